@@ -1,0 +1,201 @@
+#!/usr/bin/env bash
+# Brings a Debian 12 or Ubuntu 22.04/24.04 machine to the point where Frazil builds: packages from apt, and the CPU part of libtorch 2.11
+# from PyPI into .deps/ (544 MB to fetch, 500 MB kept). Says what it will do first, changes nothing else, and is a quick no-op when all is there.
+#   ./setup.sh               install what is missing
+#   ./setup.sh --compiler    print the C++ compiler to build with (g++ 12 or newer, or what CXX names)
+# FRAZIL_TORCH=FOLDER uses the libtorch 2.11 in FOLDER (include/ and lib/), such as a full one with CUDA; FRAZIL_TORCH=none does without:
+# planning, simulating and reporting need none.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+# A package, and the command or file (a pattern) that shows it is there, whoever brought it.
+needs='
+cmake                         cmake
+ninja-build                   ninja
+ccache                        ccache
+libboost-dev                  /usr/include/boost/graph/adjacency_list.hpp
+libboost-program-options-dev  /usr/lib/*/libboost_program_options.so
+nlohmann-json3-dev            /usr/include/nlohmann/json.hpp
+libfmt-dev                    /usr/include/fmt/core.h
+libgtest-dev                  /usr/include/gtest/gtest.h
+libgmock-dev                  /usr/include/gmock/gmock.h
+libbenchmark-dev              /usr/include/benchmark/benchmark.h
+libxxhash-dev                 /usr/include/xxhash.h
+zlib1g-dev                    /usr/include/zlib.h
+python3                       python3
+ca-certificates               /etc/ssl/certs/ca-certificates.crt'
+
+# Pinned by content. Only files of these wheels are used; nothing in them is run by Python.
+wheels='
+torch==2.11.0               --hash=sha256:7aa2f9bbc6d4595ba72138026b2074be1233186150e9292865e04b7a63b8c67a
+nvidia-cuda-runtime==13.0.96 --hash=sha256:7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548
+nvidia-cuda-cupti==13.0.85  --hash=sha256:4eb01c08e859bf924d222250d2e8f8b8ff6d3db4721288cf35d14252a4d933c8'
+
+say() { printf 'setup.sh: %s\n' "$*"; }
+fail() {
+  printf 'setup.sh: %s\n' "$*" >&2
+  exit 1
+}
+
+# find_compiler: prints CXX if set, else the first g++ of version 12 or newer.
+find_compiler() {
+  if [ -n "${CXX:-}" ]; then
+    command -v "${CXX%% *}" >/dev/null || fail "found CXX=$CXX, which is no program here, expected a C++20 compiler; unset CXX to look for g++"
+    printf '%s\n' "$CXX"
+    return
+  fi
+  local candidate version
+  for candidate in g++ g++-12 g++-13 g++-14 g++-15; do
+    command -v "$candidate" >/dev/null || continue
+    version=$("$candidate" -dumpversion)
+    if [ "${version%%.*}" -ge 12 ]; then
+      printf '%s\n' "$candidate"
+      return
+    fi
+  done
+  return 1
+}
+
+# is_there PROBE: a path pattern names an existing file, or a command is found.
+is_there() {
+  case $1 in
+    /*) compgen -G "$1" >/dev/null ;;
+    *) command -v "$1" >/dev/null ;;
+  esac
+}
+
+# is_torch_2_11 FOLDER: what the build needs of libtorch is there, in the version whose headers the code is written for.
+is_torch_2_11() {
+  local header=$1/include/torch/headeronly/version.h
+  [ -f "$1/lib/libtorch_cpu.so" ] && [ -f "$1/lib/libc10.so" ] && [ -f "$header" ] &&
+    grep -q '^#define TORCH_VERSION_MAJOR 2$' "$header" && grep -q '^#define TORCH_VERSION_MINOR 11$' "$header"
+}
+
+# must_fetch_torch: false when FRAZIL_TORCH or .deps holds one; a wrong FRAZIL_TORCH ends the set-up.
+must_fetch_torch() {
+  case ${FRAZIL_TORCH:-} in
+    none) return 1 ;;
+    ?*)
+      is_torch_2_11 "$FRAZIL_TORCH" ||
+        fail "found no libtorch 2.11 in FRAZIL_TORCH=$FRAZIL_TORCH, expected a folder with include/ and lib/; name another, or unset FRAZIL_TORCH to fetch one"
+      return 1
+      ;;
+  esac
+  ! { is_torch_2_11 .deps/torch && [ -f .deps/nvidia/cu13/lib/libcudart.so.13 ] && [ -f .deps/nvidia/cu13/lib/libcupti.so.13 ]; }
+}
+
+# missing_packages: the names, one per line.
+missing_packages() {
+  local package probe
+  if ! find_compiler >/dev/null; then
+    # shellcheck source=/dev/null
+    # Ubuntu 22.04's own g++ is version 11; version 12 stands beside it.
+    if [ "$(. /etc/os-release 2>/dev/null && echo "${ID:-}${VERSION_ID:-}")" = ubuntu22.04 ]; then echo g++-12; else echo g++; fi
+  fi
+  while read -r package probe; do
+    if [ -n "$package" ] && ! is_there "$probe"; then echo "$package"; fi
+  done <<<"$needs"
+  if must_fetch_torch && ! python3 -m pip --version >/dev/null 2>&1; then echo python3-pip; fi
+}
+
+# install_packages NAMES...: through apt, as root or by sudo; without rights the exact line to run is the answer.
+install_packages() {
+  local as_root=() line="apt-get install -y --no-install-recommends $*"
+  command -v apt-get >/dev/null || fail "found no apt-get, expected Debian 12 or Ubuntu 22.04/24.04; install what these packages hold by hand: $*"
+  if [ "$(id -u)" != 0 ]; then
+    if ! command -v sudo >/dev/null || ! { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
+      printf 'setup.sh: these packages are missing: %s\n' "$*" >&2
+      fail "no right to install them here; have an administrator run: apt-get update && $line"
+    fi
+    as_root=(sudo)
+  fi
+  say "installing with apt: $*"
+  local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300)
+  "${as_root[@]}" "${apt[@]}" update || say "the package lists could not be renewed; trying with those that are here"
+  "${as_root[@]}" "${apt[@]}" install -y --no-install-recommends "$@" </dev/null ||
+    fail "apt could not install the packages; look at its message above, check the network and the package sources, then run ./setup.sh again (the line was: $line)"
+}
+
+# fetch_wheels FOLDER: pip picks the files for one fixed Python, so that any python3 of the machine will do.
+fetch_wheels() {
+  local try folder=$1
+  printf '%s\n' "$wheels" >"$folder/requirements.txt"
+  for try in 1 2 3; do
+    if TMPDIR=$PWD/$folder PIP_DISABLE_PIP_VERSION_CHECK=1 python3 -m pip download --quiet --no-cache-dir --no-deps --only-binary=:all: \
+      --implementation cp --python-version 3.11 --abi cp311 --abi none --platform manylinux_2_28_x86_64 --platform manylinux_2_25_x86_64 \
+      --platform manylinux2014_x86_64 --require-hashes --requirement "$folder/requirements.txt" --dest "$folder/wheels"; then
+      return
+    fi
+    [ "$try" = 3 ] || { say "the download failed, trying again in $((try * 5)) s"; sleep $((try * 5)); }
+  done
+  fail "libtorch could not be fetched from PyPI in 3 tries; check the network (and pip's proxy and index settings) and run ./setup.sh again, or set FRAZIL_TORCH to the folder of a libtorch 2.11, or to none to build without"
+}
+
+# unpack_wheels FOLDER: only what a CPU build links and includes. The CUDA half of the wheel is 600 MB; those who have the hardware
+# have a full libtorch and name it in FRAZIL_TORCH.
+unpack_wheels() {
+  python3 - "$1" "$1"/wheels/*.whl <<'END' || fail "the fetched wheels could not be unpacked into .deps; about 1.2 GB of free disk space is needed there; then run ./setup.sh again"
+import sys, zipfile
+target, *wheels = sys.argv[1:]
+folders = ("torch/include/", "torch/share/")
+files = {"torch/version.py", "torch/lib/libtorch_cpu.so", "torch/lib/libc10.so", "torch/lib/libgomp.so.1",
+         "nvidia/cu13/lib/libcudart.so.13", "nvidia/cu13/lib/libcupti.so.13"}
+for wheel in wheels:
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            licence = ".dist-info/" in name and ("LICENSE" in name.upper() or "NOTICE" in name.upper())
+            if name in files or name.startswith(folders) or licence:
+                archive.extract(name, target)
+END
+}
+
+# replace NAME FROM: .deps/NAME becomes FROM/NAME by renaming.
+replace() {
+  if [ -e ".deps/$1" ]; then mv ".deps/$1" "$2/old-$1"; fi
+  mv "$2/$1" ".deps/$1"
+}
+
+fetch_torch() {
+  local machine
+  machine=$(uname -m)
+  [ "$machine" = x86_64 ] || fail "found a machine of type $machine, expected x86_64; set FRAZIL_TORCH to the folder of a libtorch 2.11, or to none"
+  say "fetching libtorch 2.11 (544 MB) from PyPI into .deps/: torch 2.11.0, nvidia-cuda-runtime 13.0.96, nvidia-cuda-cupti 13.0.85"
+  mkdir -p .deps
+  fetching=$(mktemp -d .deps/.new.XXXXXX)
+  fetch_wheels "$fetching"
+  unpack_wheels "$fetching"
+  rm -rf "$fetching/wheels"
+  local unresolved
+  unresolved=$(ldd "$fetching/torch/lib/libtorch_cpu.so" | grep 'not found' || true)
+  [ -z "$unresolved" ] || fail "the fetched libtorch does not load here ($unresolved); set FRAZIL_TORCH to a libtorch 2.11 that does"
+  # torch last: its presence is what says that all is there.
+  replace nvidia "$fetching"
+  replace torch "$fetching"
+  local licences
+  for licences in "$fetching"/*.dist-info; do
+    if [ -d "$licences" ]; then replace "$(basename "$licences")" "$fetching"; fi
+  done
+}
+
+fetching=
+trap 'if [ -n "$fetching" ]; then rm -rf "$fetching"; fi' EXIT
+
+case ${1:-} in
+  '') ;;
+  --compiler)
+    find_compiler || fail "found no g++ 12 or newer; run ./setup.sh to install one"
+    exit
+    ;;
+  -h | --help)
+    sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"
+    exit
+    ;;
+  *) fail "found \`$1\`, expected nothing, --compiler or --help" ;;
+esac
+
+if [ -n "${CXX:-}" ]; then find_compiler >/dev/null; fi
+must_fetch_torch || true
+mapfile -t missing < <(missing_packages)
+if [ "${#missing[@]}" -gt 0 ]; then install_packages "${missing[@]}"; fi
+if must_fetch_torch; then fetch_torch; fi
+say "ready"

@@ -1,0 +1,158 @@
+#!/usr/bin/env bash
+# Sets up, builds and tests Frazil; the same for a newcomer and for what guards a landing. The last lines are those of ctest over the release build.
+#   ./test.sh                   release build, sanitizer builds and their tests, then the release tests (labels fast and slow)
+#   ./test.sh --fast            release build and the tests labelled fast
+#   ./test.sh --no-sanitizers   without the sanitizer builds
+#   ./test.sh --gpu | --soak    with the tests of that label too
+#   ./test.sh --tidy            only clang-format over all sources, clang-tidy over those outside tests (version 14 of both)
+#   ./test.sh --coverage        only the coverage build, its tests and the lines they reach (gcovr)
+# FRAZIL_TORCH as in setup.sh. CMAKE_BUILD_PARALLEL_LEVEL sets the number of jobs (default: one per core).
+#
+# Minutes on 2 cores:        cold    warm (ccache full, nothing changed)
+#   set-up                    1.5    0.0
+#   release build              ?      ?
+#   address sanitizer          ?      ?
+#   thread sanitizer           ?      ?
+#   release tests              ?      ?
+set -Eeuo pipefail
+cd "$(dirname "$0")"
+
+folders=(profiles traces sim planner analysis exec)
+jobs=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
+speeds=(fast slow)
+extras=()
+with_sanitizers=yes
+mode=tests
+
+# begin STEP: names what is done now, for the reader and for the sentence that a failure ends with.
+step='starting'
+begin() {
+  step=$1
+  printf '\n== %s (%d:%02d)\n' "$step" $((SECONDS / 60)) $((SECONDS % 60))
+}
+trap 'printf "\ntest.sh: failed at: %s. The lines above say why; mend that and run ./test.sh again.\n" "$step" >&2' ERR
+
+fail() {
+  printf 'test.sh: %s\n' "$*" >&2
+  exit 1
+}
+
+# build PRESET [TARGETS...]: configures and builds. The sanitizer presets decide about libtorch themselves.
+build() {
+  local preset=$1 torch=()
+  shift
+  if [ "$preset" != asan ]; then torch=("-DFRAZIL_TORCH=${FRAZIL_TORCH:-}"); fi
+  cmake --preset "$preset" "${torch[@]}"
+  cmake --build --preset "$preset" --parallel "$jobs" ${1:+--target "$@"}
+}
+
+# run_tests FOLDER: the tests chosen by label. A label that was not asked for keeps a test out, whatever others it has.
+run_tests() {
+  local all=(fast slow gpu soak) unwanted=() label
+  for label in "${all[@]}"; do
+    if [[ " ${labels[*]} " != *" $label "* ]]; then unwanted+=("$label"); fi
+  done
+  ctest --test-dir "$1" --output-on-failure --no-tests=error --parallel "$jobs" --timeout 600 \
+    --label-regex "^($(join '|' "${labels[@]}"))\$" --label-exclude "^($(join '|' "${unwanted[@]}" none))\$" </dev/null
+}
+
+# join SEPARATOR WORDS...
+join() {
+  local IFS=$1
+  shift
+  printf '%s' "$*"
+}
+
+run_address_sanitizer() {
+  begin 'building with the address and undefined-behaviour sanitizers (build/asan)'
+  build asan
+  begin 'testing with the address and undefined-behaviour sanitizers'
+  ASAN_OPTIONS=detect_stack_use_after_return=1:check_initialization_order=1 UBSAN_OPTIONS=print_stacktrace=1 run_tests build/asan
+}
+
+# Only the threads' own tests: libtorch is not instrumented, so the other folders would gain nothing.
+run_thread_sanitizer() {
+  if [ "${FRAZIL_TORCH:-}" = none ]; then
+    printf '\n== no thread sanitizer: FRAZIL_TORCH=none leaves out the executor, the only part with threads\n'
+    return
+  fi
+  # Where the kernel spreads addresses widely, the sanitizer's fixed shadow memory does not fit unless that is switched off for its programs.
+  local steady=()
+  if setarch "$(uname -m)" -R true 2>/dev/null; then steady=(setarch "$(uname -m)" -R); fi
+  begin 'building exec_tests with the thread sanitizer (build/tsan)'
+  cmake --preset tsan "-DFRAZIL_TORCH=${FRAZIL_TORCH:-}"
+  "${steady[@]}" cmake --build --preset tsan --parallel "$jobs" --target exec_tests
+  begin 'testing with the thread sanitizer'
+  TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 "${steady[@]}" ctest --test-dir build/tsan/tests/exec --output-on-failure \
+    --no-tests=error --parallel "$jobs" --timeout 600 --label-regex '^fast$' </dev/null
+}
+
+run_release_tests() {
+  begin 'building the release preset (build)'
+  build release
+  if [ "$with_sanitizers" = yes ]; then
+    run_address_sanitizer
+    run_thread_sanitizer
+  fi
+  begin "testing the release build (labels: ${labels[*]})"
+  run_tests build
+}
+
+# need PROGRAM PACKAGE
+need() {
+  command -v "$1" >/dev/null || fail "found no $1, which only this option needs; install it with: apt-get install $2"
+}
+
+check_style() {
+  need clang-format-14 clang-format-14
+  need clang-tidy-14 clang-tidy-14
+  begin 'configuring for clang-tidy (build/tidy)'
+  cmake --preset tidy "-DFRAZIL_TORCH=${FRAZIL_TORCH:-}" >/dev/null
+  begin 'checking the format'
+  find "${folders[@]}" tests -name '*.h' -print0 -o -name '*.cpp' -print0 | xargs -0 clang-format-14 --dry-run -Werror
+  begin 'checking with clang-tidy'
+  find "${folders[@]}" -name '*.cpp' -print0 | LC_ALL=C sort -z | xargs -0 -n 1 -P "$jobs" clang-tidy-14 -p build/tidy --quiet
+  printf '\nformat and clang-tidy: nothing found\n'
+}
+
+measure_coverage() {
+  need gcovr gcovr
+  begin 'building for line coverage (build/coverage)'
+  build coverage
+  begin 'testing for line coverage'
+  find build/coverage -name '*.gcda' -delete
+  run_tests build/coverage
+  begin 'lines reached by the tests'
+  gcovr --root . --gcov-executable "${CXX/g++/gcov}" --filter "($(join '|' "${folders[@]}"))/" --exclude '.*_main\.cpp$' -j "$jobs" build/coverage
+}
+
+while [ $# -gt 0 ]; do
+  case $1 in
+    --fast)
+      speeds=(fast)
+      with_sanitizers=no
+      ;;
+    --no-sanitizers) with_sanitizers=no ;;
+    --gpu | --soak) extras+=("${1#--}") ;;
+    --tidy) mode=style ;;
+    --coverage) mode=coverage ;;
+    -h | --help)
+      sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"
+      exit
+      ;;
+    *) fail "found \`$1\`, expected --fast, --no-sanitizers, --gpu, --soak, --tidy, --coverage or --help" ;;
+  esac
+  shift
+done
+
+labels=("${speeds[@]}" "${extras[@]}")
+
+begin 'setting up'
+./setup.sh
+CXX=$(./setup.sh --compiler)
+export CXX
+case $mode in
+  tests) run_release_tests ;;
+  style) check_style ;;
+  coverage) measure_coverage ;;
+esac

@@ -1,0 +1,13 @@
+#pragma once
+// Golden texts: tests/golden/<name> holds the expected text. UPDATE_GOLDEN=1 rewrites it.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace frazil {
+
+// Compares `actual` with tests/golden/<name>; a difference shows the first line that differs.
+::testing::AssertionResult matches_golden(const std::string& name, const std::string& actual);
+
+}  // namespace frazil
