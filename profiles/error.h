@@ -1,0 +1,63 @@
+#pragma once
+// The two kinds of failure every folder shares: bad input (somebody's file or flag, one sentence,
+// exit code 2) and a broken invariant (a bug of ours). Expected absence is a value, never thrown.
+
+#include <stdexcept>
+#include <string>
+
+namespace frazil {
+
+// What a program of Frazil ends with. 128 + n: ended by signal n.
+enum class ExitCode : int {
+  kOk = 0,
+  kFailure = 1,
+  kBadInput = 2,
+  kInfeasible = 3,
+  kVerifyFailed = 4,
+  kVerifyInconclusive = 5,
+  kPeerLost = 6,
+  kOutOfMemory = 7,
+  kPleaseRestart = 75,
+};
+
+// Bad usage or input. what() is one sentence: "plan.json:12: found X, expected Y".
+// Line 0 (a flag, an unreadable file) is left out of the sentence.
+class InputError : public std::runtime_error {
+ public:
+  InputError(std::string file, int line, std::string found, std::string expected);
+
+  const std::string& file() const { return file_; }
+  int line() const { return line_; }
+  const std::string& found() const { return found_; }
+  const std::string& expected() const { return expected_; }
+
+ private:
+  std::string file_;
+  int line_;
+  std::string found_;
+  std::string expected_;
+};
+
+// A plan or graph that is valid input but cannot be done (no plan fits, an action this interpreter
+// cannot perform): one sentence, exit code 3.
+class InfeasibleError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Another rank of a run failed or left; what was waited for will never come. Exit code 6.
+class PeerLost : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Throws std::logic_error "file:line: text"; the body of ENSURE.
+[[noreturn]] void fail_ensure(const char* file, int line, const std::string& text);
+
+}  // namespace frazil
+
+// A condition that holds unless Frazil itself has a bug; checked in every build.
+#define ENSURE(condition, text)                                        \
+  do {                                                                 \
+    if (!(condition)) ::frazil::fail_ensure(__FILE__, __LINE__, text); \
+  } while (false)

@@ -1,0 +1,272 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "profiles/error.h"
+#include "profiles/json.h"
+#include "profiles/json_document.h"
+
+namespace frazil {
+namespace {
+
+constexpr std::size_t kDeepestNesting = 64;
+
+// How far the parser has read. It reads one character past a number.
+struct Progress {
+  std::string_view text;
+  std::size_t position = 0;
+  int line = 1;
+
+  int last_line() const { return position > 0 && text[position - 1] == '\n' ? line - 1 : line; }
+};
+
+class CountingIterator {
+ public:
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = const char&;
+
+  CountingIterator(const char* at, Progress* progress) : at_(at), progress_(progress) {}
+  reference operator*() const { return *at_; }
+  CountingIterator& operator++() {
+    if (*at_ == '\n') ++progress_->line;
+    ++progress_->position;
+    ++at_;
+    return *this;
+  }
+  CountingIterator operator++(int) {
+    CountingIterator before = *this;
+    ++*this;
+    return before;
+  }
+  friend bool operator==(const CountingIterator& a, const CountingIterator& b) {
+    return a.at_ == b.at_;
+  }
+  friend bool operator!=(const CountingIterator& a, const CountingIterator& b) { return !(a == b); }
+
+ private:
+  const char* at_;
+  Progress* progress_;
+};
+
+bool is_word(char character) {
+  return std::isalnum(static_cast<unsigned char>(character)) != 0 || character == '_' ||
+         character == '+' || character == '-' || character == '.';
+}
+
+// The parser gave up at the last character read, or right after a word cut short, as in `tru]`.
+std::size_t place_of_failure(std::string_view text) {
+  const std::size_t last = text.size() - 1;
+  if (is_word(text[last]) || last == 0 || !is_word(text[last - 1])) return last;
+  for (const std::string_view whole : {"true", "false", "null"}) {
+    if (text.substr(0, last).ends_with(whole)) return last;
+  }
+  const bool follows_letter = std::isalpha(static_cast<unsigned char>(text[last - 1])) != 0;
+  const bool follows_point = text[last - 1] == '.' || text[last - 1] == '-';
+  return follows_letter || follows_point ? last - 1 : last;
+}
+
+// The whole word at which the parser gave up: `-Infinity`, not `-I`. The parser's own token is of
+// no use here: it may still hold what came before.
+std::string bad_word(const Progress& progress) {
+  const std::size_t place = place_of_failure(progress.text.substr(0, progress.position));
+  std::size_t first = place;
+  std::size_t last = place + 1;
+  if (is_word(progress.text[place])) {
+    while (first > 0 && is_word(progress.text[first - 1])) --first;
+    while (last < progress.text.size() && is_word(progress.text[last])) ++last;
+  }
+  return quote_raw(progress.text.substr(first, last - first));
+}
+
+struct Finding {
+  std::string found;
+  std::string expected;
+};
+
+bool holds(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+Finding explain_bad_string(std::string_view message) {
+  if (holds(message, "missing closing quote")) {
+    return {"unexpected end of the text in a string", "a complete JSON value"};
+  }
+  if (holds(message, "UTF-8")) return {"bytes that are not UTF-8 in a string", "UTF-8 text"};
+  if (holds(message, "control character")) {
+    return {"a control character in a string", "its escape, such as `\\n`"};
+  }
+  return {"an escape that JSON does not know in a string", "a valid escape, such as `\\n`"};
+}
+
+// What the grammar allows where an unexpected token stands.
+std::string expected_token(std::string_view message) {
+  if (holds(message, "expected end of input")) return "nothing after the JSON value";
+  if (holds(message, "while parsing object key")) return "a key in double quotes";
+  if (holds(message, "while parsing object separator")) return "`:` after the key";
+  if (holds(message, "while parsing object -")) return "`,` or `}`";
+  if (holds(message, "while parsing array -")) return "`,` or `]`";
+  return "a JSON value";
+}
+
+// The parser's message, condensed. Its classes of errors are told apart by its fixed phrases.
+Finding explain(std::string_view message, const std::string& token, const Progress& progress) {
+  if (holds(message, "number overflow")) {
+    return {quote_raw(token), "a number that fits a 64-bit float"};
+  }
+  if (holds(message, "invalid string")) return explain_bad_string(message);
+  if (holds(message, "invalid number")) return {bad_word(progress), "a JSON number"};
+  if (holds(message, "invalid BOM")) return {"a part of a byte order mark", "UTF-8 text"};
+  if (holds(message, "unexpected end of input")) {
+    return {"unexpected end of the text", "a complete JSON value"};
+  }
+  const bool is_whole_token =
+      holds(message, "unexpected string literal") || holds(message, "unexpected number literal");
+  return {is_whole_token ? quote_raw(token) : bad_word(progress), expected_token(message)};
+}
+
+// Receives the parser's events and lists the nodes.
+class JsonBuilder {
+ public:
+  JsonBuilder(JsonDocument* document, const Progress* progress)
+      : document_(document), progress_(progress) {}
+
+  bool null() { return add_leaf(JsonKind::kNull); }
+  bool boolean(bool value) {
+    add_leaf(JsonKind::kBoolean);
+    document_->nodes.back().integer = value ? 1 : 0;
+    return true;
+  }
+  // The parser calls this one for a leading minus only, so zero was written -0: no integer.
+  bool number_integer(std::int64_t value) {
+    if (value == 0) return number_float(-0.0, "-0");
+    add_leaf(JsonKind::kInteger);
+    document_->nodes.back().integer = value;
+    return true;
+  }
+  bool number_unsigned(std::uint64_t value) {
+    if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+      fail_integer(std::to_string(value));
+    }
+    add_leaf(JsonKind::kInteger);
+    document_->nodes.back().integer = static_cast<std::int64_t>(value);
+    return true;
+  }
+  // Also called for integers that do not fit 64 bits; those must not turn into rounded reals.
+  bool number_float(double value, const std::string& written) {
+    if (written != "-0" && written.find_first_of(".eE") == std::string::npos) fail_integer(written);
+    add_leaf(JsonKind::kReal);
+    document_->nodes.back().real = value;
+    document_->nodes.back().text = written;
+    return true;
+  }
+  bool string(std::string& value) {
+    add_leaf(JsonKind::kString);
+    document_->nodes.back().text = std::move(value);
+    return true;
+  }
+  bool binary(std::vector<std::uint8_t>&) { return false; }
+  bool start_object(std::size_t) { return open(JsonKind::kObject); }
+  bool end_object() { return close(); }
+  bool start_array(std::size_t) { return open(JsonKind::kArray); }
+  bool end_array() { return close(); }
+
+  bool key(std::string& key) {
+    const int line = progress_->last_line();
+    const auto [first, inserted] = open_.back().key_lines.emplace(key, line);
+    if (!inserted) {
+      throw InputError(document_->file, line,
+                       fmt::format("the key {} again", json_string(shortened(key))),
+                       fmt::format("it once (first on line {})", first->second));
+    }
+    key_ = std::move(key);
+    key_line_ = line;
+    return true;
+  }
+
+  bool parse_error(std::size_t, const std::string& token, const nlohmann::json::exception& error) {
+    Finding finding = explain(error.what(), token, *progress_);
+    throw InputError(document_->file, progress_->last_line(), std::move(finding.found),
+                     std::move(finding.expected));
+  }
+
+ private:
+  struct Frame {
+    std::size_t node;
+    std::map<std::string, int> key_lines;
+  };
+
+  bool add_leaf(JsonKind kind) {
+    JsonNode& node = document_->nodes.emplace_back();
+    node.kind = kind;
+    node.line = progress_->last_line();
+    node.key = std::exchange(key_, std::string());
+    node.key_line = key_line_;
+    node.end = document_->nodes.size();
+    return true;
+  }
+  bool open(JsonKind kind) {
+    if (open_.size() == kDeepestNesting) {
+      throw InputError(document_->file, progress_->last_line(),
+                       fmt::format("nesting deeper than {}", kDeepestNesting),
+                       fmt::format("at most {} arrays and objects in each other", kDeepestNesting));
+    }
+    add_leaf(kind);
+    open_.push_back({document_->nodes.size() - 1, {}});
+    return true;
+  }
+  bool close() {
+    document_->nodes[open_.back().node].end = document_->nodes.size();
+    open_.pop_back();
+    return true;
+  }
+  [[noreturn]] void fail_integer(const std::string& written) const {
+    throw InputError(document_->file, progress_->last_line(), quote_raw(written),
+                     "an integer that fits 64 bits");
+  }
+
+  JsonDocument* document_;
+  const Progress* progress_;
+  std::vector<Frame> open_;
+  std::string key_;
+  int key_line_ = 0;
+};
+
+// The parser takes a zero byte for the end of the text, so it must not see one.
+void refuse_zero_byte(std::string_view text, const std::string& file, int first_line) {
+  const std::size_t zero = text.find('\0');
+  if (zero == std::string_view::npos) return;
+  const auto newlines =
+      std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(zero), '\n');
+  throw InputError(file, first_line + static_cast<int>(newlines), "a zero byte", "JSON text");
+}
+
+}  // namespace
+
+JsonCursor parse_json(std::string_view text, const std::string& file, int first_line) {
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+    throw InputError(file, first_line, "no text", "a JSON value");
+  }
+  refuse_zero_byte(text, file, first_line);
+  auto document = std::make_shared<JsonDocument>();
+  document->file = file;
+  Progress progress{text, 0, first_line};
+  JsonBuilder builder(document.get(), &progress);
+  const bool parsed =
+      nlohmann::json::sax_parse(CountingIterator(text.data(), &progress),
+                                CountingIterator(text.data() + text.size(), &progress), &builder);
+  ENSURE(parsed && !document->nodes.empty(), "the parser reports failure by an exception");
+  JsonCursor root;
+  root.document_ = std::move(document);
+  root.path_ += '$';
+  return root;
+}
+
+}  // namespace frazil

@@ -1,0 +1,102 @@
+#pragma once
+// A model as it was measured: layers in a fixed topological order, the edges between them, blocks
+// (the unit of freezing), and what each layer costs by micro-batch size. Times are of one device of
+// the profiled kind; bytes are logical bytes.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "profiles/units.h"
+
+namespace frazil {
+
+// Cost of one layer for one micro-batch of `micro_batch_size` samples. The fused backward B is
+// backward_input + backward_weight.
+struct CostSample {
+  int micro_batch_size = 1;
+  Duration forward{0};
+  Duration backward_input{0};   // I: gradient of the layer's inputs
+  Duration backward_weight{0};  // W: gradient of its parameters, after I
+  // W of a layer whose inputs need no gradient (the first active layer). Without I, W must walk the
+  // layer's inner gradients itself, so it costs more than W after I.
+  Duration backward_weight_alone{0};
+  Bytes stash;  // unique storages that F saves for the backward of this micro-batch
+
+  friend bool operator==(const CostSample&, const CostSample&) = default;
+};
+
+// The atomic unit of partition. Carries a loss iff `has_loss`.
+struct Layer {
+  std::string name;
+  BlockId block;
+  bool has_loss = false;
+  Bytes parameters;  // 0: nothing to train, the layer is never active
+  Bytes optimizer_state;
+  Duration update{0};             // one optimizer step over all its parameters
+  std::vector<CostSample> costs;  // ascending micro_batch_size, at least one
+
+  friend bool operator==(const Layer&, const Layer&) = default;
+};
+
+enum class EdgeKind { kGradient, kDetached };
+
+// `to` reads what `from` produced. A boundary may be several tensors.
+struct Edge {
+  LayerId from;
+  LayerId to;
+  EdgeKind kind = EdgeKind::kGradient;
+  std::vector<Bytes> tensor_bytes_per_sample;
+
+  Bytes bytes(int micro_batch_size) const;  // throws InputError beyond kLargestQuantity
+  friend bool operator==(const Edge&, const Edge&) = default;
+};
+
+// One parameter used by several layers (embedding and head).
+struct TiedParameter {
+  std::string name;
+  Bytes bytes;
+  std::vector<LayerId> layers;
+
+  friend bool operator==(const TiedParameter&, const TiedParameter&) = default;
+};
+
+// Where numbers come from: device, command, repetitions, date, ... Free text by key.
+using Provenance = std::map<std::string, std::string>;
+
+struct ModelProfile {
+  std::string model;
+  std::vector<std::string> blocks;  // names; block 0 first
+  std::vector<Layer> layers;        // topological order
+  std::vector<Edge> edges;          // sorted by (from, to)
+  std::vector<TiedParameter> tied;
+  Bytes input_bytes_per_sample;  // what a layer without incoming edges reads
+  // True when the source gave only a whole backward and I, W were made by rule: I = floor(B/2),
+  // W = B - I for a layer with parameters, else I = B, W = 0; W alone = W.
+  bool backward_was_split_by_rule = false;
+  Provenance provenance;
+
+  friend bool operator==(const ModelProfile&, const ModelProfile&) = default;
+};
+
+struct LayerCost {
+  CostSample cost;
+  bool extrapolated = false;  // the size lies outside the measured ones
+};
+
+// Costs of a layer at any micro-batch size >= 1: linear between measured neighbours, rounded down
+// to whole ns and bytes; outside the measured range the nearest segment is prolonged (a single
+// sample is scaled in proportion), never below zero, and `extrapolated` is set. Throws InputError
+// when a prolonged cost leaves [0, kLargestQuantity].
+LayerCost cost_at(const Layer& layer, int micro_batch_size);
+
+// 16 hex digits over structure alone: names, blocks, losses, parameter bytes, edges, ties (XXH64 of
+// a canonical text). A new measurement of the same model keeps the hash.
+std::string model_hash(const ModelProfile& profile);
+
+// What cannot be a model: edges that run backward, unknown layers or blocks, blocks that are not
+// consecutive or hold no layer, names that are empty or doubled, no layer, no loss, unsorted costs,
+// counts outside [0, kLargestQuantity], ... Throws InputError naming `file`, line 0.
+void validate(const ModelProfile& profile, const std::string& file);
+
+}  // namespace frazil

@@ -1,0 +1,30 @@
+#pragma once
+// The model profile file: "format": "frazil.model", "version": 1; integers, units in key names
+// (forward_ns, stash_bytes). A sample gives backward_input_ns and backward_weight_ns, or
+// backward_ns alone; then the rule in model_profile.h splits it and the profile carries the flag.
+// May be left out: has_loss (false), optimizer_state_bytes, update_ns, input_bytes_per_sample (0),
+// backward_weight_alone_ns (backward_weight_ns), kind ("gradient"), tied, provenance (empty),
+// backward_was_split_by_rule (false unless a sample says backward_ns). Edges may come in any order.
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "profiles/model_profile.h"
+
+namespace frazil {
+
+class JsonCursor;
+
+ModelProfile parse_model_profile(std::string_view text, const std::string& file);
+std::string to_json(const ModelProfile& profile);  // equal profiles give equal bytes; round trips
+
+ModelProfile read_model_profile(const std::filesystem::path& path);
+void write_model_profile(const ModelProfile& profile, const std::filesystem::path& path);
+
+// The member "provenance" of any file: an object of texts. The text form has one key per line and
+// suits a member of the outermost object.
+Provenance parse_provenance(const JsonCursor& object);
+std::string to_json(const Provenance& provenance);
+
+}  // namespace frazil
