@@ -1,0 +1,253 @@
+#include "traces/freeze_trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+#include <utility>
+
+#include "profiles/error.h"
+#include "profiles/json.h"
+#include "profiles/text_file.h"
+
+namespace frazil {
+namespace {
+
+constexpr const char* kFormat = "frazil.freeze_trace";
+constexpr int kVersion = 1;
+constexpr int kMaximumInt = std::numeric_limits<int>::max();
+constexpr std::int64_t kMaximumInteger = std::numeric_limits<std::int64_t>::max();
+// Half the range, so that a step and a number of steps can be added.
+constexpr Step kLastStep = kMaximumInteger / 2;
+constexpr double kLargestReal = std::numeric_limits<double>::max();
+
+using What = decltype(FreezeEvent::what);
+
+// Shortest digits that read back as the same number, always with a point or an exponent.
+std::string real_text(double number, const std::string& name, Step step) {
+  if (!std::isfinite(number)) {
+    throw InputError("freeze trace", 0, fmt::format("{} {} at step {}", name, number, step),
+                     "a finite number");
+  }
+  std::string text = fmt::format("{}", number);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
+}
+
+void ensure_counts(std::initializer_list<std::int64_t> counts) {
+  ENSURE(std::min(counts) >= 0, "times, sizes and counts of a freeze trace are at least 0");
+}
+
+// The members of one event after its step.
+struct MemberWriter {
+  Step step = 0;
+  std::size_t blocks = 0;
+
+  std::string operator()(const MaskEvent& event) const {
+    ENSURE(static_cast<std::size_t>(event.mask.blocks()) == blocks && blocks > 0,
+           "a mask has one bit per block of its trace");
+    return fmt::format(R"("kind":"mask","mask":"{}")", event.mask.text());
+  }
+  std::string operator()(const PlanEvent& event) const {
+    ensure_counts({event.predicted_step.count()});
+    return fmt::format(R"("kind":"plan","plan":{},"summary":{},"predicted_step_ns":{})",
+                       json_string(event.plan), json_string(event.summary),
+                       event.predicted_step.count());
+  }
+  std::string operator()(const TransitionEvent& event) const {
+    ensure_counts({event.plan_time.count(), event.move_time.count(), event.start_time.count(),
+                   event.moved.count});
+    return fmt::format(R"("kind":"transition","plan_time_ns":{},"move_time_ns":{},)"
+                       R"("start_time_ns":{},"moved_bytes":{})",
+                       event.plan_time.count(), event.move_time.count(), event.start_time.count(),
+                       event.moved.count);
+  }
+  std::string operator()(const CostEvent& event) const {
+    ensure_counts({event.steps, event.samples, event.measured.count()});
+    return fmt::format(R"("kind":"cost","steps":{},"samples":{},"measured_ns":{})", event.steps,
+                       event.samples, event.measured.count());
+  }
+  std::string operator()(const EvalEvent& event) const {
+    ensure_counts({event.epoch});
+    ENSURE(!(event.accuracy < 0 || event.accuracy > 1), "an accuracy is a share, 0 to 1");
+    return fmt::format(R"("kind":"eval","epoch":{},"train_loss":{},"loss":{},"accuracy":{})",
+                       event.epoch, real_text(event.train_loss, "train_loss", step),
+                       real_text(event.loss, "loss", step),
+                       real_text(event.accuracy, "accuracy", step));
+  }
+  std::string operator()(const SignalsEvent& event) const {
+    std::string members;
+    for (const auto& [name, value] : event.signals) {
+      if (!members.empty()) members += ',';
+      members += json_string(name) + ':' + real_text(value, name, step);
+    }
+    return fmt::format(R"("kind":"signals","signals":{{{}}})", members);
+  }
+};
+
+std::string header_line(const FreezeTrace& trace) {
+  std::string blocks;
+  for (const std::string& block : trace.blocks) {
+    if (!blocks.empty()) blocks += ',';
+    blocks += json_string(block);
+  }
+  std::string provenance;
+  for (const auto& [key, value] : trace.provenance) {
+    if (!provenance.empty()) provenance += ',';
+    provenance += json_string(key) + ':' + json_string(value);
+  }
+  return fmt::format(R"({{"format":"{}","version":{},"model_hash":{},"blocks":[{}],"steps":{},)"
+                     R"("batch_size":{},"provenance":{{{}}}}})"
+                     "\n",
+                     kFormat, kVersion, json_string(trace.model_hash), blocks, trace.steps,
+                     trace.batch_size, provenance);
+}
+
+Duration read_time(JsonFields& fields, const char* key) {
+  return Duration{fields.required(key).integer(0, kMaximumInteger)};
+}
+
+double read_real(JsonFields& fields, const char* key) {
+  return fields.required(key).real(-kLargestReal, kLargestReal);
+}
+
+MaskEvent read_mask(JsonFields& fields, std::size_t blocks) {
+  const JsonCursor bits = fields.required("mask");
+  FreezeMask mask = FreezeMask::parse(bits.text(), bits.file(), bits.line());
+  if (static_cast<std::size_t>(mask.blocks()) != blocks) {
+    bits.fail(fmt::format("a mask of {} blocks", mask.blocks()),
+              fmt::format("a mask of {} blocks", blocks));
+  }
+  return {std::move(mask)};
+}
+
+PlanEvent read_plan(JsonFields& fields) {
+  PlanEvent event;
+  event.plan = fields.required("plan").text();
+  event.summary = fields.required("summary").text();
+  event.predicted_step = read_time(fields, "predicted_step_ns");
+  return event;
+}
+
+TransitionEvent read_transition(JsonFields& fields) {
+  TransitionEvent event;
+  event.plan_time = read_time(fields, "plan_time_ns");
+  event.move_time = read_time(fields, "move_time_ns");
+  event.start_time = read_time(fields, "start_time_ns");
+  event.moved = Bytes{fields.required("moved_bytes").integer(0, kMaximumInteger)};
+  return event;
+}
+
+CostEvent read_cost(JsonFields& fields) {
+  CostEvent event;
+  event.steps = fields.required("steps").integer(0, kLastStep);
+  event.samples = fields.required("samples").integer(0, kMaximumInteger);
+  event.measured = read_time(fields, "measured_ns");
+  return event;
+}
+
+EvalEvent read_eval(JsonFields& fields) {
+  EvalEvent event;
+  event.epoch = static_cast<int>(fields.required("epoch").integer(0, kMaximumInt));
+  event.train_loss = read_real(fields, "train_loss");
+  event.loss = read_real(fields, "loss");
+  event.accuracy = fields.required("accuracy").real(0, 1);
+  return event;
+}
+
+SignalsEvent read_signals(JsonFields& fields) {
+  JsonFields signals(fields.required("signals"));
+  SignalsEvent event;
+  for (const std::string& name : signals.keys())
+    event.signals[name] = read_real(signals, name.c_str());
+  return event;
+}
+
+What read_what(const JsonCursor& kind, JsonFields& fields, std::size_t blocks) {
+  const std::string& name = kind.text();
+  if (name == "mask") return read_mask(fields, blocks);
+  if (name == "plan") return read_plan(fields);
+  if (name == "transition") return read_transition(fields);
+  if (name == "cost") return read_cost(fields);
+  if (name == "eval") return read_eval(fields);
+  if (name == "signals") return read_signals(fields);
+  kind.fail(kind.describe(), "mask, plan, transition, cost, eval, signals or a kind of x-...");
+}
+
+FreezeTrace read_header(const JsonCursor& line) {
+  JsonFields fields(line);
+  expect_format(fields, kFormat, kVersion);
+  FreezeTrace trace;
+  trace.model_hash = fields.required("model_hash").text();
+  for (const JsonCursor& block : fields.required("blocks").items()) {
+    trace.blocks.push_back(block.text());
+  }
+  trace.steps = fields.required("steps").integer(0, kLastStep);
+  trace.batch_size = static_cast<int>(fields.required("batch_size").integer(0, kMaximumInt));
+  JsonFields provenance(fields.required("provenance"));
+  for (const std::string& key : provenance.keys()) {
+    trace.provenance[key] = provenance.required(key).text();
+  }
+  fields.finish();
+  return trace;
+}
+
+void read_event(const JsonCursor& line, FreezeTrace& trace, Step& last_step) {
+  JsonFields fields(line);
+  const JsonCursor step = fields.required("step");
+  const Step number = step.integer(0, kLastStep);
+  if (number < last_step) {
+    step.fail(step.describe(), fmt::format("a step not before {}", last_step));
+  }
+  last_step = number;
+  const JsonCursor kind = fields.required("kind");
+  if (kind.text().substr(0, 2) == "x-") {
+    ++trace.skipped_extensions;
+    return;
+  }
+  trace.events.push_back({number, read_what(kind, fields, trace.blocks.size())});
+  fields.finish();
+}
+
+}  // namespace
+
+std::string to_jsonl(const FreezeTrace& trace) {
+  ensure_counts({trace.steps, trace.batch_size});
+  std::string text = header_line(trace);
+  Step last_step = 0;
+  for (const FreezeEvent& event : trace.events) {
+    ENSURE(event.step >= last_step, "the steps of a freeze trace never decrease");
+    last_step = event.step;
+    const MemberWriter writer{event.step, trace.blocks.size()};
+    text += fmt::format("{{\"step\":{},{}}}\n", event.step, std::visit(writer, event.what));
+  }
+  return text;
+}
+
+FreezeTrace parse_freeze_trace(std::string_view text, const std::string& file) {
+  FreezeTrace trace;
+  Step last_step = 0;
+  for (int line = 1; line == 1 || !text.empty(); ++line) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const JsonCursor value = parse_json(text.substr(0, end), file, line);
+    if (line == 1) {
+      trace = read_header(value);
+    } else {
+      read_event(value, trace, last_step);
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return trace;
+}
+
+FreezeTrace read_freeze_trace(const std::filesystem::path& path) {
+  return parse_freeze_trace(read_text_file(path), path.string());
+}
+
+void write_freeze_trace(const FreezeTrace& trace, const std::filesystem::path& path) {
+  write_text_file(path, to_jsonl(trace));
+}
+
+}  // namespace frazil

@@ -1,0 +1,97 @@
+#pragma once
+// The record of an elastic run, JSONL: a header line, then one event a line, in step order. An
+// event holds before its step executes. Masks are absolute. Integers in ns; unknown kinds are
+// errors unless they begin with "x-" (those are kept out, counted).
+//   {"format":"frazil.freeze_trace","version":1,"model_hash":"..","blocks":["embedding",..],
+//    "steps":100,"batch_size":32,"provenance":{"..":".."}}                            (on one line)
+//   {"step":0,"kind":"mask","mask":"0001111"}
+//   {"step":0,"kind":"plan","plan":"..","summary":"..","predicted_step_ns":0}
+//   {"step":0,"kind":"transition","plan_time_ns":0,"move_time_ns":0,"start_time_ns":0,
+//    "moved_bytes":0}                                                                 (on one line)
+//   {"step":0,"kind":"cost","steps":10,"samples":320,"measured_ns":0}
+//   {"step":0,"kind":"eval","epoch":0,"train_loss":0.5,"loss":0.5,"accuracy":0.5}
+//   {"step":0,"kind":"signals","signals":{"..":0.5}}
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "profiles/units.h"
+#include "traces/freeze_mask.h"
+
+namespace frazil {
+
+struct MaskEvent {
+  FreezeMask mask;
+  friend bool operator==(const MaskEvent&, const MaskEvent&) = default;
+};
+
+// The plan that executes from this step on.
+struct PlanEvent {
+  std::string plan;     // file of the plan, relative to the trace, or its one-line summary
+  std::string summary;  // "2 stages x 1 pipeline, 1f1b, cuts 7"
+  Duration predicted_step{0};
+  friend bool operator==(const PlanEvent&, const PlanEvent&) = default;
+};
+
+// The switch from one plan to the next, part by part.
+struct TransitionEvent {
+  Duration plan_time{0};   // asking the planner
+  Duration move_time{0};   // state to its new owners
+  Duration start_time{0};  // new executors
+  Bytes moved;
+  friend bool operator==(const TransitionEvent&, const TransitionEvent&) = default;
+};
+
+// What the steps of [step, step + steps) cost, measured.
+struct CostEvent {
+  std::int64_t steps = 0;
+  std::int64_t samples = 0;
+  Duration measured{0};  // sum over the steps
+  friend bool operator==(const CostEvent&, const CostEvent&) = default;
+};
+
+struct EvalEvent {
+  int epoch = 0;
+  double train_loss = 0;
+  double loss = 0;
+  double accuracy = 0;  // 0..1
+  friend bool operator==(const EvalEvent&, const EvalEvent&) = default;
+};
+
+// Reduced signals a freeze policy read, by name.
+struct SignalsEvent {
+  std::map<std::string, double> signals;
+  friend bool operator==(const SignalsEvent&, const SignalsEvent&) = default;
+};
+
+struct FreezeEvent {
+  Step step = 0;
+  std::variant<MaskEvent, PlanEvent, TransitionEvent, CostEvent, EvalEvent, SignalsEvent> what;
+  friend bool operator==(const FreezeEvent&, const FreezeEvent&) = default;
+};
+
+struct FreezeTrace {
+  std::string model_hash;
+  std::vector<std::string> blocks;
+  Step steps = 0;  // planned length of the run
+  int batch_size = 0;
+  std::map<std::string, std::string> provenance;
+  std::vector<FreezeEvent> events;
+  int skipped_extensions = 0;  // lines of kind "x-...", read but not kept; never written
+
+  friend bool operator==(const FreezeTrace&, const FreezeTrace&) = default;
+};
+
+// Reals have the fewest digits that read back as the same number. Throws InputError for a real that
+// is not finite or text that is not UTF-8; steps out of order or a mask of another length are bugs.
+std::string to_jsonl(const FreezeTrace& trace);
+// Throws InputError with the line: a bad header, unknown kind or key, decreasing steps, ...
+FreezeTrace parse_freeze_trace(std::string_view text, const std::string& file);
+FreezeTrace read_freeze_trace(const std::filesystem::path& path);
+void write_freeze_trace(const FreezeTrace& trace, const std::filesystem::path& path);
+
+}  // namespace frazil
