@@ -1,0 +1,91 @@
+#include "sim/collective_cost.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+// The largest latency and the smallest bandwidth between any two of the devices.
+Link slowest_link(const std::vector<DeviceId>& devices, const Cluster& cluster) {
+  Link slowest;
+  for (const DeviceId from : devices) {
+    for (const DeviceId to : devices) {
+      if (from == to) {
+        continue;
+      }
+      const Link link = cluster.link(from, to);
+      slowest.latency = std::max(slowest.latency, link.latency);
+      if (link.bandwidth.count == 0) {
+        continue;
+      }
+      const bool unlimited = slowest.bandwidth.count == 0;
+      slowest.bandwidth = unlimited ? link.bandwidth : std::min(slowest.bandwidth, link.bandwidth);
+    }
+  }
+  return slowest;
+}
+
+CollectiveCost ring_cost(std::int64_t devices, Bytes share) {
+  const Bytes around = share * (2 * (devices - 1));
+  return {.steps = static_cast<int>(2 * (devices - 1)),
+          .sent_by_busiest = around,
+          .received_by_busiest = around};
+}
+
+// The root receives a message in every step of the reduce and sends one in every step of the
+// broadcast.
+CollectiveCost tree_cost(std::int64_t devices, Bytes size) {
+  const auto depth = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(devices - 1)));
+  return {.steps = 2 * depth, .sent_by_busiest = size * depth, .received_by_busiest = size * depth};
+}
+
+CollectiveCost exact_tree_cost(std::int64_t devices, Bytes share, const std::vector<int>& owned) {
+  const std::int64_t all = std::accumulate(owned.begin(), owned.end(), std::int64_t{0});
+  const auto [fewest, most] = std::minmax_element(owned.begin(), owned.end());
+  ENSURE(*fewest >= 0, "a negative number of gradient nodes");
+  return {.steps = static_cast<int>(2 * (devices - 1)),
+          .sent_by_busiest = share * ((devices - 1) * (*most + std::int64_t{1})),
+          .received_by_busiest = share * (all - *fewest + devices - 1)};
+}
+
+}  // namespace
+
+CollectiveCost collective_cost(const Collective& collective, const Cluster& cluster) {
+  const auto devices = static_cast<std::int64_t>(collective.devices.size());
+  ENSURE(devices >= 1 && collective.size.count >= 0, "a collective of some devices and bytes");
+  const bool is_exact = collective.kind == CollectiveKind::kExactTreeAllReduce;
+  ENSURE(!is_exact || collective.owned.size() == collective.devices.size(),
+         "gradient nodes of every device");
+  if (devices == 1) {
+    return {};
+  }
+
+  const Link link = slowest_link(collective.devices, cluster);
+  const std::int64_t rest = collective.size.count % devices;
+  const Bytes share{collective.size.count / devices + (rest > 0 ? 1 : 0)};
+  CollectiveCost cost;
+  Bytes in_turn;
+  switch (collective.kind) {
+    case CollectiveKind::kRingAllReduce:
+      cost = ring_cost(devices, share);
+      in_turn = cost.sent_by_busiest;
+      break;
+    case CollectiveKind::kTreeAllReduce:
+      cost = tree_cost(devices, collective.size);
+      in_turn = cost.sent_by_busiest + cost.received_by_busiest;
+      break;
+    case CollectiveKind::kExactTreeAllReduce:
+      // Nobody receives more than the owner of the most nodes sends.
+      cost = exact_tree_cost(devices, share, collective.owned);
+      in_turn = cost.sent_by_busiest;
+      break;
+  }
+  cost.time = cost.steps * link.latency + in_turn / link.bandwidth;
+  return cost;
+}
+
+}  // namespace frazil

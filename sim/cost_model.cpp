@@ -1,0 +1,93 @@
+#include "sim/cost_model.h"
+
+#include <limits>
+#include <variant>
+
+#include "profiles/error.h"
+#include "sim/collective_cost.h"
+
+namespace frazil {
+namespace {
+
+__extension__ using Wide = __int128;
+
+Duration part_of(const CostSample& cost, LayerPart part) {
+  switch (part) {
+    case LayerPart::kForward:
+      return cost.forward;
+    case LayerPart::kBackwardInput:
+      return cost.backward_input;
+    case LayerPart::kBackwardWeight:
+      return cost.backward_weight;
+    case LayerPart::kBackwardWeightAlone:
+      return cost.backward_weight_alone;
+    case LayerPart::kUpdate:
+      break;
+  }
+  fail_ensure(__FILE__, __LINE__, "an update has no cost by micro-batch size");
+}
+
+struct Pricer {
+  const ModelProfile& profile;
+  const Cluster& cluster;
+  bool extrapolated = false;
+
+  Duration operator()(const Fixed& fixed) const { return fixed.duration; }
+
+  Duration operator()(const Compute& compute) {
+    ENSURE(compute.device.index() < cluster.devices.size(), "work names an unknown device");
+    const Device& device = cluster.devices[compute.device.index()];
+    Wide sum = 0;
+    for (const LayerWork& part : compute.parts) {
+      sum += time_of(part, compute.micro_batch_size).count();
+    }
+    const Wide time = sum * device.time_ppm / 1'000'000 + device.action_overhead.count();
+    ENSURE(time <= std::numeric_limits<std::int64_t>::max(), "a compute time beyond 2^63 ns");
+    return Duration{static_cast<std::int64_t>(time)};
+  }
+
+  Duration operator()(const Transfer& transfer) const {
+    return transfer.size / cluster.link(transfer.from, transfer.to).bandwidth;
+  }
+
+  Duration operator()(const Hop& hop) const { return cluster.link(hop.from, hop.to).latency; }
+
+  Duration operator()(const Collective& collective) const {
+    return collective_cost(collective, cluster).time;
+  }
+
+ private:
+  Duration time_of(const LayerWork& work, int micro_batch_size) {
+    ENSURE(work.layer.index() < profile.layers.size(), "work names an unknown layer");
+    const Layer& layer = profile.layers[work.layer.index()];
+    if (work.part == LayerPart::kUpdate) {
+      return layer.update;
+    }
+    const LayerCost at = cost_at(layer, micro_batch_size);
+    extrapolated = extrapolated || at.extrapolated;
+    return part_of(at.cost, work.part);
+  }
+};
+
+}  // namespace
+
+Duration price(const Work& work, const ModelProfile& profile, const Cluster& cluster,
+               bool* extrapolated) {
+  Pricer pricer{profile, cluster};
+  const Duration time = std::visit(pricer, work);
+  if (extrapolated != nullptr && pricer.extrapolated) {
+    *extrapolated = true;
+  }
+  return time;
+}
+
+Prices price_all(const TaskGraph& graph, const ModelProfile& profile, const Cluster& cluster) {
+  Prices prices;
+  prices.of_work.reserve(graph.works().size());
+  for (const Work& work : graph.works()) {
+    prices.of_work.push_back(price(work, profile, cluster, &prices.extrapolated));
+  }
+  return prices;
+}
+
+}  // namespace frazil

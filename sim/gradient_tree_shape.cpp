@@ -1,0 +1,146 @@
+#include "sim/gradient_tree_shape.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <utility>
+
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+bool holds(const TreeNode& outer, const TreeNode& inner) {
+  return outer.first <= inner.first && inner.end <= outer.end;
+}
+
+// The nodes from the root down to the smallest that holds `node`.
+std::vector<TreeNode> path_to(const TreeNode& node, int micro_batches) {
+  std::vector<TreeNode> path;
+  TreeNode at{0, micro_batches};
+  if (node.leaves() < 1 || !holds(at, node)) {
+    return path;
+  }
+  path.push_back(at);
+  while (at.leaves() > 1) {
+    const auto [left, right] = children(at);
+    if (!holds(left, node) && !holds(right, node)) {
+      break;
+    }
+    at = holds(left, node) ? left : right;
+    path.push_back(at);
+  }
+  return path;
+}
+
+// Neighbouring intervals that touch become one.
+std::vector<TreeNode> join_touching(const std::vector<TreeNode>& owned, int micro_batches) {
+  std::vector<TreeNode> joined;
+  int previous_end = 0;
+  for (const TreeNode& interval : owned) {
+    ENSURE(previous_end <= interval.first && interval.first <= interval.end &&
+               interval.end <= micro_batches,
+           "owned micro-batches are sorted, disjoint and inside the step");
+    previous_end = interval.end;
+    if (interval.leaves() == 0) {
+      continue;
+    }
+    if (!joined.empty() && joined.back().end == interval.first) {
+      joined.back().end = interval.end;
+    } else {
+      joined.push_back(interval);
+    }
+  }
+  return joined;
+}
+
+void collect_maximal(const TreeNode& node, const TreeNode& interval, std::vector<TreeNode>& found) {
+  if (holds(interval, node)) {
+    found.push_back(node);
+    return;
+  }
+  if (node.end <= interval.first || interval.end <= node.first) {
+    return;
+  }
+  const auto [left, right] = children(node);
+  collect_maximal(left, interval, found);
+  collect_maximal(right, interval, found);
+}
+
+std::string draw_node(const TreeNode& node) {
+  if (node.leaves() == 1) {
+    return std::to_string(node.first);
+  }
+  const auto draw_child = [](const TreeNode& child) {
+    return child.leaves() == 1 ? draw_node(child) : fmt::format("({})", draw_node(child));
+  };
+  const auto [left, right] = children(node);
+  return fmt::format("{}+{}", draw_child(left), draw_child(right));
+}
+
+}  // namespace
+
+bool is_tree_node(const TreeNode& node, int micro_batches) {
+  const std::vector<TreeNode> path = path_to(node, micro_batches);
+  return !path.empty() && path.back() == node;
+}
+
+std::pair<TreeNode, TreeNode> children(const TreeNode& node) {
+  ENSURE(node.leaves() > 1, "a leaf has no children");
+  const auto below = static_cast<unsigned>(node.leaves() - 1);
+  const int middle = node.first + static_cast<int>(std::bit_floor(below));
+  return {{node.first, middle}, {middle, node.end}};
+}
+
+std::optional<TreeNode> parent(const TreeNode& node, int micro_batches) {
+  const std::vector<TreeNode> path = path_to(node, micro_batches);
+  ENSURE(!path.empty() && path.back() == node, "a node of the tree");
+  if (path.size() == 1) {
+    return std::nullopt;
+  }
+  return path[path.size() - 2];
+}
+
+std::optional<TreeNode> sibling(const TreeNode& node, int micro_batches) {
+  const std::optional<TreeNode> above = parent(node, micro_batches);
+  if (!above) {
+    return std::nullopt;
+  }
+  const auto [left, right] = children(*above);
+  return left == node ? right : left;
+}
+
+std::vector<TreeNode> maximal_nodes(const std::vector<TreeNode>& owned, int micro_batches) {
+  std::vector<TreeNode> found;
+  for (const TreeNode& interval : join_touching(owned, micro_batches)) {
+    collect_maximal({0, micro_batches}, interval, found);
+  }
+  return found;
+}
+
+int held_gradient_sets(const std::vector<TreeNode>& owned, int micro_batches) {
+  // Leaves come from left to right, so a sibling that is already there is the last set held.
+  std::vector<TreeNode> held;
+  std::size_t most = 0;
+  for (const TreeNode& interval : join_touching(owned, micro_batches)) {
+    for (int leaf = interval.first; leaf < interval.end; ++leaf) {
+      TreeNode node{leaf, leaf + 1};
+      most = std::max(most, held.size() + 1);
+      while (!held.empty() && sibling(node, micro_batches) == held.back()) {
+        node = {held.back().first, node.end};
+        held.pop_back();
+      }
+      held.push_back(node);
+    }
+  }
+  return static_cast<int>(most);
+}
+
+std::string draw_tree(int micro_batches) {
+  ENSURE(micro_batches >= 1, "a tree of at least one leaf");
+  return draw_node({0, micro_batches});
+}
+
+}  // namespace frazil

@@ -1,0 +1,46 @@
+#pragma once
+// The shape of the gradient sum: one binary tree over the global micro-batches 0..M-1 of a step,
+// the same for every plan, so that every plan adds in the same order. A binary counter: equal
+// levels merge; at the end leftovers fold from right to left. M=6 is ((01)(23))+(45), M=7 is
+// ((01)(23))+((45)+6). Equivalently: a node of n > 1 leaves splits after the largest power of two
+// below n. (Design page, "Gradient sum".)
+
+#include <compare>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace frazil {
+
+// A subtree: micro-batches [first, end).
+struct TreeNode {
+  int first = 0;
+  int end = 0;
+
+  int leaves() const { return end - first; }
+  friend auto operator<=>(const TreeNode&, const TreeNode&) = default;
+};
+
+// Whether `node` is a subtree of the tree over `micro_batches` leaves.
+bool is_tree_node(const TreeNode& node, int micro_batches);
+// The two halves of a node with more than one leaf.
+std::pair<TreeNode, TreeNode> children(const TreeNode& node);
+// The smallest subtree that properly holds `node`; none for the root.
+std::optional<TreeNode> parent(const TreeNode& node, int micro_batches);
+// The other child of the parent; none for the root.
+std::optional<TreeNode> sibling(const TreeNode& node, int micro_batches);
+
+// The largest subtrees whose leaves all lie in the owned intervals [first, end), left to right:
+// what an owner ships. `owned` is sorted and disjoint.
+std::vector<TreeNode> maximal_nodes(const std::vector<TreeNode>& owned, int micro_batches);
+
+// Most gradient sets held at once by an owner that adds its leaves in ascending order, merging as
+// soon as both children are there, the new leaf counted. At most floor(log2 M)+1 when it owns
+// [0, n), 2 floor(log2 M) for any contiguous interval (M >= 2).
+int held_gradient_sets(const std::vector<TreeNode>& owned, int micro_batches);
+
+// "((0+1)+(2+3))+(4+5)": for pictures and tests.
+std::string draw_tree(int micro_batches);
+
+}  // namespace frazil

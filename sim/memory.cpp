@@ -1,0 +1,131 @@
+#include "sim/memory.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+using Amounts = std::array<std::int64_t, kMemoryKinds>;
+
+// Changes with equal keys happen together. At equal times the ends of tasks that took time come
+// first, all together; then the tasks that start now, one after another in sweep order, and one
+// that takes no time starts and ends before the next.
+struct Event {
+  std::int64_t time = 0;
+  std::uint32_t position = 0;  // 0: the ends at this time; else 1 + sweep position
+  MemoryChange::When when = MemoryChange::When::kStart;
+  MemoryKind kind = MemoryKind::kStash;
+  std::int64_t delta = 0;
+
+  auto key() const { return std::tuple(time, position, when); }
+};
+
+bool happens_before(const Event& a, const Event& b) { return a.key() < b.key(); }
+
+std::vector<std::vector<Event>> events_by_device(const TaskGraph& graph,
+                                                 const CompiledGraph& compiled,
+                                                 const SweepTimes& times,
+                                                 std::span<const Duration> prices,
+                                                 std::size_t devices) {
+  std::vector<std::uint32_t> position_of(graph.size());
+  for (std::size_t i = 0; i < compiled.task_at.size(); ++i) {
+    position_of[compiled.task_at[i]] = static_cast<std::uint32_t>(i);
+  }
+  std::vector<std::vector<Event>> events(devices);
+  for (const MemoryChange& change : graph.memory_changes()) {
+    ENSURE(change.task < graph.size() && change.device.index() < devices,
+           "memory changes with a task on a device");
+    const std::uint32_t position = position_of[change.task];
+    const std::int64_t end = times.end[position];
+    const std::int64_t duration = prices[compiled.work[position]].count();
+    const bool at_end = change.when == MemoryChange::When::kEnd;
+    events[change.device.index()].push_back({.time = at_end ? end : end - duration,
+                                             .position = at_end && duration > 0 ? 0 : position + 1,
+                                             .when = change.when,
+                                             .kind = change.kind,
+                                             .delta = change.delta});
+  }
+  return events;
+}
+
+std::int64_t total_of(const Amounts& amounts) {
+  std::int64_t total = 0;
+  for (const std::int64_t amount : amounts) {
+    ENSURE(amount >= 0, "more memory goes than was there");
+    total += amount;
+  }
+  return total;
+}
+
+void note_peak(const Amounts& now, std::int64_t time, MemoryPeak& peak) {
+  const std::int64_t total = total_of(now);
+  if (total <= peak.total.count) {
+    return;
+  }
+  peak.total = Bytes{total};
+  peak.at = TimePoint{Duration{time}};
+  for (std::size_t kind = 0; kind < now.size(); ++kind) {
+    peak.held[kind] = Bytes{now[kind]};
+  }
+}
+
+MemoryPeak peak_of(Amounts now, std::vector<Event>& events) {
+  // The changes of one lane mostly come in the order of time.
+  if (!std::is_sorted(events.begin(), events.end(), happens_before)) {
+    std::stable_sort(events.begin(), events.end(), happens_before);
+  }
+  MemoryPeak peak;
+  note_peak(now, 0, peak);
+  for (auto event = events.begin(); event != events.end();) {
+    const auto moment = event->key();
+    const std::int64_t time = event->time;
+    for (; event != events.end() && event->key() == moment; ++event) {
+      now[static_cast<std::size_t>(event->kind)] += event->delta;
+    }
+    note_peak(now, time, peak);
+  }
+  return peak;
+}
+
+}  // namespace
+
+std::string_view memory_kind_name(MemoryKind kind) {
+  switch (kind) {
+    case MemoryKind::kParameters:
+      return "parameters";
+    case MemoryKind::kGradients:
+      return "gradients";
+    case MemoryKind::kOptimizer:
+      return "optimizer";
+    case MemoryKind::kStash:
+      return "stash";
+    case MemoryKind::kReceive:
+      return "receive";
+    case MemoryKind::kCache:
+      return "cache";
+  }
+  fail_ensure(__FILE__, __LINE__, "a kind of memory");
+}
+
+std::vector<MemoryPeak> peak_memory(const TaskGraph& graph, const CompiledGraph& compiled,
+                                    const SweepTimes& times, std::span<const Duration> prices,
+                                    int devices) {
+  const auto count = static_cast<std::size_t>(devices);
+  std::vector<Amounts> held(count, Amounts{});
+  for (const TaskGraph::Held& hold : graph.held()) {
+    ENSURE(hold.device.index() < count, "memory is held on a device");
+    held[hold.device.index()][static_cast<std::size_t>(hold.kind)] += hold.size.count;
+  }
+  std::vector<std::vector<Event>> events = events_by_device(graph, compiled, times, prices, count);
+  std::vector<MemoryPeak> peaks;
+  peaks.reserve(count);
+  for (std::size_t device = 0; device < count; ++device) {
+    peaks.push_back(peak_of(held[device], events[device]));
+  }
+  return peaks;
+}
+
+}  // namespace frazil

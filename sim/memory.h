@@ -1,0 +1,32 @@
+#pragma once
+// Memory over simulated time, logical bytes per device: what is held from the start plus the
+// changes of tasks. The peak says what holds it. At equal times the ends of tasks that took time
+// count first, all together; then the tasks that start, one after another in sweep order, and a
+// task without duration starts and ends before the next. Changes of one task at one moment count
+// together. Holding less than nothing is a bug of the caller.
+
+#include <array>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "profiles/units.h"
+#include "sim/static_engine.h"
+#include "sim/task_graph.h"
+
+namespace frazil {
+
+struct MemoryPeak {
+  Bytes total;
+  TimePoint at;                          // first moment of the peak
+  std::array<Bytes, kMemoryKinds> held;  // by MemoryKind, at that moment
+};
+
+std::string_view memory_kind_name(MemoryKind kind);
+
+// One entry per device 0..devices-1.
+std::vector<MemoryPeak> peak_memory(const TaskGraph& graph, const CompiledGraph& compiled,
+                                    const SweepTimes& times, std::span<const Duration> prices,
+                                    int devices);
+
+}  // namespace frazil

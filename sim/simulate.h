@@ -1,0 +1,32 @@
+#pragma once
+// From a graph of work to a time line: price, sweep, and give every task its action's name.
+// Pure: equal inputs give equal bytes on every machine.
+
+#include <span>
+#include <vector>
+
+#include "profiles/cluster.h"
+#include "profiles/model_profile.h"
+#include "sim/memory.h"
+#include "sim/task_graph.h"
+#include "traces/timeline.h"
+
+namespace frazil {
+
+struct Simulation {
+  Duration makespan{0};          // first start to last end over all tasks
+  std::vector<TimePoint> start;  // by TaskId
+  std::vector<TimePoint> end;
+  std::vector<MemoryPeak> memory;  // by device
+  bool extrapolated = false;
+};
+
+// Throws InfeasibleError on a cycle; `actions[t]`, if given, names task t in the sentence.
+Simulation simulate(const TaskGraph& graph, const ModelProfile& profile, const Cluster& cluster,
+                    std::span<const Action> actions = {});
+
+// Spans of all tasks that have time or compute; `actions[t]` is the action of task t.
+Timeline make_timeline(const TaskGraph& graph, const Simulation& simulation,
+                       std::span<const Action> actions, int devices);
+
+}  // namespace frazil

@@ -1,0 +1,70 @@
+#pragma once
+// Work that takes time on a cluster, not yet priced. Knows layers, devices and bytes; has never
+// heard of pipelines, plans or tensors.
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "profiles/units.h"
+
+namespace frazil {
+
+enum class LayerPart : std::uint8_t {
+  kForward,
+  kBackwardInput,
+  kBackwardWeight,
+  kBackwardWeightAlone,  // the inputs need no gradient
+  kUpdate,
+};
+
+struct LayerWork {
+  LayerId layer;
+  LayerPart part = LayerPart::kForward;
+  friend bool operator==(const LayerWork&, const LayerWork&) = default;
+};
+
+// Parts of layers run one after another by one device on one micro-batch.
+struct Compute {
+  DeviceId device;
+  int micro_batch_size = 1;
+  std::vector<LayerWork> parts;
+  friend bool operator==(const Compute&, const Compute&) = default;
+};
+
+// The time a message holds its link (size / bandwidth); latency is a delay on the dependency.
+struct Transfer {
+  DeviceId from;
+  DeviceId to;
+  Bytes size;
+  friend bool operator==(const Transfer&, const Transfer&) = default;
+};
+
+// The latency of a link, as a delay on a dependency.
+struct Hop {
+  DeviceId from;
+  DeviceId to;
+  friend bool operator==(const Hop&, const Hop&) = default;
+};
+
+enum class CollectiveKind : std::uint8_t { kRingAllReduce, kTreeAllReduce, kExactTreeAllReduce };
+
+// An all-reduce of `size` bytes over `devices`, entered together. For the exact tree:
+// `owned` holds each device's number of maximal gradient nodes (sim/gradient_tree_shape.h).
+struct Collective {
+  CollectiveKind kind = CollectiveKind::kRingAllReduce;
+  std::vector<DeviceId> devices;
+  Bytes size;
+  std::vector<int> owned;
+  friend bool operator==(const Collective&, const Collective&) = default;
+};
+
+// A fixed time: host work, overheads, what-ifs.
+struct Fixed {
+  Duration duration{0};
+  friend bool operator==(const Fixed&, const Fixed&) = default;
+};
+
+using Work = std::variant<Fixed, Compute, Transfer, Hop, Collective>;
+
+}  // namespace frazil
