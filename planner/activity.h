@@ -1,0 +1,42 @@
+#pragma once
+// What each layer must compute under a freeze mask (design page, "Freeze mask"):
+//   active(l)    has parameters and its block is not frozen, or uses a tied parameter that some
+//                active block uses
+//   F            always
+//   edge u -> l carries a gradient iff it is a gradient edge, l reaches a loss along gradient edges
+//                (or has one), and u is active or has an active ancestor along gradient edges
+//   I_l          some incoming edge carries a gradient
+//   W_l          l is active and reaches a loss
+
+#include <vector>
+
+#include "planner/plan.h"
+#include "profiles/model_profile.h"
+#include "traces/freeze_mask.h"
+
+namespace frazil {
+
+struct LayerActivity {
+  bool active = false;
+  bool input_gradient = false;   // I
+  bool weight_gradient = false;  // W, reduction and update
+  friend bool operator==(const LayerActivity&, const LayerActivity&) = default;
+};
+
+struct Activity {
+  std::vector<LayerActivity> layers;  // by LayerId
+  std::vector<bool> edge_carries;     // by position in ModelProfile::edges
+
+  bool backward(LayerId layer) const {
+    const LayerActivity& a = layers.at(layer.index());
+    return a.input_gradient || a.weight_gradient;
+  }
+};
+
+Activity find_activity(const ModelProfile& profile, const FreezeMask& mask);
+
+// Whether a stage has any backward, weight gradient or update to do.
+bool stage_has_backward(const Stage& stage, const Activity& activity);
+bool stage_has_update(const Stage& stage, const Activity& activity);
+
+}  // namespace frazil

@@ -1,0 +1,104 @@
+#include "planner/command_line.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdio>
+#include <new>
+#include <sstream>
+#include <string_view>
+
+namespace frazil {
+namespace {
+
+namespace po = boost::program_options;
+
+int complain(const Verb& verb, std::string_view sentence, ExitCode code) {
+  std::string line(sentence);
+  for (char& character : line) {
+    if (character == '\n' || character == '\r') character = ' ';
+  }
+  fmt::print(stderr, "frazil {}: {}\n", verb.name, line);
+  return static_cast<int>(code);
+}
+
+int print_help(const Verb& verb, const po::options_description& options) {
+  std::ostringstream table;
+  table << options;
+  fmt::print("{}\n\nusage: {}\n\n{}", verb.purpose, verb.usage, table.str());
+  return static_cast<int>(ExitCode::kOk);
+}
+
+// A flag may be given in full, once; what is no flag is refused.
+po::variables_map parse(int argc, char** argv, const po::options_description& options) {
+  using Style = po::command_line_style::style_t;
+  const int style = Style::allow_long | Style::long_allow_adjacent | Style::long_allow_next;
+  // With no positional words declared, Boost refuses them itself.
+  const po::positional_options_description no_words;
+  po::variables_map values;
+  po::store(
+      po::command_line_parser(argc, argv).options(options).positional(no_words).style(style).run(),
+      values);
+  po::notify(values);
+  return values;
+}
+
+}  // namespace
+
+int run_verb(const Verb& verb, int argc, char** argv, const po::options_description& options,
+             const std::function<ExitCode(const po::variables_map&)>& body) {
+  try {
+    po::options_description all = options;
+    all.add_options()("help", "print this and stop")("version", "print the version and stop");
+    const po::variables_map values = parse(argc, argv, all);
+    if (values.count("help") > 0) return print_help(verb, all);
+    if (values.count("version") > 0) {
+      fmt::print("frazil {}\n", FRAZIL_VERSION);
+      return static_cast<int>(ExitCode::kOk);
+    }
+    const ExitCode code = body(values);
+    if (std::fflush(stdout) != 0) {
+      return complain(verb, "standard output could not be written", ExitCode::kFailure);
+    }
+    return static_cast<int>(code);
+  } catch (const InputError& error) {
+    return complain(verb, error.what(), ExitCode::kBadInput);
+  } catch (const InfeasibleError& error) {
+    return complain(verb, error.what(), ExitCode::kInfeasible);
+  } catch (const PeerLost& error) {
+    return complain(verb, error.what(), ExitCode::kPeerLost);
+  } catch (const po::error& error) {
+    return complain(verb, fmt::format("command line: {}; --help names the flags", error.what()),
+                    ExitCode::kBadInput);
+  } catch (const std::bad_alloc&) {
+    return complain(verb, "out of memory", ExitCode::kOutOfMemory);
+  } catch (const std::exception& error) {
+    return complain(verb, error.what(), ExitCode::kFailure);
+  }
+}
+
+int checked_flag(const std::string& flag, const std::string& value, int minimum, int maximum) {
+  int number = 0;
+  const char* const end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, number);
+  if (error != std::errc{} || stop != end || number < minimum || number > maximum) {
+    throw InputError("command line", 0, fmt::format("{} {}", flag, value),
+                     fmt::format("an integer from {} to {}", minimum, maximum));
+  }
+  return number;
+}
+
+std::vector<int> checked_flags(const std::string& flag, const std::string& comma_list, int minimum,
+                               int maximum) {
+  std::vector<int> numbers;
+  std::size_t begin = 0;
+  while (true) {
+    const std::size_t comma = comma_list.find(',', begin);
+    numbers.push_back(
+        checked_flag(flag, comma_list.substr(begin, comma - begin), minimum, maximum));
+    if (comma == std::string::npos) return numbers;
+    begin = comma + 1;
+  }
+}
+
+}  // namespace frazil

@@ -1,0 +1,31 @@
+#pragma once
+// What every verb's main shares: one catch, exit codes, --help, --version, and ranges of flags.
+
+#include <boost/program_options.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "profiles/error.h"
+
+namespace frazil {
+
+struct Verb {
+  std::string name;     // "plan"
+  std::string purpose;  // one sentence for --help
+  std::string usage;    // "frazil plan --profile FILE --cluster FILE ..."
+};
+
+// Parses argv with `options` (adds --help and --version), then runs `body` and turns what it throws
+// into "frazil <verb>: <sentence>" on stderr and an exit code: InputError and bad flags 2,
+// InfeasibleError 3, PeerLost 6, std::bad_alloc 7, anything else 1. Flags may not be shortened or doubled.
+int run_verb(const Verb& verb, int argc, char** argv,
+             const boost::program_options::options_description& options,
+             const std::function<ExitCode(const boost::program_options::variables_map&)>& body);
+
+// A flag's integer in [minimum, maximum]; InputError names flag, value and range.
+int checked_flag(const std::string& flag, const std::string& value, int minimum, int maximum);
+std::vector<int> checked_flags(const std::string& flag, const std::string& comma_list, int minimum,
+                               int maximum);
+
+}  // namespace frazil

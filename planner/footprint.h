@@ -1,0 +1,24 @@
+#pragma once
+// Logical bytes a stage occupies on its device (design page, "Memory"): all parameters of its
+// layers; per active layer a gradient tree (held_gradient_sets x parameter bytes) and optimizer
+// state; per micro-batch in flight the stash of every layer with a backward. A receive buffer for
+// each incoming boundary counts at the consumer while its F has not been followed by its backward.
+
+#include "planner/activity.h"
+#include "planner/plan.h"
+#include "profiles/model_profile.h"
+
+namespace frazil {
+
+struct StageFootprint {
+  Bytes parameters;
+  Bytes gradients;  // of the exact tree over the micro-batches this pipeline owns
+  Bytes optimizer;
+  Bytes stash_per_micro_batch;    // at the plan's micro-batch size
+  Bytes receive_per_micro_batch;  // incoming boundaries from other devices
+};
+
+StageFootprint find_footprint(const Plan& plan, PipelineId pipeline, StageId stage,
+                              const ModelProfile& profile, const Activity& activity);
+
+}  // namespace frazil

@@ -1,0 +1,104 @@
+// frazil <verb> [arguments]: starts the program frazil-<verb> that lies beside this one. Verbs are
+// programs of their own, so that planning and simulating never load libtorch.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace {
+
+constexpr int kExitFailure = 1;
+constexpr int kExitUsage = 2;
+
+struct Verb {
+  std::string_view name;
+  std::string_view does;
+  bool needs_libtorch;
+};
+
+constexpr std::array kVerbs = {
+    Verb{"profile", "measure a model's layers on a device", true},
+    Verb{"plan", "find the best pipeline for a model on a cluster", false},
+    Verb{"simulate", "predict what a plan or a schedule takes", false},
+    Verb{"train", "train by a plan that changes as layers freeze", true},
+    Verb{"verify", "show that plans give the same bits as one device", true},
+    Verb{"report", "lay a prediction and a measurement side by side", false},
+};
+
+std::filesystem::path find_program(const std::filesystem::path& folder, std::string_view verb) {
+  return folder / ("frazil-" + std::string(verb));
+}
+
+bool is_built(const std::filesystem::path& program) { return access(program.c_str(), X_OK) == 0; }
+
+void print_help(std::ostream& out, const std::filesystem::path& folder) {
+  out << "usage: frazil <verb> [options]\n\n";
+  for (const Verb& verb : kVerbs) {
+    std::string name(verb.name);
+    name.resize(10, ' ');
+    out << "  " << name << verb.does
+        << (is_built(find_program(folder, verb.name)) ? "\n" : " (not built)\n");
+  }
+  out << "\n`frazil <verb> --help` says more; `frazil --version` names the version.\n";
+}
+
+int refuse_verb(std::string_view found) {
+  std::cerr << "frazil: found verb `" << found << "`, expected one of ";
+  for (const Verb& verb : kVerbs) {
+    std::cerr << (verb.name == kVerbs.front().name ? "" : ", ") << verb.name;
+  }
+  std::cerr << "\n";
+  return kExitUsage;
+}
+
+// Returns only when the program could not be started.
+int start_verb(const std::filesystem::path& folder, const Verb& verb, char** arguments) {
+  const std::filesystem::path program = find_program(folder, verb.name);
+  if (!is_built(program)) {
+    std::cerr << "frazil: found no " << program.string() << ", expected it beside frazil: "
+              << (verb.needs_libtorch
+                      ? "this verb needs a build with libtorch, which ./setup.sh fetches"
+                      : "build all programs first")
+              << "\n";
+    return kExitFailure;
+  }
+  execv(program.c_str(), arguments);
+  std::cerr << "frazil: " << program.string() << " could not be started: " << std::strerror(errno)
+            << "\n";
+  return kExitFailure;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  std::error_code error;
+  const std::filesystem::path folder =
+      std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  if (error) {
+    std::cerr << "frazil: /proc/self/exe could not be read: " << error.message() << "\n";
+    return kExitFailure;
+  }
+  if (count < 2) {
+    print_help(std::cerr, folder);
+    return kExitUsage;
+  }
+  const std::string_view first = arguments[1];
+  if (first == "--help" || first == "-h") {
+    print_help(std::cout, folder);
+    return 0;
+  }
+  if (first == "--version") {
+    std::cout << "frazil " << FRAZIL_VERSION << "\n";
+    return 0;
+  }
+  const auto* verb = std::find_if(kVerbs.begin(), kVerbs.end(),
+                                  [&](const Verb& known) { return known.name == first; });
+  return verb != kVerbs.end() ? start_verb(folder, *verb, arguments + 1) : refuse_verb(first);
+}

@@ -1,0 +1,48 @@
+#pragma once
+// Lowering: (plan, completed schedule) -> task graph. The twin of the executor's switch: the only
+// place that says what each action costs and waits for. Dependencies come from the layer DAG.
+//   F   compute, forward of all its layers; waits for the F of each stage it reads from, over the
+//       boundary (same device: no delay; else SEND task on the sender's send lane, then a hop)
+//   B   compute, for each layer of the stage that needs it: I and W, W alone, or nothing; waits for
+//       its own F and for the B of each stage that reads from it over a carrying edge
+//   SEND  transfer on the sender's send lane; RECV takes no time of its own and no task
+//   REDUCE_GRAD  per group of layers with the same owners (planner/reduction_groups.h) a collective
+//       on the collective lane of every owner, entered together after the last backward of each
+//   U   compute, updates of the active layers; waits for its REDUCE_GRAD, and with a BARRIER for
+//   all
+//       backwards and reductions of all devices
+// Each device's compute actions run in list order. Memory as in planner/footprint.h.
+// A device's first compute action waits for its step_overhead, a task of its host lane. A last
+// micro-batch that is short costs and stashes its own size. Where no link of the sender has a
+// bandwidth, a SEND takes no time, has no task, and only its hop remains.
+
+#include <vector>
+
+#include "planner/plan.h"
+#include "planner/schedule.h"
+#include "sim/simulate.h"
+#include "sim/task_graph.h"
+
+namespace frazil {
+
+struct LoweredStep {
+  TaskGraph graph;
+  std::vector<Action> actions;  // by TaskId
+};
+
+// Throws InfeasibleError naming an action kind that is not interpreted.
+LoweredStep lower(const Plan& plan, const Schedule& completed, const ModelProfile& profile,
+                  const Cluster& cluster, const Activity& activity);
+
+struct PlanSimulation {
+  Timeline timeline;
+  Duration makespan{0};
+  std::vector<MemoryPeak> memory;  // by device
+  bool extrapolated = false;
+};
+
+// make_schedule, complete_schedule, lower, simulate, make_timeline in one go.
+PlanSimulation simulate_plan(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
+                             bool clip = false);
+
+}  // namespace frazil

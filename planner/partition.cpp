@@ -1,0 +1,208 @@
+#include "planner/partition.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+constexpr std::int64_t kMillion = 1'000'000;
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+// floor(time * ppm / 10^6) without a wider type.
+std::int64_t slowed(std::int64_t time, std::int64_t ppm) {
+  if (ppm == kMillion) return time;
+  return time / kMillion * ppm + time % kMillion * ppm / kMillion;
+}
+
+// One question: exactly `stages` stages, no load above `bound`. Position i in 0..L is a cut before
+// layer i; a stage [i, j) has a window: the largest j that neither its work alone (boundaries left
+// out, so that it grows with j) nor its memory forbids. Windows never shrink as i grows.
+class ChainTable {
+ public:
+  ChainTable(const ChainCosts& costs, int stages)
+      : costs_(costs), stages_(stages), layers_(static_cast<int>(costs.layer.size())) {
+    work_.reserve(costs.layer.size() + 1);
+    work_.push_back(0);
+    for (const Duration layer : costs.layer) {
+      std::int64_t sum = 0;
+      ENSURE(!__builtin_add_overflow(work_.back(), layer.count(), &sum),
+             "loads of a chain overflow");
+      work_.push_back(sum);
+    }
+    boundary_.assign(costs.layer.size() + 1, 0);
+    for (std::size_t i = 0; i < costs.boundary.size(); ++i) {
+      boundary_[i + 1] = costs.boundary[i].count();
+    }
+  }
+
+  // A bound that some cut always keeps when memory does not matter: an even share of the work, one
+  // more layer, and two boundaries.
+  std::int64_t first_bound() const {
+    double speeds = 0;
+    for (int s = 0; s < stages_; ++s) {
+      speeds += static_cast<double>(kMillion) / static_cast<double>(ppm(s));
+    }
+    std::int64_t largest_layer = 0;
+    for (const Duration layer : costs_.layer)
+      largest_layer = std::max(largest_layer, layer.count());
+    const auto share = static_cast<std::int64_t>(static_cast<double>(work_.back()) / speeds);
+    return share + slowed(largest_layer, slowest()) + 2 * largest_boundary() + 1;
+  }
+  // No load is above this.
+  std::int64_t last_bound() const {
+    return slowed(work_.back(), slowest()) + 2 * largest_boundary();
+  }
+
+  // The best cut with no load above `bound`; none when there is none.
+  std::optional<ChainPartition> solve(std::int64_t bound) {
+    if (!find_windows(bound)) return std::nullopt;
+    find_best();
+    const std::int64_t load = best(0, 0);
+    if (load > bound) return std::nullopt;
+    return ChainPartition{Duration{load}, smallest_cuts(load)};
+  }
+
+ private:
+  std::int64_t ppm(int stage) const { return costs_.time_ppm[static_cast<std::size_t>(stage)]; }
+  std::int64_t work(int first, int end) const {
+    return work_[static_cast<std::size_t>(end)] - work_[static_cast<std::size_t>(first)];
+  }
+  std::int64_t boundary(int cut) const { return boundary_[static_cast<std::size_t>(cut)]; }
+  std::int64_t load(int stage, int first, int end) const {
+    return slowed(work(first, end), ppm(stage)) + boundary(first) + boundary(end);
+  }
+  std::int64_t slowest() const {
+    return *std::max_element(costs_.time_ppm.begin(), costs_.time_ppm.begin() + stages_);
+  }
+  std::int64_t largest_boundary() const {
+    return *std::max_element(boundary_.begin(), boundary_.end());
+  }
+  std::size_t at(int stage, int cut) const {
+    return static_cast<std::size_t>(stage) * static_cast<std::size_t>(layers_ + 1) +
+           static_cast<std::size_t>(cut);
+  }
+  std::int64_t& best(int stage, int first) { return best_[at(stage, first)]; }
+
+  bool fits(int stage, int first, int end, std::int64_t bound) const {
+    if (slowed(work(first, end), ppm(stage)) > bound) return false;
+    if (!costs_.memory) return true;
+    return costs_.memory(stage, stages_, first, end - 1) <=
+           costs_.memory_limit[static_cast<std::size_t>(stage)];
+  }
+
+  // Fills window_ and the range of starts of each stage, narrowed from both sides; false when the
+  // windows alone cannot cover the chain.
+  bool find_windows(std::int64_t bound) {
+    window_.assign(at(stages_, 0), 0);
+    for (int s = 0; s < stages_; ++s) {
+      int end = 0;
+      for (int first = 0; first < layers_; ++first) {
+        end = std::max(end, first);
+        while (end < layers_ && fits(s, first, end + 1, bound)) ++end;
+        window_[at(s, first)] = end;
+      }
+      window_[at(s, layers_)] = layers_;
+    }
+    earliest_.assign(static_cast<std::size_t>(stages_) + 1, layers_);
+    latest_.assign(static_cast<std::size_t>(stages_) + 1, 0);
+    for (int s = stages_ - 1; s >= 0; --s) {
+      int& first = earliest_[static_cast<std::size_t>(s)];
+      const int next = earliest_[static_cast<std::size_t>(s) + 1];
+      first = s;
+      while (first < layers_ && window_[at(s, first)] < std::max(next, first + 1)) ++first;
+      if (first == layers_) return false;
+    }
+    for (int s = 0; s < stages_; ++s) {
+      const int last_start = layers_ - (stages_ - s - 1);
+      latest_[static_cast<std::size_t>(s) + 1] =
+          std::min(window_[at(s, latest_[static_cast<std::size_t>(s)])], last_start);
+    }
+    return earliest_[0] == 0;
+  }
+
+  // best(s, i): least possible largest load when stages s, s + 1, ... hold layers i ..; kNever
+  // outside the ranges.
+  void find_best() {
+    best_.assign(at(stages_ + 1, 0), kNever);
+    best(stages_, layers_) = 0;
+    for (int s = stages_ - 1; s >= 0; --s) {
+      const int next_earliest = earliest_[static_cast<std::size_t>(s) + 1];
+      for (int first = earliest_[static_cast<std::size_t>(s)];
+           first <= latest_[static_cast<std::size_t>(s)]; ++first) {
+        std::int64_t least = kNever;
+        const int window = window_[at(s, first)];
+        for (int end = std::max(first + 1, next_earliest); end <= window; ++end) {
+          if (slowed(work(first, end), ppm(s)) >= least) break;
+          least = std::min(least, std::max(load(s, first, end), best(s + 1, end)));
+        }
+        best(s, first) = least;
+      }
+    }
+  }
+
+  std::vector<LayerId> smallest_cuts(std::int64_t load_limit) {
+    std::vector<LayerId> cuts;
+    int first = 0;
+    for (int s = 0; s + 1 < stages_; ++s) {
+      int end = first + 1;
+      while (load(s, first, end) > load_limit || best(s + 1, end) > load_limit) ++end;
+      ENSURE(end <= window_[at(s, first)], "the best cut lies outside its window");
+      cuts.emplace_back(end);
+      first = end;
+    }
+    return cuts;
+  }
+
+  const ChainCosts& costs_;
+  int stages_;
+  int layers_;
+  std::vector<std::int64_t> work_;      // of the layers before a cut
+  std::vector<std::int64_t> boundary_;  // at a cut; 0 at both ends of the chain
+  std::vector<int> window_;             // by (stage, first): largest end
+  std::vector<int> earliest_, latest_;  // first layer of a stage
+  std::vector<std::int64_t> best_;      // by (stage, first)
+};
+
+void check(const ChainCosts& costs, int stages) {
+  const std::size_t layers = costs.layer.size();
+  ENSURE(layers >= 1 && costs.boundary.size() + 1 == layers, "a boundary between any two layers");
+  ENSURE(stages >= 1 && costs.time_ppm.size() >= static_cast<std::size_t>(stages),
+         "a slowdown for each stage");
+  ENSURE(!costs.memory || costs.memory_limit.size() >= static_cast<std::size_t>(stages),
+         "a memory limit for each stage");
+}
+
+// The best cut into exactly `stages` stages whose load is at most `ceiling`.
+std::optional<ChainPartition> partition_below(const ChainCosts& costs, int stages,
+                                              std::int64_t ceiling) {
+  if (costs.layer.size() < static_cast<std::size_t>(stages)) return std::nullopt;
+  ChainTable table(costs, stages);
+  const std::int64_t last = std::min(table.last_bound(), ceiling);
+  for (std::int64_t bound = table.first_bound(); bound < last; bound = 2 * bound) {
+    if (auto partition = table.solve(bound)) return partition;
+  }
+  return table.solve(last);
+}
+
+}  // namespace
+
+std::optional<ChainPartition> partition_into(const ChainCosts& costs, int stages) {
+  check(costs, stages);
+  return partition_below(costs, stages, kNever);
+}
+
+std::optional<ChainPartition> partition_at_most(const ChainCosts& costs, int stages) {
+  check(costs, stages);
+  std::optional<ChainPartition> best;
+  for (int k = 1; k <= stages; ++k) {
+    // Fewer stages win ties, so more of them must be strictly better.
+    const std::int64_t ceiling = best ? best->load.count() - 1 : kNever;
+    if (auto partition = partition_below(costs, k, ceiling)) best = std::move(partition);
+  }
+  return best;
+}
+
+}  // namespace frazil

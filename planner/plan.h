@@ -1,0 +1,107 @@
+#pragma once
+// A plan: which layers live where, which device does which micro-batches, in which schedule. The
+// same plan goes into the simulator and into the executor. It carries every system of the design
+// from the start; what an interpreter cannot do yet it refuses in one sentence.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "profiles/cluster.h"
+#include "profiles/model_profile.h"
+#include "traces/action.h"
+#include "traces/freeze_mask.h"
+
+namespace frazil {
+
+// Closed interval of layers.
+struct LayerRange {
+  LayerId first;
+  LayerId last;
+  friend auto operator<=>(const LayerRange&, const LayerRange&) = default;
+};
+
+// How several devices of one stage share it. Only kData (whole micro-batches) is interpreted now.
+enum class DeviceAxis { kData, kShard, kTensor, kContext, kExpert };
+enum class MemoryPolicy { kKeep, kRecompute, kOffload };
+
+// A convex set of layers on one device, or on several.
+struct Stage {
+  std::vector<LayerRange> layers;  // ascending, disjoint
+  std::vector<DeviceId> devices;
+  DeviceAxis axis = DeviceAxis::kData;
+  MemoryPolicy memory = MemoryPolicy::kKeep;
+  friend bool operator==(const Stage&, const Stage&) = default;
+};
+
+// Stages that together hold the model, and the global micro-batches [first, last] they own.
+struct Pipeline {
+  std::vector<Stage> stages;
+  std::vector<MicroBatches> micro_batches;  // ascending, disjoint
+  friend bool operator==(const Pipeline&, const Pipeline&) = default;
+};
+
+enum class ScheduleKind {
+  kGpipe, kOneForwardOneBackward, kEagerOneForwardOneBackward, kInterleaved, kLoopedBfs,
+  kZbH1, kZbH2, kZbHeuristic, kZbV, kVHalf, kVMin, kInterleavedZb, kDualPipe, kDualPipeV,
+  kChimera, kBitPipe, kHanayo, kTwoBp, kPipeDream, kPipeDream2Bw, kVaruna
+};
+
+struct NamedSchedule {
+  ScheduleKind kind = ScheduleKind::kOneForwardOneBackward;
+  // K, micro-batches in flight; none: the schedule's own.
+  std::optional<int> in_flight = std::nullopt;
+  int chunks = 1;
+  friend bool operator==(const NamedSchedule&, const NamedSchedule&) = default;
+};
+// One list of compute actions per device, given outright.
+struct ExplicitSchedule {
+  std::vector<std::vector<Action>> devices;
+  friend bool operator==(const ExplicitSchedule&, const ExplicitSchedule&) = default;
+};
+enum class DispatchPolicy { kFifo, kPriority, kLrtf, kSteal };
+using ScheduleChoice = std::variant<NamedSchedule, ExplicitSchedule, DispatchPolicy>;
+
+enum class ReductionMode { kExact, kFast };
+enum class WeightVersions { kSync, kStash, kTwoBuffered, kLatest, kPredicted };
+
+struct Plan {
+  std::string model_hash;
+  int batch_size = 1;
+  int micro_batch_size = 1;
+  FreezeMask mask;
+  bool cache_frozen_prefix = false;
+  std::vector<Pipeline> pipelines;
+  ScheduleChoice schedule;
+  ReductionMode reduction = ReductionMode::kExact;
+  WeightVersions versions = WeightVersions::kSync;
+  Provenance provenance;
+
+  int micro_batches() const { return (batch_size + micro_batch_size - 1) / micro_batch_size; }
+  friend bool operator==(const Plan&, const Plan&) = default;
+};
+
+// Samples in one global micro-batch of a step over `batch_size` samples: micro_batch_size, but the
+// last may be short.
+int samples_in(const Plan& plan, MicroBatchId micro_batch);
+
+std::string_view schedule_name(ScheduleKind kind);  // "gpipe", "1f1b", "zb-h1", ...
+std::optional<ScheduleKind> find_schedule(std::string_view name);
+
+// "2 stages x 1 pipeline, 1f1b, 4 micro-batches of 8, cut 7": one line for people.
+std::string summarize(const Plan& plan);
+
+// Everything that can be wrong in a plan by itself and against the model and the cluster: hash of
+// another model, layers missing, doubled or not convex, unknown devices, micro-batches that are not
+// owned exactly once or do not add up to the batch, mask length, ...
+// Throws InputError{file, 0} with the JSON path in `found`.
+void validate(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
+              const std::string& file);
+
+// One pipeline of consecutive stages: layer cuts[i] begins stage i + 1; stage i on devices[i].
+Pipeline make_pipeline(int layers, const std::vector<LayerId>& cuts,
+                       const std::vector<DeviceId>& devices, MicroBatches micro_batches);
+
+}  // namespace frazil

@@ -1,0 +1,116 @@
+// frazil plan: the best pipeline for a model on a cluster.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "planner/command_line.h"
+#include "planner/plan_json.h"
+#include "planner/print_plan.h"
+#include "planner/schedules.h"
+#include "profiles/cluster_json.h"
+#include "profiles/model_profile_json.h"
+
+namespace {
+
+namespace po = boost::program_options;
+using namespace frazil;
+
+constexpr int kMost = 1'000'000;
+
+[[noreturn]] void refuse(const std::string& found, const std::string& expected) {
+  throw InputError("command line", 0, found, expected);
+}
+
+po::options_description describe_flags() {
+  po::options_description flags("flags", 100);
+  const auto text = [] { return po::value<std::string>(); };
+  flags.add_options()                              //
+      ("profile", text(), "profile of the model")  //
+      ("cluster", text(), "the cluster")           //
+      ("batch", text(), "samples of a step")       //
+      ("micro-batch", text(),
+       "sizes to try, a comma list; default: the powers of two that were measured")         //
+      ("mask", text(), "freeze mask, a bit per block, 1 = active; default: all active")     //
+      ("schedules", text(), "schedules to try, a comma list; default: gpipe,1f1b")          //
+      ("max-stages", text(), "longest pipeline; default: as many as devices")               //
+      ("max-replicas", text(), "most pipelines; default: as many as fit")                   //
+      ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")  //
+      ("out", text(), "write the best plan")                                                //
+      ("top", text(), "rows to show, default 10")                                           //
+      ("json", po::bool_switch(), "answer in JSON");
+  return flags;
+}
+
+const std::string& required(const po::variables_map& values, const char* flag) {
+  if (values.count(flag) == 0) refuse(fmt::format("no --{}", flag), "it to be given");
+  return values[flag].as<std::string>();
+}
+
+int number_or(const po::variables_map& values, const char* flag, int fallback) {
+  if (values.count(flag) == 0) return fallback;
+  return checked_flag(std::string("--") + flag, values[flag].as<std::string>(), 1, kMost);
+}
+
+std::vector<ScheduleKind> read_schedules(const std::string& comma_list) {
+  std::vector<ScheduleKind> kinds;
+  for (std::size_t begin = 0; begin <= comma_list.size();) {
+    const std::size_t end = std::min(comma_list.find(',', begin), comma_list.size());
+    const std::string name = comma_list.substr(begin, end - begin);
+    const auto kind = find_schedule(name);
+    if (!kind) refuse("--schedules " + name, "names that frazil simulate --schedule help lists");
+    kinds.push_back(*kind);
+    begin = end + 1;
+  }
+  return kinds;
+}
+
+SearchOptions read_options(const po::variables_map& values, const ModelProfile& profile) {
+  SearchOptions options;
+  options.batch_size = checked_flag("--batch", required(values, "batch"), 1, kMost);
+  options.micro_batch_sizes =
+      values.count("micro-batch") > 0
+          ? checked_flags("--micro-batch", values["micro-batch"].as<std::string>(), 1,
+                          options.batch_size)
+          : measured_sizes(profile, options.batch_size);
+  const auto blocks = static_cast<int>(profile.blocks.size());
+  options.mask = FreezeMask::all_active(blocks);
+  if (values.count("mask") > 0) {
+    const auto& bits = values["mask"].as<std::string>();
+    options.mask = FreezeMask::parse(bits, "command line", 0);
+    if (options.mask.blocks() != blocks) {
+      refuse("--mask " + bits, fmt::format("a bit for each of {} blocks", blocks));
+    }
+  }
+  if (values.count("schedules") > 0) {
+    options.schedules = read_schedules(values["schedules"].as<std::string>());
+  }
+  options.max_stages = number_or(values, "max-stages", 0);
+  options.max_replicas = number_or(values, "max-replicas", 0);
+  options.clip = values["clip"].as<bool>();
+  return options;
+}
+
+ExitCode plan_verb(const po::variables_map& values) {
+  const int top = number_or(values, "top", 10);
+  const ModelProfile profile = read_model_profile(required(values, "profile"));
+  const Cluster cluster = read_cluster(required(values, "cluster"));
+  const Ranking ranking = search_plans(profile, cluster, read_options(values, profile));
+  const bool json = values["json"].as<bool>();
+  const Candidate* best = ranking.best();
+  if (best != nullptr && values.count("out") > 0) {
+    write_plan(best->plan, values["out"].as<std::string>());
+  }
+  fmt::print("{}", json ? ranking_json(ranking, cluster, profile, top)
+                        : print_ranking(ranking, cluster, profile, top));
+  if (best == nullptr) throw InfeasibleError(explain_infeasible(ranking));
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Verb verb{"plan", "Finds the best pipeline for a model on a cluster.",
+                  "frazil plan --profile FILE --cluster FILE --batch N [--out plan.json]"};
+  return run_verb(verb, argc, argv, describe_flags(), plan_verb);
+}

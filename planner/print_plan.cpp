@@ -1,0 +1,305 @@
+#include "planner/print_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "profiles/quantity_text.h"
+
+namespace frazil {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double samples_per_second(const Plan& plan, Duration makespan) {
+  if (makespan.count() == 0) return 0;
+  return plan.batch_size * 1e9 / static_cast<double>(makespan.count());
+}
+
+// How far a time lies above its lower bound.
+double gap(Duration time, Duration bound) {
+  if (bound.count() == 0) return 0;
+  return static_cast<double>(time.count()) / static_cast<double>(bound.count()) - 1;
+}
+
+std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
+
+std::string list_cuts(const Plan& plan) {
+  std::string text;
+  for (const Stage& stage : plan.pipelines.front().stages) {
+    if (&stage == &plan.pipelines.front().stages.front()) continue;
+    text += fmt::format("{}{}", text.empty() ? "" : ",", stage.layers.front().first.value);
+  }
+  return text.empty() ? "-" : text;
+}
+
+std::string name_of_schedule(const Plan& plan) {
+  if (const auto* named = std::get_if<NamedSchedule>(&plan.schedule)) {
+    return std::string(schedule_name(named->kind));
+  }
+  return std::holds_alternative<ExplicitSchedule>(plan.schedule) ? "explicit" : "policy";
+}
+
+// What the numbers rest on that was not measured.
+std::string list_flags(const ModelProfile& profile, bool extrapolated) {
+  std::string text;
+  if (extrapolated) text += "note: some costs are extrapolated beyond the measured sizes\n";
+  if (profile.backward_was_split_by_rule) {
+    text += "note: the profile's backward was split into I and W by rule, not measured\n";
+  }
+  return text;
+}
+
+std::string list_held(const MemoryPeak& peak) {
+  std::string text;
+  for (int k = 0; k < kMemoryKinds; ++k) {
+    const Bytes held = peak.held[static_cast<std::size_t>(k)];
+    if (held.count == 0) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ",
+                        memory_kind_name(static_cast<MemoryKind>(k)), to_text(held));
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+bool fits(const std::vector<MemoryPeak>& memory, const Cluster& cluster) {
+  for (std::size_t d = 0; d < memory.size(); ++d) {
+    if (memory[d].total > cluster.devices[d].memory_limit) return false;
+  }
+  return true;
+}
+
+Json bounds_json(const PlanBounds& bounds) {
+  return {{"lower_bound_makespan_ns", bounds.makespan.time.count()},
+          {"lower_bound_makespan_name", bounds.makespan.name},
+          {"lower_bound_span_ns", bounds.span.time.count()},
+          {"lower_bound_span_name", bounds.span.name}};
+}
+
+Json memory_json(const MemoryPeak& peak, const Device& device) {
+  Json held = Json::object();
+  for (int k = 0; k < kMemoryKinds; ++k) {
+    const std::string name(memory_kind_name(static_cast<MemoryKind>(k)));
+    held[name + "_bytes"] = peak.held[static_cast<std::size_t>(k)].count;
+  }
+  return {{"memory_peak_bytes", peak.total.count},
+          {"memory_limit_bytes", device.memory_limit.count},
+          {"memory_peak_at_ns", peak.at.time_since_epoch().count()},
+          {"held", held}};
+}
+
+std::string draw_small(const Timeline& timeline) {
+  constexpr int kMostDevices = 16;
+  constexpr std::int64_t kMostColumns = 100;
+  const Duration length = makespan(timeline);
+  if (timeline.devices > kMostDevices || length.count() == 0) return "";
+  // The shortest compute span is the natural cell; a step that has none this wide is not drawn.
+  Duration cell = length;
+  for (const Span& span : timeline.spans) {
+    const bool counts = span.lane == Lane::kCompute && span.duration().count() > 0 &&
+                        span.action.kind != ActionKind::kUpdate;
+    if (counts) cell = std::min(cell, span.duration());
+  }
+  const Duration least = (length + Duration{kMostColumns - 1}) / kMostColumns;
+  if (cell < least / 2) return "";
+  return "\n" + draw(timeline, std::max(cell, least));
+}
+
+std::string device_rows(const SimulatedPlan& simulated) {
+  const std::vector<Device>& devices = simulated.cluster.devices;
+  std::size_t width = 6;
+  for (const Device& device : devices) width = std::max(width, device.name.size());
+  std::string text = fmt::format("\n{:<{}}  {:>12}  {:>12}  {:>12}  holds at its peak\n", "device",
+                                 width, "busy", "memory peak", "limit");
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    const MemoryPeak& peak = simulated.simulation.memory[d];
+    const bool over = peak.total > devices[d].memory_limit;
+    text += fmt::format("{:<{}}  {:>12}  {:>12}  {:>12}  {}{}\n", devices[d].name, width,
+                        to_text(busy(simulated.simulation.timeline, DeviceId{d})),
+                        to_text(peak.total), to_text(devices[d].memory_limit),
+                        over ? "DOES NOT FIT: " : "", list_held(peak));
+  }
+  return text;
+}
+
+std::string cut_at(const std::string& text, std::size_t width) {
+  return text.size() <= width ? text : text.substr(0, width - 3) + "...";
+}
+
+Bytes largest_peak(const Candidate& candidate) {
+  Bytes largest;
+  for (const MemoryPeak& peak : candidate.memory) largest = std::max(largest, peak.total);
+  return largest;
+}
+
+std::string shape_of(const Plan& plan) {
+  return fmt::format("{} x {}", plan.pipelines.front().stages.size(), plan.pipelines.size());
+}
+
+Json candidate_json(const Candidate& candidate, const Cluster& cluster) {
+  const Plan& plan = candidate.plan;
+  Json json = {{"summary", summarize(plan)},
+               {"feasible", !candidate.infeasible.has_value()},
+               {"stages", plan.pipelines.front().stages.size()},
+               {"replicas", plan.pipelines.size()},
+               {"schedule", name_of_schedule(plan)},
+               {"micro_batch_size", plan.micro_batch_size},
+               {"micro_batches", plan.micro_batches()}};
+  Json pipelines = Json::array();
+  for (const Pipeline& pipeline : plan.pipelines) {
+    Json cuts = Json::array();
+    for (std::size_t s = 1; s < pipeline.stages.size(); ++s) {
+      cuts.push_back(pipeline.stages[s].layers.front().first.value);
+    }
+    pipelines.push_back(cuts);
+  }
+  json["cuts"] = pipelines;
+  json["makespan_ns"] = candidate.makespan.count();
+  json["samples_per_second"] = samples_per_second(plan, candidate.makespan);
+  json.update(bounds_json(candidate.bounds));
+  Json devices = Json::array();
+  for (std::size_t d = 0; d < candidate.memory.size(); ++d) {
+    devices.push_back(memory_json(candidate.memory[d], cluster.devices[d]));
+  }
+  json["devices"] = devices;
+  json["extrapolated"] = candidate.extrapolated;
+  if (candidate.infeasible) {
+    json["reason"] = candidate.infeasible->reason;
+    json["device"] = candidate.infeasible->device.value;
+    json["needed_bytes"] = candidate.infeasible->needed.count;
+    json["available_bytes"] = candidate.infeasible->available.count;
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string print_what_if(const WhatIf& what_if, const WhatIfAnswer& answer) {
+  const PlanBounds& bounds = answer.bounds;
+  std::string text = fmt::format(
+      "{} stages, {} micro-batches, {}\n"
+      "makespan     {} (bubble {})\n"
+      "span         {} (bubble {})\n"
+      "lower bound  {} ({}), {} above it\n"
+      "in flight   ",
+      what_if.stages, what_if.micro_batches, schedule_name(what_if.schedule.kind),
+      to_text(answer.makespan), percent(answer.bubble), to_text(answer.span),
+      percent(answer.bubble_span), to_text(bounds.makespan.time), bounds.makespan.name,
+      percent(gap(answer.makespan, bounds.makespan.time)));
+  for (const int peak : answer.peak_chunks) text += fmt::format(" {}", peak);
+  return text + " micro-batches at most, by device\n";
+}
+
+std::string what_if_json(const WhatIf& what_if, const WhatIfAnswer& answer) {
+  Json json = {{"schedule", schedule_name(what_if.schedule.kind)},
+               {"stages", what_if.stages},
+               {"micro_batches", what_if.micro_batches},
+               {"makespan_ns", answer.makespan.count()},
+               {"span_ns", answer.span.count()},
+               {"bubble", answer.bubble},
+               {"bubble_span", answer.bubble_span},
+               {"peak_chunks", answer.peak_chunks},
+               {"chunks", what_if.schedule.chunks}};
+  json.update(bounds_json(answer.bounds));
+  return json.dump() + "\n";
+}
+
+std::string print_simulation(const SimulatedPlan& simulated) {
+  const auto& [plan, profile, cluster, simulation, bounds] = simulated;
+  const Duration span = max_span(simulation.timeline);
+  std::string text = fmt::format(
+      "{}\n"
+      "makespan     {} ({:.1f} samples/s, bubble {})\n"
+      "span         {} (bubble {})\n"
+      "lower bound  {} ({}), {} above it\n",
+      summarize(plan), to_text(simulation.makespan), samples_per_second(plan, simulation.makespan),
+      percent(bubble(simulation.timeline)), to_text(span),
+      percent(bubble_of_span(simulation.timeline)), to_text(bounds.makespan.time),
+      bounds.makespan.name, percent(gap(simulation.makespan, bounds.makespan.time)));
+  text += device_rows(simulated);
+  if (!fits(simulation.memory, cluster)) {
+    text += "this plan does not fit into memory\n";
+  }
+  return text + list_flags(profile, simulation.extrapolated) + draw_small(simulation.timeline);
+}
+
+std::string simulation_json(const SimulatedPlan& simulated) {
+  const auto& [plan, profile, cluster, simulation, bounds] = simulated;
+  Json json = {{"summary", summarize(plan)},
+               {"makespan_ns", simulation.makespan.count()},
+               {"span_ns", max_span(simulation.timeline).count()},
+               {"samples_per_second", samples_per_second(plan, simulation.makespan)},
+               {"bubble", bubble(simulation.timeline)},
+               {"bubble_span", bubble_of_span(simulation.timeline)}};
+  json.update(bounds_json(bounds));
+  json["fits"] = fits(simulation.memory, cluster);
+  json["extrapolated"] = simulation.extrapolated;
+  json["backward_was_split_by_rule"] = profile.backward_was_split_by_rule;
+  Json devices = Json::array();
+  for (std::size_t d = 0; d < cluster.devices.size(); ++d) {
+    Json device = {{"name", cluster.devices[d].name},
+                   {"busy_ns", busy(simulation.timeline, DeviceId{d}).count()}};
+    device.update(memory_json(simulation.memory[d], cluster.devices[d]));
+    devices.push_back(device);
+  }
+  json["devices"] = devices;
+  return json.dump() + "\n";
+}
+
+std::string print_ranking(const Ranking& ranking, const Cluster& cluster,
+                          const ModelProfile& profile, int top) {
+  std::string text = fmt::format("{:>4}  {:>12}  {:>10}  {:<8}  {:<8}  {:>9}  {:>11}  {:>9}  {}\n",
+                                 "rank", "makespan", "samples/s", "stages", "schedule", "micro-b.",
+                                 "memory peak", "above lb", "cuts");
+  std::string infeasible;
+  int feasible_count = 0;
+  int infeasible_count = 0;
+  bool extrapolated = false;
+  for (const Candidate& candidate : ranking.candidates) {
+    const Plan& plan = candidate.plan;
+    const std::string micro = fmt::format("{} of {}", plan.micro_batches(), plan.micro_batch_size);
+    if (candidate.infeasible) {
+      if (++infeasible_count > top) continue;
+      infeasible += fmt::format("      {:<8}  {:<8}  {:>9}  {}\n", shape_of(plan),
+                                name_of_schedule(plan), micro, candidate.infeasible->reason);
+      continue;
+    }
+    if (++feasible_count > top) continue;
+    extrapolated = extrapolated || candidate.extrapolated;
+    text += fmt::format("{:>4}  {:>12}  {:>10.1f}  {:<8}  {:<8}  {:>9}  {:>11}  {:>9}  {}\n",
+                        feasible_count, to_text(candidate.makespan),
+                        samples_per_second(plan, candidate.makespan), shape_of(plan),
+                        name_of_schedule(plan), micro, to_text(largest_peak(candidate)),
+                        percent(gap(candidate.makespan, candidate.bounds.makespan.time)),
+                        cut_at(list_cuts(plan), 40));
+  }
+  text += fmt::format("{} plans fit on {} devices, {} do not\n", feasible_count,
+                      cluster.devices.size(), infeasible_count);
+  return text + infeasible + list_flags(profile, extrapolated);
+}
+
+std::string ranking_json(const Ranking& ranking, const Cluster& cluster,
+                         const ModelProfile& profile, int top) {
+  Json feasible = Json::array();
+  Json infeasible = Json::array();
+  for (const Candidate& candidate : ranking.candidates) {
+    Json& list = candidate.infeasible ? infeasible : feasible;
+    if (static_cast<int>(list.size()) < top) list.push_back(candidate_json(candidate, cluster));
+  }
+  Json json = {{"candidates", ranking.candidates.size()},
+               {"backward_was_split_by_rule", profile.backward_was_split_by_rule},
+               {"feasible", feasible},
+               {"infeasible", infeasible}};
+  return json.dump() + "\n";
+}
+
+std::string explain_infeasible(const Ranking& ranking) {
+  if (ranking.candidates.empty()) return "no plan is feasible: there is nothing to choose from";
+  const Candidate& nearest = ranking.candidates.front();
+  return fmt::format("no plan is feasible; the nearest, {}: {}", summarize(nearest.plan),
+                     nearest.infeasible ? nearest.infeasible->reason : "fits");
+}
+
+}  // namespace frazil

@@ -1,0 +1,39 @@
+#pragma once
+// Answers of the verbs plan and simulate, for people (tables) and for programs (one JSON object).
+
+#include <string>
+
+#include "planner/bounds.h"
+#include "planner/lower.h"
+#include "planner/plan.h"
+#include "planner/search.h"
+#include "planner/what_if.h"
+
+namespace frazil {
+
+// A plan and what the simulator says of it.
+struct SimulatedPlan {
+  const Plan& plan;
+  const ModelProfile& profile;
+  const Cluster& cluster;
+  const PlanSimulation& simulation;
+  const PlanBounds& bounds;
+};
+
+std::string print_what_if(const WhatIf& what_if, const WhatIfAnswer& answer);
+std::string what_if_json(const WhatIf& what_if, const WhatIfAnswer& answer);
+
+// With a picture of the time line when it is small: at most 16 devices and 100 columns.
+std::string print_simulation(const SimulatedPlan& simulated);
+std::string simulation_json(const SimulatedPlan& simulated);
+
+// The first `top` feasible candidates, then the first `top` infeasible ones with their reasons.
+std::string print_ranking(const Ranking& ranking, const Cluster& cluster,
+                          const ModelProfile& profile, int top);
+std::string ranking_json(const Ranking& ranking, const Cluster& cluster,
+                         const ModelProfile& profile, int top);
+
+// Why nothing in the ranking can run: the candidate that misses least, what it needs and has.
+std::string explain_infeasible(const Ranking& ranking);
+
+}  // namespace frazil

@@ -1,0 +1,70 @@
+#include "planner/reduction_groups.h"
+
+#include <algorithm>
+#include <map>
+
+#include "profiles/error.h"
+#include "sim/gradient_tree_shape.h"
+
+namespace frazil {
+namespace {
+
+std::vector<std::vector<ReductionOwner>> find_owners(const Plan& plan, std::size_t layers) {
+  std::vector<std::vector<ReductionOwner>> owners(layers);
+  for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
+    const std::vector<Stage>& stages = plan.pipelines[p].stages;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      ENSURE(stages[s].devices.size() == 1, "a reduction needs stages on one device each");
+      for (const LayerRange& range : stages[s].layers) {
+        for (LayerId layer = range.first; layer <= range.last; ++layer.value) {
+          owners.at(layer.index()).push_back({PipelineId{p}, StageId{s}});
+        }
+      }
+    }
+  }
+  return owners;
+}
+
+// The collective of a group, its size left open.
+Collective make_collective(const Plan& plan, const std::vector<ReductionOwner>& owners) {
+  std::map<DeviceId, std::vector<TreeNode>> owned;
+  for (const ReductionOwner& owner : owners) {
+    const Pipeline& pipeline = plan.pipelines[owner.pipeline.index()];
+    auto& intervals = owned[pipeline.stages[owner.stage.index()].devices.front()];
+    for (const MicroBatches& interval : pipeline.micro_batches) {
+      intervals.push_back({interval.first.value, interval.last.value + 1});
+    }
+  }
+  Collective collective;
+  collective.kind = plan.reduction == ReductionMode::kExact ? CollectiveKind::kExactTreeAllReduce
+                                                            : CollectiveKind::kRingAllReduce;
+  for (auto& [device, intervals] : owned) {
+    std::sort(intervals.begin(), intervals.end());
+    collective.devices.push_back(device);
+    const auto nodes = maximal_nodes(intervals, plan.micro_batches());
+    collective.owned.push_back(static_cast<int>(nodes.size()));
+  }
+  return collective;
+}
+
+}  // namespace
+
+std::vector<ReductionGroup> find_reduction_groups(const Plan& plan, const ModelProfile& profile,
+                                                  const Activity& activity) {
+  std::vector<ReductionGroup> groups;
+  if (plan.pipelines.size() < 2) return groups;
+  const auto owners = find_owners(plan, profile.layers.size());
+  for (std::size_t layer = profile.layers.size(); layer-- > 0;) {
+    if (!activity.layers.at(layer).weight_gradient) continue;
+    if (groups.empty() || groups.back().owners != owners[layer]) {
+      groups.push_back({{}, owners[layer], make_collective(plan, owners[layer])});
+    }
+    groups.back().layers.insert(groups.back().layers.begin(), LayerId{layer});
+    groups.back().collective.size += profile.layers[layer].parameters;
+  }
+  std::erase_if(groups,
+                [](const ReductionGroup& group) { return group.collective.devices.size() < 2; });
+  return groups;
+}
+
+}  // namespace frazil

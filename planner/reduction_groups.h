@@ -1,0 +1,34 @@
+#pragma once
+// Which gradients are added across devices: layers that are updated and held by several pipelines,
+// grouped so that one collective serves neighbours with the same owners.
+
+#include <vector>
+
+#include "planner/activity.h"
+#include "planner/plan.h"
+#include "profiles/model_profile.h"
+#include "sim/work.h"
+
+namespace frazil {
+
+struct ReductionOwner {
+  PipelineId pipeline;
+  StageId stage;
+  friend bool operator==(const ReductionOwner&, const ReductionOwner&) = default;
+};
+
+struct ReductionGroup {
+  std::vector<LayerId> layers;         // ascending; all are updated
+  std::vector<ReductionOwner> owners;  // by pipeline
+  Collective collective;               // devices ascending; `owned` by the plan's micro-batches
+
+  friend bool operator==(const ReductionGroup&, const ReductionGroup&) = default;
+};
+
+// Last layers first: the order in which a backward finishes them, and in which every device enters
+// its collectives. Mode exact asks for the exact tree, mode fast for a ring. Layers whose owners
+// all lie on one device need no collective. Requires: stages on one device each.
+std::vector<ReductionGroup> find_reduction_groups(const Plan& plan, const ModelProfile& profile,
+                                                  const Activity& activity);
+
+}  // namespace frazil

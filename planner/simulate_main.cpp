@@ -1,0 +1,158 @@
+// frazil simulate: what a schedule or a plan takes, predicted.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "planner/command_line.h"
+#include "planner/plan_json.h"
+#include "planner/print_plan.h"
+#include "planner/schedules.h"
+#include "profiles/cluster_json.h"
+#include "profiles/model_profile_json.h"
+#include "profiles/quantity_text.h"
+#include "profiles/text_file.h"
+#include "traces/chrome_trace.h"
+#include "traces/timeline_csv.h"
+
+namespace {
+
+namespace po = boost::program_options;
+using namespace frazil;
+
+constexpr int kMost = 1'000'000;
+
+[[noreturn]] void refuse(const std::string& found, const std::string& expected) {
+  throw InputError("command line", 0, found, expected);
+}
+
+po::options_description describe_flags() {
+  po::options_description flags("flags", 100);
+  const auto text = [] { return po::value<std::string>(); };
+  flags.add_options()                                                                       //
+      ("stages", text(), "what-if: devices, one stage each")                                //
+      ("micro-batches", text(), "what-if: micro-batches of a step")                         //
+      ("schedule", text(), "what-if: a schedule's name, or help for the list")              //
+      ("forward", text(), "what-if: time of F, one or a comma list by device")              //
+      ("backward-input", text(), "what-if: time of I, likewise")                            //
+      ("backward-weight", text(), "what-if: time of W, likewise")                           //
+      ("hop", text(), "what-if: latency between different devices, default 0ns")            //
+      ("chunks", text(), "what-if: chunks of the model per device, default 1")              //
+      ("in-flight", text(), "what-if: micro-batches in flight, default the schedule's")     //
+      ("plan", text(), "plan to simulate")                                                  //
+      ("profile", text(), "profile of its model")                                           //
+      ("cluster", text(), "its cluster")                                                    //
+      ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")  //
+      ("out", text(), "write the time line as CSV")                                         //
+      ("chrome", text(), "write the time line as a Chrome trace")                           //
+      ("json", po::bool_switch(), "answer in JSON");
+  return flags;
+}
+
+void refuse_together(const po::variables_map& values, const char* mode,
+                     std::initializer_list<const char*> others) {
+  for (const char* other : others) {
+    const bool given = values.count(other) > 0 && !values[other].defaulted();
+    if (given) refuse(fmt::format("--{} with --{}", other, mode), "one or the other");
+  }
+}
+
+const std::string& required(const po::variables_map& values, const char* flag) {
+  if (values.count(flag) == 0) refuse(fmt::format("no --{}", flag), "it to be given");
+  return values[flag].as<std::string>();
+}
+
+WhatIf read_what_if(const po::variables_map& values) {
+  WhatIf what_if;
+  what_if.stages = checked_flag("--stages", required(values, "stages"), 1, kMost);
+  what_if.micro_batches =
+      checked_flag("--micro-batches", required(values, "micro-batches"), 1, kMost);
+  const std::string& name = required(values, "schedule");
+  const auto kind = find_schedule(name);
+  if (!kind) refuse("--schedule " + name, "a name that --schedule help lists");
+  what_if.schedule.kind = *kind;
+  const auto times = [&](const char* flag) {
+    return parse_durations(required(values, flag), std::string("--") + flag);
+  };
+  what_if.forward = times("forward");
+  what_if.backward_input = times("backward-input");
+  what_if.backward_weight = times("backward-weight");
+  if (values.count("hop") > 0) {
+    what_if.hop = parse_duration(values["hop"].as<std::string>(), "--hop");
+  }
+  if (values.count("chunks") > 0) {
+    what_if.schedule.chunks =
+        checked_flag("--chunks", values["chunks"].as<std::string>(), 1, kMost);
+  }
+  if (values.count("in-flight") > 0) {
+    what_if.schedule.in_flight =
+        checked_flag("--in-flight", values["in-flight"].as<std::string>(), 1, kMost);
+  }
+  return what_if;
+}
+
+void list_schedules() {
+  for (const ScheduleFamily& family : schedule_families()) {
+    fmt::print("{:<14} {}\n", schedule_name(family.kind), family.one_line);
+  }
+}
+
+void write_timelines(const po::variables_map& values, const Timeline& timeline) {
+  if (values.count("out") > 0) write_timeline_csv(timeline, values["out"].as<std::string>());
+  if (values.count("chrome") > 0) {
+    write_text_file(values["chrome"].as<std::string>(), to_chrome_json({{"predicted", &timeline}}));
+  }
+}
+
+ExitCode simulate_what_if(const po::variables_map& values) {
+  refuse_together(values, "stages", {"plan", "profile", "cluster", "clip"});
+  const WhatIf what_if = read_what_if(values);
+  const WhatIfInputs inputs = make_what_if(what_if);
+  const WhatIfAnswer answer = answer_what_if(inputs);
+  if (values.count("out") > 0 || values.count("chrome") > 0) {
+    write_timelines(values, simulate_plan(inputs.plan, inputs.profile, inputs.cluster).timeline);
+  }
+  const bool json = values["json"].as<bool>();
+  fmt::print("{}", json ? what_if_json(what_if, answer) : print_what_if(what_if, answer));
+  return ExitCode::kOk;
+}
+
+ExitCode simulate_file(const po::variables_map& values) {
+  refuse_together(values, "plan",
+                  {"stages", "micro-batches", "schedule", "forward", "backward-input",
+                   "backward-weight", "hop", "chunks", "in-flight"});
+  const std::string& file = required(values, "plan");
+  const ModelProfile profile = read_model_profile(required(values, "profile"));
+  const Cluster cluster = read_cluster(required(values, "cluster"));
+  const Plan plan = read_plan(file);
+  validate(plan, profile, cluster, file);
+  const PlanSimulation simulation =
+      simulate_plan(plan, profile, cluster, values["clip"].as<bool>());
+  const PlanBounds bounds = find_bounds(plan, profile, cluster);
+  write_timelines(values, simulation.timeline);
+  const SimulatedPlan simulated{plan, profile, cluster, simulation, bounds};
+  const bool json = values["json"].as<bool>();
+  fmt::print("{}", json ? simulation_json(simulated) : print_simulation(simulated));
+  return ExitCode::kOk;
+}
+
+ExitCode simulate_verb(const po::variables_map& values) {
+  if (values.count("schedule") > 0 && values["schedule"].as<std::string>() == "help") {
+    list_schedules();
+    return ExitCode::kOk;
+  }
+  if (values.count("plan") > 0) return simulate_file(values);
+  if (values.count("stages") == 0) refuse("neither --plan nor --stages", "one of them");
+  return simulate_what_if(values);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Verb verb{
+      "simulate", "Predicts how long a plan, or a schedule given by a few times, takes.",
+      "frazil simulate --stages N --micro-batches N --schedule NAME --forward TIME\n"
+      "         --backward-input TIME --backward-weight TIME [--hop TIME] [--in-flight N]\n"
+      "   or: frazil simulate --plan FILE --profile FILE --cluster FILE"};
+  return run_verb(verb, argc, argv, describe_flags(), simulate_verb);
+}

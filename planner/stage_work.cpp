@@ -1,0 +1,179 @@
+#include "planner/stage_work.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+void add_backward_parts(LayerId layer, ActionKind kind, const Activity& activity,
+                        std::vector<LayerWork>& parts) {
+  const LayerActivity& active = activity.layers.at(layer.index());
+  if (active.input_gradient && kind != ActionKind::kBackwardWeight) {
+    parts.push_back({layer, LayerPart::kBackwardInput});
+  }
+  if (active.weight_gradient && kind != ActionKind::kBackwardInput) {
+    parts.push_back({layer, active.input_gradient ? LayerPart::kBackwardWeight
+                                                  : LayerPart::kBackwardWeightAlone});
+  }
+}
+
+std::vector<StageId> find_stages_of_layers(const Pipeline& pipeline, std::size_t layers) {
+  constexpr StageId kNowhere{-1};
+  std::vector<StageId> stage_of(layers, kNowhere);
+  for (std::size_t stage = 0; stage < pipeline.stages.size(); ++stage) {
+    for (const LayerRange& range : pipeline.stages[stage].layers) {
+      for (LayerId layer = range.first; layer <= range.last; ++layer.value) {
+        stage_of.at(layer.index()) = StageId{stage};
+      }
+    }
+  }
+  ENSURE(std::find(stage_of.begin(), stage_of.end(), kNowhere) == stage_of.end(),
+         "a layer lies in no stage of the pipeline");
+  return stage_of;
+}
+
+// The layers of `stage` that are not in `held` yet; they are put there.
+std::vector<LayerRange> take_new_layers(const Stage& stage, std::set<LayerId>& held) {
+  std::vector<LayerRange> taken;
+  for (const LayerRange& range : stage.layers) {
+    for (LayerId layer = range.first; layer <= range.last; ++layer.value) {
+      if (held.insert(layer).second) taken.push_back({layer, layer});
+    }
+  }
+  return taken;
+}
+
+}  // namespace
+
+std::vector<StageBoundary> find_stage_boundaries(const Pipeline& pipeline,
+                                                 const ModelProfile& profile,
+                                                 const Activity& activity) {
+  const std::vector<StageId> stage_of = find_stages_of_layers(pipeline, profile.layers.size());
+  std::map<std::pair<StageId, StageId>, StageBoundary> boundaries;
+  for (std::size_t i = 0; i < profile.edges.size(); ++i) {
+    const Edge& edge = profile.edges[i];
+    const StageId from = stage_of.at(edge.from.index());
+    const StageId to = stage_of.at(edge.to.index());
+    if (from == to) continue;
+    StageBoundary& boundary = boundaries[{from, to}];
+    boundary.from = from;
+    boundary.to = to;
+    boundary.activation_per_sample += edge.bytes(1);
+    if (activity.edge_carries.at(i)) {
+      boundary.gradient_per_sample += edge.bytes(1);
+      boundary.carries = true;
+    }
+  }
+  std::vector<StageBoundary> sorted;
+  sorted.reserve(boundaries.size());
+  for (const auto& [stages, boundary] : boundaries) sorted.push_back(boundary);
+  return sorted;
+}
+
+std::vector<LayerWork> find_stage_parts(const Stage& stage, ActionKind kind,
+                                        const Activity& activity) {
+  std::vector<LayerWork> parts;
+  const bool backward = kind == ActionKind::kBackward || kind == ActionKind::kBackwardInput ||
+                        kind == ActionKind::kBackwardWeight;
+  ENSURE(backward || kind == ActionKind::kForward || kind == ActionKind::kUpdate,
+         "a stage computes F, I, W, B and U alone");
+  if (backward) {
+    for (auto range = stage.layers.rbegin(); range != stage.layers.rend(); ++range) {
+      for (LayerId layer = range->last; layer >= range->first; --layer.value) {
+        add_backward_parts(layer, kind, activity, parts);
+      }
+    }
+    return parts;
+  }
+  for (const LayerRange& range : stage.layers) {
+    for (LayerId layer = range.first; layer <= range.last; ++layer.value) {
+      if (kind == ActionKind::kForward) {
+        parts.push_back({layer, LayerPart::kForward});
+      } else if (activity.layers.at(layer.index()).weight_gradient) {
+        parts.push_back({layer, LayerPart::kUpdate});
+      }
+    }
+  }
+  return parts;
+}
+
+std::vector<PipelineTable> make_stage_table(const Plan& plan, const ModelProfile& profile,
+                                            const Activity& activity) {
+  Plan short_plan = plan;
+  short_plan.micro_batch_size = samples_in(plan, MicroBatchId{plan.micro_batches() - 1});
+  std::vector<PipelineTable> table(plan.pipelines.size());
+  for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
+    PipelineTable& pipeline = table[p];
+    pipeline.boundaries = find_stage_boundaries(plan.pipelines[p], profile, activity);
+    for (std::size_t s = 0; s < plan.pipelines[p].stages.size(); ++s) {
+      const Stage& stage = plan.pipelines[p].stages[s];
+      ENSURE(stage.devices.size() == 1, "a stage on several devices cannot be described");
+      StageEntry& entry = pipeline.stages.emplace_back();
+      entry.stage = &stage;
+      entry.device = stage.devices.front();
+      entry.has_backward = stage_has_backward(stage, activity);
+      entry.has_update = stage_has_update(stage, activity);
+      const PipelineId id{p};
+      entry.footprint[kWhole] = find_footprint(plan, id, StageId{s}, profile, activity);
+      entry.footprint[kShort] = entry.footprint[kWhole];
+      if (short_plan.micro_batch_size != plan.micro_batch_size) {
+        entry.footprint[kShort] = find_footprint(short_plan, id, StageId{s}, profile, activity);
+      }
+    }
+    for (std::size_t b = 0; b < pipeline.boundaries.size(); ++b) {
+      pipeline.stages[pipeline.boundaries[b].from.index()].outgoing.push_back(b);
+      pipeline.stages[pipeline.boundaries[b].to.index()].incoming.push_back(b);
+    }
+  }
+  return table;
+}
+
+std::size_t find_crossed_boundary(const PipelineTable& pipeline, const Action& send) {
+  const bool forward = send.kind == ActionKind::kSendForward;
+  ENSURE(forward || send.kind == ActionKind::kSendBackward, "only a SEND crosses a boundary");
+  const StageEntry& stage = pipeline.stages.at(send.stage.index());
+  const std::vector<std::size_t>& leaving = forward ? stage.outgoing : stage.incoming;
+  const int ahead = forward ? 1 : -1;
+  const int peer = send.peer ? send.peer->value : send.stage.value + ahead;
+  const int other_neighbour = send.peer ? peer : send.stage.value - ahead;
+  for (const int candidate : {peer, other_neighbour}) {
+    const auto found = std::find_if(leaving.begin(), leaving.end(), [&](std::size_t b) {
+      const StageBoundary& boundary = pipeline.boundaries[b];
+      return (forward ? boundary.to : boundary.from).value == candidate;
+    });
+    if (found != leaving.end()) return *found;
+  }
+  fail_ensure(__FILE__, __LINE__, to_text(send) + " crosses no boundary of its stage");
+}
+
+StageFootprint find_held_state(const std::vector<PipelineTable>& table, DeviceId device,
+                               const Plan& plan, const ModelProfile& profile,
+                               const Activity& activity) {
+  StageFootprint sum;
+  std::set<LayerId> held;
+  for (std::size_t p = 0; p < table.size(); ++p) {
+    for (std::size_t s = 0; s < table[p].stages.size(); ++s) {
+      const StageEntry& entry = table[p].stages[s];
+      if (entry.device != device) continue;
+      const std::size_t before = held.size();
+      const std::vector<LayerRange> taken = take_new_layers(*entry.stage, held);
+      if (held.size() == before) continue;
+      StageFootprint footprint = entry.footprint[kWhole];
+      if (table.size() > 1 && before > 0) {
+        Plan rest = plan;
+        rest.pipelines[p].stages[s].layers = taken;
+        footprint = find_footprint(rest, PipelineId{p}, StageId{s}, profile, activity);
+      }
+      sum.parameters += footprint.parameters;
+      sum.gradients += footprint.gradients;
+      sum.optimizer += footprint.optimizer;
+    }
+  }
+  return sum;
+}
+
+}  // namespace frazil

@@ -1,0 +1,72 @@
+#pragma once
+// What one action of a stage computes, what it holds, and what crosses between the stages of a
+// pipeline: shared by lowering, bounds and search, so that all three price the same work.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "planner/activity.h"
+#include "planner/footprint.h"
+#include "planner/plan.h"
+#include "profiles/model_profile.h"
+#include "sim/work.h"
+#include "traces/action.h"
+
+namespace frazil {
+
+// All edges from one stage to another of the same pipeline.
+struct StageBoundary {
+  StageId from;
+  StageId to;
+  Bytes activation_per_sample;
+  Bytes gradient_per_sample;  // of the edges that carry a gradient
+  bool carries = false;       // some edge does
+
+  friend bool operator==(const StageBoundary&, const StageBoundary&) = default;
+};
+
+// Sorted by (from, to). Requires: the stages of the pipeline hold every layer once.
+std::vector<StageBoundary> find_stage_boundaries(const Pipeline& pipeline,
+                                                 const ModelProfile& profile,
+                                                 const Activity& activity);
+
+// The parts of layers that an action of kind F, I, W, B or U runs, in order: layers ascending in F
+// and U, descending in a backward. Empty when the stage has nothing to do. W of a layer without I
+// is kBackwardWeightAlone; it belongs to W and to B.
+std::vector<LayerWork> find_stage_parts(const Stage& stage, ActionKind kind,
+                                        const Activity& activity);
+
+// The sizes a micro-batch comes in: the plan's, and what is left for the last one.
+enum SizeIndex : std::uint8_t { kWhole, kShort };
+
+struct StageEntry {
+  const Stage* stage = nullptr;  // of the plan, which must outlive this
+  DeviceId device;
+  std::vector<std::size_t> incoming;  // boundaries of its pipeline, by index
+  std::vector<std::size_t> outgoing;
+  bool has_backward = false;
+  bool has_update = false;
+  std::array<StageFootprint, 2> footprint;  // by SizeIndex
+};
+
+struct PipelineTable {
+  std::vector<StageEntry> stages;
+  std::vector<StageBoundary> boundaries;
+};
+
+// One entry per pipeline of the plan. Requires: stages on one device each.
+std::vector<PipelineTable> make_stage_table(const Plan& plan, const ModelProfile& profile,
+                                            const Activity& activity);
+
+// The boundary a SEND crosses, by index. Its peer is a neighbour unless it is named.
+std::size_t find_crossed_boundary(const PipelineTable& pipeline, const Action& send);
+
+// Parameters, gradients and optimizer state a device holds throughout. State belongs to layers: a
+// layer that a device holds for two pipelines is held once.
+StageFootprint find_held_state(const std::vector<PipelineTable>& table, DeviceId device,
+                               const Plan& plan, const ModelProfile& profile,
+                               const Activity& activity);
+
+}  // namespace frazil

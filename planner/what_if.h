@@ -1,0 +1,52 @@
+#pragma once
+// What-ifs without a file: p devices, times of one device's share of one micro-batch, a hop.
+// Builds a synthetic profile (one layer per stage), a cluster of pure-latency links, and a plan.
+
+#include <optional>
+#include <vector>
+
+#include "planner/bounds.h"
+#include "planner/lower.h"
+#include "planner/plan.h"
+
+namespace frazil {
+
+struct WhatIf {
+  int stages = 1;  // devices p
+  int micro_batches = 1;
+  NamedSchedule schedule;
+  // One value for all devices, or one per device.
+  std::vector<Duration> forward;
+  std::vector<Duration> backward_input;
+  std::vector<Duration> backward_weight;
+  Duration hop{0};  // pure latency between different devices, no link occupancy
+};
+
+struct WhatIfInputs {
+  ModelProfile profile;
+  Cluster cluster;
+  Plan plan;
+};
+
+// The backward of every device is its I + W, the first one's too. Throws InputError{"command line",
+// 0}: lists of a wrong length, nothing to do, times that add up past 2^62 ns, chunks or a number in
+// flight that the schedule does not have, ...
+WhatIfInputs make_what_if(const WhatIf& what_if);
+
+// Along each device's compute list +1 at F, -1 at W or B (F before B inside a pair): the most
+// micro-batch chunks in flight, by device.
+std::vector<int> peak_chunks(const Schedule& compute);
+
+struct WhatIfAnswer {
+  Duration makespan{0};
+  Duration span{0};        // the longest of a device, first start to last end
+  double bubble = 0;       // 1 - busy / (p x makespan)
+  double bubble_span = 0;  // 1 - busy / (p x span)
+  std::vector<int> peak_chunks;
+  PlanBounds bounds;
+};
+
+// The figures alone, without a time line: 32 devices and 1024 micro-batches take milliseconds.
+WhatIfAnswer answer_what_if(const WhatIfInputs& inputs);
+
+}  // namespace frazil

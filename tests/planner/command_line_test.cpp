@@ -1,0 +1,127 @@
+#include "planner/command_line.h"
+
+#include <gtest/gtest.h>
+
+#include <new>
+#include <stdexcept>
+
+namespace frazil {
+namespace {
+
+namespace po = boost::program_options;
+
+struct Outcome {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+Outcome run(
+    std::vector<std::string> arguments,
+    const std::function<ExitCode(const po::variables_map&)>& body = [](const po::variables_map&) {
+      return ExitCode::kOk;
+    }) {
+  po::options_description options("flags");
+  options.add_options()("batch", po::value<std::string>(), "samples of a step")(
+      "json", po::bool_switch(), "answer in JSON");
+  arguments.insert(arguments.begin(), "frazil-test");
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  Outcome outcome;
+  outcome.code = run_verb({"test", "Tests.", "frazil test --batch N"},
+                          static_cast<int>(arguments.size()), argv.data(), options, body);
+  std::fflush(stdout);
+  outcome.out = testing::internal::GetCapturedStdout();
+  outcome.err = testing::internal::GetCapturedStderr();
+  return outcome;
+}
+
+template <class Error>
+Outcome run_and_throw(const Error& error) {
+  return run({}, [&](const po::variables_map&) -> ExitCode { throw error; });
+}
+
+TEST(CommandLine, GivesTheBodyItsFlagsAndReturnsItsExitCode) {
+  std::string batch;
+  const Outcome outcome = run({"--batch", "8"}, [&](const po::variables_map& values) {
+    batch = values["batch"].as<std::string>();
+    return ExitCode::kVerifyInconclusive;
+  });
+  EXPECT_EQ(batch, "8");
+  EXPECT_EQ(outcome.code, 5);
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST(CommandLine, TurnsErrorsIntoExitCodesAndOneSentence) {
+  const Outcome input = run_and_throw(InputError("plan.json", 3, "X", "Y"));
+  EXPECT_EQ(input.code, 2);
+  EXPECT_EQ(input.err, "frazil test: plan.json:3: found X, expected Y\n");
+  const Outcome infeasible = run_and_throw(InfeasibleError("nothing fits"));
+  EXPECT_EQ(infeasible.code, 3);
+  EXPECT_EQ(infeasible.err, "frazil test: nothing fits\n");
+  EXPECT_EQ(run_and_throw(std::bad_alloc()).code, 7);
+  const Outcome bug = run_and_throw(std::logic_error("first line\nsecond line"));
+  EXPECT_EQ(bug.code, 1);
+  EXPECT_EQ(bug.err, "frazil test: first line second line\n");
+}
+
+TEST(CommandLine, RefusesBadFlagsWithOneSentence) {
+  const std::vector<std::vector<std::string>> bad = {{"--unknown"},
+                                                     {"--bat", "8"},
+                                                     {"--batch"},
+                                                     {"--batch", "8", "--batch", "9"},
+                                                     {"word"},
+                                                     {"--json", "extra"},
+                                                     {"-b", "8"},
+                                                     {"--json=yes"},
+                                                     {"--batch", "8", "word"}};
+  for (const auto& arguments : bad) {
+    SCOPED_TRACE(arguments.front());
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(outcome.err.find("frazil test: "), 0U) << outcome.err;
+    EXPECT_EQ(outcome.err.find('\n') + 1, outcome.err.size()) << outcome.err;
+  }
+}
+
+TEST(CommandLine, PrintsHelpAndVersionOnStandardOutput) {
+  const Outcome help = run({"--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_EQ(help.err, "");
+  EXPECT_NE(help.out.find("usage: frazil test --batch N"), std::string::npos);
+  EXPECT_NE(help.out.find("--batch"), std::string::npos);
+  EXPECT_NE(help.out.find("--version"), std::string::npos);
+  const Outcome version = run({"--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_EQ(version.out, std::string("frazil ") + FRAZIL_VERSION + "\n");
+}
+
+TEST(CommandLine, ChecksTheRangeOfAnInteger) {
+  EXPECT_EQ(checked_flag("--batch", "8", 1, 10), 8);
+  EXPECT_EQ(checked_flag("--batch", "-8", -10, 10), -8);
+  for (const char* value :
+       {"", "0", "11", "8.0", "8x", " 8", "99999999999999999999", "--8", "+8"}) {
+    try {
+      checked_flag("--batch", value, 1, 10);
+      FAIL() << value << " was taken";
+    } catch (const InputError& error) {
+      EXPECT_EQ(error.what(), std::string("command line: found --batch ") + value +
+                                  ", expected an integer from 1 to 10");
+    }
+  }
+}
+
+TEST(CommandLine, ChecksEveryIntegerOfAList) {
+  EXPECT_EQ(checked_flags("--sizes", "4,8,16", 1, 16), (std::vector<int>{4, 8, 16}));
+  EXPECT_EQ(checked_flags("--sizes", "4", 1, 16), (std::vector<int>{4}));
+  for (const char* list : {"", "4,", ",4", "4,,8", "4,17", "4;8"}) {
+    EXPECT_THROW(checked_flags("--sizes", list, 1, 16), InputError) << list;
+  }
+}
+
+}  // namespace
+}  // namespace frazil

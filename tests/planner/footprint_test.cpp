@@ -1,0 +1,107 @@
+#include "planner/footprint.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "profiles/error.h"
+#include "sim/gradient_tree_shape.h"
+#include "tests/support/sample_models.h"
+
+namespace frazil {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Layers of 1000 parameter bytes, 2000 optimizer bytes, 100 stash bytes per sample and boundaries
+// of 10 bytes per sample; micro-batches of 4.
+ModelProfile chain(int layers) {
+  return make_chain(layers, milliseconds{1}, milliseconds{1}, milliseconds{1});
+}
+
+Plan two_stages(const std::string& mask, int micro_batches) {
+  Plan plan;
+  plan.batch_size = 4 * micro_batches;
+  plan.micro_batch_size = 4;
+  plan.mask = FreezeMask::parse(mask, "test", 1);
+  plan.pipelines = {make_pipeline(6, {LayerId{4}}, {DeviceId{0}, DeviceId{1}},
+                                  {MicroBatchId{0}, MicroBatchId{micro_batches - 1}})};
+  return plan;
+}
+
+StageFootprint footprint(const Plan& plan, const ModelProfile& profile, int pipeline, int stage) {
+  return find_footprint(plan, PipelineId{pipeline}, StageId{stage}, profile,
+                        find_activity(profile, plan.mask));
+}
+
+TEST(Footprint, CountsEveryPartOfAnActiveStage) {
+  const Plan plan = two_stages("111111", 4);
+  const ModelProfile profile = chain(6);
+  const StageFootprint first = footprint(plan, profile, 0, 0);
+  EXPECT_EQ(first.parameters, Bytes{4000});
+  EXPECT_EQ(first.gradients, Bytes{4000} * 3);  // a tree over four leaves holds three sets
+  EXPECT_EQ(first.optimizer, Bytes{8000});
+  EXPECT_EQ(first.stash_per_micro_batch, Bytes{1600});
+  EXPECT_EQ(first.receive_per_micro_batch, Bytes{0});
+  const StageFootprint last = footprint(plan, profile, 0, 1);
+  EXPECT_EQ(last.parameters, Bytes{2000});
+  EXPECT_EQ(last.receive_per_micro_batch, Bytes{40});
+}
+
+TEST(Footprint, FrozenLayersKeepTheirParametersAlone) {
+  const Plan plan = two_stages("001011", 4);
+  const StageFootprint first = footprint(plan, chain(6), 0, 0);
+  EXPECT_EQ(first.parameters, Bytes{4000});
+  EXPECT_EQ(first.gradients, Bytes{1000} * 3);
+  EXPECT_EQ(first.optimizer, Bytes{2000});
+  // Layer 3 is frozen, but gradients pass through it, so it saves its activations.
+  EXPECT_EQ(first.stash_per_micro_batch, Bytes{800});
+}
+
+TEST(Footprint, RunningSumHoldsOneGradientSet) {
+  Plan plan = two_stages("111111", 16);
+  EXPECT_EQ(footprint(plan, chain(6), 0, 1).gradients, Bytes{2000} * 5);
+  plan.reduction = ReductionMode::kFast;
+  EXPECT_EQ(footprint(plan, chain(6), 0, 1).gradients, Bytes{2000});
+}
+
+TEST(Footprint, GradientSetsFollowTheMicroBatchesAPipelineOwns) {
+  Plan plan = two_stages("111111", 8);
+  plan.pipelines.assign(3, plan.pipelines.front());
+  plan.pipelines[0].micro_batches = {{MicroBatchId{0}, MicroBatchId{2}},
+                                     {MicroBatchId{5}, MicroBatchId{5}}};
+  plan.pipelines[1].micro_batches = {{MicroBatchId{3}, MicroBatchId{4}},
+                                     {MicroBatchId{6}, MicroBatchId{7}}};
+  plan.pipelines[2].micro_batches = {};
+  const ModelProfile profile = chain(6);
+  EXPECT_EQ(footprint(plan, profile, 0, 1).gradients,
+            Bytes{2000} * held_gradient_sets({{0, 3}, {5, 6}}, 8));
+  EXPECT_EQ(footprint(plan, profile, 1, 1).gradients,
+            Bytes{2000} * held_gradient_sets({{3, 5}, {6, 8}}, 8));
+  // Without micro-batches it still holds the finished sum that its update reads.
+  EXPECT_EQ(footprint(plan, profile, 2, 1).gradients, Bytes{2000});
+}
+
+TEST(Footprint, BoundariesOnTheSameDeviceNeedNoReceiveBuffer) {
+  Plan plan = two_stages("111111", 4);
+  plan.pipelines[0].stages[1].devices = {DeviceId{0}};
+  EXPECT_EQ(footprint(plan, chain(6), 0, 1).receive_per_micro_batch, Bytes{0});
+}
+
+TEST(Footprint, EveryIncomingTensorHasAReceiveBuffer) {
+  ModelProfile profile = chain(6);
+  // Layer 5 also reads two tensors of layer 1; the edge from 4 to 5 stays inside the stage.
+  profile.edges.insert(profile.edges.begin() + 2,
+                       {LayerId{1}, LayerId{5}, EdgeKind::kDetached, {Bytes{3}, Bytes{5}}});
+  EXPECT_EQ(footprint(two_stages("111111", 4), profile, 0, 1).receive_per_micro_batch,
+            Bytes{40 + 32});
+}
+
+TEST(Footprint, RefusesSumsThatNoMachineHolds) {
+  ModelProfile profile = chain(6);
+  for (Layer& layer : profile.layers) layer.parameters = Bytes{kLargestQuantity};
+  EXPECT_THROW(footprint(two_stages("111111", 4), profile, 0, 0), InputError);
+}
+
+}  // namespace
+}  // namespace frazil

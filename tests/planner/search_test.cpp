@@ -1,0 +1,159 @@
+#include "planner/search.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "planner/print_plan.h"
+#include "tests/support/golden.h"
+#include "tests/support/sample_models.h"
+
+namespace frazil {
+namespace {
+
+using std::chrono::microseconds;
+
+// Eight layers, the last three times as slow: equal cuts are not the best.
+ModelProfile make_model() {
+  ModelProfile profile = make_chain(8, microseconds(10), microseconds(10), microseconds(10));
+  for (CostSample& cost : profile.layers.back().costs) cost.forward *= 3;
+  return profile;
+}
+
+SearchOptions make_options(const ModelProfile& profile) {
+  SearchOptions options;
+  options.batch_size = 16;
+  options.micro_batch_sizes = {1, 2, 4};
+  options.mask = FreezeMask::all_active(static_cast<int>(profile.blocks.size()));
+  return options;
+}
+
+constexpr Link kLink{microseconds(5), BytesPerSecond{1'000'000}};
+
+TEST(Search, RankingUnderAMemoryLimitIsTheGolden) {
+  const ModelProfile profile = make_model();
+  const Cluster cluster = make_uniform_cluster(4, Bytes{26'000}, kLink);
+  const Ranking ranking = search_plans(profile, cluster, make_options(profile));
+  EXPECT_TRUE(
+      matches_golden("planner_b_ranking.txt", print_ranking(ranking, cluster, profile, 1000)));
+}
+
+TEST(Search, FeasibleCandidatesComeFirstByTimeAndFitIntoMemory) {
+  const ModelProfile profile = make_model();
+  const Cluster cluster = make_uniform_cluster(4, Bytes{26'000}, kLink);
+  const Ranking ranking = search_plans(profile, cluster, make_options(profile));
+  ASSERT_NE(ranking.best(), nullptr);
+  bool seen_infeasible = false;
+  Duration before{0};
+  for (const Candidate& candidate : ranking.candidates) {
+    EXPECT_NO_THROW(validate(candidate.plan, profile, cluster, "plan"));
+    EXPECT_LE(candidate.bounds.makespan.time, candidate.makespan);
+    if (candidate.infeasible) {
+      seen_infeasible = true;
+      EXPECT_GT(candidate.infeasible->needed, candidate.infeasible->available);
+      continue;
+    }
+    EXPECT_FALSE(seen_infeasible);
+    EXPECT_GE(candidate.makespan, before);
+    before = candidate.makespan;
+    for (std::size_t d = 0; d < cluster.devices.size(); ++d) {
+      EXPECT_LE(candidate.memory[d].total, cluster.devices[d].memory_limit);
+    }
+  }
+  EXPECT_TRUE(seen_infeasible);
+}
+
+TEST(Search, TriesEveryShapeOnce) {
+  const ModelProfile profile = make_model();
+  const Cluster cluster = make_uniform_cluster(4, Bytes{10'000'000}, kLink);
+  const Ranking ranking = search_plans(profile, cluster, make_options(profile));
+  std::set<std::string> summaries;
+  for (const Candidate& candidate : ranking.candidates) {
+    summaries.insert(summarize(candidate.plan));
+  }
+  // 4 + 2 + 1 + 1 pairs of stages and replicas, 3 sizes, 2 schedules.
+  EXPECT_EQ(ranking.candidates.size(), 8U * 3 * 2);
+  EXPECT_EQ(summaries.size(), ranking.candidates.size());
+}
+
+TEST(Search, IsNeverWorseWithMoreDevices) {
+  const ModelProfile profile = make_model();
+  Duration before = Duration::max();
+  for (int devices = 1; devices <= 6; ++devices) {
+    const Cluster cluster = make_uniform_cluster(devices, Bytes{10'000'000}, kLink);
+    const Ranking ranking = search_plans(profile, cluster, make_options(profile));
+    ASSERT_NE(ranking.best(), nullptr);
+    EXPECT_LE(ranking.best()->makespan, before);
+    before = ranking.best()->makespan;
+  }
+}
+
+TEST(Search, NamesTheCandidateThatMissesLeastWhenNothingFits) {
+  const ModelProfile profile = make_model();
+  const Cluster cluster = make_uniform_cluster(2, Bytes{10'000}, kLink);
+  const Ranking ranking = search_plans(profile, cluster, make_options(profile));
+  EXPECT_EQ(ranking.best(), nullptr);
+  const Infeasible& nearest = *ranking.candidates.front().infeasible;
+  for (const Candidate& candidate : ranking.candidates) {
+    EXPECT_LE(nearest.needed - nearest.available,
+              candidate.infeasible->needed - candidate.infeasible->available);
+  }
+  EXPECT_NE(explain_infeasible(ranking).find(nearest.reason), std::string::npos);
+}
+
+TEST(Search, AFrozenModelFitsWhereTheActiveOneDoesNot) {
+  const ModelProfile profile = make_model();
+  const Cluster cluster = make_uniform_cluster(1, Bytes{20'000}, kLink);
+  SearchOptions options = make_options(profile);
+  EXPECT_EQ(search_plans(profile, cluster, options).best(), nullptr);
+  options.mask = FreezeMask::frozen_prefix(8, BlockId{5});
+  EXPECT_NE(search_plans(profile, cluster, options).best(), nullptr);
+}
+
+TEST(Search, KeepsWithinTheStagesAndReplicasAllowed) {
+  const ModelProfile profile = make_model();
+  const Cluster cluster = make_uniform_cluster(6, Bytes{10'000'000}, kLink);
+  SearchOptions options = make_options(profile);
+  options.max_stages = 2;
+  options.max_replicas = 1;
+  for (const Candidate& candidate : search_plans(profile, cluster, options).candidates) {
+    EXPECT_LE(candidate.plan.pipelines.front().stages.size(), 2U);
+    EXPECT_EQ(candidate.plan.pipelines.size(), 1U);
+  }
+}
+
+TEST(Search, GivesASlowDeviceLess) {
+  const ModelProfile profile = make_chain(6, microseconds(10), microseconds(10), microseconds(10));
+  Cluster cluster = make_uniform_cluster(2, Bytes{10'000'000}, {});
+  cluster.devices[0].time_ppm = 2'000'000;
+  SearchOptions options = make_options(profile);
+  options.max_replicas = 1;
+  options.micro_batch_sizes = {1};
+  const Ranking ranking = search_plans(profile, cluster, options);
+  const Candidate* best = ranking.best();
+  ASSERT_EQ(best->plan.pipelines.front().stages.size(), 2U);
+  EXPECT_EQ(best->plan.pipelines.front().stages[1].layers.front().first, LayerId{2});
+}
+
+TEST(Search, KeepsAScheduleItCannotMakeWithItsReason) {
+  const ModelProfile profile = make_model();
+  const Cluster cluster = make_uniform_cluster(1, Bytes{10'000'000}, kLink);
+  SearchOptions options = make_options(profile);
+  options.schedules = {ScheduleKind::kDualPipe};
+  const Ranking ranking = search_plans(profile, cluster, options);
+  EXPECT_EQ(ranking.best(), nullptr);
+  EXPECT_NE(ranking.candidates.front().infeasible->reason.find("dualpipe"), std::string::npos);
+}
+
+TEST(Search, MeasuredSizesArePowersOfTwoWithinTheProfile) {
+  ModelProfile profile = make_model();  // measured at 1 and 64
+  EXPECT_EQ(measured_sizes(profile, 16), (std::vector<int>{1, 2, 4, 8, 16}));
+  EXPECT_EQ(measured_sizes(profile, 1000), (std::vector<int>{1, 2, 4, 8, 16, 32, 64}));
+  profile.layers[3].costs.front().micro_batch_size = 3;
+  EXPECT_EQ(measured_sizes(profile, 10), (std::vector<int>{4, 8}));
+  EXPECT_EQ(measured_sizes(profile, 3), (std::vector<int>{3}));
+  EXPECT_EQ(measured_sizes(profile, 2), (std::vector<int>{2}));
+}
+
+}  // namespace
+}  // namespace frazil

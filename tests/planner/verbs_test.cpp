@@ -1,0 +1,200 @@
+// The built programs as processes: answers, exit codes, and nothing written on failure.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "planner/plan_json.h"
+#include "profiles/cluster_json.h"
+#include "profiles/json.h"
+#include "profiles/model_profile_json.h"
+#include "profiles/text_file.h"
+#include "tests/support/sample_models.h"
+#include "traces/timeline_csv.h"
+
+namespace frazil {
+namespace {
+
+using std::chrono::microseconds;
+
+struct Outcome {
+  int code = 0;
+  std::string out;
+  std::string err;
+};
+
+// A folder of its own for each test, with a model and two clusters in it.
+class Verbs : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() /
+              ("frazil-verbs-" + std::to_string(getpid()) + "-" +
+               testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::create_directories(folder_);
+    write_model_profile(make_chain(4, microseconds(10), microseconds(10), microseconds(10)),
+                        path("model.json"));
+    write_cluster(make_uniform_cluster(2, Bytes{1'000'000}, {microseconds(5), {}}),
+                  path("cluster.json"));
+    write_cluster(make_uniform_cluster(2, Bytes{4'000}, {}), path("tight.json"));
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  Outcome run(const std::string& verb, const std::string& arguments) const {
+    const std::string command = "cd '" + folder_.string() + "' && '" +
+                                std::string(FRAZIL_PROGRAM_FOLDER) + "/frazil-" + verb + "' " +
+                                arguments + " >out.txt 2>err.txt";
+    const int status = std::system(command.c_str());
+    Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text_file(path("out.txt")),
+                    read_text_file(path("err.txt"))};
+    std::filesystem::remove(path("out.txt"));
+    std::filesystem::remove(path("err.txt"));
+    return outcome;
+  }
+
+  std::size_t count_files() const {
+    std::size_t files = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+      files += entry.exists() ? 1 : 0;
+    }
+    return files;
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+constexpr std::int64_t kMost = 1'000'000'000'000;
+const std::string kTimes = " --forward 1ms --backward-input 1ms --backward-weight 1ms";
+
+TEST_F(Verbs, SimulateAnswersAWhatIfInJson) {
+  const Outcome outcome =
+      run("simulate", "--stages 4 --micro-batches 8 --schedule 1f1b --hop 0.313ms --json" + kTimes);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err, "");
+  JsonFields answer(parse_json(outcome.out, "answer"));
+  EXPECT_EQ(answer.required("schedule").text(), "1f1b");
+  EXPECT_EQ(answer.required("stages").integer(0, kMost), 4);
+  EXPECT_EQ(answer.required("micro_batches").integer(0, kMost), 8);
+  EXPECT_EQ(answer.required("makespan_ns").integer(0, kMost), 38'008'000);
+  EXPECT_EQ(answer.required("span_ns").integer(0, kMost), 38'008'000);
+  EXPECT_NEAR(answer.required("bubble").real(0, 1), 1 - 24.0 / 38.008, 1e-12);
+  EXPECT_NEAR(answer.required("bubble_span").real(0, 1), 1 - 24.0 / 38.008, 1e-12);
+  EXPECT_EQ(answer.required("peak_chunks").items().at(0).integer(0, kMost), 4);
+  EXPECT_EQ(answer.required("chunks").integer(0, kMost), 1);
+  // The last stage: three F and hops before, three hops and B after it.
+  EXPECT_EQ(answer.required("lower_bound_makespan_ns").integer(0, kMost), 34'878'000);
+  EXPECT_EQ(answer.required("lower_bound_makespan_name").text(), "busiest-device");
+  EXPECT_EQ(answer.required("lower_bound_span_ns").integer(0, kMost), 24'000'000);
+  EXPECT_EQ(answer.required("lower_bound_span_name").text(), "busiest-device");
+  EXPECT_NO_THROW(answer.finish());
+}
+
+TEST_F(Verbs, SimulateListsScheduleFamilies) {
+  const Outcome outcome = run("simulate", "--schedule help");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_NE(outcome.out.find("gpipe"), std::string::npos);
+  EXPECT_NE(outcome.out.find("1f1b"), std::string::npos);
+}
+
+TEST_F(Verbs, PlanWritesAPlanThatSimulateTakes) {
+  const Outcome planned =
+      run("plan", "--profile model.json --cluster cluster.json --batch 8 --out plan.json --json");
+  ASSERT_EQ(planned.code, 0) << planned.err;
+  JsonFields ranking(parse_json(planned.out, "answer"));
+  const std::vector<JsonCursor> feasible = ranking.required("feasible").items();
+  ASSERT_FALSE(feasible.empty());
+  const std::int64_t makespan =
+      JsonFields(feasible.front()).required("makespan_ns").integer(1, kMost);
+
+  const Outcome simulated = run("simulate",
+                                "--plan plan.json --profile model.json --cluster cluster.json "
+                                "--out timeline.csv --chrome trace.json --json");
+  ASSERT_EQ(simulated.code, 0) << simulated.err;
+  JsonFields answer(parse_json(simulated.out, "answer"));
+  EXPECT_EQ(answer.required("makespan_ns").integer(1, kMost), makespan);
+  EXPECT_TRUE(answer.required("fits").boolean());
+  EXPECT_EQ(read_timeline_csv(path("timeline.csv")).devices, 2);
+  EXPECT_NO_THROW(parse_json(read_text_file(path("trace.json")), "trace"));
+}
+
+TEST_F(Verbs, TablesForPeopleNameTheNumbers) {
+  const Outcome planned =
+      run("plan", "--profile model.json --cluster cluster.json --batch 8 --out plan.json --top 3");
+  ASSERT_EQ(planned.code, 0) << planned.err;
+  EXPECT_NE(planned.out.find("makespan"), std::string::npos);
+  EXPECT_NE(planned.out.find("plans fit on 2 devices"), std::string::npos);
+  const Outcome simulated =
+      run("simulate", "--plan plan.json --profile model.json --cluster tight.json");
+  EXPECT_EQ(simulated.code, 0) << simulated.err;
+  EXPECT_NE(simulated.out.find("does not fit"), std::string::npos);
+  EXPECT_NE(simulated.out.find("samples/s"), std::string::npos);
+}
+
+TEST_F(Verbs, PlanEndsWithThreeWhenNothingIsFeasible) {
+  const std::size_t files = count_files();
+  const Outcome outcome =
+      run("plan", "--profile model.json --cluster tight.json --batch 8 --out plan.json");
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_NE(outcome.err.find("no plan is feasible"), std::string::npos);
+  EXPECT_NE(outcome.err.find("needs"), std::string::npos);
+  EXPECT_EQ(outcome.err.find('\n') + 1, outcome.err.size());
+  EXPECT_EQ(count_files(), files);
+}
+
+TEST_F(Verbs, BadUsageEndsWithOneSentenceAndWritesNothing) {
+  write_text_file(path("broken.json"), "{\"format\": \"frazil.model\", ");
+  const std::string what_if = "--stages 2 --micro-batches 2 --out timeline.csv" + kTimes;
+  const std::string files_given = "--profile model.json --cluster cluster.json --out plan.json";
+  const std::vector<std::pair<std::string, std::string>> bad = {
+      {"simulate", ""},
+      {"simulate", "--unknown"},
+      {"simulate", what_if},
+      {"simulate", what_if + " --schedule fastest"},
+      {"simulate", what_if + " --schedule 1f1b --chunks 2"},
+      {"simulate", what_if + " --schedule gpipe --in-flight 2"},
+      {"simulate", what_if + " --schedule 1f1b --stages 3"},
+      {"simulate", what_if + " --schedule 1f1b --hop 3"},
+      {"simulate", what_if + " --schedule 1f1b --hop -3ms"},
+      {"simulate", what_if + " --schedule 1f1b --in-flight 0"},
+      {"simulate", what_if + " --schedule 1f1b --plan plan.json"},
+      {"simulate", "--stages 0 --micro-batches 2 --schedule 1f1b" + kTimes},
+      {"simulate", "--stages 2 --micro-batches x --schedule 1f1b" + kTimes},
+      {"simulate",
+       "--stages 3 --micro-batches 1 --schedule 1f1b --forward 1ms,2ms "
+       "--backward-input 1ms --backward-weight 1ms"},
+      {"simulate", "--plan absent.json --profile model.json --cluster cluster.json"},
+      {"simulate", "--plan model.json --profile model.json --cluster cluster.json"},
+      {"simulate", "--plan model.json"},
+      {"plan", files_given},
+      {"plan", files_given + " --batch 0"},
+      {"plan", files_given + " --batch 8 --micro-batch 16"},
+      {"plan", files_given + " --batch 8 --micro-batch 1,"},
+      {"plan", files_given + " --batch 8 --mask 01"},
+      {"plan", files_given + " --batch 8 --mask 0110"},
+      {"plan", files_given + " --batch 8 --schedules gpipe,none"},
+      {"plan", files_given + " --batch 8 --top 0"},
+      {"plan", "--profile broken.json --cluster cluster.json --batch 8"},
+      {"plan", "--profile model.json --cluster model.json --batch 8"},
+      {"plan", files_given + " --batch 8 extra"},
+  };
+  const std::size_t files = count_files();
+  for (const auto& [verb, arguments] : bad) {
+    SCOPED_TRACE(verb + " " + arguments);
+    const Outcome outcome = run(verb, arguments);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(outcome.err.find("frazil " + verb + ": "), 0U) << outcome.err;
+    EXPECT_EQ(outcome.err.find('\n') + 1, outcome.err.size()) << outcome.err;
+    EXPECT_EQ(count_files(), files);
+  }
+}
+
+}  // namespace
+}  // namespace frazil
