@@ -1,0 +1,169 @@
+#include "analysis/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+
+#include "analysis/ratio_interval.h"
+#include "profiles/error.h"
+#include "traces/timeline_csv.h"
+
+namespace frazil {
+namespace {
+
+constexpr std::size_t kListed = 20;
+
+using RowKey = std::tuple<PipelineId, StageId, ActionKind>;
+using Durations = std::map<RowKey, std::vector<double>>;
+// Pipeline, stage, kind, first micro-batch, text: the order people look actions up in.
+using ActionKey = std::tuple<RowKey, std::int32_t, std::string>;
+
+const Action& placed_part(const Action& action) {
+  const auto* pair = std::get_if<ActionPair>(&action.detail);
+  return pair != nullptr && !pair->halves.empty() ? pair->halves.front() : action;
+}
+
+RowKey row_key(const Action& action) {
+  const Action& part = placed_part(action);
+  return {part.pipeline, part.stage, action.kind};
+}
+
+Durations collect_durations(const Timeline& timeline) {
+  Durations durations;
+  for (const Span& span : timeline.spans) {
+    durations[row_key(span.action)].push_back(static_cast<double>(span.duration().count()));
+  }
+  return durations;
+}
+
+std::set<ActionKey> collect_actions(const Timeline& timeline) {
+  std::set<ActionKey> actions;
+  for (const Span& span : timeline.spans) {
+    const auto& micro_batches = placed_part(span.action).micro_batches;
+    actions.emplace(row_key(span.action), micro_batches ? micro_batches->first.value : -1,
+                    to_text(span.action));
+  }
+  return actions;
+}
+
+std::vector<std::string> list_missing(const std::set<ActionKey>& from,
+                                      const std::set<ActionKey>& other) {
+  std::vector<ActionKey> missing;
+  std::set_difference(from.begin(), from.end(), other.begin(), other.end(),
+                      std::back_inserter(missing));
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < std::min(missing.size(), kListed); ++i) {
+    texts.push_back(std::get<std::string>(missing[i]));
+  }
+  if (missing.size() > kListed) {
+    texts.push_back(fmt::format("and {} more", missing.size() - kListed));
+  }
+  return texts;
+}
+
+double divide(Duration predicted, Duration measured) {
+  if (measured == Duration{0}) {
+    return predicted == Duration{0} ? 1 : std::numeric_limits<double>::infinity();
+  }
+  return static_cast<double>(predicted.count()) / static_cast<double>(measured.count());
+}
+
+Duration rounded_mean(const std::vector<double>& samples, double keep) {
+  return Duration{std::llround(trimmed_mean(samples, keep))};
+}
+
+std::vector<ActionRow> join_rows(const Timeline& predicted, const Timeline& measured) {
+  constexpr double kAll = 1;
+  constexpr double kMost = 0.9;
+  const Durations predictions = collect_durations(predicted);
+  const Durations measurements = collect_durations(measured);
+  std::vector<ActionRow> rows;
+  for (const auto& [key, samples] : predictions) {
+    const auto found = measurements.find(key);
+    if (found == measurements.end()) continue;
+    rows.push_back({.pipeline = std::get<PipelineId>(key),
+                    .stage = std::get<StageId>(key),
+                    .kind = std::get<ActionKind>(key),
+                    .count = static_cast<std::int64_t>(found->second.size()),
+                    .predicted = rounded_mean(samples, kAll),
+                    .measured = rounded_mean(found->second, kMost)});
+  }
+  return rows;
+}
+
+// What no number can say (a ratio to nothing) is null.
+nlohmann::ordered_json finite_or_null(double value) {
+  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+}
+
+}  // namespace
+
+double ActionRow::ratio() const { return divide(predicted, measured); }
+
+Comparison compare(const Timeline& predicted, const Timeline& measured) {
+  ENSURE(steps_of(predicted).size() <= 1, "a prediction is one step");
+  Comparison comparison;
+  comparison.predicted_step = makespan(predicted);
+  std::map<Step, Timeline> by_step;
+  for (const Span& span : measured.spans) by_step[span.action.step].spans.push_back(span);
+  std::vector<double> makespans;
+  for (const auto& [step, timeline] : by_step) {
+    const Duration length = makespan(timeline);
+    comparison.steps.push_back({step, comparison.predicted_step, length});
+    makespans.push_back(static_cast<double>(length.count()));
+  }
+  if (!makespans.empty()) comparison.measured_step = rounded_mean(makespans, 0.9);
+  comparison.step_ratio = divide(comparison.predicted_step, comparison.measured_step);
+  comparison.actions = join_rows(predicted, measured);
+  const std::set<ActionKey> predicted_actions = collect_actions(predicted);
+  const std::set<ActionKey> measured_actions = collect_actions(measured);
+  comparison.only_predicted = list_missing(predicted_actions, measured_actions);
+  comparison.only_measured = list_missing(measured_actions, predicted_actions);
+  return comparison;
+}
+
+std::string to_json(const Comparison& comparison) {
+  using Json = nlohmann::ordered_json;
+  Json actions = Json::array();
+  for (const ActionRow& row : comparison.actions) {
+    actions.push_back({{"pipeline", row.pipeline.value},
+                       {"stage", row.stage.value},
+                       {"action", kind_name(row.kind)},
+                       {"count", row.count},
+                       {"predicted_ns", row.predicted.count()},
+                       {"measured_ns", row.measured.count()},
+                       {"ratio", finite_or_null(row.ratio())}});
+  }
+  Json steps = Json::array();
+  for (const StepRow& row : comparison.steps) {
+    steps.push_back({{"step", row.step},
+                     {"predicted_ns", row.predicted.count()},
+                     {"measured_ns", row.measured.count()}});
+  }
+  const Json all = {{"predicted_step_ns", comparison.predicted_step.count()},
+                    {"measured_step_ns", comparison.measured_step.count()},
+                    {"step_ratio", finite_or_null(comparison.step_ratio)},
+                    {"actions", actions},
+                    {"steps", steps},
+                    {"only_predicted", comparison.only_predicted},
+                    {"only_measured", comparison.only_measured}};
+  return all.dump(2) + "\n";
+}
+
+Timeline read_one_step(const std::filesystem::path& path) {
+  Timeline timeline = read_timeline_csv(path);
+  const std::size_t steps = steps_of(timeline).size();
+  if (steps != 1) {
+    throw InputError(path.string(), 0, fmt::format("{} steps", steps),
+                     "the one step of a prediction");
+  }
+  return timeline;
+}
+
+}  // namespace frazil

@@ -1,0 +1,52 @@
+#pragma once
+// Predicted against measured: two time lines joined by (stage, kind), by step, and as a whole.
+// Ratio = predicted / measured.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "traces/timeline.h"
+
+namespace frazil {
+
+// Mean duration of one kind of action on one stage of one pipeline.
+struct ActionRow {
+  PipelineId pipeline;
+  StageId stage;
+  ActionKind kind = ActionKind::kForward;
+  std::int64_t count = 0;  // measured spans
+  Duration predicted{0};   // mean per span
+  Duration measured{0};    // trimmed mean per span (ratio_interval.h)
+  double ratio() const;    // 1 when both are 0, infinite when only `measured` is
+};
+
+struct StepRow {
+  Step step = 0;
+  Duration predicted{0};  // makespan
+  Duration measured{0};
+};
+
+struct Comparison {
+  Duration predicted_step{0};  // makespan of the prediction
+  Duration measured_step{0};   // trimmed mean over the measured steps
+  double step_ratio = 1;
+  std::vector<ActionRow> actions;  // by (pipeline, stage, kind)
+  std::vector<StepRow> steps;
+  // Actions that have no counterpart in any step of the other side, as text; of more than 20 the
+  // first 20 and then "and 5 more".
+  std::vector<std::string> only_predicted;
+  std::vector<std::string> only_measured;
+};
+
+// `predicted` holds one step at most; `measured` any number of steps of the same plan. Kinds that
+// only one side has make no row; their actions are in the lists. A pair counts for the stage of its
+// forward half.
+Comparison compare(const Timeline& predicted, const Timeline& measured);
+
+std::string to_json(const Comparison& comparison);  // one object, times in ns
+
+// Reads a time line that must hold exactly one step: a prediction. Throws InputError.
+Timeline read_one_step(const std::filesystem::path& path);
+
+}  // namespace frazil

@@ -1,0 +1,36 @@
+#pragma once
+// The report of a run: one self-contained HTML page, no network, no script needed. Predicted above
+// measured time lines per phase, the freeze staircase, throughput and loss over time, tables.
+
+#include <string>
+#include <vector>
+
+#include "analysis/compare.h"
+#include "traces/freeze_trace.h"
+#include "traces/timeline.h"
+
+namespace frazil {
+
+// A stretch of a run between two plans.
+struct ReportPhase {
+  Step first_step = 0;
+  std::string summary;  // of the plan
+  Timeline predicted;   // one step
+  Timeline measured;    // sampled steps of this phase
+};
+
+struct ReportRun {
+  std::string name;  // "elastic", "unfrozen"
+  FreezeTrace trace;
+  std::vector<ReportPhase> phases;
+};
+
+// `notes`: lines shown under the title (flags: extrapolated costs, costs split by rule, ...).
+std::string to_html(const std::string& title, const std::vector<std::string>& notes,
+                    const std::vector<ReportRun>& runs);
+
+// Reads what `frazil train --out FOLDER` leaves: trace.jsonl, and
+// phase-<i>/{predicted,measured}.csv for the i-th plan event of the trace. Throws InputError.
+ReportRun read_run(const std::string& folder);
+
+}  // namespace frazil

@@ -1,0 +1,110 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "analysis/compare.h"
+#include "analysis/html_report.h"
+#include "analysis/run_summary.h"
+#include "analysis/table.h"
+#include "planner/command_line.h"
+#include "profiles/error.h"
+#include "profiles/text_file.h"
+#include "traces/timeline_csv.h"
+
+namespace {
+
+namespace po = boost::program_options;
+using frazil::ExitCode;
+using frazil::InputError;
+
+constexpr const char* kUsage =
+    "frazil report FOLDER... [--title TEXT] [--out FILE] [--json]\n"
+    "       frazil report --predicted FILE --measured FILE [--json]";
+
+void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+// Words that are neither a flag nor a flag's value are folders; the shared parser knows flags only.
+std::vector<std::string> name_folders(int argc, char** argv, const po::options_description& flags) {
+  std::vector<std::string> words;
+  bool is_value = false;
+  for (int i = 0; i < argc; ++i) {
+    const std::string word = argv[i];
+    const bool is_flag = word.rfind("--", 0) == 0;
+    if (i > 0 && !is_flag && !is_value) words.push_back("--folder");
+    words.push_back(word);
+    const auto* option = is_flag ? flags.find_nothrow(word.substr(2), false) : nullptr;
+    is_value = option != nullptr && option->semantic()->max_tokens() > 0;
+  }
+  return words;
+}
+
+ExitCode compare_files(const po::variables_map& values) {
+  for (const char* flag : {"predicted", "measured"}) {
+    if (values.count(flag) == 0) {
+      throw InputError("command line", 0, fmt::format("no --{}", flag),
+                       "--predicted and --measured together");
+    }
+  }
+  for (const char* flag : {"folder", "title", "out"}) {
+    if (values.count(flag) > 0) {
+      throw InputError("command line", 0, fmt::format("--{} beside --predicted", flag),
+                       "either folders of runs or two time lines");
+    }
+  }
+  const frazil::Comparison comparison =
+      frazil::compare(frazil::read_one_step(values["predicted"].as<std::string>()),
+                      frazil::read_timeline_csv(values["measured"].as<std::string>()));
+  print(values.count("json") > 0 ? frazil::to_json(comparison) : frazil::to_text(comparison));
+  return ExitCode::kOk;
+}
+
+ExitCode write_page(const po::variables_map& values) {
+  if (values.count("folder") == 0) {
+    throw InputError("command line", 0, "no folder", "the folder of a run, or --predicted");
+  }
+  std::vector<frazil::ReportRun> runs;
+  std::vector<frazil::RunSummary> summaries;
+  for (const std::string& folder : values["folder"].as<std::vector<std::string>>()) {
+    runs.push_back(frazil::read_run(folder));
+    summaries.push_back(frazil::summarize(runs.back().name, runs.back().trace));
+  }
+  const std::string title =
+      values.count("title") > 0 ? values["title"].as<std::string>() : "Training report";
+  const std::string out = values.count("out") > 0 ? values["out"].as<std::string>() : "report.html";
+  frazil::write_text_file(out, frazil::to_html(title, {}, runs));
+  if (values.count("json") > 0) {
+    print(frazil::to_json(summaries));
+  } else {
+    for (const frazil::RunSummary& run : summaries) print(frazil::to_text(run) + "\n");
+  }
+  fmt::print(stderr, "wrote {}\n", out);
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  po::options_description options("flags");
+  options.add_options()("folder", po::value<std::vector<std::string>>()->value_name("FOLDER"),
+                        "what a training run left; the word --folder may be dropped")(
+      "title", po::value<std::string>()->value_name("TEXT"), "heading of the page")(
+      "out", po::value<std::string>()->value_name("FILE"), "the page, report.html unless named")(
+      "predicted", po::value<std::string>()->value_name("FILE"), "time line of one predicted step")(
+      "measured", po::value<std::string>()->value_name("FILE"), "time line of measured steps")(
+      "json", "print one JSON answer instead of tables");
+  std::vector<std::string> words = name_folders(argc, argv, options);
+  std::vector<char*> pointers;
+  pointers.reserve(words.size());
+  for (std::string& word : words) pointers.push_back(word.data());
+  return frazil::run_verb(
+      {.name = "report",
+       .purpose = "Lays predictions and measurements of runs side by side on one page.",
+       .usage = kUsage},
+      static_cast<int>(pointers.size()), pointers.data(), options,
+      [](const po::variables_map& values) {
+        const bool two_files = values.count("predicted") > 0 || values.count("measured") > 0;
+        return two_files ? compare_files(values) : write_page(values);
+      });
+}

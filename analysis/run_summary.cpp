@@ -1,0 +1,181 @@
+#include "analysis/run_summary.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "analysis/table.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::int64_t add_checked(std::int64_t a, std::int64_t b, const std::string& run) {
+  std::int64_t sum = 0;
+  if (__builtin_add_overflow(a, b, &sum)) {
+    throw InputError(run, 0, "costs whose sum does not fit into 63 bits",
+                     "the costs of one run of training");
+  }
+  return sum;
+}
+
+Duration add_checked(Duration a, Duration b, const std::string& run) {
+  return Duration{add_checked(a.count(), b.count(), run)};
+}
+
+void add_cost(const CostEvent& cost, RunSummary& run) {
+  run.steps = add_checked(run.steps, cost.steps, run.name);
+  run.samples = add_checked(run.samples, cost.samples, run.name);
+  run.training = add_checked(run.training, cost.measured, run.name);
+  if (run.phases.empty()) return;
+  // No larger than the run's sums, which were checked.
+  PhaseSummary& phase = run.phases.back();
+  phase.steps += cost.steps;
+  phase.samples += cost.samples;
+  phase.measured += cost.measured;
+}
+
+void add_transition(const TransitionEvent& transition, RunSummary& run) {
+  for (const Duration part : {transition.plan_time, transition.move_time, transition.start_time}) {
+    run.transitions = add_checked(run.transitions, part, run.name);
+  }
+  ++run.switches;
+}
+
+std::optional<double> per_second(std::int64_t samples, double nanoseconds) {
+  if (nanoseconds <= 0) return std::nullopt;
+  return static_cast<double>(samples) * 1e9 / nanoseconds;
+}
+
+std::string text_or_dash(const std::optional<double>& value, int decimals) {
+  return value ? fmt::format("{:.{}f}", *value, decimals) : "-";
+}
+
+std::optional<double> to_ms(std::optional<double> nanoseconds) {
+  if (nanoseconds) *nanoseconds /= 1e6;
+  return nanoseconds;
+}
+
+Json number_or_null(const std::optional<double>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+}  // namespace
+
+std::optional<double> PhaseSummary::measured_step_ns() const {
+  if (steps <= 0 || measured <= Duration{0}) return std::nullopt;
+  return static_cast<double>(measured.count()) / static_cast<double>(steps);
+}
+
+std::optional<double> PhaseSummary::ratio() const {
+  const std::optional<double> step = measured_step_ns();
+  if (!step || predicted_step <= Duration{0}) return std::nullopt;
+  return static_cast<double>(predicted_step.count()) / *step;
+}
+
+std::optional<double> PhaseSummary::measured_rate() const {
+  return per_second(samples, static_cast<double>(measured.count()));
+}
+
+std::optional<double> PhaseSummary::predicted_rate() const {
+  return per_second(samples,
+                    static_cast<double>(predicted_step.count()) * static_cast<double>(steps));
+}
+
+std::optional<double> RunSummary::rate() const {
+  return per_second(samples, static_cast<double>(total().count()));
+}
+
+std::optional<double> RunSummary::prediction_error() const {
+  double apart = 0;
+  double measured = 0;
+  for (const PhaseSummary& phase : phases) {
+    if (!phase.ratio()) continue;
+    const double predicted =
+        static_cast<double>(phase.predicted_step.count()) * static_cast<double>(phase.steps);
+    apart += std::abs(predicted - static_cast<double>(phase.measured.count()));
+    measured += static_cast<double>(phase.measured.count());
+  }
+  if (measured <= 0) return std::nullopt;
+  return apart / measured;
+}
+
+RunSummary summarize(const std::string& name, const FreezeTrace& trace) {
+  RunSummary run;
+  run.name = name;
+  for (const FreezeEvent& event : trace.events) {
+    if (const auto* plan = std::get_if<PlanEvent>(&event.what)) {
+      PhaseSummary phase;
+      phase.first_step = event.step;
+      phase.plan = plan->summary.empty() ? plan->plan : plan->summary;
+      phase.predicted_step = plan->predicted_step;
+      run.phases.push_back(phase);
+    } else if (const auto* cost = std::get_if<CostEvent>(&event.what)) {
+      add_cost(*cost, run);
+    } else if (const auto* transition = std::get_if<TransitionEvent>(&event.what)) {
+      add_transition(*transition, run);
+    } else if (const auto* eval = std::get_if<EvalEvent>(&event.what)) {
+      run.last_eval = *eval;
+    }
+  }
+  add_checked(run.training, run.transitions, name);
+  return run;
+}
+
+std::string to_text(const RunSummary& run) {
+  const auto seconds = [](Duration time) { return static_cast<double>(time.count()) / 1e9; };
+  std::string text = fmt::format(
+      "{}: {} steps, {} samples in {:.3f} s ({:.3f} s of it in {} transitions), {} samples/s",
+      run.name, run.steps, run.samples, seconds(run.total()), seconds(run.transitions),
+      run.switches, text_or_dash(run.rate(), 1));
+  if (run.last_eval) text += fmt::format(", accuracy {:.2f} %", 100 * run.last_eval->accuracy);
+  text += "\n";
+  if (run.phases.empty()) return text;
+  Table table{.header = {"from step", "steps", "plan", "predicted ms", "measured ms", "ratio",
+                         "predicted samples/s", "measured samples/s"},
+              .rows = {}};
+  for (const PhaseSummary& phase : run.phases) {
+    table.rows.push_back({std::to_string(phase.first_step), std::to_string(phase.steps), phase.plan,
+                          text_or_dash(static_cast<double>(phase.predicted_step.count()) / 1e6, 3),
+                          text_or_dash(to_ms(phase.measured_step_ns()), 3),
+                          text_or_dash(phase.ratio(), 3), text_or_dash(phase.predicted_rate(), 1),
+                          text_or_dash(phase.measured_rate(), 1)});
+  }
+  return text + to_text(table);
+}
+
+std::string to_json(const std::vector<RunSummary>& runs) {
+  Json list = Json::array();
+  for (const RunSummary& run : runs) {
+    Json phases = Json::array();
+    for (const PhaseSummary& phase : run.phases) {
+      phases.push_back({{"first_step", phase.first_step},
+                        {"steps", phase.steps},
+                        {"samples", phase.samples},
+                        {"plan", phase.plan},
+                        {"predicted_step_ns", phase.predicted_step.count()},
+                        {"measured_step_ns", number_or_null(phase.measured_step_ns())},
+                        {"ratio", number_or_null(phase.ratio())}});
+    }
+    Json item = {{"name", run.name},
+                 {"steps", run.steps},
+                 {"samples", run.samples},
+                 {"training_ns", run.training.count()},
+                 {"transitions_ns", run.transitions.count()},
+                 {"transitions", run.switches},
+                 {"samples_per_second", number_or_null(run.rate())},
+                 {"prediction_error", number_or_null(run.prediction_error())}};
+    if (run.last_eval) {
+      item["loss"] = run.last_eval->loss;
+      item["accuracy"] = run.last_eval->accuracy;
+    }
+    item["phases"] = phases;
+    list.push_back(item);
+  }
+  return Json{{"runs", list}}.dump(2) + "\n";
+}
+
+}  // namespace frazil

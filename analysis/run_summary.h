@@ -1,0 +1,51 @@
+#pragma once
+// What a run cost, from its freeze trace: whole, and phase by phase against the prediction. A phase
+// reaches from one plan event to the next; a cost event belongs to the phase in which it begins.
+// Ratio = predicted / measured time per step.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "traces/freeze_trace.h"
+
+namespace frazil {
+
+struct PhaseSummary {
+  Step first_step = 0;
+  std::string plan;
+  Duration predicted_step{0};
+  std::int64_t steps = 0;  // measured ones
+  std::int64_t samples = 0;
+  Duration measured{0};  // sum over the steps
+
+  // Nothing without a measured step, or without a prediction.
+  std::optional<double> measured_step_ns() const;
+  std::optional<double> ratio() const;
+  std::optional<double> measured_rate() const;   // samples/s
+  std::optional<double> predicted_rate() const;  // samples/s at this phase's samples per step
+};
+
+struct RunSummary {
+  std::string name;
+  std::int64_t steps = 0;
+  std::int64_t samples = 0;
+  Duration training{0};     // sum of the cost events
+  Duration transitions{0};  // planning, moving and starting
+  int switches = 0;
+  std::optional<EvalEvent> last_eval;
+  std::vector<PhaseSummary> phases;
+
+  Duration total() const { return training + transitions; }
+  std::optional<double> rate() const;  // samples/s over the total
+  // Sum over phases of |predicted - measured| time, as a share of the measured one.
+  std::optional<double> prediction_error() const;
+};
+
+// Throws InputError when the run's times do not fit into 63 bits of ns.
+RunSummary summarize(const std::string& name, const FreezeTrace& trace);
+
+std::string to_text(const RunSummary& run);  // a table of its phases under one line of totals
+std::string to_json(const std::vector<RunSummary>& runs);
+
+}  // namespace frazil

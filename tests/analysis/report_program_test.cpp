@@ -1,0 +1,77 @@
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "profiles/text_file.h"
+#include "tests/analysis/sample_runs.h"
+#include "traces/timeline_csv.h"
+
+namespace frazil {
+namespace {
+
+struct Answer {
+  int code = -1;
+  std::string output;
+};
+
+// Runs the program with its messages thrown away.
+Answer run_report(const std::string& words) {
+  const std::string command =
+      std::string(FRAZIL_PROGRAM_FOLDER) + "/frazil-report " + words + " 2>/dev/null";
+  Answer answer;
+  std::FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return answer;
+  char buffer[4096];
+  for (std::size_t read = 0; (read = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) {
+    answer.output.append(buffer, read);
+  }
+  const int status = pclose(pipe);
+  if (WIFEXITED(status)) answer.code = WEXITSTATUS(status);
+  return answer;
+}
+
+TEST(ReportProgram, TakesFoldersBeforeAndAfterFlags) {
+  const TemporaryFolder folder("report_program");
+  const std::string root = folder.path().string();
+  write_run(sample_run("first"), folder.path() / "first");
+  write_run(sample_run("second"), folder.path() / "second");
+  const Answer answer = run_report(root + "/first --out " + root + "/page.html --json " + root +
+                                   "/second --title=Both");
+  ASSERT_EQ(answer.code, 0);
+  const nlohmann::json runs = nlohmann::json::parse(answer.output).at("runs");
+  ASSERT_EQ(runs.size(), 2U);
+  EXPECT_EQ(runs.at(1).at("name"), "second");
+  EXPECT_NE(read_text_file(folder.path() / "page.html").find("<h1>Both</h1>"), std::string::npos);
+}
+
+TEST(ReportProgram, ComparesTwoTimeLines) {
+  const TemporaryFolder folder("report_compare");
+  write_timeline_csv(one_forward(1500, 0), folder.path() / "a.csv");
+  write_timeline_csv(one_forward(3000, 0), folder.path() / "b.csv");
+  const std::string files = "--predicted " + (folder.path() / "a.csv").string() + " --measured " +
+                            (folder.path() / "b.csv").string();
+  const Answer table = run_report(files);
+  EXPECT_EQ(table.code, 0);
+  EXPECT_NE(table.output.find("0.500"), std::string::npos) << table.output;
+  EXPECT_EQ(nlohmann::json::parse(run_report(files + " --json").output).at("step_ratio"), 0.5);
+}
+
+TEST(ReportProgram, RefusesBadUsageAndWritesNothing) {
+  const TemporaryFolder folder("report_refusals");
+  const std::string out = (folder.path() / "page.html").string();
+  for (const std::string words : {"", "--predicted a.csv", "--measured a.csv --out x.html",
+                                  "nowhere", "--nonsense", "--predicted"}) {
+    SCOPED_TRACE(words);
+    const Answer answer = run_report(words);
+    EXPECT_EQ(answer.code, 2);
+    EXPECT_EQ(answer.output, "");
+  }
+  EXPECT_EQ(run_report("nowhere --out " + out).code, 2);
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+}  // namespace
+}  // namespace frazil
