@@ -1,0 +1,251 @@
+#include "exec/executor.h"
+
+#include <ATen/ATen.h>
+
+#include <iterator>
+#include <string>
+
+#include "exec/clip.h"
+#include "exec/gradient_reduction.h"
+#include "exec/optimizer.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+[[noreturn]] void refuse(const Action& action) {
+  throw InfeasibleError("the executor does not perform " + std::string(kind_name(action.kind)) +
+                        " yet (" + to_text(action) + ")");
+}
+
+MicroBatchId micro_batch_of(const Action& action) {
+  ENSURE(action.micro_batches.has_value(), "an action with a micro-batch");
+  if (action.micro_batches->count() != 1 || action.slice) refuse(action);
+  return action.micro_batches->first;
+}
+
+}  // namespace
+
+Executor::Executor(const ModelSpec& model, const OptimizerConfig& optimizer,
+                   const StepProgram& program, DeviceId device, DeviceState& state,
+                   Communicator& communicator, Recorder& recorder, const Measurement& measurement)
+    : model_(model),
+      optimizer_(optimizer),
+      program_(program),
+      device_(device),
+      state_(state),
+      communicator_(communicator),
+      recorder_(recorder),
+      measurement_(measurement) {
+  for (std::size_t p = 0; p < program.plan.pipelines.size(); ++p) {
+    for (std::size_t s = 0; s < program.plan.pipelines[p].stages.size(); ++s) {
+      if (program.device_of(PipelineId{p}, StageId{s}) != device) continue;
+      runners_.try_emplace({PipelineId{p}, StageId{s}}, model,
+                           program.layers_of(PipelineId{p}, StageId{s}), program.activity, state,
+                           gradients_, recorder, measurement);
+    }
+  }
+}
+
+std::vector<std::pair<MicroBatchId, double>> Executor::run_step(const StepInput& input) {
+  input_ = input;
+  losses_.clear();
+  entries_.clear();
+  clip_scale_ = 1;
+  reduced_ = false;
+  sums_.clear();
+  gradients_.clear();
+  for (const auto& [layer, state] : state_) {
+    if (program_.activity.layers[layer.index()].weight_gradient) {
+      gradients_.emplace(layer, GradientTree(program_.plan.micro_batches()));
+    }
+  }
+  for (const Action& action : program_.schedule.devices[device_.index()]) perform(action);
+  return std::move(losses_);
+}
+
+void Executor::perform(const Action& action) {
+  const SteadyTime start = recorder_.now();
+  Lane lane = Lane::kCompute;
+  switch (action.kind) {
+    case ActionKind::kForward:
+      forward(action);
+      break;
+    case ActionKind::kBackward:
+      backward(action);
+      break;
+    case ActionKind::kSendForward:
+    case ActionKind::kSendBackward:
+      send(action, action.kind == ActionKind::kSendBackward);
+      lane = Lane::kSend;
+      break;
+    case ActionKind::kReceiveForward:
+    case ActionKind::kReceiveBackward:
+      receive(action, action.kind == ActionKind::kReceiveBackward);
+      lane = Lane::kReceive;
+      break;
+    case ActionKind::kReduceGradients:
+      reduce();
+      lane = Lane::kCollective;
+      break;
+    case ActionKind::kBarrier:
+      exchange_norms();
+      lane = Lane::kCollective;
+      break;
+    case ActionKind::kUpdate:
+      update(action);
+      break;
+    case ActionKind::kBackwardInput:
+    case ActionKind::kBackwardWeight:
+    case ActionKind::kRecompute:
+    case ActionKind::kUnshard:
+    case ActionKind::kReshard:
+    case ActionKind::kPair:
+    case ActionKind::kMove:
+      refuse(action);
+  }
+  recorder_.add(action, input_.step, lane, start);
+}
+
+StageRunner& Executor::runner(const Action& action) {
+  return runners_.at({action.pipeline, action.stage});
+}
+
+at::Tensor Executor::take(const Entry& entry) {
+  const auto found = entries_.find(entry);
+  ENSURE(found != entries_.end(), "what an action reads is there");
+  at::Tensor tensor = std::move(found->second);
+  entries_.erase(found);
+  return tensor;
+}
+
+void Executor::forward(const Action& action) {
+  const MicroBatchId micro_batch = micro_batch_of(action);
+  const Samples& samples = (*input_.micro_batches)[micro_batch.index()];
+  const at::Tensor x = action.stage == StageId{0}
+                           ? samples.images
+                           : take({action.pipeline, action.stage, micro_batch, false});
+  const LayerRange layers = program_.layers_of(action.pipeline, action.stage);
+  at::Tensor output =
+      runner(action).forward(micro_batch, x, {input_.seed, input_.step, micro_batch});
+  if (!model_.has_loss(layers.last)) {
+    entries_[{action.pipeline, StageId{action.stage.value + 1}, micro_batch, false}] =
+        std::move(output);
+    return;
+  }
+  const double scale =
+      static_cast<double>(samples.count()) / static_cast<double>(input_.samples);
+  losses_.emplace_back(micro_batch, runner(action).set_loss(micro_batch, samples.labels, scale));
+}
+
+void Executor::backward(const Action& action) {
+  const MicroBatchId micro_batch = micro_batch_of(action);
+  const LayerRange layers = program_.layers_of(action.pipeline, action.stage);
+  at::Tensor gradient;
+  if (!model_.has_loss(layers.last)) {
+    gradient = take({action.pipeline, action.stage, micro_batch, true});
+  }
+  const bool split = measurement_.split_backward && input_.step % 2 == 1;
+  gradient = runner(action).backward(micro_batch, std::move(gradient), split);
+  if (gradient.defined()) {
+    entries_[{action.pipeline, StageId{action.stage.value - 1}, micro_batch, true}] =
+        std::move(gradient);
+  }
+}
+
+Tag Executor::tag_of(const Entry& entry) const {
+  return {entry.gradient ? MessageKind::kActivationGradient : MessageKind::kActivation,
+          entry.pipeline.value, entry.stage.value, entry.micro_batch.value, input_.step};
+}
+
+void Executor::send(const Action& action, bool gradient) {
+  const StageId to{action.stage.value + (gradient ? -1 : 1)};
+  const Entry entry{action.pipeline, to, micro_batch_of(action), gradient};
+  communicator_.send(program_.device_of(action.pipeline, to).value, tag_of(entry), {take(entry)});
+}
+
+void Executor::receive(const Action& action, bool gradient) {
+  const StageId from{action.stage.value + (gradient ? 1 : -1)};
+  const Entry entry{action.pipeline, action.stage, micro_batch_of(action), gradient};
+  Tensors tensors = communicator_.receive(program_.device_of(action.pipeline, from).value,
+                                          tag_of(entry));
+  entries_[entry] = std::move(tensors.at(0));
+}
+
+// All groups of this device at its first REDUCE_GRAD, by ascending layer: one order for every device,
+// so two owners can never wait for each other's later group.
+void Executor::reduce() {
+  if (reduced_) return;
+  reduced_ = true;
+  for (auto first = gradients_.begin(); first != gradients_.end();) {
+    const std::vector<LayerOwner>& owners = program_.owners[first->first.index()];
+    auto end = std::next(first);
+    while (end != gradients_.end() && end->first.value == std::prev(end)->first.value + 1 &&
+           program_.owners[end->first.index()] == owners) {
+      ++end;
+    }
+    if (owners.size() > 1) reduce_group(first, end, owners);
+    first = end;
+  }
+}
+
+void Executor::reduce_group(GradientTrees::iterator first, GradientTrees::iterator end,
+                            const std::vector<LayerOwner>& owners) {
+  Tensors like;
+  std::vector<std::pair<TreeNode, Tensors>> nodes;
+  for (auto layer = first; layer != end; ++layer) {
+    const Tensors& parameters = state_.at(layer->first).parameters;
+    like.insert(like.end(), parameters.begin(), parameters.end());
+    std::vector<std::pair<TreeNode, Tensors>> own = layer->second.take_nodes();
+    if (nodes.empty()) {
+      nodes = std::move(own);
+      continue;
+    }
+    ENSURE(own.size() == nodes.size(), "layers with equal owners have equal nodes");
+    for (std::size_t n = 0; n < own.size(); ++n) {
+      nodes[n].second.insert(nodes[n].second.end(), own[n].second.begin(), own[n].second.end());
+    }
+  }
+  const Tensors sums =
+      reduce_exactly(std::move(nodes), like, owners, program_.plan.micro_batches(), communicator_,
+                     {.index = first->first.value, .step = input_.step});
+  auto next = sums.begin();
+  for (auto layer = first; layer != end; ++layer) {
+    const auto count =
+        static_cast<std::ptrdiff_t>(state_.at(layer->first).parameters.size());
+    sums_[layer->first] = Tensors(next, next + count);
+    next += count;
+  }
+}
+
+void Executor::exchange_norms() {
+  for (auto& [layer, tree] : gradients_) {
+    if (!sums_.contains(layer)) sums_[layer] = tree.take_root();
+  }
+  clip_scale_ = find_clip_scale(sums_, program_, device_, communicator_, input_.step,
+                                optimizer_.clip_norm);
+}
+
+void Executor::update(const Action& action) {
+  const LayerRange layers = program_.layers_of(action.pipeline, action.stage);
+  for (LayerId l = layers.first; l <= layers.last; ++l.value) {
+    const auto tree = gradients_.find(l);
+    if (tree == gradients_.end()) continue;
+    auto sum = sums_.find(l);
+    Tensors gradients = sum != sums_.end() ? std::move(sum->second) : tree->second.take_root();
+    if (sum != sums_.end()) sums_.erase(sum);
+    const SteadyTime start = recorder_.now();
+    if (clip_scale_ != 1) {
+      for (at::Tensor& gradient : gradients) gradient = at::mul(gradient, clip_scale_);
+    }
+    for (at::Tensor& gradient : gradients) gradient = gradient.contiguous();
+    update_layer(state_.at(l), gradients, optimizer_, input_.learning_rate);
+    if (measurement_.layers) {
+      recorder_.add_layer({l, LayerPhase::kUpdate, 0,
+                           std::chrono::duration_cast<Duration>(recorder_.now() - start)});
+    }
+    gradients_.erase(tree);
+  }
+}
+
+}  // namespace frazil

@@ -1,0 +1,60 @@
+#include "exec/gradient_tree.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+// In place only into a tensor that is alone on its storage: autograd may hand out one tensor as the
+// gradient of two parameters, and peers may still be reading what was shipped to them.
+at::Tensor add_into(at::Tensor& left, const at::Tensor& right) {
+  if (left.use_count() == 1 && left.storage().use_count() == 1) {
+    left.add_(right);
+    return std::move(left);
+  }
+  return at::add(left, right);
+}
+
+}  // namespace
+
+void GradientTree::add(TreeNode node, Tensors sum) {
+  const c10::NoGradGuard no_grad;
+  ENSURE(is_tree_node(node, micro_batches_), "a subtree of the gradient tree");
+  for (;;) {
+    const std::optional<TreeNode> other = sibling(node, micro_batches_);
+    const auto found = other ? nodes_.find(*other) : nodes_.end();
+    if (found == nodes_.end()) break;
+    Tensors other_sum = std::move(found->second);
+    nodes_.erase(found);
+    Tensors& left = node < *other ? sum : other_sum;
+    const Tensors& right = node < *other ? other_sum : sum;
+    ENSURE(left.size() == right.size(), "equal groups of gradients");
+    Tensors merged;
+    merged.reserve(left.size());
+    for (std::size_t i = 0; i < left.size(); ++i) merged.push_back(add_into(left[i], right[i]));
+    sum = std::move(merged);
+    node = *parent(node, micro_batches_);
+  }
+  ENSURE(nodes_.emplace(node, std::move(sum)).second, "each subtree comes once");
+}
+
+std::vector<std::pair<TreeNode, Tensors>> GradientTree::take_nodes() {
+  std::vector<std::pair<TreeNode, Tensors>> nodes;
+  nodes.reserve(nodes_.size());
+  for (auto& [node, sum] : nodes_) nodes.emplace_back(node, std::move(sum));
+  nodes_.clear();
+  return nodes;
+}
+
+Tensors GradientTree::take_root() {
+  ENSURE(nodes_.size() == 1 && nodes_.begin()->first == (TreeNode{0, micro_batches_}),
+         "all micro-batches have been added");
+  Tensors sum = std::move(nodes_.begin()->second);
+  nodes_.clear();
+  return sum;
+}
+
+}  // namespace frazil

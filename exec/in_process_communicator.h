@@ -1,0 +1,16 @@
+#pragma once
+// Ranks are threads of one process; tensors are handed over by pointer, nothing is copied. A waiting
+// rank spins for a moment before it sleeps when every rank has a core of its own.
+
+#include <memory>
+#include <vector>
+
+#include "exec/communicator.h"
+
+namespace frazil {
+
+// Communicators of ranks 0..ranks-1 that reach each other. They share one mailbox room and may
+// outlive each other.
+std::vector<std::unique_ptr<Communicator>> make_in_process_communicators(int ranks);
+
+}  // namespace frazil

@@ -1,0 +1,74 @@
+#define XXH_INLINE_ALL
+#include "exec/layer_state.h"
+
+#include <ATen/ATen.h>
+#include <xxhash.h>
+
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+std::vector<at::Tensor> clone_all(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> copies;
+  copies.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) {
+    copies.push_back(tensor.detach().clone().set_requires_grad(tensor.requires_grad()));
+  }
+  return copies;
+}
+
+std::int64_t sum_bytes(const std::vector<at::Tensor>& tensors) {
+  std::int64_t bytes = 0;
+  for (const at::Tensor& tensor : tensors) bytes += static_cast<std::int64_t>(tensor.nbytes());
+  return bytes;
+}
+
+void hash_all(XXH64_state_t& hash, const std::vector<at::Tensor>& tensors) {
+  for (const at::Tensor& tensor : tensors) {
+    ENSURE(tensor.is_contiguous(), "state tensors are contiguous");
+    XXH64_update(&hash, tensor.const_data_ptr(), tensor.nbytes());
+  }
+}
+
+}  // namespace
+
+LayerState make_initial_state(const ModelSpec& model, LayerId layer, std::uint64_t seed) {
+  LayerState state;
+  state.parameters = initial_parameters(model, layer, seed);
+  set_active(state, true);
+  return state;
+}
+
+LayerState clone(const LayerState& state) {
+  return {clone_all(state.parameters), clone_all(state.first_moment),
+          clone_all(state.second_moment), state.updates};
+}
+
+Bytes bytes_of(const LayerState& state) {
+  return Bytes{sum_bytes(state.parameters) + sum_bytes(state.first_moment) +
+               sum_bytes(state.second_moment)};
+}
+
+void set_active(LayerState& state, bool active) {
+  for (at::Tensor& parameter : state.parameters) parameter.set_requires_grad(active);
+  if (active) return;
+  // Frozen parameters are absent from the optimizer; if they thaw, their moments start anew.
+  state.first_moment.clear();
+  state.second_moment.clear();
+  state.updates = 0;
+}
+
+std::uint64_t hash_states(const std::vector<const LayerState*>& states) {
+  XXH64_state_t hash;
+  XXH64_reset(&hash, 0);
+  for (const LayerState* state : states) {
+    hash_all(hash, state->parameters);
+    hash_all(hash, state->first_moment);
+    hash_all(hash, state->second_moment);
+    XXH64_update(&hash, &state->updates, sizeof state->updates);
+  }
+  return XXH64_digest(&hash);
+}
+
+}  // namespace frazil

@@ -1,0 +1,65 @@
+#include "exec/numerics.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <array>
+#include <cstdlib>
+
+namespace frazil {
+namespace {
+
+struct Shape {
+  std::int64_t in;
+  std::int64_t out;
+};
+
+bool rows_do_not_depend_on_position(const Shape& shape) {
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(1);
+  const at::Tensor weight = at::empty({shape.out, shape.in}).normal_(0, 1, generator);
+  const at::Tensor bias = at::empty({shape.out}).normal_(0, 1, generator);
+  const at::Tensor x = at::empty({8, shape.in}).normal_(0, 1, generator);
+  const at::Tensor whole = at::linear(x, weight, bias);
+  const at::Tensor moved = at::linear(x.roll(3, 0).contiguous(), weight, bias).roll(-3, 0);
+  return at::equal(whole, moved);
+}
+
+bool gradients_repeat(const Shape& shape) {
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(2);
+  at::Tensor weight = at::empty({shape.out, shape.in}).normal_(0, 1, generator);
+  weight.set_requires_grad(true);
+  const at::Tensor x = at::empty({8, shape.in}).normal_(0, 1, generator);
+  const auto gradient = [&] {
+    const at::Tensor y = at::gelu(at::linear(x, weight)).sum();
+    return torch::autograd::grad({y}, {weight})[0];
+  };
+  return at::equal(gradient(), gradient());
+}
+
+}  // namespace
+
+void prepare_numerics() {
+  constexpr int kKeepExisting = 0;
+  ::setenv("MKL_CBWR", "AVX2", kKeepExisting);
+  (void)at::get_num_threads();
+  at::set_num_threads(1);
+}
+
+std::optional<std::string> check_numerics() {
+  constexpr std::array<Shape, 3> kShapes{{{64, 10}, {64, 192}, {192, 768}}};
+  for (const Shape& shape : kShapes) {
+    const std::string name =
+        std::to_string(shape.in) + " to " + std::to_string(shape.out) + " features";
+    if (!rows_do_not_depend_on_position(shape)) {
+      return "a row of a linear layer (" + name + ") depends on its position on this machine";
+    }
+    if (!gradients_repeat(shape)) {
+      return "gradients of a linear layer (" + name + ") do not repeat on this machine";
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace frazil

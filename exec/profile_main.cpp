@@ -1,0 +1,108 @@
+// frazil profile: times every layer of a model inside real training steps on this machine.
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "analysis/table.h"
+#include "exec/numerics.h"
+#include "exec/profiler.h"
+#include "exec/progress.h"
+#include "exec/verb_inputs.h"
+#include "planner/command_line.h"
+#include "profiles/cluster_json.h"
+#include "profiles/model_profile_json.h"
+#include "profiles/quantity_text.h"
+
+namespace {
+
+namespace po = boost::program_options;
+using namespace frazil;
+
+constexpr int kMost = 1'000'000;
+
+po::options_description describe_flags() {
+  po::options_description flags("flags", 100);
+  const auto text = [] { return po::value<std::string>(); };
+  flags.add_options()                                                          //
+      ("run", text(), "run configuration: model, data, optimizer")             //
+      ("devices", text(), "devices to use; default: one per core")             //
+      ("micro-batch", text(), "sizes, a comma list; default: the run's own")   //
+      ("memory-limit", text(), "of each device, such as 8MiB; default: 1TiB")  //
+      ("rounds", text(), "rounds over the sizes, default 6")                   //
+      ("steps", text(), "steps per round and size, default 6")                 //
+      ("seed", text(), "instead of the run's own")                             //
+      ("out", text(), "write the model profile")                               //
+      ("cluster-out", text(), "write the cluster")                             //
+      ("quiet", po::bool_switch(), "no progress")                              //
+      ("json", po::bool_switch(), "answer in JSON");
+  return flags;
+}
+
+std::string milliseconds(Duration duration) {
+  return fixed(static_cast<double>(duration.count()) / 1e6, 3);
+}
+
+std::string print_profile(const MeasuredProfile& measured) {
+  Table table{{"layer", "micro-batch", "F ms", "I ms", "W ms", "W alone ms", "U ms", "stash",
+               "parameters"},
+              {}};
+  for (const Layer& layer : measured.profile.layers) {
+    for (const CostSample& cost : layer.costs) {
+      table.rows.push_back({layer.name, std::to_string(cost.micro_batch_size),
+                            milliseconds(cost.forward), milliseconds(cost.backward_input),
+                            milliseconds(cost.backward_weight),
+                            milliseconds(cost.backward_weight_alone),
+                            milliseconds(layer.update), to_text(cost.stash),
+                            to_text(layer.parameters)});
+    }
+  }
+  const Device& device = measured.cluster.devices[0];
+  return to_text(table) + "each action + " + milliseconds(device.action_overhead) +
+         " ms, each step + " + milliseconds(device.step_overhead) + " ms, hop " +
+         milliseconds(measured.cluster.default_link.latency) + " ms, link " +
+         to_text(Bytes{measured.cluster.default_link.bandwidth.count}) + "/s\n";
+}
+
+ExitCode run_profile(const po::variables_map& flags, const std::string& command) {
+  const RunConfig config = read_config(flags);
+  const Dataset data = load_data(config);
+  ProfileOptions options;
+  options.command = command;
+  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  options.devices = integer_or(flags, "devices", cores, 1, 1024);
+  options.micro_batch_sizes = {config.micro_batch_size};
+  if (const auto sizes = optional_text(flags, "micro-batch")) {
+    options.micro_batch_sizes = checked_flags("--micro-batch", *sizes, 1, kMost);
+  }
+  options.memory_limit =
+      parse_bytes(optional_text(flags, "memory-limit").value_or("1TiB"), "--memory-limit");
+  options.rounds = integer_or(flags, "rounds", options.rounds, 1, kMost);
+  options.steps = integer_or(flags, "steps", options.steps, 2, kMost);
+  Progress progress("profile", options.rounds + 1, flags["quiet"].as<bool>());
+  if (const auto rule = check_numerics()) progress.say("profile: " + *rule);
+  const MeasuredProfile measured = measure_profile(
+      config, data, options, [&](int done, int) { progress.update(done, "rounds"); });
+  if (const auto path = optional_text(flags, "out")) write_model_profile(measured.profile, *path);
+  if (const auto path = optional_text(flags, "cluster-out")) write_cluster(measured.cluster, *path);
+  if (flags["json"].as<bool>()) {
+    const nlohmann::ordered_json answer{
+        {"profile", nlohmann::ordered_json::parse(to_json(measured.profile))},
+        {"cluster", nlohmann::ordered_json::parse(to_json(measured.cluster))}};
+    std::printf("%s\n", answer.dump(2).c_str());
+  } else {
+    std::printf("%s", print_profile(measured).c_str());
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  prepare_numerics();
+  const Verb verb{"profile", "Times every layer of a model inside real training steps.",
+                  "frazil profile --run FILE [--out model.json] [--cluster-out cluster.json]"};
+  const std::string command = command_text(argc, argv);
+  return run_verb(verb, argc, argv, describe_flags(),
+                  [&](const po::variables_map& flags) { return run_profile(flags, command); });
+}

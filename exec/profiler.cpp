@@ -1,0 +1,152 @@
+#include "exec/profiler.h"
+
+#include <algorithm>
+#include <map>
+#include <thread>
+
+#include "exec/host_facts.h"
+#include "exec/layer_times.h"
+#include "exec/link_probe.h"
+#include "exec/optimizer.h"
+#include "exec/run.h"
+#include "exec/stash_meter.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+// Two micro-batches per device: enough to see one follow the other.
+constexpr int kMicroBatchesPerDevice = 2;
+
+// The whole model on every device, each with its own micro-batches.
+Plan make_replica_plan(const ModelProfile& structure, int devices, int micro_batch_size) {
+  Plan plan;
+  plan.model_hash = model_hash(structure);
+  plan.micro_batch_size = micro_batch_size;
+  plan.batch_size = micro_batch_size * kMicroBatchesPerDevice * devices;
+  plan.mask = FreezeMask::all_active(static_cast<int>(structure.blocks.size()));
+  for (std::int32_t d = 0; d < devices; ++d) {
+    const MicroBatches owned{MicroBatchId{d * kMicroBatchesPerDevice},
+                             MicroBatchId{(d + 1) * kMicroBatchesPerDevice - 1}};
+    plan.pipelines.push_back(make_pipeline(static_cast<int>(structure.layers.size()), {},
+                                           {DeviceId{d}}, owned));
+  }
+  return plan;
+}
+
+struct Gathered {
+  LayerTimes times;
+  OverheadMeter overheads;
+};
+
+void run_stretch(Run& run, const Dataset& data, const OptimizerConfig& optimizer, Step first,
+                 int steps, Gathered* gathered) {
+  const std::vector<std::int64_t> order = epoch_order(data.train.count(), 0, 0);
+  for (Step step = first; step < first + steps; ++step) {
+    const SteadyTime start = std::chrono::steady_clock::now();
+    const std::vector<Samples> micro_batches =
+        gather_micro_batches(data.train, order, step * run.plan().batch_size,
+                             run.plan().batch_size, run.plan().micro_batch_size);
+    const StepResult result = run.step(step, optimizer.learning_rate, micro_batches, true);
+    const auto step_time =
+        std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+    const std::vector<LayerSample> samples = run.take_layer_samples();
+    if (gathered == nullptr) continue;
+    gathered->times.add(samples);
+    const bool split = step % 2 == 1;
+    if (!split) gathered->overheads.add_step(step_time, result.spans, samples);
+  }
+}
+
+CostSample make_cost(const LayerTimes& times, LayerId layer, int size, bool has_input_gradient) {
+  CostSample cost;
+  cost.micro_batch_size = size;
+  cost.forward =
+      times.mean(layer, LayerPhase::kForward, size) + times.mean(layer, LayerPhase::kLoss, size);
+  const Duration backward = times.mean(layer, LayerPhase::kBackward, size);
+  if (!has_input_gradient) {
+    cost.backward_weight = backward;
+    cost.backward_weight_alone = backward;
+    return cost;
+  }
+  cost.backward_input =
+      std::min(backward, times.mean(layer, LayerPhase::kBackwardInput, size));
+  cost.backward_weight = backward - cost.backward_input;
+  cost.backward_weight_alone = std::max(
+      cost.backward_weight, times.mean(layer, LayerPhase::kBackwardWeightAlone, size));
+  return cost;
+}
+
+std::vector<Bytes> measure_stashes(const Run& run, const Dataset& data, int size) {
+  at::Tensor x =
+      gather_micro_batches(data.train, epoch_order(data.train.count(), 0, 0), 0, size, size)[0]
+          .images;
+  std::vector<Bytes> stashes;
+  for (std::size_t l = 0; l < run.model().layers.size(); ++l) {
+    const LayerState& state = run.states()[0].at(LayerId{l});
+    stashes.push_back(measure_stash(run.model(), LayerId{l}, state, x));
+    x = forward_layer(run.model(), LayerId{l}, state.parameters, x, {}, false).detach();
+  }
+  return stashes;
+}
+
+void fill_costs(ModelProfile& profile, const LayerTimes& times, const Run& run,
+                const Dataset& data, const std::vector<int>& sizes) {
+  for (std::size_t l = 0; l < profile.layers.size(); ++l) {
+    profile.layers[l].costs.clear();
+    profile.layers[l].update = times.mean(LayerId{l}, LayerPhase::kUpdate, 0);
+  }
+  for (const int size : sizes) {
+    const std::vector<Bytes> stashes = measure_stashes(run, data, size);
+    for (std::size_t l = 0; l < profile.layers.size(); ++l) {
+      CostSample cost = make_cost(times, LayerId{l}, size, l > 0);
+      cost.stash = stashes[l];
+      profile.layers[l].costs.push_back(cost);
+    }
+  }
+}
+
+}  // namespace
+
+MeasuredProfile measure_profile(const RunConfig& config, const Dataset& data,
+                                const ProfileOptions& options,
+                                const std::function<void(int, int)>& progress) {
+  std::vector<int> sizes = options.micro_batch_sizes;
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  Run run(make_vit(config.model), config.optimizer, config.seed, options.devices);
+  Gathered gathered;
+  Step step = 0;
+  for (int round = -1; round < options.rounds; ++round) {
+    for (const int size : sizes) {
+      run.switch_to(make_replica_plan(run.structure(), options.devices, size));
+      // Caches and allocator see the size before it counts.
+      run.measure({.layers = true, .split_backward = true});
+      const int settle = round < 0 ? options.warm_up_steps : 1;
+      run_stretch(run, data, config.optimizer, step, settle, nullptr);
+      step += settle;
+      if (round < 0) continue;
+      run_stretch(run, data, config.optimizer, step, options.steps, &gathered);
+      step += options.steps;
+    }
+    if (progress) progress(round + 2, options.rounds + 1);
+  }
+  MeasuredProfile measured{run.structure(), {}};
+  fill_costs(measured.profile, gathered.times, run, data, sizes);
+  Workers workers(options.devices);
+  const LinkProbe probe = probe_link(workers);
+  measured.cluster = make_uniform_cluster(options.devices, options.memory_limit, probe.link);
+  const Overheads overheads = gathered.overheads.overheads();
+  for (Device& device : measured.cluster.devices) {
+    device.action_overhead = overheads.per_action;
+    device.step_overhead = overheads.per_step;
+  }
+  measured.profile.provenance = host_facts();
+  measured.profile.provenance["command"] = options.command;
+  measured.profile.provenance["steps"] =
+      std::to_string(options.rounds * options.steps) + " per micro-batch size, half of them split";
+  measured.cluster.provenance = measured.profile.provenance;
+  return measured;
+}
+
+}  // namespace frazil

@@ -1,0 +1,37 @@
+#pragma once
+// The profiler: times every layer inside real training steps, on every device at once (as a run
+// keeps every core busy), sizes interleaved so that drift hits all alike; weighs what each layer
+// saves; probes the link. Answers with the profile and the cluster that plan and simulate read.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "exec/dataset.h"
+#include "exec/run_config.h"
+#include "profiles/cluster.h"
+#include "profiles/model_profile.h"
+
+namespace frazil {
+
+struct ProfileOptions {
+  std::vector<int> micro_batch_sizes = {8};
+  int devices = 2;
+  int rounds = 6;          // each: `steps` steps of every size, in turn
+  int steps = 6;           // half of them split the backward
+  int warm_up_steps = 4;   // per size, not counted
+  Bytes memory_limit;      // written into the cluster for each device
+  std::string command;     // for the provenance
+};
+
+struct MeasuredProfile {
+  ModelProfile profile;
+  Cluster cluster;
+};
+
+// `progress(done, total)` after each stretch of steps.
+MeasuredProfile measure_profile(const RunConfig& config, const Dataset& data,
+                                const ProfileOptions& options,
+                                const std::function<void(int, int)>& progress = {});
+
+}  // namespace frazil

@@ -1,0 +1,60 @@
+#pragma once
+// What one device measured: spans of actions, and, when asked for, the time of each layer's parts.
+// One recorder per device, written by its thread alone.
+
+#include <chrono>
+#include <cstdint>
+#include <vector>
+
+#include "profiles/units.h"
+#include "traces/timeline.h"
+
+namespace frazil {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+enum class LayerPhase : std::uint8_t {
+  kForward,
+  kLoss,                 // of the layer with the loss, after its forward
+  kBackward,             // input and weight gradients in one pass, as far as the layer needs them
+  kBackwardInput,        // alone
+  kBackwardWeightAlone,  // without the input gradient
+  kUpdate,
+};
+
+struct LayerSample {
+  LayerId layer;
+  LayerPhase phase = LayerPhase::kForward;
+  int samples = 0;  // of the micro-batch; 0 for an update
+  Duration duration{0};
+};
+
+// What to measure beside spans. `slow_layer` is the checker's self-test: that layer spins for
+// `slow_percent` of its own time after each phase.
+struct Measurement {
+  bool layers = false;
+  // Every second step, take the input and the weight gradient in two passes and time each.
+  bool split_backward = false;
+  int slow_layer = -1;
+  int slow_percent = 0;
+};
+
+class Recorder {
+ public:
+  Recorder(DeviceId device, SteadyTime origin) : device_(device), origin_(origin) {}
+
+  SteadyTime now() const { return std::chrono::steady_clock::now(); }
+  void add(const Action& action, Step step, Lane lane, SteadyTime start);
+  void add_layer(const LayerSample& sample) { layer_samples_.push_back(sample); }
+
+  std::vector<Span> take_spans();
+  std::vector<LayerSample> take_layer_samples();
+
+ private:
+  DeviceId device_;
+  SteadyTime origin_;
+  std::vector<Span> spans_;
+  std::vector<LayerSample> layer_samples_;
+};
+
+}  // namespace frazil

@@ -1,0 +1,79 @@
+#pragma once
+// A running training: devices with their state, the program in force, and one call per step. Knows
+// plans, not policies; the trainer, the profiler, verify and the tests drive it.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exec/executor.h"
+#include "exec/transition.h"
+#include "exec/workers.h"
+
+namespace frazil {
+
+struct StepResult {
+  double loss = 0;                  // mean over the step's samples
+  Duration wall{0};                 // from handing the step out to the last device's end
+  std::vector<Span> spans;          // of all devices; empty unless recording
+};
+
+struct SwitchReport {
+  MoveReport move;
+  Duration move_time{0};
+  Duration start_time{0};  // new programs and executors
+};
+
+class Run {
+ public:
+  // Start values by `seed`, held by device 0 until the first switch_to.
+  Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, int devices);
+  ~Run();
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  // Puts a plan in force between two steps: moves state, freezes and thaws by the plan's mask, starts
+  // new executors. Throws InfeasibleError; then the old plan stays in force.
+  SwitchReport switch_to(const Plan& plan);
+  void measure(const Measurement& measurement) { measurement_ = measurement; }
+
+  // One step over the global micro-batches; the last ones may be missing or short (a short batch).
+  StepResult step(Step step, double learning_rate, const std::vector<Samples>& micro_batches,
+                  bool record = false);
+
+  // Layer samples since the last call, all devices together.
+  std::vector<LayerSample> take_layer_samples();
+  // Mean loss and share of right answers over `samples`, by the first holders, in eval mode.
+  struct Evaluation {
+    double loss = 0;
+    double accuracy = 0;
+  };
+  Evaluation evaluate(const Samples& samples, int micro_batch_size) const;
+
+  // Over all weights and optimizer state, in layer order; replicas must agree (ENSURE).
+  std::uint64_t weight_hash() const;
+  const Plan& plan() const;
+  const ModelSpec& model() const { return model_; }
+  const ModelProfile& structure() const { return structure_; }
+  const std::vector<DeviceState>& states() const { return states_; }
+
+ private:
+  struct Program;  // a step program with an executor per device
+  Program& program_for(int samples);
+  std::unique_ptr<Program> start(const Plan& plan);
+
+  ModelSpec model_;
+  OptimizerConfig optimizer_;
+  std::uint64_t seed_;
+  ModelProfile structure_;
+  std::vector<DeviceState> states_;
+  std::vector<std::unique_ptr<Communicator>> communicators_;
+  SteadyTime origin_;
+  std::vector<Recorder> recorders_;
+  Measurement measurement_;
+  std::unique_ptr<Program> full_;
+  std::unique_ptr<Program> short_;  // of the last short batch seen
+  Workers workers_;                 // last: its threads end first
+};
+
+}  // namespace frazil

@@ -1,0 +1,97 @@
+#pragma once
+// The run configuration file: "format": "frazil.run", "version": 1: model, data, optimizer, length
+// of the run, batch, freezing. Every key but "format" and "version" has a default shown here:
+//   {"format": "frazil.run", "version": 1,
+//    "model": {"image": 8, "channels": 1, "patch": 2, "dim": 64, "blocks": 6, "heads": 4,
+//              "classes": 10, "dropout": 0},
+//    "data": {"kind": "digits", "path": ""},
+//    "optimizer": {"kind": "adamw", "learning_rate": 0.002, "weight_decay": 0.2, ...},
+//    "epochs": 20, "batch_size": 32, "micro_batch_size": 8, "seed": 1,
+//    "freeze": {"alpha": 0, "start_epoch": 1, "interval_epochs": 1}, "reduction": "exact"}
+// Data and optimizer take the keys of their kind alone: "synthetic" takes train_samples,
+// test_samples and seed; "sgd" takes momentum in place of beta1, beta2 and epsilon.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "planner/freeze_policy.h"
+#include "planner/plan.h"
+#include "profiles/units.h"
+
+namespace frazil {
+
+// A vision transformer: pre-norm, class token, learned positions, erf GELU. Two layers (attention,
+// MLP) a block; block 0 is the embedding, the last block final norm and head.
+struct VitConfig {
+  int image = 8;
+  int channels = 1;
+  int patch = 2;
+  int dim = 64;
+  int blocks = 6;
+  int heads = 4;
+  int classes = 10;
+  double dropout = 0;  // after each attention and MLP projection
+  friend bool operator==(const VitConfig&, const VitConfig&) = default;
+};
+
+struct DataConfig {
+  enum class Kind { kDigits, kSynthetic };
+  Kind kind = Kind::kDigits;
+  std::string path;  // of kDigits; relative to the configuration file; empty: the shipped one
+  int train_samples = 256;  // of kSynthetic
+  int test_samples = 64;
+  std::uint64_t seed = 0;
+  friend bool operator==(const DataConfig&, const DataConfig&) = default;
+};
+
+struct OptimizerConfig {
+  enum class Kind { kAdamW, kSgd };
+  Kind kind = Kind::kAdamW;
+  double learning_rate = 2e-3;
+  double weight_decay = 0.2;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double momentum = 0.9;  // of SGD
+  bool cosine = true;     // learning rate falls to 0 over the run along half a cosine
+  double clip_norm = 0;   // global gradient norm; 0: no clipping
+  friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
+};
+
+struct RunConfig {
+  VitConfig model;
+  DataConfig data;
+  OptimizerConfig optimizer;
+  int epochs = 20;
+  int batch_size = 32;
+  int micro_batch_size = 8;
+  std::uint64_t seed = 1;
+  // Freezing by epochs (1-based, as people count): the policy's start and interval.
+  struct Freeze {
+    double alpha = 0;  // 0: no freezing
+    int start_epoch = 1;
+    int interval_epochs = 1;
+    friend bool operator==(const Freeze&, const Freeze&) = default;
+  } freeze;
+  ReductionMode reduction = ReductionMode::kExact;
+  friend bool operator==(const RunConfig&, const RunConfig&) = default;
+};
+
+// Throws InputError with line and path for whatever cannot be run: a dim that heads do not divide,
+// an image that patches do not tile, a micro-batch above the batch, digits for another image, ...
+RunConfig parse_run_config(std::string_view text, const std::string& file);
+// Round trips; fields of the other kind of data or optimizer are not written. Seeds are at most
+// kLargestQuantity, other numbers 1e9.
+std::string to_json(const RunConfig& config);
+RunConfig read_run_config(const std::filesystem::path& path);  // makes data.path absolute
+
+// The policy in steps, for `steps_per_epoch`.
+FreezePolicy freeze_policy(const RunConfig& config, Step steps_per_epoch);
+
+// Learning rate of a step (0-based) of a run of `steps`: rate x (1 + cos(pi step / steps)) / 2.
+double learning_rate(const OptimizerConfig& config, Step step, Step steps);
+
+}  // namespace frazil

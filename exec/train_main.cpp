@@ -1,0 +1,148 @@
+// frazil train: trains a model by a plan, re-planning as layers freeze.
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "analysis/table.h"
+#include "exec/numerics.h"
+#include "exec/progress.h"
+#include "exec/trainer.h"
+#include "exec/verb_inputs.h"
+#include "planner/command_line.h"
+#include "planner/plan_json.h"
+#include "profiles/cluster_json.h"
+#include "profiles/model_profile_json.h"
+
+namespace {
+
+namespace po = boost::program_options;
+using namespace frazil;
+
+po::options_description describe_flags() {
+  po::options_description flags("flags", 100);
+  const auto text = [] { return po::value<std::string>(); };
+  flags.add_options()                                                                      //
+      ("run", text(), "run configuration: model, data, optimizer, freezing")               //
+      ("profile", text(), "model profile (frazil profile --out)")                          //
+      ("cluster", text(), "cluster (frazil profile --cluster-out)")                        //
+      ("plan", text(), "plan to begin with; default: the planner's best")                  //
+      ("keep-plan", po::bool_switch(), "never re-plan when blocks freeze")                 //
+      ("no-freeze", po::bool_switch(), "train all blocks to the end")                      //
+      ("seed", text(), "instead of the run's own")                                         //
+      ("steps", text(), "end after so many steps; default: all epochs")                    //
+      ("out", text(), "folder for trace.jsonl, plans and time lines (for frazil report)")  //
+      ("quiet", po::bool_switch(), "no progress")                                          //
+      ("json", po::bool_switch(), "answer in JSON");
+  return flags;
+}
+
+std::string hash_text(std::uint64_t hash) {
+  std::array<char, 17> text{};
+  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(hash));
+  return text.data();
+}
+
+double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+nlohmann::ordered_json to_answer(const TrainResult& result) {
+  nlohmann::ordered_json answer;
+  answer["accuracy"] = result.accuracy;
+  answer["loss"] = result.loss;
+  answer["training_time_ns"] = result.training_time.count();
+  answer["weight_hash"] = hash_text(result.weight_hash);
+  answer["phases"] = nlohmann::ordered_json::array();
+  for (const TrainPhase& phase : result.phases) {
+    answer["phases"].push_back(
+        {{"first_step", phase.first_step},
+         {"mask", phase.plan.mask.text()},
+         {"plan", summarize(phase.plan)},
+         {"stages", phase.plan.pipelines.at(0).stages.size()},
+         {"pipelines", phase.plan.pipelines.size()},
+         {"steps", phase.steps},
+         {"predicted_step_ns", phase.predicted_step.count()},
+         {"measured_time_ns", phase.measured_time.count()},
+         {"predicted_samples_per_second", phase.predicted_samples_per_second()},
+         {"measured_samples_per_second", phase.measured_samples_per_second()}});
+  }
+  return answer;
+}
+
+std::string print_result(const TrainResult& result) {
+  Table table{{"from step", "mask", "plan", "predicted samples/s", "measured samples/s", "ratio"},
+              {}};
+  for (const TrainPhase& phase : result.phases) {
+    const double predicted = phase.predicted_samples_per_second();
+    const double measured = phase.measured_samples_per_second();
+    table.rows.push_back({std::to_string(phase.first_step), phase.plan.mask.text(),
+                          summarize(phase.plan), fixed(predicted, 0), fixed(measured, 0),
+                          measured > 0 ? fixed(predicted / measured, 3) : "-"});
+  }
+  return to_text(table) + "test accuracy " + fixed(100 * result.accuracy, 2) + " %, loss " +
+         fixed(result.loss, 4) + ", training time " + fixed(seconds(result.training_time), 2) +
+         " s, weights " + hash_text(result.weight_hash) + "\n";
+}
+
+TrainOptions read_options(const po::variables_map& flags, const std::string& command) {
+  TrainOptions options;
+  options.command = command;
+  options.config = read_config(flags);
+  if (flags["no-freeze"].as<bool>()) options.config.freeze.alpha = 0;
+  options.elastic = !flags["keep-plan"].as<bool>();
+  const std::string profile_file = required_text(flags, "profile");
+  options.profile = read_model_profile(profile_file);
+  const ModelProfile structure = structure_of(options.config);
+  if (model_hash(structure) != model_hash(options.profile)) {
+    throw InputError(profile_file, 0, "a profile of model " + options.profile.model,
+                     "one of the run's model, " + structure.model);
+  }
+  options.cluster = read_cluster(required_text(flags, "cluster"));
+  if (const auto path = optional_text(flags, "plan")) {
+    options.plan = read_plan(*path);
+    validate(*options.plan, options.profile, options.cluster, *path);
+    if (options.plan->batch_size != options.config.batch_size ||
+        options.plan->micro_batch_size != options.config.micro_batch_size) {
+      throw InputError(*path, 0,
+                       "batch " + std::to_string(options.plan->batch_size) + " in micro-batches of " +
+                           std::to_string(options.plan->micro_batch_size),
+                       "the run's, " + std::to_string(options.config.batch_size) + " in " +
+                           std::to_string(options.config.micro_batch_size));
+    }
+  }
+  constexpr int kMostSteps = 1'000'000'000;
+  options.max_steps = integer_or(flags, "steps", 0, 0, kMostSteps);
+  return options;
+}
+
+ExitCode run_train(const po::variables_map& flags, const std::string& command) {
+  const TrainOptions options = read_options(flags, command);
+  const Dataset data = load_data(options.config);
+  std::optional<Progress> progress;
+  const auto show = [&](const TrainProgress& now) {
+    if (!progress) progress.emplace("train", now.steps, flags["quiet"].as<bool>());
+    if (!now.event.empty()) {
+      progress->say("step " + std::to_string(now.step) + ": " + now.event);
+      return;
+    }
+    progress->update(now.step, "epoch " + std::to_string(now.epoch) + ", loss " +
+                                   fixed(now.loss, 3) + ", accuracy " +
+                                   fixed(100 * now.accuracy, 1) + " %");
+  };
+  const TrainResult result = train(options, data, show);
+  progress.reset();
+  if (const auto folder = optional_text(flags, "out")) write_result(result, *folder);
+  const std::string answer =
+      flags["json"].as<bool>() ? to_answer(result).dump(2) + "\n" : print_result(result);
+  std::printf("%s", answer.c_str());
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  prepare_numerics();
+  const Verb verb{"train", "Trains a model by a plan, re-planning as layers freeze.",
+                  "frazil train --run FILE --profile FILE --cluster FILE [--out FOLDER]"};
+  const std::string command = command_text(argc, argv);
+  return run_verb(verb, argc, argv, describe_flags(),
+                  [&](const po::variables_map& flags) { return run_train(flags, command); });
+}

@@ -1,0 +1,248 @@
+#include "exec/trainer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "exec/host_facts.h"
+#include "exec/run.h"
+#include "planner/freeze_policy.h"
+#include "planner/lower.h"
+#include "planner/plan_json.h"
+#include "planner/search.h"
+#include "profiles/error.h"
+#include "profiles/text_file.h"
+#include "traces/chrome_trace.h"
+#include "traces/timeline_csv.h"
+
+namespace frazil {
+namespace {
+
+// Of each phase, the first steps (new executors, cold caches) are not sampled; then every eighth.
+constexpr std::int64_t kSkippedSteps = 3;
+constexpr std::int64_t kSampleEvery = 8;
+constexpr std::size_t kMostSampledSteps = 40;
+
+Duration since(SteadyTime start) {
+  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+}
+
+double rate(std::int64_t samples, Duration time) {
+  if (time.count() == 0) return 0;
+  return static_cast<double>(samples) / std::chrono::duration<double>(time).count();
+}
+
+class Training {
+ public:
+  Training(const TrainOptions& options, const Dataset& data,
+           const std::function<void(const TrainProgress&)>& progress)
+      : options_(options),
+        config_(options.config),
+        data_(data),
+        progress_(progress),
+        steps_per_epoch_((data.train.count() + config_.batch_size - 1) / config_.batch_size),
+        steps_(steps_per_epoch_ * config_.epochs),
+        policy_(freeze_policy(config_, steps_per_epoch_)),
+        run_(make_vit(config_.model), config_.optimizer, config_.seed,
+             static_cast<int>(options.cluster.devices.size())) {
+    if (options.max_steps > 0) steps_ = std::min(steps_, Step{options.max_steps});
+    result_.trace.model_hash = model_hash(options.profile);
+    result_.trace.blocks = options.profile.blocks;
+    result_.trace.steps = steps_;
+    result_.trace.batch_size = config_.batch_size;
+    result_.trace.provenance = host_facts();
+    result_.trace.provenance["command"] = options.command;
+  }
+
+  TrainResult run() {
+    for (Step step = 0; step < steps_; ++step) {
+      if (step % steps_per_epoch_ == 0) begin_epoch(static_cast<int>(step / steps_per_epoch_));
+      follow_policy(step);
+      take_step(step);
+      const bool last = step + 1 == steps_;
+      if (last || (step + 1) % steps_per_epoch_ == 0) end_epoch(step);
+    }
+    result_.weight_hash = run_.weight_hash();
+    return std::move(result_);
+  }
+
+ private:
+  void begin_epoch(int epoch) {
+    epoch_ = epoch;
+    order_ = epoch_order(data_.train.count(), config_.seed, epoch);
+    train_loss_ = 0;
+    epoch_samples_ = 0;
+    epoch_time_ = Duration{0};
+    epoch_full_steps_ = 0;
+  }
+
+  void follow_policy(Step step) {
+    const FreezeMask mask =
+        decide_mask(policy_, step, static_cast<int>(options_.profile.blocks.size()));
+    if (step > 0 && mask == run_.plan().mask) return;
+    // A phase may begin inside an epoch: what was measured so far belongs to the phase before.
+    note_cost(step);
+    const SteadyTime start = std::chrono::steady_clock::now();
+    const Plan plan = choose_plan(step, mask);
+    TransitionEvent transition;
+    transition.plan_time = since(start);
+    const SwitchReport report = run_.switch_to(plan);
+    transition.move_time = report.move_time;
+    transition.start_time = report.start_time;
+    transition.moved = report.move.moved;
+    result_.training_time += since(start);
+    begin_phase(step, plan, transition);
+  }
+
+  Plan choose_plan(Step step, const FreezeMask& mask) {
+    std::optional<Plan> kept;
+    if (step > 0) kept = run_.plan();
+    if (step == 0 && options_.plan) kept = options_.plan;
+    if (kept && (!options_.elastic || step == 0)) {
+      kept->mask = mask;
+      return *kept;
+    }
+    SearchOptions search;
+    search.batch_size = config_.batch_size;
+    search.micro_batch_sizes = {config_.micro_batch_size};
+    search.mask = mask;
+    search.reduction = config_.reduction;
+    search.clip = config_.optimizer.clip_norm > 0;
+    const Ranking ranking = search_plans(options_.profile, options_.cluster, search);
+    const Candidate* best = ranking.best();
+    if (best == nullptr) {
+      const std::string reason = ranking.candidates.empty() || !ranking.candidates[0].infeasible
+                                     ? "there is no candidate"
+                                     : ranking.candidates[0].infeasible->reason;
+      throw InfeasibleError("no plan fits: " + reason);
+    }
+    return best->plan;
+  }
+
+  void begin_phase(Step step, const Plan& plan, const TransitionEvent& transition) {
+    const PlanSimulation simulation = simulate_plan(plan, options_.profile, options_.cluster,
+                                                    config_.optimizer.clip_norm > 0);
+    TrainPhase phase;
+    phase.first_step = step;
+    phase.plan = plan;
+    phase.predicted = simulation.timeline;
+    phase.predicted_step = simulation.makespan;
+    phase.measured.devices = static_cast<int>(options_.cluster.devices.size());
+    const std::string file = "phase-" + std::to_string(result_.phases.size()) + "/plan.json";
+    result_.phases.push_back(std::move(phase));
+    note(step, MaskEvent{plan.mask});
+    note(step, PlanEvent{file, summarize(plan), simulation.makespan});
+    note(step, transition);
+    tell(step, "mask " + plan.mask.text() + ": " + summarize(plan));
+  }
+
+  void take_step(Step step) {
+    TrainPhase& phase = result_.phases.back();
+    const SteadyTime start = std::chrono::steady_clock::now();
+    const std::int64_t first = step % steps_per_epoch_ * config_.batch_size;
+    const std::int64_t count =
+        std::min<std::int64_t>(config_.batch_size, data_.train.count() - first);
+    const std::vector<Samples> micro_batches =
+        gather_micro_batches(data_.train, order_, first, count, config_.micro_batch_size);
+    const bool full = count == config_.batch_size;
+    const bool sampled = full && is_sampled(phase, step);
+    StepResult result = run_.step(step, learning_rate(config_.optimizer, step, steps_),
+                                  micro_batches, sampled);
+    const Duration time = since(start);
+    result_.training_time += time;
+    if (sampled) {
+      phase.measured.spans.insert(phase.measured.spans.end(), result.spans.begin(),
+                                  result.spans.end());
+    }
+    train_loss_ += result.loss * static_cast<double>(count);
+    epoch_samples_ += count;
+    if (full) {
+      ++phase.steps;
+      phase.measured_time += time;
+      ++epoch_full_steps_;
+      epoch_time_ += time;
+    }
+    last_loss_ = result.loss;
+    tell(step + 1, "");
+  }
+
+  static bool is_sampled(const TrainPhase& phase, Step step) {
+    const std::int64_t into = step - phase.first_step - kSkippedSteps;
+    return into >= 0 && into % kSampleEvery == 0 &&
+           static_cast<std::size_t>(into / kSampleEvery) < kMostSampledSteps;
+  }
+
+  // An event holds before its step: the costs of an epoch are noted at the step where it began.
+  void note_cost(Step step) {
+    if (epoch_full_steps_ == 0) return;
+    note(step, CostEvent{epoch_full_steps_, epoch_full_steps_ * config_.batch_size, epoch_time_});
+    epoch_full_steps_ = 0;
+    epoch_time_ = Duration{0};
+  }
+
+  void end_epoch(Step step) {
+    note_cost(step + 1);
+    const Run::Evaluation evaluation = run_.evaluate(data_.test, config_.micro_batch_size);
+    result_.loss = evaluation.loss;
+    result_.accuracy = evaluation.accuracy;
+    note(step + 1, EvalEvent{epoch_ + 1, train_loss_ / static_cast<double>(epoch_samples_),
+                             evaluation.loss, evaluation.accuracy});
+    tell(step + 1, "");
+  }
+
+  template <class Event>
+  void note(Step step, Event event) {
+    result_.trace.events.push_back({step, std::move(event)});
+  }
+
+  void tell(Step step, const std::string& event) {
+    if (!progress_) return;
+    progress_({step, steps_, epoch_ + 1, last_loss_, result_.accuracy, event});
+  }
+
+  const TrainOptions& options_;
+  const RunConfig& config_;
+  const Dataset& data_;
+  const std::function<void(const TrainProgress&)>& progress_;
+  Step steps_per_epoch_;
+  Step steps_;
+  FreezePolicy policy_;
+  Run run_;
+  TrainResult result_;
+  int epoch_ = 0;
+  std::vector<std::int64_t> order_;
+  double train_loss_ = 0;  // sum over the epoch's samples
+  std::int64_t epoch_samples_ = 0;
+  Duration epoch_time_{0};
+  std::int64_t epoch_full_steps_ = 0;
+  double last_loss_ = 0;
+};
+
+}  // namespace
+
+double TrainPhase::predicted_samples_per_second() const {
+  return rate(plan.batch_size, predicted_step);
+}
+
+double TrainPhase::measured_samples_per_second() const {
+  return rate(steps * plan.batch_size, measured_time);
+}
+
+TrainResult train(const TrainOptions& options, const Dataset& data,
+                  const std::function<void(const TrainProgress&)>& progress) {
+  return Training(options, data, progress).run();
+}
+
+void write_result(const TrainResult& result, const std::filesystem::path& folder) {
+  for (std::size_t i = 0; i < result.phases.size(); ++i) {
+    const TrainPhase& phase = result.phases[i];
+    const std::filesystem::path place = folder / ("phase-" + std::to_string(i));
+    write_plan(phase.plan, place / "plan.json");
+    write_timeline_csv(phase.predicted, place / "predicted.csv");
+    write_timeline_csv(phase.measured, place / "measured.csv");
+    write_text_file(place / "trace.json", to_chrome_json({{"predicted", &phase.predicted},
+                                                          {"measured", &phase.measured}}));
+  }
+  write_freeze_trace(result.trace, folder / "trace.jsonl");
+}
+
+}  // namespace frazil

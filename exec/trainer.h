@@ -1,0 +1,73 @@
+#pragma once
+// The training loop: at each step boundary the freeze policy decides, the planner answers with the
+// kept or a new plan, state moves in memory, new executors start. Records what was predicted and
+// what happened, side by side.
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/dataset.h"
+#include "exec/run_config.h"
+#include "profiles/cluster.h"
+#include "profiles/model_profile.h"
+#include "traces/freeze_trace.h"
+#include "traces/timeline.h"
+
+namespace frazil {
+
+struct TrainOptions {
+  RunConfig config;
+  ModelProfile profile;
+  Cluster cluster;
+  // Held from the first step on; none: the planner's best. A re-plan may leave it when `elastic`.
+  std::optional<Plan> plan;
+  bool elastic = true;  // re-plan whenever the mask changes; else keep the plan under new masks
+  std::int64_t max_steps = 0;  // 0: all epochs
+  std::string command;
+};
+
+// A stretch of steps under one plan.
+struct TrainPhase {
+  Step first_step = 0;
+  Plan plan;
+  Timeline predicted;  // one step
+  Duration predicted_step{0};
+  Timeline measured;   // sampled steps
+  std::int64_t steps = 0;      // full batches
+  Duration measured_time{0};   // of them, gathering of samples included
+
+  double predicted_samples_per_second() const;
+  double measured_samples_per_second() const;  // 0 when no full batch ran
+};
+
+struct TrainResult {
+  FreezeTrace trace;
+  std::vector<TrainPhase> phases;
+  double loss = 0;  // on the test part, after the last step
+  double accuracy = 0;
+  Duration training_time{0};  // steps, re-planning and moving; not evaluation
+  std::uint64_t weight_hash = 0;
+};
+
+// What to tell a person while it runs.
+struct TrainProgress {
+  Step step = 0;
+  Step steps = 0;
+  int epoch = 0;
+  double loss = 0;      // of the last step
+  double accuracy = 0;  // of the last evaluation
+  std::string event;    // "blocks 0-2 frozen: 1 stage x 2 pipelines, ..." or empty
+};
+
+// Throws InfeasibleError when no plan fits, PeerLost when a device fails.
+TrainResult train(const TrainOptions& options, const Dataset& data,
+                  const std::function<void(const TrainProgress&)>& progress = {});
+
+// trace.jsonl and phase-<i>/{plan.json,predicted.csv,measured.csv,trace.json} under `folder`: what
+// `frazil report` reads.
+void write_result(const TrainResult& result, const std::filesystem::path& folder);
+
+}  // namespace frazil

@@ -1,0 +1,81 @@
+#include "exec/verb_inputs.h"
+
+#include <array>
+#include <cstdio>
+
+#include "exec/optimizer.h"
+#include "exec/step_program.h"
+#include "planner/command_line.h"
+#include "profiles/error.h"
+
+namespace frazil {
+
+std::optional<std::string> optional_text(const Flags& flags, const std::string& name) {
+  if (flags.count(name) == 0) return std::nullopt;
+  return flags[name].as<std::string>();
+}
+
+std::string required_text(const Flags& flags, const std::string& name) {
+  const std::optional<std::string> text = optional_text(flags, name);
+  if (!text) throw InputError("command line", 0, "no --" + name, "it to be given");
+  return *text;
+}
+
+int integer_or(const Flags& flags, const std::string& name, int fallback, int minimum,
+               int maximum) {
+  const std::optional<std::string> text = optional_text(flags, name);
+  return text ? checked_flag("--" + name, *text, minimum, maximum) : fallback;
+}
+
+RunConfig read_config(const Flags& flags) {
+  RunConfig config = read_run_config(required_text(flags, "run"));
+  constexpr int kMostSeeds = 1'000'000'000;
+  config.seed =
+      static_cast<std::uint64_t>(integer_or(flags, "seed", static_cast<int>(config.seed), 0,
+                                            kMostSeeds));
+  return config;
+}
+
+Dataset load_data(const RunConfig& config) {
+  const VitConfig& model = config.model;
+  switch (config.data.kind) {
+    case DataConfig::Kind::kDigits: {
+      Dataset data = read_digits(config.data.path);
+      if (data.height != model.image || data.channels != model.channels ||
+          data.classes != model.classes) {
+        throw InputError("run configuration", 0,
+                         "a model for " + std::to_string(model.channels) + " x " +
+                             std::to_string(model.image) + " x " + std::to_string(model.image) +
+                             " images of " + std::to_string(model.classes) + " classes",
+                         "one for the digits: image 8, channels 1, classes 10");
+      }
+      return data;
+    }
+    case DataConfig::Kind::kSynthetic:
+      return make_synthetic(config.data.train_samples, config.data.test_samples, model.channels,
+                            model.image, model.classes, config.data.seed);
+  }
+  ENSURE(false, "unknown kind of data");
+}
+
+ModelProfile structure_of(const RunConfig& config) {
+  return make_structure(make_vit(config.model),
+                        optimizer_bytes_per_parameter_byte(config.optimizer));
+}
+
+std::string command_text(int argc, char** argv) {
+  std::string text = "frazil";
+  const std::string program = argc > 0 ? argv[0] : "";
+  const std::size_t dash = program.rfind("frazil-");
+  if (dash != std::string::npos) text += " " + program.substr(dash + 7);
+  for (int i = 1; i < argc; ++i) text += std::string(" ") + argv[i];
+  return text;
+}
+
+std::string fixed(double value, int decimals) {
+  std::array<char, 64> text{};
+  const int size = std::snprintf(text.data(), text.size(), "%.*f", decimals, value);
+  return {text.data(), static_cast<std::size_t>(size)};
+}
+
+}  // namespace frazil

@@ -1,0 +1,35 @@
+#pragma once
+// What the verbs of this folder share: reading their common flags, the data a run names.
+
+#include <boost/program_options.hpp>
+#include <optional>
+#include <string>
+
+#include "exec/dataset.h"
+#include "exec/run_config.h"
+#include "profiles/model_profile.h"
+
+namespace frazil {
+
+using Flags = boost::program_options::variables_map;
+
+// The flag's text; none when it was not given. `required_text` throws InputError then.
+std::optional<std::string> optional_text(const Flags& flags, const std::string& name);
+std::string required_text(const Flags& flags, const std::string& name);
+int integer_or(const Flags& flags, const std::string& name, int fallback, int minimum,
+               int maximum);
+
+// The run configuration of --run, with --seed put in when given.
+RunConfig read_config(const Flags& flags);
+// The data a configuration names. Throws InputError when it does not fit the model.
+Dataset load_data(const RunConfig& config);
+
+// The structure of the configured model, without costs.
+ModelProfile structure_of(const RunConfig& config);
+
+// "frazil train --run digits.json ...": for provenance.
+std::string command_text(int argc, char** argv);
+// Fixed decimals without fmt, which torch's own headers shadow in this folder.
+std::string fixed(double value, int decimals);
+
+}  // namespace frazil

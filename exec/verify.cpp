@@ -1,0 +1,169 @@
+#include "exec/verify.h"
+
+#include <algorithm>
+
+#include "exec/layer_times.h"
+#include "exec/run.h"
+#include "planner/lower.h"
+
+namespace frazil {
+namespace {
+
+constexpr int kWarmUpSteps = 8;
+
+// One half of a block: some steps of the plan, measured.
+struct Half {
+  LayerTimes times;
+  OverheadMeter overheads;
+  std::vector<double> step_times;  // ns
+};
+
+class Verifying {
+ public:
+  Verifying(const VerifyOptions& options, const Dataset& data)
+      : options_(options),
+        data_(data),
+        order_(epoch_order(data.train.count(), options.seed, 0)),
+        run_(make_vit(options.config.model), options.config.optimizer, options.config.seed,
+             static_cast<int>(options.cluster.devices.size())) {
+    run_.switch_to(options.plan);
+  }
+
+  void warm_up() {
+    Half ignored;
+    run_.measure({.layers = true});
+    for (int i = 0; i < kWarmUpSteps; ++i) take_step(ignored);
+  }
+
+  Half take_half(bool planted) {
+    Measurement measurement{.layers = true};
+    if (planted) {
+      measurement.slow_layer = options_.slow_layer;
+      measurement.slow_percent = options_.slow_percent;
+    }
+    run_.measure(measurement);
+    Half half;
+    // The first step after the other half sees its caches and clocks; it does not count.
+    Half settling;
+    take_step(settling);
+    for (int i = 0; i < options_.steps; ++i) take_step(half);
+    return half;
+  }
+
+  // The plan's step as the simulator sees it with this half's costs.
+  Duration predict(const Half& half) const {
+    ModelProfile profile = run_.structure();
+    const int size = options_.plan.micro_batch_size;
+    for (std::size_t l = 0; l < profile.layers.size(); ++l) {
+      const LayerId id{l};
+      CostSample cost;
+      cost.micro_batch_size = size;
+      cost.forward = half.times.mean(id, LayerPhase::kForward, size) +
+                     half.times.mean(id, LayerPhase::kLoss, size);
+      // The plan's own mask decides what its backward does, so it needs no split here.
+      cost.backward_weight = half.times.mean(id, LayerPhase::kBackward, size);
+      cost.backward_weight_alone = cost.backward_weight;
+      if (!find_activity(profile, options_.plan.mask).layers[l].weight_gradient) {
+        std::swap(cost.backward_input, cost.backward_weight);
+      }
+      profile.layers[l].costs = {cost};
+      profile.layers[l].update = half.times.mean(id, LayerPhase::kUpdate, 0);
+    }
+    Cluster cluster = options_.cluster;
+    const Overheads overheads = half.overheads.overheads();
+    for (Device& device : cluster.devices) {
+      device.action_overhead = overheads.per_action;
+      device.step_overhead = overheads.per_step;
+    }
+    return simulate_plan(options_.plan, profile, cluster, options_.config.optimizer.clip_norm > 0)
+        .makespan;
+  }
+
+  const Run& run() const { return run_; }
+
+ private:
+  void take_step(Half& half) {
+    const SteadyTime start = std::chrono::steady_clock::now();
+    const std::vector<Samples> micro_batches =
+        gather_micro_batches(data_.train, order_, step_ * options_.plan.batch_size,
+                             options_.plan.batch_size, options_.plan.micro_batch_size);
+    const StepResult result =
+        run_.step(step_++, options_.config.optimizer.learning_rate, micro_batches, true);
+    const auto time =
+        std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+    const std::vector<LayerSample> samples = run_.take_layer_samples();
+    half.times.add(samples);
+    half.overheads.add_step(time, result.spans, samples);
+    half.step_times.push_back(static_cast<double>(time.count()));
+  }
+
+  const VerifyOptions& options_;
+  const Dataset& data_;
+  std::vector<std::int64_t> order_;
+  Run run_;
+  Step step_ = 0;
+};
+
+VerifiedRatio conclude(const std::string& name, const std::vector<double>& ratios,
+                       const VerifyOptions& options, std::size_t comparisons) {
+  const double level = 1 - 0.05 / static_cast<double>(comparisons);
+  VerifiedRatio verified{name, bootstrap_ratio(ratios, options.seed, level), {}};
+  verified.verdict = judge(verified.ratio, options.bar);
+  return verified;
+}
+
+Verdict overall(const std::vector<VerifiedRatio>& ratios) {
+  const auto any = [&](Verdict verdict) {
+    return std::any_of(ratios.begin(), ratios.end(),
+                       [&](const VerifiedRatio& r) { return r.verdict == verdict; });
+  };
+  if (any(Verdict::kFail)) return Verdict::kFail;
+  return any(Verdict::kInconclusive) ? Verdict::kInconclusive : Verdict::kPass;
+}
+
+}  // namespace
+
+Verification verify(const VerifyOptions& options, const Dataset& data,
+                    const std::function<void(int, int)>& progress) {
+  Verifying verifying(options, data);
+  verifying.warm_up();
+  const std::size_t layers = verifying.run().model().layers.size();
+  const int size = options.plan.micro_batch_size;
+  std::vector<std::vector<double>> ratios(layers + 1);
+  std::vector<double> predicted_steps;
+  std::vector<double> measured_steps;
+  for (int block = 0; block < options.blocks; ++block) {
+    // Which half comes first alternates, so a steady drift cancels.
+    const bool profile_first = block % 2 == 0;
+    Half first = verifying.take_half(!profile_first);
+    Half second = verifying.take_half(profile_first);
+    const Half& profiled = profile_first ? first : second;
+    const Half& measured = profile_first ? second : first;
+    predicted_steps.push_back(static_cast<double>(verifying.predict(profiled).count()));
+    measured_steps.push_back(trimmed_mean(measured.step_times));
+    ratios[0].push_back(predicted_steps.back() / measured_steps.back());
+    for (std::size_t l = 0; l < layers; ++l) {
+      const Duration before = profiled.times.forward_and_backward(LayerId{l}, size);
+      const Duration after = measured.times.forward_and_backward(LayerId{l}, size);
+      if (after.count() > 0 && before.count() > 0) {
+        ratios[l + 1].push_back(static_cast<double>(before.count()) /
+                                static_cast<double>(after.count()));
+      }
+    }
+    if (progress) progress(block + 1, options.blocks);
+  }
+  Verification verification;
+  verification.predicted_step =
+      Duration{static_cast<Duration::rep>(trimmed_mean(predicted_steps))};
+  verification.measured_step = Duration{static_cast<Duration::rep>(trimmed_mean(measured_steps))};
+  verification.ratios.push_back(conclude("step", ratios[0], options, layers + 1));
+  for (std::size_t l = 0; l < layers; ++l) {
+    if (ratios[l + 1].empty()) continue;
+    verification.ratios.push_back(conclude(verifying.run().model().layers[l].name, ratios[l + 1],
+                                           options, layers + 1));
+  }
+  verification.verdict = overall(verification.ratios);
+  return verification;
+}
+
+}  // namespace frazil

@@ -1,0 +1,49 @@
+#pragma once
+// The regression check: does a plan still run as its costs say? Interleaved blocks of profile (layer
+// times inside the plan's own steps) and run; each block predicts its run from its own profile. The
+// ratio predicted / measured of the step, and of every layer, with an interval over blocks.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "analysis/ratio_interval.h"
+#include "exec/dataset.h"
+#include "exec/run_config.h"
+#include "planner/plan.h"
+#include "profiles/cluster.h"
+
+namespace frazil {
+
+struct VerifyOptions {
+  RunConfig config;
+  Cluster cluster;
+  Plan plan;
+  int blocks = 16;
+  int steps = 8;       // per half of a block
+  double bar = 0.1;    // largest accepted deviation
+  std::uint64_t seed = 1;
+  // Self-test: in the run halves this layer is slower by this much.
+  int slow_layer = -1;
+  int slow_percent = 0;
+};
+
+struct VerifiedRatio {
+  std::string name;  // "step", or the layer's
+  RatioInterval ratio;
+  Verdict verdict = Verdict::kInconclusive;
+};
+
+struct Verification {
+  std::vector<VerifiedRatio> ratios;  // the step first, then the layers
+  Duration predicted_step{0};         // means over the blocks
+  Duration measured_step{0};
+  // FAIL if any ratio fails, else INCONCLUSIVE if any is, else PASS. Intervals are at 95 % over all
+  // ratios together (Bonferroni).
+  Verdict verdict = Verdict::kInconclusive;
+};
+
+Verification verify(const VerifyOptions& options, const Dataset& data,
+                    const std::function<void(int, int)>& progress = {});
+
+}  // namespace frazil

@@ -1,0 +1,151 @@
+// The product: with equal micro-batches every plan gives the same bits.
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/exec/small_vit.h"
+
+namespace frazil {
+namespace {
+
+constexpr int kDevices = 4;
+
+// A run of `steps` steps that puts a plan in force before some of them.
+struct Script {
+  std::map<Step, PlanShape> plans = {};
+  Step steps = 3;
+  OptimizerConfig optimizer = {};
+  VitConfig model = small_config();
+  bool short_last_batch = false;  // every third step lacks a sample and a whole micro-batch
+  int devices = kDevices;
+};
+
+std::uint64_t hash_of(const Script& script) {
+  Run run(make_vit(script.model), script.optimizer, 7, script.devices);
+  int micro_batches = 0;
+  for (Step step = 0; step < script.steps; ++step) {
+    if (const auto shape = script.plans.find(step); shape != script.plans.end()) {
+      run.switch_to(make_small_plan(run.structure(), shape->second));
+      micro_batches = shape->second.micro_batches;
+    }
+    const bool cut_short = script.short_last_batch && step % 3 == 2;
+    run.step(step, 1e-2, small_micro_batches(step, micro_batches - (cut_short ? 1 : 0), cut_short));
+  }
+  return run.weight_hash();
+}
+
+std::uint64_t hash_of(const PlanShape& shape) { return hash_of(Script{.plans = {{0, shape}}}); }
+
+PlanShape one_device(int micro_batches) {
+  return {.micro_batches = micro_batches, .cuts = {{}}, .owned = {micro_batches}};
+}
+
+TEST(SameBits, TwoStagesWithEveryCutAndBothSchedulesEqualOneDevice) {
+  const std::uint64_t expected = hash_of(one_device(6));
+  for (int cut = 1; cut < kSmallLayers; ++cut) {
+    for (const ScheduleKind schedule :
+         {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward}) {
+      SCOPED_TRACE(std::string(schedule_name(schedule)) + ", cut " + std::to_string(cut));
+      EXPECT_EQ(hash_of({.schedule = schedule, .cuts = {{cut}}, .owned = {6}}), expected);
+    }
+  }
+}
+
+TEST(SameBits, FourStagesEqualOneDevice) {
+  EXPECT_EQ(hash_of({.cuts = {{1, 3, 6}}, .owned = {6}}), hash_of(one_device(6)));
+}
+
+TEST(SameBits, ReplicasEqualOneDevice) {
+  const std::uint64_t expected = hash_of(one_device(6));
+  EXPECT_EQ(hash_of({.cuts = {{}, {}}, .owned = {3, 3}}), expected);
+  EXPECT_EQ(hash_of({.cuts = {{}, {}, {}}, .owned = {2, 2, 2}}), expected);
+  EXPECT_EQ(hash_of({.cuts = {{}, {}, {}, {}}, .owned = {2, 1, 2, 1}}), expected);
+}
+
+TEST(SameBits, UnequalOwnersEqualOneDevice) {
+  const std::map<int, std::vector<std::vector<int>>> owners = {
+      {6, {{3, 3}, {5, 1}, {1, 5}, {6, 0}}},
+      {7, {{3, 4}, {5, 2}}},
+      {8, {{3, 5}, {7, 1}}},
+      {12, {{5, 7}, {1, 11}, {1, 4, 7}}}};
+  for (const auto& [micro_batches, splits] : owners) {
+    const std::uint64_t expected = hash_of(one_device(micro_batches));
+    for (const std::vector<int>& owned : splits) {
+      SCOPED_TRACE(std::to_string(owned[0]) + " and the rest of " + std::to_string(micro_batches));
+      EXPECT_EQ(hash_of({.micro_batches = micro_batches,
+                         .cuts = std::vector<std::vector<int>>(owned.size()),
+                         .owned = owned}),
+                expected);
+    }
+  }
+}
+
+TEST(SameBits, UnequalReplicasWithDifferentCutsEqualOneDevice) {
+  const std::uint64_t expected = hash_of(one_device(7));
+  EXPECT_EQ(hash_of({.micro_batches = 7, .cuts = {{3}, {5}}, .owned = {3, 4}}), expected);
+  EXPECT_EQ(hash_of({.micro_batches = 7, .cuts = {{2, 5}, {}}, .owned = {5, 2}}), expected);
+}
+
+TEST(SameBits, ARunThatChangesShapeThreeTimesEqualsOneThatNeverMoved) {
+  Script moved{.plans = {{0, {.cuts = {{4}}, .owned = {6}}},
+                         {2, {.cuts = {{}, {}}, .owned = {3, 3}}},
+                         {4, {.schedule = ScheduleKind::kGpipe, .cuts = {{2, 5}}, .owned = {6}}},
+                         {6, {.cuts = {{6}, {3}}, .owned = {5, 1}}}},
+               .steps = 8};
+  const Script stayed{.plans = {{0, one_device(6)}}, .steps = 8};
+  EXPECT_EQ(hash_of(moved), hash_of(stayed));
+  moved.optimizer.kind = OptimizerConfig::Kind::kSgd;
+  EXPECT_NE(hash_of(moved), hash_of(stayed)) << "another optimizer must give other weights";
+}
+
+// Prefix masks, an interior mask, and a thaw: under the same masks a run that re-plans equals one
+// that keeps its plan.
+TEST(SameBits, UnderFreezingARunThatReplansEqualsOneThatKeepsItsPlan) {
+  const std::vector<std::string> masks = {"11111", "00111", "00011", "10101", "11111"};
+  const std::vector<PlanShape> shapes = {{.cuts = {{4}}, .owned = {6}},
+                                         {.cuts = {{}, {}}, .owned = {3, 3}},
+                                         {.cuts = {{2}, {6}}, .owned = {2, 4}},
+                                         {.cuts = {{3, 5}}, .owned = {6}},
+                                         {.cuts = {{}}, .owned = {6}}};
+  Script replanned{.steps = 10};
+  Script kept{.steps = 10};
+  for (std::size_t i = 0; i < masks.size(); ++i) {
+    PlanShape shape = shapes[i];
+    shape.mask = masks[i];
+    replanned.plans[static_cast<Step>(2 * i)] = shape;
+    PlanShape same = one_device(6);
+    same.mask = masks[i];
+    kept.plans[static_cast<Step>(2 * i)] = same;
+  }
+  EXPECT_EQ(hash_of(replanned), hash_of(kept));
+  Script unfrozen{.plans = {{0, one_device(6)}}, .steps = 10};
+  EXPECT_NE(hash_of(kept), hash_of(unfrozen)) << "freezing must change the weights";
+}
+
+TEST(SameBits, ClippingDropoutSgdAndShortBatchesKeepTheBits) {
+  for (const bool sgd : {false, true}) {
+    Script one{.plans = {{0, one_device(7)}}, .steps = 6, .short_last_batch = true};
+    one.model.dropout = 0.1;
+    one.optimizer.clip_norm = 0.5;
+    if (sgd) one.optimizer.kind = OptimizerConfig::Kind::kSgd;
+    Script two = one;
+    two.plans = {{0, {.micro_batches = 7, .cuts = {{3}, {5}}, .owned = {5, 2}}},
+                 {3, {.micro_batches = 7, .cuts = {{}, {}, {4}}, .owned = {2, 4, 1}}}};
+    SCOPED_TRACE(sgd ? "SGD" : "AdamW");
+    EXPECT_EQ(hash_of(two), hash_of(one));
+    Script unclipped = one;
+    unclipped.optimizer.clip_norm = 0;
+    EXPECT_NE(hash_of(unclipped), hash_of(one)) << "clipping must matter";
+  }
+}
+
+TEST(SameBits, AnotherMicroBatchCountGivesOtherBits) {
+  // The hash can tell runs apart: other sums round differently.
+  EXPECT_NE(hash_of(one_device(6)), hash_of(one_device(5)));
+}
+
+}  // namespace
+}  // namespace frazil
