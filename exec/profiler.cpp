@@ -36,6 +36,7 @@ Plan make_replica_plan(const ModelProfile& structure, int devices, int micro_bat
 
 struct Gathered {
   LayerTimes times;
+  LayerTimes frozen_times;  // with all blocks but the head frozen
   OverheadMeter overheads;
 };
 
@@ -52,17 +53,26 @@ void run_stretch(Run& run, const Dataset& data, const OptimizerConfig& optimizer
         std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
     const std::vector<LayerSample> samples = run.take_layer_samples();
     if (gathered == nullptr) continue;
+    if (run.plan().mask.frozen_count() > 0) {
+      gathered->frozen_times.add(samples);
+      continue;
+    }
     gathered->times.add(samples);
     const bool split = step % 2 == 1;
     if (!split) gathered->overheads.add_step(step_time, result.spans, samples);
   }
 }
 
-CostSample make_cost(const LayerTimes& times, LayerId layer, int size, bool has_input_gradient) {
+CostSample make_cost(const Gathered& gathered, LayerId layer, int size, bool has_input_gradient) {
+  const LayerTimes& times = gathered.times;
   CostSample cost;
   cost.micro_batch_size = size;
   cost.forward =
       times.mean(layer, LayerPhase::kForward, size) + times.mean(layer, LayerPhase::kLoss, size);
+  cost.forward_frozen =
+      std::min(cost.forward, gathered.frozen_times.mean(layer, LayerPhase::kForward, size));
+  // The layer with the loss never freezes, so it has no frozen forward of its own.
+  if (cost.forward_frozen.count() == 0) cost.forward_frozen = cost.forward;
   const Duration backward = times.mean(layer, LayerPhase::kBackward, size);
   if (!has_input_gradient) {
     cost.backward_weight = backward;
@@ -90,16 +100,16 @@ std::vector<Bytes> measure_stashes(const Run& run, const Dataset& data, int size
   return stashes;
 }
 
-void fill_costs(ModelProfile& profile, const LayerTimes& times, const Run& run,
+void fill_costs(ModelProfile& profile, const Gathered& gathered, const Run& run,
                 const Dataset& data, const std::vector<int>& sizes) {
   for (std::size_t l = 0; l < profile.layers.size(); ++l) {
     profile.layers[l].costs.clear();
-    profile.layers[l].update = times.mean(LayerId{l}, LayerPhase::kUpdate, 0);
+    profile.layers[l].update = gathered.times.mean(LayerId{l}, LayerPhase::kUpdate, 0);
   }
   for (const int size : sizes) {
     const std::vector<Bytes> stashes = measure_stashes(run, data, size);
     for (std::size_t l = 0; l < profile.layers.size(); ++l) {
-      CostSample cost = make_cost(times, LayerId{l}, size, l > 0);
+      CostSample cost = make_cost(gathered, LayerId{l}, size, l > 0);
       cost.stash = stashes[l];
       profile.layers[l].costs.push_back(cost);
     }
@@ -116,23 +126,29 @@ MeasuredProfile measure_profile(const RunConfig& config, const Dataset& data,
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   Run run(make_vit(config.model), config.optimizer, config.seed, options.devices);
   Gathered gathered;
+  run.measure({.layers = true, .split_backward = true});
   Step step = 0;
-  for (int round = -1; round < options.rounds; ++round) {
+  const auto stretch = [&](const Plan& plan, int steps, bool warm_up) {
+    run.switch_to(plan);
+    // Caches and allocator see the plan before it counts.
+    const int settle = warm_up ? options.warm_up_steps : 1;
+    run_stretch(run, data, config.optimizer, step, settle, nullptr);
+    if (!warm_up) run_stretch(run, data, config.optimizer, step + settle, steps, &gathered);
+    step += settle + steps;
+  };
+  for (int round = 0; round <= options.rounds; ++round) {
     for (const int size : sizes) {
-      run.switch_to(make_replica_plan(run.structure(), options.devices, size));
-      // Caches and allocator see the size before it counts.
-      run.measure({.layers = true, .split_backward = true});
-      const int settle = round < 0 ? options.warm_up_steps : 1;
-      run_stretch(run, data, config.optimizer, step, settle, nullptr);
-      step += settle;
-      if (round < 0) continue;
-      run_stretch(run, data, config.optimizer, step, options.steps, &gathered);
-      step += options.steps;
+      Plan plan = make_replica_plan(run.structure(), options.devices, size);
+      stretch(plan, options.steps, round == 0);
+      plan.mask = FreezeMask::frozen_prefix(plan.mask.blocks(), BlockId{plan.mask.blocks()});
+      stretch(plan, std::max(1, options.steps / 2), round == 0);
     }
-    if (progress) progress(round + 2, options.rounds + 1);
+    if (progress) progress(round + 1, options.rounds + 1);
   }
+  // What a layer saves is weighed with every parameter active.
+  run.switch_to(make_replica_plan(run.structure(), options.devices, sizes.front()));
   MeasuredProfile measured{run.structure(), {}};
-  fill_costs(measured.profile, gathered.times, run, data, sizes);
+  fill_costs(measured.profile, gathered, run, data, sizes);
   Workers workers(options.devices);
   const LinkProbe probe = probe_link(workers);
   measured.cluster = make_uniform_cluster(options.devices, options.memory_limit, probe.link);

@@ -42,10 +42,10 @@ std::string clock_text(double seconds) {
   return to_clock_text(std::chrono::seconds(std::llround(bounded)));
 }
 
-std::string rate_text(double rate) {
+std::string rate_text(double rate, const std::string& unit) {
   char text[64];
-  std::snprintf(text, sizeof text, rate < 99.95 ? "%.1f samples/s" : "%.0f samples/s", rate);
-  return text;
+  std::snprintf(text, sizeof text, rate < 99.95 ? "%.1f " : "%.0f ", rate);
+  return text + unit + "/s";
 }
 
 // Everything behind title and bar.
@@ -54,7 +54,7 @@ std::string figures(const ProgressState& state) {
   const auto done = static_cast<double>(state.done);
   std::string text = std::to_string(static_cast<int>(finished_part(state) * 100)) + "%, " +
                      std::to_string(state.done) + " of " + std::to_string(state.total);
-  if (state.done > 0 && elapsed > 0) text += ", " + rate_text(done / elapsed);
+  if (state.done > 0 && elapsed > 0) text += ", " + rate_text(done / elapsed, state.unit);
   if (state.done >= state.total) {
     text += ", in " + clock_text(elapsed);
   } else if (state.done > 0) {
@@ -106,14 +106,15 @@ bool is_progress_due(std::chrono::nanoseconds since_drawn, bool is_terminal) {
   return since_drawn >= std::chrono::milliseconds(is_terminal ? 100 : 5000);
 }
 
-Progress::Progress(std::string title, std::int64_t total, bool quiet)
+Progress::Progress(std::string title, std::int64_t total, bool quiet, std::string unit)
     : title_(std::move(title)),
       total_(total),
       quiet_(quiet),
       terminal_(isatty(STDERR_FILENO) != 0),
       start_(Clock::now()),
       updated_(start_),
-      drawn_(start_) {
+      drawn_(start_),
+      unit_(std::move(unit)) {
   ENSURE(total >= 0, "a total of at least 0");
 }
 
@@ -144,7 +145,7 @@ void Progress::say(const std::string& line) {
 void Progress::draw() {
   drawn_ = Clock::now();
   is_drawn_ = true;
-  const ProgressState state{title_, done_, total_, updated_ - start_, note_};
+  const ProgressState state{title_, done_, total_, updated_ - start_, note_, unit_};
   if (!terminal_) return write_text(plain_line(state) + "\n");
   // One column stays free: a character in the last one makes some terminals begin a new line.
   write_text(kClearLine + bar_line(state, std::max(0, terminal_columns() - 1)));

@@ -10,7 +10,7 @@ namespace frazil {
 
 class Progress {
  public:
-  Progress(std::string title, std::int64_t total, bool quiet);
+  Progress(std::string title, std::int64_t total, bool quiet, std::string unit = "samples");
   ~Progress();  // draws what was not yet drawn and ends the line
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -35,6 +35,7 @@ class Progress {
   Clock::time_point updated_;
   Clock::time_point drawn_;
   std::string note_;
+  std::string unit_;
 };
 
 // Where a run stands, as its line is made from it.
@@ -44,6 +45,7 @@ struct ProgressState {
   std::int64_t total = 0;
   std::chrono::nanoseconds elapsed{0};
   std::string note;
+  std::string unit = "samples";
 };
 
 // "train 45%, 1024 of 2048, 312 samples/s, ETA 4:05, epoch 3, loss 0.412"; the time left follows

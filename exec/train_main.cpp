@@ -49,6 +49,7 @@ nlohmann::ordered_json to_answer(const TrainResult& result) {
   answer["accuracy"] = result.accuracy;
   answer["loss"] = result.loss;
   answer["training_time_ns"] = result.training_time.count();
+  if (result.foreign_cores) answer["foreign_cores"] = *result.foreign_cores;
   answer["weight_hash"] = hash_text(result.weight_hash);
   answer["phases"] = nlohmann::ordered_json::array();
   for (const TrainPhase& phase : result.phases) {
@@ -68,18 +69,21 @@ nlohmann::ordered_json to_answer(const TrainResult& result) {
 }
 
 std::string print_result(const TrainResult& result) {
-  Table table{{"from step", "mask", "plan", "predicted samples/s", "measured samples/s", "ratio"},
+  Table table{{"from step", "mask", "plan", "predicted samples/s", "measured samples/s", "time ratio"},
               {}};
   for (const TrainPhase& phase : result.phases) {
     const double predicted = phase.predicted_samples_per_second();
     const double measured = phase.measured_samples_per_second();
     table.rows.push_back({std::to_string(phase.first_step), phase.plan.mask.text(),
                           summarize(phase.plan), fixed(predicted, 0), fixed(measured, 0),
-                          measured > 0 ? fixed(predicted / measured, 3) : "-"});
+                          measured > 0 ? fixed(measured / predicted, 3) : "-"});
   }
   return to_text(table) + "test accuracy " + fixed(100 * result.accuracy, 2) + " %, loss " +
          fixed(result.loss, 4) + ", training time " + fixed(seconds(result.training_time), 2) +
-         " s, weights " + hash_text(result.weight_hash) + "\n";
+         " s, weights " + hash_text(result.weight_hash) + "\n" +
+         (result.foreign_cores ? "other programs kept " + fixed(*result.foreign_cores, 2) +
+                                     " cores busy meanwhile\n"
+                               : "");
 }
 
 TrainOptions read_options(const po::variables_map& flags, const std::string& command) {
@@ -118,12 +122,12 @@ ExitCode run_train(const po::variables_map& flags, const std::string& command) {
   const Dataset data = load_data(options.config);
   std::optional<Progress> progress;
   const auto show = [&](const TrainProgress& now) {
-    if (!progress) progress.emplace("train", now.steps, flags["quiet"].as<bool>());
+    if (!progress) progress.emplace("train", now.steps * options.config.batch_size, flags["quiet"].as<bool>());
     if (!now.event.empty()) {
       progress->say("step " + std::to_string(now.step) + ": " + now.event);
       return;
     }
-    progress->update(now.step, "epoch " + std::to_string(now.epoch) + ", loss " +
+    progress->update(now.step * options.config.batch_size, "epoch " + std::to_string(now.epoch) + ", loss " +
                                    fixed(now.loss, 3) + ", accuracy " +
                                    fixed(100 * now.accuracy, 1) + " %");
   };

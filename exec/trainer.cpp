@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "exec/foreign_load.h"
 #include "exec/host_facts.h"
 #include "exec/run.h"
 #include "planner/freeze_policy.h"
@@ -62,6 +63,7 @@ class Training {
       if (last || (step + 1) % steps_per_epoch_ == 0) end_epoch(step);
     }
     result_.weight_hash = run_.weight_hash();
+    result_.foreign_cores = load_.cores();
     return std::move(result_);
   }
 
@@ -208,6 +210,7 @@ class Training {
   FreezePolicy policy_;
   Run run_;
   TrainResult result_;
+  ForeignLoad load_;
   int epoch_ = 0;
   std::vector<std::int64_t> order_;
   double train_loss_ = 0;  // sum over the epoch's samples

@@ -50,6 +50,7 @@ struct TrainResult {
   double accuracy = 0;
   Duration training_time{0};  // steps, re-planning and moving; not evaluation
   std::uint64_t weight_hash = 0;
+  std::optional<double> foreign_cores;  // kept busy by other programs meanwhile
 };
 
 // What to tell a person while it runs.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "exec/foreign_load.h"
 #include "exec/layer_times.h"
 #include "exec/run.h"
 #include "planner/lower.h"
@@ -133,10 +134,13 @@ Verification verify(const VerifyOptions& options, const Dataset& data,
   std::vector<double> predicted_steps;
   std::vector<double> measured_steps;
   for (int block = 0; block < options.blocks; ++block) {
+    const ForeignLoad load;
     // Which half comes first alternates, so a steady drift cancels.
     const bool profile_first = block % 2 == 0;
     Half first = verifying.take_half(!profile_first);
     Half second = verifying.take_half(profile_first);
+    if (progress) progress(block + 1, options.blocks);
+    if (load.cores().value_or(0) > options.most_foreign_cores) continue;
     const Half& profiled = profile_first ? first : second;
     const Half& measured = profile_first ? second : first;
     predicted_steps.push_back(static_cast<double>(verifying.predict(profiled).count()));
@@ -150,9 +154,11 @@ Verification verify(const VerifyOptions& options, const Dataset& data,
                                 static_cast<double>(after.count()));
       }
     }
-    if (progress) progress(block + 1, options.blocks);
   }
   Verification verification;
+  const auto kept = static_cast<int>(ratios[0].size());
+  verification.dropped_blocks = options.blocks - kept;
+  if (kept == 0) return verification;
   verification.predicted_step =
       Duration{static_cast<Duration::rep>(trimmed_mean(predicted_steps))};
   verification.measured_step = Duration{static_cast<Duration::rep>(trimmed_mean(measured_steps))};
@@ -162,7 +168,7 @@ Verification verify(const VerifyOptions& options, const Dataset& data,
     verification.ratios.push_back(conclude(verifying.run().model().layers[l].name, ratios[l + 1],
                                            options, layers + 1));
   }
-  verification.verdict = overall(verification.ratios);
+  if (2 * kept >= options.blocks) verification.verdict = overall(verification.ratios);
   return verification;
 }
 

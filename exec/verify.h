@@ -1,7 +1,8 @@
 #pragma once
 // The regression check: does a plan still run as its costs say? Interleaved blocks of profile (layer
 // times inside the plan's own steps) and run; each block predicts its run from its own profile. The
-// ratio predicted / measured of the step, and of every layer, with an interval over blocks.
+// ratio predicted / measured of the step, and of every layer, with an interval over blocks. Blocks in
+// which other programs kept the machine busy are dropped, whatever they show, and counted.
 
 #include <functional>
 #include <string>
@@ -22,6 +23,7 @@ struct VerifyOptions {
   int blocks = 16;
   int steps = 8;       // per half of a block
   double bar = 0.1;    // largest accepted deviation
+  double most_foreign_cores = 0.15;  // a block with more foreign load is dropped
   std::uint64_t seed = 1;
   // Self-test: in the run halves this layer is slower by this much.
   int slow_layer = -1;
@@ -38,8 +40,9 @@ struct Verification {
   std::vector<VerifiedRatio> ratios;  // the step first, then the layers
   Duration predicted_step{0};         // means over the blocks
   Duration measured_step{0};
-  // FAIL if any ratio fails, else INCONCLUSIVE if any is, else PASS. Intervals are at 95 % over all
-  // ratios together (Bonferroni).
+  int dropped_blocks = 0;
+  // FAIL if any ratio fails, else INCONCLUSIVE if any is, else PASS; INCONCLUSIVE when fewer than half
+  // of the blocks are left. Intervals are at 95 % over all ratios together (Bonferroni).
   Verdict verdict = Verdict::kInconclusive;
 };
 

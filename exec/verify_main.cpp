@@ -73,7 +73,8 @@ std::string print_verification(const Verification& verification, double bar) {
   };
   return to_text(table) + "step: predicted " + milliseconds(verification.predicted_step) +
          " ms, measured " + milliseconds(verification.measured_step) + " ms; bar " +
-         fixed(100 * bar, 0) + " %\n" + std::string(verdict_name(verification.verdict)) + "\n";
+         fixed(100 * bar, 0) + " %; " + std::to_string(verification.dropped_blocks) +
+         " blocks dropped because other programs were busy\n" + std::string(verdict_name(verification.verdict)) + "\n";
 }
 
 nlohmann::ordered_json to_answer(const Verification& verification) {
@@ -81,6 +82,7 @@ nlohmann::ordered_json to_answer(const Verification& verification) {
   answer["verdict"] = verdict_name(verification.verdict);
   answer["predicted_step_ns"] = verification.predicted_step.count();
   answer["measured_step_ns"] = verification.measured_step.count();
+  answer["dropped_blocks"] = verification.dropped_blocks;
   answer["ratios"] = nlohmann::ordered_json::array();
   for (const VerifiedRatio& row : verification.ratios) {
     answer["ratios"].push_back({{"name", row.name},
@@ -110,9 +112,9 @@ ExitCode run_verify(const po::variables_map& flags) {
   const Dataset data = load_data(options.config);
   Verification verification;
   {
-    Progress progress("verify", options.blocks, flags["quiet"].as<bool>());
+    Progress progress("verify", options.blocks, flags["quiet"].as<bool>(), "blocks");
     verification =
-        verify(options, data, [&](int done, int) { progress.update(done, "blocks"); });
+        verify(options, data, [&](int done, int) { progress.update(done, ""); });
   }
   const std::string answer = flags["json"].as<bool>()
                                  ? to_answer(verification).dump(2) + "\n"

@@ -157,7 +157,7 @@ std::vector<at::Tensor> initial_parameters(const ModelSpec& model, LayerId layer
     if (spec.bound > 0) {
       value.uniform_(-spec.bound, spec.bound, generator);
     } else if (spec.bound < 0) {
-      value.normal_(0, 0.02, generator);
+      value.normal_(0, 1, generator);
     } else {
       value.fill_(spec.constant);
     }

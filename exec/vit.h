@@ -19,7 +19,8 @@ enum class LayerKind { kEmbedding, kAttention, kMlp, kHead };
 struct ParameterSpec {
   std::string name;  // Hugging Face's, "vit.encoder.layer.0.attention.attention.query_key_value.weight"
   std::vector<std::int64_t> shape;
-  // Start values: uniform in +-bound, normal of 0.02 when bound < 0, or `constant`.
+  // Start values: uniform in +-bound, standard normal when bound < 0 (as embedding tables start;
+  // positions told fainter than that take small images several epochs to learn), or `constant`.
   double bound = 0;
   double constant = 0;
 };

@@ -86,7 +86,8 @@ class Proposer {
   Duration load_of(std::size_t layer, int size) const {
     const CostSample cost = cost_at(profile_.layers[layer], size).cost;
     const LayerActivity& active = activity_.layers[layer];
-    Duration load = cost.forward;
+    const bool backward = active.input_gradient || active.weight_gradient;
+    Duration load = backward ? cost.forward : cost.forward_frozen;
     if (active.input_gradient) load += cost.backward_input;
     if (active.weight_gradient) {
       load += active.input_gradient ? cost.backward_weight : cost.backward_weight_alone;

@@ -53,6 +53,7 @@ CostSample read_segment(const CostSample& low, const CostSample& high, const Seg
   };
   return {.micro_batch_size = segment.wanted_size,
           .forward = time(&CostSample::forward),
+          .forward_frozen = time(&CostSample::forward_frozen),
           .backward_input = time(&CostSample::backward_input),
           .backward_weight = time(&CostSample::backward_weight),
           .backward_weight_alone = time(&CostSample::backward_weight_alone),
@@ -172,6 +173,7 @@ class ProfileCheck {
       }
       previous = sample.micro_batch_size;
       check_count(sample.forward.count(), where + " with forward ns");
+      check_count(sample.forward_frozen.count(), where + " with forward frozen ns");
       check_count(sample.backward_input.count(), where + " with backward input ns");
       check_count(sample.backward_weight.count(), where + " with backward weight ns");
       check_count(sample.backward_weight_alone.count(), where + " with backward weight alone ns");

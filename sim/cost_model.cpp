@@ -19,6 +19,8 @@ Duration part_of(const CostSample& cost, LayerPart part) {
       return cost.backward_input;
     case LayerPart::kBackwardWeight:
       return cost.backward_weight;
+    case LayerPart::kForwardFrozen:
+      return cost.forward_frozen;
     case LayerPart::kBackwardWeightAlone:
       return cost.backward_weight_alone;
     case LayerPart::kUpdate:

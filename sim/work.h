@@ -12,6 +12,7 @@ namespace frazil {
 
 enum class LayerPart : std::uint8_t {
   kForward,
+  kForwardFrozen,  // no backward will follow
   kBackwardInput,
   kBackwardWeight,
   kBackwardWeightAlone,  // the inputs need no gradient

@@ -168,13 +168,16 @@ TEST(Lower, UnequalStagesEqualAnIndependentRelaxation) {
 }
 
 TEST(Lower, AFrozenPrefixHasNoBackwardNoStashAndNoUpdate) {
-  const ModelProfile profile = make_chain(4, nanoseconds(10), nanoseconds(10), nanoseconds(10));
+  ModelProfile profile = make_chain(4, nanoseconds(10), nanoseconds(10), nanoseconds(10));
+  for (Layer& layer : profile.layers) {
+    for (CostSample& cost : layer.costs) cost.forward_frozen = cost.forward * 4 / 5;
+  }
   const Cluster cluster = make_uniform_cluster(2, kPlenty, {});
   Plan plan = make_plan(profile, 3, 1, {2}, 1, ScheduleKind::kGpipe);
   plan.mask = FreezeMask::frozen_prefix(4, BlockId{1});
   const PlanSimulation simulation = simulate_plan(plan, profile, cluster);
-  // Stage 0: three F of 20. Stage 1: three F of 20 and three B of W (alone), I and W.
-  EXPECT_EQ(simulation.makespan, nanoseconds(20 + 3 * 20 + 3 * 30));
+  // Stage 0: three frozen F of 16. Stage 1: three F of 20 and three B of W (alone), I and W.
+  EXPECT_EQ(simulation.makespan, nanoseconds(16 + 3 * 20 + 3 * 30));
   EXPECT_EQ(find_span(simulation.timeline, "0B0", 0), nullptr);
   EXPECT_EQ(find_span(simulation.timeline, "0U", 0), nullptr);
   const auto stash = static_cast<std::size_t>(MemoryKind::kStash);

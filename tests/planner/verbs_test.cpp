@@ -1,11 +1,7 @@
 // The built programs as processes: answers, exit codes, and nothing written on failure.
 
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -14,6 +10,7 @@
 #include "profiles/json.h"
 #include "profiles/model_profile_json.h"
 #include "profiles/text_file.h"
+#include "tests/support/program_folder.h"
 #include "tests/support/sample_models.h"
 #include "traces/timeline_csv.h"
 
@@ -22,52 +19,25 @@ namespace {
 
 using std::chrono::microseconds;
 
-struct Outcome {
-  int code = 0;
-  std::string out;
-  std::string err;
-};
-
 // A folder of its own for each test, with a model and two clusters in it.
 class Verbs : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() /
-              ("frazil-verbs-" + std::to_string(getpid()) + "-" +
-               testing::UnitTest::GetInstance()->current_test_info()->name());
-    std::filesystem::create_directories(folder_);
     write_model_profile(make_chain(4, microseconds(10), microseconds(10), microseconds(10)),
                         path("model.json"));
     write_cluster(make_uniform_cluster(2, Bytes{1'000'000}, {microseconds(5), {}}),
                   path("cluster.json"));
     write_cluster(make_uniform_cluster(2, Bytes{4'000}, {}), path("tight.json"));
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-
+  std::string path(const std::string& name) const { return folder_.path(name); }
   Outcome run(const std::string& verb, const std::string& arguments) const {
-    const std::string command = "cd '" + folder_.string() + "' && '" +
-                                std::string(FRAZIL_PROGRAM_FOLDER) + "/frazil-" + verb + "' " +
-                                arguments + " >out.txt 2>err.txt";
-    const int status = std::system(command.c_str());
-    Outcome outcome{WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text_file(path("out.txt")),
-                    read_text_file(path("err.txt"))};
-    std::filesystem::remove(path("out.txt"));
-    std::filesystem::remove(path("err.txt"));
-    return outcome;
+    return folder_.run(verb, arguments);
   }
-
-  std::size_t count_files() const {
-    std::size_t files = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
-      files += entry.exists() ? 1 : 0;
-    }
-    return files;
-  }
+  std::size_t count_files() const { return folder_.count_files(); }
 
  private:
-  std::filesystem::path folder_;
+  ProgramFolder folder_{testing::UnitTest::GetInstance()->current_test_info()->name()};
 };
 
 constexpr std::int64_t kMost = 1'000'000'000'000;

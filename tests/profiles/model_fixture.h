@@ -8,6 +8,7 @@ namespace frazil {
 inline CostSample make_cost(int size, std::int64_t time, std::int64_t stash) {
   return {.micro_batch_size = size,
           .forward = Duration{time},
+          .forward_frozen = Duration{time - 1},
           .backward_input = Duration{time + 1},
           .backward_weight = Duration{time + 2},
           .backward_weight_alone = Duration{time + 3},

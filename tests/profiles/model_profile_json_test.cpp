@@ -101,6 +101,7 @@ ModelProfile random_profile(std::uint64_t seed) {
                              Duration{any()},
                              Duration{any()},
                              Duration{any()},
+                             Duration{any()},
                              {any()}});
     }
     profile.layers.push_back(layer);

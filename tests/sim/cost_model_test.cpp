@@ -12,6 +12,7 @@ namespace {
 CostSample make_sample(int micro_batch_size, std::int64_t scale) {
   return {.micro_batch_size = micro_batch_size,
           .forward = Duration{1 * scale},
+          .forward_frozen = Duration{50'000 * scale},
           .backward_input = Duration{20 * scale},
           .backward_weight = Duration{300 * scale},
           .backward_weight_alone = Duration{4000 * scale},
@@ -57,6 +58,7 @@ TEST(CostModel, EveryPartOfALayerHasItsOwnTime) {
   EXPECT_EQ(part(LayerPart::kBackwardInput), 40);
   EXPECT_EQ(part(LayerPart::kBackwardWeight), 600);
   EXPECT_EQ(part(LayerPart::kBackwardWeightAlone), 8000);
+  EXPECT_EQ(part(LayerPart::kForwardFrozen), 100'000);
   EXPECT_EQ(part(LayerPart::kUpdate), 7);
 }
 

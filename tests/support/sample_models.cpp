@@ -20,6 +20,7 @@ ModelProfile make_chain(int layers, Duration forward, Duration backward_input,
     for (const int size : {1, 64}) {
       layer.costs.push_back({.micro_batch_size = size,
                              .forward = forward * size,
+                             .forward_frozen = forward * size,
                              .backward_input = backward_input * size,
                              .backward_weight = backward_weight * size,
                              .backward_weight_alone = backward_weight * size,

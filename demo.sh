@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# The whole of Frazil on real data without an accelerator: profile a vision transformer on handwritten
+# digits, plan it under a memory limit per device, simulate the plan, train it elastically (a pipeline of
+# two stages first; two replicas once frozen layers make room), and lay predicted beside measured.
+#   ./demo.sh [FOLDER]     results go to FOLDER, default demo/
+set -euo pipefail
+cd "$(dirname "$0")"
+case "${1:-}" in
+  -h | --help) sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 0 ;;
+  -*) echo "demo.sh: found $1, expected a folder or --help" >&2; exit 2 ;;
+esac
+folder=${1:-demo}
+run=exec/runs/digits.json
+# The whole active model does not fit into this on one device; the model with its first layers frozen does.
+memory_limit=8MiB
+
+say() { printf '\n== %s (%d:%02d)\n' "$*" $((SECONDS / 60)) $((SECONDS % 60)); }
+show() { printf '$ frazil %s\n' "$*"; build/bin/frazil "$@"; }
+
+say 'set up and build'
+./setup.sh
+CXX=$(./setup.sh --compiler)
+export CXX
+mkdir -p build "$folder"
+if ! { cmake --preset release && cmake --build --preset release --target \
+  frazil frazil-profile frazil-plan frazil-simulate frazil-train frazil-report; } >build/demo-build.log 2>&1; then
+  tail -n 30 build/demo-build.log >&2
+  echo 'demo.sh: the build failed; build/demo-build.log has it all' >&2
+  exit 1
+fi
+
+say "profile: every layer inside real training steps, two devices of $memory_limit"
+show profile --run $run --devices 2 --memory-limit $memory_limit --out "$folder/model.json" --cluster-out "$folder/cluster.json"
+
+say 'plan: what fits, ranked by the simulator'
+show plan --profile "$folder/model.json" --cluster "$folder/cluster.json" --batch 32 --micro-batch 8 --out "$folder/plan.json"
+
+say 'simulate: the best plan, one step'
+show simulate --plan "$folder/plan.json" --profile "$folder/model.json" --cluster "$folder/cluster.json"
+
+say 'train: three seeds, each elastically (layers freeze from epoch 11 on) and with all layers to the end'
+for seed in 1 2 3; do
+  for kind in elastic unfrozen; do
+    flags=(--run $run --profile "$folder/model.json" --cluster "$folder/cluster.json" --seed $seed --out "$folder/$kind-$seed")
+    if [ $kind = unfrozen ]; then flags+=(--no-freeze); fi
+    if [ $seed -gt 1 ]; then flags+=(--quiet); fi
+    printf '\n'
+    show train "${flags[@]}" | tee "$folder/$kind-$seed.txt"
+  done
+done
+
+say 'the three seeds side by side'
+awk -v folder="$folder" '
+  function read(kind, seed,   file, line, part) {
+    file = folder "/" kind "-" seed ".txt"
+    while ((getline line < file) > 0) {
+      if (match(line, /test accuracy [0-9.]+/)) accuracy[kind, seed] = substr(line, RSTART + 14, RLENGTH - 14)
+      if (match(line, /training time [0-9.]+/)) seconds[kind, seed] = substr(line, RSTART + 14, RLENGTH - 14)
+    }
+  }
+  BEGIN {
+    printf "%-6s %18s %18s %12s %12s %8s\n", "seed", "elastic accuracy", "unfrozen accuracy", "elastic s", "unfrozen s", "speed"
+    for (seed = 1; seed <= 3; seed++) {
+      read("elastic", seed); read("unfrozen", seed)
+      e = accuracy["elastic", seed]; u = accuracy["unfrozen", seed]; s = seconds["elastic", seed]; t = seconds["unfrozen", seed]
+      printf "%-6d %16.2f %% %16.2f %% %12.2f %12.2f %7.2fx\n", seed, e, u, s, t, t / s
+      difference += (u - e) / 3; elastic_seconds += s; unfrozen_seconds += t
+    }
+    printf "unfrozen - elastic accuracy: %.2f points on average; elastic training %.2f times as fast\n", difference, unfrozen_seconds / elastic_seconds
+  }' </dev/null
+
+say 'report: predicted above measured, phase by phase'
+show report "$folder/elastic-1" "$folder/unfrozen-1" --title 'Frazil: elastic training on handwritten digits' --out "$folder/report.html"
+printf '\nopen %s/report.html\n' "$folder"

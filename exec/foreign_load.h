@@ -1,0 +1,22 @@
+#pragma once
+// How busy other programs keep this machine, from /proc/stat less this process's own time (stolen
+// time counts as foreign). Decides, before any result is known, which measurements may count.
+
+#include <chrono>
+#include <optional>
+
+namespace frazil {
+
+class ForeignLoad {
+ public:
+  ForeignLoad();  // starts the clock
+  // Cores kept busy by others since the start, >= 0; none where the system does not tell.
+  std::optional<double> cores() const;
+
+ private:
+  std::chrono::steady_clock::time_point start_;
+  std::optional<double> machine_;  // busy seconds of all cores since boot
+  double own_ = 0;                 // seconds
+};
+
+}  // namespace frazil
