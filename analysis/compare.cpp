@@ -42,9 +42,16 @@ Durations collect_durations(const Timeline& timeline) {
   return durations;
 }
 
+// A wait for a message and the host's own overhead have no counterpart on the other side: the
+// simulator has no task for the one, the executor no action for the other.
+bool has_counterpart(const Span& span) {
+  return span.lane != Lane::kReceive && span.lane != Lane::kHost;
+}
+
 std::set<ActionKey> collect_actions(const Timeline& timeline) {
   std::set<ActionKey> actions;
   for (const Span& span : timeline.spans) {
+    if (!has_counterpart(span)) continue;
     const auto& micro_batches = placed_part(span.action).micro_batches;
     actions.emplace(row_key(span.action), micro_batches ? micro_batches->first.value : -1,
                     to_text(span.action));

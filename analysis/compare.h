@@ -35,6 +35,7 @@ struct Comparison {
   std::vector<StepRow> steps;
   // Actions that have no counterpart in any step of the other side, as text; of more than 20 the
   // first 20 and then "and 5 more".
+  // Waits (lane receive) and host overhead have no counterpart and are left out.
   std::vector<std::string> only_predicted;
   std::vector<std::string> only_measured;
 };

@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -11,10 +10,12 @@
 namespace frazil {
 namespace {
 
+// The devices with an update: those whose lists hold a BARRIER.
 std::set<int> devices_of(const StepProgram& program) {
   std::set<int> devices;
-  for (const std::vector<LayerOwner>& owners : program.owners) {
-    for (const LayerOwner& owner : owners) devices.insert(owner.device.value);
+  for (std::size_t l = 0; l < program.owners.size(); ++l) {
+    if (!program.activity.layers[l].weight_gradient) continue;
+    for (const LayerOwner& owner : program.owners[l]) devices.insert(owner.device.value);
   }
   return devices;
 }
@@ -44,7 +45,9 @@ double scale_from(std::vector<at::Tensor> tables, double clip_norm) {
   }
   double total = 0;
   for (const auto& [key, square] : ordered) total += square;
-  return std::min(1.0, clip_norm / (std::sqrt(total) + 1e-6));
+  const double scale = clip_norm / (std::sqrt(total) + 1e-6);
+  return scale >= 1 ? 1 : scale;  // not std::min: a norm that is not a number must show
+
 }
 
 }  // namespace

@@ -11,7 +11,8 @@
 
 namespace frazil {
 
-// `sums`: complete gradients of the layers this device holds. Every device of the plan calls it.
+// `sums`: complete gradients of the layers this device holds. Every device with an
+// update calls it.
 double find_clip_scale(const std::map<LayerId, Tensors>& sums, const StepProgram& program,
                        DeviceId self, Communicator& communicator, Step step, double clip_norm);
 

@@ -58,6 +58,7 @@ class InProcessCommunicator final : public Communicator {
 
   void send(int peer, const Tag& tag, Tensors tensors) override {
     ENSURE(peer != rank_ && peer >= 0 && peer < size(), "a message goes to another rank");
+    if (room_->aborted) room_->throw_lost();
     Mailbox& box = room_->mailboxes[static_cast<std::size_t>(peer)];
     {
       const std::lock_guard<std::mutex> lock(box.mutex);
@@ -70,6 +71,7 @@ class InProcessCommunicator final : public Communicator {
 
   Tensors receive(int peer, const Tag& tag) override {
     ENSURE(peer != rank_ && peer >= 0 && peer < size(), "a message comes from another rank");
+    if (room_->aborted) room_->throw_lost();
     Mailbox& box = room_->mailboxes[static_cast<std::size_t>(rank_)];
     const std::pair<int, Tag> key(peer, tag);
     if (std::optional<Tensors> message = spin_for(box, key)) return std::move(*message);
@@ -88,6 +90,7 @@ class InProcessCommunicator final : public Communicator {
 
   void barrier() override {
     std::unique_lock<std::mutex> lock(room_->mutex);
+    if (room_->aborted) throw PeerLost(room_->reason);
     const std::uint64_t round = room_->round;
     if (++room_->waiting == size()) {
       room_->waiting = 0;

@@ -114,8 +114,9 @@ StepProgram make_program(const Plan& plan, const ModelProfile& structure, int de
   StepProgram program;
   program.plan = plan;
   program.activity = find_activity(structure, plan.mask);
-  program.schedule = complete_schedule(make_schedule(plan, devices), plan, structure,
-                                       program.activity, clip);
+  const Schedule compute = make_schedule(plan, devices);
+  validate_schedule(compute, plan, program.activity, "plan");
+  program.schedule = complete_schedule(compute, plan, structure, program.activity, clip);
   program.owners = find_owners(plan, structure.layers.size());
   program.pipeline_of.resize(static_cast<std::size_t>(plan.micro_batches()));
   for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
@@ -140,6 +141,13 @@ Plan shorten(const Plan& plan, int samples) {
       if (range.first.value <= range.last.value) kept.push_back(range);
     }
     pipeline.micro_batches = kept;
+  }
+  if (auto* lists = std::get_if<ExplicitSchedule>(&shorter.schedule)) {
+    for (std::vector<Action>& actions : lists->devices) {
+      std::erase_if(actions, [&](const Action& action) {
+        return action.micro_batches && action.micro_batches->first.value >= end;
+      });
+    }
   }
   return shorter;
 }

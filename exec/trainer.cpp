@@ -71,10 +71,26 @@ class Training {
   void begin_epoch(int epoch) {
     epoch_ = epoch;
     order_ = epoch_order(data_.train.count(), config_.seed, epoch);
+    begin_stretch(epoch * steps_per_epoch_);
     train_loss_ = 0;
     epoch_samples_ = 0;
-    epoch_time_ = Duration{0};
-    epoch_full_steps_ = 0;
+  }
+
+  // Costs are noted where their stretch began: before the events of later steps.
+  void begin_stretch(Step step) {
+    stretch_first_ = step;
+    stretch_place_ = result_.trace.events.size();
+    stretch_time_ = Duration{0};
+    stretch_steps_ = 0;
+  }
+
+  void end_stretch() {
+    if (stretch_steps_ == 0) return;
+    note(stretch_first_,
+         CostEvent{stretch_steps_, stretch_steps_ * config_.batch_size, stretch_time_});
+    const auto place = static_cast<std::ptrdiff_t>(stretch_place_);
+    std::vector<FreezeEvent>& events = result_.trace.events;
+    std::rotate(events.begin() + place, events.end() - 1, events.end());
   }
 
   void follow_policy(Step step) {
@@ -82,7 +98,7 @@ class Training {
         decide_mask(policy_, step, static_cast<int>(options_.profile.blocks.size()));
     if (step > 0 && mask == run_.plan().mask) return;
     // A phase may begin inside an epoch: what was measured so far belongs to the phase before.
-    note_cost(step);
+    end_stretch();
     const SteadyTime start = std::chrono::steady_clock::now();
     const Plan plan = choose_plan(step, mask);
     TransitionEvent transition;
@@ -93,6 +109,7 @@ class Training {
     transition.moved = report.move.moved;
     result_.training_time += since(start);
     begin_phase(step, plan, transition);
+    begin_stretch(step);
   }
 
   Plan choose_plan(Step step, const FreezeMask& mask) {
@@ -160,8 +177,8 @@ class Training {
     if (full) {
       ++phase.steps;
       phase.measured_time += time;
-      ++epoch_full_steps_;
-      epoch_time_ += time;
+      ++stretch_steps_;
+      stretch_time_ += time;
     }
     last_loss_ = result.loss;
     tell(step + 1, "");
@@ -173,16 +190,8 @@ class Training {
            static_cast<std::size_t>(into / kSampleEvery) < kMostSampledSteps;
   }
 
-  // An event holds before its step: the costs of an epoch are noted at the step where it began.
-  void note_cost(Step step) {
-    if (epoch_full_steps_ == 0) return;
-    note(step, CostEvent{epoch_full_steps_, epoch_full_steps_ * config_.batch_size, epoch_time_});
-    epoch_full_steps_ = 0;
-    epoch_time_ = Duration{0};
-  }
-
   void end_epoch(Step step) {
-    note_cost(step + 1);
+    end_stretch();
     const Run::Evaluation evaluation = run_.evaluate(data_.test, config_.micro_batch_size);
     result_.loss = evaluation.loss;
     result_.accuracy = evaluation.accuracy;
@@ -215,8 +224,11 @@ class Training {
   std::vector<std::int64_t> order_;
   double train_loss_ = 0;  // sum over the epoch's samples
   std::int64_t epoch_samples_ = 0;
-  Duration epoch_time_{0};
-  std::int64_t epoch_full_steps_ = 0;
+  // Full steps since the epoch or the phase began.
+  Step stretch_first_ = 0;
+  std::size_t stretch_place_ = 0;
+  Duration stretch_time_{0};
+  std::int64_t stretch_steps_ = 0;
   double last_loss_ = 0;
 };
 

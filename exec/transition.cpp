@@ -34,23 +34,26 @@ void move_layer(std::vector<DeviceState>& states, LayerId layer,
                 const std::set<std::size_t>& wanted, MoveReport& report) {
   const std::size_t source = first_holder(states, layer);
   const Bytes size = bytes_of(states[source].at(layer));
-  bool source_is_free = !wanted.contains(source);
-  for (const std::size_t device : wanted) {
-    if (states[device].contains(layer)) continue;
-    report.moved += size;
-    if (source_is_free && device == *wanted.rbegin()) {
-      // The last taker gets the source's own tensors; copies for the others were made before.
-      states[device].insert(states[source].extract(layer));
-      source_is_free = false;
-      ++report.layers_handed_over;
-    } else {
-      states[device][layer] = clone(states[source].at(layer));
-      ++report.layers_copied;
-    }
-  }
+  std::vector<std::size_t> givers;
   for (std::size_t d = 0; d < states.size(); ++d) {
-    if (!wanted.contains(d)) states[d].erase(layer);
+    if (states[d].contains(layer) && !wanted.contains(d)) givers.push_back(d);
   }
+  std::vector<std::size_t> takers;
+  for (const std::size_t device : wanted) {
+    if (!states[device].contains(layer)) takers.push_back(device);
+  }
+  report.moved += size * static_cast<std::int64_t>(takers.size());
+  // Copies first, while every old holder still has its tensors.
+  for (; takers.size() > givers.size(); takers.pop_back()) {
+    states[takers.back()][layer] = clone(states[source].at(layer));
+    ++report.layers_copied;
+  }
+  for (const std::size_t taker : takers) {
+    states[taker].insert(states[givers.back()].extract(layer));
+    givers.pop_back();
+    ++report.layers_handed_over;
+  }
+  for (const std::size_t giver : givers) states[giver].erase(layer);
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ TEST(ClockText, GrowsFromSecondsToHours) {
 }
 
 TEST(ProgressLine, ForetellsTheEndFromTheMeanRate) {
-  const ProgressState state{"train", 500, 2000, seconds(10), "epoch 3, loss 0.412"};
+  const ProgressState state{"train", 500, 2000, seconds(10), "epoch 3, loss 0.412", "samples"};
   EXPECT_EQ(plain_line(state),
             "train 25%, 500 of 2000, 50.0 samples/s, ETA 30 s, epoch 3, loss 0.412");
   EXPECT_EQ(bar_line(state, 0),

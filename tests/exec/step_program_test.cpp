@@ -1,0 +1,164 @@
+#include "exec/step_program.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/exec/small_vit.h"
+
+namespace frazil {
+namespace {
+
+const ModelProfile& structure() {
+  static const ModelProfile profile = make_structure(make_vit(small_config()), 2);
+  return profile;
+}
+
+Plan two_stages() { return make_small_plan(structure(), {.cuts = {{4}}}); }
+
+std::string refusal(const Plan& plan, const ModelProfile& profile = structure()) {
+  try {
+    (void)make_program(plan, profile, 2, false);
+  } catch (const InfeasibleError& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(StepProgram, RefusesReductionFast) {
+  Plan plan = two_stages();
+  plan.reduction = ReductionMode::kFast;
+  EXPECT_EQ(refusal(plan), "the executor does not run reduction mode fast yet, only exact");
+}
+
+TEST(StepProgram, RefusesAsynchronousWeights) {
+  Plan plan = two_stages();
+  plan.versions = WeightVersions::kStash;
+  EXPECT_EQ(refusal(plan), "the executor runs synchronous weight versions only");
+}
+
+TEST(StepProgram, RefusesACachedPrefix) {
+  Plan plan = two_stages();
+  plan.cache_frozen_prefix = true;
+  EXPECT_EQ(refusal(plan), "the executor does not cache a frozen prefix yet");
+}
+
+TEST(StepProgram, RefusesStagesOfSeveralRangesOrDevices) {
+  const std::string sentence = "the executor runs stages of one run of layers on one device only";
+  Plan ranges = two_stages();
+  ranges.pipelines[0].stages[0].layers = {{LayerId{0}, LayerId{1}}, {LayerId{2}, LayerId{3}}};
+  EXPECT_EQ(refusal(ranges), sentence);
+  Plan devices = two_stages();
+  devices.pipelines[0].stages[1].devices = {DeviceId{1}, DeviceId{0}};
+  EXPECT_EQ(refusal(devices), sentence);
+}
+
+TEST(StepProgram, RefusesAMemoryPolicyOtherThanKeep) {
+  for (const MemoryPolicy policy : {MemoryPolicy::kRecompute, MemoryPolicy::kOffload}) {
+    Plan plan = two_stages();
+    plan.pipelines[0].stages[1].memory = policy;
+    EXPECT_EQ(refusal(plan), "the executor runs memory policy keep only");
+  }
+}
+
+TEST(StepProgram, RefusesModelsThatAreNoChain) {
+  ModelProfile skipping = structure();
+  skipping.edges.push_back({LayerId{2}, LayerId{5}, EdgeKind::kGradient, {Bytes{4}}});
+  EXPECT_EQ(refusal(two_stages(), skipping),
+            "the executor runs chains of layers only, not the edge from layer 2 to layer 5");
+  ModelProfile detached = structure();
+  detached.edges[3].kind = EdgeKind::kDetached;
+  EXPECT_EQ(refusal(two_stages(), detached),
+            "the executor runs chains of layers only, not the edge from layer 3 to layer 4");
+}
+
+TEST(StepProgram, RefusesDispatchPoliciesAndSchedulesWithoutAGenerator) {
+  Plan plan = two_stages();
+  plan.schedule = DispatchPolicy::kFifo;
+  EXPECT_EQ(refusal(plan), "dispatch policies are not interpreted yet");
+  plan.schedule = NamedSchedule{.kind = ScheduleKind::kZbH1};
+  EXPECT_NE(refusal(plan), "nothing was thrown");
+}
+
+TEST(StepProgram, KnowsWhoOwnsWhat) {
+  const PlanShape shape{.micro_batches = 7, .cuts = {{3}, {5}}, .owned = {5, 2}};
+  const StepProgram program =
+      make_program(make_small_plan(structure(), shape), structure(), 4, false);
+  const std::vector<TreeNode> first{{0, 5}};
+  const std::vector<TreeNode> second{{5, 7}};
+  for (std::size_t l = 0; l < kSmallLayers; ++l) {
+    const DeviceId one{l < 3 ? 0 : 1};
+    const DeviceId two{l < 5 ? 2 : 3};
+    EXPECT_EQ(program.owners[l], (std::vector<LayerOwner>{{one, first}, {two, second}})) << l;
+  }
+  EXPECT_EQ(program.device_of(PipelineId{1}, StageId{1}), DeviceId{3});
+  EXPECT_EQ(program.layers_of(PipelineId{0}, StageId{0}), (LayerRange{LayerId{0}, LayerId{2}}));
+  EXPECT_EQ(program.layers_of(PipelineId{1}, StageId{1}), (LayerRange{LayerId{5}, LayerId{7}}));
+  const PipelineId a{0};
+  const PipelineId b{1};
+  EXPECT_EQ(program.pipeline_of, (std::vector<PipelineId>{a, a, a, a, a, b, b}));
+}
+
+TEST(StepProgram, AnOwnerMayHaveNoMicroBatch) {
+  const PlanShape shape{.cuts = {{}, {}}, .owned = {6, 0}};
+  const StepProgram program =
+      make_program(make_small_plan(structure(), shape), structure(), 2, false);
+  EXPECT_EQ(program.owners[0],
+            (std::vector<LayerOwner>{{DeviceId{0}, {{0, 6}}}, {DeviceId{1}, {}}}));
+}
+
+// Two pipelines through one device in opposite directions: it owns the layers of both halves.
+TEST(StepProgram, ADeviceInTwoPipelinesOwnsTheMicroBatchesOfBoth) {
+  Plan plan = two_stages();
+  plan.pipelines = {make_pipeline(kSmallLayers, {LayerId{4}}, {DeviceId{0}, DeviceId{1}},
+                                  {MicroBatchId{3}, MicroBatchId{5}}),
+                    make_pipeline(kSmallLayers, {LayerId{6}}, {DeviceId{1}, DeviceId{0}},
+                                  {MicroBatchId{0}, MicroBatchId{2}})};
+  const StepProgram program = make_program(plan, structure(), 2, false);
+  EXPECT_EQ(program.owners[0],
+            (std::vector<LayerOwner>{{DeviceId{0}, {{3, 6}}}, {DeviceId{1}, {{0, 3}}}}));
+  EXPECT_EQ(program.owners[5], (std::vector<LayerOwner>{{DeviceId{1}, {{0, 3}, {3, 6}}}}));
+}
+
+TEST(Shorten, KeepsTheIndicesOfTheMicroBatchesThatAreLeft) {
+  const Plan plan =
+      make_small_plan(structure(), {.micro_batches = 6, .cuts = {{}, {4}}, .owned = {3, 3}});
+  const auto owned = [&](int samples, std::size_t pipeline) {
+    return shorten(plan, samples).pipelines[pipeline].micro_batches;
+  };
+  const auto interval = [](int first, int last) {
+    return std::vector<MicroBatches>{{MicroBatchId{first}, MicroBatchId{last}}};
+  };
+  EXPECT_EQ(shorten(plan, 17).micro_batches(), 6);
+  EXPECT_EQ(owned(17, 1), interval(3, 5));
+  EXPECT_EQ(owned(13, 1), interval(3, 4));
+  EXPECT_EQ(owned(10, 1), interval(3, 3));
+  EXPECT_EQ(owned(9, 1), std::vector<MicroBatches>{});
+  EXPECT_EQ(owned(9, 0), interval(0, 2));
+  EXPECT_EQ(owned(1, 0), interval(0, 0));
+  EXPECT_EQ(samples_in(shorten(plan, 13), MicroBatchId{4}), 1);
+  EXPECT_EQ(shorten(plan, plan.batch_size), plan);
+}
+
+TEST(Structure, CountsParametersByHand) {
+  const ModelProfile& profile = structure();
+  validate(profile, "structure");
+  ASSERT_EQ(profile.layers.size(), static_cast<std::size_t>(kSmallLayers));
+  // dim 32, patches of 2 x 2 of one channel, 16 of them and the class token, 10 classes.
+  const std::int64_t embedding = (4 * 32 + 32) + 32 + 17 * 32;
+  const std::int64_t attention = 2 * 32 + (32 * 96 + 96) + (32 * 32 + 32);
+  const std::int64_t mlp = 2 * 32 + (32 * 128 + 128) + (128 * 32 + 32);
+  const std::int64_t head = 2 * 32 + (32 * 10 + 10);
+  const std::vector<std::int64_t> values = {embedding, attention, mlp, attention,
+                                            mlp,       attention, mlp, head};
+  for (std::size_t l = 0; l < values.size(); ++l) {
+    EXPECT_EQ(profile.layers[l].parameters, Bytes{4 * values[l]}) << l;
+    EXPECT_EQ(profile.layers[l].optimizer_state, Bytes{8 * values[l]}) << l;
+    EXPECT_EQ(profile.layers[l].has_loss, l == 7) << l;
+  }
+  EXPECT_EQ(profile.input_bytes_per_sample, Bytes{4 * 64});
+  for (const Edge& edge : profile.edges) {
+    EXPECT_EQ(edge.tensor_bytes_per_sample, std::vector<Bytes>{Bytes{4 * 17 * 32}});
+  }
+}
+
+}  // namespace
+}  // namespace frazil
