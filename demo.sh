@@ -22,7 +22,7 @@ say 'set up and build'
 CXX=$(./setup.sh --compiler)
 export CXX
 mkdir -p build "$folder"
-if ! { cmake --preset release && cmake --build --preset release --target \
+if ! { cmake --preset release "-DFRAZIL_TORCH=${FRAZIL_TORCH:-}" && cmake --build --preset release --target \
   frazil frazil-profile frazil-plan frazil-simulate frazil-train frazil-report; } >build/demo-build.log 2>&1; then
   tail -n 30 build/demo-build.log >&2
   echo 'demo.sh: the build failed; build/demo-build.log has it all' >&2
@@ -64,10 +64,22 @@ awk -v folder="$folder" '
       read("elastic", seed); read("unfrozen", seed)
       e = accuracy["elastic", seed]; u = accuracy["unfrozen", seed]; s = seconds["elastic", seed]; t = seconds["unfrozen", seed]
       printf "%-6d %16.2f %% %16.2f %% %12.2f %12.2f %7.2fx\n", seed, e, u, s, t, t / s
+      if (seed == 1 || e < worst) worst = e
+      if (u < worst) worst = u
       difference += (u - e) / 3; elastic_seconds += s; unfrozen_seconds += t
     }
     printf "unfrozen - elastic accuracy: %.2f points on average; elastic training %.2f times as fast\n", difference, unfrozen_seconds / elastic_seconds
+    if (worst < 92.5 || difference > 1 || difference < -1) {
+      print "demo.sh: found an accuracy of " worst " % or a difference of " difference " points, expected at least 92.5 % each and at most 1 point" > "/dev/stderr"
+      exit 1
+    }
   }' </dev/null
+for seed in 1 2 3; do
+  if ! grep -q '^ *0 .*2 stages x 1 pipeline,' "$folder/elastic-$seed.txt" || ! grep -q '1 stage x 2 pipelines,' "$folder/elastic-$seed.txt"; then
+    echo "demo.sh: found a run of seed $seed that did not go from 2 stages to 2 replicas, expected that under $memory_limit a device" >&2
+    exit 1
+  fi
+done
 
 say 'report: predicted above measured, phase by phase'
 show report "$folder/elastic-1" "$folder/unfrozen-1" --title 'Frazil: elastic training on handwritten digits' --out "$folder/report.html"

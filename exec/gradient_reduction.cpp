@@ -1,6 +1,7 @@
 #include "exec/gradient_reduction.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
@@ -12,6 +13,8 @@ namespace frazil {
 namespace {
 
 Tensors cut(const Tensors& tensors, const std::vector<TensorSlice>& slices) {
+  // Plain slices: autograd's notes on views would tie the pieces of one thread to another's tensors.
+  const at::AutoDispatchBelowADInplaceOrView no_view_notes;
   Tensors pieces;
   pieces.reserve(slices.size());
   for (const TensorSlice& slice : slices) {

@@ -1,6 +1,6 @@
 #pragma once
 // The link between two devices of this machine, as the executor uses it: one-way latency from a
-// ping-pong of empty messages, bandwidth from exact two-way reductions of growing size, read through
+// ping-pong of empty messages, bandwidth from exact reductions of 1 MiB between both, read through
 // the closed form the simulator prices them with (sim/collective_cost.h).
 
 #include "exec/workers.h"

@@ -80,6 +80,9 @@ ExitCode run_profile(const po::variables_map& flags, const std::string& command)
       parse_bytes(optional_text(flags, "memory-limit").value_or("1TiB"), "--memory-limit");
   options.rounds = integer_or(flags, "rounds", options.rounds, 1, kMost);
   options.steps = integer_or(flags, "steps", options.steps, 2, kMost);
+  for (const char* const flag : {"out", "cluster-out"}) {
+    if (const auto file = optional_text(flags, flag)) check_output_file(*file);
+  }
   Progress progress("profile", options.rounds + 1, flags["quiet"].as<bool>(), "rounds");
   if (const auto rule = check_numerics()) progress.say("profile: " + *rule);
   const MeasuredProfile measured = measure_profile(

@@ -87,6 +87,10 @@ at::Tensor StageRunner::backward(MicroBatchId micro_batch, at::Tensor gradient, 
     const SteadyTime start = recorder_.now();
     Tensors weight_gradients;
     gradient = run_backward(layer, gradient, saved.samples, split, weight_gradients);
+    // One memory order for every owner: what is summed over a tensor must not depend on strides.
+    for (at::Tensor& weight_gradient : weight_gradients) {
+      weight_gradient = weight_gradient.contiguous();
+    }
     if (!weight_gradients.empty()) {
       gradients_.at(layer.layer)
           .add({micro_batch.value, micro_batch.value + 1}, std::move(weight_gradients));

@@ -118,15 +118,6 @@ StepProgram make_program(const Plan& plan, const ModelProfile& structure, int de
   validate_schedule(compute, plan, program.activity, "plan");
   program.schedule = complete_schedule(compute, plan, structure, program.activity, clip);
   program.owners = find_owners(plan, structure.layers.size());
-  program.pipeline_of.resize(static_cast<std::size_t>(plan.micro_batches()));
-  for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
-    for (const MicroBatches& range : plan.pipelines[p].micro_batches) {
-      for (std::int32_t m = range.first.value; m <= range.last.value; ++m) {
-        program.pipeline_of[MicroBatchId{m}.index()] = PipelineId{p};
-      }
-    }
-  }
-  program.clip = clip;
   return program;
 }
 

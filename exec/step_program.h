@@ -25,8 +25,6 @@ struct StepProgram {
   Activity activity;
   Schedule schedule;
   std::vector<std::vector<LayerOwner>> owners;  // by layer; by ascending device
-  std::vector<PipelineId> pipeline_of;          // by micro-batch
-  bool clip = false;
 
   DeviceId device_of(PipelineId pipeline, StageId stage) const;
   // Layers [first, last] of a stage.

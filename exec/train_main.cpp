@@ -120,6 +120,7 @@ TrainOptions read_options(const po::variables_map& flags, const std::string& com
 ExitCode run_train(const po::variables_map& flags, const std::string& command) {
   const TrainOptions options = read_options(flags, command);
   const Dataset data = load_data(options.config);
+  if (const auto folder = optional_text(flags, "out")) check_output_folder(*folder);
   std::optional<Progress> progress;
   const auto show = [&](const TrainProgress& now) {
     if (!progress) progress.emplace("train", now.steps * options.config.batch_size, flags["quiet"].as<bool>());

@@ -1,7 +1,10 @@
 #include "exec/verb_inputs.h"
 
+#include <unistd.h>
+
 #include <array>
 #include <cstdio>
+#include <filesystem>
 
 #include "exec/optimizer.h"
 #include "exec/step_program.h"
@@ -29,10 +32,10 @@ int integer_or(const Flags& flags, const std::string& name, int fallback, int mi
 
 RunConfig read_config(const Flags& flags) {
   RunConfig config = read_run_config(required_text(flags, "run"));
-  constexpr int kMostSeeds = 1'000'000'000;
-  config.seed =
-      static_cast<std::uint64_t>(integer_or(flags, "seed", static_cast<int>(config.seed), 0,
-                                            kMostSeeds));
+  constexpr int kLargestSeed = 1'000'000'000;
+  if (flags.count("seed") > 0) {
+    config.seed = static_cast<std::uint64_t>(integer_or(flags, "seed", 0, 0, kLargestSeed));
+  }
   return config;
 }
 
@@ -63,13 +66,30 @@ ModelProfile structure_of(const RunConfig& config) {
                         optimizer_bytes_per_parameter_byte(config.optimizer));
 }
 
+void check_output_folder(const std::string& folder) {
+  // The nearest place that exists decides; nothing is made yet.
+  std::filesystem::path place = std::filesystem::absolute(folder);
+  while (!std::filesystem::exists(place) && place.has_relative_path()) place = place.parent_path();
+  if (!std::filesystem::is_directory(place) || ::access(place.c_str(), W_OK) != 0) {
+    throw InputError(folder, 0, "a place that cannot be written", "a folder for the results");
+  }
+}
+
+void check_output_file(const std::string& file) {
+  const std::filesystem::path parent = std::filesystem::absolute(file).parent_path();
+  check_output_folder(parent.string());
+  if (std::filesystem::is_directory(file)) {
+    throw InputError(file, 0, "a folder", "a file to write");
+  }
+}
+
 std::string command_text(int argc, char** argv) {
   std::string text = "frazil";
   const std::string program = argc > 0 ? argv[0] : "";
   const std::size_t dash = program.rfind("frazil-");
   if (dash != std::string::npos) text += " " + program.substr(dash + 7);
   for (int i = 1; i < argc; ++i) text += std::string(" ") + argv[i];
-  return text;
+  return to_one_line(text);
 }
 
 std::string fixed(double value, int decimals) {

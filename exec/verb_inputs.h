@@ -27,6 +27,11 @@ Dataset load_data(const RunConfig& config);
 // The structure of the configured model, without costs.
 ModelProfile structure_of(const RunConfig& config);
 
+// Before minutes of work: a place that cannot be written is said now. Nothing is
+// made yet. Both throw InputError.
+void check_output_folder(const std::string& folder);
+void check_output_file(const std::string& file);
+
 // "frazil train --run digits.json ...": for provenance.
 std::string command_text(int argc, char** argv);
 // Fixed decimals without fmt, which torch's own headers shadow in this folder.

@@ -11,6 +11,7 @@ namespace frazil {
 namespace {
 
 constexpr int kWarmUpSteps = 8;
+constexpr int kFewestBlocks = 6;  // an interval over fewer says nothing
 
 // One half of a block: some steps of the plan, measured.
 struct Half {
@@ -61,6 +62,7 @@ class Verifying {
       cost.micro_batch_size = size;
       cost.forward = half.times.mean(id, LayerPhase::kForward, size) +
                      half.times.mean(id, LayerPhase::kLoss, size);
+      cost.forward_frozen = cost.forward;
       // The plan's own mask decides what its backward does, so it needs no split here.
       cost.backward_weight = half.times.mean(id, LayerPhase::kBackward, size);
       cost.backward_weight_alone = cost.backward_weight;
@@ -168,7 +170,7 @@ Verification verify(const VerifyOptions& options, const Dataset& data,
     verification.ratios.push_back(conclude(verifying.run().model().layers[l].name, ratios[l + 1],
                                            options, layers + 1));
   }
-  if (2 * kept >= options.blocks) verification.verdict = overall(verification.ratios);
+  if (2 * kept >= options.blocks && kept >= kFewestBlocks) verification.verdict = overall(verification.ratios);
   return verification;
 }
 

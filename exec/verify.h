@@ -42,7 +42,7 @@ struct Verification {
   Duration measured_step{0};
   int dropped_blocks = 0;
   // FAIL if any ratio fails, else INCONCLUSIVE if any is, else PASS; INCONCLUSIVE when fewer than half
-  // of the blocks are left. Intervals are at 95 % over all ratios together (Bonferroni).
+  // of the blocks, or fewer than six, are left. Intervals are at 95 % over all ratios together (Bonferroni).
   Verdict verdict = Verdict::kInconclusive;
 };
 

@@ -51,7 +51,7 @@ void pin_to(int core) {
 }
 
 // A thread takes the process-wide number of threads at its first use, whatever it set before; so
-// the first use comes first (facts of libtorch's OpenMP back end).
+// the first use comes first.
 void use_one_intra_op_thread() {
   (void)at::get_num_threads();
   at::set_num_threads(1);

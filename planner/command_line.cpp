@@ -14,11 +14,7 @@ namespace {
 namespace po = boost::program_options;
 
 int complain(const Verb& verb, std::string_view sentence, ExitCode code) {
-  std::string line(sentence);
-  for (char& character : line) {
-    if (character == '\n' || character == '\r') character = ' ';
-  }
-  fmt::print(stderr, "frazil {}: {}\n", verb.name, line);
+  fmt::print(stderr, "frazil {}: {}\n", verb.name, to_one_line(sentence));
   return static_cast<int>(code);
 }
 

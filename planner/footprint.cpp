@@ -83,7 +83,8 @@ StageFootprint find_footprint(const Plan& plan, PipelineId pipeline_id, StageId 
   const std::vector<bool> remote =
       find_remote_layers(pipeline, stage.devices, profile.layers.size());
   for (const Edge& edge : profile.edges) {
-    if (remote[edge.from.index()] && holds_layer(stage, edge.to)) {
+    // The stash of a layer with a backward holds its input already.
+    if (remote[edge.from.index()] && holds_layer(stage, edge.to) && !activity.backward(edge.to)) {
       footprint.receive_per_micro_batch =
           add(footprint.receive_per_micro_batch, edge.bytes(plan.micro_batch_size), 1);
     }

@@ -2,7 +2,8 @@
 // Logical bytes a stage occupies on its device (design page, "Memory"): all parameters of its
 // layers; per active layer a gradient tree (held_gradient_sets x parameter bytes) and optimizer
 // state; per micro-batch in flight the stash of every layer with a backward. A receive buffer for
-// each incoming boundary counts at the consumer while its F has not been followed by its backward.
+// each boundary that a layer without a backward reads counts at that layer during its F; of other
+// layers what arrives is part of their stash.
 
 #include "planner/activity.h"
 #include "planner/plan.h"

@@ -54,12 +54,12 @@ std::vector<ReductionGroup> find_reduction_groups(const Plan& plan, const ModelP
   std::vector<ReductionGroup> groups;
   if (plan.pipelines.size() < 2) return groups;
   const auto owners = find_owners(plan, profile.layers.size());
-  for (std::size_t layer = profile.layers.size(); layer-- > 0;) {
+  for (std::size_t layer = 0; layer < profile.layers.size(); ++layer) {
     if (!activity.layers.at(layer).weight_gradient) continue;
     if (groups.empty() || groups.back().owners != owners[layer]) {
       groups.push_back({{}, owners[layer], make_collective(plan, owners[layer])});
     }
-    groups.back().layers.insert(groups.back().layers.begin(), LayerId{layer});
+    groups.back().layers.push_back(LayerId{layer});
     groups.back().collective.size += profile.layers[layer].parameters;
   }
   std::erase_if(groups,

@@ -4,8 +4,13 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace frazil {
+
+// Control bytes and what is not UTF-8 as "\xff": a message stays one line, whatever a file name or
+// an input holds.
+std::string to_one_line(std::string_view text);
 
 // What a program of Frazil ends with. 128 + n: ended by signal n.
 enum class ExitCode : int {

@@ -22,7 +22,9 @@ struct CostSample {
   // W of a layer whose inputs need no gradient (the first active layer). Without I, W must walk the
   // layer's inner gradients itself, so it costs more than W after I.
   Duration backward_weight_alone{0};
-  Bytes stash;  // unique storages that F saves for the backward of this micro-batch
+  // Unique storages that F keeps for the backward of this micro-batch: the layer's input counts
+  // here, its output at the layer that reads it.
+  Bytes stash;
 
   friend bool operator==(const CostSample&, const CostSample&) = default;
 };

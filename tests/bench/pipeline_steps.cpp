@@ -14,7 +14,7 @@
 #include "exec/numerics.h"
 #include "exec/verb_inputs.h"
 #include "planner/command_line.h"
-#include "tests/bench/two_stage_run.h"
+#include "tests/bench/bench_run.h"
 
 namespace {
 

@@ -94,7 +94,6 @@ TEST(StepProgram, KnowsWhoOwnsWhat) {
   EXPECT_EQ(program.layers_of(PipelineId{1}, StageId{1}), (LayerRange{LayerId{5}, LayerId{7}}));
   const PipelineId a{0};
   const PipelineId b{1};
-  EXPECT_EQ(program.pipeline_of, (std::vector<PipelineId>{a, a, a, a, a, b, b}));
 }
 
 TEST(StepProgram, AnOwnerMayHaveNoMicroBatch) {

@@ -65,7 +65,7 @@ TEST(CommandLine, TurnsErrorsIntoExitCodesAndOneSentence) {
   EXPECT_EQ(run_and_throw(std::bad_alloc()).code, 7);
   const Outcome bug = run_and_throw(std::logic_error("first line\nsecond line"));
   EXPECT_EQ(bug.code, 1);
-  EXPECT_EQ(bug.err, "frazil test: first line second line\n");
+  EXPECT_EQ(bug.err, "frazil test: first line\\x0asecond line\n");
 }
 
 TEST(CommandLine, RefusesBadFlagsWithOneSentence) {

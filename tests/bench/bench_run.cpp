@@ -1,4 +1,4 @@
-#include "tests/bench/two_stage_run.h"
+#include "tests/bench/bench_run.h"
 
 #include <numeric>
 
