@@ -27,9 +27,8 @@ at::Tensor own_norms(const std::map<LayerId, Tensors>& sums, const StepProgram& 
   for (const auto& [layer, gradients] : sums) {
     if (program.owners[layer.index()].front().device != self) continue;
     for (std::size_t p = 0; p < gradients.size(); ++p) {
-      rows.insert(rows.end(),
-                  {static_cast<double>(layer.value), static_cast<double>(p),
-                   gradients[p].to(at::kDouble).square().sum().item<double>()});
+      rows.insert(rows.end(), {static_cast<double>(layer.value), static_cast<double>(p),
+                               gradients[p].to(at::kDouble).square().sum().item<double>()});
     }
   }
   return at::tensor(rows, at::kDouble).view({-1, 3});
@@ -47,7 +46,6 @@ double scale_from(std::vector<at::Tensor> tables, double clip_norm) {
   for (const auto& [key, square] : ordered) total += square;
   const double scale = clip_norm / (std::sqrt(total) + 1e-6);
   return scale >= 1 ? 1 : scale;  // not std::min: a norm that is not a number must show
-
 }
 
 }  // namespace

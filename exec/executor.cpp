@@ -133,8 +133,7 @@ void Executor::forward(const Action& action) {
         std::move(output);
     return;
   }
-  const double scale =
-      static_cast<double>(samples.count()) / static_cast<double>(input_.samples);
+  const double scale = static_cast<double>(samples.count()) / static_cast<double>(input_.samples);
   losses_.emplace_back(micro_batch, runner(action).set_loss(micro_batch, samples.labels, scale));
 }
 
@@ -167,13 +166,13 @@ void Executor::send(const Action& action, bool gradient) {
 void Executor::receive(const Action& action, bool gradient) {
   const StageId from{action.stage.value + (gradient ? 1 : -1)};
   const Entry entry{action.pipeline, action.stage, micro_batch_of(action), gradient};
-  Tensors tensors = communicator_.receive(program_.device_of(action.pipeline, from).value,
-                                          tag_of(entry));
+  Tensors tensors =
+      communicator_.receive(program_.device_of(action.pipeline, from).value, tag_of(entry));
   entries_[entry] = std::move(tensors.at(0));
 }
 
-// All groups of this device at its first REDUCE_GRAD, by ascending layer: one order for every device,
-// so two owners can never wait for each other's later group.
+// All groups of this device at its first REDUCE_GRAD, by ascending layer: one order for every
+// device, so two owners can never wait for each other's later group.
 void Executor::reduce() {
   if (reduced_) return;
   reduced_ = true;
@@ -211,8 +210,7 @@ void Executor::reduce_group(GradientTrees::iterator first, GradientTrees::iterat
                      {.index = first->first.value, .step = input_.step});
   auto next = sums.begin();
   for (auto layer = first; layer != end; ++layer) {
-    const auto count =
-        static_cast<std::ptrdiff_t>(state_.at(layer->first).parameters.size());
+    const auto count = static_cast<std::ptrdiff_t>(state_.at(layer->first).parameters.size());
     sums_[layer->first] = Tensors(next, next + count);
     next += count;
   }
@@ -222,8 +220,8 @@ void Executor::exchange_norms() {
   for (auto& [layer, tree] : gradients_) {
     if (!sums_.contains(layer)) sums_[layer] = tree.take_root();
   }
-  clip_scale_ = find_clip_scale(sums_, program_, device_, communicator_, input_.step,
-                                optimizer_.clip_norm);
+  clip_scale_ =
+      find_clip_scale(sums_, program_, device_, communicator_, input_.step, optimizer_.clip_norm);
 }
 
 void Executor::update(const Action& action) {

@@ -13,7 +13,8 @@ namespace frazil {
 namespace {
 
 Tensors cut(const Tensors& tensors, const std::vector<TensorSlice>& slices) {
-  // Plain slices: autograd's notes on views would tie the pieces of one thread to another's tensors.
+  // Plain slices: autograd's notes on views would tie the pieces of one thread to another's
+  // tensors.
   const at::AutoDispatchBelowADInplaceOrView no_view_notes;
   Tensors pieces;
   pieces.reserve(slices.size());

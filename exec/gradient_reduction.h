@@ -1,7 +1,7 @@
 #pragma once
 // The exact all-reduce of a group of layers that have the same owners. Owners share the work by
-// element ranges: each ships its maximal tree nodes' share to each other owner, completes the tree on
-// its own share, then all gather. Addition is element-wise, so sharing changes no bit. For equal
+// element ranges: each ships its maximal tree nodes' share to each other owner, completes the tree
+// on its own share, then all gather. Addition is element-wise, so sharing changes no bit. For equal
 // aligned owners the traffic is a ring all-reduce's.
 
 #include <vector>

@@ -1,6 +1,6 @@
 #pragma once
-// Ranks are threads of one process; tensors are handed over by pointer, nothing is copied. A waiting
-// rank spins for a moment before it sleeps when every rank has a core of its own.
+// Ranks are threads of one process; tensors are handed over by pointer, nothing is copied. A
+// waiting rank spins for a moment before it sleeps when every rank has a core of its own.
 
 #include <memory>
 #include <vector>

@@ -11,8 +11,8 @@ Duration to_duration(double nanoseconds) {
   return Duration{static_cast<Duration::rep>(std::max(0.0, nanoseconds) + 0.5)};
 }
 
-Duration trimmed(const std::vector<double>& samples) {
-  return samples.empty() ? Duration{0} : to_duration(trimmed_mean(samples));
+Duration trimmed(const std::vector<double>& samples, double keep) {
+  return samples.empty() ? Duration{0} : to_duration(trimmed_mean(samples, keep));
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ bool LayerTimes::has(LayerId layer, LayerPhase phase, int samples) const {
 
 Duration LayerTimes::mean(LayerId layer, LayerPhase phase, int samples) const {
   const auto found = samples_.find({layer, phase, samples});
-  return found == samples_.end() ? Duration{0} : trimmed(found->second);
+  return found == samples_.end() ? Duration{0} : trimmed(found->second, keep_);
 }
 
 Duration LayerTimes::forward_and_backward(LayerId layer, int samples) const {
@@ -60,6 +60,8 @@ void OverheadMeter::add_step(Duration step_time, const std::vector<Span>& spans,
   per_step_.push_back(static_cast<double>((step_time - makespan(timeline)).count()));
 }
 
-Overheads OverheadMeter::overheads() const { return {trimmed(per_action_), trimmed(per_step_)}; }
+Overheads OverheadMeter::overheads() const {
+  return {trimmed(per_action_, keep_), trimmed(per_step_, keep_)};
+}
 
 }  // namespace frazil

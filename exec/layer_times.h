@@ -12,6 +12,9 @@ namespace frazil {
 
 class LayerTimes {
  public:
+  // `keep`: share of the samples, from the lowest, that a mean is taken over.
+  explicit LayerTimes(double keep = 0.9) : keep_(keep) {}
+
   void add(const std::vector<LayerSample>& samples);
   bool has(LayerId layer, LayerPhase phase, int samples) const;
   // Trimmed mean; 0 when there is no sample.
@@ -20,6 +23,7 @@ class LayerTimes {
   Duration forward_and_backward(LayerId layer, int samples) const;
 
  private:
+  double keep_;
   std::map<std::tuple<LayerId, LayerPhase, int>, std::vector<double>> samples_;
 };
 
@@ -33,11 +37,14 @@ struct Overheads {
 // makespans) / steps; never below 0.
 class OverheadMeter {
  public:
+  explicit OverheadMeter(double keep = 0.9) : keep_(keep) {}
+
   void add_step(Duration step_time, const std::vector<Span>& spans,
                 const std::vector<LayerSample>& samples);
   Overheads overheads() const;
 
  private:
+  double keep_;
   std::vector<double> per_action_;
   std::vector<double> per_step_;
 };

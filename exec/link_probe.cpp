@@ -16,8 +16,7 @@ namespace {
 constexpr std::int64_t kElements = 1 << 18;  // 1 MiB of fp32: more than one core's near cache
 
 double nanoseconds_since(SteadyTime start) {
-  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start)
-      .count();
+  return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count();
 }
 
 // Half of a round trip, in ns.

@@ -25,8 +25,8 @@ void update_adamw(LayerState& state, const std::vector<at::Tensor>& parameters,
   const std::vector<at::Tensor> steps(
       parameters.size(), at::scalar_tensor(static_cast<double>(state.updates + 1), at::kFloat));
   at::_fused_adamw_(parameters, gradients, state.first_moment, state.second_moment, {}, steps,
-                    learning_rate, config.beta1, config.beta2, config.weight_decay,
-                    config.epsilon, /*amsgrad=*/false, /*maximize=*/false);
+                    learning_rate, config.beta1, config.beta2, config.weight_decay, config.epsilon,
+                    /*amsgrad=*/false, /*maximize=*/false);
 }
 
 void update_sgd(LayerState& state, const std::vector<at::Tensor>& parameters,

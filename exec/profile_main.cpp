@@ -29,7 +29,7 @@ po::options_description describe_flags() {
       ("devices", text(), "devices to use; default: one per core")             //
       ("micro-batch", text(), "sizes, a comma list; default: the run's own")   //
       ("memory-limit", text(), "of each device, such as 8MiB; default: 1TiB")  //
-      ("rounds", text(), "rounds over the sizes, default 12")                   //
+      ("rounds", text(), "rounds over the sizes, default 12")                  //
       ("steps", text(), "steps per round and size, default 8")                 //
       ("seed", text(), "instead of the run's own")                             //
       ("out", text(), "write the model profile")                               //
@@ -44,18 +44,16 @@ std::string milliseconds(Duration duration) {
 }
 
 std::string print_profile(const MeasuredProfile& measured) {
-  Table table{{"layer", "micro-batch", "F ms", "F frozen ms", "I ms", "W ms", "W alone ms", "U ms", "stash",
-               "parameters"},
+  Table table{{"layer", "micro-batch", "F ms", "F frozen ms", "I ms", "W ms", "W alone ms", "U ms",
+               "stash", "parameters"},
               {}};
   for (const Layer& layer : measured.profile.layers) {
     for (const CostSample& cost : layer.costs) {
       table.rows.push_back({layer.name, std::to_string(cost.micro_batch_size),
                             milliseconds(cost.forward), milliseconds(cost.forward_frozen),
-                            milliseconds(cost.backward_input),
-                            milliseconds(cost.backward_weight),
-                            milliseconds(cost.backward_weight_alone),
-                            milliseconds(layer.update), to_text(cost.stash),
-                            to_text(layer.parameters)});
+                            milliseconds(cost.backward_input), milliseconds(cost.backward_weight),
+                            milliseconds(cost.backward_weight_alone), milliseconds(layer.update),
+                            to_text(cost.stash), to_text(layer.parameters)});
     }
   }
   const Device& device = measured.cluster.devices[0];
@@ -85,8 +83,8 @@ ExitCode run_profile(const po::variables_map& flags, const std::string& command)
   }
   Progress progress("profile", options.rounds + 1, flags["quiet"].as<bool>(), "rounds");
   if (const auto rule = check_numerics()) progress.say("profile: " + *rule);
-  const MeasuredProfile measured = measure_profile(
-      config, data, options, [&](int done, int) { progress.update(done, ""); });
+  const MeasuredProfile measured =
+      measure_profile(config, data, options, [&](int done, int) { progress.update(done, ""); });
   if (const auto path = optional_text(flags, "out")) write_model_profile(measured.profile, *path);
   if (const auto path = optional_text(flags, "cluster-out")) write_cluster(measured.cluster, *path);
   if (flags["json"].as<bool>()) {

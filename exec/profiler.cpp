@@ -28,8 +28,8 @@ Plan make_replica_plan(const ModelProfile& structure, int devices, int micro_bat
   for (std::int32_t d = 0; d < devices; ++d) {
     const MicroBatches owned{MicroBatchId{d * kMicroBatchesPerDevice},
                              MicroBatchId{(d + 1) * kMicroBatchesPerDevice - 1}};
-    plan.pipelines.push_back(make_pipeline(static_cast<int>(structure.layers.size()), {},
-                                           {DeviceId{d}}, owned));
+    plan.pipelines.push_back(
+        make_pipeline(static_cast<int>(structure.layers.size()), {}, {DeviceId{d}}, owned));
   }
   return plan;
 }
@@ -46,8 +46,8 @@ void run_stretch(Run& run, const Dataset& data, const OptimizerConfig& optimizer
   for (Step step = first; step < first + steps; ++step) {
     const SteadyTime start = std::chrono::steady_clock::now();
     const std::vector<Samples> micro_batches =
-        gather_micro_batches(data.train, order, step * run.plan().batch_size,
-                             run.plan().batch_size, run.plan().micro_batch_size);
+        gather_micro_batches(data.train, order, step * run.plan().batch_size, run.plan().batch_size,
+                             run.plan().micro_batch_size);
     const StepResult result = run.step(step, optimizer.learning_rate, micro_batches, true);
     const auto step_time =
         std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
@@ -79,11 +79,10 @@ CostSample make_cost(const Gathered& gathered, LayerId layer, int size, bool has
     cost.backward_weight_alone = backward;
     return cost;
   }
-  cost.backward_input =
-      std::min(backward, times.mean(layer, LayerPhase::kBackwardInput, size));
+  cost.backward_input = std::min(backward, times.mean(layer, LayerPhase::kBackwardInput, size));
   cost.backward_weight = backward - cost.backward_input;
-  cost.backward_weight_alone = std::max(
-      cost.backward_weight, times.mean(layer, LayerPhase::kBackwardWeightAlone, size));
+  cost.backward_weight_alone =
+      std::max(cost.backward_weight, times.mean(layer, LayerPhase::kBackwardWeightAlone, size));
   return cost;
 }
 

@@ -17,11 +17,11 @@ namespace frazil {
 struct ProfileOptions {
   std::vector<int> micro_batch_sizes = {8};
   int devices = 2;
-  int rounds = 12;         // each: `steps` steps of every size, in turn
-  int steps = 8;           // half of them split the backward; half as many again with all frozen
-  int warm_up_steps = 4;   // per size, not counted
-  Bytes memory_limit;      // written into the cluster for each device
-  std::string command;     // for the provenance
+  int rounds = 12;        // each: `steps` steps of every size, in turn
+  int steps = 8;          // half of them split the backward; half as many again with all frozen
+  int warm_up_steps = 4;  // per size, not counted
+  Bytes memory_limit;     // written into the cluster for each device
+  std::string command;    // for the provenance
 };
 
 struct MeasuredProfile {

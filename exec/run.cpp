@@ -62,9 +62,9 @@ std::unique_ptr<Run::Program> Run::start(const Plan& plan) {
   auto program = std::make_unique<Program>();
   program->step = make_program(plan, structure_, workers_.devices(), optimizer_.clip_norm > 0);
   for (std::size_t d = 0; d < states_.size(); ++d) {
-    program->executors.push_back(std::make_unique<Executor>(
-        model_, optimizer_, program->step, DeviceId{d}, states_[d], *communicators_[d],
-        recorders_[d], measurement_));
+    program->executors.push_back(
+        std::make_unique<Executor>(model_, optimizer_, program->step, DeviceId{d}, states_[d],
+                                   *communicators_[d], recorders_[d], measurement_));
   }
   return program;
 }
@@ -143,8 +143,7 @@ Run::Evaluation Run::evaluate(const Samples& samples, int micro_batch_size) cons
       first_holders(states_, static_cast<int>(model_.layers.size()));
   Evaluation evaluation;
   for (std::int64_t first = 0; first < samples.count(); first += micro_batch_size) {
-    const std::int64_t count =
-        std::min<std::int64_t>(micro_batch_size, samples.count() - first);
+    const std::int64_t count = std::min<std::int64_t>(micro_batch_size, samples.count() - first);
     at::Tensor x = samples.images.narrow(0, first, count);
     const at::Tensor labels = samples.labels.narrow(0, first, count);
     for (std::size_t l = 0; l < states.size(); ++l) {

@@ -13,9 +13,9 @@
 namespace frazil {
 
 struct StepResult {
-  double loss = 0;                  // mean over the step's samples
-  Duration wall{0};                 // from handing the step out to the last device's end
-  std::vector<Span> spans;          // of all devices; empty unless recording
+  double loss = 0;          // mean over the step's samples
+  Duration wall{0};         // from handing the step out to the last device's end
+  std::vector<Span> spans;  // of all devices; empty unless recording
 };
 
 struct SwitchReport {
@@ -32,8 +32,8 @@ class Run {
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  // Puts a plan in force between two steps: moves state, freezes and thaws by the plan's mask, starts
-  // new executors. Throws InfeasibleError; then the old plan stays in force.
+  // Puts a plan in force between two steps: moves state, freezes and thaws by the plan's mask,
+  // starts new executors. Throws InfeasibleError; then the old plan stays in force.
   SwitchReport switch_to(const Plan& plan);
   void measure(const Measurement& measurement) { measurement_ = measurement; }
 

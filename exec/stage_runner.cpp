@@ -137,8 +137,8 @@ void StageRunner::finish_phase(LayerId layer, LayerPhase phase, int samples, Ste
     spin_until(start + elapsed + elapsed * measurement_.slow_percent / 100);
   }
   if (!measurement_.layers) return;
-  recorder_.add_layer({layer, phase, samples,
-                       std::chrono::duration_cast<Duration>(recorder_.now() - start)});
+  recorder_.add_layer(
+      {layer, phase, samples, std::chrono::duration_cast<Duration>(recorder_.now() - start)});
 }
 
 }  // namespace frazil

@@ -102,7 +102,9 @@ ModelProfile make_structure(const ModelSpec& model, int optimizer_bytes_per_para
     layer.costs.emplace_back();
     profile.layers.push_back(layer);
     if (l > 0) {
-      profile.edges.push_back({LayerId{l - 1}, LayerId{l}, EdgeKind::kGradient,
+      profile.edges.push_back({LayerId{l - 1},
+                               LayerId{l},
+                               EdgeKind::kGradient,
                                {boundary_bytes_per_sample(model, LayerId{l - 1})}});
     }
   }

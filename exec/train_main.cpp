@@ -69,8 +69,8 @@ nlohmann::ordered_json to_answer(const TrainResult& result) {
 }
 
 std::string print_result(const TrainResult& result) {
-  Table table{{"from step", "mask", "plan", "predicted samples/s", "measured samples/s", "time ratio"},
-              {}};
+  Table table{
+      {"from step", "mask", "plan", "predicted samples/s", "measured samples/s", "time ratio"}, {}};
   for (const TrainPhase& phase : result.phases) {
     const double predicted = phase.predicted_samples_per_second();
     const double measured = phase.measured_samples_per_second();
@@ -81,9 +81,9 @@ std::string print_result(const TrainResult& result) {
   return to_text(table) + "test accuracy " + fixed(100 * result.accuracy, 2) + " %, loss " +
          fixed(result.loss, 4) + ", training time " + fixed(seconds(result.training_time), 2) +
          " s, weights " + hash_text(result.weight_hash) + "\n" +
-         (result.foreign_cores ? "other programs kept " + fixed(*result.foreign_cores, 2) +
-                                     " cores busy meanwhile\n"
-                               : "");
+         (result.foreign_cores
+              ? "other programs kept " + fixed(*result.foreign_cores, 2) + " cores busy meanwhile\n"
+              : "");
 }
 
 TrainOptions read_options(const po::variables_map& flags, const std::string& command) {
@@ -106,8 +106,8 @@ TrainOptions read_options(const po::variables_map& flags, const std::string& com
     if (options.plan->batch_size != options.config.batch_size ||
         options.plan->micro_batch_size != options.config.micro_batch_size) {
       throw InputError(*path, 0,
-                       "batch " + std::to_string(options.plan->batch_size) + " in micro-batches of " +
-                           std::to_string(options.plan->micro_batch_size),
+                       "batch " + std::to_string(options.plan->batch_size) +
+                           " in micro-batches of " + std::to_string(options.plan->micro_batch_size),
                        "the run's, " + std::to_string(options.config.batch_size) + " in " +
                            std::to_string(options.config.micro_batch_size));
     }
@@ -123,14 +123,15 @@ ExitCode run_train(const po::variables_map& flags, const std::string& command) {
   if (const auto folder = optional_text(flags, "out")) check_output_folder(*folder);
   std::optional<Progress> progress;
   const auto show = [&](const TrainProgress& now) {
-    if (!progress) progress.emplace("train", now.steps * options.config.batch_size, flags["quiet"].as<bool>());
+    if (!progress)
+      progress.emplace("train", now.steps * options.config.batch_size, flags["quiet"].as<bool>());
     if (!now.event.empty()) {
       progress->say("step " + std::to_string(now.step) + ": " + now.event);
       return;
     }
-    progress->update(now.step * options.config.batch_size, "epoch " + std::to_string(now.epoch) + ", loss " +
-                                   fixed(now.loss, 3) + ", accuracy " +
-                                   fixed(100 * now.accuracy, 1) + " %");
+    progress->update(now.step * options.config.batch_size,
+                     "epoch " + std::to_string(now.epoch) + ", loss " + fixed(now.loss, 3) +
+                         ", accuracy " + fixed(100 * now.accuracy, 1) + " %");
   };
   const TrainResult result = train(options, data, show);
   progress.reset();

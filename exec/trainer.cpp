@@ -138,8 +138,8 @@ class Training {
   }
 
   void begin_phase(Step step, const Plan& plan, const TransitionEvent& transition) {
-    const PlanSimulation simulation = simulate_plan(plan, options_.profile, options_.cluster,
-                                                    config_.optimizer.clip_norm > 0);
+    const PlanSimulation simulation =
+        simulate_plan(plan, options_.profile, options_.cluster, config_.optimizer.clip_norm > 0);
     TrainPhase phase;
     phase.first_step = step;
     phase.plan = plan;
@@ -164,8 +164,8 @@ class Training {
         gather_micro_batches(data_.train, order_, first, count, config_.micro_batch_size);
     const bool full = count == config_.batch_size;
     const bool sampled = full && is_sampled(phase, step);
-    StepResult result = run_.step(step, learning_rate(config_.optimizer, step, steps_),
-                                  micro_batches, sampled);
+    StepResult result =
+        run_.step(step, learning_rate(config_.optimizer, step, steps_), micro_batches, sampled);
     const Duration time = since(start);
     result_.training_time += time;
     if (sampled) {

@@ -35,9 +35,9 @@ struct TrainPhase {
   Plan plan;
   Timeline predicted;  // one step
   Duration predicted_step{0};
-  Timeline measured;   // sampled steps
-  std::int64_t steps = 0;      // full batches
-  Duration measured_time{0};   // of them, gathering of samples included
+  Timeline measured;          // sampled steps
+  std::int64_t steps = 0;     // full batches
+  Duration measured_time{0};  // of them, gathering of samples included
 
   double predicted_samples_per_second() const;
   double measured_samples_per_second() const;  // 0 when no full batch ran

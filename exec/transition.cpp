@@ -23,9 +23,8 @@ std::vector<std::set<std::size_t>> wanted_holders(const Plan& plan, int layers) 
 }
 
 std::size_t first_holder(const std::vector<DeviceState>& states, LayerId layer) {
-  const auto holder = std::find_if(states.begin(), states.end(), [&](const DeviceState& state) {
-    return state.contains(layer);
-  });
+  const auto holder = std::find_if(states.begin(), states.end(),
+                                   [&](const DeviceState& state) { return state.contains(layer); });
   ENSURE(holder != states.end(), "every layer is held by some device");
   return static_cast<std::size_t>(holder - states.begin());
 }

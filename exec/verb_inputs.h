@@ -16,8 +16,7 @@ using Flags = boost::program_options::variables_map;
 // The flag's text; none when it was not given. `required_text` throws InputError then.
 std::optional<std::string> optional_text(const Flags& flags, const std::string& name);
 std::string required_text(const Flags& flags, const std::string& name);
-int integer_or(const Flags& flags, const std::string& name, int fallback, int minimum,
-               int maximum);
+int integer_or(const Flags& flags, const std::string& name, int fallback, int minimum, int maximum);
 
 // The run configuration of --run, with --seed put in when given.
 RunConfig read_config(const Flags& flags);

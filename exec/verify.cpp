@@ -13,10 +13,14 @@ namespace {
 constexpr int kWarmUpSteps = 8;
 constexpr int kFewestBlocks = 6;  // an interval over fewer says nothing
 
+// Whole means inside a block: trimming would cut the spikes of every layer by itself, but those of
+// a step only together, and so predict too little. Outliers are left to the median over the blocks.
+constexpr double kKeepAll = 1;
+
 // One half of a block: some steps of the plan, measured.
 struct Half {
-  LayerTimes times;
-  OverheadMeter overheads;
+  LayerTimes times{kKeepAll};
+  OverheadMeter overheads{kKeepAll};
   std::vector<double> step_times;  // ns
 };
 
@@ -37,19 +41,22 @@ class Verifying {
     for (int i = 0; i < kWarmUpSteps; ++i) take_step(ignored);
   }
 
-  Half take_half(bool planted) {
-    Measurement measurement{.layers = true};
-    if (planted) {
-      measurement.slow_layer = options_.slow_layer;
-      measurement.slow_percent = options_.slow_percent;
+  // A step of each half in turn, so that both see the same moments of a drifting machine; which
+  // comes first alternates too.
+  std::pair<Half, Half> take_block() {
+    std::pair<Half, Half> block;
+    for (int i = 0; i < options_.steps; ++i) {
+      for (const bool planted : {i % 2 == 0, i % 2 != 0}) {
+        Measurement measurement{.layers = true};
+        if (planted) {
+          measurement.slow_layer = options_.slow_layer;
+          measurement.slow_percent = options_.slow_percent;
+        }
+        run_.measure(measurement);
+        take_step(planted ? block.second : block.first);
+      }
     }
-    run_.measure(measurement);
-    Half half;
-    // The first step after the other half sees its caches and clocks; it does not count.
-    Half settling;
-    take_step(settling);
-    for (int i = 0; i < options_.steps; ++i) take_step(half);
-    return half;
+    return block;
   }
 
   // The plan's step as the simulator sees it with this half's costs.
@@ -137,16 +144,11 @@ Verification verify(const VerifyOptions& options, const Dataset& data,
   std::vector<double> measured_steps;
   for (int block = 0; block < options.blocks; ++block) {
     const ForeignLoad load;
-    // Which half comes first alternates, so a steady drift cancels.
-    const bool profile_first = block % 2 == 0;
-    Half first = verifying.take_half(!profile_first);
-    Half second = verifying.take_half(profile_first);
+    const auto [profiled, measured] = verifying.take_block();
     if (progress) progress(block + 1, options.blocks);
     if (load.cores().value_or(0) > options.most_foreign_cores) continue;
-    const Half& profiled = profile_first ? first : second;
-    const Half& measured = profile_first ? second : first;
     predicted_steps.push_back(static_cast<double>(verifying.predict(profiled).count()));
-    measured_steps.push_back(trimmed_mean(measured.step_times));
+    measured_steps.push_back(trimmed_mean(measured.step_times, kKeepAll));
     ratios[0].push_back(predicted_steps.back() / measured_steps.back());
     for (std::size_t l = 0; l < layers; ++l) {
       const Duration before = profiled.times.forward_and_backward(LayerId{l}, size);
@@ -161,16 +163,16 @@ Verification verify(const VerifyOptions& options, const Dataset& data,
   const auto kept = static_cast<int>(ratios[0].size());
   verification.dropped_blocks = options.blocks - kept;
   if (kept == 0) return verification;
-  verification.predicted_step =
-      Duration{static_cast<Duration::rep>(trimmed_mean(predicted_steps))};
+  verification.predicted_step = Duration{static_cast<Duration::rep>(trimmed_mean(predicted_steps))};
   verification.measured_step = Duration{static_cast<Duration::rep>(trimmed_mean(measured_steps))};
   verification.ratios.push_back(conclude("step", ratios[0], options, layers + 1));
   for (std::size_t l = 0; l < layers; ++l) {
     if (ratios[l + 1].empty()) continue;
-    verification.ratios.push_back(conclude(verifying.run().model().layers[l].name, ratios[l + 1],
-                                           options, layers + 1));
+    verification.ratios.push_back(
+        conclude(verifying.run().model().layers[l].name, ratios[l + 1], options, layers + 1));
   }
-  if (2 * kept >= options.blocks && kept >= kFewestBlocks) verification.verdict = overall(verification.ratios);
+  if (2 * kept >= options.blocks && kept >= kFewestBlocks)
+    verification.verdict = overall(verification.ratios);
   return verification;
 }
 

@@ -1,8 +1,9 @@
 #pragma once
-// The regression check: does a plan still run as its costs say? Interleaved blocks of profile (layer
-// times inside the plan's own steps) and run; each block predicts its run from its own profile. The
-// ratio predicted / measured of the step, and of every layer, with an interval over blocks. Blocks in
-// which other programs kept the machine busy are dropped, whatever they show, and counted.
+// The regression check: does a plan still run as its costs say? Blocks of profile steps (layer
+// times inside the plan's own steps) and run steps in turn; each block predicts its run from its
+// profile. The ratio predicted / measured of the step, and of every layer, with an interval over
+// blocks. Blocks in which other programs kept the machine busy are dropped, whatever they show, and
+// counted.
 
 #include <functional>
 #include <string>
@@ -20,9 +21,9 @@ struct VerifyOptions {
   RunConfig config;
   Cluster cluster;
   Plan plan;
-  int blocks = 16;
-  int steps = 8;       // per half of a block
-  double bar = 0.1;    // largest accepted deviation
+  int blocks = 40;
+  int steps = 8;                     // per half of a block
+  double bar = 0.1;                  // largest accepted deviation
   double most_foreign_cores = 0.15;  // a block with more foreign load is dropped
   std::uint64_t seed = 1;
   // Self-test: in the run halves this layer is slower by this much.
@@ -41,8 +42,9 @@ struct Verification {
   Duration predicted_step{0};         // means over the blocks
   Duration measured_step{0};
   int dropped_blocks = 0;
-  // FAIL if any ratio fails, else INCONCLUSIVE if any is, else PASS; INCONCLUSIVE when fewer than half
-  // of the blocks, or fewer than six, are left. Intervals are at 95 % over all ratios together (Bonferroni).
+  // FAIL if any ratio fails, else INCONCLUSIVE if any is, else PASS; INCONCLUSIVE when fewer than
+  // half of the blocks, or fewer than six, are left. Intervals are at 95 % over all ratios together
+  // (Bonferroni).
   Verdict verdict = Verdict::kInconclusive;
 };
 

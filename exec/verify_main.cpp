@@ -20,16 +20,16 @@ using namespace frazil;
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
   const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()                                                                       //
-      ("run", text(), "run configuration: model, data, optimizer")                          //
-      ("cluster", text(), "cluster (frazil profile --cluster-out)")                         //
-      ("plan", text(), "plan to verify")                                                    //
-      ("blocks", text(), "blocks of profile and run, default 16")                           //
-      ("steps", text(), "steps of each half of a block, default 8")                         //
-      ("bar", text(), "largest accepted deviation in percent, default 10")                  //
+  flags.add_options()                                                                         //
+      ("run", text(), "run configuration: model, data, optimizer")                            //
+      ("cluster", text(), "cluster (frazil profile --cluster-out)")                           //
+      ("plan", text(), "plan to verify")                                                      //
+      ("blocks", text(), "blocks of profile and run, default 40")                             //
+      ("steps", text(), "steps of each half of a block, default 8")                           //
+      ("bar", text(), "largest accepted deviation in percent, default 10")                    //
       ("plant", text(), "self-test LAYER:PERCENT: that layer runs slower in the run halves")  //
-      ("seed", text(), "instead of the run's own")                                          //
-      ("quiet", po::bool_switch(), "no progress")                                           //
+      ("seed", text(), "instead of the run's own")                                            //
+      ("quiet", po::bool_switch(), "no progress")                                             //
       ("json", po::bool_switch(), "answer in JSON");
   return flags;
 }
@@ -74,7 +74,8 @@ std::string print_verification(const Verification& verification, double bar) {
   return to_text(table) + "step: predicted " + milliseconds(verification.predicted_step) +
          " ms, measured " + milliseconds(verification.measured_step) + " ms; bar " +
          fixed(100 * bar, 0) + " %; " + std::to_string(verification.dropped_blocks) +
-         " blocks dropped because other programs were busy\n" + std::string(verdict_name(verification.verdict)) + "\n";
+         " blocks dropped because other programs were busy\n" +
+         std::string(verdict_name(verification.verdict)) + "\n";
 }
 
 nlohmann::ordered_json to_answer(const Verification& verification) {
@@ -113,8 +114,7 @@ ExitCode run_verify(const po::variables_map& flags) {
   Verification verification;
   {
     Progress progress("verify", options.blocks, flags["quiet"].as<bool>(), "blocks");
-    verification =
-        verify(options, data, [&](int done, int) { progress.update(done, ""); });
+    verification = verify(options, data, [&](int done, int) { progress.update(done, ""); });
   }
   const std::string answer = flags["json"].as<bool>()
                                  ? to_answer(verification).dump(2) + "\n"

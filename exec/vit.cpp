@@ -65,9 +65,9 @@ LayerSpec make_attention(const VitConfig& c, int index) {
           LayerKind::kAttention,
           BlockId{index + 1},
           {constant(p + ".layernorm_before.weight", c.dim, 1),
-           constant(p + ".layernorm_before.bias", c.dim, 0),
-           linear_weight(qkv, 3L * c.dim, c.dim), linear_bias(qkv, 3L * c.dim, c.dim),
-           linear_weight(out, c.dim, c.dim), linear_bias(out, c.dim, c.dim)}};
+           constant(p + ".layernorm_before.bias", c.dim, 0), linear_weight(qkv, 3L * c.dim, c.dim),
+           linear_bias(qkv, 3L * c.dim, c.dim), linear_weight(out, c.dim, c.dim),
+           linear_bias(out, c.dim, c.dim)}};
 }
 
 LayerSpec make_mlp(const VitConfig& c, int index) {
@@ -84,12 +84,12 @@ LayerSpec make_mlp(const VitConfig& c, int index) {
 }
 
 LayerSpec make_head(const VitConfig& c) {
-  return {"head",
-          LayerKind::kHead,
-          BlockId{c.blocks + 1},
-          {constant("vit.layernorm.weight", c.dim, 1), constant("vit.layernorm.bias", c.dim, 0),
-           linear_weight("classifier", c.classes, c.dim),
-           linear_bias("classifier", c.classes, c.dim)}};
+  return {
+      "head",
+      LayerKind::kHead,
+      BlockId{c.blocks + 1},
+      {constant("vit.layernorm.weight", c.dim, 1), constant("vit.layernorm.bias", c.dim, 0),
+       linear_weight("classifier", c.classes, c.dim), linear_bias("classifier", c.classes, c.dim)}};
 }
 
 at::Tensor drop(const at::Tensor& x, double rate, LayerId layer, const RandomKey& key,
@@ -116,8 +116,7 @@ at::Tensor embed(const VitConfig& c, const std::vector<at::Tensor>& p, const at:
 at::Tensor attend(const VitConfig& c, const std::vector<at::Tensor>& p, const at::Tensor& x) {
   const std::int64_t n = x.size(0);
   const std::int64_t t = x.size(1);
-  const at::Tensor normed =
-      at::layer_norm(x, {c.dim}, p[kNormWeight], p[kNormBias], kNormEpsilon);
+  const at::Tensor normed = at::layer_norm(x, {c.dim}, p[kNormWeight], p[kNormBias], kNormEpsilon);
   const std::vector<at::Tensor> qkv = at::linear(normed, p[kQkvWeight], p[kQkvBias])
                                           .view({n, t, 3, c.heads, c.dim / c.heads})
                                           .permute({2, 0, 3, 1, 4})
@@ -127,8 +126,7 @@ at::Tensor attend(const VitConfig& c, const std::vector<at::Tensor>& p, const at
 }
 
 at::Tensor transform(const VitConfig& c, const std::vector<at::Tensor>& p, const at::Tensor& x) {
-  const at::Tensor normed =
-      at::layer_norm(x, {c.dim}, p[kNormWeight], p[kNormBias], kNormEpsilon);
+  const at::Tensor normed = at::layer_norm(x, {c.dim}, p[kNormWeight], p[kNormBias], kNormEpsilon);
   return at::linear(at::gelu(at::linear(normed, p[kQkvWeight], p[kQkvBias])), p[kOutWeight],
                     p[kOutBias]);
 }
@@ -191,9 +189,8 @@ at::Tensor scaled_loss(const at::Tensor& logits, const at::Tensor& labels, doubl
 
 Bytes boundary_bytes_per_sample(const ModelSpec& model, LayerId layer) {
   const VitConfig& c = model.config;
-  const std::int64_t values = model.layers[layer.index()].kind == LayerKind::kHead
-                                  ? c.classes
-                                  : tokens(c) * c.dim;
+  const std::int64_t values =
+      model.layers[layer.index()].kind == LayerKind::kHead ? c.classes : tokens(c) * c.dim;
   return Bytes{values * static_cast<std::int64_t>(sizeof(float))};
 }
 

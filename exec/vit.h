@@ -1,7 +1,7 @@
 #pragma once
 // The layered vision transformer: a list of layers, each a pure function of its parameters and its
-// input. Layer 0 embeds (block 0); blocks 1..N are two layers each, attention and MLP; the last layer
-// is final norm and head and carries the loss (cross entropy of its logits).
+// input. Layer 0 embeds (block 0); blocks 1..N are two layers each, attention and MLP; the last
+// layer is final norm and head and carries the loss (cross entropy of its logits).
 
 #include <ATen/core/Tensor.h>
 
@@ -17,7 +17,8 @@ namespace frazil {
 enum class LayerKind { kEmbedding, kAttention, kMlp, kHead };
 
 struct ParameterSpec {
-  std::string name;  // Hugging Face's, "vit.encoder.layer.0.attention.attention.query_key_value.weight"
+  std::string
+      name;  // Hugging Face's, "vit.encoder.layer.0.attention.attention.query_key_value.weight"
   std::vector<std::int64_t> shape;
   // Start values: uniform in +-bound, standard normal when bound < 0 (as embedding tables start;
   // positions told fainter than that take small images several epochs to learn), or `constant`.

@@ -1,6 +1,7 @@
 #pragma once
 // One thread per device, pinned to a core of its own while there are enough (they share cores
-// otherwise), each with one intra-op thread. The threads live as long as the run; plans come and go.
+// otherwise), each with one intra-op thread. The threads live as long as the run; plans come and
+// go.
 
 #include <functional>
 #include <memory>
