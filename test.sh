@@ -10,10 +10,10 @@
 #
 # Minutes on 2 cores:        cold    warm (ccache full, nothing changed)
 #   set-up                    1.5    0.0
-#   release build              ?      ?
-#   address sanitizer          ?      ?
-#   thread sanitizer           ?      ?
-#   release tests              ?      ?
+#   release build             5.8    0.0
+#   address sanitizer         5.6    0.4
+#   thread sanitizer          4.2    0.3
+#   release tests             0.9    0.9
 set -Eeuo pipefail
 cd "$(dirname "$0")"
 

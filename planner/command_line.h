@@ -18,7 +18,8 @@ struct Verb {
 
 // Parses argv with `options` (adds --help and --version), then runs `body` and turns what it throws
 // into "frazil <verb>: <sentence>" on stderr and an exit code: InputError and bad flags 2,
-// InfeasibleError 3, PeerLost 6, std::bad_alloc 7, anything else 1. Flags may not be shortened or doubled.
+// InfeasibleError 3, PeerLost 6, std::bad_alloc 7, anything else 1. Flags may not be shortened or
+// doubled.
 int run_verb(const Verb& verb, int argc, char** argv,
              const boost::program_options::options_description& options,
              const std::function<ExitCode(const boost::program_options::variables_map&)>& body);

@@ -2,9 +2,9 @@
 // Exact min-max partition of a chain of layers into at most p consecutive stages: the largest stage
 // load is as small as it can be. Load of stage s holding layers [i, j] =
 //   sum of layer_load(i..j) x slowdown of device s + boundary_load(i-1) + boundary_load(j)
-// subject to memory(s; i..j) <= limit. Dynamic program over (stages, end), exact for any non-negative
-// loads; windows are cut by an upper bound, O(p L w) with w the widest stage that can matter.
-// Ties: the fewest stages, then the lexicographically smallest cuts.
+// subject to memory(s; i..j) <= limit. Dynamic program over (stages, end), exact for any
+// non-negative loads; windows are cut by an upper bound, O(p L w) with w the widest stage that can
+// matter. Ties: the fewest stages, then the lexicographically smallest cuts.
 
 #include <cstdint>
 #include <functional>
@@ -16,8 +16,8 @@
 namespace frazil {
 
 struct ChainCosts {
-  std::vector<Duration> layer;     // L entries, >= 0
-  std::vector<Duration> boundary;  // L - 1 entries: blocking transfer after layer i; >= 0
+  std::vector<Duration> layer;         // L entries, >= 0
+  std::vector<Duration> boundary;      // L - 1 entries: blocking transfer after layer i; >= 0
   std::vector<std::int64_t> time_ppm;  // of each stage's device; p entries
   // Bytes stage s of `stages` needs for layers [first, last]; must not fall when the range grows.
   // Empty: no memory limits.
@@ -26,7 +26,7 @@ struct ChainCosts {
 };
 
 struct ChainPartition {
-  Duration load{0};          // of the most loaded stage
+  Duration load{0};           // of the most loaded stage
   std::vector<LayerId> cuts;  // first layer of stages 1, 2, ...
   friend bool operator==(const ChainPartition&, const ChainPartition&) = default;
 };

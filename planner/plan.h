@@ -44,9 +44,27 @@ struct Pipeline {
 };
 
 enum class ScheduleKind {
-  kGpipe, kOneForwardOneBackward, kEagerOneForwardOneBackward, kInterleaved, kLoopedBfs,
-  kZbH1, kZbH2, kZbHeuristic, kZbV, kVHalf, kVMin, kInterleavedZb, kDualPipe, kDualPipeV,
-  kChimera, kBitPipe, kHanayo, kTwoBp, kPipeDream, kPipeDream2Bw, kVaruna
+  kGpipe,
+  kOneForwardOneBackward,
+  kEagerOneForwardOneBackward,
+  kInterleaved,
+  kLoopedBfs,
+  kZbH1,
+  kZbH2,
+  kZbHeuristic,
+  kZbV,
+  kVHalf,
+  kVMin,
+  kInterleavedZb,
+  kDualPipe,
+  kDualPipeV,
+  kChimera,
+  kBitPipe,
+  kHanayo,
+  kTwoBp,
+  kPipeDream,
+  kPipeDream2Bw,
+  kVaruna
 };
 
 struct NamedSchedule {

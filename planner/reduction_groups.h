@@ -25,8 +25,9 @@ struct ReductionGroup {
   friend bool operator==(const ReductionGroup&, const ReductionGroup&) = default;
 };
 
-// First layers first: the order in which every device enters its collectives. Mode exact asks for the exact tree, mode fast for a ring. Layers whose owners
-// all lie on one device need no collective. Requires: stages on one device each.
+// First layers first: the order in which every device enters its collectives. Mode exact asks for
+// the exact tree, mode fast for a ring. Layers whose owners all lie on one device need no
+// collective. Requires: stages on one device each.
 std::vector<ReductionGroup> find_reduction_groups(const Plan& plan, const ModelProfile& profile,
                                                   const Activity& activity);
 

@@ -92,8 +92,8 @@ std::vector<LayerWork> find_stage_parts(const Stage& stage, ActionKind kind,
   for (const LayerRange& range : stage.layers) {
     for (LayerId layer = range.first; layer <= range.last; ++layer.value) {
       if (kind == ActionKind::kForward) {
-        parts.push_back({layer, activity.backward(layer) ? LayerPart::kForward
-                                                        : LayerPart::kForwardFrozen});
+        parts.push_back(
+            {layer, activity.backward(layer) ? LayerPart::kForward : LayerPart::kForwardFrozen});
       } else if (activity.layers.at(layer.index()).weight_gradient) {
         parts.push_back({layer, LayerPart::kUpdate});
       }

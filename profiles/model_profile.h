@@ -16,8 +16,8 @@ namespace frazil {
 struct CostSample {
   int micro_batch_size = 1;
   Duration forward{0};
-  Duration forward_frozen{0};   // F of a layer without a backward: nothing is saved, so it is faster
-  Duration backward_input{0};   // I: gradient of the layer's inputs
+  Duration forward_frozen{0};  // F of a layer without a backward: nothing is saved, so it is faster
+  Duration backward_input{0};  // I: gradient of the layer's inputs
   Duration backward_weight{0};  // W: gradient of its parameters, after I
   // W of a layer whose inputs need no gradient (the first active layer). Without I, W must walk the
   // layer's inner gradients itself, so it costs more than W after I.

@@ -156,8 +156,7 @@ class ProfileReader {
     }
     cost.forward = Duration{take_count(fields, "forward_ns")};
     const auto frozen = fields.optional("forward_frozen_ns");
-    cost.forward_frozen =
-        frozen ? Duration{frozen->integer(0, kLargestQuantity)} : cost.forward;
+    cost.forward_frozen = frozen ? Duration{frozen->integer(0, kLargestQuantity)} : cost.forward;
     const bool has_parameters = layer.parameters.count > 0;
     if (take_backward(fields, cursor, has_parameters, cost)) {
       profile_.backward_was_split_by_rule = true;
@@ -240,8 +239,8 @@ std::string layer_text(const Layer& layer) {
         R"("backward_input_ns": {}, )"
         R"("backward_weight_ns": {}, "backward_weight_alone_ns": {}, "stash_bytes": {}}})",
         cost.micro_batch_size, cost.forward.count(), cost.forward_frozen.count(),
-        cost.backward_input.count(),
-        cost.backward_weight.count(), cost.backward_weight_alone.count(), cost.stash.count));
+        cost.backward_input.count(), cost.backward_weight.count(),
+        cost.backward_weight_alone.count(), cost.stash.count));
   }
   const std::vector<std::string> members = {
       fmt::format(R"("name": {}, "block": {}, "has_loss": {})", json_string(layer.name),

@@ -18,10 +18,8 @@ std::vector<Samples> small_micro_batches(Step step, int micro_batches, int short
       at::make_generator<at::CPUGeneratorImpl>(1000 + static_cast<std::uint64_t>(step));
   std::vector<Samples> samples;
   for (int m = 0; m < micro_batches; ++m) {
-    const at::Tensor images =
-        at::empty({kSmallMicroBatch, 1, 8, 8}).normal_(0, 1, generator);
-    const at::Tensor labels =
-        at::empty({kSmallMicroBatch}, at::kLong).random_(0, 10, generator);
+    const at::Tensor images = at::empty({kSmallMicroBatch, 1, 8, 8}).normal_(0, 1, generator);
+    const at::Tensor labels = at::empty({kSmallMicroBatch}, at::kLong).random_(0, 10, generator);
     samples.push_back({images, labels});
   }
   if (short_by > 0) {
@@ -49,8 +47,8 @@ Plan make_small_plan(const ModelProfile& structure, const PlanShape& shape) {
       devices.emplace_back(device++);
     }
     const std::int32_t end = first + shape.owned[p];
-    plan.pipelines.push_back(make_pipeline(kSmallLayers, cuts, devices,
-                                           {MicroBatchId{first}, MicroBatchId{end - 1}}));
+    plan.pipelines.push_back(
+        make_pipeline(kSmallLayers, cuts, devices, {MicroBatchId{first}, MicroBatchId{end - 1}}));
     if (shape.owned[p] == 0) plan.pipelines.back().micro_batches.clear();
     first = end;
   }

@@ -124,14 +124,13 @@ TEST(CostAt, AgreesWithALongDoubleReference) {
 TEST(CostAt, TreatsEveryKindOfCostAlike) {
   Layer layer;
   const auto sample = [](int size, std::int64_t unit) {
-    return CostSample{
-        size,
-        Duration{unit},
-        Duration{6 * unit},
-        Duration{2 * unit},
-        Duration{3 * unit},
-        Duration{4 * unit},
-        {5 * unit}};
+    return CostSample{size,
+                      Duration{unit},
+                      Duration{6 * unit},
+                      Duration{2 * unit},
+                      Duration{3 * unit},
+                      Duration{4 * unit},
+                      {5 * unit}};
   };
   layer.costs = {sample(2, 10), sample(4, 30)};
   EXPECT_EQ(cost_at(layer, 3).cost, sample(3, 20));

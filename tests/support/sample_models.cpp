@@ -28,8 +28,7 @@ ModelProfile make_chain(int layers, Duration forward, Duration backward_input,
     }
     profile.layers.push_back(layer);
     if (i > 0) {
-      profile.edges.push_back(
-          {LayerId{i - 1}, LayerId{i}, EdgeKind::kGradient, {Bytes{10}}});
+      profile.edges.push_back({LayerId{i - 1}, LayerId{i}, EdgeKind::kGradient, {Bytes{10}}});
     }
   }
   return profile;
