@@ -8,12 +8,12 @@
 #   ./test.sh --coverage        only the coverage build, its tests and the lines they reach (gcovr)
 # FRAZIL_TORCH as in setup.sh. CMAKE_BUILD_PARALLEL_LEVEL sets the number of jobs (default: one per core).
 #
-# Minutes on 2 cores:        cold    warm (ccache full, nothing changed)
-#   set-up                    1.5    0.0
-#   release build             5.8    0.0
-#   address sanitizer         5.6    0.4
-#   thread sanitizer          4.2    0.3
-#   release tests             0.9    0.9
+# Minutes on 2 cores, cold (16.6 in all on a machine with the packages; set-up there 0.2):
+#   set-up                    1.5
+#   release build             5.8
+#   address sanitizer         5.6
+#   thread sanitizer          4.2
+#   release tests             0.9
 set -Eeuo pipefail
 cd "$(dirname "$0")"
 
