@@ -11,7 +11,6 @@ namespace frazil {
 namespace {
 
 constexpr int kWarmUpSteps = 8;
-constexpr int kFewestBlocks = 6;  // an interval over fewer says nothing
 
 // Whole means inside a block: trimming would cut the spikes of every layer by itself, but those of
 // a step only together, and so predict too little. Outliers are left to the median over the blocks.
@@ -114,23 +113,6 @@ class Verifying {
   Step step_ = 0;
 };
 
-VerifiedRatio conclude(const std::string& name, const std::vector<double>& ratios,
-                       const VerifyOptions& options, std::size_t comparisons) {
-  const double level = 1 - 0.05 / static_cast<double>(comparisons);
-  VerifiedRatio verified{name, bootstrap_ratio(ratios, options.seed, level), {}};
-  verified.verdict = judge(verified.ratio, options.bar);
-  return verified;
-}
-
-Verdict overall(const std::vector<VerifiedRatio>& ratios) {
-  const auto any = [&](Verdict verdict) {
-    return std::any_of(ratios.begin(), ratios.end(),
-                       [&](const VerifiedRatio& r) { return r.verdict == verdict; });
-  };
-  if (any(Verdict::kFail)) return Verdict::kFail;
-  return any(Verdict::kInconclusive) ? Verdict::kInconclusive : Verdict::kPass;
-}
-
 }  // namespace
 
 Verification verify(const VerifyOptions& options, const Dataset& data,
@@ -139,7 +121,9 @@ Verification verify(const VerifyOptions& options, const Dataset& data,
   verifying.warm_up();
   const std::size_t layers = verifying.run().model().layers.size();
   const int size = options.plan.micro_batch_size;
-  std::vector<std::vector<double>> ratios(layers + 1);
+  std::vector<BlockRatios> compared{{"step", {}}};
+  for (const LayerSpec& layer : verifying.run().model().layers)
+    compared.push_back({layer.name, {}});
   std::vector<double> predicted_steps;
   std::vector<double> measured_steps;
   for (int block = 0; block < options.blocks; ++block) {
@@ -149,30 +133,26 @@ Verification verify(const VerifyOptions& options, const Dataset& data,
     if (load.cores().value_or(0) > options.most_foreign_cores) continue;
     predicted_steps.push_back(static_cast<double>(verifying.predict(profiled).count()));
     measured_steps.push_back(trimmed_mean(measured.step_times, kKeepAll));
-    ratios[0].push_back(predicted_steps.back() / measured_steps.back());
+    compared[0].ratios.push_back(predicted_steps.back() / measured_steps.back());
     for (std::size_t l = 0; l < layers; ++l) {
       const Duration before = profiled.times.forward_and_backward(LayerId{l}, size);
       const Duration after = measured.times.forward_and_backward(LayerId{l}, size);
       if (after.count() > 0 && before.count() > 0) {
-        ratios[l + 1].push_back(static_cast<double>(before.count()) /
-                                static_cast<double>(after.count()));
+        compared[l + 1].ratios.push_back(static_cast<double>(before.count()) /
+                                         static_cast<double>(after.count()));
       }
     }
   }
   Verification verification;
-  const auto kept = static_cast<int>(ratios[0].size());
+  const auto kept = static_cast<int>(compared[0].ratios.size());
   verification.dropped_blocks = options.blocks - kept;
   if (kept == 0) return verification;
   verification.predicted_step = Duration{static_cast<Duration::rep>(trimmed_mean(predicted_steps))};
   verification.measured_step = Duration{static_cast<Duration::rep>(trimmed_mean(measured_steps))};
-  verification.ratios.push_back(conclude("step", ratios[0], options, layers + 1));
-  for (std::size_t l = 0; l < layers; ++l) {
-    if (ratios[l + 1].empty()) continue;
-    verification.ratios.push_back(
-        conclude(verifying.run().model().layers[l].name, ratios[l + 1], options, layers + 1));
-  }
-  if (2 * kept >= options.blocks && kept >= kFewestBlocks)
-    verification.verdict = overall(verification.ratios);
+  const Conclusion conclusion =
+      conclude(compared, {.bar = options.bar, .seed = options.seed, .blocks = options.blocks});
+  verification.ratios = conclusion.ratios;
+  verification.verdict = conclusion.verdict;
   return verification;
 }
 

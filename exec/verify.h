@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/ratio_interval.h"
+#include "analysis/verification.h"
 #include "exec/dataset.h"
 #include "exec/run_config.h"
 #include "planner/plan.h"
@@ -31,20 +31,12 @@ struct VerifyOptions {
   int slow_percent = 0;
 };
 
-struct VerifiedRatio {
-  std::string name;  // "step", or the layer's
-  RatioInterval ratio;
-  Verdict verdict = Verdict::kInconclusive;
-};
-
 struct Verification {
   std::vector<VerifiedRatio> ratios;  // the step first, then the layers
   Duration predicted_step{0};         // means over the blocks
   Duration measured_step{0};
   int dropped_blocks = 0;
-  // FAIL if any ratio fails, else INCONCLUSIVE if any is, else PASS; INCONCLUSIVE when fewer than
-  // half of the blocks, or fewer than six, are left. Intervals are at 95 % over all ratios together
-  // (Bonferroni).
+  // By analysis/verification.h.
   Verdict verdict = Verdict::kInconclusive;
 };
 

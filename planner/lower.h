@@ -9,8 +9,7 @@
 //   REDUCE_GRAD  per group of layers with the same owners (planner/reduction_groups.h) a collective
 //       on the collective lane of every owner, entered together after the last backward of each
 //   U   compute, updates of the active layers; waits for its REDUCE_GRAD, and with a BARRIER for
-//   all
-//       backwards and reductions of all devices
+//       all backwards and reductions of all devices
 // Each device's compute actions run in list order. Memory as in planner/footprint.h.
 // A device's first compute action waits for its step_overhead, a task of its host lane. A last
 // micro-batch that is short costs and stashes its own size. Where no link of the sender has a

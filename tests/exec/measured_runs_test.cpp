@@ -112,6 +112,19 @@ TEST(Verify, DropsBlocksOfABusyMachineAndDecidesNothingThen) {
   EXPECT_EQ(verification.verdict, Verdict::kInconclusive);
 }
 
+TEST(Verify, PricesFrozenLayersByTheirForwardAlone) {
+  VerifyOptions options = tiny_verification();
+  for (int block = 0; block + 1 < kSmallBlocks; ++block) {
+    options.plan.mask.set_active(BlockId{block}, false);
+  }
+  const Verification all = verify(tiny_verification(), load_data(options.config));
+  const Verification frozen = verify(options, load_data(options.config));
+  ASSERT_EQ(frozen.ratios.size(), kSmallLayers + 1U);
+  // Only the head learns: most of the backward is gone from what is predicted, on any machine.
+  EXPECT_GT(frozen.predicted_step.count(), 0);
+  EXPECT_LT(frozen.predicted_step, all.predicted_step);
+}
+
 // A tenfold slower layer stands out on any machine.
 TEST(Verify, SeesAPlantedSlowdown) {
   VerifyOptions options = tiny_verification();
