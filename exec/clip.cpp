@@ -34,7 +34,7 @@ at::Tensor own_norms(const std::map<LayerId, Tensors>& sums, const StepProgram& 
   return at::tensor(rows, at::kDouble).view({-1, 3});
 }
 
-double scale_from(std::vector<at::Tensor> tables, double clip_norm) {
+double scale_from(const std::vector<at::Tensor>& tables, double clip_norm) {
   std::map<std::pair<double, double>, double> ordered;
   for (const at::Tensor& table : tables) {
     const auto rows = table.accessor<double, 2>();

@@ -206,7 +206,7 @@ void Executor::reduce_group(GradientTrees::iterator first, GradientTrees::iterat
     }
   }
   const Tensors sums =
-      reduce_exactly(std::move(nodes), like, owners, program_.plan.micro_batches(), communicator_,
+      reduce_exactly(nodes, like, owners, program_.plan.micro_batches(), communicator_,
                      {.index = first->first.value, .step = input_.step});
   auto next = sums.begin();
   for (auto layer = first; layer != end; ++layer) {

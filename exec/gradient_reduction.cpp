@@ -73,7 +73,7 @@ std::vector<TensorSlice> share_of(const std::vector<std::int64_t>& elements, std
   return slices;
 }
 
-Tensors reduce_exactly(std::vector<std::pair<TreeNode, Tensors>> nodes, const Tensors& like,
+Tensors reduce_exactly(const std::vector<std::pair<TreeNode, Tensors>>& nodes, const Tensors& like,
                        const std::vector<LayerOwner>& owners, int micro_batches,
                        Communicator& communicator, Tag tag) {
   const c10::NoGradGuard no_grad;

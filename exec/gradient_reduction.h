@@ -28,7 +28,7 @@ std::vector<TensorSlice> share_of(const std::vector<std::int64_t>& elements, std
 // `nodes`: this owner's maximal nodes over the group's tensors (none for an owner without
 // micro-batches); `like`: tensors with the group's shapes. `tag.kind` is overwritten. Returns the
 // complete sums. All owners call it with equal arguments but nodes.
-Tensors reduce_exactly(std::vector<std::pair<TreeNode, Tensors>> nodes, const Tensors& like,
+Tensors reduce_exactly(const std::vector<std::pair<TreeNode, Tensors>>& nodes, const Tensors& like,
                        const std::vector<LayerOwner>& owners, int micro_batches,
                        Communicator& communicator, Tag tag);
 

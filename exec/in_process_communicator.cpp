@@ -152,6 +152,7 @@ std::vector<std::unique_ptr<Communicator>> make_in_process_communicators(int ran
   ENSURE(ranks >= 1, "at least one rank");
   const auto room = std::make_shared<Room>(ranks);
   std::vector<std::unique_ptr<Communicator>> communicators;
+  communicators.reserve(static_cast<std::size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
     communicators.push_back(std::make_unique<InProcessCommunicator>(room, rank));
   }

@@ -1,6 +1,7 @@
 #include "exec/layer_times.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "analysis/ratio_interval.h"
 
@@ -8,7 +9,7 @@ namespace frazil {
 namespace {
 
 Duration to_duration(double nanoseconds) {
-  return Duration{static_cast<Duration::rep>(std::max(0.0, nanoseconds) + 0.5)};
+  return Duration{std::llround(std::max(0.0, nanoseconds))};
 }
 
 Duration trimmed(const std::vector<double>& samples, double keep) {

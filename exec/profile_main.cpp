@@ -14,10 +14,10 @@
 #include "profiles/model_profile_json.h"
 #include "profiles/quantity_text.h"
 
+namespace frazil {
 namespace {
 
 namespace po = boost::program_options;
-using namespace frazil;
 
 constexpr int kMost = 1'000'000;
 
@@ -98,9 +98,7 @@ ExitCode run_profile(const po::variables_map& flags, const std::string& command)
   return ExitCode::kOk;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_profile_verb(int argc, char** argv) {
   prepare_numerics();
   const Verb verb{"profile", "Times every layer of a model inside real training steps.",
                   "frazil profile --run FILE [--out model.json] [--cluster-out cluster.json]"};
@@ -108,3 +106,8 @@ int main(int argc, char** argv) {
   return run_verb(verb, argc, argv, describe_flags(),
                   [&](const po::variables_map& flags) { return run_profile(flags, command); });
 }
+
+}  // namespace
+}  // namespace frazil
+
+int main(int argc, char** argv) { return frazil::run_profile_verb(argc, argv); }

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <string>
 
+#include "planner/schedule_check.h"
 #include "planner/schedules.h"
 #include "profiles/error.h"
 
@@ -37,6 +38,21 @@ void refuse_what_cannot_run(const Plan& plan, const ModelProfile& structure) {
       if (stage.memory != MemoryPolicy::kKeep) {
         throw InfeasibleError("the executor runs memory policy keep only");
       }
+    }
+  }
+}
+
+// F and B of whole micro-batches are what a device performs so far; what a schedule has besides is
+// said before the first step.
+void refuse_other_work(const Schedule& compute, const Plan& plan) {
+  for (const std::vector<Action>& list : compute.devices) {
+    for (const Action& action : list) {
+      if (action.kind == ActionKind::kForward || action.kind == ActionKind::kBackward) continue;
+      const auto* named = std::get_if<NamedSchedule>(&plan.schedule);
+      throw InfeasibleError(
+          "the executor performs F and B so far, not " + to_text(action) + " of " +
+          (named == nullptr ? "an explicit schedule"
+                            : "the schedule " + std::string(schedule_name(named->kind))));
     }
   }
 }
@@ -118,6 +134,7 @@ StepProgram make_program(const Plan& plan, const ModelProfile& structure, int de
   program.activity = find_activity(structure, plan.mask);
   const Schedule compute = make_schedule(plan, devices);
   validate_schedule(compute, plan, program.activity, "plan");
+  refuse_other_work(compute, plan);
   program.schedule = complete_schedule(compute, plan, structure, program.activity, clip);
   program.owners = find_owners(plan, structure.layers.size());
   return program;

@@ -13,10 +13,10 @@
 #include "profiles/cluster_json.h"
 #include "profiles/model_profile_json.h"
 
+namespace frazil {
 namespace {
 
 namespace po = boost::program_options;
-using namespace frazil;
 
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
@@ -142,9 +142,7 @@ ExitCode run_train(const po::variables_map& flags, const std::string& command) {
   return ExitCode::kOk;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_train_verb(int argc, char** argv) {
   prepare_numerics();
   const Verb verb{"train", "Trains a model by a plan, re-planning as layers freeze.",
                   "frazil train --run FILE --profile FILE --cluster FILE [--out FOLDER]"};
@@ -152,3 +150,8 @@ int main(int argc, char** argv) {
   return run_verb(verb, argc, argv, describe_flags(),
                   [&](const po::variables_map& flags) { return run_train(flags, command); });
 }
+
+}  // namespace
+}  // namespace frazil
+
+int main(int argc, char** argv) { return frazil::run_train_verb(argc, argv); }

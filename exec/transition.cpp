@@ -68,6 +68,7 @@ MoveReport move_layers(std::vector<DeviceState>& states, const Plan& plan, int l
 
 std::vector<const LayerState*> first_holders(const std::vector<DeviceState>& states, int layers) {
   std::vector<const LayerState*> holders;
+  holders.reserve(static_cast<std::size_t>(layers));
   for (std::int32_t l = 0; l < layers; ++l) {
     holders.push_back(&states[first_holder(states, LayerId{l})].at(LayerId{l}));
   }

@@ -12,10 +12,10 @@
 #include "planner/plan_json.h"
 #include "profiles/cluster_json.h"
 
+namespace frazil {
 namespace {
 
 namespace po = boost::program_options;
-using namespace frazil;
 
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
@@ -123,11 +123,14 @@ ExitCode run_verify(const po::variables_map& flags) {
   return to_exit_code(verification.verdict);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_verify_verb(int argc, char** argv) {
   prepare_numerics();
   const Verb verb{"verify", "Checks that a plan still runs as its costs say.",
                   "frazil verify --run FILE --cluster FILE --plan FILE [--blocks N]"};
   return run_verb(verb, argc, argv, describe_flags(), run_verify);
 }
+
+}  // namespace
+}  // namespace frazil
+
+int main(int argc, char** argv) { return frazil::run_verify_verb(argc, argv); }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/linear_orders.h"
 #include "profiles/error.h"
 #include "sim/gradient_tree_shape.h"
 
@@ -22,6 +23,16 @@ int find_gradient_sets(const Plan& plan, const Pipeline& pipeline) {
     owned.push_back({.first = interval.first.value, .end = interval.last.value + 1});
   }
   return held_gradient_sets(owned, plan.micro_batches());
+}
+
+// Copies of the weights that the plan's versions keep at a stage: 1 where they are in step, one for
+// each micro-batch in flight with PipeDream, two with PipeDream-2BW.
+int find_weight_versions(const Plan& plan, const Pipeline& pipeline, StageId stage) {
+  if (plan.versions == WeightVersions::kTwoBuffered) return 2;
+  const auto* named = std::get_if<NamedSchedule>(&plan.schedule);
+  if (plan.versions != WeightVersions::kStash || named == nullptr) return 1;
+  const int stages = static_cast<int>(pipeline.stages.size());
+  return warm_up(named->in_flight.value_or(stages), stages, stage.value);
 }
 
 // For every layer, whether a tensor it makes must be received by a stage on `devices`.
@@ -57,6 +68,25 @@ bool holds_layer(const Stage& stage, LayerId layer) {
   });
 }
 
+// What the layers with a backward read from outside the stage, model inputs included.
+Bytes find_kept_inputs(const Plan& plan, const Stage& stage, const ModelProfile& profile,
+                       const Activity& activity) {
+  std::vector<bool> reads(profile.layers.size(), false);
+  Bytes kept;
+  for (const Edge& edge : profile.edges) {
+    reads[edge.to.index()] = true;
+    if (holds_layer(stage, edge.to) && !holds_layer(stage, edge.from) &&
+        activity.backward(edge.to)) {
+      kept = add(kept, edge.bytes(plan.micro_batch_size), 1);
+    }
+  }
+  for (std::size_t l = 0; l < profile.layers.size(); ++l) {
+    if (reads[l] || !holds_layer(stage, LayerId{l}) || !activity.backward(LayerId{l})) continue;
+    kept = add(kept, profile.input_bytes_per_sample, plan.micro_batch_size);
+  }
+  return kept;
+}
+
 }  // namespace
 
 StageFootprint find_footprint(const Plan& plan, PipelineId pipeline_id, StageId stage_id,
@@ -64,12 +94,13 @@ StageFootprint find_footprint(const Plan& plan, PipelineId pipeline_id, StageId 
   const Pipeline& pipeline = plan.pipelines.at(pipeline_id.index());
   const Stage& stage = pipeline.stages.at(stage_id.index());
   const int gradient_sets = find_gradient_sets(plan, pipeline);
+  const int versions = find_weight_versions(plan, pipeline, stage_id);
 
   StageFootprint footprint;
   for (const LayerRange& range : stage.layers) {
     for (LayerId id = range.first; id <= range.last; ++id.value) {
       const Layer& layer = profile.layers.at(id.index());
-      footprint.parameters = add(footprint.parameters, layer.parameters, 1);
+      footprint.parameters = add(footprint.parameters, layer.parameters, versions);
       if (activity.layers.at(id.index()).weight_gradient) {
         footprint.gradients = add(footprint.gradients, layer.parameters, gradient_sets);
         footprint.optimizer = add(footprint.optimizer, layer.optimizer_state, 1);
@@ -88,6 +119,10 @@ StageFootprint find_footprint(const Plan& plan, PipelineId pipeline_id, StageId 
       footprint.receive_per_micro_batch =
           add(footprint.receive_per_micro_batch, edge.bytes(plan.micro_batch_size), 1);
     }
+  }
+  if (stage.memory == MemoryPolicy::kRecompute) {
+    footprint.input_per_micro_batch =
+        std::min(footprint.stash_per_micro_batch, find_kept_inputs(plan, stage, profile, activity));
   }
   return footprint;
 }

@@ -3,7 +3,8 @@
 // layers; per active layer a gradient tree (held_gradient_sets x parameter bytes) and optimizer
 // state; per micro-batch in flight the stash of every layer with a backward. A receive buffer for
 // each boundary that a layer without a backward reads counts at that layer during its F; of other
-// layers what arrives is part of their stash.
+// layers what arrives is part of their stash. A stage that recomputes keeps its inputs from F to R,
+// and the whole stash from R on.
 
 #include "planner/activity.h"
 #include "planner/plan.h"
@@ -12,11 +13,13 @@
 namespace frazil {
 
 struct StageFootprint {
-  Bytes parameters;
-  Bytes gradients;  // of the exact tree over the micro-batches this pipeline owns
+  Bytes parameters;  // times the weight versions kept
+  Bytes gradients;   // of the exact tree over the micro-batches this pipeline owns
   Bytes optimizer;
   Bytes stash_per_micro_batch;    // at the plan's micro-batch size
   Bytes receive_per_micro_batch;  // incoming boundaries from other devices
+  Bytes
+      input_per_micro_batch;  // of the stash: what the stage reads from outside, kept to recompute
 };
 
 StageFootprint find_footprint(const Plan& plan, PipelineId pipeline, StageId stage,

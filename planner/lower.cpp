@@ -1,36 +1,37 @@
 #include "planner/lower.h"
 
 #include <algorithm>
-#include <array>
-#include <limits>
+#include <map>
+#include <tuple>
 
-#include "planner/reduction_groups.h"
-#include "planner/stage_work.h"
+#include "planner/lowering.h"
 #include "profiles/error.h"
 
 namespace frazil {
+
+LaneId LoweringState::lane(DeviceId device, Lane kind) {
+  LaneId& lane = devices[device.index()].lanes[static_cast<std::size_t>(kind)];
+  if (lane == kNoLane) lane = step.graph.add_lane(device, kind);
+  return lane;
+}
+
+TaskId LoweringState::add_task(DeviceId device, Lane kind, WorkId work, const Action& action) {
+  step.actions.push_back(action);
+  return step.graph.add_task(lane(device, kind), work);
+}
+
+void LoweringState::wait(TaskId task, TaskId on, WorkId delay) {
+  ENSURE(on != kNoTask, "an action waits for one that is in no list");
+  const auto& lane_of = step.graph.lane_of();
+  if (delay == kNoWork && on < task && lane_of[on] == lane_of[task]) return;
+  step.graph.add_dependency(task, on, delay);
+}
+
+Action make_barrier_action() {
+  return make_stage_action(PipelineId{0}, StageId{0}, ActionKind::kBarrier);
+}
+
 namespace {
-
-constexpr TaskId kNoTask = std::numeric_limits<TaskId>::max();
-constexpr LaneId kNoLane = std::numeric_limits<LaneId>::max();
-
-// The tasks and works of one stage.
-struct StageTasks {
-  std::array<std::array<WorkId, 2>, kActionKinds> work{};  // by kind and SizeIndex
-  TaskId update = kNoTask;
-};
-
-struct DeviceState {
-  std::array<LaneId, 5> lanes{kNoLane, kNoLane, kNoLane, kNoLane, kNoLane};  // by Lane
-  bool sends_at_once = false;  // none of its links has a bandwidth: a SEND is its hop alone
-  TaskId overhead = kNoTask;
-  TaskId first_compute = kNoTask;
-  TaskId last_work = kNoTask;  // the last F, I, W or B of its list
-  bool has_barrier = false;
-  TaskId last_collective = kNoTask;
-  std::vector<std::pair<DeviceId, WorkId>> hops;       // by receiver; few, so found by looking
-  std::vector<std::pair<Transfer, WorkId>> transfers;  // likewise
-};
 
 // Two passes: first every action becomes its task, then tasks are connected in task order, so that
 // a dependency may point at any other device's list. Tasks of a micro-batch are found by
@@ -39,31 +40,30 @@ class Lowering {
  public:
   Lowering(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
            const Activity& activity)
-      : plan_(plan),
-        profile_(profile),
+      : state_{plan, profile, activity, make_stage_table(plan, profile, activity), {}, {}, {}},
         cluster_(cluster),
-        activity_(activity),
-        table_(make_stage_table(plan, profile, activity)),
         micro_batches_(static_cast<std::size_t>(plan.micro_batches())),
         short_size_(samples_in(plan, MicroBatchId{micro_batches_ - 1})) {}
 
-  LoweredStep run(const Schedule& completed) {
-    ENSURE(completed.devices.size() <= cluster_.devices.size(), "a list of an unknown device");
+  LoweredStep run(const Schedule& schedule) {
+    ENSURE(schedule.devices.size() <= cluster_.devices.size(), "a list of an unknown device");
     describe_stages();
     describe_devices();
     std::size_t actions = 0;
-    for (const auto& list : completed.devices) actions += list.size();
-    step_.graph.reserve(actions, 2 * actions);
-    step_.actions.reserve(actions);
-    for (std::size_t device = 0; device < completed.devices.size(); ++device) {
-      add_list(DeviceId{device}, completed.devices[device]);
+    for (const auto& list : schedule.devices) actions += list.size();
+    state_.step.graph.reserve(actions, 2 * actions);
+    state_.step.actions.reserve(actions);
+    for (std::size_t device = 0; device < schedule.devices.size(); ++device) {
+      add_list(DeviceId{device}, schedule.devices[device]);
     }
-    const auto listed = static_cast<TaskId>(step_.graph.size());
+    const auto listed = static_cast<TaskId>(state_.step.graph.size());
     for (TaskId task = 0; task < listed; ++task) connect(task);
-    add_collectives();
-    add_barrier(listed);
-    for (std::size_t device = 0; device < devices_.size(); ++device) hold_state(DeviceId{device});
-    return std::move(step_);
+    add_collectives(state_);
+    add_barrier(state_, listed);
+    for (std::size_t device = 0; device < state_.devices.size(); ++device) {
+      hold_state(DeviceId{device});
+    }
+    return std::move(state_.step);
   }
 
  private:
@@ -72,8 +72,8 @@ class Lowering {
     for (auto& by_size : none.work) by_size.fill(kNoWork);
     std::size_t most_stages = 0;
     std::size_t most_boundaries = 0;
-    for (const PipelineTable& pipeline : table_) {
-      tasks_.emplace_back(pipeline.stages.size(), none);
+    for (const PipelineTable& pipeline : state_.table) {
+      state_.tasks.emplace_back(pipeline.stages.size(), none);
       most_stages = std::max(most_stages, pipeline.stages.size());
       most_boundaries = std::max(most_boundaries, pipeline.boundaries.size());
     }
@@ -84,25 +84,19 @@ class Lowering {
   }
 
   void describe_devices() {
-    devices_.resize(cluster_.devices.size());
-    std::vector<bool> has_bandwidth(devices_.size(), cluster_.default_link.bandwidth.count > 0);
+    state_.devices.resize(cluster_.devices.size());
+    std::vector<bool> has_bandwidth(state_.devices.size(),
+                                    cluster_.default_link.bandwidth.count > 0);
     for (const DirectedLink& link : cluster_.links) {
       if (link.link.bandwidth.count > 0) has_bandwidth.at(link.from.index()) = true;
     }
-    for (std::size_t d = 0; d < devices_.size(); ++d) devices_[d].sends_at_once = !has_bandwidth[d];
+    for (std::size_t d = 0; d < has_bandwidth.size(); ++d) {
+      state_.devices[d].sends_at_once = !has_bandwidth[d];
+    }
   }
 
-  LaneId lane(DeviceId device, Lane kind) {
-    LaneId& lane = devices_[device.index()].lanes[static_cast<std::size_t>(kind)];
-    if (lane == kNoLane) lane = step_.graph.add_lane(device, kind);
-    return lane;
-  }
-  TaskId add_task(DeviceId device, Lane kind, WorkId work, const Action& action) {
-    step_.actions.push_back(action);
-    return step_.graph.add_task(lane(device, kind), work);
-  }
   const StageEntry& stage_of(const Action& action) const {
-    return table_.at(action.pipeline.index()).stages.at(action.stage.index());
+    return state_.table.at(action.pipeline.index()).stages.at(action.stage.index());
   }
   std::size_t slot(std::size_t row, MicroBatchId micro_batch) const {
     return row * micro_batches_ + micro_batch.index();
@@ -111,15 +105,15 @@ class Lowering {
     return micro_batch.index() + 1 == micro_batches_ ? kShort : kWhole;
   }
   int samples(SizeIndex size) const {
-    return size == kShort ? short_size_ : plan_.micro_batch_size;
+    return size == kShort ? short_size_ : state_.plan.micro_batch_size;
   }
 
   void add_list(DeviceId device, const std::vector<Action>& list) {
-    DeviceState& state = devices_[device.index()];
+    LoweredDevice& state = state_.devices[device.index()];
     const Duration overhead = cluster_.devices[device.index()].step_overhead;
     if (!list.empty() && overhead.count() > 0) {
-      const WorkId work = step_.graph.add_work(Fixed{overhead});
-      state.overhead = add_task(device, Lane::kHost, work, barrier_action());
+      const WorkId work = state_.step.graph.add_work(Fixed{overhead});
+      state.overhead = state_.add_task(device, Lane::kHost, work, make_barrier_action());
     }
     for (const Action& action : list) {
       switch (action.kind) {
@@ -127,8 +121,14 @@ class Lowering {
         case ActionKind::kBackwardInput:
         case ActionKind::kBackwardWeight:
         case ActionKind::kBackward:
-        case ActionKind::kUpdate:
+        case ActionKind::kRecompute:
           add_compute(device, action);
+          break;
+        case ActionKind::kPair:
+          add_pair(device, action);
+          break;
+        case ActionKind::kUpdate:
+          add_update(device, action);
           break;
         case ActionKind::kSendForward:
         case ActionKind::kSendBackward:
@@ -136,15 +136,15 @@ class Lowering {
           break;
         case ActionKind::kReceiveForward:
         case ActionKind::kReceiveBackward:
+          break;  // takes no time of its own
         case ActionKind::kReduceGradients:
-          break;  // no time of its own; collectives follow from the plan
+          state.has_reduction = true;
+          break;
         case ActionKind::kBarrier:
           state.has_barrier = true;
           break;
-        case ActionKind::kRecompute:
         case ActionKind::kUnshard:
         case ActionKind::kReshard:
-        case ActionKind::kPair:
         case ActionKind::kMove:
           refuse(action);
       }
@@ -153,12 +153,8 @@ class Lowering {
 
   [[noreturn]] static void refuse(const Action& action) {
     throw InfeasibleError("action " + to_text(action) +
-                          " is not interpreted yet; the simulator knows F, I, W, B, U, SEND, RECV, "
-                          "REDUCE_GRAD and BARRIER of whole micro-batches");
-  }
-
-  static Action barrier_action() {
-    return make_stage_action(PipelineId{0}, StageId{0}, ActionKind::kBarrier);
+                          " is not interpreted yet; the simulator knows F, I, W, B, R, U, pairs, "
+                          "SEND, RECV, REDUCE_GRAD and BARRIER of whole micro-batches");
   }
 
   // The one micro-batch of an action.
@@ -168,66 +164,107 @@ class Lowering {
     return action.micro_batches->first;
   }
 
-  void add_compute(DeviceId device, const Action& action) {
-    const StageEntry& stage = stage_of(action);
-    ENSURE(stage.device == device, "an action on the list of another device");
-    DeviceState& state = devices_[device.index()];
-    const bool update = action.kind == ActionKind::kUpdate;
-    const MicroBatchId micro_batch = update ? MicroBatchId{} : micro_batch_of(action);
-    const SizeIndex size = update ? kWhole : size_of(micro_batch);
-    const TaskId task = add_task(device, Lane::kCompute, compute_work(action, size), action);
+  TaskId add_work_task(DeviceId device, WorkId work, const Action& action) {
+    LoweredDevice& state = state_.devices[device.index()];
+    const TaskId task = state_.add_task(device, Lane::kCompute, work, action);
     if (state.first_compute == kNoTask) state.first_compute = task;
-    if (update) {
-      tasks_[action.pipeline.index()][action.stage.index()].update = task;
-      return;
-    }
-    state.last_work = task;
-    if (action.kind == ActionKind::kForward) {
-      forward_[slot(action.stage.index(), micro_batch)] = task;
-    } else if (action.kind != ActionKind::kBackwardWeight) {
-      gradient_[slot(action.stage.index(), micro_batch)] = task;
-    }
-    change_memory(task, stage, action.kind, stage.footprint[size]);
+    return task;
   }
 
-  WorkId compute_work(const Action& action, SizeIndex size) {
-    StageTasks& tasks = tasks_[action.pipeline.index()][action.stage.index()];
-    WorkId& work = tasks.work[static_cast<std::size_t>(action.kind)][size];
-    if (work == kNoWork) {
-      const StageEntry& stage = stage_of(action);
-      work = step_.graph.add_work(Compute{stage.device, samples(size),
-                                          find_stage_parts(*stage.stage, action.kind, activity_)});
+  void add_compute(DeviceId device, const Action& action) {
+    ENSURE(stage_of(action).device == device, "an action on the list of another device");
+    const SizeIndex size = size_of(micro_batch_of(action));
+    const TaskId task = add_work_task(device, compute_work(action, size), action);
+    state_.devices[device.index()].last_work = task;
+    record(task, action);
+  }
+
+  void add_pair(DeviceId device, const Action& action) {
+    const std::vector<Action>& halves = std::get<ActionPair>(action.detail).halves;
+    for (const Action& half : halves) {
+      ENSURE(stage_of(half).device == device, "an action on the list of another device");
     }
+    const TaskId task = add_work_task(device, pair_work(halves.front(), halves.back()), action);
+    state_.devices[device.index()].last_work = task;
+    for (const Action& half : halves) record(task, half);
+  }
+
+  void add_update(DeviceId device, const Action& action) {
+    ENSURE(stage_of(action).device == device, "an action on the list of another device");
+    state_.tasks[action.pipeline.index()][action.stage.index()].update =
+        add_work_task(device, compute_work(action, kWhole), action);
+  }
+
+  // Who finds the task by its micro-batch, and what it does to memory.
+  void record(TaskId task, const Action& action) {
+    const MicroBatchId micro_batch = micro_batch_of(action);
+    const std::size_t place = slot(action.stage.index(), micro_batch);
+    if (action.kind == ActionKind::kForward) {
+      forward_[place] = task;
+    } else if (action.kind == ActionKind::kBackwardInput || action.kind == ActionKind::kBackward) {
+      gradient_[place] = task;
+    }
+    const StageEntry& stage = stage_of(action);
+    change_memory(task, stage, action.kind, stage.footprint[size_of(micro_batch)]);
+  }
+
+  Compute make_compute(const Action& action, SizeIndex size) const {
+    const StageEntry& stage = stage_of(action);
+    return {stage.device, samples(size),
+            find_stage_parts(*stage.stage, action.kind, state_.activity)};
+  }
+  WorkId compute_work(const Action& action, SizeIndex size) {
+    StageTasks& tasks = state_.tasks[action.pipeline.index()][action.stage.index()];
+    WorkId& work = tasks.work[static_cast<std::size_t>(action.kind)][size];
+    if (work == kNoWork) work = state_.step.graph.add_work(make_compute(action, size));
     return work;
   }
+  WorkId pair_work(const Action& forward, const Action& backward) {
+    const SizeIndex first = size_of(micro_batch_of(forward));
+    const SizeIndex second = size_of(micro_batch_of(backward));
+    const auto [known, added] =
+        pair_works_.try_emplace({forward.pipeline, forward.stage, first, backward.pipeline,
+                                 backward.stage, backward.kind, second},
+                                kNoWork);
+    if (added) {
+      known->second = state_.step.graph.add_work(
+          ComputePair{make_compute(forward, first), make_compute(backward, second)});
+    }
+    return known->second;
+  }
 
-  // The stash lives from the start of F to the end of the last part of its backward; so does a
-  // receive buffer, but that of a stage without any backward only as long as its F.
+  // The stash lives from the start of F (of R, but for the inputs, where the stage recomputes) to
+  // the end of the last part of its backward; so does a receive buffer, but that of a stage without
+  // any backward only as long as its F.
   void change_memory(TaskId task, const StageEntry& stage, ActionKind kind,
                      const StageFootprint& footprint) {
     using When = MemoryChange::When;
     const auto change = [&](When when, MemoryKind memory, Bytes size, int sign) {
       if (size.count == 0) return;
-      step_.graph.change_memory({task, when, stage.device, memory, sign * size.count});
+      state_.step.graph.change_memory({task, when, stage.device, memory, sign * size.count});
     };
+    const bool recomputes = stage.stage->memory == MemoryPolicy::kRecompute;
+    const Bytes input = footprint.input_per_micro_batch;
+    const Bytes stash = footprint.stash_per_micro_batch;
     const bool ends = kind == ActionKind::kBackward || kind == ActionKind::kBackwardWeight ||
                       (kind == ActionKind::kBackwardInput && !stage.has_update) ||
                       (kind == ActionKind::kForward && !stage.has_backward);
     if (kind == ActionKind::kForward) {
-      change(When::kStart, MemoryKind::kStash, footprint.stash_per_micro_batch, 1);
+      change(When::kStart, MemoryKind::kStash, recomputes ? input : stash, 1);
       change(When::kStart, MemoryKind::kReceive, footprint.receive_per_micro_batch, 1);
     }
+    if (kind == ActionKind::kRecompute) change(When::kStart, MemoryKind::kStash, stash - input, 1);
     if (ends) {
-      change(When::kEnd, MemoryKind::kStash, footprint.stash_per_micro_batch, -1);
+      change(When::kEnd, MemoryKind::kStash, stash, -1);
       change(When::kEnd, MemoryKind::kReceive, footprint.receive_per_micro_batch, -1);
     }
   }
 
   void add_send(DeviceId device, const Action& action) {
-    DeviceState& state = devices_[device.index()];
+    LoweredDevice& state = state_.devices[device.index()];
     if (state.sends_at_once) return;
     const MicroBatchId micro_batch = micro_batch_of(action);
-    const PipelineTable& pipeline = table_.at(action.pipeline.index());
+    const PipelineTable& pipeline = state_.table.at(action.pipeline.index());
     const std::size_t b = find_crossed_boundary(pipeline, action);
     const StageBoundary& boundary = pipeline.boundaries[b];
     const bool forward = action.kind == ActionKind::kSendForward;
@@ -236,45 +273,38 @@ class Lowering {
     const Bytes size = (forward ? boundary.activation_per_sample : boundary.gradient_per_sample) *
                        samples(size_of(micro_batch));
     const TaskId task =
-        add_task(device, Lane::kSend, transfer_work(state, {device, to, size}), action);
+        state_.add_task(device, Lane::kSend, transfer_work(state, {device, to, size}), action);
     (forward ? send_forward_ : send_backward_)[slot(b, micro_batch)] = task;
   }
 
-  WorkId transfer_work(DeviceState& sender, const Transfer& transfer) {
+  WorkId transfer_work(LoweredDevice& sender, const Transfer& transfer) {
     for (const auto& [known, work] : sender.transfers) {
       if (known == transfer) return work;
     }
-    return sender.transfers.emplace_back(transfer, step_.graph.add_work(transfer)).second;
+    return sender.transfers.emplace_back(transfer, state_.step.graph.add_work(transfer)).second;
   }
   WorkId hop_work(DeviceId from, DeviceId to) {
-    auto& hops = devices_[from.index()].hops;
+    auto& hops = state_.devices[from.index()].hops;
     for (const auto& [known, work] : hops) {
       if (known == to) return work;
     }
-    return hops.emplace_back(to, step_.graph.add_work(Hop{from, to})).second;
-  }
-
-  // Waits for an earlier task of the same lane are implied by the lane.
-  void wait(TaskId task, TaskId on, WorkId delay = kNoWork) {
-    ENSURE(on != kNoTask, "an action waits for one that is in no list");
-    const auto& lane_of = step_.graph.lane_of();
-    if (delay == kNoWork && on < task && lane_of[on] == lane_of[task]) return;
-    step_.graph.add_dependency(task, on, delay);
+    return hops.emplace_back(to, state_.step.graph.add_work(Hop{from, to})).second;
   }
 
   void wait_across(TaskId task, TaskId producer, TaskId send, DeviceId from, DeviceId to) {
     if (from == to) {
-      wait(task, producer);
+      state_.wait(task, producer);
     } else if (send != kNoTask) {
-      wait(task, send, hop_work(from, to));
+      state_.wait(task, send, hop_work(from, to));
     } else {
-      ENSURE(devices_[from.index()].sends_at_once, "a boundary between devices without its SEND");
-      wait(task, producer, hop_work(from, to));
+      ENSURE(state_.devices[from.index()].sends_at_once,
+             "a boundary between devices without its SEND");
+      state_.wait(task, producer, hop_work(from, to));
     }
   }
 
   void wait_for_inputs(TaskId task, const Action& action) {
-    const PipelineTable& pipeline = table_[action.pipeline.index()];
+    const PipelineTable& pipeline = state_.table[action.pipeline.index()];
     const StageEntry& stage = pipeline.stages[action.stage.index()];
     const MicroBatchId micro_batch = action.micro_batches->first;
     for (const std::size_t b : stage.incoming) {
@@ -286,10 +316,10 @@ class Lowering {
   }
 
   void wait_for_gradients(TaskId task, const Action& action) {
-    const PipelineTable& pipeline = table_[action.pipeline.index()];
+    const PipelineTable& pipeline = state_.table[action.pipeline.index()];
     const StageEntry& stage = pipeline.stages[action.stage.index()];
     const MicroBatchId micro_batch = action.micro_batches->first;
-    wait(task, forward_[slot(action.stage.index(), micro_batch)]);
+    state_.wait(task, forward_[slot(action.stage.index(), micro_batch)]);
     for (const std::size_t b : stage.outgoing) {
       if (!pipeline.boundaries[b].carries) continue;
       const StageId to = pipeline.boundaries[b].to;
@@ -300,100 +330,60 @@ class Lowering {
   }
 
   void connect(TaskId task) {
-    const Action& action = step_.actions[task];
-    const auto own = [&] { return slot(action.stage.index(), action.micro_batches->first); };
+    const Action& action = state_.step.actions[task];
     if (is_compute(action.kind)) {
-      const DeviceState& device = devices_[stage_of(action).device.index()];
-      if (device.overhead != kNoTask && device.first_compute == task) wait(task, device.overhead);
+      const LaneId lane = state_.step.graph.lane_of()[task];
+      const DeviceId device = state_.step.graph.lanes()[lane].device;
+      const LoweredDevice& state = state_.devices[device.index()];
+      if (state.overhead != kNoTask && state.first_compute == task) {
+        state_.wait(task, state.overhead);
+      }
     }
+    if (const auto* pair = std::get_if<ActionPair>(&action.detail)) {
+      for (const Action& half : pair->halves) connect(task, half);
+    } else {
+      connect(task, action);
+    }
+  }
+
+  void connect(TaskId task, const Action& action) {
+    const auto own = [&] { return slot(action.stage.index(), action.micro_batches->first); };
     if (action.kind == ActionKind::kForward) {
       wait_for_inputs(task, action);
-    } else if (action.kind == ActionKind::kSendForward) {
-      wait(task, forward_[own()]);
+    } else if (action.kind == ActionKind::kSendForward || action.kind == ActionKind::kRecompute) {
+      state_.wait(task, forward_[own()]);
     } else if (action.kind == ActionKind::kSendBackward ||
                (action.kind == ActionKind::kBackwardWeight && gradient_[own()] != kNoTask)) {
-      wait(task, gradient_[own()]);
+      state_.wait(task, gradient_[own()]);
     } else if (has_micro_batch(action.kind)) {
       wait_for_gradients(task, action);
     }
   }
 
-  // The owners of a group enter together: one task without time waits for all of them, and their
-  // collectives wait for it. It stands on the host lane of the first owner, where nothing else can
-  // hold it up: that owner's collectives follow each other in the same order.
-  void add_collectives() {
-    const WorkId nothing = step_.graph.add_work(Fixed{});
-    for (const ReductionGroup& group : find_reduction_groups(plan_, profile_, activity_)) {
-      const WorkId work = step_.graph.add_work(group.collective);
-      const auto action_of = [&](DeviceId device) {
-        const auto owner = std::find_if(group.owners.begin(), group.owners.end(),
-                                        [&](const ReductionOwner& candidate) {
-                                          return stage_entry(candidate).device == device;
-                                        });
-        return make_stage_action(owner->pipeline, owner->stage, ActionKind::kReduceGradients);
-      };
-      const DeviceId first = group.collective.devices.front();
-      const TaskId entry = add_task(first, Lane::kHost, nothing, action_of(first));
-      for (const DeviceId device : group.collective.devices) {
-        DeviceState& state = devices_[device.index()];
-        if (state.last_work != kNoTask) wait(entry, state.last_work);
-        if (state.last_collective != kNoTask) wait(entry, state.last_collective);
-        state.last_collective = add_task(device, Lane::kCollective, work, action_of(device));
-        wait(state.last_collective, entry);
-      }
-      for (const ReductionOwner& owner : group.owners) {
-        const TaskId update = tasks_[owner.pipeline.index()][owner.stage.index()].update;
-        if (update == kNoTask) continue;
-        wait(update, devices_[stage_entry(owner).device.index()].last_collective);
-      }
-    }
-  }
-  const StageEntry& stage_entry(const ReductionOwner& owner) const {
-    return table_[owner.pipeline.index()].stages[owner.stage.index()];
-  }
-
-  // A barrier holds every update back until all gradients of all devices are there.
-  void add_barrier(TaskId listed) {
-    const bool any = std::any_of(devices_.begin(), devices_.end(),
-                                 [](const DeviceState& device) { return device.has_barrier; });
-    if (!any) return;
-    const TaskId barrier =
-        add_task(DeviceId{0}, Lane::kHost, step_.graph.add_work(Fixed{}), barrier_action());
-    for (const DeviceState& device : devices_) {
-      if (device.last_work != kNoTask) wait(barrier, device.last_work);
-      if (device.last_collective != kNoTask) wait(barrier, device.last_collective);
-    }
-    for (TaskId task = 0; task < listed; ++task) {
-      if (step_.actions[task].kind == ActionKind::kUpdate) wait(task, barrier);
-    }
-  }
-
   void hold_state(DeviceId device) {
-    const StageFootprint held = find_held_state(table_, device, plan_, profile_, activity_);
-    step_.graph.hold(device, MemoryKind::kParameters, held.parameters);
-    step_.graph.hold(device, MemoryKind::kGradients, held.gradients);
-    step_.graph.hold(device, MemoryKind::kOptimizer, held.optimizer);
+    const StageFootprint held =
+        find_held_state(state_.table, device, state_.plan, state_.profile, state_.activity);
+    state_.step.graph.hold(device, MemoryKind::kParameters, held.parameters);
+    state_.step.graph.hold(device, MemoryKind::kGradients, held.gradients);
+    state_.step.graph.hold(device, MemoryKind::kOptimizer, held.optimizer);
   }
 
-  const Plan& plan_;
-  const ModelProfile& profile_;
+  LoweringState state_;
   const Cluster& cluster_;
-  const Activity& activity_;
-  std::vector<PipelineTable> table_;
   std::size_t micro_batches_;
   int short_size_;
-  LoweredStep step_;
-  std::vector<std::vector<StageTasks>> tasks_;  // by pipeline and stage
-  std::vector<DeviceState> devices_;
+  using PairKey =
+      std::tuple<PipelineId, StageId, SizeIndex, PipelineId, StageId, ActionKind, SizeIndex>;
+  std::map<PairKey, WorkId> pair_works_;
   std::vector<TaskId> forward_, gradient_;            // by stage and micro-batch
   std::vector<TaskId> send_forward_, send_backward_;  // by boundary and micro-batch
 };
 
 }  // namespace
 
-LoweredStep lower(const Plan& plan, const Schedule& completed, const ModelProfile& profile,
+LoweredStep lower(const Plan& plan, const Schedule& schedule, const ModelProfile& profile,
                   const Cluster& cluster, const Activity& activity) {
-  return Lowering(plan, profile, cluster, activity).run(completed);
+  return Lowering(plan, profile, cluster, activity).run(schedule);
 }
 
 }  // namespace frazil

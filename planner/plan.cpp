@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "planner/activity.h"
-#include "planner/schedules.h"
+#include "planner/schedule_check.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -23,21 +23,22 @@ struct NamedKind {
   ScheduleKind kind;
   std::string_view name;
 };
-constexpr std::array<NamedKind, 21> kScheduleNames{{
+constexpr std::array<NamedKind, 22> kScheduleNames{{
     {ScheduleKind::kGpipe, "gpipe"},
     {ScheduleKind::kOneForwardOneBackward, "1f1b"},
     {ScheduleKind::kEagerOneForwardOneBackward, "eager-1f1b"},
-    {ScheduleKind::kInterleaved, "interleaved"},
+    {ScheduleKind::kInterleaved, "interleaved-1f1b"},
     {ScheduleKind::kLoopedBfs, "looped-bfs"},
     {ScheduleKind::kZbH1, "zb-h1"},
     {ScheduleKind::kZbH2, "zb-h2"},
-    {ScheduleKind::kZbHeuristic, "zb-heuristic"},
+    {ScheduleKind::kZb1p, "zb-1p"},
+    {ScheduleKind::kZb2p, "zb-2p"},
     {ScheduleKind::kZbV, "zb-v"},
     {ScheduleKind::kVHalf, "v-half"},
     {ScheduleKind::kVMin, "v-min"},
     {ScheduleKind::kInterleavedZb, "interleaved-zb"},
     {ScheduleKind::kDualPipe, "dualpipe"},
-    {ScheduleKind::kDualPipeV, "dualpipe-v"},
+    {ScheduleKind::kDualPipeV, "dualpipev"},
     {ScheduleKind::kChimera, "chimera"},
     {ScheduleKind::kBitPipe, "bitpipe"},
     {ScheduleKind::kHanayo, "hanayo"},

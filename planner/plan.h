@@ -51,7 +51,8 @@ enum class ScheduleKind {
   kLoopedBfs,
   kZbH1,
   kZbH2,
-  kZbHeuristic,
+  kZb1p,
+  kZb2p,
   kZbV,
   kVHalf,
   kVMin,
@@ -71,7 +72,7 @@ struct NamedSchedule {
   ScheduleKind kind = ScheduleKind::kOneForwardOneBackward;
   // K, micro-batches in flight; none: the schedule's own.
   std::optional<int> in_flight = std::nullopt;
-  int chunks = 1;
+  int chunks = 1;  // stages of a pipeline on each device
   friend bool operator==(const NamedSchedule&, const NamedSchedule&) = default;
 };
 // One list of compute actions per device, given outright.

@@ -7,14 +7,14 @@
 #include "planner/command_line.h"
 #include "planner/plan_json.h"
 #include "planner/print_plan.h"
-#include "planner/schedules.h"
+#include "planner/schedule_menu.h"
 #include "profiles/cluster_json.h"
 #include "profiles/model_profile_json.h"
 
+namespace frazil {
 namespace {
 
 namespace po = boost::program_options;
-using namespace frazil;
 
 constexpr int kMost = 1'000'000;
 
@@ -107,10 +107,13 @@ ExitCode plan_verb(const po::variables_map& values) {
   return ExitCode::kOk;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_plan_verb(int argc, char** argv) {
   const Verb verb{"plan", "Finds the best pipeline for a model on a cluster.",
                   "frazil plan --profile FILE --cluster FILE --batch N [--out plan.json]"};
   return run_verb(verb, argc, argv, describe_flags(), plan_verb);
 }
+
+}  // namespace
+}  // namespace frazil
+
+int main(int argc, char** argv) { return frazil::run_plan_verb(argc, argv); }

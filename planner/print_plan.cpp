@@ -7,6 +7,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "planner/schedule_menu.h"
 #include "profiles/quantity_text.h"
 
 namespace frazil {
@@ -184,16 +185,19 @@ std::string print_what_if(const WhatIf& what_if, const WhatIfAnswer& answer) {
       "span         {} (bubble {})\n"
       "lower bound  {} ({}), {} above it\n"
       "in flight   ",
-      what_if.stages, what_if.micro_batches, schedule_name(what_if.schedule.kind),
+      what_if.stages, what_if.micro_batches, schedule_name(what_if.schedule),
       to_text(answer.makespan), percent(answer.bubble), to_text(answer.span),
       percent(answer.bubble_span), to_text(bounds.makespan.time), bounds.makespan.name,
       percent(gap(answer.makespan, bounds.makespan.time)));
   for (const int peak : answer.peak_chunks) text += fmt::format(" {}", peak);
-  return text + " micro-batches at most, by device\n";
+  const int chunks = what_if.chunks.value_or(family_of(what_if.schedule).chunks);
+  return text +
+         (chunks == 1 ? " micro-batches" : fmt::format(" chunks of 1/{} micro-batch", chunks)) +
+         " at most, by device\n";
 }
 
 std::string what_if_json(const WhatIf& what_if, const WhatIfAnswer& answer) {
-  Json json = {{"schedule", schedule_name(what_if.schedule.kind)},
+  Json json = {{"schedule", schedule_name(what_if.schedule)},
                {"stages", what_if.stages},
                {"micro_batches", what_if.micro_batches},
                {"makespan_ns", answer.makespan.count()},
@@ -201,7 +205,7 @@ std::string what_if_json(const WhatIf& what_if, const WhatIfAnswer& answer) {
                {"bubble", answer.bubble},
                {"bubble_span", answer.bubble_span},
                {"peak_chunks", answer.peak_chunks},
-               {"chunks", what_if.schedule.chunks}};
+               {"chunks", what_if.chunks.value_or(family_of(what_if.schedule).chunks)}};
   json.update(bounds_json(answer.bounds));
   return json.dump() + "\n";
 }

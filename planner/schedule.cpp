@@ -124,6 +124,10 @@ class ListCompleter {
       append_pair(action, *pair);
       return;
     }
+    if (action.kind == ActionKind::kUpdate) {
+      append_update(action);
+      return;
+    }
     ENSURE(action.micro_batches.has_value(),
            fmt::format("{} does not belong into a compute schedule", to_text(action)));
     if (is_needed(action)) {
@@ -164,6 +168,13 @@ class ListCompleter {
     if (action.kind == ActionKind::kBackwardInput) return stage.has_input_gradient;
     if (action.kind == ActionKind::kBackwardWeight) return stage.has_weight_gradient;
     return stage.has_input_gradient || stage.has_weight_gradient;
+  }
+
+  // An update that the schedule places itself, among its backwards.
+  void append_update(const Action& action) {
+    if (!links(action.pipeline, action.stage).has_weight_gradient) return;
+    list_.push_back(action);
+    updated_.emplace(action.pipeline, action.stage);
   }
 
   void append_pair(const Action& action, const ActionPair& pair) {
@@ -208,6 +219,7 @@ class ListCompleter {
       for (std::size_t stage = 0; stage < links_[pipeline].size(); ++stage) {
         const StageLinks& candidate = links_[pipeline][stage];
         if (candidate.device != device || !candidate.has_weight_gradient) continue;
+        if (updated_.count({PipelineId{pipeline}, StageId{stage}}) > 0) continue;
         found.emplace_back(candidate.first_layer, PipelineId{pipeline}, StageId{stage});
       }
     }
@@ -220,6 +232,7 @@ class ListCompleter {
 
   const std::vector<PipelineLinks>& links_;
   std::vector<Action> list_;
+  std::set<std::pair<PipelineId, StageId>> updated_;
 };
 
 // Splits at spaces that are not inside the parentheses of one action.

@@ -28,10 +28,10 @@ Schedule parse_schedule(std::string_view text, const std::string& file);
 // RECV_F right before the F that reads it, SEND_B / RECV_B likewise for edges that carry a
 // gradient, and at the end of each device's list, per stage with an update, in the order of their
 // first layers (so that owners meet in the same order everywhere): REDUCE_GRAD iff its layers have
-// several owners, then U. Actions of stages with nothing to do (B of a frozen stage) are dropped.
-// `clip` puts one BARRIER per device between all its reductions and its updates (a global norm
-// needs all gradients). Throws InfeasibleError for an active tied parameter used on several
-// devices.
+// several owners, then U, unless the schedule places its updates itself. Actions of stages with
+// nothing to do (B of a frozen stage) are dropped. `clip` puts one BARRIER per device between all
+// its reductions and its updates (a global norm needs all gradients). Throws InfeasibleError for an
+// active tied parameter used on several devices.
 Schedule complete_schedule(const Schedule& compute, const Plan& plan, const ModelProfile& profile,
                            const Activity& activity, bool clip = false);
 

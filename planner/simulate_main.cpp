@@ -7,7 +7,7 @@
 #include "planner/command_line.h"
 #include "planner/plan_json.h"
 #include "planner/print_plan.h"
-#include "planner/schedules.h"
+#include "planner/schedule_menu.h"
 #include "profiles/cluster_json.h"
 #include "profiles/model_profile_json.h"
 #include "profiles/quantity_text.h"
@@ -15,10 +15,10 @@
 #include "traces/chrome_trace.h"
 #include "traces/timeline_csv.h"
 
+namespace frazil {
 namespace {
 
 namespace po = boost::program_options;
-using namespace frazil;
 
 constexpr int kMost = 1'000'000;
 
@@ -29,22 +29,22 @@ constexpr int kMost = 1'000'000;
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
   const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()                                                                       //
-      ("stages", text(), "what-if: devices, one stage each")                                //
-      ("micro-batches", text(), "what-if: micro-batches of a step")                         //
-      ("schedule", text(), "what-if: a schedule's name, or help for the list")              //
-      ("forward", text(), "what-if: time of F, one or a comma list by device")              //
-      ("backward-input", text(), "what-if: time of I, likewise")                            //
-      ("backward-weight", text(), "what-if: time of W, likewise")                           //
-      ("hop", text(), "what-if: latency between different devices, default 0ns")            //
-      ("chunks", text(), "what-if: chunks of the model per device, default 1")              //
-      ("in-flight", text(), "what-if: micro-batches in flight, default the schedule's")     //
-      ("plan", text(), "plan to simulate")                                                  //
-      ("profile", text(), "profile of its model")                                           //
-      ("cluster", text(), "its cluster")                                                    //
-      ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")  //
-      ("out", text(), "write the time line as CSV")                                         //
-      ("chrome", text(), "write the time line as a Chrome trace")                           //
+  flags.add_options()                                                                        //
+      ("stages", text(), "what-if: devices, one stage each")                                 //
+      ("micro-batches", text(), "what-if: micro-batches of a step")                          //
+      ("schedule", text(), "what-if: a schedule's name, or help for the list")               //
+      ("forward", text(), "what-if: time of F, one or a comma list by device")               //
+      ("backward-input", text(), "what-if: time of I, likewise")                             //
+      ("backward-weight", text(), "what-if: time of W, likewise")                            //
+      ("hop", text(), "what-if: latency between different devices, default 0ns")             //
+      ("chunks", text(), "what-if: chunks of the model per device, default the schedule's")  //
+      ("in-flight", text(), "what-if: micro-batches in flight, default the schedule's")      //
+      ("plan", text(), "plan to simulate")                                                   //
+      ("profile", text(), "profile of its model")                                            //
+      ("cluster", text(), "its cluster")                                                     //
+      ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")   //
+      ("out", text(), "write the time line as CSV")                                          //
+      ("chrome", text(), "write the time line as a Chrome trace")                            //
       ("json", po::bool_switch(), "answer in JSON");
   return flags;
 }
@@ -70,7 +70,7 @@ WhatIf read_what_if(const po::variables_map& values) {
   const std::string& name = required(values, "schedule");
   const auto kind = find_schedule(name);
   if (!kind) refuse("--schedule " + name, "a name that --schedule help lists");
-  what_if.schedule.kind = *kind;
+  what_if.schedule = *kind;
   const auto times = [&](const char* flag) {
     return parse_durations(required(values, flag), std::string("--") + flag);
   };
@@ -81,11 +81,10 @@ WhatIf read_what_if(const po::variables_map& values) {
     what_if.hop = parse_duration(values["hop"].as<std::string>(), "--hop");
   }
   if (values.count("chunks") > 0) {
-    what_if.schedule.chunks =
-        checked_flag("--chunks", values["chunks"].as<std::string>(), 1, kMost);
+    what_if.chunks = checked_flag("--chunks", values["chunks"].as<std::string>(), 1, kMost);
   }
   if (values.count("in-flight") > 0) {
-    what_if.schedule.in_flight =
+    what_if.in_flight =
         checked_flag("--in-flight", values["in-flight"].as<std::string>(), 1, kMost);
   }
   return what_if;
@@ -93,7 +92,7 @@ WhatIf read_what_if(const po::variables_map& values) {
 
 void list_schedules() {
   for (const ScheduleFamily& family : schedule_families()) {
-    fmt::print("{:<14} {}\n", schedule_name(family.kind), family.one_line);
+    fmt::print("{:<17} {}\n", schedule_name(family.kind), family.one_line);
   }
 }
 
@@ -108,10 +107,10 @@ ExitCode simulate_what_if(const po::variables_map& values) {
   refuse_together(values, "stages", {"plan", "profile", "cluster", "clip"});
   const WhatIf what_if = read_what_if(values);
   const WhatIfInputs inputs = make_what_if(what_if);
-  const WhatIfAnswer answer = answer_what_if(inputs);
-  if (values.count("out") > 0 || values.count("chrome") > 0) {
-    write_timelines(values, simulate_plan(inputs.plan, inputs.profile, inputs.cluster).timeline);
-  }
+  const bool draws = values.count("out") > 0 || values.count("chrome") > 0;
+  Timeline timeline;
+  const WhatIfAnswer answer = answer_what_if(inputs, draws ? &timeline : nullptr);
+  if (draws) write_timelines(values, timeline);
   const bool json = values["json"].as<bool>();
   fmt::print("{}", json ? what_if_json(what_if, answer) : print_what_if(what_if, answer));
   return ExitCode::kOk;
@@ -146,9 +145,7 @@ ExitCode simulate_verb(const po::variables_map& values) {
   return simulate_what_if(values);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run_simulate_verb(int argc, char** argv) {
   const Verb verb{
       "simulate", "Predicts how long a plan, or a schedule given by a few times, takes.",
       "frazil simulate --stages N --micro-batches N --schedule NAME --forward TIME\n"
@@ -156,3 +153,8 @@ int main(int argc, char** argv) {
       "   or: frazil simulate --plan FILE --profile FILE --cluster FILE"};
   return run_verb(verb, argc, argv, describe_flags(), simulate_verb);
 }
+
+}  // namespace
+}  // namespace frazil
+
+int main(int argc, char** argv) { return frazil::run_simulate_verb(argc, argv); }

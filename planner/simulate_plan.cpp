@@ -2,6 +2,7 @@
 #include <variant>
 
 #include "planner/lower.h"
+#include "planner/schedule_check.h"
 #include "planner/schedules.h"
 
 namespace frazil {
@@ -10,7 +11,8 @@ PlanSimulation simulate_plan(const Plan& plan, const ModelProfile& profile, cons
                              bool clip) {
   const Activity activity = find_activity(profile, plan.mask);
   const auto devices = static_cast<int>(cluster.devices.size());
-  const Schedule compute = make_schedule(plan, devices);
+  const PlanCosts costs{profile, cluster};
+  const Schedule compute = make_schedule(plan, devices, &costs);
   if (std::holds_alternative<ExplicitSchedule>(plan.schedule)) {
     validate_schedule(compute, plan, activity, "plan");
   }

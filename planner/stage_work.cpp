@@ -79,8 +79,9 @@ std::vector<LayerWork> find_stage_parts(const Stage& stage, ActionKind kind,
   std::vector<LayerWork> parts;
   const bool backward = kind == ActionKind::kBackward || kind == ActionKind::kBackwardInput ||
                         kind == ActionKind::kBackwardWeight;
-  ENSURE(backward || kind == ActionKind::kForward || kind == ActionKind::kUpdate,
-         "a stage computes F, I, W, B and U alone");
+  const bool forward = kind == ActionKind::kForward || kind == ActionKind::kRecompute;
+  ENSURE(backward || forward || kind == ActionKind::kUpdate,
+         "a stage computes F, I, W, B, R and U alone");
   if (backward) {
     for (auto range = stage.layers.rbegin(); range != stage.layers.rend(); ++range) {
       for (LayerId layer = range->last; layer >= range->first; --layer.value) {
@@ -89,11 +90,12 @@ std::vector<LayerWork> find_stage_parts(const Stage& stage, ActionKind kind,
     }
     return parts;
   }
+  const bool saves = kind == ActionKind::kRecompute || stage.memory != MemoryPolicy::kRecompute;
   for (const LayerRange& range : stage.layers) {
     for (LayerId layer = range.first; layer <= range.last; ++layer.value) {
-      if (kind == ActionKind::kForward) {
-        parts.push_back(
-            {layer, activity.backward(layer) ? LayerPart::kForward : LayerPart::kForwardFrozen});
+      if (forward) {
+        parts.push_back({layer, saves && activity.backward(layer) ? LayerPart::kForward
+                                                                  : LayerPart::kForwardFrozen});
       } else if (activity.layers.at(layer.index()).weight_gradient) {
         parts.push_back({layer, LayerPart::kUpdate});
       }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "planner/activity.h"
+#include "planner/schedule_menu.h"
 #include "planner/schedules.h"
 #include "profiles/error.h"
 
@@ -22,8 +23,15 @@ constexpr std::int64_t kMostTime = std::int64_t{1} << 62;
   throw InputError("command line", 0, found, expected);
 }
 
-// One time per device.
-std::vector<Duration> spread(const std::vector<Duration>& times, int devices, const char* flag) {
+// One time per device. Where a stage lies on two devices, its times cannot differ between them.
+std::vector<Duration> spread(const std::vector<Duration>& times, const WhatIf& what_if,
+                             const char* flag) {
+  const int devices = what_if.stages;
+  const ScheduleFamily& family = family_of(what_if.schedule);
+  if (times.size() > 1 && directions(family.placement) > 1) {
+    refuse(fmt::format("{} times for {}", times.size(), flag),
+           fmt::format("one: {} has each stage on two devices", schedule_name(family.kind)));
+  }
   if (times.size() == 1) return std::vector<Duration>(static_cast<std::size_t>(devices), times[0]);
   if (times.size() != static_cast<std::size_t>(devices)) {
     refuse(fmt::format("{} times for {}", times.size(), flag),
@@ -32,9 +40,32 @@ std::vector<Duration> spread(const std::vector<Duration>& times, int devices, co
   return times;
 }
 
+int chunks_of(const WhatIf& what_if) {
+  return what_if.chunks.value_or(family_of(what_if.schedule).chunks);
+}
+
+void check_chunks(const WhatIf& what_if) {
+  const ScheduleFamily& family = family_of(what_if.schedule);
+  const std::string found =
+      fmt::format("--chunks {} with schedule {}", chunks_of(what_if), schedule_name(family.kind));
+  const int chunks = chunks_of(what_if);
+  switch (family.legal) {
+    case ScheduleFamily::Chunks::kFixed:
+      if (chunks != family.chunks) {
+        refuse(found, fmt::format("{}, which is all it has", family.chunks));
+      }
+      return;
+    case ScheduleFamily::Chunks::kEven:
+      if (chunks < 2 || chunks % 2 != 0) refuse(found, "an even number, two for each wave");
+      return;
+    case ScheduleFamily::Chunks::kAny:
+      if (chunks < 1) refuse(found, "at least 1");
+      return;
+  }
+}
+
 void check(const WhatIf& what_if) {
-  const NamedSchedule& schedule = what_if.schedule;
-  const std::string_view name = schedule_name(schedule.kind);
+  const ScheduleFamily& family = family_of(what_if.schedule);
   if (what_if.stages < 1 || what_if.stages > kMostStages) {
     refuse(fmt::format("{} stages", what_if.stages), fmt::format("1 to {}", kMostStages));
   }
@@ -42,21 +73,26 @@ void check(const WhatIf& what_if) {
     refuse(fmt::format("{} micro-batches", what_if.micro_batches),
            fmt::format("1 to {}", kMostMicroBatches));
   }
-  if (std::int64_t{what_if.stages} * what_if.micro_batches > kMostActions / 2) {
+  check_chunks(what_if);
+  constexpr int kActionsOfAMicroBatch = 3;
+  if (std::int64_t{what_if.stages} * what_if.micro_batches >
+      kMostActions / kActionsOfAMicroBatch / chunks_of(what_if)) {
     refuse(fmt::format("{} stages of {} micro-batches", what_if.stages, what_if.micro_batches),
            fmt::format("at most {} actions", kMostActions));
   }
-  if (schedule.chunks != 1) {
-    refuse(fmt::format("--chunks {} with schedule {}", schedule.chunks, name),
-           "1, because each of its devices holds one chunk");
+  if (what_if.in_flight && !family.takes_in_flight) {
+    refuse(fmt::format("--in-flight {} with schedule {}", *what_if.in_flight,
+                       schedule_name(family.kind)),
+           "no --in-flight, because the schedule fixes it itself");
   }
-  if (schedule.in_flight && schedule.kind == ScheduleKind::kGpipe) {
-    refuse(fmt::format("--in-flight {} with schedule {}", *schedule.in_flight, name),
-           "no --in-flight, because it holds all micro-batches in flight");
+  if (what_if.in_flight && *what_if.in_flight < 1) {
+    refuse(fmt::format("--in-flight {}", *what_if.in_flight), "at least 1");
   }
-  if (schedule.in_flight && *schedule.in_flight < 1) {
-    refuse(fmt::format("--in-flight {}", *schedule.in_flight), "at least 1");
-  }
+}
+
+Duration share_of(Duration time, int chunk, int chunks) {
+  const auto up_to = [&](int c) { return time / chunks * c + time % chunks * c / chunks; };
+  return up_to(chunk + 1) - up_to(chunk);
 }
 
 // Everything one after another is an upper bound on any time that will be added up.
@@ -74,19 +110,73 @@ void check_sum(const WhatIf& what_if, const ModelProfile& profile) {
   }
 }
 
-Layer make_stage_layer(int stage, int stages, Duration forward, Duration input, Duration weight) {
+Layer make_layer(const std::string& name, int block, const StageTimes& times) {
   Layer layer;
-  layer.name = fmt::format("stage{}", stage);
-  layer.block = BlockId{stage};
-  layer.has_loss = stage + 1 == stages;
+  layer.name = name;
+  layer.block = BlockId{block};
   layer.parameters = Bytes{1};
   layer.costs.push_back({.micro_batch_size = 1,
-                         .forward = forward,
-                         .backward_input = input,
-                         .backward_weight = weight,
-                         .backward_weight_alone = input + weight,
+                         .forward = times.forward,
+                         .forward_frozen = times.forward,
+                         .backward_input = times.backward_input,
+                         .backward_weight = times.backward_weight,
+                         .backward_weight_alone = times.backward_weight,
                          .stash = Bytes{1}});
   return layer;
+}
+
+// Layer 0 has no cost; layer s + 1 is stage s.
+ModelProfile make_profile(const std::vector<StageTimes>& stages) {
+  ModelProfile profile;
+  profile.model = "what-if";
+  profile.blocks.emplace_back("input");
+  profile.layers.push_back(make_layer("input", 0, {}));
+  profile.layers.back().costs.front().stash = Bytes{};
+  profile.input_bytes_per_sample = Bytes{1};
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const std::string name = fmt::format("stage{}", s);
+    profile.blocks.push_back(name);
+    profile.layers.push_back(make_layer(name, static_cast<int>(s) + 1, stages[s]));
+    profile.edges.push_back({LayerId{s}, LayerId{s + 1}, EdgeKind::kGradient, {Bytes{1}}});
+  }
+  profile.layers.back().has_loss = true;
+  return profile;
+}
+
+std::vector<StageTimes> list_stage_times(const WhatIf& what_if, const ScheduleFamily& family) {
+  const auto forward = spread(what_if.forward, what_if, "--forward");
+  const auto input = spread(what_if.backward_input, what_if, "--backward-input");
+  const auto weight = spread(what_if.backward_weight, what_if, "--backward-weight");
+  const int chunks = chunks_of(what_if);
+  std::vector<StageTimes> times;
+  for (int s = 0; s < what_if.stages * chunks; ++s) {
+    const auto device =
+        static_cast<std::size_t>(device_of_stage(family.placement, what_if.stages, 0, s));
+    const int chunk = s / what_if.stages;
+    const auto share = [&](Duration time) { return share_of(time, chunk, chunks); };
+    times.push_back({share(forward[device]), share(input[device]), share(weight[device])});
+  }
+  return times;
+}
+
+// Stage 0 holds the layer without cost too.
+Pipeline make_direction(const WhatIf& what_if, const ScheduleFamily& family, int direction) {
+  const int stages = what_if.stages * chunks_of(what_if);
+  Pipeline pipeline;
+  for (int s = 0; s < stages; ++s) {
+    Stage stage;
+    stage.layers = {{LayerId{s == 0 ? 0 : s + 1}, LayerId{s + 1}}};
+    stage.devices = {DeviceId{device_of_stage(family.placement, what_if.stages, direction, s)}};
+    if (family.kind == ScheduleKind::kVaruna && s + 1 < stages) {
+      stage.memory = MemoryPolicy::kRecompute;
+    }
+    pipeline.stages.push_back(stage);
+  }
+  const int m = what_if.micro_batches;
+  const int half = directions(family.placement) == 1 ? m : m / 2;
+  pipeline.micro_batches = {direction == 0 ? MicroBatches{MicroBatchId{0}, MicroBatchId{half - 1}}
+                                           : MicroBatches{MicroBatchId{half}, MicroBatchId{m - 1}}};
+  return pipeline;
 }
 
 // What a device does, from its own list: the sweep has no need of a time line.
@@ -133,38 +223,24 @@ void count_chunks(const Action& action, int& held, int& peak) {
 
 WhatIfInputs make_what_if(const WhatIf& what_if) {
   check(what_if);
-  const int stages = what_if.stages;
-  const auto forward = spread(what_if.forward, stages, "--forward");
-  const auto input = spread(what_if.backward_input, stages, "--backward-input");
-  const auto weight = spread(what_if.backward_weight, stages, "--backward-weight");
-
+  const ScheduleFamily& family = family_of(what_if.schedule);
   WhatIfInputs inputs;
-  ModelProfile& profile = inputs.profile;
-  profile.model = "what-if";
-  std::vector<LayerId> cuts;
-  std::vector<DeviceId> devices;
-  for (int s = 0; s < stages; ++s) {
-    const auto i = static_cast<std::size_t>(s);
-    profile.blocks.push_back(fmt::format("stage{}", s));
-    profile.layers.push_back(make_stage_layer(s, stages, forward[i], input[i], weight[i]));
-    devices.emplace_back(s);
-    if (s == 0) continue;
-    profile.edges.push_back({LayerId{s - 1}, LayerId{s}, EdgeKind::kGradient, {Bytes{1}}});
-    cuts.emplace_back(s);
-  }
-  check_sum(what_if, profile);
-
+  inputs.profile = make_profile(list_stage_times(what_if, family));
+  check_sum(what_if, inputs.profile);
   constexpr Bytes kUnlimited{std::numeric_limits<std::int64_t>::max()};
-  inputs.cluster = make_uniform_cluster(stages, kUnlimited, {what_if.hop, {}});
+  inputs.cluster = make_uniform_cluster(what_if.stages, kUnlimited, {what_if.hop, {}});
   Plan& plan = inputs.plan;
-  plan.model_hash = model_hash(profile);
+  plan.model_hash = model_hash(inputs.profile);
   plan.batch_size = what_if.micro_batches;
   plan.micro_batch_size = 1;
-  plan.mask = FreezeMask::all_active(stages);
-  plan.pipelines.push_back(make_pipeline(
-      stages, cuts, devices, {MicroBatchId{0}, MicroBatchId{what_if.micro_batches - 1}}));
-  plan.schedule = what_if.schedule;
-  plan.reduction = ReductionMode::kFast;  // one pipeline: nothing is reduced
+  plan.mask = FreezeMask::all_active(static_cast<int>(inputs.profile.blocks.size()));
+  for (int direction = 0; direction < directions(family.placement); ++direction) {
+    plan.pipelines.push_back(make_direction(what_if, family, direction));
+  }
+  plan.schedule = NamedSchedule{
+      .kind = what_if.schedule, .in_flight = what_if.in_flight, .chunks = chunks_of(what_if)};
+  plan.versions = family.versions;
+  plan.reduction = ReductionMode::kFast;
   return inputs;
 }
 
@@ -179,18 +255,21 @@ std::vector<int> peak_chunks(const Schedule& compute) {
   return peaks;
 }
 
-WhatIfAnswer answer_what_if(const WhatIfInputs& inputs) {
+WhatIfAnswer answer_what_if(const WhatIfInputs& inputs, Timeline* timeline) {
   const auto& [profile, cluster, plan] = inputs;
   const Activity activity = find_activity(profile, plan.mask);
-  const Schedule compute = make_schedule(plan, static_cast<int>(cluster.devices.size()));
-  // Messages over pure latency have no task and updates no time, so the list without them gives the
-  // same times with a fraction of the memory.
+  const auto devices = static_cast<int>(cluster.devices.size());
+  const PlanCosts costs{profile, cluster};
+  const Schedule compute = make_schedule(plan, devices, &costs);
+  // Messages over pure latency have no task, so the list without them gives the same times with a
+  // fraction of the memory.
   const LoweredStep step = lower(plan, compute, profile, cluster, activity);
+  const Simulation simulation = simulate(step.graph, profile, cluster, step.actions);
   WhatIfAnswer answer;
-  sum_up(step, simulate(step.graph, profile, cluster, step.actions), answer,
-         cluster.devices.size());
+  sum_up(step, simulation, answer, cluster.devices.size());
   answer.peak_chunks = peak_chunks(compute);
   answer.bounds = find_bounds(plan, profile, cluster);
+  if (timeline != nullptr) *timeline = make_timeline(step.graph, simulation, step.actions, devices);
   return answer;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 // What-ifs without a file: p devices, times of one device's share of one micro-batch, a hop.
-// Builds a synthetic profile (one layer per stage), a cluster of pure-latency links, and a plan.
+// Builds a synthetic profile (one layer per stage, before them one without cost, so that the first
+// stage has an I like any other), a cluster of pure-latency links, and a plan. Of v chunks on a
+// device, chunk c takes floor((c+1) t / v) - floor(c t / v) of each time t.
 
 #include <optional>
 #include <vector>
@@ -14,7 +16,9 @@ namespace frazil {
 struct WhatIf {
   int stages = 1;  // devices p
   int micro_batches = 1;
-  NamedSchedule schedule;
+  ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
+  std::optional<int> chunks;     // v per direction; none: the schedule's own
+  std::optional<int> in_flight;  // K; none: the schedule's own
   // One value for all devices, or one per device.
   std::vector<Duration> forward;
   std::vector<Duration> backward_input;
@@ -28,9 +32,8 @@ struct WhatIfInputs {
   Plan plan;
 };
 
-// The backward of every device is its I + W, the first one's too. Throws InputError{"command line",
-// 0}: lists of a wrong length, nothing to do, times that add up past 2^62 ns, chunks or a number in
-// flight that the schedule does not have, ...
+// Throws InputError{"command line", 0}: lists of a wrong length, nothing to do, times that add up
+// past 2^62 ns, chunks or a number in flight that the schedule does not have, ...
 WhatIfInputs make_what_if(const WhatIf& what_if);
 
 // Along each device's compute list +1 at F, -1 at W or B (F before B inside a pair): the most
@@ -46,7 +49,9 @@ struct WhatIfAnswer {
   PlanBounds bounds;
 };
 
-// The figures alone, without a time line: 32 devices and 1024 micro-batches take milliseconds.
-WhatIfAnswer answer_what_if(const WhatIfInputs& inputs);
+// Compute and hops alone: the answer has no reductions and no updates, whatever the schedule. The
+// time line only where it is asked for: 32 devices and 1024 micro-batches take milliseconds
+// without.
+WhatIfAnswer answer_what_if(const WhatIfInputs& inputs, Timeline* timeline = nullptr);
 
 }  // namespace frazil

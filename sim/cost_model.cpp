@@ -48,6 +48,10 @@ struct Pricer {
     return Duration{static_cast<std::int64_t>(time)};
   }
 
+  Duration operator()(const ComputePair& pair) {
+    return (*this)(pair.first) + (*this)(pair.second);
+  }
+
   Duration operator()(const Transfer& transfer) const {
     return transfer.size / cluster.link(transfer.from, transfer.to).bandwidth;
   }

@@ -2,6 +2,7 @@
 // The price of work: what a profile and a cluster say about each kind.
 //   Compute     (sum of its layers' parts at the micro-batch size) x time_ppm / 10^6, rounded down,
 //               + the device's action_overhead
+//   ComputePair the sum of both
 //   Transfer    size / bandwidth of the link       Hop   latency of the link
 //   Collective  collective_cost                    Fixed as it says
 

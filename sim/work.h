@@ -33,6 +33,14 @@ struct Compute {
   friend bool operator==(const Compute&, const Compute&) = default;
 };
 
+// Two computes that one device runs as one piece of work: an overlapped forward and backward. It
+// takes as long as both, one after the other.
+struct ComputePair {
+  Compute first;
+  Compute second;
+  friend bool operator==(const ComputePair&, const ComputePair&) = default;
+};
+
 // The time a message holds its link (size / bandwidth); latency is a delay on the dependency.
 struct Transfer {
   DeviceId from;
@@ -66,6 +74,6 @@ struct Fixed {
   friend bool operator==(const Fixed&, const Fixed&) = default;
 };
 
-using Work = std::variant<Fixed, Compute, Transfer, Hop, Collective>;
+using Work = std::variant<Fixed, Compute, ComputePair, Transfer, Hop, Collective>;
 
 }  // namespace frazil

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "planner/placement.h"
+#include "planner/schedule_menu.h"
 #include "tests/exec/small_vit.h"
 
 namespace frazil {
@@ -51,6 +53,52 @@ TEST(SameBits, TwoStagesWithEveryCutAndBothSchedulesEqualOneDevice) {
       SCOPED_TRACE(std::string(schedule_name(schedule)) + ", cut " + std::to_string(cut));
       EXPECT_EQ(hash_of({.schedule = schedule, .cuts = {{cut}}, .owned = {6}}), expected);
     }
+  }
+}
+
+// The plan of a schedule on two devices, cut into its stages as evenly as eight layers allow.
+Plan place_on_two_devices(const ModelProfile& structure, ScheduleKind kind, int chunks,
+                          int micro_batches) {
+  const ScheduleFamily& family = family_of(kind);
+  const int stages = 2 * chunks;
+  const int ways = directions(family.placement);
+  Plan plan = make_small_plan(structure, one_device(micro_batches));
+  plan.pipelines.clear();
+  plan.schedule = NamedSchedule{.kind = kind, .chunks = chunks};
+  for (int direction = 0; direction < ways; ++direction) {
+    std::vector<LayerId> cuts;
+    std::vector<DeviceId> devices;
+    for (int s = 0; s < stages; ++s) {
+      if (s > 0) cuts.emplace_back(s * kSmallLayers / stages);
+      devices.emplace_back(device_of_stage(family.placement, 2, direction, s));
+    }
+    const int share = micro_batches / ways;
+    plan.pipelines.push_back(make_pipeline(
+        kSmallLayers, cuts, devices,
+        {MicroBatchId{direction * share}, MicroBatchId{(direction + 1) * share - 1}}));
+  }
+  return plan;
+}
+
+TEST(SameBits, SchedulesThatReturnToADeviceOrRunBothWaysEqualOneDevice) {
+  struct Case {
+    ScheduleKind kind;
+    int chunks;
+  };
+  const std::uint64_t expected = hash_of(one_device(6));
+  for (const auto& [kind, chunks] : std::vector<Case>{{ScheduleKind::kInterleaved, 2},
+                                                      {ScheduleKind::kInterleaved, 3},
+                                                      {ScheduleKind::kLoopedBfs, 2},
+                                                      {ScheduleKind::kLoopedBfs, 4},
+                                                      {ScheduleKind::kHanayo, 2},
+                                                      {ScheduleKind::kHanayo, 4},
+                                                      {ScheduleKind::kChimera, 1},
+                                                      {ScheduleKind::kBitPipe, 2}}) {
+    SCOPED_TRACE(std::string(schedule_name(kind)) + ", chunks " + std::to_string(chunks));
+    Run run(make_vit(small_config()), {}, 7, kDevices);
+    run.switch_to(place_on_two_devices(run.structure(), kind, chunks, 6));
+    for (Step step = 0; step < 3; ++step) run.step(step, 1e-2, small_micro_batches(step, 6));
+    EXPECT_EQ(run.weight_hash(), expected);
   }
 }
 

@@ -70,12 +70,12 @@ TEST(StepProgram, RefusesModelsThatAreNoChain) {
             "the executor runs chains of layers only, not the edge from layer 3 to layer 4");
 }
 
-TEST(StepProgram, RefusesDispatchPoliciesAndSchedulesWithoutAGenerator) {
+TEST(StepProgram, RefusesDispatchPoliciesAndSplitBackwards) {
   Plan plan = two_stages();
   plan.schedule = DispatchPolicy::kFifo;
   EXPECT_EQ(refusal(plan), "dispatch policies are not interpreted yet");
   plan.schedule = NamedSchedule{.kind = ScheduleKind::kZbH1};
-  EXPECT_NE(refusal(plan), "nothing was thrown");
+  EXPECT_EQ(refusal(plan), "the executor performs F and B so far, not 0I0 of the schedule zb-h1");
 }
 
 TEST(StepProgram, KnowsWhoOwnsWhat) {

@@ -24,7 +24,7 @@ WhatIf make_question(ScheduleKind kind, int stages, int micro_batches,
   WhatIf what_if;
   what_if.stages = stages;
   what_if.micro_batches = micro_batches;
-  what_if.schedule.kind = kind;
+  what_if.schedule = kind;
   what_if.forward = forward;
   what_if.backward_input = backward;
   what_if.backward_weight = {Duration{0}};
@@ -44,7 +44,7 @@ Duration relax_lists(const WhatIf& what_if) {
   const auto m = static_cast<std::size_t>(what_if.micro_batches);
   std::vector<std::vector<std::pair<bool, std::size_t>>> lists(p);  // (is forward, micro-batch)
   for (std::size_t s = 0; s < p; ++s) {
-    const bool gpipe = what_if.schedule.kind == ScheduleKind::kGpipe;
+    const bool gpipe = what_if.schedule == ScheduleKind::kGpipe;
     const std::size_t ahead = gpipe ? m : std::min(m, p - s);
     for (std::size_t i = 0; i < ahead; ++i) lists[s].emplace_back(true, i);
     for (std::size_t i = 0; i < m; ++i) {
@@ -323,12 +323,12 @@ TEST(Lower, RefusesAnActionItDoesNotKnow) {
   const Cluster cluster = make_uniform_cluster(1, kPlenty, {});
   const Plan plan = make_plan(profile, 1, 1, {}, 1, ScheduleKind::kGpipe);
   const Schedule schedule{
-      {{make_action(PipelineId{0}, StageId{0}, ActionKind::kRecompute, MicroBatchId{0})}}};
+      {{make_stage_action(PipelineId{0}, StageId{0}, ActionKind::kUnshard)}}};
   try {
     lower(plan, schedule, profile, cluster, find_activity(profile, plan.mask));
-    FAIL() << "a recompute was taken";
+    FAIL() << "an unshard was taken";
   } catch (const InfeasibleError& error) {
-    EXPECT_NE(std::string(error.what()).find("action 0R0 is not interpreted"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("action 0UNSHARD is not interpreted"), std::string::npos);
   }
 }
 

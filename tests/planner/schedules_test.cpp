@@ -6,10 +6,14 @@
 #include <functional>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "planner/schedule_check.h"
+#include "planner/schedule_menu.h"
+#include "planner/what_if.h"
 #include "profiles/error.h"
 #include "tests/support/sample_models.h"
 
@@ -37,6 +41,12 @@ Plan linear_plan(ScheduleKind kind, int stages, int micro_batches) {
 Activity activity_of(int layers, const FreezeMask& mask) {
   using std::chrono::milliseconds;
   return find_activity(make_chain(layers, milliseconds{1}, milliseconds{1}, milliseconds{1}), mask);
+}
+
+// The families of one chunk per device with fused backwards, in step.
+std::vector<ScheduleFamily> fused_families() {
+  return {family_of(ScheduleKind::kGpipe), family_of(ScheduleKind::kOneForwardOneBackward),
+          family_of(ScheduleKind::kEagerOneForwardOneBackward)};
 }
 
 std::string picture(const Plan& plan, int devices) { return to_text(make_schedule(plan, devices)); }
@@ -131,6 +141,24 @@ TEST(Schedules, GpipeReturnsToADevice) {
             "d1: 1F0 1F1 1B0 1B1\n");
 }
 
+TEST(Schedules, AStageThatRecomputesDoesSoRightBeforeItsBackward) {
+  Plan plan = linear_plan(ScheduleKind::kOneForwardOneBackward, 2, 2);
+  plan.pipelines[0].stages[0].memory = MemoryPolicy::kRecompute;
+  EXPECT_EQ(picture(plan, 2),
+            "d0: 0F0 0F1 0R0 0B0 0R1 0B1\n"
+            "d1: 1F0 1B0 1F1 1B1\n");
+}
+
+TEST(Schedules, TwoDirectionsAreTwoPipelinesOfThePlan) {
+  Plan plan = linear_plan(ScheduleKind::kChimera, 2, 2);
+  plan.pipelines[0].micro_batches = {interval(0, 0)};
+  plan.pipelines.push_back(
+      make_pipeline(2, {LayerId{1}}, {DeviceId{1}, DeviceId{0}}, interval(1, 1)));
+  EXPECT_EQ(picture(plan, 2),
+            "d0: 0F0 1:1F1 1:1B1 0B0\n"
+            "d1: 1:0F1 1F0 1B0 1:0B1\n");
+}
+
 TEST(Schedules, ExplicitScheduleIsReturnedAsItIs) {
   Plan plan = linear_plan(ScheduleKind::kGpipe, 2, 2);
   const Schedule given =
@@ -141,25 +169,26 @@ TEST(Schedules, ExplicitScheduleIsReturnedAsItIs) {
   EXPECT_THROW(make_schedule(plan, 2), InputError);
 }
 
-TEST(Schedules, MenuListsExactlyWhatCanBeMade) {
+TEST(Schedules, MenuListsEveryKindOnceAndEachCanBeMade) {
+  std::set<ScheduleKind> listed;
+  for (const ScheduleFamily& family : schedule_families()) {
+    SCOPED_TRACE(schedule_name(family.kind));
+    EXPECT_TRUE(listed.insert(family.kind).second);
+    EXPECT_FALSE(family.one_line.empty());
+    WhatIf what_if;
+    what_if.stages = 4;
+    what_if.micro_batches = 8;
+    what_if.schedule = family.kind;
+    what_if.forward = what_if.backward_input = what_if.backward_weight = {Duration{1}};
+    const WhatIfInputs inputs = make_what_if(what_if);
+    const PlanCosts costs{inputs.profile, inputs.cluster};
+    const Schedule schedule = make_schedule(inputs.plan, 4, &costs);
+    EXPECT_NO_THROW(validate_schedule(schedule, inputs.plan,
+                                      find_activity(inputs.profile, inputs.plan.mask), "schedule"));
+    EXPECT_EQ(parse_schedule(to_text(schedule), "text"), schedule);
+  }
   for (int value = 0; value <= static_cast<int>(ScheduleKind::kVaruna); ++value) {
-    const auto kind = static_cast<ScheduleKind>(value);
-    const auto& families = schedule_families();
-    const bool listed =
-        std::any_of(families.begin(), families.end(),
-                    [&](const ScheduleFamily& family) { return family.kind == kind; });
-    const Plan plan = linear_plan(kind, 2, 2);
-    if (listed) {
-      EXPECT_NO_THROW(make_schedule(plan, 2));
-      continue;
-    }
-    try {
-      make_schedule(plan, 2);
-      ADD_FAILURE() << schedule_name(kind) << " is made but not listed";
-    } catch (const InfeasibleError& error) {
-      EXPECT_EQ(error.what(),
-                "the schedule " + std::string(schedule_name(kind)) + " is not generated yet");
-    }
+    EXPECT_EQ(listed.count(static_cast<ScheduleKind>(value)), 1U) << value;
   }
 }
 
@@ -177,20 +206,36 @@ TEST(Schedules, RefusesInOneSentenceWhatIsNotInterpreted) {
       {"stage 1 of pipeline 0 shares its devices along an axis other than data, which is not "
        "interpreted yet",
        [](Plan& p) { p.pipelines[0].stages[1].axis = DeviceAxis::kTensor; }},
-      {"stage 0 of pipeline 0 has a memory policy other than keep, which is not interpreted yet",
-       [](Plan& p) { p.pipelines[0].stages[0].memory = MemoryPolicy::kRecompute; }},
-      {"weight versions other than sync are not interpreted yet",
+      {"stage 0 of pipeline 0 has the memory policy offload, which is not interpreted yet",
+       [](Plan& p) { p.pipelines[0].stages[0].memory = MemoryPolicy::kOffload; }},
+      {"1f1b goes with the weight versions sync, not stash",
        [](Plan& p) { p.versions = WeightVersions::kStash; }},
+      {"pipedream goes with the weight versions stash, not sync",
+       [](Plan& p) { p.schedule = NamedSchedule{.kind = ScheduleKind::kPipeDream}; }},
+      {"varuna recomputes every stage but the last; stage 0 of pipeline 0 keeps its stash",
+       [](Plan& p) { p.schedule = NamedSchedule{.kind = ScheduleKind::kVaruna}; }},
+      {"zb-v with 2 chunks per device does not fit 3 stages on 3 devices",
+       [](Plan& p) { p.schedule = NamedSchedule{.kind = ScheduleKind::kZbV, .chunks = 2}; }},
+      {"interleaved-1f1b (placement looped) places stage 1 of pipeline 0 on device 1, not on "
+       "device "
+       "0",
+       [](Plan& p) {
+         p.pipelines[0] =
+             make_pipeline(4, {LayerId{1}, LayerId{2}, LayerId{3}},
+                           {DeviceId{0}, DeviceId{0}, DeviceId{1}, DeviceId{1}}, interval(0, 3));
+         p.schedule = NamedSchedule{.kind = ScheduleKind::kInterleaved, .chunks = 2};
+       }},
+      {"chimera runs both ways: each pipeline needs a second one of as many stages after it",
+       [](Plan& p) { p.schedule = NamedSchedule{.kind = ScheduleKind::kChimera}; }},
       {"a cached frozen prefix is not interpreted yet",
        [](Plan& p) { p.cache_frozen_prefix = true; }},
       {"dispatch policies are not interpreted yet",
        [](Plan& p) { p.schedule = DispatchPolicy::kLrtf; }},
-      {"1f1b has one chunk per device, not 2",
+      {"1f1b with 2 chunks per device does not fit 3 stages on 3 devices",
        [](Plan& p) { p.schedule = NamedSchedule{.chunks = 2}; }},
-      {"gpipe holds all micro-batches in flight; in-flight 3 is not defined for it",
+      {"in-flight 3 is not defined for gpipe, which fixes it itself",
        [](Plan& p) { p.schedule = NamedSchedule{.kind = ScheduleKind::kGpipe, .in_flight = 3}; }},
-      {"1f1b places one stage of a pipeline on a device, but stages 0 and 2 of pipeline 0 lie on "
-       "device 0",
+      {"1f1b with 1 chunk per device does not fit 3 stages on 2 devices",
        [](Plan& p) { p.pipelines[0].stages[2].devices = {DeviceId{0}}; }},
   };
   for (const Refusal& refusal : refusals) {
@@ -240,7 +285,7 @@ TEST(Schedules, LinearFamiliesTakeTheTimeOfTheClosedForm) {
   // Equal stages, F = 1, B = 2, free transfers: (m + p - 1)(F + B).
   for (int stages = 1; stages <= 6; ++stages) {
     for (int micro_batches = 1; micro_batches <= 12; ++micro_batches) {
-      for (const ScheduleFamily& family : schedule_families()) {
+      for (const ScheduleFamily& family : fused_families()) {
         SCOPED_TRACE(std::string(schedule_name(family.kind)) + " p " + std::to_string(stages) +
                      " m " + std::to_string(micro_batches));
         const Schedule schedule =
@@ -287,7 +332,7 @@ Plan random_plan(std::mt19937_64& random, int layers) {
   plan.mask = FreezeMask::all_active(layers);
   for (int block = 0; block + 1 < layers; ++block)
     plan.mask.set_active(BlockId{block}, below(2) == 1);
-  const auto& families = schedule_families();
+  const auto families = fused_families();
   plan.schedule = NamedSchedule{
       .kind = families[static_cast<std::size_t>(below(static_cast<int>(families.size())))].kind};
   int device = 0;
@@ -367,76 +412,6 @@ TEST(Schedules, EveryDamageToAScheduleIsFound) {
       refused(moved);
     }
   }
-}
-
-// Two stages of two layers on two devices, two micro-batches.
-std::string check(const std::string& text, const std::string& mask = "1111") {
-  Plan plan;
-  plan.batch_size = 2;
-  plan.mask = FreezeMask::parse(mask, "test", 1);
-  plan.pipelines = {make_pipeline(4, {LayerId{2}}, {DeviceId{0}, DeviceId{1}}, interval(0, 1))};
-  try {
-    validate_schedule(parse_schedule(text, "text"), plan, activity_of(4, plan.mask), "schedule");
-  } catch (const InputError& error) {
-    return error.what();
-  } catch (const InfeasibleError& error) {
-    return error.what();
-  }
-  return "valid";
-}
-
-TEST(Schedules, CheckNamesWhatIsWrong) {
-  const std::string first = "d0: 0F0-1 0B0-1\n";
-  EXPECT_EQ(check(first + "d1: 1F0 1B0 1F1 1I1 1W1\n"), "valid");
-  EXPECT_EQ(check(first + "d1: 1F0 (1F1;1B0)OVERLAP_F_B 1R1 1B1\n"), "valid");
-  EXPECT_EQ(check(first + "d1: 1F0 1B0 1F1 1W1 1I1\n"),
-            "schedule: found 1W1 on device 1, expected F before every backward of micro-batch 1, "
-            "and I before W");
-  EXPECT_EQ(check(first + "d1: 1F0 1B0 1B1 1F1\n"),
-            "schedule: found 1B1 on device 1, expected F before every backward of micro-batch 1, "
-            "and I before W");
-  EXPECT_EQ(check(first + "d1: 1F0 1B0 1F1 1I1 1B1\n"),
-            "schedule: found 1B1 on device 1 once more, expected one F and one backward of "
-            "micro-batch 1");
-  EXPECT_EQ(
-      check(first + "d1: 1F0 1B0 1F1\n"),
-      "schedule: found no 1B1 on any device, expected every owned micro-batch in every stage");
-  EXPECT_EQ(
-      check(first + "d1: 1F0 1B0 1F1 1I1\n"),
-      "schedule: found no 1W1 on any device, expected every owned micro-batch in every stage");
-  EXPECT_EQ(check(first + "d1: 1F2\n"),
-            "schedule: found 1F2 on device 1, expected micro-batches that its pipeline owns");
-  EXPECT_EQ(check(first + "d1: 2F0\n"),
-            "schedule: found 2F0 on device 1, expected one of 2 stages");
-  EXPECT_EQ(check(first + "d1: 1:1F0\n"),
-            "schedule: found 1:1F0 on device 1, expected one of 1 pipelines");
-  EXPECT_EQ(
-      check(first + "d1: 0F0\n"),
-      "schedule: found 0F0 on device 1, expected an action of a stage that lies on this device");
-  EXPECT_EQ(check(first + "d1: 1U\n"),
-            "schedule: found 1U on device 1, expected F, I, W, B, R or a pair of them");
-  EXPECT_EQ(check(first + "d1: 1F0.0\n"), "1F0.0 on device 1: slices are not interpreted yet");
-}
-
-TEST(Schedules, CheckAsksNoBackwardOfFrozenStages) {
-  EXPECT_EQ(check("d0: 0F0 0F1\nd1: 1F0 1B0 1F1 1B1\n", "0011"), "valid");
-  EXPECT_EQ(check("d0: 0F0 0F1 0B0 0B1\nd1: 1F0 1B0 1F1 1B1\n", "0011"), "valid");
-  // A stage whose only active layer comes first has a W and no I.
-  EXPECT_EQ(check("d0: 0F0 0F1 0W0 0W1\nd1: 1F0 1B0 1F1 1B1\n", "0111"), "valid");
-}
-
-TEST(Schedules, AMicroBatchStaysOnOneOfAStagesDevices) {
-  Plan plan;
-  plan.batch_size = 2;
-  plan.mask = FreezeMask::all_active(2);
-  plan.pipelines = {make_pipeline(2, {}, {DeviceId{0}}, interval(0, 1))};
-  plan.pipelines[0].stages[0].devices.push_back(DeviceId{1});
-  const Activity activity = activity_of(2, plan.mask);
-  EXPECT_NO_THROW(validate_schedule(parse_schedule("d0: 0F0 0B0\nd1: 0F1 0B1\n", "text"), plan,
-                                    activity, "schedule"));
-  EXPECT_THROW(validate_schedule(parse_schedule("d0: 0F0 0F1 0B0\nd1: 0B1\n", "text"), plan,
-                                 activity, "schedule"),
-               InputError);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ WhatIf make_question(int stages, int micro_batches, Duration hop = {},
   WhatIf what_if;
   what_if.stages = stages;
   what_if.micro_batches = micro_batches;
-  what_if.schedule.kind = kind;
+  what_if.schedule = kind;
   what_if.forward = {milliseconds(1)};
   what_if.backward_input = {milliseconds(1)};
   what_if.backward_weight = {milliseconds(1)};
@@ -64,7 +64,7 @@ TEST(WhatIf, CountsMicroBatchesInFlight) {
   EXPECT_EQ(answer_what_if(make_what_if(make_question(3, 5, {}, ScheduleKind::kGpipe))).peak_chunks,
             (std::vector<int>{5, 5, 5}));
   WhatIf deeper = make_question(4, 8);
-  deeper.schedule.in_flight = 7;
+  deeper.in_flight = 7;
   EXPECT_EQ(answer_what_if(make_what_if(deeper)).peak_chunks, (std::vector<int>{7, 5, 3, 1}));
 }
 
@@ -97,10 +97,10 @@ TEST(WhatIf, RefusesWhatCannotBeAsked) {
   EXPECT_NE(refusal(make_question(1, 0)).find("0 micro-batches"), std::string::npos);
   EXPECT_NE(refusal(make_question(4096, 1'000'000)).find("actions"), std::string::npos);
   WhatIf chunks = make_question(2, 2);
-  chunks.schedule.chunks = 2;
+  chunks.chunks = 2;
   EXPECT_NE(refusal(chunks).find("--chunks 2 with schedule 1f1b"), std::string::npos);
   WhatIf in_flight = make_question(2, 2, {}, ScheduleKind::kGpipe);
-  in_flight.schedule.in_flight = 2;
+  in_flight.in_flight = 2;
   EXPECT_NE(refusal(in_flight).find("--in-flight 2 with schedule gpipe"), std::string::npos);
   WhatIf nothing = make_question(2, 2);
   nothing.forward = nothing.backward_input = nothing.backward_weight = {Duration{0}};

@@ -1,0 +1,19 @@
+#pragma once
+// The check of any compute schedule, made or given: complete, in order on each device.
+
+#include <string>
+
+#include "planner/activity.h"
+#include "planner/plan.h"
+#include "planner/schedule.h"
+
+namespace frazil {
+
+// Every action belongs to the device, each owned micro-batch has its F once, its backward once
+// after it (B, or I then W), on the right device, nothing twice, no action of unknown stages, an R
+// only where the stage recomputes, before the backward; U only where weights have versions.
+// Throws InputError{file, 0}.
+void validate_schedule(const Schedule& compute, const Plan& plan, const Activity& activity,
+                       const std::string& file);
+
+}  // namespace frazil

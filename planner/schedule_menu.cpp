@@ -1,0 +1,172 @@
+#include "planner/schedule_menu.h"
+
+#include <algorithm>
+
+#include "planner/dualpipe_orders.h"
+#include "planner/greedy_orders.h"
+#include "planner/linear_orders.h"
+#include "planner/looped_orders.h"
+#include "planner/pattern_orders.h"
+#include "planner/slot_orders.h"
+#include "planner/wave_orders.h"
+#include "planner/zero_bubble_orders.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+OrderProblem with_in_flight(const OrderProblem& problem, int by_default) {
+  OrderProblem resolved = problem;
+  resolved.in_flight = problem.in_flight.value_or(by_default);
+  return resolved;
+}
+
+}  // namespace
+
+const std::vector<ScheduleFamily>& schedule_families() {
+  using enum ScheduleKind;
+  using Chunks = ScheduleFamily::Chunks;
+  static const std::vector<ScheduleFamily> families{
+      {.kind = kGpipe, .one_line = "all forwards, then all backwards"},
+      {.kind = kOneForwardOneBackward,
+       .takes_in_flight = true,
+       .one_line = "a backward as soon as there is one; p micro-batches in flight"},
+      {.kind = kEagerOneForwardOneBackward,
+       .takes_in_flight = true,
+       .one_line = "1f1b with 2p - 1 micro-batches in flight, which hides transfers"},
+      {.kind = kInterleaved,
+       .placement = Placement::kLooped,
+       .chunks = 2,
+       .legal = Chunks::kAny,
+       .one_line = "1f1b over v chunks per device, in groups of p micro-batches: bubble / v"},
+      {.kind = kLoopedBfs,
+       .placement = Placement::kLooped,
+       .chunks = 2,
+       .legal = Chunks::kAny,
+       .one_line = "gpipe over v chunks per device, breadth first"},
+      {.kind = kZbH1,
+       .takes_in_flight = true,
+       .one_line = "split backward in the memory of 1f1b: a third of its bubble"},
+      {.kind = kZbH2,
+       .takes_in_flight = true,
+       .one_line = "split backward, 2p - 1 in flight: no bubble where updates need no barrier"},
+      {.kind = kZb1p,
+       .takes_in_flight = true,
+       .needs_costs = true,
+       .one_line = "split backward, ordered by the measured times, p in flight"},
+      {.kind = kZb2p,
+       .takes_in_flight = true,
+       .needs_costs = true,
+       .one_line = "split backward, ordered by the measured times, 2p in flight"},
+      {.kind = kZbV,
+       .placement = Placement::kWave,
+       .chunks = 2,
+       .one_line = "split backward over a V of two chunks per device, p in flight"},
+      {.kind = kVHalf,
+       .placement = Placement::kWave,
+       .chunks = 2,
+       .one_line = "a V with half of 1f1b's activations"},
+      {.kind = kVMin,
+       .placement = Placement::kWave,
+       .chunks = 2,
+       .one_line = "a V with a third of 1f1b's activations"},
+      {.kind = kInterleavedZb,
+       .placement = Placement::kLooped,
+       .chunks = 2,
+       .legal = Chunks::kAny,
+       .one_line = "interleaved with split backward"},
+      {.kind = kDualPipe,
+       .placement = Placement::kBothWays,
+       .one_line = "two pipelines in opposite directions, forwards overlapped with backwards"},
+      {.kind = kDualPipeV,
+       .placement = Placement::kWave,
+       .chunks = 2,
+       .one_line = "dualpipe folded into a V: the parameters once"},
+      {.kind = kChimera,
+       .placement = Placement::kBothWays,
+       .one_line = "two pipelines in opposite directions, in units of p micro-batches"},
+      {.kind = kBitPipe,
+       .placement = Placement::kWaveBothWays,
+       .chunks = 2,
+       .one_line = "two V pipelines in opposite directions"},
+      {.kind = kHanayo,
+       .placement = Placement::kWave,
+       .chunks = 2,
+       .legal = Chunks::kEven,
+       .one_line = "waves over v = 2W chunks per device, backward first"},
+      {.kind = kTwoBp,
+       .takes_in_flight = true,
+       .one_line = "1f1b with I in place of B and all W at the end"},
+      {.kind = kPipeDream,
+       .takes_in_flight = true,
+       .versions = WeightVersions::kStash,
+       .one_line = "1f1b with an update after every backward; a weight version per micro-batch"},
+      {.kind = kPipeDream2Bw,
+       .takes_in_flight = true,
+       .versions = WeightVersions::kTwoBuffered,
+       .one_line = "1f1b with an update every p micro-batches; two weight versions"},
+      {.kind = kVaruna,
+       .one_line = "stage inputs alone are kept; each stage but the last recomputes"},
+  };
+  return families;
+}
+
+const ScheduleFamily& family_of(ScheduleKind kind) {
+  const auto& families = schedule_families();
+  const auto family = std::find_if(families.begin(), families.end(),
+                                   [&](const ScheduleFamily& f) { return f.kind == kind; });
+  ENSURE(family != families.end(), "a schedule that the menu does not list");
+  return *family;
+}
+
+DeviceOrders make_orders(ScheduleKind kind, const OrderProblem& problem) {
+  const int p = problem.devices;
+  switch (kind) {
+    case ScheduleKind::kGpipe:
+    case ScheduleKind::kLoopedBfs:
+      return make_gpipe_order(problem, BackwardOrder::kForward);
+    case ScheduleKind::kOneForwardOneBackward:
+      return make_one_forward_one_backward_order(problem, p);
+    case ScheduleKind::kEagerOneForwardOneBackward:
+      return make_one_forward_one_backward_order(problem, 2 * p - 1);
+    case ScheduleKind::kInterleaved:
+      return make_interleaved_order(problem, p);
+    case ScheduleKind::kZbH1:
+      return make_split_linear_order(problem, p);
+    case ScheduleKind::kZbH2:
+      return make_split_linear_order(problem, 2 * p - 1);
+    case ScheduleKind::kZb1p:
+      return make_zero_bubble_order(with_in_flight(problem, p));
+    case ScheduleKind::kZb2p:
+      return make_zero_bubble_order(with_in_flight(problem, 2 * p));
+    case ScheduleKind::kZbV:
+      return make_zb_v_order(problem);
+    case ScheduleKind::kVHalf:
+      return make_v_half_order(problem);
+    case ScheduleKind::kVMin:
+      return make_v_min_order(problem);
+    case ScheduleKind::kInterleavedZb:
+      return make_interleaved_zb_order(problem, p);
+    case ScheduleKind::kDualPipe:
+      return make_dualpipe_order(problem);
+    case ScheduleKind::kDualPipeV:
+      return make_dualpipe_v_order(problem);
+    case ScheduleKind::kChimera:
+      return make_chimera_order(problem);
+    case ScheduleKind::kBitPipe:
+      return make_bitpipe_order(problem);
+    case ScheduleKind::kHanayo:
+      return make_hanayo_order(problem);
+    case ScheduleKind::kTwoBp:
+      return make_two_bp_order(make_one_forward_one_backward_order(problem, p));
+    case ScheduleKind::kPipeDream:
+      return make_pipedream_order(problem, 1);
+    case ScheduleKind::kPipeDream2Bw:
+      return make_pipedream_order(problem, p);
+    case ScheduleKind::kVaruna:
+      return make_varuna_order(problem);
+  }
+  return {};
+}
+
+}  // namespace frazil

@@ -1,0 +1,28 @@
+#pragma once
+// Zero-bubble schedules that are made for given costs (zb-1p, zb-2p; Qi et al. 2024): linear
+// placement, backwards split into I and W, at most K = problem.in_flight micro-batches held on a
+// device. zb-1p and zb-2p are two values of K: p and 2p unless one is given.
+//
+// Constructive: a fixed list of variants is tried, each one sweep over time, and the order with the
+// shortest longest device span is kept; ties by makespan, then by place in the list. The first
+// variants are closed forms, ZB-H1 and ZB-H2 at K = p and 2p - 1, so the answer is never worse than
+// these. The others decide at each step by cost; every device holds as many micro-batches in
+// flight as hide its round trip, and has W for the gaps. The search ends early when a lower bound
+// on the span and one on the makespan are both reached.
+
+#include <cstdint>
+
+#include "planner/device_order.h"
+
+namespace frazil {
+
+// What a device holds of a micro-batch from F on: all until W, or one half until I and one until W
+// (the accounting that zero-bubble schedulers are usually measured with).
+enum class ActivationRelease : std::uint8_t { kAllAtWeight, kHalfAtInput };
+
+// Throws InfeasibleError without problem.times, and with more than one chunk per device.
+// Requires: problem.in_flight is set and at least 1.
+DeviceOrders make_zero_bubble_order(const OrderProblem& problem,
+                                    ActivationRelease release = ActivationRelease::kAllAtWeight);
+
+}  // namespace frazil
