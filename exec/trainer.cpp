@@ -7,7 +7,7 @@
 #include "exec/host_facts.h"
 #include "exec/run.h"
 #include "planner/freeze_policy.h"
-#include "planner/lower.h"
+#include "planner/simulate_plan.h"
 #include "planner/plan_json.h"
 #include "planner/search.h"
 #include "profiles/error.h"

@@ -5,7 +5,7 @@
 #include "exec/foreign_load.h"
 #include "exec/layer_times.h"
 #include "exec/run.h"
-#include "planner/lower.h"
+#include "planner/simulate_plan.h"
 
 namespace frazil {
 namespace {

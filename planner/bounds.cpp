@@ -1,46 +1,76 @@
 #include "planner/bounds.h"
 
 #include <algorithm>
-#include <limits>
+#include <array>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
 
+#include "planner/linear_bounds.h"
 #include "planner/stage_work.h"
 #include "sim/cost_model.h"
 
 namespace frazil {
 namespace {
 
+constexpr Duration kNone{0};
+
+constexpr std::array kFusedSchedules{ScheduleKind::kGpipe,
+                                     ScheduleKind::kOneForwardOneBackward,
+                                     ScheduleKind::kEagerOneForwardOneBackward,
+                                     ScheduleKind::kInterleaved,
+                                     ScheduleKind::kLoopedBfs,
+                                     ScheduleKind::kChimera,
+                                     ScheduleKind::kBitPipe,
+                                     ScheduleKind::kHanayo,
+                                     ScheduleKind::kPipeDream,
+                                     ScheduleKind::kPipeDream2Bw,
+                                     ScheduleKind::kVaruna};
+
+// Whether every backward is a B, or an I that has no W. What is not known to be may be split.
+bool is_fused(const ScheduleChoice& schedule) {
+  if (const auto* named = std::get_if<NamedSchedule>(&schedule)) {
+    return std::count(kFusedSchedules.begin(), kFusedSchedules.end(), named->kind) > 0;
+  }
+  const auto* given = std::get_if<ExplicitSchedule>(&schedule);
+  if (given == nullptr) return false;
+  const auto is_weight = [](const Action& action) {
+    return action.kind == ActionKind::kBackwardWeight;
+  };
+  return std::none_of(given->devices.begin(), given->devices.end(), [&](const auto& list) {
+    return std::any_of(list.begin(), list.end(), is_weight);
+  });
+}
+
 // Times of the stages and boundaries of one pipeline for one micro-batch.
 struct MicroBatchTimes {
-  std::vector<Duration> forward;   // by stage
-  std::vector<Duration> backward;  // zero where a stage has none
-  std::vector<Duration> down;      // by boundary: transfer and latency of the activations
-  std::vector<Duration> up;        // of the gradients
+  std::vector<StageTimes> stages;  // zero where a stage has none; B is an input part alone
+  std::vector<Duration> recompute;
+  std::vector<Duration> down;  // by boundary: transfer and latency of the activations
+  std::vector<Duration> up;    // of the gradients
 };
 
 // What one micro-batch alone has to wait for, by stage.
 struct Path {
-  std::vector<Duration> head;            // before its F
-  std::vector<Duration> after_forward;   // after its F
-  std::vector<Duration> after_backward;  // after its B
+  std::vector<Duration> head;           // before its F
+  std::vector<Duration> after_forward;  // after its F
+  std::vector<Duration> after_input;    // after its I or B
 };
 
 class Pricing {
  public:
   Pricing(const Plan& plan, const ModelProfile& profile, const Cluster& cluster)
-      : profile_(profile), cluster_(cluster), activity_(find_activity(profile, plan.mask)) {}
+      : profile_(profile),
+        cluster_(cluster),
+        activity_(find_activity(profile, plan.mask)),
+        fused_(is_fused(plan.schedule)) {}
 
   const Activity& activity() const { return activity_; }
+  bool fused() const { return fused_; }
 
-  Duration compute(const StageEntry& stage, ActionKind kind, int samples) const {
-    const auto parts = find_stage_parts(*stage.stage, kind, activity_);
-    if (parts.empty() && kind != ActionKind::kForward) return Duration{0};
-    return price(Compute{stage.device, samples, parts}, profile_, cluster_);
-  }
-  Duration crossing(DeviceId from, DeviceId to, Bytes size) const {
-    if (from == to) return Duration{0};
-    const Link link = cluster_.link(from, to);
-    return size / link.bandwidth + link.latency;
-  }
+  Duration update(const StageEntry& stage) const { return compute(stage, ActionKind::kUpdate, 1); }
   Duration overhead(DeviceId device) const {
     return cluster_.devices.at(device.index()).step_overhead;
   }
@@ -48,8 +78,9 @@ class Pricing {
   MicroBatchTimes times(const PipelineTable& pipeline, int samples) const {
     MicroBatchTimes times;
     for (const StageEntry& stage : pipeline.stages) {
-      times.forward.push_back(compute(stage, ActionKind::kForward, samples));
-      times.backward.push_back(compute(stage, ActionKind::kBackward, samples));
+      const bool again = stage.has_backward && stage.stage->memory == MemoryPolicy::kRecompute;
+      times.stages.push_back(stage_times(stage, samples));
+      times.recompute.push_back(again ? compute(stage, ActionKind::kRecompute, samples) : kNone);
     }
     for (const StageBoundary& boundary : pipeline.boundaries) {
       const DeviceId from = pipeline.stages[boundary.from.index()].device;
@@ -67,33 +98,57 @@ class Pricing {
     Path path;
     for (std::size_t s = 0; s < stages; ++s) {
       const StageEntry& stage = pipeline.stages[s];
-      const Duration update = compute(stage, ActionKind::kUpdate, 1);
       path.head.push_back(overhead(stage.device));
-      path.after_backward.push_back(stage.has_backward ? update : Duration{0});
+      path.after_input.push_back(
+          stage.has_backward ? times.stages[s].backward_weight + update(stage) : kNone);
     }
     relax(pipeline, [&](const StageBoundary& boundary, std::size_t b) {
       const auto [from, to] = std::pair(boundary.from.index(), boundary.to.index());
-      bool grew = grow(path.head[to], path.head[from] + times.forward[from] + times.down[b]);
+      const StageTimes& sender = times.stages[from];
+      bool grew = grow(path.head[to], path.head[from] + sender.forward + times.down[b]);
       if (boundary.carries) {
-        grew |= grow(path.after_backward[to],
-                     times.up[b] + times.backward[from] + path.after_backward[from]);
+        grew |= grow(path.after_input[to],
+                     times.up[b] + sender.backward_input + path.after_input[from]);
       }
       return grew;
     });
     for (std::size_t s = 0; s < stages; ++s) {
       path.after_forward.push_back(pipeline.stages[s].has_backward
-                                       ? times.backward[s] + path.after_backward[s]
-                                       : Duration{0});
+                                       ? times.recompute[s] + times.stages[s].backward_input +
+                                             path.after_input[s]
+                                       : kNone);
     }
     relax(pipeline, [&](const StageBoundary& boundary, std::size_t b) {
       const auto [from, to] = std::pair(boundary.from.index(), boundary.to.index());
       return grow(path.after_forward[from],
-                  times.down[b] + times.forward[to] + path.after_forward[to]);
+                  times.down[b] + times.stages[to].forward + path.after_forward[to]);
     });
     return path;
   }
 
  private:
+  Duration compute(const StageEntry& stage, ActionKind kind, int samples) const {
+    const auto parts = find_stage_parts(*stage.stage, kind, activity_);
+    if (parts.empty() && kind != ActionKind::kForward) return kNone;
+    return price(Compute{stage.device, samples, parts}, profile_, cluster_);
+  }
+
+  // What may run as B or as I and W counts as the cheaper: B has the device's overhead once.
+  StageTimes stage_times(const StageEntry& stage, int samples) const {
+    const auto time = [&](ActionKind kind) { return compute(stage, kind, samples); };
+    const Duration fused = time(ActionKind::kBackward);
+    if (fused_) return {time(ActionKind::kForward), fused, kNone};
+    const Duration input = time(ActionKind::kBackwardInput);
+    return {time(ActionKind::kForward), input,
+            std::min(time(ActionKind::kBackwardWeight), fused - input)};
+  }
+
+  Duration crossing(DeviceId from, DeviceId to, Bytes size) const {
+    if (from == to) return kNone;
+    const Link link = cluster_.link(from, to);
+    return size / link.bandwidth + link.latency;
+  }
+
   static bool grow(Duration& value, Duration candidate) {
     if (candidate <= value) return false;
     value = candidate;
@@ -113,98 +168,167 @@ class Pricing {
   const ModelProfile& profile_;
   const Cluster& cluster_;
   Activity activity_;
+  bool fused_;
 };
 
-// What is known of one device, over all pipelines that use it.
-struct DeviceLoad {
-  Duration earliest = Duration::max();  // no F before this
-  Duration least_after = Duration::max();
-  Duration work{0};
-  Duration update{0};
-};
-
-struct SizeCount {
-  int samples = 1;
+// The micro-batches of one size that a pipeline owns.
+struct SizeClass {
   int count = 0;
+  MicroBatchTimes times;
+  Path path;
 };
 
-// The sizes of the micro-batches a pipeline owns.
-std::vector<SizeCount> count_sizes(const Plan& plan, const Pipeline& pipeline) {
+std::vector<SizeClass> find_sizes(const Plan& plan, const Pipeline& pipeline,
+                                  const PipelineTable& table, const Pricing& pricing) {
   const MicroBatchId last{plan.micro_batches() - 1};
-  SizeCount whole{plan.micro_batch_size, 0};
-  SizeCount rest{samples_in(plan, last), 0};
+  const int last_size = samples_in(plan, last);
+  int whole = 0;
+  int rest = 0;
   for (const MicroBatches& interval : pipeline.micro_batches) {
-    const bool has_last = interval.last == last;
-    whole.count += interval.count() - (has_last ? 1 : 0);
-    rest.count += has_last ? 1 : 0;
+    const bool has_short = interval.last == last && last_size < plan.micro_batch_size;
+    whole += interval.count() - (has_short ? 1 : 0);
+    rest += has_short ? 1 : 0;
   }
-  std::vector<SizeCount> sizes;
-  for (const SizeCount& size : {whole, rest}) {
-    if (size.count > 0) sizes.push_back(size);
+  std::vector<SizeClass> sizes;
+  for (const auto& [count, samples] :
+       {std::pair(whole, plan.micro_batch_size), std::pair(rest, last_size)}) {
+    if (count == 0) continue;
+    SizeClass& size = sizes.emplace_back();
+    size.count = count;
+    size.times = pricing.times(table, samples);
+    size.path = pricing.find_path(table, size.times);
   }
   return sizes;
 }
 
-// One micro-batch of any size the pipeline has: each device's first may be its cheapest.
-Path least_path(const std::vector<Path>& paths) {
-  Path least = paths.front();
-  const auto lower_to = [](std::vector<Duration>& values, const std::vector<Duration>& others) {
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::min(values[i], others[i]);
-  };
-  for (const Path& path : paths) {
-    lower_to(least.head, path.head);
-    lower_to(least.after_forward, path.after_forward);
-    lower_to(least.after_backward, path.after_backward);
-  }
-  return least;
+// What is known of one device, over all pipelines that use it.
+struct DeviceLoad {
+  Duration earliest = Duration::max();     // no F before this
+  Duration least_after = Duration::max();  // after its last F, R, I or B
+  Duration work{0};
+  Duration weight{0};  // of work, what W does
+  Duration update{0};
+};
+
+void raise(LowerBound& bound, Duration time, std::string_view name) {
+  if (time > bound.time) bound = {time, std::string(name)};
 }
+
+LinearPipeline make_linear_pipeline(const LinearClass& linear, const SizeClass& size) {
+  const std::vector<StageTimes>& stages = size.times.stages;
+  LinearPipeline pipeline;
+  pipeline.micro_batches = size.count;
+  pipeline.splits_backward = linear.splits_backward;
+  pipeline.in_flight = linear.in_flight;
+  pipeline.release = linear.release;
+  pipeline.times.assign(stages.end() - static_cast<std::ptrdiff_t>(linear.in_flight.size()),
+                        stages.end());
+  for (const std::size_t boundary : linear.boundaries) {
+    pipeline.down.push_back(size.times.down[boundary]);
+    pipeline.up.push_back(size.times.up[boundary]);
+  }
+  return pipeline;
+}
+
+class BoundFinder {
+ public:
+  BoundFinder(const Plan& plan, const ModelProfile& profile, const Cluster& cluster)
+      : plan_(plan),
+        pricing_(plan, profile, cluster),
+        table_(make_stage_table(plan, profile, pricing_.activity())),
+        loads_(cluster.devices.size()) {}
+
+  PlanBounds find() {
+    std::vector<std::vector<SizeClass>> sizes;
+    for (std::size_t p = 0; p < table_.size(); ++p) {
+      sizes.push_back(find_sizes(plan_, plan_.pipelines[p], table_[p], pricing_));
+      add_loads(table_[p], sizes.back());
+    }
+    raise_by_devices();
+    for (const std::vector<SizeClass>& of_pipeline : sizes) raise_by_paths(of_pipeline);
+    for (std::size_t p = 0; p < table_.size(); ++p) raise_by_linear_bounds(table_[p], sizes[p]);
+    return bounds_;
+  }
+
+ private:
+  void add_loads(const PipelineTable& pipeline, const std::vector<SizeClass>& sizes) {
+    for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+      DeviceLoad& load = loads_[pipeline.stages[s].device.index()];
+      load.update += pricing_.update(pipeline.stages[s]);
+      for (const auto& [count, times, path] : sizes) {
+        load.work += (times.stages[s].total() + times.recompute[s]) * count;
+        load.weight += times.stages[s].backward_weight * count;
+        load.earliest = std::min(load.earliest, path.head[s]);
+        load.least_after =
+            std::min(load.least_after,
+                     pipeline.stages[s].has_backward ? path.after_input[s] : path.after_forward[s]);
+      }
+    }
+  }
+
+  void raise_by_devices() {
+    const bool fused = pricing_.fused();
+    const std::string_view name = fused ? "busiest-device" : "general-floor";
+    bounds_ = {{kNone, std::string(name)}, {kNone, std::string(name)}};
+    for (std::size_t d = 0; d < loads_.size(); ++d) {
+      const DeviceLoad& load = loads_[d];
+      if (load.earliest == Duration::max()) continue;
+      const Duration after = fused ? std::max(load.update, load.least_after) : load.update;
+      raise(bounds_.makespan, load.earliest + load.work + after, name);
+      raise(bounds_.span, pricing_.overhead(DeviceId{d}) + load.work + load.update, name);
+    }
+    if (fused) return;
+    for (const DeviceLoad& load : loads_) {
+      if (load.earliest == Duration::max()) continue;
+      raise(bounds_.makespan, load.earliest + load.work - load.weight + load.least_after,
+            "gradient-chain");
+    }
+  }
+
+  void raise_by_paths(const std::vector<SizeClass>& sizes) {
+    for (const auto& [count, times, path] : sizes) {
+      for (std::size_t s = 0; s < path.head.size(); ++s) {
+        raise(bounds_.makespan, path.head[s] + times.stages[s].forward + path.after_forward[s],
+              "one-micro-batch");
+      }
+    }
+  }
+
+  // Micro-batches of one size at a time: if the others were not there, nothing would take longer.
+  void raise_by_linear_bounds(const PipelineTable& pipeline, const std::vector<SizeClass>& sizes) {
+    const auto* named = std::get_if<NamedSchedule>(&plan_.schedule);
+    if (named == nullptr) return;
+    int all = 0;
+    for (const SizeClass& size : sizes) all += size.count;
+    const std::optional<LinearClass> linear = find_linear_class(*named, pipeline, all);
+    if (!linear) return;
+    for (const SizeClass& size : sizes) {
+      const auto bounds = find_linear_bounds(make_linear_pipeline(*linear, size));
+      for (const LinearBound& bound : bounds) raise_by(bound, pipeline, size.path);
+    }
+  }
+
+  void raise_by(const LinearBound& bound, const PipelineTable& pipeline, const Path& path) {
+    const std::size_t first = pipeline.stages.size() - bound.span_of_stage.size();
+    for (std::size_t s = first; s < pipeline.stages.size(); ++s) {
+      const StageEntry& stage = pipeline.stages[s];
+      const Duration span = bound.span_of_stage[s - first] + pricing_.update(stage);
+      raise(bounds_.makespan, path.head[s] + span, bound.name);
+      raise(bounds_.span, pricing_.overhead(stage.device) + span, bound.name);
+    }
+  }
+
+  const Plan& plan_;
+  Pricing pricing_;
+  std::vector<PipelineTable> table_;
+  std::vector<DeviceLoad> loads_;  // by DeviceId
+  PlanBounds bounds_;
+};
 
 }  // namespace
 
 PlanBounds find_bounds(const Plan& plan, const ModelProfile& profile, const Cluster& cluster) {
-  const Pricing pricing(plan, profile, cluster);
-  const std::vector<PipelineTable> table = make_stage_table(plan, profile, pricing.activity());
-  std::vector<DeviceLoad> loads(cluster.devices.size());
-  Duration one_micro_batch{0};
-  for (std::size_t p = 0; p < table.size(); ++p) {
-    const std::vector<StageEntry>& stages = table[p].stages;
-    std::vector<Path> paths;
-    for (const SizeCount& size : count_sizes(plan, plan.pipelines[p])) {
-      const MicroBatchTimes times = pricing.times(table[p], size.samples);
-      paths.push_back(pricing.find_path(table[p], times));
-      for (std::size_t s = 0; s < stages.size(); ++s) {
-        loads[stages[s].device.index()].work += (times.forward[s] + times.backward[s]) * size.count;
-        one_micro_batch = std::max(one_micro_batch, paths.back().head[s] + times.forward[s] +
-                                                        paths.back().after_forward[s]);
-      }
-    }
-    for (std::size_t s = 0; s < stages.size(); ++s) {
-      loads[stages[s].device.index()].update += pricing.compute(stages[s], ActionKind::kUpdate, 1);
-    }
-    if (paths.empty()) continue;
-    const Path least = least_path(paths);
-    for (std::size_t s = 0; s < stages.size(); ++s) {
-      DeviceLoad& load = loads[stages[s].device.index()];
-      load.earliest = std::min(load.earliest, least.head[s]);
-      load.least_after =
-          std::min(load.least_after,
-                   stages[s].has_backward ? least.after_backward[s] : least.after_forward[s]);
-    }
-  }
-
-  PlanBounds bounds{{Duration{0}, "busiest-device"}, {Duration{0}, "busiest-device"}};
-  for (std::size_t d = 0; d < loads.size(); ++d) {
-    const DeviceLoad& load = loads[d];
-    if (load.earliest == Duration::max()) continue;
-    bounds.makespan.time = std::max(
-        bounds.makespan.time, load.earliest + load.work + std::max(load.update, load.least_after));
-    bounds.span.time =
-        std::max(bounds.span.time, load.work + load.update + pricing.overhead(DeviceId{d}));
-  }
-  if (one_micro_batch > bounds.makespan.time) {
-    bounds.makespan = {one_micro_batch, "one-micro-batch"};
-  }
-  return bounds;
+  return BoundFinder(plan, profile, cluster).find();
 }
 
 }  // namespace frazil

@@ -1,15 +1,20 @@
 #pragma once
-// Lower bounds on a plan's time, whatever the order of actions on each device, with their names.
-// Stage times tF, tB (all backward work of the stage), hop c (transfer and latency), update tU, m
-// micro-batches of the pipeline. For a chain of stages 0..p-1, one per device:
-//   busiest-device   makespan >= head_s + m (tF + tB) + max(tU, tail_s), where
-//                    head_s = sum over stages before s of (tF + c), at least s's step overhead
-//                    tail_s = what must follow its last B: hops, tB of stages before s, their tU
-//                    span >= step overhead + m (tF + tB) + tU
-//   one-micro-batch  makespan >= all F + all B + 2 (p-1) c of one micro-batch
-// For a DAG of stages, heads and tails are longest paths; a stage without backward is followed by
-// the F of its readers. Waits for collectives are left out. (Head and tail as in the zero-bubble
-// analysis, Qi et al. 2024.)
+// Lower bounds on a plan's time, with their names. A stage has F, R where it recomputes, I and W
+// (or B, fused: the gradient leaves after both) and an update U; a hop is transfer and latency.
+// Heads and tails are longest paths of one micro-batch over the DAG of stages; a head is at least
+// the step overhead of its device. Waits for collectives are left out. Whatever the placement and
+// the order on each device:
+//   busiest-device   (backwards fused) makespan >= head + work of the device + max(U, tail), where
+//                    tail is what must follow its last B: the B of stages before, their U; span >=
+//                    step overhead + work + U
+//   general-floor    (some backward split: its W may come last) the same without tail
+//   gradient-chain   (some backward split) makespan >= head + F, R and I of the device + tail after
+//                    its last I: its W and U, or the I of stages before
+//   one-micro-batch  makespan >= the longest path of one micro-batch
+// A pair of an F and a backward counts as one after the other. A stage without backward is followed
+// by the F of its readers.
+// For gpipe, 1f1b, eager-1f1b, zb-h1, zb-h2, zb-1p, zb-2p and 2bp also device-warm-up-cool-down and
+// gradient-chain of planner/linear_bounds.h, with the micro-batches in flight of the schedule.
 
 #include <string>
 
@@ -27,6 +32,7 @@ struct PlanBounds {
   LowerBound span;  // on the largest per-device span
 };
 
+// The largest of each; of equal ones the first in the order above.
 PlanBounds find_bounds(const Plan& plan, const ModelProfile& profile, const Cluster& cluster);
 
 }  // namespace frazil

@@ -19,8 +19,8 @@
 
 #include "planner/plan.h"
 #include "planner/schedule.h"
-#include "sim/simulate.h"
 #include "sim/task_graph.h"
+#include "traces/action.h"
 
 namespace frazil {
 
@@ -32,16 +32,5 @@ struct LoweredStep {
 // Throws InfeasibleError naming an action kind that is not interpreted.
 LoweredStep lower(const Plan& plan, const Schedule& completed, const ModelProfile& profile,
                   const Cluster& cluster, const Activity& activity);
-
-struct PlanSimulation {
-  Timeline timeline;
-  Duration makespan{0};
-  std::vector<MemoryPeak> memory;  // by device
-  bool extrapolated = false;
-};
-
-// make_schedule, complete_schedule, lower, simulate, make_timeline in one go.
-PlanSimulation simulate_plan(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
-                             bool clip = false);
 
 }  // namespace frazil

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "planner/bounds.h"
-#include "planner/lower.h"
 #include "planner/plan.h"
 #include "planner/search.h"
+#include "planner/simulate_plan.h"
 #include "planner/what_if.h"
 
 namespace frazil {

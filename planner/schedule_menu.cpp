@@ -15,6 +15,9 @@
 namespace frazil {
 namespace {
 
+// What zb-1p and zb-2p hold is counted as their authors do: half of a micro-batch is free after I.
+constexpr ActivationRelease kReleased = ActivationRelease::kHalfAtInput;
+
 OrderProblem with_in_flight(const OrderProblem& problem, int by_default) {
   OrderProblem resolved = problem;
   resolved.in_flight = problem.in_flight.value_or(by_default);
@@ -136,9 +139,9 @@ DeviceOrders make_orders(ScheduleKind kind, const OrderProblem& problem) {
     case ScheduleKind::kZbH2:
       return make_split_linear_order(problem, 2 * p - 1);
     case ScheduleKind::kZb1p:
-      return make_zero_bubble_order(with_in_flight(problem, p));
+      return make_zero_bubble_order(with_in_flight(problem, p), kReleased);
     case ScheduleKind::kZb2p:
-      return make_zero_bubble_order(with_in_flight(problem, 2 * p));
+      return make_zero_bubble_order(with_in_flight(problem, 2 * p), kReleased);
     case ScheduleKind::kZbV:
       return make_zb_v_order(problem);
     case ScheduleKind::kVHalf:

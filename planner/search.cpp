@@ -7,6 +7,7 @@
 
 #include "planner/activity.h"
 #include "planner/partition.h"
+#include "planner/simulate_plan.h"
 #include "profiles/error.h"
 #include "profiles/quantity_text.h"
 #include "sim/gradient_tree_shape.h"

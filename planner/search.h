@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "planner/bounds.h"
-#include "planner/lower.h"
 #include "planner/plan.h"
+#include "sim/memory.h"
 
 namespace frazil {
 

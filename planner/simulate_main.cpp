@@ -2,12 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "planner/command_line.h"
+#include "planner/compare_schedules.h"
 #include "planner/plan_json.h"
+#include "planner/print_idle.h"
 #include "planner/print_plan.h"
 #include "planner/schedule_menu.h"
+#include "planner/what_if_changes.h"
 #include "profiles/cluster_json.h"
 #include "profiles/model_profile_json.h"
 #include "profiles/quantity_text.h"
@@ -39,12 +46,19 @@ po::options_description describe_flags() {
       ("hop", text(), "what-if: latency between different devices, default 0ns")             //
       ("chunks", text(), "what-if: chunks of the model per device, default the schedule's")  //
       ("in-flight", text(), "what-if: micro-batches in flight, default the schedule's")      //
+      ("compare", po::bool_switch(), "what-if: every schedule, ranked")                      //
+      ("fits", text(), "with --compare: micro-batches that fit on a device")                 //
       ("plan", text(), "plan to simulate")                                                   //
       ("profile", text(), "profile of its model")                                            //
       ("cluster", text(), "its cluster")                                                     //
-      ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")   //
-      ("out", text(), "write the time line as CSV")                                          //
-      ("chrome", text(), "write the time line as a Chrome trace")                            //
+      ("change", po::value<std::vector<std::string>>()->composing(),
+       "what if: `device 2 x1.5`, `straggler 3 +30%`, `link 0>1 x2`, `layer 5 x0.5`; may be "
+       "repeated; "
+       "layer 0 of a what-if has no cost, layer s+1 is stage s")                               //
+      ("explain", po::bool_switch(), "where the time of each device goes; the critical path")  //
+      ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")     //
+      ("out", text(), "write the time line as CSV")                                            //
+      ("chrome", text(), "write the time line as a Chrome trace")                              //
       ("json", po::bool_switch(), "answer in JSON");
   return flags;
 }
@@ -62,15 +76,19 @@ const std::string& required(const po::variables_map& values, const char* flag) {
   return values[flag].as<std::string>();
 }
 
+ScheduleKind read_schedule(const po::variables_map& values) {
+  const std::string& name = required(values, "schedule");
+  const auto kind = find_schedule(name);
+  if (!kind) refuse("--schedule " + name, "a name that --schedule help lists");
+  return *kind;
+}
+
 WhatIf read_what_if(const po::variables_map& values) {
   WhatIf what_if;
   what_if.stages = checked_flag("--stages", required(values, "stages"), 1, kMost);
   what_if.micro_batches =
       checked_flag("--micro-batches", required(values, "micro-batches"), 1, kMost);
-  const std::string& name = required(values, "schedule");
-  const auto kind = find_schedule(name);
-  if (!kind) refuse("--schedule " + name, "a name that --schedule help lists");
-  what_if.schedule = *kind;
+  if (!values["compare"].as<bool>()) what_if.schedule = read_schedule(values);
   const auto times = [&](const char* flag) {
     return parse_durations(required(values, flag), std::string("--") + flag);
   };
@@ -103,35 +121,82 @@ void write_timelines(const po::variables_map& values, const Timeline& timeline) 
   }
 }
 
+ExitCode compare(const po::variables_map& values) {
+  refuse_together(values, "compare",
+                  {"schedule", "chunks", "in-flight", "out", "chrome", "explain", "change"});
+  ComparisonOptions options;
+  if (values.count("fits") > 0) {
+    options.most_in_flight = checked_flag("--fits", values["fits"].as<std::string>(), 1, kMost);
+  }
+  const std::vector<ComparedSchedule> compared = compare_schedules(read_what_if(values), options);
+  const bool json = values["json"].as<bool>();
+  fmt::print("{}", json ? comparison_json(compared) : print_comparison(compared));
+  const bool any = std::any_of(compared.begin(), compared.end(),
+                               [](const ComparedSchedule& row) { return row.reason.empty(); });
+  if (!any) throw InfeasibleError("no schedule of the menu can be made for these numbers");
+  return ExitCode::kOk;
+}
+
+void change(const po::variables_map& values, ModelProfile& profile, Cluster& cluster) {
+  if (values.count("change") == 0) return;
+  std::vector<WhatIfChange> changes;
+  for (const std::string& text : values["change"].as<std::vector<std::string>>()) {
+    changes.push_back(parse_change(text, "--change"));
+  }
+  Measured changed = apply_changes(changes, {profile, cluster}, "--change");
+  profile = std::move(changed.profile);
+  cluster = std::move(changed.cluster);
+}
+
+// The answer, with the explanation where it was asked for: one text, or one JSON object.
+void print_answer(const po::variables_map& values, const std::string& text, const std::string& json,
+                  const SimulatedStep& step, const ModelProfile& profile, const Cluster& cluster) {
+  const bool explains = values["explain"].as<bool>();
+  if (!values["json"].as<bool>()) {
+    fmt::print("{}{}", text, explains ? print_explanation(step, profile, cluster) : "");
+    return;
+  }
+  nlohmann::ordered_json answer = nlohmann::ordered_json::parse(json);
+  if (explains) {
+    answer.update(nlohmann::ordered_json::parse(explanation_json(step, profile, cluster)));
+  }
+  fmt::print("{}\n", answer.dump());
+}
+
 ExitCode simulate_what_if(const po::variables_map& values) {
   refuse_together(values, "stages", {"plan", "profile", "cluster", "clip"});
+  if (values["compare"].as<bool>()) return compare(values);
+  if (values.count("fits") > 0) refuse("--fits without --compare", "both");
   const WhatIf what_if = read_what_if(values);
-  const WhatIfInputs inputs = make_what_if(what_if);
-  const bool draws = values.count("out") > 0 || values.count("chrome") > 0;
-  Timeline timeline;
-  const WhatIfAnswer answer = answer_what_if(inputs, draws ? &timeline : nullptr);
-  if (draws) write_timelines(values, timeline);
-  const bool json = values["json"].as<bool>();
-  fmt::print("{}", json ? what_if_json(what_if, answer) : print_what_if(what_if, answer));
+  WhatIfInputs inputs = make_what_if(what_if);
+  change(values, inputs.profile, inputs.cluster);
+  const SimulatedStep step = simulate_what_if(inputs);
+  const WhatIfAnswer answer = answer_what_if(inputs, step);
+  if (values.count("out") > 0 || values.count("chrome") > 0) {
+    write_timelines(values, summarize(step, what_if.stages).timeline);
+  }
+  print_answer(values, print_what_if(what_if, answer), what_if_json(what_if, answer), step,
+               inputs.profile, inputs.cluster);
   return ExitCode::kOk;
 }
 
 ExitCode simulate_file(const po::variables_map& values) {
   refuse_together(values, "plan",
                   {"stages", "micro-batches", "schedule", "forward", "backward-input",
-                   "backward-weight", "hop", "chunks", "in-flight"});
+                   "backward-weight", "hop", "chunks", "in-flight", "compare", "fits"});
   const std::string& file = required(values, "plan");
-  const ModelProfile profile = read_model_profile(required(values, "profile"));
-  const Cluster cluster = read_cluster(required(values, "cluster"));
+  ModelProfile profile = read_model_profile(required(values, "profile"));
+  Cluster cluster = read_cluster(required(values, "cluster"));
   const Plan plan = read_plan(file);
   validate(plan, profile, cluster, file);
-  const PlanSimulation simulation =
-      simulate_plan(plan, profile, cluster, values["clip"].as<bool>());
+  change(values, profile, cluster);
+  const SimulatedStep step = simulate_step(plan, profile, cluster, values["clip"].as<bool>());
+  const PlanSimulation simulation = summarize(step, static_cast<int>(cluster.devices.size()));
   const PlanBounds bounds = find_bounds(plan, profile, cluster);
   write_timelines(values, simulation.timeline);
   const SimulatedPlan simulated{plan, profile, cluster, simulation, bounds};
-  const bool json = values["json"].as<bool>();
-  fmt::print("{}", json ? simulation_json(simulated) : print_simulation(simulated));
+  print_answer(values, print_simulation(simulated), simulation_json(simulated), step, profile,
+               cluster);
   return ExitCode::kOk;
 }
 

@@ -1,14 +1,15 @@
+#include "planner/simulate_plan.h"
+
 #include <utility>
 #include <variant>
 
-#include "planner/lower.h"
 #include "planner/schedule_check.h"
 #include "planner/schedules.h"
 
 namespace frazil {
 
-PlanSimulation simulate_plan(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
-                             bool clip) {
+SimulatedStep simulate_step(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
+                            bool clip) {
   const Activity activity = find_activity(profile, plan.mask);
   const auto devices = static_cast<int>(cluster.devices.size());
   const PlanCosts costs{profile, cluster};
@@ -17,12 +18,23 @@ PlanSimulation simulate_plan(const Plan& plan, const ModelProfile& profile, cons
     validate_schedule(compute, plan, activity, "plan");
   }
   const Schedule completed = complete_schedule(compute, plan, profile, activity, clip);
-  const LoweredStep step = lower(plan, completed, profile, cluster, activity);
-  Simulation simulation = simulate(step.graph, profile, cluster, step.actions);
-  return {.timeline = make_timeline(step.graph, simulation, step.actions, devices),
+  LoweredStep lowered = lower(plan, completed, profile, cluster, activity);
+  Simulation simulation = simulate(lowered.graph, profile, cluster, lowered.actions);
+  return {std::move(lowered), std::move(simulation)};
+}
+
+PlanSimulation summarize(const SimulatedStep& step, int devices) {
+  const auto& [lowered, simulation] = step;
+  return {.timeline = make_timeline(lowered.graph, simulation, lowered.actions, devices),
           .makespan = simulation.makespan,
-          .memory = std::move(simulation.memory),
+          .memory = simulation.memory,
           .extrapolated = simulation.extrapolated};
+}
+
+PlanSimulation simulate_plan(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
+                             bool clip) {
+  return summarize(simulate_step(plan, profile, cluster, clip),
+                   static_cast<int>(cluster.devices.size()));
 }
 
 }  // namespace frazil

@@ -179,23 +179,44 @@ Pipeline make_direction(const WhatIf& what_if, const ScheduleFamily& family, int
   return pipeline;
 }
 
+// Along a device's list: +1 at F, -1 at W or B, F before B inside a pair.
+struct HeldChunks {
+  int now = 0;
+  int most = 0;
+};
+
+void count_chunks(const Action& action, HeldChunks& held) {
+  if (const auto* pair = std::get_if<ActionPair>(&action.detail)) {
+    for (const Action& half : pair->halves) count_chunks(half, held);
+  } else if (action.kind == ActionKind::kForward) {
+    held.now += action.micro_batches->count();
+    held.most = std::max(held.most, held.now);
+  } else if (action.kind == ActionKind::kBackward || action.kind == ActionKind::kBackwardWeight) {
+    held.now -= action.micro_batches->count();
+  }
+}
+
 // What a device does, from its own list: the sweep has no need of a time line.
 struct DeviceTimes {
   TimePoint first = TimePoint::max();
   TimePoint last = TimePoint::min();
 };
 
-void sum_up(const LoweredStep& step, const Simulation& simulation, WhatIfAnswer& answer,
-            std::size_t devices) {
+void sum_up(const SimulatedStep& simulated, WhatIfAnswer& answer, std::size_t devices) {
+  const auto& [step, simulation] = simulated;
   std::vector<DeviceTimes> of_device(devices);
+  std::vector<HeldChunks> held(devices);
   Duration busy{0};
   for (std::size_t task = 0; task < step.graph.size(); ++task) {
     const TaskLane& lane = step.graph.lanes()[step.graph.lane_of()[task]];
     DeviceTimes& times = of_device[lane.device.index()];
     times.first = std::min(times.first, simulation.start[task]);
     times.last = std::max(times.last, simulation.end[task]);
-    if (lane.lane == Lane::kCompute) busy += simulation.end[task] - simulation.start[task];
+    if (lane.lane != Lane::kCompute) continue;
+    busy += simulation.end[task] - simulation.start[task];
+    count_chunks(step.actions[task], held[lane.device.index()]);
   }
+  for (const HeldChunks& chunks : held) answer.peak_chunks.push_back(chunks.most);
   for (const DeviceTimes& times : of_device) {
     if (times.first < times.last) answer.span = std::max(answer.span, times.last - times.first);
   }
@@ -206,17 +227,6 @@ void sum_up(const LoweredStep& step, const Simulation& simulation, WhatIfAnswer&
   answer.makespan = simulation.makespan;
   answer.bubble = answer.makespan.count() > 0 ? idle(answer.makespan) : 0;
   answer.bubble_span = answer.span.count() > 0 ? idle(answer.span) : 0;
-}
-
-void count_chunks(const Action& action, int& held, int& peak) {
-  if (const auto* pair = std::get_if<ActionPair>(&action.detail)) {
-    for (const Action& half : pair->halves) count_chunks(half, held, peak);
-  } else if (action.kind == ActionKind::kForward) {
-    held += action.micro_batches->count();
-    peak = std::max(peak, held);
-  } else if (action.kind == ActionKind::kBackward || action.kind == ActionKind::kBackwardWeight) {
-    held -= action.micro_batches->count();
-  }
 }
 
 }  // namespace
@@ -244,33 +254,27 @@ WhatIfInputs make_what_if(const WhatIf& what_if) {
   return inputs;
 }
 
-std::vector<int> peak_chunks(const Schedule& compute) {
-  std::vector<int> peaks;
-  for (const std::vector<Action>& list : compute.devices) {
-    int held = 0;
-    int peak = 0;
-    for (const Action& action : list) count_chunks(action, held, peak);
-    peaks.push_back(peak);
-  }
-  return peaks;
-}
-
-WhatIfAnswer answer_what_if(const WhatIfInputs& inputs, Timeline* timeline) {
+SimulatedStep simulate_what_if(const WhatIfInputs& inputs) {
   const auto& [profile, cluster, plan] = inputs;
-  const Activity activity = find_activity(profile, plan.mask);
-  const auto devices = static_cast<int>(cluster.devices.size());
   const PlanCosts costs{profile, cluster};
-  const Schedule compute = make_schedule(plan, devices, &costs);
+  const Schedule compute = make_schedule(plan, static_cast<int>(cluster.devices.size()), &costs);
   // Messages over pure latency have no task, so the list without them gives the same times with a
   // fraction of the memory.
-  const LoweredStep step = lower(plan, compute, profile, cluster, activity);
-  const Simulation simulation = simulate(step.graph, profile, cluster, step.actions);
+  LoweredStep lowered = lower(plan, compute, profile, cluster, find_activity(profile, plan.mask));
+  Simulation simulation = simulate(lowered.graph, profile, cluster, lowered.actions);
+  return {std::move(lowered), std::move(simulation)};
+}
+
+WhatIfAnswer answer_what_if(const WhatIfInputs& inputs, const SimulatedStep& step) {
+  const auto& [profile, cluster, plan] = inputs;
   WhatIfAnswer answer;
-  sum_up(step, simulation, answer, cluster.devices.size());
-  answer.peak_chunks = peak_chunks(compute);
+  sum_up(step, answer, cluster.devices.size());
   answer.bounds = find_bounds(plan, profile, cluster);
-  if (timeline != nullptr) *timeline = make_timeline(step.graph, simulation, step.actions, devices);
   return answer;
+}
+
+WhatIfAnswer answer_what_if(const WhatIfInputs& inputs) {
+  return answer_what_if(inputs, simulate_what_if(inputs));
 }
 
 }  // namespace frazil

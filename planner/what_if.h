@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "planner/bounds.h"
-#include "planner/lower.h"
 #include "planner/plan.h"
+#include "planner/simulate_plan.h"
 
 namespace frazil {
 
@@ -36,22 +36,20 @@ struct WhatIfInputs {
 // past 2^62 ns, chunks or a number in flight that the schedule does not have, ...
 WhatIfInputs make_what_if(const WhatIf& what_if);
 
-// Along each device's compute list +1 at F, -1 at W or B (F before B inside a pair): the most
-// micro-batch chunks in flight, by device.
-std::vector<int> peak_chunks(const Schedule& compute);
-
 struct WhatIfAnswer {
   Duration makespan{0};
   Duration span{0};        // the longest of a device, first start to last end
   double bubble = 0;       // 1 - busy / (p x makespan)
   double bubble_span = 0;  // 1 - busy / (p x span)
+  // By device, the most chunks in flight: +1 at F, -1 at W or B, F before B inside a pair.
   std::vector<int> peak_chunks;
   PlanBounds bounds;
 };
 
-// Compute and hops alone: the answer has no reductions and no updates, whatever the schedule. The
-// time line only where it is asked for: 32 devices and 1024 micro-batches take milliseconds
-// without.
-WhatIfAnswer answer_what_if(const WhatIfInputs& inputs, Timeline* timeline = nullptr);
+// Compute and hops alone: no reductions and no updates but those of the schedule itself.
+SimulatedStep simulate_what_if(const WhatIfInputs& inputs);
+// The figures of it: 32 devices and 1024 micro-batches take milliseconds.
+WhatIfAnswer answer_what_if(const WhatIfInputs& inputs, const SimulatedStep& step);
+WhatIfAnswer answer_what_if(const WhatIfInputs& inputs);
 
 }  // namespace frazil

@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 #include <optional>
+#include <vector>
 
 #include "planner/linear_orders.h"
 #include "profiles/error.h"
@@ -70,7 +71,7 @@ Pipeline read_problem(const OrderProblem& problem, ActivationRelease release) {
 //                        last F comes after the first I, so that it idles for both
 //   before its last I    all F, all I, warm, and the W without which the last F would not fit; then
 //                        the I of each stage before it in turn, and the W of any of these
-// The first two are the bounds of Qi et al. 2024, at K = p tight for equal stages.
+// For equal stages and K = p the first two make the times of ZB-H1 (Qi et al. 2024) optimal.
 Score find_bounds(const Pipeline& pipeline) {
   const Time m = pipeline.micro_batches;
   const Time in_flight = pipeline.in_flight;
@@ -114,16 +115,14 @@ struct Variant {
   Habit habit;
 };
 
-// Depths and habits were chosen on random pipelines, as those that together come nearest the
-// bounds.
+// Depths and habits are those that together came nearest the bounds on random pipelines.
 std::vector<Variant> list_variants(int in_flight) {
-  constexpr std::array kRoundTripsTenths{26, 30, 23, 0, 10};
-  constexpr std::array kHabits{Habit{4, 0, 3}, Habit{2, 1, 4}, Habit{2, 0, 2}, Habit{2, 4, 1}};
+  constexpr std::array kTenths{23, 30, 0};
+  constexpr std::array kHabits{Habit{4, 0, 3}, Habit{2, 1, 4}, Habit{2, 0, 2}, Habit{2, 4, 3}};
   std::vector<Variant> variants{{true, in_flight, 0, {}},
                                 {true, std::max(1, in_flight - 1), 0, {}}};
   for (const Habit& habit : kHabits) {
-    for (const int tenths : kRoundTripsTenths)
-      variants.push_back({false, in_flight, tenths, habit});
+    for (const int tenths : kTenths) variants.push_back({false, in_flight, tenths, habit});
   }
   return variants;
 }
@@ -141,22 +140,28 @@ struct Device {
 
 class Sweep {
  public:
-  explicit Sweep(const Pipeline& pipeline)
+  Sweep(const Pipeline& pipeline, const Variant& variant, Time span_bound)
       : pipeline_(pipeline),
+        variant_(variant),
+        span_bound_(span_bound),
         micro_batches_(static_cast<std::size_t>(pipeline.micro_batches)),
         devices_(pipeline.stages.size()),
         kinds_(pipeline.stages.size()) {
     for (std::vector<Time>& ends : ends_) ends.resize(micro_batches_ * devices_.size());
+    Time longest = 1;
+    for (const Stage& stage : pipeline.stages) longest = std::max(longest, stage.total());
+    for (std::size_t s = 0; s < devices_.size(); ++s) {
+      devices_[s].depth = find_depth(s, longest);
+      devices_[s].work_left = pipeline.micro_batches * stage(s).total();
+    }
+    devices_[0].wake = 0;
   }
 
   // Stops, with the worst score, as soon as the span must be longer than `longest_span`.
-  Score run(const Variant& variant, Time span_bound, Time longest_span) {
-    variant_ = variant;
-    span_bound_ = span_bound;
-    reset();
+  Score run(Time longest_span) {
     for (std::size_t left = 3 * micro_batches_ * devices_.size(); left > 0;) {
       const std::size_t s = find_next_device();
-      const std::optional<Kind> kind = variant.closed_form ? choose_in_turn(s) : choose_by_cost(s);
+      const std::optional<Kind> kind = variant_.closed_form ? choose_in_turn(s) : choose_by_cost(s);
       if (!kind) continue;
       perform(*kind, s);
       --left;
@@ -188,22 +193,13 @@ class Sweep {
     return ends_[kind][micro_batches_ * s + static_cast<std::size_t>(micro_batch)];
   }
 
-  void reset() {
-    Time longest = 1;
-    for (const Stage& stage : pipeline_.stages) longest = std::max(longest, stage.total());
-    const int count = static_cast<int>(devices_.size());
-    for (std::size_t s = 0; s < devices_.size(); ++s) {
-      const Time tenths = stage(s).round_trip * variant_.round_trips_tenths;
-      const Time round_trips = (tenths + 10 * longest - 1) / (10 * longest);
-      kinds_[s].clear();
-      devices_[s] = {};
-      devices_[s].depth =
-          variant_.round_trips_tenths == 0
-              ? warm_up(variant_.in_flight, count, static_cast<int>(s))
-              : static_cast<int>(std::min<Time>(variant_.in_flight, 1 + round_trips));
-      devices_[s].work_left = pipeline_.micro_batches * stage(s).total();
-    }
-    devices_[0].wake = 0;
+  int find_depth(std::size_t s, Time longest_stage) const {
+    const int devices = static_cast<int>(devices_.size());
+    const int tenths = variant_.round_trips_tenths;
+    if (tenths == 0) return warm_up(variant_.in_flight, devices, static_cast<int>(s));
+    const Time period = 10 * longest_stage;
+    const Time hidden = (stage(s).round_trip * tenths + period - 1) / period;
+    return static_cast<int>(std::min<Time>(variant_.in_flight, 1 + hidden));
   }
 
   // The last of those that decide first: it knows what the device after it has just started.
@@ -243,6 +239,7 @@ class Sweep {
   }
 
   std::optional<Kind> choose_by_cost(std::size_t s) {
+    const Habit& habit = variant_.habit;
     Device& device = devices_[s];
     const Time now = device.wake;
     const Time slack = stage(s).head + span_bound_ - now - device.work_left;
@@ -253,18 +250,16 @@ class Sweep {
     const Time to_input = arrival(kInput, s) - now;
     const Time to_forward = (device.flying() < device.depth ? arrival(kForward, s) : kNever) - now;
     if (to_forward <= 0 && fits) {
-      if (4 * device.flying() < variant_.habit.forward_first_quarters * device.depth)
-        return kForward;
+      if (4 * device.flying() < habit.forward_first_quarters * device.depth) return kForward;
       if (to_input <= 0) return kInput;
-      const bool soon = 4 * to_input < variant_.habit.wait_quarters * stage(s).length[kForward];
+      const bool soon = 4 * to_input < habit.wait_quarters * stage(s).length[kForward];
       return soon && to_input <= slack ? wait(device, now + to_input) : kForward;
     }
     if (to_input <= 0) return kInput;
     const Time gap = fits ? std::min(to_input, to_forward) : to_input;
     const Time weight = stage(s).length[kWeight];
     const bool makes_room = to_forward <= 0;
-    const bool worth =
-        gap >= weight || 4 * gap >= variant_.habit.gap_quarters * weight || gap > slack;
+    const bool worth = gap >= weight || 4 * gap >= habit.gap_quarters * weight || gap > slack;
     if (device.done[kWeight] < device.done[kInput] && (makes_room || worth)) return kWeight;
     return wait(device, now + gap);
   }
@@ -294,9 +289,9 @@ class Sweep {
   }
 
   const Pipeline& pipeline_;
+  const Variant& variant_;
+  Time span_bound_;
   std::size_t micro_batches_;
-  Variant variant_;
-  Time span_bound_ = 0;
   std::vector<Device> devices_;
   std::array<std::vector<Time>, 2> ends_;  // of F and I, by stage, then micro-batch
   std::vector<std::vector<Kind>> kinds_;   // by stage, in order
@@ -307,11 +302,11 @@ class Sweep {
 DeviceOrders make_zero_bubble_order(const OrderProblem& problem, ActivationRelease release) {
   const Pipeline pipeline = read_problem(problem, release);
   const Score bounds = find_bounds(pipeline);
-  Sweep sweep(pipeline);
   Score best;
   DeviceOrders orders;
   for (const Variant& variant : list_variants(pipeline.in_flight)) {
-    const Score score = sweep.run(variant, bounds.span, best.span);
+    Sweep sweep(pipeline, variant, bounds.span);
+    const Score score = sweep.run(best.span);
     if (score >= best) continue;
     best = score;
     orders = sweep.orders();

@@ -4,11 +4,11 @@
 // device. zb-1p and zb-2p are two values of K: p and 2p unless one is given.
 //
 // Constructive: a fixed list of variants is tried, each one sweep over time, and the order with the
-// shortest longest device span is kept; ties by makespan, then by place in the list. The first
-// variants are closed forms, ZB-H1 and ZB-H2 at K = p and 2p - 1, so the answer is never worse than
-// these. The others decide at each step by cost; every device holds as many micro-batches in
-// flight as hide its round trip, and has W for the gaps. The search ends early when a lower bound
-// on the span and one on the makespan are both reached.
+// shortest longest device span is kept; ties by makespan, then by place in the list. The first two
+// are closed forms with K and with K - 1, so that no span is longer than that of ZB-H1 (K = p) or
+// ZB-H2 (K = 2p - 1). In the others each device decides by cost what to do next, with about as many
+// micro-batches in flight as hide its round trip, and W for the gaps. Ends early where lower bounds
+// on span and makespan are both reached.
 
 #include <cstdint>
 

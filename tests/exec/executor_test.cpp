@@ -34,9 +34,10 @@ std::string sentence_of(Call call) {
 
 std::string refusal(const PlanShape& shape, const std::vector<std::vector<std::string>>& lists) {
   Run run(make_vit(small_config()), {}, 7, devices_of(shape));
-  run.switch_to(with_schedule(make_small_plan(run.structure(), shape), lists));
-  return sentence_of<InfeasibleError>(
-      [&] { run.step(0, 1e-2, small_micro_batches(0, shape.micro_batches)); });
+  return sentence_of<InfeasibleError>([&] {
+    run.switch_to(with_schedule(make_small_plan(run.structure(), shape), lists));
+    run.step(0, 1e-2, small_micro_batches(0, shape.micro_batches));
+  });
 }
 
 TEST(Executor, RefusesASplitBackwardByName) {
@@ -68,7 +69,7 @@ std::vector<std::string> failures_of(const Plan& plan, const ModelSpec& model,
                                                    states[d], *communicators[d], recorders[d],
                                                    measurement));
   }
-  const std::vector<Samples> micro_batches = small_micro_batches(0, 1);
+  const std::vector<Samples> micro_batches = small_micro_batches(0, 2);
   const StepInput input{0, 7, 1e-2, &micro_batches, kSmallMicroBatch};
   std::vector<std::string> failures(2);
   Workers workers(2);
@@ -95,9 +96,9 @@ TEST(Executor, OfAnotherDeviceLosesItsPeerInsteadOfHanging) {
   const ModelSpec model = make_vit(small_config());
   const ModelProfile structure = make_structure(model, 2);
   const Plan plan =
-      with_schedule(make_small_plan(structure, {.micro_batches = 1, .cuts = {{4}}, .owned = {1}}),
-                    {{"0F0", "0B0"}, {"1F0", "1I0", "1W0"}});
-  const std::string sentence = "the executor does not perform I yet (1I0)";
+      with_schedule(make_small_plan(structure, {.micro_batches = 2, .cuts = {{4}}, .owned = {2}}),
+                    {{"0F0", "0F1", "0B0", "0B1"}, {"1F0-1", "1B0", "1B1"}});
+  const std::string sentence = "the executor does not perform F yet (1F0-1)";
   EXPECT_EQ(failures_of(plan, model, structure),
             (std::vector<std::string>{"PeerLost: " + sentence, "InfeasibleError: " + sentence,
                                       sentence}));
@@ -106,7 +107,7 @@ TEST(Executor, OfAnotherDeviceLosesItsPeerInsteadOfHanging) {
 TEST(Executor, RefusesOnTwoDevicesThroughARunToo) {
   EXPECT_EQ(refusal({.micro_batches = 1, .cuts = {{4}}, .owned = {1}},
                     {{"0F0", "0B0"}, {"1F0", "1I0", "1W0"}}),
-            "the executor does not perform I yet (1I0)");
+            "the executor performs F and B so far, not 1I0 of an explicit schedule");
 }
 
 TEST(Executor, RunsAnExplicitScheduleToTheSameBits) {

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <random>
 
-#include "planner/lower.h"
 #include "planner/schedule_check.h"
 #include "planner/schedule_menu.h"
 #include "planner/schedules.h"
+#include "planner/simulate_plan.h"
 #include "planner/what_if.h"
 #include "tests/planner/order_reference.h"
 #include "tests/support/sample_models.h"

@@ -1,4 +1,5 @@
 #include "planner/lower.h"
+#include "planner/simulate_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -322,13 +323,13 @@ TEST(Lower, RefusesAnActionItDoesNotKnow) {
   const ModelProfile profile = make_chain(1, nanoseconds(10), nanoseconds(10), nanoseconds(10));
   const Cluster cluster = make_uniform_cluster(1, kPlenty, {});
   const Plan plan = make_plan(profile, 1, 1, {}, 1, ScheduleKind::kGpipe);
-  const Schedule schedule{
-      {{make_stage_action(PipelineId{0}, StageId{0}, ActionKind::kUnshard)}}};
+  const Schedule schedule{{{make_stage_action(PipelineId{0}, StageId{0}, ActionKind::kUnshard)}}};
   try {
     lower(plan, schedule, profile, cluster, find_activity(profile, plan.mask));
     FAIL() << "an unshard was taken";
   } catch (const InfeasibleError& error) {
-    EXPECT_NE(std::string(error.what()).find("action 0UNSHARD is not interpreted"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("action 0UNSHARD is not interpreted"),
+              std::string::npos);
   }
 }
 

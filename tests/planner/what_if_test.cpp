@@ -68,19 +68,6 @@ TEST(WhatIf, CountsMicroBatchesInFlight) {
   EXPECT_EQ(answer_what_if(make_what_if(deeper)).peak_chunks, (std::vector<int>{7, 5, 3, 1}));
 }
 
-TEST(WhatIf, CountsTheForwardOfAPairBeforeItsBackward) {
-  const auto action = [](ActionKind kind, int micro_batch) {
-    return make_action(PipelineId{0}, StageId{0}, kind, MicroBatchId{micro_batch});
-  };
-  const Schedule schedule{
-      {{action(ActionKind::kForward, 0),
-        make_pair_action(action(ActionKind::kForward, 1), action(ActionKind::kBackward, 0)),
-        action(ActionKind::kBackwardInput, 1), action(ActionKind::kForward, 2),
-        action(ActionKind::kBackwardWeight, 1)},
-       {}}};
-  EXPECT_EQ(peak_chunks(schedule), (std::vector<int>{2, 0}));
-}
-
 TEST(WhatIf, TakesOneTimeOrOnePerDevice) {
   WhatIf what_if = make_question(2, 1);
   what_if.forward = {milliseconds(1), milliseconds(5)};

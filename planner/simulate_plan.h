@@ -1,0 +1,32 @@
+#pragma once
+// A plan's step in one go: make_schedule, complete_schedule, lower, simulate.
+
+#include <vector>
+
+#include "planner/lower.h"
+#include "planner/plan.h"
+#include "sim/simulate.h"
+
+namespace frazil {
+
+// The graph and its times: what an explanation needs.
+struct SimulatedStep {
+  LoweredStep lowered;
+  Simulation simulation;
+};
+
+SimulatedStep simulate_step(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
+                            bool clip = false);
+
+struct PlanSimulation {
+  Timeline timeline;
+  Duration makespan{0};
+  std::vector<MemoryPeak> memory;  // by device
+  bool extrapolated = false;
+};
+
+PlanSimulation summarize(const SimulatedStep& step, int devices);
+PlanSimulation simulate_plan(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
+                             bool clip = false);
+
+}  // namespace frazil
