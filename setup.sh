@@ -2,6 +2,7 @@
 # Brings a Debian 12 or Ubuntu 22.04/24.04 machine to the point where Frazil builds: packages from apt, and the CPU part of libtorch 2.11
 # from PyPI into .deps/ (544 MB to fetch, 500 MB kept). Says what it will do first, changes nothing else, and is a quick no-op when all is there.
 #   ./setup.sh               install what is missing
+#   ./setup.sh --keep-wheel  the same; the torch wheel, if it is fetched now, stays in .deps/wheels for tests/interop/setup_torch.sh
 #   ./setup.sh --compiler    print the C++ compiler to build with (g++ 12 or newer, or what CXX names)
 # FRAZIL_TORCH=FOLDER uses the libtorch 2.11 in FOLDER (include/ and lib/), such as a full one with CUDA; FRAZIL_TORCH=none does without:
 # planning, simulating and reporting need none.
@@ -95,7 +96,9 @@ missing_packages() {
   while read -r package probe; do
     if [ -n "$package" ] && ! is_there "$probe"; then echo "$package"; fi
   done <<<"$needs"
-  if must_fetch_torch && ! python3 -m pip --version >/dev/null 2>&1; then echo python3-pip; fi
+  local fetches=no
+  if must_fetch_torch || { [ "$keeps_wheel" = yes ] && [ ! -x .deps/torch-python/python ]; }; then fetches=yes; fi
+  if [ "$fetches" = yes ] && ! python3 -m pip --version >/dev/null 2>&1; then echo python3-pip; fi
 }
 
 # install_packages NAMES...: through apt, as root or by sudo; without rights the exact line to run is the answer.
@@ -164,6 +167,10 @@ fetch_torch() {
   fetching=$(mktemp -d .deps/.new.XXXXXX)
   fetch_wheels "$fetching"
   unpack_wheels "$fetching"
+  if [ "$keeps_wheel" = yes ]; then
+    mkdir -p .deps/wheels
+    mv "$fetching"/wheels/torch-*.whl .deps/wheels/
+  fi
   rm -rf "$fetching/wheels"
   local unresolved
   unresolved=$(ldd "$fetching/torch/lib/libtorch_cpu.so" | grep 'not found' || true)
@@ -178,10 +185,12 @@ fetch_torch() {
 }
 
 fetching=
+keeps_wheel=no
 trap 'if [ -n "$fetching" ]; then rm -rf "$fetching"; fi' EXIT
 
 case ${1:-} in
   '') ;;
+  --keep-wheel) keeps_wheel=yes ;;
   --compiler)
     find_compiler || fail "found no g++ 12 or newer; run ./setup.sh to install one"
     exit
@@ -190,7 +199,7 @@ case ${1:-} in
     sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"
     exit
     ;;
-  *) fail "found \`$1\`, expected nothing, --compiler or --help" ;;
+  *) fail "found \`$1\`, expected nothing, --keep-wheel, --compiler or --help" ;;
 esac
 
 if [ -n "${CXX:-}" ]; then find_compiler >/dev/null; fi

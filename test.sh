@@ -87,6 +87,15 @@ run_thread_sanitizer() {
     --gtest_filter='InProcess*:ReduceExactly*:SameBits*:Workers*:Executor*:GradientTree*:MoveLayers*:Clip*' </dev/null
 }
 
+# Stock PyTorch is for the interop tests, which are slow ones.
+needs_pytorch() { [ "$mode" = tests ] && [ "${FRAZIL_TORCH:-}" != none ] && [[ " ${labels[*]} " == *' slow '* ]]; }
+
+set_up_pytorch() {
+  if ! needs_pytorch; then return; fi
+  begin 'setting up stock PyTorch for the interop tests (.deps/torch-python)'
+  tests/interop/setup_torch.sh
+}
+
 run_release_tests() {
   begin 'building the release preset (build)'
   build release
@@ -148,11 +157,14 @@ done
 labels=("${speeds[@]}" "${extras[@]}")
 
 begin 'setting up'
-./setup.sh
+if needs_pytorch; then ./setup.sh --keep-wheel; else ./setup.sh; fi
 CXX=$(./setup.sh --compiler)
 export CXX
 case $mode in
-  tests) run_release_tests ;;
+  tests)
+    set_up_pytorch
+    run_release_tests
+    ;;
   style) check_style ;;
   coverage) measure_coverage ;;
 esac

@@ -28,7 +28,9 @@ constexpr std::array kVerbs = {
     Verb{"plan", "find the best pipeline for a model on a cluster", false},
     Verb{"simulate", "predict what a plan or a schedule takes", false},
     Verb{"train", "train by a plan that changes as layers freeze", true},
-    Verb{"verify", "show that plans give the same bits as one device", true},
+    Verb{"verify", "check that a plan still runs as its costs say", true},
+    Verb{"import", "turn a PyTorch profiler trace into a model profile", false},
+    Verb{"export", "write a schedule in the form of another program", false},
     Verb{"report", "lay a prediction and a measurement side by side", false},
 };
 

@@ -8,28 +8,29 @@
 
 #include "profiles/error.h"
 #include "profiles/json.h"
+#include "traces/microseconds.h"
 
 namespace frazil {
 namespace {
 
-constexpr int kThreadsPerDevice = 8;  // lanes, rounded up so that thread numbers stay readable
-
 std::int64_t thread_of(DeviceId device, Lane lane) {
-  return std::int64_t{device.value} * kThreadsPerDevice + static_cast<int>(lane);
-}
-
-// Exact: the three decimals of a microsecond are the nanoseconds.
-std::string microseconds(Duration time) {
-  const std::int64_t count = time.count();
-  const auto magnitude =
-      count < 0 ? 0 - static_cast<std::uint64_t>(count) : static_cast<std::uint64_t>(count);
-  return fmt::format("{}{}.{:03}", count < 0 ? "-" : "", magnitude / 1000, magnitude % 1000);
+  return std::int64_t{device.value} * kChromeThreadsPerDevice + static_cast<int>(lane);
 }
 
 class ChromeWriter {
  public:
+  // Devices are said here, for idle ones have no event.
+  explicit ChromeWriter(const std::vector<NamedTimeline>& timelines) {
+    text_ = R"({"displayTimeUnit":"ns","otherData":{"format":"frazil.timelines","version":1,)";
+    std::vector<int> devices;
+    for (const NamedTimeline& named : timelines) {
+      ENSURE(named.timeline != nullptr, "a named time line needs its time line");
+      devices.push_back(named.timeline->devices);
+    }
+    append(R"("devices":[{}]}},"traceEvents":[)", fmt::join(devices, ","));
+  }
+
   void write(std::size_t process, const NamedTimeline& named) {
-    ENSURE(named.timeline != nullptr, "a named time line needs its time line");
     begin_event();
     append(R"({{"name":"process_name","ph":"M","pid":{},"args":{{"name":{}}}}})", process,
            json_string(named.name));
@@ -61,8 +62,8 @@ class ChromeWriter {
     begin_event();
     append(R"({{"name":"{}","cat":"{}","ph":"X","pid":{},"tid":{},"ts":{},"dur":{},)",
            to_text(span.action), kind_name(span.action.kind), process,
-           thread_of(span.device, span.lane), microseconds(span.start.time_since_epoch()),
-           microseconds(span.duration()));
+           thread_of(span.device, span.lane), to_microseconds(span.start.time_since_epoch()),
+           to_microseconds(span.duration()));
     append(R"("args":{{"step":{},"device":{})", span.action.step, span.device.value);
     if (const auto& micro_batches = span.action.micro_batches) {
       append(R"(,"micro_batch":{})", micro_batches->first.value);
@@ -73,14 +74,14 @@ class ChromeWriter {
     text_ += "}}";
   }
 
-  std::string text_ = R"({"displayTimeUnit":"ns","traceEvents":[)";
+  std::string text_;
   bool is_first_ = true;
 };
 
 }  // namespace
 
 std::string to_chrome_json(const std::vector<NamedTimeline>& timelines) {
-  ChromeWriter writer;
+  ChromeWriter writer(timelines);
   // From 1: viewers take process 0 for the idle process.
   for (std::size_t i = 0; i < timelines.size(); ++i) writer.write(i + 1, timelines[i]);
   return writer.finish();

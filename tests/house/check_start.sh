@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# check_start.sh FOLDER: the programs in FOLDER that plan, simulate and report start without libtorch.
+# check_start.sh FOLDER: the programs in FOLDER that plan, simulate, import, export and report start without libtorch.
 set -euo pipefail
 folder=${1:?usage: check_start.sh FOLDER}
 
-for program in frazil frazil-plan frazil-simulate frazil-report; do
+for program in frazil frazil-plan frazil-simulate frazil-import frazil-export frazil-report; do
   needed=$(ldd "$folder/$program") || { printf '%s/%s is no program that starts here\n' "$folder" "$program" >&2; exit 1; }
   case $needed in
     *libtorch* | *libc10* | *libcudart*)

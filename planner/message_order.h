@@ -1,0 +1,21 @@
+#pragma once
+// The order of messages for a transport without tags: there the k-th SEND from one device to
+// another meets the k-th RECV, and the messages of a device may have to wait for each other in the
+// order of its list (one stream). Both are safe when the lists run in lockstep to their end: every
+// SEND stands still until its RECV is reached, every RECV until its SEND is.
+//
+// Schedules are completed ones; a message is known by stages, direction, micro-batch and slice.
+
+#include "planner/schedule.h"
+
+namespace frazil {
+
+bool runs_in_lockstep(const Schedule& completed);
+
+// The same lists with other places for their RECVs, so that they run in lockstep. One action per
+// device and round gives an order of all SENDs; in this order a RECV stands as late as it can:
+// before the action that needs it, and before the next message of its device. Throws
+// InfeasibleError when the lists wait for each other whatever the places.
+Schedule order_receives(const Schedule& completed);
+
+}  // namespace frazil

@@ -1,0 +1,300 @@
+#include "traces/json_stream.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "profiles/error.h"
+#include "traces/json_text.h"
+
+namespace frazil {
+namespace {
+
+constexpr std::size_t kLargestWindow = std::size_t{16} << 20;
+constexpr std::size_t kDeepestNesting = 64;
+constexpr std::size_t kLongestQuote = 40;
+
+// Bytes that end a run of plain characters in a string: quote, backslash, control bytes.
+constexpr std::array<bool, 256> kStopsString = [] {
+  std::array<bool, 256> stops{};
+  for (std::size_t byte = 0; byte < 0x20; ++byte) stops[byte] = true;
+  stops['"'] = stops['\\'] = true;
+  return stops;
+}();
+
+bool stops_string(char character) { return kStopsString[static_cast<unsigned char>(character)]; }
+
+bool is_space(char character) {
+  return character == ' ' || character == '\t' || character == '\r' || character == '\n';
+}
+
+bool is_digit(char character) { return character >= '0' && character <= '9'; }
+
+bool may_stand_in_number(char character) {
+  return is_digit(character) || character == '-' || character == '+' || character == '.' ||
+         character == 'e' || character == 'E';
+}
+
+std::string in_backticks(std::string_view text) { return fmt::format("`{}`", text); }
+
+}  // namespace
+
+void JsonStream::CloseFile::operator()(gzFile_s* file) const { gzclose(file); }
+
+JsonStream::JsonStream(const std::filesystem::path& path, std::size_t window)
+    : file_(path.string()), window_(window + 1) {
+  errno = 0;
+  source_.reset(gzopen(path.c_str(), "rb"));
+  if (source_ == nullptr) {
+    const std::string why =
+        errno == ENOENT ? "no such file" : "the error " + std::generic_category().message(errno);
+    throw InputError(file_, 0, why, "a readable file");
+  }
+  gzbuffer(source_.get(), kFirstWindow / 8);
+  at_ = end_ = window_.data();
+}
+
+JsonStream::JsonStream(std::string_view text, std::string file)
+    : file_(std::move(file)), window_(text.begin(), text.end()), is_at_end_(true) {
+  window_.push_back('\0');
+  at_ = window_.data();
+  end_ = at_ + text.size();
+}
+
+void JsonStream::fail(const std::string& found, const std::string& expected) const {
+  throw InputError(file_, line_, found, expected);
+}
+
+void JsonStream::fail(const std::string& expected) {
+  if (!has(1))
+    fail(is_truncated_ ? "the end of a truncated gzip file" : "the end of the text", expected);
+  has(kLongestQuote);
+  const char* last = std::find_if(at_, end_, [](char c) { return is_space(c) || c == ','; });
+  last = std::clamp(last, at_ + 1, at_ + std::min<std::ptrdiff_t>(end_ - at_, kLongestQuote));
+  fail(in_backticks({at_, last}), expected);
+}
+
+// Fills the window behind end_.
+void JsonStream::read_more() {
+  const std::size_t held = static_cast<std::size_t>(end_ - window_.data());
+  const std::size_t room = window_.size() - 1 - held;
+  const int count = gzread(source_.get(), window_.data() + held, static_cast<unsigned>(room));
+  int error = Z_OK;
+  const char* message = gzerror(source_.get(), &error);
+  if (error == Z_ERRNO) {
+    const int number = errno;
+    throw InputError(
+        file_, 0,
+        number == EISDIR ? "a folder" : "the error " + std::generic_category().message(number),
+        "a readable file");
+  }
+  // A buffer error is how zlib says that the packed data end too early; what came before is good.
+  is_truncated_ = error == Z_BUF_ERROR;
+  if (count < 0 && !is_truncated_) {
+    fail(fmt::format("packed data that cannot be unpacked ({})", message), "a whole gzip file");
+  }
+  end_ += std::max(count, 0);
+  window_[static_cast<std::size_t>(end_ - window_.data())] = '\0';
+  is_at_end_ = count <= 0;
+}
+
+// Moves [kept, end) to the front and reads on; false at the end of the file. `at_` and `kept` stay
+// on their characters.
+bool JsonStream::refill(const char*& kept) {
+  if (is_at_end_) return false;
+  const auto held = static_cast<std::size_t>(end_ - kept);
+  const auto offset = at_ - kept;
+  if (held + 1 == window_.size()) {
+    if (held >= kLargestWindow) fail("a string or number of more than 16 MiB", "a shorter one");
+    std::vector<char> larger(2 * held + 1);
+    std::copy(kept, end_, larger.begin());
+    window_.swap(larger);
+  } else {
+    std::memmove(window_.data(), kept, held);
+  }
+  kept = window_.data();
+  at_ = kept + offset;
+  end_ = kept + held;
+  read_more();
+  return end_ != kept + held;
+}
+
+bool JsonStream::has(std::size_t count) {
+  while (static_cast<std::size_t>(end_ - at_) < count) {
+    const char* kept = at_;
+    if (!refill(kept)) return false;
+  }
+  return true;
+}
+
+void JsonStream::skip_space() {
+  while (true) {
+    while (is_space(*at_)) {
+      if (*at_ == '\n') ++line_;
+      ++at_;
+    }
+    if (at_ != end_ || !has(1)) return;
+  }
+}
+
+char JsonStream::peek() {
+  skip_space();
+  return *at_;
+}
+
+void JsonStream::expect_symbol(char symbol, const char* expected) {
+  if (peek() != symbol) fail(expected);
+  ++at_;
+}
+
+void JsonStream::open(char symbol, const char* expected) {
+  expect_symbol(symbol, expected);
+  if (is_first_.size() == kDeepestNesting) {
+    fail(fmt::format("nesting deeper than {}", kDeepestNesting),
+         fmt::format("at most {} arrays and objects in each other", kDeepestNesting));
+  }
+  is_first_.push_back(true);
+}
+
+void JsonStream::enter_object() { open('{', "an object"); }
+void JsonStream::enter_array() { open('[', "an array"); }
+
+// Steps over the comma before a member or item; false when the list ends here.
+bool JsonStream::next_in(char end, const char* expected) {
+  const char symbol = peek();
+  if (symbol == end) {
+    ++at_;
+    is_first_.pop_back();
+    return false;
+  }
+  if (is_first_.back()) {
+    is_first_.back() = false;
+  } else {
+    if (symbol != ',') fail(expected);
+    ++at_;
+  }
+  return true;
+}
+
+bool JsonStream::next_member() {
+  if (!next_in('}', "`,` or `}`")) return false;
+  // A short key, so that the window is not moved between it and the value.
+  key_ = quoted("a key in double quotes");
+  const auto size = key_.size();
+  if (*at_ == ':') {
+    ++at_;
+    return true;
+  }
+  const char* kept = key_.data();
+  while (is_space(*at_) || at_ == end_) {
+    if (at_ == end_ && !refill(kept)) break;
+    if (*at_ == '\n') ++line_;
+    if (is_space(*at_)) ++at_;
+  }
+  key_ = {kept, size};
+  if (*at_ != ':') fail("`:` after the key");
+  ++at_;
+  return true;
+}
+
+bool JsonStream::next_item() { return next_in(']', "`,` or `]`"); }
+
+std::string_view JsonStream::quoted(const char* expected) {
+  if (peek() != '"') fail(expected);
+  const char* begin = ++at_;
+  while (true) {
+    while (!stops_string(*at_)) ++at_;
+    if (*at_ == '"') break;
+    if (*at_ == '\\' && end_ - at_ >= 2) {
+      at_ += 2;
+    } else if (*at_ == '\\' || at_ == end_) {
+      if (!refill(begin)) {
+        at_ = end_;
+        fail("the closing quote of a string");
+      }
+    } else {
+      fail("a control character in a string", "its escape, such as `\\n`");
+    }
+  }
+  const std::string_view text(begin, static_cast<std::size_t>(at_ - begin));
+  ++at_;
+  return text;
+}
+
+std::string_view JsonStream::string() { return quoted("a string"); }
+
+std::string_view JsonStream::number() {
+  const char first = peek();
+  if (first != '-' && !is_digit(first)) fail("a number");
+  const char* begin = at_;
+  while (true) {
+    while (may_stand_in_number(*at_)) ++at_;
+    if (at_ != end_ || !refill(begin)) break;
+  }
+  const std::string_view text(begin, static_cast<std::size_t>(at_ - begin));
+  if (!is_json_number(text)) fail(in_backticks(text.substr(0, kLongestQuote)), "a JSON number");
+  return text;
+}
+
+std::int64_t JsonStream::integer() {
+  const std::string_view text = number();
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) {
+    fail(in_backticks(text.substr(0, kLongestQuote)), "an integer that fits 64 bits");
+  }
+  return value;
+}
+
+void JsonStream::skip_word(std::string_view word) {
+  if (!has(word.size()) || std::string_view(at_, word.size()) != word) fail("a JSON value");
+  at_ += word.size();
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): no deeper than kDeepestNesting
+void JsonStream::skip() {
+  switch (peek()) {
+    case '{':
+      enter_object();
+      while (next_member()) skip();
+      return;
+    case '[':
+      enter_array();
+      while (next_item()) skip();
+      return;
+    case '"':
+      string();
+      return;
+    case 't':
+      return skip_word("true");
+    case 'f':
+      return skip_word("false");
+    case 'n':
+      return skip_word("null");
+    default:
+      if (*at_ != '-' && !is_digit(*at_)) fail("a JSON value");
+      number();
+  }
+}
+
+void JsonStream::finish() {
+  skip_space();
+  if (has(1)) fail("nothing after the JSON value");
+  if (is_truncated_) fail("a whole gzip file");
+}
+
+std::string JsonStream::unescaped(std::string_view raw) const {
+  std::optional<std::string> text = unescape_json(raw);
+  if (!text) fail("a string with an escape that JSON does not know", "escapes such as `\\n`");
+  return std::move(*text);
+}
+
+}  // namespace frazil
