@@ -3,75 +3,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <compare>
-#include <cstdint>
 #include <deque>
 #include <map>
-#include <optional>
 #include <utility>
 #include <vector>
 
+#include "planner/deadlock.h"
+#include "planner/message.h"
 #include "profiles/error.h"
 
 namespace frazil {
 namespace {
-
-bool is_send(const Action& action) {
-  return action.kind == ActionKind::kSendForward || action.kind == ActionKind::kSendBackward;
-}
-
-bool is_receive(const Action& action) {
-  return action.kind == ActionKind::kReceiveForward || action.kind == ActionKind::kReceiveBackward;
-}
-
-bool is_backward(const Action& message) {
-  return message.kind == ActionKind::kSendBackward || message.kind == ActionKind::kReceiveBackward;
-}
-
-struct Message {
-  PipelineId pipeline;
-  StageId from;
-  StageId to;
-  bool backward = false;
-  MicroBatchId micro_batch;
-  std::optional<std::int32_t> slice;
-  friend auto operator<=>(const Message&, const Message&) = default;
-};
-
-Message message_of(const Action& action) {
-  const bool downstream = is_send(action) != is_backward(action);
-  const StageId neighbour{action.stage.value + (downstream ? 1 : -1)};
-  const StageId peer = action.peer.value_or(neighbour);
-  return {.pipeline = action.pipeline,
-          .from = is_send(action) ? action.stage : peer,
-          .to = is_send(action) ? peer : action.stage,
-          .backward = is_backward(action),
-          .micro_batch = action.micro_batches->first,
-          .slice = action.slice};
-}
-
-// The device that receives each message.
-using Receivers = std::map<Message, std::size_t>;
-
-Receivers find_receivers(const Schedule& schedule) {
-  Receivers receivers;
-  for (std::size_t device = 0; device < schedule.devices.size(); ++device) {
-    for (const Action& action : schedule.devices[device]) {
-      if (is_receive(action)) receivers.emplace(message_of(action), device);
-    }
-  }
-  return receivers;
-}
 
 bool needs(const Action& action, const Action& receive) {
   if (const auto* pair = std::get_if<ActionPair>(&action.detail)) {
     return std::any_of(pair->halves.begin(), pair->halves.end(),
                        [&](const Action& half) { return needs(half, receive); });
   }
-  const bool kind_fits = is_backward(receive) ? action.kind == ActionKind::kBackward ||
-                                                    action.kind == ActionKind::kBackwardInput ||
-                                                    action.kind == ActionKind::kBackwardWeight
-                                              : action.kind == ActionKind::kForward;
+  const bool kind_fits = receive.kind == ActionKind::kReceiveBackward
+                             ? action.kind == ActionKind::kBackward ||
+                                   action.kind == ActionKind::kBackwardInput ||
+                                   action.kind == ActionKind::kBackwardWeight
+                             : action.kind == ActionKind::kForward;
   const MicroBatchId m = receive.micro_batches->first;
   return kind_fits && action.pipeline == receive.pipeline && action.stage == receive.stage &&
          action.slice == receive.slice && action.micro_batches->first <= m &&
@@ -82,7 +35,7 @@ bool needs(const Action& action, const Action& receive) {
 class Rounds {
  public:
   explicit Rounds(const Schedule& completed)
-      : receivers_(find_receivers(completed)), next_(completed.devices.size()) {
+      : receivers_(find_receiving_devices(completed)), next_(completed.devices.size()) {
     for (const std::vector<Action>& list : completed.devices) take_apart(list);
     arrived_.resize(completed.devices.size());
     written_.devices.resize(completed.devices.size());
@@ -180,7 +133,7 @@ class Rounds {
     arrived_[device].pop_front();
   }
 
-  Receivers receivers_;
+  MessageDevices receivers_;
   std::map<Message, const Action*> receives_;
   std::vector<std::vector<Item>> lists_;
   std::vector<std::size_t> next_;
@@ -190,61 +143,12 @@ class Rounds {
   Schedule written_;
 };
 
-class Lockstep {
- public:
-  explicit Lockstep(const Schedule& completed)
-      : schedule_(completed),
-        receivers_(find_receivers(completed)),
-        next_(completed.devices.size()) {}
-
-  bool run() {
-    for (bool progress = true; progress;) {
-      progress = false;
-      for (std::size_t device = 0; device < next_.size(); ++device) {
-        while (hand_over(device)) progress = true;
-      }
-    }
-    for (std::size_t device = 0; device < next_.size(); ++device) {
-      if (next_message(device) != nullptr) return false;
-    }
-    return true;
-  }
-
- private:
-  // None at the end of the list.
-  const Action* next_message(std::size_t device) {
-    const std::vector<Action>& list = schedule_.devices[device];
-    std::size_t& at = next_[device];
-    while (at < list.size() && !is_send(list[at]) && !is_receive(list[at])) ++at;
-    return at < list.size() ? &list[at] : nullptr;
-  }
-
-  // The SEND that a device has reached meets its RECV if the other device has reached that.
-  bool hand_over(std::size_t device) {
-    const Action* send = next_message(device);
-    if (send == nullptr || !is_send(*send)) return false;
-    const auto receiver = receivers_.find(message_of(*send));
-    if (receiver == receivers_.end()) return false;
-    const Action* receive = next_message(receiver->second);
-    if (receive == nullptr || !is_receive(*receive)) return false;
-    if (message_of(*receive) != message_of(*send)) return false;
-    ++next_[device];
-    ++next_[receiver->second];
-    return true;
-  }
-
-  const Schedule& schedule_;
-  Receivers receivers_;
-  std::vector<std::size_t> next_;
-};
-
 }  // namespace
-
-bool runs_in_lockstep(const Schedule& completed) { return Lockstep(completed).run(); }
 
 Schedule order_receives(const Schedule& completed) {
   Schedule ordered = Rounds(completed).run();
-  ENSURE(runs_in_lockstep(ordered), "receives in the order of one run do not wait for each other");
+  ENSURE(!find_deadlock(ordered, MessageLowering::kJustInTime),
+         "receives in the order of one run do not wait for each other");
   return ordered;
 }
 

@@ -10,10 +10,8 @@
 
 namespace frazil {
 
-bool runs_in_lockstep(const Schedule& completed);
-
-// The same lists with other places for their RECVs, so that they run in lockstep. One action per
-// device and round gives an order of all SENDs; in this order a RECV stands as late as it can:
+// A completed schedule with other places for their RECVs, so that they run in lockstep. One action
+// per device and round gives an order of all SENDs; in this order a RECV stands as late as it can:
 // before the action that needs it, and before the next message of its device. Throws
 // InfeasibleError when the lists wait for each other whatever the places.
 Schedule order_receives(const Schedule& completed);

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "planner/deadlock.h"
 #include "planner/message_order.h"
 #include "profiles/error.h"
 
@@ -213,7 +214,7 @@ std::vector<std::string> to_pytorch_csv(const Schedule& schedule, PytorchDialect
     const PytorchShape shape = check_pytorch_rows(rows, dialect, complain);
     require_losses_in_order(rows, shape);
     if (dialect == PytorchDialect::kComputeComms) {
-      if (!runs_in_lockstep(rows)) rows = order_receives(rows);
+      if (find_deadlock(rows, MessageLowering::kJustInTime)) rows = order_receives(rows);
       add_reductions(rows, shape);
     }
     texts.push_back(print_rows(rows));

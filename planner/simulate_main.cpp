@@ -12,6 +12,7 @@
 #include "planner/compare_schedules.h"
 #include "planner/plan_json.h"
 #include "planner/print_idle.h"
+#include "planner/print_messages.h"
 #include "planner/print_plan.h"
 #include "planner/schedule_menu.h"
 #include "planner/what_if_changes.h"
@@ -56,6 +57,7 @@ po::options_description describe_flags() {
        "repeated; "
        "layer 0 of a what-if has no cost, layer s+1 is stage s")                               //
       ("explain", po::bool_switch(), "where the time of each device goes; the critical path")  //
+      ("messages", po::bool_switch(), "whether messages come through: three ways of sending")  //
       ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")     //
       ("out", text(), "write the time line as CSV")                                            //
       ("chrome", text(), "write the time line as a Chrome trace")                              //
@@ -122,8 +124,9 @@ void write_timelines(const po::variables_map& values, const Timeline& timeline) 
 }
 
 ExitCode compare(const po::variables_map& values) {
-  refuse_together(values, "compare",
-                  {"schedule", "chunks", "in-flight", "out", "chrome", "explain", "change"});
+  refuse_together(
+      values, "compare",
+      {"schedule", "chunks", "in-flight", "out", "chrome", "explain", "messages", "change"});
   ComparisonOptions options;
   if (values.count("fits") > 0) {
     options.most_in_flight = checked_flag("--fits", values["fits"].as<std::string>(), 1, kMost);
@@ -148,19 +151,27 @@ void change(const po::variables_map& values, ModelProfile& profile, Cluster& clu
   cluster = std::move(changed.cluster);
 }
 
-// The answer, with the explanation where it was asked for: one text, or one JSON object.
-void print_answer(const po::variables_map& values, const std::string& text, const std::string& json,
-                  const SimulatedStep& step, const ModelProfile& profile, const Cluster& cluster) {
-  const bool explains = values["explain"].as<bool>();
-  if (!values["json"].as<bool>()) {
-    fmt::print("{}{}", text, explains ? print_explanation(step, profile, cluster) : "");
-    return;
+struct Answer {
+  std::string text;
+  std::string json;
+};
+
+// The answer with what was asked for besides: one text, or one JSON object.
+void print_answer(const po::variables_map& values, Answer answer, const SimulatedStep& step,
+                  const Plan& plan, const ModelProfile& profile, const Cluster& cluster) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::parse(answer.json);
+  const auto add = [&](const std::string& more) {
+    json.update(nlohmann::ordered_json::parse(more));
+  };
+  if (values["explain"].as<bool>()) {
+    answer.text += print_explanation(step, profile, cluster);
+    add(explanation_json(step, profile, cluster));
   }
-  nlohmann::ordered_json answer = nlohmann::ordered_json::parse(json);
-  if (explains) {
-    answer.update(nlohmann::ordered_json::parse(explanation_json(step, profile, cluster)));
+  if (values["messages"].as<bool>()) {
+    answer.text += print_messages(plan, profile, cluster);
+    add(messages_json(plan, profile, cluster));
   }
-  fmt::print("{}\n", answer.dump());
+  fmt::print("{}", values["json"].as<bool>() ? json.dump() + "\n" : answer.text);
 }
 
 ExitCode simulate_what_if(const po::variables_map& values) {
@@ -175,8 +186,8 @@ ExitCode simulate_what_if(const po::variables_map& values) {
   if (values.count("out") > 0 || values.count("chrome") > 0) {
     write_timelines(values, summarize(step, what_if.stages).timeline);
   }
-  print_answer(values, print_what_if(what_if, answer), what_if_json(what_if, answer), step,
-               inputs.profile, inputs.cluster);
+  print_answer(values, {print_what_if(what_if, answer), what_if_json(what_if, answer)}, step,
+               inputs.plan, inputs.profile, inputs.cluster);
   return ExitCode::kOk;
 }
 
@@ -195,8 +206,8 @@ ExitCode simulate_file(const po::variables_map& values) {
   const PlanBounds bounds = find_bounds(plan, profile, cluster);
   write_timelines(values, simulation.timeline);
   const SimulatedPlan simulated{plan, profile, cluster, simulation, bounds};
-  print_answer(values, print_simulation(simulated), simulation_json(simulated), step, profile,
-               cluster);
+  print_answer(values, {print_simulation(simulated), simulation_json(simulated)}, step, plan,
+               profile, cluster);
   return ExitCode::kOk;
 }
 

@@ -72,22 +72,63 @@ void note_peak(const Amounts& now, std::int64_t time, MemoryPeak& peak) {
   }
 }
 
-MemoryPeak peak_of(Amounts now, std::vector<Event>& events) {
+// Calls `note(amounts, time)` at the start and after each moment with changes.
+template <class Note>
+void replay(Amounts now, std::vector<Event>& events, Note note) {
   // The changes of one lane mostly come in the order of time.
   if (!std::is_sorted(events.begin(), events.end(), happens_before)) {
     std::stable_sort(events.begin(), events.end(), happens_before);
   }
-  MemoryPeak peak;
-  note_peak(now, 0, peak);
+  note(now, 0);
   for (auto event = events.begin(); event != events.end();) {
     const auto moment = event->key();
     const std::int64_t time = event->time;
     for (; event != events.end() && event->key() == moment; ++event) {
       now[static_cast<std::size_t>(event->kind)] += event->delta;
     }
-    note_peak(now, time, peak);
+    note(now, time);
   }
+}
+
+MemoryPeak peak_of(const Amounts& held, std::vector<Event>& events) {
+  MemoryPeak peak;
+  replay(held, events, [&](const Amounts& now, std::int64_t time) { note_peak(now, time, peak); });
   return peak;
+}
+
+// Of the moments at one time the most, and the last where it is less.
+void note_moment(const MemoryMoment& moment, std::vector<MemoryMoment>& curve, bool& at_most) {
+  if (curve.empty() || curve.back().at != moment.at) {
+    curve.push_back(moment);
+    at_most = true;
+  } else if (at_most && moment.total < curve.back().total) {
+    curve.push_back(moment);
+    at_most = false;
+  } else if (!at_most && moment.total > curve[curve.size() - 2].total) {
+    curve.pop_back();
+    curve.back() = moment;
+    at_most = true;
+  } else {
+    curve.back() = moment;
+  }
+}
+
+std::vector<MemoryMoment> trace_of(const Amounts& held, std::vector<Event>& events) {
+  std::vector<MemoryMoment> curve;
+  bool at_most = true;
+  replay(held, events, [&](const Amounts& now, std::int64_t time) {
+    note_moment({TimePoint{Duration{time}}, Bytes{total_of(now)}}, curve, at_most);
+  });
+  return curve;
+}
+
+std::vector<Amounts> held_throughout(const TaskGraph& graph, std::size_t devices) {
+  std::vector<Amounts> held(devices, Amounts{});
+  for (const TaskGraph::Held& hold : graph.held()) {
+    ENSURE(hold.device.index() < devices, "memory is held on a device");
+    held[hold.device.index()][static_cast<std::size_t>(hold.kind)] += hold.size.count;
+  }
+  return held;
 }
 
 }  // namespace
@@ -110,21 +151,28 @@ std::string_view memory_kind_name(MemoryKind kind) {
   fail_ensure(__FILE__, __LINE__, "a kind of memory");
 }
 
+std::vector<std::vector<MemoryMoment>> trace_memory(const TaskGraph& graph,
+                                                    const CompiledGraph& compiled,
+                                                    const SweepTimes& times,
+                                                    std::span<const Duration> prices, int devices) {
+  const auto count = static_cast<std::size_t>(devices);
+  const std::vector<Amounts> held = held_throughout(graph, count);
+  std::vector<std::vector<Event>> events = events_by_device(graph, compiled, times, prices, count);
+  std::vector<std::vector<MemoryMoment>> curves;
+  curves.reserve(count);
+  for (std::size_t d = 0; d < count; ++d) curves.push_back(trace_of(held[d], events[d]));
+  return curves;
+}
+
 std::vector<MemoryPeak> peak_memory(const TaskGraph& graph, const CompiledGraph& compiled,
                                     const SweepTimes& times, std::span<const Duration> prices,
                                     int devices) {
   const auto count = static_cast<std::size_t>(devices);
-  std::vector<Amounts> held(count, Amounts{});
-  for (const TaskGraph::Held& hold : graph.held()) {
-    ENSURE(hold.device.index() < count, "memory is held on a device");
-    held[hold.device.index()][static_cast<std::size_t>(hold.kind)] += hold.size.count;
-  }
+  const std::vector<Amounts> held = held_throughout(graph, count);
   std::vector<std::vector<Event>> events = events_by_device(graph, compiled, times, prices, count);
   std::vector<MemoryPeak> peaks;
   peaks.reserve(count);
-  for (std::size_t device = 0; device < count; ++device) {
-    peaks.push_back(peak_of(held[device], events[device]));
-  }
+  for (std::size_t d = 0; d < count; ++d) peaks.push_back(peak_of(held[d], events[d]));
   return peaks;
 }
 

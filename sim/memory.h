@@ -24,7 +24,19 @@ struct MemoryPeak {
 
 std::string_view memory_kind_name(MemoryKind kind);
 
-// One entry per device 0..devices-1.
+// What a device holds from `at` on, until the next of its moments.
+struct MemoryMoment {
+  TimePoint at;
+  Bytes total;
+  friend bool operator==(const MemoryMoment&, const MemoryMoment&) = default;
+};
+
+// Both: one entry per device 0..devices-1. A curve begins at 0 and has one moment per time at which
+// something changes, with the most that is held at it, then, if that is less, what stays.
+std::vector<std::vector<MemoryMoment>> trace_memory(const TaskGraph& graph,
+                                                    const CompiledGraph& compiled,
+                                                    const SweepTimes& times,
+                                                    std::span<const Duration> prices, int devices);
 std::vector<MemoryPeak> peak_memory(const TaskGraph& graph, const CompiledGraph& compiled,
                                     const SweepTimes& times, std::span<const Duration> prices,
                                     int devices);

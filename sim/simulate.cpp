@@ -52,6 +52,17 @@ Simulation simulate(const TaskGraph& graph, const ModelProfile& profile, const C
   return simulation;
 }
 
+std::vector<std::vector<MemoryMoment>> simulate_memory(const TaskGraph& graph,
+                                                       const ModelProfile& profile,
+                                                       const Cluster& cluster) {
+  const CompiledGraph compiled = compile(graph);
+  const Prices prices = price_all(graph, profile, cluster);
+  SweepTimes times;
+  evaluate(compiled, prices.of_work, times);
+  return trace_memory(graph, compiled, times, prices.of_work,
+                      static_cast<int>(cluster.devices.size()));
+}
+
 Timeline make_timeline(const TaskGraph& graph, const Simulation& simulation,
                        std::span<const Action> actions, int devices) {
   ENSURE(actions.size() == graph.size() && simulation.end.size() == graph.size(),

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/deadlock.h"
 #include "planner/message_order.h"
 #include "planner/plan_json.h"
 #include "planner/schedule_menu.h"
@@ -24,6 +25,10 @@
 
 namespace frazil {
 namespace {
+
+bool run_in_lockstep(const Schedule& schedule) {
+  return !find_deadlock(schedule, MessageLowering::kJustInTime);
+}
 
 using std::chrono::milliseconds;
 using enum PytorchDialect;
@@ -157,7 +162,7 @@ bool one_order_suits_all(const Schedule& rows) {
 void expect_good_messages(const Schedule& rows) {
   EXPECT_EQ(list_messages(rows, true), list_messages(rows, false));
   EXPECT_TRUE(one_order_suits_all(rows)) << to_text(rows);
-  EXPECT_TRUE(runs_in_lockstep(rows)) << to_text(rows);
+  EXPECT_TRUE(run_in_lockstep(rows)) << to_text(rows);
 }
 
 // ---- pictures
@@ -175,7 +180,7 @@ TEST(PytorchCsv, GpipeLooksSoInBothDialects) {
 TEST(PytorchCsv, ReceivesOfOneForwardOneBackwardMoveBeforeTheSendsThatComeLater) {
   const Schedule schedule = completed_of(what_if(ScheduleKind::kOneForwardOneBackward, 2, 3));
   // Here device 0 would send F of 1 while device 1 sends B of 0, each before it receives.
-  EXPECT_FALSE(runs_in_lockstep(schedule));
+  EXPECT_FALSE(run_in_lockstep(schedule));
   EXPECT_EQ(only_csv(schedule, kComputeComms),
             "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0F2,0SEND_F2,0RECV_B1,0B1,0RECV_B2,0B2,"
             "0REDUCE_GRAD\n"
@@ -259,7 +264,7 @@ TEST(PytorchCsv, MessagesOfEverySayableScheduleSuitATransportWithoutTags) {
   int moved = 0;
   for_each_expressible([&](const WhatIfInputs& inputs, const ScheduleFamily&) {
     const Schedule completed = completed_of(inputs);
-    moved += runs_in_lockstep(completed) ? 0 : 1;
+    moved += run_in_lockstep(completed) ? 0 : 1;
     expect_good_messages(
         parse_pytorch_csv(only_csv(completed, kComputeComms), "export.csv").schedule);
   });
@@ -350,7 +355,7 @@ TEST(PytorchCsv, RandomOrdersOnRandomPlacesGetMessagesThatSuit) {
     const RandomCase made = make_random_case(random);
     const Schedule completed = complete_schedule(made.compute, made.plan, made.profile,
                                                  find_activity(made.profile, made.plan.mask));
-    moved += runs_in_lockstep(completed) ? 0 : 1;
+    moved += run_in_lockstep(completed) ? 0 : 1;
     const std::string text = only_csv(completed, kComputeComms);
     const PytorchSchedule imported = parse_pytorch_csv(text, "random.csv");
     expect_good_messages(imported.schedule);

@@ -198,6 +198,46 @@ bool is_refused(const TaskGraph& graph) {
   return false;
 }
 
+// The curve of a device says what the peak says, and ends with what is held throughout where every
+// change is taken back.
+TEST(Memory, CurvesRiseToThePeakAtItsMoment) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    Builder builder;
+    const LaneId lane = builder.lane(0);
+    builder.graph.hold(DeviceId{0}, MemoryKind::kParameters, Bytes{7});
+    for (int i = 0; i < 12; ++i) {
+      const TaskId task = builder.task(lane, static_cast<std::int64_t>(random() % 3));
+      const auto size = static_cast<std::int64_t>(random() % 50);
+      builder.change(task, When::kStart, size);
+      builder.change(task, When::kEnd, -size);
+    }
+    std::vector<Duration> prices;
+    for (const Work& work : builder.graph.works()) prices.push_back(std::get<Fixed>(work).duration);
+    const CompiledGraph compiled = compile(builder.graph);
+    SweepTimes times;
+    evaluate(compiled, prices, times);
+    const auto curve = trace_memory(builder.graph, compiled, times, prices, 1).front();
+    const MemoryPeak peak = peak_memory(builder.graph, compiled, times, prices, 1).front();
+    const auto most = std::max_element(
+        curve.begin(), curve.end(), [](const auto& a, const auto& b) { return a.total < b.total; });
+    EXPECT_EQ(most->total, peak.total);
+    EXPECT_EQ(most->at, peak.at);
+    EXPECT_EQ(curve.front().at, TimePoint{});
+    EXPECT_EQ(curve.back().total, Bytes{7});
+    for (std::size_t i = 0; i + 1 < curve.size(); ++i) {
+      EXPECT_LE(curve[i].at, curve[i + 1].at);
+      if (i + 2 < curve.size()) {
+        EXPECT_LT(curve[i].at, curve[i + 2].at) << "two per time";
+      }
+      if (curve[i].at == curve[i + 1].at) {
+        EXPECT_LE(curve[i + 1].total, curve[i].total);
+      }
+    }
+  }
+}
+
 TEST(Memory, RefusesToHoldLessThanNothing) {
   Builder builder;
   builder.change(builder.task(builder.lane(0), 10), When::kEnd, -1);

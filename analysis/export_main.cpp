@@ -1,10 +1,12 @@
-// frazil export: a schedule in the form of another program.
+// frazil export: a plan's step in the form of another program, or as a picture.
 
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <algorithm>
+#include <array>
 #include <filesystem>
 
+#include "analysis/gantt.h"
 #include "planner/command_line.h"
 #include "planner/plan_json.h"
 #include "planner/pytorch_csv.h"
@@ -13,7 +15,9 @@
 #include "planner/what_if.h"
 #include "profiles/cluster_json.h"
 #include "profiles/model_profile_json.h"
+#include "profiles/quantity_text.h"
 #include "profiles/text_file.h"
+#include "traces/chrome_trace.h"
 
 namespace frazil {
 namespace {
@@ -30,14 +34,20 @@ po::options_description describe_flags() {
   po::options_description flags("flags", 100);
   const auto text = [] { return po::value<std::string>(); };
   flags.add_options()                                                                        //
-      ("stages", text(), "what-if: devices, one stage each; all actions equally long")       //
+      ("stages", text(), "what-if: devices")                                                 //
       ("micro-batches", text(), "what-if: micro-batches of a step")                          //
       ("schedule", text(), "what-if: a schedule's name, as frazil simulate lists them")      //
       ("chunks", text(), "what-if: chunks of the model per device, default the schedule's")  //
+      ("forward", text(), "what-if: time of F, default 1ms")                                 //
+      ("backward-input", text(), "what-if: time of I, default 1ms")                          //
+      ("backward-weight", text(), "what-if: time of W, default 1ms")                         //
+      ("hop", text(), "what-if: latency between devices, default 0ns")                       //
       ("plan", text(), "plan to export")                                                     //
       ("profile", text(), "profile of its model")                                            //
       ("cluster", text(), "its cluster")                                                     //
-      ("to", text(), "pytorch-csv: for torch.distributed.pipelining")                        //
+      ("to", text(),
+       "pytorch-csv: for torch.distributed.pipelining; chrome: for Perfetto; svg, html: a Gantt "
+       "picture with memory over time")                                                      //
       ("comms", po::bool_switch(), "with messages and reductions, PyTorch's compute_comms")  //
       ("out", text(), "file to write; of several pipelines one file each, numbered");
   return flags;
@@ -48,10 +58,16 @@ const std::string& required(const po::variables_map& values, const char* flag) {
   return values[flag].as<std::string>();
 }
 
+Duration time_or(const po::variables_map& values, const char* flag, Duration otherwise) {
+  if (values.count(flag) == 0) return otherwise;
+  return parse_duration(values[flag].as<std::string>(), std::string("--") + flag);
+}
+
 WhatIfInputs read_what_if(const po::variables_map& values) {
   for (const char* other : {"profile", "cluster"}) {
-    if (values.count(other) > 0)
+    if (values.count(other) > 0) {
       refuse(fmt::format("--{} with --stages", other), "one or the other");
+    }
   }
   constexpr Duration kOneAction{1'000'000};
   WhatIf what_if;
@@ -65,12 +81,16 @@ WhatIfInputs read_what_if(const po::variables_map& values) {
   if (values.count("chunks") > 0) {
     what_if.chunks = checked_flag("--chunks", values["chunks"].as<std::string>(), 1, kMost);
   }
-  what_if.forward = what_if.backward_input = what_if.backward_weight = {kOneAction};
+  what_if.forward = {time_or(values, "forward", kOneAction)};
+  what_if.backward_input = {time_or(values, "backward-input", kOneAction)};
+  what_if.backward_weight = {time_or(values, "backward-weight", kOneAction)};
+  what_if.hop = time_or(values, "hop", Duration{0});
   return make_what_if(what_if);
 }
 
 WhatIfInputs read_files(const po::variables_map& values) {
-  for (const char* other : {"stages", "micro-batches", "schedule", "chunks"}) {
+  for (const char* other : {"stages", "micro-batches", "schedule", "chunks", "forward",
+                            "backward-input", "backward-weight", "hop"}) {
     if (values.count(other) > 0) refuse(fmt::format("--{} with --plan", other), "one or the other");
   }
   const std::string& file = required(values, "plan");
@@ -88,15 +108,9 @@ std::filesystem::path name_file(const std::filesystem::path& out, std::size_t pi
   return numbered.replace_extension(fmt::format("{}{}", pipeline, out.extension().string()));
 }
 
-ExitCode export_verb(const po::variables_map& values) {
-  const std::string& format = required(values, "to");
-  if (format != "pytorch-csv") refuse("--to " + format, "pytorch-csv");
-  const std::filesystem::path out = required(values, "out");
-  if (values.count("plan") == 0 && values.count("stages") == 0) {
-    refuse("neither --plan nor --stages", "one of them");
-  }
-  const auto [profile, cluster, plan] =
-      values.count("plan") > 0 ? read_files(values) : read_what_if(values);
+void export_pytorch(const po::variables_map& values, const WhatIfInputs& inputs,
+                    const std::filesystem::path& out) {
+  const auto& [profile, cluster, plan] = inputs;
   const PlanCosts costs{profile, cluster};
   const Schedule compute = make_schedule(plan, static_cast<int>(cluster.devices.size()), &costs);
   const Schedule completed =
@@ -107,14 +121,51 @@ ExitCode export_verb(const po::variables_map& values) {
   for (std::size_t pipeline = 0; pipeline < texts.size(); ++pipeline) {
     write_text_file(name_file(out, pipeline, texts.size()), texts[pipeline]);
   }
+}
+
+std::string draw(const std::string& format, const WhatIfInputs& inputs, bool is_what_if) {
+  const SimulatedStep step = is_what_if
+                                 ? simulate_what_if(inputs)
+                                 : simulate_step(inputs.plan, inputs.profile, inputs.cluster);
+  if (format == "chrome") {
+    const Timeline timeline =
+        summarize(step, static_cast<int>(inputs.cluster.devices.size())).timeline;
+    return to_chrome_json({{"predicted", &timeline}});
+  }
+  const GanttInput input{.title = summarize(inputs.plan),
+                         .step = &step,
+                         .profile = &inputs.profile,
+                         .cluster = &inputs.cluster,
+                         .counts_chunks = is_what_if};
+  return format == "svg" ? gantt_svg(input) : gantt_html(input);
+}
+
+ExitCode export_verb(const po::variables_map& values) {
+  constexpr std::array<std::string_view, 4> kFormats = {"pytorch-csv", "chrome", "svg", "html"};
+  const std::string& format = required(values, "to");
+  if (std::find(kFormats.begin(), kFormats.end(), format) == kFormats.end()) {
+    refuse("--to " + format, fmt::format("{}", fmt::join(kFormats, ", ")));
+  }
+  const std::filesystem::path out = required(values, "out");
+  const bool is_plan = values.count("plan") > 0;
+  if (!is_plan && values.count("stages") == 0) {
+    refuse("neither --plan nor --stages", "one of them");
+  }
+  const WhatIfInputs inputs = is_plan ? read_files(values) : read_what_if(values);
+  if (format == "pytorch-csv") {
+    export_pytorch(values, inputs, out);
+  } else {
+    if (values["comms"].as<bool>()) refuse("--comms with --to " + format, "pytorch-csv");
+    write_text_file(out, draw(format, inputs, !is_plan));
+  }
   return ExitCode::kOk;
 }
 
 int run_export_verb(int argc, char** argv) {
-  const Verb verb{"export", "Writes a schedule in the form of another program.",
-                  "frazil export --to pytorch-csv [--comms] --out FILE\n"
+  const Verb verb{"export", "Writes a plan's step in the form of another program, or as a picture.",
+                  "frazil export --to pytorch-csv|chrome|svg|html --out FILE\n"
                   "         --stages N --micro-batches N --schedule NAME [--chunks N]\n"
-                  "   or: frazil export --to pytorch-csv [--comms] --out FILE\n"
+                  "   or: frazil export --to pytorch-csv|chrome|svg|html --out FILE\n"
                   "         --plan FILE --profile FILE --cluster FILE"};
   return run_verb(verb, argc, argv, describe_flags(), export_verb);
 }
