@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "planner/activity.h"
+#include "planner/linear_orders.h"
 #include "planner/partition.h"
 #include "planner/simulate_plan.h"
 #include "profiles/error.h"
@@ -35,10 +36,37 @@ Bytes range_of(const std::vector<Bytes>& sums, int first, int last) {
   return sums[static_cast<std::size_t>(last) + 1] - sums[static_cast<std::size_t>(first)];
 }
 
-// Micro-batches that a stage holds at once, of `share`, with `after` stages behind it.
-int most_in_flight(ScheduleKind schedule, int share, int after) {
-  if (schedule == ScheduleKind::kOneForwardOneBackward) return std::min(share, after + 1);
-  if (schedule == ScheduleKind::kEagerOneForwardOneBackward) return std::min(share, 2 * after + 1);
+// Micro-batches that a stage holds at once, of `share`: what its schedule has in flight there.
+int most_in_flight(ScheduleKind schedule, int share, int stages, int stage) {
+  switch (schedule) {
+    case ScheduleKind::kOneForwardOneBackward:
+      return std::min(share, warm_up(stages, stages, stage));
+    case ScheduleKind::kEagerOneForwardOneBackward:
+      return std::min(share, warm_up(2 * stages - 1, stages, stage));
+    case ScheduleKind::kZbH1:
+      return std::min(share, stages);
+    case ScheduleKind::kZbH2:
+      return std::min(share, 2 * stages - 1);
+    case ScheduleKind::kGpipe:
+    case ScheduleKind::kInterleaved:
+    case ScheduleKind::kLoopedBfs:
+    case ScheduleKind::kZb1p:
+    case ScheduleKind::kZb2p:
+    case ScheduleKind::kZbV:
+    case ScheduleKind::kVHalf:
+    case ScheduleKind::kVMin:
+    case ScheduleKind::kInterleavedZb:
+    case ScheduleKind::kDualPipe:
+    case ScheduleKind::kDualPipeV:
+    case ScheduleKind::kChimera:
+    case ScheduleKind::kBitPipe:
+    case ScheduleKind::kHanayo:
+    case ScheduleKind::kTwoBp:
+    case ScheduleKind::kPipeDream:
+    case ScheduleKind::kPipeDream2Bw:
+    case ScheduleKind::kVaruna:
+      return share;
+  }
   return share;
 }
 
@@ -170,7 +198,7 @@ class Proposer {
     const Bytes receive = rule == MemoryRule::kWithLargestReceive ? largest_receive(size) : Bytes{};
     costs.memory = [sums = sum_up(size), sets, receive, share = owned.count(),
                     schedule = shape.schedule](int stage, int stages, int first, int last) {
-      const int in_flight = most_in_flight(schedule, share, stages - 1 - stage);
+      const int in_flight = most_in_flight(schedule, share, stages, stage);
       return range_of(sums.parameters, first, last) + range_of(sums.optimizer, first, last) +
              range_of(sums.gradients, first, last) * sets +
              (range_of(sums.stash, first, last) + receive) * in_flight;
