@@ -113,8 +113,10 @@ void export_pytorch(const po::variables_map& values, const WhatIfInputs& inputs,
   const auto& [profile, cluster, plan] = inputs;
   const PlanCosts costs{profile, cluster};
   const Schedule compute = make_schedule(plan, static_cast<int>(cluster.devices.size()), &costs);
-  const Schedule completed =
-      complete_schedule(compute, plan, profile, find_activity(profile, plan.mask));
+  // PyTorch asks a split backward for its I everywhere, also where no input wants a gradient.
+  Activity activity = find_activity(profile, plan.mask);
+  for (LayerActivity& layer : activity.layers) layer.input_gradient |= layer.weight_gradient;
+  const Schedule completed = complete_schedule(compute, plan, profile, activity);
   const std::vector<std::string> texts =
       to_pytorch_csv(completed, values["comms"].as<bool>() ? PytorchDialect::kComputeComms
                                                            : PytorchDialect::kComputeOnly);

@@ -22,9 +22,6 @@ ComparedSchedule ask(const WhatIf& question, const ScheduleFamily& family, int c
   row.copies = directions(family.placement);
   try {
     row.answer = answer_what_if(make_what_if(row.what_if));
-  } catch (const InputError& error) {
-    row.reason = error.what();
-    return row;
   } catch (const InfeasibleError& error) {
     row.reason = error.what();
     return row;

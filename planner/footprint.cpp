@@ -18,6 +18,7 @@ namespace {
 // holds the finished sum that its update reads; a running sum is one set.
 int find_gradient_sets(const Plan& plan, const Pipeline& pipeline) {
   if (plan.reduction == ReductionMode::kFast || pipeline.micro_batches.empty()) return 1;
+  if (plan.versions == WeightVersions::kStash) return 1;  // an update takes each away at once
   std::vector<TreeNode> owned;
   for (const MicroBatches& interval : pipeline.micro_batches) {
     owned.push_back({.first = interval.first.value, .end = interval.last.value + 1});
@@ -32,7 +33,10 @@ int find_weight_versions(const Plan& plan, const Pipeline& pipeline, StageId sta
   const auto* named = std::get_if<NamedSchedule>(&plan.schedule);
   if (plan.versions != WeightVersions::kStash || named == nullptr) return 1;
   const int stages = static_cast<int>(pipeline.stages.size());
-  return warm_up(named->in_flight.value_or(stages), stages, stage.value);
+  int owned = 0;
+  for (const MicroBatches& interval : pipeline.micro_batches) owned += interval.count();
+  return std::clamp(warm_up(named->in_flight.value_or(stages), stages, stage.value), 1,
+                    std::max(owned, 1));
 }
 
 // For every layer, whether a tensor it makes must be received by a stage on `devices`.

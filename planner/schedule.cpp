@@ -117,7 +117,7 @@ void append_messages(std::vector<Action>& list, const Action& cause, ActionKind 
 // Completes the list of one device, action by action.
 class ListCompleter {
  public:
-  explicit ListCompleter(const std::vector<PipelineLinks>& links) : links_(links) {}
+  ListCompleter(const std::vector<PipelineLinks>& links, bool clip) : links_(links), clip_(clip) {}
 
   void append(const Action& action) {
     if (const auto* pair = std::get_if<ActionPair>(&action.detail)) {
@@ -138,15 +138,15 @@ class ListCompleter {
   }
 
   // Reductions and updates of the stages a device holds, at the end of its list.
-  void finish(DeviceId device, bool clip) {
+  void finish(DeviceId device) {
     const std::vector<std::pair<PipelineId, StageId>> stages = stages_with_update(device);
     for (const auto& [pipeline, stage] : stages) {
       if (links_.size() > 1) {  // each pipeline holds the whole model
         list_.push_back(make_stage_action(pipeline, stage, ActionKind::kReduceGradients));
       }
-      if (!clip) list_.push_back(make_stage_action(pipeline, stage, ActionKind::kUpdate));
+      if (!clip_) list_.push_back(make_stage_action(pipeline, stage, ActionKind::kUpdate));
     }
-    if (!clip || stages.empty()) return;
+    if (!clip_ || stages.empty()) return;
     Action barrier;
     barrier.kind = ActionKind::kBarrier;
     list_.push_back(barrier);
@@ -173,6 +173,12 @@ class ListCompleter {
   // An update that the schedule places itself, among its backwards.
   void append_update(const Action& action) {
     if (!links(action.pipeline, action.stage).has_weight_gradient) return;
+    if (clip_) {
+      throw InfeasibleError(fmt::format(
+          "a global gradient norm needs all gradients before an update, but {} stands among the "
+          "backwards",
+          to_text(action)));
+    }
     list_.push_back(action);
     updated_.emplace(action.pipeline, action.stage);
   }
@@ -231,6 +237,7 @@ class ListCompleter {
   }
 
   const std::vector<PipelineLinks>& links_;
+  bool clip_;
   std::vector<Action> list_;
   std::set<std::pair<PipelineId, StageId>> updated_;
 };
@@ -291,9 +298,9 @@ Schedule complete_schedule(const Schedule& compute, const Plan& plan, const Mode
   }
   Schedule completed;
   for (std::size_t device = 0; device < compute.devices.size(); ++device) {
-    ListCompleter completer(links);
+    ListCompleter completer(links, clip);
     for (const Action& action : compute.devices[device]) completer.append(action);
-    completer.finish(DeviceId{device}, clip);
+    completer.finish(DeviceId{device});
     completed.devices.push_back(completer.take());
   }
   return completed;

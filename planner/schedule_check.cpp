@@ -147,8 +147,10 @@ class ScheduleChecker {
     if (action.kind == ActionKind::kRecompute && !recomputes) {
       fail(where, "an R only in a stage that recomputes");
     }
-    const bool first_backward =
-        action.kind == ActionKind::kBackward || action.kind == ActionKind::kBackwardInput;
+    const bool begins_with_weights = (needed(action.pipeline, action.stage) & kI) == 0;
+    const bool first_backward = action.kind == ActionKind::kBackward ||
+                                action.kind == ActionKind::kBackwardInput ||
+                                (action.kind == ActionKind::kBackwardWeight && begins_with_weights);
     if (recomputes && first_backward && needed(action.pipeline, action.stage) != 0 &&
         (done & kR) == 0) {
       fail(where, fmt::format("the R of micro-batch {} before it", m.value));

@@ -56,11 +56,13 @@ const std::vector<ScheduleFamily>& schedule_families() {
       {.kind = kZb1p,
        .takes_in_flight = true,
        .needs_costs = true,
-       .one_line = "split backward, ordered by the measured times, p in flight"},
+       .one_line =
+           "split backward, ordered by the times, p in flight (half of one is free after I)"},
       {.kind = kZb2p,
        .takes_in_flight = true,
        .needs_costs = true,
-       .one_line = "split backward, ordered by the measured times, 2p in flight"},
+       .one_line =
+           "split backward, ordered by the times, 2p in flight (half of one is free after I)"},
       {.kind = kZbV,
        .placement = Placement::kWave,
        .chunks = 2,

@@ -156,6 +156,13 @@ Schedule make_named(const Plan& plan, int devices, const PlanCosts* costs) {
   const auto& chosen = std::get<NamedSchedule>(plan.schedule);
   const ScheduleFamily& family = family_of(chosen.kind);
   refuse_versions(plan, family.versions, schedule_name(family.kind));
+  if (family.versions != WeightVersions::kSync && plan.pipelines.size() > 1) {
+    throw InfeasibleError(
+        fmt::format("{} updates among its backwards, and reductions there are not interpreted yet; "
+                    "it takes one "
+                    "pipeline, not {}",
+                    schedule_name(family.kind), plan.pipelines.size()));
+  }
   Schedule schedule;
   schedule.devices.resize(static_cast<std::size_t>(devices));
   const auto step = static_cast<std::size_t>(directions(family.placement));

@@ -29,8 +29,9 @@ std::vector<Duration> spread(const std::vector<Duration>& times, const WhatIf& w
   const int devices = what_if.stages;
   const ScheduleFamily& family = family_of(what_if.schedule);
   if (times.size() > 1 && directions(family.placement) > 1) {
-    refuse(fmt::format("{} times for {}", times.size(), flag),
-           fmt::format("one: {} has each stage on two devices", schedule_name(family.kind)));
+    throw InfeasibleError(
+        fmt::format("{} has each stage on two devices, so {} takes one time, not {}",
+                    schedule_name(family.kind), flag, times.size()));
   }
   if (times.size() == 1) return std::vector<Duration>(static_cast<std::size_t>(devices), times[0]);
   if (times.size() != static_cast<std::size_t>(devices)) {
@@ -74,6 +75,10 @@ void check(const WhatIf& what_if) {
            fmt::format("1 to {}", kMostMicroBatches));
   }
   check_chunks(what_if);
+  if (chunks_of(what_if) > kMostStages / what_if.stages) {
+    refuse(fmt::format("{} chunks on each of {} devices", chunks_of(what_if), what_if.stages),
+           fmt::format("at most {} in all", kMostStages));
+  }
   constexpr int kActionsOfAMicroBatch = 3;
   if (std::int64_t{what_if.stages} * what_if.micro_batches >
       kMostActions / kActionsOfAMicroBatch / chunks_of(what_if)) {

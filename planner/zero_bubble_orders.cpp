@@ -297,10 +297,23 @@ class Sweep {
   std::vector<std::vector<Kind>> kinds_;   // by stage, in order
 };
 
+// All work and messages one after another must stay far below kNever.
+void refuse_endless_times(const OrderProblem& problem) {
+  __extension__ using Wide = __int128;
+  Wide once = 0;
+  for (const StageTimes& times : problem.times) {
+    once += Wide{times.total().count()} + 2 * Wide{problem.hop.count()};
+  }
+  if (once * problem.micro_batches >= kNever / 8) {
+    throw InfeasibleError("the times of this pipeline add up past 2^57 ns, too long to order");
+  }
+}
+
 }  // namespace
 
 DeviceOrders make_zero_bubble_order(const OrderProblem& problem, ActivationRelease release) {
   const Pipeline pipeline = read_problem(problem, release);
+  refuse_endless_times(problem);
   const Score bounds = find_bounds(pipeline);
   Score best;
   DeviceOrders orders;

@@ -1,7 +1,8 @@
 #pragma once
 // Zero-bubble schedules that are made for given costs (zb-1p, zb-2p; Qi et al. 2024): linear
 // placement, backwards split into I and W, at most K = problem.in_flight micro-batches held on a
-// device. zb-1p and zb-2p are two values of K: p and 2p unless one is given.
+// device, as ActivationRelease counts. zb-1p and zb-2p are two values of K: p and 2p unless one is
+// given.
 //
 // Constructive: a fixed list of variants is tried, each one sweep over time, and the order with the
 // shortest longest device span is kept; ties by makespan, then by place in the list. The first two

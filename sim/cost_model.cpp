@@ -44,7 +44,9 @@ struct Pricer {
       sum += time_of(part, compute.micro_batch_size).count();
     }
     const Wide time = sum * device.time_ppm / 1'000'000 + device.action_overhead.count();
-    ENSURE(time <= std::numeric_limits<std::int64_t>::max(), "a compute time beyond 2^63 ns");
+    if (time > std::numeric_limits<std::int64_t>::max()) {
+      throw InfeasibleError("the work of one action takes more than 2^63 ns, which is 292 years");
+    }
     return Duration{static_cast<std::int64_t>(time)};
   }
 

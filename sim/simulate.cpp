@@ -20,6 +20,20 @@ Duration makespan_of(const std::vector<TimePoint>& start, const std::vector<Time
   return *std::max_element(end.begin(), end.end()) - *std::min_element(start.begin(), start.end());
 }
 
+// Everything one after another is an upper bound on any time that will be added up.
+void refuse_overflow(const TaskGraph& graph, const std::vector<Duration>& prices) {
+  __extension__ using Wide = __int128;
+  constexpr std::int64_t kMost = std::int64_t{1} << 62;
+  Wide sum = 0;
+  for (const WorkId work : graph.work_of()) sum += prices[work].count();
+  for (const Dependency& dependency : graph.dependencies()) {
+    if (dependency.delay != kNoWork) sum += prices[dependency.delay].count();
+  }
+  if (sum > kMost) {
+    throw InfeasibleError("the times of this step add up past 2^62 ns, which is 146 years");
+  }
+}
+
 }  // namespace
 
 Simulation simulate(const TaskGraph& graph, const ModelProfile& profile, const Cluster& cluster,
@@ -34,6 +48,7 @@ Simulation simulate(const TaskGraph& graph, const ModelProfile& profile, const C
   }
   const CompiledGraph compiled = compile(graph, name_of);
   const Prices prices = price_all(graph, profile, cluster);
+  refuse_overflow(graph, prices.of_work);
   SweepTimes times;
   evaluate(compiled, prices.of_work, times);
 

@@ -21,7 +21,8 @@ struct Simulation {
   bool extrapolated = false;
 };
 
-// Throws InfeasibleError on a cycle; `actions[t]`, if given, names task t in the sentence.
+// Throws InfeasibleError on a cycle, and for times that add up past 2^62 ns; `actions[t]`, if
+// given, names task t in the sentence.
 Simulation simulate(const TaskGraph& graph, const ModelProfile& profile, const Cluster& cluster,
                     std::span<const Action> actions = {});
 

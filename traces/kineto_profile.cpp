@@ -85,7 +85,8 @@ class TraceCollector {
       throw InputError(file, 0, "no range in the counted steps",
                        fmt::format("ranges whose names begin with \"{}\"", options_.layer_prefix));
     }
-    if (is_first || layers.source == LayerSource::kRanges) return;
+    if (is_first) return;
+    if (layers.source == LayerSource::kRanges && report_.layers_by == LayerSource::kRanges) return;
     const bool is_same = layers.names.size() == layers_.size() &&
                          std::equal(layers.names.begin(), layers.names.end(), layers_.begin(),
                                     [](const std::string& name, const LayerSamples& layer) {
@@ -93,8 +94,12 @@ class TraceCollector {
                                     });
     if (report_.layers_by != layers.source || !is_same) {
       throw InputError(
-          file, 0, fmt::format("{} layers by operations", layers.names.size()),
-          fmt::format("the {} of the first trace, or ranges that name layers", layers_.size()));
+          file, 0,
+          fmt::format("{} layers by {}", layers.names.size(),
+                      layers.source == LayerSource::kRanges ? "ranges" : "operations"),
+          fmt::format("the {} of the first trace by {}, or ranges that name layers in every trace",
+                      layers_.size(),
+                      report_.layers_by == LayerSource::kRanges ? "ranges" : "operations"));
     }
   }
 

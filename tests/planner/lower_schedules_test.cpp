@@ -11,6 +11,7 @@
 #include "planner/schedules.h"
 #include "planner/simulate_plan.h"
 #include "planner/what_if.h"
+#include "profiles/error.h"
 #include "tests/planner/order_reference.h"
 #include "tests/support/sample_models.h"
 
@@ -210,6 +211,49 @@ TEST(LowerSchedules, PipeDreamKeepsAWeightVersionPerMicroBatchInFlight) {
             (std::vector<std::int64_t>{2, 1, 1, 1}));
   EXPECT_EQ(parameters(ScheduleKind::kPipeDream), (std::vector<std::int64_t>{8, 3, 2, 1}));
   EXPECT_EQ(parameters(ScheduleKind::kPipeDream2Bw), (std::vector<std::int64_t>{4, 2, 2, 2}));
+}
+
+TEST(LowerSchedules, PipeDreamTakesOnePipelineAndNoGlobalNorm) {
+  const ModelProfile profile = two_layers();
+  const Cluster cluster = make_uniform_cluster(4, Bytes{1'000'000}, {});
+  Plan plan = two_stages(profile, 4);
+  plan.schedule = NamedSchedule{.kind = ScheduleKind::kPipeDream};
+  plan.versions = WeightVersions::kStash;
+  EXPECT_NO_THROW(simulate_plan(plan, profile, cluster));
+  EXPECT_THROW(simulate_plan(plan, profile, cluster, true), InfeasibleError) << "clip";
+  plan.pipelines[0].micro_batches = {{MicroBatchId{0}, MicroBatchId{1}}};
+  plan.pipelines.push_back(make_pipeline(2, {LayerId{1}}, {DeviceId{2}, DeviceId{3}},
+                                         {MicroBatchId{2}, MicroBatchId{3}}));
+  EXPECT_THROW(simulate_plan(plan, profile, cluster), InfeasibleError) << "two pipelines";
+}
+
+TEST(LowerSchedules, PipeDreamKeepsNoMoreVersionsThanMicroBatches) {
+  const ModelProfile profile = two_layers();
+  const Cluster cluster = make_uniform_cluster(2, Bytes{1'000'000}, {});
+  Plan plan = two_stages(profile, 4);
+  plan.versions = WeightVersions::kStash;
+  plan.schedule = NamedSchedule{.kind = ScheduleKind::kPipeDream, .in_flight = 1'000'000};
+  const Bytes once = profile.layers[0].parameters;
+  const PlanSimulation simulation = simulate_plan(plan, profile, cluster);
+  EXPECT_EQ(simulation.memory[0].held[static_cast<std::size_t>(MemoryKind::kParameters)], once * 4);
+  EXPECT_EQ(simulation.memory[0].held[static_cast<std::size_t>(MemoryKind::kGradients)], once)
+      << "each gradient is gone with its update";
+}
+
+TEST(LowerSchedules, TimesThatAddUpPastTheClockAreRefused) {
+  WhatIf what_if;
+  what_if.stages = 4;
+  what_if.micro_batches = 100;
+  what_if.forward = {std::chrono::seconds(1000)};
+  what_if.backward_input = what_if.backward_weight = {nanoseconds(10)};
+  WhatIfInputs inputs = make_what_if(what_if);
+  EXPECT_NO_THROW(simulate_what_if(inputs));
+  for (Layer& layer : inputs.profile.layers) layer.costs.front().forward *= 1'000'000;
+  EXPECT_THROW(simulate_what_if(inputs), InfeasibleError);
+  what_if.schedule = ScheduleKind::kZb1p;
+  what_if.forward = what_if.backward_input =
+      what_if.backward_weight = {std::chrono::seconds(2'000'000)};
+  EXPECT_THROW(simulate_what_if(make_what_if(what_if)), InfeasibleError);
 }
 
 TEST(LowerSchedules, PipeDreamUpdatesAfterEveryBackward) {

@@ -84,6 +84,11 @@ TEST(ScheduleCheck, AStageRecomputesBeforeItsBackwardIffItKeepsNothing) {
   EXPECT_EQ(check(first + "d1: 1F0 1F1 1R0 1B0 1R1 1I1 1W1\n", "1111", recompute), "valid");
   EXPECT_EQ(check(first + "d1: 1F0 1F1 1B0 1R1 1B1\n", "1111", recompute),
             "schedule: found 1B0 on device 1, expected the R of micro-batch 0 before it");
+  // A stage that has W alone begins its backward with that.
+  EXPECT_EQ(
+      check("d0: 0F0 0W0 0F1 0R1 0W1\nd1: 1F0 1B0 1F1 1B1\n", "0111",
+            [](Plan& plan) { plan.pipelines[0].stages[0].memory = MemoryPolicy::kRecompute; }),
+      "schedule: found 0W0 on device 0, expected the R of micro-batch 0 before it");
   EXPECT_EQ(check(first + "d1: 1F0 1R0 1B0 1F1 1B1\n"),
             "schedule: found 1R0 on device 1, expected an R only in a stage that recomputes");
 }

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "profiles/error.h"
+
 namespace frazil {
 namespace {
 
@@ -162,7 +164,7 @@ TEST(CostModel, RefusesUnknownLayersDevicesAndTimesThatDoNotFit) {
   ModelProfile profile = make_profile();
   profile.layers[0].update = Duration{std::int64_t{1} << 62};
   const std::vector<LayerWork> updates(2, {LayerId{0}, LayerPart::kUpdate});
-  EXPECT_TRUE(is_refused(make_compute(0, 2, updates), profile));
+  EXPECT_THROW(price(make_compute(0, 2, updates), profile, make_cluster()), InfeasibleError);
 }
 
 }  // namespace

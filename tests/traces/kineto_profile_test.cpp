@@ -486,9 +486,9 @@ TEST(KinetoProfile, RefusesTracesThatGiveNoModel) {
   options.needs_ranges = true;
   EXPECT_EQ(refusal({linear}, options),
             "no range in the counted steps, expected ranges whose names begin with \"stage\"");
-  EXPECT_EQ(
-      refusal({linear, conv}),
-      "1 layers by operations, expected the 1 of the first trace, or ranges that name layers");
+  EXPECT_EQ(refusal({linear, conv}),
+            "1 layers by operations, expected the 1 of the first trace by operations, or ranges "
+            "that name layers in every trace");
   const std::string with_kernel =
       KinetoText().op("aten::linear", 1, 0, 9, 1).launch(1, 1, 1).kernel("k", 5, 5, 1).text();
   EXPECT_EQ(refusal({linear, with_kernel}), "device work, expected the same as in the first trace");

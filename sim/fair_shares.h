@@ -1,0 +1,82 @@
+#pragma once
+// Who gets how much of what is shared. A flow draws at one rate on all its resources, and at most
+// at a rate of its own. Rates are max-min fair: no flow can have more without another that has no
+// more than it having less (Bertsekas & Gallager 1992, Data Networks, section 6.5.2: raise all
+// rates together; a flow stops at its own limit, or where one of its resources is full).
+// Rates are exact fractions. A denominator beyond kLargestPer, as only long chains of unequal
+// bottlenecks make, is given up: the rate is rounded down, and rounded() tells.
+// A resource that its flows cannot fill even at their own limits binds nobody, so a flow that joins
+// or leaves concerns only those it reaches over full resources.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace frazil {
+
+using ResourceId = std::uint32_t;
+using FlowId = std::uint32_t;
+__extension__ using WideInteger = __int128;
+
+// amount / per, in lowest terms.
+struct Rate {
+  WideInteger amount = 0;
+  std::int64_t per = 1;
+  friend bool operator==(const Rate&, const Rate&) = default;
+};
+
+inline constexpr std::int64_t kLargestPer = std::int64_t{1} << 31;
+
+class FairShares {
+ public:
+  // Requires: capacities from 1 to kLargestQuantity.
+  explicit FairShares(std::span<const std::int64_t> capacities);
+
+  // `flow` is a number that no flow there has; small ones, used again, keep the table small.
+  // Requires: most > 0; resources differ from each other and stay where they are until it leaves.
+  void join(FlowId flow, std::int64_t most, std::span<const ResourceId> resources);
+  void leave(FlowId flow);
+  // Shares out what joins and leaves have changed; the flows whose rate is not what it was, new
+  // ones among them, valid until the next call.
+  std::span<const FlowId> settle();
+
+  const Rate& rate(FlowId flow) const { return flows_[flow].rate; }
+  bool rounded() const { return rounded_; }
+
+ private:
+  struct Resource {
+    std::int64_t capacity = 0;
+    WideInteger wanted = 0;  // by its flows, at their own limits
+    std::vector<FlowId> flows;
+    std::uint64_t seen = 0;  // the last round that shared it out
+    std::uint32_t open = 0;  // flows without a rate in this round, and what is left for them
+    Rate left;
+    Rate level;  // left / open
+    bool is_level_old = false;
+  };
+  struct Flow {
+    std::int64_t most = 0;  // 0: not there
+    std::span<const ResourceId> resources;
+    Rate rate;
+    std::uint64_t seen = 0;
+    bool open = false;
+  };
+
+  bool is_scarce(const Resource& resource) const { return resource.wanted > resource.capacity; }
+  void reach(FlowId flow);
+  void reach_all();
+  void share_out();
+  const Resource* find_fullest();
+  void fix(FlowId flow, const Rate& rate);
+
+  std::vector<Resource> resources_;
+  std::vector<Flow> flows_;
+  std::vector<FlowId> touched_;  // since the last settle
+  std::vector<FlowId> reached_;
+  std::vector<ResourceId> scarce_;
+  std::vector<FlowId> changed_;
+  std::uint64_t round_ = 0;
+  bool rounded_ = false;
+};
+
+}  // namespace frazil
