@@ -15,13 +15,20 @@ run=exec/runs/digits.json
 memory_limit=8MiB
 
 say() { printf '\n== %s (%d:%02d)\n' "$*" $((SECONDS / 60)) $((SECONDS % 60)); }
-show() { printf '$ frazil %s\n' "$*"; build/bin/frazil "$@"; }
+# show VERB ARGUMENTS...: the command as it can be typed, then what it answers.
+show() {
+  printf '$ frazil'
+  printf ' %q' "$@"
+  printf '\n'
+  build/bin/frazil "$@"
+}
 
 say 'set up and build'
 ./setup.sh
 CXX=$(./setup.sh --compiler)
 export CXX
 mkdir -p build "$folder"
+[ -x build/bin/frazil-train ] || echo 'building, 2 to 6 minutes on 2 cores; build/demo-build.log has the compiler'"'"'s words'
 if ! { cmake --preset release "-DFRAZIL_TORCH=${FRAZIL_TORCH:-}" && cmake --build --preset release --target \
   frazil frazil-profile frazil-plan frazil-simulate frazil-train frazil-report; } >build/demo-build.log 2>&1; then
   tail -n 30 build/demo-build.log >&2

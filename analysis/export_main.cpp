@@ -134,7 +134,13 @@ std::string draw(const std::string& format, const WhatIfInputs& inputs, bool is_
         summarize(step, static_cast<int>(inputs.cluster.devices.size())).timeline;
     return to_chrome_json({{"predicted", &timeline}});
   }
-  const GanttInput input{.title = summarize(inputs.plan),
+  const auto* named = std::get_if<NamedSchedule>(&inputs.plan.schedule);
+  const std::string what_if =
+      named == nullptr
+          ? ""
+          : fmt::format("{} on {} devices, {} micro-batches", schedule_name(named->kind),
+                        inputs.cluster.devices.size(), inputs.plan.batch_size);
+  const GanttInput input{.title = is_what_if ? what_if : summarize(inputs.plan),
                          .step = &step,
                          .profile = &inputs.profile,
                          .cluster = &inputs.cluster,

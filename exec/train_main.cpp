@@ -113,14 +113,14 @@ TrainOptions read_options(const po::variables_map& flags, const std::string& com
     }
   }
   constexpr int kMostSteps = 1'000'000'000;
-  options.max_steps = integer_or(flags, "steps", 0, 0, kMostSteps);
+  options.max_steps = integer_or(flags, "steps", 0, 1, kMostSteps);
   return options;
 }
 
 ExitCode run_train(const po::variables_map& flags, const std::string& command) {
   const TrainOptions options = read_options(flags, command);
-  const Dataset data = load_data(options.config);
   if (const auto folder = optional_text(flags, "out")) check_output_folder(*folder);
+  const Dataset data = load_data(options.config);
   std::optional<Progress> progress;
   const auto show = [&](const TrainProgress& now) {
     if (!progress)

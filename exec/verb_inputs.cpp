@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
 #include "exec/optimizer.h"
@@ -67,12 +68,19 @@ ModelProfile structure_of(const RunConfig& config) {
 }
 
 void check_output_folder(const std::string& folder) {
-  // The nearest place that exists decides; nothing is made yet.
+  // The nearest place that exists decides, by a folder that is gone at once: permissions alone do
+  // not tell for every user and file system.
+  std::error_code error;
   std::filesystem::path place = std::filesystem::absolute(folder);
-  while (!std::filesystem::exists(place) && place.has_relative_path()) place = place.parent_path();
-  if (!std::filesystem::is_directory(place) || ::access(place.c_str(), W_OK) != 0) {
+  while (!std::filesystem::exists(place, error) && !error && place.has_relative_path()) {
+    place = place.parent_path();
+  }
+  std::string probe = (place / ".frazil.XXXXXX").string();
+  const bool is_folder = !error && std::filesystem::is_directory(place, error);
+  if (!is_folder || ::mkdtemp(probe.data()) == nullptr) {
     throw InputError(folder, 0, "a place that cannot be written", "a folder for the results");
   }
+  ::rmdir(probe.c_str());
 }
 
 void check_output_file(const std::string& file) {
@@ -84,10 +92,11 @@ void check_output_file(const std::string& file) {
 }
 
 std::string command_text(int argc, char** argv) {
-  std::string text = "frazil";
-  const std::string program = argc > 0 ? argv[0] : "";
-  const std::size_t dash = program.rfind("frazil-");
-  if (dash != std::string::npos) text += " " + program.substr(dash + 7);
+  // Through the front door a program is called by its verb alone.
+  std::string verb = std::filesystem::path(argc > 0 ? argv[0] : "").filename().string();
+  const std::string prefix = "frazil-";
+  if (verb.starts_with(prefix)) verb.erase(0, prefix.size());
+  std::string text = "frazil " + verb;
   for (int i = 1; i < argc; ++i) text += std::string(" ") + argv[i];
   return to_one_line(text);
 }

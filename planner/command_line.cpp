@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 #include <new>
 #include <sstream>
@@ -44,6 +45,8 @@ po::variables_map parse(int argc, char** argv, const po::options_description& op
 int run_verb(const Verb& verb, int argc, char** argv, const po::options_description& options,
              const std::function<ExitCode(const po::variables_map&)>& body) {
   try {
+    // A file beyond the limit of the shell is an error of its write, not the end of the program.
+    std::signal(SIGXFSZ, SIG_IGN);
     po::options_description all = options;
     all.add_options()("help", "print this and stop")("version", "print the version and stop");
     const po::variables_map values = parse(argc, argv, all);

@@ -117,6 +117,10 @@ void list_schedules() {
 }
 
 void write_timelines(const po::variables_map& values, const Timeline& timeline) {
+  if (values.count("out") > 0 && values.count("chrome") > 0 &&
+      values["out"].as<std::string>() == values["chrome"].as<std::string>()) {
+    refuse("--out and --chrome into one file", "two");
+  }
   if (values.count("out") > 0) write_timeline_csv(timeline, values["out"].as<std::string>());
   if (values.count("chrome") > 0) {
     write_text_file(values["chrome"].as<std::string>(), to_chrome_json({{"predicted", &timeline}}));
