@@ -8,12 +8,12 @@
 #   ./test.sh --coverage        only the coverage build, its tests and the lines they reach (gcovr)
 # FRAZIL_TORCH as in setup.sh. CMAKE_BUILD_PARALLEL_LEVEL sets the number of jobs (default: one per core).
 #
-# Minutes on 2 cores, cold (16.6 in all on a machine with the packages; set-up there 0.2):
-#   set-up                    1.5
-#   release build             5.8
-#   address sanitizer         5.6
-#   thread sanitizer          4.2
-#   release tests             0.9
+# Minutes on 2 cores, cold (25.0 in all, seen on a machine with the packages where other programs kept a core busy):
+#   set-up, stock PyTorch     0.7
+#   release build             8.5
+#   address sanitizer        10.2
+#   thread sanitizer          4.4
+#   release tests             1.3
 set -Eeuo pipefail
 cd "$(dirname "$0")"
 

@@ -3,7 +3,6 @@
 // stages of the plan, and what is known of each device.
 
 #include <array>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -11,9 +10,6 @@
 #include "planner/stage_work.h"
 
 namespace frazil {
-
-inline constexpr TaskId kNoTask = std::numeric_limits<TaskId>::max();
-inline constexpr LaneId kNoLane = std::numeric_limits<LaneId>::max();
 
 // The tasks and works of one stage.
 struct StageTasks {

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
 #include "planner/command_line.h"
 #include "planner/compare_schedules.h"
+#include "planner/contended_step.h"
 #include "planner/plan_json.h"
 #include "planner/print_idle.h"
 #include "planner/print_messages.h"
@@ -58,6 +60,12 @@ po::options_description describe_flags() {
        "layer 0 of a what-if has no cost, layer s+1 is stage s")                               //
       ("explain", po::bool_switch(), "where the time of each device goes; the critical path")  //
       ("messages", po::bool_switch(), "whether messages come through: three ways of sending")  //
+      ("share-links", po::bool_switch(), "links shared by max-min fair rates")                 //
+      ("block-sends", po::bool_switch(), "a SEND stops its device until it is through")        //
+      ("buffers", text(), "messages on their way per pair of devices; 0: rendezvous")          //
+      ("jitter", text(), "each time varies by so many percent: p10, median, p90")              //
+      ("draws", text(), "with --jitter, default 200")                                          //
+      ("seed", text(), "with --jitter, default 0")                                             //
       ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")     //
       ("out", text(), "write the time line as CSV")                                            //
       ("chrome", text(), "write the time line as a Chrome trace")                              //
@@ -155,6 +163,30 @@ void change(const po::variables_map& values, ModelProfile& profile, Cluster& clu
   cluster = std::move(changed.cluster);
 }
 
+ContentionOptions read_contention(const po::variables_map& values) {
+  ContentionOptions options;
+  const auto number = [&](const char* flag, int least, int most) {
+    return checked_flag(std::string("--") + flag, values[flag].as<std::string>(), least, most);
+  };
+  options.share_links = values["share-links"].as<bool>();
+  options.block_sends = values["block-sends"].as<bool>();
+  if (values.count("buffers") > 0) options.buffers = number("buffers", 0, kMost);
+  for (const char* flag : {"draws", "seed"}) {
+    if (values.count(flag) > 0 && values.count("jitter") == 0) {
+      refuse(fmt::format("--{} without --jitter", flag), "both");
+    }
+  }
+  if (values.count("jitter") == 0) return options;
+  constexpr std::int64_t kPerPercent = 10'000;
+  Jitter& jitter = options.jitter.emplace();
+  jitter.amplitude_ppm = number("jitter", 0, 100) * kPerPercent;
+  if (values.count("draws") > 0) jitter.draws = number("draws", 1, 100'000);
+  if (values.count("seed") > 0) {
+    jitter.seed = static_cast<std::uint64_t>(number("seed", 0, std::numeric_limits<int>::max()));
+  }
+  return options;
+}
+
 struct Answer {
   std::string text;
   std::string json;
@@ -167,6 +199,12 @@ void print_answer(const po::variables_map& values, Answer answer, const Simulate
   const auto add = [&](const std::string& more) {
     json.update(nlohmann::ordered_json::parse(more));
   };
+  const ContentionOptions contention = read_contention(values);
+  if (contention.any()) {
+    const ContendedStep contended = simulate_contended(step.lowered, profile, cluster, contention);
+    answer.text += print_contended(contended, contention);
+    add(contended_json(contended, contention));
+  }
   if (values["explain"].as<bool>()) {
     answer.text += print_explanation(step, profile, cluster);
     add(explanation_json(step, profile, cluster));

@@ -38,7 +38,6 @@ struct EventOptions {
   std::vector<std::int32_t> priorities;  // by task; tasks beyond the end have 0
 };
 
-inline constexpr LaneId kNoLane = std::numeric_limits<LaneId>::max();
 inline constexpr std::uint32_t kNoMeeting = std::numeric_limits<std::uint32_t>::max();
 
 // Never changed by a run.

@@ -13,8 +13,6 @@
 
 namespace frazil {
 
-inline constexpr TaskId kNoTask = std::numeric_limits<TaskId>::max();
-
 // Who sends what to whom, collected once per graph.
 struct MessageRoutes {
   std::vector<TaskId> receiver;        // by task; kNoTask for what is no message with a receiver

@@ -17,6 +17,8 @@ using TaskId = std::uint32_t;
 using LaneId = std::uint32_t;
 using WorkId = std::uint32_t;
 inline constexpr WorkId kNoWork = std::numeric_limits<WorkId>::max();
+inline constexpr TaskId kNoTask = std::numeric_limits<TaskId>::max();
+inline constexpr LaneId kNoLane = std::numeric_limits<LaneId>::max();
 
 struct TaskLane {
   DeviceId device;
