@@ -124,7 +124,9 @@ void list_schedules() {
   }
 }
 
-void write_timelines(const po::variables_map& values, const Timeline& timeline) {
+void write_timelines(const po::variables_map& values, const SimulatedStep& step, int devices) {
+  if (values.count("out") == 0 && values.count("chrome") == 0) return;
+  const Timeline timeline = summarize(step, devices).timeline;
   if (values.count("out") > 0 && values.count("chrome") > 0 &&
       values["out"].as<std::string>() == values["chrome"].as<std::string>()) {
     refuse("--out and --chrome into one file", "two");
@@ -136,9 +138,9 @@ void write_timelines(const po::variables_map& values, const Timeline& timeline) 
 }
 
 ExitCode compare(const po::variables_map& values) {
-  refuse_together(
-      values, "compare",
-      {"schedule", "chunks", "in-flight", "out", "chrome", "explain", "messages", "change"});
+  refuse_together(values, "compare",
+                  {"schedule", "chunks", "in-flight", "out", "chrome", "explain", "messages",
+                   "change", "share-links", "block-sends", "buffers", "jitter", "draws", "seed"});
   ComparisonOptions options;
   if (values.count("fits") > 0) {
     options.most_in_flight = checked_flag("--fits", values["fits"].as<std::string>(), 1, kMost);
@@ -192,7 +194,8 @@ struct Answer {
   std::string json;
 };
 
-// The answer with what was asked for besides: one text, or one JSON object.
+// The answer with what was asked for besides: one text, or one JSON object. Files are written when
+// nothing can be refused any more.
 void print_answer(const po::variables_map& values, Answer answer, const SimulatedStep& step,
                   const Plan& plan, const ModelProfile& profile, const Cluster& cluster) {
   nlohmann::ordered_json json = nlohmann::ordered_json::parse(answer.json);
@@ -213,6 +216,7 @@ void print_answer(const po::variables_map& values, Answer answer, const Simulate
     answer.text += print_messages(plan, profile, cluster);
     add(messages_json(plan, profile, cluster));
   }
+  write_timelines(values, step, static_cast<int>(cluster.devices.size()));
   fmt::print("{}", values["json"].as<bool>() ? json.dump() + "\n" : answer.text);
 }
 
@@ -225,9 +229,6 @@ ExitCode simulate_what_if(const po::variables_map& values) {
   change(values, inputs.profile, inputs.cluster);
   const SimulatedStep step = simulate_what_if(inputs);
   const WhatIfAnswer answer = answer_what_if(inputs, step);
-  if (values.count("out") > 0 || values.count("chrome") > 0) {
-    write_timelines(values, summarize(step, what_if.stages).timeline);
-  }
   print_answer(values, {print_what_if(what_if, answer), what_if_json(what_if, answer)}, step,
                inputs.plan, inputs.profile, inputs.cluster);
   return ExitCode::kOk;
@@ -246,7 +247,6 @@ ExitCode simulate_file(const po::variables_map& values) {
   const SimulatedStep step = simulate_step(plan, profile, cluster, values["clip"].as<bool>());
   const PlanSimulation simulation = summarize(step, static_cast<int>(cluster.devices.size()));
   const PlanBounds bounds = find_bounds(plan, profile, cluster);
-  write_timelines(values, simulation.timeline);
   const SimulatedPlan simulated{plan, profile, cluster, simulation, bounds};
   print_answer(values, {print_simulation(simulated), simulation_json(simulated)}, step, plan,
                profile, cluster);
