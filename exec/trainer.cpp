@@ -138,8 +138,8 @@ class Training {
   }
 
   void begin_phase(Step step, const Plan& plan, const TransitionEvent& transition) {
-    const PlanSimulation simulation =
-        simulate_plan(plan, options_.profile, options_.cluster, config_.optimizer.clip_norm > 0);
+    const PlanSimulation simulation = simulate_plan(plan, options_.profile, options_.cluster,
+                                                    {.clip = config_.optimizer.clip_norm > 0});
     TrainPhase phase;
     phase.first_step = step;
     phase.plan = plan;

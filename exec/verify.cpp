@@ -84,7 +84,8 @@ class Verifying {
       device.action_overhead = overheads.per_action;
       device.step_overhead = overheads.per_step;
     }
-    return simulate_plan(options_.plan, profile, cluster, options_.config.optimizer.clip_norm > 0)
+    return simulate_plan(options_.plan, profile, cluster,
+                         {.clip = options_.config.optimizer.clip_norm > 0})
         .makespan;
   }
 

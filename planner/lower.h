@@ -15,6 +15,7 @@
 // micro-batch that is short costs and stashes its own size. Where no link of the sender has a
 // bandwidth, a SEND takes no time, has no task, and only its hop remains.
 
+#include <optional>
 #include <vector>
 
 #include "planner/plan.h"
@@ -24,6 +25,24 @@
 
 namespace frazil {
 
+// Reductions that begin while backwards still run, instead of after the last.
+//   fast    the last backward of a stage is cut where a bucket of gradients is complete, last
+//   layers
+//           first; each bucket has its ring, entered by all owners once they have it
+//   exact   every gradient node is shipped, in shares, as soon as its last micro-batch is through;
+//           when all have arrived, a gather ends the reduction. Shares that wait count as gradients
+struct ReductionOverlap {
+  Bytes bucket{
+      25 << 20};  // full when it holds so many; PyTorch's DistributedDataParallel's default
+};
+
+struct LoweringOptions {
+  std::optional<ReductionOverlap> overlap = std::nullopt;
+  // Lists give no order: everything that an action needs is a dependency, also on its own device.
+  // For choosing an order. Weight versions are kSync then.
+  bool any_order = false;
+};
+
 struct LoweredStep {
   TaskGraph graph;
   std::vector<Action> actions;  // by TaskId
@@ -31,6 +50,7 @@ struct LoweredStep {
 
 // Throws InfeasibleError naming an action kind that is not interpreted.
 LoweredStep lower(const Plan& plan, const Schedule& completed, const ModelProfile& profile,
-                  const Cluster& cluster, const Activity& activity);
+                  const Cluster& cluster, const Activity& activity,
+                  const LoweringOptions& options = {});
 
 }  // namespace frazil

@@ -1,20 +1,31 @@
 #pragma once
-// The state of one lowering, for planner/lower.cpp and its parts alone: the graph as it grows, the
-// stages of the plan, and what is known of each device.
+// The state of one lowering, for planner/lower*.cpp alone: the graph as it grows, the stages of the
+// plan, and what is known of each device.
 
 #include <array>
+#include <map>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "planner/lower.h"
+#include "planner/reduction_groups.h"
 #include "planner/stage_work.h"
 
 namespace frazil {
+
+// A task that ends with the gradients of a stage's layers from `lowest` up.
+struct GradientPiece {
+  LayerId lowest;
+  TaskId task = kNoTask;
+};
 
 // The tasks and works of one stage.
 struct StageTasks {
   std::array<std::array<WorkId, 2>, kActionKinds> work{};  // by kind and SizeIndex
   TaskId update = kNoTask;                                 // the last
+  const Action* last_backward = nullptr;  // that buckets of gradients leave one by one
+  std::vector<GradientPiece> pieces;      // of it, last layers first
 };
 
 struct LoweredDevice {
@@ -34,22 +45,79 @@ struct LoweringState {
   const Plan& plan;
   const ModelProfile& profile;
   const Activity& activity;
+  LoweringOptions options;
+  std::size_t micro_batches;
+  int short_size;  // samples of the last micro-batch
   std::vector<PipelineTable> table;
+  std::vector<ReductionGroup> reductions;  // in the order in which they are entered
   LoweredStep step;
   std::vector<std::vector<StageTasks>> tasks;  // by pipeline and stage
   std::vector<LoweredDevice> devices;
+  std::vector<TaskId> weight_gradient;  // by slot(stage, micro-batch): its W or B
+  using PairKey =
+      std::tuple<PipelineId, StageId, SizeIndex, PipelineId, StageId, ActionKind, SizeIndex>;
+  std::map<PairKey, WorkId> pair_works;
+
+  const StageEntry& stage_of(const Action& action) const {
+    return table.at(action.pipeline.index()).stages.at(action.stage.index());
+  }
+  StageTasks& tasks_of(const Action& action) {
+    return tasks[action.pipeline.index()][action.stage.index()];
+  }
+  // A micro-batch has one pipeline, so that (stage, micro-batch) names a task.
+  std::size_t slot(std::size_t row, MicroBatchId micro_batch) const {
+    return row * micro_batches + micro_batch.index();
+  }
+  SizeIndex size_of(MicroBatchId micro_batch) const {
+    return micro_batch.index() + 1 == micro_batches ? kShort : kWhole;
+  }
+  int samples(SizeIndex size) const { return size == kShort ? short_size : plan.micro_batch_size; }
 
   LaneId lane(DeviceId device, Lane kind);
   TaskId add_task(DeviceId device, Lane kind, WorkId work, const Action& action);
-  // Waits for an earlier task of the same lane are implied by the lane.
+  // Waits for an earlier task of the same lane are implied by the lane, where it has an order.
   void wait(TaskId task, TaskId on, WorkId delay = kNoWork);
+
+  Compute make_compute(const Action& action, SizeIndex size) const;
+  // Works are shared by all tasks that do the same.
+  WorkId compute_work(const Action& action, SizeIndex size);
+  WorkId pair_work(const Action& forward, SizeIndex first, const Action& backward,
+                   SizeIndex second);
+  WorkId transfer_work(const Transfer& transfer);
+  WorkId hop_work(DeviceId from, DeviceId to);
 };
 
+LoweringState begin_lowering(const Plan& plan, const ModelProfile& profile,
+                             const Activity& activity, const LoweringOptions& options);
 Action make_barrier_action();
+
+// The stash lives from the start of F (of R, but for the inputs, where the stage recomputes) to the
+// end of the last part of its backward; so does a receive buffer, but that of a stage without any
+// backward only as long as its F.
+void change_memory(LoweringState& state, TaskId task, const StageEntry& stage, ActionKind kind,
+                   const StageFootprint& footprint);
+// Parameters, gradients and optimizer state, on every device.
+void hold_states(LoweringState& state);
 
 // The collectives that the REDUCE_GRADs of the lists stand for, and the barrier before updates.
 // `listed`: the tasks made from lists are those before it.
 void add_collectives(LoweringState& state);
+Action name_reduction(const LoweringState& state, const ReductionGroup& group, DeviceId device);
 void add_barrier(LoweringState& state, TaskId listed);
+
+// Whether a stage's gradients leave bucket by bucket, and node by node.
+bool reduces_buckets(const LoweringState& state);
+bool ships_nodes(const LoweringState& state);
+
+struct BackwardPiece {
+  LayerId lowest;
+  Compute work;
+};
+// A stage's last backward, cut where a bucket of its gradients is complete.
+std::vector<BackwardPiece> cut_last_backward(const LoweringState& state, const Action& action,
+                                             SizeIndex size);
+// The shipments of gradient nodes, by reduction: Transfer tasks on the collective lane of the
+// device they come from, each once its node's last micro-batch is through.
+std::vector<std::vector<TaskId>> ship_nodes(LoweringState& state);
 
 }  // namespace frazil

@@ -25,8 +25,8 @@ std::vector<std::vector<ReductionOwner>> find_owners(const Plan& plan, std::size
   return owners;
 }
 
-// The collective of a group, its size left open.
-Collective make_collective(const Plan& plan, const std::vector<ReductionOwner>& owners) {
+// A group without layers yet, and so without a size.
+ReductionGroup make_group(const Plan& plan, const std::vector<ReductionOwner>& owners) {
   std::map<DeviceId, std::vector<TreeNode>> owned;
   for (const ReductionOwner& owner : owners) {
     const Pipeline& pipeline = plan.pipelines[owner.pipeline.index()];
@@ -35,16 +35,17 @@ Collective make_collective(const Plan& plan, const std::vector<ReductionOwner>& 
       intervals.push_back({interval.first.value, interval.last.value + 1});
     }
   }
-  Collective collective;
+  ReductionGroup group{.layers = {}, .owners = owners, .collective = {}, .nodes = {}};
+  Collective& collective = group.collective;
   collective.kind = plan.reduction == ReductionMode::kExact ? CollectiveKind::kExactTreeAllReduce
                                                             : CollectiveKind::kRingAllReduce;
   for (auto& [device, intervals] : owned) {
     std::sort(intervals.begin(), intervals.end());
     collective.devices.push_back(device);
-    const auto nodes = maximal_nodes(intervals, plan.micro_batches());
-    collective.owned.push_back(static_cast<int>(nodes.size()));
+    group.nodes.push_back(maximal_nodes(intervals, plan.micro_batches()));
+    collective.owned.push_back(static_cast<int>(group.nodes.back().size()));
   }
-  return collective;
+  return group;
 }
 
 }  // namespace
@@ -57,7 +58,7 @@ std::vector<ReductionGroup> find_reduction_groups(const Plan& plan, const ModelP
   for (std::size_t layer = 0; layer < profile.layers.size(); ++layer) {
     if (!activity.layers.at(layer).weight_gradient) continue;
     if (groups.empty() || groups.back().owners != owners[layer]) {
-      groups.push_back({{}, owners[layer], make_collective(plan, owners[layer])});
+      groups.push_back(make_group(plan, owners[layer]));
     }
     groups.back().layers.push_back(LayerId{layer});
     groups.back().collective.size += profile.layers[layer].parameters;
@@ -65,6 +66,26 @@ std::vector<ReductionGroup> find_reduction_groups(const Plan& plan, const ModelP
   std::erase_if(groups,
                 [](const ReductionGroup& group) { return group.collective.devices.size() < 2; });
   return groups;
+}
+
+std::vector<ReductionGroup> cut_into_buckets(const std::vector<ReductionGroup>& groups,
+                                             const ModelProfile& profile, Bytes bucket) {
+  std::vector<ReductionGroup> buckets;
+  for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
+    bool is_full = true;
+    for (auto layer = group->layers.rbegin(); layer != group->layers.rend(); ++layer) {
+      if (is_full) {
+        buckets.push_back(*group);
+        buckets.back().layers.clear();
+        buckets.back().collective.size = Bytes{0};
+      }
+      ReductionGroup& open = buckets.back();
+      open.layers.insert(open.layers.begin(), *layer);
+      open.collective.size += profile.layers[layer->index()].parameters;
+      is_full = open.collective.size >= bucket;
+    }
+  }
+  return buckets;
 }
 
 }  // namespace frazil

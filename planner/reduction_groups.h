@@ -7,6 +7,7 @@
 #include "planner/activity.h"
 #include "planner/plan.h"
 #include "profiles/model_profile.h"
+#include "sim/gradient_tree_shape.h"
 #include "sim/work.h"
 
 namespace frazil {
@@ -21,6 +22,7 @@ struct ReductionGroup {
   std::vector<LayerId> layers;         // ascending; all are updated
   std::vector<ReductionOwner> owners;  // by pipeline
   Collective collective;               // devices ascending; `owned` by the plan's micro-batches
+  std::vector<std::vector<TreeNode>> nodes;  // by device of the collective: what it ships in exact
 
   friend bool operator==(const ReductionGroup&, const ReductionGroup&) = default;
 };
@@ -30,5 +32,11 @@ struct ReductionGroup {
 // collective. Requires: stages on one device each.
 std::vector<ReductionGroup> find_reduction_groups(const Plan& plan, const ModelProfile& profile,
                                                   const Activity& activity);
+
+// The same reductions as a last backward yields them: last layers first, each group cut into
+// buckets that are full once they hold `bucket` bytes; the first layers of a group may leave a
+// smaller one.
+std::vector<ReductionGroup> cut_into_buckets(const std::vector<ReductionGroup>& groups,
+                                             const ModelProfile& profile, Bytes bucket);
 
 }  // namespace frazil

@@ -1,16 +1,11 @@
 #include "planner/search.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <tuple>
 
 #include "planner/activity.h"
 #include "planner/linear_orders.h"
 #include "planner/partition.h"
-#include "planner/simulate_plan.h"
 #include "profiles/error.h"
-#include "profiles/quantity_text.h"
 #include "sim/gradient_tree_shape.h"
 
 namespace frazil {
@@ -213,49 +208,17 @@ class Proposer {
   std::string hash_;
 };
 
-// The device that misses most; none when everything fits.
-std::optional<Infeasible> find_overflow(const std::vector<MemoryPeak>& memory,
-                                        const Cluster& cluster) {
-  std::optional<Infeasible> worst;
-  for (std::size_t d = 0; d < memory.size(); ++d) {
-    const Bytes needed = memory[d].total;
-    const Bytes available = cluster.devices[d].memory_limit;
-    if (needed <= available) continue;
-    if (worst && needed - available <= worst->needed - worst->available) continue;
-    worst = Infeasible{fmt::format("{} needs {} of memory and has {}", cluster.devices[d].name,
-                                   to_text(needed), to_text(available)),
-                       DeviceId{d}, needed, available};
-  }
-  return worst;
-}
-
-Candidate judge(Plan plan, const ModelProfile& profile, const Cluster& cluster, bool clip) {
-  Candidate candidate;
-  candidate.plan = std::move(plan);
-  try {
-    PlanSimulation simulation = simulate_plan(candidate.plan, profile, cluster, clip);
-    candidate.makespan = simulation.makespan;
-    candidate.memory = std::move(simulation.memory);
-    candidate.extrapolated = simulation.extrapolated;
-    candidate.bounds = find_bounds(candidate.plan, profile, cluster);
-    candidate.infeasible = find_overflow(candidate.memory, cluster);
-  } catch (const InfeasibleError& error) {
-    candidate.infeasible = Infeasible{error.what(), DeviceId{}, Bytes{}, Bytes{}};
-  }
-  return candidate;
-}
-
 Candidate find_candidate(const Shape& shape, const Proposer& proposer, const ModelProfile& profile,
                          const Cluster& cluster, bool clip) {
   for (const MemoryRule rule : {MemoryRule::kWithoutReceive, MemoryRule::kWithLargestReceive}) {
     if (auto plan = proposer.propose(shape, rule)) {
-      Candidate candidate = judge(*std::move(plan), profile, cluster, clip);
+      Candidate candidate = judge_plan(*std::move(plan), profile, cluster, clip);
       if (!candidate.infeasible) return candidate;
     }
   }
   auto plan = proposer.propose(shape, MemoryRule::kIgnored);
   ENSURE(plan.has_value(), "without memory limits every chain can be cut");
-  return judge(*std::move(plan), profile, cluster, clip);
+  return judge_plan(*std::move(plan), profile, cluster, clip);
 }
 
 std::vector<Shape> list_shapes(const ModelProfile& profile, const Cluster& cluster,
@@ -278,34 +241,7 @@ std::vector<Shape> list_shapes(const ModelProfile& profile, const Cluster& clust
   return shapes;
 }
 
-int count_devices(const Plan& plan) {
-  std::size_t devices = 0;
-  for (const Pipeline& pipeline : plan.pipelines) devices += pipeline.stages.size();
-  return static_cast<int>(devices);
-}
-
-void rank(std::vector<Candidate>& candidates) {
-  const auto key = [](const Candidate& candidate) {
-    const Duration::rep missing =
-        candidate.infeasible
-            ? (candidate.infeasible->needed - candidate.infeasible->available).count
-            : 0;
-    // A plan that no interpreter takes has no missing bytes; it comes last.
-    const bool refused = candidate.infeasible && missing == 0;
-    return std::tuple(candidate.infeasible.has_value(), refused, missing, candidate.makespan,
-                      count_devices(candidate.plan), candidate.plan.pipelines.front().stages.size(),
-                      summarize(candidate.plan));
-  };
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); });
-}
-
 }  // namespace
-
-const Candidate* Ranking::best() const {
-  if (candidates.empty() || candidates.front().infeasible) return nullptr;
-  return &candidates.front();
-}
 
 std::vector<int> measured_sizes(const ModelProfile& profile, int batch_size) {
   int smallest = 1;

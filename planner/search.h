@@ -2,13 +2,9 @@
 // The search: proposes plans over pipeline length x replicas x micro-batch size x schedule, lets
 // the simulator judge each, and ranks them. What does not fit stays in the ranking with its reason.
 
-#include <optional>
-#include <string>
 #include <vector>
 
-#include "planner/bounds.h"
-#include "planner/plan.h"
-#include "sim/memory.h"
+#include "planner/ranking.h"
 
 namespace frazil {
 
@@ -22,29 +18,6 @@ struct SearchOptions {
   bool clip = false;
   int max_stages = 0;    // 0: as many as devices
   int max_replicas = 0;  // 0: as many as fit
-};
-
-// Why a candidate cannot run.
-struct Infeasible {
-  std::string reason;  // one sentence
-  DeviceId device;
-  Bytes needed;
-  Bytes available;
-};
-
-struct Candidate {
-  Plan plan;  // of an infeasible candidate: the best cut found without memory limits, if any
-  Duration makespan{0};
-  std::vector<MemoryPeak> memory;
-  PlanBounds bounds;
-  bool extrapolated = false;
-  std::optional<Infeasible> infeasible;
-};
-
-// Feasible ones first by (makespan, devices used, stages, summary); then the infeasible ones.
-struct Ranking {
-  std::vector<Candidate> candidates;
-  const Candidate* best() const;  // none when nothing is feasible
 };
 
 // 1, 2, 4, ... up to `batch_size` within the sizes at which every layer was measured; the nearest

@@ -9,7 +9,7 @@
 namespace frazil {
 
 SimulatedStep simulate_step(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
-                            bool clip) {
+                            const StepOptions& options) {
   const Activity activity = find_activity(profile, plan.mask);
   const auto devices = static_cast<int>(cluster.devices.size());
   const PlanCosts costs{profile, cluster};
@@ -17,8 +17,8 @@ SimulatedStep simulate_step(const Plan& plan, const ModelProfile& profile, const
   if (std::holds_alternative<ExplicitSchedule>(plan.schedule)) {
     validate_schedule(compute, plan, activity, "plan");
   }
-  const Schedule completed = complete_schedule(compute, plan, profile, activity, clip);
-  LoweredStep lowered = lower(plan, completed, profile, cluster, activity);
+  const Schedule completed = complete_schedule(compute, plan, profile, activity, options.clip);
+  LoweredStep lowered = lower(plan, completed, profile, cluster, activity, {.overlap = options.overlap});
   Simulation simulation = simulate(lowered.graph, profile, cluster, lowered.actions);
   return {std::move(lowered), std::move(simulation)};
 }
@@ -32,8 +32,8 @@ PlanSimulation summarize(const SimulatedStep& step, int devices) {
 }
 
 PlanSimulation simulate_plan(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
-                             bool clip) {
-  return summarize(simulate_step(plan, profile, cluster, clip),
+                             const StepOptions& options) {
+  return summarize(simulate_step(plan, profile, cluster, options),
                    static_cast<int>(cluster.devices.size()));
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // A plan's step in one go: make_schedule, complete_schedule, lower, simulate.
 
+#include <optional>
 #include <vector>
 
 #include "planner/lower.h"
@@ -15,8 +16,13 @@ struct SimulatedStep {
   Simulation simulation;
 };
 
+struct StepOptions {
+  bool clip = false;  // a barrier before updates
+  std::optional<ReductionOverlap> overlap = std::nullopt;
+};
+
 SimulatedStep simulate_step(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
-                            bool clip = false);
+                            const StepOptions& options = {});
 
 struct PlanSimulation {
   Timeline timeline;
@@ -27,6 +33,6 @@ struct PlanSimulation {
 
 PlanSimulation summarize(const SimulatedStep& step, int devices);
 PlanSimulation simulate_plan(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
-                             bool clip = false);
+                             const StepOptions& options = {});
 
 }  // namespace frazil

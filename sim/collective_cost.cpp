@@ -29,11 +29,12 @@ Link slowest_link(const std::vector<DeviceId>& devices, const Cluster& cluster) 
   return slowest;
 }
 
-CollectiveCost ring_cost(std::int64_t devices, Bytes share) {
-  const Bytes around = share * (2 * (devices - 1));
-  return {.steps = static_cast<int>(2 * (devices - 1)),
-          .sent_by_busiest = around,
-          .received_by_busiest = around};
+// `rounds` times round the ring.
+CollectiveCost ring_cost(std::int64_t devices, Bytes share, int rounds) {
+  const std::int64_t steps = rounds * (devices - 1);
+  const Bytes around = share * steps;
+  return {
+      .steps = static_cast<int>(steps), .sent_by_busiest = around, .received_by_busiest = around};
 }
 
 // The root receives a message in every step of the reduce and sends one in every step of the
@@ -54,6 +55,11 @@ CollectiveCost exact_tree_cost(std::int64_t devices, Bytes share, const std::vec
 
 }  // namespace
 
+Bytes share_among(Bytes size, std::size_t devices) {
+  const auto parts = static_cast<std::int64_t>(devices);
+  return Bytes{size.count / parts + (size.count % parts > 0 ? 1 : 0)};
+}
+
 CollectiveCost collective_cost(const Collective& collective, const Cluster& cluster) {
   const auto devices = static_cast<std::int64_t>(collective.devices.size());
   ENSURE(devices >= 1 && collective.size.count >= 0, "a collective of some devices and bytes");
@@ -65,13 +71,16 @@ CollectiveCost collective_cost(const Collective& collective, const Cluster& clus
   }
 
   const Link link = slowest_link(collective.devices, cluster);
-  const std::int64_t rest = collective.size.count % devices;
-  const Bytes share{collective.size.count / devices + (rest > 0 ? 1 : 0)};
+  const Bytes share = share_among(collective.size, collective.devices.size());
   CollectiveCost cost;
   Bytes in_turn;
   switch (collective.kind) {
     case CollectiveKind::kRingAllReduce:
-      cost = ring_cost(devices, share);
+      cost = ring_cost(devices, share, 2);
+      in_turn = cost.sent_by_busiest;
+      break;
+    case CollectiveKind::kAllGather:
+      cost = ring_cost(devices, share, 1);
       in_turn = cost.sent_by_busiest;
       break;
     case CollectiveKind::kTreeAllReduce:

@@ -1,5 +1,5 @@
 #pragma once
-// Closed forms of all-reduces on R devices with message size n (bytes), link latency a and
+// Closed forms of collectives on R devices with message size n (bytes), link latency a and
 // bandwidth b, links full duplex, all devices entering together. Steps, bytes sent by the busiest
 // device, time:
 //   ring        2(R-1) steps, 2(R-1)/R n bytes (Patarasuk & Yuan 2009, JPDC 69(2))
@@ -11,8 +11,9 @@
 //               on its own share, then all gather: 2(R-1) steps; owner o with k_o nodes sends
 //               (R-1)(k_o + 1) n/R and receives (sum of the others' k + R - 1) n/R bytes. With
 //               k_o = 1 this is the ring's traffic. (Design page, "Gradient sum".)
+//   all gather  every device sends its share of n/R round the ring: R-1 steps, (R-1)/R n bytes
 // Time = steps x a + bytes / b, where bytes are those of the busier direction of the busiest device
-// (ring, exact tree: both directions work at once) or of both directions of the root (tree: the
+// (but for the tree: both directions work at once) or of both directions of the root (tree: the
 // broadcast follows the reduce). R = 1 costs nothing.
 // a is the largest latency and b the smallest bandwidth between any two of the devices.
 
@@ -27,6 +28,9 @@ struct CollectiveCost {
   Bytes received_by_busiest;  // most that any device receives
   Duration time{0};
 };
+
+// A share n/R of a message, rounded up to whole bytes.
+Bytes share_among(Bytes size, std::size_t devices);
 
 // Shares n/R are rounded up to whole bytes. Requires: for kExactTreeAllReduce one `owned` entry per
 // device, each >= 0.

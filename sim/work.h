@@ -56,9 +56,15 @@ struct Hop {
   friend bool operator==(const Hop&, const Hop&) = default;
 };
 
-enum class CollectiveKind : std::uint8_t { kRingAllReduce, kTreeAllReduce, kExactTreeAllReduce };
+enum class CollectiveKind : std::uint8_t {
+  kRingAllReduce,
+  kTreeAllReduce,
+  kExactTreeAllReduce,
+  kAllGather
+};
 
-// An all-reduce of `size` bytes over `devices`, entered together. For the exact tree:
+// An all-reduce, or a gather of everyone's share, of `size` bytes over `devices`, entered together.
+// For the exact tree:
 // `owned` holds each device's number of maximal gradient nodes (sim/gradient_tree_shape.h).
 struct Collective {
   CollectiveKind kind = CollectiveKind::kRingAllReduce;

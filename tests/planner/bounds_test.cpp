@@ -261,7 +261,8 @@ struct Seen {
 void expect_below_the_simulated(const RandomPlan& made, const Plan& plan, Seen& seen) {
   const PlanBounds bounds = find_bounds(plan, made.profile, made.cluster);
   for (const bool clip : {false, true}) {
-    const PlanSimulation simulation = simulate_plan(plan, made.profile, made.cluster, clip);
+    const PlanSimulation simulation =
+        simulate_plan(plan, made.profile, made.cluster, {.clip = clip});
     EXPECT_LE(bounds.makespan.time, simulation.makespan) << bounds.makespan.name;
     EXPECT_LE(bounds.span.time, max_span(simulation.timeline)) << bounds.span.name;
     EXPECT_GT(bounds.makespan.time, Duration{0});

@@ -220,7 +220,7 @@ TEST(LowerSchedules, PipeDreamTakesOnePipelineAndNoGlobalNorm) {
   plan.schedule = NamedSchedule{.kind = ScheduleKind::kPipeDream};
   plan.versions = WeightVersions::kStash;
   EXPECT_NO_THROW(simulate_plan(plan, profile, cluster));
-  EXPECT_THROW(simulate_plan(plan, profile, cluster, true), InfeasibleError) << "clip";
+  EXPECT_THROW(simulate_plan(plan, profile, cluster, {.clip = true}), InfeasibleError) << "clip";
   plan.pipelines[0].micro_batches = {{MicroBatchId{0}, MicroBatchId{1}}};
   plan.pipelines.push_back(make_pipeline(2, {LayerId{1}}, {DeviceId{2}, DeviceId{3}},
                                          {MicroBatchId{2}, MicroBatchId{3}}));

@@ -270,8 +270,8 @@ TEST(Lower, AClippedStepUpdatesNothingBeforeAllGradientsAreThere) {
   for (Layer& layer : profile.layers) layer.update = nanoseconds(5);
   const Cluster cluster = make_uniform_cluster(2, kPlenty, {});
   const Plan plan = make_plan(profile, 2, 1, {1}, 1, ScheduleKind::kOneForwardOneBackward);
-  const Timeline free = simulate_plan(plan, profile, cluster, false).timeline;
-  const Timeline clipped = simulate_plan(plan, profile, cluster, true).timeline;
+  const Timeline free = simulate_plan(plan, profile, cluster, {.clip = false}).timeline;
+  const Timeline clipped = simulate_plan(plan, profile, cluster, {.clip = true}).timeline;
   const TimePoint last_backward = find_span(clipped, "0B1", 0)->end;
   EXPECT_LT(find_span(free, "1U", 1)->start, last_backward);
   EXPECT_EQ(find_span(clipped, "1U", 1)->start, last_backward);

@@ -1,0 +1,93 @@
+// What tasks are made of: lanes, works that many tasks share, waits.
+
+#include "planner/lowering.h"
+#include "profiles/error.h"
+
+namespace frazil {
+
+LoweringState begin_lowering(const Plan& plan, const ModelProfile& profile,
+                             const Activity& activity, const LoweringOptions& options) {
+  const auto micro_batches = static_cast<std::size_t>(plan.micro_batches());
+  LoweringState state{.plan = plan,
+                      .profile = profile,
+                      .activity = activity,
+                      .options = options,
+                      .micro_batches = micro_batches,
+                      .short_size = samples_in(plan, MicroBatchId{micro_batches - 1}),
+                      .table = make_stage_table(plan, profile, activity),
+                      .reductions = {},
+                      .step = {},
+                      .tasks = {},
+                      .devices = {},
+                      .weight_gradient = {},
+                      .pair_works = {}};
+  if (options.overlap) state.reductions = find_reduction_groups(plan, profile, activity);
+  if (reduces_buckets(state)) {
+    state.reductions = cut_into_buckets(state.reductions, profile, options.overlap->bucket);
+  }
+  return state;
+}
+
+LaneId LoweringState::lane(DeviceId device, Lane kind) {
+  LaneId& lane = devices[device.index()].lanes[static_cast<std::size_t>(kind)];
+  if (lane == kNoLane) lane = step.graph.add_lane(device, kind);
+  return lane;
+}
+
+TaskId LoweringState::add_task(DeviceId device, Lane kind, WorkId work, const Action& action) {
+  step.actions.push_back(action);
+  return step.graph.add_task(lane(device, kind), work);
+}
+
+void LoweringState::wait(TaskId task, TaskId on, WorkId delay) {
+  ENSURE(on != kNoTask, "an action waits for one that is in no list");
+  const auto& lane_of = step.graph.lane_of();
+  if (!options.any_order && delay == kNoWork && on < task && lane_of[on] == lane_of[task]) return;
+  step.graph.add_dependency(task, on, delay);
+}
+
+Action make_barrier_action() {
+  return make_stage_action(PipelineId{0}, StageId{0}, ActionKind::kBarrier);
+}
+
+Compute LoweringState::make_compute(const Action& action, SizeIndex size) const {
+  const StageEntry& stage = stage_of(action);
+  return {stage.device, samples(size), find_stage_parts(*stage.stage, action.kind, activity)};
+}
+
+WorkId LoweringState::compute_work(const Action& action, SizeIndex size) {
+  WorkId& work = tasks_of(action).work[static_cast<std::size_t>(action.kind)][size];
+  if (work == kNoWork) work = step.graph.add_work(make_compute(action, size));
+  return work;
+}
+
+WorkId LoweringState::pair_work(const Action& forward, SizeIndex first, const Action& backward,
+                                SizeIndex second) {
+  const auto [known, added] =
+      pair_works.try_emplace({forward.pipeline, forward.stage, first, backward.pipeline,
+                              backward.stage, backward.kind, second},
+                             kNoWork);
+  if (added) {
+    known->second = step.graph.add_work(
+        ComputePair{make_compute(forward, first), make_compute(backward, second)});
+  }
+  return known->second;
+}
+
+WorkId LoweringState::transfer_work(const Transfer& transfer) {
+  auto& transfers = devices[transfer.from.index()].transfers;
+  for (const auto& [known, work] : transfers) {
+    if (known == transfer) return work;
+  }
+  return transfers.emplace_back(transfer, step.graph.add_work(transfer)).second;
+}
+
+WorkId LoweringState::hop_work(DeviceId from, DeviceId to) {
+  auto& hops = devices[from.index()].hops;
+  for (const auto& [known, work] : hops) {
+    if (known == to) return work;
+  }
+  return hops.emplace_back(to, step.graph.add_work(Hop{from, to})).second;
+}
+
+}  // namespace frazil

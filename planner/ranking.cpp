@@ -1,0 +1,76 @@
+#include "planner/ranking.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "planner/simulate_plan.h"
+#include "profiles/error.h"
+#include "profiles/quantity_text.h"
+
+namespace frazil {
+namespace {
+
+// The device that misses most; none when everything fits.
+std::optional<Infeasible> find_overflow(const std::vector<MemoryPeak>& memory,
+                                        const Cluster& cluster) {
+  std::optional<Infeasible> worst;
+  for (std::size_t d = 0; d < memory.size(); ++d) {
+    const Bytes needed = memory[d].total;
+    const Bytes available = cluster.devices[d].memory_limit;
+    if (needed <= available) continue;
+    if (worst && needed - available <= worst->needed - worst->available) continue;
+    worst = Infeasible{fmt::format("{} needs {} of memory and has {}", cluster.devices[d].name,
+                                   to_text(needed), to_text(available)),
+                       DeviceId{d}, needed, available};
+  }
+  return worst;
+}
+
+int count_devices(const Plan& plan) {
+  std::size_t devices = 0;
+  for (const Pipeline& pipeline : plan.pipelines) devices += pipeline.stages.size();
+  return static_cast<int>(devices);
+}
+
+}  // namespace
+
+const Candidate* Ranking::best() const {
+  if (candidates.empty() || candidates.front().infeasible) return nullptr;
+  return &candidates.front();
+}
+
+Candidate judge_plan(Plan plan, const ModelProfile& profile, const Cluster& cluster, bool clip) {
+  Candidate candidate;
+  candidate.plan = std::move(plan);
+  try {
+    PlanSimulation simulation = simulate_plan(candidate.plan, profile, cluster, {.clip = clip});
+    candidate.makespan = simulation.makespan;
+    candidate.memory = std::move(simulation.memory);
+    candidate.extrapolated = simulation.extrapolated;
+    candidate.bounds = find_bounds(candidate.plan, profile, cluster);
+    candidate.infeasible = find_overflow(candidate.memory, cluster);
+  } catch (const InfeasibleError& error) {
+    candidate.infeasible = Infeasible{error.what(), DeviceId{}, Bytes{}, Bytes{}};
+  }
+  return candidate;
+}
+
+void rank(std::vector<Candidate>& candidates) {
+  const auto key = [](const Candidate& candidate) {
+    const Duration::rep missing =
+        candidate.infeasible
+            ? (candidate.infeasible->needed - candidate.infeasible->available).count
+            : 0;
+    // A plan that no interpreter takes has no missing bytes; it comes last.
+    const bool refused = candidate.infeasible && missing == 0;
+    return std::tuple(candidate.infeasible.has_value(), refused, missing, candidate.makespan,
+                      count_devices(candidate.plan), candidate.plan.pipelines.front().stages.size(),
+                      summarize(candidate.plan));
+  };
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); });
+}
+
+}  // namespace frazil
