@@ -18,6 +18,7 @@ std::string name_rules(const ContentionOptions& options) {
   if (options.buffers) {
     add(*options.buffers == 0 ? "rendezvous" : fmt::format("{} buffers", *options.buffers));
   }
+  if (options.wait_for_memory) add("tasks wait for memory");
   return text.empty() ? "nothing shared" : text;
 }
 
@@ -31,6 +32,11 @@ ContendedStep simulate_contended(const LoweredStep& step, const ModelProfile& pr
     events.sharing = share(step.graph, cluster, find_capacities(cluster));
   }
   events.messages = {.block_sender = options.block_sends, .buffers = options.buffers};
+  if (options.wait_for_memory) {
+    for (const Device& device : cluster.devices) {
+      events.memory_limits.push_back(device.memory_limit);
+    }
+  }
   const EventGraph graph = prepare_events(step.graph, events);
   const Prices prices = price_all(step.graph, profile, cluster);
   const auto name_of = [&](TaskId task) {

@@ -17,9 +17,10 @@ struct ContentionOptions {
   bool block_sends = false;  // a SEND stops its device until it is through
   // Messages on their way per pair of devices; 0: rendezvous.
   std::optional<int> buffers = std::nullopt;
+  bool wait_for_memory = false;  // a task that finds no room within its device's limit waits
   std::optional<Jitter> jitter = std::nullopt;
 
-  bool any() const { return share_links || block_sends || buffers || jitter; }
+  bool any() const { return share_links || block_sends || buffers || wait_for_memory || jitter; }
 };
 
 struct ContendedStep {

@@ -267,8 +267,10 @@ std::string schedule_text(const ScheduleChoice& schedule) {
     if (named->in_flight) text += fmt::format(" with {} in flight", *named->in_flight);
     return text;
   }
-  return std::holds_alternative<ExplicitSchedule>(schedule) ? "explicit schedule"
-                                                            : "dispatch policy";
+  if (const auto* policy = std::get_if<DispatchPolicy>(&schedule)) {
+    return fmt::format("dispatched {}", policy_name(*policy));
+  }
+  return "explicit schedule";
 }
 
 }  // namespace
@@ -292,6 +294,28 @@ std::optional<ScheduleKind> find_schedule(std::string_view name) {
                                    [&](const NamedKind& named) { return named.name == name; });
   if (entry == kScheduleNames.end()) return std::nullopt;
   return entry->kind;
+}
+
+std::string_view policy_name(DispatchPolicy policy) {
+  switch (policy) {
+    case DispatchPolicy::kFifo:
+      return "fifo";
+    case DispatchPolicy::kPriority:
+      return "priority";
+    case DispatchPolicy::kLrtf:
+      return "lrtf";
+    case DispatchPolicy::kSteal:
+      return "steal";
+  }
+  return "";
+}
+
+std::optional<DispatchPolicy> find_policy(std::string_view name) {
+  for (const DispatchPolicy policy : {DispatchPolicy::kFifo, DispatchPolicy::kPriority,
+                                      DispatchPolicy::kLrtf, DispatchPolicy::kSteal}) {
+    if (policy_name(policy) == name) return policy;
+  }
+  return std::nullopt;
 }
 
 std::string summarize(const Plan& plan) {

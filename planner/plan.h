@@ -108,6 +108,8 @@ int samples_in(const Plan& plan, MicroBatchId micro_batch);
 
 std::string_view schedule_name(ScheduleKind kind);  // "gpipe", "1f1b", "zb-h1", ...
 std::optional<ScheduleKind> find_schedule(std::string_view name);
+std::string_view policy_name(DispatchPolicy policy);  // "fifo", "priority", "lrtf", "steal"
+std::optional<DispatchPolicy> find_policy(std::string_view name);
 
 // "2 stages x 1 pipeline, 1f1b, 4 micro-batches of 8, cut 7": one line for people.
 std::string summarize(const Plan& plan);

@@ -38,10 +38,6 @@ constexpr std::array<Name<WeightVersions>, 5> kVersions{
      {"2bw", WeightVersions::kTwoBuffered},
      {"latest", WeightVersions::kLatest},
      {"predicted", WeightVersions::kPredicted}}};
-constexpr std::array<Name<DispatchPolicy>, 4> kPolicies{{{"fifo", DispatchPolicy::kFifo},
-                                                         {"priority", DispatchPolicy::kPriority},
-                                                         {"lrtf", DispatchPolicy::kLrtf},
-                                                         {"steal", DispatchPolicy::kSteal}}};
 
 template <class Value, std::size_t Size>
 std::string name_of(const std::array<Name<Value>, Size>& names, Value value) {
@@ -138,6 +134,11 @@ ExplicitSchedule parse_explicit_schedule(const JsonCursor& lists) {
   return schedule;
 }
 
+DispatchPolicy parse_policy(const JsonCursor& cursor) {
+  if (const auto policy = find_policy(cursor.text())) return *policy;
+  cursor.fail(cursor.describe(), R"(one of "fifo", "priority", "lrtf", "steal")");
+}
+
 ScheduleChoice parse_schedule_choice(const JsonCursor& cursor) {
   JsonFields fields(cursor);
   ScheduleChoice choice;
@@ -146,7 +147,7 @@ ScheduleChoice parse_schedule_choice(const JsonCursor& cursor) {
   } else if (const auto actions = fields.optional("actions")) {
     choice = parse_explicit_schedule(*actions);
   } else if (const auto policy = fields.optional("policy")) {
-    choice = parse_name(*policy, kPolicies);
+    choice = parse_policy(*policy);
   } else {
     cursor.fail("an object without them", "one of \"name\", \"actions\", \"policy\"");
   }
@@ -209,7 +210,7 @@ std::string draw_schedule(const ExplicitSchedule& schedule) {
 }
 
 std::string draw_schedule(DispatchPolicy policy) {
-  return fmt::format("{{\"policy\": {}}}", name_of(kPolicies, policy));
+  return fmt::format(R"({{"policy": "{}"}})", policy_name(policy));
 }
 
 }  // namespace

@@ -41,7 +41,8 @@ std::string name_of_schedule(const Plan& plan) {
   if (const auto* named = std::get_if<NamedSchedule>(&plan.schedule)) {
     return std::string(schedule_name(named->kind));
   }
-  return std::holds_alternative<ExplicitSchedule>(plan.schedule) ? "explicit" : "policy";
+  const auto* policy = std::get_if<DispatchPolicy>(&plan.schedule);
+  return policy == nullptr ? "explicit" : std::string(policy_name(*policy));
 }
 
 // What the numbers rest on that was not measured.

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "planner/dispatch.h"
 #include "planner/linear_orders.h"
 #include "planner/pipeline_group.h"
 #include "planner/schedule_check.h"
@@ -190,7 +191,8 @@ Schedule make_named(const Plan& plan, int devices, const PlanCosts* costs) {
 Schedule make_schedule(const Plan& plan, int devices, const PlanCosts* costs) {
   refuse_what_is_not_interpreted(plan);
   if (std::holds_alternative<DispatchPolicy>(plan.schedule)) {
-    throw InfeasibleError("dispatch policies are not interpreted yet");
+    if (costs != nullptr) return dispatch(plan, devices, *costs);
+    throw InfeasibleError("a dispatch policy decides by times, which are not known here");
   }
   if (const auto* given = std::get_if<ExplicitSchedule>(&plan.schedule)) {
     ENSURE(given->devices.size() == static_cast<std::size_t>(devices),

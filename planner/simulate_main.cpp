@@ -12,6 +12,7 @@
 #include "planner/command_line.h"
 #include "planner/compare_schedules.h"
 #include "planner/contended_step.h"
+#include "planner/plan_changes.h"
 #include "planner/plan_json.h"
 #include "planner/print_idle.h"
 #include "planner/print_messages.h"
@@ -41,15 +42,15 @@ po::options_description describe_flags() {
   const auto text = [] { return po::value<std::string>(); };
   flags.add_options()                                                                        //
       ("stages", text(), "what-if: devices, one stage each")                                 //
-      ("micro-batches", text(), "what-if: micro-batches of a step")                          //
-      ("schedule", text(), "what-if: a schedule's name, or help for the list")               //
+      ("micro-batches", text(), "micro-batches of a step, instead of the plan's")            //
+      ("schedule", text(), "a schedule's name, instead of the plan's; help for the list")    //
       ("forward", text(), "what-if: time of F, one or a comma list by device")               //
       ("backward-input", text(), "what-if: time of I, likewise")                             //
       ("backward-weight", text(), "what-if: time of W, likewise")                            //
       ("hop", text(), "what-if: latency between different devices, default 0ns")             //
       ("chunks", text(), "what-if: chunks of the model per device, default the schedule's")  //
-      ("in-flight", text(), "what-if: micro-batches in flight, default the schedule's")      //
-      ("compare", po::bool_switch(), "what-if: every schedule, ranked")                      //
+      ("in-flight", text(), "micro-batches in flight, default the schedule's")               //
+      ("compare", po::bool_switch(), "every schedule, ranked")                               //
       ("fits", text(), "with --compare: micro-batches that fit on a device")                 //
       ("plan", text(), "plan to simulate")                                                   //
       ("profile", text(), "profile of its model")                                            //
@@ -63,12 +64,16 @@ po::options_description describe_flags() {
       ("share-links", po::bool_switch(), "links shared by max-min fair rates")                 //
       ("block-sends", po::bool_switch(), "a SEND stops its device until it is through")        //
       ("buffers", text(), "messages on their way per pair of devices; 0: rendezvous")          //
-      ("jitter", text(), "each time varies by so many percent: p10, median, p90")              //
-      ("draws", text(), "with --jitter, default 200")                                          //
-      ("seed", text(), "with --jitter, default 0")                                             //
-      ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")     //
-      ("out", text(), "write the time line as CSV")                                            //
-      ("chrome", text(), "write the time line as a Chrome trace")                              //
+      ("wait-for-memory", po::bool_switch(), "what finds no room on its device waits for it")  //
+      ("overlap-reductions", po::bool_switch(),
+       "reductions begin among the backwards: mode fast bucket by bucket, exact node by node")  //
+      ("bucket", text(), "with --overlap-reductions in mode fast, default 25MiB")               //
+      ("jitter", text(), "each time varies by so many percent: p10, median, p90")               //
+      ("draws", text(), "with --jitter, default 200")                                           //
+      ("seed", text(), "with --jitter, default 0")                                              //
+      ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")      //
+      ("out", text(), "write the time line as CSV")                                             //
+      ("chrome", text(), "write the time line as a Chrome trace")                               //
       ("json", po::bool_switch(), "answer in JSON");
   return flags;
 }
@@ -122,6 +127,11 @@ void list_schedules() {
   for (const ScheduleFamily& family : schedule_families()) {
     fmt::print("{:<17} {}\n", schedule_name(family.kind), family.one_line);
   }
+  fmt::print(
+      "\nand with --plan, instead of fixed lists:\n"
+      "fifo              what could start first, within the memory of its device\n"
+      "priority          backwards first\n"
+      "lrtf              what has the longest remaining time first\n");
 }
 
 void write_timelines(const po::variables_map& values, const SimulatedStep& step, int devices) {
@@ -137,10 +147,16 @@ void write_timelines(const po::variables_map& values, const SimulatedStep& step,
   }
 }
 
-ExitCode compare(const po::variables_map& values) {
+void refuse_with_compare(const po::variables_map& values) {
   refuse_together(values, "compare",
                   {"schedule", "chunks", "in-flight", "out", "chrome", "explain", "messages",
-                   "change", "share-links", "block-sends", "buffers", "jitter", "draws", "seed"});
+                   "share-links", "block-sends", "buffers", "wait-for-memory", "overlap-reductions",
+                   "bucket", "jitter", "draws", "seed"});
+}
+
+ExitCode compare(const po::variables_map& values) {
+  refuse_with_compare(values);
+  refuse_together(values, "compare", {"change"});
   ComparisonOptions options;
   if (values.count("fits") > 0) {
     options.most_in_flight = checked_flag("--fits", values["fits"].as<std::string>(), 1, kMost);
@@ -172,6 +188,7 @@ ContentionOptions read_contention(const po::variables_map& values) {
   };
   options.share_links = values["share-links"].as<bool>();
   options.block_sends = values["block-sends"].as<bool>();
+  options.wait_for_memory = values["wait-for-memory"].as<bool>();
   if (values.count("buffers") > 0) options.buffers = number("buffers", 0, kMost);
   for (const char* flag : {"draws", "seed"}) {
     if (values.count(flag) > 0 && values.count("jitter") == 0) {
@@ -221,7 +238,9 @@ void print_answer(const po::variables_map& values, Answer answer, const Simulate
 }
 
 ExitCode simulate_what_if(const po::variables_map& values) {
-  refuse_together(values, "stages", {"plan", "profile", "cluster", "clip"});
+  refuse_together(
+      values, "stages",
+      {"plan", "profile", "cluster", "clip", "overlap-reductions", "bucket", "wait-for-memory"});
   if (values["compare"].as<bool>()) return compare(values);
   if (values.count("fits") > 0) refuse("--fits without --compare", "both");
   const WhatIf what_if = read_what_if(values);
@@ -234,17 +253,73 @@ ExitCode simulate_what_if(const po::variables_map& values) {
   return ExitCode::kOk;
 }
 
+// The plan with what the command line says instead.
+Plan change_plan(const po::variables_map& values, Plan plan) {
+  if (values.count("micro-batches") > 0) {
+    const std::string& number = values["micro-batches"].as<std::string>();
+    plan = with_micro_batches(std::move(plan),
+                              checked_flag("--micro-batches", number, 1, plan.batch_size));
+  }
+  if (values.count("schedule") + values.count("in-flight") == 0) return plan;
+  if (values.count("schedule") > 0) {
+    if (const auto policy = find_policy(values["schedule"].as<std::string>())) {
+      refuse_together(values, "schedule", {"in-flight"});
+      plan.schedule = *policy;
+      return plan;
+    }
+  }
+  const auto* named = std::get_if<NamedSchedule>(&plan.schedule);
+  NamedSchedule schedule{.chunks = named == nullptr ? 1 : named->chunks};
+  if (values.count("schedule") > 0) {
+    schedule.kind = read_schedule(values);
+  } else if (named != nullptr) {
+    schedule.kind = named->kind;
+  } else {
+    refuse("--in-flight for a plan whose lists are given outright", "--schedule too");
+  }
+  if (values.count("in-flight") > 0) {
+    schedule.in_flight =
+        checked_flag("--in-flight", values["in-flight"].as<std::string>(), 1, kMost);
+  }
+  return with_schedule(std::move(plan), schedule);
+}
+
+StepOptions read_step_options(const po::variables_map& values) {
+  StepOptions options{.clip = values["clip"].as<bool>()};
+  if (values["overlap-reductions"].as<bool>()) options.overlap.emplace();
+  if (values.count("bucket") > 0) {
+    if (!options.overlap) refuse("--bucket without --overlap-reductions", "both");
+    options.overlap->bucket = parse_bytes(values["bucket"].as<std::string>(), "--bucket");
+  }
+  return options;
+}
+
+// Every schedule on the plan's stages.
+ExitCode compare_on_plan(const po::variables_map& values, const Plan& plan,
+                         const ModelProfile& profile, const Cluster& cluster) {
+  const Ranking ranking = compare_schedules(plan, profile, cluster, values["clip"].as<bool>());
+  const auto all = static_cast<int>(ranking.candidates.size());
+  fmt::print("{}", values["json"].as<bool>() ? ranking_json(ranking, cluster, profile, all)
+                                             : print_ranking(ranking, cluster, profile, all));
+  if (ranking.best() == nullptr) throw InfeasibleError(explain_infeasible(ranking));
+  return ExitCode::kOk;
+}
+
 ExitCode simulate_file(const po::variables_map& values) {
-  refuse_together(values, "plan",
-                  {"stages", "micro-batches", "schedule", "forward", "backward-input",
-                   "backward-weight", "hop", "chunks", "in-flight", "compare", "fits"});
+  refuse_together(
+      values, "plan",
+      {"stages", "forward", "backward-input", "backward-weight", "hop", "chunks", "fits"});
   const std::string& file = required(values, "plan");
   ModelProfile profile = read_model_profile(required(values, "profile"));
   Cluster cluster = read_cluster(required(values, "cluster"));
-  const Plan plan = read_plan(file);
-  validate(plan, profile, cluster, file);
+  const Plan given = read_plan(file);
+  validate(given, profile, cluster, file);
   change(values, profile, cluster);
-  const SimulatedStep step = simulate_step(plan, profile, cluster, values["clip"].as<bool>());
+  const bool compares = values["compare"].as<bool>();
+  if (compares) refuse_with_compare(values);
+  const Plan plan = change_plan(values, given);
+  if (compares) return compare_on_plan(values, plan, profile, cluster);
+  const SimulatedStep step = simulate_step(plan, profile, cluster, read_step_options(values));
   const PlanSimulation simulation = summarize(step, static_cast<int>(cluster.devices.size()));
   const PlanBounds bounds = find_bounds(plan, profile, cluster);
   const SimulatedPlan simulated{plan, profile, cluster, simulation, bounds};
@@ -268,7 +343,8 @@ int run_simulate_verb(int argc, char** argv) {
       "simulate", "Predicts how long a plan, or a schedule given by a few times, takes.",
       "frazil simulate --stages N --micro-batches N --schedule NAME --forward TIME\n"
       "         --backward-input TIME --backward-weight TIME [--hop TIME] [--in-flight N]\n"
-      "   or: frazil simulate --plan FILE --profile FILE --cluster FILE"};
+      "   or: frazil simulate --plan FILE --profile FILE --cluster FILE [--schedule NAME]\n"
+      "         [--micro-batches N]"};
   return run_verb(verb, argc, argv, describe_flags(), simulate_verb);
 }
 

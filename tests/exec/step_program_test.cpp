@@ -73,7 +73,7 @@ TEST(StepProgram, RefusesModelsThatAreNoChain) {
 TEST(StepProgram, RefusesDispatchPoliciesAndSplitBackwards) {
   Plan plan = two_stages();
   plan.schedule = DispatchPolicy::kFifo;
-  EXPECT_EQ(refusal(plan), "dispatch policies are not interpreted yet");
+  EXPECT_EQ(refusal(plan), "a dispatch policy decides by times, which are not known here");
   plan.schedule = NamedSchedule{.kind = ScheduleKind::kZbH1};
   EXPECT_EQ(refusal(plan), "the executor performs F and B so far, not 0I0 of the schedule zb-h1");
 }

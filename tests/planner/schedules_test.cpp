@@ -229,7 +229,7 @@ TEST(Schedules, RefusesInOneSentenceWhatIsNotInterpreted) {
        [](Plan& p) { p.schedule = NamedSchedule{.kind = ScheduleKind::kChimera}; }},
       {"a cached frozen prefix is not interpreted yet",
        [](Plan& p) { p.cache_frozen_prefix = true; }},
-      {"dispatch policies are not interpreted yet",
+      {"a dispatch policy decides by times, which are not known here",
        [](Plan& p) { p.schedule = DispatchPolicy::kLrtf; }},
       {"1f1b with 2 chunks per device does not fit 3 stages on 3 devices",
        [](Plan& p) { p.schedule = NamedSchedule{.chunks = 2}; }},

@@ -107,6 +107,29 @@ TEST_F(Verbs, TablesForPeopleNameTheNumbers) {
   EXPECT_NE(simulated.out.find("samples/s"), std::string::npos);
 }
 
+TEST_F(Verbs, SimulateAsksAPlanFileWhatIf) {
+  ASSERT_EQ(run("plan",
+                "--profile model.json --cluster cluster.json --batch 8 --out plan.json "
+                "--max-replicas 1 --micro-batch 1 --schedules 1f1b")
+                .code,
+            0);
+  const std::string plan = "--plan plan.json --profile model.json --cluster cluster.json --json ";
+  const auto makespan = [&](const std::string& arguments) {
+    const Outcome outcome = run("simulate", plan + arguments);
+    EXPECT_EQ(outcome.code, 0) << arguments << ": " << outcome.err;
+    JsonFields answer(parse_json(outcome.out, "answer"));
+    return answer.required("makespan_ns").integer(1, kMost);
+  };
+  EXPECT_EQ(makespan("--micro-batches 8 --schedule 1f1b"), makespan("--schedule 1f1b"));
+  EXPECT_GT(makespan("--micro-batches 2"), makespan(""));
+  EXPECT_LE(makespan("--schedule zb-h1"), makespan("--schedule 1f1b"));
+  EXPECT_GT(makespan("--schedule 1f1b --in-flight 1"), makespan("--schedule 1f1b"));
+  EXPECT_EQ(makespan("--schedule priority"), makespan("--schedule 1f1b"));
+  EXPECT_EQ(makespan("--overlap-reductions"), makespan("")) << "one pipeline reduces nothing";
+  EXPECT_EQ(run("simulate", plan + "--compare").code, 0);
+  EXPECT_EQ(run("simulate", plan + "--schedule dualpipe").code, 3);
+}
+
 TEST_F(Verbs, PlanEndsWithThreeWhenNothingIsFeasible) {
   const std::size_t files = count_files();
   const Outcome outcome =
@@ -149,6 +172,8 @@ TEST_F(Verbs, BadUsageEndsWithOneSentenceAndWritesNothing) {
       {"simulate", "--plan absent.json --profile model.json --cluster cluster.json"},
       {"simulate", "--plan model.json --profile model.json --cluster cluster.json"},
       {"simulate", "--plan model.json"},
+      {"simulate", what_if + " --schedule 1f1b --overlap-reductions"},
+      {"simulate", what_if + " --schedule fifo"},
       {"plan", files_given},
       {"plan", files_given + " --batch 0"},
       {"plan", files_given + " --batch 8 --micro-batch 16"},

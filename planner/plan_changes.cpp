@@ -1,0 +1,86 @@
+#include "planner/plan_changes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "planner/schedule_menu.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+// Varuna recomputes by its nature, all but the last stage; others where a plan asks for it.
+void recompute_as_varuna(Plan& plan) {
+  for (Pipeline& pipeline : plan.pipelines) {
+    for (Stage& stage : pipeline.stages) stage.memory = MemoryPolicy::kRecompute;
+    pipeline.stages.back().memory = MemoryPolicy::kKeep;
+  }
+}
+
+// Most stages that a pipeline has on one device.
+int count_chunks(const Plan& plan) {
+  int most = 1;
+  for (const Pipeline& pipeline : plan.pipelines) {
+    for (const Stage& stage : pipeline.stages) {
+      const auto same =
+          std::count_if(pipeline.stages.begin(), pipeline.stages.end(),
+                        [&](const Stage& other) { return other.devices == stage.devices; });
+      most = std::max(most, static_cast<int>(same));
+    }
+  }
+  return most;
+}
+
+}  // namespace
+
+Plan with_schedule(Plan plan, const NamedSchedule& schedule) {
+  plan.schedule = schedule;
+  plan.versions = family_of(schedule.kind).versions;
+  if (schedule.kind == ScheduleKind::kVaruna) recompute_as_varuna(plan);
+  return plan;
+}
+
+Plan with_micro_batches(Plan plan, int micro_batches) {
+  const int before = plan.micro_batches();
+  plan.micro_batch_size = (plan.batch_size + micro_batches - 1) / micro_batches;
+  if (plan.micro_batches() != micro_batches) {
+    throw InfeasibleError(fmt::format(
+        "a batch of {} cannot be cut into {} micro-batches of one size with a shorter last one; {} "
+        "would be {} of {}",
+        plan.batch_size, micro_batches, plan.micro_batch_size, plan.micro_batches(),
+        plan.micro_batch_size));
+  }
+  const auto scaled = [&](int position) {
+    return static_cast<int>(std::int64_t{position} * micro_batches / before);
+  };
+  for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
+    std::vector<MicroBatches> owned;
+    for (const MicroBatches& interval : plan.pipelines[p].micro_batches) {
+      const int first = scaled(interval.first.value);
+      const int end = scaled(interval.last.value + 1);
+      if (first < end) owned.push_back({MicroBatchId{first}, MicroBatchId{end - 1}});
+    }
+    if (owned.empty() && !plan.pipelines[p].micro_batches.empty()) {
+      throw InfeasibleError(
+          fmt::format("of {} micro-batches none is left for pipeline {}", micro_batches, p));
+    }
+    plan.pipelines[p].micro_batches = std::move(owned);
+  }
+  return plan;
+}
+
+Ranking compare_schedules(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
+                          bool clip) {
+  const int chunks = count_chunks(plan);
+  Ranking ranking;
+  for (const ScheduleFamily& family : schedule_families()) {
+    if (family.versions != WeightVersions::kSync) continue;
+    const NamedSchedule schedule{.kind = family.kind, .chunks = chunks};
+    ranking.candidates.push_back(judge_plan(with_schedule(plan, schedule), profile, cluster, clip));
+  }
+  rank(ranking.candidates);
+  return ranking;
+}
+
+}  // namespace frazil

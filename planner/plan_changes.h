@@ -1,0 +1,24 @@
+#pragma once
+// What if a plan had another schedule, or other micro-batches? The cut, the devices and the global
+// batch stay.
+
+#include "planner/plan.h"
+#include "planner/ranking.h"
+
+namespace frazil {
+
+// The plan with that schedule, the weight versions it goes with, and the stages that recompute
+// where it says which. Whether its placement fits is for make_schedule to say.
+Plan with_schedule(Plan plan, const NamedSchedule& schedule);
+
+// The same batch in `micro_batches` micro-batches, equal but for a short last one; pipelines keep
+// their shares, rounded to whole micro-batches. Throws InfeasibleError where the batch cannot be
+// cut so, or a pipeline would be left with none.
+Plan with_micro_batches(Plan plan, int micro_batches);
+
+// The plan with every schedule of the menu, ranked. PipeDream's are left out: without a flush their
+// step is not the others' step. `chunks` of the plan are those of its placement.
+Ranking compare_schedules(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
+                          bool clip);
+
+}  // namespace frazil
