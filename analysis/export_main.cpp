@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "analysis/gantt.h"
+#include "planner/chakra.h"
 #include "planner/command_line.h"
 #include "planner/plan_json.h"
 #include "planner/pytorch_csv.h"
@@ -46,10 +47,12 @@ po::options_description describe_flags() {
       ("profile", text(), "profile of its model")                                            //
       ("cluster", text(), "its cluster")                                                     //
       ("to", text(),
-       "pytorch-csv: for torch.distributed.pipelining; chrome: for Perfetto; svg, html: a Gantt "
-       "picture with memory over time")                                                      //
+       "pytorch-csv: for torch.distributed.pipelining; chakra: for ASTRA-sim; chrome: for "
+       "Perfetto; svg, html: a Gantt picture with memory over time")                         //
       ("comms", po::bool_switch(), "with messages and reductions, PyTorch's compute_comms")  //
-      ("out", text(), "file to write; of several pipelines one file each, numbered");
+      ("out", text(),
+       "file to write; of several pipelines one file each, numbered; chakra: OUT.0.et, OUT.1.et, "
+       "... by device, and OUT.groups.json where collectives run over some of the devices");
   return flags;
 }
 
@@ -125,10 +128,43 @@ void export_pytorch(const po::variables_map& values, const WhatIfInputs& inputs,
   }
 }
 
+SimulatedStep simulate_inputs(const WhatIfInputs& inputs, bool is_what_if) {
+  return is_what_if ? simulate_what_if(inputs)
+                    : simulate_step(inputs.plan, inputs.profile, inputs.cluster);
+}
+
+// All of them or none: each is whole beside its place before the first takes it.
+void write_files(const std::vector<std::pair<std::filesystem::path, std::string>>& files) {
+  namespace fs = std::filesystem;
+  const auto beside = [](fs::path path) { return path += ".part"; };
+  for (const auto& [path, text] : files) {
+    if (fs::is_directory(path)) {
+      throw InputError(path.string(), 0, "a folder", "a place for a file");
+    }
+  }
+  try {
+    for (const auto& [path, text] : files) write_text_file(beside(path), text);
+  } catch (...) {
+    std::error_code ignored;
+    for (const auto& [path, text] : files) fs::remove(beside(path), ignored);
+    throw;
+  }
+  for (const auto& [path, text] : files) fs::rename(beside(path), path);
+}
+
+void export_chakra(const WhatIfInputs& inputs, bool is_what_if, const std::string& prefix) {
+  const auto& [profile, cluster, plan] = inputs;
+  ChakraTraces traces = to_chakra(simulate_inputs(inputs, is_what_if), plan, profile, cluster);
+  std::vector<std::pair<std::filesystem::path, std::string>> files;
+  for (std::string& trace : traces.files) {
+    files.emplace_back(fmt::format("{}.{}.et", prefix, files.size()), std::move(trace));
+  }
+  if (!traces.groups.empty()) files.emplace_back(prefix + ".groups.json", traces.groups);
+  write_files(files);
+}
+
 std::string draw(const std::string& format, const WhatIfInputs& inputs, bool is_what_if) {
-  const SimulatedStep step = is_what_if
-                                 ? simulate_what_if(inputs)
-                                 : simulate_step(inputs.plan, inputs.profile, inputs.cluster);
+  const SimulatedStep step = simulate_inputs(inputs, is_what_if);
   if (format == "chrome") {
     const Timeline timeline =
         summarize(step, static_cast<int>(inputs.cluster.devices.size())).timeline;
@@ -149,7 +185,8 @@ std::string draw(const std::string& format, const WhatIfInputs& inputs, bool is_
 }
 
 ExitCode export_verb(const po::variables_map& values) {
-  constexpr std::array<std::string_view, 4> kFormats = {"pytorch-csv", "chrome", "svg", "html"};
+  constexpr std::array<std::string_view, 5> kFormats = {"pytorch-csv", "chakra", "chrome", "svg",
+                                                        "html"};
   const std::string& format = required(values, "to");
   if (std::find(kFormats.begin(), kFormats.end(), format) == kFormats.end()) {
     refuse("--to " + format, fmt::format("{}", fmt::join(kFormats, ", ")));
@@ -164,16 +201,20 @@ ExitCode export_verb(const po::variables_map& values) {
     export_pytorch(values, inputs, out);
   } else {
     if (values["comms"].as<bool>()) refuse("--comms with --to " + format, "pytorch-csv");
-    write_text_file(out, draw(format, inputs, !is_plan));
+    if (format == "chakra") {
+      export_chakra(inputs, !is_plan, out.string());
+    } else {
+      write_text_file(out, draw(format, inputs, !is_plan));
+    }
   }
   return ExitCode::kOk;
 }
 
 int run_export_verb(int argc, char** argv) {
   const Verb verb{"export", "Writes a plan's step in the form of another program, or as a picture.",
-                  "frazil export --to pytorch-csv|chrome|svg|html --out FILE\n"
+                  "frazil export --to pytorch-csv|chakra|chrome|svg|html --out FILE\n"
                   "         --stages N --micro-batches N --schedule NAME [--chunks N]\n"
-                  "   or: frazil export --to pytorch-csv|chrome|svg|html --out FILE\n"
+                  "   or: frazil export --to pytorch-csv|chakra|chrome|svg|html --out FILE\n"
                   "         --plan FILE --profile FILE --cluster FILE"};
   return run_verb(verb, argc, argv, describe_flags(), export_verb);
 }

@@ -1,0 +1,32 @@
+#pragma once
+// The messages of a lowered step, by boundary: for each boundary between devices and each
+// micro-batch of its pipeline what F hands on, and where an edge carries a gradient what B or I
+// hands back. The graph itself knows them as dependencies with a delay alone.
+
+#include <vector>
+
+#include "planner/lower.h"
+#include "planner/message.h"
+
+namespace frazil {
+
+struct StepMessage {
+  Message message;
+  DeviceId from;
+  DeviceId to;
+  Bytes size;
+  TaskId producer = kNoTask;  // ends with what is sent
+  TaskId send = kNoTask;      // kNoTask: no link of the sender has a bandwidth
+  TaskId consumer = kNoTask;  // waits for the arrival
+};
+
+// Pipelines, boundaries and micro-batches ascending; each forward before its backward. Requires: a
+// step that was lowered from this plan.
+std::vector<StepMessage> find_step_messages(const LoweredStep& step, const Plan& plan,
+                                            const ModelProfile& profile, const Activity& activity);
+
+// Its SEND and its RECV, which name a peer that is no neighbour.
+Action send_of(const Message& message);
+Action receive_of(const Message& message);
+
+}  // namespace frazil
