@@ -3,7 +3,8 @@
 # from PyPI into .deps/ (544 MB to fetch, 500 MB kept). Says what it will do first, changes nothing else, and is a quick no-op when all is there.
 #   ./setup.sh               install what is missing
 #   ./setup.sh --keep-wheel  the same; the torch wheel, if it is fetched now, stays in .deps/wheels for tests/interop/setup_torch.sh
-#   ./setup.sh --compiler    print the C++ compiler to build with (g++ 12 or newer, or what CXX names)
+#   ./setup.sh --fuzzing     the same; and a clang with libFuzzer, which only test.sh needs
+#   ./setup.sh --compiler    print the C++ compiler to build with (g++ 12 or newer, or what CXX names); --fuzzing-compiler: that of the fuzzers
 # FRAZIL_TORCH=FOLDER uses the libtorch 2.11 in FOLDER (include/ and lib/), such as a full one with CUDA; FRAZIL_TORCH=none does without:
 # planning, simulating and reporting need none.
 set -euo pipefail
@@ -57,6 +58,35 @@ find_compiler() {
   return 1
 }
 
+# find_fuzzing_compiler: prints the first clang that has a libFuzzer and can read the C++ library of this machine.
+find_fuzzing_compiler() {
+  local candidate program
+  program=$(mktemp)
+  for candidate in clang++-14 clang++-15 clang++-16 clang++-17 clang++-18 clang++-19 clang++; do
+    command -v "$candidate" >/dev/null || continue
+    if "$candidate" -std=c++20 -fsanitize=fuzzer,address,undefined -x c++ - -o "$program" 2>/dev/null <<'END'; then
+#include <chrono>
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, decltype(sizeof 0)) { return 0; }
+END
+      rm -f "$program"
+      printf '%s\n' "$candidate"
+      return
+    fi
+  done
+  rm -f "$program"
+  return 1
+}
+
+# fuzzing_packages: the names. Clang 14 cannot read the C++ library of Ubuntu 24.04; that of Ubuntu 22.04 brings its libFuzzer along.
+fuzzing_packages() {
+  # shellcheck source=/dev/null
+  case $(. /etc/os-release 2>/dev/null && echo "${ID:-}${VERSION_ID:-}") in
+    ubuntu22.04) echo clang-14 ;;
+    ubuntu24.04) echo clang-18 libclang-rt-18-dev ;;
+    *) echo clang-14 libclang-rt-14-dev ;;
+  esac
+}
+
 # is_there PROBE: a path pattern names an existing file, or a command is found.
 is_there() {
   case $1 in
@@ -96,6 +126,7 @@ missing_packages() {
   while read -r package probe; do
     if [ -n "$package" ] && ! is_there "$probe"; then echo "$package"; fi
   done <<<"$needs"
+  if [ "$fuzzes" = yes ] && ! find_fuzzing_compiler >/dev/null; then fuzzing_packages | tr ' ' '\n'; fi
   local fetches=no
   if must_fetch_torch || { [ "$keeps_wheel" = yes ] && [ ! -x .deps/torch-python/python ]; }; then fetches=yes; fi
   if [ "$fetches" = yes ] && ! python3 -m pip --version >/dev/null 2>&1; then echo python3-pip; fi
@@ -186,21 +217,29 @@ fetch_torch() {
 
 fetching=
 keeps_wheel=no
+fuzzes=no
 trap 'if [ -n "$fetching" ]; then rm -rf "$fetching"; fi' EXIT
 
-case ${1:-} in
-  '') ;;
-  --keep-wheel) keeps_wheel=yes ;;
-  --compiler)
-    find_compiler || fail "found no g++ 12 or newer; run ./setup.sh to install one"
-    exit
-    ;;
-  -h | --help)
-    sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"
-    exit
-    ;;
-  *) fail "found \`$1\`, expected nothing, --keep-wheel, --compiler or --help" ;;
-esac
+while [ $# -gt 0 ]; do
+  case $1 in
+    --keep-wheel) keeps_wheel=yes ;;
+    --fuzzing) fuzzes=yes ;;
+    --compiler)
+      find_compiler || fail "found no g++ 12 or newer; run ./setup.sh to install one"
+      exit
+      ;;
+    --fuzzing-compiler)
+      find_fuzzing_compiler || fail "found no clang 14 or newer with libFuzzer; run ./setup.sh --fuzzing to install one"
+      exit
+      ;;
+    -h | --help)
+      sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"
+      exit
+      ;;
+    *) fail "found \`$1\`, expected nothing, --keep-wheel, --fuzzing, --compiler, --fuzzing-compiler or --help" ;;
+  esac
+  shift
+done
 
 if [ -n "${CXX:-}" ]; then find_compiler >/dev/null; fi
 must_fetch_torch || true

@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
 # Sets up, builds and tests Frazil; the same for a newcomer and for what guards a landing. The last lines are those of ctest over the release build.
-#   ./test.sh                   release build, sanitizer builds and their tests, then the release tests (labels fast and slow)
+#   ./test.sh                   release build, sanitizer builds and their tests, fuzzing, then the release tests (labels fast and slow)
 #   ./test.sh --fast            release build and the tests labelled fast
-#   ./test.sh --no-sanitizers   without the sanitizer builds
+#   ./test.sh --no-sanitizers   without the sanitizer builds and fuzzing
 #   ./test.sh --gpu | --soak    with the tests of that label too
 #   ./test.sh --tidy            only clang-format over all sources, clang-tidy over those outside tests (version 14 of both)
 #   ./test.sh --coverage        only the coverage build, its tests and the lines they reach (gcovr)
-# FRAZIL_TORCH as in setup.sh. CMAKE_BUILD_PARALLEL_LEVEL sets the number of jobs (default: one per core).
+# FRAZIL_TORCH as in setup.sh. CMAKE_BUILD_PARALLEL_LEVEL sets the number of jobs (default: one per core). FRAZIL_FUZZ_SEED and
+# FRAZIL_FUZZ_SECONDS set where fuzzing starts and how long it takes (default: 1 and 60).
 #
-# Minutes on 2 cores, cold (25.0 in all, seen on a machine with the packages where other programs kept a core busy):
+# Minutes on 2 cores, cold (26.6 in all, seen on a machine with the packages where other programs kept a core busy):
 #   set-up, stock PyTorch     0.7
 #   release build             8.5
 #   address sanitizer        10.2
 #   thread sanitizer          4.4
+#   fuzzing                   1.6
 #   release tests             1.3
 set -Eeuo pipefail
 cd "$(dirname "$0")"
@@ -22,6 +24,8 @@ jobs=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
 speeds=(fast slow)
 extras=()
 with_sanitizers=yes
+fuzz_seed=${FRAZIL_FUZZ_SEED:-1}
+fuzz_seconds=${FRAZIL_FUZZ_SECONDS:-60}
 mode=tests
 
 # begin STEP: names what is done now, for the reader and for the sentence that a failure ends with.
@@ -87,6 +91,44 @@ run_thread_sanitizer() {
     --gtest_filter='InProcess*:ReduceExactly*:SameBits*:Workers*:Executor*:GradientTree*:MoveLayers*:Clip*' </dev/null
 }
 
+# fuzz NAME SECONDS: build/fuzz/bin/fuzz_NAME from its seeds on. Equal seeds of the fuzzer begin alike, so its corpus is never kept.
+fuzz() {
+  local name=$1 place=build/fuzz/$1
+  rm -rf "$place/corpus"
+  mkdir -p "$place/corpus" "$place/found"
+  if ! ASAN_OPTIONS=allow_addr2line=1:quarantine_size_mb=64 UBSAN_OPTIONS=allow_addr2line=1:print_stacktrace=1 "build/fuzz/bin/fuzz_$name" "-seed=$fuzz_seed" \
+    "-max_total_time=$2" -rss_limit_mb=512 -malloc_limit_mb=64 -timeout=5 "-dict=tests/fuzz/$name.dict" "-artifact_prefix=$place/found/" \
+    -print_final_stats=1 "$place/corpus" "tests/fuzz/seeds/$name" >"$place/log" 2>&1 </dev/null; then
+    grep -v '^#' "$place/log" | tail -n 40 >&2
+    printf 'test.sh: fuzz_%s failed (-seed=%s); again with: build/fuzz/bin/fuzz_%s %s\n' \
+      "$name" "$fuzz_seed" "$name" "$(sed -n 's/.*Test unit written to //p' "$place/log" | tail -n 1)" >&2
+    return 1
+  fi
+  awk -v name="fuzz_$name" -v seed="$fuzz_seed" '
+    $1 == "stat::number_of_executed_units:" { inputs = $2 }
+    $1 == "stat::average_exec_per_sec:" { speed = $2 }
+    $1 == "stat::peak_rss_mb:" { memory = $2 }
+    END { printf "%s: %d inputs, %d per second, at most %d MiB resident, -seed=%s: nothing found\n", name, inputs, speed, memory, seed }
+  ' "$place/log"
+}
+
+run_fuzzers() {
+  begin 'building the fuzzers of the CSV readers (build/fuzz)'
+  local compiler
+  compiler=$(./setup.sh --fuzzing-compiler)
+  cmake --preset fuzz "-DCMAKE_CXX_COMPILER=$compiler"
+  cmake --build --preset fuzz --parallel "$jobs"
+  begin "fuzzing the CSV readers for $fuzz_seconds s (-seed=$fuzz_seed)"
+  local running=() failed=no
+  fuzz pytorch_csv "$fuzz_seconds" &
+  running+=($!)
+  fuzz timeline_csv $(((fuzz_seconds + 1) / 2)) &
+  running+=($!)
+  local one
+  for one in "${running[@]}"; do wait "$one" || failed=yes; done
+  [ "$failed" = no ]
+}
+
 # Stock PyTorch is for the interop tests, which are slow ones.
 needs_pytorch() { [ "$mode" = tests ] && [ "${FRAZIL_TORCH:-}" != none ] && [[ " ${labels[*]} " == *' slow '* ]]; }
 
@@ -102,6 +144,7 @@ run_release_tests() {
   if [ "$with_sanitizers" = yes ]; then
     run_address_sanitizer
     run_thread_sanitizer
+    run_fuzzers
   fi
   begin "testing the release build (labels: ${labels[*]})"
   run_tests build
@@ -157,7 +200,10 @@ done
 labels=("${speeds[@]}" "${extras[@]}")
 
 begin 'setting up'
-if needs_pytorch; then ./setup.sh --keep-wheel; else ./setup.sh; fi
+besides=()
+if needs_pytorch; then besides+=(--keep-wheel); fi
+if [ "$mode" = tests ] && [ "$with_sanitizers" = yes ]; then besides+=(--fuzzing); fi
+./setup.sh "${besides[@]}"
 CXX=$(./setup.sh --compiler)
 export CXX
 case $mode in

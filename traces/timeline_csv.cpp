@@ -20,12 +20,15 @@ constexpr std::string_view kTitle = "# frazil.timeline 1 devices=";
 constexpr std::string_view kHeader = "device,lane,step,action,start_ns,end_ns";
 constexpr std::size_t kColumns = 6;
 constexpr std::int64_t kMaximum = std::numeric_limits<std::int64_t>::max();
-// Half the range, so that every difference of two times fits.
-constexpr std::int64_t kLatestTime = std::int64_t{1} << 62;
+// Half the range of 64 bits, so that every difference of two times fits.
+constexpr std::int64_t kEarliestTime = -(std::int64_t{1} << 62);
+constexpr std::int64_t kLatestTime = -(kEarliestTime + 1);
+// What looks at a time line keeps a record per device, in use or not.
+constexpr int kMostDevices = 1 << 20;
 
 std::int64_t nanoseconds(TimePoint time) { return time.time_since_epoch().count(); }
 
-bool is_time(std::int64_t time) { return time >= -kLatestTime && time <= kLatestTime; }
+bool is_time(std::int64_t time) { return time >= kEarliestTime && time <= kLatestTime; }
 
 bool halves_share_step(const Action& action) {
   const auto* pair = std::get_if<ActionPair>(&action.detail);
@@ -118,8 +121,8 @@ class TimelineReader {
       fail(line ? fmt::format("\"{}\"", *line) : "an empty file",
            fmt::format("\"{}<number of devices>\"", kTitle));
     }
-    timeline_.devices = static_cast<int>(integer(line->substr(kTitle.size()), "devices", 0,
-                                                 std::numeric_limits<std::int32_t>::max()));
+    timeline_.devices =
+        static_cast<int>(integer(line->substr(kTitle.size()), "devices", 0, kMostDevices));
   }
 
   Fields split(std::string_view line) const {
@@ -144,8 +147,8 @@ class TimelineReader {
     span.lane = parse_lane(lane, file_, line_);
     span.action = parse_action(action, file_, line_);
     set_step(span.action, integer(step, "step", 0, kMaximum));
-    span.start = TimePoint{Duration{integer(start, "start_ns", -kLatestTime, kLatestTime)}};
-    span.end = TimePoint{Duration{integer(end, "end_ns", -kLatestTime, kLatestTime)}};
+    span.start = TimePoint{Duration{integer(start, "start_ns", kEarliestTime, kLatestTime)}};
+    span.end = TimePoint{Duration{integer(end, "end_ns", kEarliestTime, kLatestTime)}};
     if (span.end < span.start) {
       fail(fmt::format("end_ns {} before start_ns {}", end, start),
            "a span that ends after it starts");
@@ -188,6 +191,8 @@ std::string to_csv(const Timeline& timeline) {
     sort_spans(sorted);
     source = &sorted;
   }
+  ENSURE(0 <= timeline.devices && timeline.devices <= kMostDevices,
+         "a time line has 0 to 2^20 devices");
   std::string text = fmt::format("{}{}\n{}\n", kTitle, timeline.devices, kHeader);
   for (const Span& span : source->spans) {
     ENSURE(can_be_written(span, timeline.devices),

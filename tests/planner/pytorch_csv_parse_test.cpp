@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "planner/pytorch_csv.h"
 #include "profiles/error.h"
+#include "profiles/text_file.h"
 
 namespace frazil {
 namespace {
@@ -159,6 +161,42 @@ TEST(ParsePytorchCsv, LegacyFilesAreRefusedUntilAskedFor) {
             "every stage");
   EXPECT_EQ(converted("0F0,0SEND_F0,0RECV_B0,0BW0\n1RECV_F0,1F0,1B0,1SEND_B0,1W0\n"),
             "d0: 0F0 0SEND_F0 0RECV_B0 0B0\nd1: 1RECV_F0 1F0 1I0 1SEND_B0 1W0\n");
+}
+
+TEST(ParsePytorchCsv, TheSeedsOfTheFuzzerAreGoodFiles) {
+  const auto folder = std::filesystem::path(FRAZIL_SOURCE_FOLDER) / "tests/fuzz/seeds/pytorch_csv";
+  int todays = 0;
+  int legacy = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string text = read_text_file(entry.path());
+    EXPECT_NO_THROW(parse_pytorch_csv(text, entry.path(), LegacyPytorch::kConvert));
+    (complaint(text) == "accepted" ? todays : legacy) += 1;
+  }
+  EXPECT_GE(todays, 8);
+  EXPECT_GE(legacy, 2);
+}
+
+// None of them is a size of anything before it is known to be one.
+TEST(ParsePytorchCsv, NumbersFarOutAreRefused) {
+  const std::string whole = "every micro-batch forward and backward through every stage";
+  const std::string number =
+      "expected a number below 2147483648 without leading zeros at character ";
+  const std::vector<std::pair<std::string, std::string>> table = {
+      {"0F99999999999\n", "bad.csv:1: found action \"0F99999999999\", " + number + "3"},
+      {"99999999999F0\n", "bad.csv:1: found action \"99999999999F0\", " + number + "1"},
+      {"0F2147483647,0B2147483647\n", "bad.csv:1: found no 0F0, expected " + whole},
+      {"0F0,0B0,0F2147483647,0B2147483647\n", "bad.csv:1: found no 0F1, expected " + whole},
+      {"0F0,0B0\n2147483647UNSHARD\n",
+       "bad.csv:2: found stage 2147483647 but no stage 1, expected stages counted from 0 without a "
+       "gap"},
+      {"0F0,0B0,0SEND_F2147483647\n",
+       "bad.csv:1: found 0SEND_F2147483647, expected messages only between neighbouring stages on "
+       "different ranks"},
+  };
+  for (const auto& [text, sentence] : table) {
+    SCOPED_TRACE(text);
+    EXPECT_EQ(complaint(text), sentence);
+  }
 }
 
 TEST(ParsePytorchCsv, TodaysFilesStayAsTheyAreWhenConversionIsAskedFor) {

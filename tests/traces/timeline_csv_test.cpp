@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "profiles/error.h"
+#include "profiles/text_file.h"
 #include "tests/support/golden.h"
 #include "tests/traces/sample_timelines.h"
 
@@ -25,11 +26,11 @@ TEST(TimelineCsv, WritesAndReadsEveryColumn) {
       .devices = 2,
       .spans = {
           make_span(1, "1:2SEND_F0-3.1>5", -5, 12, Lane::kSend, 7),
-          make_span(0, "2MOVE(stash[3-5]0@7 d0>host)", 0, 4611686018427387904, Lane::kHost, 8),
+          make_span(0, "2MOVE(stash[3-5]0@7 d0>host)", 0, 4611686018427387903, Lane::kHost, 8),
           make_span(1, "(2F1;2B0)OVERLAP_F_B", 3, 3, Lane::kCompute, 9223372036854775807)}};
   const std::string text = std::string(kTop) +
                            "1,send,7,1:2SEND_F0-3.1>5,-5,12\n"
-                           "0,host,8,2MOVE(stash[3-5]0@7 d0>host),0,4611686018427387904\n"
+                           "0,host,8,2MOVE(stash[3-5]0@7 d0>host),0,4611686018427387903\n"
                            "1,compute,9223372036854775807,(2F1;2B0)OVERLAP_F_B,3,3\n";
   EXPECT_EQ(to_csv(timeline), text);
   EXPECT_EQ(parse_timeline_csv(text, "t.csv"), timeline);
@@ -79,7 +80,7 @@ TEST(TimelineCsv, RefusesBadFilesWithTheirLine) {
       {"# frazil.timeline 2 devices=2\n", 1, "frazil.timeline 1"},
       {"# frazil.timeline 1 devices=\n", 1, "devices"},
       {"# frazil.timeline 1 devices=-1\n", 1, "devices \"-1\""},
-      {"# frazil.timeline 1 devices=2147483648\n", 1, "an integer from 0"},
+      {"# frazil.timeline 1 devices=1048577\n", 1, "an integer from 0 to 1048576"},
       {"# frazil.timeline 1 devices=2", 1, "a line without its end"},
       {"# frazil.timeline 1 devices=2\n", 2, "the end of the file"},
       {"# frazil.timeline 1 devices=2\ndevice,lane,action,start_ns,end_ns\n", 2,
@@ -105,7 +106,8 @@ TEST(TimelineCsv, RefusesBadFilesWithTheirLine) {
       {with_lines("0,compute,0,0F0,-0,2\n"), 3, "start_ns \"-0\""},
       {with_lines("0,compute,0,0F0,0,1e3\n"), 3, "end_ns \"1e3\""},
       {with_lines("0,compute,0,0F0,0,99999999999999999999\n"), 3, "end_ns"},
-      {with_lines("0,compute,0,0F0,0,4611686018427387905\n"), 3, "4611686018427387904"},
+      {with_lines("0,compute,0,0F0,0,4611686018427387904\n"), 3, "4611686018427387903"},
+      {with_lines("0,compute,0,0F0,-4611686018427387905,0\n"), 3, "-4611686018427387904"},
       {with_lines("0,compute,0,0F0,5,4\n"), 3, "end_ns 4 before start_ns 5"},
       {with_lines("0,compute,0,0F0,5,6\n0,compute,0,0F1,4,5\n"), 4, "before the one above"},
       {with_lines("0,compute,0,0F0,5,8\n0,compute,0,0F1,7,9\n"), 4, "before the last one ends"},
@@ -130,6 +132,26 @@ TEST(TimelineCsv, RefusesBadFilesWithTheirLine) {
   }
 }
 
+TEST(TimelineCsv, KeepsTheSeedsOfTheFuzzer) {
+  const auto folder = std::filesystem::path(FRAZIL_SOURCE_FOLDER) / "tests/fuzz/seeds/timeline_csv";
+  int seeds = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    SCOPED_TRACE(entry.path());
+    EXPECT_EQ(to_csv(read_timeline_csv(entry.path())), read_text_file(entry.path()));
+    ++seeds;
+  }
+  EXPECT_GE(seeds, 3);
+}
+
+TEST(TimelineCsv, TheLongestTimelineHasALength) {
+  const std::string text =
+      std::string(kTop) + "0,host,0,0U,-4611686018427387904,4611686018427387903\n";
+  const Timeline timeline = parse_timeline_csv(text, "t.csv");
+  EXPECT_EQ(makespan(timeline), Duration::max());
+  EXPECT_EQ(max_span(timeline), Duration::max());
+  EXPECT_EQ(to_csv(timeline), text);
+}
+
 TEST(TimelineCsv, NeverWritesASpanThatCannotBeRead) {
   const auto refuses = [](const Span& span) {
     const Timeline timeline{.devices = 1, .spans = {span}};
@@ -140,9 +162,12 @@ TEST(TimelineCsv, NeverWritesASpanThatCannotBeRead) {
   refuses(make_span(0, "0F0", 1, 0));
   refuses(make_span(0, "0F0", 0, 1, Lane::kCompute, -1));
   refuses(make_span(0, "0F0", 0, std::numeric_limits<std::int64_t>::max()));
+  refuses(make_span(0, "0F0", 0, std::int64_t{1} << 62));
   Span pair = make_span(0, "(0F1;0B0)OVERLAP_F_B", 0, 1);
   pair.action.step = 1;
   refuses(pair);
+  EXPECT_THROW(to_csv(Timeline{.devices = 1 << 21, .spans = {}}), std::logic_error);
+  EXPECT_THROW(to_csv(Timeline{.devices = -1, .spans = {}}), std::logic_error);
 }
 
 }  // namespace
