@@ -3,7 +3,9 @@
 //   messages  every message is a task on a send lane of its sender
 //   sharing   the same, and messages share the ways out and in of the devices
 //   gated     the same behind memory limits and send lanes that run first-ready; none of it binds
-// run_...: prepared once; prepare_and_run_...: from the task graph on.
+// run_...: prepared once; prepare_and_run_...: from the task graph on; hold_...: once, with
+// graph_B and all_B, bytes per task that are resident with the graph alone and at most (graph, what
+// is prepared from it, times, what runs), and peak_MB, resident at most, of the process.
 
 #include <benchmark/benchmark.h>
 
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "sim/event_engine.h"
+#include "tests/bench/resident_memory.h"
 
 namespace frazil {
 namespace {
@@ -144,12 +147,17 @@ EventOptions make_gates(const TaskGraph& graph) {
 
 enum class Setting { kDelays, kMessages, kSharing, kGated };
 
+template <Setting setting>
+EventOptions make_options(const TaskGraph& graph) {
+  if (setting == Setting::kSharing) return make_sharing(graph);
+  if (setting == Setting::kGated) return make_gates(graph);
+  return {};
+}
+
 template <Setting setting, bool with_preparation>
 void measure(benchmark::State& state) {
   const Pipeline pipeline = make_pipeline(state, setting != Setting::kDelays);
-  EventOptions options;
-  if (setting == Setting::kSharing) options = make_sharing(pipeline.graph);
-  if (setting == Setting::kGated) options = make_gates(pipeline.graph);
+  const EventOptions options = make_options<setting>(pipeline.graph);
   EventGraph prepared = prepare_events(pipeline.graph, options);
   EventTimes times;
   for ([[maybe_unused]] auto _ : state) {
@@ -160,11 +168,37 @@ void measure(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(pipeline.graph.size()));
 }
 
+template <Setting setting>
+void hold(benchmark::State& state) {
+  for ([[maybe_unused]] auto _ : state) {
+    forget_peak();
+    const std::int64_t before = resident_now();
+    const Pipeline pipeline = make_pipeline(state, setting != Setting::kDelays);
+    const bool forgot = forget_peak();
+    const std::int64_t graph = resident_now();
+    const EventGraph prepared =
+        prepare_events(pipeline.graph, make_options<setting>(pipeline.graph));
+    EventTimes times;
+    run_events(prepared, pipeline.prices, times);
+    benchmark::DoNotOptimize(latest_end(times));
+    const std::int64_t peak = resident_peak();
+    const auto tasks = static_cast<double>(pipeline.graph.size());
+    state.counters["tasks"] = tasks;
+    state.counters["graph_B"] = static_cast<double>(graph - before) / tasks;
+    state.counters["all_B"] = static_cast<double>(peak - before) / tasks;
+    state.counters["peak_MB"] = static_cast<double>(peak) / 1e6;
+    state.SetLabel(forgot ? "" : "peaks are those since the start of the process");
+  }
+}
+
 void run_delays(benchmark::State& state) { measure<Setting::kDelays, false>(state); }
 void run_messages(benchmark::State& state) { measure<Setting::kMessages, false>(state); }
 void run_sharing(benchmark::State& state) { measure<Setting::kSharing, false>(state); }
 void run_gated(benchmark::State& state) { measure<Setting::kGated, false>(state); }
 void prepare_and_run_messages(benchmark::State& state) { measure<Setting::kMessages, true>(state); }
+void hold_messages(benchmark::State& state) { hold<Setting::kMessages>(state); }
+void hold_sharing(benchmark::State& state) { hold<Setting::kSharing>(state); }
+void hold_gated(benchmark::State& state) { hold<Setting::kGated>(state); }
 
 // 10^4, 10^6 and 10^7 tasks.
 BENCHMARK(run_delays)->Args({16, 312})->Args({16, 31250})->Args({16, 312500});
@@ -172,6 +206,10 @@ BENCHMARK(run_messages)->Args({16, 160})->Args({16, 16000})->Args({16, 160000});
 BENCHMARK(run_sharing)->Args({16, 160})->Args({16, 16000})->Args({16, 160000});
 BENCHMARK(run_gated)->Args({16, 160})->Args({16, 16000})->Args({16, 160000});
 BENCHMARK(prepare_and_run_messages)->Args({16, 160})->Args({16, 16000})->Args({16, 160000});
+// 2 x 10^6 tasks.
+BENCHMARK(hold_messages)->Args({16, 32258})->Iterations(1);
+BENCHMARK(hold_sharing)->Args({16, 32258})->Iterations(1);
+BENCHMARK(hold_gated)->Args({16, 32258})->Iterations(1);
 
 }  // namespace
 }  // namespace frazil
