@@ -80,7 +80,10 @@ class ThreadJoin {
     for (; !operations.empty(); operations.pop_front()) {
       const HostOperation& operation = operations.front();
       const bool is_first = joined_.works.size() == first_work_;
-      if (!is_first && operation.start < joined_.works.back().end) continue;
+      if (!is_first && operation.start < joined_.works.back().end) {
+        lend_number(operation);
+        continue;
+      }
       add_work(operation);
       take_input(thread.node_inputs);
     }
@@ -102,6 +105,17 @@ class ThreadJoin {
     work.range = mark >= 0 ? place_of(mark, first_mark_)
                            : place_of(modules_.innermost_at(work.start), first_module_);
     joined_.works.push_back(work);
+  }
+
+  // The engine's call takes its number from the event after it, and so has none where a hook ran
+  // something before the node; then the node's is its own.
+  void lend_number(const HostOperation& inner) {
+    HostWork& work = joined_.works.back();
+    const bool lacks_number = work.kind == HostWorkKind::kBackwardNode && work.sequence < 0;
+    if (!lacks_number || inner.sequence < 0) return;
+    if (node_name(joined_.names[work.name]) != joined_.names[inner.name]) return;
+    work.sequence = inner.sequence;
+    work.forward_thread = inner.forward_thread;
   }
 
   // The node inside the engine's call comes first of those inside it.

@@ -404,6 +404,26 @@ TEST(KinetoProfile, TellsForwardThreadsApartByTheirNumbers) {
   EXPECT_EQ(times_of(import_text(text)), expected);
 }
 
+// The profiler gives the engine's call the number of the event after it, if that is the node.
+TEST(KinetoProfile, FollowsANodeBehindAHookToItsForward) {
+  const auto number = [](int sequence) {
+    return R"("Sequence number": )" + std::to_string(sequence) + R"(, "Fwd thread id": 1)";
+  };
+  KinetoText text;
+  text.range("layer:a", 1, 0, 100).op("aten::linear", 1, 10, 90, 1);
+  text.range("layer:b", 1, 100, 200).op("aten::mul", 1, 110, 190, 2);
+  text.event("cpu_op", engine_call("MulBackward0"), "1", 200, 70);
+  text.event("user_annotation", "a hook", "1", 210, 10).event("cpu_op", "aten::norm", "1", 212, 5);
+  // What another graph's node did inside the hook is not that node's.
+  text.event("cpu_op", engine_call("AddmmBackward0"), "1", 218, 2, number(1));
+  text.event("cpu_op", "MulBackward0", "1", 230, 30, number(2));
+  text.node("AddmmBackward0", 1, 270, 300, 1).accumulate(1, 300, 310);
+  const std::vector<LayerTimes> expected = {{"layer:a", 100, 0, 40}, {"layer:b", 100, 70, 0}};
+  const KinetoImport import = import_text(text.text());
+  EXPECT_EQ(times_of(import), expected);
+  EXPECT_EQ(import.report.operations.attributed, import.report.operations.total);
+}
+
 TEST(KinetoProfile, SplitsBackwardNodesByTheirKind) {
   for (const char* node : {"AddmmBackward0", "MmBackward0", "ConvolutionBackward0",
                            "NativeBatchNormBackward0", "NativeLayerNormBackward0",
