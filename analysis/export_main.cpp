@@ -5,113 +5,74 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <set>
 
 #include "analysis/gantt.h"
 #include "planner/chakra.h"
 #include "planner/command_line.h"
+#include "planner/flags.h"
 #include "planner/plan_json.h"
 #include "planner/pytorch_csv.h"
 #include "planner/schedule_menu.h"
 #include "planner/schedules.h"
-#include "planner/what_if.h"
+#include "planner/what_if_flags.h"
 #include "profiles/cluster_json.h"
 #include "profiles/model_profile_json.h"
 #include "profiles/quantity_text.h"
 #include "profiles/text_file.h"
 #include "traces/chrome_trace.h"
+#include "traces/kernel_trace.h"
 
 namespace frazil {
 namespace {
 
 namespace po = boost::program_options;
 
-constexpr int kMost = 1'000'000;
-
-[[noreturn]] void refuse(const std::string& found, const std::string& expected) {
-  throw InputError("command line", 0, found, expected);
-}
-
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
   const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()                                                                        //
-      ("stages", text(), "what-if: devices")                                                 //
-      ("micro-batches", text(), "what-if: micro-batches of a step")                          //
-      ("schedule", text(), "what-if: a schedule's name, as frazil simulate lists them")      //
-      ("chunks", text(), "what-if: chunks of the model per device, default the schedule's")  //
-      ("forward", text(), "what-if: time of F, default 1ms")                                 //
-      ("backward-input", text(), "what-if: time of I, default 1ms")                          //
-      ("backward-weight", text(), "what-if: time of W, default 1ms")                         //
-      ("hop", text(), "what-if: latency between devices, default 0ns")                       //
-      ("plan", text(), "plan to export")                                                     //
-      ("profile", text(), "profile of its model")                                            //
-      ("cluster", text(), "its cluster")                                                     //
+  describe_what_if(flags);
+  flags.add_options()("plan", text(), "plan to export")  //
+      ("profile", text(), "profile of its model")        //
+      ("cluster", text(), "its cluster")                 //
       ("to", text(),
        "pytorch-csv: for torch.distributed.pipelining; chakra: for ASTRA-sim; chrome: for "
        "Perfetto; svg, html: a Gantt picture with memory over time")                         //
       ("comms", po::bool_switch(), "with messages and reductions, PyTorch's compute_comms")  //
+      ("per-device", po::bool_switch(),
+       "chrome: a file for each device, numbered, in the form of PyTorch's profiler, for Holistic "
+       "Trace Analysis")  //
       ("out", text(),
        "file to write; of several pipelines one file each, numbered; chakra: OUT.0.et, OUT.1.et, "
        "... by device, and OUT.groups.json where collectives run over some of the devices");
   return flags;
 }
 
-const std::string& required(const po::variables_map& values, const char* flag) {
-  if (values.count(flag) == 0) refuse(fmt::format("no --{}", flag), "it to be given");
-  return values[flag].as<std::string>();
-}
-
-Duration time_or(const po::variables_map& values, const char* flag, Duration otherwise) {
-  if (values.count(flag) == 0) return otherwise;
-  return parse_duration(values[flag].as<std::string>(), std::string("--") + flag);
-}
-
-WhatIfInputs read_what_if(const po::variables_map& values) {
-  for (const char* other : {"profile", "cluster"}) {
-    if (values.count(other) > 0) {
-      refuse(fmt::format("--{} with --stages", other), "one or the other");
-    }
-  }
+// Without times every action takes 1 ms.
+WhatIfInputs read_inputs(const Flags& values) {
+  refuse_together(values, "stages", {"profile", "cluster"});
   constexpr Duration kOneAction{1'000'000};
-  WhatIf what_if;
-  what_if.stages = checked_flag("--stages", required(values, "stages"), 1, kMost);
-  what_if.micro_batches =
-      checked_flag("--micro-batches", required(values, "micro-batches"), 1, kMost);
-  const std::string& name = required(values, "schedule");
-  const auto kind = find_schedule(name);
-  if (!kind) refuse("--schedule " + name, "a name that frazil simulate --schedule help lists");
-  what_if.schedule = *kind;
-  if (values.count("chunks") > 0) {
-    what_if.chunks = checked_flag("--chunks", values["chunks"].as<std::string>(), 1, kMost);
-  }
-  what_if.forward = {time_or(values, "forward", kOneAction)};
-  what_if.backward_input = {time_or(values, "backward-input", kOneAction)};
-  what_if.backward_weight = {time_or(values, "backward-weight", kOneAction)};
-  what_if.hop = time_or(values, "hop", Duration{0});
-  return make_what_if(what_if);
+  return make_what_if(read_what_if(values, kOneAction));
 }
 
-WhatIfInputs read_files(const po::variables_map& values) {
-  for (const char* other : {"stages", "micro-batches", "schedule", "chunks", "forward",
-                            "backward-input", "backward-weight", "hop"}) {
-    if (values.count(other) > 0) refuse(fmt::format("--{} with --plan", other), "one or the other");
-  }
-  const std::string& file = required(values, "plan");
-  WhatIfInputs inputs{read_model_profile(required(values, "profile")),
-                      read_cluster(required(values, "cluster")), read_plan(file)};
+WhatIfInputs read_files(const Flags& values) {
+  refuse_together(values, "plan",
+                  {"stages", "micro-batches", "schedule", "chunks", "in-flight", "forward",
+                   "backward-input", "backward-weight", "hop"});
+  const std::string file = required_text(values, "plan");
+  WhatIfInputs inputs{read_model_profile(required_text(values, "profile")),
+                      read_cluster(required_text(values, "cluster")), read_plan(file)};
   validate(inputs.plan, inputs.profile, inputs.cluster, file);
   return inputs;
 }
 
-// "schedule.csv" of pipeline 1 of several is "schedule.1.csv".
-std::filesystem::path name_file(const std::filesystem::path& out, std::size_t pipeline,
-                                std::size_t pipelines) {
-  if (pipelines == 1) return out;
+// "schedule.csv" of pipeline or device 1 is "schedule.1.csv".
+std::filesystem::path number_file(const std::filesystem::path& out, std::size_t number) {
   std::filesystem::path numbered = out;
-  return numbered.replace_extension(fmt::format("{}{}", pipeline, out.extension().string()));
+  return numbered.replace_extension(fmt::format("{}{}", number, out.extension().string()));
 }
 
-void export_pytorch(const po::variables_map& values, const WhatIfInputs& inputs,
+void export_pytorch(const Flags& values, const WhatIfInputs& inputs,
                     const std::filesystem::path& out) {
   const auto& [profile, cluster, plan] = inputs;
   const PlanCosts costs{profile, cluster};
@@ -121,11 +82,13 @@ void export_pytorch(const po::variables_map& values, const WhatIfInputs& inputs,
   for (LayerActivity& layer : activity.layers) layer.input_gradient |= layer.weight_gradient;
   const Schedule completed = complete_schedule(compute, plan, profile, activity);
   const std::vector<std::string> texts =
-      to_pytorch_csv(completed, values["comms"].as<bool>() ? PytorchDialect::kComputeComms
-                                                           : PytorchDialect::kComputeOnly);
-  for (std::size_t pipeline = 0; pipeline < texts.size(); ++pipeline) {
-    write_text_file(name_file(out, pipeline, texts.size()), texts[pipeline]);
+      to_pytorch_csv(completed, is_set(values, "comms") ? PytorchDialect::kComputeComms
+                                                        : PytorchDialect::kComputeOnly);
+  std::vector<NewFile> files;
+  for (const std::string& text : texts) {
+    files.push_back({texts.size() == 1 ? out : number_file(out, files.size()), text});
   }
+  write_text_files(files);
 }
 
 SimulatedStep simulate_inputs(const WhatIfInputs& inputs, bool is_what_if) {
@@ -133,34 +96,28 @@ SimulatedStep simulate_inputs(const WhatIfInputs& inputs, bool is_what_if) {
                     : simulate_step(inputs.plan, inputs.profile, inputs.cluster);
 }
 
-// All of them or none: each is whole beside its place before the first takes it.
-void write_files(const std::vector<std::pair<std::filesystem::path, std::string>>& files) {
-  namespace fs = std::filesystem;
-  const auto beside = [](fs::path path) { return path += ".part"; };
-  for (const auto& [path, text] : files) {
-    if (fs::is_directory(path)) {
-      throw InputError(path.string(), 0, "a folder", "a place for a file");
-    }
-  }
-  try {
-    for (const auto& [path, text] : files) write_text_file(beside(path), text);
-  } catch (...) {
-    std::error_code ignored;
-    for (const auto& [path, text] : files) fs::remove(beside(path), ignored);
-    throw;
-  }
-  for (const auto& [path, text] : files) fs::rename(beside(path), path);
-}
-
 void export_chakra(const WhatIfInputs& inputs, bool is_what_if, const std::string& prefix) {
   const auto& [profile, cluster, plan] = inputs;
   ChakraTraces traces = to_chakra(simulate_inputs(inputs, is_what_if), plan, profile, cluster);
-  std::vector<std::pair<std::filesystem::path, std::string>> files;
+  std::vector<NewFile> files;
   for (std::string& trace : traces.files) {
-    files.emplace_back(fmt::format("{}.{}.et", prefix, files.size()), std::move(trace));
+    files.push_back({fmt::format("{}.{}.et", prefix, files.size()), std::move(trace)});
   }
-  if (!traces.groups.empty()) files.emplace_back(prefix + ".groups.json", traces.groups);
-  write_files(files);
+  if (!traces.groups.empty()) files.push_back({prefix + ".groups.json", traces.groups});
+  write_text_files(files);
+}
+
+// Devices that have nothing to do have no file: their tools take an empty trace for a broken one.
+void export_kernels(const WhatIfInputs& inputs, bool is_what_if, const std::filesystem::path& out) {
+  const auto devices = static_cast<int>(inputs.cluster.devices.size());
+  const Timeline timeline = summarize(simulate_inputs(inputs, is_what_if), devices).timeline;
+  std::set<DeviceId> busy;
+  for (const Span& span : timeline.spans) busy.insert(span.device);
+  std::vector<NewFile> files;
+  for (const DeviceId device : busy) {
+    files.push_back({number_file(out, device.index()), to_kernel_trace(timeline, device)});
+  }
+  write_text_files(files);
 }
 
 std::string draw(const std::string& format, const WhatIfInputs& inputs, bool is_what_if) {
@@ -184,24 +141,30 @@ std::string draw(const std::string& format, const WhatIfInputs& inputs, bool is_
   return format == "svg" ? gantt_svg(input) : gantt_html(input);
 }
 
-ExitCode export_verb(const po::variables_map& values) {
+ExitCode export_verb(const Flags& values) {
   constexpr std::array<std::string_view, 5> kFormats = {"pytorch-csv", "chakra", "chrome", "svg",
                                                         "html"};
-  const std::string& format = required(values, "to");
+  const std::string format = required_text(values, "to");
   if (std::find(kFormats.begin(), kFormats.end(), format) == kFormats.end()) {
-    refuse("--to " + format, fmt::format("{}", fmt::join(kFormats, ", ")));
+    refuse_flags("--to " + format, fmt::format("{}", fmt::join(kFormats, ", ")));
   }
-  const std::filesystem::path out = required(values, "out");
+  const std::filesystem::path out = required_text(values, "out");
   const bool is_plan = values.count("plan") > 0;
   if (!is_plan && values.count("stages") == 0) {
-    refuse("neither --plan nor --stages", "one of them");
+    refuse_flags("neither --plan nor --stages", "one of them");
   }
-  const WhatIfInputs inputs = is_plan ? read_files(values) : read_what_if(values);
+  const WhatIfInputs inputs = is_plan ? read_files(values) : read_inputs(values);
   if (format == "pytorch-csv") {
+    if (is_set(values, "per-device")) refuse_flags("--per-device with --to pytorch-csv", "chrome");
     export_pytorch(values, inputs, out);
   } else {
-    if (values["comms"].as<bool>()) refuse("--comms with --to " + format, "pytorch-csv");
-    if (format == "chakra") {
+    if (is_set(values, "comms")) refuse_flags("--comms with --to " + format, "pytorch-csv");
+    if (is_set(values, "per-device") && format != "chrome") {
+      refuse_flags("--per-device with --to " + format, "chrome");
+    }
+    if (is_set(values, "per-device")) {
+      export_kernels(inputs, !is_plan, out);
+    } else if (format == "chakra") {
       export_chakra(inputs, !is_plan, out.string());
     } else {
       write_text_file(out, draw(format, inputs, !is_plan));

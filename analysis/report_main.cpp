@@ -9,6 +9,7 @@
 #include "analysis/run_summary.h"
 #include "analysis/table.h"
 #include "planner/command_line.h"
+#include "planner/flags.h"
 #include "profiles/error.h"
 #include "profiles/text_file.h"
 #include "traces/timeline_csv.h"
@@ -24,21 +25,6 @@ constexpr const char* kUsage =
     "       frazil report --predicted FILE --measured FILE [--json]";
 
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
-
-// Words that are neither a flag nor a flag's value are folders; the shared parser knows flags only.
-std::vector<std::string> name_folders(int argc, char** argv, const po::options_description& flags) {
-  std::vector<std::string> words;
-  bool is_value = false;
-  for (int i = 0; i < argc; ++i) {
-    const std::string word = argv[i];
-    const bool is_flag = word.rfind("--", 0) == 0;
-    if (i > 0 && !is_flag && !is_value) words.push_back("--folder");
-    words.push_back(word);
-    const auto* option = is_flag ? flags.find_nothrow(word.substr(2), false) : nullptr;
-    is_value = option != nullptr && option->semantic()->max_tokens() > 0;
-  }
-  return words;
-}
 
 ExitCode compare_files(const po::variables_map& values) {
   for (const char* flag : {"predicted", "measured"}) {
@@ -94,7 +80,7 @@ int main(int argc, char** argv) {
       "predicted", po::value<std::string>()->value_name("FILE"), "time line of one predicted step")(
       "measured", po::value<std::string>()->value_name("FILE"), "time line of measured steps")(
       "json", "print one JSON answer instead of tables");
-  std::vector<std::string> words = name_folders(argc, argv, options);
+  std::vector<std::string> words = frazil::name_words(argc, argv, options, "folder");
   std::vector<char*> pointers;
   pointers.reserve(words.size());
   for (std::string& word : words) pointers.push_back(word.data());

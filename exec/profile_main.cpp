@@ -19,8 +19,6 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr int kMost = 1'000'000;
-
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
   const auto text = [] { return po::value<std::string>(); };
@@ -72,12 +70,12 @@ ExitCode run_profile(const po::variables_map& flags, const std::string& command)
   options.devices = integer_or(flags, "devices", cores, 1, 1024);
   options.micro_batch_sizes = {config.micro_batch_size};
   if (const auto sizes = optional_text(flags, "micro-batch")) {
-    options.micro_batch_sizes = checked_flags("--micro-batch", *sizes, 1, kMost);
+    options.micro_batch_sizes = checked_flags("--micro-batch", *sizes, 1, kMostCounted);
   }
   options.memory_limit =
       parse_bytes(optional_text(flags, "memory-limit").value_or("1TiB"), "--memory-limit");
-  options.rounds = integer_or(flags, "rounds", options.rounds, 1, kMost);
-  options.steps = integer_or(flags, "steps", options.steps, 2, kMost);
+  options.rounds = integer_or(flags, "rounds", options.rounds, 1, kMostCounted);
+  options.steps = integer_or(flags, "steps", options.steps, 2, kMostCounted);
   for (const char* const flag : {"out", "cluster-out"}) {
     if (const auto file = optional_text(flags, flag)) check_output_file(*file);
   }

@@ -9,27 +9,9 @@
 
 #include "exec/optimizer.h"
 #include "exec/step_program.h"
-#include "planner/command_line.h"
 #include "profiles/error.h"
 
 namespace frazil {
-
-std::optional<std::string> optional_text(const Flags& flags, const std::string& name) {
-  if (flags.count(name) == 0) return std::nullopt;
-  return flags[name].as<std::string>();
-}
-
-std::string required_text(const Flags& flags, const std::string& name) {
-  const std::optional<std::string> text = optional_text(flags, name);
-  if (!text) throw InputError("command line", 0, "no --" + name, "it to be given");
-  return *text;
-}
-
-int integer_or(const Flags& flags, const std::string& name, int fallback, int minimum,
-               int maximum) {
-  const std::optional<std::string> text = optional_text(flags, name);
-  return text ? checked_flag("--" + name, *text, minimum, maximum) : fallback;
-}
 
 RunConfig read_config(const Flags& flags) {
   RunConfig config = read_run_config(required_text(flags, "run"));

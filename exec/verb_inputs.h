@@ -1,22 +1,14 @@
 #pragma once
-// What the verbs of this folder share: reading their common flags, the data a run names.
+// What the verbs of this folder share: the run and the data that their flags name.
 
-#include <boost/program_options.hpp>
-#include <optional>
 #include <string>
 
 #include "exec/dataset.h"
 #include "exec/run_config.h"
+#include "planner/flags.h"
 #include "profiles/model_profile.h"
 
 namespace frazil {
-
-using Flags = boost::program_options::variables_map;
-
-// The flag's text; none when it was not given. `required_text` throws InputError then.
-std::optional<std::string> optional_text(const Flags& flags, const std::string& name);
-std::string required_text(const Flags& flags, const std::string& name);
-int integer_or(const Flags& flags, const std::string& name, int fallback, int minimum, int maximum);
 
 // The run configuration of --run, with --seed put in when given.
 RunConfig read_config(const Flags& flags);

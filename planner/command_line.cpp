@@ -76,28 +76,4 @@ int run_verb(const Verb& verb, int argc, char** argv, const po::options_descript
   }
 }
 
-int checked_flag(const std::string& flag, const std::string& value, int minimum, int maximum) {
-  int number = 0;
-  const char* const end = value.data() + value.size();
-  const auto [stop, error] = std::from_chars(value.data(), end, number);
-  if (error != std::errc{} || stop != end || number < minimum || number > maximum) {
-    throw InputError("command line", 0, fmt::format("{} {}", flag, value),
-                     fmt::format("an integer from {} to {}", minimum, maximum));
-  }
-  return number;
-}
-
-std::vector<int> checked_flags(const std::string& flag, const std::string& comma_list, int minimum,
-                               int maximum) {
-  std::vector<int> numbers;
-  std::size_t begin = 0;
-  while (true) {
-    const std::size_t comma = comma_list.find(',', begin);
-    numbers.push_back(
-        checked_flag(flag, comma_list.substr(begin, comma - begin), minimum, maximum));
-    if (comma == std::string::npos) return numbers;
-    begin = comma + 1;
-  }
-}
-
 }  // namespace frazil

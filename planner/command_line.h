@@ -1,10 +1,9 @@
 #pragma once
-// What every verb's main shares: one catch, exit codes, --help, --version, and ranges of flags.
+// What every verb's main shares: one catch, exit codes, --help, --version.
 
 #include <boost/program_options.hpp>
 #include <functional>
 #include <string>
-#include <vector>
 
 #include "profiles/error.h"
 
@@ -23,10 +22,5 @@ struct Verb {
 int run_verb(const Verb& verb, int argc, char** argv,
              const boost::program_options::options_description& options,
              const std::function<ExitCode(const boost::program_options::variables_map&)>& body);
-
-// A flag's integer in [minimum, maximum]; InputError names flag, value and range.
-int checked_flag(const std::string& flag, const std::string& value, int minimum, int maximum);
-std::vector<int> checked_flags(const std::string& flag, const std::string& comma_list, int minimum,
-                               int maximum);
 
 }  // namespace frazil

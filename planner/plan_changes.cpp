@@ -70,6 +70,33 @@ Plan with_micro_batches(Plan plan, int micro_batches) {
   return plan;
 }
 
+Plan with_pytorch_schedule(Plan plan, const PytorchSchedule& imported, int devices,
+                           const std::string& file) {
+  const auto refuse = [&](const std::string& found, const std::string& expected) {
+    throw InputError(file, 0, found, expected);
+  };
+  const PytorchShape& shape = imported.shape;
+  if (plan.pipelines.size() != 1) {
+    refuse(fmt::format("a schedule for a plan of {} pipelines", plan.pipelines.size()), "one");
+  }
+  std::vector<Stage>& stages = plan.pipelines.front().stages;
+  if (shape.stages != static_cast<int>(stages.size())) {
+    refuse(fmt::format("{} stages", shape.stages), fmt::format("the plan's {}", stages.size()));
+  }
+  if (shape.micro_batches != plan.micro_batches()) {
+    refuse(fmt::format("{} micro-batches", shape.micro_batches),
+           fmt::format("the plan's {}", plan.micro_batches()));
+  }
+  if (static_cast<int>(imported.schedule.devices.size()) > devices) {
+    refuse(fmt::format("{} ranks", imported.schedule.devices.size()),
+           fmt::format("at most the cluster's {} devices", devices));
+  }
+  for (std::size_t s = 0; s < stages.size(); ++s) stages[s].devices = {shape.rank_of_stage[s]};
+  plan.schedule = to_explicit_schedule(imported, devices);
+  plan.versions = WeightVersions::kSync;
+  return plan;
+}
+
 Ranking compare_schedules(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
                           bool clip) {
   const int chunks = count_chunks(plan);

@@ -3,6 +3,7 @@
 // batch stay.
 
 #include "planner/plan.h"
+#include "planner/pytorch_csv.h"
 #include "planner/ranking.h"
 
 namespace frazil {
@@ -15,6 +16,12 @@ Plan with_schedule(Plan plan, const NamedSchedule& schedule);
 // their shares, rounded to whole micro-batches. Throws InfeasibleError where the batch cannot be
 // cut so, or a pipeline would be left with none.
 Plan with_micro_batches(Plan plan, int micro_batches);
+
+// The plan with the order and the places of a schedule of PyTorch's: stage s on the device of its
+// rank; cut and batch stay the plan's. Throws InputError{file} where stages, micro-batches or ranks
+// do not agree, or an action is not what the plan's mask leaves to do.
+Plan with_pytorch_schedule(Plan plan, const PytorchSchedule& imported, int devices,
+                           const std::string& file);
 
 // The plan with every schedule of the menu, ranked. PipeDream's are left out: without a flush their
 // step is not the others' step. `chunks` of the plan are those of its placement.

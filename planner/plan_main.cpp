@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "planner/command_line.h"
+#include "planner/flags.h"
 #include "planner/plan_json.h"
 #include "planner/print_plan.h"
 #include "planner/schedule_menu.h"
@@ -15,12 +16,6 @@ namespace frazil {
 namespace {
 
 namespace po = boost::program_options;
-
-constexpr int kMost = 1'000'000;
-
-[[noreturn]] void refuse(const std::string& found, const std::string& expected) {
-  throw InputError("command line", 0, found, expected);
-}
 
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
@@ -42,64 +37,55 @@ po::options_description describe_flags() {
   return flags;
 }
 
-const std::string& required(const po::variables_map& values, const char* flag) {
-  if (values.count(flag) == 0) refuse(fmt::format("no --{}", flag), "it to be given");
-  return values[flag].as<std::string>();
-}
-
-int number_or(const po::variables_map& values, const char* flag, int fallback) {
-  if (values.count(flag) == 0) return fallback;
-  return checked_flag(std::string("--") + flag, values[flag].as<std::string>(), 1, kMost);
-}
-
 std::vector<ScheduleKind> read_schedules(const std::string& comma_list) {
   std::vector<ScheduleKind> kinds;
   for (std::size_t begin = 0; begin <= comma_list.size();) {
     const std::size_t end = std::min(comma_list.find(',', begin), comma_list.size());
     const std::string name = comma_list.substr(begin, end - begin);
     const auto kind = find_schedule(name);
-    if (!kind) refuse("--schedules " + name, "names that frazil simulate --schedule help lists");
+    if (!kind)
+      refuse_flags("--schedules " + name, "names that frazil simulate --schedule help lists");
     kinds.push_back(*kind);
     begin = end + 1;
   }
   return kinds;
 }
 
-SearchOptions read_options(const po::variables_map& values, const ModelProfile& profile) {
+SearchOptions read_options(const Flags& values, const ModelProfile& profile) {
   SearchOptions options;
-  options.batch_size = checked_flag("--batch", required(values, "batch"), 1, kMost);
+  options.batch_size = required_integer(values, "batch", 1, kMostCounted);
   options.micro_batch_sizes =
       values.count("micro-batch") > 0
-          ? checked_flags("--micro-batch", values["micro-batch"].as<std::string>(), 1,
+          ? checked_flags("--micro-batch", required_text(values, "micro-batch"), 1,
                           options.batch_size)
           : measured_sizes(profile, options.batch_size);
   const auto blocks = static_cast<int>(profile.blocks.size());
   options.mask = FreezeMask::all_active(blocks);
   if (values.count("mask") > 0) {
-    const auto& bits = values["mask"].as<std::string>();
+    const std::string bits = required_text(values, "mask");
     options.mask = FreezeMask::parse(bits, "command line", 0);
     if (options.mask.blocks() != blocks) {
-      refuse("--mask " + bits, fmt::format("a bit for each of {} blocks", blocks));
+      refuse_flags("--mask " + bits, fmt::format("a bit for each of {} blocks", blocks));
     }
   }
   if (values.count("schedules") > 0) {
-    options.schedules = read_schedules(values["schedules"].as<std::string>());
+    options.schedules = read_schedules(required_text(values, "schedules"));
   }
-  options.max_stages = number_or(values, "max-stages", 0);
-  options.max_replicas = number_or(values, "max-replicas", 0);
-  options.clip = values["clip"].as<bool>();
+  options.max_stages = integer_or(values, "max-stages", 0, 1, kMostCounted);
+  options.max_replicas = integer_or(values, "max-replicas", 0, 1, kMostCounted);
+  options.clip = is_set(values, "clip");
   return options;
 }
 
-ExitCode plan_verb(const po::variables_map& values) {
-  const int top = number_or(values, "top", 10);
-  const ModelProfile profile = read_model_profile(required(values, "profile"));
-  const Cluster cluster = read_cluster(required(values, "cluster"));
+ExitCode plan_verb(const Flags& values) {
+  const int top = integer_or(values, "top", 10, 1, kMostCounted);
+  const ModelProfile profile = read_model_profile(required_text(values, "profile"));
+  const Cluster cluster = read_cluster(required_text(values, "cluster"));
   const Ranking ranking = search_plans(profile, cluster, read_options(values, profile));
-  const bool json = values["json"].as<bool>();
+  const bool json = is_set(values, "json");
   const Candidate* best = ranking.best();
   if (best != nullptr && values.count("out") > 0) {
-    write_plan(best->plan, values["out"].as<std::string>());
+    write_plan(best->plan, required_text(values, "out"));
   }
   fmt::print("{}", json ? ranking_json(ranking, cluster, profile, top)
                         : print_ranking(ranking, cluster, profile, top));

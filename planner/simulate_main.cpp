@@ -12,6 +12,7 @@
 #include "planner/command_line.h"
 #include "planner/compare_schedules.h"
 #include "planner/contended_step.h"
+#include "planner/flags.h"
 #include "planner/plan_changes.h"
 #include "planner/plan_json.h"
 #include "planner/print_idle.h"
@@ -19,6 +20,7 @@
 #include "planner/print_plan.h"
 #include "planner/schedule_menu.h"
 #include "planner/what_if_changes.h"
+#include "planner/what_if_flags.h"
 #include "profiles/cluster_json.h"
 #include "profiles/model_profile_json.h"
 #include "profiles/quantity_text.h"
@@ -31,30 +33,15 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr int kMost = 1'000'000;
-
-[[noreturn]] void refuse(const std::string& found, const std::string& expected) {
-  throw InputError("command line", 0, found, expected);
-}
-
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
   const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()                                                                        //
-      ("stages", text(), "what-if: devices, one stage each")                                 //
-      ("micro-batches", text(), "micro-batches of a step, instead of the plan's")            //
-      ("schedule", text(), "a schedule's name, instead of the plan's; help for the list")    //
-      ("forward", text(), "what-if: time of F, one or a comma list by device")               //
-      ("backward-input", text(), "what-if: time of I, likewise")                             //
-      ("backward-weight", text(), "what-if: time of W, likewise")                            //
-      ("hop", text(), "what-if: latency between different devices, default 0ns")             //
-      ("chunks", text(), "what-if: chunks of the model per device, default the schedule's")  //
-      ("in-flight", text(), "micro-batches in flight, default the schedule's")               //
-      ("compare", po::bool_switch(), "every schedule, ranked")                               //
-      ("fits", text(), "with --compare: micro-batches that fit on a device")                 //
-      ("plan", text(), "plan to simulate")                                                   //
-      ("profile", text(), "profile of its model")                                            //
-      ("cluster", text(), "its cluster")                                                     //
+  describe_what_if(flags);
+  flags.add_options()("compare", po::bool_switch(), "every schedule, ranked")  //
+      ("fits", text(), "with --compare: micro-batches that fit on a device")   //
+      ("plan", text(), "plan to simulate")                                     //
+      ("profile", text(), "profile of its model")                              //
+      ("cluster", text(), "its cluster")                                       //
       ("change", po::value<std::vector<std::string>>()->composing(),
        "what if: `device 2 x1.5`, `straggler 3 +30%`, `link 0>1 x2`, `layer 5 x0.5`; may be "
        "repeated; "
@@ -78,51 +65,6 @@ po::options_description describe_flags() {
   return flags;
 }
 
-void refuse_together(const po::variables_map& values, const char* mode,
-                     std::initializer_list<const char*> others) {
-  for (const char* other : others) {
-    const bool given = values.count(other) > 0 && !values[other].defaulted();
-    if (given) refuse(fmt::format("--{} with --{}", other, mode), "one or the other");
-  }
-}
-
-const std::string& required(const po::variables_map& values, const char* flag) {
-  if (values.count(flag) == 0) refuse(fmt::format("no --{}", flag), "it to be given");
-  return values[flag].as<std::string>();
-}
-
-ScheduleKind read_schedule(const po::variables_map& values) {
-  const std::string& name = required(values, "schedule");
-  const auto kind = find_schedule(name);
-  if (!kind) refuse("--schedule " + name, "a name that --schedule help lists");
-  return *kind;
-}
-
-WhatIf read_what_if(const po::variables_map& values) {
-  WhatIf what_if;
-  what_if.stages = checked_flag("--stages", required(values, "stages"), 1, kMost);
-  what_if.micro_batches =
-      checked_flag("--micro-batches", required(values, "micro-batches"), 1, kMost);
-  if (!values["compare"].as<bool>()) what_if.schedule = read_schedule(values);
-  const auto times = [&](const char* flag) {
-    return parse_durations(required(values, flag), std::string("--") + flag);
-  };
-  what_if.forward = times("forward");
-  what_if.backward_input = times("backward-input");
-  what_if.backward_weight = times("backward-weight");
-  if (values.count("hop") > 0) {
-    what_if.hop = parse_duration(values["hop"].as<std::string>(), "--hop");
-  }
-  if (values.count("chunks") > 0) {
-    what_if.chunks = checked_flag("--chunks", values["chunks"].as<std::string>(), 1, kMost);
-  }
-  if (values.count("in-flight") > 0) {
-    what_if.in_flight =
-        checked_flag("--in-flight", values["in-flight"].as<std::string>(), 1, kMost);
-  }
-  return what_if;
-}
-
 void list_schedules() {
   for (const ScheduleFamily& family : schedule_families()) {
     fmt::print("{:<17} {}\n", schedule_name(family.kind), family.one_line);
@@ -134,35 +76,38 @@ void list_schedules() {
       "lrtf              what has the longest remaining time first\n");
 }
 
-void write_timelines(const po::variables_map& values, const SimulatedStep& step, int devices) {
+void write_timelines(const Flags& values, const SimulatedStep& step, int devices) {
   if (values.count("out") == 0 && values.count("chrome") == 0) return;
   const Timeline timeline = summarize(step, devices).timeline;
   if (values.count("out") > 0 && values.count("chrome") > 0 &&
-      values["out"].as<std::string>() == values["chrome"].as<std::string>()) {
-    refuse("--out and --chrome into one file", "two");
+      required_text(values, "out") == required_text(values, "chrome")) {
+    refuse_flags("--out and --chrome into one file", "two");
   }
-  if (values.count("out") > 0) write_timeline_csv(timeline, values["out"].as<std::string>());
-  if (values.count("chrome") > 0) {
-    write_text_file(values["chrome"].as<std::string>(), to_chrome_json({{"predicted", &timeline}}));
+  std::vector<NewFile> files;
+  if (const auto out = optional_text(values, "out")) files.push_back({*out, to_csv(timeline)});
+  if (const auto chrome = optional_text(values, "chrome")) {
+    files.push_back({*chrome, to_chrome_json({{"predicted", &timeline}})});
   }
+  write_text_files(files);
 }
 
-void refuse_with_compare(const po::variables_map& values) {
+void refuse_with_compare(const Flags& values) {
   refuse_together(values, "compare",
                   {"schedule", "chunks", "in-flight", "out", "chrome", "explain", "messages",
                    "share-links", "block-sends", "buffers", "wait-for-memory", "overlap-reductions",
                    "bucket", "jitter", "draws", "seed"});
 }
 
-ExitCode compare(const po::variables_map& values) {
+ExitCode compare(const Flags& values) {
   refuse_with_compare(values);
   refuse_together(values, "compare", {"change"});
   ComparisonOptions options;
   if (values.count("fits") > 0) {
-    options.most_in_flight = checked_flag("--fits", values["fits"].as<std::string>(), 1, kMost);
+    options.most_in_flight = required_integer(values, "fits", 1, kMostCounted);
   }
-  const std::vector<ComparedSchedule> compared = compare_schedules(read_what_if(values), options);
-  const bool json = values["json"].as<bool>();
+  const std::vector<ComparedSchedule> compared =
+      compare_schedules(read_what_if(values, {}, true), options);
+  const bool json = is_set(values, "json");
   fmt::print("{}", json ? comparison_json(compared) : print_comparison(compared));
   const bool any = std::any_of(compared.begin(), compared.end(),
                                [](const ComparedSchedule& row) { return row.reason.empty(); });
@@ -170,7 +115,7 @@ ExitCode compare(const po::variables_map& values) {
   return ExitCode::kOk;
 }
 
-void change(const po::variables_map& values, ModelProfile& profile, Cluster& cluster) {
+void change(const Flags& values, ModelProfile& profile, Cluster& cluster) {
   if (values.count("change") == 0) return;
   std::vector<WhatIfChange> changes;
   for (const std::string& text : values["change"].as<std::vector<std::string>>()) {
@@ -181,27 +126,25 @@ void change(const po::variables_map& values, ModelProfile& profile, Cluster& clu
   cluster = std::move(changed.cluster);
 }
 
-ContentionOptions read_contention(const po::variables_map& values) {
+ContentionOptions read_contention(const Flags& values) {
   ContentionOptions options;
-  const auto number = [&](const char* flag, int least, int most) {
-    return checked_flag(std::string("--") + flag, values[flag].as<std::string>(), least, most);
-  };
-  options.share_links = values["share-links"].as<bool>();
-  options.block_sends = values["block-sends"].as<bool>();
-  options.wait_for_memory = values["wait-for-memory"].as<bool>();
-  if (values.count("buffers") > 0) options.buffers = number("buffers", 0, kMost);
+  options.share_links = is_set(values, "share-links");
+  options.block_sends = is_set(values, "block-sends");
+  options.wait_for_memory = is_set(values, "wait-for-memory");
+  options.buffers = optional_integer(values, "buffers", 0, kMostCounted);
   for (const char* flag : {"draws", "seed"}) {
     if (values.count(flag) > 0 && values.count("jitter") == 0) {
-      refuse(fmt::format("--{} without --jitter", flag), "both");
+      refuse_flags(fmt::format("--{} without --jitter", flag), "both");
     }
   }
   if (values.count("jitter") == 0) return options;
   constexpr std::int64_t kPerPercent = 10'000;
   Jitter& jitter = options.jitter.emplace();
-  jitter.amplitude_ppm = number("jitter", 0, 100) * kPerPercent;
-  if (values.count("draws") > 0) jitter.draws = number("draws", 1, 100'000);
+  jitter.amplitude_ppm = required_integer(values, "jitter", 0, 100) * kPerPercent;
+  jitter.draws = integer_or(values, "draws", jitter.draws, 1, 100'000);
   if (values.count("seed") > 0) {
-    jitter.seed = static_cast<std::uint64_t>(number("seed", 0, std::numeric_limits<int>::max()));
+    jitter.seed = static_cast<std::uint64_t>(
+        required_integer(values, "seed", 0, std::numeric_limits<int>::max()));
   }
   return options;
 }
@@ -213,8 +156,8 @@ struct Answer {
 
 // The answer with what was asked for besides: one text, or one JSON object. Files are written when
 // nothing can be refused any more.
-void print_answer(const po::variables_map& values, Answer answer, const SimulatedStep& step,
-                  const Plan& plan, const ModelProfile& profile, const Cluster& cluster) {
+void print_answer(const Flags& values, Answer answer, const SimulatedStep& step, const Plan& plan,
+                  const ModelProfile& profile, const Cluster& cluster) {
   nlohmann::ordered_json json = nlohmann::ordered_json::parse(answer.json);
   const auto add = [&](const std::string& more) {
     json.update(nlohmann::ordered_json::parse(more));
@@ -225,25 +168,25 @@ void print_answer(const po::variables_map& values, Answer answer, const Simulate
     answer.text += print_contended(contended, contention);
     add(contended_json(contended, contention));
   }
-  if (values["explain"].as<bool>()) {
+  if (is_set(values, "explain")) {
     answer.text += print_explanation(step, profile, cluster);
     add(explanation_json(step, profile, cluster));
   }
-  if (values["messages"].as<bool>()) {
+  if (is_set(values, "messages")) {
     answer.text += print_messages(plan, profile, cluster);
     add(messages_json(plan, profile, cluster));
   }
   write_timelines(values, step, static_cast<int>(cluster.devices.size()));
-  fmt::print("{}", values["json"].as<bool>() ? json.dump() + "\n" : answer.text);
+  fmt::print("{}", is_set(values, "json") ? json.dump() + "\n" : answer.text);
 }
 
-ExitCode simulate_what_if(const po::variables_map& values) {
+ExitCode simulate_what_if(const Flags& values) {
   refuse_together(
       values, "stages",
       {"plan", "profile", "cluster", "clip", "overlap-reductions", "bucket", "wait-for-memory"});
-  if (values["compare"].as<bool>()) return compare(values);
-  if (values.count("fits") > 0) refuse("--fits without --compare", "both");
-  const WhatIf what_if = read_what_if(values);
+  if (is_set(values, "compare")) return compare(values);
+  if (values.count("fits") > 0) refuse_flags("--fits without --compare", "both");
+  const WhatIf what_if = read_what_if(values, {});
   WhatIfInputs inputs = make_what_if(what_if);
   change(values, inputs.profile, inputs.cluster);
   const SimulatedStep step = simulate_what_if(inputs);
@@ -254,15 +197,13 @@ ExitCode simulate_what_if(const po::variables_map& values) {
 }
 
 // The plan with what the command line says instead.
-Plan change_plan(const po::variables_map& values, Plan plan) {
-  if (values.count("micro-batches") > 0) {
-    const std::string& number = values["micro-batches"].as<std::string>();
-    plan = with_micro_batches(std::move(plan),
-                              checked_flag("--micro-batches", number, 1, plan.batch_size));
+Plan change_plan(const Flags& values, Plan plan) {
+  if (const auto number = optional_integer(values, "micro-batches", 1, plan.batch_size)) {
+    plan = with_micro_batches(std::move(plan), *number);
   }
   if (values.count("schedule") + values.count("in-flight") == 0) return plan;
   if (values.count("schedule") > 0) {
-    if (const auto policy = find_policy(values["schedule"].as<std::string>())) {
+    if (const auto policy = find_policy(required_text(values, "schedule"))) {
       refuse_together(values, "schedule", {"in-flight"});
       plan.schedule = *policy;
       return plan;
@@ -275,47 +216,44 @@ Plan change_plan(const po::variables_map& values, Plan plan) {
   } else if (named != nullptr) {
     schedule.kind = named->kind;
   } else {
-    refuse("--in-flight for a plan whose lists are given outright", "--schedule too");
+    refuse_flags("--in-flight for a plan whose lists are given outright", "--schedule too");
   }
-  if (values.count("in-flight") > 0) {
-    schedule.in_flight =
-        checked_flag("--in-flight", values["in-flight"].as<std::string>(), 1, kMost);
-  }
+  schedule.in_flight = optional_integer(values, "in-flight", 1, kMostCounted);
   return with_schedule(std::move(plan), schedule);
 }
 
-StepOptions read_step_options(const po::variables_map& values) {
-  StepOptions options{.clip = values["clip"].as<bool>()};
-  if (values["overlap-reductions"].as<bool>()) options.overlap.emplace();
+StepOptions read_step_options(const Flags& values) {
+  StepOptions options{.clip = is_set(values, "clip")};
+  if (is_set(values, "overlap-reductions")) options.overlap.emplace();
   if (values.count("bucket") > 0) {
-    if (!options.overlap) refuse("--bucket without --overlap-reductions", "both");
-    options.overlap->bucket = parse_bytes(values["bucket"].as<std::string>(), "--bucket");
+    if (!options.overlap) refuse_flags("--bucket without --overlap-reductions", "both");
+    options.overlap->bucket = parse_bytes(required_text(values, "bucket"), "--bucket");
   }
   return options;
 }
 
 // Every schedule on the plan's stages.
-ExitCode compare_on_plan(const po::variables_map& values, const Plan& plan,
-                         const ModelProfile& profile, const Cluster& cluster) {
-  const Ranking ranking = compare_schedules(plan, profile, cluster, values["clip"].as<bool>());
+ExitCode compare_on_plan(const Flags& values, const Plan& plan, const ModelProfile& profile,
+                         const Cluster& cluster) {
+  const Ranking ranking = compare_schedules(plan, profile, cluster, is_set(values, "clip"));
   const auto all = static_cast<int>(ranking.candidates.size());
-  fmt::print("{}", values["json"].as<bool>() ? ranking_json(ranking, cluster, profile, all)
-                                             : print_ranking(ranking, cluster, profile, all));
+  fmt::print("{}", is_set(values, "json") ? ranking_json(ranking, cluster, profile, all)
+                                          : print_ranking(ranking, cluster, profile, all));
   if (ranking.best() == nullptr) throw InfeasibleError(explain_infeasible(ranking));
   return ExitCode::kOk;
 }
 
-ExitCode simulate_file(const po::variables_map& values) {
+ExitCode simulate_file(const Flags& values) {
   refuse_together(
       values, "plan",
       {"stages", "forward", "backward-input", "backward-weight", "hop", "chunks", "fits"});
-  const std::string& file = required(values, "plan");
-  ModelProfile profile = read_model_profile(required(values, "profile"));
-  Cluster cluster = read_cluster(required(values, "cluster"));
+  const std::string file = required_text(values, "plan");
+  ModelProfile profile = read_model_profile(required_text(values, "profile"));
+  Cluster cluster = read_cluster(required_text(values, "cluster"));
   const Plan given = read_plan(file);
   validate(given, profile, cluster, file);
   change(values, profile, cluster);
-  const bool compares = values["compare"].as<bool>();
+  const bool compares = is_set(values, "compare");
   if (compares) refuse_with_compare(values);
   const Plan plan = change_plan(values, given);
   if (compares) return compare_on_plan(values, plan, profile, cluster);
@@ -328,13 +266,13 @@ ExitCode simulate_file(const po::variables_map& values) {
   return ExitCode::kOk;
 }
 
-ExitCode simulate_verb(const po::variables_map& values) {
-  if (values.count("schedule") > 0 && values["schedule"].as<std::string>() == "help") {
+ExitCode simulate_verb(const Flags& values) {
+  if (optional_text(values, "schedule") == "help") {
     list_schedules();
     return ExitCode::kOk;
   }
   if (values.count("plan") > 0) return simulate_file(values);
-  if (values.count("stages") == 0) refuse("neither --plan nor --stages", "one of them");
+  if (values.count("stages") == 0) refuse_flags("neither --plan nor --stages", "one of them");
   return simulate_what_if(values);
 }
 

@@ -18,7 +18,8 @@ SimulatedStep simulate_step(const Plan& plan, const ModelProfile& profile, const
     validate_schedule(compute, plan, activity, "plan");
   }
   const Schedule completed = complete_schedule(compute, plan, profile, activity, options.clip);
-  LoweredStep lowered = lower(plan, completed, profile, cluster, activity, {.overlap = options.overlap});
+  LoweredStep lowered =
+      lower(plan, completed, profile, cluster, activity, {.overlap = options.overlap});
   Simulation simulation = simulate(lowered.graph, profile, cluster, lowered.actions);
   return {std::move(lowered), std::move(simulation)};
 }

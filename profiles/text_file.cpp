@@ -101,6 +101,45 @@ fs::path write_beside(const fs::path& place, std::string_view text) {
   fail_write(place, "leftover temporary files under every name");
 }
 
+// Files that are whole beside their places; what was not renamed goes with this.
+class StagedFiles {
+ public:
+  StagedFiles() = default;
+  StagedFiles(const StagedFiles&) = delete;
+  StagedFiles& operator=(const StagedFiles&) = delete;
+  ~StagedFiles() {
+    for (const Staged& file : files_) unlink(file.temporary.c_str());
+  }
+
+  void add(const fs::path& path, std::string_view text) {
+    const fs::path place = final_place(path);
+    if (place.has_parent_path()) {
+      std::error_code error;
+      fs::create_directories(place.parent_path(), error);
+      if (error) fail_write(path, describe_error(error.value()));
+    }
+    files_.push_back({path, place, write_beside(place, text)});
+  }
+
+  void rename_all() {
+    while (!files_.empty()) {
+      const Staged& next = files_.front();
+      if (std::rename(next.temporary.c_str(), next.place.c_str()) != 0) {
+        fail_write(next.path, describe_error(errno));
+      }
+      files_.erase(files_.begin());
+    }
+  }
+
+ private:
+  struct Staged {
+    fs::path path;
+    fs::path place;
+    fs::path temporary;
+  };
+  std::vector<Staged> files_;
+};
+
 }  // namespace
 
 std::string read_text_file(const fs::path& path) {
@@ -126,18 +165,15 @@ std::string read_text_file(const fs::path& path) {
 }
 
 void write_text_file(const fs::path& path, std::string_view text) {
-  const fs::path place = final_place(path);
-  if (place.has_parent_path()) {
-    std::error_code error;
-    fs::create_directories(place.parent_path(), error);
-    if (error) fail_write(path, describe_error(error.value()));
-  }
-  const fs::path temporary = write_beside(place, text);
-  if (std::rename(temporary.c_str(), place.c_str()) != 0) {
-    const int error = errno;
-    unlink(temporary.c_str());
-    fail_write(path, describe_error(error));
-  }
+  StagedFiles staged;
+  staged.add(path, text);
+  staged.rename_all();
+}
+
+void write_text_files(const std::vector<NewFile>& files) {
+  StagedFiles staged;
+  for (const NewFile& file : files) staged.add(file.path, file.text);
+  staged.rename_all();
 }
 
 }  // namespace frazil

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace frazil {
 
@@ -15,5 +16,13 @@ std::string read_text_file(const std::filesystem::path& path);
 // Writes `text` to `path` by rename, making missing parent folders. Throws InputError (line 0) when
 // the place cannot be written; then nothing is left behind.
 void write_text_file(const std::filesystem::path& path, std::string_view text);
+
+// Several files, all of them or none: each is whole beside its place before the first takes it.
+// (Only where a rename itself fails, files renamed before it stay.)
+struct NewFile {
+  std::filesystem::path path;
+  std::string text;
+};
+void write_text_files(const std::vector<NewFile>& files);
 
 }  // namespace frazil

@@ -100,28 +100,5 @@ TEST(CommandLine, PrintsHelpAndVersionOnStandardOutput) {
   EXPECT_EQ(version.out, std::string("frazil ") + FRAZIL_VERSION + "\n");
 }
 
-TEST(CommandLine, ChecksTheRangeOfAnInteger) {
-  EXPECT_EQ(checked_flag("--batch", "8", 1, 10), 8);
-  EXPECT_EQ(checked_flag("--batch", "-8", -10, 10), -8);
-  for (const char* value :
-       {"", "0", "11", "8.0", "8x", " 8", "99999999999999999999", "--8", "+8"}) {
-    try {
-      checked_flag("--batch", value, 1, 10);
-      FAIL() << value << " was taken";
-    } catch (const InputError& error) {
-      EXPECT_EQ(error.what(), std::string("command line: found --batch ") + value +
-                                  ", expected an integer from 1 to 10");
-    }
-  }
-}
-
-TEST(CommandLine, ChecksEveryIntegerOfAList) {
-  EXPECT_EQ(checked_flags("--sizes", "4,8,16", 1, 16), (std::vector<int>{4, 8, 16}));
-  EXPECT_EQ(checked_flags("--sizes", "4", 1, 16), (std::vector<int>{4}));
-  for (const char* list : {"", "4,", ",4", "4,,8", "4,17", "4;8"}) {
-    EXPECT_THROW(checked_flags("--sizes", list, 1, 16), InputError) << list;
-  }
-}
-
 }  // namespace
 }  // namespace frazil

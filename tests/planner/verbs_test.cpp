@@ -130,6 +130,34 @@ TEST_F(Verbs, SimulateAsksAPlanFileWhatIf) {
   EXPECT_EQ(run("simulate", plan + "--schedule dualpipe").code, 3);
 }
 
+TEST_F(Verbs, ImportTakesAScheduleOfPytorchsIntoAPlan) {
+  const std::string files = " --profile model.json --cluster cluster.json";
+  ASSERT_EQ(
+      run("plan",
+          "--batch 4 --out plan.json --max-replicas 1 --micro-batch 1 --schedules 1f1b" + files)
+          .code,
+      0);
+  write_text_file(path("gpipe.csv"),
+                  "0F0,0F1,0F2,0F3,,,,0B0,0B1,0B2,0B3\n,1F0,1F1,1F2,1F3,1B0,1B1,1B2,1B3\n");
+  const Outcome imported =
+      run("import", "pytorch-csv gpipe.csv --plan plan.json --out imported.json --json" + files);
+  ASSERT_EQ(imported.code, 0) << imported.err;
+  const Outcome gpipe = run("simulate", "--plan plan.json --schedule gpipe --json" + files);
+  const auto makespan = [](const std::string& text) {
+    JsonFields answer(parse_json(text, "answer"));
+    return answer.required("makespan_ns").integer(1, kMost);
+  };
+  EXPECT_EQ(makespan(imported.out), makespan(gpipe.out));
+  EXPECT_EQ(makespan(run("simulate", "--plan imported.json --json" + files).out),
+            makespan(gpipe.out));
+  write_text_file(path("three.csv"), "0F0,0F1,0F2,0B0,0B1,0B2\n1F0,1F1,1F2,1B0,1B1,1B2\n");
+  const Outcome refused =
+      run("import", "pytorch-csv three.csv --plan plan.json --out other.json" + files);
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("3 micro-batches"), std::string::npos) << refused.err;
+  EXPECT_FALSE(std::filesystem::exists(path("other.json")));
+}
+
 TEST_F(Verbs, PlanEndsWithThreeWhenNothingIsFeasible) {
   const std::size_t files = count_files();
   const Outcome outcome =

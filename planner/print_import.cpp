@@ -1,0 +1,100 @@
+#include "planner/print_import.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "profiles/error.h"
+#include "profiles/quantity_text.h"
+
+namespace frazil {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
+
+const char* name_of(LayerSource source) {
+  switch (source) {
+    case LayerSource::kRanges:
+      return "ranges";
+    case LayerSource::kOperations:
+      return "operations";
+  }
+  return "";
+}
+
+Json share_json(const TimeShare& share) {
+  return {{"total_ns", share.total},
+          {"attributed_ns", share.attributed},
+          {"unattributed_share", 1 - share.share()}};
+}
+
+}  // namespace
+
+std::string print_import(const KinetoImport& import) {
+  const KinetoReport& report = import.report;
+  std::string text = fmt::format(
+      "{} layers by {}, {} time, {} events of {} traces, median of {} steps ({} dropped as "
+      "warm-up)\n\n",
+      import.profile.layers.size(), name_of(report.layers_by),
+      report.is_device_time ? "device" : "host", report.events, report.traces, report.steps,
+      report.steps_dropped);
+  text += fmt::format("{:<32} {:>12} {:>12} {:>12} {:>12}\n", "layer", "F", "I", "W", "update");
+  for (const Layer& layer : import.profile.layers) {
+    const CostSample& cost = layer.costs.front();
+    text += fmt::format("{:<32} {:>12} {:>12} {:>12} {:>12}\n", layer.name, to_text(cost.forward),
+                        to_text(cost.backward_input), to_text(cost.backward_weight),
+                        to_text(layer.update));
+  }
+  const auto add_share = [&text](const char* what, const TimeShare& share) {
+    text += fmt::format("{} time: {}, not attributed {}\n", what, to_text(Duration{share.total}),
+                        percent(1 - share.share()));
+  };
+  text += "\n";
+  add_share("operation", report.operations);
+  if (report.is_device_time) {
+    add_share("device", report.device);
+    text += fmt::format("communication, in no layer: {}\n", to_text(report.communication));
+  }
+  for (const auto& [name, time] : report.largest_unattributed) {
+    text += fmt::format("not attributed: {} of {}\n", to_text(time), name);
+  }
+  for (const std::string& note : report.notes) text += fmt::format("note: {}\n", note);
+  return text;
+}
+
+std::string import_json(const KinetoImport& import) {
+  const KinetoReport& report = import.report;
+  Json layers = Json::array();
+  for (const Layer& layer : import.profile.layers) {
+    const CostSample& cost = layer.costs.front();
+    layers.push_back({{"name", layer.name},
+                      {"forward_ns", cost.forward.count()},
+                      {"backward_input_ns", cost.backward_input.count()},
+                      {"backward_weight_ns", cost.backward_weight.count()},
+                      {"update_ns", layer.update.count()}});
+  }
+  Json unattributed = Json::array();
+  for (const auto& [name, time] : report.largest_unattributed) {
+    unattributed.push_back({{"operation", to_one_line(name)}, {"ns", time.count()}});
+  }
+  const Json answer = {{"model", import.profile.model},
+                       {"model_hash", model_hash(import.profile)},
+                       {"layers_by", name_of(report.layers_by)},
+                       {"time", report.is_device_time ? "device" : "host"},
+                       {"traces", report.traces},
+                       {"events", report.events},
+                       {"steps", report.steps},
+                       {"steps_dropped", report.steps_dropped},
+                       {"backward_was_split_by_rule", import.profile.backward_was_split_by_rule},
+                       {"layers", layers},
+                       {"operations", share_json(report.operations)},
+                       {"device", share_json(report.device)},
+                       {"communication_ns", report.communication.count()},
+                       {"largest_unattributed", unattributed},
+                       {"notes", report.notes}};
+  return answer.dump(2) + "\n";
+}
+
+}  // namespace frazil

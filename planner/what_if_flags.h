@@ -1,0 +1,22 @@
+#pragma once
+// The flags of a what-if, which several verbs take: --stages, --micro-batches, --schedule,
+// --forward and the rest of the design page's command line.
+
+#include <optional>
+
+#include "planner/flags.h"
+#include "planner/what_if.h"
+
+namespace frazil {
+
+void describe_what_if(boost::program_options::options_description& flags);
+
+// The schedule that --schedule names. Throws InputError.
+ScheduleKind read_schedule(const Flags& flags);
+
+// `otherwise`: the time of F, of I and of W where no flag says it; none: each must be given.
+// `any_schedule`: none need be named. Throws InputError.
+WhatIf read_what_if(const Flags& flags, std::optional<Duration> otherwise,
+                    bool any_schedule = false);
+
+}  // namespace frazil
