@@ -12,7 +12,7 @@
 namespace frazil {
 
 // Half the range of 64 bits, so that every difference of two times fits.
-inline constexpr std::int64_t kLatestNanoseconds = std::int64_t{1} << 62;
+inline constexpr std::int64_t kLatestNanoseconds = (std::int64_t{1} << 62) - 1;
 
 // `number` is a JSON number ("1712195495519689.047", "-0.5", "1.5e3"). Decimals beyond the third
 // are rounded, halves away from zero. None beyond kLatestNanoseconds on either side of zero.

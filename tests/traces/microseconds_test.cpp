@@ -35,9 +35,9 @@ TEST(Microseconds, RoundWhatIsFinerThanNanoseconds) {
 }
 
 TEST(Microseconds, AreRefusedBeyondHalfTheRange) {
-  EXPECT_EQ(parse_microseconds("4611686018427387.904"), kLatestNanoseconds);
-  EXPECT_EQ(parse_microseconds("4611686018427387.905"), std::nullopt);
-  EXPECT_EQ(parse_microseconds("-4611686018427387.905"), std::nullopt);
+  EXPECT_EQ(parse_microseconds("4611686018427387.903"), kLatestNanoseconds);
+  EXPECT_EQ(parse_microseconds("4611686018427387.904"), std::nullopt);
+  EXPECT_EQ(parse_microseconds("-4611686018427387.904"), std::nullopt);
   EXPECT_EQ(parse_microseconds("123456789012345678901234567890"), std::nullopt);
   EXPECT_EQ(parse_microseconds("1e300"), std::nullopt);
   EXPECT_EQ(parse_microseconds("1e99999999999"), std::nullopt);
