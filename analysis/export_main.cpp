@@ -85,6 +85,7 @@ void export_pytorch(const Flags& values, const WhatIfInputs& inputs,
       to_pytorch_csv(completed, is_set(values, "comms") ? PytorchDialect::kComputeComms
                                                         : PytorchDialect::kComputeOnly);
   std::vector<NewFile> files;
+  files.reserve(texts.size());
   for (const std::string& text : texts) {
     files.push_back({texts.size() == 1 ? out : number_file(out, files.size()), text});
   }
@@ -114,6 +115,7 @@ void export_kernels(const WhatIfInputs& inputs, bool is_what_if, const std::file
   std::set<DeviceId> busy;
   for (const Span& span : timeline.spans) busy.insert(span.device);
   std::vector<NewFile> files;
+  files.reserve(busy.size());
   for (const DeviceId device : busy) {
     files.push_back({number_file(out, device.index()), to_kernel_trace(timeline, device)});
   }

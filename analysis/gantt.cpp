@@ -91,7 +91,7 @@ Curves curves_of(const GanttInput& input) {
 }  // namespace
 
 std::string gantt_svg(const GanttInput& input) {
-  const std::string step = draw_step(input);
+  std::string step = draw_step(input);
   const Curves curves = curves_of(input);
   if (!anything_changes(curves)) return step;
   const double top = height_of(step);

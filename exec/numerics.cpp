@@ -42,7 +42,9 @@ bool gradients_repeat(const Shape& shape) {
 
 void prepare_numerics() {
   constexpr int kKeepExisting = 0;
-  ::setenv("MKL_CBWR", "AVX2", kKeepExisting);
+  __builtin_cpu_init();
+  const bool is_intel = __builtin_cpu_is("intel") != 0;
+  ::setenv("MKL_CBWR", is_intel ? "AVX2,STRICT" : "AVX2", kKeepExisting);
   (void)at::get_num_threads();
   at::set_num_threads(1);
 }

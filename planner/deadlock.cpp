@@ -119,31 +119,39 @@ class Meeting {
   std::vector<std::deque<const Action*>> open_;  // by device, in the order of its list
 };
 
-// Nothing holds a device up but an action whose messages have not arrived. Without tags the
-// messages between two devices meet in the order in which each posts them.
-std::optional<std::string> run_eagerly(const Schedule& completed) {
+// By sending and receiving device, in the order of sending.
+using SentMessages = std::map<std::pair<std::size_t, std::size_t>, std::deque<const Action*>>;
+
+std::string describe_missing_end(std::size_t device, const Action& action) {
+  return fmt::format("device {} waits at {} for {}, which is on no list", device, to_text(action),
+                     other_end(action));
+}
+
+// Fills `sent`, or says which message nobody receives.
+std::optional<std::string> send_all(const Schedule& completed, SentMessages& sent) {
   const MessageDevices receivers = find_receiving_devices(completed);
-  const MessageDevices senders = find_sending_devices(completed);
-  std::map<std::pair<std::size_t, std::size_t>, std::deque<const Action*>> sent;  // from, to
   for (std::size_t device = 0; device < completed.devices.size(); ++device) {
     for (const Action& action : completed.devices[device]) {
       if (!is_send(action)) continue;
       const auto to = receivers.find(message_of(action));
-      if (to == receivers.end()) {
-        return fmt::format("device {} waits at {} for {}, which is on no list", device,
-                           to_text(action), other_end(action));
-      }
+      if (to == receivers.end()) return describe_missing_end(device, action);
       sent[{device, to->second}].push_back(&action);
     }
   }
+  return std::nullopt;
+}
+
+// Nothing holds a device up but an action whose messages have not arrived. Without tags the
+// messages between two devices meet in the order in which each posts them.
+std::optional<std::string> run_eagerly(const Schedule& completed) {
+  SentMessages sent;
+  if (auto missing = send_all(completed, sent)) return missing;
+  const MessageDevices senders = find_sending_devices(completed);
   for (std::size_t device = 0; device < completed.devices.size(); ++device) {
     for (const Action& action : completed.devices[device]) {
       if (!is_receive(action)) continue;
       const auto from = senders.find(message_of(action));
-      if (from == senders.end()) {
-        return fmt::format("device {} waits at {} for {}, which is on no list", device,
-                           to_text(action), other_end(action));
-      }
+      if (from == senders.end()) return describe_missing_end(device, action);
       std::deque<const Action*>& queue = sent[{from->second, device}];
       if (message_of(*queue.front()) != message_of(action)) {
         return fmt::format("{} of device {} would meet {} of device {}", to_text(*queue.front()),

@@ -33,7 +33,7 @@ class DeviceWriter {
     // All F, all B or I, and a W for each I: 2p-1-r of them.
     const int work = 4 * steps.micro_batches + 2 * steps.devices - 1 - steps.device;
     order_.reserve(static_cast<std::size_t>(work));
-    owed_.reserve(static_cast<std::size_t>(2 * steps.devices));
+    owed_.reserve(2 * static_cast<std::size_t>(steps.devices));
   }
 
   void forward(int chunk) { put(ActionKind::kForward, chunk, next_forward_); }

@@ -3,32 +3,18 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <map>
-#include <random>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include "profiles/error.h"
+#include "tests/planner/order_cases.h"
 #include "tests/planner/order_reference.h"
 
 namespace frazil {
 namespace {
 
 using std::chrono::milliseconds;
-
-OrderProblem bare_problem(int devices, int chunks, int micro_batches) {
-  OrderProblem problem;
-  problem.devices = devices;
-  problem.chunks = chunks;
-  problem.micro_batches = micro_batches;
-  return problem;
-}
-
-StageTimes share(std::int64_t forward, std::int64_t input, std::int64_t weight) {
-  return {Duration{forward}, Duration{input}, Duration{weight}};
-}
 
 OrderTimes time_dualpipe_v(int devices, int micro_batches, StageTimes device_share,
                            Duration hop = Duration{0}) {
@@ -52,16 +38,6 @@ std::int64_t dualpipe_v_formula(int p, int m, const StageTimes& t) {
 std::int64_t dualpipe_formula(int p, int m, const StageTimes& t) {
   const Duration bubble = t.total() + t.backward_input + t.backward_weight - 3 * t.backward_weight;
   return (m * t.total() + (p / 2 - 1) * bubble).count();
-}
-
-template <class Generator>
-std::string refusal(Generator generate, const OrderProblem& problem) {
-  try {
-    generate(problem);
-  } catch (const InfeasibleError& error) {
-    return error.what();
-  }
-  return "made";
 }
 
 bool is_backward(ActionKind kind) {
@@ -106,7 +82,7 @@ void expect_pairs_of_two_chunks(const DeviceOrders& orders) {
 }
 
 TEST(DualPipeOrders, DualPipeVOverlapsForwardsOfOneChunkWithBackwardsOfTheOther) {
-  EXPECT_EQ(draw_orders(make_dualpipe_v_order(bare_problem(4, 2, 8))),
+  EXPECT_EQ(draw_orders(make_dualpipe_v_order(make_bare_problem(4, 2, 8))),
             "d0: 0F0 0F1 0F2 0F3 0F4 0F5 0F6 7F0 7I0 7W0 7F1 7I1 7W1 7F2 7I2 7W2 7F3 "
             "(0F7;7B3) (7F4;0B0) 7B4 (7F5;0B1) 7B5 (7F6;0B2) 7B6 (7F7;0B3) 7B7 "
             "0I4 0W4 0I5 0W5 0I6 0W6 0I7 0W7\n"
@@ -122,7 +98,7 @@ TEST(DualPipeOrders, DualPipeVOverlapsForwardsOfOneChunkWithBackwardsOfTheOther)
 }
 
 TEST(DualPipeOrders, DualPipeRunsBothWaysAtOnce) {
-  EXPECT_EQ(draw_orders(make_dualpipe_order(bare_problem(4, 1, 8))),
+  EXPECT_EQ(draw_orders(make_dualpipe_order(make_bare_problem(4, 1, 8))),
             "d0: 0F0 0F1 0F2 '3F0 '3I0 '3W0 '3F1 (0F3;'3B1) ('3F2;0B0) '3B2 ('3F3;0B1) '3B3 "
             "0I2 0W2 0I3 0W3\n"
             "d1: 1F0 '2F0 1F1 '2F1 1F2 '2B0 ('2F2;1B0) (1F3;'2B1) ('2F3;1B1) '2B2 1B2 "
@@ -134,15 +110,15 @@ TEST(DualPipeOrders, DualPipeRunsBothWaysAtOnce) {
 }
 
 TEST(DualPipeOrders, TheSmallestOfEach) {
-  EXPECT_EQ(draw_orders(make_dualpipe_v_order(bare_problem(1, 2, 2))),
+  EXPECT_EQ(draw_orders(make_dualpipe_v_order(make_bare_problem(1, 2, 2))),
             "d0: 0F0 1F0 0F1 1B0 (1F1;0B0) 1B1 0I1 0W1\n");
-  EXPECT_EQ(draw_orders(make_dualpipe_order(bare_problem(2, 1, 4))),
+  EXPECT_EQ(draw_orders(make_dualpipe_order(make_bare_problem(2, 1, 4))),
             "d0: 0F0 '1F0 0F1 '1B0 ('1F1;0B0) '1B1 0I1 0W1\n"
             "d1: '0F0 1F0 '0F1 1B0 (1F1;'0B0) 1B1 '0I1 '0W1\n");
 }
 
 TEST(DualPipeOrders, DualPipeIsItsOwnMirrorImage) {
-  const DeviceOrders orders = make_dualpipe_order(bare_problem(8, 1, 20));
+  const DeviceOrders orders = make_dualpipe_order(make_bare_problem(8, 1, 20));
   for (std::size_t device = 0; device < orders.size(); ++device) {
     DeviceOrder mirrored = orders[orders.size() - 1 - device];
     for (OrderedWork& work : mirrored) {
@@ -156,14 +132,13 @@ TEST(DualPipeOrders, DualPipeVIsCompleteInOrderFreeOfDeadlockAndHolds2PPlus1Chun
   for (int p = 1; p <= 9; ++p) {
     for (int m = 2 * p; m <= 3 * p + 5; ++m) {
       SCOPED_TRACE(fmt::format("p = {}, m = {}", p, m));
-      const OrderProblem problem = make_order_problem(p, 2, m, share(2, 2, 2));
+      const OrderProblem problem = make_order_problem(p, 2, m, make_times(2, 2, 2));
       const DeviceOrders orders = make_dualpipe_v_order(problem);
       expect_in_order(orders, m);
       expect_pairs_of_two_chunks(orders);
       const OrderTimes times = time_orders(orders, problem, Placement::kWave);
       EXPECT_EQ(times.peak_chunks, std::vector<int>(static_cast<std::size_t>(p), 2 * p + 1));
-      EXPECT_EQ(*std::max_element(times.peak_half_chunks.begin(), times.peak_half_chunks.end()),
-                2 * (2 * p + 1));
+      EXPECT_EQ(most(times.peak_half_chunks), 2 * (2 * p + 1));
     }
   }
 }
@@ -172,14 +147,13 @@ TEST(DualPipeOrders, DualPipeIsCompleteInOrderFreeOfDeadlockAndHoldsPPlus1Chunks
   for (int p = 2; p <= 10; p += 2) {
     for (int m = 2 * p; m <= 3 * p + 6; m += 2) {
       SCOPED_TRACE(fmt::format("p = {}, m = {}", p, m));
-      const OrderProblem problem = make_order_problem(p, 1, m, share(2, 2, 2));
+      const OrderProblem problem = make_order_problem(p, 1, m, make_times(2, 2, 2));
       const DeviceOrders orders = make_dualpipe_order(problem);
       expect_in_order(orders, m / 2);
       expect_pairs_of_two_chunks(orders);
       const OrderTimes times = time_orders(orders, problem, Placement::kBothWays);
       EXPECT_EQ(times.peak_chunks, std::vector<int>(static_cast<std::size_t>(p), p + 1));
-      EXPECT_EQ(*std::max_element(times.peak_half_chunks.begin(), times.peak_half_chunks.end()),
-                2 * (p + 1));
+      EXPECT_EQ(most(times.peak_half_chunks), 2 * (p + 1));
     }
   }
 }
@@ -197,17 +171,14 @@ TEST(DualPipeOrders, UnitCostsGiveThePublishedTimes) {
 TEST(DualPipeOrders, BubblesFollowTheFormulaAtRandomCosts) {
   constexpr std::uint64_t kSeed = 20'241'226;
   SCOPED_TRACE(fmt::format("seed {}", kSeed));
-  std::mt19937_64 random(kSeed);
-  const auto draw = [&](int low, int high) {
-    return std::uniform_int_distribution<int>(low, high)(random);
-  };
+  Random random(kSeed);
   for (int round = 0; round < 600; ++round) {
-    const int half = draw(1, 100);
-    const StageTimes times = share(2 * half, 2 * half, 2 * draw(0, half));
-    const int p = draw(1, 8);
-    const int m = draw(2 * p, 3 * p + 8);
-    const int even_p = 2 * draw(1, 4);
-    const int even_m = 2 * draw(even_p, 2 * even_p + 4);
+    const int half = draw(random, 1, 100);
+    const StageTimes times = make_times(2 * half, 2 * half, 2 * draw(random, 0, half));
+    const int p = draw(random, 1, 8);
+    const int m = draw(random, 2 * p, 3 * p + 8);
+    const int even_p = 2 * draw(random, 1, 4);
+    const int even_m = 2 * draw(random, even_p, 2 * even_p + 4);
     SCOPED_TRACE(fmt::format("p = {}, m = {}; p = {}, m = {}; {} {}", p, m, even_p, even_m,
                              2 * half, times.backward_weight.count()));
     const OrderTimes v_shaped = time_dualpipe_v(p, m, times);
@@ -225,9 +196,9 @@ TEST(DualPipeOrders, EachConditionOfTheFormulaIsNeeded) {
     int v_formula, v_found, formula, found;
   };
   const std::vector<Case> cases{
-      {share(4, 2, 2), 73, 76, 70, 72},  // tF > tB
-      {share(2, 4, 2), 76, 75, 72, 70},  // tF < tB
-      {share(2, 2, 4), 67, 70, 66, 68},  // tW > tF
+      {make_times(4, 2, 2), 73, 76, 70, 72},  // tF > tB
+      {make_times(2, 4, 2), 76, 75, 72, 70},  // tF < tB
+      {make_times(2, 2, 4), 67, 70, 66, 68},  // tW > tF
   };
   for (const Case& each : cases) {
     EXPECT_EQ(dualpipe_v_formula(4, 8, each.times), each.v_formula);
@@ -238,28 +209,25 @@ TEST(DualPipeOrders, EachConditionOfTheFormulaIsNeeded) {
     EXPECT_EQ(time_dualpipe(4, 8, each.times).makespan, each.found);
   }
   // c > 0.
-  EXPECT_EQ(dualpipe_v_formula(4, 8, share(10, 10, 10)), 270);
-  EXPECT_EQ(time_dualpipe_v(4, 8, share(10, 10, 10), Duration{1}).span, 287);
-  EXPECT_EQ(dualpipe_formula(4, 8, share(10, 10, 10)), 260);
-  EXPECT_EQ(time_dualpipe(4, 8, share(10, 10, 10), Duration{1}).span, 269);
+  EXPECT_EQ(dualpipe_v_formula(4, 8, make_times(10, 10, 10)), 270);
+  EXPECT_EQ(time_dualpipe_v(4, 8, make_times(10, 10, 10), Duration{1}).span, 287);
+  EXPECT_EQ(dualpipe_formula(4, 8, make_times(10, 10, 10)), 260);
+  EXPECT_EQ(time_dualpipe(4, 8, make_times(10, 10, 10), Duration{1}).span, 269);
 }
 
 TEST(DualPipeOrders, OutsideItsConditionsTheFormulaMayStillHold) {
-  EXPECT_EQ(dualpipe_formula(4, 8, share(2, 4, 6)), 100);
-  EXPECT_EQ(time_dualpipe(4, 8, share(2, 4, 6)).span, 100);
-  EXPECT_EQ(dualpipe_v_formula(2, 4, share(2, 4, 6)), 50);
-  EXPECT_EQ(time_dualpipe_v(2, 4, share(2, 4, 6)).span, 50);
+  EXPECT_EQ(dualpipe_formula(4, 8, make_times(2, 4, 6)), 100);
+  EXPECT_EQ(time_dualpipe(4, 8, make_times(2, 4, 6)).span, 100);
+  EXPECT_EQ(dualpipe_v_formula(2, 4, make_times(2, 4, 6)), 50);
+  EXPECT_EQ(time_dualpipe_v(2, 4, make_times(2, 4, 6)).span, 50);
 }
 
 TEST(DualPipeOrders, BothHaveTheirFiguresOverEightDevices) {
   const StageTimes unit{milliseconds{1}, milliseconds{1}, milliseconds{1}};
   const StageTimes gpt{milliseconds{1855}, milliseconds{1807}, milliseconds{928}};
   const auto bubbles = [](const OrderTimes& found, const StageTimes& times) {
-    const double busy = 32.0 * static_cast<double>(times.total().count());
-    const auto percent = [&](std::int64_t time) {
-      return 100 * (1 - busy / static_cast<double>(time));
-    };
-    return fmt::format("{:.1f} {:.1f}", percent(found.makespan), percent(found.span));
+    const Duration work = 32 * times.total();
+    return idle_percent(found.makespan, work) + " " + idle_percent(found.span, work);
   };
   EXPECT_EQ(bubbles(time_dualpipe_v(8, 32, unit), unit), "6.8 6.8");
   EXPECT_EQ(bubbles(time_dualpipe_v(8, 32, gpt, milliseconds{31}), gpt), "11.0 11.0");
@@ -270,21 +238,21 @@ TEST(DualPipeOrders, BothHaveTheirFiguresOverEightDevices) {
 }
 
 TEST(DualPipeOrders, UnmetConditionsAreRefusedInOneSentence) {
-  EXPECT_EQ(refusal(make_dualpipe_v_order, bare_problem(4, 1, 8)),
+  EXPECT_EQ(refusal(make_dualpipe_v_order, make_bare_problem(4, 1, 8)),
             "dualpipe-v has 2 chunks per device, not 1");
-  EXPECT_EQ(refusal(make_dualpipe_v_order, bare_problem(4, 2, 7)),
+  EXPECT_EQ(refusal(make_dualpipe_v_order, make_bare_problem(4, 2, 7)),
             "dualpipe-v over 4 devices takes at least 8 micro-batches, not 7");
-  EXPECT_EQ(refusal(make_dualpipe_v_order, bare_problem(4, 2, 8)), "made");
-  EXPECT_EQ(refusal(make_dualpipe_v_order, bare_problem(3, 2, 7)), "made");
-  EXPECT_EQ(refusal(make_dualpipe_order, bare_problem(3, 1, 8)),
+  EXPECT_EQ(refusal(make_dualpipe_v_order, make_bare_problem(4, 2, 8)), "made");
+  EXPECT_EQ(refusal(make_dualpipe_v_order, make_bare_problem(3, 2, 7)), "made");
+  EXPECT_EQ(refusal(make_dualpipe_order, make_bare_problem(3, 1, 8)),
             "dualpipe takes an even number of devices, not 3");
-  EXPECT_EQ(refusal(make_dualpipe_order, bare_problem(4, 1, 9)),
+  EXPECT_EQ(refusal(make_dualpipe_order, make_bare_problem(4, 1, 9)),
             "dualpipe takes an even number of micro-batches, not 9");
-  EXPECT_EQ(refusal(make_dualpipe_order, bare_problem(4, 2, 8)),
+  EXPECT_EQ(refusal(make_dualpipe_order, make_bare_problem(4, 2, 8)),
             "dualpipe has 1 chunk per device and direction, not 2");
-  EXPECT_EQ(refusal(make_dualpipe_order, bare_problem(4, 1, 6)),
+  EXPECT_EQ(refusal(make_dualpipe_order, make_bare_problem(4, 1, 6)),
             "dualpipe over 4 devices takes at least 8 micro-batches, not 6");
-  OrderProblem problem = bare_problem(4, 1, 8);
+  OrderProblem problem = make_bare_problem(4, 1, 8);
   problem.in_flight = 3;
   EXPECT_EQ(
       refusal(make_dualpipe_order, problem),

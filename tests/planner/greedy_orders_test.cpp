@@ -5,51 +5,29 @@
 
 #include <algorithm>
 #include <map>
-#include <random>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "planner/linear_orders.h"
 #include "profiles/error.h"
+#include "tests/planner/order_cases.h"
 #include "tests/planner/order_reference.h"
 
 namespace frazil {
 namespace {
 
-using Random = std::mt19937_64;
 using Times = std::vector<std::int64_t>;
 
-int draw(Random& random, int low, int high) {
-  return low + static_cast<int>(random() % static_cast<std::uint64_t>(high - low + 1));
-}
-
-OrderProblem make_problem(int devices, int chunks, int micro_batches) {
-  OrderProblem problem;
-  problem.devices = devices;
-  problem.chunks = chunks;
-  problem.micro_batches = micro_batches;
-  return problem;
-}
-
 OrderProblem draw_problem(Random& random, int chunks) {
-  OrderProblem problem = make_problem(draw(random, 1, 5), chunks, draw(random, 1, 9));
+  const int devices = draw(random, 1, 5);
+  OrderProblem problem = make_bare_problem(devices, chunks, draw(random, 1, 9));
   problem.hop = Duration{draw(random, 0, 1) * draw(random, 0, 9)};
   for (int s = 0; s < problem.stages(); ++s) {
     problem.times.push_back(
         {Duration{draw(random, 1, 9)}, Duration{draw(random, 1, 9)}, Duration{draw(random, 0, 9)}});
   }
   return problem;
-}
-
-std::string describe(const OrderProblem& problem) {
-  std::string text = fmt::format("p={} v={} m={} c={}", problem.devices, problem.chunks,
-                                 problem.micro_batches, problem.hop.count());
-  for (const StageTimes& times : problem.times) {
-    text += fmt::format(" {}/{}/{}", times.forward.count(), times.backward_input.count(),
-                        times.backward_weight.count());
-  }
-  return text;
 }
 
 // Goes from one tick to the next, and at each asks every free device for every work there is.
@@ -115,7 +93,7 @@ struct TickByTick {
 };
 
 TEST(HanayoOrder, GoesBackwardFirstOverOneWave) {
-  const OrderProblem problem = make_order_problem(4, 2, 4, {Duration{2}, Duration{2}, Duration{2}});
+  const OrderProblem problem = make_unit_problem(4, 2, 4);
   EXPECT_EQ(draw_orders(make_hanayo_order(problem)),
             "d0: 0F0 0F1 0F2 0F3 7F0 7B0 7F1 7B1 7F2 7B2 7F3 7B3 0B0 0B1 0B2 0B3\n"
             "d1: 1F0 1F1 1F2 1F3 6F0 6F1 6B0 6F2 6B1 6F3 6B2 6B3 1B0 1B1 1B2 1B3\n"
@@ -126,8 +104,7 @@ TEST(HanayoOrder, GoesBackwardFirstOverOneWave) {
 // In eighths of a device's forward share, so that a chunk of 8 is a whole number. B = 2F.
 TEST(HanayoOrder, TakesLessTimeWithMoreWaves) {
   const auto makespan = [](int waves) {
-    const OrderProblem problem =
-        make_order_problem(4, 2 * waves, 4, {Duration{8}, Duration{8}, Duration{8}});
+    const OrderProblem problem = make_order_problem(4, 2 * waves, 4, make_times(8, 8, 8));
     return time_orders(make_hanayo_order(problem), problem, Placement::kWave).makespan;
   };
   EXPECT_EQ(makespan(1), 8 * 18);
@@ -138,9 +115,9 @@ TEST(HanayoOrder, TakesLessTimeWithMoreWaves) {
 TEST(HanayoOrder, HoldsAsManyChunksAsArrive) {
   const auto peak = [](int waves, int micro_batches) {
     const OrderProblem problem =
-        make_order_problem(4, 2 * waves, micro_batches, {Duration{8}, Duration{8}, Duration{8}});
+        make_order_problem(4, 2 * waves, micro_batches, make_times(8, 8, 8));
     const OrderTimes times = time_orders(make_hanayo_order(problem), problem, Placement::kWave);
-    return *std::max_element(times.peak_chunks.begin(), times.peak_chunks.end());
+    return most(times.peak_chunks);
   };
   EXPECT_EQ(peak(1, 4), 2 * 4);
   EXPECT_EQ(peak(1, 8), 11);  // 5.5 micro-batches
@@ -149,7 +126,7 @@ TEST(HanayoOrder, HoldsAsManyChunksAsArrive) {
 
 TEST(HanayoOrder, TakesABackwardForTwoForwardsWhereTimesAreNotKnown) {
   for (const int chunks : {2, 4, 6}) {
-    OrderProblem unknown = make_problem(3, chunks, 7);
+    OrderProblem unknown = make_bare_problem(3, chunks, 7);
     OrderProblem known = unknown;
     known.times.assign(static_cast<std::size_t>(known.stages()),
                        {Duration{5}, Duration{3}, Duration{7}});
@@ -175,15 +152,15 @@ TEST(HanayoOrder, IsTheListThatGoingTickByTickMakes) {
 }
 
 TEST(HanayoOrder, RefusesHalfAWaveAndALimitInFlight) {
-  EXPECT_THROW(make_hanayo_order(make_problem(4, 1, 8)), InfeasibleError);
-  EXPECT_THROW(make_hanayo_order(make_problem(4, 3, 8)), InfeasibleError);
-  OrderProblem limited = make_problem(4, 2, 8);
+  EXPECT_THROW(make_hanayo_order(make_bare_problem(4, 1, 8)), InfeasibleError);
+  EXPECT_THROW(make_hanayo_order(make_bare_problem(4, 3, 8)), InfeasibleError);
+  OrderProblem limited = make_bare_problem(4, 2, 8);
   limited.in_flight = 4;
   EXPECT_THROW(make_hanayo_order(limited), InfeasibleError);
 }
 
 TEST(VarunaOrder, RecomputesJustBeforeItsBackward) {
-  EXPECT_EQ(draw_orders(make_varuna_order(make_problem(4, 1, 8))),
+  EXPECT_EQ(draw_orders(make_varuna_order(make_bare_problem(4, 1, 8))),
             "d0: 0F0 0F1 0F2 0F3 0F4 0F5 0F6 0F7 0R0 0B0 0R1 0B1 0R2 0B2 0R3 0B3 0R4 0B4 0R5 0B5 "
             "0R6 0B6 0R7 0B7\n"
             "d1: 1F0 1F1 1F2 1F3 1F4 1F5 1R0 1B0 1R1 1B1 1R2 1B2 1F6 1F7 1R3 1B3 1R4 1B4 1R5 1B5 "
@@ -194,7 +171,7 @@ TEST(VarunaOrder, RecomputesJustBeforeItsBackward) {
 }
 
 TEST(VarunaOrder, IsFasterThanOneForwardOneBackwardThatRecomputes) {
-  const OrderProblem problem = make_order_problem(4, 1, 8, {Duration{1}, Duration{1}, Duration{1}});
+  const OrderProblem problem = make_unit_problem(4, 1, 8);
   const OrderTimes varuna = time_orders(make_varuna_order(problem), problem, Placement::kLinear);
   EXPECT_EQ(varuna.makespan, 39);
   EXPECT_EQ(varuna.peak_chunks, (std::vector<int>{8, 6, 3, 1}));
@@ -212,7 +189,7 @@ TEST(VarunaOrder, IsTheListThatGoingSlotBySlotMakes) {
   for (int p = 1; p <= 6; ++p) {
     for (int m = 1; m <= 14; ++m) {
       SCOPED_TRACE(fmt::format("p={} m={}", p, m));
-      const OrderProblem problem = make_problem(p, 1, m);
+      const OrderProblem problem = make_bare_problem(p, 1, m);
       const Times slot(static_cast<std::size_t>(p), 1);
       const TickByTick::Rules rules{Placement::kLinear, true, slot, slot, 0};
       ASSERT_EQ(make_varuna_order(problem), (TickByTick{problem, rules}.run(3 * m + 3 * p * m)));
@@ -239,8 +216,8 @@ TEST(VarunaOrder, IsCompleteForAnyTimes) {
 }
 
 TEST(VarunaOrder, RefusesChunksAndALimitInFlight) {
-  EXPECT_THROW(make_varuna_order(make_problem(4, 2, 8)), InfeasibleError);
-  OrderProblem limited = make_problem(4, 1, 8);
+  EXPECT_THROW(make_varuna_order(make_bare_problem(4, 2, 8)), InfeasibleError);
+  OrderProblem limited = make_bare_problem(4, 1, 8);
   limited.in_flight = 4;
   EXPECT_THROW(make_varuna_order(limited), InfeasibleError);
 }

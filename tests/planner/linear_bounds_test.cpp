@@ -9,16 +9,11 @@
 #include <vector>
 
 #include "planner/linear_orders.h"
+#include "tests/planner/order_cases.h"
 #include "tests/planner/order_reference.h"
 
 namespace frazil {
 namespace {
-
-using Random = std::mt19937_64;
-
-std::int64_t draw(Random& random, std::int64_t low, std::int64_t high) {
-  return low + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(high - low + 1));
-}
 
 LinearPipeline make_pipeline(const std::vector<StageTimes>& times, std::int64_t hop, int m,
                              int in_flight) {
@@ -78,8 +73,8 @@ void for_random_cases(std::uint64_t first_seed, Check check) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
     Case x;
-    x.p = static_cast<int>(draw(random, 1, 8));
-    x.m = 2 * x.p + static_cast<int>(draw(random, 0, 12));
+    x.p = draw(random, 1, 8);
+    x.m = 2 * x.p + draw(random, 0, 12);
     x.f = draw(random, 1, 20);
     x.i = draw(random, 1, 20);
     x.w = draw(random, 1, 20);
@@ -210,12 +205,12 @@ LinearPipeline random_pipeline(Random& random) {
   for (std::int64_t s = 0; s < stages; ++s) {
     const auto time = [&] { return Duration{draw(random, 0, 20)}; };
     pipeline.times.push_back({time(), time(), time()});
-    pipeline.in_flight.push_back(static_cast<int>(draw(random, 1, 9)));
+    pipeline.in_flight.push_back(draw(random, 1, 9));
     if (s == 0) continue;
     pipeline.down.push_back(time());
     pipeline.up.push_back(time());
   }
-  pipeline.micro_batches = static_cast<int>(draw(random, 1, 12));
+  pipeline.micro_batches = draw(random, 1, 12);
   pipeline.splits_backward = draw(random, 0, 3) > 0;
   return pipeline;
 }

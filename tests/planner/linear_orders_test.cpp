@@ -4,95 +4,20 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <functional>
 #include <limits>
-#include <random>
 #include <stdexcept>
-#include <string>
 #include <vector>
 
 #include "planner/looped_orders.h"
+#include "tests/planner/linear_generators.h"
+#include "tests/planner/order_cases.h"
 #include "tests/planner/order_reference.h"
 
 namespace frazil {
 namespace {
 
-using Random = std::mt19937_64;
-
-std::int64_t draw(Random& random, std::int64_t low, std::int64_t high) {
-  return low + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(high - low + 1));
-}
-
-// Equal stages: p devices, m micro-batches, the times F, I, W of a stage and c of a hop.
-struct Case {
-  std::int64_t p = 1, m = 1, f = 1, i = 1, w = 1, c = 0;
-
-  std::int64_t t() const { return f + i + w; }
-  OrderProblem problem() const {
-    return make_order_problem(static_cast<int>(p), 1, static_cast<int>(m),
-                              {Duration{f}, Duration{i}, Duration{w}}, Duration{c});
-  }
-};
-
-Case draw_case(Random& random) {
-  Case x;
-  x.p = draw(random, 1, 7);
-  x.m = draw(random, 1, 18);
-  const std::int64_t longest = draw(random, 0, 1) == 0 ? 12 : 1000;
-  x.f = draw(random, 1, longest);
-  x.i = draw(random, 1, longest);
-  x.w = draw(random, 1, longest);
-  return x;
-}
-
-// 500 cases; `narrow` moves each into the conditions of a formula, `check` says what holds there.
-void for_random_cases(std::uint64_t seed, const std::function<void(Random&, Case&)>& narrow,
-                      const std::function<void(const Case&)>& check) {
-  Random random(seed);
-  for (int i = 0; i < 500; ++i) {
-    Case x = draw_case(random);
-    narrow(random, x);
-    SCOPED_TRACE(fmt::format("seed {} draw {}: p={} m={} F={} I={} W={} c={}", seed, i, x.p, x.m,
-                             x.f, x.i, x.w, x.c));
-    check(x);
-    if (testing::Test::HasFailure()) return;
-  }
-}
-
-void as_it_is(Random&, Case&) {}
-
-DeviceOrders one_forward_one_backward(const OrderProblem& problem) {
-  return make_one_forward_one_backward_order(problem, problem.devices);
-}
-DeviceOrders eager(const OrderProblem& problem) {
-  return make_one_forward_one_backward_order(problem, 2 * problem.devices - 1);
-}
-DeviceOrders zb_h1(const OrderProblem& problem) {
-  return make_split_linear_order(problem, problem.devices);
-}
-DeviceOrders zb_h2(const OrderProblem& problem) {
-  return make_split_linear_order(problem, 2 * problem.devices - 1);
-}
-DeviceOrders gpipe(const OrderProblem& problem) {
-  return make_gpipe_order(problem, BackwardOrder::kForward);
-}
-DeviceOrders reverse_gpipe(const OrderProblem& problem) {
-  return make_gpipe_order(problem, BackwardOrder::kReverse);
-}
-
-using Generator = DeviceOrders (*)(const OrderProblem&);
-
-OrderTimes times_of(Generator make, const Case& x) {
-  const OrderProblem problem = x.problem();
-  return time_orders(make(problem), problem, Placement::kLinear);
-}
-std::int64_t makespan(Generator make, const Case& x) { return times_of(make, x).makespan; }
-std::int64_t span(Generator make, const Case& x) { return times_of(make, x).span; }
-
 OrderProblem sized(int devices, int micro_batches) {
-  return make_order_problem(devices, 1, micro_batches, {Duration{1}, Duration{1}, Duration{1}});
+  return make_unit_problem(devices, 1, micro_batches);
 }
 
 TEST(LinearOrders, GpipeDoesAllForwardsThenAllBackwards) {
@@ -253,7 +178,7 @@ TEST(LinearOrders, OneDeviceAlternatesFromTheStart) {
 
 TEST(LinearOrders, NoMicroBatchesMakeEmptyLists) {
   const DeviceOrders empty(3);
-  for (const Generator make :
+  for (const OrderGenerator make :
        {gpipe, reverse_gpipe, one_forward_one_backward, eager, zb_h1, zb_h2}) {
     EXPECT_EQ(make(sized(3, 0)), empty);
   }
@@ -305,224 +230,6 @@ TEST(LinearOrders, ZbH1HoldsHalvesOfWhatHasOnlyItsWeightGradientLeft) {
       EXPECT_EQ(time_orders(zb_h1(sized(p, m)), sized(p, m), Placement::kLinear).peak_half_chunks,
                 halves);
     }
-  }
-}
-
-TEST(LinearOrders, GpipeTakesItsClosedFormWithAnyHop) {
-  const auto any_hop = [](Random& random, Case& x) { x.c = draw(random, 0, 2 * x.t()); };
-  for_random_cases(1, any_hop, [](const Case& x) {
-    const std::int64_t form = (x.m + x.p - 1) * x.t() + 2 * (x.p - 1) * x.c;
-    EXPECT_EQ(makespan(gpipe, x), form);
-    EXPECT_EQ(makespan(reverse_gpipe, x), form);
-  });
-}
-
-TEST(LinearOrders, OneForwardOneBackwardTakesTheTimeOfGpipeWithoutHops) {
-  for_random_cases(2, as_it_is, [](const Case& x) {
-    EXPECT_EQ(makespan(one_forward_one_backward, x), (x.m + x.p - 1) * x.t());
-  });
-}
-
-TEST(LinearOrders, OneForwardOneBackwardPaysTwoHopsForAlmostEveryMicroBatch) {
-  const auto whole_rounds = [](Random& random, Case& x) {
-    x.p = draw(random, 2, 7);
-    x.m = x.p * draw(random, 1, 3);
-    x.c = draw(random, 0, 2 * x.t());
-  };
-  for_random_cases(3, whole_rounds, [](const Case& x) {
-    EXPECT_EQ(makespan(one_forward_one_backward, x),
-              (x.m + x.p - 1) * x.t() + (2 * x.m * (x.p - 1) / x.p + 2 * (x.p - 2)) * x.c);
-  });
-}
-
-TEST(LinearOrders, OneForwardOneBackwardTakesItsClosedFormForAnyNumberOfMicroBatches) {
-  const auto any_hop = [](Random& random, Case& x) { x.c = draw(random, 0, 2 * x.t()); };
-  for_random_cases(4, any_hop, [](const Case& x) {
-    const std::int64_t rounds = (x.m - 2 + x.p) / x.p - 1;  // floor((m-2)/p), also for m = 1
-    EXPECT_EQ(makespan(one_forward_one_backward, x),
-              (x.m + x.p - 1) * x.t() + 2 * (x.m + x.p - 3 - rounds) * x.c);
-  });
-}
-
-TEST(LinearOrders, TheFormForWholeRoundsNeedsWholeRounds) {
-  const Case x{.p = 2, .m = 1, .c = 1};
-  EXPECT_EQ((x.m + x.p - 1) * x.t() + (2 * x.m * (x.p - 1) / x.p + 2 * (x.p - 2)) * x.c, 7);
-  EXPECT_EQ(makespan(one_forward_one_backward, x), 8);
-}
-
-std::int64_t hidden_hops(const Case& x) { return (x.m + x.p - 1) * x.t() + 2 * (x.p - 1) * x.c; }
-
-TEST(LinearOrders, EagerHidesHopsOfUpToHalfAMicroBatch) {
-  const auto short_hop = [](Random& random, Case& x) { x.c = draw(random, 0, x.t() / 2); };
-  for_random_cases(5, short_hop,
-                   [](const Case& x) { EXPECT_EQ(makespan(eager, x), hidden_hops(x)); });
-}
-
-TEST(LinearOrders, EagerPaysForLongerHops) {
-  const auto long_hop = [](Random& random, Case& x) {
-    x.p = draw(random, 2, 7);
-    x.m = draw(random, 2 * x.p, 18);
-    x.c = draw(random, x.t() / 2 + 1, 2 * x.t());
-  };
-  for_random_cases(6, long_hop,
-                   [](const Case& x) { EXPECT_GT(makespan(eager, x), hidden_hops(x)); });
-  const Case x{.p = 2, .m = 4, .c = 2};
-  EXPECT_EQ(hidden_hops(x), 19);
-  EXPECT_EQ(makespan(eager, x), 20);
-}
-
-DeviceOrders with_five_in_flight(const OrderProblem& problem) {
-  return make_one_forward_one_backward_order(problem, 5);
-}
-
-TEST(LinearOrders, OneMoreInFlightHidesOnlyShortHops) {
-  const Case thirtieth{.p = 4, .m = 16, .f = 10, .i = 10, .w = 10, .c = 1};
-  EXPECT_EQ(makespan(with_five_in_flight, thirtieth), hidden_hops(thirtieth));
-  const Case tenth{.p = 4, .m = 16, .f = 10, .i = 10, .w = 10, .c = 3};
-  EXPECT_EQ(hidden_hops(tenth), 588);
-  EXPECT_EQ(makespan(with_five_in_flight, tenth), 616);
-  EXPECT_EQ(makespan(eager, tenth), 588);
-}
-
-std::int64_t zb_h1_makespan(const Case& x) {
-  const std::int64_t idle = std::max({x.f + 3 * x.c, x.i + 2 * x.c, x.f + x.i - x.w + 4 * x.c});
-  return x.m * x.t() + (x.p - 1) * idle;
-}
-std::int64_t zb_h1_span(const Case& x) {
-  return x.m * x.t() + (x.p - 1) * std::max(x.i, x.f + x.i - x.w);
-}
-
-TEST(LinearOrders, ZbH1TakesItsClosedForms) {
-  const auto full = [](Random& random, Case& x) { x.m = x.p + draw(random, 0, 12); };
-  for_random_cases(7, full, [](const Case& x) {
-    EXPECT_EQ(makespan(zb_h1, x), zb_h1_makespan(x));
-    EXPECT_EQ(span(zb_h1, x), zb_h1_span(x));
-  });
-}
-
-TEST(LinearOrders, ZbH1NeedsAsManyMicroBatchesAsDevices) {
-  const Case x{.p = 2, .m = 1};
-  EXPECT_EQ(zb_h1_makespan(x), 4);
-  EXPECT_EQ(makespan(zb_h1, x), 5);
-  EXPECT_EQ(zb_h1_span(x), 4);
-  EXPECT_EQ(span(zb_h1, x), 5);
-}
-
-TEST(LinearOrders, ZbH1PaysForHopsByDeviceAndNotByMicroBatch) {
-  const auto short_hop = [](Random& random, Case& x) {
-    x.m = x.p + draw(random, 1, 12);
-    x.c = draw(random, 0, x.w / 2);
-  };
-  for_random_cases(8, short_hop,
-                   [](const Case& x) { EXPECT_EQ(makespan(zb_h1, x), zb_h1_makespan(x)); });
-}
-
-TEST(LinearOrders, ZbH1PaysMoreForHopsLongerThanHalfAWeightGradient) {
-  const Case x{.p = 2, .m = 5, .c = 1};
-  EXPECT_EQ(zb_h1_makespan(x), 20);
-  EXPECT_EQ(makespan(zb_h1, x), 21);
-}
-
-TEST(LinearOrders, ZbH1PaysTwoHopsLessForTheLeastMicroBatches) {
-  const auto least = [](Random& random, Case& x) {
-    x.p = x.m = draw(random, 2, 9);
-    x.c = draw(random, 0, std::min({x.f, x.i, x.w}) / 2);
-  };
-  for_random_cases(10, least, [](const Case& x) {
-    const std::int64_t others = x.p - 1;
-    const std::int64_t idle =
-        std::max({others * (x.f + 3 * x.c) - 2 * x.c, others * (x.i + 2 * x.c),
-                  others * (x.f + x.i - x.w + 4 * x.c) - 2 * x.c});
-    EXPECT_EQ(makespan(zb_h1, x), x.m * x.t() + idle);
-  });
-  const Case x{.p = 2, .m = 2, .f = 8, .i = 8, .w = 8, .c = 1};
-  EXPECT_EQ(zb_h1_makespan(x), 60);
-  EXPECT_EQ(makespan(zb_h1, x), 58);
-}
-
-std::int64_t zb_h2_makespan(const Case& x) {
-  return x.m * x.t() + (x.p - 1) * std::max({x.f, x.i - x.f, x.f + x.i - 2 * x.w});
-}
-std::int64_t zb_h2_span(const Case& x) {
-  const std::int64_t idle = std::max({std::int64_t{0}, x.i - x.f, x.f + x.i - 2 * x.w});
-  return x.m * x.t() + (x.p - 1) * idle;
-}
-
-TEST(LinearOrders, ZbH2TakesItsClosedForms) {
-  const auto full = [](Random& random, Case& x) { x.m = 2 * x.p - 1 + draw(random, 0, 9); };
-  for_random_cases(9, full, [](const Case& x) {
-    EXPECT_EQ(makespan(zb_h2, x), zb_h2_makespan(x));
-    EXPECT_EQ(span(zb_h2, x), zb_h2_span(x));
-  });
-}
-
-TEST(LinearOrders, ZbH2NeedsAlmostTwiceAsManyMicroBatchesAsDevices) {
-  const Case x{.p = 2, .m = 2, .f = 1, .i = 2, .w = 1};
-  EXPECT_EQ(zb_h2_makespan(x), 9);
-  EXPECT_EQ(makespan(zb_h2, x), 10);
-  EXPECT_EQ(zb_h2_span(x), 9);
-  EXPECT_EQ(span(zb_h2, x), 10);
-}
-
-TEST(LinearOrders, WithABarrierZbH2BuysNothingOverZbH1AtUnitTimes) {
-  for (std::int64_t p = 1; p <= 8; ++p) {
-    for (std::int64_t m = 2 * p - 1; m <= 3 * p; ++m) {
-      const Case x{.p = p, .m = m};
-      EXPECT_EQ(makespan(zb_h1, x), 3 * m + p - 1);
-      EXPECT_EQ(makespan(zb_h2, x), 3 * m + p - 1);
-      EXPECT_EQ(span(zb_h1, x), 3 * m + p - 1);
-      EXPECT_EQ(span(zb_h2, x), 3 * m);
-    }
-  }
-  const Case published{.p = 4, .m = 8};
-  EXPECT_EQ(makespan(zb_h1, published), 27);
-  EXPECT_EQ(makespan(zb_h2, published), 27);
-  EXPECT_EQ(span(zb_h1, published), 27);
-  EXPECT_EQ(span(zb_h2, published), 24);
-}
-
-DeviceOrders two_bp(const OrderProblem& problem) {
-  return make_two_bp_order(one_forward_one_backward(problem));
-}
-DeviceOrders two_bp_gpipe(const OrderProblem& problem) {
-  return make_two_bp_order(reverse_gpipe(problem));
-}
-
-TEST(LinearOrders, TwoBpTakesItsHostWithoutWeightGradientsAndThenThem) {
-  for_random_cases(11, as_it_is, [](const Case& x) {
-    const std::int64_t form = (x.m + x.p - 1) * (x.f + x.i) + x.m * x.w;
-    EXPECT_EQ(makespan(two_bp, x), form);
-    EXPECT_EQ(makespan(two_bp_gpipe, x), form);
-  });
-  const Case published{.p = 4, .m = 8};
-  EXPECT_EQ(makespan(two_bp, published), 30);
-  EXPECT_EQ(makespan(one_forward_one_backward, published), 33);
-}
-
-// Bubbles of p = 8, m = 32 in tenths of a percent, of makespan and of span: with unit times, and
-// with those of a GPT profile.
-TEST(LinearOrders, BubblesAreThoseOfThePublishedTable) {
-  struct Row {
-    Generator make;
-    std::vector<long> unit, gpt;
-  };
-  const std::vector<Row> rows{
-      {gpipe, {179, 179}, {181, 181}},
-      {one_forward_one_backward, {179, 179}, {189, 189}},
-      {zb_h1, {68, 68}, {120, 120}},
-      {zb_h2, {68, 0}, {82, 82}},
-  };
-  const auto bubbles = [](const Row& row, const Case& x) {
-    const OrderTimes times = times_of(row.make, x);
-    const auto bubble = [&](std::int64_t length) {
-      return std::lround(1000.0 * static_cast<double>(length - x.m * x.t()) /
-                         static_cast<double>(length));
-    };
-    return std::vector<long>{bubble(times.makespan), bubble(times.span)};
-  };
-  for (const Row& row : rows) {
-    EXPECT_EQ(bubbles(row, {.p = 8, .m = 32}), row.unit);
-    EXPECT_EQ(bubbles(row, {.p = 8, .m = 32, .f = 1855, .i = 1807, .w = 928, .c = 31}), row.gpt);
   }
 }
 

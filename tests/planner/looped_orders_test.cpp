@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <random>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -16,31 +15,15 @@
 
 #include "planner/linear_orders.h"
 #include "profiles/error.h"
+#include "tests/planner/order_cases.h"
 #include "tests/planner/order_reference.h"
 
 namespace frazil {
 namespace {
 
-using Random = std::mt19937_64;
-
-std::int64_t draw(Random& random, std::int64_t low, std::int64_t high) {
-  return low + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(high - low + 1));
-}
-
-// Equal stages: p devices with v chunks, m micro-batches, the times F, I, W of one device's share
-// of a micro-batch and c of a hop. F, I and W are multiples of v where forms divide them by it.
-struct Case {
-  std::int64_t p = 1, v = 1, m = 1, f = 1, i = 1, w = 1, c = 0;
-
-  std::int64_t t() const { return f + i + w; }
-  OrderProblem problem() const {
-    return make_order_problem(static_cast<int>(p), static_cast<int>(v), static_cast<int>(m),
-                              {Duration{f}, Duration{i}, Duration{w}}, Duration{c});
-  }
-};
-
-Case draw_case(Random& random) {
-  Case x;
+// F, I and W are multiples of v, by which forms divide them; m >= p.
+EqualStages draw_case(Random& random) {
+  EqualStages x;
   x.p = draw(random, 1, 6);
   x.v = draw(random, 1, 4);
   x.m = x.p + draw(random, 0, 12);
@@ -51,22 +34,18 @@ Case draw_case(Random& random) {
   return x;
 }
 
-// 500 cases with m >= p; `narrow` moves each into the conditions of a formula, `check` says what
-// holds there.
-void for_random_cases(std::uint64_t seed, const std::function<void(Random&, Case&)>& narrow,
-                      const std::function<void(const Case&)>& check) {
-  Random random(seed);
-  for (int i = 0; i < 500; ++i) {
-    Case x = draw_case(random);
+// `narrow` moves a case into the conditions of a formula, `check` says what holds there.
+void for_random_cases(std::uint64_t seed, const std::function<void(Random&, EqualStages&)>& narrow,
+                      const std::function<void(const EqualStages&)>& check) {
+  const auto draw_narrowed = [&](Random& random) {
+    EqualStages x = draw_case(random);
     narrow(random, x);
-    SCOPED_TRACE(fmt::format("seed {} draw {}: p={} v={} m={} F={} I={} W={} c={}", seed, i, x.p,
-                             x.v, x.m, x.f, x.i, x.w, x.c));
-    check(x);
-    if (testing::Test::HasFailure()) return;
-  }
+    return x;
+  };
+  for_drawn_stages(seed, draw_narrowed, check);
 }
 
-void as_it_is(Random&, Case&) {}
+void as_it_is(Random&, EqualStages&) {}
 
 DeviceOrders interleaved(const OrderProblem& problem) {
   return make_interleaved_order(problem, problem.devices);
@@ -81,17 +60,12 @@ DeviceOrders reverse_looped_bfs(const OrderProblem& problem) {
   return make_gpipe_order(problem, BackwardOrder::kReverse);
 }
 
-using Generator = DeviceOrders (*)(const OrderProblem&);
-
-OrderTimes times_of(Generator make, const Case& x) {
+OrderTimes times_of(OrderGenerator make, const EqualStages& x) {
   const OrderProblem problem = x.problem();
   return time_orders(make(problem), problem, Placement::kLooped);
 }
-std::int64_t makespan(Generator make, const Case& x) { return times_of(make, x).makespan; }
-
-OrderProblem sized(int devices, int chunks, int micro_batches) {
-  const Duration time{chunks};
-  return make_order_problem(devices, chunks, micro_batches, {time, time, time});
+std::int64_t makespan(OrderGenerator make, const EqualStages& x) {
+  return times_of(make, x).makespan;
 }
 
 // The picture of one device.
@@ -101,16 +75,16 @@ std::string draw_device(const DeviceOrders& orders, std::size_t device) {
 }
 
 TEST(LoopedOrders, BreadthFirstPassesAllMicroBatchesThroughAChunkBeforeTheNext) {
-  EXPECT_EQ(draw_orders(looped_bfs(sized(2, 2, 3))),
+  EXPECT_EQ(draw_orders(looped_bfs(make_unit_problem(2, 2, 3))),
             "d0: 0F0 0F1 0F2 2F0 2F1 2F2 2B0 2B1 2B2 0B0 0B1 0B2\n"
             "d1: 1F0 1F1 1F2 3F0 3F1 3F2 3B0 3B1 3B2 1B0 1B1 1B2\n");
-  EXPECT_EQ(draw_device(reverse_looped_bfs(sized(4, 2, 8)), 0),
+  EXPECT_EQ(draw_device(reverse_looped_bfs(make_unit_problem(4, 2, 8)), 0),
             "0F0 0F1 0F2 0F3 0F4 0F5 0F6 0F7 4F0 4F1 4F2 4F3 4F4 4F5 4F6 4F7 "
             "4B7 4B6 4B5 4B4 4B3 4B2 4B1 4B0 0B7 0B6 0B5 0B4 0B3 0B2 0B1 0B0");
 }
 
 TEST(LoopedOrders, InterleavedPassesGroupsOfPThroughAllChunks) {
-  const DeviceOrders orders = interleaved(sized(4, 2, 8));
+  const DeviceOrders orders = interleaved(make_unit_problem(4, 2, 8));
   EXPECT_EQ(draw_device(orders, 0),
             "0F0 0F1 0F2 0F3 4F0 4F1 4F2 4F3 0F4 0F5 "
             "0F6 4B0 0F7 4B1 4F4 4B2 4F5 4B3 4F6 0B0 4F7 0B1 "
@@ -123,7 +97,7 @@ TEST(LoopedOrders, InterleavedPassesGroupsOfPThroughAllChunks) {
 }
 
 TEST(LoopedOrders, InterleavedZbStartsTheFirstWeightGradientOnDeviceRAfterRMoreBackwards) {
-  const std::string device_1 = draw_device(interleaved_zb(sized(4, 2, 8)), 1);
+  const std::string device_1 = draw_device(interleaved_zb(make_unit_problem(4, 2, 8)), 1);
   EXPECT_EQ(device_1.substr(0, 95),
             "1F0 1F1 1F2 1F3 5F0 5F1 5F2 5I0 5F3 5I1 5W0 1F4 5I2 5W1 1F5 5I3 5W2 1F6 1I0 5W3 1F7 "
             "1I1 1W0 5F4");
@@ -131,7 +105,7 @@ TEST(LoopedOrders, InterleavedZbStartsTheFirstWeightGradientOnDeviceRAfterRMoreB
 
 // As PyTorch has it for 2 devices with 2 stages each and 8 micro-batches.
 TEST(LoopedOrders, InterleavedZbIsThePublishedOneOfTwoDevices) {
-  EXPECT_EQ(draw_orders(interleaved_zb(sized(2, 2, 8))),
+  EXPECT_EQ(draw_orders(interleaved_zb(make_unit_problem(2, 2, 8))),
             "d0: 0F0 0F1 2F0 2F1 2I0 2W0 0F2 2I1 2W1 0F3 0I0 0W0 2F2 0I1 0W1 2F3 2I2 2W2 0F4 2I3 "
             "2W3 0F5 0I2 0W2 2F4 0I3 0W3 2F5 2I4 2W4 0F6 2I5 2W5 0F7 0I4 0W4 2F6 0I5 0W5 2F7 2I6 "
             "2W6 2I7 2W7 0I6 0W6 0I7 0W7\n"
@@ -143,7 +117,7 @@ TEST(LoopedOrders, InterleavedZbIsThePublishedOneOfTwoDevices) {
 TEST(LoopedOrders, WithOneChunkTheyAreTheLinearFamily) {
   for (int p = 1; p <= 6; ++p) {
     for (int m = 0; m <= 14; ++m) {
-      const OrderProblem problem = sized(p, 1, m);
+      const OrderProblem problem = make_unit_problem(p, 1, m);
       EXPECT_EQ(interleaved_zb(problem), make_split_linear_order(problem, p));
       EXPECT_EQ(interleaved(problem), make_one_forward_one_backward_order(problem, 2 * p - 1));
     }
@@ -153,11 +127,11 @@ TEST(LoopedOrders, WithOneChunkTheyAreTheLinearFamily) {
 TEST(LoopedOrders, GroupsThatDoNotDivideAreEvenedOut) {
   // 5 micro-batches over 2 devices: not 2, 2, 1 but 3, 2.
   EXPECT_EQ(
-      draw_orders(interleaved(sized(2, 2, 5))),
+      draw_orders(interleaved(make_unit_problem(2, 2, 5))),
       "d0: 0F0 0F1 0F2 2F0 2F1 2F2 2B0 0F3 2B1 0F4 2B2 2F3 0B0 2F4 0B1 0B2 2B3 2B4 0B3 0B4\n"
       "d1: 1F0 1F1 1F2 3F0 3B0 3F1 3B1 3F2 3B2 1F3 1B0 1F4 1B1 3F3 1B2 3F4 3B3 3B4 1B3 1B4\n");
   // 16 in groups of 6 over 4 devices: 6, 5, 5. In groups of 16 and more: one of all.
-  const OrderProblem sixteen = sized(4, 2, 16);
+  const OrderProblem sixteen = make_unit_problem(4, 2, 16);
   const std::string all = "3F0 3F1 3F2 3F3 3F4 3F5 3F6 3F7 3F8 3F9 3F10 3F11 3F12 3F13 3F14 3F15 ";
   EXPECT_EQ(draw_device(make_interleaved_order(sixteen, 6), 3).substr(0, 80),
             "3F0 3F1 3F2 3F3 3F4 3F5 7F0 7B0 7F1 7B1 7F2 7B2 7F3 7B3 7F4 7B4 7F5 7B5 3F6 3B0 ");
@@ -168,11 +142,12 @@ TEST(LoopedOrders, GroupsThatDoNotDivideAreEvenedOut) {
 }
 
 TEST(LoopedOrders, FewerMicroBatchesThanDevicesAreOneGroup) {
-  EXPECT_EQ(draw_orders(interleaved(sized(3, 2, 2))),
+  EXPECT_EQ(draw_orders(interleaved(make_unit_problem(3, 2, 2))),
             "d0: 0F0 0F1 3F0 3F1 3B0 3B1 0B0 0B1\n"
             "d1: 1F0 1F1 4F0 4F1 4B0 4B1 1B0 1B1\n"
             "d2: 2F0 2F1 5F0 5B0 5F1 5B1 2B0 2B1\n");
-  EXPECT_EQ(make_interleaved_order(sized(3, 2, 2), 2), interleaved(sized(3, 2, 2)));
+  EXPECT_EQ(make_interleaved_order(make_unit_problem(3, 2, 2), 2),
+            interleaved(make_unit_problem(3, 2, 2)));
 }
 
 // Interleaved 1F1B as published, whose last group is short.
@@ -205,7 +180,7 @@ TEST(LoopedOrders, InterleavedIsThePublishedRuleWhereGroupsDivideTheMicroBatches
     for (int v = 1; v <= 4; ++v) {
       for (int group = p; group <= 2 * p; ++group) {
         for (int m = group; m <= 4 * group; m += group) {
-          const OrderProblem problem = sized(p, v, m);
+          const OrderProblem problem = make_unit_problem(p, v, m);
           EXPECT_EQ(make_interleaved_order(problem, group), literal_interleaved(problem, group));
         }
       }
@@ -214,19 +189,19 @@ TEST(LoopedOrders, InterleavedIsThePublishedRuleWhereGroupsDivideTheMicroBatches
 }
 
 TEST(LoopedOrders, EvenGroupsEndWhereAShortLastGroupDeadlocks) {
-  const OrderProblem problem = sized(4, 3, 5);
+  const OrderProblem problem = make_unit_problem(4, 3, 5);
   EXPECT_THROW(time_orders(literal_interleaved(problem, 4), problem, Placement::kLooped),
                std::runtime_error);
   EXPECT_NO_THROW(time_orders(interleaved(problem), problem, Placement::kLooped));
 }
 
 TEST(LoopedOrders, EvenGroupsAreNeverSlowerThanAShortLastGroup) {
-  const auto uneven = [](Random& random, Case& x) {
+  const auto uneven = [](Random& random, EqualStages& x) {
     x.p = draw(random, 2, 5);
     x.m = x.p * draw(random, 1, 3) + draw(random, 1, x.p - 1);
   };
   int ended = 0;
-  for_random_cases(6, uneven, [&](const Case& x) {
+  for_random_cases(6, uneven, [&](const EqualStages& x) {
     const OrderProblem problem = x.problem();
     const DeviceOrders literal = literal_interleaved(problem, problem.devices);
     try {
@@ -244,27 +219,27 @@ TEST(LoopedOrders, EvenGroupsAreNeverSlowerThanAShortLastGroup) {
 TEST(LoopedOrders, RefusesGroupsShorterThanTheDevices) {
   for (const auto make : {make_interleaved_order, make_interleaved_zb_order}) {
     try {
-      make(sized(4, 2, 8), 3);
+      make(make_unit_problem(4, 2, 8), 3);
       ADD_FAILURE() << "groups of 3 over 4 devices";
     } catch (const InfeasibleError& error) {
       EXPECT_STREQ(error.what(),
                    "an interleaved schedule over 4 devices takes groups of at least 4 "
                    "micro-batches, not 3: shorter ones can wait for each other");
     }
-    EXPECT_NO_THROW(make(sized(4, 2, 3), 3));
-    EXPECT_THROW(make(sized(4, 2, 8), 0), std::logic_error);
+    EXPECT_NO_THROW(make(make_unit_problem(4, 2, 3), 3));
+    EXPECT_THROW(make(make_unit_problem(4, 2, 8), 0), std::logic_error);
   }
 }
 
 TEST(LoopedOrders, NeedsARuleForEachDevice) {
-  EXPECT_THROW(make_looped_orders(sized(2, 1, 3), 1, {DeviceRule{}}), std::logic_error);
-  EXPECT_THROW(make_looped_orders(sized(1, 1, 3), 0, {DeviceRule{}}), std::logic_error);
+  EXPECT_THROW(make_looped_orders(make_unit_problem(2, 1, 3), 1, {DeviceRule{}}), std::logic_error);
+  EXPECT_THROW(make_looped_orders(make_unit_problem(1, 1, 3), 0, {DeviceRule{}}), std::logic_error);
 }
 
 TEST(LoopedOrders, NoMicroBatchesMakeEmptyLists) {
   const DeviceOrders empty(3);
-  for (const Generator make : {interleaved, interleaved_zb, looped_bfs, reverse_looped_bfs}) {
-    EXPECT_EQ(make(sized(3, 2, 0)), empty);
+  for (const OrderGenerator make : {interleaved, interleaved_zb, looped_bfs, reverse_looped_bfs}) {
+    EXPECT_EQ(make(make_unit_problem(3, 2, 0)), empty);
   }
 }
 
@@ -280,7 +255,7 @@ TEST(LoopedOrders, EveryOrderEndsAndHoldsAGroupPerChunkAndAWarmUp) {
       for (int m = 1; m <= 3 * p + 2; ++m) {
         for (int group = p; group <= 2 * p + 1; ++group) {
           SCOPED_TRACE(fmt::format("p={} v={} m={} group={}", p, v, m, group));
-          const OrderProblem problem = sized(p, v, m);
+          const OrderProblem problem = make_unit_problem(p, v, m);
           const auto peaks = [&](const DeviceOrders& orders) {
             return time_orders(orders, problem, Placement::kLooped).peak_chunks;
           };
@@ -294,7 +269,7 @@ TEST(LoopedOrders, EveryOrderEndsAndHoldsAGroupPerChunkAndAWarmUp) {
           EXPECT_EQ(peaks(make_interleaved_order(problem, group)), fused);
           EXPECT_EQ(peaks(make_interleaved_zb_order(problem, group)), split);
         }
-        const OrderProblem problem = sized(p, v, m);
+        const OrderProblem problem = make_unit_problem(p, v, m);
         const std::vector<int> all(static_cast<std::size_t>(p), v * m);
         EXPECT_EQ(time_orders(looped_bfs(problem), problem, Placement::kLooped).peak_chunks, all);
       }
@@ -303,8 +278,8 @@ TEST(LoopedOrders, EveryOrderEndsAndHoldsAGroupPerChunkAndAWarmUp) {
 }
 
 TEST(LoopedOrders, PeaksAreThePublishedOnes) {
-  const auto peaks = [](Generator make, int chunks) {
-    const OrderProblem problem = sized(4, chunks, 8);
+  const auto peaks = [](OrderGenerator make, int chunks) {
+    const OrderProblem problem = make_unit_problem(4, chunks, 8);
     return time_orders(make(problem), problem, Placement::kLooped).peak_chunks;
   };
   EXPECT_EQ(peaks(interleaved, 2), (std::vector<int>{11, 9, 7, 5}));  // 5.5 .. 2.5 micro-batches
@@ -312,10 +287,10 @@ TEST(LoopedOrders, PeaksAreThePublishedOnes) {
   EXPECT_EQ(peaks(interleaved_zb, 2), (std::vector<int>{8, 8, 8, 8}));
 }
 
-std::int64_t looped_makespan(const Case& x) { return x.m * x.t() + (x.p - 1) * x.t() / x.v; }
+std::int64_t looped_makespan(const EqualStages& x) { return x.m * x.t() + (x.p - 1) * x.t() / x.v; }
 
 TEST(LoopedOrders, InterleavingDividesTheBubbleByTheChunks) {
-  for_random_cases(1, as_it_is, [](const Case& x) {
+  for_random_cases(1, as_it_is, [](const EqualStages& x) {
     EXPECT_EQ(makespan(interleaved, x), looped_makespan(x));
     EXPECT_EQ(makespan(looped_bfs, x), looped_makespan(x));
     EXPECT_EQ(makespan(reverse_looped_bfs, x), looped_makespan(x));
@@ -323,78 +298,78 @@ TEST(LoopedOrders, InterleavingDividesTheBubbleByTheChunks) {
 }
 
 TEST(LoopedOrders, TheBubbleIsLargerWithFewerMicroBatchesThanDevices) {
-  const Case x{.p = 2, .v = 2, .m = 1, .f = 2, .i = 2, .w = 2};
+  const EqualStages x{.p = 2, .v = 2, .m = 1, .f = 2, .i = 2, .w = 2};
   EXPECT_EQ(looped_makespan(x), 9);
   EXPECT_EQ(makespan(interleaved, x), 12);
   EXPECT_EQ(makespan(looped_bfs, x), 12);
 }
 
-std::int64_t interleaved_with_hops(const Case& x) {
+std::int64_t interleaved_with_hops(const EqualStages& x) {
   return looped_makespan(x) + 2 * (x.v * x.p - 1) * x.c;
 }
 
 // (4p-2)c for v = 2.
 TEST(LoopedOrders, InterleavedPaysEachShortHopOfTheChainOnce) {
-  const auto short_hop = [](Random& random, Case& x) {
+  const auto short_hop = [](Random& random, EqualStages& x) {
     x.p = draw(random, 2, 6);
     x.m = x.p * draw(random, 1, 3);
     x.c = draw(random, 0, std::min(x.f, x.i + x.w) / x.v);
   };
-  for_random_cases(2, short_hop, [](const Case& x) {
+  for_random_cases(2, short_hop, [](const EqualStages& x) {
     EXPECT_EQ(makespan(interleaved, x), interleaved_with_hops(x));
   });
 }
 
 TEST(LoopedOrders, InterleavedPaysMoreForLongerHops) {
-  const auto long_hop = [](Random& random, Case& x) {
+  const auto long_hop = [](Random& random, EqualStages& x) {
     x.p = draw(random, 2, 6);
     x.m = x.p * draw(random, 2, 3);
     if (x.v == 1) x.v = 2, x.f *= 2, x.i *= 2, x.w *= 2;
     const std::int64_t longest = std::min(x.f, x.i + x.w) / x.v;
     x.c = longest + draw(random, 1, longest);
   };
-  for_random_cases(3, long_hop, [](const Case& x) {
+  for_random_cases(3, long_hop, [](const EqualStages& x) {
     EXPECT_GT(makespan(interleaved, x), interleaved_with_hops(x));
   });
-  const Case x{.p = 2, .v = 2, .m = 4, .f = 2, .i = 2, .w = 2, .c = 2};
+  const EqualStages x{.p = 2, .v = 2, .m = 4, .f = 2, .i = 2, .w = 2, .c = 2};
   EXPECT_EQ(interleaved_with_hops(x), 39);
   EXPECT_EQ(makespan(interleaved, x), 42);
 }
 
 TEST(LoopedOrders, InterleavedPaysOtherwiseForHopsWhereGroupsAreNotOfP) {
-  const Case uneven{.p = 2, .v = 2, .m = 3, .f = 2, .i = 2, .w = 2, .c = 1};
+  const EqualStages uneven{.p = 2, .v = 2, .m = 3, .f = 2, .i = 2, .w = 2, .c = 1};
   EXPECT_EQ(interleaved_with_hops(uneven), 27);
   EXPECT_EQ(makespan(interleaved, uneven), 24);
 }
 
-std::int64_t breadth_first_with_hops(const Case& x) {
+std::int64_t breadth_first_with_hops(const EqualStages& x) {
   return looped_makespan(x) + 2 * (x.p - 1) * x.c;
 }
 
 // Hops are hidden between chunks while the last device's first result is back at the first device
 // before that has done all micro-batches of its chunk.
 TEST(LoopedOrders, BreadthFirstPaysHopsAsGpipeWhileMicroBatchesCoverThem) {
-  const auto short_hop = [](Random& random, Case& x) {
+  const auto short_hop = [](Random& random, EqualStages& x) {
     x.c = draw(random, 0, (x.m - x.p) * std::min(x.f, x.i + x.w) / x.v / x.p);
   };
-  for_random_cases(4, short_hop, [](const Case& x) {
+  for_random_cases(4, short_hop, [](const EqualStages& x) {
     EXPECT_EQ(makespan(looped_bfs, x), breadth_first_with_hops(x));
     EXPECT_EQ(makespan(reverse_looped_bfs, x), breadth_first_with_hops(x));
   });
-  const Case least{.p = 2, .v = 2, .m = 2, .f = 2, .i = 2, .w = 2, .c = 1};
+  const EqualStages least{.p = 2, .v = 2, .m = 2, .f = 2, .i = 2, .w = 2, .c = 1};
   EXPECT_EQ(breadth_first_with_hops(least), 17);
   EXPECT_EQ(makespan(looped_bfs, least), 21);
 }
 
-std::int64_t interleaved_zb_makespan(const Case& x) {
+std::int64_t interleaved_zb_makespan(const EqualStages& x) {
   return x.m * x.t() + (x.p - 1) * std::max({x.f, x.i, x.f + x.i - x.w}) / x.v;
 }
 
 TEST(LoopedOrders, InterleavedZbDividesTheBubbleOfZbH1ByTheChunks) {
-  for_random_cases(5, as_it_is, [](const Case& x) {
+  for_random_cases(5, as_it_is, [](const EqualStages& x) {
     EXPECT_EQ(makespan(interleaved_zb, x), interleaved_zb_makespan(x));
   });
-  const Case too_few{.p = 2, .v = 2, .m = 1, .f = 2, .i = 2, .w = 2};
+  const EqualStages too_few{.p = 2, .v = 2, .m = 1, .f = 2, .i = 2, .w = 2};
   EXPECT_EQ(interleaved_zb_makespan(too_few), 7);
   EXPECT_EQ(makespan(interleaved_zb, too_few), 9);
 }
@@ -403,7 +378,7 @@ TEST(LoopedOrders, InterleavedZbDividesTheBubbleOfZbH1ByTheChunks) {
 // with those of a GPT profile (four times as long, so that four chunks divide them).
 TEST(LoopedOrders, BubblesAreThoseOfThePublishedTable) {
   struct Row {
-    Generator make;
+    OrderGenerator make;
     std::int64_t chunks;
     long unit, gpt;
   };
@@ -412,7 +387,7 @@ TEST(LoopedOrders, BubblesAreThoseOfThePublishedTable) {
                               {looped_bfs, 2, 99, 101},
                               {interleaved_zb, 2, 35, 68},
                               {interleaved_zb, 4, 18, 42}};
-  const auto bubble = [](const Row& row, const Case& x) {
+  const auto bubble = [](const Row& row, const EqualStages& x) {
     const OrderTimes times = times_of(row.make, x);
     EXPECT_EQ(times.span, times.makespan);
     return std::lround(1000.0 * static_cast<double>(times.makespan - x.m * x.t()) /

@@ -12,6 +12,7 @@
 #include "planner/simulate_plan.h"
 #include "planner/what_if.h"
 #include "profiles/error.h"
+#include "tests/planner/order_cases.h"
 #include "tests/planner/order_reference.h"
 #include "tests/support/sample_models.h"
 

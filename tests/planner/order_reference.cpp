@@ -168,6 +168,8 @@ OrderTimes time_orders(const DeviceOrders& orders, const OrderProblem& problem,
   return times;
 }
 
+int most(const std::vector<int>& peaks) { return *std::max_element(peaks.begin(), peaks.end()); }
+
 std::string draw_orders(const DeviceOrders& orders) {
   std::string text;
   for (std::size_t d = 0; d < orders.size(); ++d) {
@@ -185,22 +187,16 @@ std::string draw_orders(const DeviceOrders& orders) {
   return text;
 }
 
-OrderProblem make_order_problem(int devices, int chunks, int micro_batches, StageTimes device_share,
-                                Duration hop) {
-  OrderProblem problem;
-  problem.devices = devices;
-  problem.chunks = chunks;
-  problem.micro_batches = micro_batches;
-  problem.hop = hop;
-  const auto part = [&](Duration t, int chunk) {
-    return t * (chunk + 1) / chunks - t * chunk / chunks;
-  };
-  for (int stage = 0; stage < problem.stages(); ++stage) {
-    const int c = stage / devices;
-    problem.times.push_back({part(device_share.forward, c), part(device_share.backward_input, c),
-                             part(device_share.backward_weight, c)});
+std::string find_out_of_turn(const DeviceOrders& orders) {
+  std::map<std::tuple<ActionKind, int, int>, int> next;  // by kind, direction and stage
+  for (const DeviceOrder& order : orders) {
+    for (const OrderedWork& work : order) {
+      if (work.micro_batch != next[{work.kind, work.direction, work.stage}]++) {
+        return text_of(work);
+      }
+    }
   }
-  return problem;
+  return "";
 }
 
 }  // namespace frazil

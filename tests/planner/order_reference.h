@@ -5,6 +5,7 @@
 // and nothing else. A pair waits for the inputs of both halves and delivers both at its end.
 // R waits for the F of its own stage, and I or B for an R that stands before it.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -27,12 +28,14 @@ struct OrderTimes {
 OrderTimes time_orders(const DeviceOrders& orders, const OrderProblem& problem,
                        Placement placement);
 
+// The peak of the device that holds most.
+int most(const std::vector<int>& peaks);
+
 // "d0: 0F0 0F1 (0F2;1B0) '3F0 ..": a line per device; ' marks direction 1, a pair has parentheses.
 std::string draw_orders(const DeviceOrders& orders);
 
-// The problem with these times of one device's share of one micro-batch, chunk c of v getting
-// floor((c+1) t / v) - floor(c t / v); a schedule that runs both ways has its chunks per direction.
-OrderProblem make_order_problem(int devices, int chunks, int micro_batches, StageTimes device_share,
-                                Duration hop = Duration{0});
+// Each kind of work of a stage and direction takes the micro-batches 0, 1, .. in turn: the first
+// work that does not, or nothing.
+std::string find_out_of_turn(const DeviceOrders& orders);
 
 }  // namespace frazil

@@ -3,25 +3,19 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
-#include <map>
-#include <random>
 #include <string>
-#include <tuple>
 #include <vector>
 
-#include "profiles/error.h"
+#include "tests/planner/order_cases.h"
 #include "tests/planner/order_reference.h"
 
 namespace frazil {
 namespace {
 
-using Generator = DeviceOrders (*)(const OrderProblem&);
-
 struct Pattern {
   std::string name;
-  Generator make;
+  OrderGenerator make;
   int memory(int p) const {  // micro-batches, as published
     return name == "v-half" ? (p + 2) / 2 : (p + 4) / 3;
   }
@@ -29,44 +23,22 @@ struct Pattern {
 const std::array<Pattern, 2> kPatterns{Pattern{"v-half", make_v_half_order},
                                        Pattern{"v-min", make_v_min_order}};
 
-StageTimes share(std::int64_t forward, std::int64_t input, std::int64_t weight) {
-  return {Duration{forward}, Duration{input}, Duration{weight}};
-}
 // Chunks of one unit for each of F, I and W.
-const StageTimes kUnitChunks = share(2, 2, 2);
+const StageTimes kUnitChunks = make_times(2, 2, 2);
 
-OrderProblem bare_problem(int devices, int micro_batches) {
-  OrderProblem problem;
-  problem.devices = devices;
-  problem.chunks = 2;
-  problem.micro_batches = micro_batches;
-  return problem;
-}
-
-OrderTimes time_pattern(Generator make, int devices, int micro_batches, StageTimes device_share,
-                        Duration hop = Duration{0}) {
+OrderTimes time_pattern(OrderGenerator make, int devices, int micro_batches,
+                        StageTimes device_share, Duration hop = Duration{0}) {
   const OrderProblem problem = make_order_problem(devices, 2, micro_batches, device_share, hop);
   return time_orders(make(problem), problem, Placement::kWave);
 }
 
-int most(const std::vector<int>& peaks) { return *std::max_element(peaks.begin(), peaks.end()); }
-
 // Makespan less the work of one device, in units.
-std::int64_t unit_idle(Generator make, int devices, int micro_batches) {
+std::int64_t unit_idle(OrderGenerator make, int devices, int micro_batches) {
   return time_pattern(make, devices, micro_batches, kUnitChunks).makespan - 6 * micro_batches;
 }
 
-std::string refusal(Generator make, const OrderProblem& problem) {
-  try {
-    make(problem);
-  } catch (const InfeasibleError& error) {
-    return error.what();
-  }
-  return "made";
-}
-
 TEST(PatternOrders, VHalfFillsFiveForwardsDeep) {
-  EXPECT_EQ(draw_orders(make_v_half_order(bare_problem(4, 8))),
+  EXPECT_EQ(draw_orders(make_v_half_order(make_bare_problem(4, 2, 8))),
             "d0: 0F0 0F1 0F2 0F3 0F4 7F0 7I0 7W0 7F1 7I1 7W1 7F2 0I0 7I2 7W2 7F3 0W0 0F5 0I1 7I3 "
             "7W3 7F4 0W1 0F6 0I2 7I4 7W4 7F5 0W2 0F7 0I3 7I5 7W5 7F6 7I6 7W6 0I4 0W3 0W4 7F7 7I7 "
             "0I5 7W7 0I6 0W5 0W6 0I7 0W7\n"
@@ -82,7 +54,7 @@ TEST(PatternOrders, VHalfFillsFiveForwardsDeep) {
 }
 
 TEST(PatternOrders, VMinFillsThreeForwardsDeep) {
-  EXPECT_EQ(draw_orders(make_v_min_order(bare_problem(4, 8))),
+  EXPECT_EQ(draw_orders(make_v_min_order(make_bare_problem(4, 2, 8))),
             "d0: 0F0 0F1 0F2 7F0 7I0 7W0 7F1 7I1 7W1 0I0 0W0 0F3 7F2 7I2 0I1 7W2 0W1 0F4 7F3 7I3 "
             "0I2 7W3 0W2 0F5 7F4 7I4 0I3 7W4 0W3 0F6 7F5 7I5 0I4 7W5 0W4 0F7 7F6 7I6 0I5 7W6 0W5 "
             "7F7 7I7 0I6 7W7 0W6 0I7 0W7\n"
@@ -99,7 +71,7 @@ TEST(PatternOrders, VMinFillsThreeForwardsDeep) {
 
 TEST(PatternOrders, OnOneDeviceAMicroBatchIsDoneBeforeTheNext) {
   for (const Pattern& pattern : kPatterns) {
-    const std::string drawn = draw_orders(pattern.make(bare_problem(1, 1)));
+    const std::string drawn = draw_orders(pattern.make(make_bare_problem(1, 2, 1)));
     EXPECT_EQ(drawn, "d0: 0F0 1F0 1I0 0I0 1W0 0W0\n") << pattern.name;
     EXPECT_EQ(unit_idle(pattern.make, 1, 7), 0) << pattern.name;
   }
@@ -115,20 +87,14 @@ TEST(PatternOrders, AllWorkIsDoneInTurnAndWithinTheMemoryOfThePattern) {
         const int most_allowed = 2 * pattern.memory(p);
         EXPECT_LE(most(times.peak_chunks), most_allowed);
         EXPECT_GE(most(times.peak_chunks), m < p ? 1 : most_allowed);
-        std::map<std::tuple<ActionKind, int>, int> next;
-        for (const DeviceOrder& order : pattern.make(bare_problem(p, m))) {
-          for (const OrderedWork& work : order) {
-            const int turn = next[{work.kind, work.stage}]++;
-            EXPECT_EQ(work.micro_batch, turn);
-          }
-        }
+        EXPECT_EQ(find_out_of_turn(pattern.make(make_bare_problem(p, 2, m))), "");
       }
     }
   }
 }
 
 TEST(PatternOrders, VHalfHoldsHalfAndVMinAThirdOfWhatOneForwardOneBackwardHolds) {
-  const auto peak = [](Generator make, int p) {
+  const auto peak = [](OrderGenerator make, int p) {
     return most(time_pattern(make, p, 3 * p, kUnitChunks).peak_chunks);
   };
   const std::array<int, 4> devices{4, 8, 16, 32};
@@ -181,19 +147,16 @@ TEST(PatternOrders, OnEightDevicesVHalfIdlesTwoFifthsAndVMinTwoThirdsOfOneForwar
 TEST(PatternOrders, AFurtherMicroBatchCostsVHalfItsWorkOnlyUnderThePublishedCondition) {
   constexpr std::uint64_t kSeed = 20240523;
   SCOPED_TRACE(fmt::format("seed {}", kSeed));
-  std::mt19937_64 random(kSeed);
-  const auto draw = [&](int low, int high) {
-    return std::uniform_int_distribution<int>(low, high)(random);
-  };
+  Random random(kSeed);
   int inside = 0;
   int outside = 0;
   while (inside < 500) {
-    const int p = draw(2, 8);
-    const int f = draw(1, 60);
-    const int i = draw(1, 60);
-    const int w = draw(0, 60);
+    const int p = draw(random, 2, 8);
+    const int f = draw(random, 1, 60);
+    const int i = draw(random, 1, 60);
+    const int w = draw(random, 0, 60);
     SCOPED_TRACE(fmt::format("p = {} chunk times {} {} {}", p, f, i, w));
-    const StageTimes times = share(2 * f, 2 * i, 2 * w);
+    const StageTimes times = make_times(2 * f, 2 * i, 2 * w);
     const std::int64_t growth = time_pattern(make_v_half_order, p, 4 * p, times).makespan -
                                 time_pattern(make_v_half_order, p, 3 * p, times).makespan;
     const std::int64_t work = (p * times.total()).count();
@@ -209,7 +172,7 @@ TEST(PatternOrders, AFurtherMicroBatchCostsVHalfItsWorkOnlyUnderThePublishedCond
 }
 
 TEST(PatternOrders, UnderTheSameConditionVMinMayStillPayABubbleForEachMicroBatch) {
-  const StageTimes times = share(50, 28, 46);
+  const StageTimes times = make_times(50, 28, 46);
   EXPECT_GT(time_pattern(make_v_min_order, 2, 32, times).makespan -
                 time_pattern(make_v_min_order, 2, 16, times).makespan,
             (16 * times.total()).count());
@@ -221,15 +184,13 @@ struct Bubbles {
   int peak_micro_batches = 0;
 };
 
-Bubbles measure_bubbles(Generator make, StageTimes device_share, Duration hop) {
+Bubbles measure_bubbles(OrderGenerator make, StageTimes device_share, Duration hop) {
   constexpr int kDevices = 8;
   constexpr int kMicroBatches = 32;
   const OrderTimes times = time_pattern(make, kDevices, kMicroBatches, device_share, hop);
-  const auto percent = [&](std::int64_t time) {
-    const auto idle = static_cast<double>(time - (kMicroBatches * device_share.total()).count());
-    return fmt::format("{:.1f}", 100 * idle / static_cast<double>(time));
-  };
-  return {percent(times.makespan), percent(times.span), most(times.peak_chunks) / 2};
+  const Duration work = kMicroBatches * device_share.total();
+  return {idle_percent(times.makespan, work), idle_percent(times.span, work),
+          most(times.peak_chunks) / 2};
 }
 
 void expect_bubbles(const Bubbles& found, const std::string& percent, int peak_micro_batches) {
@@ -241,7 +202,7 @@ void expect_bubbles(const Bubbles& found, const std::string& percent, int peak_m
 // Bubbles in percent and most held in micro-batches; times of a GPT-3 profile, doubled, so that
 // chunks have whole ones.
 TEST(PatternOrders, LeagueTableOfEightDevicesAnd32MicroBatches) {
-  const StageTimes gpt = share(2 * 1855, 2 * 1807, 2 * 928);
+  const StageTimes gpt = make_times(2 * 1855, 2 * 1807, 2 * 928);
   const Duration gpt_hop{2 * 31};
   expect_bubbles(measure_bubbles(make_v_half_order, kUnitChunks, Duration{0}), "8.1", 5);
   expect_bubbles(measure_bubbles(make_v_half_order, gpt, gpt_hop), "12.6", 5);
@@ -251,17 +212,17 @@ TEST(PatternOrders, LeagueTableOfEightDevicesAnd32MicroBatches) {
 
 TEST(PatternOrders, TheOrderDoesNotLookAtTimes) {
   for (const Pattern& pattern : kPatterns) {
-    const OrderProblem timed = make_order_problem(6, 2, 13, share(3, 50, 1), Duration{9});
-    EXPECT_EQ(pattern.make(timed), pattern.make(bare_problem(6, 13)));
+    const OrderProblem timed = make_order_problem(6, 2, 13, make_times(3, 50, 1), Duration{9});
+    EXPECT_EQ(pattern.make(timed), pattern.make(make_bare_problem(6, 2, 13)));
   }
 }
 
 TEST(PatternOrders, RefusesWhatItCannotBe) {
-  OrderProblem problem = bare_problem(4, 8);
+  OrderProblem problem = make_bare_problem(4, 2, 8);
   problem.chunks = 3;
   EXPECT_EQ(refusal(make_v_half_order, problem), "v-half has 2 chunks per device, not 3");
   EXPECT_EQ(refusal(make_v_min_order, problem), "v-min has 2 chunks per device, not 3");
-  problem = bare_problem(4, 8);
+  problem = make_bare_problem(4, 2, 8);
   problem.in_flight = 5;
   EXPECT_EQ(refusal(make_v_half_order, problem),
             "v-half holds what its pattern needs; in-flight 5 is not defined for it");

@@ -13,6 +13,7 @@
 
 #include "planner/schedule_menu.h"
 #include "planner/what_if.h"
+#include "tests/planner/order_cases.h"
 #include "tests/planner/order_reference.h"
 
 namespace frazil {

@@ -6,13 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <map>
-#include <random>
 #include <string>
-#include <tuple>
 #include <vector>
 
-#include "profiles/error.h"
+#include "tests/planner/order_cases.h"
 #include "tests/planner/order_reference.h"
 
 namespace frazil {
@@ -20,7 +17,7 @@ namespace {
 
 struct Family {
   std::string name;
-  DeviceOrders (*make)(const OrderProblem&);
+  OrderGenerator make;
   int chunks;  // per direction
   Placement placement;
 };
@@ -28,19 +25,12 @@ const Family kChimera{"chimera", make_chimera_order, 1, Placement::kBothWays};
 const Family kBitpipe{"bitpipe", make_bitpipe_order, 2, Placement::kWaveBothWays};
 const std::array<Family, 2> kFamilies{kChimera, kBitpipe};
 
-StageTimes share(std::int64_t forward, std::int64_t input, std::int64_t weight) {
-  return {Duration{forward}, Duration{input}, Duration{weight}};
-}
 // F of two units; B as long (all of it I), or twice as long.
-const StageTimes kEqual = share(2, 2, 0);
-const StageTimes kDouble = share(2, 2, 2);
+const StageTimes kEqual = make_times(2, 2, 0);
+const StageTimes kDouble = make_times(2, 2, 2);
 
 OrderProblem bare_problem(const Family& family, int devices, int micro_batches) {
-  OrderProblem problem;
-  problem.devices = devices;
-  problem.chunks = family.chunks;
-  problem.micro_batches = micro_batches;
-  return problem;
+  return make_bare_problem(devices, family.chunks, micro_batches);
 }
 
 OrderTimes time_problem(const Family& family, const OrderProblem& problem) {
@@ -86,21 +76,15 @@ struct Draw {
 };
 
 // Times that two chunks share exactly.
-Draw draw_case(std::mt19937_64& random) {
-  const auto draw = [&](int low, int high) {
-    return std::uniform_int_distribution<int>(low, high)(random);
-  };
-  return {2 * draw(1, 5), draw(1, 4), share(2 * draw(1, 60), 2 * draw(0, 60), 2 * draw(0, 60)),
-          Duration{draw(0, 40)}};
-}
-
-std::string refusal(const Family& family, const OrderProblem& problem) {
-  try {
-    family.make(problem);
-  } catch (const InfeasibleError& error) {
-    return error.what();
-  }
-  return "made";
+Draw draw_case(Random& random) {
+  Draw drawn;
+  drawn.devices = 2 * draw(random, 1, 5);
+  drawn.units = draw(random, 1, 4);
+  drawn.device_share.forward = Duration{2 * draw(random, 1, 60)};
+  drawn.device_share.backward_input = Duration{2 * draw(random, 0, 60)};
+  drawn.device_share.backward_weight = Duration{2 * draw(random, 0, 60)};
+  drawn.hop = Duration{draw(random, 0, 40)};
+  return drawn;
 }
 
 TEST(SlotOrders, ChimeraPutsTheNextUnitIntoTheGapsOfTheLast) {
@@ -148,13 +132,7 @@ TEST(SlotOrders, AllWorkIsDoneInTurn) {
       for (int m = p; m <= 5 * p; m += p) {
         SCOPED_TRACE(fmt::format("{} p = {} m = {}", family.name, p, m));
         EXPECT_NO_THROW(time_family(family, p, m, kDouble, Duration{1}));
-        std::map<std::tuple<ActionKind, int, int>, int> next;
-        for (const DeviceOrder& order : family.make(bare_problem(family, p, m))) {
-          for (const OrderedWork& work : order) {
-            const int turn = next[{work.kind, work.direction, work.stage}]++;
-            EXPECT_EQ(work.micro_batch, turn);
-          }
-        }
+        EXPECT_EQ(find_out_of_turn(family.make(bare_problem(family, p, m))), "");
       }
     }
   }
@@ -174,7 +152,7 @@ TEST(SlotOrders, TheTwoDirectionsMirrorEachOther) {
 TEST(SlotOrders, TheMakespanOfAllTimesHasAClosedForm) {
   constexpr std::uint64_t kSeed = 210706925;
   SCOPED_TRACE(fmt::format("seed {}", kSeed));
-  std::mt19937_64 random(kSeed);
+  Random random(kSeed);
   for (int i = 0; i < 600; ++i) {
     const Draw draw = draw_case(random);
     for (const Family& family : kFamilies) {
@@ -198,7 +176,7 @@ TEST(SlotOrders, WithTimesForMessagesTheClosedFormIsTooShort) {
 TEST(SlotOrders, MergedUnitsAreNeverSlowerThanUnitsApart) {
   constexpr std::uint64_t kSeed = 241019367;
   SCOPED_TRACE(fmt::format("seed {}", kSeed));
-  std::mt19937_64 random(kSeed);
+  Random random(kSeed);
   for (int i = 0; i < 600; ++i) {
     const Draw draw = draw_case(random);
     for (const Family& family : kFamilies) {
@@ -218,7 +196,7 @@ TEST(SlotOrders, MergedUnitsAreNeverSlowerThanUnitsApart) {
 TEST(SlotOrders, OnEqualDevicesMergingSavesTheShorterPassOfPMinus2ChunksPerUnit) {
   constexpr std::uint64_t kSeed = 19367;
   SCOPED_TRACE(fmt::format("seed {}", kSeed));
-  std::mt19937_64 random(kSeed);
+  Random random(kSeed);
   for (int i = 0; i < 500; ++i) {
     const Draw draw = draw_case(random);
     const StageTimes& times = draw.device_share;
@@ -299,32 +277,29 @@ TEST(SlotOrders, MiddleDevicesHoldMost) {
 TEST(SlotOrders, ChimeraInTheLeagueTableOfEightDevicesAnd32MicroBatches) {
   const auto expect_row = [](StageTimes device_share, Duration hop, const std::string& bubble) {
     const OrderTimes times = time_family(kChimera, 8, 32, device_share, hop);
-    const auto percent = [&](std::int64_t time) {
-      const auto idle = static_cast<double>(time - (32 * device_share.total()).count());
-      return fmt::format("{:.1f}", 100 * idle / static_cast<double>(time));
-    };
-    EXPECT_EQ(percent(times.makespan), bubble);
-    EXPECT_EQ(percent(times.span), bubble);
-    EXPECT_EQ(*std::max_element(times.peak_chunks.begin(), times.peak_chunks.end()), 8);
+    EXPECT_EQ(idle_percent(times.makespan, 32 * device_share.total()), bubble);
+    EXPECT_EQ(idle_percent(times.span, 32 * device_share.total()), bubble);
+    EXPECT_EQ(most(times.peak_chunks), 8);
   };
-  expect_row(share(1, 1, 1), Duration{0}, "23.8");
-  expect_row(share(1855, 1807, 928), Duration{31}, "18.8");
+  expect_row(make_times(1, 1, 1), Duration{0}, "23.8");
+  expect_row(make_times(1855, 1807, 928), Duration{31}, "18.8");
 }
 
 TEST(SlotOrders, RefusesWhatItCannotBe) {
   OrderProblem problem = bare_problem(kChimera, 4, 8);
   problem.chunks = 2;
-  EXPECT_EQ(refusal(kChimera, problem), "chimera has 1 chunk per device and direction, not 2");
+  EXPECT_EQ(refusal(kChimera.make, problem), "chimera has 1 chunk per device and direction, not 2");
   problem.chunks = 1;
-  EXPECT_EQ(refusal(kBitpipe, problem), "bitpipe has 2 chunks per device and direction, not 1");
+  EXPECT_EQ(refusal(kBitpipe.make, problem),
+            "bitpipe has 2 chunks per device and direction, not 1");
   for (const Family& family : kFamilies) {
-    EXPECT_EQ(refusal(family, bare_problem(family, 5, 10)),
+    EXPECT_EQ(refusal(family.make, bare_problem(family, 5, 10)),
               family.name + " takes an even number of devices, not 5");
-    EXPECT_EQ(refusal(family, bare_problem(family, 4, 10)),
+    EXPECT_EQ(refusal(family.make, bare_problem(family, 4, 10)),
               family.name + " over 4 devices takes a multiple of 4 micro-batches, not 10");
     problem = bare_problem(family, 4, 8);
     problem.in_flight = 3;
-    EXPECT_EQ(refusal(family, problem),
+    EXPECT_EQ(refusal(family.make, problem),
               family.name + " holds what its slots need; in-flight 3 is not defined for it");
   }
 }

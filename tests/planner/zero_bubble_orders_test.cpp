@@ -6,24 +6,19 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
-#include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "planner/linear_orders.h"
 #include "profiles/error.h"
+#include "tests/planner/order_cases.h"
 #include "tests/planner/order_reference.h"
 
 namespace frazil {
 namespace {
 
-using Random = std::mt19937_64;
 using Release = ActivationRelease;
-
-std::int64_t draw(Random& random, std::int64_t low, std::int64_t high) {
-  return low + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(high - low + 1));
-}
 
 // F, I, W and the hop, in any unit.
 struct Costs {
@@ -33,8 +28,8 @@ struct Costs {
 constexpr Costs kUnit{1, 1, 1, 0};
 
 OrderProblem make_equal(int p, int m, int in_flight, const Costs& costs) {
-  OrderProblem problem = make_order_problem(
-      p, 1, m, {Duration{costs.f}, Duration{costs.i}, Duration{costs.w}}, Duration{costs.c});
+  OrderProblem problem =
+      make_order_problem(p, 1, m, make_times(costs.f, costs.i, costs.w), Duration{costs.c});
   problem.in_flight = in_flight;
   return problem;
 }
@@ -52,9 +47,9 @@ OrderTimes solve(const OrderProblem& problem, Release release = Release::kAllAtW
 
 OrderProblem draw_problem(Random& random, int most_devices, int most_micro_batches) {
   OrderProblem problem;
-  problem.devices = static_cast<int>(draw(random, 1, most_devices));
-  problem.micro_batches = static_cast<int>(draw(random, 1, most_micro_batches));
-  problem.in_flight = static_cast<int>(draw(random, 1, 2 * problem.devices + 1));
+  problem.devices = draw(random, 1, most_devices);
+  problem.micro_batches = draw(random, 1, most_micro_batches);
+  problem.in_flight = draw(random, 1, 2 * problem.devices + 1);
   problem.hop = Duration{draw(random, 0, 1) * draw(random, 0, 20)};
   const std::int64_t shortest = draw(random, 0, 20);
   for (int s = 0; s < problem.devices; ++s) {
@@ -68,16 +63,6 @@ OrderProblem draw_problem(Random& random, int most_devices, int most_micro_batch
 OrderProblem with_in_flight(OrderProblem problem, int in_flight) {
   problem.in_flight = in_flight;
   return problem;
-}
-
-std::string describe(const OrderProblem& problem) {
-  std::string text = fmt::format("p={} m={} K={} c={}", problem.devices, problem.micro_batches,
-                                 *problem.in_flight, problem.hop.count());
-  for (const StageTimes& times : problem.times) {
-    text += fmt::format(" {}/{}/{}", times.forward.count(), times.backward_input.count(),
-                        times.backward_weight.count());
-  }
-  return text;
 }
 
 TEST(ZeroBubbleOrder, IsZbH1AtUnitCosts) {
@@ -374,9 +359,9 @@ TEST(ZeroBubbleOrder, IsTheBestOfAllOrdersOnMostSmallPipelines) {
   Random random(kSeed);
   int best = 0;
   for (int i = 0; i < kDraws; ++i) {
-    const int devices = static_cast<int>(draw(random, 2, 3));
+    const int devices = draw(random, 2, 3);
     OrderProblem problem = draw_problem(random, devices, devices == 3 ? 2 : 3);
-    problem.in_flight = static_cast<int>(draw(random, 1, 3));
+    problem.in_flight = draw(random, 1, 3);
     const Release release = i % 2 == 0 ? Release::kAllAtWeight : Release::kHalfAtInput;
     SCOPED_TRACE(fmt::format("seed {} draw {}: {}", kSeed, i, describe(problem)));
     const std::int64_t span = solve(problem, release).span;
@@ -391,7 +376,7 @@ TEST(ZeroBubbleOrder, NeedsTimesAndOneChunkPerDevice) {
   OrderProblem problem = make_equal(4, 8, 4, kUnit);
   problem.times.clear();
   EXPECT_THROW(make_zero_bubble_order(problem), InfeasibleError);
-  OrderProblem chunks = make_order_problem(4, 2, 8, {Duration{2}, Duration{2}, Duration{2}});
+  OrderProblem chunks = make_unit_problem(4, 2, 8);
   chunks.in_flight = 4;
   EXPECT_THROW(make_zero_bubble_order(chunks), InfeasibleError);
 }

@@ -44,7 +44,7 @@ TEST(ReadChromeTrace, GivesBackWhatWasWritten) {
 }
 
 TEST(ReadChromeTrace, KeepsFarTimesToTheNanosecond) {
-  const std::int64_t far = std::int64_t{1} << 62;
+  const std::int64_t far = (std::int64_t{1} << 62) - 1;
   const Timeline timeline{
       .devices = 1,
       .spans = {make_span(0, "0F0", -far, -far + 1), make_span(0, "0F1", 9007199254740993, far),
