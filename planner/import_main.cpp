@@ -117,6 +117,7 @@ int run_import_verb(int argc, char** argv) {
   const po::options_description flags = describe_flags();
   std::vector<std::string> words = name_words(argc, argv, flags, "word");
   std::vector<char*> pointers;
+  pointers.reserve(words.size());
   for (std::string& word : words) pointers.push_back(word.data());
   return run_verb(verb, static_cast<int>(pointers.size()), pointers.data(), flags, import_verb);
 }

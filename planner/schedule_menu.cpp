@@ -1,6 +1,7 @@
 #include "planner/schedule_menu.h"
 
 #include <algorithm>
+#include <array>
 
 #include "planner/dualpipe_orders.h"
 #include "planner/greedy_orders.h"
@@ -24,103 +25,101 @@ OrderProblem with_in_flight(const OrderProblem& problem, int by_default) {
   return resolved;
 }
 
+using Kind = ScheduleKind;
+using Chunks = ScheduleFamily::Chunks;
+
+constexpr auto kFamilies = std::to_array<ScheduleFamily>({
+    {.kind = Kind::kGpipe, .one_line = "all forwards, then all backwards"},
+    {.kind = Kind::kOneForwardOneBackward,
+     .takes_in_flight = true,
+     .one_line = "a backward as soon as there is one; p micro-batches in flight"},
+    {.kind = Kind::kEagerOneForwardOneBackward,
+     .takes_in_flight = true,
+     .one_line = "1f1b with 2p - 1 micro-batches in flight, which hides transfers"},
+    {.kind = Kind::kInterleaved,
+     .placement = Placement::kLooped,
+     .chunks = 2,
+     .legal = Chunks::kAny,
+     .one_line = "1f1b over v chunks per device, in groups of p micro-batches: bubble / v"},
+    {.kind = Kind::kLoopedBfs,
+     .placement = Placement::kLooped,
+     .chunks = 2,
+     .legal = Chunks::kAny,
+     .one_line = "gpipe over v chunks per device, breadth first"},
+    {.kind = Kind::kZbH1,
+     .takes_in_flight = true,
+     .one_line = "split backward in the memory of 1f1b: a third of its bubble"},
+    {.kind = Kind::kZbH2,
+     .takes_in_flight = true,
+     .one_line = "split backward, 2p - 1 in flight: no bubble where updates need no barrier"},
+    {.kind = Kind::kZb1p,
+     .takes_in_flight = true,
+     .needs_costs = true,
+     .one_line = "split backward, ordered by the times, p in flight (half of one is free after I)"},
+    {.kind = Kind::kZb2p,
+     .takes_in_flight = true,
+     .needs_costs = true,
+     .one_line =
+         "split backward, ordered by the times, 2p in flight (half of one is free after I)"},
+    {.kind = Kind::kZbV,
+     .placement = Placement::kWave,
+     .chunks = 2,
+     .one_line = "split backward over a V of two chunks per device, p in flight"},
+    {.kind = Kind::kVHalf,
+     .placement = Placement::kWave,
+     .chunks = 2,
+     .one_line = "a V with half of 1f1b's activations"},
+    {.kind = Kind::kVMin,
+     .placement = Placement::kWave,
+     .chunks = 2,
+     .one_line = "a V with a third of 1f1b's activations"},
+    {.kind = Kind::kInterleavedZb,
+     .placement = Placement::kLooped,
+     .chunks = 2,
+     .legal = Chunks::kAny,
+     .one_line = "interleaved with split backward"},
+    {.kind = Kind::kDualPipe,
+     .placement = Placement::kBothWays,
+     .one_line = "two pipelines in opposite directions, forwards overlapped with backwards"},
+    {.kind = Kind::kDualPipeV,
+     .placement = Placement::kWave,
+     .chunks = 2,
+     .one_line = "dualpipe folded into a V: the parameters once"},
+    {.kind = Kind::kChimera,
+     .placement = Placement::kBothWays,
+     .one_line = "two pipelines in opposite directions, in units of p micro-batches"},
+    {.kind = Kind::kBitPipe,
+     .placement = Placement::kWaveBothWays,
+     .chunks = 2,
+     .one_line = "two V pipelines in opposite directions"},
+    {.kind = Kind::kHanayo,
+     .placement = Placement::kWave,
+     .chunks = 2,
+     .legal = Chunks::kEven,
+     .one_line = "waves over v = 2W chunks per device, backward first"},
+    {.kind = Kind::kTwoBp,
+     .takes_in_flight = true,
+     .one_line = "1f1b with I in place of B and all W at the end"},
+    {.kind = Kind::kPipeDream,
+     .takes_in_flight = true,
+     .versions = WeightVersions::kStash,
+     .one_line = "1f1b with an update after every backward; a weight version per micro-batch"},
+    {.kind = Kind::kPipeDream2Bw,
+     .takes_in_flight = true,
+     .versions = WeightVersions::kTwoBuffered,
+     .one_line = "1f1b with an update every p micro-batches; two weight versions"},
+    {.kind = Kind::kVaruna,
+     .one_line = "stage inputs alone are kept; each stage but the last recomputes"},
+});
+
 }  // namespace
 
-const std::vector<ScheduleFamily>& schedule_families() {
-  using enum ScheduleKind;
-  using Chunks = ScheduleFamily::Chunks;
-  static const std::vector<ScheduleFamily> families{
-      {.kind = kGpipe, .one_line = "all forwards, then all backwards"},
-      {.kind = kOneForwardOneBackward,
-       .takes_in_flight = true,
-       .one_line = "a backward as soon as there is one; p micro-batches in flight"},
-      {.kind = kEagerOneForwardOneBackward,
-       .takes_in_flight = true,
-       .one_line = "1f1b with 2p - 1 micro-batches in flight, which hides transfers"},
-      {.kind = kInterleaved,
-       .placement = Placement::kLooped,
-       .chunks = 2,
-       .legal = Chunks::kAny,
-       .one_line = "1f1b over v chunks per device, in groups of p micro-batches: bubble / v"},
-      {.kind = kLoopedBfs,
-       .placement = Placement::kLooped,
-       .chunks = 2,
-       .legal = Chunks::kAny,
-       .one_line = "gpipe over v chunks per device, breadth first"},
-      {.kind = kZbH1,
-       .takes_in_flight = true,
-       .one_line = "split backward in the memory of 1f1b: a third of its bubble"},
-      {.kind = kZbH2,
-       .takes_in_flight = true,
-       .one_line = "split backward, 2p - 1 in flight: no bubble where updates need no barrier"},
-      {.kind = kZb1p,
-       .takes_in_flight = true,
-       .needs_costs = true,
-       .one_line =
-           "split backward, ordered by the times, p in flight (half of one is free after I)"},
-      {.kind = kZb2p,
-       .takes_in_flight = true,
-       .needs_costs = true,
-       .one_line =
-           "split backward, ordered by the times, 2p in flight (half of one is free after I)"},
-      {.kind = kZbV,
-       .placement = Placement::kWave,
-       .chunks = 2,
-       .one_line = "split backward over a V of two chunks per device, p in flight"},
-      {.kind = kVHalf,
-       .placement = Placement::kWave,
-       .chunks = 2,
-       .one_line = "a V with half of 1f1b's activations"},
-      {.kind = kVMin,
-       .placement = Placement::kWave,
-       .chunks = 2,
-       .one_line = "a V with a third of 1f1b's activations"},
-      {.kind = kInterleavedZb,
-       .placement = Placement::kLooped,
-       .chunks = 2,
-       .legal = Chunks::kAny,
-       .one_line = "interleaved with split backward"},
-      {.kind = kDualPipe,
-       .placement = Placement::kBothWays,
-       .one_line = "two pipelines in opposite directions, forwards overlapped with backwards"},
-      {.kind = kDualPipeV,
-       .placement = Placement::kWave,
-       .chunks = 2,
-       .one_line = "dualpipe folded into a V: the parameters once"},
-      {.kind = kChimera,
-       .placement = Placement::kBothWays,
-       .one_line = "two pipelines in opposite directions, in units of p micro-batches"},
-      {.kind = kBitPipe,
-       .placement = Placement::kWaveBothWays,
-       .chunks = 2,
-       .one_line = "two V pipelines in opposite directions"},
-      {.kind = kHanayo,
-       .placement = Placement::kWave,
-       .chunks = 2,
-       .legal = Chunks::kEven,
-       .one_line = "waves over v = 2W chunks per device, backward first"},
-      {.kind = kTwoBp,
-       .takes_in_flight = true,
-       .one_line = "1f1b with I in place of B and all W at the end"},
-      {.kind = kPipeDream,
-       .takes_in_flight = true,
-       .versions = WeightVersions::kStash,
-       .one_line = "1f1b with an update after every backward; a weight version per micro-batch"},
-      {.kind = kPipeDream2Bw,
-       .takes_in_flight = true,
-       .versions = WeightVersions::kTwoBuffered,
-       .one_line = "1f1b with an update every p micro-batches; two weight versions"},
-      {.kind = kVaruna,
-       .one_line = "stage inputs alone are kept; each stage but the last recomputes"},
-  };
-  return families;
-}
+std::span<const ScheduleFamily> schedule_families() { return kFamilies; }
 
 const ScheduleFamily& family_of(ScheduleKind kind) {
-  const auto& families = schedule_families();
-  const auto family = std::find_if(families.begin(), families.end(),
+  const auto family = std::find_if(kFamilies.begin(), kFamilies.end(),
                                    [&](const ScheduleFamily& f) { return f.kind == kind; });
-  ENSURE(family != families.end(), "a schedule that the menu does not list");
+  ENSURE(family != kFamilies.end(), "a schedule that the menu does not list");
   return *family;
 }
 

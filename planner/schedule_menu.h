@@ -2,8 +2,8 @@
 // The menu of schedules: the only list of what can be made, where its stages lie, what it takes.
 
 #include <cstdint>
+#include <span>
 #include <string_view>
-#include <vector>
 
 #include "planner/device_order.h"
 #include "planner/placement.h"
@@ -25,7 +25,7 @@ struct ScheduleFamily {
 };
 
 // In menu order.
-const std::vector<ScheduleFamily>& schedule_families();
+std::span<const ScheduleFamily> schedule_families();
 const ScheduleFamily& family_of(ScheduleKind kind);
 
 // The lists of one group of pipelines, one per direction. Throws InfeasibleError where the schedule

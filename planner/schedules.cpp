@@ -31,7 +31,7 @@ Action name_work(const OrderedWork& work, const PipelineGroup& group) {
 bool needs_recompute(const OrderedWork& work, const Plan& plan, const PipelineGroup& group) {
   if (work.kind != ActionKind::kBackward && work.kind != ActionKind::kBackwardInput) return false;
   if (std::get<NamedSchedule>(plan.schedule).kind == ScheduleKind::kVaruna) return false;
-  const auto pipeline = static_cast<std::size_t>(group.first.value + work.direction);
+  const std::size_t pipeline = group.first.index() + static_cast<std::size_t>(work.direction);
   const Stage& stage = plan.pipelines[pipeline].stages[static_cast<std::size_t>(work.stage)];
   return stage.memory == MemoryPolicy::kRecompute;
 }

@@ -1,5 +1,5 @@
-// Whole plans per second, 8 stages x 32 micro-batches: everything from the plan to its times and
-// its memory over time, and the sweep alone with new costs.
+// Whole plans per second, 32 micro-batches on 8 devices, or on 4 with two chunks each: everything
+// from the plan to its times and its memory over time, and the sweep alone with new costs.
 
 #include <benchmark/benchmark.h>
 
@@ -11,9 +11,9 @@
 namespace frazil {
 namespace {
 
-WhatIfInputs make_inputs(ScheduleKind kind) {
+WhatIfInputs make_inputs(ScheduleKind kind, int devices) {
   WhatIf what_if;
-  what_if.stages = 8;
+  what_if.stages = devices;
   what_if.micro_batches = 32;
   what_if.schedule = kind;
   what_if.forward = {Duration{1'855'000}};
@@ -28,8 +28,8 @@ void count_plans(benchmark::State& state, std::size_t tasks) {
   state.counters["tasks"] = static_cast<double>(tasks);
 }
 
-void generate_lower_simulate(benchmark::State& state, ScheduleKind kind) {
-  const WhatIfInputs inputs = make_inputs(kind);
+void generate_lower_simulate(benchmark::State& state, ScheduleKind kind, int devices) {
+  const WhatIfInputs inputs = make_inputs(kind, devices);
   std::size_t tasks = 0;
   for (auto _ : state) {
     const SimulatedStep step = simulate_what_if(inputs);
@@ -39,8 +39,8 @@ void generate_lower_simulate(benchmark::State& state, ScheduleKind kind) {
   count_plans(state, tasks);
 }
 
-void evaluate_with_new_costs(benchmark::State& state, ScheduleKind kind) {
-  const WhatIfInputs inputs = make_inputs(kind);
+void evaluate_with_new_costs(benchmark::State& state, ScheduleKind kind, int devices) {
+  const WhatIfInputs inputs = make_inputs(kind, devices);
   const SimulatedStep step = simulate_what_if(inputs);
   const CompiledGraph compiled = compile(step.lowered.graph);
   Prices prices = price_all(step.lowered.graph, inputs.profile, inputs.cluster);
@@ -54,13 +54,15 @@ void evaluate_with_new_costs(benchmark::State& state, ScheduleKind kind) {
   count_plans(state, step.lowered.graph.size());
 }
 
-BENCHMARK_CAPTURE(generate_lower_simulate, 1f1b, ScheduleKind::kOneForwardOneBackward);
-BENCHMARK_CAPTURE(generate_lower_simulate, zb_h1, ScheduleKind::kZbH1);
-BENCHMARK_CAPTURE(generate_lower_simulate, interleaved, ScheduleKind::kInterleaved);
-BENCHMARK_CAPTURE(generate_lower_simulate, zb_v, ScheduleKind::kZbV);
-BENCHMARK_CAPTURE(generate_lower_simulate, dualpipe, ScheduleKind::kDualPipe);
-BENCHMARK_CAPTURE(evaluate_with_new_costs, 1f1b, ScheduleKind::kOneForwardOneBackward);
-BENCHMARK_CAPTURE(evaluate_with_new_costs, zb_v, ScheduleKind::kZbV);
+BENCHMARK_CAPTURE(generate_lower_simulate, 1f1b, ScheduleKind::kOneForwardOneBackward, 8);
+BENCHMARK_CAPTURE(generate_lower_simulate, zb_h1, ScheduleKind::kZbH1, 8);
+BENCHMARK_CAPTURE(generate_lower_simulate, dualpipe, ScheduleKind::kDualPipe, 8);
+BENCHMARK_CAPTURE(generate_lower_simulate, interleaved_on_4, ScheduleKind::kInterleaved, 4);
+BENCHMARK_CAPTURE(generate_lower_simulate, zb_v_on_4, ScheduleKind::kZbV, 4);
+BENCHMARK_CAPTURE(generate_lower_simulate, interleaved, ScheduleKind::kInterleaved, 8);
+BENCHMARK_CAPTURE(generate_lower_simulate, zb_v, ScheduleKind::kZbV, 8);
+BENCHMARK_CAPTURE(evaluate_with_new_costs, 1f1b, ScheduleKind::kOneForwardOneBackward, 8);
+BENCHMARK_CAPTURE(evaluate_with_new_costs, zb_v, ScheduleKind::kZbV, 8);
 
 }  // namespace
 }  // namespace frazil

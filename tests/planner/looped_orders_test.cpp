@@ -34,15 +34,9 @@ EqualStages draw_case(Random& random) {
   return x;
 }
 
-// `narrow` moves a case into the conditions of a formula, `check` says what holds there.
 void for_random_cases(std::uint64_t seed, const std::function<void(Random&, EqualStages&)>& narrow,
                       const std::function<void(const EqualStages&)>& check) {
-  const auto draw_narrowed = [&](Random& random) {
-    EqualStages x = draw_case(random);
-    narrow(random, x);
-    return x;
-  };
-  for_drawn_stages(seed, draw_narrowed, check);
+  for_drawn_stages(seed, draw_case, narrow, check);
 }
 
 void as_it_is(Random&, EqualStages&) {}
