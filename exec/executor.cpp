@@ -39,10 +39,14 @@ Executor::Executor(const ModelSpec& model, const OptimizerConfig& optimizer,
       measurement_(measurement) {
   for (std::size_t p = 0; p < program.plan.pipelines.size(); ++p) {
     for (std::size_t s = 0; s < program.plan.pipelines[p].stages.size(); ++s) {
-      if (program.device_of(PipelineId{p}, StageId{s}) != device) continue;
-      runners_.try_emplace({PipelineId{p}, StageId{s}}, model,
-                           program.layers_of(PipelineId{p}, StageId{s}), program.activity, state,
-                           gradients_, recorder, measurement);
+      const PipelineId pipeline{p};
+      const StageId stage{s};
+      if (program.device_of(pipeline, stage) != device) continue;
+      const StageWork work{program.layers_of(pipeline, stage),
+                           program.splits_backward(pipeline, stage),
+                           program.recomputes(pipeline, stage)};
+      runners_.try_emplace({pipeline, stage}, model, work, program.activity, state, gradients_,
+                           recorder, measurement);
     }
   }
 }
@@ -69,10 +73,14 @@ void Executor::perform(const Action& action) {
   Lane lane = Lane::kCompute;
   switch (action.kind) {
     case ActionKind::kForward:
-      forward(action);
-      break;
     case ActionKind::kBackward:
-      backward(action);
+    case ActionKind::kBackwardInput:
+    case ActionKind::kBackwardWeight:
+    case ActionKind::kRecompute:
+      compute(action);
+      break;
+    case ActionKind::kPair:
+      for (const Action& half : std::get<ActionPair>(action.detail).halves) compute(half);
       break;
     case ActionKind::kSendForward:
     case ActionKind::kSendBackward:
@@ -95,16 +103,42 @@ void Executor::perform(const Action& action) {
     case ActionKind::kUpdate:
       update(action);
       break;
+    case ActionKind::kUnshard:
+    case ActionKind::kReshard:
+    case ActionKind::kMove:
+      refuse(action);
+  }
+  recorder_.add(action, input_.step, lane, start);
+}
+
+void Executor::compute(const Action& action) {
+  switch (action.kind) {
+    case ActionKind::kForward:
+      forward(action);
+      return;
+    case ActionKind::kBackward:
     case ActionKind::kBackwardInput:
+      backward(action);
+      return;
     case ActionKind::kBackwardWeight:
+      backward_weight(action);
+      return;
     case ActionKind::kRecompute:
+      recompute(action);
+      return;
+    case ActionKind::kSendForward:
+    case ActionKind::kSendBackward:
+    case ActionKind::kReceiveForward:
+    case ActionKind::kReceiveBackward:
+    case ActionKind::kReduceGradients:
+    case ActionKind::kBarrier:
+    case ActionKind::kUpdate:
     case ActionKind::kUnshard:
     case ActionKind::kReshard:
     case ActionKind::kPair:
     case ActionKind::kMove:
       refuse(action);
   }
-  recorder_.add(action, input_.step, lane, start);
 }
 
 StageRunner& Executor::runner(const Action& action) {
@@ -133,23 +167,50 @@ void Executor::forward(const Action& action) {
         std::move(output);
     return;
   }
+  losses_.emplace_back(micro_batch, set_loss(action));
+}
+
+double Executor::set_loss(const Action& action) {
+  const MicroBatchId micro_batch = micro_batch_of(action);
+  const Samples& samples = (*input_.micro_batches)[micro_batch.index()];
   const double scale = static_cast<double>(samples.count()) / static_cast<double>(input_.samples);
-  losses_.emplace_back(micro_batch, runner(action).set_loss(micro_batch, samples.labels, scale));
+  return runner(action).set_loss(micro_batch, samples.labels, scale);
+}
+
+void Executor::recompute(const Action& action) {
+  runner(action).recompute(micro_batch_of(action));
+  if (model_.has_loss(program_.layers_of(action.pipeline, action.stage).last)) set_loss(action);
+}
+
+// Undefined where the loss is the stage's own.
+at::Tensor Executor::take_gradient(const Action& action) {
+  if (model_.has_loss(program_.layers_of(action.pipeline, action.stage).last)) return {};
+  return take({action.pipeline, action.stage, micro_batch_of(action), true});
 }
 
 void Executor::backward(const Action& action) {
   const MicroBatchId micro_batch = micro_batch_of(action);
-  const LayerRange layers = program_.layers_of(action.pipeline, action.stage);
-  at::Tensor gradient;
-  if (!model_.has_loss(layers.last)) {
-    gradient = take({action.pipeline, action.stage, micro_batch, true});
+  StageRunner& stage = runner(action);
+  at::Tensor gradient = take_gradient(action);
+  if (action.kind == ActionKind::kBackwardInput) {
+    gradient = stage.backward_input(micro_batch, std::move(gradient));
+  } else if (measurement_.split_backward && input_.step % 2 == 1) {
+    gradient = stage.backward_apart(micro_batch, std::move(gradient));
+  } else {
+    gradient = stage.backward(micro_batch, std::move(gradient));
   }
-  const bool split = measurement_.split_backward && input_.step % 2 == 1;
-  gradient = runner(action).backward(micro_batch, std::move(gradient), split);
   if (gradient.defined()) {
     entries_[{action.pipeline, StageId{action.stage.value - 1}, micro_batch, true}] =
         std::move(gradient);
   }
+}
+
+// Where no layer of a stage has an I, its W is the whole of its backward.
+void Executor::backward_weight(const Action& action) {
+  const MicroBatchId micro_batch = micro_batch_of(action);
+  StageRunner& stage = runner(action);
+  const bool is_whole = !stage.has_halves(micro_batch);
+  stage.backward_weight(micro_batch, is_whole ? take_gradient(action) : at::Tensor());
 }
 
 Tag Executor::tag_of(const Entry& entry) const {

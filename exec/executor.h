@@ -45,8 +45,13 @@ class Executor {
   };
 
   void perform(const Action& action);
+  void compute(const Action& action);
   void forward(const Action& action);
+  double set_loss(const Action& action);
+  void recompute(const Action& action);
   void backward(const Action& action);
+  void backward_weight(const Action& action);
+  at::Tensor take_gradient(const Action& action);
   void send(const Action& action, bool gradient);
   void receive(const Action& action, bool gradient);
   void reduce();

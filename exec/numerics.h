@@ -9,8 +9,8 @@ namespace frazil {
 
 // Sets MKL_CBWR unless the environment chose a value; call it first in main: AVX2, which makes rows
 // equal wherever they stand on AMD EPYC, and on Intel AVX2,STRICT, for there (Xeon at 2.5 GHz, MKL
-// 2024.2) a linear layer of 10 features breaks the rule without it; it took 1.02 times as long. Sets
-// one intra-op thread for the calling thread.
+// 2024.2) a linear layer of 10 features breaks the rule without it; it took 1.02 times as long.
+// Sets one intra-op thread for the calling thread.
 void prepare_numerics();
 
 // Tries on this machine: a row of a linear layer has the same bits whatever its position and its

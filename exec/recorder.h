@@ -18,6 +18,7 @@ enum class LayerPhase : std::uint8_t {
   kLoss,                 // of the layer with the loss, after its forward
   kBackward,             // input and weight gradients in one pass, as far as the layer needs them
   kBackwardInput,        // alone
+  kBackwardWeight,       // after its I
   kBackwardWeightAlone,  // without the input gradient
   kUpdate,
 };

@@ -33,6 +33,7 @@ bool same_bits(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& 
 
 struct Run::Program {
   StepProgram step;
+  std::string note;  // what it runs instead of the plan's own schedule, and why
   std::vector<std::unique_ptr<Executor>> executors;
 };
 
@@ -93,7 +94,14 @@ Run::Program& Run::program_for(int samples) {
   ENSURE(full_ != nullptr, "a plan is in force");
   if (samples == full_->step.plan.batch_size) return *full_;
   if (short_ == nullptr || short_->step.plan.batch_size != samples) {
-    short_ = start(shorten(full_->step.plan, samples));
+    const Plan shorter = shorten(full_->step.plan, samples);
+    try {
+      short_ = start(shorter);
+    } catch (const InfeasibleError& error) {
+      short_ = start(fall_back(shorter));
+      short_->note = "a batch of " + std::to_string(samples) + " samples runs as " +
+                     summarize(short_->step.plan) + ", for " + error.what();
+    }
   }
   return *short_;
 }
@@ -117,6 +125,7 @@ StepResult Run::step(Step step, double learning_rate, const std::vector<Samples>
       [&](const std::string& reason) { communicators_[0]->abort(reason); });
   StepResult result;
   result.wall = since(begin);
+  result.note = program.note;
   std::vector<std::pair<MicroBatchId, double>> ordered;
   for (const auto& some : losses) ordered.insert(ordered.end(), some.begin(), some.end());
   std::sort(ordered.begin(), ordered.end());

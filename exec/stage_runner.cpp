@@ -2,7 +2,8 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
-#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
 
 #include "profiles/error.h"
 
@@ -16,46 +17,60 @@ void spin_until(SteadyTime end) {
 
 }  // namespace
 
-StageRunner::StageRunner(const ModelSpec& model, LayerRange layers, const Activity& activity,
+StageRunner::StageRunner(const ModelSpec& model, StageWork work, const Activity& activity,
                          DeviceState& state, GradientTrees& gradients, Recorder& recorder,
                          const Measurement& measurement)
     : model_(model),
-      layers_(layers),
+      work_(work),
       activity_(activity),
       state_(state),
       gradients_(gradients),
       recorder_(recorder),
       measurement_(measurement) {}
 
+bool StageRunner::has_backward() const {
+  for (LayerId l = work_.layers.first; l <= work_.layers.last; ++l.value) {
+    if (activity_.backward(l)) return true;
+  }
+  return false;
+}
+
 at::Tensor StageRunner::forward(MicroBatchId micro_batch, const at::Tensor& input,
                                 const RandomKey& key) {
   SavedMicroBatch saved;
   saved.samples = static_cast<int>(input.size(0));
-  at::Tensor x = input;
-  for (std::int32_t l = layers_.first.value; l <= layers_.last.value; ++l) {
-    x = run_layer(LayerId{l}, x, key, saved);
-  }
-  saved.output = x;
-  const bool has_loss = model_.has_loss(layers_.last);
-  if (!saved.layers.empty() || has_loss) {
+  run_layers(saved, input, key, /*keeps=*/!work_.recomputes);
+  const at::Tensor output = saved.output.detach();
+  if (has_backward() || model_.has_loss(work_.layers.last)) {
+    if (work_.recomputes) {
+      saved.input = input;
+      saved.key = key;
+    }
     ENSURE(saved_.emplace(micro_batch, std::move(saved)).second, "a micro-batch is forwarded once");
   }
-  return x.detach();
+  return output;
 }
 
-at::Tensor StageRunner::run_layer(LayerId layer, const at::Tensor& input, const RandomKey& key,
-                                  SavedMicroBatch& saved) {
-  const SteadyTime start = recorder_.now();
-  const LayerState& state = state_.at(layer);
-  const LayerActivity& activity = activity_.layers[layer.index()];
-  const bool needs_backward = activity_.backward(layer);
-  const c10::AutoGradMode grad_mode(needs_backward);
-  const at::Tensor x = input.detach().set_requires_grad(activity.input_gradient);
-  at::Tensor output =
-      forward_layer(model_, layer, state.parameters, x, key, /*training=*/activity.active);
-  if (needs_backward) saved.layers.push_back({layer, x, output});
-  finish_phase(layer, LayerPhase::kForward, saved.samples, start);
-  return output;
+void StageRunner::recompute(MicroBatchId micro_batch) {
+  SavedMicroBatch& saved = saved_.at(micro_batch);
+  ENSURE(work_.recomputes && saved.layers.empty(), "R follows its F, once");
+  const at::Tensor input = std::move(saved.input);
+  run_layers(saved, input, saved.key, /*keeps=*/true);
+}
+
+void StageRunner::run_layers(SavedMicroBatch& saved, const at::Tensor& input, const RandomKey& key,
+                             bool keeps) {
+  at::Tensor x = input;
+  for (LayerId l = work_.layers.first; l <= work_.layers.last; ++l.value) {
+    const SteadyTime start = recorder_.now();
+    LayerActivity activity = activity_.layers[l.index()];
+    if (!keeps) activity.input_gradient = activity.weight_gradient = false;
+    LayerGraph layer(model_, l, state_.at(l), activity, x, key, work_.splits);
+    x = layer.output();
+    if (keeps && activity_.backward(l)) saved.layers.push_back(std::move(layer));
+    finish_phase(l, LayerPhase::kForward, saved.samples, start);
+  }
+  saved.output = x;
 }
 
 double StageRunner::set_loss(MicroBatchId micro_batch, const at::Tensor& labels, double scale) {
@@ -65,70 +80,99 @@ double StageRunner::set_loss(MicroBatchId micro_batch, const at::Tensor& labels,
   const c10::AutoGradMode grad_mode(!saved.layers.empty());
   const at::Tensor loss = scaled_loss(saved.output, labels, scale);
   const double value = loss.item<double>();
-  if (saved.layers.empty()) {
+  saved.output = at::Tensor();
+  if (!saved.layers.empty()) {
+    saved.layers.back().end_with(loss);
+  } else if (!has_backward()) {
     saved_.erase(micro_batch);
-  } else {
-    saved.layers.back().output = loss;
-    saved.output = at::Tensor();
   }
-  finish_phase(layers_.last, LayerPhase::kLoss, samples, start);
+  finish_phase(work_.layers.last, LayerPhase::kLoss, samples, start);
   return value;
 }
 
-at::Tensor StageRunner::backward(MicroBatchId micro_batch, at::Tensor gradient, bool split) {
+StageRunner::SavedMicroBatch StageRunner::take(MicroBatchId micro_batch) {
   const auto found = saved_.find(micro_batch);
   ENSURE(found != saved_.end(), "a backward follows its forward");
   SavedMicroBatch saved = std::move(found->second);
   saved_.erase(found);
   saved.output = at::Tensor();
+  return saved;
+}
+
+// One memory order for every owner: what is summed over a tensor must not depend on strides.
+void StageRunner::add_gradients(MicroBatchId micro_batch, LayerId layer, Tensors gradients) {
+  if (gradients.empty()) return;
+  for (at::Tensor& gradient : gradients) gradient = gradient.contiguous();
+  gradients_.at(layer).add({micro_batch.value, micro_batch.value + 1}, std::move(gradients));
+}
+
+at::Tensor StageRunner::backward(MicroBatchId micro_batch, at::Tensor gradient) {
+  SavedMicroBatch saved = take(micro_batch);
   while (!saved.layers.empty()) {
-    const SavedLayer layer = std::move(saved.layers.back());
+    LayerGraph layer = std::move(saved.layers.back());
     saved.layers.pop_back();
     const SteadyTime start = recorder_.now();
-    Tensors weight_gradients;
-    gradient = run_backward(layer, gradient, saved.samples, split, weight_gradients);
-    // One memory order for every owner: what is summed over a tensor must not depend on strides.
-    for (at::Tensor& weight_gradient : weight_gradients) {
-      weight_gradient = weight_gradient.contiguous();
-    }
-    if (!weight_gradients.empty()) {
-      gradients_.at(layer.layer)
-          .add({micro_batch.value, micro_batch.value + 1}, std::move(weight_gradients));
-    }
-    if (!split) finish_phase(layer.layer, LayerPhase::kBackward, saved.samples, start);
+    LayerGraph::Gradients gradients = layer.backward(gradient);
+    gradient = std::move(gradients.input);
+    add_gradients(micro_batch, layer.layer(), std::move(gradients.weights));
+    finish_phase(layer.layer(), LayerPhase::kBackward, saved.samples, start);
   }
   return gradient;
 }
 
-at::Tensor StageRunner::run_backward(const SavedLayer& saved, const at::Tensor& gradient,
-                                     int samples, bool split, Tensors& weight_gradients) {
-  const LayerActivity& activity = activity_.layers[saved.layer.index()];
-  const Tensors roots{saved.output};
-  const Tensors root_gradients{gradient};
-  Tensors leaves;
-  if (activity.input_gradient) leaves.push_back(saved.input);
-  if (split && activity.input_gradient && activity.weight_gradient) {
-    const LayerState& state = state_.at(saved.layer);
+at::Tensor StageRunner::backward_input(MicroBatchId micro_batch, at::Tensor gradient) {
+  SavedMicroBatch saved = take(micro_batch);
+  for (auto layer = saved.layers.rbegin(); layer != saved.layers.rend(); ++layer) {
+    const SteadyTime start = recorder_.now();
+    gradient = layer->backward_input(gradient);
+    finish_phase(layer->layer(), LayerPhase::kBackwardInput, saved.samples, start);
+  }
+  std::erase_if(saved.layers, [](const LayerGraph& layer) { return !layer.owes_weights(); });
+  saved.is_halved = true;
+  if (!saved.layers.empty()) saved_.emplace(micro_batch, std::move(saved));
+  return gradient;
+}
+
+bool StageRunner::has_halves(MicroBatchId micro_batch) const {
+  const auto found = saved_.find(micro_batch);
+  return found != saved_.end() && found->second.is_halved;
+}
+
+void StageRunner::backward_weight(MicroBatchId micro_batch, const at::Tensor& gradient) {
+  if (!has_halves(micro_batch)) {
+    backward(micro_batch, gradient);
+    return;
+  }
+  SavedMicroBatch saved = take(micro_batch);
+  while (!saved.layers.empty()) {
+    LayerGraph layer = std::move(saved.layers.back());
+    saved.layers.pop_back();
+    const SteadyTime start = recorder_.now();
+    add_gradients(micro_batch, layer.layer(), layer.backward_weight());
+    finish_phase(layer.layer(), LayerPhase::kBackwardWeight, saved.samples, start);
+  }
+}
+
+at::Tensor StageRunner::backward_apart(MicroBatchId micro_batch, at::Tensor gradient) {
+  SavedMicroBatch saved = take(micro_batch);
+  while (!saved.layers.empty()) {
+    LayerGraph layer = std::move(saved.layers.back());
+    saved.layers.pop_back();
     SteadyTime start = recorder_.now();
-    const Tensors input_gradient =
-        torch::autograd::grad(roots, leaves, root_gradients, /*retain_graph=*/true);
-    finish_phase(saved.layer, LayerPhase::kBackwardInput, samples, start);
+    const LayerActivity& activity = activity_.layers[layer.layer().index()];
+    if (!activity.input_gradient || !activity.weight_gradient) {
+      LayerGraph::Gradients gradients = layer.backward(gradient);
+      gradient = std::move(gradients.input);
+      add_gradients(micro_batch, layer.layer(), std::move(gradients.weights));
+      continue;
+    }
+    gradient = layer.backward_input(gradient);
+    finish_phase(layer.layer(), LayerPhase::kBackwardInput, saved.samples, start);
     start = recorder_.now();
-    weight_gradients = torch::autograd::grad(roots, state.parameters, root_gradients);
-    finish_phase(saved.layer, LayerPhase::kBackwardWeightAlone, samples, start);
-    return input_gradient[0];
+    add_gradients(micro_batch, layer.layer(), layer.backward_weight());
+    finish_phase(layer.layer(), LayerPhase::kBackwardWeightAlone, saved.samples, start);
   }
-  if (activity.weight_gradient) {
-    const Tensors& parameters = state_.at(saved.layer).parameters;
-    leaves.insert(leaves.end(), parameters.begin(), parameters.end());
-  }
-  Tensors gradients = torch::autograd::grad(roots, leaves, root_gradients);
-  at::Tensor input_gradient;
-  auto first_weight = gradients.begin();
-  if (activity.input_gradient) input_gradient = std::move(*first_weight++);
-  weight_gradients.assign(std::make_move_iterator(first_weight),
-                          std::make_move_iterator(gradients.end()));
-  return input_gradient;
+  return gradient;
 }
 
 void StageRunner::finish_phase(LayerId layer, LayerPhase phase, int samples, SteadyTime start) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string>
 
 #include "planner/schedule_check.h"
@@ -35,24 +36,9 @@ void refuse_what_cannot_run(const Plan& plan, const ModelProfile& structure) {
       if (stage.layers.size() != 1 || stage.devices.size() != 1) {
         throw InfeasibleError("the executor runs stages of one run of layers on one device only");
       }
-      if (stage.memory != MemoryPolicy::kKeep) {
-        throw InfeasibleError("the executor runs memory policy keep only");
+      if (stage.memory == MemoryPolicy::kOffload) {
+        throw InfeasibleError("the executor does not run the memory policy offload yet");
       }
-    }
-  }
-}
-
-// F and B of whole micro-batches are what a device performs so far; what a schedule has besides is
-// said before the first step.
-void refuse_other_work(const Schedule& compute, const Plan& plan) {
-  for (const std::vector<Action>& list : compute.devices) {
-    for (const Action& action : list) {
-      if (action.kind == ActionKind::kForward || action.kind == ActionKind::kBackward) continue;
-      const auto* named = std::get_if<NamedSchedule>(&plan.schedule);
-      throw InfeasibleError(
-          "the executor performs F and B so far, not " + to_text(action) + " of " +
-          (named == nullptr ? "an explicit schedule"
-                            : "the schedule " + std::string(schedule_name(named->kind))));
     }
   }
 }
@@ -84,6 +70,28 @@ std::vector<std::vector<LayerOwner>> find_owners(const Plan& plan, std::size_t l
   return lists;
 }
 
+// What is left of a list without the micro-batches from `end` on; of a pair perhaps a half.
+void drop_micro_batches(std::vector<Action>& actions, std::int32_t end) {
+  const auto is_gone = [end](const Action& action) {
+    return action.micro_batches && action.micro_batches->first.value >= end;
+  };
+  std::vector<Action> kept;
+  for (const Action& action : actions) {
+    if (const auto* pair = std::get_if<ActionPair>(&action.detail)) {
+      const Action& first = pair->halves.front();
+      const Action& second = pair->halves.back();
+      if (!is_gone(first) && !is_gone(second)) {
+        kept.push_back(action);
+      } else if (!is_gone(first) || !is_gone(second)) {
+        kept.push_back(is_gone(first) ? second : first);
+      }
+    } else if (!is_gone(action)) {
+      kept.push_back(action);
+    }
+  }
+  actions = std::move(kept);
+}
+
 }  // namespace
 
 DeviceId StepProgram::device_of(PipelineId pipeline, StageId stage) const {
@@ -92,6 +100,24 @@ DeviceId StepProgram::device_of(PipelineId pipeline, StageId stage) const {
 
 LayerRange StepProgram::layers_of(PipelineId pipeline, StageId stage) const {
   return plan.pipelines[pipeline.index()].stages[stage.index()].layers[0];
+}
+
+bool StepProgram::splits_backward(PipelineId pipeline, StageId stage) const {
+  const auto is_half = [&](const Action& action) {
+    return (action.kind == ActionKind::kBackwardInput ||
+            action.kind == ActionKind::kBackwardWeight) &&
+           action.pipeline == pipeline && action.stage == stage;
+  };
+  const std::vector<Action>& list = schedule.devices[device_of(pipeline, stage).index()];
+  return std::any_of(list.begin(), list.end(), [&](const Action& action) {
+    const auto* pair = std::get_if<ActionPair>(&action.detail);
+    return pair == nullptr ? is_half(action)
+                           : std::any_of(pair->halves.begin(), pair->halves.end(), is_half);
+  });
+}
+
+bool StepProgram::recomputes(PipelineId pipeline, StageId stage) const {
+  return plan.pipelines[pipeline.index()].stages[stage.index()].memory == MemoryPolicy::kRecompute;
 }
 
 ModelProfile make_structure(const ModelSpec& model, int optimizer_bytes_per_parameter_byte) {
@@ -134,7 +160,6 @@ StepProgram make_program(const Plan& plan, const ModelProfile& structure, int de
   program.activity = find_activity(structure, plan.mask);
   const Schedule compute = make_schedule(plan, devices);
   validate_schedule(compute, plan, program.activity, "plan");
-  refuse_other_work(compute, plan);
   program.schedule = complete_schedule(compute, plan, structure, program.activity, clip);
   program.owners = find_owners(plan, structure.layers.size());
   return program;
@@ -153,13 +178,22 @@ Plan shorten(const Plan& plan, int samples) {
     pipeline.micro_batches = kept;
   }
   if (auto* lists = std::get_if<ExplicitSchedule>(&shorter.schedule)) {
-    for (std::vector<Action>& actions : lists->devices) {
-      std::erase_if(actions, [&](const Action& action) {
-        return action.micro_batches && action.micro_batches->first.value >= end;
-      });
-    }
+    for (std::vector<Action>& actions : lists->devices) drop_micro_batches(actions, end);
   }
   return shorter;
+}
+
+Plan fall_back(const Plan& plan) {
+  Plan simpler = plan;
+  const bool is_linear =
+      std::all_of(plan.pipelines.begin(), plan.pipelines.end(), [](const Pipeline& pipeline) {
+        std::set<DeviceId> devices;
+        for (const Stage& stage : pipeline.stages) devices.insert(stage.devices.front());
+        return devices.size() == pipeline.stages.size();
+      });
+  simpler.schedule = NamedSchedule{.kind = is_linear ? ScheduleKind::kOneForwardOneBackward
+                                                     : ScheduleKind::kGpipe};
+  return simpler;
 }
 
 }  // namespace frazil

@@ -29,6 +29,9 @@ struct StepProgram {
   DeviceId device_of(PipelineId pipeline, StageId stage) const;
   // Layers [first, last] of a stage.
   LayerRange layers_of(PipelineId pipeline, StageId stage) const;
+  // Whether some backward of the stage comes as I and W.
+  bool splits_backward(PipelineId pipeline, StageId stage) const;
+  bool recomputes(PipelineId pipeline, StageId stage) const;
 };
 
 // The structure of a model as a profile without costs: what activity and validation need.
@@ -41,5 +44,8 @@ StepProgram make_program(const Plan& plan, const ModelProfile& structure, int de
 // The plan of a step of `samples` < batch_size: micro-batches ceil(samples / size); owners keep
 // their indices below that.
 Plan shorten(const Plan& plan, int samples);
+// The same stages with a schedule that takes any number of micro-batches: 1f1b, or gpipe where a
+// pipeline returns to a device. For a short batch that the plan's own schedule is illegal for.
+Plan fall_back(const Plan& plan);
 
 }  // namespace frazil

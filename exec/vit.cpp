@@ -113,22 +113,51 @@ at::Tensor embed(const VitConfig& c, const std::vector<at::Tensor>& p, const at:
   return at::cat({p[kClassToken].expand({n, 1, c.dim}), x}, 1) + p[kPositions];
 }
 
-at::Tensor attend(const VitConfig& c, const std::vector<at::Tensor>& p, const at::Tensor& x) {
+// The operations with parameters, which report to whoever listens.
+class Operations {
+ public:
+  Operations(const std::vector<at::Tensor>& parameters, ParametricOperations* listener)
+      : parameters_(parameters), listener_(listener) {}
+
+  at::Tensor linear(const at::Tensor& x, std::size_t weight, std::size_t bias) const {
+    return report(at::linear(x, parameters_[weight], parameters_[bias]), weight, bias);
+  }
+  at::Tensor layer_norm(const at::Tensor& x, std::size_t weight, std::size_t bias) const {
+    const at::Tensor& scale = parameters_[weight];
+    return report(at::layer_norm(x, scale.sizes(), scale, parameters_[bias], kNormEpsilon), weight,
+                  bias);
+  }
+
+ private:
+  at::Tensor report(at::Tensor output, std::size_t weight, std::size_t bias) const {
+    if (listener_ != nullptr) listener_->push_back({output, {weight, bias}});
+    return output;
+  }
+
+  const std::vector<at::Tensor>& parameters_;
+  ParametricOperations* listener_;
+};
+
+at::Tensor attend(const VitConfig& c, const Operations& with, const at::Tensor& x) {
   const std::int64_t n = x.size(0);
   const std::int64_t t = x.size(1);
-  const at::Tensor normed = at::layer_norm(x, {c.dim}, p[kNormWeight], p[kNormBias], kNormEpsilon);
-  const std::vector<at::Tensor> qkv = at::linear(normed, p[kQkvWeight], p[kQkvBias])
+  const at::Tensor normed = with.layer_norm(x, kNormWeight, kNormBias);
+  const std::vector<at::Tensor> qkv = with.linear(normed, kQkvWeight, kQkvBias)
                                           .view({n, t, 3, c.heads, c.dim / c.heads})
                                           .permute({2, 0, 3, 1, 4})
                                           .unbind(0);
   const at::Tensor mixed = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2]);
-  return at::linear(mixed.transpose(1, 2).reshape({n, t, c.dim}), p[kOutWeight], p[kOutBias]);
+  return with.linear(mixed.transpose(1, 2).reshape({n, t, c.dim}), kOutWeight, kOutBias);
 }
 
-at::Tensor transform(const VitConfig& c, const std::vector<at::Tensor>& p, const at::Tensor& x) {
-  const at::Tensor normed = at::layer_norm(x, {c.dim}, p[kNormWeight], p[kNormBias], kNormEpsilon);
-  return at::linear(at::gelu(at::linear(normed, p[kQkvWeight], p[kQkvBias])), p[kOutWeight],
-                    p[kOutBias]);
+at::Tensor transform(const Operations& with, const at::Tensor& x) {
+  const at::Tensor normed = with.layer_norm(x, kNormWeight, kNormBias);
+  return with.linear(at::gelu(with.linear(normed, kQkvWeight, kQkvBias)), kOutWeight, kOutBias);
+}
+
+at::Tensor classify(const Operations& with, const at::Tensor& x) {
+  return with.linear(with.layer_norm(x.select(1, 0), kHeadNormWeight, kHeadNormBias), kHeadWeight,
+                     kHeadBias);
 }
 
 }  // namespace
@@ -166,19 +195,18 @@ std::vector<at::Tensor> initial_parameters(const ModelSpec& model, LayerId layer
 
 at::Tensor forward_layer(const ModelSpec& model, LayerId layer,
                          const std::vector<at::Tensor>& parameters, const at::Tensor& input,
-                         const RandomKey& key, bool training) {
+                         const RandomKey& key, bool training, ParametricOperations* operations) {
   const VitConfig& c = model.config;
+  const Operations with(parameters, operations);
   switch (model.layers[layer.index()].kind) {
     case LayerKind::kEmbedding:
       return embed(c, parameters, input);
     case LayerKind::kAttention:
-      return input + drop(attend(c, parameters, input), c.dropout, layer, key, training);
+      return input + drop(attend(c, with, input), c.dropout, layer, key, training);
     case LayerKind::kMlp:
-      return input + drop(transform(c, parameters, input), c.dropout, layer, key, training);
+      return input + drop(transform(with, input), c.dropout, layer, key, training);
     case LayerKind::kHead:
-      return at::linear(at::layer_norm(input.select(1, 0), {c.dim}, parameters[kHeadNormWeight],
-                                       parameters[kHeadNormBias], kNormEpsilon),
-                        parameters[kHeadWeight], parameters[kHeadBias]);
+      return classify(with, input);
   }
   ENSURE(false, "unknown layer kind");
 }

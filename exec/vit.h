@@ -54,10 +54,20 @@ struct RandomKey {
 std::vector<at::Tensor> initial_parameters(const ModelSpec& model, LayerId layer,
                                            std::uint64_t seed);
 
+// An operation inside a layer that reads parameters, by their index in the layer.
+struct ParametricOperation {
+  at::Tensor output;
+  std::vector<std::size_t> parameters;
+};
+using ParametricOperations = std::vector<ParametricOperation>;
+
 // Output of one layer: [n, tokens, dim], of the head [n, classes]. `training` turns dropout on.
+// `operations`, where given, is told the parametric operations of a layer other than the embedding:
+// together they read each parameter once.
 at::Tensor forward_layer(const ModelSpec& model, LayerId layer,
                          const std::vector<at::Tensor>& parameters, const at::Tensor& input,
-                         const RandomKey& key, bool training);
+                         const RandomKey& key, bool training,
+                         ParametricOperations* operations = nullptr);
 
 // Mean cross entropy of the micro-batch times `scale` (n_i / N), fp32.
 at::Tensor scaled_loss(const at::Tensor& logits, const at::Tensor& labels, double scale);

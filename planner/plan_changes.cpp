@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "planner/schedule_menu.h"
+#include "planner/schedules.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -38,6 +39,17 @@ Plan with_schedule(Plan plan, const NamedSchedule& schedule) {
   plan.schedule = schedule;
   plan.versions = family_of(schedule.kind).versions;
   if (schedule.kind == ScheduleKind::kVaruna) recompute_as_varuna(plan);
+  return plan;
+}
+
+Plan with_lists(Plan plan, const ModelProfile& profile, const Cluster& cluster) {
+  const auto* named = std::get_if<NamedSchedule>(&plan.schedule);
+  const bool decides = named == nullptr ? std::holds_alternative<DispatchPolicy>(plan.schedule)
+                                        : family_of(named->kind).needs_costs;
+  if (!decides) return plan;
+  const PlanCosts costs{profile, cluster};
+  const auto devices = static_cast<int>(cluster.devices.size());
+  plan.schedule = ExplicitSchedule{make_schedule(plan, devices, &costs).devices};
   return plan;
 }
 

@@ -12,6 +12,10 @@ namespace frazil {
 // where it says which. Whether its placement fits is for make_schedule to say.
 Plan with_schedule(Plan plan, const NamedSchedule& schedule);
 
+// The plan with its lists given outright where its schedule decides by times, for whoever does not
+// know them; any other plan as it is. Throws what make_schedule throws.
+Plan with_lists(Plan plan, const ModelProfile& profile, const Cluster& cluster);
+
 // The same batch in `micro_batches` micro-batches, equal but for a short last one; pipelines keep
 // their shares, rounded to whole micro-batches. Throws InfeasibleError where the batch cannot be
 // cut so, or a pipeline would be left with none.

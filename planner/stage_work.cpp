@@ -21,6 +21,17 @@ void add_backward_parts(LayerId layer, ActionKind kind, const Activity& activity
   }
 }
 
+std::vector<LayerWork> find_backward_parts(const Stage& stage, ActionKind kind,
+                                           const Activity& activity) {
+  std::vector<LayerWork> parts;
+  for (auto range = stage.layers.rbegin(); range != stage.layers.rend(); ++range) {
+    for (LayerId layer = range->last; layer >= range->first; --layer.value) {
+      add_backward_parts(layer, kind, activity, parts);
+    }
+  }
+  return parts;
+}
+
 std::vector<StageId> find_stages_of_layers(const Pipeline& pipeline, std::size_t layers) {
   constexpr StageId kNowhere{-1};
   std::vector<StageId> stage_of(layers, kNowhere);
@@ -76,20 +87,13 @@ std::vector<StageBoundary> find_stage_boundaries(const Pipeline& pipeline,
 
 std::vector<LayerWork> find_stage_parts(const Stage& stage, ActionKind kind,
                                         const Activity& activity) {
-  std::vector<LayerWork> parts;
   const bool backward = kind == ActionKind::kBackward || kind == ActionKind::kBackwardInput ||
                         kind == ActionKind::kBackwardWeight;
   const bool forward = kind == ActionKind::kForward || kind == ActionKind::kRecompute;
   ENSURE(backward || forward || kind == ActionKind::kUpdate,
          "a stage computes F, I, W, B, R and U alone");
-  if (backward) {
-    for (auto range = stage.layers.rbegin(); range != stage.layers.rend(); ++range) {
-      for (LayerId layer = range->last; layer >= range->first; --layer.value) {
-        add_backward_parts(layer, kind, activity, parts);
-      }
-    }
-    return parts;
-  }
+  if (backward) return find_backward_parts(stage, kind, activity);
+  std::vector<LayerWork> parts;
   const bool saves = kind == ActionKind::kRecompute || stage.memory != MemoryPolicy::kRecompute;
   for (const LayerRange& range : stage.layers) {
     for (LayerId layer = range.first; layer <= range.last; ++layer.value) {

@@ -142,7 +142,8 @@ class ChangeParser {
 // Of the nearest whole numbers the upper one; beyond `most` an error that names `what`.
 std::int64_t scale(std::int64_t value, Factor by, std::int64_t least, std::int64_t most,
                    const std::string& what, const std::string& flag) {
-  const Wide scaled = (2 * Wide{value} * by.numerator + by.denominator) / (2 * by.denominator);
+  const Wide parts = by.denominator;
+  const Wide scaled = (2 * Wide{value} * by.numerator + parts) / (2 * parts);
   if (scaled < least || scaled > most) {
     throw InputError(flag, 0,
                      fmt::format("{} of {} x {}/{}", what, value, by.numerator, by.denominator),

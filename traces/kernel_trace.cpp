@@ -77,6 +77,7 @@ std::map<Step, StepTime> find_steps(const std::vector<const Span*>& spans) {
     last = std::max(last, span->end);
   }
   std::vector<StepTime*> by_time;
+  by_time.reserve(steps.size());
   for (auto& [number, step] : steps) by_time.push_back(&step);
   std::stable_sort(by_time.begin(), by_time.end(),
                    [](const StepTime* a, const StepTime* b) { return a->begin < b->begin; });

@@ -169,25 +169,22 @@ TEST(StageRunner, KeepsAMicroBatchFromItsForwardToItsBackward) {
   }
   Recorder recorder(DeviceId{0}, {});
   const Measurement measurement;
-  StageRunner runner(model, {LayerId{3}, LayerId{4}}, activity, state, gradients, recorder,
-                     measurement);
+  StageRunner runner(model, {.layers = {LayerId{3}, LayerId{4}}}, activity, state, gradients,
+                     recorder, measurement);
   const at::Tensor input = at::ones({2, 17, 32});
   const at::Tensor output = runner.forward(MicroBatchId{0}, input, {});
   EXPECT_FALSE(output.requires_grad());
   EXPECT_EQ(runner.in_flight(), 1U);
   (void)runner.forward(MicroBatchId{1}, input, {});
   EXPECT_EQ(runner.in_flight(), 2U);
-  const at::Tensor input_gradient =
-      runner.backward(MicroBatchId{1}, at::ones_like(output), /*split=*/false);
+  const at::Tensor input_gradient = runner.backward(MicroBatchId{1}, at::ones_like(output));
   EXPECT_EQ(input_gradient.sizes(), input.sizes());
   EXPECT_EQ(runner.in_flight(), 1U);
   EXPECT_EQ(gradients.at(LayerId{3}).held(), 1U);
-  const at::Tensor split_gradient =
-      runner.backward(MicroBatchId{0}, at::ones_like(output), /*split=*/true);
+  const at::Tensor split_gradient = runner.backward_apart(MicroBatchId{0}, at::ones_like(output));
   EXPECT_TRUE(at::equal(split_gradient, input_gradient));
   EXPECT_EQ(runner.in_flight(), 0U);
-  EXPECT_THROW((void)runner.backward(MicroBatchId{0}, at::ones_like(output), false),
-               std::logic_error);
+  EXPECT_THROW((void)runner.backward(MicroBatchId{0}, at::ones_like(output)), std::logic_error);
 }
 
 }  // namespace

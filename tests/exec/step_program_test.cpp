@@ -70,12 +70,29 @@ TEST(StepProgram, RefusesModelsThatAreNoChain) {
             "the executor runs chains of layers only, not the edge from layer 3 to layer 4");
 }
 
-TEST(StepProgram, RefusesDispatchPoliciesAndSplitBackwards) {
+TEST(StepProgram, RefusesSchedulesThatDecideByTimes) {
   Plan plan = two_stages();
   plan.schedule = DispatchPolicy::kFifo;
   EXPECT_EQ(refusal(plan), "a dispatch policy decides by times, which are not known here");
-  plan.schedule = NamedSchedule{.kind = ScheduleKind::kZbH1};
-  EXPECT_EQ(refusal(plan), "the executor performs F and B so far, not 0I0 of the schedule zb-h1");
+  plan.schedule = NamedSchedule{.kind = ScheduleKind::kZb1p};
+  EXPECT_NE(refusal(plan).find("times"), std::string::npos) << refusal(plan);
+}
+
+TEST(StepProgram, AShortBatchKeepsTheHalfOfAPairThatItHas) {
+  Plan plan = two_stages();
+  plan.batch_size = 3 * plan.micro_batch_size;
+  plan.pipelines[0].micro_batches = {{MicroBatchId{0}, MicroBatchId{2}}};
+  ExplicitSchedule lists;
+  lists.devices.resize(1);
+  for (const char* text : {"0F0", "(0F1;0B0)OVERLAP_F_B", "(0F2;0B1)OVERLAP_F_B", "0B2"}) {
+    lists.devices[0].push_back(parse_action(text));
+  }
+  plan.schedule = lists;
+  const Plan shorter = shorten(plan, 2 * plan.micro_batch_size);
+  const auto& kept = std::get<ExplicitSchedule>(shorter.schedule).devices[0];
+  std::string text;
+  for (const Action& action : kept) text += to_text(action) + " ";
+  EXPECT_EQ(text, "0F0 (0F1;0B0)OVERLAP_F_B 0B1 ");
 }
 
 TEST(StepProgram, KnowsWhoOwnsWhat) {

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdint>
 #include <map>
-#include <string>
 #include <tuple>
 #include <vector>
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <vector>

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdint>
 #include <string>
-#include <vector>
 
 #include "tests/planner/order_cases.h"
 #include "tests/planner/order_reference.h"

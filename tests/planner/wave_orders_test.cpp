@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <string>
+#include <chrono>
+#include <cstdint>
 #include <vector>
 
 #include "tests/planner/order_cases.h"

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <stdexcept>
-#include <string>
 #include <vector>
 
 #include "planner/linear_orders.h"
