@@ -7,6 +7,7 @@
 #include "exec/host_facts.h"
 #include "exec/run.h"
 #include "planner/freeze_policy.h"
+#include "planner/plan_changes.h"
 #include "planner/plan_json.h"
 #include "planner/search.h"
 #include "planner/simulate_plan.h"
@@ -103,7 +104,8 @@ class Training {
     const Plan plan = choose_plan(step, mask);
     TransitionEvent transition;
     transition.plan_time = since(start);
-    const SwitchReport report = run_.switch_to(plan);
+    const SwitchReport report =
+        run_.switch_to(with_lists(plan, options_.profile, options_.cluster));
     transition.move_time = report.move_time;
     transition.start_time = report.start_time;
     transition.moved = report.move.moved;
@@ -114,7 +116,7 @@ class Training {
 
   Plan choose_plan(Step step, const FreezeMask& mask) {
     std::optional<Plan> kept;
-    if (step > 0) kept = run_.plan();
+    if (step > 0) kept = result_.phases.back().plan;
     if (step == 0 && options_.plan) kept = options_.plan;
     if (kept && (!options_.elastic || step == 0)) {
       kept->mask = mask;
@@ -168,6 +170,10 @@ class Training {
         run_.step(step, learning_rate(config_.optimizer, step, steps_), micro_batches, sampled);
     const Duration time = since(start);
     result_.training_time += time;
+    if (!result.note.empty() && result.note != told_) {
+      told_ = result.note;
+      tell(step, told_);
+    }
     if (sampled) {
       phase.measured.spans.insert(phase.measured.spans.end(), result.spans.begin(),
                                   result.spans.end());
@@ -212,6 +218,7 @@ class Training {
 
   const TrainOptions& options_;
   const RunConfig& config_;
+  std::string told_;  // of a short batch
   const Dataset& data_;
   const std::function<void(const TrainProgress&)>& progress_;
   Step steps_per_epoch_;

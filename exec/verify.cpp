@@ -69,10 +69,15 @@ class Verifying {
       cost.forward = half.times.mean(id, LayerPhase::kForward, size) +
                      half.times.mean(id, LayerPhase::kLoss, size);
       cost.forward_frozen = cost.forward;
-      // The plan's own mask decides what its backward does, so it needs no split here.
+      // The plan's own mask decides what a whole backward does, so it needs no split here.
       cost.backward_weight = half.times.mean(id, LayerPhase::kBackward, size);
+      if (half.times.has(id, LayerPhase::kBackwardInput, size)) {
+        cost.backward_input = half.times.mean(id, LayerPhase::kBackwardInput, size);
+        cost.backward_weight = half.times.mean(id, LayerPhase::kBackwardWeight, size);
+      }
       cost.backward_weight_alone = cost.backward_weight;
-      if (!find_activity(profile, options_.plan.mask).layers[l].weight_gradient) {
+      if (cost.backward_input.count() == 0 &&
+          !find_activity(profile, options_.plan.mask).layers[l].weight_gradient) {
         std::swap(cost.backward_input, cost.backward_weight);
       }
       profile.layers[l].costs = {cost};
