@@ -55,6 +55,8 @@ std::vector<std::pair<MicroBatchId, double>> Executor::run_step(const StepInput&
   input_ = input;
   losses_.clear();
   entries_.clear();
+  updates_.clear();
+  old_weights_.clear();
   clip_scale_ = 1;
   reduced_ = false;
   sums_.clear();
@@ -160,20 +162,44 @@ void Executor::forward(const Action& action) {
                            ? samples.images
                            : take({action.pipeline, action.stage, micro_batch, false});
   const LayerRange layers = program_.layers_of(action.pipeline, action.stage);
-  at::Tensor output =
-      runner(action).forward(micro_batch, x, {input_.seed, input_.step, micro_batch});
+  at::Tensor output = runner(action).forward(
+      micro_batch, x, {input_.seed, input_.step, micro_batch}, choose_weights(action));
   if (!model_.has_loss(layers.last)) {
     entries_[{action.pipeline, StageId{action.stage.value + 1}, micro_batch, false}] =
         std::move(output);
     return;
   }
-  losses_.emplace_back(micro_batch, set_loss(action));
+  const double share = static_cast<double>(count_samples(action)) / input_.samples;
+  losses_.emplace_back(micro_batch, set_loss(action) * share);
+}
+
+// Samples that share one update: those of the step, or of the micro-batch's group.
+int Executor::count_samples(const Action& action) const {
+  if (program_.versions.empty()) return input_.samples;
+  const std::vector<int>& group_of = program_.versions[action.stage.index()].group_of;
+  const int group = group_of[micro_batch_of(action).index()];
+  int samples = 0;
+  for (std::size_t m = 0; m < group_of.size(); ++m) {
+    if (group_of[m] == group) samples += static_cast<int>((*input_.micro_batches)[m].count());
+  }
+  return samples;
+}
+
+const OldWeights& Executor::choose_weights(const Action& forward) const {
+  static const OldWeights kNone;
+  if (program_.versions.empty()) return kNone;
+  const auto done = updates_.find(forward.stage);
+  const int newest = done == updates_.end() ? 0 : done->second;
+  const int version =
+      program_.versions[forward.stage.index()].read[micro_batch_of(forward).index()];
+  ENSURE(version == newest || version + 1 == newest, "a version that the stage holds");
+  return version == newest ? kNone : old_weights_;
 }
 
 double Executor::set_loss(const Action& action) {
   const MicroBatchId micro_batch = micro_batch_of(action);
   const Samples& samples = (*input_.micro_batches)[micro_batch.index()];
-  const double scale = static_cast<double>(samples.count()) / static_cast<double>(input_.samples);
+  const double scale = static_cast<double>(samples.count()) / count_samples(action);
   return runner(action).set_loss(micro_batch, samples.labels, scale);
 }
 
@@ -291,19 +317,44 @@ void Executor::update(const Action& action) {
     const auto tree = gradients_.find(l);
     if (tree == gradients_.end()) continue;
     auto sum = sums_.find(l);
-    Tensors gradients = sum != sums_.end() ? std::move(sum->second) : tree->second.take_root();
+    Tensors gradients = sum != sums_.end()          ? std::move(sum->second)
+                        : program_.versions.empty() ? tree->second.take_root()
+                                                    : tree->second.take_folded();
     if (sum != sums_.end()) sums_.erase(sum);
-    const SteadyTime start = recorder_.now();
-    if (clip_scale_ != 1) {
-      for (at::Tensor& gradient : gradients) gradient = at::mul(gradient, clip_scale_);
+    update_weights(l, std::move(gradients));
+    if (program_.versions.empty()) gradients_.erase(tree);
+  }
+  if (!program_.versions.empty()) note_reads(action);
+}
+
+void Executor::update_weights(LayerId layer, Tensors gradients) {
+  const SteadyTime start = recorder_.now();
+  if (clip_scale_ != 1) {
+    for (at::Tensor& gradient : gradients) gradient = at::mul(gradient, clip_scale_);
+  }
+  for (at::Tensor& gradient : gradients) gradient = gradient.contiguous();
+  LayerState& state = state_.at(layer);
+  if (!program_.versions.empty()) {
+    // Graphs of micro-batches in flight hold the version that they have read.
+    old_weights_[layer] = state.parameters;
+    for (at::Tensor& parameter : state.parameters) {
+      parameter = parameter.detach().clone().set_requires_grad(true);
     }
-    for (at::Tensor& gradient : gradients) gradient = gradient.contiguous();
-    update_layer(state_.at(l), gradients, optimizer_, input_.learning_rate);
-    if (measurement_.layers) {
-      recorder_.add_layer({l, LayerPhase::kUpdate, 0,
-                           std::chrono::duration_cast<Duration>(recorder_.now() - start)});
-    }
-    gradients_.erase(tree);
+  }
+  update_layer(state, gradients, optimizer_, input_.learning_rate);
+  if (measurement_.layers) {
+    recorder_.add_layer({layer, LayerPhase::kUpdate, 0,
+                         std::chrono::duration_cast<Duration>(recorder_.now() - start)});
+  }
+}
+
+void Executor::note_reads(const Action& update) {
+  const StageVersions& versions = program_.versions[update.stage.index()];
+  const int group = updates_[update.stage]++;
+  for (std::size_t m = 0; m < versions.read.size(); ++m) {
+    if (versions.group_of[m] != group) continue;
+    recorder_.add_weight_read(
+        {update.stage, MicroBatchId{m}, versions.read[m], group - versions.read[m]});
   }
 }
 

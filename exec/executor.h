@@ -59,6 +59,10 @@ class Executor {
                     const std::vector<LayerOwner>& owners);
   void exchange_norms();
   void update(const Action& action);
+  void update_weights(LayerId layer, Tensors gradients);
+  void note_reads(const Action& update);
+  const OldWeights& choose_weights(const Action& forward) const;
+  int count_samples(const Action& action) const;
   StageRunner& runner(const Action& action);
   Tag tag_of(const Entry& entry) const;
   at::Tensor take(const Entry& entry);
@@ -76,6 +80,8 @@ class Executor {
   GradientTrees gradients_;
   std::map<LayerId, Tensors> sums_;  // complete gradients, from reduction until update
   std::map<Entry, at::Tensor> entries_;
+  std::map<StageId, int> updates_;  // in this step, where weights have versions
+  OldWeights old_weights_;          // with 2bw
   std::vector<std::pair<MicroBatchId, double>> losses_;
   StepInput input_;
   bool reduced_ = false;

@@ -49,6 +49,17 @@ std::vector<std::pair<TreeNode, Tensors>> GradientTree::take_nodes() {
   return nodes;
 }
 
+Tensors GradientTree::take_folded() {
+  const c10::NoGradGuard no_grad;
+  std::vector<std::pair<TreeNode, Tensors>> nodes = take_nodes();
+  ENSURE(!nodes.empty(), "some micro-batch has been added");
+  Tensors sum = std::move(nodes.back().second);
+  for (auto node = std::next(nodes.rbegin()); node != nodes.rend(); ++node) {
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = add_into(node->second[i], sum[i]);
+  }
+  return sum;
+}
+
 Tensors GradientTree::take_root() {
   ENSURE(nodes_.size() == 1 && nodes_.begin()->first == (TreeNode{0, micro_batches_}),
          "all micro-batches have been added");

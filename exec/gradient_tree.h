@@ -23,6 +23,9 @@ class GradientTree {
 
   // The sums that could not be merged further, left to right; leaves the tree empty.
   std::vector<std::pair<TreeNode, Tensors>> take_nodes();
+  // The sum of what has come, which need not be a subtree: right to left, as leftovers fold. Leaves
+  // the tree empty. Requires: something has.
+  Tensors take_folded();
   // The complete sum. Requires: every leaf has come.
   Tensors take_root();
 

@@ -24,18 +24,18 @@ GraphEdge edge_of(const at::Tensor& tensor) { return torch::autograd::impl::grad
 
 }  // namespace
 
-LayerGraph::LayerGraph(const ModelSpec& model, LayerId layer, const LayerState& state,
-                       const LayerActivity& activity, const at::Tensor& input, const RandomKey& key,
-                       bool splits)
+LayerGraph::LayerGraph(const ModelSpec& model, LayerId layer,
+                       const std::vector<at::Tensor>& parameters, const LayerActivity& activity,
+                       const at::Tensor& input, const RandomKey& key, bool splits)
     : layer_(layer), activity_(activity) {
   const bool needs_backward = activity.input_gradient || activity.weight_gradient;
   const c10::AutoGradMode grad_mode(needs_backward);
   input_ = input.detach().set_requires_grad(activity.input_gradient);
   const bool has_seams = splits && activity.input_gradient && activity.weight_gradient;
   ParametricOperations operations;
-  output_ = forward_layer(model, layer, state.parameters, input_, key, activity.active,
+  output_ = forward_layer(model, layer, parameters, input_, key, activity.active,
                           has_seams ? &operations : nullptr);
-  if (activity.weight_gradient) parameters_ = state.parameters;
+  if (activity.weight_gradient) parameters_ = parameters;
   for (ParametricOperation& operation : operations) {
     const GraphEdge seam = edge_of(operation.output);
     operations_.push_back(

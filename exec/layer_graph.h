@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "exec/layer_state.h"
+#include "exec/vit.h"
 #include "planner/activity.h"
 
 namespace torch::autograd {
@@ -22,7 +22,7 @@ namespace frazil {
 class LayerGraph {
  public:
   // Runs the layer's forward. `splits`: I and W will be asked for apart, so their seams are kept.
-  LayerGraph(const ModelSpec& model, LayerId layer, const LayerState& state,
+  LayerGraph(const ModelSpec& model, LayerId layer, const std::vector<at::Tensor>& parameters,
              const LayerActivity& activity, const at::Tensor& input, const RandomKey& key,
              bool splits);
 

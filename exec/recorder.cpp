@@ -18,6 +18,8 @@ void Recorder::add(const Action& action, Step step, Lane lane, SteadyTime start)
 
 std::vector<Span> Recorder::take_spans() { return std::exchange(spans_, {}); }
 
+std::vector<WeightRead> Recorder::take_weight_reads() { return std::exchange(weight_reads_, {}); }
+
 std::vector<LayerSample> Recorder::take_layer_samples() {
   return std::exchange(layer_samples_, {});
 }

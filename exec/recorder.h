@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "exec/weight_versions.h"
 #include "profiles/units.h"
 #include "traces/timeline.h"
 
@@ -48,7 +49,10 @@ class Recorder {
   void add(const Action& action, Step step, Lane lane, SteadyTime start);
   void add_layer(const LayerSample& sample) { layer_samples_.push_back(sample); }
 
+  void add_weight_read(const WeightRead& read) { weight_reads_.push_back(read); }
+
   std::vector<Span> take_spans();
+  std::vector<WeightRead> take_weight_reads();
   std::vector<LayerSample> take_layer_samples();
 
  private:
@@ -56,6 +60,7 @@ class Recorder {
   SteadyTime origin_;
   std::vector<Span> spans_;
   std::vector<LayerSample> layer_samples_;
+  std::vector<WeightRead> weight_reads_;
 };
 
 }  // namespace frazil

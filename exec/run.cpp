@@ -132,6 +132,8 @@ StepResult Run::step(Step step, double learning_rate, const std::vector<Samples>
   for (const auto& [micro_batch, loss] : ordered) result.loss += loss;
   for (Recorder& recorder : recorders_) {
     std::vector<Span> spans = recorder.take_spans();
+    const std::vector<WeightRead> reads = recorder.take_weight_reads();
+    result.weight_reads.insert(result.weight_reads.end(), reads.begin(), reads.end());
     if (record) result.spans.insert(result.spans.end(), spans.begin(), spans.end());
   }
   return result;

@@ -36,10 +36,10 @@ bool StageRunner::has_backward() const {
 }
 
 at::Tensor StageRunner::forward(MicroBatchId micro_batch, const at::Tensor& input,
-                                const RandomKey& key) {
+                                const RandomKey& key, const OldWeights& weights) {
   SavedMicroBatch saved;
   saved.samples = static_cast<int>(input.size(0));
-  run_layers(saved, input, key, /*keeps=*/!work_.recomputes);
+  run_layers(saved, input, key, /*keeps=*/!work_.recomputes, weights);
   const at::Tensor output = saved.output.detach();
   if (has_backward() || model_.has_loss(work_.layers.last)) {
     if (work_.recomputes) {
@@ -55,17 +55,19 @@ void StageRunner::recompute(MicroBatchId micro_batch) {
   SavedMicroBatch& saved = saved_.at(micro_batch);
   ENSURE(work_.recomputes && saved.layers.empty(), "R follows its F, once");
   const at::Tensor input = std::move(saved.input);
-  run_layers(saved, input, saved.key, /*keeps=*/true);
+  run_layers(saved, input, saved.key, /*keeps=*/true, {});
 }
 
 void StageRunner::run_layers(SavedMicroBatch& saved, const at::Tensor& input, const RandomKey& key,
-                             bool keeps) {
+                             bool keeps, const OldWeights& weights) {
   at::Tensor x = input;
   for (LayerId l = work_.layers.first; l <= work_.layers.last; ++l.value) {
     const SteadyTime start = recorder_.now();
     LayerActivity activity = activity_.layers[l.index()];
     if (!keeps) activity.input_gradient = activity.weight_gradient = false;
-    LayerGraph layer(model_, l, state_.at(l), activity, x, key, work_.splits);
+    const auto old = weights.find(l);
+    const Tensors& parameters = old == weights.end() ? state_.at(l).parameters : old->second;
+    LayerGraph layer(model_, l, parameters, activity, x, key, work_.splits);
     x = layer.output();
     if (keeps && activity_.backward(l)) saved.layers.push_back(std::move(layer));
     finish_phase(l, LayerPhase::kForward, saved.samples, start);

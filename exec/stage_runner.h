@@ -11,6 +11,7 @@
 
 #include "exec/gradient_tree.h"
 #include "exec/layer_graph.h"
+#include "exec/layer_state.h"
 #include "exec/recorder.h"
 #include "exec/step_program.h"
 
@@ -18,6 +19,9 @@ namespace frazil {
 
 // Gradient trees of the layers a device holds.
 using GradientTrees = std::map<LayerId, GradientTree>;
+
+// Parameters before the last update, by layer.
+using OldWeights = std::map<LayerId, Tensors>;
 
 struct StageWork {
   LayerRange layers;
@@ -31,8 +35,10 @@ class StageRunner {
   StageRunner(const ModelSpec& model, StageWork work, const Activity& activity, DeviceState& state,
               GradientTrees& gradients, Recorder& recorder, const Measurement& measurement);
 
-  // Runs F; keeps what the backward needs. Returns what the next stage reads, detached.
-  at::Tensor forward(MicroBatchId micro_batch, const at::Tensor& input, const RandomKey& key);
+  // Runs F; keeps what the backward needs. Returns what the next stage reads, detached. `weights`
+  // are read instead of the state's own, where they hold a layer.
+  at::Tensor forward(MicroBatchId micro_batch, const at::Tensor& input, const RandomKey& key,
+                     const OldWeights& weights = {});
   // Runs R, with the randomness of its F.
   void recompute(MicroBatchId micro_batch);
   // On the stage with the loss, after its forward and again after R: the value of the scaled loss.
@@ -62,8 +68,8 @@ class StageRunner {
     RandomKey key;
   };
 
-  void run_layers(SavedMicroBatch& saved, const at::Tensor& input, const RandomKey& key,
-                  bool keeps);
+  void run_layers(SavedMicroBatch& saved, const at::Tensor& input, const RandomKey& key, bool keeps,
+                  const OldWeights& weights);
   SavedMicroBatch take(MicroBatchId micro_batch);
   void add_gradients(MicroBatchId micro_batch, LayerId layer, Tensors gradients);
   void finish_phase(LayerId layer, LayerPhase phase, int samples, SteadyTime start);

@@ -17,8 +17,8 @@ void refuse_what_cannot_run(const Plan& plan, const ModelProfile& structure) {
   if (plan.reduction != ReductionMode::kExact) {
     throw InfeasibleError("the executor does not run reduction mode fast yet, only exact");
   }
-  if (plan.versions != WeightVersions::kSync) {
-    throw InfeasibleError("the executor runs synchronous weight versions only");
+  if (plan.versions == WeightVersions::kLatest || plan.versions == WeightVersions::kPredicted) {
+    throw InfeasibleError("the executor runs the weight versions sync, stash and 2bw so far");
   }
   if (plan.cache_frozen_prefix) {
     throw InfeasibleError("the executor does not cache a frozen prefix yet");
@@ -161,6 +161,7 @@ StepProgram make_program(const Plan& plan, const ModelProfile& structure, int de
   const Schedule compute = make_schedule(plan, devices);
   validate_schedule(compute, plan, program.activity, "plan");
   program.schedule = complete_schedule(compute, plan, structure, program.activity, clip);
+  program.versions = find_versions(plan, program.schedule);
   program.owners = find_owners(plan, structure.layers.size());
   return program;
 }

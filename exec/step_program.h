@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "exec/vit.h"
+#include "exec/weight_versions.h"
 #include "planner/activity.h"
 #include "planner/plan.h"
 #include "planner/schedule.h"
@@ -25,6 +26,7 @@ struct StepProgram {
   Activity activity;
   Schedule schedule;
   std::vector<std::vector<LayerOwner>> owners;  // by layer; by ascending device
+  std::vector<StageVersions> versions;          // by stage, where the plan has weight versions
 
   DeviceId device_of(PipelineId pipeline, StageId stage) const;
   // Layers [first, last] of a stage.

@@ -1,6 +1,7 @@
 // frazil train: trains a model by a plan, re-planning as layers freeze.
 
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "analysis/table.h"
@@ -117,9 +118,27 @@ TrainOptions read_options(const po::variables_map& flags, const std::string& com
   return options;
 }
 
+// What a run leaves in its folder must not take the place of what it read: the trace, and all
+// that lies in the folder of a phase.
+void refuse_run_inside(const po::variables_map& flags, const std::filesystem::path& folder) {
+  for (const NamedFile& input : named_files(flags, {"run", "profile", "cluster", "plan"})) {
+    const std::filesystem::path place = absolute(input.path).parent_path();
+    const bool is_of_phase = place.filename().string().starts_with("phase-") &&
+                             is_same_file(place.parent_path(), folder);
+    if (is_of_phase || is_same_file(input.path, folder / "trace.jsonl")) {
+      refuse_flags(input.flag + " " + input.path.string() + " inside the run of --out",
+                   "a file that this run does not write");
+    }
+  }
+}
+
 ExitCode run_train(const po::variables_map& flags, const std::string& command) {
   const TrainOptions options = read_options(flags, command);
-  if (const auto folder = optional_text(flags, "out")) check_output_folder(*folder);
+  if (const auto folder = optional_text(flags, "out")) {
+    if (folder->empty()) refuse_flags("an empty --out", "the name of a folder");
+    refuse_run_inside(flags, *folder);
+    check_output_folder(*folder);
+  }
   const Dataset data = load_data(options.config);
   std::optional<Progress> progress;
   const auto show = [&](const TrainProgress& now) {

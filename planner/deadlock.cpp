@@ -153,6 +153,7 @@ std::optional<std::string> run_eagerly(const Schedule& completed) {
       const auto from = senders.find(message_of(action));
       if (from == senders.end()) return describe_missing_end(device, action);
       std::deque<const Action*>& queue = sent[{from->second, device}];
+      if (queue.empty()) return describe_missing_end(device, action);
       if (message_of(*queue.front()) != message_of(action)) {
         return fmt::format("{} of device {} would meet {} of device {}", to_text(*queue.front()),
                            from->second, to_text(action), device);

@@ -27,8 +27,8 @@ namespace frazil {
 
 // Reductions that begin while backwards still run, instead of after the last.
 //   fast    the last backward of a stage is cut where a bucket of gradients is complete, last
-//   layers
-//           first; each bucket has its ring, entered by all owners once they have it
+//           layers first (one inside a pair is not cut); each bucket has its ring, entered by all
+//           owners once they have it
 //   exact   every gradient node is shipped, in shares, as soon as its last micro-batch is through;
 //           when all have arrived, a gather ends the reduction. Shares that wait count as gradients
 struct ReductionOverlap {

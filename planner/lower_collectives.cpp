@@ -17,9 +17,27 @@ void wait_for_backwards(LoweringState& state, const ReductionGroup& group, TaskI
   }
 }
 
+// The last task that adds to an owner's gradients; none of an owner without micro-batches.
+TaskId find_last_gradient(const LoweringState& state, const ReductionOwner& owner) {
+  TaskId last = kNoTask;
+  for (const MicroBatches& owned : state.plan.pipelines[owner.pipeline.index()].micro_batches) {
+    for (MicroBatchId m = owned.first; m <= owned.last; ++m.value) {
+      const TaskId task = state.weight_gradient[state.slot(owner.stage.index(), m)];
+      if (task != kNoTask) last = last == kNoTask ? task : std::max(last, task);
+    }
+  }
+  return last;
+}
+
+// A backward inside a pair is never cut: then the whole of it is waited for.
 void wait_for_bucket(LoweringState& state, const ReductionGroup& bucket, TaskId entry) {
   for (const ReductionOwner& owner : bucket.owners) {
     const auto& pieces = state.tasks[owner.pipeline.index()][owner.stage.index()].pieces;
+    if (pieces.empty()) {
+      const TaskId last = find_last_gradient(state, owner);
+      if (last != kNoTask) state.wait(entry, last);
+      continue;
+    }
     const auto piece = std::find_if(pieces.begin(), pieces.end(), [&](const GradientPiece& each) {
       return each.lowest <= bucket.layers.front();
     });

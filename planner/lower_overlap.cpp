@@ -80,7 +80,7 @@ std::vector<BackwardPiece> cut_last_backward(const LoweringState& state, const A
   std::vector<BackwardPiece> pieces;
   auto part = whole.parts.begin();
   const auto add_piece = [&](LayerId lowest) {
-    BackwardPiece piece{lowest, {whole.device, whole.micro_batch_size, {}}};
+    BackwardPiece piece{lowest, {whole.device, whole.micro_batch_size, {}, !pieces.empty()}};
     for (; part != whole.parts.end() && part->layer >= lowest; ++part) {
       piece.work.parts.push_back(*part);
     }

@@ -52,7 +52,8 @@ Action make_barrier_action() {
 
 Compute LoweringState::make_compute(const Action& action, SizeIndex size) const {
   const StageEntry& stage = stage_of(action);
-  return {stage.device, samples(size), find_stage_parts(*stage.stage, action.kind, activity)};
+  return {stage.device, samples(size), find_stage_parts(*stage.stage, action.kind, activity),
+          /*goes_on=*/false};
 }
 
 WorkId LoweringState::compute_work(const Action& action, SizeIndex size) {

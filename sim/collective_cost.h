@@ -6,9 +6,8 @@
 //   tree        2 ceil(log2 R) steps of n bytes, binomial reduce (the root receives in every step)
 //               then broadcast (the root sends in every step)
 //               (Thakur, Rabenseifner, Gropp 2005, IJHPCA 19(1))
-//   exact tree  every owner ships its maximal gradient nodes' share of n/R to each other owner,
-//   adds
-//               on its own share, then all gather: 2(R-1) steps; owner o with k_o nodes sends
+//   exact tree  every owner ships its maximal gradient nodes' share of n/R to each other, adds on
+//               its own share, then all gather: 2(R-1) steps; owner o with k_o nodes sends
 //               (R-1)(k_o + 1) n/R and receives (sum of the others' k + R - 1) n/R bytes. With
 //               k_o = 1 this is the ring's traffic. (Design page, "Gradient sum".)
 //   all gather  every device sends its share of n/R round the ring: R-1 steps, (R-1)/R n bytes

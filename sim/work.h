@@ -25,11 +25,13 @@ struct LayerWork {
   friend bool operator==(const LayerWork&, const LayerWork&) = default;
 };
 
-// Parts of layers run one after another by one device on one micro-batch.
+// Parts of layers run one after another by one device on one micro-batch. `goes_on`: a piece of an
+// action that has begun, so without an overhead of its own.
 struct Compute {
   DeviceId device;
   int micro_batch_size = 1;
   std::vector<LayerWork> parts;
+  bool goes_on = false;
   friend bool operator==(const Compute&, const Compute&) = default;
 };
 

@@ -141,6 +141,57 @@ TEST(LowerOverlap, WithoutLatencyNeitherModeIsSlowerThanReducingAtTheEnd) {
   EXPECT_GT(faster, 100);
 }
 
+// The start of the first reduction of a device that takes time.
+Duration first_reduction(const SimulatedStep& step, int device) {
+  Duration first = Duration::max();
+  for (const Span& span : summarize(step, device + 1).timeline.spans) {
+    if (span.device != DeviceId{device} || span.duration().count() == 0) continue;
+    if (span.action.kind != ActionKind::kReduceGradients) continue;
+    first = std::min(first, Duration{span.start.time_since_epoch()});
+  }
+  return first;
+}
+
+// Two layers that know nothing of each other, two pipelines over two devices in opposite order. On
+// device 1 the last backward of layer 1 is half of a pair: 1F0 takes 10, the pair 20 more, and
+// device 0 has its gradients of that layer at 20.
+TEST(LowerOverlap, ALastBackwardInsideAPairIsWaitedForWhole) {
+  ModelProfile profile = make_chain(2, nanoseconds(10), nanoseconds(10), nanoseconds(10));
+  profile.edges.clear();
+  profile.layers[0].has_loss = true;
+  const Cluster cluster = make_uniform_cluster(2, kPlenty, {{}, kOneBytePerNs});
+  Plan plan;
+  plan.model_hash = model_hash(profile);
+  plan.batch_size = 2;
+  plan.mask = FreezeMask::all_active(2);
+  plan.reduction = ReductionMode::kFast;
+  plan.pipelines = {make_pipeline(2, {LayerId{1}}, {DeviceId{0}, DeviceId{1}},
+                                  {MicroBatchId{0}, MicroBatchId{0}}),
+                    make_pipeline(2, {LayerId{1}}, {DeviceId{1}, DeviceId{0}},
+                                  {MicroBatchId{1}, MicroBatchId{1}})};
+  ExplicitSchedule lists;
+  for (const std::vector<const char*>& texts :
+       {std::vector<const char*>{"1:1F1", "1:1B1", "0F0", "0B0"},
+        std::vector<const char*>{"1F0", "(1:0F1;1B0)OVERLAP_F_B", "1:0B1"}}) {
+    lists.devices.emplace_back();
+    for (const char* text : texts) lists.devices.back().push_back(parse_action(text));
+  }
+  plan.schedule = lists;
+  const SimulatedStep step =
+      simulate_step(plan, profile, cluster, {.overlap = ReductionOverlap{Bytes{1}}});
+  EXPECT_EQ(first_reduction(step, 0), nanoseconds(30));
+}
+
+TEST(LowerOverlap, ACutBackwardPaysItsOverheadOnce) {
+  Replicas two(ReductionMode::kFast, {{0, 1}, {2, 3}});
+  for (Device& device : two.cluster.devices) device.action_overhead = nanoseconds(1000);
+  for (Layer& layer : two.profile.layers) layer.parameters = Bytes{2};
+  two.plan.model_hash = model_hash(two.profile);
+  const Duration after = two.run({}).simulation.makespan;
+  const Duration during = two.run({.overlap = ReductionOverlap{Bytes{1}}}).simulation.makespan;
+  EXPECT_LE(during, after);
+}
+
 TEST(LowerOverlap, BothEnginesAgree) {
   for (const ReductionMode mode : {ReductionMode::kFast, ReductionMode::kExact}) {
     const Replicas three(mode, {{0, 2}, {3, 6}, {7, 8}}, nanoseconds(11));

@@ -1,0 +1,212 @@
+// PipeDream and PipeDream-2BW: the bits of a sequential program that applies the same versions, and
+// the lag of every read.
+
+#include "exec/weight_versions.h"
+
+#include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "exec/optimizer.h"
+#include "planner/schedules.h"
+#include "profiles/error.h"
+#include "tests/exec/small_vit.h"
+
+namespace frazil {
+namespace {
+
+constexpr double kRate = 1e-2;
+
+Plan make_versioned(const ModelProfile& structure, ScheduleKind kind, const std::vector<int>& cuts,
+                    int micro_batches) {
+  Plan plan = make_small_plan(
+      structure,
+      {.schedule = kind, .micro_batches = micro_batches, .cuts = {cuts}, .owned = {micro_batches}});
+  plan.versions =
+      kind == ScheduleKind::kPipeDream ? WeightVersions::kStash : WeightVersions::kTwoBuffered;
+  return plan;
+}
+
+// The version that stage s of p reads for micro-batch m, from the rules alone. With PipeDream p - s
+// micro-batches are ahead of the backward at s; with 2BW groups of p read one group behind.
+int version_of(ScheduleKind kind, int stages, int stage, int micro_batch) {
+  if (kind == ScheduleKind::kPipeDream) return std::max(0, micro_batch - (stages - stage) + 1);
+  return std::max(0, micro_batch / stages - 1);
+}
+
+// One device, one micro-batch after the other, all versions kept.
+class Sequential {
+ public:
+  Sequential(const ModelSpec& model, const OptimizerConfig& optimizer)
+      : model_(model), optimizer_(optimizer) {
+    for (std::size_t l = 0; l < model.layers.size(); ++l) {
+      states_.push_back(make_initial_state(model, LayerId{l}, 7));
+      set_active(states_.back(), true);
+    }
+  }
+
+  void step(Step step, ScheduleKind kind, const std::vector<int>& cuts,
+            const std::vector<Samples>& micro_batches) {
+    const int stages = static_cast<int>(cuts.size()) + 1;
+    const int interval = kind == ScheduleKind::kPipeDream ? 1 : stages;
+    std::vector<std::vector<Tensors>> versions(states_.size());  // by layer and version
+    for (std::size_t l = 0; l < states_.size(); ++l) versions[l].push_back(copy(states_[l]));
+    std::vector<std::vector<Tensors>> gradients;  // of the group, by micro-batch and layer
+    const auto count = static_cast<int>(micro_batches.size());
+    for (int m = 0; m < count; ++m) {
+      const int group_size = std::min(interval, count - m / interval * interval);
+      gradients.push_back(differentiate(step, kind, cuts, m, 1.0 / group_size, versions,
+                                        micro_batches[static_cast<std::size_t>(m)]));
+      if ((m + 1) % interval != 0 && m + 1 != count) continue;
+      for (std::size_t l = 0; l < states_.size(); ++l) {
+        update_layer(states_[l], add(gradients, l, m + 1), optimizer_, kRate);
+        versions[l].push_back(copy(states_[l]));
+      }
+      gradients.clear();
+    }
+  }
+
+  std::uint64_t hash() const {
+    std::vector<const LayerState*> pointers;
+    for (const LayerState& state : states_) pointers.push_back(&state);
+    return hash_states(pointers);
+  }
+
+ private:
+  static Tensors copy(const LayerState& state) {
+    Tensors copies;
+    for (const at::Tensor& parameter : state.parameters) {
+      copies.push_back(parameter.detach().clone().set_requires_grad(true));
+    }
+    return copies;
+  }
+
+  // Layer by layer, as the executor cuts its graphs.
+  std::vector<Tensors> differentiate(Step step, ScheduleKind kind, const std::vector<int>& cuts,
+                                     int m, double scale,
+                                     const std::vector<std::vector<Tensors>>& versions,
+                                     const Samples& samples) const {
+    const int stages = static_cast<int>(cuts.size()) + 1;
+    std::vector<at::Tensor> inputs;
+    std::vector<at::Tensor> outputs;
+    std::vector<const Tensors*> read;
+    at::Tensor x = samples.images;
+    for (std::size_t l = 0; l < states_.size(); ++l) {
+      const auto stage = std::count_if(cuts.begin(), cuts.end(),
+                                       [&](int cut) { return cut <= static_cast<int>(l); });
+      const int version = version_of(kind, stages, static_cast<int>(stage), m);
+      read.push_back(&versions[l].at(static_cast<std::size_t>(version)));
+      inputs.push_back(x.detach().set_requires_grad(l > 0));
+      outputs.push_back(
+          forward_layer(model_, LayerId{l}, *read[l], inputs[l], {7, step, MicroBatchId{m}}, true));
+      x = outputs[l];
+    }
+    outputs.back() = scaled_loss(x, samples.labels, scale);
+    std::vector<Tensors> gradients(states_.size());
+    at::Tensor gradient;
+    for (std::size_t l = states_.size(); l-- > 0;) {
+      Tensors leaves = *read[l];
+      if (l > 0) leaves.push_back(inputs[l]);
+      gradients[l] = torch::autograd::grad({outputs[l]}, leaves, {gradient});
+      if (l > 0) {
+        gradient = gradients[l].back();
+        gradients[l].pop_back();
+      }
+      for (at::Tensor& each : gradients[l]) each = each.contiguous();
+    }
+    return gradients;
+  }
+
+  // Micro-batches `end - size` to `end` as the step's tree adds what it has of them: pairs (2k,
+  // 2k+1) first, pairs of pairs next; the rest from right to left.
+  static Tensors add(const std::vector<std::vector<Tensors>>& gradients, std::size_t layer,
+                     int end) {
+    struct Part {
+      int first, size;
+      Tensors sum;
+    };
+    std::vector<Part> parts;
+    const int first = end - static_cast<int>(gradients.size());
+    for (int m = first; m < end; ++m) {
+      Part part{m, 1, gradients[static_cast<std::size_t>(m - first)][layer]};
+      while (!parts.empty() && parts.back().size == part.size &&
+             parts.back().first % (2 * part.size) == 0) {
+        for (std::size_t i = 0; i < part.sum.size(); ++i) {
+          part.sum[i] = parts.back().sum[i] + part.sum[i];
+        }
+        part.first = parts.back().first;
+        part.size *= 2;
+        parts.pop_back();
+      }
+      parts.push_back(part);
+    }
+    Tensors sum = parts.back().sum;
+    for (std::size_t p = parts.size() - 1; p-- > 0;) {
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = parts[p].sum[i] + sum[i];
+    }
+    return sum;
+  }
+
+  const ModelSpec& model_;
+  OptimizerConfig optimizer_;
+  std::vector<LayerState> states_;
+};
+
+TEST(WeightVersions, EqualASequentialProgramThatAppliesTheSameVersions) {
+  for (const ScheduleKind kind : {ScheduleKind::kPipeDream, ScheduleKind::kPipeDream2Bw}) {
+    for (const std::vector<int>& cuts : std::vector<std::vector<int>>{{}, {4}, {2, 5}, {2, 4, 6}}) {
+      for (const int micro_batches : {4, 8}) {
+        for (const bool adam : {true, false}) {
+          SCOPED_TRACE(std::string(schedule_name(kind)) + ", " + std::to_string(cuts.size() + 1) +
+                       " stages, " + std::to_string(micro_batches) + " micro-batches");
+          VitConfig config = small_config();
+          config.dropout = 0.1;
+          OptimizerConfig optimizer;
+          if (!adam) optimizer.kind = OptimizerConfig::Kind::kSgd;
+          if (!adam) optimizer.momentum = 0.9;
+          const ModelSpec model = make_vit(config);
+          frazil::Run run(model, optimizer, 7, static_cast<int>(cuts.size()) + 1);
+          run.switch_to(make_versioned(run.structure(), kind, cuts, micro_batches));
+          Sequential sequential(model, optimizer);
+          for (Step step = 0; step < 2; ++step) {
+            const std::vector<Samples> data = small_micro_batches(step, micro_batches);
+            run.step(step, kRate, data);
+            sequential.step(step, kind, cuts, data);
+          }
+          EXPECT_EQ(run.weight_hash(), sequential.hash());
+        }
+      }
+    }
+  }
+}
+
+TEST(WeightVersions, EveryReadLagsAsItsRuleSays) {
+  for (const ScheduleKind kind : {ScheduleKind::kPipeDream, ScheduleKind::kPipeDream2Bw}) {
+    frazil::Run run(make_vit(small_config()), {}, 7, 3);
+    run.switch_to(make_versioned(run.structure(), kind, {2, 5}, 9));
+    const StepResult result = run.step(0, kRate, small_micro_batches(0, 9));
+    EXPECT_EQ(result.weight_reads.size(), 27U);
+    for (const WeightRead& read : result.weight_reads) {
+      const int m = read.micro_batch.value;
+      EXPECT_EQ(read.version, version_of(kind, 3, read.stage.value, m));
+      const int steady = kind == ScheduleKind::kPipeDream ? 2 - read.stage.value : 1;
+      const int updates_before = kind == ScheduleKind::kPipeDream ? m : m / 3;
+      EXPECT_EQ(read.lag, std::min(steady, updates_before));
+    }
+  }
+}
+
+TEST(WeightVersions, AVersionThatIsNotThereYetIsRefusedBeforeTraining) {
+  frazil::Run run(make_vit(small_config()), {}, 7, 2);
+  Plan plan = make_versioned(run.structure(), ScheduleKind::kPipeDream2Bw, {4}, 8);
+  std::get<NamedSchedule>(plan.schedule).in_flight = 6;
+  try {
+    run.switch_to(plan);
+    FAIL() << "not refused";
+  } catch (const InfeasibleError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "0F4 needs version 1 of the weights, and then the stage holds 0");
+  }
+}
+
+}  // namespace
+}  // namespace frazil
