@@ -173,4 +173,12 @@ Timeline read_one_step(const std::filesystem::path& path) {
   return timeline;
 }
 
+Timeline read_measured_steps(const std::filesystem::path& path) {
+  Timeline timeline = read_timeline_csv(path);
+  if (timeline.spans.empty()) {
+    throw InputError(path.string(), 0, "0 steps", "at least one measured step");
+  }
+  return timeline;
+}
+
 }  // namespace frazil

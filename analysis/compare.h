@@ -49,5 +49,7 @@ std::string to_json(const Comparison& comparison);  // one object, times in ns
 
 // Reads a time line that must hold exactly one step: a prediction. Throws InputError.
 Timeline read_one_step(const std::filesystem::path& path);
+// One that must hold at least one step: a measurement. Throws InputError.
+Timeline read_measured_steps(const std::filesystem::path& path);
 
 }  // namespace frazil

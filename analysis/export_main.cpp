@@ -50,13 +50,13 @@ po::options_description describe_flags() {
 
 // Without times every action takes 1 ms.
 WhatIfInputs read_inputs(const Flags& values) {
-  refuse_together(values, "stages", {"profile", "cluster"});
+  refuse_together(values, "--stages", {"profile", "cluster"});
   constexpr Duration kOneAction{1'000'000};
   return make_what_if(read_what_if(values, kOneAction));
 }
 
 WhatIfInputs read_files(const Flags& values) {
-  refuse_together(values, "plan",
+  refuse_together(values, "--plan",
                   {"stages", "micro-batches", "schedule", "chunks", "in-flight", "forward",
                    "backward-input", "backward-weight", "hop"});
   const std::string file = required_text(values, "plan");
@@ -64,6 +64,15 @@ WhatIfInputs read_files(const Flags& values) {
                       read_cluster(required_text(values, "cluster")), read_plan(file)};
   validate(inputs.plan, inputs.profile, inputs.cluster, file);
   return inputs;
+}
+
+// All of them, or none where one would take the place of what was read.
+void write_files(const Flags& values, const std::vector<NewFile>& files) {
+  std::vector<NamedFile> outputs;
+  outputs.reserve(files.size());
+  for (const NewFile& file : files) outputs.push_back({"--out", file.path});
+  refuse_overwriting(named_files(values, {"plan", "profile", "cluster"}), outputs);
+  write_text_files(files);
 }
 
 // "schedule.csv" of pipeline or device 1 is "schedule.1.csv".
@@ -89,7 +98,7 @@ void export_pytorch(const Flags& values, const WhatIfInputs& inputs,
   for (const std::string& text : texts) {
     files.push_back({texts.size() == 1 ? out : number_file(out, files.size()), text});
   }
-  write_text_files(files);
+  write_files(values, files);
 }
 
 SimulatedStep simulate_inputs(const WhatIfInputs& inputs, bool is_what_if) {
@@ -97,7 +106,8 @@ SimulatedStep simulate_inputs(const WhatIfInputs& inputs, bool is_what_if) {
                     : simulate_step(inputs.plan, inputs.profile, inputs.cluster);
 }
 
-void export_chakra(const WhatIfInputs& inputs, bool is_what_if, const std::string& prefix) {
+void export_chakra(const Flags& values, const WhatIfInputs& inputs, bool is_what_if,
+                   const std::string& prefix) {
   const auto& [profile, cluster, plan] = inputs;
   ChakraTraces traces = to_chakra(simulate_inputs(inputs, is_what_if), plan, profile, cluster);
   std::vector<NewFile> files;
@@ -105,11 +115,12 @@ void export_chakra(const WhatIfInputs& inputs, bool is_what_if, const std::strin
     files.push_back({fmt::format("{}.{}.et", prefix, files.size()), std::move(trace)});
   }
   if (!traces.groups.empty()) files.push_back({prefix + ".groups.json", traces.groups});
-  write_text_files(files);
+  write_files(values, files);
 }
 
 // Devices that have nothing to do have no file: their tools take an empty trace for a broken one.
-void export_kernels(const WhatIfInputs& inputs, bool is_what_if, const std::filesystem::path& out) {
+void export_kernels(const Flags& values, const WhatIfInputs& inputs, bool is_what_if,
+                    const std::filesystem::path& out) {
   const auto devices = static_cast<int>(inputs.cluster.devices.size());
   const Timeline timeline = summarize(simulate_inputs(inputs, is_what_if), devices).timeline;
   std::set<DeviceId> busy;
@@ -119,7 +130,7 @@ void export_kernels(const WhatIfInputs& inputs, bool is_what_if, const std::file
   for (const DeviceId device : busy) {
     files.push_back({number_file(out, device.index()), to_kernel_trace(timeline, device)});
   }
-  write_text_files(files);
+  write_files(values, files);
 }
 
 std::string draw(const std::string& format, const WhatIfInputs& inputs, bool is_what_if) {
@@ -151,6 +162,7 @@ ExitCode export_verb(const Flags& values) {
     refuse_flags("--to " + format, fmt::format("{}", fmt::join(kFormats, ", ")));
   }
   const std::filesystem::path out = required_text(values, "out");
+  if (out.empty()) refuse_flags("an empty --out", "the name of a file");
   const bool is_plan = values.count("plan") > 0;
   if (!is_plan && values.count("stages") == 0) {
     refuse_flags("neither --plan nor --stages", "one of them");
@@ -165,11 +177,11 @@ ExitCode export_verb(const Flags& values) {
       refuse_flags("--per-device with --to " + format, "chrome");
     }
     if (is_set(values, "per-device")) {
-      export_kernels(inputs, !is_plan, out);
+      export_kernels(values, inputs, !is_plan, out);
     } else if (format == "chakra") {
-      export_chakra(inputs, !is_plan, out.string());
+      export_chakra(values, inputs, !is_plan, out.string());
     } else {
-      write_text_file(out, draw(format, inputs, !is_plan));
+      write_files(values, {{out, draw(format, inputs, !is_plan)}});
     }
   }
   return ExitCode::kOk;

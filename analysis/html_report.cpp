@@ -43,12 +43,14 @@ std::string rate_text(const std::optional<double>& rate) {
   return number_text(rate, rate_decimals(rate));
 }
 
+// Whole times of a run, everywhere with the same digits.
+std::string seconds_text(Duration duration) { return number_text(seconds_of(duration), 3); }
+
 // Of the first run, with the other runs' values as remarks.
 std::vector<Tile> make_tiles(const std::vector<RunSummary>& runs) {
   using Show = std::function<std::string(const RunSummary&)>;
   const std::vector<std::pair<std::string, Show>> shown = {
-      {"time",
-       [](const RunSummary& run) { return number_text(seconds_of(run.total()), 1) + " s"; }},
+      {"time", [](const RunSummary& run) { return seconds_text(run.total()) + " s"; }},
       {"samples per second", [](const RunSummary& run) { return rate_text(run.rate()); }},
       {"accuracy",
        [](const RunSummary& run) {
@@ -84,10 +86,9 @@ std::string draw_totals(const std::vector<RunSummary>& runs) {
       accuracy = 100 * run.last_eval->accuracy;
     }
     table.rows.push_back({run.name, count_text(run.steps), count_text(run.samples),
-                          number_text(seconds_of(run.training), 2),
-                          number_text(seconds_of(run.transitions), 3),
-                          number_text(seconds_of(run.total()), 2), rate_text(run.rate()),
-                          number_text(loss, 4), number_text(accuracy, 2)});
+                          seconds_text(run.training), seconds_text(run.transitions),
+                          seconds_text(run.total()), rate_text(run.rate()), number_text(loss, 4),
+                          number_text(accuracy, 2)});
     if (runs.size() > 1) {
       const std::string speed =
           run.rate() && base ? fmt::format("{:.2f}x", *run.rate() / *base) : "–";

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -41,9 +42,26 @@ ExitCode compare_files(const po::variables_map& values) {
   }
   const frazil::Comparison comparison =
       frazil::compare(frazil::read_one_step(values["predicted"].as<std::string>()),
-                      frazil::read_timeline_csv(values["measured"].as<std::string>()));
+                      frazil::read_measured_steps(values["measured"].as<std::string>()));
   print(values.count("json") > 0 ? frazil::to_json(comparison) : frazil::to_text(comparison));
   return ExitCode::kOk;
+}
+
+// What training left in the folders, which a report never replaces.
+std::vector<frazil::NamedFile> list_files(const std::vector<std::string>& folders) {
+  namespace fs = std::filesystem;
+  std::vector<frazil::NamedFile> files;
+  for (const fs::path folder : folders) {
+    files.push_back({"a run", folder / "trace.jsonl"});
+    std::size_t phase = 0;
+    for (fs::path place; fs::is_directory(place = folder / fmt::format("phase-{}", phase));
+         ++phase) {
+      for (const char* const name : {"plan.json", "predicted.csv", "measured.csv", "trace.json"}) {
+        files.push_back({"a run", place / name});
+      }
+    }
+  }
+  return files;
 }
 
 ExitCode write_page(const po::variables_map& values) {
@@ -59,6 +77,8 @@ ExitCode write_page(const po::variables_map& values) {
   const std::string title =
       values.count("title") > 0 ? values["title"].as<std::string>() : "Training report";
   const std::string out = values.count("out") > 0 ? values["out"].as<std::string>() : "report.html";
+  frazil::refuse_overwriting(list_files(values["folder"].as<std::vector<std::string>>()),
+                             {{"--out", out}});
   frazil::write_text_file(out, frazil::to_html(title, {}, runs));
   if (values.count("json") > 0) {
     print(frazil::to_json(summaries));
@@ -80,16 +100,12 @@ int main(int argc, char** argv) {
       "predicted", po::value<std::string>()->value_name("FILE"), "time line of one predicted step")(
       "measured", po::value<std::string>()->value_name("FILE"), "time line of measured steps")(
       "json", "print one JSON answer instead of tables");
-  std::vector<std::string> words = frazil::name_words(argc, argv, options, "folder");
-  std::vector<char*> pointers;
-  pointers.reserve(words.size());
-  for (std::string& word : words) pointers.push_back(word.data());
   return frazil::run_verb(
       {.name = "report",
        .purpose = "Lays predictions and measurements of runs side by side on one page.",
-       .usage = kUsage},
-      static_cast<int>(pointers.size()), pointers.data(), options,
-      [](const po::variables_map& values) {
+       .usage = kUsage,
+       .words = "folder"},
+      argc, argv, options, [](const po::variables_map& values) {
         const bool two_files = values.count("predicted") > 0 || values.count("measured") > 0;
         return two_files ? compare_files(values) : write_page(values);
       });

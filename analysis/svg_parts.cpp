@@ -13,17 +13,18 @@ constexpr std::string_view kStyle = R"(<style>
 .frazil{--ink:#1c2330;--soft:#5d6878;--grid:#e2e6ec;--track:#f1f3f6;
 --F:#0072b2;--B:#e69f00;--I:#d55e00;--W:#009e73;--R:#f0e442;--U:#cc79a7;--G:#56b4e9;--S:#8d96a3;
 --M:#6b5b95;--s0:#0072b2;--s1:#d55e00;--s2:#009e73;--s3:#b0558a;--s4:#a87400;--s5:#3aa0dd;
---frozen:#8cc6ea;--active:#e69f00;
+--frozen:#8cc6ea;--active:#e69f00;--warn:#b3261e;
 display:block;max-width:100%;height:auto;
 font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;
 font-variant-numeric:tabular-nums}
 @media (prefers-color-scheme:dark){.frazil{--ink:#e8ebf0;--soft:#9aa5b5;--grid:#2b323d;
 --track:#20262f;--F:#2b8fd0;--G:#b8e3fa;--s0:#4fb0ea;--s1:#f08a50;--s2:#2fc79a;--s3:#dd9bc1;--s4:#e6b94a;
---s5:#9bd8f8;--frozen:#3f86b3;--active:#d9960a}}
+--s5:#9bd8f8;--frozen:#3f86b3;--active:#d9960a;--warn:#ff8a80}}
 .frazil text{fill:var(--ink)}.frazil .soft{fill:var(--soft)}
 .frazil .title{font-weight:600;font-size:13px}
 .frazil .tiny{font-size:9.5px;fill:var(--soft)}.frazil .small{font-size:11px;fill:var(--soft)}.frazil .in{font-size:10.5px}
 .frazil .grid{stroke:var(--grid);fill:none}.frazil .axis{stroke:var(--soft);fill:none}
+.frazil .warn{fill:var(--warn);font-weight:600}.frazil .level{stroke:var(--ink);stroke-dasharray:9 5;fill:none}
 .frazil .mark{stroke:var(--soft);stroke-dasharray:3 3;fill:none}.frazil .track{fill:var(--track)}
 .frazil .line{fill:none;stroke-width:2;stroke-linejoin:round}
 .frazil .F path{fill:var(--F)}.frazil .B path{fill:var(--B)}.frazil .I path{fill:var(--I)}
@@ -32,6 +33,9 @@ font-variant-numeric:tabular-nums}
 .frazil .F .in,.frazil .M .in{fill:#fff}
 .frazil .B .in,.frazil .I .in,.frazil .W .in,.frazil .R .in,.frazil .U .in,
 .frazil .G .in,.frazil .S .in{fill:#10151d}
+.frazil .N path{fill:var(--soft)}
+.frazil .c1 path{fill-opacity:.55}.frazil .c2 path{fill-opacity:.32}.frazil .c3 path{fill-opacity:.18}
+.frazil .c1 .in,.frazil .c2 .in,.frazil .c3 .in{fill:var(--ink)}
 .frazil .frozen path{fill:var(--frozen)}.frazil .active path{fill:var(--active)}
 .frazil .s0 path{fill:var(--s0)}.frazil .s1 path{fill:var(--s1)}.frazil .s2 path{fill:var(--s2)}
 .frazil .s3 path{fill:var(--s3)}.frazil .s4 path{fill:var(--s4)}.frazil .s5 path{fill:var(--s5)}
@@ -163,15 +167,19 @@ Legend draw_legend(const std::vector<LegendEntry>& entries, double left, double 
   double x = left;
   double y = top;
   for (const LegendEntry& entry : entries) {
-    const double width = kSwatch + 5 + text_width(entry.word);
+    const double indent = entry.css_class.empty() ? 0 : kSwatch + 5;
+    const double width = indent + text_width(entry.word, entry.warns ? 13 : 12);
     if (x > left && x + width > right) {
       x = left;
       y += kRow;
     }
+    if (!entry.css_class.empty()) {
+      legend.svg +=
+          fmt::format("<g class=\"{}\"><path d=\"M{} {}h{}v{}h-{}z\"/></g>\n", entry.css_class,
+                      coordinate(x), coordinate(y + 3), kSwatch, kSwatch, kSwatch);
+    }
     legend.svg +=
-        fmt::format("<g class=\"{}\"><path d=\"M{} {}h{}v{}h-{}z\"/></g>\n", entry.css_class,
-                    coordinate(x), coordinate(y + 3), kSwatch, kSwatch, kSwatch);
-    legend.svg += draw_text(x + kSwatch + 5, y + 13, Anchor::kStart, "soft", entry.word);
+        draw_text(x + indent, y + 13, Anchor::kStart, entry.warns ? "warn" : "soft", entry.word);
     x += width + 16;
   }
   legend.height = y + kRow - top;

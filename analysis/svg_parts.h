@@ -38,8 +38,9 @@ struct Ticks {
 Ticks make_ticks(double low, double high, int wanted);
 
 struct LegendEntry {
-  std::string css_class;
+  std::string css_class;  // of the swatch; none where empty
   std::string word;
+  bool warns = false;
 };
 struct Legend {
   std::string svg;

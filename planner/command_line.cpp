@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <new>
 #include <sstream>
 #include <string_view>
+#include <vector>
+
+#include "planner/flags.h"
 
 namespace frazil {
 namespace {
@@ -26,16 +29,20 @@ int print_help(const Verb& verb, const po::options_description& options) {
   return static_cast<int>(ExitCode::kOk);
 }
 
-// A flag may be given in full, once; what is no flag is refused.
-po::variables_map parse(int argc, char** argv, const po::options_description& options) {
+// A flag may be given in full, once; words that belong to none become values of --`words`.
+po::variables_map parse(int argc, char** argv, const po::options_description& options,
+                        const std::string& words) {
   using Style = po::command_line_style::style_t;
   const int style = Style::allow_long | Style::long_allow_adjacent | Style::long_allow_next;
-  // With no positional words declared, Boost refuses them itself.
-  const po::positional_options_description no_words;
+  po::positional_options_description positional;
+  positional.add(words.c_str(), -1);
   po::variables_map values;
-  po::store(
-      po::command_line_parser(argc, argv).options(options).positional(no_words).style(style).run(),
-      values);
+  po::store(po::command_line_parser(argc, argv)
+                .options(options)
+                .positional(positional)
+                .style(style)
+                .run(),
+            values);
   po::notify(values);
   return values;
 }
@@ -49,11 +56,21 @@ int run_verb(const Verb& verb, int argc, char** argv, const po::options_descript
     std::signal(SIGXFSZ, SIG_IGN);
     po::options_description all = options;
     all.add_options()("help", "print this and stop")("version", "print the version and stop");
-    const po::variables_map values = parse(argc, argv, all);
-    if (values.count("help") > 0) return print_help(verb, all);
+    po::options_description parsed = all;
+    const std::string name = verb.words.empty() ? "word" : verb.words;
+    if (all.find_nothrow(name, false) == nullptr) {
+      parsed.add_options()(name.c_str(), po::value<std::vector<std::string>>());
+    }
+    const po::variables_map values = parse(argc, argv, parsed, name);
+    const std::vector<std::string> words = text_list(values, name);
+    const bool asks_help = std::find(words.begin(), words.end(), "-h") != words.end();
+    if (asks_help || values.count("help") > 0) return print_help(verb, all);
     if (values.count("version") > 0) {
       fmt::print("frazil {}\n", FRAZIL_VERSION);
       return static_cast<int>(ExitCode::kOk);
+    }
+    if (verb.words.empty() && !words.empty()) {
+      refuse_flags(fmt::format("`{}`", words.front()), "only flags");
     }
     const ExitCode code = body(values);
     if (std::fflush(stdout) != 0) {

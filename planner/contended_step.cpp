@@ -14,12 +14,14 @@ std::string name_rules(const ContentionOptions& options) {
   std::string text;
   const auto add = [&](const std::string& rule) { text += (text.empty() ? "" : ", ") + rule; };
   if (options.share_links) add("links shared");
-  if (options.block_sends) add("sends block");
+  if (options.block_sends) add("sends blocking");
   if (options.buffers) {
-    add(*options.buffers == 0 ? "rendezvous" : fmt::format("{} buffers", *options.buffers));
+    add(*options.buffers == 0
+            ? "rendezvous"
+            : fmt::format("{} buffer{}", *options.buffers, *options.buffers == 1 ? "" : "s"));
   }
-  if (options.wait_for_memory) add("tasks wait for memory");
-  return text.empty() ? "nothing shared" : text;
+  if (options.wait_for_memory) add("tasks waiting for memory");
+  return text;
 }
 
 }  // namespace
@@ -53,8 +55,10 @@ ContendedStep simulate_contended(const LoweredStep& step, const ModelProfile& pr
 }
 
 std::string print_contended(const ContendedStep& step, const ContentionOptions& options) {
-  std::string text =
-      fmt::format("makespan     {} with {}\n", to_text(step.makespan), name_rules(options));
+  std::string text;
+  if (const std::string rules = name_rules(options); !rules.empty()) {
+    text = fmt::format("makespan     {} with {}\n", to_text(step.makespan), rules);
+  }
   if (step.spread) {
     text +=
         fmt::format("with jitter  {} median, {} to {} (p10 to p90 of {} draws, +-{} %, seed {})\n",

@@ -33,6 +33,7 @@ struct ContendedStep {
 ContendedStep simulate_contended(const LoweredStep& step, const ModelProfile& profile,
                                  const Cluster& cluster, const ContentionOptions& options);
 
+// The makespan where there is a rule besides jitter, and the spread where there is jitter.
 std::string print_contended(const ContendedStep& step, const ContentionOptions& options);
 // {"contended_makespan_ns": ..., "jitter": {...}}
 std::string contended_json(const ContendedStep& step, const ContentionOptions& options);

@@ -48,7 +48,13 @@ void print_help(std::ostream& out, const std::filesystem::path& folder) {
     out << "  " << name << verb.does
         << (is_built(find_program(folder, verb.name)) ? "\n" : " (not built)\n");
   }
-  out << "\n`frazil <verb> --help` says more; `frazil --version` names the version.\n";
+  out << "\n`frazil help <verb>` says more; `frazil --version` names the version.\n";
+}
+
+const Verb* find_verb(std::string_view name) {
+  const auto* const verb = std::find_if(kVerbs.begin(), kVerbs.end(),
+                                        [&](const Verb& known) { return known.name == name; });
+  return verb == kVerbs.end() ? nullptr : verb;
 }
 
 int refuse_verb(std::string_view found) {
@@ -77,6 +83,23 @@ int start_verb(const std::filesystem::path& folder, const Verb& verb, char** arg
   return kExitFailure;
 }
 
+// frazil help [VERB]: the overview, or what the verb says of itself.
+int help(int count, char** arguments, const std::filesystem::path& folder) {
+  if (count < 3) {
+    print_help(std::cout, folder);
+    return 0;
+  }
+  const Verb* const verb = find_verb(arguments[2]);
+  if (verb == nullptr) return refuse_verb(arguments[2]);
+  if (count > 3) {
+    std::cerr << "frazil: found `" << arguments[3] << "`, expected one verb after help\n";
+    return kExitUsage;
+  }
+  std::string flag = "--help";
+  std::array<char*, 3> asking = {arguments[2], flag.data(), nullptr};
+  return start_verb(folder, *verb, asking.data());
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -100,7 +123,7 @@ int main(int count, char** arguments) {
     std::cout << "frazil " << FRAZIL_VERSION << "\n";
     return 0;
   }
-  const auto* verb = std::find_if(kVerbs.begin(), kVerbs.end(),
-                                  [&](const Verb& known) { return known.name == first; });
-  return verb != kVerbs.end() ? start_verb(folder, *verb, arguments + 1) : refuse_verb(first);
+  if (first == "help") return help(count, arguments, folder);
+  const Verb* const verb = find_verb(first);
+  return verb != nullptr ? start_verb(folder, *verb, arguments + 1) : refuse_verb(first);
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -21,17 +22,11 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr const char* kUsage =
-    "frazil import kineto TRACE... --out FILE [--micro-batch-size N] [--model NAME]\n"
-    "   or: frazil import pytorch-csv SCHEDULE --plan FILE --profile FILE --cluster FILE --out "
-    "FILE";
-
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
   const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()                                                                      //
-      ("word", po::value<std::vector<std::string>>(), "what is imported, then its files")  //
-      ("out", text(), "write the model profile, or the plan")                              //
+  flags.add_options()                                          //
+      ("out", text(), "write the model profile, or the plan")  //
       ("micro-batch-size", text(),
        "kineto: samples of a micro-batch in the traced run, default 1")               //
       ("micro-batches", text(), "kineto: micro-batches of a traced step, default 1")  //
@@ -61,10 +56,29 @@ KinetoOptions read_options(const Flags& values) {
   return options;
 }
 
+std::vector<NamedFile> name_files(const std::string& name, const std::vector<std::string>& paths) {
+  std::vector<NamedFile> files;
+  files.reserve(paths.size());
+  for (const std::string& path : paths) files.push_back({name, path});
+  return files;
+}
+
+// A trace counts once.
+void refuse_doubled(const std::vector<std::string>& traces) {
+  for (auto trace = traces.begin(); trace != traces.end(); ++trace) {
+    const bool doubled = std::any_of(traces.begin(), trace, [&](const std::string& before) {
+      return is_same_file(before, *trace);
+    });
+    if (doubled) refuse_flags("trace " + *trace + " twice", "each trace once");
+  }
+}
+
 ExitCode import_traces(const Flags& values, const std::vector<std::string>& traces) {
-  refuse_together(values, "kineto", {"plan", "profile", "cluster", "legacy"});
-  if (traces.empty()) refuse_flags("no trace", kUsage);
+  refuse_together(values, "import kineto", {"plan", "profile", "cluster", "legacy"});
+  if (traces.empty()) refuse_flags("no trace", "at least one");
+  refuse_doubled(traces);
   const std::string out = required_text(values, "out");
+  refuse_overwriting(name_files("a trace", traces), {{"--out", out}});
   const KinetoOptions options = read_options(values);
   const KinetoImport import = import_kineto({traces.begin(), traces.end()}, options);
   write_model_profile(import.profile, out);
@@ -74,10 +88,13 @@ ExitCode import_traces(const Flags& values, const std::vector<std::string>& trac
 
 // The schedule takes the place of the plan's own; what it then takes is simulated.
 ExitCode import_schedule(const Flags& values, const std::vector<std::string>& files) {
-  refuse_together(values, "pytorch-csv",
+  refuse_together(values, "import pytorch-csv",
                   {"micro-batch-size", "micro-batches", "model", "layer-ranges"});
   if (files.size() != 1) refuse_flags(fmt::format("{} schedules", files.size()), "one");
   const std::string out = required_text(values, "out");
+  std::vector<NamedFile> inputs = named_files(values, {"plan", "profile", "cluster"});
+  inputs.push_back({"the schedule", files.front()});
+  refuse_overwriting(inputs, {{"--out", out}});
   const std::string plan_file = required_text(values, "plan");
   const ModelProfile profile = read_model_profile(required_text(values, "profile"));
   const Cluster cluster = read_cluster(required_text(values, "cluster"));
@@ -98,14 +115,14 @@ ExitCode import_schedule(const Flags& values, const std::vector<std::string>& fi
 }
 
 ExitCode import_verb(const Flags& values) {
-  std::vector<std::string> words;
-  if (values.count("word") > 0) words = values["word"].as<std::vector<std::string>>();
-  if (words.empty()) refuse_flags("nothing to import", kUsage);
+  constexpr const char* kKinds = "kineto or pytorch-csv";
+  std::vector<std::string> words = text_list(values, "word");
+  if (words.empty()) refuse_flags("nothing to import", kKinds);
   const std::string kind = words.front();
   words.erase(words.begin());
   if (kind == "kineto") return import_traces(values, words);
   if (kind == "pytorch-csv") return import_schedule(values, words);
-  refuse_flags(fmt::format("`{}`", kind), kUsage);
+  refuse_flags(fmt::format("`{}`", kind), kKinds);
 }
 
 int run_import_verb(int argc, char** argv) {
@@ -113,13 +130,11 @@ int run_import_verb(int argc, char** argv) {
       "import",
       "Turns traces of PyTorch's profiler into a model profile, a schedule of PyTorch's "
       "into a plan.",
-      kUsage};
-  const po::options_description flags = describe_flags();
-  std::vector<std::string> words = name_words(argc, argv, flags, "word");
-  std::vector<char*> pointers;
-  pointers.reserve(words.size());
-  for (std::string& word : words) pointers.push_back(word.data());
-  return run_verb(verb, static_cast<int>(pointers.size()), pointers.data(), flags, import_verb);
+      "frazil import kineto TRACE... --out FILE [--micro-batch-size N] [--model NAME]\n"
+      "   or: frazil import pytorch-csv SCHEDULE --plan FILE --profile FILE --cluster FILE --out "
+      "FILE",
+      "word"};
+  return run_verb(verb, argc, argv, describe_flags(), import_verb);
 }
 
 }  // namespace

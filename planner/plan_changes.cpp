@@ -35,10 +35,18 @@ int count_chunks(const Plan& plan) {
 
 }  // namespace
 
-Plan with_schedule(Plan plan, const NamedSchedule& schedule) {
+Plan with_schedule(Plan plan, NamedSchedule schedule) {
+  // GPipe takes stages as they lie, others each device's stages as chunks.
+  schedule.chunks = schedule.kind == ScheduleKind::kGpipe ? 1 : count_chunks(plan);
   plan.schedule = schedule;
   plan.versions = family_of(schedule.kind).versions;
   if (schedule.kind == ScheduleKind::kVaruna) recompute_as_varuna(plan);
+  return plan;
+}
+
+Plan with_schedule(Plan plan, DispatchPolicy policy) {
+  plan.schedule = policy;
+  plan.versions = WeightVersions::kSync;
   return plan;
 }
 
@@ -115,8 +123,9 @@ Ranking compare_schedules(const Plan& plan, const ModelProfile& profile, const C
   Ranking ranking;
   for (const ScheduleFamily& family : schedule_families()) {
     if (family.versions != WeightVersions::kSync) continue;
-    const NamedSchedule schedule{.kind = family.kind, .chunks = chunks};
-    ranking.candidates.push_back(judge_plan(with_schedule(plan, schedule), profile, cluster, clip));
+    if (chunks == 1 && family.legal != ScheduleFamily::Chunks::kFixed) continue;
+    ranking.candidates.push_back(
+        judge_plan(with_schedule(plan, {.kind = family.kind}), profile, cluster, clip));
   }
   rank(ranking.candidates);
   return ranking;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "planner/command_line.h"
@@ -45,6 +46,9 @@ std::vector<ScheduleKind> read_schedules(const std::string& comma_list) {
     const auto kind = find_schedule(name);
     if (!kind)
       refuse_flags("--schedules " + name, "names that frazil simulate --schedule help lists");
+    if (std::find(kinds.begin(), kinds.end(), *kind) != kinds.end()) {
+      refuse_flags("--schedules " + comma_list, "each schedule once");
+    }
     kinds.push_back(*kind);
     begin = end + 1;
   }
@@ -78,6 +82,7 @@ SearchOptions read_options(const Flags& values, const ModelProfile& profile) {
 }
 
 ExitCode plan_verb(const Flags& values) {
+  refuse_overwriting(named_files(values, {"profile", "cluster"}), named_files(values, {"out"}));
   const int top = integer_or(values, "top", 10, 1, kMostCounted);
   const ModelProfile profile = read_model_profile(required_text(values, "profile"));
   const Cluster cluster = read_cluster(required_text(values, "cluster"));

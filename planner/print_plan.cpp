@@ -45,14 +45,49 @@ std::string name_of_schedule(const Plan& plan) {
   return policy == nullptr ? "explicit" : std::string(policy_name(*policy));
 }
 
+// Which bytes an imported trace could not tell, by the rules that its profile notes down.
+std::string unknown_bytes(const ModelProfile& profile) {
+  const auto rules = profile.provenance.find("rules");
+  if (rules == profile.provenance.end()) return "";
+  const auto notes = [&](std::string_view text) {
+    return rules->second.find(text) != std::string::npos;
+  };
+  if (notes("boundary and stash bytes unknown")) return "memory and messages";
+  return notes("parameter bytes unknown") ? "memory and reductions" : "";
+}
+
 // What the numbers rest on that was not measured.
 std::string list_flags(const ModelProfile& profile, bool extrapolated) {
   std::string text;
+  if (const std::string unknown = unknown_bytes(profile); !unknown.empty()) {
+    text += fmt::format(
+        "note: {} are not known: bytes in the profile are placeholders for what its trace does "
+        "not tell\n",
+        unknown);
+  }
   if (extrapolated) text += "note: some costs are extrapolated beyond the measured sizes\n";
   if (profile.backward_was_split_by_rule) {
     text += "note: the profile's backward was split into I and W by rule, not measured\n";
   }
   return text;
+}
+
+std::string text_of(const ReductionOverlap& overlap, const Plan& plan) {
+  const bool fast = plan.reduction == ReductionMode::kFast;
+  return "reductions   overlap with backwards, " +
+         (fast ? "in buckets of " + to_text(overlap.bucket) : std::string("node by node")) + "\n";
+}
+
+// The summary, and what is left for the last micro-batch of a batch that does not divide.
+std::string describe(const Plan& plan) {
+  const int last = plan.batch_size - (plan.micro_batches() - 1) * plan.micro_batch_size;
+  const bool is_short = plan.micro_batches() > 1 && last < plan.micro_batch_size;
+  return summarize(plan) + (is_short ? fmt::format(", the last micro-batch of {}", last) : "");
+}
+
+// No memory would help: an interpreter refuses it.
+bool cannot_be_made(const Candidate& candidate) {
+  return candidate.infeasible && candidate.infeasible->needed <= candidate.infeasible->available;
 }
 
 std::string list_held(const MemoryPeak& peak) {
@@ -176,7 +211,44 @@ Json candidate_json(const Candidate& candidate, const Cluster& cluster) {
   return json;
 }
 
+struct RankingCounts {
+  int fit = 0;
+  int too_large = 0;
+  int not_made = 0;
+};
+
+RankingCounts count_candidates(const Ranking& ranking) {
+  RankingCounts counts;
+  for (const Candidate& candidate : ranking.candidates) {
+    ++(cannot_be_made(candidate)          ? counts.not_made
+       : candidate.infeasible.has_value() ? counts.too_large
+                                          : counts.fit);
+  }
+  return counts;
+}
+
+std::string text_of(const RankingCounts& counts, std::size_t devices) {
+  std::string text =
+      fmt::format("{} {} on {}", count_of(counts.fit, "plan"), counts.fit == 1 ? "fits" : "fit",
+                  count_of(static_cast<std::int64_t>(devices), "device"));
+  text += fmt::format(", {} {}", counts.too_large, counts.too_large == 1 ? "does not" : "do not");
+  if (counts.not_made > 0) text += fmt::format(", {} cannot be made", counts.not_made);
+  return text + "\n";
+}
+
+std::size_t widest_schedule(const Ranking& ranking) {
+  std::size_t width = 8;
+  for (const Candidate& candidate : ranking.candidates) {
+    width = std::max(width, name_of_schedule(candidate.plan).size());
+  }
+  return width;
+}
+
 }  // namespace
+
+std::string count_of(std::int64_t number, std::string_view noun) {
+  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : noun.ends_with("h") ? "es" : "s");
+}
 
 std::string print_what_if(const WhatIf& what_if, const WhatIfAnswer& answer) {
   const PlanBounds& bounds = answer.bounds;
@@ -212,17 +284,18 @@ std::string what_if_json(const WhatIf& what_if, const WhatIfAnswer& answer) {
 }
 
 std::string print_simulation(const SimulatedPlan& simulated) {
-  const auto& [plan, profile, cluster, simulation, bounds] = simulated;
+  const auto& [plan, profile, cluster, simulation, bounds, overlap] = simulated;
   const Duration span = max_span(simulation.timeline);
   std::string text = fmt::format(
       "{}\n"
       "makespan     {} ({:.1f} samples/s, bubble {})\n"
       "span         {} (bubble {})\n"
       "lower bound  {} ({}), {} above it\n",
-      summarize(plan), to_text(simulation.makespan), samples_per_second(plan, simulation.makespan),
+      describe(plan), to_text(simulation.makespan), samples_per_second(plan, simulation.makespan),
       percent(bubble(simulation.timeline)), to_text(span),
       percent(bubble_of_span(simulation.timeline)), to_text(bounds.makespan.time),
       bounds.makespan.name, percent(gap(simulation.makespan, bounds.makespan.time)));
+  if (overlap) text += text_of(*overlap, plan);
   text += device_rows(simulated);
   if (!fits(simulation.memory, cluster)) {
     text += "this plan does not fit into memory\n";
@@ -231,7 +304,7 @@ std::string print_simulation(const SimulatedPlan& simulated) {
 }
 
 std::string simulation_json(const SimulatedPlan& simulated) {
-  const auto& [plan, profile, cluster, simulation, bounds] = simulated;
+  const auto& [plan, profile, cluster, simulation, bounds, overlap] = simulated;
   Json json = {{"summary", summarize(plan)},
                {"makespan_ns", simulation.makespan.count()},
                {"span_ns", max_span(simulation.timeline).count()},
@@ -242,6 +315,11 @@ std::string simulation_json(const SimulatedPlan& simulated) {
   json["fits"] = fits(simulation.memory, cluster);
   json["extrapolated"] = simulation.extrapolated;
   json["backward_was_split_by_rule"] = profile.backward_was_split_by_rule;
+  json["bytes_are_placeholders"] = !unknown_bytes(profile).empty();
+  json["reductions_overlap"] = overlap.has_value();
+  if (overlap && plan.reduction == ReductionMode::kFast) {
+    json["bucket_bytes"] = overlap->bucket.count;
+  }
   Json devices = Json::array();
   for (std::size_t d = 0; d < cluster.devices.size(); ++d) {
     Json device = {{"name", cluster.devices[d].name},
@@ -255,9 +333,10 @@ std::string simulation_json(const SimulatedPlan& simulated) {
 
 std::string print_ranking(const Ranking& ranking, const Cluster& cluster,
                           const ModelProfile& profile, int top) {
-  std::string text = fmt::format("{:>4}  {:>12}  {:>10}  {:<8}  {:<8}  {:>9}  {:>11}  {:>9}  {}\n",
-                                 "rank", "makespan", "samples/s", "stages", "schedule", "micro-b.",
-                                 "memory peak", "above lb", "cuts");
+  const std::size_t width = widest_schedule(ranking);
+  std::string text = fmt::format("{:>4}  {:>12}  {:>10}  {:<8}  {:<{}}  {:>9}  {:>11}  {:>9}  {}\n",
+                                 "rank", "makespan", "samples/s", "stages", "schedule", width,
+                                 "micro-b.", "memory peak", "above lb", "cuts");
   std::string infeasible;
   int feasible_count = 0;
   int infeasible_count = 0;
@@ -267,21 +346,20 @@ std::string print_ranking(const Ranking& ranking, const Cluster& cluster,
     const std::string micro = fmt::format("{} of {}", plan.micro_batches(), plan.micro_batch_size);
     if (candidate.infeasible) {
       if (++infeasible_count > top) continue;
-      infeasible += fmt::format("      {:<8}  {:<8}  {:>9}  {}\n", shape_of(plan),
-                                name_of_schedule(plan), micro, candidate.infeasible->reason);
+      infeasible += fmt::format("      {:<8}  {:<{}}  {:>9}  {}\n", shape_of(plan),
+                                name_of_schedule(plan), width, micro, candidate.infeasible->reason);
       continue;
     }
     if (++feasible_count > top) continue;
     extrapolated = extrapolated || candidate.extrapolated;
-    text += fmt::format("{:>4}  {:>12}  {:>10.1f}  {:<8}  {:<8}  {:>9}  {:>11}  {:>9}  {}\n",
+    text += fmt::format("{:>4}  {:>12}  {:>10.1f}  {:<8}  {:<{}}  {:>9}  {:>11}  {:>9}  {}\n",
                         feasible_count, to_text(candidate.makespan),
                         samples_per_second(plan, candidate.makespan), shape_of(plan),
-                        name_of_schedule(plan), micro, to_text(largest_peak(candidate)),
+                        name_of_schedule(plan), width, micro, to_text(largest_peak(candidate)),
                         percent(gap(candidate.makespan, candidate.bounds.makespan.time)),
                         cut_at(list_cuts(plan), 40));
   }
-  text += fmt::format("{} plans fit on {} devices, {} do not\n", feasible_count,
-                      cluster.devices.size(), infeasible_count);
+  text += text_of(count_candidates(ranking), cluster.devices.size());
   return text + infeasible + list_flags(profile, extrapolated);
 }
 
@@ -293,8 +371,13 @@ std::string ranking_json(const Ranking& ranking, const Cluster& cluster,
     Json& list = candidate.infeasible ? infeasible : feasible;
     if (static_cast<int>(list.size()) < top) list.push_back(candidate_json(candidate, cluster));
   }
+  const RankingCounts counts = count_candidates(ranking);
   Json json = {{"candidates", ranking.candidates.size()},
+               {"fit", counts.fit},
+               {"do_not_fit", counts.too_large},
+               {"cannot_be_made", counts.not_made},
                {"backward_was_split_by_rule", profile.backward_was_split_by_rule},
+               {"bytes_are_placeholders", !unknown_bytes(profile).empty()},
                {"feasible", feasible},
                {"infeasible", infeasible}};
   return json.dump() + "\n";

@@ -1,7 +1,10 @@
 #pragma once
 // Answers of the verbs plan and simulate, for people (tables) and for programs (one JSON object).
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "planner/bounds.h"
 #include "planner/plan.h"
@@ -18,7 +21,11 @@ struct SimulatedPlan {
   const Cluster& cluster;
   const PlanSimulation& simulation;
   const PlanBounds& bounds;
+  std::optional<ReductionOverlap> overlap = std::nullopt;  // as it was simulated
 };
+
+// "1 plan", "2 plans".
+std::string count_of(std::int64_t number, std::string_view noun);
 
 std::string print_what_if(const WhatIf& what_if, const WhatIfAnswer& answer);
 std::string what_if_json(const WhatIf& what_if, const WhatIfAnswer& answer);
@@ -27,7 +34,8 @@ std::string what_if_json(const WhatIf& what_if, const WhatIfAnswer& answer);
 std::string print_simulation(const SimulatedPlan& simulated);
 std::string simulation_json(const SimulatedPlan& simulated);
 
-// The first `top` feasible candidates, then the first `top` infeasible ones with their reasons.
+// The first `top` feasible candidates, then the first `top` infeasible ones with their reasons:
+// too little memory, or no interpreter makes them; the two are counted apart.
 std::string print_ranking(const Ranking& ranking, const Cluster& cluster,
                           const ModelProfile& profile, int top);
 std::string ranking_json(const Ranking& ranking, const Cluster& cluster,

@@ -37,25 +37,27 @@ po::options_description describe_flags() {
   po::options_description flags("flags", 100);
   const auto text = [] { return po::value<std::string>(); };
   describe_what_if(flags);
-  flags.add_options()("compare", po::bool_switch(), "every schedule, ranked")  //
-      ("fits", text(), "with --compare: micro-batches that fit on a device")   //
-      ("plan", text(), "plan to simulate")                                     //
-      ("profile", text(), "profile of its model")                              //
-      ("cluster", text(), "its cluster")                                       //
+  flags.add_options()("compare", po::bool_switch(), "every schedule that flushes, ranked")  //
+      ("fits", text(), "with --compare: micro-batches that fit on a device")                //
+      ("plan", text(), "plan to simulate")                                                  //
+      ("profile", text(), "profile of its model")                                           //
+      ("cluster", text(), "its cluster")                                                    //
       ("change", po::value<std::vector<std::string>>()->composing(),
        "what if: `device 2 x1.5`, `straggler 3 +30%`, `link 0>1 x2`, `layer 5 x0.5`; may be "
        "repeated; "
        "layer 0 of a what-if has no cost, layer s+1 is stage s")                               //
       ("explain", po::bool_switch(), "where the time of each device goes; the critical path")  //
       ("messages", po::bool_switch(), "whether messages come through: three ways of sending")  //
-      ("share-links", po::bool_switch(), "links shared by max-min fair rates")                 //
-      ("block-sends", po::bool_switch(), "a SEND stops its device until it is through")        //
-      ("buffers", text(), "messages on their way per pair of devices; 0: rendezvous")          //
+      ("share-links", po::bool_switch(), "with --plan: links shared by max-min fair rates")    //
+      ("block-sends", po::bool_switch(),
+       "with --plan: a SEND stops its device until it is through")  //
+      ("buffers", text(),
+       "with --plan: messages on their way per pair of devices; 0: rendezvous")                //
       ("wait-for-memory", po::bool_switch(), "what finds no room on its device waits for it")  //
       ("overlap-reductions", po::bool_switch(),
        "reductions begin among the backwards: mode fast bucket by bucket, exact node by node")  //
       ("bucket", text(), "with --overlap-reductions in mode fast, default 25MiB")               //
-      ("jitter", text(), "each time varies by so many percent: p10, median, p90")               //
+      ("jitter", text(), "each time varies by so many percent, such as 2.5: p10, median, p90")  //
       ("draws", text(), "with --jitter, default 200")                                           //
       ("seed", text(), "with --jitter, default 0")                                              //
       ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")      //
@@ -79,10 +81,6 @@ void list_schedules() {
 void write_timelines(const Flags& values, const SimulatedStep& step, int devices) {
   if (values.count("out") == 0 && values.count("chrome") == 0) return;
   const Timeline timeline = summarize(step, devices).timeline;
-  if (values.count("out") > 0 && values.count("chrome") > 0 &&
-      required_text(values, "out") == required_text(values, "chrome")) {
-    refuse_flags("--out and --chrome into one file", "two");
-  }
   std::vector<NewFile> files;
   if (const auto out = optional_text(values, "out")) files.push_back({*out, to_csv(timeline)});
   if (const auto chrome = optional_text(values, "chrome")) {
@@ -92,7 +90,7 @@ void write_timelines(const Flags& values, const SimulatedStep& step, int devices
 }
 
 void refuse_with_compare(const Flags& values) {
-  refuse_together(values, "compare",
+  refuse_together(values, "--compare",
                   {"schedule", "chunks", "in-flight", "out", "chrome", "explain", "messages",
                    "share-links", "block-sends", "buffers", "wait-for-memory", "overlap-reductions",
                    "bucket", "jitter", "draws", "seed"});
@@ -100,7 +98,7 @@ void refuse_with_compare(const Flags& values) {
 
 ExitCode compare(const Flags& values) {
   refuse_with_compare(values);
-  refuse_together(values, "compare", {"change"});
+  refuse_together(values, "--compare", {"change"});
   ComparisonOptions options;
   if (values.count("fits") > 0) {
     options.most_in_flight = required_integer(values, "fits", 1, kMostCounted);
@@ -111,8 +109,15 @@ ExitCode compare(const Flags& values) {
   fmt::print("{}", json ? comparison_json(compared) : print_comparison(compared));
   const bool any = std::any_of(compared.begin(), compared.end(),
                                [](const ComparedSchedule& row) { return row.reason.empty(); });
-  if (!any) throw InfeasibleError("no schedule of the menu can be made for these numbers");
-  return ExitCode::kOk;
+  if (any) return ExitCode::kOk;
+  const bool some_made =
+      std::any_of(compared.begin(), compared.end(),
+                  [](const ComparedSchedule& row) { return row.most_in_flight > 0; });
+  throw InfeasibleError(
+      some_made
+          ? fmt::format("no schedule of the menu holds as little as {} on a device",
+                        count_of(static_cast<std::int64_t>(*options.most_in_flight), "micro-batch"))
+          : "no schedule of the menu can be made for these numbers");
 }
 
 void change(const Flags& values, ModelProfile& profile, Cluster& cluster) {
@@ -138,9 +143,8 @@ ContentionOptions read_contention(const Flags& values) {
     }
   }
   if (values.count("jitter") == 0) return options;
-  constexpr std::int64_t kPerPercent = 10'000;
   Jitter& jitter = options.jitter.emplace();
-  jitter.amplitude_ppm = required_integer(values, "jitter", 0, 100) * kPerPercent;
+  jitter.amplitude_ppm = required_percent_ppm(values, "jitter");
   jitter.draws = integer_or(values, "draws", jitter.draws, 1, 100'000);
   if (values.count("seed") > 0) {
     jitter.seed = static_cast<std::uint64_t>(
@@ -180,10 +184,20 @@ void print_answer(const Flags& values, Answer answer, const SimulatedStep& step,
   fmt::print("{}", is_set(values, "json") ? json.dump() + "\n" : answer.text);
 }
 
+// Its messages are pure latency: nothing of them can be shared or stop a device.
+void refuse_contention(const Flags& values) {
+  for (const char* const flag : {"share-links", "block-sends", "buffers"}) {
+    if (values.count(flag) == 0 || values[flag].defaulted()) continue;
+    refuse_flags(fmt::format("--{} with --stages", flag),
+                 "--plan, for a what-if's messages are pure latency");
+  }
+}
+
 ExitCode simulate_what_if(const Flags& values) {
   refuse_together(
-      values, "stages",
+      values, "--stages",
       {"plan", "profile", "cluster", "clip", "overlap-reductions", "bucket", "wait-for-memory"});
+  refuse_contention(values);
   if (is_set(values, "compare")) return compare(values);
   if (values.count("fits") > 0) refuse_flags("--fits without --compare", "both");
   const WhatIf what_if = read_what_if(values, {});
@@ -198,19 +212,28 @@ ExitCode simulate_what_if(const Flags& values) {
 
 // The plan with what the command line says instead.
 Plan change_plan(const Flags& values, Plan plan) {
+  const bool keeps_lists = std::holds_alternative<ExplicitSchedule>(plan.schedule) &&
+                           values.count("schedule") == 0 && !is_set(values, "compare");
   if (const auto number = optional_integer(values, "micro-batches", 1, plan.batch_size)) {
+    if (keeps_lists && *number != plan.micro_batches()) {
+      refuse_flags(fmt::format("--micro-batches {} for a plan whose own lists have {}", *number,
+                               count_of(plan.micro_batches(), "micro-batch")),
+                   "--schedule too");
+    }
     plan = with_micro_batches(std::move(plan), *number);
   }
   if (values.count("schedule") + values.count("in-flight") == 0) return plan;
   if (values.count("schedule") > 0) {
     if (const auto policy = find_policy(required_text(values, "schedule"))) {
-      refuse_together(values, "schedule", {"in-flight"});
-      plan.schedule = *policy;
-      return plan;
+      if (values.count("in-flight") > 0) {
+        refuse_flags(fmt::format("--in-flight with --schedule {}", policy_name(*policy)),
+                     "a schedule with fixed lists, for a dispatch policy goes by memory");
+      }
+      return with_schedule(std::move(plan), *policy);
     }
   }
   const auto* named = std::get_if<NamedSchedule>(&plan.schedule);
-  NamedSchedule schedule{.chunks = named == nullptr ? 1 : named->chunks};
+  NamedSchedule schedule;
   if (values.count("schedule") > 0) {
     schedule.kind = read_schedule(values);
   } else if (named != nullptr) {
@@ -222,11 +245,14 @@ Plan change_plan(const Flags& values, Plan plan) {
   return with_schedule(std::move(plan), schedule);
 }
 
-StepOptions read_step_options(const Flags& values) {
+StepOptions read_step_options(const Flags& values, const Plan& plan) {
   StepOptions options{.clip = is_set(values, "clip")};
   if (is_set(values, "overlap-reductions")) options.overlap.emplace();
   if (values.count("bucket") > 0) {
     if (!options.overlap) refuse_flags("--bucket without --overlap-reductions", "both");
+    if (plan.reduction != ReductionMode::kFast) {
+      refuse_flags("--bucket for a plan of mode exact", "mode fast, which alone has buckets");
+    }
     options.overlap->bucket = parse_bytes(required_text(values, "bucket"), "--bucket");
   }
   return options;
@@ -245,7 +271,7 @@ ExitCode compare_on_plan(const Flags& values, const Plan& plan, const ModelProfi
 
 ExitCode simulate_file(const Flags& values) {
   refuse_together(
-      values, "plan",
+      values, "--plan",
       {"stages", "forward", "backward-input", "backward-weight", "hop", "chunks", "fits"});
   const std::string file = required_text(values, "plan");
   ModelProfile profile = read_model_profile(required_text(values, "profile"));
@@ -257,10 +283,11 @@ ExitCode simulate_file(const Flags& values) {
   if (compares) refuse_with_compare(values);
   const Plan plan = change_plan(values, given);
   if (compares) return compare_on_plan(values, plan, profile, cluster);
-  const SimulatedStep step = simulate_step(plan, profile, cluster, read_step_options(values));
+  const StepOptions options = read_step_options(values, plan);
+  const SimulatedStep step = simulate_step(plan, profile, cluster, options);
   const PlanSimulation simulation = summarize(step, static_cast<int>(cluster.devices.size()));
   const PlanBounds bounds = find_bounds(plan, profile, cluster);
-  const SimulatedPlan simulated{plan, profile, cluster, simulation, bounds};
+  const SimulatedPlan simulated{plan, profile, cluster, simulation, bounds, options.overlap};
   print_answer(values, {print_simulation(simulated), simulation_json(simulated)}, step, plan,
                profile, cluster);
   return ExitCode::kOk;
@@ -271,6 +298,8 @@ ExitCode simulate_verb(const Flags& values) {
     list_schedules();
     return ExitCode::kOk;
   }
+  refuse_overwriting(named_files(values, {"plan", "profile", "cluster"}),
+                     named_files(values, {"out", "chrome"}));
   if (values.count("plan") > 0) return simulate_file(values);
   if (values.count("stages") == 0) refuse_flags("neither --plan nor --stages", "one of them");
   return simulate_what_if(values);

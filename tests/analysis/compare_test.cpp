@@ -159,5 +159,21 @@ TEST(ReadOneStep, RefusesSeveralSteps) {
   }
 }
 
+TEST(ReadMeasuredSteps, RefusesATimeLineWithoutSpans) {
+  const TemporaryFolder folder("read_measured_steps");
+  const auto file = folder.path() / "measured.csv";
+  write_timeline_csv(one_forward(100, 3), file);
+  EXPECT_EQ(read_measured_steps(file), one_forward(100, 3));
+  write_timeline_csv(Timeline{}, file);
+  try {
+    read_measured_steps(file);
+    FAIL() << "nothing was taken for a measurement";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.file(), file.string());
+    EXPECT_EQ(error.found(), "0 steps");
+    EXPECT_EQ(error.expected(), "at least one measured step");
+  }
+}
+
 }  // namespace
 }  // namespace frazil

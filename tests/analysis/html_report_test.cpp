@@ -146,6 +146,15 @@ TEST(HtmlReport, ShowsRunsPhasesAndNotes) {
                           {sample_run("elastic"), sample_run("other")}));
 }
 
+TEST(HtmlReport, GivesARunsTimeWithTheSameDigitsInTileAndTable) {
+  ReportRun run = sample_run("short");
+  run.phases.clear();
+  run.trace.events = {{0, CostEvent{1, 8, Duration{23'400'000}}}};
+  const std::string page = to_html("t", {}, {run});
+  EXPECT_NE(page.find(">0.023 s<"), std::string::npos);
+  EXPECT_NE(page.find(">0.023</td>"), std::string::npos);
+}
+
 TEST(HtmlReport, EscapesEveryTextFromOutside) {
   const std::string evil = "<script>alert('x')</script>";
   ReportRun run = sample_run(evil);

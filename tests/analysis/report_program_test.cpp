@@ -47,6 +47,18 @@ TEST(ReportProgram, TakesFoldersBeforeAndAfterFlags) {
   EXPECT_NE(read_text_file(folder.path() / "page.html").find("<h1>Both</h1>"), std::string::npos);
 }
 
+TEST(ReportProgram, NeverReplacesWhatARunLeft) {
+  const TemporaryFolder folder("report_overwriting");
+  const std::string root = folder.path().string();
+  write_run(sample_run("first"), folder.path() / "first");
+  const std::string before = read_text_file(folder.path() / "first" / "trace.jsonl");
+  for (const std::string file : {"trace.jsonl", "./phase-0/measured.csv"}) {
+    EXPECT_EQ(run_report(root + "/first --out " + root + "/first/" + file).code, 2) << file;
+  }
+  EXPECT_EQ(read_text_file(folder.path() / "first" / "trace.jsonl"), before);
+  EXPECT_EQ(run_report(root + "/first --out " + root + "/first/page.html").code, 0);
+}
+
 TEST(ReportProgram, ComparesTwoTimeLines) {
   const TemporaryFolder folder("report_compare");
   write_timeline_csv(one_forward(1500, 0), folder.path() / "a.csv");

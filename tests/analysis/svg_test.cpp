@@ -55,6 +55,39 @@ TEST(SvgTimelines, ShowBothHalvesOfAPair) {
   EXPECT_EQ(count_of(svg, "<g class=\"B\">"), 2U);
 }
 
+TEST(SvgTimelines, WriteOnBothHalvesOfAPair) {
+  Timeline timeline;
+  timeline.devices = 1;
+  add_span(timeline, 0, Lane::kCompute,
+           make_pair_action(stage_action(0, ActionKind::kForward, 1),
+                            stage_action(0, ActionKind::kBackward, 0)),
+           0, 1000);
+  const std::string svg = draw_timelines({{"one", &timeline}});
+  EXPECT_NE(svg.find(">F1</text>"), std::string::npos);
+  EXPECT_NE(svg.find(">B0</text>"), std::string::npos);
+}
+
+TEST(SvgTimelines, TellTheStagesOfADeviceApart) {
+  Timeline timeline;
+  timeline.devices = 2;
+  const auto add = [&](std::int32_t device, std::int32_t stage, std::int64_t start) {
+    add_span(timeline, device, Lane::kCompute, stage_action(stage, ActionKind::kForward, 0), start,
+             start + 1000);
+  };
+  add(0, 0, 0);
+  add(1, 1, 1000);
+  const std::string one_each = draw_timelines({{"one", &timeline}});
+  EXPECT_EQ(count_of(one_each, ">F0</text>"), 2U) << "the device says which stage";
+  EXPECT_EQ(one_each.find("first stage of a device"), std::string::npos);
+  add(0, 3, 2000);
+  const std::string two = draw_timelines({{"two", &timeline}});
+  for (const char* const text : {">0F0</text>", ">1F0</text>", ">3F0</text>"}) {
+    EXPECT_EQ(count_of(two, text), 1U) << text;
+  }
+  EXPECT_EQ(count_of(two, "<g class=\"F c1\">"), 1U) << "the second stage is fainter";
+  EXPECT_NE(two.find("first stage of a device"), std::string::npos);
+}
+
 TEST(SvgTimelines, SaySoWhenNothingWasRecorded) {
   const Timeline empty;
   EXPECT_NE(draw_timelines({{"measured", &empty}}).find("nothing recorded"), std::string::npos);
@@ -86,6 +119,42 @@ TEST(SvgChart, DrawsOnePointAndNoPoint) {
   EXPECT_EQ(draw_chart(chart).find("nan"), std::string::npos);
   chart.series = {{"a", {}, {}, false}};
   EXPECT_NE(draw_chart(chart).find("no data"), std::string::npos);
+}
+
+TEST(SvgChart, DrawsALevelAndKeepsItsWordOffTheCurves) {
+  Chart chart;
+  // One curve runs just above the level.
+  chart.series = {{"a", {0, 100}, {5.2, 5.2}, true}, {"b", {0, 100}, {0, 0}, true}};
+  chart.levels = {{5, "limit"}};
+  const std::string svg = draw_chart(chart);
+  ASSERT_EQ(count_of(svg, "class=\"level\""), 1U);
+  const auto number_after = [&](const std::string& mark, std::size_t from) {
+    return std::stod(svg.substr(svg.find(mark, from) + mark.size()));
+  };
+  const double line = number_after("M104.00 ", svg.find("class=\"level\""));
+  const std::size_t word = svg.rfind("<text", svg.find(">limit</text>"));
+  EXPECT_GT(number_after(" y=\"", word), line + 7) << "below its line";
+}
+
+TEST(SvgChart, GrowsWithItsLegend) {
+  Chart chart;
+  for (int i = 0; i < 64; ++i) {
+    chart.series.push_back({"device" + std::to_string(i), {0, 1}, {0, 1}, true, ": at most 8"});
+  }
+  const std::string svg = draw_chart(chart, 960, 240);
+  EXPECT_EQ(svg.find("height=\"240\""), std::string::npos);
+  chart.series.resize(2);
+  EXPECT_NE(draw_chart(chart, 960, 240).find("height=\"240\""), std::string::npos);
+}
+
+TEST(SvgChart, CountsInWholeNumbers) {
+  Chart chart;
+  chart.series = {{"a", {0, 1}, {0, 1}, true}};
+  EXPECT_NE(draw_chart(chart).find(">0.5<"), std::string::npos);
+  chart.counts = true;
+  chart.x_label = "";
+  chart.series[0].x = {0, 10};
+  EXPECT_EQ(draw_chart(chart).find(">0.5<"), std::string::npos);
 }
 
 TEST(SvgStaircase, HasOneStretchPerStateOfABlock) {

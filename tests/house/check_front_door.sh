@@ -26,6 +26,10 @@ case ${2:-} in
   help)
     expect 0 'usage: frazil <verb>*profile*plan *(not built)*simulate*train*verify*import*export*report*' '' --help
     expect 0 'frazil [0-9]*.[0-9]*.[0-9]*' '' --version
+    expect 0 'usage: frazil <verb>*' '' help
+    expect 7 '<--help>' '' help train
+    expect 2 '' 'frazil: found verb `fly`*' help fly
+    expect 2 '' 'frazil: found `plan`, expected one verb after help' help train plan
     expect 2 '' 'usage: frazil <verb>*'
     if grep '^  train ' "$folder/err" | grep 'not built'; then exit 1; fi
     ;;

@@ -18,9 +18,9 @@ struct Outcome {
 
 Outcome run(
     std::vector<std::string> arguments,
-    const std::function<ExitCode(const po::variables_map&)>& body = [](const po::variables_map&) {
-      return ExitCode::kOk;
-    }) {
+    const std::function<ExitCode(const po::variables_map&)>& body =
+        [](const po::variables_map&) { return ExitCode::kOk; },
+    const std::string& words = "") {
   po::options_description options("flags");
   options.add_options()("batch", po::value<std::string>(), "samples of a step")(
       "json", po::bool_switch(), "answer in JSON");
@@ -31,7 +31,7 @@ Outcome run(
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
   Outcome outcome;
-  outcome.code = run_verb({"test", "Tests.", "frazil test --batch N"},
+  outcome.code = run_verb({"test", "Tests.", "frazil test --batch N", words},
                           static_cast<int>(arguments.size()), argv.data(), options, body);
   std::fflush(stdout);
   outcome.out = testing::internal::GetCapturedStdout();
@@ -86,6 +86,31 @@ TEST(CommandLine, RefusesBadFlagsWithOneSentence) {
     EXPECT_EQ(outcome.err.find("frazil test: "), 0U) << outcome.err;
     EXPECT_EQ(outcome.err.find('\n') + 1, outcome.err.size()) << outcome.err;
   }
+}
+
+TEST(CommandLine, AWordThatBelongsToNoFlagIsNamed) {
+  EXPECT_EQ(run({"--batch", "8", "extra", "more"}).err,
+            "frazil test: command line: found `extra`, expected only flags\n");
+}
+
+TEST(CommandLine, VerbsThatTakeWordsGetThemInOrderFromAnywhereOnTheLine) {
+  std::vector<std::string> found;
+  const auto note = [&](const po::variables_map& values) {
+    found = values["file"].as<std::vector<std::string>>();
+    return ExitCode::kOk;
+  };
+  EXPECT_EQ(run({"a", "--batch", "b", "c", "--json", "d"}, note, "file").code, 0);
+  EXPECT_EQ(found, (std::vector<std::string>{"a", "c", "d"}));
+  EXPECT_EQ(run({"--batch=b", "c"}, note, "file").code, 0);
+  EXPECT_EQ(found, (std::vector<std::string>{"c"}));
+  EXPECT_EQ(run({"--help"}, note, "file").out.find("--file"), std::string::npos);
+}
+
+TEST(CommandLine, AskingForHelpByOneLetterIsTheSame) {
+  const Outcome help = run({"-h"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_EQ(help.out, run({"--help"}).out);
+  EXPECT_EQ(run({"a", "-h"}, {}, "file").out.find("Tests."), 0U);
 }
 
 TEST(CommandLine, PrintsHelpAndVersionOnStandardOutput) {

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "profiles/error.h"
+#include "tests/support/program_folder.h"
 
 namespace frazil {
 namespace {
@@ -27,7 +30,7 @@ TEST(Flags, ChecksTheRangeOfAnInteger) {
 TEST(Flags, ChecksEveryIntegerOfAList) {
   EXPECT_EQ(checked_flags("--sizes", "4,8,16", 1, 16), (std::vector<int>{4, 8, 16}));
   EXPECT_EQ(checked_flags("--sizes", "4", 1, 16), (std::vector<int>{4}));
-  for (const char* list : {"", "4,", ",4", "4,,8", "4,17", "4;8"}) {
+  for (const char* list : {"", "4,", ",4", "4,,8", "4,17", "4;8", "4,8,4"}) {
     EXPECT_THROW(checked_flags("--sizes", list, 1, 16), InputError) << list;
   }
 }
@@ -39,23 +42,6 @@ po::options_description make_flags() {
   return flags;
 }
 
-std::vector<std::string> name(std::vector<std::string> words) {
-  words.insert(words.begin(), "frazil-test");
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  words = name_words(static_cast<int>(argv.size()), argv.data(), make_flags(), "word");
-  words.erase(words.begin());
-  return words;
-}
-
-TEST(Flags, WordsThatAreNeitherFlagsNorTheirValuesGetAName) {
-  using Words = std::vector<std::string>;
-  EXPECT_EQ(name({"a", "--out", "b", "c"}), (Words{"--word", "a", "--out", "b", "--word", "c"}));
-  EXPECT_EQ(name({"--out=b", "c", "--json", "d"}),
-            (Words{"--out=b", "--word", "c", "--json", "--word", "d"}));
-  EXPECT_EQ(name({"--help"}), (Words{"--help"}));
-}
-
 Flags parse(std::vector<const char*> words) {
   words.insert(words.begin(), "frazil-test");
   Flags flags;
@@ -65,9 +51,9 @@ Flags parse(std::vector<const char*> words) {
 }
 
 TEST(Flags, ThoseThatExcludeEachOtherAreNamedAndASwitchThatIsOffIsNone) {
-  EXPECT_NO_THROW(refuse_together(parse({"--out", "x"}), "stages", {"json", "word"}));
+  EXPECT_NO_THROW(refuse_together(parse({"--out", "x"}), "--stages", {"json", "word"}));
   try {
-    refuse_together(parse({"--json"}), "stages", {"out", "json"});
+    refuse_together(parse({"--json"}), "--stages", {"out", "json"});
     FAIL() << "not refused";
   } catch (const InputError& error) {
     EXPECT_EQ(std::string(error.what()),
@@ -82,6 +68,52 @@ TEST(Flags, WhatIsMissingIsNamed) {
   EXPECT_THROW(required_integer(parse({}), "out", 1, 9), InputError);
   EXPECT_THROW(required_integer(flags, "out", 1, 6), InputError);
   EXPECT_EQ(duration_or(parse({}), "out", Duration{5}), Duration{5});
+}
+
+TEST(Flags, APercentageIsExactInPartsPerMillion) {
+  const auto ppm = [](const char* text) {
+    return required_percent_ppm(parse({"--out", text}), "out");
+  };
+  EXPECT_EQ(ppm("0"), 0);
+  EXPECT_EQ(ppm("5"), 50'000);
+  EXPECT_EQ(ppm("2.5"), 25'000);
+  EXPECT_EQ(ppm("0.0001"), 1);
+  EXPECT_EQ(ppm("100.0000"), 1'000'000);
+  for (const char* text : {"", ".5", "5.", "-1", "100.0001", "2.00001", "2.-5", "2.5.1", "2,5",
+                           "some", "99999999999999999999"}) {
+    EXPECT_THROW(ppm(text), InputError) << text;
+  }
+}
+
+// The sentence of a refusal; "" where none is made.
+std::string refusal(const std::vector<NamedFile>& inputs, const std::vector<NamedFile>& outputs) {
+  try {
+    refuse_overwriting(inputs, outputs);
+    return "";
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+TEST(Flags, AnOutputIsNeitherAnInputNorAnotherOutputUnderAnyName) {
+  namespace fs = std::filesystem;
+  const ProgramFolder folder("flags-overwriting");
+  const fs::path here = folder.path("");
+  write_text_file(here / "a.json", "{}");
+  fs::create_symlink("a.json", here / "link.json");
+  fs::create_symlink(".", here / "same");
+  EXPECT_EQ(refusal({{"--plan", here / "a.json"}}, {{"--out", here / "b.json"}}), "");
+  EXPECT_EQ(refusal({}, {{"--out", here / "b.json"}, {"--chrome", here / "c.json"}}), "");
+  EXPECT_EQ(
+      refusal({{"--plan", "absent.json"}}, {{"--out", "./absent.json"}}),
+      "command line: found --out ./absent.json for the file of --plan, expected another file");
+  for (const char* name : {"a.json", "./a.json", "link.json", "same/a.json", "x/../a.json"}) {
+    EXPECT_NE(refusal({{"--plan", here / "a.json"}}, {{"--out", here / name}}), "") << name;
+  }
+  EXPECT_NE(refusal({}, {{"--out", here / "new.json"}, {"--chrome", here / "same" / "new.json"}}),
+            "");
+  EXPECT_EQ(refusal({}, {{"--out", ""}}),
+            "command line: found an empty --out, expected the name of a file");
 }
 
 }  // namespace

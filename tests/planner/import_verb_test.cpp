@@ -79,6 +79,13 @@ TEST_F(ImportVerb, TakesLayersByAnotherPrefix) {
   EXPECT_EQ(read_model_profile(folder_.path("model.json")).layers[0].name, "stage b");
 }
 
+TEST_F(ImportVerb, HelpListsNoFlagThatStandsForWords) {
+  const Outcome outcome = folder_.run("import", "--help");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.out.find("--word"), std::string::npos) << outcome.out;
+  EXPECT_EQ(folder_.run("import", "kineto -h").out, outcome.out);
+}
+
 TEST_F(ImportVerb, RefusesBadInputAndWritesNothing) {
   const auto refuses = [&](const std::string& arguments, const std::string& sentence) {
     SCOPED_TRACE(arguments);
@@ -88,10 +95,23 @@ TEST_F(ImportVerb, RefusesBadInputAndWritesNothing) {
     EXPECT_EQ(outcome.err.substr(0, sentence.size()), sentence);
     EXPECT_EQ(folder_.count_files(), 2U);
   };
-  refuses("", "frazil import: command line: found nothing to import, expected frazil import");
+  refuses("",
+          "frazil import: command line: found nothing to import, expected kineto or pytorch-csv\n");
   refuses("chakra trace.json --out m.json",
-          "frazil import: command line: found `chakra`, expected");
-  refuses("kineto --out m.json", "frazil import: command line: found no trace, expected");
+          "frazil import: command line: found `chakra`, expected kineto or pytorch-csv\n");
+  refuses("kineto --out m.json",
+          "frazil import: command line: found no trace, expected at least one\n");
+  refuses("kineto trace.json --plan p.json --out m.json",
+          "frazil import: command line: found --plan with import kineto, expected one or the "
+          "other\n");
+  refuses(
+      "kineto trace.json ./trace.json --out m.json",
+      "frazil import: command line: found trace ./trace.json twice, expected each trace once\n");
+  refuses("kineto packed.json.gz --out packed.json.gz",
+          "frazil import: command line: found --out packed.json.gz for the file of a trace, "
+          "expected another file\n");
+  refuses("kineto trace.json --out ''",
+          "frazil import: command line: found an empty --out, expected the name of a file\n");
   refuses("kineto trace.json", "frazil import: command line: found no --out, expected");
   refuses("kineto trace.json --out m.json --micro-batch-size 0",
           "frazil import: command line: found --micro-batch-size 0, expected an integer from 1");

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
 #include <vector>
 
 #include "planner/plan_json.h"
+#include "planner/schedules.h"
 #include "profiles/cluster_json.h"
 #include "profiles/json.h"
 #include "profiles/model_profile_json.h"
@@ -169,6 +171,130 @@ TEST_F(Verbs, PlanEndsWithThreeWhenNothingIsFeasible) {
   EXPECT_EQ(count_files(), files);
 }
 
+// A plan of one pipeline over both devices, in the mode and with the schedule given.
+Plan two_stages(const ModelProfile& profile, ReductionMode mode, int batch, int size) {
+  Plan plan;
+  plan.model_hash = model_hash(profile);
+  plan.batch_size = batch;
+  plan.micro_batch_size = size;
+  plan.mask = FreezeMask::all_active(static_cast<int>(profile.blocks.size()));
+  plan.reduction = mode;
+  plan.pipelines = {make_pipeline(static_cast<int>(profile.layers.size()), {LayerId{2}},
+                                  {DeviceId{0}, DeviceId{1}},
+                                  {MicroBatchId{0}, MicroBatchId{plan.micro_batches() - 1}})};
+  return plan;
+}
+
+const std::string kPlanFiles = "--plan plan.json --profile model.json --cluster cluster.json ";
+
+TEST_F(Verbs, WhatIsReadIsNeverWrittenOver) {
+  const ModelProfile profile = read_model_profile(path("model.json"));
+  write_plan(two_stages(profile, ReductionMode::kExact, 4, 1), path("plan.json"));
+  const std::string before = read_text_file(path("plan.json"));
+  const std::vector<std::pair<std::string, std::string>> bad = {
+      {"simulate", kPlanFiles + "--out plan.json"},
+      {"simulate", kPlanFiles + "--out t.csv --chrome ./model.json"},
+      {"export", kPlanFiles + "--to svg --out plan.json"},
+      {"export", kPlanFiles + "--to pytorch-csv --out ./plan.json"},
+      {"import", "pytorch-csv s.csv " + kPlanFiles + "--out plan.json"},
+      {"import", "pytorch-csv s.csv " + kPlanFiles + "--out s.csv"},
+  };
+  for (const auto& [verb, arguments] : bad) {
+    SCOPED_TRACE(verb + " " + arguments);
+    const std::size_t files = count_files();
+    const Outcome outcome = run(verb, arguments);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.err.find("expected another file"), std::string::npos) << outcome.err;
+    EXPECT_EQ(read_text_file(path("plan.json")), before);
+    EXPECT_EQ(count_files(), files);
+  }
+}
+
+TEST_F(Verbs, RefusalsOfAPlanFileSayWhatItsPlanHas) {
+  const ModelProfile profile = read_model_profile(path("model.json"));
+  Plan plan = two_stages(profile, ReductionMode::kExact, 8, 2);
+  write_plan(plan, path("plan.json"));
+  const auto refusal = [&](const std::string& arguments) {
+    const Outcome outcome = run("simulate", kPlanFiles + arguments);
+    EXPECT_EQ(outcome.code, 2) << arguments;
+    return outcome.err;
+  };
+  EXPECT_EQ(refusal("--overlap-reductions --bucket 1B"),
+            "frazil simulate: command line: found --bucket for a plan of mode exact, expected mode "
+            "fast, which alone has buckets\n");
+  EXPECT_EQ(refusal("--schedule fifo --in-flight 2"),
+            "frazil simulate: command line: found --in-flight with --schedule fifo, expected a "
+            "schedule with fixed lists, for a dispatch policy goes by memory\n");
+  plan.schedule = ExplicitSchedule{make_schedule(plan, 2).devices};
+  write_plan(plan, path("plan.json"));
+  EXPECT_EQ(refusal("--micro-batches 8"),
+            "frazil simulate: command line: found --micro-batches 8 for a plan whose own lists "
+            "have 4 micro-batches, expected --schedule too\n");
+  EXPECT_EQ(run("simulate", kPlanFiles + "--micro-batches 4").code, 0);
+  EXPECT_EQ(run("simulate", kPlanFiles + "--micro-batches 8 --schedule gpipe").code, 0);
+}
+
+TEST_F(Verbs, AnAnswerSaysWhatItRestsOn) {
+  ModelProfile profile = read_model_profile(path("model.json"));
+  write_plan(two_stages(profile, ReductionMode::kFast, 8, 3), path("plan.json"));
+  const auto answer = [&](const std::string& arguments) {
+    const Outcome outcome = run("simulate", kPlanFiles + arguments);
+    EXPECT_EQ(outcome.code, 0) << arguments << ": " << outcome.err;
+    return outcome.out;
+  };
+  const auto has = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  const std::string plain = answer("");
+  EXPECT_TRUE(has(plain, "3 micro-batches of 3, cut 2, the last micro-batch of 2\n")) << plain;
+  EXPECT_FALSE(has(plain, "overlap"));
+  EXPECT_FALSE(has(plain, "placeholders"));
+  EXPECT_TRUE(has(answer("--overlap-reductions --bucket 2KiB"),
+                  "reductions   overlap with backwards, in buckets of 2.00 KiB\n"));
+  EXPECT_TRUE(has(answer("--overlap-reductions --json"), "\"reductions_overlap\":true"));
+  EXPECT_TRUE(has(answer("--json"), "\"reductions_overlap\":false"));
+  // A jitter of its own adds one line; rules add theirs.
+  const std::string jittered = answer("--jitter 2.5");
+  EXPECT_TRUE(has(jittered, "+-2.5 %"));
+  EXPECT_EQ(jittered.find("makespan"), jittered.rfind("makespan")) << jittered;
+  EXPECT_TRUE(has(answer("--block-sends --buffers 1"), " with sends blocking, 1 buffer\n"));
+
+  profile.provenance["rules"] =
+      "boundary and stash bytes unknown (0): record with record_shapes=True";
+  write_model_profile(profile, path("model.json"));
+  const std::string note = "note: memory and messages are not known: bytes in the profile are";
+  EXPECT_TRUE(has(answer(""), note));
+  EXPECT_TRUE(has(run("plan", "--profile model.json --cluster cluster.json --batch 8").out, note));
+}
+
+TEST_F(Verbs, ARankingCountsWhatDoesNotFitApartFromWhatCannotBeMade) {
+  const ModelProfile profile = read_model_profile(path("model.json"));
+  write_plan(two_stages(profile, ReductionMode::kExact, 4, 1), path("plan.json"));
+  const Outcome ranked = run("plan",
+                             "--profile model.json --cluster cluster.json --batch 4 --max-replicas "
+                             "1 --micro-batch 1 --schedules 1f1b,eager-1f1b,dualpipe --top 9");
+  ASSERT_EQ(ranked.code, 0) << ranked.err;
+  EXPECT_NE(ranked.out.find("4 plans fit on 2 devices, 0 do not, 2 cannot be made\n"),
+            std::string::npos)
+      << ranked.out;
+  // Every row's columns stand where the header says, whatever the longest name.
+  const std::size_t cuts = ranked.out.find("  cuts\n");
+  std::istringstream lines(ranked.out);
+  int rows = 0;
+  for (std::string line; std::getline(lines, line) && !line.starts_with("4 plans");) {
+    if (line.find("rank") != std::string::npos) continue;
+    EXPECT_EQ(line.find(" %  ") + 2, cuts) << ranked.out;
+    ++rows;
+  }
+  EXPECT_EQ(rows, 4);
+
+  const Outcome none = run("simulate", "--stages 4 --micro-batches 8 --compare --fits 1" + kTimes);
+  EXPECT_EQ(none.code, 3);
+  EXPECT_EQ(none.err,
+            "frazil simulate: no schedule of the menu holds as little as 1 micro-batch on a "
+            "device\n");
+}
+
 TEST_F(Verbs, BadUsageEndsWithOneSentenceAndWritesNothing) {
   write_text_file(path("broken.json"), "{\"format\": \"frazil.model\", ");
   const std::string what_if = "--stages 2 --micro-batches 2 --out timeline.csv" + kTimes;
@@ -200,8 +326,20 @@ TEST_F(Verbs, BadUsageEndsWithOneSentenceAndWritesNothing) {
       {"simulate", "--plan absent.json --profile model.json --cluster cluster.json"},
       {"simulate", "--plan model.json --profile model.json --cluster cluster.json"},
       {"simulate", "--plan model.json"},
+      {"simulate", "--plan '' --profile model.json --cluster cluster.json"},
       {"simulate", what_if + " --schedule 1f1b --overlap-reductions"},
       {"simulate", what_if + " --schedule fifo"},
+      {"simulate", what_if + " --schedule 1f1b --share-links"},
+      {"simulate", what_if + " --schedule 1f1b --block-sends"},
+      {"simulate", what_if + " --schedule 1f1b --buffers 2"},
+      {"simulate", what_if + " --schedule 1f1b --jitter 2.00001"},
+      {"simulate", what_if + " --schedule 1f1b --chrome ./timeline.csv"},
+      {"simulate", what_if + " --schedule 1f1b extra"},
+      {"plan", files_given + " --batch 8 --micro-batch 8,8"},
+      {"plan", files_given + " --batch 8 --schedules 1f1b,gpipe,1f1b"},
+      {"plan", "--profile model.json --cluster cluster.json --batch 8 --out model.json"},
+      {"plan", "--profile model.json --cluster cluster.json --batch 8 --out ./cluster.json"},
+      {"plan", "--profile model.json --cluster cluster.json --batch 8 --out ''"},
       {"plan", files_given},
       {"plan", files_given + " --batch 0"},
       {"plan", files_given + " --batch 8 --micro-batch 16"},
