@@ -4,7 +4,6 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "profiles/error.h"
+#include "traces/json_scan.h"
 #include "traces/json_text.h"
 
 namespace frazil {
@@ -22,27 +22,6 @@ constexpr std::size_t kLargestWindow = std::size_t{16} << 20;
 constexpr std::size_t kDeepestNesting = 64;
 constexpr std::size_t kLongestQuote = 40;
 
-// Bytes that end a run of plain characters in a string: quote, backslash, control bytes.
-constexpr std::array<bool, 256> kStopsString = [] {
-  std::array<bool, 256> stops{};
-  for (std::size_t byte = 0; byte < 0x20; ++byte) stops[byte] = true;
-  stops['"'] = stops['\\'] = true;
-  return stops;
-}();
-
-bool stops_string(char character) { return kStopsString[static_cast<unsigned char>(character)]; }
-
-bool is_space(char character) {
-  return character == ' ' || character == '\t' || character == '\r' || character == '\n';
-}
-
-bool is_digit(char character) { return character >= '0' && character <= '9'; }
-
-bool may_stand_in_number(char character) {
-  return is_digit(character) || character == '-' || character == '+' || character == '.' ||
-         character == 'e' || character == 'E';
-}
-
 std::string in_backticks(std::string_view text) { return fmt::format("`{}`", text); }
 
 }  // namespace
@@ -50,7 +29,7 @@ std::string in_backticks(std::string_view text) { return fmt::format("`{}`", tex
 void JsonStream::CloseFile::operator()(gzFile_s* file) const { gzclose(file); }
 
 JsonStream::JsonStream(const std::filesystem::path& path, std::size_t window)
-    : file_(path.string()), window_(window + 1) {
+    : file_(path.string()), window_(window + kScanMargin) {
   errno = 0;
   source_.reset(gzopen(path.c_str(), "rb"));
   if (source_ == nullptr) {
@@ -59,33 +38,40 @@ JsonStream::JsonStream(const std::filesystem::path& path, std::size_t window)
     throw InputError(file_, 0, why, "a readable file");
   }
   gzbuffer(source_.get(), kFirstWindow / 8);
-  at_ = end_ = window_.data();
+  at_ = end_ = counted_ = window_.data();
 }
 
 JsonStream::JsonStream(std::string_view text, std::string file)
     : file_(std::move(file)), window_(text.begin(), text.end()), is_at_end_(true) {
-  window_.push_back('\0');
-  at_ = window_.data();
+  window_.resize(text.size() + kScanMargin);
+  at_ = counted_ = window_.data();
   end_ = at_ + text.size();
 }
 
-void JsonStream::fail(const std::string& found, const std::string& expected) const {
-  throw InputError(file_, line_, found, expected);
+int JsonStream::line() {
+  line_ += count_lines(counted_, at_);
+  counted_ = at_;
+  return line_;
 }
 
-void JsonStream::fail(const std::string& expected) {
+void JsonStream::fail(const std::string& found, const std::string& expected) {
+  throw InputError(file_, line(), found, expected);
+}
+
+void JsonStream::fail(std::string_view expected) {
   if (!has(1))
-    fail(is_truncated_ ? "the end of a truncated gzip file" : "the end of the text", expected);
+    fail(is_truncated_ ? "the end of a truncated gzip file" : "the end of the text",
+         std::string(expected));
   has(kLongestQuote);
-  const char* last = std::find_if(at_, end_, [](char c) { return is_space(c) || c == ','; });
+  const char* last = std::find_if(at_, end_, [](char c) { return is_json_space(c) || c == ','; });
   last = std::clamp(last, at_ + 1, at_ + std::min<std::ptrdiff_t>(end_ - at_, kLongestQuote));
-  fail(in_backticks({at_, last}), expected);
+  fail(in_backticks({at_, last}), std::string(expected));
 }
 
 // Fills the window behind end_.
 void JsonStream::read_more() {
   const std::size_t held = static_cast<std::size_t>(end_ - window_.data());
-  const std::size_t room = window_.size() - 1 - held;
+  const std::size_t room = window_.size() - kScanMargin - held;
   const int count = gzread(source_.get(), window_.data() + held, static_cast<unsigned>(room));
   int error = Z_OK;
   const char* message = gzerror(source_.get(), &error);
@@ -110,18 +96,19 @@ void JsonStream::read_more() {
 // on their characters.
 bool JsonStream::refill(const char*& kept) {
   if (is_at_end_) return false;
+  line();
   const auto held = static_cast<std::size_t>(end_ - kept);
   const auto offset = at_ - kept;
-  if (held + 1 == window_.size()) {
+  if (held + kScanMargin == window_.size()) {
     if (held >= kLargestWindow) fail("a string or number of more than 16 MiB", "a shorter one");
-    std::vector<char> larger(2 * held + 1);
+    std::vector<char> larger(2 * held + kScanMargin);
     std::copy(kept, end_, larger.begin());
     window_.swap(larger);
   } else {
     std::memmove(window_.data(), kept, held);
   }
   kept = window_.data();
-  at_ = kept + offset;
+  at_ = counted_ = kept + offset;
   end_ = kept + held;
   read_more();
   return end_ != kept + held;
@@ -136,18 +123,9 @@ bool JsonStream::has(std::size_t count) {
 }
 
 void JsonStream::skip_space() {
-  while (true) {
-    while (is_space(*at_)) {
-      if (*at_ == '\n') ++line_;
-      ++at_;
-    }
-    if (at_ != end_ || !has(1)) return;
-  }
-}
-
-char JsonStream::peek() {
-  skip_space();
-  return *at_;
+  do {
+    at_ = find_non_space(at_);
+  } while (at_ == end_ && has(1));
 }
 
 void JsonStream::expect_symbol(char symbol, const char* expected) {
@@ -157,62 +135,47 @@ void JsonStream::expect_symbol(char symbol, const char* expected) {
 
 void JsonStream::open(char symbol, const char* expected) {
   expect_symbol(symbol, expected);
-  if (is_first_.size() == kDeepestNesting) {
+  if (depth_ == kDeepestNesting) {
     fail(fmt::format("nesting deeper than {}", kDeepestNesting),
          fmt::format("at most {} arrays and objects in each other", kDeepestNesting));
   }
-  is_first_.push_back(true);
+  ++depth_;
+  is_first_ = true;
 }
 
 void JsonStream::enter_object() { open('{', "an object"); }
 void JsonStream::enter_array() { open('[', "an array"); }
 
 // Steps over the comma before a member or item; false when the list ends here.
-bool JsonStream::next_in(char end, const char* expected) {
+inline bool JsonStream::next_in(char end, const char* expected) {
   const char symbol = peek();
   if (symbol == end) {
     ++at_;
-    is_first_.pop_back();
+    --depth_;
+    is_first_ = false;
     return false;
   }
-  if (is_first_.back()) {
-    is_first_.back() = false;
-  } else {
+  if (!is_first_) {
     if (symbol != ',') fail(expected);
     ++at_;
   }
+  is_first_ = false;
   return true;
 }
 
-bool JsonStream::next_member() {
-  if (!next_in('}', "`,` or `}`")) return false;
-  // A short key, so that the window is not moved between it and the value.
-  key_ = quoted("a key in double quotes");
-  const auto size = key_.size();
-  if (*at_ == ':') {
-    ++at_;
-    return true;
-  }
-  const char* kept = key_.data();
-  while (is_space(*at_) || at_ == end_) {
-    if (at_ == end_ && !refill(kept)) break;
-    if (*at_ == '\n') ++line_;
-    if (is_space(*at_)) ++at_;
-  }
-  key_ = {kept, size};
-  if (*at_ != ':') fail("`:` after the key");
-  ++at_;
-  return true;
-}
-
-bool JsonStream::next_item() { return next_in(']', "`,` or `]`"); }
-
-std::string_view JsonStream::quoted(const char* expected) {
+inline std::string_view JsonStream::quoted(const char* expected) {
   if (peek() != '"') fail(expected);
-  const char* begin = ++at_;
-  while (true) {
-    while (!stops_string(*at_)) ++at_;
-    if (*at_ == '"') break;
+  const char* const begin = at_ + 1;
+  const char* const end = find_string_stop(begin);
+  at_ = end + 1;
+  if (*end != '"') return quoted_on(begin, end);
+  return {begin, static_cast<std::size_t>(end - begin)};
+}
+
+// The string that begins at `begin`, from its first stop that is no quote.
+std::string_view JsonStream::quoted_on(const char* begin, const char* stop) {
+  at_ = stop;
+  while (*at_ != '"') {
     if (*at_ == '\\' && end_ - at_ >= 2) {
       at_ += 2;
     } else if (*at_ == '\\' || at_ == end_) {
@@ -223,18 +186,48 @@ std::string_view JsonStream::quoted(const char* expected) {
     } else {
       fail("a control character in a string", "its escape, such as `\\n`");
     }
+    at_ = find_string_stop(at_);
   }
   const std::string_view text(begin, static_cast<std::size_t>(at_ - begin));
   ++at_;
   return text;
 }
 
+bool JsonStream::next_member() {
+  if (!next_in('}', "`,` or `}`")) return false;
+  key_ = quoted("a key in double quotes");
+  if (*at_ != ':') skip_to_colon();
+  ++at_;
+  return true;
+}
+
+// Holds the key in the window meanwhile.
+void JsonStream::skip_to_colon() {
+  const auto size = key_.size();
+  const char* kept = key_.data();
+  while (is_json_space(*at_) || at_ == end_) {
+    if (at_ == end_ && !refill(kept)) break;
+    if (is_json_space(*at_)) ++at_;
+  }
+  key_ = {kept, size};
+  if (*at_ != ':') fail("`:` after the key");
+}
+
+bool JsonStream::next_item() { return next_in(']', "`,` or `]`"); }
+
 std::string_view JsonStream::string() { return quoted("a string"); }
 
 std::string_view JsonStream::number() {
   const char first = peek();
   if (first != '-' && !is_digit(first)) fail("a number");
-  const char* begin = at_;
+  const char* const begin = at_;
+  at_ = skip_plain_number(begin);
+  if (at_ == end_ || may_stand_in_number(*at_)) return number_on(begin);
+  return {begin, static_cast<std::size_t>(at_ - begin)};
+}
+
+// The number that begins at `begin` and goes on here, or is none.
+std::string_view JsonStream::number_on(const char* begin) {
   while (true) {
     while (may_stand_in_number(*at_)) ++at_;
     if (at_ != end_ || !refill(begin)) break;
@@ -291,7 +284,7 @@ void JsonStream::finish() {
   if (is_truncated_) fail("a whole gzip file");
 }
 
-std::string JsonStream::unescaped(std::string_view raw) const {
+std::string JsonStream::unescaped(std::string_view raw) {
   std::optional<std::string> text = unescape_json(raw);
   if (!text) fail("a string with an escape that JSON does not know", "escapes such as `\\n`");
   return std::move(*text);

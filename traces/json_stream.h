@@ -21,7 +21,7 @@ namespace frazil {
 class JsonStream {
  public:
   // A string or number longer than the largest window (16 MiB) is refused.
-  static constexpr std::size_t kFirstWindow = std::size_t{1} << 20;
+  static constexpr std::size_t kFirstWindow = std::size_t{1} << 18;
 
   // Throws InputError when the file cannot be opened. A small `window` is for tests.
   explicit JsonStream(const std::filesystem::path& path, std::size_t window = kFirstWindow);
@@ -35,12 +35,16 @@ class JsonStream {
   bool next_item();  // false: the array is left
 
   // First character of the next value: one of { [ " - 0..9 t f n for good text, '\0' at its end.
-  char peek();
+  char peek() {
+    if (*at_ == ' ') ++at_;  // most often one alone
+    if (static_cast<unsigned char>(*at_) <= ' ') skip_space();
+    return *at_;
+  }
   // What stands between the quotes, escapes as written.
   std::string_view string();
   // A string with its escapes resolved; those that JSON does not know are refused.
   std::string text() { return unescaped(string()); }
-  std::string unescaped(std::string_view raw) const;
+  std::string unescaped(std::string_view raw);
   // The digits as written, of the grammar of JSON numbers.
   std::string_view number();
   std::int64_t integer();  // a number without point or exponent that fits 64 bits
@@ -49,11 +53,11 @@ class JsonStream {
   // Nothing but white space may follow, and a gzip file must be whole.
   void finish();
 
-  int line() const { return line_; }
+  int line();  // where the reading stands
   const std::string& file() const { return file_; }
   // Throws InputError with the present line; the second form says what stands here.
-  [[noreturn]] void fail(const std::string& found, const std::string& expected) const;
-  [[noreturn]] void fail(const std::string& expected);
+  [[noreturn]] void fail(const std::string& found, const std::string& expected);
+  [[noreturn]] void fail(std::string_view expected);
 
  private:
   struct CloseFile {
@@ -67,7 +71,10 @@ class JsonStream {
   void expect_symbol(char symbol, const char* expected);
   void open(char symbol, const char* expected);
   bool next_in(char end, const char* expected);
+  void skip_to_colon();
   std::string_view quoted(const char* expected);
+  std::string_view quoted_on(const char* begin, const char* stop);
+  std::string_view number_on(const char* begin);
   void skip_word(std::string_view word);
 
   std::string file_;
@@ -75,11 +82,13 @@ class JsonStream {
   std::vector<char> window_;                     // ends in a zero byte, at end_
   const char* at_ = nullptr;
   const char* end_ = nullptr;
-  bool is_at_end_ = false;  // nothing more to read
+  const char* counted_ = nullptr;  // line_ is the line of this character
+  bool is_at_end_ = false;         // nothing more to read
   bool is_truncated_ = false;
   int line_ = 1;
   std::string_view key_;
-  std::vector<bool> is_first_;  // per open array or object: nothing read in it yet
+  std::size_t depth_ = 0;  // of open arrays and objects
+  bool is_first_ = false;  // nothing read yet in the innermost; those around it have begun
 };
 
 }  // namespace frazil

@@ -56,12 +56,41 @@ Decimal read_decimal(std::string_view number) {
   return decimal;
 }
 
+// Nanoseconds of a number without sign, exponent and more than three decimals, as nearly all are,
+// when they fit 64 bits; none: another.
+std::optional<std::uint64_t> read_plain(std::string_view number) {
+  const char* at = number.data();
+  const char* const end = at + number.size();
+  std::uint64_t digits = 0;
+  const auto take_digits = [&] {
+    const char* const begin = at;
+    for (; at != end && is_digit(*at); ++at) {
+      digits = digits * 10 + static_cast<std::uint64_t>(*at - '0');
+    }
+    return at - begin;
+  };
+  if (take_digits() > kMostDigits - kDecimals) return std::nullopt;
+  std::ptrdiff_t decimals = 0;
+  if (at != end && *at == '.') {
+    ++at;
+    decimals = take_digits();
+  }
+  if (at != end || decimals > kDecimals) return std::nullopt;
+  for (; decimals < kDecimals; ++decimals) digits *= 10;
+  return digits;
+}
+
 }  // namespace
 
 std::optional<std::int64_t> parse_microseconds(std::string_view number) {
   constexpr std::uint64_t kLatest = kLatestNanoseconds;
   const bool is_negative = number.starts_with('-');
-  Decimal decimal = read_decimal(number.substr(is_negative ? 1 : 0));
+  if (is_negative) number.remove_prefix(1);
+  if (const auto plain = read_plain(number); plain && *plain <= kLatest) {
+    const auto value = static_cast<std::int64_t>(*plain);
+    return is_negative ? -value : value;
+  }
+  Decimal decimal = read_decimal(number);
   decimal.exponent += kDecimals;
   for (; decimal.exponent > 0 && decimal.digits > 0; --decimal.exponent) {
     if (decimal.digits > kLatest / 10) return std::nullopt;

@@ -272,6 +272,16 @@ def make_plan(programs):
     (programs.folder / "plan.json").write_text(json.dumps(plan))
 
 
+def check_export(programs):
+    """The verb writes the traces that were checked, one for each device with work."""
+    programs.run(programs.frazil, "export", "--to", "chrome", "--per-device", "--out", "rank.json",
+                 "--plan", "plan.json", "--profile", "profile.json", "--cluster", "cluster.json")
+    written = {path.name: path.read_bytes() for path in programs.folder.glob("rank.*.json")}
+    checked = {path.name.replace("rank", "rank."): path.read_bytes()
+               for path in (programs.folder / "plan").glob("rank*.json")}
+    assert written == checked, f"export wrote {sorted(written)}, checked were {sorted(checked)}"
+
+
 def repeat(text, times, pause):
     """The same step, so many ns after the end of the one before."""
     title, header, *lines = text.splitlines()
@@ -303,6 +313,7 @@ def main():
         lanes = {line.split(",")[1] for line in text.splitlines()[2:]}
         assert {"compute", "send", "collective"} <= lanes, f"only {lanes} in the plan's time line"
         check(programs, "plan", text)
+        check_export(programs)
         check(programs, "three-steps", repeat(text, 3, 250_125), steps=3)
     print("all of it holds")
 

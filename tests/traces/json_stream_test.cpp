@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "profiles/error.h"
 #include "tests/traces/kineto_text.h"
@@ -12,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-// The whole value, by the stream alone. Numbers as texts: the stream gives them as written.
+// The whole value, as the other library holds one.
 json read_value(JsonStream& stream) {
   json value;
   switch (stream.peek()) {
@@ -32,12 +35,16 @@ json read_value(JsonStream& stream) {
     case '"':
       return stream.text();
     case 't':
+      stream.skip();
+      return true;
     case 'f':
+      stream.skip();
+      return false;
     case 'n':
       stream.skip();
-      return "word";
+      return nullptr;
     default:
-      return std::string(stream.number());
+      return json::parse(stream.number());
   }
 }
 
@@ -61,9 +68,9 @@ std::string refusal(const std::string& text) {
 const std::string kText =
     "{\"a\" : [1, -2.50e+3, {\"b\": {}}, []],\n \"long\\u00e9 \\ud83d\\ude00\\n\":\"x\\\"\\\\y\",\n"
     " \"w\": [true, false, null], \"deep\": [[[[\"e\"]]]]\n}\n";
-const json kValue = {{"a", {"1", "-2.50e+3", {{"b", json::object()}}, json::array()}},
+const json kValue = {{"a", {1, -2500.0, {{"b", json::object()}}, json::array()}},
                      {"long\u00e9 \U0001F600\n", "x\"\\y"},
-                     {"w", {"word", "word", "word"}},
+                     {"w", {true, false, nullptr}},
                      {"deep", {{{{"e"}}}}}};
 
 TEST(JsonStream, WalksAText) {
@@ -86,6 +93,137 @@ TEST(JsonStream, SeesTheSameThroughAnyWindow) {
     ASSERT_NO_THROW(skipping.finish());
     ASSERT_EQ(skipping.line(), 5);
   }
+}
+
+// Values with runs of space and of plain characters from none to some blocks long, escapes
+// anywhere.
+class RandomText {
+ public:
+  explicit RandomText(std::uint64_t seed) : random_(seed) {}
+
+  std::string make(int depth) {
+    add_space();
+    const std::uint64_t kind = random_() % (depth == 0 ? 3 : 5);
+    if (kind == 0) add_string();
+    if (kind == 1) add_number();
+    if (kind == 2) text_ += std::array{"true", "false", "null"}[random_() % 3];
+    if (kind > 2) add_list(kind == 3, depth);
+    add_space();
+    return text_;
+  }
+
+ private:
+  void add_space() {
+    const std::size_t longest = random_() % 4 == 0 ? 40 : 2;
+    for (std::size_t left = random_() % (longest + 1); left > 0; --left) {
+      text_ += " \t\r\n"[random_() % 4];
+    }
+  }
+
+  void add_string() {
+    text_ += '"';
+    for (std::size_t left = random_() % 50; left > 0; --left) {
+      if (random_() % 16 == 0) {
+        text_ += std::array{"\\\"", "\\\\", "\\n", "\\u00e9", "\u00e9"}[random_() % 5];
+      } else {
+        text_ += "ab{}[]:, 01"[random_() % 11];
+      }
+    }
+    text_ += '"';
+  }
+
+  void add_number() {
+    text_ += std::to_string(static_cast<std::int64_t>(random_()) >> random_() % 64);
+    if (random_() % 2 == 0) text_ += "." + std::to_string(random_() % 1000);
+    if (random_() % 8 == 0) text_ += std::array{"e7", "E-12", "e+3"}[random_() % 3];
+  }
+
+  void add_list(bool is_object, int depth) {
+    text_ += is_object ? '{' : '[';
+    const std::uint64_t items = random_() % 5;
+    if (items == 0) add_space();
+    for (std::uint64_t i = 0; i < items; ++i) {
+      if (i > 0) text_ += ',';
+      if (is_object) {
+        add_space();
+        text_ += '"' + std::to_string(i);  // keys differ
+        const std::size_t quote = text_.size();
+        add_string();
+        text_.erase(quote, 1);
+        add_space();
+        text_ += ':';
+      }
+      make(depth - 1);
+    }
+    text_ += is_object ? '}' : ']';
+  }
+
+  std::mt19937_64 random_;
+  std::string text_;
+};
+
+TEST(JsonStream, ReadsRandomTextsAsAnotherLibraryDoes) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE(seed);
+    const std::string text = RandomText(seed).make(4);
+    const int lines = 1 + static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+    const json value = json::parse(text);
+    JsonStream in_memory(text, "t.json");
+    ASSERT_EQ(read_all(in_memory), value) << text;
+    ASSERT_EQ(in_memory.line(), lines);
+    const TraceFile file(text, "random.json");
+    for (const std::size_t window : {1U, 3U, 17U, 100U}) {
+      JsonStream reading(file.path(), window);
+      ASSERT_EQ(read_all(reading), value) << text;
+      ASSERT_EQ(reading.line(), lines);
+      JsonStream skipping(file.path(), window);
+      skipping.skip();
+      ASSERT_NO_THROW(skipping.finish());
+      ASSERT_EQ(skipping.line(), lines);
+    }
+  }
+}
+
+// Asked for or not on the way, through a window that moves on many times.
+TEST(JsonStream, KnowsTheLineOfEveryItem) {
+  std::string text = "[";
+  for (int i = 1; i <= 2000; ++i) text += std::string(i % 5 == 0 ? 3 : 1, '\n') + "7,";
+  text += "]";
+  const TraceFile file(text, "lines.json");
+  for (const std::size_t window : {64U, 1000U, 1U << 20}) {
+    JsonStream stream(file.path(), window);
+    stream.enter_array();
+    int line = 1;
+    for (int i = 1; i <= 2000; ++i) {
+      ASSERT_TRUE(stream.next_item());
+      stream.skip();
+      line += i % 5 == 0 ? 3 : 1;
+      if (i % 7 == 0 || i > 1990) {
+        ASSERT_EQ(stream.line(), line);
+      }
+    }
+    try {
+      stream.next_item();
+      stream.skip();
+      FAIL() << "an item behind the last comma";
+    } catch (const InputError& error) {
+      EXPECT_EQ(error.line(), 2801);
+    }
+  }
+}
+
+TEST(JsonStream, KnowsAtEveryDepthWhetherACommaIsDue) {
+  std::string text = "0";
+  std::string bad = "0";
+  for (int depth = 1; depth <= 64; ++depth) {
+    text = "[" + text + ",1]";
+    bad = depth == 3 ? "[" + bad + " 1]" : "[" + bad + ",1]";
+  }
+  EXPECT_EQ(refusal(text), "taken");
+  EXPECT_NE(refusal(bad).find("found `1]"), std::string::npos) << refusal(bad);
+  std::string siblings = "[{}";
+  for (int i = 0; i < 65; ++i) siblings += ",[{}]";
+  EXPECT_EQ(refusal(siblings + "]"), "taken");
 }
 
 TEST(JsonStream, RefusesEveryTextCutShort) {

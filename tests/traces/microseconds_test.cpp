@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <random>
+#include <string>
 
 namespace frazil {
 namespace {
@@ -41,6 +42,36 @@ TEST(Microseconds, AreRefusedBeyondHalfTheRange) {
   EXPECT_EQ(parse_microseconds("123456789012345678901234567890"), std::nullopt);
   EXPECT_EQ(parse_microseconds("1e300"), std::nullopt);
   EXPECT_EQ(parse_microseconds("1e99999999999"), std::nullopt);
+}
+
+// The digits moved by hand: the point goes three places to the right, what is behind it rounds.
+std::optional<std::int64_t> shift_point(const std::string& whole, std::string decimals) {
+  decimals += "0000";
+  const std::string digits = whole + decimals.substr(0, 3);
+  if (digits.size() > 19) return std::nullopt;
+  const std::uint64_t value = std::stoull(digits) + (decimals[3] >= '5' ? 1 : 0);
+  if (value > kLatestNanoseconds) return std::nullopt;
+  return static_cast<std::int64_t>(value);
+}
+
+TEST(Microseconds, AreReadAsTheirDigitsSay) {
+  std::mt19937_64 random(5);
+  SCOPED_TRACE("seed 5");
+  const auto draw_digits = [&random](std::size_t count) {
+    std::string digits;
+    while (digits.size() < count) digits += static_cast<char>('0' + random() % 10);
+    return digits;
+  };
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string whole = std::to_string(1 + random() % 9) + draw_digits(random() % 22);
+    const std::string decimals = draw_digits(random() % 7);
+    const std::string number = decimals.empty() ? whole : whole + "." + decimals;
+    const auto expected = shift_point(whole, decimals);
+    ASSERT_EQ(parse_microseconds(number), expected) << number;
+    if (expected) {
+      ASSERT_EQ(parse_microseconds("-" + number), -*expected) << number;
+    }
+  }
 }
 
 TEST(Microseconds, ComeBackFromTheirText) {
