@@ -39,6 +39,10 @@ void refuse_what_cannot_run(const Plan& plan, const ModelProfile& structure) {
       if (stage.memory == MemoryPolicy::kOffload) {
         throw InfeasibleError("the executor does not run the memory policy offload yet");
       }
+      // R would read the newest weights, not those its F has read.
+      if (stage.memory == MemoryPolicy::kRecompute && plan.versions != WeightVersions::kSync) {
+        throw InfeasibleError("the executor does not recompute with weight versions yet");
+      }
     }
   }
 }

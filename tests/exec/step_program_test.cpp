@@ -29,10 +29,12 @@ TEST(StepProgram, RefusesReductionFast) {
   EXPECT_EQ(refusal(plan), "the executor does not run reduction mode fast yet, only exact");
 }
 
-TEST(StepProgram, RefusesAsynchronousWeights) {
-  Plan plan = two_stages();
-  plan.versions = WeightVersions::kStash;
-  EXPECT_EQ(refusal(plan), "the executor runs synchronous weight versions only");
+TEST(StepProgram, RefusesTheLatestAndPredictedWeights) {
+  for (const WeightVersions versions : {WeightVersions::kLatest, WeightVersions::kPredicted}) {
+    Plan plan = two_stages();
+    plan.versions = versions;
+    EXPECT_EQ(refusal(plan), "the executor runs the weight versions sync, stash and 2bw so far");
+  }
 }
 
 TEST(StepProgram, RefusesACachedPrefix) {
@@ -55,6 +57,14 @@ TEST(StepProgram, RefusesToOffload) {
   Plan plan = two_stages();
   plan.pipelines[0].stages[1].memory = MemoryPolicy::kOffload;
   EXPECT_EQ(refusal(plan), "the executor does not run the memory policy offload yet");
+}
+
+TEST(StepProgram, RefusesToRecomputeWithWeightVersions) {
+  Plan plan = two_stages();
+  plan.schedule = NamedSchedule{.kind = ScheduleKind::kPipeDream};
+  plan.versions = WeightVersions::kStash;
+  plan.pipelines[0].stages[0].memory = MemoryPolicy::kRecompute;
+  EXPECT_EQ(refusal(plan), "the executor does not recompute with weight versions yet");
 }
 
 TEST(StepProgram, RefusesModelsThatAreNoChain) {
