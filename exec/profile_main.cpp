@@ -77,7 +77,7 @@ ExitCode run_profile(const po::variables_map& flags, const std::string& command)
   options.rounds = integer_or(flags, "rounds", options.rounds, 1, kMostCounted);
   options.steps = integer_or(flags, "steps", options.steps, 2, kMostCounted);
   std::vector<NamedFile> inputs = named_files(flags, {"run"});
-  inputs.push_back({"the data", config.data.path});
+  if (!config.data.path.empty()) inputs.push_back({"the data", config.data.path});
   refuse_overwriting(inputs, named_files(flags, {"out", "cluster-out"}));
   for (const char* const flag : {"out", "cluster-out"}) {
     if (const auto file = optional_text(flags, flag)) check_output_file(*file);
