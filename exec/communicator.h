@@ -1,39 +1,28 @@
 #pragma once
-// How devices of one run talk: the one virtual interface of the project, because two worlds exist
-// behind it (threads of one process now, processes and GPUs elsewhere).
+// How devices of one run talk: the one virtual interface of the project, because several worlds
+// stand behind it (threads of one process; processes; GPUs). What holds in all of them:
+// - Messages are named by tags. From one rank to another and within a lane they are received in
+//   the order in which they are sent; lanes and directions are independent of each other.
+// - Every wait ends: with what it waits for, with its world's deadline, or with an abort.
+// - The first cause aborts the whole world: every waiting and later call of every rank throws it,
+//   in the same words. An aborted world is of no more use; the next run of ranks makes a new one.
 
-#include <ATen/core/Tensor.h>
-
-#include <compare>
-#include <cstdint>
+#include <chrono>
 #include <string>
-#include <vector>
 
-#include "profiles/error.h"
+#include "exec/communication_error.h"
+#include "exec/message_tag.h"
+#include "exec/tensors.h"
 #include "profiles/units.h"
 
 namespace frazil {
 
-using Tensors = std::vector<at::Tensor>;
-
-enum class MessageKind : std::uint8_t {
-  kActivation,
-  kActivationGradient,
-  kGradientNodes,
-  kGradientSum,
-  kSquaredNorms,
-  kProbe,
-};
-
-// Names a message between two ranks; unique among those not yet received.
-struct Tag {
-  MessageKind kind = MessageKind::kProbe;
-  std::int32_t pipeline = 0;
-  std::int32_t stage = 0;  // that receives
-  std::int32_t index = 0;  // micro-batch, or group of layers
-  Step step = 0;
-
-  friend auto operator<=>(const Tag&, const Tag&) = default;
+// Of a world, not of one rank.
+struct CommunicatorOptions {
+  Duration deadline = std::chrono::minutes(10);  // of a single wait
+  // Also refuse an order that only a world matching by tag can serve: a schedule that would wait
+  // for ever under NCCL.
+  bool check_order = true;
 };
 
 // One rank's end. Calls come from that rank's thread only, abort() from any.
@@ -49,12 +38,20 @@ class Communicator {
   // Never waits for the receiver. Requires: nobody writes to the tensors afterwards (they may be
   // handed over as they are), peer != rank().
   virtual void send(int peer, const Tag& tag, Tensors tensors) = 0;
-  // Waits for the message. The tensors must not be written to. Throws PeerLost after abort().
+  // Waits for the message. The tensors must not be written to. Throws CommunicationError when the
+  // wait cannot end well, PeerLost after abort().
   virtual Tensors receive(int peer, const Tag& tag) = 0;
-  // Returns when all ranks have called it. Throws PeerLost after abort().
+  // Returns when all ranks have called it. Throws as receive() does.
   virtual void barrier() = 0;
-  // Every waiting and later call of every rank throws PeerLost with this reason.
+  // Every waiting and later call of every rank throws PeerLost with this reason, unless the world
+  // has been aborted before. Messages not yet received are dropped.
   virtual void abort(const std::string& reason) = 0;
+  // This rank has done its part of a job (a step): it sends nothing more in it and comes to no more
+  // barrier, so who still waits for it in its own part of that job fails at once instead of at the
+  // deadline. All ranks or none call it, once a job. Does nothing in an aborted world.
+  virtual void finish() = 0;
+  // As finish(), of all jobs to come. The destructor does it as well.
+  virtual void leave() = 0;
 };
 
 }  // namespace frazil

@@ -144,9 +144,9 @@ std::vector<DigitRow> parse_rows(std::string_view text, const std::string& file)
 
 Samples make_digits(const std::vector<DigitRow>& rows, std::span<const std::int64_t> order) {
   const auto count = static_cast<std::int64_t>(order.size());
-  Samples samples{at::empty({count, 1, kDigitSide, kDigitSide}, at::kFloat),
+  Samples samples{{at::empty({count, 1, kDigitSide, kDigitSide}, at::kFloat)},
                   at::empty({count}, at::kLong)};
-  float* pixel = samples.images.data_ptr<float>();
+  float* pixel = samples.inputs[0].data_ptr<float>();
   std::int64_t* label = samples.labels.data_ptr<std::int64_t>();
   for (const std::int64_t index : order) {
     const DigitRow& row = rows[static_cast<std::size_t>(index)];
@@ -183,6 +183,15 @@ at::Tensor label_by_map(const at::Tensor& images, const at::Tensor& map) {
 
 std::int64_t Samples::count() const { return labels.defined() ? labels.size(0) : 0; }
 
+Samples narrow(const Samples& samples, std::int64_t first, std::int64_t count) {
+  Samples some;
+  for (const at::Tensor& input : samples.inputs) {
+    some.inputs.push_back(input.narrow(0, first, count));
+  }
+  some.labels = samples.labels.narrow(0, first, count);
+  return some;
+}
+
 Dataset read_digits(const std::filesystem::path& path) {
   const std::string file = path.string();
   const std::string packed = read_text_file(path);
@@ -214,7 +223,7 @@ Dataset make_synthetic(int train, int test, int channels, int size, int classes,
   const at::Tensor map = at::randn({pixels, classes}, generator, at::kFloat);
   const auto make_part = [&](std::int64_t count) {
     const at::Tensor images = at::randn({count, channels, size, size}, generator, at::kFloat);
-    return Samples{images, label_by_map(images, map)};
+    return Samples{{images}, label_by_map(images, map)};
   };
   Dataset dataset{.name = "synthetic",
                   .channels = channels,
@@ -235,8 +244,12 @@ Samples gather(const Samples& samples, const std::vector<std::int64_t>& order, s
          "a micro-batch lies within the order");
   const at::Tensor index = at::empty({count}, at::kLong);
   std::copy_n(order.begin() + first, count, index.data_ptr<std::int64_t>());
-  return {samples.images.index_select(0, index).contiguous(),
-          samples.labels.index_select(0, index).contiguous()};
+  Samples gathered;
+  for (const at::Tensor& input : samples.inputs) {
+    gathered.inputs.push_back(input.index_select(0, index).contiguous());
+  }
+  gathered.labels = samples.labels.index_select(0, index).contiguous();
+  return gathered;
 }
 
 std::vector<Samples> gather_micro_batches(const Samples& samples,

@@ -1,20 +1,25 @@
 #pragma once
 // Images and labels in memory, split once into a training and a test part.
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "exec/tensors.h"
+
 namespace frazil {
 
 struct Samples {
-  at::Tensor images;  // [n, channels, height, width], float32, contiguous
+  // What the first layers read; all [n, ...], contiguous. Of images one, [n, channels, height,
+  // width], float32.
+  Tensors inputs;
   at::Tensor labels;  // [n], int64
   std::int64_t count() const;
 };
+
+// Samples [first, first + count), as views.
+Samples narrow(const Samples& samples, std::int64_t first, std::int64_t count);
 
 struct Dataset {
   std::string name;

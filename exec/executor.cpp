@@ -2,26 +2,48 @@
 
 #include <ATen/ATen.h>
 
-#include <iterator>
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include "exec/clip.h"
-#include "exec/gradient_reduction.h"
 #include "exec/optimizer.h"
+#include "exec/step_fault.h"
+#include "planner/message.h"
 #include "profiles/error.h"
 
 namespace frazil {
 namespace {
 
 [[noreturn]] void refuse(const Action& action) {
-  throw InfeasibleError("the executor does not perform " + std::string(kind_name(action.kind)) +
-                        " yet (" + to_text(action) + ")");
+  throw InfeasibleError("the executor does not perform " + to_text(action) + " yet");
 }
 
 MicroBatchId micro_batch_of(const Action& action) {
   ENSURE(action.micro_batches.has_value(), "an action with a micro-batch");
   if (action.micro_batches->count() != 1 || action.slice) refuse(action);
   return action.micro_batches->first;
+}
+
+// Tensors of the given edges, one after another.
+Tensors pack(const std::vector<std::size_t>& edges, EdgeTensors& from) {
+  Tensors packed;
+  for (const std::size_t e : edges) {
+    for (at::Tensor& tensor : from.at(e)) packed.push_back(std::move(tensor));
+  }
+  return packed;
+}
+
+void unpack(const ModelSpec& model, const std::vector<std::size_t>& edges, Tensors packed,
+            EdgeTensors& into) {
+  std::size_t next = 0;
+  for (const std::size_t e : edges) {
+    Tensors& tensors = into[e];
+    for (std::size_t i = 0; i < model.edges[e].outputs.size(); ++i) {
+      tensors.push_back(std::move(packed.at(next++)));
+    }
+  }
+  ENSURE(next == packed.size(), "a message holds what its edges carry");
 }
 
 }  // namespace
@@ -36,37 +58,46 @@ Executor::Executor(const ModelSpec& model, const OptimizerConfig& optimizer,
       state_(state),
       communicator_(communicator),
       recorder_(recorder),
-      measurement_(measurement) {
+      measurement_(measurement),
+      gradients_(program, device, state, communicator) {
   for (std::size_t p = 0; p < program.plan.pipelines.size(); ++p) {
     for (std::size_t s = 0; s < program.plan.pipelines[p].stages.size(); ++s) {
       const PipelineId pipeline{p};
       const StageId stage{s};
-      if (program.device_of(pipeline, stage) != device) continue;
-      const StageWork work{program.layers_of(pipeline, stage),
-                           program.splits_backward(pipeline, stage),
-                           program.recomputes(pipeline, stage)};
-      runners_.try_emplace({pipeline, stage}, model, work, program.activity, state, gradients_,
-                           recorder, measurement);
+      const Stage& described = program.stage(pipeline, stage);
+      if (std::find(described.devices.begin(), described.devices.end(), device) ==
+          described.devices.end()) {
+        continue;
+      }
+      const StageWork work{described.layers, program.splits_backward(pipeline, stage),
+                           described.memory == MemoryPolicy::kRecompute};
+      const auto add = [this](LayerId layer, MicroBatchId micro_batch, Tensors gradients) {
+        gradients_.add(layer, micro_batch, std::move(gradients));
+      };
+      runners_.try_emplace({pipeline, stage}, model, work, program.activity, state, add, recorder,
+                           measurement);
     }
   }
 }
 
-std::vector<std::pair<MicroBatchId, double>> Executor::run_step(const StepInput& input) {
+std::vector<LossSample> Executor::run_step(const StepInput& input) {
   input_ = input;
   losses_.clear();
   entries_.clear();
   updates_.clear();
   old_weights_.clear();
   clip_scale_ = 1;
-  reduced_ = false;
-  sums_.clear();
-  gradients_.clear();
-  for (const auto& [layer, state] : state_) {
-    if (program_.activity.layers[layer.index()].weight_gradient) {
-      gradients_.emplace(layer, GradientTree(program_.plan.micro_batches()));
+  gradients_.begin(input.step);
+  StepPlace place{.rank = device_.value, .step = input.step};
+  try {
+    for (const Action& action : program_.schedule.devices[device_.index()]) {
+      place.action = &action;
+      perform(action);
     }
+  } catch (...) {
+    rethrow_at(place);
   }
-  for (const Action& action : program_.schedule.devices[device_.index()]) perform(action);
+  communicator_.finish();
   return std::move(losses_);
 }
 
@@ -86,16 +117,16 @@ void Executor::perform(const Action& action) {
       break;
     case ActionKind::kSendForward:
     case ActionKind::kSendBackward:
-      send(action, action.kind == ActionKind::kSendBackward);
+      send(action);
       lane = Lane::kSend;
       break;
     case ActionKind::kReceiveForward:
     case ActionKind::kReceiveBackward:
-      receive(action, action.kind == ActionKind::kReceiveBackward);
+      receive(action);
       lane = Lane::kReceive;
       break;
     case ActionKind::kReduceGradients:
-      reduce();
+      gradients_.reduce();
       lane = Lane::kCollective;
       break;
     case ActionKind::kBarrier:
@@ -126,7 +157,7 @@ void Executor::compute(const Action& action) {
       backward_weight(action);
       return;
     case ActionKind::kRecompute:
-      recompute(action);
+      runner(action).recompute(micro_batch_of(action));
       return;
     case ActionKind::kSendForward:
     case ActionKind::kSendBackward:
@@ -147,30 +178,62 @@ StageRunner& Executor::runner(const Action& action) {
   return runners_.at({action.pipeline, action.stage});
 }
 
-at::Tensor Executor::take(const Entry& entry) {
+const StageLinks& Executor::links(const Action& action) const {
+  return program_.links[action.pipeline.index()][action.stage.index()];
+}
+
+Tensors Executor::take(const Entry& entry) {
   const auto found = entries_.find(entry);
   ENSURE(found != entries_.end(), "what an action reads is there");
-  at::Tensor tensor = std::move(found->second);
+  Tensors tensors = std::move(found->second);
   entries_.erase(found);
-  return tensor;
+  return tensors;
+}
+
+EdgeTensors Executor::take_activations(const Action& action) {
+  EdgeTensors inputs;
+  for (const StageLink& link : links(action).reads) {
+    const Entry entry{action.pipeline, link.peer, action.stage, micro_batch_of(action)};
+    unpack(model_, link.edges, take(entry), inputs);
+  }
+  return inputs;
+}
+
+EdgeTensors Executor::take_gradients(const Action& action) {
+  EdgeTensors gradients;
+  for (const StageLink& link : links(action).feeds) {
+    if (link.carrying.empty()) continue;
+    const Entry entry{action.pipeline, link.peer, action.stage, micro_batch_of(action), true};
+    unpack(model_, link.carrying, take(entry), gradients);
+  }
+  return gradients;
+}
+
+void Executor::leave_gradients(const Action& action, EdgeTensors gradients) {
+  for (const StageLink& link : links(action).reads) {
+    if (link.carrying.empty()) continue;
+    entries_[{action.pipeline, action.stage, link.peer, micro_batch_of(action), true}] =
+        pack(link.carrying, gradients);
+  }
 }
 
 void Executor::forward(const Action& action) {
   const MicroBatchId micro_batch = micro_batch_of(action);
   const Samples& samples = (*input_.micro_batches)[micro_batch.index()];
-  const at::Tensor x = action.stage == StageId{0}
-                           ? samples.images
-                           : take({action.pipeline, action.stage, micro_batch, false});
-  const LayerRange layers = program_.layers_of(action.pipeline, action.stage);
-  at::Tensor output = runner(action).forward(
-      micro_batch, x, {input_.seed, input_.step, micro_batch}, choose_weights(action));
-  if (!model_.has_loss(layers.last)) {
-    entries_[{action.pipeline, StageId{action.stage.value + 1}, micro_batch, false}] =
-        std::move(output);
-    return;
+  const auto count = static_cast<double>(samples.count());
+  const StageRunner::Data data{
+      &samples, count / count_samples(action), {input_.seed, input_.step, micro_batch}};
+  StageRunner::Forwarded forwarded =
+      runner(action).forward(micro_batch, data, take_activations(action), choose_weights(action));
+  for (const StageLink& link : links(action).feeds) {
+    entries_[{action.pipeline, action.stage, link.peer, micro_batch}] =
+        pack(link.edges, forwarded.outputs);
   }
+  // With weight versions an update has fewer samples than the step.
   const double share = static_cast<double>(count_samples(action)) / input_.samples;
-  losses_.emplace_back(micro_batch, set_loss(action) * share);
+  for (const LayerLoss& loss : forwarded.losses) {
+    losses_.push_back({micro_batch, loss.layer, loss.value * share});
+  }
 }
 
 // Samples that share one update: those of the step, or of the micro-batch's group.
@@ -196,39 +259,18 @@ const OldWeights& Executor::choose_weights(const Action& forward) const {
   return version == newest ? kNone : old_weights_;
 }
 
-double Executor::set_loss(const Action& action) {
-  const MicroBatchId micro_batch = micro_batch_of(action);
-  const Samples& samples = (*input_.micro_batches)[micro_batch.index()];
-  const double scale = static_cast<double>(samples.count()) / count_samples(action);
-  return runner(action).set_loss(micro_batch, samples.labels, scale);
-}
-
-void Executor::recompute(const Action& action) {
-  runner(action).recompute(micro_batch_of(action));
-  if (model_.has_loss(program_.layers_of(action.pipeline, action.stage).last)) set_loss(action);
-}
-
-// Undefined where the loss is the stage's own.
-at::Tensor Executor::take_gradient(const Action& action) {
-  if (model_.has_loss(program_.layers_of(action.pipeline, action.stage).last)) return {};
-  return take({action.pipeline, action.stage, micro_batch_of(action), true});
-}
-
 void Executor::backward(const Action& action) {
   const MicroBatchId micro_batch = micro_batch_of(action);
   StageRunner& stage = runner(action);
-  at::Tensor gradient = take_gradient(action);
+  EdgeTensors gradients = take_gradients(action);
   if (action.kind == ActionKind::kBackwardInput) {
-    gradient = stage.backward_input(micro_batch, std::move(gradient));
+    gradients = stage.backward_input(micro_batch, std::move(gradients));
   } else if (measurement_.split_backward && input_.step % 2 == 1) {
-    gradient = stage.backward_apart(micro_batch, std::move(gradient));
+    gradients = stage.backward_apart(micro_batch, std::move(gradients));
   } else {
-    gradient = stage.backward(micro_batch, std::move(gradient));
+    gradients = stage.backward(micro_batch, std::move(gradients));
   }
-  if (gradient.defined()) {
-    entries_[{action.pipeline, StageId{action.stage.value - 1}, micro_batch, true}] =
-        std::move(gradient);
-  }
+  leave_gradients(action, std::move(gradients));
 }
 
 // Where no layer of a stage has an I, its W is the whole of its backward.
@@ -236,93 +278,45 @@ void Executor::backward_weight(const Action& action) {
   const MicroBatchId micro_batch = micro_batch_of(action);
   StageRunner& stage = runner(action);
   const bool is_whole = !stage.has_halves(micro_batch);
-  stage.backward_weight(micro_batch, is_whole ? take_gradient(action) : at::Tensor());
+  stage.backward_weight(micro_batch, is_whole ? take_gradients(action) : EdgeTensors());
 }
 
 Tag Executor::tag_of(const Entry& entry) const {
-  return {entry.gradient ? MessageKind::kActivationGradient : MessageKind::kActivation,
-          entry.pipeline.value, entry.stage.value, entry.micro_batch.value, input_.step};
+  return {.kind = entry.gradient ? MessageKind::kActivationGradient : MessageKind::kActivation,
+          .pipeline = entry.pipeline.value,
+          .from = entry.from.value,
+          .stage = entry.to.value,
+          .index = entry.micro_batch.value,
+          .step = input_.step};
 }
 
-void Executor::send(const Action& action, bool gradient) {
-  const StageId to{action.stage.value + (gradient ? -1 : 1)};
-  const Entry entry{action.pipeline, to, micro_batch_of(action), gradient};
-  communicator_.send(program_.device_of(action.pipeline, to).value, tag_of(entry), {take(entry)});
+void Executor::send(const Action& action) {
+  const Message message = message_of(action);
+  const Entry entry{message.pipeline, message.from, message.to, micro_batch_of(action),
+                    message.backward};
+  const DeviceId to = program_.device_of(entry.pipeline, entry.to, entry.micro_batch);
+  communicator_.send(to.value, tag_of(entry), take(entry));
 }
 
-void Executor::receive(const Action& action, bool gradient) {
-  const StageId from{action.stage.value + (gradient ? 1 : -1)};
-  const Entry entry{action.pipeline, action.stage, micro_batch_of(action), gradient};
-  Tensors tensors =
-      communicator_.receive(program_.device_of(action.pipeline, from).value, tag_of(entry));
-  entries_[entry] = std::move(tensors.at(0));
-}
-
-// All groups of this device at its first REDUCE_GRAD, by ascending layer: one order for every
-// device, so two owners can never wait for each other's later group.
-void Executor::reduce() {
-  if (reduced_) return;
-  reduced_ = true;
-  for (auto first = gradients_.begin(); first != gradients_.end();) {
-    const std::vector<LayerOwner>& owners = program_.owners[first->first.index()];
-    auto end = std::next(first);
-    while (end != gradients_.end() && end->first.value == std::prev(end)->first.value + 1 &&
-           program_.owners[end->first.index()] == owners) {
-      ++end;
-    }
-    if (owners.size() > 1) reduce_group(first, end, owners);
-    first = end;
-  }
-}
-
-void Executor::reduce_group(GradientTrees::iterator first, GradientTrees::iterator end,
-                            const std::vector<LayerOwner>& owners) {
-  Tensors like;
-  std::vector<std::pair<TreeNode, Tensors>> nodes;
-  for (auto layer = first; layer != end; ++layer) {
-    const Tensors& parameters = state_.at(layer->first).parameters;
-    like.insert(like.end(), parameters.begin(), parameters.end());
-    std::vector<std::pair<TreeNode, Tensors>> own = layer->second.take_nodes();
-    if (nodes.empty()) {
-      nodes = std::move(own);
-      continue;
-    }
-    ENSURE(own.size() == nodes.size(), "layers with equal owners have equal nodes");
-    for (std::size_t n = 0; n < own.size(); ++n) {
-      nodes[n].second.insert(nodes[n].second.end(), own[n].second.begin(), own[n].second.end());
-    }
-  }
-  const Tensors sums =
-      reduce_exactly(nodes, like, owners, program_.plan.micro_batches(), communicator_,
-                     {.index = first->first.value, .step = input_.step});
-  auto next = sums.begin();
-  for (auto layer = first; layer != end; ++layer) {
-    const auto count = static_cast<std::ptrdiff_t>(state_.at(layer->first).parameters.size());
-    sums_[layer->first] = Tensors(next, next + count);
-    next += count;
-  }
+void Executor::receive(const Action& action) {
+  const Message message = message_of(action);
+  const Entry entry{message.pipeline, message.from, message.to, micro_batch_of(action),
+                    message.backward};
+  const DeviceId from = program_.device_of(entry.pipeline, entry.from, entry.micro_batch);
+  entries_[entry] = communicator_.receive(from.value, tag_of(entry));
 }
 
 void Executor::exchange_norms() {
-  for (auto& [layer, tree] : gradients_) {
-    if (!sums_.contains(layer)) sums_[layer] = tree.take_root();
-  }
-  clip_scale_ =
-      find_clip_scale(sums_, program_, device_, communicator_, input_.step, optimizer_.clip_norm);
+  clip_scale_ = find_clip_scale(gradients_.complete(), program_, device_, communicator_,
+                                input_.step, optimizer_.clip_norm);
 }
 
 void Executor::update(const Action& action) {
-  const LayerRange layers = program_.layers_of(action.pipeline, action.stage);
-  for (LayerId l = layers.first; l <= layers.last; ++l.value) {
-    const auto tree = gradients_.find(l);
-    if (tree == gradients_.end()) continue;
-    auto sum = sums_.find(l);
-    Tensors gradients = sum != sums_.end()          ? std::move(sum->second)
-                        : program_.versions.empty() ? tree->second.take_root()
-                                                    : tree->second.take_folded();
-    if (sum != sums_.end()) sums_.erase(sum);
-    update_weights(l, std::move(gradients));
-    if (program_.versions.empty()) gradients_.erase(tree);
+  for (const LayerRange& range : program_.stage(action.pipeline, action.stage).layers) {
+    for (LayerId l = range.first; l <= range.last; ++l.value) {
+      if (!gradients_.has(l)) continue;
+      update_weights(l, gradients_.take(l));
+    }
   }
   if (!program_.versions.empty()) note_reads(action);
 }

@@ -4,11 +4,12 @@
 // with equal micro-batches). Runs in its device's thread.
 
 #include <map>
-#include <memory>
 #include <vector>
 
 #include "exec/communicator.h"
 #include "exec/dataset.h"
+#include "exec/gradient_sums.h"
+#include "exec/run_config.h"
 #include "exec/stage_runner.h"
 #include "exec/step_program.h"
 
@@ -23,6 +24,13 @@ struct StepInput {
   int samples = 0;                                      // in all of them
 };
 
+struct LossSample {
+  MicroBatchId micro_batch;
+  LayerId layer;
+  double value = 0;  // scaled: those of a step add up to its mean
+  friend auto operator<=>(const LossSample&, const LossSample&) = default;
+};
+
 class Executor {
  public:
   // References must outlive the executor.
@@ -30,15 +38,16 @@ class Executor {
            DeviceId device, DeviceState& state, Communicator& communicator, Recorder& recorder,
            const Measurement& measurement);
 
-  // One training step. Returns the scaled losses of the micro-batches this device saw the loss of.
-  // Throws PeerLost, or InfeasibleError naming an action kind it cannot perform.
-  std::vector<std::pair<MicroBatchId, double>> run_step(const StepInput& input);
+  // One training step. Returns the losses that this device saw. Throws PeerLost, or InfeasibleError
+  // naming an action kind it cannot perform.
+  std::vector<LossSample> run_step(const StepInput& input);
 
  private:
-  // What waits at the entry of a stage: an activation, or the gradient of its output.
+  // What one stage has for another: what it puts out, or the gradient of what it has read.
   struct Entry {
     PipelineId pipeline;
-    StageId stage;
+    StageId from;
+    StageId to;
     MicroBatchId micro_batch;
     bool gradient = false;
     friend auto operator<=>(const Entry&, const Entry&) = default;
@@ -47,16 +56,13 @@ class Executor {
   void perform(const Action& action);
   void compute(const Action& action);
   void forward(const Action& action);
-  double set_loss(const Action& action);
-  void recompute(const Action& action);
   void backward(const Action& action);
   void backward_weight(const Action& action);
-  at::Tensor take_gradient(const Action& action);
-  void send(const Action& action, bool gradient);
-  void receive(const Action& action, bool gradient);
-  void reduce();
-  void reduce_group(GradientTrees::iterator first, GradientTrees::iterator end,
-                    const std::vector<LayerOwner>& owners);
+  EdgeTensors take_activations(const Action& action);
+  EdgeTensors take_gradients(const Action& action);
+  void leave_gradients(const Action& action, EdgeTensors gradients);
+  void send(const Action& action);
+  void receive(const Action& action);
   void exchange_norms();
   void update(const Action& action);
   void update_weights(LayerId layer, Tensors gradients);
@@ -64,8 +70,9 @@ class Executor {
   const OldWeights& choose_weights(const Action& forward) const;
   int count_samples(const Action& action) const;
   StageRunner& runner(const Action& action);
+  const StageLinks& links(const Action& action) const;
   Tag tag_of(const Entry& entry) const;
-  at::Tensor take(const Entry& entry);
+  Tensors take(const Entry& entry);
 
   const ModelSpec& model_;
   const OptimizerConfig& optimizer_;
@@ -77,14 +84,12 @@ class Executor {
   const Measurement& measurement_;
 
   std::map<std::pair<PipelineId, StageId>, StageRunner> runners_;
-  GradientTrees gradients_;
-  std::map<LayerId, Tensors> sums_;  // complete gradients, from reduction until update
-  std::map<Entry, at::Tensor> entries_;
-  std::map<StageId, int> updates_;  // in this step, where weights have versions
-  OldWeights old_weights_;          // with 2bw
-  std::vector<std::pair<MicroBatchId, double>> losses_;
+  GradientSums gradients_;
+  std::map<Entry, Tensors> entries_;  // by edge of the link, in order
+  std::map<StageId, int> updates_;    // in this step, where weights have versions
+  OldWeights old_weights_;            // with 2bw
+  std::vector<LossSample> losses_;
   StepInput input_;
-  bool reduced_ = false;
   double clip_scale_ = 1;
 };
 

@@ -3,12 +3,10 @@
 // (or whole subtrees from other owners) come in any order, two halves are added as soon as both are
 // there, early ones wait by key. The result's bits do not depend on who added what where.
 
-#include <ATen/core/Tensor.h>
-
 #include <map>
 #include <vector>
 
-#include "exec/communicator.h"
+#include "exec/tensors.h"
 #include "sim/gradient_tree_shape.h"
 
 namespace frazil {

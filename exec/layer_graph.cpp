@@ -5,107 +5,137 @@
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <iterator>
+
 #include "profiles/error.h"
 
 namespace frazil {
-namespace {
 
-using GraphEdge = torch::autograd::Edge;
 using torch::autograd::edge_list;
 
-// The gradients at `leaves`, given that of `root`. `keeps`: the graph will be run through again.
-std::vector<at::Tensor> run_graph(const GraphEdge& root, const at::Tensor& gradient,
-                                  const edge_list& leaves, bool keeps) {
-  return torch::autograd::Engine::get_default_engine().execute(
-      {root}, {gradient}, keeps, /*create_graph=*/false, /*accumulate_grad=*/false, leaves);
-}
-
-GraphEdge edge_of(const at::Tensor& tensor) { return torch::autograd::impl::gradient_edge(tensor); }
-
-}  // namespace
-
-LayerGraph::LayerGraph(const ModelSpec& model, LayerId layer,
-                       const std::vector<at::Tensor>& parameters, const LayerActivity& activity,
-                       const at::Tensor& input, const RandomKey& key, bool splits)
+LayerGraph::LayerGraph(const ModelSpec& model, LayerId layer, const Tensors& parameters,
+                       const LayerActivity& activity, const Call& call)
     : layer_(layer), activity_(activity) {
-  const bool needs_backward = activity.input_gradient || activity.weight_gradient;
-  const c10::AutoGradMode grad_mode(needs_backward);
-  input_ = input.detach().set_requires_grad(activity.input_gradient);
-  const bool has_seams = splits && activity.input_gradient && activity.weight_gradient;
-  ParametricOperations operations;
-  output_ = forward_layer(model, layer, parameters, input_, key, activity.active,
-                          has_seams ? &operations : nullptr);
+  const LayerSpec& spec = model.layers[layer.index()];
+  const c10::AutoGradMode grad_mode(activity.input_gradient || activity.weight_gradient);
+  inputs_.reserve(call.inputs.size());
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    const bool wanted = activity.input_gradient && call.carries[i];
+    inputs_.push_back(call.inputs[i].detach().set_requires_grad(wanted));
+  }
+  const bool has_seams =
+      call.splits && spec.has_seams && activity.input_gradient && activity.weight_gradient;
+  ParametricOperationList operations;
+  outputs_ = spec.forward(
+      {layer, parameters, inputs_, call.key, activity.active, has_seams ? &operations : nullptr});
   if (activity.weight_gradient) parameters_ = parameters;
+  for (std::size_t o = 0; o < outputs_.size(); ++o) {
+    if (!outputs_[o].requires_grad()) continue;
+    roots_.push_back(seam_of(outputs_[o]));
+    root_output_.push_back(o);
+  }
   for (ParametricOperation& operation : operations) {
-    const GraphEdge seam = edge_of(operation.output);
-    operations_.push_back(
-        {seam.function, seam.input_nr, std::move(operation.parameters), at::Tensor()});
+    operations_.push_back(seam_of(operation.output));
+    operations_.back().parameters = std::move(operation.parameters);
   }
 }
 
-at::Tensor LayerGraph::root_gradient(const at::Tensor& gradient) const {
-  return gradient.defined() ? gradient : at::ones_like(output_);
+LayerGraph::Seam LayerGraph::seam_of(const at::Tensor& tensor) {
+  torch::autograd::Edge edge = torch::autograd::impl::gradient_edge(tensor);
+  return {std::move(edge.function), edge.input_nr};
 }
 
-LayerGraph::Gradients LayerGraph::backward(const at::Tensor& gradient) {
-  edge_list leaves;
-  if (activity_.input_gradient) leaves.push_back(edge_of(input_));
-  if (activity_.weight_gradient) {
-    for (const at::Tensor& parameter : parameters_) leaves.push_back(edge_of(parameter));
+void LayerGraph::add_loss(const at::Tensor& loss) {
+  ENSURE(loss.dim() == 0, "a loss is one number");
+  roots_.push_back(seam_of(loss));
+}
+
+void LayerGraph::set_root_gradients(const Tensors& gradients) {
+  for (std::size_t r = 0; r < root_output_.size(); ++r) {
+    const std::size_t o = root_output_[r];
+    if (o < gradients.size()) roots_[r].gradient = gradients[o];
   }
-  std::vector<at::Tensor> found =
-      run_graph(edge_of(output_), root_gradient(gradient), leaves, /*keeps=*/false);
-  Gradients gradients;
-  auto first_weight = found.begin();
-  if (activity_.input_gradient) gradients.input = std::move(*first_weight++);
-  gradients.weights.assign(std::make_move_iterator(first_weight),
-                           std::make_move_iterator(found.end()));
+  for (std::size_t r = root_output_.size(); r < roots_.size(); ++r) {
+    roots_[r].gradient = at::ones({}, at::kFloat);
+  }
+}
+
+Tensors LayerGraph::run(const std::vector<Seam>& roots, const Tensors& leaves,
+                        const std::vector<Seam>& seams, bool keeps) {
+  edge_list from;
+  Tensors gradients;
+  for (const Seam& root : roots) {
+    if (!root.gradient.defined()) continue;
+    from.emplace_back(root.node, root.output);
+    gradients.push_back(root.gradient);
+  }
+  ENSURE(!from.empty(), "a backward begins with a gradient");
+  edge_list to;
+  for (const at::Tensor& leaf : leaves) to.push_back(torch::autograd::impl::gradient_edge(leaf));
+  for (const Seam& seam : seams) to.emplace_back(seam.node, seam.output);
+  Tensors found = torch::autograd::Engine::get_default_engine().execute(
+      from, gradients, keeps, /*create_graph=*/false, /*accumulate_grad=*/false, to);
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (!found[i].defined()) found[i] = at::zeros_like(leaves[i]);
+  }
+  return found;
+}
+
+Tensors LayerGraph::carrying_inputs() const {
+  Tensors carrying;
+  for (const at::Tensor& input : inputs_) {
+    if (input.requires_grad()) carrying.push_back(input);
+  }
+  return carrying;
+}
+
+Tensors LayerGraph::spread_over_inputs(Tensors::iterator found) const {
+  Tensors gradients(inputs_.size());
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i].requires_grad()) gradients[i] = std::move(*found++);
+  }
   return gradients;
 }
 
-at::Tensor LayerGraph::backward_input(const at::Tensor& gradient) {
-  const at::Tensor root = root_gradient(gradient);
-  at::Tensor input_gradient;
-  if (activity_.input_gradient) {
-    edge_list leaves{edge_of(input_)};
-    for (const Operation& operation : operations_) {
-      leaves.emplace_back(operation.node, operation.output);
-    }
-    std::vector<at::Tensor> found =
-        run_graph(edge_of(output_), root, leaves, /*keeps=*/activity_.weight_gradient);
-    input_gradient = std::move(found.front());
-    for (std::size_t i = 0; i < operations_.size(); ++i) {
-      operations_[i].gradient = std::move(found[i + 1]);
-    }
-    input_ = at::Tensor();
-  }
-  // With seams nothing behind the last of them is needed any more.
-  if (operations_.empty()) {
-    held_ = root;
-  } else {
-    output_ = at::Tensor();
-  }
-  return input_gradient;
+LayerGraph::Gradients LayerGraph::backward(const Tensors& gradients) {
+  set_root_gradients(gradients);
+  Tensors leaves = carrying_inputs();
+  const auto inputs = static_cast<std::ptrdiff_t>(leaves.size());
+  leaves.insert(leaves.end(), parameters_.begin(), parameters_.end());
+  Tensors found = run(roots_, leaves, {}, /*keeps=*/false);
+  return {spread_over_inputs(found.begin()),
+          Tensors(std::make_move_iterator(found.begin() + inputs),
+                  std::make_move_iterator(found.end()))};
 }
 
-std::vector<at::Tensor> LayerGraph::backward_weight() {
-  const auto run = [](const GraphEdge& root, const at::Tensor& gradient,
-                      const std::vector<at::Tensor>& parameters) {
-    edge_list leaves;
-    for (const at::Tensor& parameter : parameters) leaves.push_back(edge_of(parameter));
-    return run_graph(root, gradient, leaves, /*keeps=*/false);
-  };
-  if (operations_.empty()) return run(edge_of(output_), held_, parameters_);
-  std::vector<at::Tensor> gradients(parameters_.size());
-  for (Operation& operation : operations_) {
-    std::vector<at::Tensor> own;
+Tensors LayerGraph::backward_input(const Tensors& gradients) {
+  set_root_gradients(gradients);
+  Tensors input_gradients(inputs_.size());
+  if (activity_.input_gradient) {
+    const Tensors leaves = carrying_inputs();
+    Tensors found = run(roots_, leaves, operations_, /*keeps=*/activity_.weight_gradient);
+    for (std::size_t i = 0; i < operations_.size(); ++i) {
+      operations_[i].gradient = std::move(found[leaves.size() + i]);
+    }
+    input_gradients = spread_over_inputs(found.begin());
+    inputs_.clear();
+  }
+  // With seams nothing behind the last of them is needed any more.
+  if (!operations_.empty()) roots_.clear();
+  return input_gradients;
+}
+
+Tensors LayerGraph::backward_weight() {
+  if (operations_.empty()) return run(roots_, parameters_, {}, /*keeps=*/false);
+  Tensors gradients(parameters_.size());
+  for (Seam& operation : operations_) {
+    Tensors own;
     for (const std::size_t p : operation.parameters) own.push_back(parameters_[p]);
-    std::vector<at::Tensor> found =
-        run(GraphEdge(operation.node, operation.output), operation.gradient, own);
+    Tensors found = run({operation}, own, {}, /*keeps=*/false);
     for (std::size_t i = 0; i < own.size(); ++i) {
       gradients[operation.parameters[i]] = std::move(found[i]);
     }
-    operation = Operation();
+    operation = Seam();
   }
   return gradients;
 }

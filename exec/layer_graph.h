@@ -1,16 +1,14 @@
 #pragma once
-// One layer at work on one micro-batch: its output, and its autograd graph, cut at the layer's
-// input. The gradients may be asked for together (B) or apart (I, then W): I takes along the
+// One layer at work on one micro-batch: its outputs, and its autograd graph, cut at the layer's
+// inputs. The gradients may be asked for together (B) or apart (I, then W): I takes along the
 // gradients of what the layer's parametric operations put out, so that W is left with those
 // operations alone. The bits are those of B.
-
-#include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "exec/vit.h"
+#include "exec/model.h"
 #include "planner/activity.h"
 
 namespace torch::autograd {
@@ -21,45 +19,59 @@ namespace frazil {
 
 class LayerGraph {
  public:
-  // Runs the layer's forward. `splits`: I and W will be asked for apart, so their seams are kept.
-  LayerGraph(const ModelSpec& model, LayerId layer, const std::vector<at::Tensor>& parameters,
-             const LayerActivity& activity, const at::Tensor& input, const RandomKey& key,
-             bool splits);
+  // What a layer is run with besides its parameters.
+  struct Call {
+    Tensors inputs;
+    std::vector<bool> carries;  // by input: its gradient will be asked for
+    RandomKey key;
+    bool splits = false;  // I and W will be asked for apart, so their seams are kept
+  };
+
+  // Runs the layer's forward.
+  LayerGraph(const ModelSpec& model, LayerId layer, const Tensors& parameters,
+             const LayerActivity& activity, const Call& call);
 
   LayerId layer() const { return layer_; }
-  const at::Tensor& output() const { return output_; }
-  // A scaled loss of the output takes its place; its own gradient is 1, so none is passed then.
-  void end_with(at::Tensor loss) { output_ = std::move(loss); }
+  // Undetached; the graph keeps what it needs of them itself.
+  Tensors take_outputs() { return std::move(outputs_); }
+  // A loss made of the outputs: its gradient is 1.
+  void add_loss(const at::Tensor& loss);
 
   struct Gradients {
-    at::Tensor input;                 // undefined where none is wanted
-    std::vector<at::Tensor> weights;  // by parameter; empty where none are wanted
+    Tensors inputs;   // by input; undefined where none is wanted
+    Tensors weights;  // by parameter; empty where none are wanted
   };
-  // Each is asked for once: B, or I and then W. `gradient`: of the output.
-  Gradients backward(const at::Tensor& gradient);
-  at::Tensor backward_input(const at::Tensor& gradient);
-  std::vector<at::Tensor> backward_weight();
+  // Each is asked for once: B, or I and then W. `gradients`: by output, undefined where none comes.
+  Gradients backward(const Tensors& gradients);
+  Tensors backward_input(const Tensors& gradients);
+  Tensors backward_weight();
   bool owes_weights() const { return activity_.weight_gradient; }
 
  private:
-  // The seam behind a parametric operation: its place in the graph, and between I and W the
-  // gradient that passes there. Holds no output.
-  struct Operation {
+  // A place in the graph, and the gradient that enters or passes there. Holds no output.
+  struct Seam {
     std::shared_ptr<torch::autograd::Node> node;
     std::uint32_t output = 0;
-    std::vector<std::size_t> parameters;
-    at::Tensor gradient;
+    at::Tensor gradient = {};
+    std::vector<std::size_t> parameters = {};  // of a parametric operation
   };
 
-  at::Tensor root_gradient(const at::Tensor& gradient) const;
+  static Seam seam_of(const at::Tensor& tensor);
+  void set_root_gradients(const Tensors& gradients);
+  // The gradients at `leaves` and then at `seams`. `keeps`: the graph will be run through again.
+  static Tensors run(const std::vector<Seam>& roots, const Tensors& leaves,
+                     const std::vector<Seam>& seams, bool keeps);
+  Tensors carrying_inputs() const;
+  Tensors spread_over_inputs(Tensors::iterator found) const;
 
   LayerId layer_;
   LayerActivity activity_;
-  std::vector<at::Tensor> parameters_;  // as they were at the forward
-  at::Tensor input_;                    // a leaf; requires_grad iff its gradient is asked for
-  at::Tensor output_;                   // holds the graph
-  std::vector<Operation> operations_;
-  at::Tensor held_;  // between I and W, without seams: the gradient of the output
+  Tensors parameters_;  // as they were at the forward
+  Tensors inputs_;      // leaves; those require grad whose gradients are asked for
+  Tensors outputs_;
+  std::vector<Seam> roots_;               // outputs that a gradient can come for, then losses
+  std::vector<std::size_t> root_output_;  // by root of an output
+  std::vector<Seam> operations_;
 };
 
 }  // namespace frazil

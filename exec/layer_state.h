@@ -2,14 +2,12 @@
 // What training keeps per layer, wherever the layer lives: parameters, optimizer moments, count of
 // updates. State belongs to layers, never to stages, so a layer moves by handing its state over.
 
-#include <ATen/core/Tensor.h>
-
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "exec/vit.h"
+#include "exec/model.h"
 
 namespace frazil {
 

@@ -50,26 +50,33 @@ LinkProbe probe_link(Workers& workers, int repetitions) {
   LinkProbe probe{.link = {}, .repetitions = repetitions};
   if (workers.devices() < 2) return probe;
   const auto communicators = make_in_process_communicators(workers.devices());
+  const auto wake = [](const auto& world) {
+    return [&world](const std::string& reason) { world[0]->abort(reason); };
+  };
   std::vector<double> latencies;
   std::vector<double> reductions;
-  workers.run([&](DeviceId device) {
-    if (device.value > 1) return;
-    Communicator& self = *communicators[device.index()];
-    const Tensors gradient{at::ones({kElements})};
-    for (int i = 0; i < repetitions; ++i) {
-      const double latency = ping_pong(self, i);
-      if (device.value == 0) latencies.push_back(latency);
-    }
-  });
+  workers.run(
+      [&](DeviceId device) {
+        if (device.value > 1) return;
+        Communicator& self = *communicators[device.index()];
+        const Tensors gradient{at::ones({kElements})};
+        for (int i = 0; i < repetitions; ++i) {
+          const double latency = ping_pong(self, i);
+          if (device.value == 0) latencies.push_back(latency);
+        }
+      },
+      wake(communicators));
   const auto pair = make_in_process_communicators(2);
-  workers.run([&](DeviceId device) {
-    if (device.value > 1) return;
-    const Tensors gradient{at::ones({kElements})};
-    for (int i = 0; i < repetitions; ++i) {
-      const double time = reduce_once(*pair[device.index()], gradient, i);
-      if (device.value == 0) reductions.push_back(time);
-    }
-  });
+  workers.run(
+      [&](DeviceId device) {
+        if (device.value > 1) return;
+        const Tensors gradient{at::ones({kElements})};
+        for (int i = 0; i < repetitions; ++i) {
+          const double time = reduce_once(*pair[device.index()], gradient, i);
+          if (device.value == 0) reductions.push_back(time);
+        }
+      },
+      wake(pair));
   const double latency = trimmed_mean(latencies);
   probe.link.latency = Duration{static_cast<Duration::rep>(latency)};
   // Two owners with one node each: 2 steps, and each sends and receives the whole size once.

@@ -10,6 +10,7 @@
 #include "exec/optimizer.h"
 #include "exec/run.h"
 #include "exec/stash_meter.h"
+#include "exec/vit.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -86,19 +87,6 @@ CostSample make_cost(const Gathered& gathered, LayerId layer, int size, bool has
   return cost;
 }
 
-std::vector<Bytes> measure_stashes(const Run& run, const Dataset& data, int size) {
-  at::Tensor x =
-      gather_micro_batches(data.train, epoch_order(data.train.count(), 0, 0), 0, size, size)[0]
-          .images;
-  std::vector<Bytes> stashes;
-  for (std::size_t l = 0; l < run.model().layers.size(); ++l) {
-    const LayerState& state = run.states()[0].at(LayerId{l});
-    stashes.push_back(measure_stash(run.model(), LayerId{l}, state, x));
-    x = forward_layer(run.model(), LayerId{l}, state.parameters, x, {}, false).detach();
-  }
-  return stashes;
-}
-
 void fill_costs(ModelProfile& profile, const Gathered& gathered, const Run& run,
                 const Dataset& data, const std::vector<int>& sizes) {
   for (std::size_t l = 0; l < profile.layers.size(); ++l) {
@@ -106,7 +94,9 @@ void fill_costs(ModelProfile& profile, const Gathered& gathered, const Run& run,
     profile.layers[l].update = gathered.times.mean(LayerId{l}, LayerPhase::kUpdate, 0);
   }
   for (const int size : sizes) {
-    const std::vector<Bytes> stashes = measure_stashes(run, data, size);
+    const std::vector<std::int64_t> order = epoch_order(data.train.count(), 0, 0);
+    const Samples micro_batch = gather_micro_batches(data.train, order, 0, size, size)[0];
+    const std::vector<Bytes> stashes = measure_stashes(run.model(), run.states()[0], micro_batch);
     for (std::size_t l = 0; l < profile.layers.size(); ++l) {
       CostSample cost = make_cost(gathered, LayerId{l}, size, l > 0);
       cost.stash = stashes[l];

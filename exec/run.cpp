@@ -37,13 +37,17 @@ struct Run::Program {
   std::vector<std::unique_ptr<Executor>> executors;
 };
 
-Run::Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, int devices)
+Run::Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, int devices,
+         const RunOptions& options)
     : model_(std::move(model)),
       optimizer_(optimizer),
       seed_(seed),
+      options_(options),
       structure_(make_structure(model_, optimizer_bytes_per_parameter_byte(optimizer))),
       states_(static_cast<std::size_t>(devices)),
-      communicators_(make_in_process_communicators(devices)),
+      communicators_(make_in_process_communicators(
+          devices,
+          {.deadline = options.deadline, .check_order = options.order == MessageOrder::kAsSent})),
       origin_(std::chrono::steady_clock::now()),
       workers_(devices) {
   for (std::size_t l = 0; l < model_.layers.size(); ++l) {
@@ -61,7 +65,8 @@ const Plan& Run::plan() const {
 
 std::unique_ptr<Run::Program> Run::start(const Plan& plan) {
   auto program = std::make_unique<Program>();
-  program->step = make_program(plan, structure_, workers_.devices(), optimizer_.clip_norm > 0);
+  program->step =
+      make_program(plan, structure_, workers_.devices(), optimizer_.clip_norm > 0, options_.order);
   for (std::size_t d = 0; d < states_.size(); ++d) {
     program->executors.push_back(
         std::make_unique<Executor>(model_, optimizer_, program->step, DeviceId{d}, states_[d],
@@ -72,7 +77,8 @@ std::unique_ptr<Run::Program> Run::start(const Plan& plan) {
 
 SwitchReport Run::switch_to(const Plan& plan) {
   // Made before anything moves: a plan that cannot run must leave the old one in force.
-  (void)make_program(plan, structure_, workers_.devices(), optimizer_.clip_norm > 0);
+  (void)make_program(plan, structure_, workers_.devices(), optimizer_.clip_norm > 0,
+                     options_.order);
   SwitchReport report;
   SteadyTime start_of_part = std::chrono::steady_clock::now();
   full_.reset();
@@ -116,7 +122,7 @@ StepResult Run::step(Step step, double learning_rate, const std::vector<Samples>
   Program& program = program_for(input.samples);
   ENSURE(micro_batches.size() == static_cast<std::size_t>(program.step.plan.micro_batches()),
          "as many micro-batches as the plan has");
-  std::vector<std::vector<std::pair<MicroBatchId, double>>> losses(states_.size());
+  std::vector<std::vector<LossSample>> losses(states_.size());
   const SteadyTime begin = std::chrono::steady_clock::now();
   workers_.run(
       [&](DeviceId device) {
@@ -126,10 +132,10 @@ StepResult Run::step(Step step, double learning_rate, const std::vector<Samples>
   StepResult result;
   result.wall = since(begin);
   result.note = program.note;
-  std::vector<std::pair<MicroBatchId, double>> ordered;
+  std::vector<LossSample> ordered;
   for (const auto& some : losses) ordered.insert(ordered.end(), some.begin(), some.end());
   std::sort(ordered.begin(), ordered.end());
-  for (const auto& [micro_batch, loss] : ordered) result.loss += loss;
+  for (const LossSample& loss : ordered) result.loss += loss.value;
   for (Recorder& recorder : recorders_) {
     std::vector<Span> spans = recorder.take_spans();
     const std::vector<WeightRead> reads = recorder.take_weight_reads();
@@ -150,18 +156,24 @@ std::vector<LayerSample> Run::take_layer_samples() {
 
 Run::Evaluation Run::evaluate(const Samples& samples, int micro_batch_size) const {
   const c10::NoGradGuard no_grad;
-  const std::vector<const LayerState*> states =
-      first_holders(states_, static_cast<int>(model_.layers.size()));
+  std::vector<const Tensors*> parameters;
+  for (const LayerState* state : first_holders(states_, static_cast<int>(model_.layers.size()))) {
+    parameters.push_back(&state->parameters);
+  }
   Evaluation evaluation;
   for (std::int64_t first = 0; first < samples.count(); first += micro_batch_size) {
     const std::int64_t count = std::min<std::int64_t>(micro_batch_size, samples.count() - first);
-    at::Tensor x = samples.images.narrow(0, first, count);
-    const at::Tensor labels = samples.labels.narrow(0, first, count);
-    for (std::size_t l = 0; l < states.size(); ++l) {
-      x = forward_layer(model_, LayerId{l}, states[l]->parameters, x, {}, /*training=*/false);
+    const Samples some = narrow(samples, first, count);
+    const std::vector<Tensors> outputs = forward_model(model_, parameters, some.inputs);
+    for (std::size_t l = 0; l < outputs.size(); ++l) {
+      if (!model_.has_loss(LayerId{l})) continue;
+      const at::Tensor loss = model_.layers[l].loss(outputs[l], some.labels);
+      evaluation.loss += loss.item<double>() * static_cast<double>(count);
     }
-    evaluation.loss += scaled_loss(x, labels, static_cast<double>(count)).item<double>();
-    evaluation.accuracy += static_cast<double>(x.argmax(1).eq(labels).sum().item<std::int64_t>());
+    const at::Tensor& answers = outputs.back().at(0);
+    if (answers.dim() != 2) continue;
+    evaluation.accuracy +=
+        static_cast<double>(answers.argmax(1).eq(some.labels).sum().item<std::int64_t>());
   }
   evaluation.loss /= static_cast<double>(samples.count());
   evaluation.accuracy /= static_cast<double>(samples.count());

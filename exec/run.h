@@ -2,6 +2,7 @@
 // A running training: devices with their state, the program in force, and one call per step. Knows
 // plans, not policies; the trainer, the profiler, verify and the tests drive it.
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,10 +27,16 @@ struct SwitchReport {
   Duration start_time{0};  // new programs and executors
 };
 
+struct RunOptions {
+  MessageOrder order = MessageOrder::kByTag;
+  Duration deadline = std::chrono::minutes(10);  // of a single wait for a message
+};
+
 class Run {
  public:
   // Start values by `seed`, held by device 0 until the first switch_to.
-  Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, int devices);
+  Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, int devices,
+      const RunOptions& options = {});
   ~Run();
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -45,7 +52,8 @@ class Run {
 
   // Layer samples since the last call, all devices together.
   std::vector<LayerSample> take_layer_samples();
-  // Mean loss and share of right answers over `samples`, by the first holders, in eval mode.
+  // Mean loss, and of a classifier the share of right answers, over `samples`, by the first
+  // holders, in eval mode.
   struct Evaluation {
     double loss = 0;
     double accuracy = 0;
@@ -67,6 +75,7 @@ class Run {
   ModelSpec model_;
   OptimizerConfig optimizer_;
   std::uint64_t seed_;
+  RunOptions options_;
   ModelProfile structure_;
   std::vector<DeviceState> states_;
   std::vector<std::unique_ptr<Communicator>> communicators_;

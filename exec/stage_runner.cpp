@@ -4,6 +4,7 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "profiles/error.h"
 
@@ -15,80 +16,130 @@ void spin_until(SteadyTime end) {
   }
 }
 
+int count_of(const Samples* samples) { return static_cast<int>(samples->count()); }
+
 }  // namespace
 
 StageRunner::StageRunner(const ModelSpec& model, StageWork work, const Activity& activity,
-                         DeviceState& state, GradientTrees& gradients, Recorder& recorder,
+                         DeviceState& state, AddGradients add_gradients, Recorder& recorder,
                          const Measurement& measurement)
     : model_(model),
-      work_(work),
+      work_(std::move(work)),
       activity_(activity),
       state_(state),
-      gradients_(gradients),
+      add_gradients_(std::move(add_gradients)),
       recorder_(recorder),
-      measurement_(measurement) {}
-
-bool StageRunner::has_backward() const {
-  for (LayerId l = work_.layers.first; l <= work_.layers.last; ++l.value) {
-    if (activity_.backward(l)) return true;
+      measurement_(measurement) {
+  for (const LayerRange& range : work_.layers) {
+    for (LayerId l = range.first; l <= range.last; ++l.value) {
+      places_.push_back({.layer = l, .incoming = model.edges_into(l), .leaving = {}});
+      has_backward_ = has_backward_ || activity.backward(l);
+    }
   }
-  return false;
+  place_of_.assign(model.layers.size(), places_.size());
+  for (std::size_t i = 0; i < places_.size(); ++i) place_of_[places_[i].layer.index()] = i;
+  for (Place& place : places_) {
+    for (const std::size_t e : model.edges_from(place.layer)) {
+      if (place_of_[model.edges[e].to.index()] == places_.size()) {
+        place.leaving.push_back(e);
+      } else {
+        ++place.readers;
+      }
+    }
+  }
 }
 
-at::Tensor StageRunner::forward(MicroBatchId micro_batch, const at::Tensor& input,
-                                const RandomKey& key, const OldWeights& weights) {
-  SavedMicroBatch saved;
-  saved.samples = static_cast<int>(input.size(0));
-  run_layers(saved, input, key, /*keeps=*/!work_.recomputes, weights);
-  const at::Tensor output = saved.output.detach();
-  if (has_backward() || model_.has_loss(work_.layers.last)) {
-    if (work_.recomputes) {
-      saved.input = input;
-      saved.key = key;
-    }
+const StageRunner::Place& StageRunner::place_of(LayerId layer) const {
+  return places_.at(place_of_[layer.index()]);
+}
+
+StageRunner::Forwarded StageRunner::forward(MicroBatchId micro_batch, const Data& data,
+                                            EdgeTensors inputs, const OldWeights& weights) {
+  SavedMicroBatch saved{.data = data, .layers = {}, .inputs = {}};
+  if (work_.recomputes && has_backward_) saved.inputs = inputs;
+  Forwarded forwarded = run_layers(saved, std::move(inputs), /*keeps=*/!work_.recomputes, weights);
+  if (has_backward_) {
     ENSURE(saved_.emplace(micro_batch, std::move(saved)).second, "a micro-batch is forwarded once");
   }
-  return output;
+  return forwarded;
 }
 
 void StageRunner::recompute(MicroBatchId micro_batch) {
   SavedMicroBatch& saved = saved_.at(micro_batch);
   ENSURE(work_.recomputes && saved.layers.empty(), "R follows its F, once");
-  const at::Tensor input = std::move(saved.input);
-  run_layers(saved, input, saved.key, /*keeps=*/true, {});
+  run_layers(saved, std::exchange(saved.inputs, {}), /*keeps=*/true, {});
 }
 
-void StageRunner::run_layers(SavedMicroBatch& saved, const at::Tensor& input, const RandomKey& key,
-                             bool keeps, const OldWeights& weights) {
-  at::Tensor x = input;
-  for (LayerId l = work_.layers.first; l <= work_.layers.last; ++l.value) {
+StageRunner::Forwarded StageRunner::run_layers(SavedMicroBatch& saved, EdgeTensors inputs,
+                                               bool keeps, const OldWeights& weights) {
+  Forwarded forwarded;
+  std::vector<Tensors> outputs(places_.size());
+  std::vector<int> readers(places_.size());
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    const Place& place = places_[i];
     const SteadyTime start = recorder_.now();
-    LayerActivity activity = activity_.layers[l.index()];
+    LayerActivity activity = activity_.layers[place.layer.index()];
     if (!keeps) activity.input_gradient = activity.weight_gradient = false;
-    const auto old = weights.find(l);
-    const Tensors& parameters = old == weights.end() ? state_.at(l).parameters : old->second;
-    LayerGraph layer(model_, l, parameters, activity, x, key, work_.splits);
-    x = layer.output();
-    if (keeps && activity_.backward(l)) saved.layers.push_back(std::move(layer));
-    finish_phase(l, LayerPhase::kForward, saved.samples, start);
+    const auto old = weights.find(place.layer);
+    const Tensors& parameters =
+        old == weights.end() ? state_.at(place.layer).parameters : old->second;
+    const LayerGraph::Call call = make_call(place, saved.data, inputs, outputs, readers);
+    LayerGraph layer(model_, place.layer, parameters, activity, call);
+    outputs[i] = layer.take_outputs();
+    readers[i] = place.readers;
+    for (const std::size_t e : place.leaving) {
+      Tensors& leaving = forwarded.outputs[e];
+      for (const std::size_t o : model_.edges[e].outputs) {
+        leaving.push_back(outputs[i].at(o).detach());
+      }
+    }
+    finish_phase(place.layer, LayerPhase::kForward, count_of(saved.data.samples), start);
+    const bool has_backward = keeps && activity_.backward(place.layer);
+    if (model_.has_loss(place.layer)) {
+      LayerGraph* const graph = has_backward ? &layer : nullptr;
+      forwarded.losses.push_back({place.layer, add_loss(place, saved.data, outputs[i], graph)});
+    }
+    if (has_backward) saved.layers.push_back(std::move(layer));
+    if (readers[i] == 0) outputs[i].clear();
   }
-  saved.output = x;
+  return forwarded;
 }
 
-double StageRunner::set_loss(MicroBatchId micro_batch, const at::Tensor& labels, double scale) {
-  const SteadyTime start = recorder_.now();
-  SavedMicroBatch& saved = saved_.at(micro_batch);
-  const int samples = saved.samples;
-  const c10::AutoGradMode grad_mode(!saved.layers.empty());
-  const at::Tensor loss = scaled_loss(saved.output, labels, scale);
-  const double value = loss.item<double>();
-  saved.output = at::Tensor();
-  if (!saved.layers.empty()) {
-    saved.layers.back().end_with(loss);
-  } else if (!has_backward()) {
-    saved_.erase(micro_batch);
+// What the last reader has read is let go.
+LayerGraph::Call StageRunner::make_call(const Place& place, const Data& data, EdgeTensors& inputs,
+                                        std::vector<Tensors>& outputs,
+                                        std::vector<int>& readers) const {
+  LayerGraph::Call call{.inputs = {}, .carries = {}, .key = data.key, .splits = work_.splits};
+  if (place.incoming.empty()) {
+    call.inputs = data.samples->inputs;
+    call.carries.assign(call.inputs.size(), false);
   }
-  finish_phase(work_.layers.last, LayerPhase::kLoss, samples, start);
+  for (const std::size_t e : place.incoming) {
+    const ModelEdge& edge = model_.edges[e];
+    const std::size_t from = place_of_[edge.from.index()];
+    if (from == places_.size()) {
+      const auto found = inputs.find(e);
+      ENSURE(found != inputs.end(), "what a layer reads is there");
+      for (at::Tensor& tensor : found->second) call.inputs.push_back(std::move(tensor));
+      inputs.erase(found);
+    } else {
+      for (const std::size_t o : edge.outputs) call.inputs.push_back(outputs[from].at(o));
+      if (--readers[from] == 0) outputs[from].clear();
+    }
+    call.carries.resize(call.inputs.size(), activity_.edge_carries[e]);
+  }
+  return call;
+}
+
+double StageRunner::add_loss(const Place& place, const Data& data, const Tensors& outputs,
+                             LayerGraph* graph) {
+  const SteadyTime start = recorder_.now();
+  const c10::AutoGradMode grad_mode(graph != nullptr);
+  const LayerSpec& layer = model_.layers[place.layer.index()];
+  const at::Tensor loss = layer.loss(outputs, data.samples->labels) * data.loss_scale;
+  const auto value = loss.item<double>();
+  if (graph != nullptr) graph->add_loss(loss);
+  finish_phase(place.layer, LayerPhase::kLoss, count_of(data.samples), start);
   return value;
 }
 
@@ -97,7 +148,6 @@ StageRunner::SavedMicroBatch StageRunner::take(MicroBatchId micro_batch) {
   ENSURE(found != saved_.end(), "a backward follows its forward");
   SavedMicroBatch saved = std::move(found->second);
   saved_.erase(found);
-  saved.output = at::Tensor();
   return saved;
 }
 
@@ -105,34 +155,73 @@ StageRunner::SavedMicroBatch StageRunner::take(MicroBatchId micro_batch) {
 void StageRunner::add_gradients(MicroBatchId micro_batch, LayerId layer, Tensors gradients) {
   if (gradients.empty()) return;
   for (at::Tensor& gradient : gradients) gradient = gradient.contiguous();
-  gradients_.at(layer).add({micro_batch.value, micro_batch.value + 1}, std::move(gradients));
+  add_gradients_(layer, micro_batch, std::move(gradients));
 }
 
-at::Tensor StageRunner::backward(MicroBatchId micro_batch, at::Tensor gradient) {
+StageRunner::Arrived StageRunner::sort_by_layer(EdgeTensors gradients) const {
+  Arrived arrived;
+  for (auto& [e, tensors] : gradients) arrived[model_.edges[e].from][e] = std::move(tensors);
+  return arrived;
+}
+
+// By output; in the order of edges, so that cuts do not matter.
+Tensors StageRunner::sum_gradients(LayerId layer, Arrived& arrived) const {
+  Tensors sums;
+  for (auto& [e, tensors] : arrived[layer]) {
+    const std::vector<std::size_t>& outputs = model_.edges[e].outputs;
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (sums.size() <= outputs[i]) sums.resize(outputs[i] + 1);
+      at::Tensor& sum = sums[outputs[i]];
+      sum = sum.defined() ? at::add(sum, tensors[i]) : std::move(tensors[i]);
+    }
+  }
+  arrived.erase(layer);
+  return sums;
+}
+
+void StageRunner::hand_on(LayerId layer, Tensors gradients, Arrived& arrived,
+                          EdgeTensors& leaving) const {
+  std::size_t next = 0;
+  for (const std::size_t e : place_of(layer).incoming) {
+    const ModelEdge& edge = model_.edges[e];
+    const std::size_t first = std::exchange(next, next + edge.outputs.size());
+    if (!activity_.edge_carries[e]) continue;
+    const bool is_inside = place_of_[edge.from.index()] != places_.size();
+    Tensors& tensors = is_inside ? arrived[edge.from][e] : leaving[e];
+    for (std::size_t i = first; i < next; ++i) tensors.push_back(std::move(gradients[i]));
+  }
+}
+
+EdgeTensors StageRunner::backward(MicroBatchId micro_batch, EdgeTensors gradients) {
   SavedMicroBatch saved = take(micro_batch);
+  Arrived arrived = sort_by_layer(std::move(gradients));
+  EdgeTensors leaving;
   while (!saved.layers.empty()) {
     LayerGraph layer = std::move(saved.layers.back());
     saved.layers.pop_back();
     const SteadyTime start = recorder_.now();
-    LayerGraph::Gradients gradients = layer.backward(gradient);
-    gradient = std::move(gradients.input);
-    add_gradients(micro_batch, layer.layer(), std::move(gradients.weights));
-    finish_phase(layer.layer(), LayerPhase::kBackward, saved.samples, start);
+    LayerGraph::Gradients found = layer.backward(sum_gradients(layer.layer(), arrived));
+    hand_on(layer.layer(), std::move(found.inputs), arrived, leaving);
+    add_gradients(micro_batch, layer.layer(), std::move(found.weights));
+    finish_phase(layer.layer(), LayerPhase::kBackward, count_of(saved.data.samples), start);
   }
-  return gradient;
+  return leaving;
 }
 
-at::Tensor StageRunner::backward_input(MicroBatchId micro_batch, at::Tensor gradient) {
+EdgeTensors StageRunner::backward_input(MicroBatchId micro_batch, EdgeTensors gradients) {
   SavedMicroBatch saved = take(micro_batch);
+  Arrived arrived = sort_by_layer(std::move(gradients));
+  EdgeTensors leaving;
   for (auto layer = saved.layers.rbegin(); layer != saved.layers.rend(); ++layer) {
     const SteadyTime start = recorder_.now();
-    gradient = layer->backward_input(gradient);
-    finish_phase(layer->layer(), LayerPhase::kBackwardInput, saved.samples, start);
+    Tensors found = layer->backward_input(sum_gradients(layer->layer(), arrived));
+    hand_on(layer->layer(), std::move(found), arrived, leaving);
+    finish_phase(layer->layer(), LayerPhase::kBackwardInput, count_of(saved.data.samples), start);
   }
   std::erase_if(saved.layers, [](const LayerGraph& layer) { return !layer.owes_weights(); });
   saved.is_halved = true;
   if (!saved.layers.empty()) saved_.emplace(micro_batch, std::move(saved));
-  return gradient;
+  return leaving;
 }
 
 bool StageRunner::has_halves(MicroBatchId micro_batch) const {
@@ -140,9 +229,9 @@ bool StageRunner::has_halves(MicroBatchId micro_batch) const {
   return found != saved_.end() && found->second.is_halved;
 }
 
-void StageRunner::backward_weight(MicroBatchId micro_batch, const at::Tensor& gradient) {
+void StageRunner::backward_weight(MicroBatchId micro_batch, EdgeTensors gradients) {
   if (!has_halves(micro_batch)) {
-    backward(micro_batch, gradient);
+    backward(micro_batch, std::move(gradients));
     return;
   }
   SavedMicroBatch saved = take(micro_batch);
@@ -151,30 +240,35 @@ void StageRunner::backward_weight(MicroBatchId micro_batch, const at::Tensor& gr
     saved.layers.pop_back();
     const SteadyTime start = recorder_.now();
     add_gradients(micro_batch, layer.layer(), layer.backward_weight());
-    finish_phase(layer.layer(), LayerPhase::kBackwardWeight, saved.samples, start);
+    finish_phase(layer.layer(), LayerPhase::kBackwardWeight, count_of(saved.data.samples), start);
   }
 }
 
-at::Tensor StageRunner::backward_apart(MicroBatchId micro_batch, at::Tensor gradient) {
+EdgeTensors StageRunner::backward_apart(MicroBatchId micro_batch, EdgeTensors gradients) {
   SavedMicroBatch saved = take(micro_batch);
+  Arrived arrived = sort_by_layer(std::move(gradients));
+  EdgeTensors leaving;
+  const int samples = count_of(saved.data.samples);
   while (!saved.layers.empty()) {
     LayerGraph layer = std::move(saved.layers.back());
     saved.layers.pop_back();
     SteadyTime start = recorder_.now();
-    const LayerActivity& activity = activity_.layers[layer.layer().index()];
+    const LayerId id = layer.layer();
+    const LayerActivity& activity = activity_.layers[id.index()];
+    Tensors sums = sum_gradients(id, arrived);
     if (!activity.input_gradient || !activity.weight_gradient) {
-      LayerGraph::Gradients gradients = layer.backward(gradient);
-      gradient = std::move(gradients.input);
-      add_gradients(micro_batch, layer.layer(), std::move(gradients.weights));
+      LayerGraph::Gradients found = layer.backward(sums);
+      hand_on(id, std::move(found.inputs), arrived, leaving);
+      add_gradients(micro_batch, id, std::move(found.weights));
       continue;
     }
-    gradient = layer.backward_input(gradient);
-    finish_phase(layer.layer(), LayerPhase::kBackwardInput, saved.samples, start);
+    hand_on(id, layer.backward_input(sums), arrived, leaving);
+    finish_phase(id, LayerPhase::kBackwardInput, samples, start);
     start = recorder_.now();
-    add_gradients(micro_batch, layer.layer(), layer.backward_weight());
-    finish_phase(layer.layer(), LayerPhase::kBackwardWeightAlone, saved.samples, start);
+    add_gradients(micro_batch, id, layer.backward_weight());
+    finish_phase(id, LayerPhase::kBackwardWeightAlone, samples, start);
   }
-  return gradient;
+  return leaving;
 }
 
 void StageRunner::finish_phase(LayerId layer, LayerPhase phase, int samples, SteadyTime start) {

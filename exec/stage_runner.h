@@ -1,87 +1,118 @@
 #pragma once
 // The layers of one stage at work: forward, backward, whole or in two halves, what is kept per
-// micro-batch, gradients into the trees. Every layer has an autograd graph of its own
+// micro-batch, gradients handed out. Every layer has an autograd graph of its own
 // (exec/layer_graph.h): memory goes layer by layer, each layer can be timed, and the bits do not
-// depend on where stages are cut.
+// depend on where stages are cut. Gradients that several readers send back are added in the order
+// of their edges.
 
-#include <ATen/core/Tensor.h>
-
+#include <functional>
 #include <map>
 #include <vector>
 
-#include "exec/gradient_tree.h"
+#include "exec/dataset.h"
 #include "exec/layer_graph.h"
 #include "exec/layer_state.h"
 #include "exec/recorder.h"
-#include "exec/step_program.h"
+#include "planner/plan.h"
 
 namespace frazil {
-
-// Gradient trees of the layers a device holds.
-using GradientTrees = std::map<LayerId, GradientTree>;
 
 // Parameters before the last update, by layer.
 using OldWeights = std::map<LayerId, Tensors>;
 
+// What crosses the border of a stage, by position in ModelSpec::edges.
+using EdgeTensors = std::map<std::size_t, Tensors>;
+
+// Takes one micro-batch's gradients of a layer.
+using AddGradients = std::function<void(LayerId, MicroBatchId, Tensors)>;
+
 struct StageWork {
-  LayerRange layers;
+  std::vector<LayerRange> layers;
   bool splits = false;      // some backward of it comes as I and W
-  bool recomputes = false;  // F keeps the input alone, R runs it again
+  bool recomputes = false;  // F keeps the inputs alone, R runs it again
+};
+
+struct LayerLoss {
+  LayerId layer;
+  double value = 0;
 };
 
 class StageRunner {
  public:
   // References must outlive the runner. `state` holds every layer of the stage.
   StageRunner(const ModelSpec& model, StageWork work, const Activity& activity, DeviceState& state,
-              GradientTrees& gradients, Recorder& recorder, const Measurement& measurement);
+              AddGradients add_gradients, Recorder& recorder, const Measurement& measurement);
 
-  // Runs F; keeps what the backward needs. Returns what the next stage reads, detached. `weights`
-  // are read instead of the state's own, where they hold a layer.
-  at::Tensor forward(MicroBatchId micro_batch, const at::Tensor& input, const RandomKey& key,
-                     const OldWeights& weights = {});
+  // What a micro-batch is run with. Must outlive its backward.
+  struct Data {
+    const Samples* samples = nullptr;
+    double loss_scale = 1;  // of every loss, before backward
+    RandomKey key;
+  };
+  struct Forwarded {
+    EdgeTensors outputs;  // of edges that leave the stage, detached
+    std::vector<LayerLoss> losses;
+  };
+  // Runs F on what has come over the edges that enter the stage; keeps what the backward needs.
+  // `weights` are read instead of the state's own, where they hold a layer.
+  Forwarded forward(MicroBatchId micro_batch, const Data& data, EdgeTensors inputs,
+                    const OldWeights& weights = {});
   // Runs R, with the randomness of its F.
   void recompute(MicroBatchId micro_batch);
-  // On the stage with the loss, after its forward and again after R: the value of the scaled loss.
-  double set_loss(MicroBatchId micro_batch, const at::Tensor& labels, double scale);
 
-  // Run B, I or W with the gradient of the stage's output (undefined on the stage with the loss);
-  // W adds weight gradients to the trees. B and I return the gradient of the stage's input,
-  // undefined when no layer before needs one.
-  at::Tensor backward(MicroBatchId micro_batch, at::Tensor gradient);
-  at::Tensor backward_input(MicroBatchId micro_batch, at::Tensor gradient);
-  // `gradient` is read where the stage has no I.
-  void backward_weight(MicroBatchId micro_batch, const at::Tensor& gradient);
+  // Run B, I or W with the gradients of edges that leave the stage; B and W hand out weight
+  // gradients, B and I return the gradients of the edges that enter the stage and carry one.
+  EdgeTensors backward(MicroBatchId micro_batch, EdgeTensors gradients);
+  EdgeTensors backward_input(MicroBatchId micro_batch, EdgeTensors gradients);
+  // `gradients` are read where the stage has no I.
+  void backward_weight(MicroBatchId micro_batch, EdgeTensors gradients);
   // Whether W finds what an I has left it, and so no gradient comes for it.
   bool has_halves(MicroBatchId micro_batch) const;
   // For measuring: B in two passes, each timed.
-  at::Tensor backward_apart(MicroBatchId micro_batch, at::Tensor gradient);
+  EdgeTensors backward_apart(MicroBatchId micro_batch, EdgeTensors gradients);
 
   std::size_t in_flight() const { return saved_.size(); }
 
  private:
-  struct SavedMicroBatch {
-    std::vector<LayerGraph> layers;  // those with a backward, in forward order
-    at::Tensor output;               // of the last layer, undetached
-    int samples = 0;
-    bool is_halved = false;  // I has run
-    at::Tensor input;        // where the stage recomputes
-    RandomKey key;
+  // A layer's place among the others of its stage.
+  struct Place {
+    LayerId layer;
+    std::vector<std::size_t> incoming;  // edges
+    std::vector<std::size_t> leaving;   // edges to other stages
+    int readers = 0;                    // in this stage
   };
+  struct SavedMicroBatch {
+    Data data;
+    std::vector<LayerGraph> layers;  // those with a backward, in forward order
+    bool is_halved = false;          // I has run
+    EdgeTensors inputs;              // where the stage recomputes
+  };
+  // Gradients of layers' outputs on their way, by layer; of each by edge.
+  using Arrived = std::map<LayerId, EdgeTensors>;
 
-  void run_layers(SavedMicroBatch& saved, const at::Tensor& input, const RandomKey& key, bool keeps,
-                  const OldWeights& weights);
+  Forwarded run_layers(SavedMicroBatch& saved, EdgeTensors inputs, bool keeps,
+                       const OldWeights& weights);
+  LayerGraph::Call make_call(const Place& place, const Data& data, EdgeTensors& inputs,
+                             std::vector<Tensors>& outputs, std::vector<int>& readers) const;
+  double add_loss(const Place& place, const Data& data, const Tensors& outputs, LayerGraph* graph);
   SavedMicroBatch take(MicroBatchId micro_batch);
+  Arrived sort_by_layer(EdgeTensors gradients) const;
+  Tensors sum_gradients(LayerId layer, Arrived& arrived) const;
+  void hand_on(LayerId layer, Tensors gradients, Arrived& arrived, EdgeTensors& leaving) const;
   void add_gradients(MicroBatchId micro_batch, LayerId layer, Tensors gradients);
   void finish_phase(LayerId layer, LayerPhase phase, int samples, SteadyTime start);
-  bool has_backward() const;
+  const Place& place_of(LayerId layer) const;
 
   const ModelSpec& model_;
   StageWork work_;
   const Activity& activity_;
   DeviceState& state_;
-  GradientTrees& gradients_;
+  AddGradients add_gradients_;
   Recorder& recorder_;
   const Measurement& measurement_;
+  std::vector<Place> places_;          // ascending
+  std::vector<std::size_t> place_of_;  // by layer; places_.size() of layers elsewhere
+  bool has_backward_ = false;
   std::map<MicroBatchId, SavedMicroBatch> saved_;
 };
 

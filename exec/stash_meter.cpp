@@ -4,6 +4,7 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/GradMode.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
+#include <torch/csrc/autograd/function.h>
 
 #include <memory>
 
@@ -22,18 +23,51 @@ class LiveBytes final : public c10::MemoryReportingInfoBase {
   std::int64_t live = 0;
 };
 
+std::int64_t count_bytes(const Tensors& tensors) {
+  std::int64_t bytes = 0;
+  for (const at::Tensor& tensor : tensors) bytes += static_cast<std::int64_t>(tensor.nbytes());
+  return bytes;
+}
+
+// What a layer passes on as it came has not been allocated by it.
+std::int64_t count_passed(const Tensors& outputs, const Tensors& inputs) {
+  std::int64_t bytes = 0;
+  for (const at::Tensor& output : outputs) {
+    for (const at::Tensor& input : inputs) {
+      if (output.is_alias_of(input)) bytes += static_cast<std::int64_t>(output.nbytes());
+    }
+  }
+  return bytes;
+}
+
 }  // namespace
 
-Bytes measure_stash(const ModelSpec& model, LayerId layer, const LayerState& state,
-                    const at::Tensor& input) {
+std::vector<Bytes> measure_stashes(const ModelSpec& model, const DeviceState& state,
+                                   const Samples& micro_batch) {
   const c10::AutoGradMode grad_mode(true);
-  const auto meter = std::make_shared<LiveBytes>();
-  const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
-  const at::Tensor x = input.detach().set_requires_grad(true);
-  const at::Tensor output = forward_layer(model, layer, state.parameters, x, {}, true);
-  const auto output_bytes = static_cast<std::int64_t>(output.nbytes());
-  const auto input_bytes = static_cast<std::int64_t>(input.nbytes());
-  return Bytes{meter->live - output_bytes + input_bytes};
+  std::vector<Bytes> stashes;
+  std::vector<Tensors> outputs;
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    const LayerId layer{l};
+    Tensors read;
+    for (const at::Tensor& tensor : read_inputs(model, layer, outputs, micro_batch.inputs)) {
+      read.push_back(tensor.detach().set_requires_grad(tensor.is_floating_point()));
+    }
+    const auto meter = std::make_shared<LiveBytes>();
+    const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
+    const LayerState& own = state.at(layer);
+    outputs.push_back(model.layers[l].forward({layer, own.parameters, read, {}, true}));
+    // Its graph alone is kept, as the executor does.
+    std::shared_ptr<torch::autograd::Node> loss;
+    if (model.has_loss(layer)) {
+      loss = model.layers[l].loss(outputs.back(), micro_batch.labels).grad_fn();
+    }
+    const std::int64_t kept = meter->live - count_bytes(outputs.back()) +
+                              count_passed(outputs.back(), read) + count_bytes(read);
+    stashes.push_back(Bytes{kept});
+    for (at::Tensor& output : outputs.back()) output = output.detach();
+  }
+  return stashes;
 }
 
 }  // namespace frazil

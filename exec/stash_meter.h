@@ -1,14 +1,17 @@
 #pragma once
-// The bytes a layer's forward keeps for its backward, counted by libtorch's own allocation reports
-// on the calling thread: what is alive after the forward, less the output that the next layer
-// counts as its input, plus the layer's own input.
+// The bytes a layer's forward, and its loss, keep for the backward, counted by libtorch's own
+// allocation reports on the calling thread: what is alive afterwards, less the outputs that the
+// next layers count as their inputs, plus the layer's own inputs.
 
+#include <vector>
+
+#include "exec/dataset.h"
 #include "exec/layer_state.h"
 
 namespace frazil {
 
-// For one micro-batch of `input`'s size. Runs the forward once, with gradients.
-Bytes measure_stash(const ModelSpec& model, LayerId layer, const LayerState& state,
-                    const at::Tensor& input);
+// By layer, for one micro-batch. `state` holds every layer. Runs each forward once, with gradients.
+std::vector<Bytes> measure_stashes(const ModelSpec& model, const DeviceState& state,
+                                   const Samples& micro_batch);
 
 }  // namespace frazil

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 #include <string>
 
+#include "planner/message_order.h"
 #include "planner/schedule_check.h"
 #include "planner/schedules.h"
 #include "profiles/error.h"
@@ -13,29 +13,15 @@
 namespace frazil {
 namespace {
 
-void refuse_what_cannot_run(const Plan& plan, const ModelProfile& structure) {
-  if (plan.reduction != ReductionMode::kExact) {
-    throw InfeasibleError("the executor does not run reduction mode fast yet, only exact");
-  }
+void refuse_what_cannot_run(const Plan& plan) {
   if (plan.versions == WeightVersions::kLatest || plan.versions == WeightVersions::kPredicted) {
     throw InfeasibleError("the executor runs the weight versions sync, stash and 2bw so far");
   }
   if (plan.cache_frozen_prefix) {
     throw InfeasibleError("the executor does not cache a frozen prefix yet");
   }
-  for (std::size_t i = 0; i < structure.edges.size(); ++i) {
-    const Edge& edge = structure.edges[i];
-    if (edge.to.value != edge.from.value + 1 || edge.kind != EdgeKind::kGradient) {
-      throw InfeasibleError("the executor runs chains of layers only, not the edge from layer " +
-                            std::to_string(edge.from.value) + " to layer " +
-                            std::to_string(edge.to.value));
-    }
-  }
   for (const Pipeline& pipeline : plan.pipelines) {
     for (const Stage& stage : pipeline.stages) {
-      if (stage.layers.size() != 1 || stage.devices.size() != 1) {
-        throw InfeasibleError("the executor runs stages of one run of layers on one device only");
-      }
       if (stage.memory == MemoryPolicy::kOffload) {
         throw InfeasibleError("the executor does not run the memory policy offload yet");
       }
@@ -47,23 +33,27 @@ void refuse_what_cannot_run(const Plan& plan, const ModelProfile& structure) {
   }
 }
 
-std::vector<TreeNode> owned_intervals(const Pipeline& pipeline) {
-  std::vector<TreeNode> intervals;
-  for (const MicroBatches& range : pipeline.micro_batches) {
-    intervals.push_back({range.first.value, range.last.value + 1});
+template <class Visit>
+void for_each_layer(const Stage& stage, Visit visit) {
+  for (const LayerRange& range : stage.layers) {
+    for (LayerId l = range.first; l <= range.last; ++l.value) visit(l);
   }
-  return intervals;
 }
 
 std::vector<std::vector<LayerOwner>> find_owners(const Plan& plan, std::size_t layers) {
   std::vector<std::map<DeviceId, std::vector<TreeNode>>> owners(layers);
   for (const Pipeline& pipeline : plan.pipelines) {
-    const std::vector<TreeNode> intervals = owned_intervals(pipeline);
-    for (const Stage& stage : pipeline.stages) {
-      for (std::int32_t l = stage.layers[0].first.value; l <= stage.layers[0].last.value; ++l) {
-        std::vector<TreeNode>& all = owners[LayerId{l}.index()][stage.devices[0]];
-        all.insert(all.end(), intervals.begin(), intervals.end());
-        std::sort(all.begin(), all.end());
+    for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+      for (const DeviceId device : pipeline.stages[s].devices) {
+        std::vector<TreeNode> intervals;
+        for (const MicroBatches& range : micro_batches_on(pipeline, StageId{s}, device)) {
+          intervals.push_back({range.first.value, range.last.value + 1});
+        }
+        for_each_layer(pipeline.stages[s], [&](LayerId l) {
+          std::vector<TreeNode>& all = owners[l.index()][device];
+          all.insert(all.end(), intervals.begin(), intervals.end());
+          std::sort(all.begin(), all.end());
+        });
       }
     }
   }
@@ -72,6 +62,53 @@ std::vector<std::vector<LayerOwner>> find_owners(const Plan& plan, std::size_t l
     for (const auto& [device, intervals] : owners[l]) lists[l].push_back({device, intervals});
   }
   return lists;
+}
+
+std::vector<StageLinks> find_links(const Pipeline& pipeline, const ModelProfile& structure,
+                                   const Activity& activity) {
+  std::vector<StageId> stage_of(structure.layers.size());
+  for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+    for_each_layer(pipeline.stages[s], [&](LayerId l) { stage_of[l.index()] = StageId{s}; });
+  }
+  std::map<std::pair<StageId, StageId>, StageLink> crossings;
+  for (std::size_t e = 0; e < structure.edges.size(); ++e) {
+    const StageId from = stage_of[structure.edges[e].from.index()];
+    const StageId to = stage_of[structure.edges[e].to.index()];
+    if (from == to) continue;
+    StageLink& link = crossings[{from, to}];
+    link.edges.push_back(e);
+    if (activity.edge_carries[e]) link.carrying.push_back(e);
+  }
+  std::vector<StageLinks> links(pipeline.stages.size());
+  for (auto& [stages, link] : crossings) {
+    link.peer = stages.second;
+    links[stages.first.index()].feeds.push_back(link);
+    link.peer = stages.first;
+    links[stages.second.index()].reads.push_back(link);
+  }
+  return links;
+}
+
+std::vector<TiedUses> find_tied_uses(const ModelProfile& structure, const Activity& activity,
+                                     const std::vector<std::vector<LayerOwner>>& owners) {
+  std::vector<TiedUses> all;
+  for (const TiedParameter& tied : structure.tied) {
+    TiedUses uses;
+    std::set<DeviceId> devices;
+    for (const LayerId layer : tied.layers) {
+      // A use that reaches no loss has no gradient.
+      if (!activity.layers[layer.index()].weight_gradient) continue;
+      uses.layers.push_back(layer);
+      for (const LayerOwner& owner : owners[layer.index()]) devices.insert(owner.device);
+    }
+    if (uses.layers.empty()) continue;
+    if (uses.layers.size() < tied.layers.size()) {
+      throw InfeasibleError("a use of the tied parameter " + tied.name + " reaches no loss");
+    }
+    uses.devices.assign(devices.begin(), devices.end());
+    all.push_back(std::move(uses));
+  }
+  return all;
 }
 
 // What is left of a list without the micro-batches from `end` on; of a pair perhaps a half.
@@ -98,75 +135,53 @@ void drop_micro_batches(std::vector<Action>& actions, std::int32_t end) {
 
 }  // namespace
 
-DeviceId StepProgram::device_of(PipelineId pipeline, StageId stage) const {
-  return plan.pipelines[pipeline.index()].stages[stage.index()].devices[0];
+const Stage& StepProgram::stage(PipelineId pipeline, StageId stage) const {
+  return plan.pipelines[pipeline.index()].stages[stage.index()];
 }
 
-LayerRange StepProgram::layers_of(PipelineId pipeline, StageId stage) const {
-  return plan.pipelines[pipeline.index()].stages[stage.index()].layers[0];
+DeviceId StepProgram::device_of(PipelineId pipeline, StageId stage,
+                                MicroBatchId micro_batch) const {
+  return frazil::device_of(plan.pipelines[pipeline.index()], stage, micro_batch);
 }
 
-bool StepProgram::splits_backward(PipelineId pipeline, StageId stage) const {
+bool StepProgram::splits_backward(PipelineId pipeline, StageId id) const {
   const auto is_half = [&](const Action& action) {
     return (action.kind == ActionKind::kBackwardInput ||
             action.kind == ActionKind::kBackwardWeight) &&
-           action.pipeline == pipeline && action.stage == stage;
+           action.pipeline == pipeline && action.stage == id;
   };
-  const std::vector<Action>& list = schedule.devices[device_of(pipeline, stage).index()];
-  return std::any_of(list.begin(), list.end(), [&](const Action& action) {
+  const auto has_half = [&](const Action& action) {
     const auto* pair = std::get_if<ActionPair>(&action.detail);
     return pair == nullptr ? is_half(action)
                            : std::any_of(pair->halves.begin(), pair->halves.end(), is_half);
+  };
+  const std::vector<DeviceId>& devices = stage(pipeline, id).devices;
+  return std::any_of(devices.begin(), devices.end(), [&](DeviceId device) {
+    const std::vector<Action>& list = schedule.devices[device.index()];
+    return std::any_of(list.begin(), list.end(), has_half);
   });
 }
 
-bool StepProgram::recomputes(PipelineId pipeline, StageId stage) const {
-  return plan.pipelines[pipeline.index()].stages[stage.index()].memory == MemoryPolicy::kRecompute;
-}
-
-ModelProfile make_structure(const ModelSpec& model, int optimizer_bytes_per_parameter_byte) {
-  ModelProfile profile;
-  const VitConfig& c = model.config;
-  profile.model = "vit-i" + std::to_string(c.image) + "-p" + std::to_string(c.patch) + "-d" +
-                  std::to_string(c.dim) + "-b" + std::to_string(c.blocks) + "-h" +
-                  std::to_string(c.heads) + "-c" + std::to_string(c.classes);
-  profile.blocks = model.blocks;
-  profile.input_bytes_per_sample = input_bytes_per_sample(model);
-  for (std::size_t l = 0; l < model.layers.size(); ++l) {
-    const LayerSpec& spec = model.layers[l];
-    std::int64_t values = 0;
-    for (const ParameterSpec& parameter : spec.parameters) {
-      values += std::accumulate(parameter.shape.begin(), parameter.shape.end(), std::int64_t{1},
-                                std::multiplies<>());
-    }
-    Layer layer;
-    layer.name = spec.name;
-    layer.block = spec.block;
-    layer.has_loss = model.has_loss(LayerId{l});
-    layer.parameters = Bytes{values * static_cast<std::int64_t>(sizeof(float))};
-    layer.optimizer_state = layer.parameters * optimizer_bytes_per_parameter_byte;
-    layer.costs.emplace_back();
-    profile.layers.push_back(layer);
-    if (l > 0) {
-      profile.edges.push_back({LayerId{l - 1},
-                               LayerId{l},
-                               EdgeKind::kGradient,
-                               {boundary_bytes_per_sample(model, LayerId{l - 1})}});
-    }
-  }
-  return profile;
-}
-
-StepProgram make_program(const Plan& plan, const ModelProfile& structure, int devices, bool clip) {
-  refuse_what_cannot_run(plan, structure);
+StepProgram make_program(const Plan& plan, const ModelProfile& structure, int devices, bool clip,
+                         MessageOrder order) {
+  refuse_what_cannot_run(plan);
   StepProgram program;
   program.plan = plan;
   program.activity = find_activity(structure, plan.mask);
   const Schedule compute = make_schedule(plan, devices);
   validate_schedule(compute, plan, program.activity, "plan");
   program.schedule = complete_schedule(compute, plan, structure, program.activity, clip);
+  Schedule ordered = order_receives(program.schedule);  // throws where no order comes through
+  if (order == MessageOrder::kAsSent) program.schedule = std::move(ordered);
   program.versions = find_versions(plan, program.schedule);
+  for (const Pipeline& pipeline : plan.pipelines) {
+    program.links.push_back(find_links(pipeline, structure, program.activity));
+  }
   program.owners = find_owners(plan, structure.layers.size());
+  program.tied = find_tied_uses(structure, program.activity, program.owners);
+  if (!program.tied.empty() && plan.versions != WeightVersions::kSync) {
+    throw InfeasibleError("the executor does not keep versions of tied parameters yet");
+  }
   return program;
 }
 
@@ -193,8 +208,12 @@ Plan fall_back(const Plan& plan) {
   const bool is_linear =
       std::all_of(plan.pipelines.begin(), plan.pipelines.end(), [](const Pipeline& pipeline) {
         std::set<DeviceId> devices;
-        for (const Stage& stage : pipeline.stages) devices.insert(stage.devices.front());
-        return devices.size() == pipeline.stages.size();
+        std::size_t places = 0;
+        for (const Stage& stage : pipeline.stages) {
+          devices.insert(stage.devices.begin(), stage.devices.end());
+          places += stage.devices.size();
+        }
+        return devices.size() == places;
       });
   simpler.schedule = NamedSchedule{.kind = is_linear ? ScheduleKind::kOneForwardOneBackward
                                                      : ScheduleKind::kGpipe};

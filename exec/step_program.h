@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "exec/vit.h"
+#include "exec/model.h"
 #include "exec/weight_versions.h"
 #include "planner/activity.h"
 #include "planner/plan.h"
@@ -21,27 +21,48 @@ struct LayerOwner {
   friend bool operator==(const LayerOwner&, const LayerOwner&) = default;
 };
 
+// What crosses between two stages of a pipeline, by position in ModelProfile::edges.
+struct StageLink {
+  StageId peer;
+  std::vector<std::size_t> edges;
+  std::vector<std::size_t> carrying;  // of them, those whose gradient comes back
+};
+struct StageLinks {
+  std::vector<StageLink> reads;  // by ascending peer
+  std::vector<StageLink> feeds;
+};
+
+// A tied parameter that trains: the layers that use it, and all devices that hold one of them.
+struct TiedUses {
+  std::vector<LayerId> layers;
+  std::vector<DeviceId> devices;
+};
+
 struct StepProgram {
   Plan plan;
   Activity activity;
   Schedule schedule;
+  std::vector<std::vector<StageLinks>> links;   // by pipeline and stage
   std::vector<std::vector<LayerOwner>> owners;  // by layer; by ascending device
-  std::vector<StageVersions> versions;          // by stage, where the plan has weight versions
+  std::vector<TiedUses> tied;
+  std::vector<StageVersions> versions;  // by stage, where the plan has weight versions
 
-  DeviceId device_of(PipelineId pipeline, StageId stage) const;
-  // Layers [first, last] of a stage.
-  LayerRange layers_of(PipelineId pipeline, StageId stage) const;
+  const Stage& stage(PipelineId pipeline, StageId stage) const;
+  // The device that works on a micro-batch of a stage.
+  DeviceId device_of(PipelineId pipeline, StageId stage, MicroBatchId micro_batch) const;
   // Whether some backward of the stage comes as I and W.
   bool splits_backward(PipelineId pipeline, StageId stage) const;
-  bool recomputes(PipelineId pipeline, StageId stage) const;
 };
 
-// The structure of a model as a profile without costs: what activity and validation need.
-ModelProfile make_structure(const ModelSpec& model, int optimizer_bytes_per_parameter_byte);
+// How a message and its RECV find each other: by tag; or the k-th sent from one device to another
+// is the k-th received, as NCCL and MPI without tags do it. Then RECVs stand where that comes
+// through.
+enum class MessageOrder { kByTag, kAsSent };
 
-// Throws InfeasibleError naming what the executor cannot run (stages that are not one run of
-// layers, other model shapes than a chain, mode fast, a frozen-prefix cache, ...).
-StepProgram make_program(const Plan& plan, const ModelProfile& structure, int devices, bool clip);
+// Throws InfeasibleError naming what the executor cannot run (a memory policy offload, a
+// frozen-prefix cache, lists that wait for each other, ...).
+StepProgram make_program(const Plan& plan, const ModelProfile& structure, int devices, bool clip,
+                         MessageOrder order = MessageOrder::kByTag);
 
 // The plan of a step of `samples` < batch_size: micro-batches ceil(samples / size); owners keep
 // their indices below that.

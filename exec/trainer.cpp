@@ -6,6 +6,7 @@
 #include "exec/foreign_load.h"
 #include "exec/host_facts.h"
 #include "exec/run.h"
+#include "exec/vit.h"
 #include "planner/freeze_policy.h"
 #include "planner/plan_changes.h"
 #include "planner/plan_json.h"

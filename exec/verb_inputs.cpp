@@ -9,6 +9,7 @@
 
 #include "exec/optimizer.h"
 #include "exec/step_program.h"
+#include "exec/vit.h"
 #include "profiles/error.h"
 
 namespace frazil {

@@ -5,6 +5,7 @@
 #include "exec/foreign_load.h"
 #include "exec/layer_times.h"
 #include "exec/run.h"
+#include "exec/vit.h"
 #include "planner/simulate_plan.h"
 
 namespace frazil {

@@ -4,29 +4,39 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include <atomic>
 #include <condition_variable>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <mutex>
-#include <thread>
-#include <vector>
+#include <utility>
+
+#include "profiles/quantity_text.h"
 
 namespace frazil {
 
-struct Workers::Shared {
-  std::mutex mutex;
-  std::condition_variable work;
-  std::condition_variable idle;
-  const std::function<void(DeviceId)>* job = nullptr;
-  const std::function<void(const std::string&)>* on_failure = nullptr;
-  std::uint64_t round = 0;
+// One job, shared by run() and the workers: who is stuck in it may outlive both.
+struct Workers::Round {
+  std::function<void(DeviceId)> job;
+  std::function<void(const std::string&)> on_failure;
+  std::vector<bool> ended;  // by rank
   int running = 0;
+  std::exception_ptr failure;  // the first
+  std::string sentence;        // its
+  bool abandoned = false;      // by run(): nobody is left to be told
+};
+
+struct Workers::Shared {
+  std::mutex mutex;  // of all below, rounds included
+  std::condition_variable work;
+  std::condition_variable changed;  // a worker has ended or failed
+  std::shared_ptr<Round> round;
+  std::uint64_t number = 0;  // of the round
   bool stop = false;
-  std::exception_ptr failure;
-  std::vector<std::thread> threads;
 
   void serve(DeviceId device);
-  void fail();
+  void fail(Round& round);
 };
 
 namespace {
@@ -57,30 +67,46 @@ void use_one_intra_op_thread() {
   at::set_num_threads(1);
 }
 
+// "rank 1 has", "ranks 0 and 1 have"
+std::string name_missing(const std::vector<bool>& ended) {
+  std::vector<std::string> ranks;
+  for (std::size_t rank = 0; rank < ended.size(); ++rank) {
+    if (!ended[rank]) ranks.push_back(std::to_string(rank));
+  }
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
+    text += ranks[i];
+  }
+  return text + (ranks.size() == 1 ? " has" : " have");
+}
+
 }  // namespace
 
 void Workers::Shared::serve(DeviceId device) {
   std::uint64_t seen = 0;
   for (;;) {
-    const std::function<void(DeviceId)>* current = nullptr;
+    std::shared_ptr<Round> current;
     {
       std::unique_lock<std::mutex> lock(mutex);
-      work.wait(lock, [&] { return stop || round != seen; });
+      work.wait(lock, [&] { return stop || number != seen; });
       if (stop) return;
-      seen = round;
-      current = job;
+      seen = number;
+      current = round;
     }
     try {
-      (*current)(device);
+      current->job(device);
     } catch (...) {
-      fail();
+      fail(*current);
     }
     const std::lock_guard<std::mutex> lock(mutex);
-    if (--running == 0) idle.notify_all();
+    current->ended[device.index()] = true;
+    if (--current->running == 0) changed.notify_all();
+    current.reset();  // here, so that an awaited job is run()'s to destroy
   }
 }
 
-void Workers::Shared::fail() {
+void Workers::Shared::fail(Round& failed) {
   std::string sentence = "a device failed";
   try {
     throw;
@@ -91,18 +117,21 @@ void Workers::Shared::fail() {
   }
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    if (failure) return;
-    failure = std::current_exception();
+    if (failed.failure || failed.abandoned) return;
+    failed.failure = std::current_exception();
+    failed.sentence = sentence;
+    changed.notify_all();
   }
-  if (on_failure != nullptr && *on_failure) (*on_failure)(sentence);
+  if (failed.on_failure) failed.on_failure(sentence);
 }
 
-Workers::Workers(int devices) : shared_(std::make_unique<Shared>()) {
+Workers::Workers(int devices, WorkerOptions options)
+    : options_(std::move(options)), shared_(std::make_shared<Shared>()) {
   const std::vector<int> cores = allowed_cores();
   for (int d = 0; d < devices; ++d) {
     const bool own_core = static_cast<std::size_t>(devices) <= cores.size();
     const int core = own_core ? cores[static_cast<std::size_t>(d)] : -1;
-    shared_->threads.emplace_back([shared = shared_.get(), d, core] {
+    threads_.emplace_back([shared = shared_, d, core] {
       if (core >= 0) pin_to(core);
       use_one_intra_op_thread();
       shared->serve(DeviceId{d});
@@ -111,27 +140,78 @@ Workers::Workers(int devices) : shared_(std::make_unique<Shared>()) {
 }
 
 Workers::~Workers() {
+  std::vector<bool> ended(threads_.size(), true);
   {
     const std::lock_guard<std::mutex> lock(shared_->mutex);
     shared_->stop = true;
+    if (shared_->round) ended = shared_->round->ended;
   }
   shared_->work.notify_all();
-  for (std::thread& thread : shared_->threads) thread.join();
+  for (std::size_t rank = 0; rank < threads_.size(); ++rank) {
+    if (ended[rank]) {
+      threads_[rank].join();
+    } else {
+      threads_[rank].detach();
+    }
+  }
 }
 
-int Workers::devices() const { return static_cast<int>(shared_->threads.size()); }
+int Workers::devices() const { return static_cast<int>(threads_.size()); }
 
 void Workers::run(const std::function<void(DeviceId)>& job,
                   const std::function<void(const std::string&)>& on_failure) {
-  std::unique_lock<std::mutex> lock(shared_->mutex);
-  shared_->job = &job;
-  shared_->on_failure = &on_failure;
-  shared_->failure = nullptr;
-  shared_->running = devices();
-  ++shared_->round;
+  const auto round =
+      std::make_shared<Round>(Round{.job = job,
+                                    .on_failure = on_failure,
+                                    .ended = std::vector<bool>(threads_.size(), false),
+                                    .running = devices(),
+                                    .failure = {},
+                                    .sentence = {},
+                                    .abandoned = false});
+  {
+    const std::lock_guard<std::mutex> lock(shared_->mutex);
+    const std::shared_ptr<Round>& before = shared_->round;  // only if it was abandoned
+    if (before && before->running > 0) {
+      throw WorkerStuck(name_missing(before->ended) + " not come back from the job before");
+    }
+    shared_->round = round;
+    ++shared_->number;
+  }
   shared_->work.notify_all();
-  shared_->idle.wait(lock, [&] { return shared_->running == 0; });
-  if (shared_->failure) std::rethrow_exception(shared_->failure);
+  wait_for(*round);
+  const std::lock_guard<std::mutex> lock(shared_->mutex);
+  shared_->round.reset();
+  if (round->failure) std::rethrow_exception(round->failure);
+}
+
+void Workers::wait_for(Round& round) {
+  std::unique_lock<std::mutex> lock(shared_->mutex);
+  const auto has_ended = [&] { return round.running == 0; };
+  const bool in_time = shared_->changed.wait_for(
+      lock, options_.job_limit, [&] { return round.running == 0 || round.failure; });
+  if (!in_time) {
+    round.sentence =
+        name_missing(round.ended) + " not ended the job within " + to_text(options_.job_limit);
+    round.failure = std::make_exception_ptr(PeerLost(round.sentence));
+    lock.unlock();
+    if (round.on_failure) round.on_failure(round.sentence);
+    lock.lock();
+  }
+  if (shared_->changed.wait_for(lock, options_.grace, has_ended)) return;
+  round.abandoned = true;
+  const std::string sentence = round.sentence + "; " + name_missing(round.ended) +
+                               " not come back " + to_text(options_.grace) + " later";
+  lock.unlock();
+  give_up(sentence);
+}
+
+void Workers::give_up(const std::string& sentence) {
+  if (options_.on_stuck) {
+    options_.on_stuck(sentence);
+    throw WorkerStuck(sentence);
+  }
+  (void)std::fprintf(stderr, "frazil: %s\n", sentence.c_str());
+  std::_Exit(static_cast<int>(ExitCode::kPeerLost));
 }
 
 }  // namespace frazil

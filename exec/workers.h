@@ -2,18 +2,43 @@
 // One thread per device, pinned to a core of its own while there are enough (they share cores
 // otherwise), each with one intra-op thread. The threads live as long as the run; plans come and
 // go.
+//
+// A thread cannot be killed. A worker that does not come back (an endless kernel) still uses what
+// its job refers to, so nothing of that may be destroyed under it. Hence the process ends there and
+// then, unless whoever owns the job knows better (WorkerOptions::on_stuck).
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
+#include "profiles/error.h"
 #include "profiles/units.h"
 
 namespace frazil {
 
+struct WorkerOptions {
+  Duration job_limit = std::chrono::hours(1);  // of one run()
+  Duration grace = std::chrono::minutes(1);    // from the first failure to the last worker's end
+  // Called by run() with the sentence that names the stuck workers. Empty: the sentence goes to
+  // standard error and the process ends with ExitCode::kPeerLost, nothing is destroyed. When it
+  // returns, run() throws WorkerStuck: only where all that the job refers to is shared with it, by
+  // std::shared_ptr, or outlives the process's threads.
+  std::function<void(const std::string&)> on_stuck;
+};
+
+// Workers have not come back from their job and are left to themselves.
+class WorkerStuck : public PeerLost {
+ public:
+  using PeerLost::PeerLost;
+};
+
 class Workers {
  public:
-  explicit Workers(int devices);
+  explicit Workers(int devices, WorkerOptions options = {});
+  // Waits for the threads; those that are stuck are detached and end when their job does.
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
@@ -21,13 +46,22 @@ class Workers {
   int devices() const;
   // Runs `job` once on every device's thread and waits for all. When some throw, `on_failure` is
   // called once, at the first failure, with its sentence (to wake the others); then the first
-  // exception is thrown here.
+  // exception is thrown here. A job over the limit fails as well: PeerLost naming the ranks that
+  // have not ended. After a failure the workers serve on; after WorkerStuck they do as soon as the
+  // stuck ones are back, until then run() throws it again.
   void run(const std::function<void(DeviceId)>& job,
            const std::function<void(const std::string&)>& on_failure = {});
 
  private:
   struct Shared;
-  std::unique_ptr<Shared> shared_;
+  struct Round;
+
+  void wait_for(Round& round);
+  [[noreturn]] void give_up(const std::string& sentence);
+
+  WorkerOptions options_;
+  std::shared_ptr<Shared> shared_;  // with the threads, which may outlive this
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace frazil

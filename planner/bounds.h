@@ -11,10 +11,13 @@
 //   gradient-chain   (some backward split) makespan >= head + F, R and I of the device + tail after
 //                    its last I: its W and U, or the I of stages before
 //   one-micro-batch  makespan >= the longest path of one micro-batch
+// Of stages on several devices each device has the micro-batches whose turn it is, and paths are
+// those of micro-batches that meet the same devices.
 // A pair of an F and a backward counts as one after the other. A stage without backward is followed
 // by the F of its readers.
 // For gpipe, 1f1b, eager-1f1b, zb-h1, zb-h2, zb-1p, zb-2p and 2bp also device-warm-up-cool-down and
-// gradient-chain of planner/linear_bounds.h, with the micro-batches in flight of the schedule.
+// gradient-chain of planner/linear_bounds.h, with the micro-batches in flight of the schedule, for
+// pipelines with one device per stage.
 
 #include <string>
 

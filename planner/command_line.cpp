@@ -86,8 +86,10 @@ int run_verb(const Verb& verb, int argc, char** argv, const po::options_descript
   } catch (const po::error& error) {
     return complain(verb, fmt::format("command line: {}; --help names the flags", error.what()),
                     ExitCode::kBadInput);
-  } catch (const std::bad_alloc&) {
-    return complain(verb, "out of memory", ExitCode::kOutOfMemory);
+  } catch (const std::bad_alloc& error) {
+    const std::string_view sentence = error.what();
+    const bool is_plain = sentence == std::bad_alloc().what();
+    return complain(verb, is_plain ? "out of memory" : sentence, ExitCode::kOutOfMemory);
   } catch (const std::exception& error) {
     return complain(verb, error.what(), ExitCode::kFailure);
   }

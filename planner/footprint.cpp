@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "planner/linear_orders.h"
@@ -14,13 +16,13 @@
 namespace frazil {
 namespace {
 
-// Gradient sets a pipeline holds at its worst moment. An owner without any micro-batches still
+// Gradient sets an owner of these micro-batches holds at its worst moment. One without any still
 // holds the finished sum that its update reads; a running sum is one set.
-int find_gradient_sets(const Plan& plan, const Pipeline& pipeline) {
-  if (plan.reduction == ReductionMode::kFast || pipeline.micro_batches.empty()) return 1;
+int find_gradient_sets(const Plan& plan, const std::vector<MicroBatches>& micro_batches) {
+  if (plan.reduction == ReductionMode::kFast || micro_batches.empty()) return 1;
   if (plan.versions == WeightVersions::kStash) return 1;  // an update takes each away at once
   std::vector<TreeNode> owned;
-  for (const MicroBatches& interval : pipeline.micro_batches) {
+  for (const MicroBatches& interval : micro_batches) {
     owned.push_back({.first = interval.first.value, .end = interval.last.value + 1});
   }
   return held_gradient_sets(owned, plan.micro_batches());
@@ -39,12 +41,16 @@ int find_weight_versions(const Plan& plan, const Pipeline& pipeline, StageId sta
                     std::max(owned, 1));
 }
 
-// For every layer, whether a tensor it makes must be received by a stage on `devices`.
-std::vector<bool> find_remote_layers(const Pipeline& pipeline, const std::vector<DeviceId>& devices,
-                                     std::size_t layers) {
+// For every layer, whether a tensor it makes comes from another device than `device`. Without a
+// micro-batch: of a pipeline whose stages lie on one device each, whatever the micro-batch.
+std::vector<bool> find_remote_layers(const Pipeline& pipeline, DeviceId device,
+                                     std::optional<MicroBatchId> micro_batch, std::size_t layers) {
   std::vector<bool> remote(layers, false);
-  for (const Stage& stage : pipeline.stages) {
-    if (stage.devices == devices) continue;
+  for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+    const Stage& stage = pipeline.stages[s];
+    const DeviceId from =
+        micro_batch ? device_of(pipeline, StageId{s}, *micro_batch) : stage.devices.front();
+    if (from == device) continue;
     for (const LayerRange& range : stage.layers) {
       for (LayerId layer = range.first; layer <= range.last; ++layer.value) {
         remote.at(layer.index()) = true;
@@ -91,13 +97,49 @@ Bytes find_kept_inputs(const Plan& plan, const Stage& stage, const ModelProfile&
   return kept;
 }
 
+// What the layers without a backward receive. The stash of the others holds their input already.
+Bytes find_received(const Plan& plan, const Stage& stage, const std::vector<bool>& remote,
+                    const ModelProfile& profile, const Activity& activity) {
+  Bytes received;
+  for (const Edge& edge : profile.edges) {
+    if (remote[edge.from.index()] && holds_layer(stage, edge.to) && !activity.backward(edge.to)) {
+      received = add(received, edge.bytes(plan.micro_batch_size), 1);
+    }
+  }
+  return received;
+}
+
+// Of the micro-batch that receives most: where stages have devices in common, others may find
+// there what they read.
+Bytes find_most_received(const Plan& plan, PipelineId pipeline_id, StageId stage_id,
+                         DeviceId device, const ModelProfile& profile, const Activity& activity) {
+  const Pipeline& pipeline = plan.pipelines[pipeline_id.index()];
+  const Stage& stage = pipeline.stages[stage_id.index()];
+  std::set<std::vector<bool>> seen;
+  if (has_shared_stage(pipeline)) {
+    for (const MicroBatches& own : micro_batches_on(pipeline, stage_id, device)) {
+      for (MicroBatchId m = own.first; m <= own.last; ++m.value) {
+        seen.insert(find_remote_layers(pipeline, device, m, profile.layers.size()));
+      }
+    }
+  } else {
+    seen.insert(find_remote_layers(pipeline, device, std::nullopt, profile.layers.size()));
+  }
+  Bytes most;
+  for (const std::vector<bool>& remote : seen) {
+    most = std::max(most, find_received(plan, stage, remote, profile, activity));
+  }
+  return most;
+}
+
 }  // namespace
 
 StageFootprint find_footprint(const Plan& plan, PipelineId pipeline_id, StageId stage_id,
-                              const ModelProfile& profile, const Activity& activity) {
+                              DeviceId device, const ModelProfile& profile,
+                              const Activity& activity) {
   const Pipeline& pipeline = plan.pipelines.at(pipeline_id.index());
   const Stage& stage = pipeline.stages.at(stage_id.index());
-  const int gradient_sets = find_gradient_sets(plan, pipeline);
+  const int gradient_sets = find_gradient_sets(plan, micro_batches_on(pipeline, stage_id, device));
   const int versions = find_weight_versions(plan, pipeline, stage_id);
 
   StageFootprint footprint;
@@ -115,20 +157,19 @@ StageFootprint find_footprint(const Plan& plan, PipelineId pipeline_id, StageId 
       }
     }
   }
-  const std::vector<bool> remote =
-      find_remote_layers(pipeline, stage.devices, profile.layers.size());
-  for (const Edge& edge : profile.edges) {
-    // The stash of a layer with a backward holds its input already.
-    if (remote[edge.from.index()] && holds_layer(stage, edge.to) && !activity.backward(edge.to)) {
-      footprint.receive_per_micro_batch =
-          add(footprint.receive_per_micro_batch, edge.bytes(plan.micro_batch_size), 1);
-    }
-  }
+  footprint.receive_per_micro_batch =
+      find_most_received(plan, pipeline_id, stage_id, device, profile, activity);
   if (stage.memory == MemoryPolicy::kRecompute) {
     footprint.input_per_micro_batch =
         std::min(footprint.stash_per_micro_batch, find_kept_inputs(plan, stage, profile, activity));
   }
   return footprint;
+}
+
+StageFootprint find_footprint(const Plan& plan, PipelineId pipeline, StageId stage,
+                              const ModelProfile& profile, const Activity& activity) {
+  const Stage& described = plan.pipelines.at(pipeline.index()).stages.at(stage.index());
+  return find_footprint(plan, pipeline, stage, described.devices.front(), profile, activity);
 }
 
 }  // namespace frazil

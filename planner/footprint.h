@@ -1,5 +1,5 @@
 #pragma once
-// Logical bytes a stage occupies on its device (design page, "Memory"): all parameters of its
+// Logical bytes a stage occupies on a device (design page, "Memory"): all parameters of its
 // layers; per active layer a gradient tree (held_gradient_sets x parameter bytes) and optimizer
 // state; per micro-batch in flight the stash of every layer with a backward. A receive buffer for
 // each boundary that a layer without a backward reads counts at that layer during its F; of other
@@ -14,14 +14,19 @@ namespace frazil {
 
 struct StageFootprint {
   Bytes parameters;  // times the weight versions kept
-  Bytes gradients;   // of the exact tree over the micro-batches this pipeline owns
+  Bytes gradients;   // of the exact tree over the micro-batches the device works on
   Bytes optimizer;
   Bytes stash_per_micro_batch;    // at the plan's micro-batch size
-  Bytes receive_per_micro_batch;  // incoming boundaries from other devices
+  Bytes receive_per_micro_batch;  // incoming boundaries from other devices, at most
   Bytes
       input_per_micro_batch;  // of the stash: what the stage reads from outside, kept to recompute
 };
 
+// Requires: the device is of the stage.
+StageFootprint find_footprint(const Plan& plan, PipelineId pipeline, StageId stage, DeviceId device,
+                              const ModelProfile& profile, const Activity& activity);
+
+// Of the stage's first device.
 StageFootprint find_footprint(const Plan& plan, PipelineId pipeline, StageId stage,
                               const ModelProfile& profile, const Activity& activity);
 

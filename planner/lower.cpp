@@ -15,12 +15,11 @@ class Lowering {
  public:
   Lowering(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
            const Activity& activity, const LoweringOptions& options)
-      : state_(begin_lowering(plan, profile, activity, options)), cluster_(cluster) {}
+      : state_(begin_lowering(plan, profile, cluster, activity, options)), cluster_(cluster) {}
 
   LoweredStep run(const Schedule& schedule) {
     ENSURE(schedule.devices.size() <= cluster_.devices.size(), "a list of an unknown device");
-    describe_stages();
-    describe_devices();
+    make_room_for_tasks();
     std::size_t actions = 0;
     for (const auto& list : schedule.devices) actions += list.size();
     state_.step.graph.reserve(actions, 2 * actions);
@@ -37,13 +36,10 @@ class Lowering {
   }
 
  private:
-  void describe_stages() {
-    StageTasks none;
-    for (auto& by_size : none.work) by_size.fill(kNoWork);
+  void make_room_for_tasks() {
     std::size_t most_stages = 0;
     std::size_t most_boundaries = 0;
     for (const PipelineTable& pipeline : state_.table) {
-      state_.tasks.emplace_back(pipeline.stages.size(), none);
       most_stages = std::max(most_stages, pipeline.stages.size());
       most_boundaries = std::max(most_boundaries, pipeline.boundaries.size());
     }
@@ -55,18 +51,6 @@ class Lowering {
     send_backward_.assign(most_boundaries * state_.micro_batches, kNoTask);
   }
 
-  void describe_devices() {
-    state_.devices.resize(cluster_.devices.size());
-    std::vector<bool> has_bandwidth(state_.devices.size(),
-                                    cluster_.default_link.bandwidth.count > 0);
-    for (const DirectedLink& link : cluster_.links) {
-      if (link.link.bandwidth.count > 0) has_bandwidth.at(link.from.index()) = true;
-    }
-    for (std::size_t d = 0; d < has_bandwidth.size(); ++d) {
-      state_.devices[d].sends_at_once = !has_bandwidth[d];
-    }
-  }
-
   void add_list(DeviceId device, const std::vector<Action>& list) {
     LoweredDevice& state = state_.devices[device.index()];
     const Duration overhead = cluster_.devices[device.index()].step_overhead;
@@ -74,7 +58,7 @@ class Lowering {
       const WorkId work = state_.step.graph.add_work(Fixed{overhead});
       state.overhead = state_.add_task(device, Lane::kHost, work, make_barrier_action());
     }
-    if (reduces_buckets(state_)) mark_last_backwards(list);
+    if (reduces_buckets(state_)) mark_last_backwards(device, list);
     for (const Action& action : list) {
       switch (action.kind) {
         case ActionKind::kForward:
@@ -116,11 +100,15 @@ class Lowering {
   }
 
   // Those that a bucket of gradients may leave before their end. A pair is never cut.
-  void mark_last_backwards(const std::vector<Action>& list) {
+  void mark_last_backwards(DeviceId device, const std::vector<Action>& list) {
     for (const Action& action : list) {
-      if (yields_weight_gradient(action.kind)) state_.tasks_of(action).last_backward = &action;
+      if (yields_weight_gradient(action.kind)) {
+        state_.tasks_of(action, device).last_backward = &action;
+      }
       if (const auto* pair = std::get_if<ActionPair>(&action.detail)) {
-        for (const Action& half : pair->halves) state_.tasks_of(half).last_backward = nullptr;
+        for (const Action& half : pair->halves) {
+          state_.tasks_of(half, device).last_backward = nullptr;
+        }
       }
     }
   }
@@ -138,6 +126,11 @@ class Lowering {
     return action.micro_batches->first;
   }
 
+  void require_place(DeviceId device, const Action& action) const {
+    ENSURE(device == state_.device_of(action.pipeline, action.stage, micro_batch_of(action)),
+           "an action on the list of another device");
+  }
+
   TaskId add_work_task(DeviceId device, WorkId work, const Action& action) {
     LoweredDevice& state = state_.devices[device.index()];
     const TaskId task = state_.add_task(device, Lane::kCompute, work, action);
@@ -146,22 +139,22 @@ class Lowering {
   }
 
   void add_compute(DeviceId device, const Action& action) {
-    ENSURE(state_.stage_of(action).device == device, "an action on the list of another device");
+    require_place(device, action);
     const SizeIndex size = state_.size_of(micro_batch_of(action));
-    if (state_.tasks_of(action).last_backward == &action) {
+    if (state_.tasks_of(action, device).last_backward == &action) {
       add_last_backward(device, action, size);
       return;
     }
-    const TaskId task = add_work_task(device, state_.compute_work(action, size), action);
+    const TaskId task = add_work_task(device, state_.compute_work(device, action, size), action);
     state_.devices[device.index()].last_work = task;
     record(task, action);
   }
 
   void add_last_backward(DeviceId device, const Action& action, SizeIndex size) {
     TaskId task = kNoTask;
-    for (BackwardPiece& piece : cut_last_backward(state_, action, size)) {
+    for (BackwardPiece& piece : cut_last_backward(state_, device, action, size)) {
       task = add_work_task(device, state_.step.graph.add_work(std::move(piece.work)), action);
-      state_.tasks_of(action).pieces.push_back({piece.lowest, task});
+      state_.tasks_of(action, device).pieces.push_back({piece.lowest, task});
     }
     state_.devices[device.index()].last_work = task;
     record(task, action);
@@ -169,22 +162,22 @@ class Lowering {
 
   void add_pair(DeviceId device, const Action& action) {
     const std::vector<Action>& halves = std::get<ActionPair>(action.detail).halves;
-    for (const Action& half : halves) {
-      ENSURE(state_.stage_of(half).device == device, "an action on the list of another device");
-    }
+    for (const Action& half : halves) require_place(device, half);
     const Action& first = halves.front();
     const Action& second = halves.back();
-    const WorkId work = state_.pair_work(first, state_.size_of(micro_batch_of(first)), second,
-                                         state_.size_of(micro_batch_of(second)));
+    const WorkId work = state_.pair_work(device, first, state_.size_of(micro_batch_of(first)),
+                                         second, state_.size_of(micro_batch_of(second)));
     const TaskId task = add_work_task(device, work, action);
     state_.devices[device.index()].last_work = task;
     for (const Action& half : halves) record(task, half);
   }
 
   void add_update(DeviceId device, const Action& action) {
-    ENSURE(state_.stage_of(action).device == device, "an action on the list of another device");
-    state_.tasks_of(action).update =
-        add_work_task(device, state_.compute_work(action, kWhole), action);
+    const auto& devices = state_.stage_of(action).stage->devices;
+    ENSURE(std::find(devices.begin(), devices.end(), device) != devices.end(),
+           "an update on the list of another device");
+    state_.tasks_of(action, device).update =
+        add_work_task(device, state_.compute_work(device, action, kWhole), action);
   }
 
   // Who finds the task by its micro-batch, and what it does to memory.
@@ -199,8 +192,7 @@ class Lowering {
       recompute_[place] = task;
     }
     if (yields_weight_gradient(action.kind)) state_.weight_gradient[place] = task;
-    const StageEntry& stage = state_.stage_of(action);
-    change_memory(state_, task, stage, action.kind, stage.footprint[state_.size_of(micro_batch)]);
+    change_memory(state_, task, action);
   }
 
   void add_send(DeviceId device, const Action& action) {
@@ -211,13 +203,19 @@ class Lowering {
     const std::size_t b = find_crossed_boundary(pipeline, action);
     const StageBoundary& boundary = pipeline.boundaries[b];
     const bool forward = action.kind == ActionKind::kSendForward;
-    const DeviceId to = pipeline.stages[(forward ? boundary.to : boundary.from).index()].device;
+    const DeviceId to =
+        state_.device_of(action.pipeline, forward ? boundary.to : boundary.from, micro_batch);
     if (to == device) return;
     const Bytes size = (forward ? boundary.activation_per_sample : boundary.gradient_per_sample) *
                        state_.samples(state_.size_of(micro_batch));
     const TaskId task =
         state_.add_task(device, Lane::kSend, state_.transfer_work({device, to, size}), action);
     (forward ? send_forward_ : send_backward_)[state_.slot(b, micro_batch)] = task;
+  }
+
+  // Where the micro-batch of an action is in a stage of its pipeline.
+  DeviceId device_of(const Action& action, StageId stage) const {
+    return state_.device_of(action.pipeline, stage, action.micro_batches->first);
   }
 
   void wait_across(TaskId task, TaskId producer, TaskId send, DeviceId from, DeviceId to) {
@@ -239,8 +237,8 @@ class Lowering {
     for (const std::size_t b : stage.incoming) {
       const StageId from = pipeline.boundaries[b].from;
       wait_across(task, forward_[state_.slot(from.index(), micro_batch)],
-                  send_forward_[state_.slot(b, micro_batch)], pipeline.stages[from.index()].device,
-                  stage.device);
+                  send_forward_[state_.slot(b, micro_batch)], device_of(action, from),
+                  device_of(action, action.stage));
     }
   }
 
@@ -255,8 +253,8 @@ class Lowering {
       if (!pipeline.boundaries[b].carries) continue;
       const StageId to = pipeline.boundaries[b].to;
       wait_across(task, gradient_[state_.slot(to.index(), micro_batch)],
-                  send_backward_[state_.slot(b, micro_batch)], pipeline.stages[to.index()].device,
-                  stage.device);
+                  send_backward_[state_.slot(b, micro_batch)], device_of(action, to),
+                  device_of(action, action.stage));
     }
   }
 

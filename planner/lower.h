@@ -2,12 +2,14 @@
 // Lowering: (plan, completed schedule) -> task graph. The twin of the executor's switch: the only
 // place that says what each action costs and waits for. Dependencies come from the layer DAG.
 //   F   compute, forward of all its layers; waits for the F of each stage it reads from, over the
-//       boundary (same device: no delay; else SEND task on the sender's send lane, then a hop)
+//       boundary (the micro-batch has the same device in both: no delay; else SEND task on the
+//       sender's send lane, then a hop)
 //   B   compute, for each layer of the stage that needs it: I and W, W alone, or nothing; waits for
 //       its own F and for the B of each stage that reads from it over a carrying edge
 //   SEND  transfer on the sender's send lane; RECV takes no time of its own and no task
 //   REDUCE_GRAD  per group of layers with the same owners (planner/reduction_groups.h) a collective
-//       on the collective lane of every owner, entered together after the last backward of each
+//       on the collective lane of every owner, entered together after the last backward of each;
+//       after all groups, per pipeline and parameter tied across devices, a gather of its sums
 //   U   compute, updates of the active layers; waits for its REDUCE_GRAD, and with a BARRIER for
 //       all backwards and reductions of all devices
 // Each device's compute actions run in list order. Memory as in planner/footprint.h.

@@ -5,22 +5,10 @@
 namespace frazil {
 namespace {
 
-const StageEntry& entry_of(const LoweringState& state, const ReductionOwner& owner) {
-  return state.table[owner.pipeline.index()].stages[owner.stage.index()];
-}
-
-// Every device's gradients are complete.
-void wait_for_backwards(LoweringState& state, const ReductionGroup& group, TaskId entry) {
-  for (const DeviceId id : group.collective.devices) {
-    const TaskId last = state.devices[id.index()].last_work;
-    if (last != kNoTask) state.wait(entry, last);
-  }
-}
-
 // The last task that adds to an owner's gradients; none of an owner without micro-batches.
 TaskId find_last_gradient(const LoweringState& state, const ReductionOwner& owner) {
   TaskId last = kNoTask;
-  for (const MicroBatches& owned : state.plan.pipelines[owner.pipeline.index()].micro_batches) {
+  for (const MicroBatches& owned : owner.micro_batches) {
     for (MicroBatchId m = owned.first; m <= owned.last; ++m.value) {
       const TaskId task = state.weight_gradient[state.slot(owner.stage.index(), m)];
       if (task != kNoTask) last = last == kNoTask ? task : std::max(last, task);
@@ -32,7 +20,7 @@ TaskId find_last_gradient(const LoweringState& state, const ReductionOwner& owne
 // A backward inside a pair is never cut: then the whole of it is waited for.
 void wait_for_bucket(LoweringState& state, const ReductionGroup& bucket, TaskId entry) {
   for (const ReductionOwner& owner : bucket.owners) {
-    const auto& pieces = state.tasks[owner.pipeline.index()][owner.stage.index()].pieces;
+    const auto& pieces = state.tasks_of(owner.pipeline, owner.stage, owner.device).pieces;
     if (pieces.empty()) {
       const TaskId last = find_last_gradient(state, owner);
       if (last != kNoTask) state.wait(entry, last);
@@ -65,37 +53,48 @@ void release_shares(LoweringState& state, const std::vector<TaskId>& shipments) 
   }
 }
 
-// The owners of a group enter together: one task without time, the result, waits for all of them,
-// and their collectives wait for it. It stands on the host lane of the first owner, where nothing
-// else can hold it up: that owner's collectives follow each other in the same order.
-TaskId add_group(LoweringState& state, const ReductionGroup& group, const Collective& collective,
-                 WorkId nothing) {
-  const WorkId work = state.step.graph.add_work(collective);
-  const DeviceId first = collective.devices.front();
-  const TaskId entry =
-      state.add_task(first, Lane::kHost, nothing, name_reduction(state, group, first));
-  for (const DeviceId id : collective.devices) {
-    LoweredDevice& device = state.devices[id.index()];
-    if (device.last_collective != kNoTask) state.wait(entry, device.last_collective);
-    device.last_collective =
-        state.add_task(id, Lane::kCollective, work, name_reduction(state, group, id));
-    state.wait(device.last_collective, entry);
-  }
+TaskId add_group(LoweringState& state, const ReductionGroup& group, const Collective& collective) {
+  std::vector<Action> actions;
+  for (const DeviceId device : collective.devices) actions.push_back(name_reduction(group, device));
+  const TaskId entry = add_collective(state, collective, actions);
   for (const ReductionOwner& owner : group.owners) {
-    const TaskId update = state.tasks[owner.pipeline.index()][owner.stage.index()].update;
+    const TaskId update = state.tasks_of(owner.pipeline, owner.stage, owner.device).update;
     if (update == kNoTask) continue;
-    state.wait(update, state.devices[entry_of(state, owner).device.index()].last_collective);
+    state.wait(update, state.devices[owner.device.index()].last_collective);
   }
   return entry;
 }
 
 }  // namespace
 
-Action name_reduction(const LoweringState& state, const ReductionGroup& group, DeviceId device) {
-  const auto owner = std::find_if(
-      group.owners.begin(), group.owners.end(),
-      [&](const ReductionOwner& candidate) { return entry_of(state, candidate).device == device; });
+Action name_reduction(const ReductionGroup& group, DeviceId device) {
+  const auto owner =
+      std::find_if(group.owners.begin(), group.owners.end(),
+                   [&](const ReductionOwner& candidate) { return candidate.device == device; });
   return make_stage_action(owner->pipeline, owner->stage, ActionKind::kReduceGradients);
+}
+
+void wait_for_backwards(LoweringState& state, const Collective& collective, TaskId entry) {
+  for (const DeviceId id : collective.devices) {
+    const TaskId last = state.devices[id.index()].last_work;
+    if (last != kNoTask) state.wait(entry, last);
+  }
+}
+
+TaskId add_collective(LoweringState& state, const Collective& collective,
+                      const std::vector<Action>& actions) {
+  TaskGraph& graph = state.step.graph;
+  const WorkId work = graph.add_work(collective);
+  const TaskId entry =
+      state.add_task(collective.devices.front(), Lane::kHost, state.no_work, actions.front());
+  for (std::size_t d = 0; d < collective.devices.size(); ++d) {
+    LoweredDevice& device = state.devices[collective.devices[d].index()];
+    if (device.last_collective != kNoTask) state.wait(entry, device.last_collective);
+    device.last_collective =
+        state.add_task(collective.devices[d], Lane::kCollective, work, actions[d]);
+    state.wait(device.last_collective, entry);
+  }
+  return entry;
 }
 
 void add_collectives(LoweringState& state) {
@@ -105,7 +104,7 @@ void add_collectives(LoweringState& state) {
   if (!state.options.overlap) {
     state.reductions = find_reduction_groups(state.plan, state.profile, state.activity);
   }
-  const WorkId nothing = state.step.graph.add_work(Fixed{});
+  state.no_work = state.step.graph.add_work(Fixed{});
   std::vector<std::vector<TaskId>> shipments;
   if (ships_nodes(state)) shipments = ship_nodes(state);
   for (std::size_t r = 0; r < state.reductions.size(); ++r) {
@@ -115,16 +114,17 @@ void add_collectives(LoweringState& state) {
       collective.kind = CollectiveKind::kAllGather;
       collective.owned.clear();
     }
-    const TaskId entry = add_group(state, group, collective, nothing);
+    const TaskId entry = add_group(state, group, collective);
     if (ships_nodes(state)) {
       wait_for_shipments(state, shipments[r], entry);
       release_shares(state, shipments[r]);
     } else if (reduces_buckets(state)) {
       wait_for_bucket(state, group, entry);
     } else {
-      wait_for_backwards(state, group, entry);
+      wait_for_backwards(state, group.collective, entry);
     }
   }
+  add_tied_exchanges(state);
 }
 
 void add_barrier(LoweringState& state, TaskId listed) {

@@ -10,12 +10,15 @@ namespace frazil {
 namespace {
 
 // Where a stage's gradients are cut: the lowest layer of each of its buckets, last layers first.
-std::vector<LayerId> find_cuts(const LoweringState& state, const Action& action) {
-  const ReductionOwner owner{action.pipeline, action.stage};
+std::vector<LayerId> find_cuts(const LoweringState& state, DeviceId device, const Action& action) {
+  const auto is_own = [&](const ReductionOwner& owner) {
+    return owner.pipeline == action.pipeline && owner.stage == action.stage &&
+           owner.device == device;
+  };
   std::vector<LayerId> cuts;
   for (const ReductionGroup& bucket : state.reductions) {
     const auto& owners = bucket.owners;
-    if (std::find(owners.begin(), owners.end(), owner) == owners.end()) continue;
+    if (std::none_of(owners.begin(), owners.end(), is_own)) continue;
     cuts.push_back(bucket.layers.front());
   }
   return cuts;
@@ -32,9 +35,8 @@ TaskId find_ready(const LoweringState& state, const ReductionGroup& group, Devic
                   const TreeNode& node) {
   TaskId ready = kNoTask;
   for (const ReductionOwner& owner : group.owners) {
-    const StageEntry& stage = state.table[owner.pipeline.index()].stages[owner.stage.index()];
-    if (stage.device != device) continue;
-    for (const MicroBatches& owned : state.plan.pipelines[owner.pipeline.index()].micro_batches) {
+    if (owner.device != device) continue;
+    for (const MicroBatches& owned : owner.micro_batches) {
       const int first = std::max(owned.first.value, node.first);
       const int end = std::min(owned.last.value + 1, node.end);
       for (int m = first; m < end; ++m) {
@@ -74,9 +76,9 @@ bool ships_nodes(const LoweringState& state) {
   return state.options.overlap && state.plan.reduction == ReductionMode::kExact;
 }
 
-std::vector<BackwardPiece> cut_last_backward(const LoweringState& state, const Action& action,
-                                             SizeIndex size) {
-  const Compute whole = state.make_compute(action, size);
+std::vector<BackwardPiece> cut_last_backward(const LoweringState& state, DeviceId device,
+                                             const Action& action, SizeIndex size) {
+  const Compute whole = state.make_compute(device, action, size);
   std::vector<BackwardPiece> pieces;
   auto part = whole.parts.begin();
   const auto add_piece = [&](LayerId lowest) {
@@ -86,7 +88,7 @@ std::vector<BackwardPiece> cut_last_backward(const LoweringState& state, const A
     }
     pieces.push_back(std::move(piece));
   };
-  for (const LayerId cut : find_cuts(state, action)) add_piece(cut);
+  for (const LayerId cut : find_cuts(state, device, action)) add_piece(cut);
   if (part != whole.parts.end() || pieces.empty()) add_piece(LayerId{0});
   return pieces;
 }
@@ -101,7 +103,7 @@ std::vector<std::vector<TaskId>> ship_nodes(LoweringState& state) {
       if (to == shipment.from) continue;
       const TaskId task = state.add_task(shipment.from, Lane::kCollective,
                                          state.transfer_work({shipment.from, to, share}),
-                                         name_reduction(state, group, shipment.from));
+                                         name_reduction(group, shipment.from));
       state.wait(task, shipment.ready);
       state.step.graph.change_memory(
           {task, MemoryChange::When::kEnd, to, MemoryKind::kGradients, share.count});

@@ -5,7 +5,33 @@
 
 namespace frazil {
 
-LoweringState begin_lowering(const Plan& plan, const ModelProfile& profile,
+namespace {
+
+void describe_stages(LoweringState& state) {
+  StageTasks none;
+  for (auto& by_size : none.work) by_size.fill(kNoWork);
+  for (const PipelineTable& pipeline : state.table) {
+    auto& tasks = state.tasks.emplace_back();
+    for (const StageEntry& stage : pipeline.stages) {
+      tasks.emplace_back(stage.stage->devices.size(), none);
+    }
+  }
+}
+
+void describe_devices(LoweringState& state, const Cluster& cluster) {
+  state.devices.resize(cluster.devices.size());
+  std::vector<bool> has_bandwidth(state.devices.size(), cluster.default_link.bandwidth.count > 0);
+  for (const DirectedLink& link : cluster.links) {
+    if (link.link.bandwidth.count > 0) has_bandwidth.at(link.from.index()) = true;
+  }
+  for (std::size_t d = 0; d < has_bandwidth.size(); ++d) {
+    state.devices[d].sends_at_once = !has_bandwidth[d];
+  }
+}
+
+}  // namespace
+
+LoweringState begin_lowering(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
                              const Activity& activity, const LoweringOptions& options) {
   const auto micro_batches = static_cast<std::size_t>(plan.micro_batches());
   LoweringState state{.plan = plan,
@@ -20,7 +46,10 @@ LoweringState begin_lowering(const Plan& plan, const ModelProfile& profile,
                       .tasks = {},
                       .devices = {},
                       .weight_gradient = {},
-                      .pair_works = {}};
+                      .pair_works = {},
+                      .no_work = kNoWork};
+  describe_stages(state);
+  describe_devices(state, cluster);
   if (options.overlap) state.reductions = find_reduction_groups(plan, profile, activity);
   if (reduces_buckets(state)) {
     state.reductions = cut_into_buckets(state.reductions, profile, options.overlap->bucket);
@@ -50,27 +79,26 @@ Action make_barrier_action() {
   return make_stage_action(PipelineId{0}, StageId{0}, ActionKind::kBarrier);
 }
 
-Compute LoweringState::make_compute(const Action& action, SizeIndex size) const {
-  const StageEntry& stage = stage_of(action);
-  return {stage.device, samples(size), find_stage_parts(*stage.stage, action.kind, activity),
-          /*goes_on=*/false};
+Compute LoweringState::make_compute(DeviceId device, const Action& action, SizeIndex size) const {
+  const Stage& stage = *stage_of(action).stage;
+  return {device, samples(size), find_stage_parts(stage, action.kind, activity), /*goes_on=*/false};
 }
 
-WorkId LoweringState::compute_work(const Action& action, SizeIndex size) {
-  WorkId& work = tasks_of(action).work[static_cast<std::size_t>(action.kind)][size];
-  if (work == kNoWork) work = step.graph.add_work(make_compute(action, size));
+WorkId LoweringState::compute_work(DeviceId device, const Action& action, SizeIndex size) {
+  WorkId& work = tasks_of(action, device).work[static_cast<std::size_t>(action.kind)][size];
+  if (work == kNoWork) work = step.graph.add_work(make_compute(device, action, size));
   return work;
 }
 
-WorkId LoweringState::pair_work(const Action& forward, SizeIndex first, const Action& backward,
-                                SizeIndex second) {
+WorkId LoweringState::pair_work(DeviceId device, const Action& forward, SizeIndex first,
+                                const Action& backward, SizeIndex second) {
   const auto [known, added] =
-      pair_works.try_emplace({forward.pipeline, forward.stage, first, backward.pipeline,
+      pair_works.try_emplace({device, forward.pipeline, forward.stage, first, backward.pipeline,
                               backward.stage, backward.kind, second},
                              kNoWork);
   if (added) {
     known->second = step.graph.add_work(
-        ComputePair{make_compute(forward, first), make_compute(backward, second)});
+        ComputePair{make_compute(device, forward, first), make_compute(device, backward, second)});
   }
   return known->second;
 }

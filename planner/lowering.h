@@ -2,6 +2,7 @@
 // The state of one lowering, for planner/lower*.cpp alone: the graph as it grows, the stages of the
 // plan, and what is known of each device.
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <tuple>
@@ -20,7 +21,7 @@ struct GradientPiece {
   TaskId task = kNoTask;
 };
 
-// The tasks and works of one stage.
+// The tasks and works of one stage on one of its devices.
 struct StageTasks {
   std::array<std::array<WorkId, 2>, kActionKinds> work{};  // by kind and SizeIndex
   TaskId update = kNoTask;                                 // the last
@@ -51,18 +52,34 @@ struct LoweringState {
   std::vector<PipelineTable> table;
   std::vector<ReductionGroup> reductions;  // in the order in which they are entered
   LoweredStep step;
-  std::vector<std::vector<StageTasks>> tasks;  // by pipeline and stage
+  // By pipeline, stage and place among the stage's devices.
+  std::vector<std::vector<std::vector<StageTasks>>> tasks;
   std::vector<LoweredDevice> devices;
   std::vector<TaskId> weight_gradient;  // by slot(stage, micro-batch): its W or B
-  using PairKey =
-      std::tuple<PipelineId, StageId, SizeIndex, PipelineId, StageId, ActionKind, SizeIndex>;
+  using PairKey = std::tuple<DeviceId, PipelineId, StageId, SizeIndex, PipelineId, StageId,
+                             ActionKind, SizeIndex>;
   std::map<PairKey, WorkId> pair_works;
+  WorkId no_work = kNoWork;  // a work without time
 
   const StageEntry& stage_of(const Action& action) const {
     return table.at(action.pipeline.index()).stages.at(action.stage.index());
   }
-  StageTasks& tasks_of(const Action& action) {
-    return tasks[action.pipeline.index()][action.stage.index()];
+  // Requires: the device is of the stage.
+  StageTasks& tasks_of(PipelineId pipeline, StageId stage, DeviceId device) {
+    return tasks[pipeline.index()][stage.index()].at(place_of(pipeline, stage, device));
+  }
+  StageTasks& tasks_of(const Action& action, DeviceId device) {
+    return tasks_of(action.pipeline, action.stage, device);
+  }
+  std::size_t place_of(PipelineId pipeline, StageId stage, DeviceId device) const {
+    const auto& devices = plan.pipelines[pipeline.index()].stages[stage.index()].devices;
+    return static_cast<std::size_t>(std::find(devices.begin(), devices.end(), device) -
+                                    devices.begin());
+  }
+  DeviceId device_of(PipelineId pipeline, StageId stage, MicroBatchId micro_batch) const {
+    const Pipeline& of = plan.pipelines[pipeline.index()];
+    const std::vector<DeviceId>& devices = of.stages[stage.index()].devices;
+    return devices.size() == 1 ? devices.front() : frazil::device_of(of, stage, micro_batch);
   }
   // A micro-batch has one pipeline, so that (stage, micro-batch) names a task.
   std::size_t slot(std::size_t row, MicroBatchId micro_batch) const {
@@ -78,31 +95,40 @@ struct LoweringState {
   // Waits for an earlier task of the same lane are implied by the lane, where it has an order.
   void wait(TaskId task, TaskId on, WorkId delay = kNoWork);
 
-  Compute make_compute(const Action& action, SizeIndex size) const;
+  Compute make_compute(DeviceId device, const Action& action, SizeIndex size) const;
   // Works are shared by all tasks that do the same.
-  WorkId compute_work(const Action& action, SizeIndex size);
-  WorkId pair_work(const Action& forward, SizeIndex first, const Action& backward,
+  WorkId compute_work(DeviceId device, const Action& action, SizeIndex size);
+  WorkId pair_work(DeviceId device, const Action& forward, SizeIndex first, const Action& backward,
                    SizeIndex second);
   WorkId transfer_work(const Transfer& transfer);
   WorkId hop_work(DeviceId from, DeviceId to);
 };
 
-LoweringState begin_lowering(const Plan& plan, const ModelProfile& profile,
+LoweringState begin_lowering(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
                              const Activity& activity, const LoweringOptions& options);
 Action make_barrier_action();
 
 // The stash lives from the start of F (of R, but for the inputs, where the stage recomputes) to the
 // end of the last part of its backward; so does a receive buffer, but that of a stage without any
 // backward only as long as its F.
-void change_memory(LoweringState& state, TaskId task, const StageEntry& stage, ActionKind kind,
-                   const StageFootprint& footprint);
+void change_memory(LoweringState& state, TaskId task, const Action& action);
 // Parameters, gradients and optimizer state, on every device.
 void hold_states(LoweringState& state);
 
 // The collectives that the REDUCE_GRADs of the lists stand for, and the barrier before updates.
 // `listed`: the tasks made from lists are those before it.
 void add_collectives(LoweringState& state);
-Action name_reduction(const LoweringState& state, const ReductionGroup& group, DeviceId device);
+Action name_reduction(const ReductionGroup& group, DeviceId device);
+// The devices enter together: one task without time, the result, waits for what each of them enters
+// before, and their collectives, each named by its action, wait for it. It stands on the host lane
+// of the first device, where nothing else can hold it up: that device's collectives follow each
+// other in the same order.
+TaskId add_collective(LoweringState& state, const Collective& collective,
+                      const std::vector<Action>& actions);
+// Every device's gradients are complete.
+void wait_for_backwards(LoweringState& state, const Collective& collective, TaskId entry);
+// After all groups: what devices exchange of tied parameters.
+void add_tied_exchanges(LoweringState& state);
 void add_barrier(LoweringState& state, TaskId listed);
 
 // Whether a stage's gradients leave bucket by bucket, and node by node.
@@ -114,8 +140,8 @@ struct BackwardPiece {
   Compute work;
 };
 // A stage's last backward, cut where a bucket of its gradients is complete.
-std::vector<BackwardPiece> cut_last_backward(const LoweringState& state, const Action& action,
-                                             SizeIndex size);
+std::vector<BackwardPiece> cut_last_backward(const LoweringState& state, DeviceId device,
+                                             const Action& action, SizeIndex size);
 // The shipments of gradient nodes, by reduction: Transfer tasks on the collective lane of the
 // device they come from, each once its node's last micro-batch is through.
 std::vector<std::vector<TaskId>> ship_nodes(LoweringState& state);

@@ -22,9 +22,10 @@ std::vector<MicroBatchId> owned_micro_batches(const Pipeline& pipeline) {
 std::vector<DeviceId> devices_in_order(const Pipeline& pipeline) {
   std::vector<DeviceId> devices;
   for (const Stage& stage : pipeline.stages) {
-    const DeviceId device = stage.devices.front();
-    if (std::find(devices.begin(), devices.end(), device) == devices.end()) {
-      devices.push_back(device);
+    for (const DeviceId device : stage.devices) {
+      if (std::find(devices.begin(), devices.end(), device) == devices.end()) {
+        devices.push_back(device);
+      }
     }
   }
   return devices;
@@ -115,14 +116,19 @@ PipelineGroup read_any_placement(const Plan& plan, PipelineId id) {
   group.owned.push_back(owned_micro_batches(pipeline));
   group.problem.devices = static_cast<int>(group.devices.size());
   group.problem.micro_batches = static_cast<int>(group.owned.front().size());
+  group.problem.in_flight = chosen.in_flight;
   return group;
 }
 
-std::vector<int> places_of_stages(const Pipeline& pipeline, const std::vector<DeviceId>& devices) {
-  std::vector<int> places;
+std::vector<std::vector<int>> places_of_stages(const Pipeline& pipeline,
+                                               const std::vector<DeviceId>& devices) {
+  std::vector<std::vector<int>> places;
   for (const Stage& stage : pipeline.stages) {
-    const auto place = std::find(devices.begin(), devices.end(), stage.devices.front());
-    places.push_back(static_cast<int>(place - devices.begin()));
+    std::vector<int>& of_stage = places.emplace_back();
+    for (const DeviceId device : stage.devices) {
+      const auto place = std::find(devices.begin(), devices.end(), device);
+      of_stage.push_back(static_cast<int>(place - devices.begin()));
+    }
   }
   return places;
 }

@@ -20,9 +20,9 @@ struct PipelineGroup {
 // Throws InfeasibleError where the plan's stages, chunks, depth or shares are not the schedule's.
 PipelineGroup read_group(const Plan& plan, PipelineId first, const ScheduleFamily& family);
 
-// GPipe stands on any placement: the group of one pipeline whatever its stages, and the device
-// (0..p-1) of each.
+// The group of one pipeline whatever its stages, and the devices (0..p-1) of each.
 PipelineGroup read_any_placement(const Plan& plan, PipelineId id);
-std::vector<int> places_of_stages(const Pipeline& pipeline, const std::vector<DeviceId>& devices);
+std::vector<std::vector<int>> places_of_stages(const Pipeline& pipeline,
+                                               const std::vector<DeviceId>& devices);
 
 }  // namespace frazil

@@ -27,7 +27,7 @@ struct LayerRange {
 enum class DeviceAxis { kData, kShard, kTensor, kContext, kExpert };
 enum class MemoryPolicy { kKeep, kRecompute, kOffload };
 
-// A convex set of layers on one device, or on several.
+// A convex set of layers on one device, or on several that share whole micro-batches.
 struct Stage {
   std::vector<LayerRange> layers;  // ascending, disjoint
   std::vector<DeviceId> devices;
@@ -101,6 +101,22 @@ struct Plan {
   int micro_batches() const { return (batch_size + micro_batch_size - 1) / micro_batch_size; }
   friend bool operator==(const Plan&, const Plan&) = default;
 };
+
+// Whether a stage of it lies on several devices.
+bool has_shared_stage(const Pipeline& pipeline);
+
+// The device of a stage that works on a micro-batch: its devices take the micro-batches their
+// pipeline owns in turn (PipeDream's 1F1B-RR; Narayanan et al. 2019). Requires: the pipeline owns
+// it.
+DeviceId device_of(const Pipeline& pipeline, StageId stage, MicroBatchId micro_batch);
+
+// What one device of a stage works on: ascending, disjoint closed intervals. None of a device that
+// is not of the stage.
+std::vector<MicroBatches> micro_batches_on(const Pipeline& pipeline, StageId stage,
+                                           DeviceId device);
+
+// How many of the pipeline's micro-batches come before this one. Requires: the pipeline owns it.
+int turn_of(const Pipeline& pipeline, MicroBatchId micro_batch);
 
 // Samples in one global micro-batch of a step over `batch_size` samples: micro_batch_size, but the
 // last may be short.

@@ -30,7 +30,9 @@ std::optional<Infeasible> find_overflow(const std::vector<MemoryPeak>& memory,
 
 int count_devices(const Plan& plan) {
   std::size_t devices = 0;
-  for (const Pipeline& pipeline : plan.pipelines) devices += pipeline.stages.size();
+  for (const Pipeline& pipeline : plan.pipelines) {
+    for (const Stage& stage : pipeline.stages) devices += stage.devices.size();
+  }
   return static_cast<int>(devices);
 }
 

@@ -14,10 +14,13 @@ std::vector<std::vector<ReductionOwner>> find_owners(const Plan& plan, std::size
   for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
     const std::vector<Stage>& stages = plan.pipelines[p].stages;
     for (std::size_t s = 0; s < stages.size(); ++s) {
-      ENSURE(stages[s].devices.size() == 1, "a reduction needs stages on one device each");
-      for (const LayerRange& range : stages[s].layers) {
-        for (LayerId layer = range.first; layer <= range.last; ++layer.value) {
-          owners.at(layer.index()).push_back({PipelineId{p}, StageId{s}});
+      for (const DeviceId device : stages[s].devices) {
+        const ReductionOwner owner{PipelineId{p}, StageId{s}, device,
+                                   micro_batches_on(plan.pipelines[p], StageId{s}, device)};
+        for (const LayerRange& range : stages[s].layers) {
+          for (LayerId layer = range.first; layer <= range.last; ++layer.value) {
+            owners.at(layer.index()).push_back(owner);
+          }
         }
       }
     }
@@ -29,9 +32,8 @@ std::vector<std::vector<ReductionOwner>> find_owners(const Plan& plan, std::size
 ReductionGroup make_group(const Plan& plan, const std::vector<ReductionOwner>& owners) {
   std::map<DeviceId, std::vector<TreeNode>> owned;
   for (const ReductionOwner& owner : owners) {
-    const Pipeline& pipeline = plan.pipelines[owner.pipeline.index()];
-    auto& intervals = owned[pipeline.stages[owner.stage.index()].devices.front()];
-    for (const MicroBatches& interval : pipeline.micro_batches) {
+    auto& intervals = owned[owner.device];
+    for (const MicroBatches& interval : owner.micro_batches) {
       intervals.push_back({interval.first.value, interval.last.value + 1});
     }
   }
@@ -53,7 +55,7 @@ ReductionGroup make_group(const Plan& plan, const std::vector<ReductionOwner>& o
 std::vector<ReductionGroup> find_reduction_groups(const Plan& plan, const ModelProfile& profile,
                                                   const Activity& activity) {
   std::vector<ReductionGroup> groups;
-  if (plan.pipelines.size() < 2) return groups;
+  if (plan.pipelines.size() == 1 && !has_shared_stage(plan.pipelines.front())) return groups;
   const auto owners = find_owners(plan, profile.layers.size());
   for (std::size_t layer = 0; layer < profile.layers.size(); ++layer) {
     if (!activity.layers.at(layer).weight_gradient) continue;

@@ -1,6 +1,7 @@
 #pragma once
-// Which gradients are added across devices: layers that are updated and held by several pipelines,
-// grouped so that one collective serves neighbours with the same owners.
+// Which gradients are added across devices: layers that are updated and have several owners (in
+// several pipelines, or on the devices of one stage), grouped so that one collective serves
+// neighbours with the same owners; and, after them, those of parameters tied across devices.
 
 #include <vector>
 
@@ -12,15 +13,18 @@
 
 namespace frazil {
 
+// A device of a stage.
 struct ReductionOwner {
   PipelineId pipeline;
   StageId stage;
+  DeviceId device;
+  std::vector<MicroBatches> micro_batches;  // perhaps none: it joins all the same
   friend bool operator==(const ReductionOwner&, const ReductionOwner&) = default;
 };
 
 struct ReductionGroup {
   std::vector<LayerId> layers;         // ascending; all are updated
-  std::vector<ReductionOwner> owners;  // by pipeline
+  std::vector<ReductionOwner> owners;  // by pipeline, then in the order of the stage's devices
   Collective collective;               // devices ascending; `owned` by the plan's micro-batches
   std::vector<std::vector<TreeNode>> nodes;  // by device of the collective: what it ships in exact
 
@@ -29,7 +33,7 @@ struct ReductionGroup {
 
 // First layers first: the order in which every device enters its collectives. Mode exact asks for
 // the exact tree, mode fast for a ring. Layers whose owners all lie on one device need no
-// collective. Requires: stages on one device each.
+// collective.
 std::vector<ReductionGroup> find_reduction_groups(const Plan& plan, const ModelProfile& profile,
                                                   const Activity& activity);
 
@@ -38,5 +42,30 @@ std::vector<ReductionGroup> find_reduction_groups(const Plan& plan, const ModelP
 // smaller one.
 std::vector<ReductionGroup> cut_into_buckets(const std::vector<ReductionGroup>& groups,
                                              const ModelProfile& profile, Bytes bucket);
+
+// A layer that uses a tied parameter and is updated.
+struct TiedUse {
+  LayerId layer;
+  StageId stage;
+  std::vector<DeviceId> devices;  // of the stage
+
+  friend bool operator==(const TiedUse&, const TiedUse&) = default;
+};
+
+// Each use has a copy and a gradient sum of its own, reduced among its owners like any other. Then,
+// in each pipeline, every device gets the sums of the uses it lacks and adds all in layer order.
+struct TiedExchange {
+  PipelineId pipeline;
+  std::size_t tied = 0;       // position in ModelProfile::tied
+  std::vector<TiedUse> uses;  // layers ascending
+  Collective collective;      // a gather of one sum per use; devices ascending
+
+  friend bool operator==(const TiedExchange&, const TiedExchange&) = default;
+};
+
+// By pipeline, then in the order of the profile: the order in which every device enters them, after
+// all reduction groups. Where each device has all uses, nothing is exchanged.
+std::vector<TiedExchange> find_tied_exchanges(const Plan& plan, const ModelProfile& profile,
+                                              const Activity& activity);
 
 }  // namespace frazil

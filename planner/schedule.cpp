@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "planner/reduction_groups.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -15,17 +16,20 @@ namespace {
 
 // What a stage exchanges with the other stages of its pipeline, and whether it has work to do.
 struct StageLinks {
-  DeviceId device;
-  LayerId first_layer;
-  std::set<StageId> reads_from;  // on other devices; so are the three below
+  const Stage* stage = nullptr;
+  std::set<StageId> reads_from;
   std::set<StageId> feeds;
   std::set<StageId> gradients_from;  // over edges that carry a gradient
   std::set<StageId> gradients_to;
   bool has_input_gradient = false;   // I of some layer
   bool has_weight_gradient = false;  // W of some layer, and so an update
+  bool has_other_owners = false;     // of its layers, or of a parameter tied to one of them
 };
 
-using PipelineLinks = std::vector<StageLinks>;
+struct PipelineLinks {
+  const Pipeline* pipeline = nullptr;
+  std::vector<StageLinks> stages;
+};
 
 template <class Visit>
 void for_each_layer(const Stage& stage, Visit visit) {
@@ -34,15 +38,10 @@ void for_each_layer(const Stage& stage, Visit visit) {
   }
 }
 
-StageLinks describe_stage(const Stage& stage, const std::string& name, const Activity& activity) {
-  if (stage.devices.size() != 1) {
-    throw InfeasibleError(
-        fmt::format("{} lies on {} devices; stages on several devices are not scheduled yet", name,
-                    stage.devices.size()));
-  }
+StageLinks describe_stage(const Stage& stage, const Activity& activity) {
   StageLinks links;
-  links.device = stage.devices.front();
-  links.first_layer = stage.layers.front().first;
+  links.stage = &stage;
+  links.has_other_owners = stage.devices.size() > 1;
   for_each_layer(stage, [&](LayerId id) {
     const LayerActivity& layer = activity.layers.at(id.index());
     links.has_input_gradient |= layer.input_gradient;
@@ -60,51 +59,52 @@ std::vector<StageId> find_stages(const Pipeline& pipeline, std::size_t layers) {
   return stage_of;
 }
 
-void refuse_tied_across_devices(const PipelineLinks& links, const std::vector<StageId>& stage_of,
-                                const ModelProfile& profile, const Activity& activity) {
-  for (const TiedParameter& tied : profile.tied) {
-    std::set<DeviceId> devices;
-    bool active = false;
-    for (const LayerId layer : tied.layers) {
-      devices.insert(links.at(stage_of.at(layer.index()).index()).device);
-      active = active || activity.layers.at(layer.index()).weight_gradient;
-    }
-    if (active && devices.size() > 1) {
-      throw InfeasibleError(
-          fmt::format("the tied parameter {} is used on {} devices; adding its gradients across "
-                      "devices is not interpreted yet",
-                      tied.name, devices.size()));
-    }
-  }
-}
-
-PipelineLinks link_stages(const Pipeline& pipeline, PipelineId id, const ModelProfile& profile,
+PipelineLinks link_stages(const Pipeline& pipeline, const ModelProfile& profile,
                           const Activity& activity) {
-  PipelineLinks links;
-  for (std::size_t stage = 0; stage < pipeline.stages.size(); ++stage) {
-    const std::string name = fmt::format("stage {} of pipeline {}", stage, id.value);
-    links.push_back(describe_stage(pipeline.stages[stage], name, activity));
+  PipelineLinks links{&pipeline, {}};
+  for (const Stage& stage : pipeline.stages) {
+    links.stages.push_back(describe_stage(stage, activity));
   }
   const std::vector<StageId> stage_of = find_stages(pipeline, profile.layers.size());
-  refuse_tied_across_devices(links, stage_of, profile, activity);
   for (std::size_t i = 0; i < profile.edges.size(); ++i) {
     const StageId from = stage_of.at(profile.edges[i].from.index());
     const StageId to = stage_of.at(profile.edges[i].to.index());
-    if (links[from.index()].device == links[to.index()].device) continue;
-    links[to.index()].reads_from.insert(from);
-    links[from.index()].feeds.insert(to);
+    if (from == to) continue;
+    links.stages[to.index()].reads_from.insert(from);
+    links.stages[from.index()].feeds.insert(to);
     if (!activity.edge_carries.at(i)) continue;
-    links[from.index()].gradients_from.insert(to);
-    links[to.index()].gradients_to.insert(from);
+    links.stages[from.index()].gradients_from.insert(to);
+    links.stages[to.index()].gradients_to.insert(from);
   }
   return links;
 }
 
-// One message per micro-batch and peer; peers ascend because the set is ordered.
+// Every pipeline holds the whole model, so that with several each layer has several owners.
+std::vector<PipelineLinks> link_pipelines(const Plan& plan, const ModelProfile& profile,
+                                          const Activity& activity) {
+  std::vector<PipelineLinks> links;
+  for (const Pipeline& pipeline : plan.pipelines) {
+    links.push_back(link_stages(pipeline, profile, activity));
+    for (StageLinks& stage : links.back().stages) {
+      stage.has_other_owners |= plan.pipelines.size() > 1;
+    }
+  }
+  for (const TiedExchange& exchange : find_tied_exchanges(plan, profile, activity)) {
+    for (const TiedUse& use : exchange.uses) {
+      links[exchange.pipeline.index()].stages[use.stage.index()].has_other_owners = true;
+    }
+  }
+  return links;
+}
+
+// One message per micro-batch and peer on another device; peers ascend because the set is ordered.
 void append_messages(std::vector<Action>& list, const Action& cause, ActionKind kind,
-                     const std::set<StageId>& peers) {
+                     const std::set<StageId>& peers, const Pipeline& pipeline) {
+  if (peers.empty()) return;
   for (MicroBatchId m = cause.micro_batches->first; m <= cause.micro_batches->last; ++m.value) {
+    const DeviceId here = device_of(pipeline, cause.stage, m);
     for (const StageId peer : peers) {
+      if (device_of(pipeline, peer, m) == here) continue;
       Action message = make_action(cause.pipeline, cause.stage, kind, m);
       message.slice = cause.slice;
       message.step = cause.step;
@@ -141,7 +141,7 @@ class ListCompleter {
   void finish(DeviceId device) {
     const std::vector<std::pair<PipelineId, StageId>> stages = stages_with_update(device);
     for (const auto& [pipeline, stage] : stages) {
-      if (links_.size() > 1) {  // each pipeline holds the whole model
+      if (links(pipeline, stage).has_other_owners) {
         list_.push_back(make_stage_action(pipeline, stage, ActionKind::kReduceGradients));
       }
       if (!clip_) list_.push_back(make_stage_action(pipeline, stage, ActionKind::kUpdate));
@@ -159,7 +159,11 @@ class ListCompleter {
 
  private:
   const StageLinks& links(PipelineId pipeline, StageId stage) const {
-    return links_.at(pipeline.index()).at(stage.index());
+    return links_.at(pipeline.index()).stages.at(stage.index());
+  }
+
+  const Pipeline& pipeline_of(const Action& action) const {
+    return *links_.at(action.pipeline.index()).pipeline;
   }
 
   bool is_needed(const Action& action) const {
@@ -172,7 +176,13 @@ class ListCompleter {
 
   // An update that the schedule places itself, among its backwards.
   void append_update(const Action& action) {
-    if (!links(action.pipeline, action.stage).has_weight_gradient) return;
+    const StageLinks& stage = links(action.pipeline, action.stage);
+    if (!stage.has_weight_gradient) return;
+    if (stage.has_other_owners) {
+      throw InfeasibleError(fmt::format(
+          "{} stands among the backwards, where gradients of several devices are not added yet",
+          to_text(action)));
+    }
     if (clip_) {
       throw InfeasibleError(fmt::format(
           "a global gradient norm needs all gradients before an update, but {} stands among the "
@@ -198,9 +208,11 @@ class ListCompleter {
   void append_receives(const Action& action) {
     const StageLinks& stage = links(action.pipeline, action.stage);
     if (action.kind == ActionKind::kForward) {
-      append_messages(list_, action, ActionKind::kReceiveForward, stage.reads_from);
+      append_messages(list_, action, ActionKind::kReceiveForward, stage.reads_from,
+                      pipeline_of(action));
     } else if (begins_backward(action, stage)) {
-      append_messages(list_, action, ActionKind::kReceiveBackward, stage.gradients_from);
+      append_messages(list_, action, ActionKind::kReceiveBackward, stage.gradients_from,
+                      pipeline_of(action));
     }
   }
 
@@ -213,20 +225,23 @@ class ListCompleter {
   void append_sends(const Action& action) {
     const StageLinks& stage = links(action.pipeline, action.stage);
     if (action.kind == ActionKind::kForward) {
-      append_messages(list_, action, ActionKind::kSendForward, stage.feeds);
+      append_messages(list_, action, ActionKind::kSendForward, stage.feeds, pipeline_of(action));
     } else if (action.kind == ActionKind::kBackward || action.kind == ActionKind::kBackwardInput) {
-      append_messages(list_, action, ActionKind::kSendBackward, stage.gradients_to);
+      append_messages(list_, action, ActionKind::kSendBackward, stage.gradients_to,
+                      pipeline_of(action));
     }
   }
 
   std::vector<std::pair<PipelineId, StageId>> stages_with_update(DeviceId device) const {
     std::vector<std::tuple<LayerId, PipelineId, StageId>> found;
-    for (std::size_t pipeline = 0; pipeline < links_.size(); ++pipeline) {
-      for (std::size_t stage = 0; stage < links_[pipeline].size(); ++stage) {
-        const StageLinks& candidate = links_[pipeline][stage];
-        if (candidate.device != device || !candidate.has_weight_gradient) continue;
-        if (updated_.count({PipelineId{pipeline}, StageId{stage}}) > 0) continue;
-        found.emplace_back(candidate.first_layer, PipelineId{pipeline}, StageId{stage});
+    for (std::size_t p = 0; p < links_.size(); ++p) {
+      for (std::size_t s = 0; s < links_[p].stages.size(); ++s) {
+        const StageLinks& candidate = links_[p].stages[s];
+        const std::vector<DeviceId>& devices = candidate.stage->devices;
+        if (!candidate.has_weight_gradient || updated_.count({PipelineId{p}, StageId{s}}) > 0)
+          continue;
+        if (std::find(devices.begin(), devices.end(), device) == devices.end()) continue;
+        found.emplace_back(candidate.stage->layers.front().first, PipelineId{p}, StageId{s});
       }
     }
     std::sort(found.begin(), found.end());
@@ -242,60 +257,11 @@ class ListCompleter {
   std::set<std::pair<PipelineId, StageId>> updated_;
 };
 
-// Splits at spaces that are not inside the parentheses of one action.
-std::vector<std::string_view> split_actions(std::string_view text) {
-  std::vector<std::string_view> actions;
-  std::size_t first = 0;
-  int depth = 0;
-  for (std::size_t i = 0; i <= text.size(); ++i) {
-    if (i == text.size() || (text[i] == ' ' && depth <= 0)) {
-      if (i > first) actions.push_back(text.substr(first, i - first));
-      first = i + 1;
-    } else if (text[i] == '(' || text[i] == ')') {
-      depth += text[i] == '(' ? 1 : -1;
-    }
-  }
-  return actions;
-}
-
 }  // namespace
-
-std::string to_text(const Schedule& schedule) {
-  std::string text;
-  for (std::size_t device = 0; device < schedule.devices.size(); ++device) {
-    text += fmt::format("d{}:", device);
-    for (const Action& action : schedule.devices[device]) text += " " + to_text(action);
-    text += "\n";
-  }
-  return text;
-}
-
-Schedule parse_schedule(std::string_view text, const std::string& file) {
-  Schedule schedule;
-  int line = 0;
-  while (!text.empty()) {
-    ++line;
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view actions = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    const std::string head = fmt::format("d{}:", schedule.devices.size());
-    if (actions.substr(0, head.size()) != head) {
-      throw InputError(file, line, fmt::format("`{}`", actions), fmt::format("`{} ...`", head));
-    }
-    std::vector<Action>& list = schedule.devices.emplace_back();
-    for (const std::string_view action : split_actions(actions.substr(head.size()))) {
-      list.push_back(parse_action(action, file, line));
-    }
-  }
-  return schedule;
-}
 
 Schedule complete_schedule(const Schedule& compute, const Plan& plan, const ModelProfile& profile,
                            const Activity& activity, bool clip) {
-  std::vector<PipelineLinks> links;
-  for (std::size_t i = 0; i < plan.pipelines.size(); ++i) {
-    links.push_back(link_stages(plan.pipelines[i], PipelineId{i}, profile, activity));
-  }
+  const std::vector<PipelineLinks> links = link_pipelines(plan, profile, activity);
   Schedule completed;
   for (std::size_t device = 0; device < compute.devices.size(); ++device) {
     ListCompleter completer(links, clip);

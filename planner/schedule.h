@@ -26,12 +26,13 @@ Schedule parse_schedule(std::string_view text, const std::string& file);
 
 // Inserts, derived from the layer DAG and never from "stage +- 1": SEND_F right after its F and
 // RECV_F right before the F that reads it, SEND_B / RECV_B likewise for edges that carry a
-// gradient, and at the end of each device's list, per stage with an update, in the order of their
-// first layers (so that owners meet in the same order everywhere): REDUCE_GRAD iff its layers have
-// several owners, then U, unless the schedule places its updates itself. Actions of stages with
-// nothing to do (B of a frozen stage) are dropped. `clip` puts one BARRIER per device between all
-// its reductions and its updates (a global norm needs all gradients). Throws InfeasibleError for an
-// active tied parameter used on several devices.
+// gradient, between the devices that a micro-batch has in both stages, where they differ; and at
+// the end of each device's list, per stage with an update, in the order of their first layers (so
+// that owners meet in the same order everywhere): REDUCE_GRAD iff its layers have several owners,
+// or a parameter tied to one of them has (planner/reduction_groups.h), then U, unless the schedule
+// places its updates itself. A device without a micro-batch of its own joins both. Actions of
+// stages with nothing to do (B of a frozen stage) are dropped. `clip` puts one BARRIER per device
+// between all its reductions and its updates (a global norm needs all gradients).
 Schedule complete_schedule(const Schedule& compute, const Plan& plan, const ModelProfile& profile,
                            const Activity& activity, bool clip = false);
 

@@ -71,11 +71,6 @@ class ScheduleChecker {
   }
 
  private:
-  struct Done {
-    DeviceId device;
-    Kinds kinds = 0;
-  };
-
   [[noreturn]] void fail(const std::string& found, const std::string& expected) const {
     throw InputError(file_, 0, found, expected);
   }
@@ -115,28 +110,29 @@ class ScheduleChecker {
   }
 
   void mark(DeviceId device, const Action& action, MicroBatchId m, const std::string& where) {
-    Done& done = done_[{action.pipeline, action.stage, m}];
-    if (done.kinds != 0 && done.device != device) {
-      fail(where, fmt::format("all of micro-batch {} on device {}", m.value, done.device.value));
+    Kinds& done = done_[{action.pipeline, action.stage, m}];
+    const Pipeline& pipeline = plan_.pipelines[action.pipeline.index()];
+    if (const DeviceId its = device_of(pipeline, action.stage, m); its != device) {
+      fail(where, fmt::format("micro-batch {} on device {}, whose turn it is", m.value, its.value));
     }
     const Kinds all_backward = kI | kW | kB;
     const bool weight_after_input =
         action.kind == ActionKind::kBackwardWeight && needed(action.pipeline, action.stage) & kI;
     const Kinds before =
         action.kind == ActionKind::kForward ? 0 : kF | (weight_after_input ? kI : 0);
-    check_recompute(action, m, done.kinds, where);
+    check_recompute(action, m, done, where);
     Kinds never = all_backward;
     if (action.kind == ActionKind::kForward) never = kF;
     if (action.kind == ActionKind::kBackwardWeight) never = kW | kB;
     if (action.kind == ActionKind::kRecompute) never = all_backward | kR;
-    if ((done.kinds & before) != before) {
+    if ((done & before) != before) {
       fail(where,
            fmt::format("F before every backward of micro-batch {}, and I before W", m.value));
     }
-    if ((done.kinds & never) != 0) {
+    if ((done & never) != 0) {
       fail(where + " once more", fmt::format("one F and one backward of micro-batch {}", m.value));
     }
-    done = {device, done.kinds | bit(action.kind)};
+    done |= bit(action.kind);
   }
 
   // R belongs to the stages that recompute, before their backward.
@@ -171,7 +167,7 @@ class ScheduleChecker {
 
   void require_complete(PipelineId pipeline, StageId stage, MicroBatchId m) const {
     const auto entry = done_.find({pipeline, stage, m});
-    Kinds done = entry == done_.end() ? 0 : entry->second.kinds;
+    Kinds done = entry == done_.end() ? 0 : entry->second;
     if ((done & kB) != 0) done |= kI | kW;
     const Kinds missing = (kF | needed(pipeline, stage)) & ~done;
     if (missing == 0) return;
@@ -185,7 +181,7 @@ class ScheduleChecker {
   const Plan& plan_;
   const Activity& activity_;
   std::string file_;
-  std::map<std::tuple<PipelineId, StageId, MicroBatchId>, Done> done_;
+  std::map<std::tuple<PipelineId, StageId, MicroBatchId>, Kinds> done_;
 };
 
 }  // namespace

@@ -3,14 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "planner/dispatch.h"
-#include "planner/linear_orders.h"
 #include "planner/pipeline_group.h"
 #include "planner/schedule_check.h"
+#include "planner/shared_orders.h"
 #include "planner/stage_times.h"
 #include "profiles/error.h"
 
@@ -65,14 +66,42 @@ void refuse_stage(const Stage& stage, const std::string& name) {
                     "is not interpreted yet",
                     name));
   }
-  if (stage.devices.size() != 1) {
-    throw InfeasibleError(
-        fmt::format("{} lies on {} devices; stages on several devices are not scheduled yet", name,
-                    stage.devices.size()));
-  }
   if (stage.memory == MemoryPolicy::kOffload) {
     throw InfeasibleError(
         fmt::format("{} has the memory policy offload, which is not interpreted yet", name));
+  }
+}
+
+bool is_any_shared(const Plan& plan, PipelineId first, int pipelines) {
+  const std::size_t end =
+      std::min(plan.pipelines.size(), first.index() + static_cast<std::size_t>(pipelines));
+  return std::any_of(plan.pipelines.begin() + first.value,
+                     plan.pipelines.begin() + static_cast<std::ptrdiff_t>(end), has_shared_stage);
+}
+
+void refuse_other_than_shared(const Plan& plan, PipelineId id) {
+  const auto& chosen = std::get<NamedSchedule>(plan.schedule);
+  const std::string_view name = schedule_name(chosen.kind);
+  if (!takes_shared_stages(chosen.kind)) {
+    throw InfeasibleError(fmt::format(
+        "{} takes no stages on several devices; gpipe, 1f1b, eager-1f1b and zb-h1 do", name));
+  }
+  if (chosen.chunks != 1) {
+    throw InfeasibleError(fmt::format(
+        "{} with {} chunks per device takes no stages on several devices", name, chosen.chunks));
+  }
+  if (chosen.kind == ScheduleKind::kGpipe) return;
+  std::map<DeviceId, std::size_t> stage_on;
+  const std::vector<Stage>& stages = plan.pipelines[id.index()].stages;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    for (const DeviceId device : stages[s].devices) {
+      const auto [known, added] = stage_on.emplace(device, s);
+      if (added) continue;
+      throw InfeasibleError(
+          fmt::format("{} over stages on several devices takes one stage per device, not stages {} "
+                      "and {} of pipeline {} on device {}",
+                      name, known->second, s, id.value, device.value));
+    }
   }
 }
 
@@ -135,22 +164,24 @@ Activity forward_only(const Plan& plan) {
           .edge_carries = {}};
 }
 
-// Stages of one pipeline on the same device: forwards in stage order, backwards against it, so that
-// no stage waits for one further down the list.
-DeviceOrders make_gpipe_anywhere(const std::vector<int>& places, const PipelineGroup& group) {
-  DeviceOrders orders(group.devices.size());
-  const auto append = [&](std::size_t stage, ActionKind kind) {
-    for (int m = 0; m < group.problem.micro_batches; ++m) {
-      OrderedWork work;
-      work.kind = kind;
-      work.stage = static_cast<std::int32_t>(stage);
-      work.micro_batch = m;
-      orders[static_cast<std::size_t>(places[stage])].push_back(work);
-    }
-  };
-  for (std::size_t s = 0; s < places.size(); ++s) append(s, ActionKind::kForward);
-  for (std::size_t s = places.size(); s > 0; --s) append(s - 1, ActionKind::kBackward);
-  return orders;
+// The lists of one group of pipelines, by the devices of the group.
+DeviceOrders order_group(const Plan& plan, PipelineId id, const ScheduleFamily& family,
+                         const PlanCosts* costs, PipelineGroup& group) {
+  const auto& chosen = std::get<NamedSchedule>(plan.schedule);
+  const bool is_shared = is_any_shared(plan, id, directions(family.placement));
+  if (is_shared) refuse_other_than_shared(plan, id);
+  if (is_shared || (chosen.kind == ScheduleKind::kGpipe && chosen.chunks == 1)) {
+    group = read_any_placement(plan, id);
+    const auto places = places_of_stages(plan.pipelines[id.index()], group.devices);
+    return make_shared_orders(chosen.kind, group.problem, places);
+  }
+  group = read_group(plan, id, family);
+  if (chosen.kind == ScheduleKind::kVaruna) refuse_kept_varuna(plan.pipelines[id.index()], id);
+  if (group.problem.micro_batches == 0) return {};
+  if (family.needs_costs && costs != nullptr) {
+    find_stage_times(plan, id, costs->profile, costs->cluster, group.problem);
+  }
+  return make_orders(chosen.kind, group.problem);
 }
 
 Schedule make_named(const Plan& plan, int devices, const PlanCosts* costs) {
@@ -168,17 +199,8 @@ Schedule make_named(const Plan& plan, int devices, const PlanCosts* costs) {
   schedule.devices.resize(static_cast<std::size_t>(devices));
   const auto step = static_cast<std::size_t>(directions(family.placement));
   for (std::size_t p = 0; p < plan.pipelines.size(); p += step) {
-    const PipelineId id{p};
-    const bool gpipe = chosen.kind == ScheduleKind::kGpipe && chosen.chunks == 1;
-    PipelineGroup group = gpipe ? read_any_placement(plan, id) : read_group(plan, id, family);
-    if (chosen.kind == ScheduleKind::kVaruna) refuse_kept_varuna(plan.pipelines[p], id);
-    if (group.problem.micro_batches == 0) continue;
-    if (family.needs_costs && costs != nullptr) {
-      find_stage_times(plan, id, costs->profile, costs->cluster, group.problem);
-    }
-    const DeviceOrders orders =
-        gpipe ? make_gpipe_anywhere(places_of_stages(plan.pipelines[p], group.devices), group)
-              : make_orders(chosen.kind, group.problem);
+    PipelineGroup group;
+    const DeviceOrders orders = order_group(plan, PipelineId{p}, family, costs, group);
     for (std::size_t d = 0; d < orders.size(); ++d) {
       append_named(orders[d], plan, group, schedule.devices.at(group.devices[d].index()));
     }

@@ -16,7 +16,8 @@ struct PlanCosts {
 };
 
 // The compute schedule of a plan over `devices` devices: each pipeline's lists, concatenated per
-// device in pipeline order; a schedule that runs both ways takes pipelines two by two. A stage that
+// device in pipeline order; a schedule that runs both ways takes pipelines two by two. Stages on
+// several devices have planner/shared_orders.h. A stage that
 // recomputes gets an R before each backward, where the schedule places none itself. A
 // dispatch policy needs costs (planner/dispatch.h). Throws InfeasibleError naming a schedule,
 // placement, axis, memory policy or version rule that does not fit or is not interpreted.

@@ -74,6 +74,7 @@ std::vector<StageBoundary> find_stage_boundaries(const Pipeline& pipeline,
     boundary.from = from;
     boundary.to = to;
     boundary.activation_per_sample += edge.bytes(1);
+    if (!activity.backward(edge.to)) boundary.buffer_per_sample += edge.bytes(1);
     if (activity.edge_carries.at(i)) {
       boundary.gradient_per_sample += edge.bytes(1);
       boundary.carries = true;
@@ -118,10 +119,9 @@ std::vector<PipelineTable> make_stage_table(const Plan& plan, const ModelProfile
     pipeline.boundaries = find_stage_boundaries(plan.pipelines[p], profile, activity);
     for (std::size_t s = 0; s < plan.pipelines[p].stages.size(); ++s) {
       const Stage& stage = plan.pipelines[p].stages[s];
-      ENSURE(stage.devices.size() == 1, "a stage on several devices cannot be described");
+      ENSURE(!stage.devices.empty(), "a stage on no device");
       StageEntry& entry = pipeline.stages.emplace_back();
       entry.stage = &stage;
-      entry.device = stage.devices.front();
       entry.has_backward = stage_has_backward(stage, activity);
       entry.has_update = stage_has_update(stage, activity);
       const PipelineId id{p};
@@ -165,7 +165,8 @@ StageFootprint find_held_state(const std::vector<PipelineTable>& table, DeviceId
   for (std::size_t p = 0; p < table.size(); ++p) {
     for (std::size_t s = 0; s < table[p].stages.size(); ++s) {
       const StageEntry& entry = table[p].stages[s];
-      if (entry.device != device) continue;
+      const std::vector<DeviceId>& devices = entry.stage->devices;
+      if (std::find(devices.begin(), devices.end(), device) == devices.end()) continue;
       const std::size_t before = held.size();
       const std::vector<LayerRange> taken = take_new_layers(*entry.stage, held);
       if (held.size() == before) continue;
@@ -173,7 +174,9 @@ StageFootprint find_held_state(const std::vector<PipelineTable>& table, DeviceId
       if (table.size() > 1 && before > 0) {
         Plan rest = plan;
         rest.pipelines[p].stages[s].layers = taken;
-        footprint = find_footprint(rest, PipelineId{p}, StageId{s}, profile, activity);
+        footprint = find_footprint(rest, PipelineId{p}, StageId{s}, device, profile, activity);
+      } else if (device != devices.front()) {
+        footprint = find_footprint(plan, PipelineId{p}, StageId{s}, device, profile, activity);
       }
       sum.parameters += footprint.parameters;
       sum.gradients += footprint.gradients;

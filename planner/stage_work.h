@@ -23,6 +23,7 @@ struct StageBoundary {
   Bytes activation_per_sample;
   Bytes gradient_per_sample;  // of the edges that carry a gradient
   bool carries = false;       // some edge does
+  Bytes buffer_per_sample{};  // of the activation, what layers without a backward read
 
   friend bool operator==(const StageBoundary&, const StageBoundary&) = default;
 };
@@ -43,13 +44,12 @@ std::vector<LayerWork> find_stage_parts(const Stage& stage, ActionKind kind,
 enum SizeIndex : std::uint8_t { kWhole, kShort };
 
 struct StageEntry {
-  const Stage* stage = nullptr;  // of the plan, which must outlive this
-  DeviceId device;
+  const Stage* stage = nullptr;       // of the plan, which must outlive this
   std::vector<std::size_t> incoming;  // boundaries of its pipeline, by index
   std::vector<std::size_t> outgoing;
   bool has_backward = false;
   bool has_update = false;
-  std::array<StageFootprint, 2> footprint;  // by SizeIndex
+  std::array<StageFootprint, 2> footprint;  // by SizeIndex; of its first device
 };
 
 struct PipelineTable {
@@ -57,7 +57,7 @@ struct PipelineTable {
   std::vector<StageBoundary> boundaries;
 };
 
-// One entry per pipeline of the plan. Requires: stages on one device each.
+// One entry per pipeline of the plan.
 std::vector<PipelineTable> make_stage_table(const Plan& plan, const ModelProfile& profile,
                                             const Activity& activity);
 

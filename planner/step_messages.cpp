@@ -30,12 +30,13 @@ class MessageFinder {
   std::vector<StepMessage> find(const std::vector<PipelineTable>& table) {
     std::vector<StepMessage> found;
     for (std::size_t p = 0; p < table.size(); ++p) {
+      const Pipeline& pipeline = plan_.pipelines[p];
       for (const StageBoundary& boundary : table[p].boundaries) {
-        const DeviceId from = table[p].stages[boundary.from.index()].device;
-        const DeviceId to = table[p].stages[boundary.to.index()].device;
-        if (from == to) continue;
-        for (const MicroBatches& owned : plan_.pipelines[p].micro_batches) {
+        for (const MicroBatches& owned : pipeline.micro_batches) {
           for (MicroBatchId i = owned.first; i <= owned.last; ++i.value) {
+            const DeviceId from = device_of(pipeline, boundary.from, i);
+            const DeviceId to = device_of(pipeline, boundary.to, i);
+            if (from == to) continue;
             found.push_back(make_forward(PipelineId{p}, boundary, from, to, i));
             if (!boundary.carries) continue;
             found.push_back(make_backward(PipelineId{p}, boundary, to, from, i));

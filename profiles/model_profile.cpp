@@ -192,7 +192,7 @@ class ProfileCheck {
       if (edge.from >= edge.to) fail(what, "an edge to a later layer");
       if (i > 0 && ends(edges[i - 1]) >= ends(edge)) {
         fail(what + (ends(edges[i - 1]) == ends(edge) ? " again" : " out of order"),
-             "edges in ascending order of (from, to), each once");
+             "edges in ascending order of (from, to, kind), each once");
       }
       if (edge.tensor_bytes_per_sample.empty()) fail(what + " without a tensor", "at least one");
       for (const Bytes bytes : edge.tensor_bytes_per_sample) {
@@ -222,7 +222,9 @@ class ProfileCheck {
     }
   }
 
-  static std::pair<LayerId, LayerId> ends(const Edge& edge) { return {edge.from, edge.to}; }
+  static std::tuple<LayerId, LayerId, EdgeKind> ends(const Edge& edge) {
+    return {edge.from, edge.to, edge.kind};
+  }
 
   const ModelProfile& profile_;
   const std::string& file_;

@@ -44,7 +44,8 @@ struct Layer {
 
 enum class EdgeKind { kGradient, kDetached };
 
-// `to` reads what `from` produced. A boundary may be several tensors.
+// `to` reads what `from` produced. A boundary may be several tensors; those that carry no gradient
+// beside others that do (a mask) go over a detached edge between the same layers.
 struct Edge {
   LayerId from;
   LayerId to;
@@ -71,7 +72,7 @@ struct ModelProfile {
   std::string model;
   std::vector<std::string> blocks;  // names; block 0 first
   std::vector<Layer> layers;        // topological order
-  std::vector<Edge> edges;          // sorted by (from, to)
+  std::vector<Edge> edges;          // sorted by (from, to, kind)
   std::vector<TiedParameter> tied;
   Bytes input_bytes_per_sample;  // what a layer without incoming edges reads
   // True when the source gave only a whole backward and I, W were made by rule: I = floor(B/2),

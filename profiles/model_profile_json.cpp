@@ -95,7 +95,7 @@ class ProfileReader {
     check_layers(layers);
     for (const JsonCursor& edge : fields.required("edges").items()) read_edge(edge);
     const auto order = [](const Edge& a, const Edge& b) {
-      return std::tie(a.from, a.to) < std::tie(b.from, b.to);
+      return std::tie(a.from, a.to, a.kind) < std::tie(b.from, b.to, b.kind);
     };
     std::sort(profile_.edges.begin(), profile_.edges.end(), order);
     if (const auto tied = fields.optional("tied")) {
@@ -175,11 +175,11 @@ class ProfileReader {
     if (edge.to <= edge.from) {
       to.fail(to.describe(), fmt::format("a layer after {}", edge.from.value));
     }
-    if (!edges_seen_.insert({edge.from, edge.to}).second) {
-      cursor.fail(fmt::format("the edge from {} to {} again", edge.from.value, edge.to.value),
-                  "each edge once");
-    }
     if (const auto kind = fields.optional("kind")) edge.kind = read_kind(*kind);
+    if (!edges_seen_.insert({edge.from, edge.to, edge.kind}).second) {
+      cursor.fail(fmt::format("the edge from {} to {} again", edge.from.value, edge.to.value),
+                  "each edge once of its kind");
+    }
     const JsonCursor tensors = fields.required("tensor_bytes_per_sample");
     for (const JsonCursor& tensor : tensors.items()) {
       edge.tensor_bytes_per_sample.push_back({tensor.integer(0, kLargestQuantity)});
@@ -217,7 +217,7 @@ class ProfileReader {
   ModelProfile profile_;
   std::set<std::string> layer_names_;
   std::set<std::string> tied_names_;
-  std::set<std::pair<LayerId, LayerId>> edges_seen_;
+  std::set<std::tuple<LayerId, LayerId, EdgeKind>> edges_seen_;
 };
 
 // A list of members, each on its own line, in `brackets`.

@@ -2,29 +2,90 @@
 
 #include <numeric>
 
+#include "planner/flags.h"
+#include "planner/plan_changes.h"
+#include "planner/schedule_menu.h"
 #include "profiles/error.h"
 
 namespace frazil {
+namespace {
 
-Plan make_bench_plan(const ModelSpec& model, const ModelProfile& structure,
-                     const BenchPlan& shape) {
+using std::chrono::microseconds;
+
+ModelProfile with_even_times(ModelProfile profile, int micro_batch_size) {
+  for (Layer& layer : profile.layers) {
+    layer.costs = {{.micro_batch_size = micro_batch_size,
+                    .forward = microseconds(100),
+                    .forward_frozen = microseconds(100),
+                    .backward_input = microseconds(100),
+                    .backward_weight = microseconds(100),
+                    .backward_weight_alone = microseconds(100),
+                    .stash = {}}};
+  }
+  return profile;
+}
+
+// One way of one replica.
+Pipeline make_direction(const ModelProfile& structure, const BenchPlan& shape, int index) {
+  const Placement placement = family_of(shape.schedule).placement;
+  const int ways = directions(placement);
+  const int first_device = index / ways * shape.devices;
+  const int blocks = static_cast<int>(structure.blocks.size()) - 2;
+  std::vector<LayerId> cuts;
+  std::vector<DeviceId> devices;
+  for (int stage = 0; stage < shape.stages(); ++stage) {
+    // The embedding, then two layers a block.
+    if (stage > 0) cuts.emplace_back(1 + 2 * (blocks * stage / shape.stages()));
+    devices.emplace_back(first_device +
+                         device_of_stage(placement, shape.devices, index % ways, stage));
+  }
+  const int share = shape.micro_batches / shape.pipelines();
+  return make_pipeline(static_cast<int>(structure.layers.size()), cuts, devices,
+                       {MicroBatchId{index * share}, MicroBatchId{(index + 1) * share - 1}});
+}
+
+}  // namespace
+
+int BenchPlan::stages() const { return devices * family_of(schedule).chunks; }
+
+int BenchPlan::pipelines() const { return replicas * directions(family_of(schedule).placement); }
+
+BenchModel find_bench_model(const std::string& name) {
+  VitConfig config{
+      .image = 32, .channels = 3, .patch = 4, .dim = 192, .blocks = 12, .heads = 3, .classes = 10};
+  if (name == "tiny") return {.name = name, .config = config, .batch_size = 64};
+  if (name != "wide") refuse_flags("--model " + name, "tiny or wide");
+  config.dim = 384;
+  config.blocks = 8;
+  config.heads = 6;
+  return {.name = name, .config = config, .batch_size = 32};
+}
+
+OptimizerConfig momentum_sgd() {
+  OptimizerConfig optimizer;
+  optimizer.kind = OptimizerConfig::Kind::kSgd;
+  optimizer.learning_rate = 0.01;
+  optimizer.momentum = 0.9;
+  optimizer.weight_decay = 0;
+  return optimizer;
+}
+
+Plan make_bench_plan(const ModelProfile& structure, const BenchPlan& shape) {
   ENSURE(shape.batch_size % shape.micro_batches == 0, "micro-batches of equal size");
+  ENSURE(shape.micro_batches % shape.pipelines() == 0, "pipelines of equal shares");
   Plan plan;
   plan.model_hash = model_hash(structure);
   plan.batch_size = shape.batch_size;
   plan.micro_batch_size = shape.batch_size / shape.micro_batches;
-  plan.mask = FreezeMask::parse(std::string(model.blocks.size(), '1'), "benchmark", 0);
-  plan.schedule = NamedSchedule{.kind = shape.schedule, .in_flight = {}};
-  std::vector<LayerId> cuts;
-  std::vector<DeviceId> devices{DeviceId{0}};
-  for (int stage = 1; stage < shape.stages; ++stage) {
-    const int blocks_before = model.config.blocks * stage / shape.stages;
-    cuts.emplace_back(1 + 2 * blocks_before);  // the embedding, then two layers a block
-    devices.emplace_back(stage);
+  plan.mask = FreezeMask::all_active(static_cast<int>(structure.blocks.size()));
+  plan.reduction = shape.reduction;
+  for (int index = 0; index < shape.pipelines(); ++index) {
+    plan.pipelines.push_back(make_direction(structure, shape, index));
   }
-  plan.pipelines.push_back(make_pipeline(static_cast<int>(model.layers.size()), cuts, devices,
-                                         {MicroBatchId{0}, MicroBatchId{shape.micro_batches - 1}}));
-  return plan;
+  plan = with_schedule(std::move(plan), {.kind = shape.schedule});
+  const Cluster even =
+      make_uniform_cluster(shape.devices * shape.replicas, Bytes{kLargestQuantity}, {});
+  return with_lists(plan, with_even_times(structure, plan.micro_batch_size), even);
 }
 
 std::vector<std::vector<Samples>> make_batches(const VitConfig& model, const BenchPlan& shape,

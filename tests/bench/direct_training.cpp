@@ -56,13 +56,14 @@ double DirectTraining::step(const std::vector<Samples>& micro_batches, bool all_
 
 double DirectTraining::forward(const Samples& samples, std::size_t parts, SavedMicroBatch& saved) {
   saved.reserve(states_.size());
-  at::Tensor x = samples.images;
+  at::Tensor x = samples.inputs[0];
   for (std::size_t l = 0; l < states_.size(); ++l) {
     const at::Tensor input = x.detach().set_requires_grad(l > 0);
-    x = forward_layer(model_, LayerId{l}, states_[l].parameters, input, {}, /*training=*/true);
+    x = model_.layers[l].forward({LayerId{l}, states_[l].parameters, {input}, {}, true}).at(0);
     saved.push_back({input, x});
   }
-  saved.back().output = scaled_loss(x, samples.labels, 1.0 / static_cast<double>(parts));
+  const at::Tensor loss = model_.layers.back().loss({x}, samples.labels);
+  saved.back().output = loss * (1.0 / static_cast<double>(parts));
   return saved.back().output.item<double>();
 }
 

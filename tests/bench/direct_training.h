@@ -8,6 +8,7 @@
 #include "exec/communicator.h"
 #include "exec/dataset.h"
 #include "exec/layer_state.h"
+#include "exec/run_config.h"
 
 namespace frazil {
 

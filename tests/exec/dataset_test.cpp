@@ -47,7 +47,7 @@ std::string row(const std::string& pixel, const std::string& label) {
 }
 
 bool same_bits(const Samples& a, const Samples& b) {
-  return at::equal(a.images, b.images) && at::equal(a.labels, b.labels);
+  return at::equal(a.inputs.at(0), b.inputs.at(0)) && at::equal(a.labels, b.labels);
 }
 
 // Cut somewhere, or one bit turned.
@@ -101,17 +101,17 @@ TEST(Digits, HoldOneFifthRoundedUpForTheTest) {
   EXPECT_EQ(digits.train.count(), 1437);
   EXPECT_EQ(digits.test.count(), 360);
   EXPECT_EQ(digits.classes, 10);
-  EXPECT_EQ(digits.train.images.sizes(), (at::IntArrayRef{1437, 1, 8, 8}));
-  EXPECT_EQ(digits.test.images.scalar_type(), at::kFloat);
+  EXPECT_EQ(digits.train.inputs[0].sizes(), (at::IntArrayRef{1437, 1, 8, 8}));
+  EXPECT_EQ(digits.test.inputs[0].scalar_type(), at::kFloat);
   EXPECT_EQ(digits.test.labels.scalar_type(), at::kLong);
-  EXPECT_TRUE(digits.train.images.is_contiguous());
+  EXPECT_TRUE(digits.train.inputs[0].is_contiguous());
 }
 
 TEST(Digits, KeepEveryPixelAndLabelOfTheFile) {
   const Dataset digits = read_shipped();
   // Sum of all pixels and samples by class, counted in the file by another program.
-  const at::Tensor train = (digits.train.images + 1) * 8;
-  const at::Tensor test = (digits.test.images + 1) * 8;
+  const at::Tensor train = (digits.train.inputs[0] + 1) * 8;
+  const at::Tensor test = (digits.test.inputs[0] + 1) * 8;
   EXPECT_EQ(train.to(at::kLong).sum().item<std::int64_t>() +
                 test.to(at::kLong).sum().item<std::int64_t>(),
             561718);
@@ -126,8 +126,8 @@ TEST(Digits, KeepEveryPixelAndLabelOfTheFile) {
 
 TEST(Digits, MapGreysToMinusOneToOne) {
   const Dataset digits = read_shipped();
-  EXPECT_EQ(digits.train.images.min().item<float>(), -1.0F);
-  EXPECT_EQ(digits.train.images.max().item<float>(), 1.0F);
+  EXPECT_EQ(digits.train.inputs[0].min().item<float>(), -1.0F);
+  EXPECT_EQ(digits.train.inputs[0].max().item<float>(), 1.0F);
 }
 
 TEST(Digits, MixTheWritersInBothParts) {
@@ -146,7 +146,8 @@ TEST_F(DigitsFile, MayHaveSeveralMembersAndNoLastNewline) {
   std::map<std::int64_t, float> pixel_of_label;
   for (const Samples& part : {digits.train, digits.test}) {
     for (std::int64_t i = 0; i < part.count(); ++i) {
-      pixel_of_label[part.labels[i].item<std::int64_t>()] = part.images[i][0][7][7].item<float>();
+      pixel_of_label[part.labels[i].item<std::int64_t>()] =
+          part.inputs[0][i][0][7][7].item<float>();
     }
   }
   EXPECT_EQ(pixel_of_label, (std::map<std::int64_t, float>{{1, -1.0F}, {2, -0.5F}, {9, 1.0F}}));
@@ -212,14 +213,14 @@ TEST(Synthetic, RepeatsItsBits) {
   const Dataset b = make_synthetic(20, 7, 3, 4, 5, 11);
   EXPECT_TRUE(same_bits(a.train, b.train));
   EXPECT_TRUE(same_bits(a.test, b.test));
-  EXPECT_FALSE(at::equal(a.train.images, make_synthetic(20, 7, 3, 4, 5, 12).train.images));
+  EXPECT_FALSE(at::equal(a.train.inputs[0], make_synthetic(20, 7, 3, 4, 5, 12).train.inputs[0]));
   EXPECT_TRUE(same_bits(a.train, make_synthetic(20, 9, 3, 4, 5, 11).train));
 }
 
 TEST(Synthetic, HasTheAskedShape) {
   const Dataset data = make_synthetic(6, 4, 3, 8, 10, 0);
-  EXPECT_EQ(data.train.images.sizes(), (at::IntArrayRef{6, 3, 8, 8}));
-  EXPECT_EQ(data.test.images.sizes(), (at::IntArrayRef{4, 3, 8, 8}));
+  EXPECT_EQ(data.train.inputs[0].sizes(), (at::IntArrayRef{6, 3, 8, 8}));
+  EXPECT_EQ(data.test.inputs[0].sizes(), (at::IntArrayRef{4, 3, 8, 8}));
   EXPECT_EQ(data.train.count(), 6);
   EXPECT_EQ(data.test.count(), 4);
   EXPECT_EQ(data.channels, 3);
@@ -230,11 +231,11 @@ TEST(Synthetic, HasTheAskedShape) {
 // A least-squares fit of the training part finds the map again, far above the 1 in 4 of chance.
 TEST(Synthetic, CanBeLearnedByALinearMap) {
   const Dataset data = make_synthetic(2000, 500, 1, 4, 4, 3);
-  const at::Tensor inputs = data.train.images.flatten(1).to(at::kDouble);
+  const at::Tensor inputs = data.train.inputs[0].flatten(1).to(at::kDouble);
   const at::Tensor targets = at::one_hot(data.train.labels, 4).to(at::kDouble);
   const at::Tensor map =
       at::linalg_inv(inputs.t().mm(inputs)).mm(inputs.t()).mm(targets - targets.mean(0));
-  const at::Tensor guesses = data.test.images.flatten(1).to(at::kDouble).mm(map).argmax(1);
+  const at::Tensor guesses = data.test.inputs[0].flatten(1).to(at::kDouble).mm(map).argmax(1);
   const auto right = (guesses == data.test.labels).sum().item<std::int64_t>();
   EXPECT_GT(right, 400);
   EXPECT_GT(at::bincount(data.train.labels, {}, 4).min().item<std::int64_t>(), 100);
@@ -244,11 +245,11 @@ TEST(Gather, TakesTheRowsOfTheOrder) {
   const Dataset data = make_synthetic(10, 1, 2, 3, 4, 5);
   const std::vector<std::int64_t> order = epoch_order(10, 1, 0);
   const Samples part = gather(data.train, order, 4, 3);
-  ASSERT_EQ(part.images.sizes(), (at::IntArrayRef{3, 2, 3, 3}));
-  EXPECT_TRUE(part.images.is_contiguous());
+  ASSERT_EQ(part.inputs[0].sizes(), (at::IntArrayRef{3, 2, 3, 3}));
+  EXPECT_TRUE(part.inputs[0].is_contiguous());
   for (std::int64_t i = 0; i < 3; ++i) {
     const std::int64_t index = order[static_cast<std::size_t>(4 + i)];
-    EXPECT_TRUE(at::equal(part.images[i], data.train.images[index]) &&
+    EXPECT_TRUE(at::equal(part.inputs[0][i], data.train.inputs[0][index]) &&
                 at::equal(part.labels[i], data.train.labels[index]));
   }
 }

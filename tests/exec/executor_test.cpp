@@ -42,7 +42,7 @@ std::string refusal(const PlanShape& shape, const std::vector<std::vector<std::s
 
 TEST(Executor, RefusesAnActionOfSeveralMicroBatches) {
   EXPECT_EQ(refusal({.micro_batches = 2, .owned = {2}}, {{"0F0-1", "0B0", "0B1"}}),
-            "the executor does not perform F yet (0F0-1)");
+            "rank 0, step 0, action 0F0-1: the executor does not perform 0F0-1 yet");
 }
 
 // Each device's failure; the other one waits for a gradient that never comes.
@@ -93,7 +93,8 @@ TEST(Executor, OfAnotherDeviceLosesItsPeerInsteadOfHanging) {
   const Plan plan =
       with_schedule(make_small_plan(structure, {.micro_batches = 2, .cuts = {{4}}, .owned = {2}}),
                     {{"0F0", "0F1", "0B0", "0B1"}, {"1F0-1", "1B0", "1B1"}});
-  const std::string sentence = "the executor does not perform F yet (1F0-1)";
+  const std::string sentence =
+      "rank 1, step 0, action 1F0-1: the executor does not perform 1F0-1 yet";
   EXPECT_EQ(failures_of(plan, model, structure),
             (std::vector<std::string>{"PeerLost: " + sentence, "InfeasibleError: " + sentence,
                                       sentence}));
@@ -102,7 +103,7 @@ TEST(Executor, OfAnotherDeviceLosesItsPeerInsteadOfHanging) {
 TEST(Executor, RefusesOnTwoDevicesThroughARunToo) {
   EXPECT_EQ(refusal({.micro_batches = 2, .cuts = {{4}}, .owned = {2}},
                     {{"0F0", "0F1", "0B0", "0B1"}, {"1F0-1", "1B0", "1B1"}}),
-            "the executor does not perform F yet (1F0-1)");
+            "rank 1, step 0, action 1F0-1: the executor does not perform 1F0-1 yet");
 }
 
 TEST(Executor, RunsAnExplicitScheduleToTheSameBits) {

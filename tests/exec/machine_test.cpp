@@ -91,10 +91,12 @@ TEST(HostFacts, NameTheMachine) {
 
 Bytes stash_of(LayerId layer, int samples) {
   const ModelSpec model = make_vit(small_config());
-  const LayerState state = make_initial_state(model, layer, 1);
-  const at::Tensor input =
-      layer.value == 0 ? at::ones({samples, 1, 8, 8}) : at::ones({samples, 17, 32});
-  return measure_stash(model, layer, state, input);
+  DeviceState state;
+  for (int l = 0; l < kSmallLayers; ++l) {
+    state[LayerId{l}] = make_initial_state(model, LayerId{l}, 1);
+  }
+  const Samples micro_batch{{at::ones({samples, 1, 8, 8})}, at::zeros({samples}, at::kLong)};
+  return measure_stashes(model, state, micro_batch)[layer.index()];
 }
 
 TEST(StashMeter, GrowsInProportionToTheMicroBatch) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -122,10 +123,17 @@ class TerminalStderr {
   TerminalStderr& operator=(const TerminalStderr&) = delete;
 
   bool is_open() const { return saved_ >= 0; }
+  // Up to the end of a line, which the terminal may hand out in pieces; or what came in 10 s.
   std::string text() const {
-    std::array<char, 4096> buffer{};
-    const ssize_t count = read(master_, buffer.data(), buffer.size());
-    return {buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(0, count))};
+    std::string all;
+    pollfd readable{.fd = master_, .events = POLLIN, .revents = 0};
+    while ((all.empty() || all.back() != '\n') && poll(&readable, 1, 10'000) == 1) {
+      std::array<char, 4096> buffer{};
+      const ssize_t count = read(master_, buffer.data(), buffer.size());
+      if (count <= 0) break;
+      all.append(buffer.data(), static_cast<std::size_t>(count));
+    }
+    return all;
   }
 
  private:

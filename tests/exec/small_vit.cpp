@@ -20,12 +20,10 @@ std::vector<Samples> small_micro_batches(Step step, int micro_batches, int short
   for (int m = 0; m < micro_batches; ++m) {
     const at::Tensor images = at::empty({kSmallMicroBatch, 1, 8, 8}).normal_(0, 1, generator);
     const at::Tensor labels = at::empty({kSmallMicroBatch}, at::kLong).random_(0, 10, generator);
-    samples.push_back({images, labels});
+    samples.push_back({{images}, labels});
   }
   if (short_by > 0) {
-    Samples& last = samples.back();
-    last.images = last.images.narrow(0, 0, kSmallMicroBatch - short_by).contiguous();
-    last.labels = last.labels.narrow(0, 0, kSmallMicroBatch - short_by).contiguous();
+    samples.back() = narrow(samples.back(), 0, kSmallMicroBatch - short_by);
   }
   return samples;
 }

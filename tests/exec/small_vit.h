@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "exec/run.h"
+#include "exec/vit.h"
 
 namespace frazil {
 

@@ -33,7 +33,7 @@ StepOutcome differentiate_whole(const std::vector<Samples>& micro_batches) {
   Tensors images;
   Tensors labels;
   for (const Samples& samples : micro_batches) {
-    images.push_back(samples.images);
+    images.push_back(samples.inputs[0]);
     labels.push_back(samples.labels);
   }
   at::Tensor x = at::cat(images);
@@ -42,7 +42,7 @@ StepOutcome differentiate_whole(const std::vector<Samples>& micro_batches) {
     const Tensors own = initial_parameters(model, LayerId{l}, kSeed);
     for (const at::Tensor& parameter : own) parameter.set_requires_grad(true);
     parameters.insert(parameters.end(), own.begin(), own.end());
-    x = forward_layer(model, LayerId{l}, own, x, {}, true);
+    x = model.layers[l].forward({LayerId{l}, own, {x}, {}, true}).at(0);
   }
   const at::Tensor loss = at::cross_entropy_loss(x, at::cat(labels));
   const Tensors gradients = torch::autograd::grad({loss}, parameters);
@@ -162,29 +162,38 @@ TEST(StageRunner, KeepsAMicroBatchFromItsForwardToItsBackward) {
   const ModelProfile structure = make_structure(model, 0);
   const Activity activity = find_activity(structure, FreezeMask::all_active(kSmallBlocks));
   DeviceState state;
-  GradientTrees gradients;
-  for (const int l : {3, 4}) {
-    state[LayerId{l}] = make_initial_state(model, LayerId{l}, kSeed);
-    gradients.emplace(LayerId{l}, GradientTree(2));
-  }
+  for (const int l : {3, 4}) state[LayerId{l}] = make_initial_state(model, LayerId{l}, kSeed);
+  std::vector<std::pair<LayerId, MicroBatchId>> added;
+  const auto add = [&](LayerId layer, MicroBatchId micro_batch, const Tensors& gradients) {
+    EXPECT_EQ(gradients.size(), state.at(layer).parameters.size());
+    added.emplace_back(layer, micro_batch);
+  };
   Recorder recorder(DeviceId{0}, {});
   const Measurement measurement;
-  StageRunner runner(model, {.layers = {LayerId{3}, LayerId{4}}}, activity, state, gradients,
-                     recorder, measurement);
-  const at::Tensor input = at::ones({2, 17, 32});
-  const at::Tensor output = runner.forward(MicroBatchId{0}, input, {});
+  StageRunner runner(model, {.layers = {{LayerId{3}, LayerId{4}}}}, activity, state, add, recorder,
+                     measurement);
+  const Samples samples = small_micro_batches(0, 1).front();
+  const StageRunner::Data data{.samples = &samples, .key = {}};
+  // Edge 2 enters the stage, edge 4 leaves it.
+  const at::Tensor input = at::ones({samples.count(), 17, 32});
+  const at::Tensor output = runner.forward(MicroBatchId{0}, data, {{2, {input}}}).outputs.at(4)[0];
   EXPECT_FALSE(output.requires_grad());
   EXPECT_EQ(runner.in_flight(), 1U);
-  (void)runner.forward(MicroBatchId{1}, input, {});
+  (void)runner.forward(MicroBatchId{1}, data, {{2, {input}}});
   EXPECT_EQ(runner.in_flight(), 2U);
-  const at::Tensor input_gradient = runner.backward(MicroBatchId{1}, at::ones_like(output));
+  const EdgeTensors gradient{{4, {at::ones_like(output)}}};
+  const at::Tensor input_gradient = runner.backward(MicroBatchId{1}, gradient).at(2)[0];
   EXPECT_EQ(input_gradient.sizes(), input.sizes());
   EXPECT_EQ(runner.in_flight(), 1U);
-  EXPECT_EQ(gradients.at(LayerId{3}).held(), 1U);
-  const at::Tensor split_gradient = runner.backward_apart(MicroBatchId{0}, at::ones_like(output));
+  const at::Tensor split_gradient = runner.backward_apart(MicroBatchId{0}, gradient).at(2)[0];
   EXPECT_TRUE(at::equal(split_gradient, input_gradient));
   EXPECT_EQ(runner.in_flight(), 0U);
-  EXPECT_THROW((void)runner.backward(MicroBatchId{0}, at::ones_like(output)), std::logic_error);
+  const std::vector<std::pair<LayerId, MicroBatchId>> expected{{LayerId{4}, MicroBatchId{1}},
+                                                               {LayerId{3}, MicroBatchId{1}},
+                                                               {LayerId{4}, MicroBatchId{0}},
+                                                               {LayerId{3}, MicroBatchId{0}}};
+  EXPECT_EQ(added, expected);
+  EXPECT_THROW((void)runner.backward(MicroBatchId{0}, gradient), std::logic_error);
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <tuple>
+
 #include "tests/exec/small_vit.h"
 
 namespace frazil {
@@ -23,12 +26,6 @@ std::string refusal(const Plan& plan, const ModelProfile& profile = structure())
   return "nothing was thrown";
 }
 
-TEST(StepProgram, RefusesReductionFast) {
-  Plan plan = two_stages();
-  plan.reduction = ReductionMode::kFast;
-  EXPECT_EQ(refusal(plan), "the executor does not run reduction mode fast yet, only exact");
-}
-
 TEST(StepProgram, RefusesTheLatestAndPredictedWeights) {
   for (const WeightVersions versions : {WeightVersions::kLatest, WeightVersions::kPredicted}) {
     Plan plan = two_stages();
@@ -41,16 +38,6 @@ TEST(StepProgram, RefusesACachedPrefix) {
   Plan plan = two_stages();
   plan.cache_frozen_prefix = true;
   EXPECT_EQ(refusal(plan), "the executor does not cache a frozen prefix yet");
-}
-
-TEST(StepProgram, RefusesStagesOfSeveralRangesOrDevices) {
-  const std::string sentence = "the executor runs stages of one run of layers on one device only";
-  Plan ranges = two_stages();
-  ranges.pipelines[0].stages[0].layers = {{LayerId{0}, LayerId{1}}, {LayerId{2}, LayerId{3}}};
-  EXPECT_EQ(refusal(ranges), sentence);
-  Plan devices = two_stages();
-  devices.pipelines[0].stages[1].devices = {DeviceId{1}, DeviceId{0}};
-  EXPECT_EQ(refusal(devices), sentence);
 }
 
 TEST(StepProgram, RefusesToOffload) {
@@ -67,15 +54,32 @@ TEST(StepProgram, RefusesToRecomputeWithWeightVersions) {
   EXPECT_EQ(refusal(plan), "the executor does not recompute with weight versions yet");
 }
 
-TEST(StepProgram, RefusesModelsThatAreNoChain) {
+TEST(StepProgram, LinksStagesByTheEdgesBetweenThem) {
   ModelProfile skipping = structure();
-  skipping.edges.push_back({LayerId{2}, LayerId{5}, EdgeKind::kGradient, {Bytes{4}}});
-  EXPECT_EQ(refusal(two_stages(), skipping),
-            "the executor runs chains of layers only, not the edge from layer 2 to layer 5");
-  ModelProfile detached = structure();
-  detached.edges[3].kind = EdgeKind::kDetached;
-  EXPECT_EQ(refusal(two_stages(), detached),
-            "the executor runs chains of layers only, not the edge from layer 3 to layer 4");
+  skipping.edges.push_back({LayerId{2}, LayerId{5}, EdgeKind::kDetached, {Bytes{4}}});
+  std::sort(skipping.edges.begin(), skipping.edges.end(), [](const Edge& a, const Edge& b) {
+    return std::tie(a.from, a.to) < std::tie(b.from, b.to);
+  });
+  Plan plan = two_stages();
+  plan.model_hash = model_hash(skipping);
+  const StepProgram program = make_program(plan, skipping, 2, false);
+  ASSERT_EQ(program.links[0][0].feeds.size(), 1U);
+  const StageLink& link = program.links[0][0].feeds[0];
+  EXPECT_EQ(link.peer, StageId{1});
+  EXPECT_EQ(link.edges, (std::vector<std::size_t>{3, 4}));  // 2 to 5 and 3 to 4
+  EXPECT_EQ(link.carrying, (std::vector<std::size_t>{4}));
+  EXPECT_EQ(program.links[0][1].reads[0].peer, StageId{0});
+}
+
+TEST(StepProgram, RefusesATiedParameterWithAUseThatReachesNoLoss) {
+  ModelProfile tied = structure();
+  tied.tied = {{"table", Bytes{4}, {LayerId{2}, LayerId{5}}}};
+  for (std::size_t e = 0; e < tied.edges.size(); ++e) {
+    if (tied.edges[e].from == LayerId{2}) tied.edges[e].kind = EdgeKind::kDetached;
+  }
+  Plan plan = two_stages();
+  plan.model_hash = model_hash(tied);
+  EXPECT_EQ(refusal(plan, tied), "a use of the tied parameter table reaches no loss");
 }
 
 TEST(StepProgram, RefusesSchedulesThatDecideByTimes) {
@@ -114,11 +118,7 @@ TEST(StepProgram, KnowsWhoOwnsWhat) {
     const DeviceId two{l < 5 ? 2 : 3};
     EXPECT_EQ(program.owners[l], (std::vector<LayerOwner>{{one, first}, {two, second}})) << l;
   }
-  EXPECT_EQ(program.device_of(PipelineId{1}, StageId{1}), DeviceId{3});
-  EXPECT_EQ(program.layers_of(PipelineId{0}, StageId{0}), (LayerRange{LayerId{0}, LayerId{2}}));
-  EXPECT_EQ(program.layers_of(PipelineId{1}, StageId{1}), (LayerRange{LayerId{5}, LayerId{7}}));
-  const PipelineId a{0};
-  const PipelineId b{1};
+  EXPECT_EQ(program.device_of(PipelineId{1}, StageId{1}, MicroBatchId{6}), DeviceId{3});
 }
 
 TEST(StepProgram, AnOwnerMayHaveNoMicroBatch) {

@@ -35,9 +35,9 @@ class TrainingVerbs : public testing::Test {
     larger.batch_size = 16;
     larger.pipelines[0].micro_batches = {{MicroBatchId{0}, MicroBatchId{3}}};
     write_plan(larger, path("larger-plan.json"));
-    Plan fast = make_plan(profile);
-    fast.reduction = ReductionMode::kFast;
-    write_plan(fast, path("fast-plan.json"));
+    Plan offload = make_plan(profile);
+    offload.pipelines[0].stages[0].memory = MemoryPolicy::kOffload;
+    write_plan(offload, path("offload-plan.json"));
   }
 
   static Plan make_plan(const ModelProfile& profile) {
@@ -105,8 +105,8 @@ TEST_F(TrainingVerbs, BadUsageEndsWithOneSentenceAndWritesNothing) {
 
 TEST_F(TrainingVerbs, EndWithThreeWhenThePlanCannotRun) {
   expect_refusal("train", "--run run.json --profile model.json --cluster tight.json --out out", 3);
-  expect_refusal("train", kTrain + "--plan fast-plan.json", 3);
-  expect_refusal("verify", "--run run.json --cluster cluster.json --plan fast-plan.json", 3);
+  expect_refusal("train", kTrain + "--plan offload-plan.json", 3);
+  expect_refusal("verify", "--run run.json --cluster cluster.json --plan offload-plan.json", 3);
 }
 
 TEST_F(TrainingVerbs, ProfilePlanAndTrainFitTogether) {

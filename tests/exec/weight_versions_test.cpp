@@ -89,18 +89,20 @@ class Sequential {
     std::vector<at::Tensor> inputs;
     std::vector<at::Tensor> outputs;
     std::vector<const Tensors*> read;
-    at::Tensor x = samples.images;
+    at::Tensor x = samples.inputs[0];
     for (std::size_t l = 0; l < states_.size(); ++l) {
       const auto stage = std::count_if(cuts.begin(), cuts.end(),
                                        [&](int cut) { return cut <= static_cast<int>(l); });
       const int version = version_of(kind, stages, static_cast<int>(stage), m);
       read.push_back(&versions[l].at(static_cast<std::size_t>(version)));
       inputs.push_back(x.detach().set_requires_grad(l > 0));
+      const RandomKey key{7, step, MicroBatchId{m}};
+      const Tensors layer_inputs{inputs[l]};
       outputs.push_back(
-          forward_layer(model_, LayerId{l}, *read[l], inputs[l], {7, step, MicroBatchId{m}}, true));
+          model_.layers[l].forward({LayerId{l}, *read[l], layer_inputs, key, true}).at(0));
       x = outputs[l];
     }
-    outputs.back() = scaled_loss(x, samples.labels, scale);
+    outputs.back() = model_.layers.back().loss({x}, samples.labels) * scale;
     std::vector<Tensors> gradients(states_.size());
     at::Tensor gradient;
     for (std::size_t l = states_.size(); l-- > 0;) {

@@ -108,7 +108,7 @@ TEST(ScheduleCheck, CheckAsksNoBackwardOfFrozenStages) {
   EXPECT_EQ(check("d0: 0F0 0F1 0W0 0W1\nd1: 1F0 1B0 1F1 1B1\n", "0111"), "valid");
 }
 
-TEST(ScheduleCheck, AMicroBatchStaysOnOneOfAStagesDevices) {
+TEST(ScheduleCheck, TheDevicesOfAStageTakeItsMicroBatchesInTurn) {
   Plan plan;
   plan.batch_size = 2;
   plan.mask = FreezeMask::all_active(2);
@@ -117,9 +117,20 @@ TEST(ScheduleCheck, AMicroBatchStaysOnOneOfAStagesDevices) {
   const Activity activity = activity_of(2, plan.mask);
   EXPECT_NO_THROW(validate_schedule(parse_schedule("d0: 0F0 0B0\nd1: 0F1 0B1\n", "text"), plan,
                                     activity, "schedule"));
-  EXPECT_THROW(validate_schedule(parse_schedule("d0: 0F0 0F1 0B0\nd1: 0B1\n", "text"), plan,
-                                 activity, "schedule"),
-               InputError);
+  const auto refusal = [&](const std::string& lists) {
+    try {
+      validate_schedule(parse_schedule(lists, "text"), plan, activity, "schedule");
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("valid");
+  };
+  EXPECT_EQ(
+      refusal("d0: 0F0 0F1 0B0\nd1: 0B1\n"),
+      "schedule: found 0F1 on device 0, expected micro-batch 1 on device 1, whose turn it is");
+  EXPECT_EQ(
+      refusal("d0: 0F1 0B1\nd1: 0F0 0B0\n"),
+      "schedule: found 0F1 on device 0, expected micro-batch 1 on device 1, whose turn it is");
 }
 
 }  // namespace

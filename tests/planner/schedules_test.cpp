@@ -199,7 +199,18 @@ struct Refusal {
 
 TEST(Schedules, RefusesInOneSentenceWhatIsNotInterpreted) {
   const std::vector<Refusal> refusals{
-      {"stage 1 of pipeline 0 lies on 2 devices; stages on several devices are not scheduled yet",
+      {"zb-h2 takes no stages on several devices; gpipe, 1f1b, eager-1f1b and zb-h1 do",
+       [](Plan& p) {
+         p.pipelines[0].stages[1].devices = {DeviceId{1}, DeviceId{3}};
+         p.schedule = NamedSchedule{.kind = ScheduleKind::kZbH2};
+       }},
+      {"1f1b with 2 chunks per device takes no stages on several devices",
+       [](Plan& p) {
+         p.pipelines[0].stages[1].devices = {DeviceId{1}, DeviceId{3}};
+         p.schedule = NamedSchedule{.chunks = 2};
+       }},
+      {"1f1b over stages on several devices takes one stage per device, not stages 1 and 2 of "
+       "pipeline 0 on device 2",
        [](Plan& p) {
          p.pipelines[0].stages[1].devices = {DeviceId{1}, DeviceId{2}};
        }},

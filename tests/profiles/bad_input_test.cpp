@@ -179,7 +179,7 @@ TEST(BadInput, ModelProfilesThatAreNone) {
       {"edge to nowhere", "{\"from\": 0, \"to\": 1", "{\"from\": 0, \"to\": 3", 43,
        "`3` at $.edges[0].to", "an integer from 0 to 2"},
       {"doubled edge", "{\"from\": 0, \"to\": 2", "{\"from\": 0, \"to\": 1", 44,
-       "the edge from 0 to 1 again at $.edges[1]", "each edge once"},
+       "the edge from 0 to 1 again at $.edges[1]", "each edge once of its kind"},
       {"unknown edge kind", "detached", "attached", 44, "`\"attached\"` at $.edges[1].kind",
        "`\"gradient\"` or `\"detached\"`"},
       {"edge without tensors", "[512]", "[]", 45, "no tensor at $.edges[2].tensor_bytes_per_sample",

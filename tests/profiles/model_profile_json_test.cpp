@@ -153,5 +153,18 @@ TEST(ModelProfileJson, WritesAndReadsFiles) {
   std::filesystem::remove_all(pattern);
 }
 
+TEST(ModelProfileJson, KeepsAMaskThatGoesOverAnEdgeOfItsOwn) {
+  ModelProfile profile = small_model();
+  Edge mask = profile.edges[0];
+  ASSERT_EQ(mask.kind, EdgeKind::kGradient);
+  mask.kind = EdgeKind::kDetached;
+  mask.tensor_bytes_per_sample = {Bytes{8}};
+  profile.edges.insert(profile.edges.begin() + 1, mask);
+  validate(profile, "model.json");
+  EXPECT_EQ(parse_model_profile(to_json(profile), "model.json"), profile);
+  std::swap(profile.edges[0], profile.edges[1]);
+  EXPECT_THROW(validate(profile, "model.json"), InputError);
+}
+
 }  // namespace
 }  // namespace frazil

@@ -1,0 +1,195 @@
+#include "exec/gradient_sums.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "exec/gradient_reduction.h"
+#include "exec/ring_reduction.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+std::vector<DeviceId> devices_of(const std::vector<LayerOwner>& owners) {
+  std::vector<DeviceId> devices;
+  devices.reserve(owners.size());
+  for (const LayerOwner& owner : owners) devices.push_back(owner.device);
+  return devices;
+}
+
+bool holds(const std::vector<DeviceId>& devices, DeviceId device) {
+  return std::find(devices.begin(), devices.end(), device) != devices.end();
+}
+
+}  // namespace
+
+GradientSums::GradientSums(const StepProgram& program, DeviceId device, const DeviceState& state,
+                           Communicator& communicator)
+    : program_(program),
+      device_(device),
+      state_(state),
+      communicator_(communicator),
+      is_exact_(program.plan.reduction == ReductionMode::kExact) {
+  for (std::size_t l = 0; l < program.owners.size(); ++l) {
+    if (!program.activity.layers[l].weight_gradient) continue;
+    if (holds(devices_of(program.owners[l]), device)) layers_.insert(LayerId{l});
+  }
+}
+
+void GradientSums::begin(Step step) {
+  step_ = step;
+  reduced_ = finished_ = false;
+  trees_.clear();
+  running_.clear();
+  sums_.clear();
+  for (const LayerId layer : layers_) {
+    if (is_exact_) trees_.emplace(layer, GradientTree(program_.plan.micro_batches()));
+  }
+}
+
+void GradientSums::add(LayerId layer, MicroBatchId micro_batch, Tensors gradients) {
+  if (is_exact_) {
+    trees_.at(layer).add({micro_batch.value, micro_batch.value + 1}, std::move(gradients));
+  } else {
+    running_[layer].add(std::move(gradients));
+  }
+}
+
+void GradientSums::reduce() {
+  if (std::exchange(reduced_, true)) return;
+  for (auto first = layers_.begin(); first != layers_.end();) {
+    const std::vector<LayerOwner>& owners = program_.owners[first->index()];
+    auto end = std::next(first);
+    while (end != layers_.end() && end->value == std::prev(end)->value + 1 &&
+           program_.owners[end->index()] == owners) {
+      ++end;
+    }
+    if (owners.size() > 1) reduce_group(first, end);
+    first = end;
+  }
+  finish();
+}
+
+void GradientSums::reduce_group(Layers::const_iterator first, Layers::const_iterator end) {
+  const std::vector<LayerId> group(first, end);
+  Tensors like;
+  for (const LayerId layer : group) {
+    const Tensors& parameters = state_.at(layer).parameters;
+    like.insert(like.end(), parameters.begin(), parameters.end());
+  }
+  const Tag tag{.index = group.front().value, .step = step_};
+  const Tensors sums =
+      is_exact_ ? reduce_exact_group(group, like, tag) : reduce_fast_group(group, like, tag);
+  auto next = sums.begin();
+  for (const LayerId layer : group) {
+    const auto count = static_cast<std::ptrdiff_t>(state_.at(layer).parameters.size());
+    sums_[layer] = Tensors(next, next + count);
+    next += count;
+  }
+}
+
+Tensors GradientSums::reduce_exact_group(const std::vector<LayerId>& group, const Tensors& like,
+                                         Tag tag) {
+  std::vector<std::pair<TreeNode, Tensors>> nodes;
+  for (const LayerId layer : group) {
+    std::vector<std::pair<TreeNode, Tensors>> own = trees_.at(layer).take_nodes();
+    if (nodes.empty()) {
+      nodes = std::move(own);
+      continue;
+    }
+    ENSURE(own.size() == nodes.size(), "layers with equal owners have equal nodes");
+    for (std::size_t n = 0; n < own.size(); ++n) {
+      std::move(own[n].second.begin(), own[n].second.end(), std::back_inserter(nodes[n].second));
+    }
+  }
+  return reduce_exactly(nodes, like, program_.owners[group.front().index()],
+                        program_.plan.micro_batches(), communicator_, tag);
+}
+
+Tensors GradientSums::reduce_fast_group(const std::vector<LayerId>& group, const Tensors& like,
+                                        Tag tag) {
+  Tensors own;
+  for (const LayerId layer : group) {
+    Tensors sum = running_[layer].take();
+    std::move(sum.begin(), sum.end(), std::back_inserter(own));
+  }
+  return reduce_in_ring(std::move(own), like, devices_of(program_.owners[group.front().index()]),
+                        communicator_, tag);
+}
+
+// What has not been reduced is complete here; then uses of tied parameters find each other.
+void GradientSums::finish() {
+  if (std::exchange(finished_, true)) return;
+  for (const LayerId layer : layers_) {
+    if (sums_.contains(layer)) continue;
+    sums_[layer] = is_exact_ ? trees_.at(layer).take_root() : running_[layer].take();
+  }
+  for (std::size_t t = 0; t < program_.tied.size(); ++t) add_uses(t);
+}
+
+// A device that lacks a use gets its sum from one that holds it; these take turns.
+void GradientSums::add_uses(std::size_t tied) {
+  const c10::NoGradGuard no_grad;
+  const TiedUses& uses = program_.tied[tied];
+  const auto self = std::find(uses.devices.begin(), uses.devices.end(), device_);
+  if (self == uses.devices.end()) return;
+  const auto source_of = [&](std::size_t place, const std::vector<DeviceId>& holders) {
+    return holders[place % holders.size()];
+  };
+  const Tag tag{.kind = MessageKind::kTiedSum, .step = step_};
+  const auto tag_of = [&](LayerId layer) {
+    Tag use = tag;
+    use.index = layer.value;
+    return use;
+  };
+  std::vector<std::vector<DeviceId>> holders;
+  for (const LayerId layer : uses.layers) {
+    holders.push_back(devices_of(program_.owners[layer.index()]));
+    if (!holds(holders.back(), device_)) continue;
+    for (std::size_t d = 0; d < uses.devices.size(); ++d) {
+      if (holds(holders.back(), uses.devices[d])) continue;
+      if (source_of(d, holders.back()) != device_) continue;
+      communicator_.send(uses.devices[d].value, tag_of(layer), sums_.at(layer));
+    }
+  }
+  at::Tensor total;
+  for (std::size_t u = 0; u < uses.layers.size(); ++u) {
+    const LayerId layer = uses.layers[u];
+    const auto place = static_cast<std::size_t>(self - uses.devices.begin());
+    const at::Tensor sum =
+        holds(holders[u], device_)
+            ? sums_.at(layer).at(0)
+            : communicator_.receive(source_of(place, holders[u]).value, tag_of(layer)).at(0);
+    total = total.defined() ? at::add(total, sum) : sum;
+  }
+  for (const LayerId layer : uses.layers) {
+    if (has(layer)) sums_[layer] = {total};
+  }
+}
+
+std::map<LayerId, Tensors> GradientSums::complete() {
+  finish();
+  std::map<LayerId, Tensors> sums = sums_;
+  for (const TiedUses& uses : program_.tied) {
+    for (std::size_t u = 1; u < uses.layers.size(); ++u) sums.erase(uses.layers[u]);
+  }
+  return sums;
+}
+
+Tensors GradientSums::take(LayerId layer) {
+  if (!program_.versions.empty()) {
+    return is_exact_ ? trees_.at(layer).take_folded() : running_[layer].take();
+  }
+  finish();
+  const auto found = sums_.find(layer);
+  ENSURE(found != sums_.end(), "a layer is updated once");
+  Tensors sum = std::move(found->second);
+  sums_.erase(found);
+  return sum;
+}
+
+}  // namespace frazil

@@ -1,0 +1,33 @@
+#include "exec/keyed_random.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+
+namespace frazil {
+namespace {
+
+// splitmix64 (Steele, Lea, Flood 2014): spreads neighbouring keys over unrelated seeds.
+std::uint64_t mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15ULL;
+  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31U);
+}
+
+}  // namespace
+
+at::Generator make_generator(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d) {
+  return at::make_generator<at::CPUGeneratorImpl>(mix(mix(mix(mix(a) + b) + c) + d));
+}
+
+at::Tensor drop(const at::Tensor& x, double rate, LayerId layer, const RandomKey& key,
+                bool training) {
+  if (!training || rate == 0) return x;
+  // at::dropout takes no generator, so the mask is drawn here, by key.
+  at::Generator generator = make_generator(key.seed, static_cast<std::uint64_t>(key.step),
+                                           layer.index(), key.micro_batch.index());
+  const at::Tensor mask = at::empty_like(x).bernoulli_(1 - rate, generator).div_(1 - rate);
+  return x * mask;
+}
+
+}  // namespace frazil

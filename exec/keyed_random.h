@@ -1,0 +1,32 @@
+#pragma once
+// Randomness by key instead of by order: the same key draws the same numbers in every plan, on
+// every device, and again when a forward is recomputed.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "profiles/units.h"
+
+namespace at {
+struct Generator;
+}
+
+namespace frazil {
+
+// Where a random draw belongs.
+struct RandomKey {
+  std::uint64_t seed = 0;
+  Step step = 0;
+  MicroBatchId micro_batch;
+};
+
+// A generator whose state depends on the four numbers alone.
+at::Generator make_generator(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d);
+
+// Dropout of a layer's branch; one per layer, as its draws are keyed by (seed, step, layer,
+// micro-batch).
+at::Tensor drop(const at::Tensor& x, double rate, LayerId layer, const RandomKey& key,
+                bool training);
+
+}  // namespace frazil

@@ -1,0 +1,119 @@
+#include "planner/shared_orders.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include "planner/looped_orders.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+using Places = std::vector<std::vector<int>>;
+
+std::int64_t divide_up(std::int64_t count, std::int64_t parts) {
+  return (count + parts - 1) / parts;
+}
+
+std::int64_t devices_of(const std::vector<int>& stage) {
+  return static_cast<std::int64_t>(stage.size());
+}
+
+// Devices of all stages after each.
+std::vector<std::int64_t> count_later(const Places& places) {
+  std::vector<std::int64_t> later(places.size(), 0);
+  for (std::size_t s = places.size() - 1; s > 0; --s) {
+    later[s - 1] = later[s] + devices_of(places[s]);
+  }
+  return later;
+}
+
+// What a device of each stage does first, and when its W come.
+std::vector<DeviceRule> find_rules(ScheduleKind kind, const OrderProblem& problem,
+                                   const Places& places) {
+  const std::vector<std::int64_t> later = count_later(places);
+  const std::int64_t all_later = later.front();
+  const std::int64_t first_devices = devices_of(places.front());
+  // Micro-batches in flight in the first stage besides one per device.
+  std::int64_t ahead = all_later;
+  if (kind == ScheduleKind::kEagerOneForwardOneBackward) ahead = 2 * all_later;
+  if (problem.in_flight) ahead = (std::int64_t{*problem.in_flight} - 1) * first_devices;
+  std::vector<DeviceRule> rules;
+  std::int64_t least_sent = std::numeric_limits<std::int64_t>::max();  // before a backward
+  for (std::size_t s = 0; s < places.size(); ++s) {
+    const std::int64_t devices = devices_of(places[s]);
+    const std::int64_t wanted = all_later == 0
+                                    ? 1 + ahead / first_devices
+                                    : 1 + divide_up(ahead * later[s], all_later * devices);
+    const std::int64_t first = std::min(wanted, 1 + (least_sent - 1) / devices);
+    least_sent = std::min(least_sent, first * devices);
+    const std::int64_t held = divide_up(ahead + first_devices, devices);
+    const auto at_most_all = [&](std::int64_t count) {
+      return static_cast<int>(std::clamp<std::int64_t>(count, 0, problem.micro_batches));
+    };
+    rules.push_back({at_most_all(first), std::nullopt});
+    if (kind == ScheduleKind::kZbH1) rules.back().weight_lag = at_most_all(held - first);
+  }
+  return rules;
+}
+
+// Device `turn` of a stage: every d-th micro-batch, under its rule.
+DeviceOrder make_list(std::size_t stage, std::size_t turn, std::size_t devices, int micro_batches,
+                      const DeviceRule& rule) {
+  const auto d = static_cast<int>(devices);
+  const auto first = static_cast<int>(turn);
+  OrderProblem own;
+  own.micro_batches = (micro_batches - first + d - 1) / d;
+  if (own.micro_batches <= 0) return {};
+  DeviceOrder order = make_looped_orders(own, 1, {rule}).front();
+  for (OrderedWork& work : order) {
+    work.stage = static_cast<std::int32_t>(stage);
+    work.micro_batch = first + work.micro_batch * d;
+  }
+  return order;
+}
+
+DeviceOrders make_gpipe_anywhere(const OrderProblem& problem, const Places& places) {
+  DeviceOrders orders(static_cast<std::size_t>(problem.devices));
+  const auto append = [&](std::size_t stage, ActionKind kind) {
+    for (int m = 0; m < problem.micro_batches; ++m) {
+      const int place = places[stage][static_cast<std::size_t>(m) % places[stage].size()];
+      OrderedWork work;
+      work.kind = kind;
+      work.stage = static_cast<std::int32_t>(stage);
+      work.micro_batch = m;
+      orders[static_cast<std::size_t>(place)].push_back(work);
+    }
+  };
+  for (std::size_t s = 0; s < places.size(); ++s) append(s, ActionKind::kForward);
+  for (std::size_t s = places.size(); s > 0; --s) append(s - 1, ActionKind::kBackward);
+  return orders;
+}
+
+}  // namespace
+
+bool takes_shared_stages(ScheduleKind kind) {
+  return kind == ScheduleKind::kGpipe || kind == ScheduleKind::kOneForwardOneBackward ||
+         kind == ScheduleKind::kEagerOneForwardOneBackward || kind == ScheduleKind::kZbH1;
+}
+
+DeviceOrders make_shared_orders(ScheduleKind kind, const OrderProblem& problem,
+                                const Places& places) {
+  ENSURE(takes_shared_stages(kind) && !places.empty(), "a schedule of stages on several devices");
+  if (kind == ScheduleKind::kGpipe) return make_gpipe_anywhere(problem, places);
+  const std::vector<DeviceRule> rules = find_rules(kind, problem, places);
+  DeviceOrders orders(static_cast<std::size_t>(problem.devices));
+  for (std::size_t s = 0; s < places.size(); ++s) {
+    for (std::size_t turn = 0; turn < places[s].size(); ++turn) {
+      DeviceOrder& order = orders.at(static_cast<std::size_t>(places[s][turn]));
+      ENSURE(order.empty(), "one stage per device");
+      order = make_list(s, turn, places[s].size(), problem.micro_batches, rules[s]);
+    }
+  }
+  return orders;
+}
+
+}  // namespace frazil

@@ -1,0 +1,24 @@
+#pragma once
+// What many runs of one thing came to.
+
+#include <string>
+#include <vector>
+
+namespace frazil {
+
+struct Spread {
+  double median = 0;  // the mean of the middle two of an even number
+  double least = 0;
+  double most = 0;
+};
+
+// Requires at least one value.
+Spread find_spread(std::vector<double> values);
+
+// "1.02 (0.98 to 1.05)".
+std::string to_range_text(double middle, double low, double high, int decimals);
+
+// Seconds that all threads of this process have computed for since it started.
+double cpu_seconds();
+
+}  // namespace frazil

@@ -1,0 +1,117 @@
+// Teacher and student in one model: several losses, and boundaries that carry no gradient at all.
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "tests/exec/models/model_checks.h"
+
+namespace frazil {
+namespace {
+
+constexpr std::uint64_t kSeed = 11;
+
+// The teacher's block is even, the student's odd (tests/exec/models/distillation.h).
+bool is_teacher(const ModelSpec& model, LayerId layer) {
+  return model.layers[layer.index()].block.value % 2 == 0;
+}
+
+std::map<LayerId, Tensors> train_one_way(const TestModel& model, const std::string& mask,
+                                         int devices) {
+  frazil::Run run(model.spec, momentum_sgd(), kSeed, devices);
+  run.switch_to(make_plan(model, {.devices = devices, .mask = mask}));
+  for (Step step = 0; step < 3; ++step) {
+    run.step(step, 1e-2, model.samples({.seed = static_cast<std::uint64_t>(step)}));
+  }
+  std::map<LayerId, Tensors> weights;
+  for (const DeviceState& state : run.states()) {
+    for (const auto& [layer, own] : state) weights[layer] = own.parameters;
+  }
+  return weights;
+}
+
+bool same_bits(const Tensors& a, const Tensors& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const at::Tensor& x, const at::Tensor& y) { return at::equal(x, y); });
+}
+
+TEST(Distillation, OnOneDeviceHasTheBitsOfAPlainProgram) {
+  expect_plain_bits(distillation_model());
+}
+
+TEST(Distillation, UnderMasksHasTheBitsOfAPlainProgram) {
+  for (const std::string mask : {"000101", "010001", "000001"}) {
+    expect_plain_bits(distillation_model(), mask);
+  }
+}
+
+TEST(Distillation, HasTheBitsOfOneDeviceUnderEveryPlan) {
+  EXPECT_GE(expect_bits_of_one_device(distillation_model(), clipped_adamw()), 51);
+}
+
+TEST(Distillation, NeverChangesTheTeacher) {
+  const TestModel model = distillation_model();
+  const LayerTensors before = start_values(model.spec, kSeed);
+  for (const auto& [layer, weights] : train_one_way(model, model.mask, 2)) {
+    const bool is_constant = is_teacher(model.spec, layer) || weights.empty();
+    EXPECT_EQ(same_bits(weights, before[layer.index()]), is_constant)
+        << model.spec.layers[layer.index()].name;
+  }
+}
+
+// A teacher that is not frozen has no loss to learn from.
+TEST(Distillation, TeachesATeacherNothingEvenWhenItIsNotFrozen) {
+  const TestModel model = distillation_model();
+  const auto frozen = train_one_way(model, model.mask, 2);
+  const auto active = train_one_way(model, std::string(model.mask.size(), '1'), 2);
+  for (const auto& [layer, weights] : frozen) EXPECT_TRUE(same_bits(weights, active.at(layer)));
+}
+
+// Student blocks learn apart from each other: alone, a block has the bits that it has among others.
+TEST(Distillation, TeachesAStudentBlockTheSameAloneAndAmongOthers) {
+  const TestModel model = distillation_model();
+  const auto together = train_one_way(model, model.mask, 3);
+  for (const std::string mask : {"010001", "000101", "000001"}) {
+    SCOPED_TRACE(mask);
+    int blocks = 0;
+    for (const auto& [layer, weights] : train_one_way(model, mask, 1)) {
+      const BlockId block = model.spec.layers[layer.index()].block;
+      if (mask[block.index()] == '0') continue;
+      EXPECT_TRUE(same_bits(weights, together.at(layer)));
+      ++blocks;
+    }
+    EXPECT_GT(blocks, 0);
+  }
+}
+
+// Pipe-BD's hybrid distribution: the first blocks on two devices that take micro-batches in turn.
+TEST(Distillation, HasTheBitsOfOneDeviceWithBlocksOnSeveralDevices) {
+  const TestModel model = distillation_model();
+  const std::uint64_t expected = train_two_steps(model, clipped_adamw(), {.micro_batches = 5});
+  for (const ScheduleKind kind : {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward}) {
+    for (const int cut : {1, 3, 4, 8}) {
+      const PlanForm form{
+          .schedule = kind, .devices = 2, .micro_batches = 5, .cuts = {cut}, .shared_stage = 0};
+      SCOPED_TRACE(name_of(form));
+      EXPECT_EQ(train_two_steps(model, clipped_adamw(), form), expected);
+    }
+  }
+}
+
+// Each micro-batch crosses once, forward: one message per step, micro-batch and pair of stages.
+TEST(Distillation, SendsForwardsAlone) {
+  const TestModel model = distillation_model();
+  frazil::Run run(model.spec, momentum_sgd(), kSeed, 3);
+  run.switch_to(make_plan(model, {.devices = 3, .cuts = {4, 8}}));
+  std::map<ActionKind, int> counts;
+  for (const Span& span : run.step(0, 1e-2, model.samples({.seed = 1}), true).spans) {
+    ++counts[span.action.kind];
+  }
+  EXPECT_EQ(counts[ActionKind::kSendForward], 2 * 4) << "four micro-batches over two boundaries";
+  EXPECT_EQ(counts[ActionKind::kReceiveForward], 2 * 4);
+  EXPECT_EQ(counts[ActionKind::kSendBackward], 0);
+  EXPECT_EQ(counts[ActionKind::kBackward], 3 * 4) << "every stage has a loss of its own";
+  EXPECT_EQ(counts[ActionKind::kUpdate], 3);
+}
+
+}  // namespace
+}  // namespace frazil

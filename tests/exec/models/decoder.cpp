@@ -1,0 +1,165 @@
+#include "tests/exec/models/decoder.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <limits>
+
+namespace frazil {
+namespace {
+
+enum AttentionParameter { kNormWeight, kNormBias, kQkvWeight, kQkvBias, kOutWeight, kOutBias };
+enum MlpParameter { kMlpNormWeight, kMlpNormBias, kUpWeight, kUpBias, kDownWeight, kDownBias };
+
+constexpr double kNormEpsilon = 1e-5;
+
+std::vector<Bytes> hidden_bytes(const DecoderConfig& c) {
+  return {float_bytes(std::int64_t{c.tokens} * c.dim)};
+}
+
+ParameterSpec table(const std::string& name, const DecoderConfig& c) {
+  return {name, {c.vocabulary, c.dim}, 0.3, 0, "tokens"};
+}
+
+// Written out, where other models call one kernel.
+at::Tensor mix_causally(const Tensors& qkv) {
+  const std::int64_t t = qkv[0].size(2);
+  const double scale = 1.0 / std::sqrt(static_cast<double>(qkv[0].size(3)));
+  const at::Tensor later = at::ones({t, t}, at::kBool).triu(1);
+  const at::Tensor scores = (at::matmul(qkv[0], qkv[1].transpose(2, 3)) * scale)
+                                .masked_fill(later, -std::numeric_limits<double>::infinity());
+  return at::matmul(at::softmax(scores, -1), qkv[2]);
+}
+
+at::Tensor attend(const DecoderConfig& c, const ParametricOperations& with, const at::Tensor& x) {
+  const std::int64_t n = x.size(0);
+  const at::Tensor normed = with.layer_norm(x, kNormWeight, kNormBias, kNormEpsilon);
+  const Tensors qkv = with.linear(normed, kQkvWeight, kQkvBias)
+                          .view({n, c.tokens, 3, c.heads, c.dim / c.heads})
+                          .permute({2, 0, 3, 1, 4})
+                          .unbind(0);
+  const at::Tensor mixed = mix_causally(qkv).transpose(1, 2).reshape({n, c.tokens, c.dim});
+  return with.linear(mixed, kOutWeight, kOutBias);
+}
+
+at::Tensor transform(const ParametricOperations& with, const at::Tensor& x) {
+  const at::Tensor normed = with.layer_norm(x, kMlpNormWeight, kMlpNormBias, kNormEpsilon);
+  return with.linear(at::gelu(with.linear(normed, kUpWeight, kUpBias), "tanh"), kDownWeight,
+                     kDownBias);
+}
+
+LayerSpec make_tokens(const DecoderConfig& c) {
+  return {.name = "tokens",
+          .block = BlockId{0},
+          .parameters = {table("tokens.weight", c)},
+          .forward = [](const LayerCall& call) -> Tensors {
+            return {at::embedding(call.parameters.at(0), call.inputs.at(0))};
+          },
+          .output_bytes_per_sample = hidden_bytes(c),
+          .has_seams = false};
+}
+
+LayerSpec make_positions(const DecoderConfig& c) {
+  return {.name = "positions",
+          .block = BlockId{0},
+          .parameters = {{"positions.weight", {c.tokens, c.dim}, 0.3, 0}},
+          .forward = [c](const LayerCall& call) -> Tensors {
+            const at::Tensor x = call.inputs.at(0) + call.parameters.at(0);
+            return {drop(x, c.dropout, call.layer, call.key, call.training)};
+          },
+          .output_bytes_per_sample = hidden_bytes(c),
+          .has_seams = false};
+}
+
+LayerSpec make_attention(const DecoderConfig& c, int index) {
+  const std::string p = "block." + std::to_string(index) + ".attention";
+  return {
+      .name = p,
+      .block = BlockId{index + 1},
+      .parameters = {constant(p + ".norm.weight", c.dim, 1), constant(p + ".norm.bias", c.dim, 0),
+                     linear_weight(p + ".qkv", 3L * c.dim, c.dim),
+                     linear_bias(p + ".qkv", 3L * c.dim, c.dim),
+                     linear_weight(p + ".out", c.dim, c.dim),
+                     linear_bias(p + ".out", c.dim, c.dim)},
+      .forward = [c](const LayerCall& call) -> Tensors {
+        const at::Tensor& x = call.inputs.at(0);
+        const at::Tensor branch = attend(c, {call.parameters, call.operations}, x);
+        return {x + drop(branch, c.dropout, call.layer, call.key, call.training)};
+      },
+      .output_bytes_per_sample = hidden_bytes(c)};
+}
+
+LayerSpec make_mlp(const DecoderConfig& c, int index) {
+  const std::string p = "block." + std::to_string(index) + ".mlp";
+  return {
+      .name = p,
+      .block = BlockId{index + 1},
+      .parameters = {constant(p + ".norm.weight", c.dim, 1), constant(p + ".norm.bias", c.dim, 0),
+                     linear_weight(p + ".up", 2L * c.dim, c.dim),
+                     linear_bias(p + ".up", 2L * c.dim, c.dim),
+                     linear_weight(p + ".down", c.dim, 2L * c.dim),
+                     linear_bias(p + ".down", c.dim, 2L * c.dim)},
+      .forward = [c](const LayerCall& call) -> Tensors {
+        const at::Tensor& x = call.inputs.at(0);
+        const at::Tensor branch = transform({call.parameters, call.operations}, x);
+        return {x + drop(branch, c.dropout, call.layer, call.key, call.training)};
+      },
+      .output_bytes_per_sample = hidden_bytes(c)};
+}
+
+LayerSpec make_final_norm(const DecoderConfig& c) {
+  return {.name = "final norm",
+          .block = BlockId{c.blocks + 1},
+          .parameters = {constant("norm.weight", c.dim, 1), constant("norm.bias", c.dim, 0)},
+          .forward = [](const LayerCall& call) -> Tensors {
+            const ParametricOperations with(call.parameters, call.operations);
+            return {with.layer_norm(call.inputs.at(0), 0, 1, kNormEpsilon)};
+          },
+          .output_bytes_per_sample = hidden_bytes(c)};
+}
+
+LayerSpec make_logits(const DecoderConfig& c) {
+  return {.name = "logits",
+          .block = BlockId{c.blocks + 1},
+          .parameters = {table("logits.weight", c)},
+          .forward = [](const LayerCall& call) -> Tensors {
+            const ParametricOperations with(call.parameters, call.operations);
+            return {with.linear_without_bias(call.inputs.at(0), 0)};
+          },
+          .output_bytes_per_sample = {float_bytes(std::int64_t{c.tokens} * c.vocabulary)},
+          .loss =
+              [c](const Tensors& outputs, const at::Tensor& labels) {
+                return at::cross_entropy_loss(outputs.at(0).view({-1, c.vocabulary}),
+                                              labels.view({-1}));
+              }};
+}
+
+}  // namespace
+
+ModelSpec make_decoder(const DecoderConfig& c) {
+  ModelSpec model;
+  model.name = "decoder";
+  model.input_bytes_per_sample = Bytes{std::int64_t{c.tokens} * 8};
+  model.blocks = {"embeddings"};
+  model.layers = {make_tokens(c), make_positions(c)};
+  for (int i = 0; i < c.blocks; ++i) {
+    model.blocks.push_back("block." + std::to_string(i));
+    model.layers.push_back(make_attention(c, i));
+    model.layers.push_back(make_mlp(c, i));
+  }
+  model.blocks.emplace_back("head");
+  model.layers.push_back(make_final_norm(c));
+  model.layers.push_back(make_logits(c));
+  model.edges = make_chain(model.layers);
+  return model;
+}
+
+std::vector<Samples> make_decoder_samples(const DecoderConfig& c, const StepShape& shape) {
+  return draw_micro_batches(shape, [&c](at::Generator& generator, std::int64_t n) {
+    const at::Tensor text = draw_integers({n, c.tokens + 1}, c.vocabulary, generator);
+    return Samples{{text.narrow(1, 0, c.tokens).contiguous()},
+                   text.narrow(1, 1, c.tokens).contiguous()};
+  });
+}
+
+}  // namespace frazil

@@ -1,0 +1,170 @@
+#include "tests/exec/models/encoder.h"
+
+#include <ATen/ATen.h>
+
+namespace frazil {
+namespace {
+
+enum EmbeddingParameter { kWords, kPositions, kTypes, kEmbeddingNormWeight, kEmbeddingNormBias };
+enum AttentionParameter { kQkvWeight, kQkvBias, kMixWeight, kMixBias, kNormWeight, kNormBias };
+enum MlpParameter { kUpWeight, kUpBias, kDownWeight, kDownBias, kMlpNormWeight, kMlpNormBias };
+enum HeadParameter { kPoolWeight, kPoolBias, kClassWeight, kClassBias };
+
+constexpr double kNormEpsilon = 1e-12;
+constexpr double kMasked = -1e4;
+
+std::vector<Bytes> hidden_and_mask_bytes(const EncoderConfig& c) {
+  return {float_bytes(std::int64_t{c.tokens} * c.dim), float_bytes(c.tokens)};
+}
+
+ParameterSpec table(const std::string& name, int rows, const EncoderConfig& c) {
+  return {name, {rows, c.dim}, -1, 0};
+}
+
+Tensors embed(const EncoderConfig& c, const LayerCall& call) {
+  const Tensors& p = call.parameters;
+  const at::Tensor x = at::embedding(p[kWords], call.inputs.at(0)) + p[kPositions] +
+                       at::embedding(p[kTypes], call.inputs.at(1));
+  const at::Tensor normed =
+      at::layer_norm(x, {c.dim}, p[kEmbeddingNormWeight], p[kEmbeddingNormBias], kNormEpsilon);
+  const at::Tensor& is_token = call.inputs.at(2);
+  const at::Tensor mask =
+      at::zeros({is_token.size(0), 1, 1, c.tokens}, at::kFloat)
+          .masked_fill(is_token.view({-1, 1, 1, c.tokens}).logical_not(), kMasked);
+  return {drop(normed, c.dropout, call.layer, call.key, call.training), mask};
+}
+
+Tensors attend(const EncoderConfig& c, const LayerCall& call) {
+  const ParametricOperations with(call.parameters, call.operations);
+  const at::Tensor& x = call.inputs.at(0);
+  const at::Tensor& mask = call.inputs.at(1);
+  const std::int64_t n = x.size(0);
+  const Tensors qkv = with.linear(x, kQkvWeight, kQkvBias)
+                          .view({n, c.tokens, 3, c.heads, c.dim / c.heads})
+                          .permute({2, 0, 3, 1, 4})
+                          .unbind(0);
+  const at::Tensor mixed = at::scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], mask)
+                               .transpose(1, 2)
+                               .reshape({n, c.tokens, c.dim});
+  const at::Tensor branch = drop(with.linear(mixed, kMixWeight, kMixBias), c.dropout, call.layer,
+                                 call.key, call.training);
+  return {with.layer_norm(x + branch, kNormWeight, kNormBias, kNormEpsilon), mask};
+}
+
+Tensors transform(const EncoderConfig& c, const LayerCall& call) {
+  const ParametricOperations with(call.parameters, call.operations);
+  const at::Tensor& x = call.inputs.at(0);
+  const at::Tensor inner = at::gelu(with.linear(x, kUpWeight, kUpBias));
+  const at::Tensor branch = drop(with.linear(inner, kDownWeight, kDownBias), c.dropout, call.layer,
+                                 call.key, call.training);
+  return {with.layer_norm(x + branch, kMlpNormWeight, kMlpNormBias, kNormEpsilon),
+          call.inputs.at(1)};
+}
+
+Tensors classify(const LayerCall& call) {
+  const ParametricOperations with(call.parameters, call.operations);
+  const at::Tensor first = call.inputs.at(0).select(1, 0);
+  const at::Tensor pooled = at::tanh(with.linear(first, kPoolWeight, kPoolBias));
+  return {with.linear(pooled, kClassWeight, kClassBias)};
+}
+
+LayerSpec make_embedding(const EncoderConfig& c) {
+  return {.name = "embeddings",
+          .block = BlockId{0},
+          .parameters = {table("embeddings.word", c.vocabulary, c),
+                         table("embeddings.position", c.tokens, c),
+                         table("embeddings.type", c.types, c),
+                         constant("embeddings.norm.weight", c.dim, 1),
+                         constant("embeddings.norm.bias", c.dim, 0)},
+          .forward = [c](const LayerCall& call) { return embed(c, call); },
+          .output_bytes_per_sample = hidden_and_mask_bytes(c),
+          .has_seams = false};
+}
+
+LayerSpec make_attention(const EncoderConfig& c, int index) {
+  const std::string p = "layer." + std::to_string(index) + ".attention";
+  return {
+      .name = p,
+      .block = BlockId{index + 1},
+      .parameters = {linear_weight(p + ".qkv", 3L * c.dim, c.dim),
+                     linear_bias(p + ".qkv", 3L * c.dim, c.dim),
+                     linear_weight(p + ".out", c.dim, c.dim), linear_bias(p + ".out", c.dim, c.dim),
+                     constant(p + ".norm.weight", c.dim, 1), constant(p + ".norm.bias", c.dim, 0)},
+      .forward = [c](const LayerCall& call) { return attend(c, call); },
+      .output_bytes_per_sample = hidden_and_mask_bytes(c)};
+}
+
+LayerSpec make_mlp(const EncoderConfig& c, int index) {
+  const std::string p = "layer." + std::to_string(index) + ".mlp";
+  return {
+      .name = p,
+      .block = BlockId{index + 1},
+      .parameters = {linear_weight(p + ".up", 2L * c.dim, c.dim),
+                     linear_bias(p + ".up", 2L * c.dim, c.dim),
+                     linear_weight(p + ".down", c.dim, 2L * c.dim),
+                     linear_bias(p + ".down", c.dim, 2L * c.dim),
+                     constant(p + ".norm.weight", c.dim, 1), constant(p + ".norm.bias", c.dim, 0)},
+      .forward = [c](const LayerCall& call) { return transform(c, call); },
+      .output_bytes_per_sample = hidden_and_mask_bytes(c)};
+}
+
+LayerSpec make_head(const EncoderConfig& c) {
+  return {.name = "head",
+          .block = BlockId{c.blocks + 1},
+          .parameters = {linear_weight("pooler", c.dim, c.dim), linear_bias("pooler", c.dim, c.dim),
+                         linear_weight("classifier", c.classes, c.dim),
+                         linear_bias("classifier", c.classes, c.dim)},
+          .forward = [](const LayerCall& call) { return classify(call); },
+          .output_bytes_per_sample = {float_bytes(c.classes)},
+          .loss =
+              [](const Tensors& outputs, const at::Tensor& labels) {
+                return at::cross_entropy_loss(outputs.at(0), labels);
+              }};
+}
+
+std::vector<ModelEdge> connect(const std::vector<LayerSpec>& layers) {
+  std::vector<ModelEdge> edges;
+  for (std::size_t l = 1; l < layers.size(); ++l) {
+    edges.push_back({LayerId{l - 1}, LayerId{l}, EdgeKind::kGradient, {0}});
+    if (l + 1 == layers.size()) continue;
+    edges.push_back({LayerId{l - 1}, LayerId{l}, EdgeKind::kDetached, {1}});
+  }
+  return edges;
+}
+
+// Every row holds at least two tokens.
+at::Tensor draw_mask(const EncoderConfig& c, std::int64_t n, at::Generator& generator) {
+  const at::Tensor lengths = draw_integers({n, 1}, c.tokens - 1, generator) + 2;
+  return at::arange(c.tokens, at::kLong).unsqueeze(0).lt(lengths).contiguous();
+}
+
+}  // namespace
+
+ModelSpec make_encoder(const EncoderConfig& c) {
+  ModelSpec model;
+  model.name = "encoder";
+  model.input_bytes_per_sample = Bytes{std::int64_t{c.tokens} * (8 + 8 + 1)};
+  model.blocks = {"embeddings"};
+  model.layers = {make_embedding(c)};
+  for (int i = 0; i < c.blocks; ++i) {
+    model.blocks.push_back("layer." + std::to_string(i));
+    model.layers.push_back(make_attention(c, i));
+    model.layers.push_back(make_mlp(c, i));
+  }
+  model.blocks.emplace_back("head");
+  model.layers.push_back(make_head(c));
+  model.edges = connect(model.layers);
+  return model;
+}
+
+std::vector<Samples> make_encoder_samples(const EncoderConfig& c, const StepShape& shape) {
+  return draw_micro_batches(shape, [&c](at::Generator& generator, std::int64_t n) {
+    Samples samples;
+    samples.inputs = {draw_integers({n, c.tokens}, c.vocabulary, generator),
+                      draw_integers({n, c.tokens}, c.types, generator), draw_mask(c, n, generator)};
+    samples.labels = draw_integers({n}, c.classes, generator);
+    return samples;
+  });
+}
+
+}  // namespace frazil

@@ -1,0 +1,115 @@
+#include "tests/exec/models/model_checks.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+using Kind = ScheduleKind;
+
+constexpr std::uint64_t kSeed = 11;
+// A power of two: the product with a gradient is exact, whether it is added in one operation or
+// two.
+constexpr double kRate = 0.125;
+
+OptimizerConfig plain_descent() {
+  OptimizerConfig optimizer;
+  optimizer.kind = OptimizerConfig::Kind::kSgd;
+  optimizer.momentum = 0;
+  optimizer.weight_decay = 0;
+  return optimizer;
+}
+
+void expect_equal(const ModelSpec& model, const DeviceState& state, const LayerTensors& expected) {
+  for (std::size_t l = 0; l < expected.size(); ++l) {
+    const Tensors& own = state.at(LayerId{l}).parameters;
+    ASSERT_EQ(own.size(), expected[l].size());
+    for (std::size_t p = 0; p < own.size(); ++p) {
+      EXPECT_TRUE(at::equal(own[p], expected[l][p])) << model.layers[l].parameters[p].name;
+    }
+  }
+}
+
+std::vector<PlanForm> forms_of(const TestModel& model, int micro_batches) {
+  const int layers = model.layers();
+  std::vector<PlanForm> forms;
+  const auto add = [&](PlanForm form) {
+    form.micro_batches = micro_batches;
+    if (forms.size() % 2 != 0) form.order = MessageOrder::kAsSent;
+    forms.push_back(std::move(form));
+  };
+  for (int cut = 1; cut < layers; ++cut) {
+    const bool is_odd = cut % 2 != 0;
+    if ((cut + micro_batches) % 2 != 0) {
+      add({.schedule = is_odd ? Kind::kGpipe : Kind::kZbH1, .devices = 2, .cuts = {cut}});
+    } else {
+      add({.devices = 2, .cuts = {cut}, .recompute = is_odd});
+    }
+  }
+  add({.schedule = Kind::kGpipe, .devices = 3});
+  add({.devices = 3, .cuts = {1, layers - 1}});
+  add({.schedule = Kind::kZbH1, .devices = 3});
+  add({.schedule = Kind::kZbH1, .devices = 3, .recompute = true});
+  add({.replicas = 2});
+  add({.devices = 2, .replicas = 2});
+  add({.schedule = Kind::kZbH1, .devices = 2, .cuts = {layers / 2 + 1}, .replicas = 2});
+  add({.schedule = Kind::kInterleaved, .devices = 2, .chunks = 2});
+  add({.schedule = Kind::kInterleaved, .devices = 2, .chunks = 3});
+  add({.schedule = Kind::kZbV, .devices = 2, .chunks = 2});
+  add({.schedule = Kind::kZbV, .devices = 3, .chunks = 2});
+  add({.schedule = Kind::kDualPipeV, .devices = 2, .chunks = 2});
+  add({.schedule = Kind::kDualPipeV, .devices = 2, .chunks = 2, .recompute = true});
+  add({.schedule = Kind::kChimera, .devices = 2});
+  add({.schedule = Kind::kGpipe, .devices = 2, .cuts = {layers - 2}, .shared_stage = 0});
+  add({.devices = 3, .recompute = true, .shared_stage = 1});
+  add({.schedule = Kind::kZbH1, .devices = 2, .shared_stage = 1});
+  return forms;
+}
+
+}  // namespace
+
+void expect_plain_bits(const TestModel& model, const std::string& mask) {
+  SCOPED_TRACE("mask " + mask);
+  Run run(model.spec, plain_descent(), kSeed, 1);
+  run.switch_to(make_plan(model, {.micro_batches = 4, .mask = mask}));
+  LayerTensors weights = start_values(model.spec, kSeed);
+  freeze(model.spec, weights, mask.empty() ? model.mask : mask);
+  for (Step step = 0; step < 2; ++step) {
+    SCOPED_TRACE("step " + std::to_string(step));
+    const std::vector<Samples> micro_batches = model.samples(
+        {.seed = static_cast<std::uint64_t>(step) + 1, .last_short_by = static_cast<int>(step)});
+    const double loss = run.step(step, kRate, micro_batches).loss;
+    Differentiated plain = differentiate_step(model.spec, weights, micro_batches, kSeed, step);
+    EXPECT_NEAR(loss, plain.loss, 1e-12);
+    add_uses(model.spec, plain.gradients);
+    descend(weights, plain.gradients, kRate);
+    expect_equal(model.spec, run.states().at(0), weights);
+  }
+}
+
+int expect_bits_of_one_device(const TestModel& model, const OptimizerConfig& optimizer) {
+  int runs = 0;
+  for (const int micro_batches : {5, 8}) {
+    const std::uint64_t expected =
+        train_two_steps(model, optimizer, {.micro_batches = micro_batches});
+    const PlanForm measured{.devices = 3, .micro_batches = micro_batches};
+    EXPECT_EQ(train_two_steps(model, optimizer, measured, {.layers = true, .split_backward = true}),
+              expected);
+    for (const PlanForm& form : forms_of(model, micro_batches)) {
+      SCOPED_TRACE(name_of(form));
+      try {
+        EXPECT_EQ(train_two_steps(model, optimizer, form), expected);
+        ++runs;
+      } catch (const InfeasibleError& error) {
+        // Some schedules take an even number of micro-batches, or no fewer than devices.
+        EXPECT_EQ(micro_batches, 5) << error.what();
+      }
+    }
+  }
+  return runs;
+}
+
+}  // namespace frazil

@@ -1,0 +1,17 @@
+#pragma once
+// What every small model is held to.
+
+#include "tests/exec/models/model_plans.h"
+#include "tests/exec/models/plain_training.h"
+
+namespace frazil {
+
+// Two steps of plain descent on one device have the bits of the same steps written plainly: loss
+// and all weights. An empty mask is the model's own.
+void expect_plain_bits(const TestModel& model, const std::string& mask = {});
+
+// Cuts, replicas, shared stages, schedules, recomputing and measuring, at 5 and 8 micro-batches,
+// with a short last batch: the bits of one device. Returns how many plans were run.
+int expect_bits_of_one_device(const TestModel& model, const OptimizerConfig& optimizer);
+
+}  // namespace frazil

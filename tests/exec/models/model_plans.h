@@ -1,0 +1,47 @@
+#pragma once
+// Plans for any of the small models, by a few numbers, and the bits that training under them gives.
+
+#include <string>
+#include <vector>
+
+#include "exec/run.h"
+#include "tests/exec/models/test_models.h"
+
+namespace frazil {
+
+struct PlanForm {
+  ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
+  int devices = 1;  // of one replica
+  int chunks = 1;
+  int micro_batches = 4;
+  std::vector<int> cuts = {};  // first layers of all stages but the first; empty: as even as can be
+  int replicas = 1;            // side by side, each on devices of its own
+  std::string mask = {};       // empty: the model's own
+  bool recompute = false;      // every stage
+  int shared_stage = -1;       // of the first replica: also on one more device, the last
+  MessageOrder order = MessageOrder::kByTag;  // how it is run
+
+  int all_devices() const { return devices * replicas + (shared_stage < 0 ? 0 : 1); }
+};
+
+std::string name_of(const PlanForm& form);
+
+// The lists of a schedule that decides by times are made from uneven ones. Throws InfeasibleError
+// where the schedule has no such form, or the model too few layers.
+Plan make_plan(const TestModel& model, const PlanForm& form);
+
+// The structure of the model with some time for every part.
+ModelProfile make_timed_structure(const ModelSpec& model);
+// Uniform, with a bandwidth, so that every SEND is a task of the simulator.
+Cluster make_linked_cluster(int devices);
+
+// The optimizers of the tests: AdamW with clipping, SGD with momentum.
+OptimizerConfig clipped_adamw();
+OptimizerConfig momentum_sgd();
+
+// Two steps under one plan: Run::weight_hash. The second lacks a sample, and of 8 micro-batches the
+// last.
+std::uint64_t train_two_steps(const TestModel& model, const OptimizerConfig& optimizer,
+                              const PlanForm& form, const Measurement& measurement = {});
+
+}  // namespace frazil

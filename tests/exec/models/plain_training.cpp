@@ -1,0 +1,168 @@
+#include "tests/exec/models/plain_training.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+// What a layer reads; over detached edges without a graph.
+Tensors read_edges(const ModelSpec& model, LayerId layer, const std::vector<Tensors>& outputs,
+                   const Tensors& samples) {
+  Tensors read;
+  bool reads_samples = true;
+  for (const ModelEdge& edge : model.edges) {
+    if (edge.to != layer) continue;
+    reads_samples = false;
+    for (const std::size_t o : edge.outputs) {
+      const at::Tensor& output = outputs[edge.from.index()].at(o);
+      read.push_back(edge.kind == EdgeKind::kDetached ? output.detach() : output);
+    }
+  }
+  return reads_samples ? samples : read;
+}
+
+at::Tensor add_defined(const at::Tensor& a, const at::Tensor& b) {
+  ENSURE(a.defined() == b.defined(), "a gradient in all micro-batches or in none");
+  return a.defined() ? a + b : a;
+}
+
+LayerTensors add_two(const LayerTensors& a, const LayerTensors& b) {
+  LayerTensors sums(a.size());
+  for (std::size_t l = 0; l < a.size(); ++l) {
+    for (std::size_t p = 0; p < a[l].size(); ++p) sums[l].push_back(add_defined(a[l][p], b[l][p]));
+  }
+  return sums;
+}
+
+}  // namespace
+
+LayerTensors start_values(const ModelSpec& model, std::uint64_t seed, bool shares) {
+  LayerTensors parameters;
+  std::map<std::string, at::Tensor> tied;
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    Tensors own = initial_parameters(model, LayerId{l}, seed);
+    for (std::size_t p = 0; p < own.size(); ++p) {
+      own[p].set_requires_grad(true);
+      const std::string& name = model.layers[l].parameters[p].tied;
+      if (shares && !name.empty()) own[p] = tied.try_emplace(name, own[p]).first->second;
+    }
+    parameters.push_back(std::move(own));
+  }
+  return parameters;
+}
+
+void freeze(const ModelSpec& model, LayerTensors& parameters, const std::string& mask) {
+  std::set<std::string> trained;  // tied ones
+  const auto is_active = [&](std::size_t layer) {
+    return mask.at(model.layers[layer].block.index()) == '1';
+  };
+  for (std::size_t l = 0; l < parameters.size(); ++l) {
+    for (const ParameterSpec& spec : model.layers[l].parameters) {
+      if (is_active(l)) trained.insert(spec.tied);
+    }
+  }
+  trained.erase("");
+  for (std::size_t l = 0; l < parameters.size(); ++l) {
+    for (std::size_t p = 0; p < parameters[l].size(); ++p) {
+      const bool trains = is_active(l) || trained.contains(model.layers[l].parameters[p].tied);
+      parameters[l][p].set_requires_grad(trains);
+    }
+  }
+}
+
+Differentiated differentiate(const ModelSpec& model, const LayerTensors& parameters,
+                             const Samples& samples, const RandomKey& key, double scale) {
+  std::vector<Tensors> outputs;
+  Tensors losses;  // that something can learn from
+  Tensors trained;
+  Differentiated result;
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    const LayerSpec& layer = model.layers[l];
+    const Tensors read = read_edges(model, LayerId{l}, outputs, samples.inputs);
+    bool trains = false;
+    for (const at::Tensor& parameter : parameters[l]) {
+      if (!parameter.requires_grad()) continue;
+      trained.push_back(parameter);
+      trains = true;
+    }
+    outputs.push_back(layer.forward({LayerId{l}, parameters[l], read, key, trains}));
+    if (!layer.loss) continue;
+    const at::Tensor loss = layer.loss(outputs.back(), samples.labels) * scale;
+    result.loss += loss.item<double>();
+    if (loss.requires_grad()) losses.push_back(loss);
+  }
+  const Tensors found = torch::autograd::grad(losses, trained, {}, /*retain_graph=*/std::nullopt,
+                                              /*create_graph=*/false, /*allow_unused=*/true);
+  auto next = found.begin();
+  for (const Tensors& own : parameters) {
+    Tensors& gradients = result.gradients.emplace_back(own.size());
+    for (std::size_t p = 0; p < own.size(); ++p) {
+      if (own[p].requires_grad()) gradients[p] = *next++;
+    }
+  }
+  return result;
+}
+
+LayerTensors add_four(const std::vector<LayerTensors>& gradients) {
+  ENSURE(gradients.size() == 4, "four micro-batches");
+  return add_two(add_two(gradients[0], gradients[1]), add_two(gradients[2], gradients[3]));
+}
+
+void add_uses(const ModelSpec& model, LayerTensors& gradients) {
+  std::map<std::string, at::Tensor> totals;
+  for (const bool is_summing : {true, false}) {
+    for (std::size_t l = 0; l < gradients.size(); ++l) {
+      for (std::size_t p = 0; p < gradients[l].size(); ++p) {
+        const std::string& name = model.layers[l].parameters[p].tied;
+        if (name.empty()) continue;
+        at::Tensor& total = totals[name];
+        if (is_summing) {
+          total = total.defined() ? total + gradients[l][p] : gradients[l][p];
+        } else {
+          gradients[l][p] = total;
+        }
+      }
+    }
+  }
+}
+
+Differentiated differentiate_step(const ModelSpec& model, const LayerTensors& parameters,
+                                  const std::vector<Samples>& micro_batches, std::uint64_t seed,
+                                  Step step) {
+  std::int64_t samples = 0;
+  for (const Samples& some : micro_batches) samples += some.count();
+  std::vector<LayerTensors> gradients;
+  Differentiated whole;
+  for (std::size_t m = 0; m < micro_batches.size(); ++m) {
+    const double scale =
+        static_cast<double>(micro_batches[m].count()) / static_cast<double>(samples);
+    Differentiated one =
+        differentiate(model, parameters, micro_batches[m], {seed, step, MicroBatchId{m}}, scale);
+    whole.loss += one.loss;
+    gradients.push_back(std::move(one.gradients));
+  }
+  whole.gradients = add_four(gradients);
+  return whole;
+}
+
+void descend(LayerTensors& parameters, const LayerTensors& gradients, double rate) {
+  const c10::NoGradGuard no_grad;
+  std::set<const void*> done;
+  for (std::size_t l = 0; l < parameters.size(); ++l) {
+    for (std::size_t p = 0; p < parameters[l].size(); ++p) {
+      at::Tensor& weight = parameters[l][p];
+      if (!gradients[l][p].defined() || !done.insert(weight.const_data_ptr()).second) continue;
+      weight.copy_(weight - gradients[l][p] * rate);
+    }
+  }
+}
+
+}  // namespace frazil

@@ -1,0 +1,28 @@
+#pragma once
+// The small models of the executor's tests, each with its samples: what a test over all models
+// needs of one.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "exec/model.h"
+#include "tests/exec/models/step_samples.h"
+
+namespace frazil {
+
+struct TestModel {
+  ModelSpec spec;
+  std::function<std::vector<Samples>(const StepShape&)> samples;
+  std::string mask;  // as it trains: all but a teacher's blocks
+
+  int layers() const { return static_cast<int>(spec.layers.size()); }
+};
+
+TestModel encoder_model();
+TestModel decoder_model();
+TestModel uneven_mlp_model();
+TestModel small_cnn_model();
+TestModel distillation_model();
+
+}  // namespace frazil

@@ -1,0 +1,186 @@
+// Parameters tied across devices: each use is reduced like any other layer, then the sums are
+// exchanged.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "planner/chakra.h"
+#include "planner/footprint.h"
+#include "planner/reduction_groups.h"
+#include "planner/schedules.h"
+#include "planner/simulate_plan.h"
+#include "sim/collective_cost.h"
+#include "tests/planner/shared_plans.h"
+
+namespace frazil {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr Bytes kTied{300};
+constexpr BytesPerSecond kOneBytePerNs{1'000'000'000};
+
+// An embedding in the first layer, which the last layer uses too.
+ModelProfile make_model(int layers) {
+  ModelProfile profile = make_chain(layers, nanoseconds(10), nanoseconds(10), nanoseconds(10));
+  for (Layer& layer : profile.layers) layer.update = nanoseconds(4);
+  profile.tied = {{"embedding", kTied, {LayerId{0}, LayerId{layers - 1}}}};
+  return profile;
+}
+
+Cluster make_cluster(int devices) {
+  return make_uniform_cluster(devices, Bytes{1'000'000}, {nanoseconds(5), kOneBytePerNs});
+}
+
+std::vector<TiedExchange> exchanges_of(const Plan& plan, const ModelProfile& profile) {
+  return find_tied_exchanges(plan, profile, find_activity(profile, plan.mask));
+}
+
+std::vector<std::string> list_collectives(const Timeline& timeline) {
+  std::vector<std::string> texts;
+  for (const Span& span : timeline.spans) {
+    if (span.lane != Lane::kCollective) continue;
+    texts.push_back("d" + std::to_string(span.device.value) + " " + to_text(span.action) + " " +
+                    std::to_string(span.start.time_since_epoch().count()) + "-" +
+                    std::to_string(span.end.time_since_epoch().count()));
+  }
+  return texts;
+}
+
+TEST(TiedExchanges, BetweenTwoStagesEachDeviceSendsItsSumToTheOther) {
+  const ModelProfile profile = make_model(2);
+  const Plan plan = make_shared_plan({1, 1}, 1, 2, {});
+  const auto exchanges = exchanges_of(plan, profile);
+  ASSERT_EQ(exchanges.size(), 1U);
+  EXPECT_EQ(exchanges[0].uses, (std::vector<TiedUse>{{LayerId{0}, StageId{0}, {DeviceId{0}}},
+                                                     {LayerId{1}, StageId{1}, {DeviceId{1}}}}));
+  EXPECT_EQ(exchanges[0].collective,
+            (Collective{CollectiveKind::kAllGather, {DeviceId{0}, DeviceId{1}}, kTied * 2, {}}));
+  EXPECT_EQ(collective_cost(exchanges[0].collective, make_cluster(2)).sent_by_busiest, kTied);
+  const Timeline timeline = simulate_plan(plan, profile, make_cluster(2)).timeline;
+  // 0F0 0-10, 10 bytes and 5 ns, 1F0 25-35, 1B0 35-55, 0B0 70-80; 1F1 55-65, 1B1 65-85, 0B1
+  // 100-110; then one step of 5 ns and 300 bytes.
+  EXPECT_EQ(list_collectives(timeline),
+            (std::vector<std::string>{"d0 0REDUCE_GRAD 110-415", "d1 1REDUCE_GRAD 110-415"}));
+  for (const Span& span : timeline.spans) {
+    if (span.action.kind != ActionKind::kUpdate) continue;
+    EXPECT_EQ(span.start, TimePoint{nanoseconds(415)});
+  }
+}
+
+TEST(TiedExchanges, StandAlsoWhereTheEmbeddingIsFrozenAndTheHeadIsNot) {
+  const ModelProfile profile = make_model(3);
+  Plan plan = make_shared_plan({1, 1, 1}, 1, 2, {});
+  plan.mask = FreezeMask::frozen_prefix(3, BlockId{1});
+  const auto exchanges = exchanges_of(plan, profile);
+  ASSERT_EQ(exchanges.size(), 1U);
+  EXPECT_EQ(exchanges[0].uses.front().layer, LayerId{0});
+  // The frozen middle hands gradients on to the embedding; device 1 has no part in the exchange.
+  EXPECT_EQ(exchanges[0].collective.devices, (std::vector<DeviceId>{DeviceId{0}, DeviceId{2}}));
+  const Timeline timeline = simulate_plan(plan, profile, make_cluster(3)).timeline;
+  EXPECT_EQ(list_collectives(timeline).size(), 2U);
+}
+
+TEST(TiedExchanges, AreNoneWhereEveryDeviceHasEveryUseOrTheParameterIsFrozen) {
+  ModelProfile profile = make_model(4);
+  profile.tied[0].layers = {LayerId{0}, LayerId{1}};
+  Plan plan = make_shared_plan({2, 1}, 2, 4, {});
+  EXPECT_TRUE(exchanges_of(plan, profile).empty());  // both on stage 0, on two devices
+  profile.tied[0].layers = {LayerId{0}, LayerId{2}};
+  EXPECT_EQ(exchanges_of(plan, profile).size(), 1U);
+  plan.mask = FreezeMask::frozen_prefix(4, BlockId{2});
+  EXPECT_TRUE(exchanges_of(plan, profile).empty());
+  plan.mask = FreezeMask::all_active(4);
+  plan.pipelines[0].stages[1].devices = {DeviceId{1}, DeviceId{0}};
+  EXPECT_TRUE(exchanges_of(plan, profile).empty());  // other stages, the same devices
+}
+
+TEST(TiedExchanges, AreJoinedByAllDevicesOfAStageAfterItsOwnReduction) {
+  const ModelProfile profile = make_model(2);
+  const Plan plan = make_shared_plan({2, 1}, 1, 4, {});
+  const auto exchanges = exchanges_of(plan, profile);
+  ASSERT_EQ(exchanges.size(), 1U);
+  EXPECT_EQ(exchanges[0].collective.devices,
+            (std::vector<DeviceId>{DeviceId{0}, DeviceId{1}, DeviceId{2}}));
+  for (const ReductionMode mode : {ReductionMode::kExact, ReductionMode::kFast}) {
+    for (const bool overlaps : {false, true}) {
+      Plan reduced = plan;
+      reduced.reduction = mode;
+      StepOptions options;
+      if (overlaps) options.overlap.emplace();
+      const SimulatedStep step = simulate_step(reduced, profile, make_cluster(3), options);
+      TimePoint last_other;
+      TimePoint first_update = TimePoint::max();
+      std::vector<TimePoint> exchanged;
+      for (TaskId task = 0; task < step.lowered.graph.size(); ++task) {
+        const TaskGraph& graph = step.lowered.graph;
+        const Lane lane = graph.lanes()[graph.lane_of()[task]].lane;
+        const TimePoint start = step.simulation.start[task];
+        if (step.lowered.actions[task].kind == ActionKind::kUpdate) {
+          first_update = std::min(first_update, start);
+        } else if (graph.works()[graph.work_of()[task]] == Work{exchanges[0].collective}) {
+          exchanged.push_back(start);
+          first_update = std::min(first_update, step.simulation.end[task]);
+          EXPECT_EQ(lane, Lane::kCollective);
+        } else {
+          last_other = std::max(last_other, step.simulation.end[task]);
+        }
+      }
+      ASSERT_EQ(exchanged.size(), 3U);
+      for (const TimePoint start : exchanged) EXPECT_GE(start, last_other);
+      // First of all that is compared is the end of the exchange itself.
+      EXPECT_GT(first_update, last_other);
+    }
+  }
+}
+
+TEST(TiedExchanges, BelongToEachPipelineAndWaitForTheGroupsOfAll) {
+  const ModelProfile profile = make_model(2);
+  Plan plan = make_shared_plan({1, 1}, 1, 4, {});
+  plan.pipelines[0].micro_batches = {{MicroBatchId{0}, MicroBatchId{1}}};
+  plan.pipelines.push_back(make_shared_pipeline({1, 1}, 1, {MicroBatchId{2}, MicroBatchId{3}}, 2));
+  const auto exchanges = exchanges_of(plan, profile);
+  ASSERT_EQ(exchanges.size(), 2U);
+  EXPECT_EQ(exchanges[1].pipeline, PipelineId{1});
+  EXPECT_EQ(exchanges[1].collective.devices, (std::vector<DeviceId>{DeviceId{2}, DeviceId{3}}));
+  // Two collectives on each device: its layer's, and the exchange.
+  std::map<DeviceId, int> collectives;
+  for (const Span& span : simulate_plan(plan, profile, make_cluster(4)).timeline.spans) {
+    collectives[span.device] += span.lane == Lane::kCollective ? 1 : 0;
+  }
+  for (const auto& [device, times] : collectives) EXPECT_EQ(times, 2) << device.value;
+}
+
+TEST(TiedExchanges, StandBeforeTheBarrierOfAClippedStep) {
+  const ModelProfile profile = make_model(2);
+  const Plan plan = make_shared_plan({1, 1}, 1, 2, {});
+  const SimulatedStep step = simulate_step(plan, profile, make_cluster(2), {.clip = true});
+  EXPECT_EQ(step.simulation.makespan, nanoseconds(415 + 4));
+}
+
+TEST(TiedExchanges, AreExportedAsCollectivesOfTheirDevices) {
+  const ModelProfile profile = make_model(3);
+  const Plan plan = make_shared_plan({1, 2, 1}, 1, 3, {});
+  const SimulatedStep step = simulate_step(plan, profile, make_cluster(4));
+  const ChakraTraces traces = to_chakra(step, plan, profile, make_cluster(4));
+  EXPECT_NE(traces.groups.find("[0, 3]"), std::string::npos) << traces.groups;
+  EXPECT_NE(traces.groups.find("[1, 2]"), std::string::npos) << traces.groups;
+}
+
+TEST(TiedExchanges, LeaveEveryUseItsCopyInMemory) {
+  const ModelProfile profile = make_model(2);
+  Plan plan = make_shared_plan({1, 1}, 1, 2, {});
+  plan.reduction = ReductionMode::kFast;
+  const Activity activity = find_activity(profile, plan.mask);
+  for (int s = 0; s < 2; ++s) {
+    const auto held = find_footprint(plan, PipelineId{0}, StageId{s}, profile, activity);
+    EXPECT_EQ(held.parameters, Bytes{1000});
+    EXPECT_EQ(held.gradients, Bytes{1000});
+    EXPECT_EQ(held.optimizer, Bytes{2000});
+  }
+}
+
+}  // namespace
+}  // namespace frazil
