@@ -59,7 +59,7 @@ Executor::Executor(const ModelSpec& model, const OptimizerConfig& optimizer,
       communicator_(communicator),
       recorder_(recorder),
       measurement_(measurement),
-      gradients_(program, device, state, communicator) {
+      gradients_(program, device, state, communicator, recorder.memory()) {
   for (std::size_t p = 0; p < program.plan.pipelines.size(); ++p) {
     for (std::size_t s = 0; s < program.plan.pipelines[p].stages.size(); ++s) {
       const PipelineId pipeline{p};
@@ -88,6 +88,7 @@ std::vector<LossSample> Executor::run_step(const StepInput& input) {
   old_weights_.clear();
   clip_scale_ = 1;
   gradients_.begin(input.step);
+  if (measurement_.memory) begin_memory();
   StepPlace place{.rank = device_.value, .step = input.step};
   try {
     for (const Action& action : program_.schedule.devices[device_.index()]) {
@@ -190,6 +191,32 @@ Tensors Executor::take(const Entry& entry) {
   return tensors;
 }
 
+void Executor::begin_memory() {
+  Bytes parameters;
+  Bytes optimizer;
+  for (const auto& [layer, state] : state_) {
+    const Bytes moments = bytes_of_moments(state);
+    parameters += bytes_of(state) - moments;
+    optimizer += moments;
+  }
+  recorder_.memory().begin(device_, parameters, optimizer);
+}
+
+// What has come from another device for layers without a backward; of others it is stash.
+std::int64_t Executor::count_received(const Action& action, const EdgeTensors& inputs) const {
+  std::int64_t bytes = 0;
+  for (const StageLink& link : links(action).reads) {
+    if (program_.device_of(action.pipeline, link.peer, micro_batch_of(action)) == device_) continue;
+    for (const std::size_t e : link.edges) {
+      if (program_.activity.backward(model_.edges[e].to)) continue;
+      for (const at::Tensor& tensor : inputs.at(e)) {
+        bytes += static_cast<std::int64_t>(tensor.nbytes());
+      }
+    }
+  }
+  return bytes;
+}
+
 EdgeTensors Executor::take_activations(const Action& action) {
   EdgeTensors inputs;
   for (const StageLink& link : links(action).reads) {
@@ -223,8 +250,12 @@ void Executor::forward(const Action& action) {
   const auto count = static_cast<double>(samples.count());
   const StageRunner::Data data{
       &samples, count / count_samples(action), {input_.seed, input_.step, micro_batch}};
+  EdgeTensors inputs = take_activations(action);
+  const std::int64_t received = measurement_.memory ? count_received(action, inputs) : 0;
+  recorder_.memory().change(MemoryKind::kReceive, received);
   StageRunner::Forwarded forwarded =
-      runner(action).forward(micro_batch, data, take_activations(action), choose_weights(action));
+      runner(action).forward(micro_batch, data, std::move(inputs), choose_weights(action));
+  recorder_.memory().change(MemoryKind::kReceive, -received);
   for (const StageLink& link : links(action).feeds) {
     entries_[{action.pipeline, action.stage, link.peer, micro_batch}] =
         pack(link.edges, forwarded.outputs);
@@ -335,7 +366,9 @@ void Executor::update_weights(LayerId layer, Tensors gradients) {
       parameter = parameter.detach().clone().set_requires_grad(true);
     }
   }
+  const Bytes before = bytes_of_moments(state);
   update_layer(state, gradients, optimizer_, input_.learning_rate);
+  recorder_.memory().change(MemoryKind::kOptimizer, (bytes_of_moments(state) - before).count);
   if (measurement_.layers) {
     recorder_.add_layer({layer, LayerPhase::kUpdate, 0,
                          std::chrono::duration_cast<Duration>(recorder_.now() - start)});

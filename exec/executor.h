@@ -64,6 +64,8 @@ class Executor {
   void send(const Action& action);
   void receive(const Action& action);
   void exchange_norms();
+  void begin_memory();
+  std::int64_t count_received(const Action& action, const EdgeTensors& inputs) const;
   void update(const Action& action);
   void update_weights(LayerId layer, Tensors gradients);
   void note_reads(const Action& update);

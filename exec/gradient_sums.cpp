@@ -28,11 +28,12 @@ bool holds(const std::vector<DeviceId>& devices, DeviceId device) {
 }  // namespace
 
 GradientSums::GradientSums(const StepProgram& program, DeviceId device, const DeviceState& state,
-                           Communicator& communicator)
+                           Communicator& communicator, MemoryAccount& memory)
     : program_(program),
       device_(device),
       state_(state),
       communicator_(communicator),
+      memory_(memory),
       is_exact_(program.plan.reduction == ReductionMode::kExact) {
   for (std::size_t l = 0; l < program.owners.size(); ++l) {
     if (!program.activity.layers[l].weight_gradient) continue;
@@ -52,11 +53,22 @@ void GradientSums::begin(Step step) {
 }
 
 void GradientSums::add(LayerId layer, MicroBatchId micro_batch, Tensors gradients) {
+  reserve(layer, is_exact_ ? trees_.at(layer).held() + 1 : 1);
   if (is_exact_) {
     trees_.at(layer).add({micro_batch.value, micro_batch.value + 1}, std::move(gradients));
   } else {
     running_[layer].add(std::move(gradients));
   }
+}
+
+// Only a layer's most at any moment counts.
+void GradientSums::reserve(LayerId layer, std::size_t sets) {
+  if (!memory_.is_open()) return;
+  Bytes bytes;
+  for (const at::Tensor& parameter : state_.at(layer).parameters) {
+    bytes.count += static_cast<std::int64_t>(parameter.nbytes() * sets);
+  }
+  memory_.reserve_gradients(layer, bytes);
 }
 
 void GradientSums::reduce() {
@@ -88,6 +100,7 @@ void GradientSums::reduce_group(Layers::const_iterator first, Layers::const_iter
   for (const LayerId layer : group) {
     const auto count = static_cast<std::ptrdiff_t>(state_.at(layer).parameters.size());
     sums_[layer] = Tensors(next, next + count);
+    reserve(layer, 1);
     next += count;
   }
 }

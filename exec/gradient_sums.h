@@ -10,6 +10,7 @@
 #include "exec/communicator.h"
 #include "exec/gradient_tree.h"
 #include "exec/layer_state.h"
+#include "exec/memory_account.h"
 #include "exec/running_sum.h"
 #include "exec/step_program.h"
 
@@ -19,7 +20,7 @@ class GradientSums {
  public:
   // References must outlive it.
   GradientSums(const StepProgram& program, DeviceId device, const DeviceState& state,
-               Communicator& communicator);
+               Communicator& communicator, MemoryAccount& memory);
 
   // Begins a step: nothing has come yet.
   void begin(Step step);
@@ -40,6 +41,7 @@ class GradientSums {
   void reduce_group(Layers::const_iterator first, Layers::const_iterator end);
   Tensors reduce_exact_group(const std::vector<LayerId>& group, const Tensors& like, Tag tag);
   Tensors reduce_fast_group(const std::vector<LayerId>& group, const Tensors& like, Tag tag);
+  void reserve(LayerId layer, std::size_t sets);
   void finish();
   void add_uses(std::size_t tied);
 
@@ -47,6 +49,7 @@ class GradientSums {
   DeviceId device_;
   const DeviceState& state_;
   Communicator& communicator_;
+  MemoryAccount& memory_;
   Layers layers_;  // of this device, with weight gradients
   bool is_exact_;
   Step step_ = 0;

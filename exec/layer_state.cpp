@@ -46,8 +46,11 @@ LayerState clone(const LayerState& state) {
 }
 
 Bytes bytes_of(const LayerState& state) {
-  return Bytes{sum_bytes(state.parameters) + sum_bytes(state.first_moment) +
-               sum_bytes(state.second_moment)};
+  return Bytes{sum_bytes(state.parameters)} + bytes_of_moments(state);
+}
+
+Bytes bytes_of_moments(const LayerState& state) {
+  return Bytes{sum_bytes(state.first_moment) + sum_bytes(state.second_moment)};
 }
 
 void set_active(LayerState& state, bool active) {

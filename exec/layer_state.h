@@ -26,6 +26,7 @@ LayerState make_initial_state(const ModelSpec& model, LayerId layer, std::uint64
 // A deep copy, for a new replica.
 LayerState clone(const LayerState& state);
 Bytes bytes_of(const LayerState& state);
+Bytes bytes_of_moments(const LayerState& state);
 
 // Marks parameters as leaves that train, or drops what a frozen layer does not need any more.
 void set_active(LayerState& state, bool active);

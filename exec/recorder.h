@@ -1,11 +1,13 @@
 #pragma once
-// What one device measured: spans of actions, and, when asked for, the time of each layer's parts.
+// What one device measured: spans of actions, and, when asked for, the time of each layer's parts
+// and the memory of a step.
 // One recorder per device, written by its thread alone.
 
 #include <chrono>
 #include <cstdint>
 #include <vector>
 
+#include "exec/memory_account.h"
 #include "exec/weight_versions.h"
 #include "profiles/units.h"
 #include "traces/timeline.h"
@@ -37,6 +39,7 @@ struct Measurement {
   bool layers = false;
   // Every second step, take the input and the weight gradient in two passes and time each.
   bool split_backward = false;
+  bool memory = false;
   int slow_layer = -1;
   int slow_percent = 0;
 };
@@ -48,6 +51,8 @@ class Recorder {
   SteadyTime now() const { return std::chrono::steady_clock::now(); }
   void add(const Action& action, Step step, Lane lane, SteadyTime start);
   void add_layer(const LayerSample& sample) { layer_samples_.push_back(sample); }
+
+  MemoryAccount& memory() { return memory_; }
 
   void add_weight_read(const WeightRead& read) { weight_reads_.push_back(read); }
 
@@ -61,6 +66,7 @@ class Recorder {
   std::vector<Span> spans_;
   std::vector<LayerSample> layer_samples_;
   std::vector<WeightRead> weight_reads_;
+  MemoryAccount memory_;
 };
 
 }  // namespace frazil

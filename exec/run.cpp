@@ -140,6 +140,7 @@ StepResult Run::step(Step step, double learning_rate, const std::vector<Samples>
     std::vector<Span> spans = recorder.take_spans();
     const std::vector<WeightRead> reads = recorder.take_weight_reads();
     result.weight_reads.insert(result.weight_reads.end(), reads.begin(), reads.end());
+    if (recorder.memory().is_open()) result.memory.push_back(recorder.memory().take());
     if (record) result.spans.insert(result.spans.end(), spans.begin(), spans.end());
   }
   return result;

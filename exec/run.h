@@ -17,6 +17,7 @@ struct StepResult {
   double loss = 0;                       // mean over the step's samples
   Duration wall{0};                      // from handing the step out to the last device's end
   std::vector<Span> spans;               // of all devices; empty unless recording
+  std::vector<MeasuredMemory> memory;    // by device, where it is measured
   std::vector<WeightRead> weight_reads;  // with weight versions, of all stages
   std::string note;  // of a short batch that its plan's schedule is illegal for: what ran instead
 };

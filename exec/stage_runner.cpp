@@ -4,8 +4,10 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "exec/stash_meter.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -56,7 +58,11 @@ const StageRunner::Place& StageRunner::place_of(LayerId layer) const {
 StageRunner::Forwarded StageRunner::forward(MicroBatchId micro_batch, const Data& data,
                                             EdgeTensors inputs, const OldWeights& weights) {
   SavedMicroBatch saved{.data = data, .layers = {}, .inputs = {}};
-  if (work_.recomputes && has_backward_) saved.inputs = inputs;
+  if (work_.recomputes && has_backward_) {
+    saved.inputs = inputs;
+    saved.kept_inputs = count_kept(saved);
+    recorder_.memory().change(MemoryKind::kStash, saved.kept_inputs);
+  }
   Forwarded forwarded = run_layers(saved, std::move(inputs), /*keeps=*/!work_.recomputes, weights);
   if (has_backward_) {
     ENSURE(saved_.emplace(micro_batch, std::move(saved)).second, "a micro-batch is forwarded once");
@@ -67,6 +73,7 @@ StageRunner::Forwarded StageRunner::forward(MicroBatchId micro_batch, const Data
 void StageRunner::recompute(MicroBatchId micro_batch) {
   SavedMicroBatch& saved = saved_.at(micro_batch);
   ENSURE(work_.recomputes && saved.layers.empty(), "R follows its F, once");
+  recorder_.memory().change(MemoryKind::kStash, -saved.kept_inputs);
   run_layers(saved, std::exchange(saved.inputs, {}), /*keeps=*/true, {});
 }
 
@@ -84,6 +91,8 @@ StageRunner::Forwarded StageRunner::run_layers(SavedMicroBatch& saved, EdgeTenso
     const Tensors& parameters =
         old == weights.end() ? state_.at(place.layer).parameters : old->second;
     const LayerGraph::Call call = make_call(place, saved.data, inputs, outputs, readers);
+    std::optional<AllocationMeter> meter;
+    if (recorder_.memory().is_open()) meter.emplace();
     LayerGraph layer(model_, place.layer, parameters, activity, call);
     outputs[i] = layer.take_outputs();
     readers[i] = place.readers;
@@ -99,7 +108,11 @@ StageRunner::Forwarded StageRunner::run_layers(SavedMicroBatch& saved, EdgeTenso
       LayerGraph* const graph = has_backward ? &layer : nullptr;
       forwarded.losses.push_back({place.layer, add_loss(place, saved.data, outputs[i], graph)});
     }
-    if (has_backward) saved.layers.push_back(std::move(layer));
+    if (has_backward) {
+      const std::int64_t stash = meter ? count_stash(*meter, call.inputs, outputs[i]) : 0;
+      recorder_.memory().change(MemoryKind::kStash, stash);
+      saved.layers.push_back({std::move(layer), stash});
+    }
     if (readers[i] == 0) outputs[i].clear();
   }
   return forwarded;
@@ -151,6 +164,28 @@ StageRunner::SavedMicroBatch StageRunner::take(MicroBatchId micro_batch) {
   return saved;
 }
 
+LayerGraph StageRunner::take_last(SavedMicroBatch& saved) {
+  SavedLayer last = std::move(saved.layers.back());
+  saved.layers.pop_back();
+  recorder_.memory().change(MemoryKind::kStash, -last.stash);
+  return std::move(last.graph);
+}
+
+// Of what enters the stage, as far as layers with a backward read it.
+std::int64_t StageRunner::count_kept(const SavedMicroBatch& saved) const {
+  std::int64_t bytes = 0;
+  const auto add = [&](const Tensors& tensors) {
+    for (const at::Tensor& tensor : tensors) bytes += static_cast<std::int64_t>(tensor.nbytes());
+  };
+  for (const auto& [e, tensors] : saved.inputs) {
+    if (activity_.backward(model_.edges[e].to)) add(tensors);
+  }
+  for (const Place& place : places_) {
+    if (place.incoming.empty() && activity_.backward(place.layer)) add(saved.data.samples->inputs);
+  }
+  return bytes;
+}
+
 // One memory order for every owner: what is summed over a tensor must not depend on strides.
 void StageRunner::add_gradients(MicroBatchId micro_batch, LayerId layer, Tensors gradients) {
   if (gradients.empty()) return;
@@ -197,8 +232,7 @@ EdgeTensors StageRunner::backward(MicroBatchId micro_batch, EdgeTensors gradient
   Arrived arrived = sort_by_layer(std::move(gradients));
   EdgeTensors leaving;
   while (!saved.layers.empty()) {
-    LayerGraph layer = std::move(saved.layers.back());
-    saved.layers.pop_back();
+    LayerGraph layer = take_last(saved);
     const SteadyTime start = recorder_.now();
     LayerGraph::Gradients found = layer.backward(sum_gradients(layer.layer(), arrived));
     hand_on(layer.layer(), std::move(found.inputs), arrived, leaving);
@@ -212,13 +246,19 @@ EdgeTensors StageRunner::backward_input(MicroBatchId micro_batch, EdgeTensors gr
   SavedMicroBatch saved = take(micro_batch);
   Arrived arrived = sort_by_layer(std::move(gradients));
   EdgeTensors leaving;
-  for (auto layer = saved.layers.rbegin(); layer != saved.layers.rend(); ++layer) {
+  for (auto saved_layer = saved.layers.rbegin(); saved_layer != saved.layers.rend();
+       ++saved_layer) {
+    LayerGraph& layer = saved_layer->graph;
     const SteadyTime start = recorder_.now();
-    Tensors found = layer->backward_input(sum_gradients(layer->layer(), arrived));
-    hand_on(layer->layer(), std::move(found), arrived, leaving);
-    finish_phase(layer->layer(), LayerPhase::kBackwardInput, count_of(saved.data.samples), start);
+    Tensors found = layer.backward_input(sum_gradients(layer.layer(), arrived));
+    hand_on(layer.layer(), std::move(found), arrived, leaving);
+    finish_phase(layer.layer(), LayerPhase::kBackwardInput, count_of(saved.data.samples), start);
   }
-  std::erase_if(saved.layers, [](const LayerGraph& layer) { return !layer.owes_weights(); });
+  std::erase_if(saved.layers, [&](const SavedLayer& layer) {
+    if (layer.graph.owes_weights()) return false;
+    recorder_.memory().change(MemoryKind::kStash, -layer.stash);
+    return true;
+  });
   saved.is_halved = true;
   if (!saved.layers.empty()) saved_.emplace(micro_batch, std::move(saved));
   return leaving;
@@ -236,8 +276,7 @@ void StageRunner::backward_weight(MicroBatchId micro_batch, EdgeTensors gradient
   }
   SavedMicroBatch saved = take(micro_batch);
   while (!saved.layers.empty()) {
-    LayerGraph layer = std::move(saved.layers.back());
-    saved.layers.pop_back();
+    LayerGraph layer = take_last(saved);
     const SteadyTime start = recorder_.now();
     add_gradients(micro_batch, layer.layer(), layer.backward_weight());
     finish_phase(layer.layer(), LayerPhase::kBackwardWeight, count_of(saved.data.samples), start);
@@ -250,8 +289,7 @@ EdgeTensors StageRunner::backward_apart(MicroBatchId micro_batch, EdgeTensors gr
   EdgeTensors leaving;
   const int samples = count_of(saved.data.samples);
   while (!saved.layers.empty()) {
-    LayerGraph layer = std::move(saved.layers.back());
-    saved.layers.pop_back();
+    LayerGraph layer = take_last(saved);
     SteadyTime start = recorder_.now();
     const LayerId id = layer.layer();
     const LayerActivity& activity = activity_.layers[id.index()];

@@ -81,11 +81,16 @@ class StageRunner {
     std::vector<std::size_t> leaving;   // edges to other stages
     int readers = 0;                    // in this stage
   };
+  struct SavedLayer {
+    LayerGraph graph;
+    std::int64_t stash = 0;  // bytes, where memory is measured
+  };
   struct SavedMicroBatch {
     Data data;
-    std::vector<LayerGraph> layers;  // those with a backward, in forward order
+    std::vector<SavedLayer> layers;  // those with a backward, in forward order
     bool is_halved = false;          // I has run
     EdgeTensors inputs;              // where the stage recomputes
+    std::int64_t kept_inputs = 0;    // bytes of them that a backward needs
   };
   // Gradients of layers' outputs on their way, by layer; of each by edge.
   using Arrived = std::map<LayerId, EdgeTensors>;
@@ -95,7 +100,9 @@ class StageRunner {
   LayerGraph::Call make_call(const Place& place, const Data& data, EdgeTensors& inputs,
                              std::vector<Tensors>& outputs, std::vector<int>& readers) const;
   double add_loss(const Place& place, const Data& data, const Tensors& outputs, LayerGraph* graph);
+  std::int64_t count_kept(const SavedMicroBatch& saved) const;
   SavedMicroBatch take(MicroBatchId micro_batch);
+  LayerGraph take_last(SavedMicroBatch& saved);
   Arrived sort_by_layer(EdgeTensors gradients) const;
   Tensors sum_gradients(LayerId layer, Arrived& arrived) const;
   void hand_on(LayerId layer, Tensors gradients, Arrived& arrived, EdgeTensors& leaving) const;

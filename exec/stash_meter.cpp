@@ -1,27 +1,13 @@
 #include "exec/stash_meter.h"
 
 #include <ATen/ATen.h>
-#include <c10/core/Allocator.h>
 #include <c10/core/GradMode.h>
-#include <c10/util/ThreadLocalDebugInfo.h>
 #include <torch/csrc/autograd/function.h>
 
 #include <memory>
 
 namespace frazil {
 namespace {
-
-// Sums what libtorch's CPU allocator reports on this thread; frees count negative.
-class LiveBytes final : public c10::MemoryReportingInfoBase {
- public:
-  void reportMemoryUsage(void* /*pointer*/, std::int64_t size, std::size_t /*total_allocated*/,
-                         std::size_t /*total_reserved*/, c10::Device /*device*/) override {
-    live += size;
-  }
-  bool memoryProfilingEnabled() const override { return true; }
-
-  std::int64_t live = 0;
-};
 
 std::int64_t count_bytes(const Tensors& tensors) {
   std::int64_t bytes = 0;
@@ -42,6 +28,12 @@ std::int64_t count_passed(const Tensors& outputs, const Tensors& inputs) {
 
 }  // namespace
 
+std::int64_t count_stash(const AllocationMeter& meter, const Tensors& inputs,
+                         const Tensors& outputs) {
+  return meter.live_bytes() - count_bytes(outputs) + count_passed(outputs, inputs) +
+         count_bytes(inputs);
+}
+
 std::vector<Bytes> measure_stashes(const ModelSpec& model, const DeviceState& state,
                                    const Samples& micro_batch) {
   const c10::AutoGradMode grad_mode(true);
@@ -53,8 +45,7 @@ std::vector<Bytes> measure_stashes(const ModelSpec& model, const DeviceState& st
     for (const at::Tensor& tensor : read_inputs(model, layer, outputs, micro_batch.inputs)) {
       read.push_back(tensor.detach().set_requires_grad(tensor.is_floating_point()));
     }
-    const auto meter = std::make_shared<LiveBytes>();
-    const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
+    const AllocationMeter meter;
     const LayerState& own = state.at(layer);
     outputs.push_back(model.layers[l].forward({layer, own.parameters, read, {}, true}));
     // Its graph alone is kept, as the executor does.
@@ -62,9 +53,7 @@ std::vector<Bytes> measure_stashes(const ModelSpec& model, const DeviceState& st
     if (model.has_loss(layer)) {
       loss = model.layers[l].loss(outputs.back(), micro_batch.labels).grad_fn();
     }
-    const std::int64_t kept = meter->live - count_bytes(outputs.back()) +
-                              count_passed(outputs.back(), read) + count_bytes(read);
-    stashes.push_back(Bytes{kept});
+    stashes.push_back(Bytes{count_stash(meter, read, outputs.back())});
     for (at::Tensor& output : outputs.back()) output = output.detach();
   }
   return stashes;

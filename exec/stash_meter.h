@@ -3,12 +3,18 @@
 // allocation reports on the calling thread: what is alive afterwards, less the outputs that the
 // next layers count as their inputs, plus the layer's own inputs.
 
+#include <cstdint>
 #include <vector>
 
+#include "exec/allocation_meter.h"
 #include "exec/dataset.h"
 #include "exec/layer_state.h"
 
 namespace frazil {
+
+// What a layer keeps that has run under a meter of its own, and whose outputs are still there.
+std::int64_t count_stash(const AllocationMeter& meter, const Tensors& inputs,
+                         const Tensors& outputs);
 
 // By layer, for one micro-batch. `state` holds every layer. Runs each forward once, with gradients.
 std::vector<Bytes> measure_stashes(const ModelSpec& model, const DeviceState& state,
