@@ -9,7 +9,6 @@
 #include "exec/clip.h"
 #include "exec/optimizer.h"
 #include "exec/step_fault.h"
-#include "planner/message.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -25,27 +24,6 @@ MicroBatchId micro_batch_of(const Action& action) {
   return action.micro_batches->first;
 }
 
-// Tensors of the given edges, one after another.
-Tensors pack(const std::vector<std::size_t>& edges, EdgeTensors& from) {
-  Tensors packed;
-  for (const std::size_t e : edges) {
-    for (at::Tensor& tensor : from.at(e)) packed.push_back(std::move(tensor));
-  }
-  return packed;
-}
-
-void unpack(const ModelSpec& model, const std::vector<std::size_t>& edges, Tensors packed,
-            EdgeTensors& into) {
-  std::size_t next = 0;
-  for (const std::size_t e : edges) {
-    Tensors& tensors = into[e];
-    for (std::size_t i = 0; i < model.edges[e].outputs.size(); ++i) {
-      tensors.push_back(std::move(packed.at(next++)));
-    }
-  }
-  ENSURE(next == packed.size(), "a message holds what its edges carry");
-}
-
 }  // namespace
 
 Executor::Executor(const ModelSpec& model, const OptimizerConfig& optimizer,
@@ -59,7 +37,8 @@ Executor::Executor(const ModelSpec& model, const OptimizerConfig& optimizer,
       communicator_(communicator),
       recorder_(recorder),
       measurement_(measurement),
-      gradients_(program, device, state, communicator, recorder.memory()) {
+      gradients_(program, device, state, communicator, recorder.memory()),
+      entries_(model, program) {
   for (std::size_t p = 0; p < program.plan.pipelines.size(); ++p) {
     for (std::size_t s = 0; s < program.plan.pipelines[p].stages.size(); ++s) {
       const PipelineId pipeline{p};
@@ -179,18 +158,6 @@ StageRunner& Executor::runner(const Action& action) {
   return runners_.at({action.pipeline, action.stage});
 }
 
-const StageLinks& Executor::links(const Action& action) const {
-  return program_.links[action.pipeline.index()][action.stage.index()];
-}
-
-Tensors Executor::take(const Entry& entry) {
-  const auto found = entries_.find(entry);
-  ENSURE(found != entries_.end(), "what an action reads is there");
-  Tensors tensors = std::move(found->second);
-  entries_.erase(found);
-  return tensors;
-}
-
 void Executor::begin_memory() {
   Bytes parameters;
   Bytes optimizer;
@@ -205,7 +172,8 @@ void Executor::begin_memory() {
 // What has come from another device for layers without a backward; of others it is stash.
 std::int64_t Executor::count_received(const Action& action, const EdgeTensors& inputs) const {
   std::int64_t bytes = 0;
-  for (const StageLink& link : links(action).reads) {
+  for (const StageLink& link :
+       program_.links[action.pipeline.index()][action.stage.index()].reads) {
     if (program_.device_of(action.pipeline, link.peer, micro_batch_of(action)) == device_) continue;
     for (const std::size_t e : link.edges) {
       if (program_.activity.backward(model_.edges[e].to)) continue;
@@ -217,49 +185,19 @@ std::int64_t Executor::count_received(const Action& action, const EdgeTensors& i
   return bytes;
 }
 
-EdgeTensors Executor::take_activations(const Action& action) {
-  EdgeTensors inputs;
-  for (const StageLink& link : links(action).reads) {
-    const Entry entry{action.pipeline, link.peer, action.stage, micro_batch_of(action)};
-    unpack(model_, link.edges, take(entry), inputs);
-  }
-  return inputs;
-}
-
-EdgeTensors Executor::take_gradients(const Action& action) {
-  EdgeTensors gradients;
-  for (const StageLink& link : links(action).feeds) {
-    if (link.carrying.empty()) continue;
-    const Entry entry{action.pipeline, link.peer, action.stage, micro_batch_of(action), true};
-    unpack(model_, link.carrying, take(entry), gradients);
-  }
-  return gradients;
-}
-
-void Executor::leave_gradients(const Action& action, EdgeTensors gradients) {
-  for (const StageLink& link : links(action).reads) {
-    if (link.carrying.empty()) continue;
-    entries_[{action.pipeline, action.stage, link.peer, micro_batch_of(action), true}] =
-        pack(link.carrying, gradients);
-  }
-}
-
 void Executor::forward(const Action& action) {
   const MicroBatchId micro_batch = micro_batch_of(action);
   const Samples& samples = (*input_.micro_batches)[micro_batch.index()];
   const auto count = static_cast<double>(samples.count());
   const StageRunner::Data data{
       &samples, count / count_samples(action), {input_.seed, input_.step, micro_batch}};
-  EdgeTensors inputs = take_activations(action);
+  EdgeTensors inputs = entries_.take_activations(action);
   const std::int64_t received = measurement_.memory ? count_received(action, inputs) : 0;
   recorder_.memory().change(MemoryKind::kReceive, received);
   StageRunner::Forwarded forwarded =
       runner(action).forward(micro_batch, data, std::move(inputs), choose_weights(action));
   recorder_.memory().change(MemoryKind::kReceive, -received);
-  for (const StageLink& link : links(action).feeds) {
-    entries_[{action.pipeline, action.stage, link.peer, micro_batch}] =
-        pack(link.edges, forwarded.outputs);
-  }
+  entries_.leave_activations(action, std::move(forwarded.outputs));
   // With weight versions an update has fewer samples than the step.
   const double share = static_cast<double>(count_samples(action)) / input_.samples;
   for (const LayerLoss& loss : forwarded.losses) {
@@ -293,7 +231,7 @@ const OldWeights& Executor::choose_weights(const Action& forward) const {
 void Executor::backward(const Action& action) {
   const MicroBatchId micro_batch = micro_batch_of(action);
   StageRunner& stage = runner(action);
-  EdgeTensors gradients = take_gradients(action);
+  EdgeTensors gradients = entries_.take_gradients(action);
   if (action.kind == ActionKind::kBackwardInput) {
     gradients = stage.backward_input(micro_batch, std::move(gradients));
   } else if (measurement_.split_backward && input_.step % 2 == 1) {
@@ -301,7 +239,7 @@ void Executor::backward(const Action& action) {
   } else {
     gradients = stage.backward(micro_batch, std::move(gradients));
   }
-  leave_gradients(action, std::move(gradients));
+  entries_.leave_gradients(action, std::move(gradients));
 }
 
 // Where no layer of a stage has an I, its W is the whole of its backward.
@@ -309,32 +247,28 @@ void Executor::backward_weight(const Action& action) {
   const MicroBatchId micro_batch = micro_batch_of(action);
   StageRunner& stage = runner(action);
   const bool is_whole = !stage.has_halves(micro_batch);
-  stage.backward_weight(micro_batch, is_whole ? take_gradients(action) : EdgeTensors());
+  stage.backward_weight(micro_batch, is_whole ? entries_.take_gradients(action) : EdgeTensors());
 }
 
-Tag Executor::tag_of(const Entry& entry) const {
-  return {.kind = entry.gradient ? MessageKind::kActivationGradient : MessageKind::kActivation,
-          .pipeline = entry.pipeline.value,
-          .from = entry.from.value,
-          .stage = entry.to.value,
-          .index = entry.micro_batch.value,
+Tag Executor::tag_of(const Message& message) const {
+  return {.kind = message.backward ? MessageKind::kActivationGradient : MessageKind::kActivation,
+          .pipeline = message.pipeline.value,
+          .from = message.from.value,
+          .stage = message.to.value,
+          .index = message.micro_batch.value,
           .step = input_.step};
 }
 
 void Executor::send(const Action& action) {
   const Message message = message_of(action);
-  const Entry entry{message.pipeline, message.from, message.to, micro_batch_of(action),
-                    message.backward};
-  const DeviceId to = program_.device_of(entry.pipeline, entry.to, entry.micro_batch);
-  communicator_.send(to.value, tag_of(entry), take(entry));
+  const DeviceId to = program_.device_of(message.pipeline, message.to, micro_batch_of(action));
+  communicator_.send(to.value, tag_of(message), entries_.take(message));
 }
 
 void Executor::receive(const Action& action) {
   const Message message = message_of(action);
-  const Entry entry{message.pipeline, message.from, message.to, micro_batch_of(action),
-                    message.backward};
-  const DeviceId from = program_.device_of(entry.pipeline, entry.from, entry.micro_batch);
-  entries_[entry] = communicator_.receive(from.value, tag_of(entry));
+  const DeviceId from = program_.device_of(message.pipeline, message.from, micro_batch_of(action));
+  entries_.put(message, communicator_.receive(from.value, tag_of(message)));
 }
 
 void Executor::exchange_norms() {

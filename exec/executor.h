@@ -10,6 +10,7 @@
 #include "exec/dataset.h"
 #include "exec/gradient_sums.h"
 #include "exec/run_config.h"
+#include "exec/stage_entries.h"
 #include "exec/stage_runner.h"
 #include "exec/step_program.h"
 
@@ -43,24 +44,11 @@ class Executor {
   std::vector<LossSample> run_step(const StepInput& input);
 
  private:
-  // What one stage has for another: what it puts out, or the gradient of what it has read.
-  struct Entry {
-    PipelineId pipeline;
-    StageId from;
-    StageId to;
-    MicroBatchId micro_batch;
-    bool gradient = false;
-    friend auto operator<=>(const Entry&, const Entry&) = default;
-  };
-
   void perform(const Action& action);
   void compute(const Action& action);
   void forward(const Action& action);
   void backward(const Action& action);
   void backward_weight(const Action& action);
-  EdgeTensors take_activations(const Action& action);
-  EdgeTensors take_gradients(const Action& action);
-  void leave_gradients(const Action& action, EdgeTensors gradients);
   void send(const Action& action);
   void receive(const Action& action);
   void exchange_norms();
@@ -72,9 +60,7 @@ class Executor {
   const OldWeights& choose_weights(const Action& forward) const;
   int count_samples(const Action& action) const;
   StageRunner& runner(const Action& action);
-  const StageLinks& links(const Action& action) const;
-  Tag tag_of(const Entry& entry) const;
-  Tensors take(const Entry& entry);
+  Tag tag_of(const Message& message) const;
 
   const ModelSpec& model_;
   const OptimizerConfig& optimizer_;
@@ -87,9 +73,9 @@ class Executor {
 
   std::map<std::pair<PipelineId, StageId>, StageRunner> runners_;
   GradientSums gradients_;
-  std::map<Entry, Tensors> entries_;  // by edge of the link, in order
-  std::map<StageId, int> updates_;    // in this step, where weights have versions
-  OldWeights old_weights_;            // with 2bw
+  StageEntries entries_;
+  std::map<StageId, int> updates_;  // in this step, where weights have versions
+  OldWeights old_weights_;          // with 2bw
   std::vector<LossSample> losses_;
   StepInput input_;
   double clip_scale_ = 1;

@@ -34,7 +34,7 @@ class InProcessCommunicator final : public Communicator {
   void send(int peer, const Tag& tag, Tensors tensors) override {
     ENSURE(peer != rank_ && peer >= 0 && peer < size(), "a message goes to another rank");
     Mailbox& box = room_->mailbox(peer);
-    Message message{std::move(tensors), count(sent_, peer, tag)++};
+    PostedMessage message{std::move(tensors), count(sent_, peer, tag)++};
     bool sleeps = false;
     {
       const std::lock_guard<std::mutex> lock(box.mutex);
@@ -56,7 +56,7 @@ class InProcessCommunicator final : public Communicator {
     if (room_->aborted()) room_->throw_cause();
     Mailbox& box = room_->mailbox(rank_);
     const MessageKey key(peer, tag);
-    std::optional<Message> message = spin_for(box, key);
+    std::optional<PostedMessage> message = spin_for(box, key);
     if (!message) message = sleep_for(box, key);
     if (!message) room_->throw_cause();
     if (room_->options().check_order) check_order(key, message->order);
@@ -77,21 +77,21 @@ class InProcessCommunicator final : public Communicator {
     return counts[static_cast<std::size_t>(peer)][static_cast<std::size_t>(lane_of(tag.kind))];
   }
 
-  static std::optional<Message> take(Mailbox& box, const MessageKey& key) {
+  static std::optional<PostedMessage> take(Mailbox& box, const MessageKey& key) {
     const auto found = box.messages.find(key);
     if (found == box.messages.end()) return std::nullopt;
-    Message message = std::move(found->second);
+    PostedMessage message = std::move(found->second);
     box.messages.erase(found);
     return message;
   }
 
-  std::optional<Message> spin_for(Mailbox& box, const MessageKey& key) {
+  std::optional<PostedMessage> spin_for(Mailbox& box, const MessageKey& key) {
     const auto until = Clock::now() + kSpin;
     do {
       const std::uint64_t seen = box.posts.load(std::memory_order_acquire);
       {
         const std::lock_guard<std::mutex> lock(box.mutex);
-        if (std::optional<Message> message = take(box, key)) return message;
+        if (std::optional<PostedMessage> message = take(box, key)) return message;
       }
       if (!spins_) return std::nullopt;
       while (box.posts.load(std::memory_order_acquire) == seen) {
@@ -102,11 +102,11 @@ class InProcessCommunicator final : public Communicator {
   }
 
   // None when the world is aborted.
-  std::optional<Message> sleep_for(Mailbox& box, const MessageKey& key) {
+  std::optional<PostedMessage> sleep_for(Mailbox& box, const MessageKey& key) {
     const auto until = Clock::now() + room_->options().deadline;
     {
       const std::lock_guard<std::mutex> lock(box.mutex);
-      if (std::optional<Message> message = take(box, key)) return message;
+      if (std::optional<PostedMessage> message = take(box, key)) return message;
       box.awaited = key;
     }
     room_->check_wait(rank_);

@@ -54,7 +54,7 @@ bool MailboxRoom::set_cause(Cause cause) {
 
 void MailboxRoom::drop_messages() {
   for (Mailbox& box : mailboxes_) {
-    std::map<MessageKey, Message> dropped;
+    std::map<MessageKey, PostedMessage> dropped;
     {
       // The lock also keeps a rank from missing the news between its check and its sleep.
       const std::lock_guard<std::mutex> lock(box.mutex);

@@ -18,7 +18,7 @@
 
 namespace frazil {
 
-struct Message {
+struct PostedMessage {
   Tensors tensors;
   std::uint64_t order = 0;  // among those of its sender, receiver and lane
 };
@@ -28,7 +28,7 @@ using MessageKey = std::pair<int, Tag>;  // sender and name
 struct Mailbox {
   std::mutex mutex;  // of everything but `posts`
   std::condition_variable arrived;
-  std::map<MessageKey, Message> messages;
+  std::map<MessageKey, PostedMessage> messages;
   std::atomic<std::uint64_t> posts{0};  // for who spins
   // What the owner sleeps for, set and cleared together with looking for it: who has `awaited` and
   // no such message sleeps on until it is sent.
