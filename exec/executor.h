@@ -39,8 +39,9 @@ class Executor {
            DeviceId device, DeviceState& state, Communicator& communicator, Recorder& recorder,
            const Measurement& measurement);
 
-  // One training step. Returns the losses that this device saw. Throws PeerLost, or InfeasibleError
-  // naming an action kind it cannot perform.
+  // One training step. Returns the losses that this device saw. What goes wrong names rank, step
+  // and action and keeps its kind (exec/step_fault.h): InfeasibleError of an action that it cannot
+  // perform, OutOfMemory, ...; PeerLost of another rank's fault as it is. State is undefined then.
   std::vector<LossSample> run_step(const StepInput& input);
 
  private:
