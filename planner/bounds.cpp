@@ -30,7 +30,7 @@ void raise(LowerBound& bound, Duration time, std::string_view name) {
 }
 
 LinearPipeline make_linear_pipeline(const LinearClass& linear, const MicroBatchClass& size) {
-  const std::vector<StageTimes>& stages = size.times.stages;
+  const std::vector<StageTimes>& stages = size.times.parts;
   LinearPipeline pipeline;
   pipeline.micro_batches = size.count;
   pipeline.splits_backward = linear.splits_backward;
@@ -70,18 +70,20 @@ class BoundFinder {
 
  private:
   void add_loads(const PipelineTable& pipeline, const std::vector<MicroBatchClass>& classes) {
-    for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
-      const StageEntry& stage = pipeline.stages[s];
+    for (const StageEntry& stage : pipeline.stages) {
       for (const DeviceId device : stage.stage->devices) {
         loads_[device.index()].update += pricing_.update(stage, device);
       }
-      for (const auto& [count, devices, times, path] : classes) {
-        DeviceLoad& load = loads_[devices[s].index()];
-        load.work += (times.stages[s].total() + times.recompute[s]) * count;
-        load.weight += times.stages[s].backward_weight * count;
-        load.earliest = std::min(load.earliest, path.head[s]);
-        load.least_after = std::min(
-            load.least_after, stage.has_backward ? path.after_input[s] : path.after_forward[s]);
+    }
+    for (const auto& [count, parts, crossings, times, path] : classes) {
+      for (std::size_t p = 0; p < parts.size(); ++p) {
+        DeviceLoad& load = loads_[parts[p].device.index()];
+        load.work += (times.parts[p].total() + times.recompute[p]) * count;
+        load.weight += times.parts[p].backward_weight * count;
+        load.earliest = std::min(load.earliest, path.head[p]);
+        const bool has_backward = pipeline.stages[parts[p].stage.index()].has_backward;
+        load.least_after =
+            std::min(load.least_after, has_backward ? path.after_input[p] : path.after_forward[p]);
       }
     }
   }
@@ -106,9 +108,9 @@ class BoundFinder {
   }
 
   void raise_by_paths(const std::vector<MicroBatchClass>& classes) {
-    for (const auto& [count, devices, times, path] : classes) {
-      for (std::size_t s = 0; s < path.head.size(); ++s) {
-        raise(bounds_.makespan, path.head[s] + times.stages[s].forward + path.after_forward[s],
+    for (const auto& [count, parts, crossings, times, path] : classes) {
+      for (std::size_t p = 0; p < parts.size(); ++p) {
+        raise(bounds_.makespan, path.head[p] + times.parts[p].forward + path.after_forward[p],
               "one-micro-batch");
       }
     }
@@ -133,7 +135,7 @@ class BoundFinder {
                 const MicroBatchClass& size) {
     const std::size_t first = pipeline.stages.size() - bound.span_of_stage.size();
     for (std::size_t s = first; s < pipeline.stages.size(); ++s) {
-      const DeviceId device = size.devices[s];
+      const DeviceId device = size.parts[s].device;
       const Duration span =
           bound.span_of_stage[s - first] + pricing_.update(pipeline.stages[s], device);
       raise(bounds_.makespan, size.path.head[s] + span, bound.name);

@@ -18,24 +18,7 @@ bool is_message(const Action& action) { return is_send(action) || is_receive(act
 // What a message's other end is called.
 std::string other_end(const Action& action) {
   const Message message = message_of(action);
-  Action end = action;
-  end.stage = is_send(action) ? message.to : message.from;
-  switch (action.kind) {
-    case ActionKind::kSendForward:
-      end.kind = ActionKind::kReceiveForward;
-      break;
-    case ActionKind::kSendBackward:
-      end.kind = ActionKind::kReceiveBackward;
-      break;
-    case ActionKind::kReceiveForward:
-      end.kind = ActionKind::kSendForward;
-      break;
-    default:
-      end.kind = ActionKind::kSendBackward;
-      break;
-  }
-  if (action.peer) end.peer = action.stage;
-  return to_text(end);
+  return to_text(is_send(action) ? receive_of(message) : send_of(message));
 }
 
 // Runs the lists with messages that meet only when both ends are open. A device has one group of

@@ -10,26 +10,44 @@
 #include <vector>
 
 #include "planner/linear_orders.h"
+#include "planner/stage_slices.h"
 #include "profiles/error.h"
 #include "sim/gradient_tree_shape.h"
 
 namespace frazil {
 namespace {
 
+// An update takes away what is there of its group of micro-batches.
+int find_sets_of_groups(int group, int micro_batches) {
+  int most = 1;
+  for (int first = 0; first < micro_batches; first += group) {
+    const TreeNode owned{first, std::min(first + group, micro_batches)};
+    most = std::max(most, held_gradient_sets({owned}, micro_batches));
+  }
+  return most;
+}
+
 // Gradient sets an owner of these micro-batches holds at its worst moment. One without any still
 // holds the finished sum that its update reads; a running sum is one set.
-int find_gradient_sets(const Plan& plan, const std::vector<MicroBatches>& micro_batches) {
+int find_gradient_sets(const Plan& plan, const Pipeline& pipeline,
+                       const std::vector<MicroBatches>& micro_batches) {
   if (plan.reduction == ReductionMode::kFast || micro_batches.empty()) return 1;
   if (plan.versions == WeightVersions::kStash) return 1;  // an update takes each away at once
+  if (plan.versions == WeightVersions::kTwoBuffered) {
+    return find_sets_of_groups(static_cast<int>(pipeline.stages.size()), plan.micro_batches());
+  }
   std::vector<TreeNode> owned;
+  owned.reserve(micro_batches.size());
   for (const MicroBatches& interval : micro_batches) {
     owned.push_back({.first = interval.first.value, .end = interval.last.value + 1});
   }
   return held_gradient_sets(owned, plan.micro_batches());
 }
 
-// Copies of the weights that the plan's versions keep at a stage: 1 where they are in step, one for
-// each micro-batch in flight with PipeDream, two with PipeDream-2BW.
+// Copies of the weights that the plan's versions keep of a layer that is updated: 1 where they are
+// in step, two with PipeDream-2BW. With PipeDream w forwards come before the first update and read
+// one version; when m updates are done the w - 1 in flight, as far as they are not of the first w,
+// have read one each, and forwards end after M - w updates: min(w, M - w + 2) with the newest.
 int find_weight_versions(const Plan& plan, const Pipeline& pipeline, StageId stage) {
   if (plan.versions == WeightVersions::kTwoBuffered) return 2;
   const auto* named = std::get_if<NamedSchedule>(&plan.schedule);
@@ -37,23 +55,31 @@ int find_weight_versions(const Plan& plan, const Pipeline& pipeline, StageId sta
   const int stages = static_cast<int>(pipeline.stages.size());
   int owned = 0;
   for (const MicroBatches& interval : pipeline.micro_batches) owned += interval.count();
-  return std::clamp(warm_up(named->in_flight.value_or(stages), stages, stage.value), 1,
-                    std::max(owned, 1));
+  const int first = std::clamp(warm_up(named->in_flight.value_or(stages), stages, stage.value), 1,
+                               std::max(owned, 1));
+  return std::min(first, std::max(owned - first + 2, 1));
 }
 
-// For every layer, whether a tensor it makes comes from another device than `device`. Without a
-// micro-batch: of a pipeline whose stages lie on one device each, whatever the micro-batch.
-std::vector<bool> find_remote_layers(const Pipeline& pipeline, DeviceId device,
-                                     std::optional<MicroBatchId> micro_batch, std::size_t layers) {
-  std::vector<bool> remote(layers, false);
+// For every layer, of how many samples what it makes comes from another device than `device`, which
+// works on the samples `own` of all that a micro-batch has. Without a micro-batch: of a pipeline
+// whose stages lie on one device each, whatever the micro-batch.
+std::vector<int> count_remote_samples(const Pipeline& pipeline, DeviceId device, int all,
+                                      const SampleInterval& own,
+                                      std::optional<MicroBatchId> micro_batch, std::size_t layers) {
+  std::vector<int> remote(layers, 0);
   for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
     const Stage& stage = pipeline.stages[s];
-    const DeviceId from =
-        micro_batch ? device_of(pipeline, StageId{s}, *micro_batch) : stage.devices.front();
-    if (from == device) continue;
+    int samples = 0;
+    if (!micro_batch) {
+      samples = stage.devices.front() == device ? 0 : own.count();
+    } else {
+      for (const StagePart& part : find_parts(pipeline, StageId{s}, *micro_batch, all, own)) {
+        if (part.device != device) samples += part.samples.count();
+      }
+    }
     for (const LayerRange& range : stage.layers) {
       for (LayerId layer = range.first; layer <= range.last; ++layer.value) {
-        remote.at(layer.index()) = true;
+        remote.at(layer.index()) = samples;
       }
     }
   }
@@ -79,7 +105,7 @@ bool holds_layer(const Stage& stage, LayerId layer) {
 }
 
 // What the layers with a backward read from outside the stage, model inputs included.
-Bytes find_kept_inputs(const Plan& plan, const Stage& stage, const ModelProfile& profile,
+Bytes find_kept_inputs(int samples, const Stage& stage, const ModelProfile& profile,
                        const Activity& activity) {
   std::vector<bool> reads(profile.layers.size(), false);
   Bytes kept;
@@ -87,24 +113,24 @@ Bytes find_kept_inputs(const Plan& plan, const Stage& stage, const ModelProfile&
     reads[edge.to.index()] = true;
     if (holds_layer(stage, edge.to) && !holds_layer(stage, edge.from) &&
         activity.backward(edge.to)) {
-      kept = add(kept, edge.bytes(plan.micro_batch_size), 1);
+      kept = add(kept, edge.bytes(samples), 1);
     }
   }
   for (std::size_t l = 0; l < profile.layers.size(); ++l) {
     if (reads[l] || !holds_layer(stage, LayerId{l}) || !activity.backward(LayerId{l})) continue;
-    kept = add(kept, profile.input_bytes_per_sample, plan.micro_batch_size);
+    kept = add(kept, profile.input_bytes_per_sample, samples);
   }
   return kept;
 }
 
 // What the layers without a backward receive. The stash of the others holds their input already.
-Bytes find_received(const Plan& plan, const Stage& stage, const std::vector<bool>& remote,
+Bytes find_received(const Stage& stage, const std::vector<int>& remote_samples,
                     const ModelProfile& profile, const Activity& activity) {
   Bytes received;
   for (const Edge& edge : profile.edges) {
-    if (remote[edge.from.index()] && holds_layer(stage, edge.to) && !activity.backward(edge.to)) {
-      received = add(received, edge.bytes(plan.micro_batch_size), 1);
-    }
+    const int samples = remote_samples[edge.from.index()];
+    if (samples == 0 || !holds_layer(stage, edge.to) || activity.backward(edge.to)) continue;
+    received = add(received, edge.bytes(samples), 1);
   }
   return received;
 }
@@ -115,19 +141,22 @@ Bytes find_most_received(const Plan& plan, PipelineId pipeline_id, StageId stage
                          DeviceId device, const ModelProfile& profile, const Activity& activity) {
   const Pipeline& pipeline = plan.pipelines[pipeline_id.index()];
   const Stage& stage = pipeline.stages[stage_id.index()];
-  std::set<std::vector<bool>> seen;
+  const int all = plan.micro_batch_size;
+  const SampleInterval own = samples_of(stage, slice_on(stage, device), all);
+  const auto count_remote = [&](std::optional<MicroBatchId> m) {
+    return count_remote_samples(pipeline, device, all, own, m, profile.layers.size());
+  };
+  std::set<std::vector<int>> seen;
   if (has_shared_stage(pipeline)) {
-    for (const MicroBatches& own : micro_batches_on(pipeline, stage_id, device)) {
-      for (MicroBatchId m = own.first; m <= own.last; ++m.value) {
-        seen.insert(find_remote_layers(pipeline, device, m, profile.layers.size()));
-      }
+    for (const MicroBatches& owned : micro_batches_on(pipeline, stage_id, device)) {
+      for (MicroBatchId m = owned.first; m <= owned.last; ++m.value) seen.insert(count_remote(m));
     }
   } else {
-    seen.insert(find_remote_layers(pipeline, device, std::nullopt, profile.layers.size()));
+    seen.insert(count_remote(std::nullopt));
   }
   Bytes most;
-  for (const std::vector<bool>& remote : seen) {
-    most = std::max(most, find_received(plan, stage, remote, profile, activity));
+  for (const std::vector<int>& remote : seen) {
+    most = std::max(most, find_received(stage, remote, profile, activity));
   }
   return most;
 }
@@ -139,29 +168,33 @@ StageFootprint find_footprint(const Plan& plan, PipelineId pipeline_id, StageId 
                               const Activity& activity) {
   const Pipeline& pipeline = plan.pipelines.at(pipeline_id.index());
   const Stage& stage = pipeline.stages.at(stage_id.index());
-  const int gradient_sets = find_gradient_sets(plan, micro_batches_on(pipeline, stage_id, device));
+  const int gradient_sets =
+      find_gradient_sets(plan, pipeline, micro_batches_on(pipeline, stage_id, device));
   const int versions = find_weight_versions(plan, pipeline, stage_id);
+  // None of a slice where the size is that of another pipeline's short micro-batch.
+  const int samples = samples_of(stage, slice_on(stage, device), plan.micro_batch_size).count();
 
   StageFootprint footprint;
   for (const LayerRange& range : stage.layers) {
     for (LayerId id = range.first; id <= range.last; ++id.value) {
       const Layer& layer = profile.layers.at(id.index());
-      footprint.parameters = add(footprint.parameters, layer.parameters, versions);
-      if (activity.layers.at(id.index()).weight_gradient) {
+      const bool updated = activity.layers.at(id.index()).weight_gradient;
+      footprint.parameters = add(footprint.parameters, layer.parameters, updated ? versions : 1);
+      if (updated) {
         footprint.gradients = add(footprint.gradients, layer.parameters, gradient_sets);
         footprint.optimizer = add(footprint.optimizer, layer.optimizer_state, 1);
       }
-      if (activity.backward(id)) {
-        const Bytes stash = cost_at(layer, plan.micro_batch_size).cost.stash;
+      if (activity.backward(id) && samples > 0) {
+        const Bytes stash = cost_at(layer, samples).cost.stash;
         footprint.stash_per_micro_batch = add(footprint.stash_per_micro_batch, stash, 1);
       }
     }
   }
   footprint.receive_per_micro_batch =
       find_most_received(plan, pipeline_id, stage_id, device, profile, activity);
-  if (stage.memory == MemoryPolicy::kRecompute) {
-    footprint.input_per_micro_batch =
-        std::min(footprint.stash_per_micro_batch, find_kept_inputs(plan, stage, profile, activity));
+  if (stage.memory == MemoryPolicy::kRecompute && samples > 0) {
+    footprint.input_per_micro_batch = std::min(footprint.stash_per_micro_batch,
+                                               find_kept_inputs(samples, stage, profile, activity));
   }
   return footprint;
 }

@@ -13,10 +13,10 @@
 namespace frazil {
 
 struct StageFootprint {
-  Bytes parameters;  // times the weight versions kept
+  Bytes parameters;  // of layers that are updated times the weight versions kept
   Bytes gradients;   // of the exact tree over the micro-batches the device works on
   Bytes optimizer;
-  Bytes stash_per_micro_batch;    // at the plan's micro-batch size
+  Bytes stash_per_micro_batch;    // at the plan's micro-batch size, or of the device's slice of it
   Bytes receive_per_micro_batch;  // incoming boundaries from other devices, at most
   Bytes
       input_per_micro_batch;  // of the stash: what the stage reads from outside, kept to recompute

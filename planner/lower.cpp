@@ -10,12 +10,14 @@ namespace {
 
 // Two passes: first every action becomes its task, then tasks are connected in task order, so that
 // a dependency may point at any other device's list. Tasks of a micro-batch are found by
-// (stage, micro-batch) alone, because a micro-batch has one pipeline.
+// (part of a stage, micro-batch) alone, because a micro-batch has one pipeline.
 class Lowering {
  public:
   Lowering(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
            const Activity& activity, const LoweringOptions& options)
-      : state_(begin_lowering(plan, profile, cluster, activity, options)), cluster_(cluster) {}
+      : state_(begin_lowering(plan, profile, cluster, activity, options)),
+        crossings_(state_.table),
+        cluster_(cluster) {}
 
   LoweredStep run(const Schedule& schedule) {
     ENSURE(schedule.devices.size() <= cluster_.devices.size(), "a list of an unknown device");
@@ -37,18 +39,20 @@ class Lowering {
 
  private:
   void make_room_for_tasks() {
-    std::size_t most_stages = 0;
-    std::size_t most_boundaries = 0;
-    for (const PipelineTable& pipeline : state_.table) {
-      most_stages = std::max(most_stages, pipeline.stages.size());
-      most_boundaries = std::max(most_boundaries, pipeline.boundaries.size());
-    }
-    forward_.assign(most_stages * state_.micro_batches, kNoTask);
-    gradient_.assign(most_stages * state_.micro_batches, kNoTask);
-    recompute_.assign(most_stages * state_.micro_batches, kNoTask);
-    state_.weight_gradient.assign(most_stages * state_.micro_batches, kNoTask);
-    send_forward_.assign(most_boundaries * state_.micro_batches, kNoTask);
-    send_backward_.assign(most_boundaries * state_.micro_batches, kNoTask);
+    const std::size_t tasks = state_.rows.count() * state_.micro_batches;
+    forward_.assign(tasks, kNoTask);
+    gradient_.assign(tasks, kNoTask);
+    recompute_.assign(tasks, kNoTask);
+    state_.weight_gradient.assign(tasks, kNoTask);
+    send_forward_.assign(crossings_.count() * state_.micro_batches, kNoTask);
+    send_backward_.assign(crossings_.count() * state_.micro_batches, kNoTask);
+  }
+
+  // Where the SEND over a boundary is found, from one slice of its stages to another.
+  std::size_t crossing(const Action& action, std::size_t boundary, std::optional<std::int32_t> from,
+                       std::optional<std::int32_t> to) const {
+    return state_.slot(crossings_.of(action.pipeline, boundary, from, to),
+                       action.micro_batches->first);
   }
 
   void add_list(DeviceId device, const std::vector<Action>& list) {
@@ -58,7 +62,7 @@ class Lowering {
       const WorkId work = state_.step.graph.add_work(Fixed{overhead});
       state.overhead = state_.add_task(device, Lane::kHost, work, make_barrier_action());
     }
-    if (reduces_buckets(state_)) mark_last_backwards(device, list);
+    if (reduces_buckets(state_)) mark_last_backwards(state_, device, list);
     for (const Action& action : list) {
       switch (action.kind) {
         case ActionKind::kForward:
@@ -95,40 +99,21 @@ class Lowering {
     }
   }
 
-  static bool yields_weight_gradient(ActionKind kind) {
-    return kind == ActionKind::kBackward || kind == ActionKind::kBackwardWeight;
-  }
-
-  // Those that a bucket of gradients may leave before their end. A pair is never cut.
-  void mark_last_backwards(DeviceId device, const std::vector<Action>& list) {
-    for (const Action& action : list) {
-      if (yields_weight_gradient(action.kind)) {
-        state_.tasks_of(action, device).last_backward = &action;
-      }
-      if (const auto* pair = std::get_if<ActionPair>(&action.detail)) {
-        for (const Action& half : pair->halves) {
-          state_.tasks_of(half, device).last_backward = nullptr;
-        }
-      }
-    }
-  }
-
   [[noreturn]] static void refuse(const Action& action) {
     throw InfeasibleError("action " + to_text(action) +
                           " is not interpreted yet; the simulator knows F, I, W, B, R, U, pairs, "
-                          "SEND, RECV, REDUCE_GRAD and BARRIER of whole micro-batches");
+                          "SEND, RECV, REDUCE_GRAD and BARRIER of single micro-batches");
   }
 
   // The one micro-batch of an action.
   MicroBatchId micro_batch_of(const Action& action) const {
-    if (!action.micro_batches || action.micro_batches->count() != 1 || action.slice) refuse(action);
+    if (!action.micro_batches || action.micro_batches->count() != 1) refuse(action);
     ENSURE(action.micro_batches->first.index() < state_.micro_batches, "an unknown micro-batch");
     return action.micro_batches->first;
   }
 
   void require_place(DeviceId device, const Action& action) const {
-    ENSURE(device == state_.device_of(action.pipeline, action.stage, micro_batch_of(action)),
-           "an action on the list of another device");
+    ENSURE(device == state_.device_of(action), "an action on the list of another device");
   }
 
   TaskId add_work_task(DeviceId device, WorkId work, const Action& action) {
@@ -139,8 +124,8 @@ class Lowering {
   }
 
   void add_compute(DeviceId device, const Action& action) {
-    require_place(device, action);
     const SizeIndex size = state_.size_of(micro_batch_of(action));
+    require_place(device, action);
     if (state_.tasks_of(action, device).last_backward == &action) {
       add_last_backward(device, action, size);
       return;
@@ -162,11 +147,11 @@ class Lowering {
 
   void add_pair(DeviceId device, const Action& action) {
     const std::vector<Action>& halves = std::get<ActionPair>(action.detail).halves;
-    for (const Action& half : halves) require_place(device, half);
     const Action& first = halves.front();
     const Action& second = halves.back();
     const WorkId work = state_.pair_work(device, first, state_.size_of(micro_batch_of(first)),
                                          second, state_.size_of(micro_batch_of(second)));
+    for (const Action& half : halves) require_place(device, half);
     const TaskId task = add_work_task(device, work, action);
     state_.devices[device.index()].last_work = task;
     for (const Action& half : halves) record(task, half);
@@ -182,8 +167,7 @@ class Lowering {
 
   // Who finds the task by its micro-batch, and what it does to memory.
   void record(TaskId task, const Action& action) {
-    const MicroBatchId micro_batch = micro_batch_of(action);
-    const std::size_t place = state_.slot(action.stage.index(), micro_batch);
+    const std::size_t place = state_.slot(action);
     if (action.kind == ActionKind::kForward) {
       forward_[place] = task;
     } else if (action.kind == ActionKind::kBackwardInput || action.kind == ActionKind::kBackward) {
@@ -198,24 +182,23 @@ class Lowering {
   void add_send(DeviceId device, const Action& action) {
     LoweredDevice& state = state_.devices[device.index()];
     if (state.sends_at_once) return;
-    const MicroBatchId micro_batch = micro_batch_of(action);
     const PipelineTable& pipeline = state_.table.at(action.pipeline.index());
     const std::size_t b = find_crossed_boundary(pipeline, action);
     const StageBoundary& boundary = pipeline.boundaries[b];
     const bool forward = action.kind == ActionKind::kSendForward;
-    const DeviceId to =
-        state_.device_of(action.pipeline, forward ? boundary.to : boundary.from, micro_batch);
-    if (to == device) return;
-    const Bytes size = (forward ? boundary.activation_per_sample : boundary.gradient_per_sample) *
-                       state_.samples(state_.size_of(micro_batch));
-    const TaskId task =
-        state_.add_task(device, Lane::kSend, state_.transfer_work({device, to, size}), action);
-    (forward ? send_forward_ : send_backward_)[state_.slot(b, micro_batch)] = task;
-  }
-
-  // Where the micro-batch of an action is in a stage of its pipeline.
-  DeviceId device_of(const Action& action, StageId stage) const {
-    return state_.device_of(action.pipeline, stage, action.micro_batches->first);
+    const Bytes per_sample =
+        forward ? boundary.activation_per_sample : boundary.gradient_per_sample;
+    state_.visit_peers(action, forward ? boundary.to : boundary.from, [&](const StagePart& peer) {
+      if (peer.slice != action.peer_slice || peer.device == device) return;
+      const Bytes size = per_sample * peer.samples.count();
+      const TaskId task = state_.add_task(
+          device, Lane::kSend, state_.transfer_work({device, peer.device, size}), action);
+      if (forward) {
+        send_forward_[crossing(action, b, action.slice, peer.slice)] = task;
+      } else {
+        send_backward_[crossing(action, b, peer.slice, action.slice)] = task;
+      }
+    });
   }
 
   void wait_across(TaskId task, TaskId producer, TaskId send, DeviceId from, DeviceId to) {
@@ -230,31 +213,40 @@ class Lowering {
     }
   }
 
+  std::size_t slot(const Action& action, StageId peer_stage, const StagePart& peer) const {
+    return state_.slot(state_.rows.of(action.pipeline, peer_stage, peer.slice),
+                       action.micro_batches->first);
+  }
+
   void wait_for_inputs(TaskId task, const Action& action) {
     const PipelineTable& pipeline = state_.table[action.pipeline.index()];
     const StageEntry& stage = pipeline.stages[action.stage.index()];
-    const MicroBatchId micro_batch = action.micro_batches->first;
+    const DeviceId here = state_.device_of(action);
     for (const std::size_t b : stage.incoming) {
       const StageId from = pipeline.boundaries[b].from;
-      wait_across(task, forward_[state_.slot(from.index(), micro_batch)],
-                  send_forward_[state_.slot(b, micro_batch)], device_of(action, from),
-                  device_of(action, action.stage));
+      state_.visit_peers(action, from, [&](const StagePart& peer) {
+        wait_across(task, forward_[slot(action, from, peer)],
+                    send_forward_[crossing(action, b, peer.slice, action.slice)], peer.device,
+                    here);
+      });
     }
   }
 
   void wait_for_gradients(TaskId task, const Action& action) {
     const PipelineTable& pipeline = state_.table[action.pipeline.index()];
     const StageEntry& stage = pipeline.stages[action.stage.index()];
-    const MicroBatchId micro_batch = action.micro_batches->first;
-    const std::size_t own = state_.slot(action.stage.index(), micro_batch);
+    const DeviceId here = state_.device_of(action);
+    const std::size_t own = state_.slot(action);
     state_.wait(task, forward_[own]);
     if (recompute_[own] != kNoTask) state_.wait(task, recompute_[own]);
     for (const std::size_t b : stage.outgoing) {
       if (!pipeline.boundaries[b].carries) continue;
       const StageId to = pipeline.boundaries[b].to;
-      wait_across(task, gradient_[state_.slot(to.index(), micro_batch)],
-                  send_backward_[state_.slot(b, micro_batch)], device_of(action, to),
-                  device_of(action, action.stage));
+      state_.visit_peers(action, to, [&](const StagePart& peer) {
+        wait_across(task, gradient_[slot(action, to, peer)],
+                    send_backward_[crossing(action, b, action.slice, peer.slice)], peer.device,
+                    here);
+      });
     }
   }
 
@@ -275,7 +267,7 @@ class Lowering {
   }
 
   void connect(TaskId task, const Action& action) {
-    const auto own = [&] { return state_.slot(action.stage.index(), action.micro_batches->first); };
+    const auto own = [&] { return state_.slot(action); };
     if (action.kind == ActionKind::kForward) {
       wait_for_inputs(task, action);
     } else if (action.kind == ActionKind::kSendForward || action.kind == ActionKind::kRecompute) {
@@ -289,9 +281,10 @@ class Lowering {
   }
 
   LoweringState state_;
+  CrossingRows crossings_;
   const Cluster& cluster_;
-  std::vector<TaskId> forward_, gradient_, recompute_;  // by stage and micro-batch
-  std::vector<TaskId> send_forward_, send_backward_;    // by boundary and micro-batch
+  std::vector<TaskId> forward_, gradient_, recompute_;  // by part of a stage and micro-batch
+  std::vector<TaskId> send_forward_, send_backward_;    // by crossing and micro-batch
 };
 
 }  // namespace

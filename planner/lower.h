@@ -3,7 +3,7 @@
 // place that says what each action costs and waits for. Dependencies come from the layer DAG.
 //   F   compute, forward of all its layers; waits for the F of each stage it reads from, over the
 //       boundary (the micro-batch has the same device in both: no delay; else SEND task on the
-//       sender's send lane, then a hop)
+//       sender's send lane, then a hop); of a stage with slices for those that have its samples
 //   B   compute, for each layer of the stage that needs it: I and W, W alone, or nothing; waits for
 //       its own F and for the B of each stage that reads from it over a carrying edge
 //   SEND  transfer on the sender's send lane; RECV takes no time of its own and no task
@@ -14,8 +14,8 @@
 //       all backwards and reductions of all devices
 // Each device's compute actions run in list order. Memory as in planner/footprint.h.
 // A device's first compute action waits for its step_overhead, a task of its host lane. A last
-// micro-batch that is short costs and stashes its own size. Where no link of the sender has a
-// bandwidth, a SEND takes no time, has no task, and only its hop remains.
+// micro-batch that is short costs and stashes its own size, and so does a slice. Where no link of
+// the sender has a bandwidth, a SEND takes no time, has no task, and only its hop remains.
 
 #include <optional>
 #include <vector>

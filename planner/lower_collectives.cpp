@@ -8,9 +8,10 @@ namespace {
 // The last task that adds to an owner's gradients; none of an owner without micro-batches.
 TaskId find_last_gradient(const LoweringState& state, const ReductionOwner& owner) {
   TaskId last = kNoTask;
+  const std::size_t row = state.row_of(owner);
   for (const MicroBatches& owned : owner.micro_batches) {
     for (MicroBatchId m = owned.first; m <= owned.last; ++m.value) {
-      const TaskId task = state.weight_gradient[state.slot(owner.stage.index(), m)];
+      const TaskId task = state.weight_gradient[state.slot(row, m)];
       if (task != kNoTask) last = last == kNoTask ? task : std::max(last, task);
     }
   }

@@ -9,14 +9,14 @@ namespace {
 // What the F of a micro-batch keeps room for besides its stash.
 Bytes find_received(const LoweringState& state, const Action& action) {
   const PipelineTable& pipeline = state.table[action.pipeline.index()];
-  const MicroBatchId m = action.micro_batches->first;
-  const DeviceId here = state.device_of(action.pipeline, action.stage, m);
+  const DeviceId here = state.device_of(action);
   Bytes received;
   for (const std::size_t b : state.stage_of(action).incoming) {
     const StageBoundary& boundary = pipeline.boundaries[b];
     if (boundary.buffer_per_sample.count == 0) continue;
-    if (state.device_of(action.pipeline, boundary.from, m) == here) continue;
-    received += boundary.buffer_per_sample * state.samples(state.size_of(m));
+    state.visit_peers(action, boundary.from, [&](const StagePart& part) {
+      if (part.device != here) received += boundary.buffer_per_sample * part.samples.count();
+    });
   }
   return received;
 }
@@ -26,30 +26,29 @@ Bytes find_received(const LoweringState& state, const Action& action) {
 void change_memory(LoweringState& state, TaskId task, const Action& action) {
   using When = MemoryChange::When;
   const MicroBatchId m = action.micro_batches->first;
-  const DeviceId device = state.device_of(action.pipeline, action.stage, m);
+  const DeviceId device = state.device_of(action);
   const auto change = [&](When when, MemoryKind memory, Bytes size, int sign) {
     if (size.count == 0) return;
     state.step.graph.change_memory({task, when, device, memory, sign * size.count});
   };
   const ActionKind kind = action.kind;
   const StageEntry& stage = state.stage_of(action);
-  const StageFootprint& footprint = stage.footprint[state.size_of(m)];
+  const auto slice = static_cast<std::size_t>(action.slice.value_or(0));
+  const StageFootprint& footprint = stage.footprints[slice][state.size_of(m)];
   const bool recomputes = stage.stage->memory == MemoryPolicy::kRecompute;
   const Bytes input = footprint.input_per_micro_batch;
   const Bytes stash = footprint.stash_per_micro_batch;
-  const Bytes received = find_received(state, action);
   const bool ends = kind == ActionKind::kBackward || kind == ActionKind::kBackwardWeight ||
                     (kind == ActionKind::kBackwardInput && !stage.has_update) ||
                     (kind == ActionKind::kForward && !stage.has_backward);
   if (kind == ActionKind::kForward) {
     change(When::kStart, MemoryKind::kStash, recomputes ? input : stash, 1);
+    const Bytes received = find_received(state, action);
     change(When::kStart, MemoryKind::kReceive, received, 1);
-  }
-  if (kind == ActionKind::kRecompute) change(When::kStart, MemoryKind::kStash, stash - input, 1);
-  if (ends) {
-    change(When::kEnd, MemoryKind::kStash, stash, -1);
     change(When::kEnd, MemoryKind::kReceive, received, -1);
   }
+  if (kind == ActionKind::kRecompute) change(When::kStart, MemoryKind::kStash, stash - input, 1);
+  if (ends) change(When::kEnd, MemoryKind::kStash, stash, -1);
 }
 
 void hold_states(LoweringState& state) {

@@ -40,7 +40,7 @@ TaskId find_ready(const LoweringState& state, const ReductionGroup& group, Devic
       const int first = std::max(owned.first.value, node.first);
       const int end = std::min(owned.last.value + 1, node.end);
       for (int m = first; m < end; ++m) {
-        const TaskId task = state.weight_gradient[state.slot(owner.stage.index(), MicroBatchId{m})];
+        const TaskId task = state.weight_gradient[state.slot(state.row_of(owner), MicroBatchId{m})];
         ENSURE(task != kNoTask, "a reduced gradient that no action computes");
         ready = ready == kNoTask ? task : std::max(ready, task);
       }
@@ -74,6 +74,19 @@ bool reduces_buckets(const LoweringState& state) {
 
 bool ships_nodes(const LoweringState& state) {
   return state.options.overlap && state.plan.reduction == ReductionMode::kExact;
+}
+
+void mark_last_backwards(LoweringState& state, DeviceId device, const std::vector<Action>& list) {
+  for (const Action& action : list) {
+    if (yields_weight_gradient(action.kind)) {
+      state.tasks_of(action, device).last_backward = &action;
+    }
+    if (const auto* pair = std::get_if<ActionPair>(&action.detail)) {
+      for (const Action& half : pair->halves) {
+        state.tasks_of(half, device).last_backward = nullptr;
+      }
+    }
+  }
 }
 
 std::vector<BackwardPiece> cut_last_backward(const LoweringState& state, DeviceId device,

@@ -45,6 +45,7 @@ LoweringState begin_lowering(const Plan& plan, const ModelProfile& profile, cons
                       .step = {},
                       .tasks = {},
                       .devices = {},
+                      .rows = PartRows(plan.pipelines),
                       .weight_gradient = {},
                       .pair_works = {},
                       .no_work = kNoWork};
@@ -81,7 +82,8 @@ Action make_barrier_action() {
 
 Compute LoweringState::make_compute(DeviceId device, const Action& action, SizeIndex size) const {
   const Stage& stage = *stage_of(action).stage;
-  return {device, samples(size), find_stage_parts(stage, action.kind, activity), /*goes_on=*/false};
+  return {device, samples_of(stage, slice_on(stage, device), samples(size)).count(),
+          find_stage_parts(stage, action.kind, activity), /*goes_on=*/false};
 }
 
 WorkId LoweringState::compute_work(DeviceId device, const Action& action, SizeIndex size) {

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "planner/lower.h"
 #include "planner/reduction_groups.h"
+#include "planner/stage_slices.h"
 #include "planner/stage_work.h"
 
 namespace frazil {
@@ -55,7 +57,8 @@ struct LoweringState {
   // By pipeline, stage and place among the stage's devices.
   std::vector<std::vector<std::vector<StageTasks>>> tasks;
   std::vector<LoweredDevice> devices;
-  std::vector<TaskId> weight_gradient;  // by slot(stage, micro-batch): its W or B
+  PartRows rows;
+  std::vector<TaskId> weight_gradient;  // by slot: its W or B
   using PairKey = std::tuple<DeviceId, PipelineId, StageId, SizeIndex, PipelineId, StageId,
                              ActionKind, SizeIndex>;
   std::map<PairKey, WorkId> pair_works;
@@ -76,14 +79,32 @@ struct LoweringState {
     return static_cast<std::size_t>(std::find(devices.begin(), devices.end(), device) -
                                     devices.begin());
   }
-  DeviceId device_of(PipelineId pipeline, StageId stage, MicroBatchId micro_batch) const {
-    const Pipeline& of = plan.pipelines[pipeline.index()];
-    const std::vector<DeviceId>& devices = of.stages[stage.index()].devices;
-    return devices.size() == 1 ? devices.front() : frazil::device_of(of, stage, micro_batch);
+  // Requires an action of one micro-batch.
+  DeviceId device_of(const Action& action) const {
+    const Pipeline& of = plan.pipelines[action.pipeline.index()];
+    const std::vector<DeviceId>& devices = of.stages[action.stage.index()].devices;
+    if (devices.size() == 1) return devices.front();
+    return frazil::device_of(of, action.stage, action.micro_batches->first, action.slice);
   }
-  // A micro-batch has one pipeline, so that (stage, micro-batch) names a task.
+  // Visits the parts of another stage that have samples in common with an action, cut to these.
+  template <class Visit>
+  void visit_peers(const Action& action, StageId peer, Visit visit) const {
+    const Pipeline& of = plan.pipelines[action.pipeline.index()];
+    const MicroBatchId m = action.micro_batches->first;
+    const int all = samples(size_of(m));
+    const SampleInterval own = samples_of(of.stages[action.stage.index()], action.slice, all);
+    visit_parts(of, peer, m, all, own, visit);
+  }
   std::size_t slot(std::size_t row, MicroBatchId micro_batch) const {
     return row * micro_batches + micro_batch.index();
+  }
+  std::size_t row_of(const ReductionOwner& owner) const {
+    const auto& stages = plan.pipelines[owner.pipeline.index()].stages;
+    return rows.of(owner.pipeline, owner.stage,
+                   slice_on(stages[owner.stage.index()], owner.device));
+  }
+  std::size_t slot(const Action& action) const {
+    return slot(rows.of(action.pipeline, action.stage, action.slice), action.micro_batches->first);
   }
   SizeIndex size_of(MicroBatchId micro_batch) const {
     return micro_batch.index() + 1 == micro_batches ? kShort : kWhole;
@@ -109,8 +130,8 @@ LoweringState begin_lowering(const Plan& plan, const ModelProfile& profile, cons
 Action make_barrier_action();
 
 // The stash lives from the start of F (of R, but for the inputs, where the stage recomputes) to the
-// end of the last part of its backward; so does a receive buffer, but that of a stage without any
-// backward only as long as its F.
+// end of the last part of its backward; a receive buffer, which only layers without a backward
+// have, as long as the F.
 void change_memory(LoweringState& state, TaskId task, const Action& action);
 // Parameters, gradients and optimizer state, on every device.
 void hold_states(LoweringState& state);
@@ -134,6 +155,14 @@ void add_barrier(LoweringState& state, TaskId listed);
 // Whether a stage's gradients leave bucket by bucket, and node by node.
 bool reduces_buckets(const LoweringState& state);
 bool ships_nodes(const LoweringState& state);
+
+inline bool yields_weight_gradient(ActionKind kind) {
+  return kind == ActionKind::kBackward || kind == ActionKind::kBackwardWeight;
+}
+
+// Notes of each stage on a device the last backward that a bucket of gradients may leave before its
+// end. A pair is never cut.
+void mark_last_backwards(LoweringState& state, DeviceId device, const std::vector<Action>& list);
 
 struct BackwardPiece {
   LayerId lowest;

@@ -18,6 +18,21 @@ MessageDevices find_devices(const Schedule& completed, Which which) {
   return devices;
 }
 
+Action make_side(const Message& message, bool is_sender) {
+  const StageId own = is_sender ? message.from : message.to;
+  const StageId peer = is_sender ? message.to : message.from;
+  ActionKind kind = is_sender ? ActionKind::kSendForward : ActionKind::kReceiveForward;
+  if (message.backward) {
+    kind = is_sender ? ActionKind::kSendBackward : ActionKind::kReceiveBackward;
+  }
+  Action action = make_action(message.pipeline, own, kind, message.micro_batch);
+  action.slice = is_sender ? message.from_slice : message.to_slice;
+  action.peer_slice = is_sender ? message.to_slice : message.from_slice;
+  const int neighbour = is_sender != message.backward ? 1 : -1;
+  if (peer.value != own.value + neighbour || action.peer_slice) action.peer = peer;
+  return action;
+}
+
 }  // namespace
 
 bool is_send(const Action& action) {
@@ -37,8 +52,13 @@ Message message_of(const Action& action) {
           .to = is_send(action) ? peer : action.stage,
           .backward = is_backward(action),
           .micro_batch = action.micro_batches->first,
-          .slice = action.slice};
+          .from_slice = is_send(action) ? action.slice : action.peer_slice,
+          .to_slice = is_send(action) ? action.peer_slice : action.slice};
 }
+
+Action send_of(const Message& message) { return make_side(message, true); }
+
+Action receive_of(const Message& message) { return make_side(message, false); }
 
 MessageDevices find_receiving_devices(const Schedule& completed) {
   return find_devices(completed, is_receive);

@@ -20,12 +20,16 @@ struct Message {
   StageId to;
   bool backward = false;
   MicroBatchId micro_batch;
-  std::optional<std::int32_t> slice;
+  std::optional<std::int32_t> from_slice;  // where the stage shares micro-batches by samples
+  std::optional<std::int32_t> to_slice;
   friend auto operator<=>(const Message&, const Message&) = default;
 };
 
 // Requires a SEND or a RECV.
 Message message_of(const Action& action);
+// Its SEND and its RECV. They name a peer that is no neighbour, or is sliced.
+Action send_of(const Message& message);
+Action receive_of(const Message& message);
 
 // The device on whose list the RECV of each message stands.
 using MessageDevices = std::map<Message, std::size_t>;

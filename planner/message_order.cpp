@@ -48,13 +48,7 @@ class Rounds {
         progress = take_turn(device) || progress;
       }
     }
-    for (std::size_t device = 0; device < lists_.size(); ++device) {
-      if (next_[device] == lists_[device].size()) continue;
-      throw InfeasibleError(
-          fmt::format("the lists of the devices wait for each other: {} on device {} never gets "
-                      "what it needs",
-                      to_text(*lists_[device][next_[device]].action), device));
-    }
+    refuse_waiting();
     return std::move(written_);
   }
 
@@ -85,6 +79,22 @@ class Rounds {
       items.push_back(std::move(item));
     }
     ENSURE(open.empty(), "a RECV stands before the action that needs it");
+  }
+
+  void refuse_waiting() const {
+    std::string waits;
+    for (std::size_t device = 0; device < lists_.size(); ++device) {
+      if (next_[device] == lists_[device].size()) continue;
+      const Item& item = lists_[device][next_[device]];
+      const auto missing =
+          std::find_if(item.needed.begin(), item.needed.end(),
+                       [&](const Message& message) { return !sent_in_.contains(message); });
+      ENSURE(missing != item.needed.end(), "who waits lacks a message");
+      waits += fmt::format("{}device {} stands at {} and waits for {}", waits.empty() ? "" : ", ",
+                           device, to_text(*item.action), to_text(*receives_.at(*missing)));
+    }
+    if (waits.empty()) return;
+    throw InfeasibleError("the lists of the devices wait for each other: " + waits);
   }
 
   // A SEND belongs to the turn of what comes before it.

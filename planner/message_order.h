@@ -10,6 +10,11 @@
 
 namespace frazil {
 
+// How a message and its RECV find each other: by tag; or the k-th sent from one device to another
+// is the k-th received, as NCCL and MPI without tags do it. Then RECVs stand where that comes
+// through.
+enum class MessageOrder { kByTag, kAsSent };
+
 // A completed schedule with other places for their RECVs, so that they run in lockstep. One action
 // per device and round gives an order of all SENDs; in this order a RECV stands as late as it can:
 // before the action that needs it, and before the next message of its device. Throws

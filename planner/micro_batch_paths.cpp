@@ -6,6 +6,7 @@
 #include <utility>
 #include <variant>
 
+#include "planner/stage_slices.h"
 #include "sim/cost_model.h"
 
 namespace frazil {
@@ -47,51 +48,83 @@ bool grow(Duration& value, Duration candidate) {
 }
 
 // Stages are nearly always in the order of the data, so that the second round changes nothing; any
-// order ends within as many rounds as there are stages.
+// order ends within as many rounds as there are parts.
 template <class Step>
-void relax(const PipelineTable& table, Step step) {
+void relax(const std::vector<RouteCrossing>& crossings, Step step) {
   for (bool grew = true; grew;) {
     grew = false;
-    for (std::size_t b = 0; b < table.boundaries.size(); ++b) {
-      grew |= step(table.boundaries[b], b);
-    }
+    for (std::size_t c = 0; c < crossings.size(); ++c) grew |= step(crossings[c], c);
   }
 }
 
-// Micro-batches by (size, device of each stage), in the order of the first of each.
-using Routes = std::vector<std::pair<std::pair<int, std::vector<DeviceId>>, int>>;
+// Micro-batches that have one size and the same devices.
+struct Route {
+  MicroBatchId first;
+  int samples = 0;
+  int count = 0;
+};
 
-Routes count_routes(const Plan& plan, const Pipeline& pipeline) {
-  Routes routes;
+// By (size, device of each stage), in the order of the first of each.
+std::vector<Route> count_routes(const Plan& plan, const Pipeline& pipeline) {
+  std::vector<Route> routes;
   std::map<std::pair<int, std::vector<DeviceId>>, std::size_t> place;
-  const auto add = [&](int samples, std::vector<DeviceId> devices, int count) {
-    if (count == 0) return;
-    std::pair key(samples, std::move(devices));
-    const auto [known, added] = place.emplace(key, routes.size());
-    if (added) routes.emplace_back(std::move(key), 0);
-    routes[known->second].second += count;
-  };
-  const MicroBatchId last{plan.micro_batches() - 1};
-  const bool is_shared = has_shared_stage(pipeline);
   const auto devices_of = [&](MicroBatchId m) {
     std::vector<DeviceId> devices;
     for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+      // The slices of a stage have their devices whatever the micro-batch.
+      if (slices_of(pipeline.stages[s]) > 1) continue;
       devices.push_back(device_of(pipeline, StageId{s}, m));
     }
     return devices;
   };
+  const auto add = [&](MicroBatchId m, int count) {
+    if (count == 0) return;
+    const int samples = samples_in(plan, m);
+    const auto [known, added] = place.try_emplace({samples, devices_of(m)}, routes.size());
+    if (added) routes.push_back({.first = m, .samples = samples, .count = 0});
+    routes[known->second].count += count;
+  };
+  const MicroBatchId last{plan.micro_batches() - 1};
+  const bool is_shared = has_shared_stage(pipeline);
   for (const MicroBatches& owned : pipeline.micro_batches) {
     const int at_end = owned.last == last ? 1 : 0;  // it may be short
     if (is_shared) {
-      for (MicroBatchId m = owned.first; m <= owned.last; ++m.value) {
-        add(samples_in(plan, m), devices_of(m), 1);
-      }
+      for (MicroBatchId m = owned.first; m <= owned.last; ++m.value) add(m, 1);
     } else {
-      add(plan.micro_batch_size, devices_of(owned.first), owned.count() - at_end);
-      add(samples_in(plan, owned.last), devices_of(owned.last), at_end);
+      add(owned.first, owned.count() - at_end);
+      add(owned.last, at_end);
     }
   }
   return routes;
+}
+
+// Parts and crossings of one micro-batch.
+MicroBatchClass follow_route(const Pipeline& pipeline, const PipelineTable& table,
+                             const Route& route) {
+  MicroBatchClass found;
+  found.count = route.count;
+  std::vector<std::size_t> first_of_stage;
+  std::vector<SampleInterval> samples;
+  for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+    first_of_stage.push_back(found.parts.size());
+    for (const StagePart& part : find_parts(pipeline, StageId{s}, route.first, route.samples)) {
+      found.parts.push_back({StageId{s}, part.device, part.samples.count()});
+      samples.push_back(part.samples);
+    }
+  }
+  first_of_stage.push_back(found.parts.size());
+  for (std::size_t b = 0; b < table.boundaries.size(); ++b) {
+    const auto [from, to] =
+        std::pair(table.boundaries[b].from.index(), table.boundaries[b].to.index());
+    for (std::size_t upper = first_of_stage[from]; upper < first_of_stage[from + 1]; ++upper) {
+      for (std::size_t lower = first_of_stage[to]; lower < first_of_stage[to + 1]; ++lower) {
+        const int common = std::min(samples[upper].end, samples[lower].end) -
+                           std::max(samples[upper].first, samples[lower].first);
+        if (common > 0) found.crossings.push_back({b, upper, lower, common});
+      }
+    }
+  }
+  return found;
 }
 
 }  // namespace
@@ -115,11 +148,10 @@ Duration MicroBatchPricing::overhead(DeviceId device) const {
 std::vector<MicroBatchClass> MicroBatchPricing::find_classes(PipelineId pipeline,
                                                              const PipelineTable& table) const {
   std::vector<MicroBatchClass> classes;
-  for (const auto& [route, count] : count_routes(plan_, plan_.pipelines[pipeline.index()])) {
-    MicroBatchClass& found = classes.emplace_back();
-    found.count = count;
-    found.devices = route.second;
-    found.times = find_times(table, found.devices, route.first);
+  const Pipeline& of = plan_.pipelines[pipeline.index()];
+  for (const Route& route : count_routes(plan_, of)) {
+    MicroBatchClass& found = classes.emplace_back(follow_route(of, table, route));
+    found.times = find_times(table, found);
     found.path = find_path(table, found);
   }
   return classes;
@@ -150,21 +182,21 @@ Duration MicroBatchPricing::crossing(DeviceId from, DeviceId to, Bytes size) con
 }
 
 MicroBatchTimes MicroBatchPricing::find_times(const PipelineTable& table,
-                                              const std::vector<DeviceId>& devices,
-                                              int samples) const {
+                                              const MicroBatchClass& of) const {
   MicroBatchTimes times;
-  for (std::size_t s = 0; s < devices.size(); ++s) {
-    const StageEntry& stage = table.stages[s];
+  for (const auto& [id, device, samples] : of.parts) {
+    const StageEntry& stage = table.stages[id.index()];
     const bool again = stage.has_backward && stage.stage->memory == MemoryPolicy::kRecompute;
-    times.stages.push_back(stage_times(stage, devices[s], samples));
-    times.recompute.push_back(again ? compute(stage, devices[s], ActionKind::kRecompute, samples)
+    times.parts.push_back(stage_times(stage, device, samples));
+    times.recompute.push_back(again ? compute(stage, device, ActionKind::kRecompute, samples)
                                     : kNone);
   }
-  for (const StageBoundary& boundary : table.boundaries) {
-    const DeviceId from = devices[boundary.from.index()];
-    const DeviceId to = devices[boundary.to.index()];
-    times.down.push_back(crossing(from, to, boundary.activation_per_sample * samples));
-    times.up.push_back(crossing(to, from, boundary.gradient_per_sample * samples));
+  for (const auto& [b, from, to, samples] : of.crossings) {
+    const StageBoundary& boundary = table.boundaries[b];
+    const DeviceId upper = of.parts[from].device;
+    const DeviceId lower = of.parts[to].device;
+    times.down.push_back(crossing(upper, lower, boundary.activation_per_sample * samples));
+    times.up.push_back(crossing(lower, upper, boundary.gradient_per_sample * samples));
   }
   return times;
 }
@@ -172,35 +204,36 @@ MicroBatchTimes MicroBatchPricing::find_times(const PipelineTable& table,
 MicroBatchPath MicroBatchPricing::find_path(const PipelineTable& table,
                                             const MicroBatchClass& of) const {
   const MicroBatchTimes& times = of.times;
-  const std::size_t stages = table.stages.size();
+  const auto stage_of = [&](std::size_t part) -> const StageEntry& {
+    return table.stages[of.parts[part].stage.index()];
+  };
   MicroBatchPath path;
-  for (std::size_t s = 0; s < stages; ++s) {
-    const StageEntry& stage = table.stages[s];
-    path.head.push_back(overhead(of.devices[s]));
-    path.after_input.push_back(stage.has_backward
-                                   ? times.stages[s].backward_weight + update(stage, of.devices[s])
+  for (std::size_t p = 0; p < of.parts.size(); ++p) {
+    const DeviceId device = of.parts[p].device;
+    path.head.push_back(overhead(device));
+    path.after_input.push_back(stage_of(p).has_backward
+                                   ? times.parts[p].backward_weight + update(stage_of(p), device)
                                    : kNone);
   }
-  relax(table, [&](const StageBoundary& boundary, std::size_t b) {
-    const auto [from, to] = std::pair(boundary.from.index(), boundary.to.index());
-    const StageTimes& sender = times.stages[from];
-    bool grew = grow(path.head[to], path.head[from] + sender.forward + times.down[b]);
-    if (boundary.carries) {
+  relax(of.crossings, [&](const RouteCrossing& cross, std::size_t c) {
+    const auto [from, to] = std::pair(cross.from, cross.to);
+    const StageTimes& sender = times.parts[from];
+    bool grew = grow(path.head[to], path.head[from] + sender.forward + times.down[c]);
+    if (table.boundaries[cross.boundary].carries) {
       grew |=
-          grow(path.after_input[to], times.up[b] + sender.backward_input + path.after_input[from]);
+          grow(path.after_input[to], times.up[c] + sender.backward_input + path.after_input[from]);
     }
     return grew;
   });
-  for (std::size_t s = 0; s < stages; ++s) {
-    path.after_forward.push_back(table.stages[s].has_backward
-                                     ? times.recompute[s] + times.stages[s].backward_input +
-                                           path.after_input[s]
+  for (std::size_t p = 0; p < of.parts.size(); ++p) {
+    path.after_forward.push_back(stage_of(p).has_backward
+                                     ? times.recompute[p] + times.parts[p].backward_input +
+                                           path.after_input[p]
                                      : kNone);
   }
-  relax(table, [&](const StageBoundary& boundary, std::size_t b) {
-    const auto [from, to] = std::pair(boundary.from.index(), boundary.to.index());
-    return grow(path.after_forward[from],
-                times.down[b] + times.stages[to].forward + path.after_forward[to]);
+  relax(of.crossings, [&](const RouteCrossing& cross, std::size_t c) {
+    return grow(path.after_forward[cross.from],
+                times.down[c] + times.parts[cross.to].forward + path.after_forward[cross.to]);
   });
   return path;
 }

@@ -11,15 +11,29 @@
 
 namespace frazil {
 
-// Times of the stages and boundaries of one pipeline for one micro-batch.
+// What one device of a stage does of one micro-batch, and what two such parts exchange. Without
+// slices there is one part per stage, in order, and one crossing per boundary.
+struct RoutePart {
+  StageId stage;
+  DeviceId device;
+  int samples = 0;
+};
+struct RouteCrossing {
+  std::size_t boundary = 0;  // of the pipeline
+  std::size_t from = 0;      // parts
+  std::size_t to = 0;
+  int samples = 0;
+};
+
+// Times of the parts and crossings of one micro-batch.
 struct MicroBatchTimes {
-  std::vector<StageTimes> stages;  // zero where a stage has none; B is an input part alone
+  std::vector<StageTimes> parts;  // zero where a stage has none; B is an input part alone
   std::vector<Duration> recompute;
-  std::vector<Duration> down;  // by boundary: transfer and latency of the activations
+  std::vector<Duration> down;  // by crossing: transfer and latency of the activations
   std::vector<Duration> up;    // of the gradients
 };
 
-// What one micro-batch alone has to wait for, by stage.
+// What one micro-batch alone has to wait for, by part.
 struct MicroBatchPath {
   std::vector<Duration> head;           // before its F
   std::vector<Duration> after_forward;  // after its F
@@ -29,7 +43,8 @@ struct MicroBatchPath {
 // The micro-batches of a pipeline that have one size and the same device in each stage.
 struct MicroBatchClass {
   int count = 0;
-  std::vector<DeviceId> devices;  // by stage
+  std::vector<RoutePart> parts;  // by stage and slice
+  std::vector<RouteCrossing> crossings;
   MicroBatchTimes times;
   MicroBatchPath path;
 };
@@ -53,8 +68,7 @@ class MicroBatchPricing {
   Duration compute(const StageEntry& stage, DeviceId device, ActionKind kind, int samples) const;
   StageTimes stage_times(const StageEntry& stage, DeviceId device, int samples) const;
   Duration crossing(DeviceId from, DeviceId to, Bytes size) const;
-  MicroBatchTimes find_times(const PipelineTable& table, const std::vector<DeviceId>& devices,
-                             int samples) const;
+  MicroBatchTimes find_times(const PipelineTable& table, const MicroBatchClass& of) const;
   MicroBatchPath find_path(const PipelineTable& table, const MicroBatchClass& of) const;
 
   const Plan& plan_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "planner/stage_slices.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -120,14 +121,15 @@ PipelineGroup read_any_placement(const Plan& plan, PipelineId id) {
   return group;
 }
 
-std::vector<std::vector<int>> places_of_stages(const Pipeline& pipeline,
-                                               const std::vector<DeviceId>& devices) {
-  std::vector<std::vector<int>> places;
+std::vector<StagePlaces> places_of_stages(const Pipeline& pipeline,
+                                          const std::vector<DeviceId>& devices) {
+  std::vector<StagePlaces> places;
   for (const Stage& stage : pipeline.stages) {
-    std::vector<int>& of_stage = places.emplace_back();
+    StagePlaces& of_stage = places.emplace_back();
+    of_stage.is_sliced = slices_of(stage) > 1;
     for (const DeviceId device : stage.devices) {
       const auto place = std::find(devices.begin(), devices.end(), device);
-      of_stage.push_back(static_cast<int>(place - devices.begin()));
+      of_stage.devices.push_back(static_cast<int>(place - devices.begin()));
     }
   }
   return places;

@@ -7,6 +7,7 @@
 #include "planner/device_order.h"
 #include "planner/plan.h"
 #include "planner/schedule_menu.h"
+#include "planner/shared_orders.h"
 
 namespace frazil {
 
@@ -22,7 +23,7 @@ PipelineGroup read_group(const Plan& plan, PipelineId first, const ScheduleFamil
 
 // The group of one pipeline whatever its stages, and the devices (0..p-1) of each.
 PipelineGroup read_any_placement(const Plan& plan, PipelineId id);
-std::vector<std::vector<int>> places_of_stages(const Pipeline& pipeline,
-                                               const std::vector<DeviceId>& devices);
+std::vector<StagePlaces> places_of_stages(const Pipeline& pipeline,
+                                          const std::vector<DeviceId>& devices);
 
 }  // namespace frazil

@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "planner/stage_slices.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -91,13 +92,15 @@ std::string shape_text(const Plan& plan) {
   return count_text(plan.pipelines.front().stages.size(), "stage") + " x " + pipelines;
 }
 
-// " on 2+1 devices" where stages lie on several devices; pipelines that differ one by one.
+// " on 2+1 devices" where stages lie on several devices, " on 2 sliced+1 devices" where they share
+// micro-batches by samples; pipelines that differ one by one.
 std::string devices_text(const Plan& plan) {
   std::vector<std::string> texts;
   for (const Pipeline& pipeline : plan.pipelines) {
     std::string& text = texts.emplace_back();
     for (const Stage& stage : pipeline.stages) {
-      text += fmt::format("{}{}", text.empty() ? "" : "+", stage.devices.size());
+      text += fmt::format("{}{}{}", text.empty() ? "" : "+", stage.devices.size(),
+                          slices_of(stage) > 1 ? " sliced" : "");
     }
   }
   if (std::none_of(plan.pipelines.begin(), plan.pipelines.end(), has_shared_stage)) return "";

@@ -3,6 +3,7 @@
 // same plan goes into the simulator and into the executor. It carries every system of the design
 // from the start; what an interpreter cannot do yet it refuses in one sentence.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,11 +24,12 @@ struct LayerRange {
   friend auto operator<=>(const LayerRange&, const LayerRange&) = default;
 };
 
-// How several devices of one stage share it. Only kData (whole micro-batches) is interpreted now.
-enum class DeviceAxis { kData, kShard, kTensor, kContext, kExpert };
+// How several devices of one stage share it: whole micro-batches in turn (kData), or every
+// micro-batch by samples (kSamples, planner/stage_slices.h). Others are not interpreted now.
+enum class DeviceAxis { kData, kSamples, kShard, kTensor, kContext, kExpert };
 enum class MemoryPolicy { kKeep, kRecompute, kOffload };
 
-// A convex set of layers on one device, or on several that share whole micro-batches.
+// A convex set of layers on one device, or on several that share them along an axis.
 struct Stage {
   std::vector<LayerRange> layers;  // ascending, disjoint
   std::vector<DeviceId> devices;
@@ -106,12 +108,13 @@ struct Plan {
 bool has_shared_stage(const Pipeline& pipeline);
 
 // The device of a stage that works on a micro-batch: its devices take the micro-batches their
-// pipeline owns in turn (PipeDream's 1F1B-RR; Narayanan et al. 2019). Requires: the pipeline owns
-// it.
-DeviceId device_of(const Pipeline& pipeline, StageId stage, MicroBatchId micro_batch);
+// pipeline owns in turn (PipeDream's 1F1B-RR; Narayanan et al. 2019), or with axis samples each its
+// slice. Requires: the pipeline owns it; a slice where the stage has slices, and only there.
+DeviceId device_of(const Pipeline& pipeline, StageId stage, MicroBatchId micro_batch,
+                   std::optional<std::int32_t> slice = std::nullopt);
 
-// What one device of a stage works on: ascending, disjoint closed intervals. None of a device that
-// is not of the stage.
+// What one device of a stage works on, or has a slice of: ascending, disjoint closed intervals.
+// None of a device that is not of the stage.
 std::vector<MicroBatches> micro_batches_on(const Pipeline& pipeline, StageId stage,
                                            DeviceId device);
 

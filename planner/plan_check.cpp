@@ -9,6 +9,7 @@
 #include "planner/activity.h"
 #include "planner/plan.h"
 #include "planner/schedule_check.h"
+#include "planner/stage_slices.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -89,6 +90,16 @@ void check_stage_devices(const Stage& stage, const std::string& path, int device
                    "each device once per stage");
     }
   }
+}
+
+void check_slices(const Plan& plan, PipelineId pipeline, StageId stage, const std::string& path,
+                  const Checker& checker) {
+  const auto thin = find_thin_micro_batch(plan, pipeline, stage);
+  if (!thin) return;
+  checker.fail(path + ".axis",
+               fmt::format("micro-batch {} of {} samples", thin->value, samples_in(plan, *thin)),
+               fmt::format("a sample for each of the stage's {} devices",
+                           slices_of(plan.pipelines[pipeline.index()].stages[stage.index()])));
 }
 
 // The stage of every layer.
@@ -202,6 +213,12 @@ void validate(const Plan& plan, const ModelProfile& profile, const Cluster& clus
     check_ranges(pipeline.micro_batches, plan.micro_batches(), path + ".micro_batches", checker);
   }
   check_owners(plan, checker);
+  for (std::size_t i = 0; i < plan.pipelines.size(); ++i) {
+    for (std::size_t stage = 0; stage < plan.pipelines[i].stages.size(); ++stage) {
+      const std::string here = fmt::format("$.pipelines[{}].stages[{}]", i, stage);
+      check_slices(plan, PipelineId{i}, StageId{stage}, here, checker);
+    }
+  }
   if (const auto* named = std::get_if<NamedSchedule>(&plan.schedule)) {
     check_schedule(*named, checker);
   }

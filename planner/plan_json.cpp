@@ -21,7 +21,8 @@ constexpr std::int64_t kLargestBatch = 1'000'000'000;
 template <class Value>
 using Name = std::pair<std::string_view, Value>;
 
-constexpr std::array<Name<DeviceAxis>, 5> kAxes{{{"data", DeviceAxis::kData},
+constexpr std::array<Name<DeviceAxis>, 6> kAxes{{{"data", DeviceAxis::kData},
+                                                 {"samples", DeviceAxis::kSamples},
                                                  {"shard", DeviceAxis::kShard},
                                                  {"tensor", DeviceAxis::kTensor},
                                                  {"context", DeviceAxis::kContext},

@@ -90,24 +90,6 @@ bool cannot_be_made(const Candidate& candidate) {
   return candidate.infeasible && candidate.infeasible->needed <= candidate.infeasible->available;
 }
 
-std::string list_held(const MemoryPeak& peak) {
-  std::string text;
-  for (int k = 0; k < kMemoryKinds; ++k) {
-    const Bytes held = peak.held[static_cast<std::size_t>(k)];
-    if (held.count == 0) continue;
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ",
-                        memory_kind_name(static_cast<MemoryKind>(k)), to_text(held));
-  }
-  return text.empty() ? "nothing" : text;
-}
-
-bool fits(const std::vector<MemoryPeak>& memory, const Cluster& cluster) {
-  for (std::size_t d = 0; d < memory.size(); ++d) {
-    if (memory[d].total > cluster.devices[d].memory_limit) return false;
-  }
-  return true;
-}
-
 Json bounds_json(const PlanBounds& bounds) {
   return {{"lower_bound_makespan_ns", bounds.makespan.time.count()},
           {"lower_bound_makespan_name", bounds.makespan.name},
@@ -246,6 +228,17 @@ std::size_t widest_schedule(const Ranking& ranking) {
 
 }  // namespace
 
+std::string list_held(const MemoryPeak& peak) {
+  std::string text;
+  for (int k = 0; k < kMemoryKinds; ++k) {
+    const Bytes held = peak.held[static_cast<std::size_t>(k)];
+    if (held.count == 0) continue;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ",
+                        memory_kind_name(static_cast<MemoryKind>(k)), to_text(held));
+  }
+  return text.empty() ? "nothing" : text;
+}
+
 std::string count_of(std::int64_t number, std::string_view noun) {
   return fmt::format("{} {}{}", number, noun, number == 1 ? "" : noun.ends_with("h") ? "es" : "s");
 }
@@ -297,8 +290,9 @@ std::string print_simulation(const SimulatedPlan& simulated) {
       bounds.makespan.name, percent(gap(simulation.makespan, bounds.makespan.time)));
   if (overlap) text += text_of(*overlap, plan);
   text += device_rows(simulated);
-  if (!fits(simulation.memory, cluster)) {
-    text += "this plan does not fit into memory\n";
+  if (const auto overflow = find_overflow(simulation.memory, cluster)) {
+    text += fmt::format("this plan does not fit into memory, and train refuses it: {}\n",
+                        overflow->reason);
   }
   return text + list_flags(profile, simulation.extrapolated) + draw_small(simulation.timeline);
 }
@@ -312,7 +306,9 @@ std::string simulation_json(const SimulatedPlan& simulated) {
                {"bubble", bubble(simulation.timeline)},
                {"bubble_span", bubble_of_span(simulation.timeline)}};
   json.update(bounds_json(bounds));
-  json["fits"] = fits(simulation.memory, cluster);
+  const std::optional<Infeasible> overflow = find_overflow(simulation.memory, cluster);
+  json["fits"] = !overflow.has_value();
+  if (overflow) json["reason"] = overflow->reason;
   json["extrapolated"] = simulation.extrapolated;
   json["backward_was_split_by_rule"] = profile.backward_was_split_by_rule;
   json["bytes_are_placeholders"] = !unknown_bytes(profile).empty();

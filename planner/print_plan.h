@@ -24,6 +24,9 @@ struct SimulatedPlan {
   std::optional<ReductionOverlap> overlap = std::nullopt;  // as it was simulated
 };
 
+// "parameters 1.50 MiB, stash 3.00 MiB": what a device holds at its peak.
+std::string list_held(const MemoryPeak& peak);
+
 // "1 plan", "2 plans".
 std::string count_of(std::int64_t number, std::string_view noun);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "planner/print_plan.h"
 #include "planner/simulate_plan.h"
 #include "profiles/error.h"
 #include "profiles/quantity_text.h"
@@ -12,7 +13,16 @@
 namespace frazil {
 namespace {
 
-// The device that misses most; none when everything fits.
+int count_devices(const Plan& plan) {
+  std::size_t devices = 0;
+  for (const Pipeline& pipeline : plan.pipelines) {
+    for (const Stage& stage : pipeline.stages) devices += stage.devices.size();
+  }
+  return static_cast<int>(devices);
+}
+
+}  // namespace
+
 std::optional<Infeasible> find_overflow(const std::vector<MemoryPeak>& memory,
                                         const Cluster& cluster) {
   std::optional<Infeasible> worst;
@@ -28,15 +38,12 @@ std::optional<Infeasible> find_overflow(const std::vector<MemoryPeak>& memory,
   return worst;
 }
 
-int count_devices(const Plan& plan) {
-  std::size_t devices = 0;
-  for (const Pipeline& pipeline : plan.pipelines) {
-    for (const Stage& stage : pipeline.stages) devices += stage.devices.size();
-  }
-  return static_cast<int>(devices);
+void refuse_overflow(const std::vector<MemoryPeak>& memory, const Cluster& cluster) {
+  const std::optional<Infeasible> overflow = find_overflow(memory, cluster);
+  if (!overflow) return;
+  throw InfeasibleError(fmt::format("the plan does not fit: {}, at its peak for {}",
+                                    overflow->reason, list_held(memory[overflow->device.index()])));
 }
-
-}  // namespace
 
 const Candidate* Ranking::best() const {
   if (candidates.empty() || candidates.front().infeasible) return nullptr;

@@ -20,6 +20,13 @@ struct Infeasible {
   Bytes available;
 };
 
+// The device that misses most memory; none when everything fits.
+std::optional<Infeasible> find_overflow(const std::vector<MemoryPeak>& memory,
+                                        const Cluster& cluster);
+// Throws InfeasibleError where there is one: the device, what it needs and has, and what it holds
+// at its peak.
+void refuse_overflow(const std::vector<MemoryPeak>& memory, const Cluster& cluster);
+
 struct Candidate {
   Plan plan;  // of an infeasible candidate: the best cut found without memory limits, if any
   Duration makespan{0};

@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <set>
 #include <tuple>
 #include <utility>
 
+#include "planner/message.h"
 #include "planner/reduction_groups.h"
+#include "planner/stage_slices.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -26,10 +27,7 @@ struct StageLinks {
   bool has_other_owners = false;     // of its layers, or of a parameter tied to one of them
 };
 
-struct PipelineLinks {
-  const Pipeline* pipeline = nullptr;
-  std::vector<StageLinks> stages;
-};
+using PipelineLinks = std::vector<StageLinks>;  // by stage
 
 template <class Visit>
 void for_each_layer(const Stage& stage, Visit visit) {
@@ -61,20 +59,18 @@ std::vector<StageId> find_stages(const Pipeline& pipeline, std::size_t layers) {
 
 PipelineLinks link_stages(const Pipeline& pipeline, const ModelProfile& profile,
                           const Activity& activity) {
-  PipelineLinks links{&pipeline, {}};
-  for (const Stage& stage : pipeline.stages) {
-    links.stages.push_back(describe_stage(stage, activity));
-  }
+  PipelineLinks links;
+  for (const Stage& stage : pipeline.stages) links.push_back(describe_stage(stage, activity));
   const std::vector<StageId> stage_of = find_stages(pipeline, profile.layers.size());
   for (std::size_t i = 0; i < profile.edges.size(); ++i) {
     const StageId from = stage_of.at(profile.edges[i].from.index());
     const StageId to = stage_of.at(profile.edges[i].to.index());
     if (from == to) continue;
-    links.stages[to.index()].reads_from.insert(from);
-    links.stages[from.index()].feeds.insert(to);
+    links[to.index()].reads_from.insert(from);
+    links[from.index()].feeds.insert(to);
     if (!activity.edge_carries.at(i)) continue;
-    links.stages[from.index()].gradients_from.insert(to);
-    links.stages[to.index()].gradients_to.insert(from);
+    links[from.index()].gradients_from.insert(to);
+    links[to.index()].gradients_to.insert(from);
   }
   return links;
 }
@@ -85,31 +81,50 @@ std::vector<PipelineLinks> link_pipelines(const Plan& plan, const ModelProfile& 
   std::vector<PipelineLinks> links;
   for (const Pipeline& pipeline : plan.pipelines) {
     links.push_back(link_stages(pipeline, profile, activity));
-    for (StageLinks& stage : links.back().stages) {
+    for (StageLinks& stage : links.back()) {
       stage.has_other_owners |= plan.pipelines.size() > 1;
     }
   }
   for (const TiedExchange& exchange : find_tied_exchanges(plan, profile, activity)) {
     for (const TiedUse& use : exchange.uses) {
-      links[exchange.pipeline.index()].stages[use.stage.index()].has_other_owners = true;
+      links[exchange.pipeline.index()][use.stage.index()].has_other_owners = true;
     }
   }
   return links;
 }
 
-// One message per micro-batch and peer on another device; peers ascend because the set is ordered.
+Message make_message(const Action& cause, ActionKind kind, MicroBatchId micro_batch, StageId peer,
+                     std::optional<std::int32_t> peer_slice) {
+  const bool sends = kind == ActionKind::kSendForward || kind == ActionKind::kSendBackward;
+  return {
+      .pipeline = cause.pipeline,
+      .from = sends ? cause.stage : peer,
+      .to = sends ? peer : cause.stage,
+      .backward = kind == ActionKind::kSendBackward || kind == ActionKind::kReceiveBackward,
+      .micro_batch = micro_batch,
+      .from_slice = sends ? cause.slice : peer_slice,
+      .to_slice = sends ? peer_slice : cause.slice,
+  };
+}
+
+// One message per micro-batch and part of a peer on another device that shares samples with the
+// action's own; peers ascend because the set is ordered.
 void append_messages(std::vector<Action>& list, const Action& cause, ActionKind kind,
-                     const std::set<StageId>& peers, const Pipeline& pipeline) {
+                     const std::set<StageId>& peers, const Plan& plan) {
   if (peers.empty()) return;
+  const Pipeline& pipeline = plan.pipelines[cause.pipeline.index()];
+  const Stage& stage = pipeline.stages[cause.stage.index()];
   for (MicroBatchId m = cause.micro_batches->first; m <= cause.micro_batches->last; ++m.value) {
-    const DeviceId here = device_of(pipeline, cause.stage, m);
+    const DeviceId here = device_of(pipeline, cause.stage, m, cause.slice);
+    const int samples = samples_in(plan, m);
+    const SampleInterval own = samples_of(stage, cause.slice, samples);
     for (const StageId peer : peers) {
-      if (device_of(pipeline, peer, m) == here) continue;
-      Action message = make_action(cause.pipeline, cause.stage, kind, m);
-      message.slice = cause.slice;
-      message.step = cause.step;
-      if (std::abs(peer.value - cause.stage.value) != 1) message.peer = peer;
-      list.push_back(message);
+      visit_parts(pipeline, peer, m, samples, own, [&](const StagePart& part) {
+        if (part.device == here) return;
+        const Message message = make_message(cause, kind, m, peer, part.slice);
+        list.push_back(message.from == cause.stage ? send_of(message) : receive_of(message));
+        list.back().step = cause.step;
+      });
     }
   }
 }
@@ -117,7 +132,8 @@ void append_messages(std::vector<Action>& list, const Action& cause, ActionKind 
 // Completes the list of one device, action by action.
 class ListCompleter {
  public:
-  ListCompleter(const std::vector<PipelineLinks>& links, bool clip) : links_(links), clip_(clip) {}
+  ListCompleter(const Plan& plan, const std::vector<PipelineLinks>& links, bool clip)
+      : plan_(plan), links_(links), clip_(clip) {}
 
   void append(const Action& action) {
     if (const auto* pair = std::get_if<ActionPair>(&action.detail)) {
@@ -159,11 +175,7 @@ class ListCompleter {
 
  private:
   const StageLinks& links(PipelineId pipeline, StageId stage) const {
-    return links_.at(pipeline.index()).stages.at(stage.index());
-  }
-
-  const Pipeline& pipeline_of(const Action& action) const {
-    return *links_.at(action.pipeline.index()).pipeline;
+    return links_.at(pipeline.index()).at(stage.index());
   }
 
   bool is_needed(const Action& action) const {
@@ -208,11 +220,9 @@ class ListCompleter {
   void append_receives(const Action& action) {
     const StageLinks& stage = links(action.pipeline, action.stage);
     if (action.kind == ActionKind::kForward) {
-      append_messages(list_, action, ActionKind::kReceiveForward, stage.reads_from,
-                      pipeline_of(action));
+      append_messages(list_, action, ActionKind::kReceiveForward, stage.reads_from, plan_);
     } else if (begins_backward(action, stage)) {
-      append_messages(list_, action, ActionKind::kReceiveBackward, stage.gradients_from,
-                      pipeline_of(action));
+      append_messages(list_, action, ActionKind::kReceiveBackward, stage.gradients_from, plan_);
     }
   }
 
@@ -225,18 +235,17 @@ class ListCompleter {
   void append_sends(const Action& action) {
     const StageLinks& stage = links(action.pipeline, action.stage);
     if (action.kind == ActionKind::kForward) {
-      append_messages(list_, action, ActionKind::kSendForward, stage.feeds, pipeline_of(action));
+      append_messages(list_, action, ActionKind::kSendForward, stage.feeds, plan_);
     } else if (action.kind == ActionKind::kBackward || action.kind == ActionKind::kBackwardInput) {
-      append_messages(list_, action, ActionKind::kSendBackward, stage.gradients_to,
-                      pipeline_of(action));
+      append_messages(list_, action, ActionKind::kSendBackward, stage.gradients_to, plan_);
     }
   }
 
   std::vector<std::pair<PipelineId, StageId>> stages_with_update(DeviceId device) const {
     std::vector<std::tuple<LayerId, PipelineId, StageId>> found;
     for (std::size_t p = 0; p < links_.size(); ++p) {
-      for (std::size_t s = 0; s < links_[p].stages.size(); ++s) {
-        const StageLinks& candidate = links_[p].stages[s];
+      for (std::size_t s = 0; s < links_[p].size(); ++s) {
+        const StageLinks& candidate = links_[p][s];
         const std::vector<DeviceId>& devices = candidate.stage->devices;
         if (!candidate.has_weight_gradient || updated_.count({PipelineId{p}, StageId{s}}) > 0)
           continue;
@@ -251,6 +260,7 @@ class ListCompleter {
     return stages;
   }
 
+  const Plan& plan_;
   const std::vector<PipelineLinks>& links_;
   bool clip_;
   std::vector<Action> list_;
@@ -264,7 +274,7 @@ Schedule complete_schedule(const Schedule& compute, const Plan& plan, const Mode
   const std::vector<PipelineLinks> links = link_pipelines(plan, profile, activity);
   Schedule completed;
   for (std::size_t device = 0; device < compute.devices.size(); ++device) {
-    ListCompleter completer(links, clip);
+    ListCompleter completer(plan, links, clip);
     for (const Action& action : compute.devices[device]) completer.append(action);
     completer.finish(DeviceId{device});
     completed.devices.push_back(completer.take());

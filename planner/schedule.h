@@ -26,7 +26,8 @@ Schedule parse_schedule(std::string_view text, const std::string& file);
 
 // Inserts, derived from the layer DAG and never from "stage +- 1": SEND_F right after its F and
 // RECV_F right before the F that reads it, SEND_B / RECV_B likewise for edges that carry a
-// gradient, between the devices that a micro-batch has in both stages, where they differ; and at
+// gradient, between the devices that a micro-batch has in both stages, where they differ (where
+// stages have slices, one for each two that have samples in common); and at
 // the end of each device's list, per stage with an update, in the order of their first layers (so
 // that owners meet in the same order everywhere): REDUCE_GRAD iff its layers have several owners,
 // or a parameter tied to one of them has (planner/reduction_groups.h), then U, unless the schedule

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <tuple>
 
+#include "planner/stage_slices.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -46,10 +48,8 @@ class ScheduleChecker {
     if (!is_compute_kind(action.kind) || !action.micro_batches) {
       fail(where, "F, I, W, B, R or a pair of them");
     }
-    if (action.slice) {
-      throw InfeasibleError(fmt::format("{}: slices are not interpreted yet", where));
-    }
     const Pipeline& pipeline = check_place(device, action, where);
+    check_slice(device, action, where);
     for (MicroBatchId m = action.micro_batches->first; m <= action.micro_batches->last; ++m.value) {
       if (!owns(pipeline, m)) fail(where, "micro-batches that its pipeline owns");
       mark(device, action, m, where);
@@ -63,7 +63,10 @@ class ScheduleChecker {
       for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
         for (const MicroBatches& interval : pipeline.micro_batches) {
           for (MicroBatchId m = interval.first; m <= interval.last; ++m.value) {
-            require_complete(PipelineId{p}, StageId{s}, m);
+            const int samples = samples_in(plan_, m);
+            for (const StagePart& part : find_parts(pipeline, StageId{s}, m, samples)) {
+              require_complete(PipelineId{p}, StageId{s}, m, part.slice);
+            }
           }
         }
       }
@@ -103,6 +106,14 @@ class ScheduleChecker {
     return pipeline;
   }
 
+  void check_slice(DeviceId device, const Action& action, const std::string& where) const {
+    const Stage& stage = plan_.pipelines[action.pipeline.index()].stages[action.stage.index()];
+    const std::optional<std::int32_t> slice = slice_on(stage, device);
+    if (slice == action.slice) return;
+    fail(where, slice ? fmt::format("slice {}, which this device has of its stage", *slice)
+                      : "whole micro-batches of a stage that does not share them by samples");
+  }
+
   static bool owns(const Pipeline& pipeline, MicroBatchId m) {
     return std::any_of(
         pipeline.micro_batches.begin(), pipeline.micro_batches.end(),
@@ -110,9 +121,9 @@ class ScheduleChecker {
   }
 
   void mark(DeviceId device, const Action& action, MicroBatchId m, const std::string& where) {
-    Kinds& done = done_[{action.pipeline, action.stage, m}];
+    Kinds& done = done_[{action.pipeline, action.stage, m, action.slice}];
     const Pipeline& pipeline = plan_.pipelines[action.pipeline.index()];
-    if (const DeviceId its = device_of(pipeline, action.stage, m); its != device) {
+    if (const DeviceId its = device_of(pipeline, action.stage, m, action.slice); its != device) {
       fail(where, fmt::format("micro-batch {} on device {}, whose turn it is", m.value, its.value));
     }
     const Kinds all_backward = kI | kW | kB;
@@ -165,8 +176,9 @@ class ScheduleChecker {
     return kinds;
   }
 
-  void require_complete(PipelineId pipeline, StageId stage, MicroBatchId m) const {
-    const auto entry = done_.find({pipeline, stage, m});
+  void require_complete(PipelineId pipeline, StageId stage, MicroBatchId m,
+                        std::optional<std::int32_t> slice) const {
+    const auto entry = done_.find({pipeline, stage, m, slice});
     Kinds done = entry == done_.end() ? 0 : entry->second;
     if ((done & kB) != 0) done |= kI | kW;
     const Kinds missing = (kF | needed(pipeline, stage)) & ~done;
@@ -174,14 +186,16 @@ class ScheduleChecker {
     const ActionKind kind = (missing & kF) != 0   ? ActionKind::kForward
                             : (missing & kI) != 0 ? ActionKind::kBackward
                                                   : ActionKind::kBackwardWeight;
-    const std::string name = to_text(make_action(pipeline, stage, kind, m));
-    fail(fmt::format("no {} on any device", name), "every owned micro-batch in every stage");
+    Action action = make_action(pipeline, stage, kind, m);
+    action.slice = slice;
+    fail(fmt::format("no {} on any device", to_text(action)),
+         "every owned micro-batch in every stage");
   }
 
   const Plan& plan_;
   const Activity& activity_;
   std::string file_;
-  std::map<std::tuple<PipelineId, StageId, MicroBatchId>, Kinds> done_;
+  std::map<std::tuple<PipelineId, StageId, MicroBatchId, std::optional<std::int32_t>>, Kinds> done_;
 };
 
 }  // namespace

@@ -10,9 +10,9 @@
 namespace frazil {
 
 // Every action belongs to the device, each owned micro-batch has its F once, its backward once
-// after it (B, or I then W), on device_of(pipeline, stage, micro-batch), nothing twice, no action
-// of unknown stages, an R only where the stage recomputes, before the backward; U only where
-// weights have versions. Throws InputError{file, 0}.
+// after it (B, or I then W), on device_of(pipeline, stage, micro-batch), or in a stage with slices
+// each of them on its device; nothing twice, no action of unknown stages, an R only where the stage
+// recomputes, before the backward; U only where weights have versions. Throws InputError{file, 0}.
 void validate_schedule(const Schedule& compute, const Plan& plan, const Activity& activity,
                        const std::string& file);
 

@@ -12,20 +12,26 @@
 #include "planner/pipeline_group.h"
 #include "planner/schedule_check.h"
 #include "planner/shared_orders.h"
+#include "planner/stage_slices.h"
 #include "planner/stage_times.h"
 #include "profiles/error.h"
 
 namespace frazil {
 namespace {
 
-Action name_work(const OrderedWork& work, const PipelineGroup& group) {
+// On a stage's device, which may have a slice of it.
+Action name_work(const OrderedWork& work, const Plan& plan, const PipelineGroup& group,
+                 DeviceId device) {
   const PipelineId pipeline{group.first.value + work.direction};
   const StageId stage{work.stage};
   if (work.kind == ActionKind::kUpdate) {
     return make_stage_action(pipeline, stage, ActionKind::kUpdate);
   }
   const auto& owned = group.owned[static_cast<std::size_t>(work.direction)];
-  return make_action(pipeline, stage, work.kind, owned[static_cast<std::size_t>(work.micro_batch)]);
+  Action action =
+      make_action(pipeline, stage, work.kind, owned[static_cast<std::size_t>(work.micro_batch)]);
+  action.slice = slice_on(plan.pipelines[pipeline.index()].stages[stage.index()], device);
+  return action;
 }
 
 // Whether `work` needs an R right before it that its schedule does not place.
@@ -38,37 +44,54 @@ bool needs_recompute(const OrderedWork& work, const Plan& plan, const PipelineGr
 }
 
 void append_named(const DeviceOrder& order, const Plan& plan, const PipelineGroup& group,
-                  std::vector<Action>& list) {
+                  DeviceId device, std::vector<Action>& list) {
   list.reserve(list.size() + order.size());
+  const auto name = [&](const OrderedWork& work) { return name_work(work, plan, group, device); };
   const auto recompute = [&](const OrderedWork& work) {
     if (!needs_recompute(work, plan, group)) return;
     OrderedWork again = work;
     again.kind = ActionKind::kRecompute;
-    list.push_back(name_work(again, group));
+    list.push_back(name(again));
   };
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (order[i].overlaps_next) {
       const OrderedWork& backward = order.at(i + 1);
       recompute(backward);
-      list.push_back(make_pair_action(name_work(order[i], group), name_work(backward, group)));
+      list.push_back(make_pair_action(name(order[i]), name(backward)));
       ++i;
     } else {
       recompute(order[i]);
-      list.push_back(name_work(order[i], group));
+      list.push_back(name(order[i]));
     }
   }
 }
 
 void refuse_stage(const Stage& stage, const std::string& name) {
-  if (stage.axis != DeviceAxis::kData) {
+  if (stage.axis != DeviceAxis::kData && stage.axis != DeviceAxis::kSamples) {
     throw InfeasibleError(
-        fmt::format("{} shares its devices along an axis other than data, which "
-                    "is not interpreted yet",
+        fmt::format("{} shares its devices along an axis other than data and samples, which is not "
+                    "interpreted yet",
                     name));
   }
   if (stage.memory == MemoryPolicy::kOffload) {
     throw InfeasibleError(
         fmt::format("{} has the memory policy offload, which is not interpreted yet", name));
+  }
+}
+
+// Sums over slices are not the exact tree's, and a slice without samples has no gradients.
+void refuse_slices(const Plan& plan, PipelineId pipeline, StageId id, const std::string& name) {
+  const int slices = slices_of(plan.pipelines[pipeline.index()].stages[id.index()]);
+  if (slices == 1) return;
+  if (plan.reduction == ReductionMode::kExact) {
+    throw InfeasibleError(fmt::format(
+        "{} shares micro-batches by samples, which goes with the reduction fast, not exact", name));
+  }
+  if (const auto thin = find_thin_micro_batch(plan, pipeline, id)) {
+    throw InfeasibleError(
+        fmt::format("{} shares micro-batches by samples among {} devices, but "
+                    "micro-batch {} has {}",
+                    name, slices, thin->value, samples_in(plan, *thin)));
   }
 }
 
@@ -124,7 +147,9 @@ void refuse_what_is_not_interpreted(const Plan& plan) {
   for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
     const std::vector<Stage>& stages = plan.pipelines[p].stages;
     for (std::size_t s = 0; s < stages.size(); ++s) {
-      refuse_stage(stages[s], fmt::format("stage {} of pipeline {}", s, p));
+      const std::string name = fmt::format("stage {} of pipeline {}", s, p);
+      refuse_stage(stages[s], name);
+      refuse_slices(plan, PipelineId{p}, StageId{s}, name);
     }
   }
 }
@@ -202,7 +227,8 @@ Schedule make_named(const Plan& plan, int devices, const PlanCosts* costs) {
     PipelineGroup group;
     const DeviceOrders orders = order_group(plan, PipelineId{p}, family, costs, group);
     for (std::size_t d = 0; d < orders.size(); ++d) {
-      append_named(orders[d], plan, group, schedule.devices.at(group.devices[d].index()));
+      const DeviceId device = group.devices[d];
+      append_named(orders[d], plan, group, device, schedule.devices.at(device.index()));
     }
   }
   return schedule;

@@ -196,7 +196,7 @@ class Proposer {
       const int in_flight = most_in_flight(schedule, share, stages, stage);
       return range_of(sums.parameters, first, last) + range_of(sums.optimizer, first, last) +
              range_of(sums.gradients, first, last) * sets +
-             (range_of(sums.stash, first, last) + receive) * in_flight;
+             range_of(sums.stash, first, last) * in_flight + receive;
     };
     return costs;
   }

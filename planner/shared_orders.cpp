@@ -12,21 +12,22 @@
 namespace frazil {
 namespace {
 
-using Places = std::vector<std::vector<int>>;
+using Places = std::vector<StagePlaces>;
 
 std::int64_t divide_up(std::int64_t count, std::int64_t parts) {
   return (count + parts - 1) / parts;
 }
 
-std::int64_t devices_of(const std::vector<int>& stage) {
-  return static_cast<std::int64_t>(stage.size());
+// Devices that take micro-batches in turn.
+std::int64_t turns_of(const StagePlaces& stage) {
+  return stage.is_sliced ? 1 : static_cast<std::int64_t>(stage.devices.size());
 }
 
-// Devices of all stages after each.
+// Turns of all stages after each.
 std::vector<std::int64_t> count_later(const Places& places) {
   std::vector<std::int64_t> later(places.size(), 0);
   for (std::size_t s = places.size() - 1; s > 0; --s) {
-    later[s - 1] = later[s] + devices_of(places[s]);
+    later[s - 1] = later[s] + turns_of(places[s]);
   }
   return later;
 }
@@ -36,7 +37,7 @@ std::vector<DeviceRule> find_rules(ScheduleKind kind, const OrderProblem& proble
                                    const Places& places) {
   const std::vector<std::int64_t> later = count_later(places);
   const std::int64_t all_later = later.front();
-  const std::int64_t first_devices = devices_of(places.front());
+  const std::int64_t first_devices = turns_of(places.front());
   // Micro-batches in flight in the first stage besides one per device.
   std::int64_t ahead = all_later;
   if (kind == ScheduleKind::kEagerOneForwardOneBackward) ahead = 2 * all_later;
@@ -44,7 +45,7 @@ std::vector<DeviceRule> find_rules(ScheduleKind kind, const OrderProblem& proble
   std::vector<DeviceRule> rules;
   std::int64_t least_sent = std::numeric_limits<std::int64_t>::max();  // before a backward
   for (std::size_t s = 0; s < places.size(); ++s) {
-    const std::int64_t devices = devices_of(places[s]);
+    const std::int64_t devices = turns_of(places[s]);
     const std::int64_t wanted = all_later == 0
                                     ? 1 + ahead / first_devices
                                     : 1 + divide_up(ahead * later[s], all_later * devices);
@@ -60,10 +61,10 @@ std::vector<DeviceRule> find_rules(ScheduleKind kind, const OrderProblem& proble
   return rules;
 }
 
-// Device `turn` of a stage: every d-th micro-batch, under its rule.
-DeviceOrder make_list(std::size_t stage, std::size_t turn, std::size_t devices, int micro_batches,
+// Of `turns` devices of a stage the one at `turn`: every d-th micro-batch, under its rule.
+DeviceOrder make_list(std::size_t stage, std::size_t turn, std::int64_t turns, int micro_batches,
                       const DeviceRule& rule) {
-  const auto d = static_cast<int>(devices);
+  const auto d = static_cast<int>(turns);
   const auto first = static_cast<int>(turn);
   OrderProblem own;
   own.micro_batches = (micro_batches - first + d - 1) / d;
@@ -79,13 +80,16 @@ DeviceOrder make_list(std::size_t stage, std::size_t turn, std::size_t devices, 
 DeviceOrders make_gpipe_anywhere(const OrderProblem& problem, const Places& places) {
   DeviceOrders orders(static_cast<std::size_t>(problem.devices));
   const auto append = [&](std::size_t stage, ActionKind kind) {
+    const auto& [devices, is_sliced] = places[stage];
     for (int m = 0; m < problem.micro_batches; ++m) {
-      const int place = places[stage][static_cast<std::size_t>(m) % places[stage].size()];
       OrderedWork work;
       work.kind = kind;
       work.stage = static_cast<std::int32_t>(stage);
       work.micro_batch = m;
-      orders[static_cast<std::size_t>(place)].push_back(work);
+      const std::size_t turn = static_cast<std::size_t>(m) % devices.size();
+      for (std::size_t d = 0; d < devices.size(); ++d) {
+        if (is_sliced || d == turn) orders[static_cast<std::size_t>(devices[d])].push_back(work);
+      }
     }
   };
   for (std::size_t s = 0; s < places.size(); ++s) append(s, ActionKind::kForward);
@@ -107,10 +111,11 @@ DeviceOrders make_shared_orders(ScheduleKind kind, const OrderProblem& problem,
   const std::vector<DeviceRule> rules = find_rules(kind, problem, places);
   DeviceOrders orders(static_cast<std::size_t>(problem.devices));
   for (std::size_t s = 0; s < places.size(); ++s) {
-    for (std::size_t turn = 0; turn < places[s].size(); ++turn) {
-      DeviceOrder& order = orders.at(static_cast<std::size_t>(places[s][turn]));
+    for (std::size_t d = 0; d < places[s].devices.size(); ++d) {
+      DeviceOrder& order = orders.at(static_cast<std::size_t>(places[s].devices[d]));
       ENSURE(order.empty(), "one stage per device");
-      order = make_list(s, turn, places[s].size(), problem.micro_batches, rules[s]);
+      order = make_list(s, places[s].is_sliced ? 0 : d, turns_of(places[s]), problem.micro_batches,
+                        rules[s]);
     }
   }
   return orders;

@@ -1,8 +1,9 @@
 #pragma once
 // The linear family over stages on several devices, which take the micro-batches in turn:
 // micro-batch i of a stage with d devices is on its device i mod d (PipeDream's 1F1B-RR; Narayanan
-// et al. 2019). With d_s devices at stage s, D_s at s and all later stages, A_s = D_s - d_s at the
-// later ones, a device of stage s starts with w_s forwards, or all it has:
+// et al. 2019). Where all devices of a stage work on every micro-batch, each on its slice, they
+// count as one and run the same list. With d_s devices at stage s, D_s at s and all later stages,
+// A_s = D_s - d_s at the later ones, a device of stage s starts with w_s forwards, or all it has:
 //
 //   schedule     w_s                   backward  W after
 //   gpipe        all                   B
@@ -26,10 +27,16 @@ namespace frazil {
 
 bool takes_shared_stages(ScheduleKind kind);
 
-// Uses of the problem: devices, micro_batches, in_flight. `places`: of each stage its devices, of
-// 0..p-1; one stage per device, but gpipe takes them as they lie: forwards in the order of stages,
-// backwards against it. Requires: takes_shared_stages(kind).
+// The devices of a stage, of 0..p-1.
+struct StagePlaces {
+  std::vector<int> devices;
+  bool is_sliced = false;
+};
+
+// Uses of the problem: devices, micro_batches, in_flight. `stages`: one per device, but gpipe takes
+// them as they lie: forwards in the order of stages, backwards against it. Requires:
+// takes_shared_stages(kind).
 DeviceOrders make_shared_orders(ScheduleKind kind, const OrderProblem& problem,
-                                const std::vector<std::vector<int>>& places);
+                                const std::vector<StagePlaces>& stages);
 
 }  // namespace frazil

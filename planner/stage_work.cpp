@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "planner/stage_slices.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -124,11 +125,16 @@ std::vector<PipelineTable> make_stage_table(const Plan& plan, const ModelProfile
       entry.stage = &stage;
       entry.has_backward = stage_has_backward(stage, activity);
       entry.has_update = stage_has_update(stage, activity);
-      const PipelineId id{p};
-      entry.footprint[kWhole] = find_footprint(plan, id, StageId{s}, profile, activity);
-      entry.footprint[kShort] = entry.footprint[kWhole];
-      if (short_plan.micro_batch_size != plan.micro_batch_size) {
-        entry.footprint[kShort] = find_footprint(short_plan, id, StageId{s}, profile, activity);
+      const auto find = [&](const Plan& of, DeviceId device) {
+        return find_footprint(of, PipelineId{p}, StageId{s}, device, profile, activity);
+      };
+      for (int slice = 0; slice < slices_of(stage); ++slice) {
+        const DeviceId device = stage.devices[static_cast<std::size_t>(slice)];
+        auto& footprint = entry.footprints.emplace_back();
+        footprint[kWhole] = footprint[kShort] = find(plan, device);
+        if (short_plan.micro_batch_size != plan.micro_batch_size) {
+          footprint[kShort] = find(short_plan, device);
+        }
       }
     }
     for (std::size_t b = 0; b < pipeline.boundaries.size(); ++b) {
@@ -137,6 +143,29 @@ std::vector<PipelineTable> make_stage_table(const Plan& plan, const ModelProfile
     }
   }
   return table;
+}
+
+CrossingRows::CrossingRows(const std::vector<PipelineTable>& table) {
+  for (const PipelineTable& pipeline : table) {
+    const auto slices = [&](StageId stage) {
+      return static_cast<std::size_t>(slices_of(*pipeline.stages[stage.index()].stage));
+    };
+    std::vector<Rows>& rows = rows_.emplace_back();
+    std::size_t next = 0;
+    for (const StageBoundary& boundary : pipeline.boundaries) {
+      rows.push_back({next, slices(boundary.to)});
+      next += slices(boundary.from) * slices(boundary.to);
+    }
+    count_ = std::max(count_, next);
+  }
+}
+
+std::size_t CrossingRows::of(PipelineId pipeline, std::size_t boundary,
+                             std::optional<std::int32_t> from,
+                             std::optional<std::int32_t> to) const {
+  const Rows& rows = rows_[pipeline.index()][boundary];
+  return rows.first + static_cast<std::size_t>(from.value_or(0)) * rows.of_each_slice +
+         static_cast<std::size_t>(to.value_or(0));
 }
 
 std::size_t find_crossed_boundary(const PipelineTable& pipeline, const Action& send) {
@@ -170,7 +199,7 @@ StageFootprint find_held_state(const std::vector<PipelineTable>& table, DeviceId
       const std::size_t before = held.size();
       const std::vector<LayerRange> taken = take_new_layers(*entry.stage, held);
       if (held.size() == before) continue;
-      StageFootprint footprint = entry.footprint[kWhole];
+      StageFootprint footprint = entry.footprints.front()[kWhole];
       if (table.size() > 1 && before > 0) {
         Plan rest = plan;
         rest.pipelines[p].stages[s].layers = taken;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "planner/activity.h"
@@ -49,12 +50,32 @@ struct StageEntry {
   std::vector<std::size_t> outgoing;
   bool has_backward = false;
   bool has_update = false;
-  std::array<StageFootprint, 2> footprint;  // by SizeIndex; of its first device
+  // By slice and SizeIndex; of a stage without slices that of its first device.
+  std::vector<std::array<StageFootprint, 2>> footprints;
 };
 
 struct PipelineTable {
   std::vector<StageEntry> stages;
   std::vector<StageBoundary> boundaries;
+};
+
+// A number for each way from a slice of a boundary's first stage to one of its second, counted anew
+// in every pipeline.
+class CrossingRows {
+ public:
+  explicit CrossingRows(const std::vector<PipelineTable>& table);
+
+  std::size_t count() const { return count_; }  // over the pipeline with most
+  std::size_t of(PipelineId pipeline, std::size_t boundary, std::optional<std::int32_t> from,
+                 std::optional<std::int32_t> to) const;
+
+ private:
+  struct Rows {
+    std::size_t first = 0;
+    std::size_t of_each_slice = 1;
+  };
+  std::vector<std::vector<Rows>> rows_;  // by pipeline and boundary
+  std::size_t count_ = 0;
 };
 
 // One entry per pipeline of the plan.

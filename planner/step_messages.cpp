@@ -1,8 +1,9 @@
 #include "planner/step_messages.h"
 
-#include <algorithm>
 #include <map>
+#include <utility>
 
+#include "planner/stage_slices.h"
 #include "planner/stage_work.h"
 #include "profiles/error.h"
 
@@ -18,28 +19,20 @@ struct StageMoments {
 
 class MessageFinder {
  public:
-  MessageFinder(const LoweredStep& step, const Plan& plan) : plan_(plan) {
-    std::size_t most_stages = 0;
-    for (const Pipeline& pipeline : plan.pipelines) {
-      most_stages = std::max(most_stages, pipeline.stages.size());
-    }
-    moments_.resize(most_stages * static_cast<std::size_t>(plan.micro_batches()));
+  MessageFinder(const LoweredStep& step, const Plan& plan)
+      : plan_(plan),
+        rows_(plan.pipelines),
+        moments_(rows_.count() * static_cast<std::size_t>(plan.micro_batches())) {
     for (TaskId task = 0; task < step.graph.size(); ++task) note(task, step.actions[task]);
   }
 
   std::vector<StepMessage> find(const std::vector<PipelineTable>& table) {
     std::vector<StepMessage> found;
     for (std::size_t p = 0; p < table.size(); ++p) {
-      const Pipeline& pipeline = plan_.pipelines[p];
       for (const StageBoundary& boundary : table[p].boundaries) {
-        for (const MicroBatches& owned : pipeline.micro_batches) {
+        for (const MicroBatches& owned : plan_.pipelines[p].micro_batches) {
           for (MicroBatchId i = owned.first; i <= owned.last; ++i.value) {
-            const DeviceId from = device_of(pipeline, boundary.from, i);
-            const DeviceId to = device_of(pipeline, boundary.to, i);
-            if (from == to) continue;
-            found.push_back(make_forward(PipelineId{p}, boundary, from, to, i));
-            if (!boundary.carries) continue;
-            found.push_back(make_backward(PipelineId{p}, boundary, to, from, i));
+            add_messages(PipelineId{p}, boundary, i, found);
           }
         }
       }
@@ -48,8 +41,10 @@ class MessageFinder {
   }
 
  private:
-  StageMoments& moments(StageId stage, MicroBatchId micro_batch) {
-    return moments_[stage.index() * static_cast<std::size_t>(plan_.micro_batches()) +
+  StageMoments& moments(PipelineId pipeline, StageId stage, std::optional<std::int32_t> slice,
+                        MicroBatchId micro_batch) {
+    return moments_[rows_.of(pipeline, stage, slice) *
+                        static_cast<std::size_t>(plan_.micro_batches()) +
                     micro_batch.index()];
   }
 
@@ -60,7 +55,8 @@ class MessageFinder {
     }
     if (is_send(action)) sends_.emplace(message_of(action), task);
     if (!is_compute(action.kind) || !has_micro_batch(action.kind)) return;
-    StageMoments& of_stage = moments(action.stage, action.micro_batches->first);
+    StageMoments& of_stage =
+        moments(action.pipeline, action.stage, action.slice, action.micro_batches->first);
     const bool has_gradient =
         action.kind == ActionKind::kBackwardInput || action.kind == ActionKind::kBackward;
     if (action.kind == ActionKind::kForward) of_stage.forward = task;
@@ -70,6 +66,47 @@ class MessageFinder {
     if (has_gradient) of_stage.gradient = task;
   }
 
+  void add_messages(PipelineId pipeline, const StageBoundary& boundary, MicroBatchId i,
+                    std::vector<StepMessage>& found) {
+    const Pipeline& of = plan_.pipelines[pipeline.index()];
+    const int all = samples_in(plan_, i);
+    for (const StagePart& from : find_parts(of, boundary.from, i, all)) {
+      for (const StagePart& to : find_parts(of, boundary.to, i, all, from.samples)) {
+        if (from.device == to.device) continue;
+        const Message forward{.pipeline = pipeline,
+                              .from = boundary.from,
+                              .to = boundary.to,
+                              .backward = false,
+                              .micro_batch = i,
+                              .from_slice = from.slice,
+                              .to_slice = to.slice};
+        const StageMoments& upper = moments(pipeline, boundary.from, from.slice, i);
+        const StageMoments& lower = moments(pipeline, boundary.to, to.slice, i);
+        const int samples = to.samples.count();
+        found.push_back(finish({.message = forward,
+                                .from = from.device,
+                                .to = to.device,
+                                .size = boundary.activation_per_sample * samples,
+                                .producer = upper.forward,
+                                .consumer = lower.forward}));
+        if (!boundary.carries) continue;
+        found.push_back(finish({.message = turn_back(forward),
+                                .from = to.device,
+                                .to = from.device,
+                                .size = boundary.gradient_per_sample * samples,
+                                .producer = lower.gradient,
+                                .consumer = upper.backward}));
+      }
+    }
+  }
+
+  static Message turn_back(Message message) {
+    std::swap(message.from, message.to);
+    std::swap(message.from_slice, message.to_slice);
+    message.backward = true;
+    return message;
+  }
+
   StepMessage finish(StepMessage made) const {
     ENSURE(made.producer != kNoTask && made.consumer != kNoTask,
            "a message of a plan whose stages are in no list");
@@ -77,60 +114,17 @@ class MessageFinder {
     return made;
   }
 
-  StepMessage make_forward(PipelineId pipeline, const StageBoundary& boundary, DeviceId from,
-                           DeviceId to, MicroBatchId i) {
-    StepMessage made;
-    made.message = {pipeline, boundary.from, boundary.to, false, i, {}};
-    made.from = from;
-    made.to = to;
-    made.size = boundary.activation_per_sample * samples_in(plan_, i);
-    made.producer = moments(boundary.from, i).forward;
-    made.consumer = moments(boundary.to, i).forward;
-    return finish(made);
-  }
-
-  StepMessage make_backward(PipelineId pipeline, const StageBoundary& boundary, DeviceId from,
-                            DeviceId to, MicroBatchId i) {
-    StepMessage made;
-    made.message = {pipeline, boundary.to, boundary.from, true, i, {}};
-    made.from = from;
-    made.to = to;
-    made.size = boundary.gradient_per_sample * samples_in(plan_, i);
-    made.producer = moments(boundary.to, i).gradient;
-    made.consumer = moments(boundary.from, i).backward;
-    return finish(made);
-  }
-
   const Plan& plan_;
-  std::vector<StageMoments> moments_;  // by stage and micro-batch, which has one pipeline
+  PartRows rows_;
+  std::vector<StageMoments> moments_;  // by part of a stage and micro-batch
   std::map<Message, TaskId> sends_;
 };
-
-Action make_side(const Message& message, StageId stage, StageId peer, ActionKind kind,
-                 int neighbour) {
-  Action action = make_action(message.pipeline, stage, kind, message.micro_batch);
-  action.slice = message.slice;
-  if (peer.value != stage.value + neighbour) action.peer = peer;
-  return action;
-}
 
 }  // namespace
 
 std::vector<StepMessage> find_step_messages(const LoweredStep& step, const Plan& plan,
                                             const ModelProfile& profile, const Activity& activity) {
   return MessageFinder(step, plan).find(make_stage_table(plan, profile, activity));
-}
-
-Action send_of(const Message& message) {
-  return make_side(message, message.from, message.to,
-                   message.backward ? ActionKind::kSendBackward : ActionKind::kSendForward,
-                   message.backward ? -1 : 1);
-}
-
-Action receive_of(const Message& message) {
-  return make_side(message, message.to, message.from,
-                   message.backward ? ActionKind::kReceiveBackward : ActionKind::kReceiveForward,
-                   message.backward ? 1 : -1);
 }
 
 }  // namespace frazil

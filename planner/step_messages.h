@@ -1,7 +1,8 @@
 #pragma once
 // The messages of a lowered step, by boundary: for each boundary between devices and each
-// micro-batch of its pipeline what F hands on, and where an edge carries a gradient what B or I
-// hands back. The graph itself knows them as dependencies with a delay alone.
+// micro-batch of its pipeline, or each two slices of it that have samples in common, what F hands
+// on, and where an edge carries a gradient what B or I hands back. The graph itself knows them as
+// dependencies with a delay alone.
 
 #include <vector>
 
@@ -20,13 +21,9 @@ struct StepMessage {
   TaskId consumer = kNoTask;  // waits for the arrival
 };
 
-// Pipelines, boundaries and micro-batches ascending; each forward before its backward. Requires: a
-// step that was lowered from this plan.
+// Pipelines, boundaries, micro-batches and slices ascending; each forward before its backward.
+// Requires: a step that was lowered from this plan.
 std::vector<StepMessage> find_step_messages(const LoweredStep& step, const Plan& plan,
                                             const ModelProfile& profile, const Activity& activity);
-
-// Its SEND and its RECV, which name a peer that is no neighbour.
-Action send_of(const Message& message);
-Action receive_of(const Message& message);
 
 }  // namespace frazil

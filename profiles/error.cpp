@@ -57,8 +57,14 @@ InputError::InputError(std::string file, int line, std::string found, std::strin
       found_(std::move(found)),
       expected_(std::move(expected)) {}
 
+// A compiler names files as it was given them: of a path the folder of the house and the file.
 void fail_ensure(const char* file, int line, const std::string& text) {
-  throw std::logic_error(fmt::format("{}:{}: {}", file, line, text));
+  std::string_view name = file;
+  if (const std::size_t end = name.rfind('/'); end != std::string_view::npos && end > 0) {
+    const std::size_t begin = name.rfind('/', end - 1);
+    if (begin != std::string_view::npos) name.remove_prefix(begin + 1);
+  }
+  throw std::logic_error(fmt::format("{}:{}: {}", name, line, text));
 }
 
 }  // namespace frazil

@@ -105,6 +105,9 @@ std::string_view broken_rule(const Action& action) {
   if (action.peer && (!takes_peer(action.kind) || action.peer->value < 0)) {
     return "a peer only after SEND and RECV";
   }
+  if (action.peer_slice && (!action.peer || *action.peer_slice < 0)) {
+    return "a slice of a named peer, at least 0";
+  }
   if (const auto rule = micro_batch_rule(action); !rule.empty()) return rule;
   const auto* pair = std::get_if<ActionPair>(&action.detail);
   const auto* move = std::get_if<CellMove>(&action.detail);

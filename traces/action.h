@@ -5,20 +5,22 @@
 //
 // Grammar (round trip exact; `step` is a column of files, not text):
 //   action  := [pipeline ":"] body            the prefix is dropped for pipeline 0
-//   body    := stage kind micro [">" stage]   2F0 2I0 2W0-3 2B0 2R0 2F0.1 2SEND_F0 2SEND_F0>5
+//   body    := stage kind micro [">" peer]    2F0 2I0 2W0-3 2B0 2R0 2F0.1 2SEND_F0 2SEND_F0>5
 //            | stage whole                    2U 2REDUCE_GRAD 2UNSHARD 2RESHARD
 //            | "(" half ";" half ")OVERLAP_F_B"      an F, then a B or an I
 //            | "BARRIER"
 //            | stage "MOVE(" cell ["[" layers "]"] [micro] ["@" version] " " place ">" place ")"
 //   half    := body, with its own prefix only when the halves belong to different pipelines
 //              (DualPipe): 1:(2F1;2B0)OVERLAP_F_B but (2F1;1:2B0)OVERLAP_F_B
+//   peer    := stage ["." slice]                     2SEND_F0.1>3.0
 //   micro   := first ["-" last] ["." slice]          last > first; one micro-batch has no "-"
 //   layers  := first ["-" last]                      the same
 //   place   := "d" device | "host" | "disk"
 //   cell    := parameters | gradients | optimizer | activation | stash | kv | features | input
-// Kinds with a micro-batch: F I W B R SEND_F RECV_F SEND_B RECV_B; with a peer (">" stage): the
-// last four. Numbers are decimal, without sign or leading zeros, below 2^31. One action has one
-// text: no spaces, no second way to write it. B is I and W fused, always.
+// Kinds with a micro-batch: F I W B R SEND_F RECV_F SEND_B RECV_B; with a peer: the last four. A
+// slice is of the action's own end of a message, or after ">" of its other end. Numbers are
+// decimal, without sign or leading zeros, below 2^31. One action has one text: no spaces, no second
+// way to write it. B is I and W fused, always.
 
 #include <compare>
 #include <cstdint>
@@ -76,7 +78,8 @@ struct Action {
   ActionKind kind = ActionKind::kForward;
   std::optional<MicroBatches> micro_batches;
   std::optional<std::int32_t> slice;
-  std::optional<StageId> peer;  // of a SEND or RECV between stages that are not neighbours
+  std::optional<StageId> peer;  // of a SEND or RECV: a stage that is no neighbour, or is sliced
+  std::optional<std::int32_t> peer_slice;
   Step step = 0;
   std::variant<std::monostate, ActionPair, CellMove> detail;
 

@@ -89,6 +89,9 @@ void append_body(std::string& text, const Action& action) {
   if (!action.peer) return;
   text += '>';
   append_number(text, action.peer->value);
+  if (!action.peer_slice) return;
+  text += '.';
+  append_number(text, *action.peer_slice);
 }
 
 void append_pair(std::string& text, const Action& forward, const Action& backward) {
@@ -239,7 +242,10 @@ class ActionReader {
     action.kind = read_kind();
     if (action.kind == ActionKind::kMove) read_move(action);
     if (has_micro_batch(action.kind)) read_micro(action);
-    if (takes_peer(action.kind) && take(">")) action.peer = StageId{number()};
+    if (takes_peer(action.kind) && take(">")) {
+      action.peer = StageId{number()};
+      if (take(".")) action.peer_slice = number();
+    }
     if (const auto rule = broken_rule(action); !rule.empty()) fail(rule);
     return action;
   }

@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
 #include <string>
 
+#include "planner/schedules.h"
 #include "profiles/error.h"
 #include "sim/gradient_tree_shape.h"
 #include "tests/support/sample_models.h"
@@ -64,6 +67,70 @@ TEST(Footprint, RunningSumHoldsOneGradientSet) {
   EXPECT_EQ(footprint(plan, chain(6), 0, 1).gradients, Bytes{2000} * 5);
   plan.reduction = ReductionMode::kFast;
   EXPECT_EQ(footprint(plan, chain(6), 0, 1).gradients, Bytes{2000});
+}
+
+// Along a list: the newest version, and those that micro-batches in flight have read.
+std::int64_t count_versions(const std::vector<Action>& list) {
+  std::map<MicroBatchId, int> read;
+  int newest = 0;
+  std::size_t most = 1;
+  for (const Action& action : list) {
+    if (action.kind == ActionKind::kForward) read[action.micro_batches->first] = newest;
+    if (action.kind == ActionKind::kBackward) read.erase(action.micro_batches->first);
+    if (action.kind == ActionKind::kUpdate) ++newest;
+    std::set<int> kept{newest};
+    for (const auto& [micro_batch, version] : read) kept.insert(version);
+    most = std::max(most, kept.size());
+  }
+  return static_cast<std::int64_t>(most);
+}
+
+// By a formula, without the list.
+TEST(Footprint, CountsTheVersionsThatPipeDreamsListsKeep) {
+  const ModelProfile profile = chain(6);
+  for (int stages = 1; stages <= 6; ++stages) {
+    std::vector<LayerId> cuts;
+    std::vector<DeviceId> devices{DeviceId{0}};
+    for (int s = 1; s < stages; ++s) {
+      cuts.push_back(LayerId{s});
+      devices.push_back(DeviceId{s});
+    }
+    for (int micro_batches = 1; micro_batches <= 14; ++micro_batches) {
+      for (int in_flight = 1; in_flight <= 9; ++in_flight) {
+        Plan plan = two_stages("111111", micro_batches);
+        plan.pipelines = {
+            make_pipeline(6, cuts, devices, {MicroBatchId{0}, MicroBatchId{micro_batches - 1}})};
+        plan.versions = WeightVersions::kStash;
+        plan.schedule = NamedSchedule{.kind = ScheduleKind::kPipeDream, .in_flight = in_flight};
+        Plan sync = plan;
+        sync.versions = WeightVersions::kSync;
+        const Schedule lists = make_schedule(plan, stages);
+        for (std::size_t s = 0; s < lists.devices.size(); ++s) {
+          const int stage = static_cast<int>(s);
+          EXPECT_EQ(
+              footprint(plan, profile, 0, stage).parameters,
+              footprint(sync, profile, 0, stage).parameters * count_versions(lists.devices[s]))
+              << "stage " << s << " of " << stages << ", " << micro_batches << " micro-batches, "
+              << in_flight << " in flight";
+        }
+      }
+    }
+  }
+}
+
+TEST(Footprint, WeightVersionsAreKeptOfLayersThatAreUpdated) {
+  Plan plan = two_stages("001011", 8);
+  plan.schedule = NamedSchedule{.kind = ScheduleKind::kPipeDream};
+  plan.versions = WeightVersions::kStash;
+  const ModelProfile profile = chain(6);
+  EXPECT_EQ(footprint(plan, profile, 0, 0).parameters, Bytes{1000} * 2 + Bytes{3000});
+  EXPECT_EQ(footprint(plan, profile, 0, 0).gradients, Bytes{1000});
+  EXPECT_EQ(footprint(plan, profile, 0, 1).parameters, Bytes{2000});
+  plan.schedule = NamedSchedule{.kind = ScheduleKind::kPipeDream2Bw};
+  plan.versions = WeightVersions::kTwoBuffered;
+  EXPECT_EQ(footprint(plan, profile, 0, 0).parameters, Bytes{1000} * 2 + Bytes{3000});
+  EXPECT_EQ(footprint(plan, profile, 0, 1).parameters, Bytes{2000} * 2);
+  EXPECT_EQ(footprint(plan, profile, 0, 0).gradients, Bytes{1000} * 2) << "of two micro-batches";
 }
 
 TEST(Footprint, GradientSetsFollowTheMicroBatchesAPipelineOwns) {

@@ -186,6 +186,17 @@ TEST(Lower, AFrozenPrefixHasNoBackwardNoStashAndNoUpdate) {
   EXPECT_EQ(simulation.memory[1].held[stash], Bytes{3 * 200});
 }
 
+TEST(Lower, AFrozenLayerBeforeOthersOfItsStageHasItsReceiveBufferDuringItsForward) {
+  const ModelProfile profile = make_chain(4, nanoseconds(10), nanoseconds(10), nanoseconds(10));
+  Plan plan = make_plan(profile, 3, 1, {1}, 1, ScheduleKind::kGpipe);
+  plan.mask = FreezeMask::frozen_prefix(4, BlockId{1});
+  const MemoryPeak peak =
+      simulate_plan(plan, profile, make_uniform_cluster(2, kPlenty, {})).memory[1];
+  // In the last F: the 10 bytes of one message, while two layers stash for three micro-batches.
+  EXPECT_EQ(peak.held[static_cast<std::size_t>(MemoryKind::kReceive)], Bytes{10});
+  EXPECT_EQ(peak.held[static_cast<std::size_t>(MemoryKind::kStash)], Bytes{3 * 200});
+}
+
 TEST(Lower, AShortLastMicroBatchCostsItsOwnSize) {
   const ModelProfile profile = make_chain(1, nanoseconds(10), nanoseconds(10), nanoseconds(10));
   const Cluster cluster = make_uniform_cluster(1, kPlenty, {});

@@ -110,7 +110,7 @@ Plan random_plan(std::mt19937_64& random) {
         stage.layers.push_back({LayerId{first}, LayerId{first + below(5)}});
       }
       for (int d = below(3); d > 0; --d) stage.devices.push_back(DeviceId{below(9)});
-      stage.axis = static_cast<DeviceAxis>(below(5));
+      stage.axis = static_cast<DeviceAxis>(below(6));
       stage.memory = static_cast<MemoryPolicy>(below(3));
       pipeline.stages.push_back(stage);
     }
@@ -178,7 +178,7 @@ TEST(PlanJson, NamesEveryFaultOfAFileWithLineAndPath) {
        "`2147483648` at $.pipelines[0].stages[0].devices[0]", "an integer from 0 to 2147483647"},
       {"\"devices\": [0]", "\"devices\": [0], \"axis\": \"time\"", 10,
        "`\"time\"` at $.pipelines[0].stages[0].axis",
-       "one of \"data\", \"shard\", \"tensor\", \"context\", \"expert\""},
+       "one of \"data\", \"samples\", \"shard\", \"tensor\", \"context\", \"expert\""},
       {"\"devices\": [0]", "\"devices\": [0], \"memory\": \"forget\"", 10,
        "`\"forget\"` at $.pipelines[0].stages[0].memory",
        "one of \"keep\", \"recompute\", \"offload\""},

@@ -205,7 +205,8 @@ TEST(PytorchCsv, ListsThatWaitForEachOtherAreRefused) {
       "1SEND_B1\n",
       "test");
   const std::string sentence =
-      "the lists of the devices wait for each other: 0B0 on device 0 never gets what it needs";
+      "the lists of the devices wait for each other: device 0 stands at 0B0 and waits for "
+      "0RECV_B0, device 1 stands at 1B0 and waits for 1RECV_B0";
   try {
     order_receives(schedule);
     ADD_FAILURE() << "accepted";

@@ -67,7 +67,9 @@ TEST(ScheduleCheck, CheckNamesWhatIsWrong) {
       "schedule: found 0F0 on device 1, expected an action of a stage that lies on this device");
   EXPECT_EQ(check(first + "d1: 1U\n"),
             "schedule: found 1U on device 1, expected F, I, W, B, R or a pair of them");
-  EXPECT_EQ(check(first + "d1: 1F0.0\n"), "1F0.0 on device 1: slices are not interpreted yet");
+  EXPECT_EQ(check(first + "d1: 1F0.0\n"),
+            "schedule: found 1F0.0 on device 1, expected whole micro-batches of a stage that does "
+            "not share them by samples");
 }
 
 TEST(ScheduleCheck, APairHoldsNoForwardWithItsOwnBackward) {

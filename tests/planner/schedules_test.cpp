@@ -214,7 +214,8 @@ TEST(Schedules, RefusesInOneSentenceWhatIsNotInterpreted) {
        [](Plan& p) {
          p.pipelines[0].stages[1].devices = {DeviceId{1}, DeviceId{2}};
        }},
-      {"stage 1 of pipeline 0 shares its devices along an axis other than data, which is not "
+      {"stage 1 of pipeline 0 shares its devices along an axis other than data and samples, which "
+       "is not "
        "interpreted yet",
        [](Plan& p) { p.pipelines[0].stages[1].axis = DeviceAxis::kTensor; }},
       {"stage 0 of pipeline 0 has the memory policy offload, which is not interpreted yet",

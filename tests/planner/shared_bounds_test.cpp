@@ -7,6 +7,7 @@
 
 #include "planner/bounds.h"
 #include "planner/simulate_plan.h"
+#include "planner/stage_slices.h"
 #include "tests/planner/shared_plans.h"
 
 namespace frazil {
@@ -44,6 +45,7 @@ TEST(SharedBounds, NeverExceedWhatIsSimulated) {
   constexpr std::array kKinds{ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward,
                               ScheduleKind::kEagerOneForwardOneBackward, ScheduleKind::kZbH1};
   int reached = 0;
+  int sliced = 0;
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     std::mt19937_64 random(seed);
     const auto up_to = [&](std::uint64_t most) { return static_cast<int>(random() % most) + 1; };
@@ -84,6 +86,13 @@ TEST(SharedBounds, NeverExceedWhatIsSimulated) {
     if (random() % 4 == 0) {
       for (Stage& stage : plan.pipelines[0].stages) stage.memory = MemoryPolicy::kRecompute;
     }
+    for (std::size_t s = 0; s < plan.pipelines[0].stages.size(); ++s) {
+      Stage& stage = plan.pipelines[0].stages[s];
+      if (random() % 2 == 0) stage.axis = DeviceAxis::kSamples;
+      if (find_thin_micro_batch(plan, PipelineId{0}, StageId{s})) stage.axis = DeviceAxis::kData;
+    }
+    sliced += has_sliced_stage(plan.pipelines[0]) ? 1 : 0;
+    if (has_sliced_stage(plan.pipelines[0])) plan.reduction = ReductionMode::kFast;
     Cluster cluster = make_uniform_cluster(
         devices, Bytes{1'000'000'000}, {nanoseconds(up_to(40) - 1), BytesPerSecond{1'000'000'000}});
     if (random() % 2 == 0) cluster.default_link.bandwidth = {};
@@ -98,6 +107,7 @@ TEST(SharedBounds, NeverExceedWhatIsSimulated) {
     reached += bounds.makespan.time == simulation.makespan ? 1 : 0;
   }
   EXPECT_GT(reached, 20);
+  EXPECT_GT(sliced, 200);
 }
 
 }  // namespace

@@ -90,8 +90,8 @@ TEST(SharedOrders, WithOneDevicePerStageAreTheOrdersOfTheMenu) {
     OrderProblem problem;
     problem.devices = static_cast<int>(random() % 7) + 1;
     problem.micro_batches = static_cast<int>(random() % 20) + 1;
-    std::vector<std::vector<int>> places;
-    for (int s = 0; s < problem.devices; ++s) places.push_back({s});
+    std::vector<StagePlaces> places;
+    for (int s = 0; s < problem.devices; ++s) places.push_back({.devices = {s}});
     for (const ScheduleKind kind : kKinds) {
       problem.in_flight.reset();
       EXPECT_EQ(make_shared_orders(kind, problem, places), make_orders(kind, problem));

@@ -42,6 +42,17 @@ inline Plan make_shared_plan(const std::vector<int>& devices, int layers_per_sta
   return plan;
 }
 
+// The same with stages that share micro-batches of so many samples by samples.
+inline Plan make_sliced_plan(const std::vector<int>& devices, int micro_batches, int samples,
+                             NamedSchedule schedule) {
+  Plan plan = make_shared_plan(devices, 1, micro_batches, schedule);
+  plan.reduction = ReductionMode::kFast;
+  plan.micro_batch_size = samples;
+  plan.batch_size = samples * micro_batches;
+  for (Stage& stage : plan.pipelines[0].stages) stage.axis = DeviceAxis::kSamples;
+  return plan;
+}
+
 inline int count(const std::vector<int>& devices) {
   return std::accumulate(devices.begin(), devices.end(), 0);
 }

@@ -28,6 +28,14 @@ class SharedVerbs : public testing::Test {
     write_plan(plan, path("plan.json"));
     plan.schedule = ExplicitSchedule{make_schedule(plan, 3).devices};
     write_plan(plan, path("lists.json"));
+    Plan sliced = make_shared_plan({2, 1}, 2, 24, {});
+    sliced.model_hash = plan.model_hash;
+    sliced.micro_batch_size = 4;
+    sliced.pipelines[0].micro_batches = {{MicroBatchId{0}, MicroBatchId{5}}};
+    sliced.pipelines[0].stages[0].axis = DeviceAxis::kSamples;
+    write_plan(sliced, path("exact.json"));
+    sliced.reduction = ReductionMode::kFast;
+    write_plan(sliced, path("sliced.json"));
     plan.pipelines[0].stages[0].axis = DeviceAxis::kTensor;
     plan.schedule = NamedSchedule{};
     write_plan(plan, path("tensor.json"));
@@ -39,9 +47,9 @@ class SharedVerbs : public testing::Test {
                        "--plan " + plan + " --profile model.json --cluster cluster.json " + more);
   }
 
-  Outcome export_plan(const std::string& more) const {
+  Outcome export_plan(const std::string& more, const std::string& plan = "plan.json") const {
     return folder_.run("export",
-                       "--plan plan.json --profile model.json --cluster cluster.json " + more);
+                       "--plan " + plan + " --profile model.json --cluster cluster.json " + more);
   }
 
  private:
@@ -68,6 +76,32 @@ TEST_F(SharedVerbs, SimulateAnswersEveryQuestion) {
   }
 }
 
+TEST_F(SharedVerbs, AnswerEveryQuestionAboutSlices) {
+  for (const char* const more :
+       {"", "--json", "--explain", "--messages", "--share-links --block-sends", "--buffers 0",
+        "--wait-for-memory", "--overlap-reductions", "--jitter 2 --draws 5", "--clip", "--compare",
+        "--change 'device 1 x2'", "--micro-batches 3", "--in-flight 1", "--schedule gpipe",
+        "--schedule zb-h1", "--schedule lrtf", "--out t.csv --chrome t.json"}) {
+    const Outcome outcome = simulate("sliced.json", more);
+    EXPECT_EQ(outcome.code, 0) << more << ": " << outcome.err;
+    EXPECT_NE(outcome.out, "") << more;
+  }
+  const Outcome told = simulate("sliced.json", "");
+  EXPECT_NE(told.out.find("2 stages x 1 pipeline on 2 sliced+1 devices"), std::string::npos)
+      << told.out;
+  for (const char* const form : {"chakra", "chrome", "svg", "html"}) {
+    const Outcome exported = export_plan(std::string("--out out --to ") + form, "sliced.json");
+    EXPECT_EQ(exported.code, 0) << form << ": " << exported.err;
+  }
+  EXPECT_EQ(export_plan("--to pytorch-csv --out out.csv", "sliced.json").code, 3);
+  const Outcome exact = simulate("exact.json", "");
+  EXPECT_EQ(exact.code, 3);
+  EXPECT_NE(exact.err.find("stage 0 of pipeline 0 shares micro-batches by samples, which goes with "
+                           "the reduction fast, not exact"),
+            std::string::npos)
+      << exact.err;
+}
+
 TEST_F(SharedVerbs, CompareRanksTheFourSchedulesThatTakeSuchStages) {
   const Outcome ranked = simulate("plan.json", "--compare");
   EXPECT_EQ(ranked.code, 0) << ranked.err;
@@ -84,7 +118,7 @@ TEST_F(SharedVerbs, RefuseInOneSentenceWhatIsNotInterpreted) {
   const Outcome tensor = simulate("tensor.json", "");
   EXPECT_EQ(tensor.code, 3);
   EXPECT_NE(tensor.err.find("stage 0 of pipeline 0 shares its devices along an axis other than "
-                            "data, which is not interpreted yet"),
+                            "data and samples, which is not interpreted yet"),
             std::string::npos)
       << tensor.err;
   const Outcome exported = export_plan("--to pytorch-csv --out out.csv");

@@ -41,6 +41,9 @@ TEST(Action, HasOneTextThatIsReadBack) {
                            "2F10-12.1",
                            "2SEND_F0>5",
                            "7:2RECV_B1-2.3>0",
+                           "2SEND_F0.1>3.0",
+                           "2SEND_F0>3.2",
+                           "1:2RECV_B4.3>0",
                            "2MOVE(parameters d0>host)",
                            "2MOVE(optimizer[3] host>disk)",
                            "2MOVE(stash[3-5]0-1.2@7 d0>d11)",
@@ -63,6 +66,12 @@ TEST(Action, IsReadFieldByField) {
   EXPECT_EQ(send.peer, StageId{0});
   EXPECT_EQ(send.step, 0);
   EXPECT_TRUE(std::holds_alternative<std::monostate>(send.detail));
+
+  const Action relayed = parse_action("2SEND_F0.1>3.4");
+  EXPECT_EQ(relayed.slice, 1);
+  EXPECT_EQ(relayed.peer, StageId{3});
+  EXPECT_EQ(relayed.peer_slice, 4);
+  EXPECT_EQ(send.peer_slice, std::nullopt);
 
   const Action plain = parse_action("2F0");
   EXPECT_EQ(plain.pipeline, kFirst);
@@ -326,6 +335,8 @@ TEST(Action, OutsideTheGrammarIsABug) {
   refuses([](Action& action) { action.micro_batches->first = MicroBatchId{-1}; });
   refuses([](Action& action) { action.slice = -1; });
   refuses([](Action& action) { action.peer = StageId{3}; });
+  refuses([](Action& action) { action = parse_action("2SEND_F0"), action.peer_slice = 1; });
+  refuses([](Action& action) { action = parse_action("2SEND_F0>3"), action.peer_slice = -1; });
   refuses([](Action& action) { action.stage = StageId{-1}; });
   refuses([](Action& action) { action.kind = ActionKind::kUpdate; });
   refuses([](Action& action) { action.kind = ActionKind::kMove; });

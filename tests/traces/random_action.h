@@ -35,6 +35,7 @@ class RandomActions {
     action.kind = kind;
     if (has_micro_batch(kind) || (kind == ActionKind::kMove && coin())) add_micro(action);
     if (takes_peer(kind) && coin()) action.peer = StageId{number()};
+    if (action.peer && coin()) action.peer_slice = number();
     if (kind == ActionKind::kMove) action.detail = move();
     return action;
   }
