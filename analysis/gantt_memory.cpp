@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "analysis/memory_chart.h"
 #include "profiles/quantity_text.h"
 #include "sim/simulate.h"
 
@@ -16,21 +16,6 @@ namespace frazil {
 namespace {
 
 double to_ms(TimePoint time) { return static_cast<double>(time.time_since_epoch().count()) / 1e6; }
-
-struct Unit {
-  const char* word;
-  double bytes;
-};
-
-// The largest in which the most that is held is at least one.
-Unit choose_unit(Bytes most) {
-  constexpr std::array kUnits = {Unit{"GiB", 1024.0 * 1024 * 1024}, Unit{"MiB", 1024.0 * 1024},
-                                 Unit{"KiB", 1024.0}};
-  const auto unit = std::find_if(kUnits.begin(), kUnits.end(), [&](const Unit& candidate) {
-    return static_cast<double>(most.count) >= candidate.bytes;
-  });
-  return unit == kUnits.end() ? Unit{"bytes", 1} : *unit;
-}
 
 Bytes peak_of(const GanttInput& input, std::size_t device) {
   return input.step->simulation.memory[device].total;
@@ -57,7 +42,7 @@ std::string compare_to_limit(const GanttInput& input, std::size_t device) {
 
 // A line for each limit; of several limits each says whose it is.
 std::vector<std::pair<double, std::string>> list_limits(const GanttInput& input, Bytes most,
-                                                        const Unit& unit) {
+                                                        const MemoryUnit& unit) {
   std::map<Bytes, std::vector<std::string>> owners;
   for (const Device& device : input.cluster->devices) {
     if (is_limited(device)) owners[device.memory_limit].push_back(device.name);
@@ -83,7 +68,7 @@ std::vector<Chart> chart_bytes(const GanttInput& input) {
     shows = shows || curves[d].size() > 1 || !fits(input, d);
   }
   if (!shows) return {};
-  const Unit unit = choose_unit(most);
+  const MemoryUnit unit = choose_unit(most);
   Chart chart{.title = "Memory held",
               .x_label = "ms",
               .y_label = unit.word,
@@ -91,13 +76,9 @@ std::vector<Chart> chart_bytes(const GanttInput& input) {
               .marks = {},
               .levels = list_limits(input, most, unit)};
   for (std::size_t d = 0; d < curves.size(); ++d) {
-    Series series{.name = input.cluster->devices[d].name, .x = {}, .y = {}, .steps = true};
+    Series series = make_memory_series(input.cluster->devices[d].name, curves[d], unit);
     series.warns = !fits(input, d);
     series.remark = (series.warns ? " does not fit: " : ": ") + compare_to_limit(input, d);
-    for (const MemoryMoment& moment : curves[d]) {
-      series.x.push_back(to_ms(moment.at));
-      series.y.push_back(static_cast<double>(moment.total.count) / unit.bytes);
-    }
     chart.series.push_back(std::move(series));
   }
   return {chart};

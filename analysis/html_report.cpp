@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "analysis/html_parts.h"
+#include "analysis/memory_chart.h"
 #include "analysis/run_series.h"
 #include "analysis/run_summary.h"
 #include "analysis/svg.h"
@@ -232,6 +233,28 @@ std::string draw_comparison(const Comparison& comparison) {
   return markup + "</details>\n";
 }
 
+std::string draw_memory(const MemoryRecord& record) {
+  constexpr std::size_t kMostCharts = 4;
+  std::string markup = html_paragraph(
+      "", fmt::format("Memory of step {}, counted alike on both sides, and what the allocator "
+                      "handed out in each device's thread.",
+                      count_text(record.step)));
+  markup += "<div class=\"pair\">\n";
+  for (std::size_t d = 0; d < std::min(record.devices.size(), kMostCharts); ++d) {
+    markup += html_figure(draw_chart(make_memory_chart(record.devices[d]), kHalfWidth, 240));
+  }
+  markup += "</div>\n";
+  if (record.devices.size() > kMostCharts) {
+    markup += html_paragraph("remark", fmt::format("The curves of {} more devices are left out.",
+                                                   record.devices.size() - kMostCharts));
+  }
+  const Table table = tabulate_memory(record);
+  return markup +
+         fmt::format("<details{}><summary>By device and kind ({} rows)</summary>\n",
+                     table.rows.size() <= kOpenRows ? " open" : "", table.rows.size()) +
+         html_table(table) + "</details>\n";
+}
+
 std::string draw_phase(const ReportPhase& phase, std::size_t number, std::size_t& spans_left) {
   const Comparison comparison = compare(phase.predicted, phase.measured);
   const std::optional<Step> shown = representative_step(comparison);
@@ -258,6 +281,7 @@ std::string draw_phase(const ReportPhase& phase, std::size_t number, std::size_t
                         comparison.steps.size(), number_text(comparison.step_ratio, 3)));
     markup += draw_comparison(comparison);
   }
+  if (phase.memory) markup += draw_memory(*phase.memory);
   return markup;
 }
 
@@ -328,7 +352,8 @@ ReportRun read_run(const std::string& folder) {
     run.phases.push_back({.first_step = event.step,
                           .summary = plan->summary.empty() ? plan->plan : plan->summary,
                           .predicted = read_one_step(phase_folder / "predicted.csv"),
-                          .measured = read_timeline_csv(phase_folder / "measured.csv")});
+                          .measured = read_timeline_csv(phase_folder / "measured.csv"),
+                          .memory = read_memory_record(phase_folder / "memory.json")});
   }
   return run;
 }

@@ -2,10 +2,12 @@
 // The report of a run: one self-contained HTML page, no network, no script needed. Predicted above
 // measured time lines per phase, the freeze staircase, throughput and loss over time, tables.
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "analysis/compare.h"
+#include "analysis/memory_record.h"
 #include "traces/freeze_trace.h"
 #include "traces/timeline.h"
 
@@ -17,6 +19,7 @@ struct ReportPhase {
   std::string summary;  // of the plan
   Timeline predicted;   // one step
   Timeline measured;    // sampled steps of this phase
+  std::optional<MemoryRecord> memory = {};
 };
 
 struct ReportRun {
@@ -30,7 +33,8 @@ std::string to_html(const std::string& title, const std::vector<std::string>& no
                     const std::vector<ReportRun>& runs);
 
 // Reads what `frazil train --out FOLDER` leaves: trace.jsonl, and
-// phase-<i>/{predicted,measured}.csv for the i-th plan event of the trace. Throws InputError.
+// phase-<i>/{predicted.csv,measured.csv,memory.json} for the i-th plan event of the trace; the last
+// may be missing. Throws InputError.
 ReportRun read_run(const std::string& folder);
 
 }  // namespace frazil

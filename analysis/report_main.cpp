@@ -56,7 +56,8 @@ std::vector<frazil::NamedFile> list_files(const std::vector<std::string>& folder
     std::size_t phase = 0;
     for (fs::path place; fs::is_directory(place = folder / fmt::format("phase-{}", phase));
          ++phase) {
-      for (const char* const name : {"plan.json", "predicted.csv", "measured.csv", "trace.json"}) {
+      for (const char* const name :
+           {"plan.json", "predicted.csv", "measured.csv", "memory.json", "trace.json"}) {
         files.push_back({"a run", place / name});
       }
     }
@@ -73,6 +74,9 @@ ExitCode write_page(const po::variables_map& values) {
   for (const std::string& folder : values["folder"].as<std::vector<std::string>>()) {
     runs.push_back(frazil::read_run(folder));
     summaries.push_back(frazil::summarize(runs.back().name, runs.back().trace));
+    for (std::size_t i = 0; i < runs.back().phases.size(); ++i) {
+      summaries.back().phases.at(i).memory = runs.back().phases[i].memory;
+    }
   }
   const std::string title =
       values.count("title") > 0 ? values["title"].as<std::string>() : "Training report";

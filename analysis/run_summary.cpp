@@ -4,9 +4,11 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "analysis/table.h"
 #include "profiles/error.h"
+#include "profiles/quantity_text.h"
 
 namespace frazil {
 namespace {
@@ -144,7 +146,15 @@ std::string to_text(const RunSummary& run) {
                           text_or_dash(phase.ratio(), 3), text_or_dash(phase.predicted_rate(), 1),
                           text_or_dash(phase.measured_rate(), 1)});
   }
-  return text + to_text(table);
+  text += to_text(table);
+  std::vector<std::pair<Step, const MemoryRecord*>> memories;
+  for (const PhaseSummary& phase : run.phases) {
+    if (phase.memory) memories.emplace_back(phase.first_step, &*phase.memory);
+  }
+  if (memories.empty()) return text;
+  return text + "memory of a step, predicted / measured where they differ (process: " +
+         to_text(memories.back().second->process_peak_resident) + " resident at most)\n" +
+         to_text(tabulate_memory(memories));
 }
 
 std::string to_json(const std::vector<RunSummary>& runs) {
@@ -159,6 +169,7 @@ std::string to_json(const std::vector<RunSummary>& runs) {
                         {"predicted_step_ns", phase.predicted_step.count()},
                         {"measured_step_ns", number_or_null(phase.measured_step_ns())},
                         {"ratio", number_or_null(phase.ratio())}});
+      if (phase.memory) phases.back()["memory"] = Json::parse(peaks_json(*phase.memory));
     }
     Json item = {{"name", run.name},
                  {"steps", run.steps},

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/memory_record.h"
 #include "traces/freeze_trace.h"
 
 namespace frazil {
@@ -17,7 +18,8 @@ struct PhaseSummary {
   Duration predicted_step{0};
   std::int64_t steps = 0;  // measured ones
   std::int64_t samples = 0;
-  Duration measured{0};  // sum over the steps
+  Duration measured{0};                // sum over the steps
+  std::optional<MemoryRecord> memory;  // not of the trace: where the run left it
 
   // Nothing without a measured step, or without a prediction.
   std::optional<double> measured_step_ns() const;
@@ -45,7 +47,8 @@ struct RunSummary {
 // Throws InputError when the run's times do not fit into 63 bits of ns.
 RunSummary summarize(const std::string& name, const FreezeTrace& trace);
 
-std::string to_text(const RunSummary& run);  // a table of its phases under one line of totals
+// A table of its phases under one line of totals, then one of memory where phases have it.
+std::string to_text(const RunSummary& run);
 std::string to_json(const std::vector<RunSummary>& runs);
 
 }  // namespace frazil

@@ -13,6 +13,7 @@ void MemoryAccount::begin(DeviceId device, Bytes parameters, Bytes optimizer) {
   is_open_ = true;
   start_ = Clock::now();
   measured_.device = device;
+  measured_.allocator_peak = parameters + optimizer;
   change(MemoryKind::kParameters, parameters.count);
   change(MemoryKind::kOptimizer, optimizer.count);
 }

@@ -19,6 +19,10 @@ struct MeasuredMemory {
   DeviceId device;
   std::array<Bytes, kMemoryKinds> peak;  // of each kind by itself
   Bytes total_peak;
+  // What libtorch's CPU allocator handed out in the device's thread: parameters and moments as the
+  // step began, and the most that the thread had allocated since and nobody freed, in whatever
+  // thread. A message counts where it was made, until its receiver lets go of it.
+  Bytes allocator_peak;
   std::vector<MemoryMoment> curve;  // of the total, from the step's beginning
 };
 

@@ -30,6 +30,8 @@ TEST(ReadRun, TakesWhatATrainingRunLeaves) {
     EXPECT_EQ(read.phases[1].summary, "second plan");
     EXPECT_EQ(read.phases[1].predicted, run.phases[1].predicted);
     EXPECT_EQ(read.phases[1].measured, run.phases[1].measured);
+    EXPECT_EQ(read.phases[0].memory, std::nullopt);
+    EXPECT_EQ(read.phases[1].memory, run.phases[1].memory);
   }
 }
 
@@ -139,7 +141,8 @@ TEST(HtmlReport, ShowsRunsPhasesAndNotes) {
   for (const char* part :
        {"<h1>Digits</h1>", "costs are extrapolated", "second plan", "Throughput",
         "Accuracy over time", "Transitions", "two cores", "Predicted against measured: elastic",
-        "Predicted against measured: other", "Measured: step 20, the median of 2"}) {
+        "Predicted against measured: other", "Measured: step 20, the median of 2",
+        "Memory of step 21", "Memory of first", "measured: at most 5.00 MiB"}) {
     EXPECT_NE(page.find(part), std::string::npos) << part;
   }
   EXPECT_EQ(page, to_html("Digits", {"costs are extrapolated"},

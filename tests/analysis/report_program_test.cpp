@@ -44,7 +44,17 @@ TEST(ReportProgram, TakesFoldersBeforeAndAfterFlags) {
   const nlohmann::json runs = nlohmann::json::parse(answer.output).at("runs");
   ASSERT_EQ(runs.size(), 2U);
   EXPECT_EQ(runs.at(1).at("name"), "second");
+  const nlohmann::json& phases = runs.at(1).at("phases");
+  EXPECT_FALSE(phases.at(0).contains("memory"));
+  const nlohmann::json& device = phases.at(1).at("memory").at("devices").at(0);
+  EXPECT_EQ(device.at("predicted").at("stash_bytes"), 2 << 20);
+  EXPECT_EQ(device.at("measured").at("allocator_peak_bytes"), 6 << 20);
   EXPECT_NE(read_text_file(folder.path() / "page.html").find("<h1>Both</h1>"), std::string::npos);
+  const Answer text = run_report(root + "/first --out " + root + "/page.html");
+  EXPECT_NE(text.output.find("from step  device  parameters  stash            all at most      "
+                             "allocator\n"),
+            std::string::npos)
+      << text.output;
 }
 
 TEST(ReportProgram, NeverReplacesWhatARunLeft) {
@@ -52,7 +62,7 @@ TEST(ReportProgram, NeverReplacesWhatARunLeft) {
   const std::string root = folder.path().string();
   write_run(sample_run("first"), folder.path() / "first");
   const std::string before = read_text_file(folder.path() / "first" / "trace.jsonl");
-  for (const std::string file : {"trace.jsonl", "./phase-0/measured.csv"}) {
+  for (const std::string file : {"trace.jsonl", "./phase-0/measured.csv", "phase-1/memory.json"}) {
     EXPECT_EQ(run_report(root + "/first --out " + root + "/first/" + file).code, 2) << file;
   }
   EXPECT_EQ(read_text_file(folder.path() / "first" / "trace.jsonl"), before);

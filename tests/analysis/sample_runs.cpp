@@ -5,11 +5,33 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "profiles/text_file.h"
 #include "traces/timeline_csv.h"
 
 namespace frazil {
 
 void add_event(FreezeTrace& trace, const FreezeEvent& event) { trace.events.push_back(event); }
+
+MemoryRecord sample_memory() {
+  constexpr Bytes kMiB{1 << 20};
+  const auto held = [&](std::int64_t stash, int from_ms) {
+    HeldMemory memory;
+    memory.kinds[static_cast<std::size_t>(MemoryKind::kParameters)] = kMiB;
+    memory.kinds[static_cast<std::size_t>(MemoryKind::kStash)] = kMiB * stash;
+    memory.peak = kMiB * (1 + stash);
+    const TimePoint from{std::chrono::milliseconds(from_ms)};
+    memory.curve = {
+        {TimePoint{}, kMiB}, {from, memory.peak}, {from + std::chrono::milliseconds(1), kMiB}};
+    return memory;
+  };
+  return {.step = 21,
+          .process_peak_resident = Bytes{50'000'000},
+          .devices = {{.name = "first",
+                       .limit = kMiB * 8,
+                       .predicted = held(2, 1),
+                       .measured = held(4, 2),
+                       .allocator_peak = kMiB * 6}}};
+}
 
 ReportRun sample_run(const std::string& name) {
   ReportRun run;
@@ -47,6 +69,7 @@ ReportRun sample_run(const std::string& name) {
               {first_step + 20, EvalEvent{epoch, 1.0 / epoch, 1.5 / epoch, 0.45 * epoch}});
     unit /= 2;
   }
+  run.phases.back().memory = sample_memory();
   return run;
 }
 
@@ -56,6 +79,8 @@ void write_run(const ReportRun& run, const std::filesystem::path& folder) {
     const auto phase_folder = folder / ("phase-" + std::to_string(i));
     write_timeline_csv(run.phases[i].predicted, phase_folder / "predicted.csv");
     write_timeline_csv(run.phases[i].measured, phase_folder / "measured.csv");
+    if (!run.phases[i].memory) continue;
+    write_text_file(phase_folder / "memory.json", to_json(*run.phases[i].memory));
   }
 }
 

@@ -57,7 +57,10 @@ inline Timeline two_stages(std::int64_t unit, Step step, std::int64_t begin) {
 
 void add_event(FreezeTrace& trace, const FreezeEvent& event);
 
-// A run of 40 steps with a plan of 10 ms a step, and after step 20 one of 5 ms.
+// Step 21: a device that holds 1 MiB of parameters, and a stash of 2 MiB predicted, 4 MiB measured.
+MemoryRecord sample_memory();
+
+// A run of 40 steps with a plan of 10 ms a step, and after step 20 one of 5 ms and sample_memory().
 ReportRun sample_run(const std::string& name);
 
 // Lays a run out as read_run reads it.

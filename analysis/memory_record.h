@@ -1,0 +1,70 @@
+#pragma once
+// What the devices of a run held in one step, predicted beside measured: logical bytes, as
+// planner/footprint.h counts them. `frazil train --out` leaves it for each phase as memory.json:
+//   {"format": "frazil.memory", "version": 1, "step": 451, "process_peak_resident_bytes": 91234304,
+//    "devices": [
+//   {"name": "device0", "limit_bytes": 8388608,
+//    "predicted": {"peak_bytes": 7015424, "parameters_bytes": 1234, ..., "curve": [[0, 1234],
+//    ...]}, "measured": {likewise, "allocator_peak_bytes": 7104512, "curve": [[0, 1234], ...]}},
+//   ...]}
+// A curve lists [ns since the step began, bytes from then on]. Without "limit_bytes" a device has
+// no limit.
+
+#include <array>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "analysis/table.h"
+#include "planner/simulate_plan.h"
+#include "profiles/cluster.h"
+#include "sim/memory.h"
+
+namespace frazil {
+
+struct HeldMemory {
+  Bytes peak;                             // of the total
+  std::array<Bytes, kMemoryKinds> kinds;  // predicted: at the peak; measured: the most of each
+  std::vector<MemoryMoment> curve;        // of the total
+  friend bool operator==(const HeldMemory&, const HeldMemory&) = default;
+};
+
+struct DeviceMemory {
+  std::string name;
+  std::optional<Bytes> limit;
+  HeldMemory predicted;
+  HeldMemory measured;
+  Bytes allocator_peak;  // MeasuredMemory::allocator_peak in exec/memory_account.h
+  friend bool operator==(const DeviceMemory&, const DeviceMemory&) = default;
+};
+
+struct MemoryRecord {
+  Step step = 0;                // the measured one
+  Bytes process_peak_resident;  // of the whole process, from its start to the end of that step
+  std::vector<DeviceMemory> devices;
+  friend bool operator==(const MemoryRecord&, const MemoryRecord&) = default;
+};
+
+// With all that is predicted; what is measured is empty.
+MemoryRecord predict_memory(const SimulatedStep& step, const ModelProfile& profile,
+                            const Cluster& cluster);
+
+// Round trips. Throws InputError with file, line and path.
+std::string to_json(const MemoryRecord& record);
+MemoryRecord parse_memory_record(std::string_view text, const std::string& file);
+// None where the file is missing: of a phase too short to be measured.
+std::optional<MemoryRecord> read_memory_record(const std::filesystem::path& path);
+
+// One object: what the file holds, without curves.
+std::string peaks_json(const MemoryRecord& record);
+// A row for each kind that a device holds, its peak, and what its allocator handed out; ratio =
+// predicted / measured.
+Table tabulate_memory(const MemoryRecord& record);
+// The phases of a run at a glance, a row for each device of each; by the step that each begins
+// with. "1.73 MiB" is predicted and measured alike, "5.09 / 4.52 MiB" is not.
+Table tabulate_memory(const std::vector<std::pair<Step, const MemoryRecord*>>& phases);
+
+}  // namespace frazil
