@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Brings a Debian 12 or Ubuntu 22.04/24.04 machine to the point where Frazil builds: packages from apt, and the CPU part of libtorch 2.11
-# from PyPI into .deps/ (544 MB to fetch, 500 MB kept). Says what it will do first, changes nothing else, and is a quick no-op when all is there.
+# from PyPI into .deps/ (544 MB to fetch, 500 MB kept); where it finds CUDA's nvcc the part for GPUs too (232 MB more to fetch, 740 MB kept).
+# Says what it will do first, changes nothing else, and is a quick no-op when all is there.
 #   ./setup.sh               install what is missing
 #   ./setup.sh --keep-wheel  the same; the torch wheel, if it is fetched now, stays in .deps/wheels for tests/interop/setup_torch.sh
 #   ./setup.sh --fuzzing     the same; and a clang with libFuzzer, which only test.sh needs
@@ -32,6 +33,12 @@ wheels='
 torch==2.11.0               --hash=sha256:7aa2f9bbc6d4595ba72138026b2074be1233186150e9292865e04b7a63b8c67a
 nvidia-cuda-runtime==13.0.96 --hash=sha256:7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548
 nvidia-cuda-cupti==13.0.85  --hash=sha256:4eb01c08e859bf924d222250d2e8f8b8ff6d3db4721288cf35d14252a4d933c8'
+
+# What libtorch's part for GPUs needs that a CUDA toolkit does not hold.
+gpu_wheels='
+nvidia-cusparselt-cu13==0.8.0 --hash=sha256:25e30a8a7323935d4ad0340b95a0b69926eee755767e8e0b1cf8dd85b197d3fd
+nvidia-nvshmem-cu13==3.4.5  --hash=sha256:290f0a2ee94c9f3687a02502f3b9299a9f9fe826e6d0287ee18482e78d495b80
+nvidia-cufile==1.15.1.6     --hash=sha256:08a3ecefae5a01c7f5117351c64f17c7c62efa5fffdbe24fc7d298da19cd0b44'
 
 say() { printf 'setup.sh: %s\n' "$*"; }
 fail() {
@@ -112,8 +119,12 @@ must_fetch_torch() {
       return 1
       ;;
   esac
-  ! { is_torch_2_11 .deps/torch && [ -f .deps/nvidia/cu13/lib/libcudart.so.13 ] && [ -f .deps/nvidia/cu13/lib/libcupti.so.13 ]; }
+  ! { is_torch_2_11 .deps/torch && [ -f .deps/nvidia/cu13/lib/libcudart.so.13 ] && [ -f .deps/nvidia/cu13/lib/libcupti.so.13 ] &&
+    { ! has_toolkit || [ -f .deps/torch/lib/libtorch_cuda.so ]; }; }
 }
+
+# has_toolkit: where CMake would look for one to build the plug-in for GPUs with.
+has_toolkit() { command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; }
 
 # missing_packages: the names, one per line.
 missing_packages() {
@@ -154,6 +165,7 @@ install_packages() {
 fetch_wheels() {
   local try folder=$1
   printf '%s\n' "$wheels" >"$folder/requirements.txt"
+  if has_toolkit; then printf '%s\n' "$gpu_wheels" >>"$folder/requirements.txt"; fi
   for try in 1 2 3; do
     if TMPDIR=$PWD/$folder PIP_DISABLE_PIP_VERSION_CHECK=1 python3 -m pip download --quiet --no-cache-dir --no-deps --only-binary=:all: \
       --implementation cp --python-version 3.11 --abi cp311 --abi none --platform manylinux_2_28_x86_64 --platform manylinux_2_25_x86_64 \
@@ -165,15 +177,19 @@ fetch_wheels() {
   fail "libtorch could not be fetched from PyPI in 3 tries; check the network (and pip's proxy and index settings) and run ./setup.sh again, or set FRAZIL_TORCH to the folder of a libtorch 2.11, or to none to build without"
 }
 
-# unpack_wheels FOLDER: only what a CPU build links and includes. The CUDA half of the wheel is 600 MB; those who have the hardware
-# have a full libtorch and name it in FRAZIL_TORCH.
+# unpack_wheels FOLDER: only what a build links and includes; of the part for GPUs what the plug-in loads (not the linear algebra, 54 MB).
 unpack_wheels() {
-  python3 - "$1" "$1"/wheels/*.whl <<'END' || fail "the fetched wheels could not be unpacked into .deps; about 1.2 GB of free disk space is needed there; then run ./setup.sh again"
+  local for_gpus=no
+  if has_toolkit; then for_gpus=yes; fi
+  python3 - "$for_gpus" "$1" "$1"/wheels/*.whl <<'END' || fail "the fetched wheels could not be unpacked into .deps; about 2.5 GB of free disk space is needed there; then run ./setup.sh again"
 import sys, zipfile
-target, *wheels = sys.argv[1:]
+for_gpus, target, *wheels = sys.argv[1:]
 folders = ("torch/include/", "torch/share/")
 files = {"torch/version.py", "torch/lib/libtorch_cpu.so", "torch/lib/libc10.so", "torch/lib/libgomp.so.1",
          "nvidia/cu13/lib/libcudart.so.13", "nvidia/cu13/lib/libcupti.so.13"}
+if for_gpus == "yes":
+    files |= {"torch/lib/libtorch_cuda.so", "torch/lib/libc10_cuda.so", "torch/lib/libtorch_nvshmem.so", "nvidia/cu13/lib/libcufile.so.0",
+              "nvidia/cusparselt/lib/libcusparseLt.so.0", "nvidia/nvshmem/lib/libnvshmem_host.so.3"}
 for wheel in wheels:
     with zipfile.ZipFile(wheel) as archive:
         for name in archive.namelist():
@@ -194,6 +210,7 @@ fetch_torch() {
   machine=$(uname -m)
   [ "$machine" = x86_64 ] || fail "found a machine of type $machine, expected x86_64; set FRAZIL_TORCH to the folder of a libtorch 2.11, or to none"
   say "fetching libtorch 2.11 (544 MB) from PyPI into .deps/: torch 2.11.0, nvidia-cuda-runtime 13.0.96, nvidia-cuda-cupti 13.0.85"
+  if has_toolkit; then say "and for GPUs (232 MB), for there is a CUDA toolkit: nvidia-cusparselt-cu13 0.8.0, nvidia-nvshmem-cu13 3.4.5, nvidia-cufile 1.15.1.6"; fi
   mkdir -p .deps
   fetching=$(mktemp -d .deps/.new.XXXXXX)
   fetch_wheels "$fetching"
