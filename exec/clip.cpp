@@ -24,14 +24,18 @@ std::set<int> devices_of(const StepProgram& program) {
 at::Tensor own_norms(const std::map<LayerId, Tensors>& sums, const StepProgram& program,
                      DeviceId self) {
   std::vector<double> rows;
+  Tensors squares;
   for (const auto& [layer, gradients] : sums) {
     if (program.owners[layer.index()].front().device != self) continue;
     for (std::size_t p = 0; p < gradients.size(); ++p) {
-      rows.insert(rows.end(), {static_cast<double>(layer.value), static_cast<double>(p),
-                               gradients[p].to(at::kDouble).square().sum().item<double>()});
+      rows.insert(rows.end(), {static_cast<double>(layer.value), static_cast<double>(p), 0});
+      squares.push_back(gradients[p].to(at::kDouble).square().sum());
     }
   }
-  return at::tensor(rows, at::kDouble).view({-1, 3});
+  at::Tensor table = at::tensor(rows, at::kDouble).view({-1, 3});
+  // From a GPU in one copy.
+  if (!squares.empty()) table.select(1, 2).copy_(at::stack(squares));
+  return table;
 }
 
 double scale_from(const std::vector<at::Tensor>& tables, double clip_norm) {

@@ -20,7 +20,7 @@ namespace {
 
 MicroBatchId micro_batch_of(const Action& action) {
   ENSURE(action.micro_batches.has_value(), "an action with a micro-batch");
-  if (action.micro_batches->count() != 1 || action.slice) refuse(action);
+  if (action.micro_batches->count() != 1) refuse(action);
   return action.micro_batches->first;
 }
 
@@ -38,7 +38,10 @@ Executor::Executor(const ModelSpec& model, const OptimizerConfig& optimizer,
       recorder_(recorder),
       measurement_(measurement),
       gradients_(program, device, state, communicator, recorder.memory()),
-      entries_(model, program) {
+      entries_(model, program),
+      data_(program),
+      reads_(program.versions),
+      kept_(program.plan.versions, recorder.memory()) {
   for (std::size_t p = 0; p < program.plan.pipelines.size(); ++p) {
     for (std::size_t s = 0; s < program.plan.pipelines[p].stages.size(); ++s) {
       const PipelineId pipeline{p};
@@ -61,23 +64,26 @@ Executor::Executor(const ModelSpec& model, const OptimizerConfig& optimizer,
 
 std::vector<LossSample> Executor::run_step(const StepInput& input) {
   input_ = input;
+  data_.begin(input);
   losses_.clear();
   entries_.clear();
-  updates_.clear();
-  old_weights_.clear();
+  reads_.begin();
   clip_scale_ = 1;
-  gradients_.begin(input.step);
-  if (measurement_.memory) begin_memory();
   StepPlace place{.rank = device_.value, .step = input.step};
   try {
+    gradients_.begin(input.step);
+    if (measurement_.memory) begin_memory();
     for (const Action& action : program_.schedule.devices[device_.index()]) {
       place.action = &action;
       perform(action);
+      kept_.settle();
     }
+    kept_.clear();
+    place.action = nullptr;
+    communicator_.finish();
   } catch (...) {
     rethrow_at(place);
   }
-  communicator_.finish();
   return std::move(losses_);
 }
 
@@ -169,63 +175,20 @@ void Executor::begin_memory() {
   recorder_.memory().begin(device_, parameters, optimizer);
 }
 
-// What has come from another device for layers without a backward; of others it is stash.
-std::int64_t Executor::count_received(const Action& action, const EdgeTensors& inputs) const {
-  std::int64_t bytes = 0;
-  for (const StageLink& link :
-       program_.links[action.pipeline.index()][action.stage.index()].reads) {
-    if (program_.device_of(action.pipeline, link.peer, micro_batch_of(action)) == device_) continue;
-    for (const std::size_t e : link.edges) {
-      if (program_.activity.backward(model_.edges[e].to)) continue;
-      for (const at::Tensor& tensor : inputs.at(e)) {
-        bytes += static_cast<std::int64_t>(tensor.nbytes());
-      }
-    }
-  }
-  return bytes;
-}
-
 void Executor::forward(const Action& action) {
   const MicroBatchId micro_batch = micro_batch_of(action);
-  const Samples& samples = (*input_.micro_batches)[micro_batch.index()];
-  const auto count = static_cast<double>(samples.count());
-  const StageRunner::Data data{
-      &samples, count / count_samples(action), {input_.seed, input_.step, micro_batch}};
-  EdgeTensors inputs = entries_.take_activations(action);
-  const std::int64_t received = measurement_.memory ? count_received(action, inputs) : 0;
+  const std::int64_t received = measurement_.memory ? entries_.count_received(action) : 0;
   recorder_.memory().change(MemoryKind::kReceive, received);
+  const OldWeights& old = reads_.choose(action, kept_.before_newest());
+  reads_.note(action, program_.stage(action.pipeline, action.stage).layers, old);
   StageRunner::Forwarded forwarded =
-      runner(action).forward(micro_batch, data, std::move(inputs), choose_weights(action));
+      runner(action).forward(micro_batch, data_.of(action), entries_.take_activations(action), old);
   recorder_.memory().change(MemoryKind::kReceive, -received);
   entries_.leave_activations(action, std::move(forwarded.outputs));
-  // With weight versions an update has fewer samples than the step.
-  const double share = static_cast<double>(count_samples(action)) / input_.samples;
+  const double share = data_.share_of_step(action);
   for (const LayerLoss& loss : forwarded.losses) {
     losses_.push_back({micro_batch, loss.layer, loss.value * share});
   }
-}
-
-// Samples that share one update: those of the step, or of the micro-batch's group.
-int Executor::count_samples(const Action& action) const {
-  if (program_.versions.empty()) return input_.samples;
-  const std::vector<int>& group_of = program_.versions[action.stage.index()].group_of;
-  const int group = group_of[micro_batch_of(action).index()];
-  int samples = 0;
-  for (std::size_t m = 0; m < group_of.size(); ++m) {
-    if (group_of[m] == group) samples += static_cast<int>((*input_.micro_batches)[m].count());
-  }
-  return samples;
-}
-
-const OldWeights& Executor::choose_weights(const Action& forward) const {
-  static const OldWeights kNone;
-  if (program_.versions.empty()) return kNone;
-  const auto done = updates_.find(forward.stage);
-  const int newest = done == updates_.end() ? 0 : done->second;
-  const int version =
-      program_.versions[forward.stage.index()].read[micro_batch_of(forward).index()];
-  ENSURE(version == newest || version + 1 == newest, "a version that the stage holds");
-  return version == newest ? kNone : old_weights_;
 }
 
 void Executor::backward(const Action& action) {
@@ -261,13 +224,15 @@ Tag Executor::tag_of(const Message& message) const {
 
 void Executor::send(const Action& action) {
   const Message message = message_of(action);
-  const DeviceId to = program_.device_of(message.pipeline, message.to, micro_batch_of(action));
+  const DeviceId to =
+      program_.device_of(message.pipeline, message.to, micro_batch_of(action), message.to_slice);
   communicator_.send(to.value, tag_of(message), entries_.take(message));
 }
 
 void Executor::receive(const Action& action) {
   const Message message = message_of(action);
-  const DeviceId from = program_.device_of(message.pipeline, message.from, micro_batch_of(action));
+  const DeviceId from = program_.device_of(message.pipeline, message.from, micro_batch_of(action),
+                                           message.from_slice);
   entries_.put(message, communicator_.receive(from.value, tag_of(message)));
 }
 
@@ -283,7 +248,7 @@ void Executor::update(const Action& action) {
       update_weights(l, gradients_.take(l));
     }
   }
-  if (!program_.versions.empty()) note_reads(action);
+  for (const WeightRead& read : reads_.end_group(action.stage)) recorder_.add_weight_read(read);
 }
 
 void Executor::update_weights(LayerId layer, Tensors gradients) {
@@ -293,29 +258,15 @@ void Executor::update_weights(LayerId layer, Tensors gradients) {
   }
   for (at::Tensor& gradient : gradients) gradient = gradient.contiguous();
   LayerState& state = state_.at(layer);
-  if (!program_.versions.empty()) {
-    // Graphs of micro-batches in flight hold the version that they have read.
-    old_weights_[layer] = state.parameters;
-    for (at::Tensor& parameter : state.parameters) {
-      parameter = parameter.detach().clone().set_requires_grad(true);
-    }
-  }
-  const Bytes before = bytes_of_moments(state);
+  kept_.keep(layer, state);
+  const bool counts = recorder_.memory().is_open();
+  const Bytes before = counts ? bytes_of_moments(state) : Bytes{};
   update_layer(state, gradients, optimizer_, input_.learning_rate);
-  recorder_.memory().change(MemoryKind::kOptimizer, (bytes_of_moments(state) - before).count);
+  const Bytes after = counts ? bytes_of_moments(state) : Bytes{};
+  recorder_.memory().change(MemoryKind::kOptimizer, (after - before).count);
   if (measurement_.layers) {
     recorder_.add_layer({layer, LayerPhase::kUpdate, 0,
-                         std::chrono::duration_cast<Duration>(recorder_.now() - start)});
-  }
-}
-
-void Executor::note_reads(const Action& update) {
-  const StageVersions& versions = program_.versions[update.stage.index()];
-  const int group = updates_[update.stage]++;
-  for (std::size_t m = 0; m < versions.read.size(); ++m) {
-    if (versions.group_of[m] != group) continue;
-    recorder_.add_weight_read(
-        {update.stage, MicroBatchId{m}, versions.read[m], group - versions.read[m]});
+                         std::chrono::duration_cast<Duration>(recorder_.end_work() - start)});
   }
 }
 

@@ -7,23 +7,16 @@
 #include <vector>
 
 #include "exec/communicator.h"
-#include "exec/dataset.h"
 #include "exec/gradient_sums.h"
+#include "exec/kept_weights.h"
 #include "exec/run_config.h"
 #include "exec/stage_entries.h"
 #include "exec/stage_runner.h"
+#include "exec/step_data.h"
 #include "exec/step_program.h"
+#include "exec/weight_reads.h"
 
 namespace frazil {
-
-// What one step works on; equal for all devices.
-struct StepInput {
-  Step step = 0;
-  std::uint64_t seed = 0;
-  double learning_rate = 0;
-  const std::vector<Samples>* micro_batches = nullptr;  // by global micro-batch
-  int samples = 0;                                      // in all of them
-};
 
 struct LossSample {
   MicroBatchId micro_batch;
@@ -54,12 +47,8 @@ class Executor {
   void receive(const Action& action);
   void exchange_norms();
   void begin_memory();
-  std::int64_t count_received(const Action& action, const EdgeTensors& inputs) const;
   void update(const Action& action);
   void update_weights(LayerId layer, Tensors gradients);
-  void note_reads(const Action& update);
-  const OldWeights& choose_weights(const Action& forward) const;
-  int count_samples(const Action& action) const;
   StageRunner& runner(const Action& action);
   Tag tag_of(const Message& message) const;
 
@@ -75,8 +64,9 @@ class Executor {
   std::map<std::pair<PipelineId, StageId>, StageRunner> runners_;
   GradientSums gradients_;
   StageEntries entries_;
-  std::map<StageId, int> updates_;  // in this step, where weights have versions
-  OldWeights old_weights_;          // with 2bw
+  StepData data_;
+  WeightReads reads_;
+  KeptWeights kept_;
   std::vector<LossSample> losses_;
   StepInput input_;
   double clip_scale_ = 1;

@@ -109,7 +109,9 @@ Tensors reduce_exactly(const std::vector<std::pair<TreeNode, Tensors>>& nodes, c
   }
   Tensors complete;
   complete.reserve(like.size());
-  for (const at::Tensor& tensor : like) complete.push_back(at::empty(tensor.sizes(), at::kFloat));
+  for (const at::Tensor& tensor : like) {
+    complete.push_back(at::empty(tensor.sizes(), tensor.options()));
+  }
   paste(own_sum, own_share, complete);
   for (std::size_t o = 0; o < owners.size(); ++o) {
     if (o == self) continue;

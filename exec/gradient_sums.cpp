@@ -47,6 +47,7 @@ void GradientSums::begin(Step step) {
   trees_.clear();
   running_.clear();
   sums_.clear();
+  taken_.clear();
   for (const LayerId layer : layers_) {
     if (is_exact_) trees_.emplace(layer, GradientTree(program_.plan.micro_batches()));
   }
@@ -179,8 +180,10 @@ void GradientSums::add_uses(std::size_t tied) {
             : communicator_.receive(source_of(place, holders[u]).value, tag_of(layer)).at(0);
     total = total.defined() ? at::add(total, sum) : sum;
   }
+  // A tensor of its own for each, which may be added to in place.
+  bool first = true;
   for (const LayerId layer : uses.layers) {
-    if (has(layer)) sums_[layer] = {total};
+    if (has(layer)) sums_[layer] = {std::exchange(first, false) ? total : total.clone()};
   }
 }
 
@@ -202,6 +205,7 @@ Tensors GradientSums::take(LayerId layer) {
   ENSURE(found != sums_.end(), "a layer is updated once");
   Tensors sum = std::move(found->second);
   sums_.erase(found);
+  taken_.insert(layer);
   return sum;
 }
 

@@ -29,7 +29,8 @@ class GradientSums {
   // every device, so two owners can never wait for each other's later group. Once per step.
   void reduce();
 
-  bool has(LayerId layer) const { return layers_.contains(layer); }
+  // Whether the sum of a layer is still to be taken: one device may hold it in two pipelines.
+  bool has(LayerId layer) const { return layers_.contains(layer) && !taken_.contains(layer); }
   // The sums of everything, for the norm; a tied parameter at its first use alone.
   std::map<LayerId, Tensors> complete();
   // The sum of a layer, once; with weight versions that of the micro-batches since the last time.
@@ -56,6 +57,7 @@ class GradientSums {
   std::map<LayerId, GradientTree> trees_;
   std::map<LayerId, RunningSum> running_;
   std::map<LayerId, Tensors> sums_;  // complete
+  Layers taken_;                     // of them, in this step
   bool reduced_ = false;
   bool finished_ = false;
 };

@@ -35,6 +35,16 @@ std::string today() {
 
 }  // namespace
 
+Bytes peak_resident() {
+  std::ifstream file("/proc/self/status");
+  const std::string key = "VmHWM:";
+  constexpr std::int64_t kKiB = 1024;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(key)) return Bytes{std::atoll(line.c_str() + key.size()) * kKiB};
+  }
+  return {};
+}
+
 Provenance host_facts() {
   Provenance facts{{"date", today()},
                    {"processor", processor_name()},

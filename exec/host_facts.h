@@ -8,4 +8,8 @@ namespace frazil {
 // Keys: date, processor, cores, system, torch, mkl_cbwr.
 Provenance host_facts();
 
+// The most memory that this process has had resident since its start (VmHWM); 0 where the system
+// does not tell.
+Bytes peak_resident();
+
 }  // namespace frazil

@@ -3,6 +3,10 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
+#include <vector>
+
+#include "exec/sample_rows.h"
+
 namespace frazil {
 namespace {
 
@@ -12,6 +16,16 @@ std::uint64_t mix(std::uint64_t x) {
   x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9ULL;
   x = (x ^ (x >> 27U)) * 0x94d049bb133111ebULL;
   return x ^ (x >> 31U);
+}
+
+// In the order of elements, whatever the strides of what it is for; on the host, so that a GPU
+// drops what a core would.
+at::Tensor draw_mask(at::IntArrayRef sizes, const at::TensorOptions& options, double rate,
+                     at::Generator& generator) {
+  return at::empty(sizes, options.device(at::kCPU))
+      .bernoulli_(1 - rate, generator)
+      .div_(1 - rate)
+      .to(options.device());
 }
 
 }  // namespace
@@ -26,8 +40,12 @@ at::Tensor drop(const at::Tensor& x, double rate, LayerId layer, const RandomKey
   // at::dropout takes no generator, so the mask is drawn here, by key.
   at::Generator generator = make_generator(key.seed, static_cast<std::uint64_t>(key.step),
                                            layer.index(), key.micro_batch.index());
-  const at::Tensor mask = at::empty_like(x).bernoulli_(1 - rate, generator).div_(1 - rate);
-  return x * mask;
+  if (!key.rows) return x * draw_mask(x.sizes(), x.options(), rate, generator);
+  require_samples(x, layer, key.rows->count);
+  std::vector<std::int64_t> sizes = x.sizes().vec();
+  sizes.front() = key.rows->all;
+  const at::Tensor mask = draw_mask(sizes, x.options(), rate, generator);
+  return x * mask.narrow(0, key.rows->first, key.rows->count);
 }
 
 }  // namespace frazil

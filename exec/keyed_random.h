@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "profiles/units.h"
 
@@ -14,18 +15,27 @@ struct Generator;
 
 namespace frazil {
 
+// Samples [first, first + count) of all that a micro-batch has.
+struct SampleRows {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  std::int64_t all = 0;
+};
+
 // Where a random draw belongs.
 struct RandomKey {
   std::uint64_t seed = 0;
   Step step = 0;
   MicroBatchId micro_batch;
+  std::optional<SampleRows> rows = std::nullopt;  // of a slice: it draws what the whole would
 };
 
 // A generator whose state depends on the four numbers alone.
 at::Generator make_generator(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d);
 
 // Dropout of a layer's branch; one per layer, as its draws are keyed by (seed, step, layer,
-// micro-batch).
+// micro-batch). For a slice the whole micro-batch is drawn; throws InfeasibleError where dimension
+// 0 of x is not its samples.
 at::Tensor drop(const at::Tensor& x, double rate, LayerId layer, const RandomKey& key,
                 bool training);
 

@@ -37,6 +37,7 @@ LayerGraph::LayerGraph(const ModelSpec& model, LayerId layer, const Tensors& par
   for (ParametricOperation& operation : operations) {
     operations_.push_back(seam_of(operation.output));
     operations_.back().parameters = std::move(operation.parameters);
+    operations_.back().differentiate = std::move(operation.differentiate);
   }
 }
 
@@ -56,7 +57,7 @@ void LayerGraph::set_root_gradients(const Tensors& gradients) {
     if (o < gradients.size()) roots_[r].gradient = gradients[o];
   }
   for (std::size_t r = root_output_.size(); r < roots_.size(); ++r) {
-    roots_[r].gradient = at::ones({}, at::kFloat);
+    roots_[r].gradient = at::ones({}, inputs_.at(0).options().dtype(at::kFloat));
   }
 }
 
@@ -125,15 +126,27 @@ Tensors LayerGraph::backward_input(const Tensors& gradients) {
   return input_gradients;
 }
 
+Tensors LayerGraph::differentiate(const Seam& operation) const {
+  Tensors own;
+  for (const std::size_t p : operation.parameters) own.push_back(parameters_[p]);
+  if (!operation.gradient.defined()) {  // it reaches no gradient that has come
+    for (at::Tensor& parameter : own) parameter = at::zeros_like(parameter);
+    return own;
+  }
+  if (!operation.differentiate) return run({operation}, own, {}, /*keeps=*/false);
+  const c10::NoGradGuard no_grad;
+  return operation.differentiate(operation.gradient);
+}
+
 Tensors LayerGraph::backward_weight() {
   if (operations_.empty()) return run(roots_, parameters_, {}, /*keeps=*/false);
   Tensors gradients(parameters_.size());
   for (Seam& operation : operations_) {
-    Tensors own;
-    for (const std::size_t p : operation.parameters) own.push_back(parameters_[p]);
-    Tensors found = run({operation}, own, {}, /*keeps=*/false);
-    for (std::size_t i = 0; i < own.size(); ++i) {
-      gradients[operation.parameters[i]] = std::move(found[i]);
+    Tensors found = differentiate(operation);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      at::Tensor& gradient = gradients[operation.parameters[i]];
+      ENSURE(!gradient.defined(), "one operation reads a parameter");
+      gradient = std::move(found[i]);
     }
     operation = Seam();
   }

@@ -5,6 +5,7 @@
 // operations alone. The bits are those of B.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -53,11 +54,14 @@ class LayerGraph {
     std::shared_ptr<torch::autograd::Node> node;
     std::uint32_t output = 0;
     at::Tensor gradient = {};
-    std::vector<std::size_t> parameters = {};  // of a parametric operation
+    // Of a parametric operation.
+    std::vector<std::size_t> parameters = {};
+    std::function<Tensors(const at::Tensor&)> differentiate = {};
   };
 
   static Seam seam_of(const at::Tensor& tensor);
   void set_root_gradients(const Tensors& gradients);
+  Tensors differentiate(const Seam& operation) const;
   // The gradients at `leaves` and then at `seams`. `keeps`: the graph will be run through again.
   static Tensors run(const std::vector<Seam>& roots, const Tensors& leaves,
                      const std::vector<Seam>& seams, bool keeps);

@@ -27,7 +27,7 @@ std::int64_t sum_bytes(const std::vector<at::Tensor>& tensors) {
 void hash_all(XXH64_state_t& hash, const std::vector<at::Tensor>& tensors) {
   for (const at::Tensor& tensor : tensors) {
     ENSURE(tensor.is_contiguous(), "state tensors are contiguous");
-    XXH64_update(&hash, tensor.const_data_ptr(), tensor.nbytes());
+    XXH64_update(&hash, tensor.cpu().const_data_ptr(), tensor.nbytes());
   }
 }
 

@@ -3,9 +3,11 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "analysis/ratio_interval.h"
+#include "exec/device_communicator.h"
 #include "exec/gradient_reduction.h"
 #include "exec/in_process_communicator.h"
 #include "exec/recorder.h"
@@ -35,48 +37,51 @@ double ping_pong(Communicator& self, int repetition) {
   return nanoseconds_since(start) / 2;
 }
 
-double reduce_once(Communicator& self, const Tensors& gradient, int repetition) {
+double reduce_once(Communicator& self, const ComputeDevice& device, const Tensors& gradient,
+                   int repetition) {
   const std::vector<LayerOwner> owners{{DeviceId{0}, {{0, 1}}}, {DeviceId{1}, {{1, 2}}}};
   self.barrier();
   const SteadyTime start = std::chrono::steady_clock::now();
   const TreeNode leaf{self.rank(), self.rank() + 1};
   (void)reduce_exactly({{leaf, gradient}}, gradient, owners, 2, self, {.step = repetition});
+  device.finish();
   return nanoseconds_since(start);
 }
 
 }  // namespace
 
-LinkProbe probe_link(Workers& workers, int repetitions) {
+LinkProbe probe_link(const ComputeDevices& devices, int repetitions) {
   LinkProbe probe{.link = {}, .repetitions = repetitions};
-  if (workers.devices() < 2) return probe;
-  const auto communicators = make_in_process_communicators(workers.devices());
-  const auto wake = [](const auto& world) {
-    return [&world](const std::string& reason) { world[0]->abort(reason); };
-  };
+  if (devices.count() < 2) return probe;
   std::vector<double> latencies;
   std::vector<double> reductions;
-  workers.run(
-      [&](DeviceId device) {
-        if (device.value > 1) return;
-        Communicator& self = *communicators[device.index()];
-        const Tensors gradient{at::ones({kElements})};
-        for (int i = 0; i < repetitions; ++i) {
-          const double latency = ping_pong(self, i);
-          if (device.value == 0) latencies.push_back(latency);
-        }
-      },
-      wake(communicators));
-  const auto pair = make_in_process_communicators(2);
-  workers.run(
-      [&](DeviceId device) {
-        if (device.value > 1) return;
-        const Tensors gradient{at::ones({kElements})};
-        for (int i = 0; i < repetitions; ++i) {
-          const double time = reduce_once(*pair[device.index()], gradient, i);
-          if (device.value == 0) reductions.push_back(time);
-        }
-      },
-      wake(pair));
+  Workers workers(devices.count());
+  workers.run([&](DeviceId device) { devices[device.index()].enter(); });
+  const auto run_both = [&](int ranks, const auto& job) {
+    auto world = make_in_process_communicators(ranks);
+    for (int d = 0; d < 2; ++d) {
+      const auto rank = static_cast<std::size_t>(d);
+      world[rank] = on_device(std::move(world[rank]), devices[rank]);
+    }
+    workers.run(
+        [&](DeviceId device) {
+          if (device.value < 2) job(*world[device.index()], devices[device.index()]);
+        },
+        [&](const std::string& reason) { world[0]->abort(reason); });
+  };
+  run_both(devices.count(), [&](Communicator& self, const ComputeDevice&) {
+    for (int i = 0; i < repetitions; ++i) {
+      const double latency = ping_pong(self, i);
+      if (self.rank() == 0) latencies.push_back(latency);
+    }
+  });
+  run_both(2, [&](Communicator& self, const ComputeDevice& device) {
+    const Tensors gradient{at::ones({kElements}, at::TensorOptions(device.place()))};
+    for (int i = 0; i < repetitions; ++i) {
+      const double time = reduce_once(self, device, gradient, i);
+      if (self.rank() == 0) reductions.push_back(time);
+    }
+  });
   const double latency = trimmed_mean(latencies);
   probe.link.latency = Duration{static_cast<Duration::rep>(latency)};
   // Two owners with one node each: 2 steps, and each sends and receives the whole size once.

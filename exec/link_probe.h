@@ -3,6 +3,7 @@
 // ping-pong of empty messages, bandwidth from exact reductions of 1 MiB between both, read through
 // the closed form the simulator prices them with (sim/collective_cost.h).
 
+#include "exec/compute_device.h"
 #include "exec/workers.h"
 #include "profiles/cluster.h"
 
@@ -13,7 +14,7 @@ struct LinkProbe {
   int repetitions = 0;
 };
 
-// Uses devices 0 and 1 of `workers`; a single device has no link (zero cost).
-LinkProbe probe_link(Workers& workers, int repetitions = 200);
+// Uses devices 0 and 1; a single device has no link (zero cost).
+LinkProbe probe_link(const ComputeDevices& devices, int repetitions = 200);
 
 }  // namespace frazil

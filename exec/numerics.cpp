@@ -7,6 +7,10 @@
 
 #include <array>
 #include <cstdlib>
+#include <vector>
+
+#include "exec/compute_device.h"
+#include "exec/workers.h"
 
 namespace frazil {
 namespace {
@@ -38,6 +42,22 @@ bool gradients_repeat(const Shape& shape) {
   return at::equal(gradient(), gradient());
 }
 
+// Output and gradients of a layer of usual size, one after another.
+at::Tensor run_layer(const at::Device& place) {
+  constexpr Shape kShape{192, 768};
+  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(3);
+  const auto draw = [&](at::IntArrayRef sizes) {
+    return at::empty(sizes).normal_(0, 1, generator).to(place);
+  };
+  at::Tensor weight = draw({kShape.out, kShape.in}).set_requires_grad(true);
+  at::Tensor bias = draw({kShape.out}).set_requires_grad(true);
+  at::Tensor x = draw({8, 65, kShape.in}).set_requires_grad(true);
+  const at::Tensor y = at::gelu(at::linear(at::layer_norm(x, {kShape.in}), weight, bias));
+  const auto gradients = torch::autograd::grad({y.square().mean()}, {x, weight, bias});
+  return at::cat({y.detach().flatten(), gradients[0].flatten(), gradients[1].flatten(),
+                  gradients[2].flatten()});
+}
+
 }  // namespace
 
 void prepare_numerics() {
@@ -45,8 +65,21 @@ void prepare_numerics() {
   __builtin_cpu_init();
   const bool is_intel = __builtin_cpu_is("intel") != 0;
   ::setenv("MKL_CBWR", is_intel ? "AVX2,STRICT" : "AVX2", kKeepExisting);
+  ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", kKeepExisting);
   (void)at::get_num_threads();
   at::set_num_threads(1);
+}
+
+void prepare_gpu_numerics() {
+  at::Context& context = at::globalContext();
+  context.setDeterministicAlgorithms(true, /*warn_only=*/false);
+  context.setDeterministicFillUninitializedMemory(false);  // every at::empty() would be written
+  context.setDeterministicCuDNN(true);
+  context.setBenchmarkCuDNN(false);
+  context.setAllowTF32CuBLAS(false);
+  context.setAllowTF32CuDNN(false);
+  context.setSDPUseMemEfficient(false);
+  context.setSDPUseCuDNN(false);
 }
 
 std::optional<std::string> check_numerics() {
@@ -59,6 +92,26 @@ std::optional<std::string> check_numerics() {
     }
     if (!gradients_repeat(shape)) {
       return "gradients of a linear layer (" + name + ") do not repeat on this machine";
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> check_numerics(const ComputeDevices& devices) {
+  constexpr int kRepetitions = 2;
+  std::vector<std::vector<at::Tensor>> results(static_cast<std::size_t>(devices.count()));
+  Workers workers(devices.count());
+  workers.run([&](DeviceId device) {
+    const ComputeDevice& self = devices[device.index()];
+    self.enter();
+    for (int i = 0; i < kRepetitions; ++i) {
+      results[device.index()].push_back(run_layer(self.place()).cpu());
+    }
+  });
+  for (const std::vector<at::Tensor>& own : results) {
+    if (!at::equal(own[0], own[1])) return "a layer computed twice differs on " + devices.text();
+    if (!at::equal(own[0], results[0][0])) {
+      return "a layer differs between devices, " + devices.text();
     }
   }
   return std::nullopt;

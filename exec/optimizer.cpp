@@ -22,8 +22,9 @@ void update_adamw(LayerState& state, const std::vector<at::Tensor>& parameters,
     state.first_moment = zeros_like_all(parameters);
     state.second_moment = zeros_like_all(parameters);
   }
-  const std::vector<at::Tensor> steps(
-      parameters.size(), at::scalar_tensor(static_cast<double>(state.updates + 1), at::kFloat));
+  const std::vector<at::Tensor> steps(parameters.size(),
+                                      at::full({}, static_cast<double>(state.updates + 1),
+                                               parameters.at(0).options().dtype(at::kFloat)));
   at::_fused_adamw_(parameters, gradients, state.first_moment, state.second_moment, {}, steps,
                     learning_rate, config.beta1, config.beta2, config.weight_decay, config.epsilon,
                     /*amsgrad=*/false, /*maximize=*/false);

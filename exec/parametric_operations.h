@@ -3,6 +3,7 @@
 // the seams behind which the weight gradients alone are left (exec/layer_graph.h).
 
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "exec/tensors.h"
@@ -12,6 +13,9 @@ namespace frazil {
 struct ParametricOperation {
   at::Tensor output;
   std::vector<std::size_t> parameters;  // by their index in the layer
+  // Their gradients, from the output's, in the bits of autograd and without its engine, which costs
+  // more than the arithmetic of a small layer. Empty where only the engine knows.
+  std::function<Tensors(const at::Tensor&)> differentiate;
 };
 using ParametricOperationList = std::vector<ParametricOperation>;
 
@@ -31,8 +35,6 @@ class ParametricOperations {
                          int padding) const;
 
  private:
-  at::Tensor report(at::Tensor output, std::vector<std::size_t> parameters) const;
-
   const Tensors& parameters_;
   ParametricOperationList* listener_;
 };

@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "analysis/table.h"
 #include "exec/numerics.h"
@@ -22,17 +21,19 @@ namespace po = boost::program_options;
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
   const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()                                                          //
-      ("run", text(), "run configuration: model, data, optimizer")             //
-      ("devices", text(), "devices to use; default: one per core")             //
-      ("micro-batch", text(), "sizes, a comma list; default: the run's own")   //
-      ("memory-limit", text(), "of each device, such as 8MiB; default: 1TiB")  //
-      ("rounds", text(), "rounds over the sizes, default 12")                  //
-      ("steps", text(), "steps per round and size, default 8")                 //
-      ("seed", text(), "instead of the run's own")                             //
-      ("out", text(), "write the model profile")                               //
-      ("cluster-out", text(), "write the cluster")                             //
-      ("quiet", po::bool_switch(), "no progress")                              //
+  flags.add_options()                                                         //
+      ("run", text(), "run configuration: model, data, optimizer")            //
+      ("device", text(), "what they are: cpu (default) or cuda")              //
+      ("devices", text(), "devices to use; default: one per core or GPU")     //
+      ("micro-batch", text(), "sizes, a comma list; default: the run's own")  //
+      ("memory-limit", text(),
+       "of each device, such as 8MiB; default: 1TiB, of GPUs their own")  //
+      ("rounds", text(), "rounds over the sizes, default 12")             //
+      ("steps", text(), "steps per round and size, default 8")            //
+      ("seed", text(), "instead of the run's own")                        //
+      ("out", text(), "write the model profile")                          //
+      ("cluster-out", text(), "write the cluster")                        //
+      ("quiet", po::bool_switch(), "no progress")                         //
       ("json", po::bool_switch(), "answer in JSON");
   return flags;
 }
@@ -66,14 +67,15 @@ ExitCode run_profile(const po::variables_map& flags, const std::string& command)
   const Dataset data = load_data(config);
   ProfileOptions options;
   options.command = command;
-  const auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  options.devices = integer_or(flags, "devices", cores, 1, 1024);
+  options.processors = read_processors(flags);
+  options.devices = integer_or(flags, "devices", count_devices(options.processors), 1, 1024);
   options.micro_batch_sizes = {config.micro_batch_size};
   if (const auto sizes = optional_text(flags, "micro-batch")) {
     options.micro_batch_sizes = checked_flags("--micro-batch", *sizes, 1, kMostCounted);
   }
-  options.memory_limit =
-      parse_bytes(optional_text(flags, "memory-limit").value_or("1TiB"), "--memory-limit");
+  if (const auto limit = optional_text(flags, "memory-limit")) {
+    options.memory_limit = parse_bytes(*limit, "--memory-limit");
+  }
   options.rounds = integer_or(flags, "rounds", options.rounds, 1, kMostCounted);
   options.steps = integer_or(flags, "steps", options.steps, 2, kMostCounted);
   std::vector<NamedFile> inputs = named_files(flags, {"run"});
@@ -82,8 +84,9 @@ ExitCode run_profile(const po::variables_map& flags, const std::string& command)
   for (const char* const flag : {"out", "cluster-out"}) {
     if (const auto file = optional_text(flags, flag)) check_output_file(*file);
   }
-  Progress progress("profile", options.rounds + 1, flags["quiet"].as<bool>(), "rounds");
-  if (const auto rule = check_numerics()) progress.say("profile: " + *rule);
+  const bool quiet = flags["quiet"].as<bool>();
+  check_machine("profile", options.processors, options.devices, quiet);
+  Progress progress("profile", options.rounds + 1, quiet, "rounds");
   const MeasuredProfile measured =
       measure_profile(config, data, options, [&](int done, int) { progress.update(done, ""); });
   if (const auto path = optional_text(flags, "out")) write_model_profile(measured.profile, *path);

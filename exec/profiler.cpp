@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <thread>
 
 #include "exec/host_facts.h"
 #include "exec/layer_times.h"
@@ -95,14 +94,22 @@ void fill_costs(ModelProfile& profile, const Gathered& gathered, const Run& run,
   }
   for (const int size : sizes) {
     const std::vector<std::int64_t> order = epoch_order(data.train.count(), 0, 0);
-    const Samples micro_batch = gather_micro_batches(data.train, order, 0, size, size)[0];
-    const std::vector<Bytes> stashes = measure_stashes(run.model(), run.states()[0], micro_batch);
+    const Samples there = gather_micro_batches(data.train, order, 0, size, size)[0];
+    const auto brought = run.devices()[0].bring(there);
+    const std::vector<Bytes> stashes =
+        measure_stashes(run.model(), run.states()[0], brought ? *brought : there);
     for (std::size_t l = 0; l < profile.layers.size(); ++l) {
       CostSample cost = make_cost(gathered, LayerId{l}, size, l > 0);
       cost.stash = stashes[l];
       profile.layers[l].costs.push_back(cost);
     }
   }
+}
+
+Bytes find_memory_limit(const ProfileOptions& options, const ComputeDevices& devices) {
+  constexpr Bytes kEnough{std::int64_t{1} << 40};
+  if (options.memory_limit.count > 0) return options.memory_limit;
+  return devices[0].is_gpu() ? devices.memory_per_device() : kEnough;
 }
 
 }  // namespace
@@ -113,7 +120,8 @@ MeasuredProfile measure_profile(const RunConfig& config, const Dataset& data,
   std::vector<int> sizes = options.micro_batch_sizes;
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-  Run run(make_vit(config.model), config.optimizer, config.seed, options.devices);
+  Run run(make_vit(config.model), config.optimizer, config.seed, options.devices,
+          run_options(config, options.processors));
   Gathered gathered;
   run.measure({.layers = true, .split_backward = true});
   Step step = 0;
@@ -138,9 +146,9 @@ MeasuredProfile measure_profile(const RunConfig& config, const Dataset& data,
   run.switch_to(make_replica_plan(run.structure(), options.devices, sizes.front()));
   MeasuredProfile measured{run.structure(), {}};
   fill_costs(measured.profile, gathered, run, data, sizes);
-  Workers workers(options.devices);
-  const LinkProbe probe = probe_link(workers);
-  measured.cluster = make_uniform_cluster(options.devices, options.memory_limit, probe.link);
+  const LinkProbe probe = probe_link(run.devices());
+  measured.cluster =
+      make_uniform_cluster(options.devices, find_memory_limit(options, run.devices()), probe.link);
   const Overheads overheads = gathered.overheads.overheads();
   for (Device& device : measured.cluster.devices) {
     device.action_overhead = overheads.per_action;
@@ -148,6 +156,9 @@ MeasuredProfile measure_profile(const RunConfig& config, const Dataset& data,
   }
   measured.profile.provenance = host_facts();
   measured.profile.provenance["command"] = options.command;
+  if (options.processors.kind != DeviceKind::kCpu) {
+    measured.profile.provenance["devices"] = run.devices().text();
+  }
   measured.profile.provenance["steps"] =
       std::to_string(options.rounds * options.steps) + " per micro-batch size, half of them split";
   measured.cluster.provenance = measured.profile.provenance;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "exec/compute_device.h"
 #include "exec/dataset.h"
 #include "exec/run_config.h"
 #include "profiles/cluster.h"
@@ -17,11 +18,13 @@ namespace frazil {
 struct ProfileOptions {
   std::vector<int> micro_batch_sizes = {8};
   int devices = 2;
-  int rounds = 12;        // each: `steps` steps of every size, in turn
+  DeviceChoice processors = {};  // what they are
+  int rounds = 12;               // each: `steps` steps of every size, in turn
   int steps = 8;          // half of them split the backward; half as many again with all frozen
   int warm_up_steps = 4;  // per size, not counted
-  Bytes memory_limit;     // written into the cluster for each device
-  std::string command;    // for the provenance
+  // Written into the cluster for each device; 0: what a GPU has over its streams, else 1 TiB.
+  Bytes memory_limit;
+  std::string command;  // for the provenance
 };
 
 struct MeasuredProfile {

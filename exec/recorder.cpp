@@ -5,7 +5,7 @@
 namespace frazil {
 
 void Recorder::add(const Action& action, Step step, Lane lane, SteadyTime start) {
-  const SteadyTime end = now();
+  const SteadyTime end = end_work();
   Span span;
   span.device = device_;
   span.lane = lane;

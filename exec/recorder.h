@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "exec/compute_device.h"
 #include "exec/memory_account.h"
 #include "exec/weight_versions.h"
 #include "profiles/units.h"
@@ -46,9 +47,17 @@ struct Measurement {
 
 class Recorder {
  public:
-  Recorder(DeviceId device, SteadyTime origin) : device_(device), origin_(origin) {}
+  Recorder(DeviceId device, SteadyTime origin, const ComputeDevice& compute = {})
+      : device_(device), origin_(origin), compute_(compute) {}
 
+  const ComputeDevice& compute() const { return compute_; }
   SteadyTime now() const { return std::chrono::steady_clock::now(); }
+  // When the device has done what it was given: now, of a core. Throws as ComputeDevice::finish().
+  SteadyTime end_work() const {
+    compute_.finish();
+    return now();
+  }
+  // The action ends when its work does. Throws as end_work().
   void add(const Action& action, Step step, Lane lane, SteadyTime start);
   void add_layer(const LayerSample& sample) { layer_samples_.push_back(sample); }
 
@@ -63,6 +72,7 @@ class Recorder {
  private:
   DeviceId device_;
   SteadyTime origin_;
+  ComputeDevice compute_;
   std::vector<Span> spans_;
   std::vector<LayerSample> layer_samples_;
   std::vector<WeightRead> weight_reads_;

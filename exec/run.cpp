@@ -4,9 +4,13 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
+#include <optional>
 #include <utility>
 
+#include "exec/allocation_meter.h"
+#include "exec/device_communicator.h"
 #include "exec/in_process_communicator.h"
 #include "exec/optimizer.h"
 #include "profiles/error.h"
@@ -24,12 +28,25 @@ int count_samples(const std::vector<Samples>& micro_batches) {
       [](int sum, const Samples& s) { return sum + static_cast<int>(s.count()); });
 }
 
+// Byte by byte: a number that is none is like itself, and the two zeros differ.
 bool same_bits(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const at::Tensor& x, const at::Tensor& y) { return at::equal(x, y); });
+  return std::equal(
+      a.begin(), a.end(), b.begin(), b.end(), [](const at::Tensor& x, const at::Tensor& y) {
+        const at::Tensor here = x.cpu().contiguous();
+        const at::Tensor there = y.cpu().contiguous();
+        return here.sizes() == there.sizes() && here.nbytes() == there.nbytes() &&
+               std::memcmp(here.const_data_ptr(), there.const_data_ptr(), here.nbytes()) == 0;
+      });
 }
 
 }  // namespace
+
+RunOptions run_options(const RunConfig& config, const DeviceChoice& devices) {
+  const std::chrono::duration<double> deadline(config.deadline_seconds);
+  return {.order = config.message_order,
+          .deadline = std::max(std::chrono::round<Duration>(deadline), Duration{1}),
+          .devices = devices};
+}
 
 struct Run::Program {
   StepProgram step;
@@ -44,6 +61,7 @@ Run::Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, int dev
       seed_(seed),
       options_(options),
       structure_(make_structure(model_, optimizer_bytes_per_parameter_byte(optimizer))),
+      devices_(options.devices, devices, options.deadline),
       states_(static_cast<std::size_t>(devices)),
       communicators_(make_in_process_communicators(
           devices,
@@ -53,7 +71,14 @@ Run::Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, int dev
   for (std::size_t l = 0; l < model_.layers.size(); ++l) {
     states_[0][LayerId{l}] = make_initial_state(model_, LayerId{l}, seed);
   }
-  for (int d = 0; d < devices; ++d) recorders_.emplace_back(DeviceId{d}, origin_);
+  for (int d = 0; d < devices; ++d) {
+    const ComputeDevice& device = devices_[static_cast<std::size_t>(d)];
+    recorders_.emplace_back(DeviceId{d}, origin_, device);
+    auto& communicator = communicators_[static_cast<std::size_t>(d)];
+    communicator = on_device(std::move(communicator), device);
+  }
+  workers_.run([this](DeviceId device) { devices_[device.index()].enter(); });
+  settle_states();
 }
 
 Run::~Run() = default;
@@ -76,6 +101,7 @@ std::unique_ptr<Run::Program> Run::start(const Plan& plan) {
 }
 
 SwitchReport Run::switch_to(const Plan& plan) {
+  refuse_after_failure();
   // Made before anything moves: a plan that cannot run must leave the old one in force.
   (void)make_program(plan, structure_, workers_.devices(), optimizer_.clip_norm > 0,
                      options_.order);
@@ -84,6 +110,7 @@ SwitchReport Run::switch_to(const Plan& plan) {
   full_.reset();
   short_.reset();
   report.move = move_layers(states_, plan, static_cast<int>(model_.layers.size()));
+  settle_states();
   report.move_time = since(start_of_part);
   start_of_part = std::chrono::steady_clock::now();
   full_ = start(plan);
@@ -96,8 +123,17 @@ SwitchReport Run::switch_to(const Plan& plan) {
   return report;
 }
 
+// What a device holds lives on it before its thread touches it.
+void Run::settle_states() {
+  for (std::size_t d = 0; d < states_.size(); ++d) {
+    for (auto& [layer, state] : states_[d]) devices_[d].adopt(state);
+  }
+  devices_.settle();
+}
+
 Run::Program& Run::program_for(int samples) {
   ENSURE(full_ != nullptr, "a plan is in force");
+  ENSURE(samples <= full_->step.plan.batch_size, "no more samples than the plan's batch");
   if (samples == full_->step.plan.batch_size) return *full_;
   if (short_ == nullptr || short_->step.plan.batch_size != samples) {
     const Plan shorter = shorten(full_->step.plan, samples);
@@ -112,8 +148,26 @@ Run::Program& Run::program_for(int samples) {
   return *short_;
 }
 
+// What has failed leaves messages and state behind that no later step may meet.
+void Run::refuse_after_failure() const {
+  ENSURE(failure_.empty(), "a run whose step has failed is made anew; it failed with: " + failure_);
+}
+
+void Run::run_job(const std::function<void(DeviceId)>& job) {
+  try {
+    workers_.run(job, [&](const std::string& reason) {
+      communicators_[0]->abort(reason);
+      devices_.abandon();
+    });
+  } catch (const std::exception& error) {
+    failure_ = error.what();
+    throw;
+  }
+}
+
 StepResult Run::step(Step step, double learning_rate, const std::vector<Samples>& micro_batches,
                      bool record) {
+  refuse_after_failure();
   StepInput input{.step = step,
                   .seed = seed_,
                   .learning_rate = learning_rate,
@@ -123,12 +177,15 @@ StepResult Run::step(Step step, double learning_rate, const std::vector<Samples>
   ENSURE(micro_batches.size() == static_cast<std::size_t>(program.step.plan.micro_batches()),
          "as many micro-batches as the plan has");
   std::vector<std::vector<LossSample>> losses(states_.size());
+  std::vector<Bytes> allocated(states_.size());  // where memory is measured
+  const auto book = measurement_.memory ? std::make_shared<AllocationMeter::Book>() : nullptr;
   const SteadyTime begin = std::chrono::steady_clock::now();
-  workers_.run(
-      [&](DeviceId device) {
-        losses[device.index()] = program.executors[device.index()]->run_step(input);
-      },
-      [&](const std::string& reason) { communicators_[0]->abort(reason); });
+  run_job([&](DeviceId device) {
+    std::optional<AllocationMeter> meter;
+    if (book) meter.emplace(book);
+    losses[device.index()] = program.executors[device.index()]->run_step(input);
+    if (meter) allocated[device.index()] = Bytes{meter->peak_bytes()};
+  });
   StepResult result;
   result.wall = since(begin);
   result.note = program.note;
@@ -140,7 +197,10 @@ StepResult Run::step(Step step, double learning_rate, const std::vector<Samples>
     std::vector<Span> spans = recorder.take_spans();
     const std::vector<WeightRead> reads = recorder.take_weight_reads();
     result.weight_reads.insert(result.weight_reads.end(), reads.begin(), reads.end());
-    if (recorder.memory().is_open()) result.memory.push_back(recorder.memory().take());
+    if (recorder.memory().is_open()) {
+      result.memory.push_back(recorder.memory().take());
+      result.memory.back().allocator_peak += allocated[result.memory.back().device.index()];
+    }
     if (record) result.spans.insert(result.spans.end(), spans.begin(), spans.end());
   }
   return result;
@@ -157,14 +217,21 @@ std::vector<LayerSample> Run::take_layer_samples() {
 
 Run::Evaluation Run::evaluate(const Samples& samples, int micro_batch_size) const {
   const c10::NoGradGuard no_grad;
+  const ComputeDevice& device = devices_[0];
+  std::vector<Tensors> here;
   std::vector<const Tensors*> parameters;
   for (const LayerState* state : first_holders(states_, static_cast<int>(model_.layers.size()))) {
-    parameters.push_back(&state->parameters);
+    Tensors& own = here.emplace_back(state->parameters);
+    for (at::Tensor& parameter : own) parameter = parameter.to(device.place());
   }
+  parameters.reserve(here.size());
+  for (const Tensors& own : here) parameters.push_back(&own);
   Evaluation evaluation;
   for (std::int64_t first = 0; first < samples.count(); first += micro_batch_size) {
     const std::int64_t count = std::min<std::int64_t>(micro_batch_size, samples.count() - first);
-    const Samples some = narrow(samples, first, count);
+    const Samples there = narrow(samples, first, count);
+    const auto brought = device.bring(there);
+    const Samples& some = brought ? *brought : there;
     const std::vector<Tensors> outputs = forward_model(model_, parameters, some.inputs);
     for (std::size_t l = 0; l < outputs.size(); ++l) {
       if (!model_.has_loss(LayerId{l})) continue;

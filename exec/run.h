@@ -3,6 +3,7 @@
 // plans, not policies; the trainer, the profiler, verify and the tests drive it.
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,12 +31,15 @@ struct SwitchReport {
 
 struct RunOptions {
   MessageOrder order = MessageOrder::kByTag;
-  Duration deadline = std::chrono::minutes(10);  // of a single wait for a message
+  Duration deadline = std::chrono::minutes(10);  // of a single wait for a message or a GPU
+  DeviceChoice devices = {};
 };
+RunOptions run_options(const RunConfig& config, const DeviceChoice& devices = {});
 
 class Run {
  public:
   // Start values by `seed`, held by device 0 until the first switch_to.
+  // Throws as ComputeDevices does.
   Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, int devices,
       const RunOptions& options = {});
   ~Run();
@@ -48,6 +52,8 @@ class Run {
   void measure(const Measurement& measurement) { measurement_ = measurement; }
 
   // One step over the global micro-batches; the last ones may be missing or short (a short batch).
+  // Throws what the first device to fail throws (exec/step_fault.h). Then state and messages are
+  // undefined, and any further step or switch_to is a std::logic_error that says so.
   StepResult step(Step step, double learning_rate, const std::vector<Samples>& micro_batches,
                   bool record = false);
 
@@ -67,22 +73,28 @@ class Run {
   const ModelSpec& model() const { return model_; }
   const ModelProfile& structure() const { return structure_; }
   const std::vector<DeviceState>& states() const { return states_; }
+  const ComputeDevices& devices() const { return devices_; }
 
  private:
   struct Program;  // a step program with an executor per device
   Program& program_for(int samples);
+  void refuse_after_failure() const;
+  void run_job(const std::function<void(DeviceId)>& job);
   std::unique_ptr<Program> start(const Plan& plan);
+  void settle_states();
 
   ModelSpec model_;
   OptimizerConfig optimizer_;
   std::uint64_t seed_;
   RunOptions options_;
   ModelProfile structure_;
+  ComputeDevices devices_;  // before what lives on them
   std::vector<DeviceState> states_;
   std::vector<std::unique_ptr<Communicator>> communicators_;
   SteadyTime origin_;
   std::vector<Recorder> recorders_;
   Measurement measurement_;
+  std::string failure_;  // of a step, told in one sentence
   std::unique_ptr<Program> full_;
   std::unique_ptr<Program> short_;  // of the last short batch seen
   Workers workers_;                 // last: its threads end first

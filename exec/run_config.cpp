@@ -20,6 +20,7 @@ constexpr std::string_view kFormat = "frazil.run";
 constexpr int kVersion = 1;
 constexpr int kLargestCount = 1 << 20;  // of epochs, widths, samples in a batch
 constexpr int kLargestSamples = 100'000'000;
+constexpr int kLargestSteps = 1'000'000'000;
 constexpr double kLargestNumber = 1e9;
 constexpr int kDigitImage = 8;
 constexpr int kDigitClasses = 10;
@@ -28,6 +29,7 @@ constexpr int kDigitClasses = 10;
 constexpr std::array<std::string_view, 2> kDataKinds{"digits", "synthetic"};
 constexpr std::array<std::string_view, 2> kOptimizerKinds{"adamw", "sgd"};
 constexpr std::array<std::string_view, 2> kReductionModes{"exact", "fast"};
+constexpr std::array<std::string_view, 2> kMessageOrders{"by-tag", "as-sent"};
 
 // What the file gives for a key, if it does.
 using Given = std::optional<JsonCursor>;
@@ -143,6 +145,7 @@ OptimizerConfig parse_optimizer(const JsonCursor& object) {
       break;
   }
   if (const Given cosine = fields.optional("cosine")) optimizer.cosine = cosine->boolean();
+  take(fields, "warm_up_steps", 0, kLargestSteps, optimizer.warm_up_steps);
   take(fields, "clip_norm", Range::kNotNegative, optimizer.clip_norm);
   fields.finish();
   return optimizer;
@@ -225,6 +228,7 @@ std::string to_json(const OptimizerConfig& optimizer) {
       break;
   }
   members.emplace_back("cosine", optimizer.cosine ? "true" : "false");
+  members.emplace_back("warm_up_steps", std::to_string(optimizer.warm_up_steps));
   members.emplace_back("clip_norm", number_text(optimizer.clip_norm));
   return object_text(members);
 }
@@ -254,6 +258,9 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
   take_seed(fields, config.seed);
   if (const Given freeze = fields.optional("freeze")) config.freeze = parse_freeze(*freeze);
   config.reduction = static_cast<ReductionMode>(take_name(fields, "reduction", kReductionModes));
+  config.message_order =
+      static_cast<MessageOrder>(take_name(fields, "message_order", kMessageOrders));
+  take(fields, "deadline_seconds", Range::kPositive, config.deadline_seconds);
   fields.finish();
   if (config.micro_batch_size > config.batch_size) {
     blame({micro_batch, batch}, with_value("micro_batch_size", config.micro_batch_size) +
@@ -275,7 +282,9 @@ std::string to_json(const RunConfig& config) {
       {"micro_batch_size", std::to_string(config.micro_batch_size)},
       {"seed", seed_text(config.seed)},
       {"freeze", to_json(config.freeze)},
-      {"reduction", name_text(kReductionModes, static_cast<std::size_t>(config.reduction))}};
+      {"reduction", name_text(kReductionModes, static_cast<std::size_t>(config.reduction))},
+      {"message_order", name_text(kMessageOrders, static_cast<std::size_t>(config.message_order))},
+      {"deadline_seconds", number_text(config.deadline_seconds)}};
   std::string text;
   for (const auto& [key, value] : members) {
     text += (text.empty() ? "{\n  " : ",\n  ") + json_string(key) + ": " + value;
@@ -304,8 +313,14 @@ FreezePolicy freeze_policy(const RunConfig& config, Step steps_per_epoch) {
 
 double learning_rate(const OptimizerConfig& config, Step step, Step steps) {
   ENSURE(steps >= 1 && step >= 0 && step <= steps, "a step within its run");
-  if (!config.cosine) return config.learning_rate;
-  const double progress = static_cast<double>(step) / static_cast<double>(steps);
+  const Step warm_up = config.warm_up_steps;
+  if (step < warm_up) {
+    return config.learning_rate * static_cast<double>(step + 1) / static_cast<double>(warm_up);
+  }
+  // A run that the warm-up fills has nothing left to fall over.
+  if (!config.cosine || steps == warm_up) return config.learning_rate;
+  const double progress =
+      static_cast<double>(step - warm_up) / static_cast<double>(steps - warm_up);
   return config.learning_rate * (1 + std::cos(std::numbers::pi * progress)) / 2;
 }
 

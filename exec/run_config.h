@@ -5,11 +5,17 @@
 //    "model": {"image": 8, "channels": 1, "patch": 2, "dim": 64, "blocks": 6, "heads": 4,
 //              "classes": 10, "dropout": 0},
 //    "data": {"kind": "digits", "path": ""},
-//    "optimizer": {"kind": "adamw", "learning_rate": 0.002, "weight_decay": 0.2, ...},
+//    "optimizer": {"kind": "adamw", "learning_rate": 0.002, "weight_decay": 0.2, "beta1": 0.9,
+//                  "beta2": 0.999, "epsilon": 1e-8, "cosine": true, "warm_up_steps": 0,
+//                  "clip_norm": 0},
 //    "epochs": 20, "batch_size": 32, "micro_batch_size": 8, "seed": 1,
-//    "freeze": {"alpha": 0, "start_epoch": 1, "interval_epochs": 1}, "reduction": "exact"}
+//    "freeze": {"alpha": 0, "start_epoch": 1, "interval_epochs": 1}, "reduction": "exact",
+//    "message_order": "by-tag", "deadline_seconds": 600}
 // Data and optimizer take the keys of their kind alone: "synthetic" takes train_samples,
-// test_samples and seed; "sgd" takes momentum in place of beta1, beta2 and epsilon.
+// test_samples and seed; "sgd" takes momentum in place of beta1, beta2 and epsilon. With
+// "message_order": "as-sent" messages between two devices are received in the order in which they
+// are sent, as over NCCL, and plans for which no such order comes through are refused. A wait for a
+// single message that is over the deadline ends the run, naming who waits for what.
 
 #include <cstdint>
 #include <filesystem>
@@ -18,6 +24,7 @@
 #include <string_view>
 
 #include "planner/freeze_policy.h"
+#include "planner/message_order.h"
 #include "planner/plan.h"
 #include "profiles/units.h"
 
@@ -57,6 +64,7 @@ struct OptimizerConfig {
   double epsilon = 1e-8;
   double momentum = 0.9;  // of SGD
   bool cosine = true;     // learning rate falls to 0 over the run along half a cosine
+  int warm_up_steps = 0;  // first ones, in which it rises to learning_rate in equal parts
   double clip_norm = 0;   // global gradient norm; 0: no clipping
   friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
 };
@@ -77,6 +85,8 @@ struct RunConfig {
     friend bool operator==(const Freeze&, const Freeze&) = default;
   } freeze;
   ReductionMode reduction = ReductionMode::kExact;
+  MessageOrder message_order = MessageOrder::kByTag;
+  double deadline_seconds = 600;
   friend bool operator==(const RunConfig&, const RunConfig&) = default;
 };
 
@@ -91,7 +101,9 @@ RunConfig read_run_config(const std::filesystem::path& path);  // makes data.pat
 // The policy in steps, for `steps_per_epoch`.
 FreezePolicy freeze_policy(const RunConfig& config, Step steps_per_epoch);
 
-// Learning rate of a step (0-based) of a run of `steps`: rate x (1 + cos(pi step / steps)) / 2.
+// Learning rate of a step (0-based) of a run of `steps` that begins with w warm_up_steps:
+// rate x (step + 1) / w for step < w, then rate x (1 + cos(pi (step - w) / (steps - w))) / 2, or
+// the rate itself without the cosine.
 double learning_rate(const OptimizerConfig& config, Step step, Step steps);
 
 }  // namespace frazil

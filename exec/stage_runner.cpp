@@ -36,6 +36,7 @@ StageRunner::StageRunner(const ModelSpec& model, StageWork work, const Activity&
     for (LayerId l = range.first; l <= range.last; ++l.value) {
       places_.push_back({.layer = l, .incoming = model.edges_into(l), .leaving = {}});
       has_backward_ = has_backward_ || activity.backward(l);
+      reads_samples_ = reads_samples_ || places_.back().incoming.empty() || model.has_loss(l);
     }
   }
   place_of_.assign(model.layers.size(), places_.size());
@@ -57,7 +58,9 @@ const StageRunner::Place& StageRunner::place_of(LayerId layer) const {
 
 StageRunner::Forwarded StageRunner::forward(MicroBatchId micro_batch, const Data& data,
                                             EdgeTensors inputs, const OldWeights& weights) {
-  SavedMicroBatch saved{.data = data, .layers = {}, .inputs = {}};
+  SavedMicroBatch saved{.data = data, .layers = {}, .brought = {}, .inputs = {}};
+  if (reads_samples_) saved.brought = recorder_.compute().bring(*data.samples);
+  if (saved.brought) saved.data.samples = saved.brought.get();
   if (work_.recomputes && has_backward_) {
     saved.inputs = inputs;
     saved.kept_inputs = count_kept(saved);
@@ -150,6 +153,7 @@ double StageRunner::add_loss(const Place& place, const Data& data, const Tensors
   const c10::AutoGradMode grad_mode(graph != nullptr);
   const LayerSpec& layer = model_.layers[place.layer.index()];
   const at::Tensor loss = layer.loss(outputs, data.samples->labels) * data.loss_scale;
+  (void)recorder_.end_work();  // item() would wait for a GPU without an end
   const auto value = loss.item<double>();
   if (graph != nullptr) graph->add_loss(loss);
   finish_phase(place.layer, LayerPhase::kLoss, count_of(data.samples), start);
@@ -311,12 +315,12 @@ EdgeTensors StageRunner::backward_apart(MicroBatchId micro_batch, EdgeTensors gr
 
 void StageRunner::finish_phase(LayerId layer, LayerPhase phase, int samples, SteadyTime start) {
   if (measurement_.slow_layer == layer.value) {
-    const auto elapsed = recorder_.now() - start;
+    const auto elapsed = recorder_.end_work() - start;
     spin_until(start + elapsed + elapsed * measurement_.slow_percent / 100);
   }
   if (!measurement_.layers) return;
   recorder_.add_layer(
-      {layer, phase, samples, std::chrono::duration_cast<Duration>(recorder_.now() - start)});
+      {layer, phase, samples, std::chrono::duration_cast<Duration>(recorder_.end_work() - start)});
 }
 
 }  // namespace frazil

@@ -7,18 +7,17 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "exec/dataset.h"
+#include "exec/kept_weights.h"
 #include "exec/layer_graph.h"
 #include "exec/layer_state.h"
 #include "exec/recorder.h"
 #include "planner/plan.h"
 
 namespace frazil {
-
-// Parameters before the last update, by layer.
-using OldWeights = std::map<LayerId, Tensors>;
 
 // What crosses the border of a stage, by position in ModelSpec::edges.
 using EdgeTensors = std::map<std::size_t, Tensors>;
@@ -87,10 +86,11 @@ class StageRunner {
   };
   struct SavedMicroBatch {
     Data data;
-    std::vector<SavedLayer> layers;  // those with a backward, in forward order
-    bool is_halved = false;          // I has run
-    EdgeTensors inputs;              // where the stage recomputes
-    std::int64_t kept_inputs = 0;    // bytes of them that a backward needs
+    std::vector<SavedLayer> layers;          // those with a backward, in forward order
+    std::unique_ptr<const Samples> brought;  // those of `data`, where the device has its own copy
+    bool is_halved = false;                  // I has run
+    EdgeTensors inputs;                      // where the stage recomputes
+    std::int64_t kept_inputs = 0;            // bytes of them that a backward needs
   };
   // Gradients of layers' outputs on their way, by layer; of each by edge.
   using Arrived = std::map<LayerId, EdgeTensors>;
@@ -120,6 +120,7 @@ class StageRunner {
   std::vector<Place> places_;          // ascending
   std::vector<std::size_t> place_of_;  // by layer; places_.size() of layers elsewhere
   bool has_backward_ = false;
+  bool reads_samples_ = false;  // some layer reads inputs or labels
   std::map<MicroBatchId, SavedMicroBatch> saved_;
 };
 

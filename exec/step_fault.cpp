@@ -4,8 +4,6 @@
 
 #include <stdexcept>
 
-#include "profiles/error.h"
-
 namespace frazil {
 namespace {
 
@@ -22,9 +20,10 @@ bool is_out_of_memory(const c10::Error& error) {
              std::string::npos;
 }
 
-// Torch explains itself in paragraphs.
+// Torch explains itself in paragraphs, and errors of CUDA in lines.
 std::string first_paragraph(const std::string& text) {
-  const std::size_t end = text.find("\n\n");
+  const bool is_of_cuda = text.rfind("CUDA error", 0) == 0;
+  const std::size_t end = text.find(is_of_cuda ? "\n" : "\n\n");
   return to_one_line(end == std::string::npos ? text : text.substr(0, end));
 }
 
@@ -34,6 +33,8 @@ void rethrow_at(const StepPlace& place) {
   const std::string where = name_place(place);
   try {
     throw;
+  } catch (const DeviceLost& error) {
+    throw DeviceLost(where + error.what());
   } catch (const PeerLost&) {
     throw;
   } catch (const InputError&) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "profiles/error.h"
 #include "profiles/units.h"
 #include "traces/action.h"
 
@@ -28,10 +29,17 @@ class OutOfMemory : public std::bad_alloc {
   std::string sentence_;
 };
 
+// The rank's own device has not done its work. Exit code 6.
+class DeviceLost : public PeerLost {
+ public:
+  using PeerLost::PeerLost;
+};
+
 // Only in a catch block. Throws what is caught again, with its place: an InfeasibleError stays one,
 // std::bad_alloc and torch's failed allocations become OutOfMemory, std::logic_error stays one,
-// anything else becomes std::runtime_error. A PeerLost goes on as it is: it names the rank, step
-// and message that are its cause, which may be another rank's. So does an InputError.
+// anything else becomes std::runtime_error. A PeerLost that is no DeviceLost goes on as it is: it
+// names the rank, step and message that are its cause, which may be another rank's. So does an
+// InputError.
 [[noreturn]] void rethrow_at(const StepPlace& place);
 
 }  // namespace frazil

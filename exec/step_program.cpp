@@ -5,9 +5,9 @@
 #include <set>
 #include <string>
 
-#include "planner/message_order.h"
 #include "planner/schedule_check.h"
 #include "planner/schedules.h"
+#include "planner/stage_slices.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -139,9 +139,9 @@ const Stage& StepProgram::stage(PipelineId pipeline, StageId stage) const {
   return plan.pipelines[pipeline.index()].stages[stage.index()];
 }
 
-DeviceId StepProgram::device_of(PipelineId pipeline, StageId stage,
-                                MicroBatchId micro_batch) const {
-  return frazil::device_of(plan.pipelines[pipeline.index()], stage, micro_batch);
+DeviceId StepProgram::device_of(PipelineId pipeline, StageId stage, MicroBatchId micro_batch,
+                                std::optional<std::int32_t> slice) const {
+  return frazil::device_of(plan.pipelines[pipeline.index()], stage, micro_batch, slice);
 }
 
 bool StepProgram::splits_backward(PipelineId pipeline, StageId id) const {
@@ -215,6 +215,12 @@ Plan fall_back(const Plan& plan) {
         }
         return devices.size() == places;
       });
+  for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
+    for (std::size_t s = 0; s < plan.pipelines[p].stages.size(); ++s) {
+      if (!find_thin_micro_batch(plan, PipelineId{p}, StageId{s})) continue;
+      simpler.pipelines[p].stages[s].axis = DeviceAxis::kData;
+    }
+  }
   simpler.schedule = NamedSchedule{.kind = is_linear ? ScheduleKind::kOneForwardOneBackward
                                                      : ScheduleKind::kGpipe};
   return simpler;

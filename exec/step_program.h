@@ -8,6 +8,7 @@
 #include "exec/model.h"
 #include "exec/weight_versions.h"
 #include "planner/activity.h"
+#include "planner/message_order.h"
 #include "planner/plan.h"
 #include "planner/schedule.h"
 #include "sim/gradient_tree_shape.h"
@@ -48,16 +49,12 @@ struct StepProgram {
   std::vector<StageVersions> versions;  // by stage, where the plan has weight versions
 
   const Stage& stage(PipelineId pipeline, StageId stage) const;
-  // The device that works on a micro-batch of a stage.
-  DeviceId device_of(PipelineId pipeline, StageId stage, MicroBatchId micro_batch) const;
+  // The device that works on a micro-batch of a stage, or on a slice of it.
+  DeviceId device_of(PipelineId pipeline, StageId stage, MicroBatchId micro_batch,
+                     std::optional<std::int32_t> slice = std::nullopt) const;
   // Whether some backward of the stage comes as I and W.
   bool splits_backward(PipelineId pipeline, StageId stage) const;
 };
-
-// How a message and its RECV find each other: by tag; or the k-th sent from one device to another
-// is the k-th received, as NCCL and MPI without tags do it. Then RECVs stand where that comes
-// through.
-enum class MessageOrder { kByTag, kAsSent };
 
 // Throws InfeasibleError naming what the executor cannot run (a memory policy offload, a
 // frozen-prefix cache, lists that wait for each other, ...).
@@ -68,7 +65,8 @@ StepProgram make_program(const Plan& plan, const ModelProfile& structure, int de
 // their indices below that.
 Plan shorten(const Plan& plan, int samples);
 // The same stages with a schedule that takes any number of micro-batches: 1f1b, or gpipe where a
-// pipeline returns to a device. For a short batch that the plan's own schedule is illegal for.
+// pipeline returns to a device; slices of micro-batches too small for them become whole ones (axis
+// data). For a short batch that the plan itself is illegal for.
 Plan fall_back(const Plan& plan);
 
 }  // namespace frazil

@@ -7,6 +7,7 @@
 #include "analysis/table.h"
 #include "exec/numerics.h"
 #include "exec/progress.h"
+#include "exec/train_files.h"
 #include "exec/trainer.h"
 #include "exec/verb_inputs.h"
 #include "planner/command_line.h"
@@ -27,6 +28,7 @@ po::options_description describe_flags() {
       ("profile", text(), "model profile (frazil profile --out)")                          //
       ("cluster", text(), "cluster (frazil profile --cluster-out)")                        //
       ("plan", text(), "plan to begin with; default: the planner's best")                  //
+      ("device", text(), "what the cluster's devices are here: cpu (default) or cuda")     //
       ("keep-plan", po::bool_switch(), "never re-plan when blocks freeze")                 //
       ("no-freeze", po::bool_switch(), "train all blocks to the end")                      //
       ("seed", text(), "instead of the run's own")                                         //
@@ -52,6 +54,7 @@ nlohmann::ordered_json to_answer(const TrainResult& result) {
   answer["training_time_ns"] = result.training_time.count();
   if (result.foreign_cores) answer["foreign_cores"] = *result.foreign_cores;
   answer["weight_hash"] = hash_text(result.weight_hash);
+  answer["process_peak_resident_bytes"] = result.process_peak_resident.count;
   answer["phases"] = nlohmann::ordered_json::array();
   for (const TrainPhase& phase : result.phases) {
     answer["phases"].push_back(
@@ -65,6 +68,9 @@ nlohmann::ordered_json to_answer(const TrainResult& result) {
          {"measured_time_ns", phase.measured_time.count()},
          {"predicted_samples_per_second", phase.predicted_samples_per_second()},
          {"measured_samples_per_second", phase.measured_samples_per_second()}});
+    if (phase.memory) {
+      answer["phases"].back()["memory"] = nlohmann::ordered_json::parse(peaks_json(*phase.memory));
+    }
   }
   return answer;
 }
@@ -91,6 +97,7 @@ TrainOptions read_options(const po::variables_map& flags, const std::string& com
   TrainOptions options;
   options.command = command;
   options.config = read_config(flags);
+  options.processors = read_processors(flags);
   if (flags["no-freeze"].as<bool>()) options.config.freeze.alpha = 0;
   options.elastic = !flags["keep-plan"].as<bool>();
   const std::string profile_file = required_text(flags, "profile");
@@ -140,10 +147,12 @@ ExitCode run_train(const po::variables_map& flags, const std::string& command) {
     check_output_folder(*folder);
   }
   const Dataset data = load_data(options.config);
+  const bool quiet = flags["quiet"].as<bool>();
+  check_machine("train", options.processors, static_cast<int>(options.cluster.devices.size()),
+                quiet);
   std::optional<Progress> progress;
   const auto show = [&](const TrainProgress& now) {
-    if (!progress)
-      progress.emplace("train", now.steps * options.config.batch_size, flags["quiet"].as<bool>());
+    if (!progress) progress.emplace("train", now.steps * options.config.batch_size, quiet);
     if (!now.event.empty()) {
       progress->say("step " + std::to_string(now.step) + ": " + now.event);
       return;

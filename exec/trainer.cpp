@@ -9,13 +9,10 @@
 #include "exec/vit.h"
 #include "planner/freeze_policy.h"
 #include "planner/plan_changes.h"
-#include "planner/plan_json.h"
+#include "planner/ranking.h"
 #include "planner/search.h"
 #include "planner/simulate_plan.h"
 #include "profiles/error.h"
-#include "profiles/text_file.h"
-#include "traces/chrome_trace.h"
-#include "traces/timeline_csv.h"
 
 namespace frazil {
 namespace {
@@ -46,7 +43,8 @@ class Training {
         steps_(steps_per_epoch_ * config_.epochs),
         policy_(freeze_policy(config_, steps_per_epoch_)),
         run_(make_vit(config_.model), config_.optimizer, config_.seed,
-             static_cast<int>(options.cluster.devices.size())) {
+             static_cast<int>(options.cluster.devices.size()),
+             run_options(config_, options.processors)) {
     if (options.max_steps > 0) steps_ = std::min(steps_, Step{options.max_steps});
     result_.trace.model_hash = model_hash(options.profile);
     result_.trace.blocks = options.profile.blocks;
@@ -54,6 +52,9 @@ class Training {
     result_.trace.batch_size = config_.batch_size;
     result_.trace.provenance = host_facts();
     result_.trace.provenance["command"] = options.command;
+    if (options.processors.kind != DeviceKind::kCpu) {
+      result_.trace.provenance["devices"] = run_.devices().text();
+    }
   }
 
   TrainResult run() {
@@ -65,6 +66,7 @@ class Training {
       if (last || (step + 1) % steps_per_epoch_ == 0) end_epoch(step);
     }
     result_.weight_hash = run_.weight_hash();
+    result_.process_peak_resident = peak_resident();
     result_.foreign_cores = load_.cores();
     return std::move(result_);
   }
@@ -141,8 +143,12 @@ class Training {
   }
 
   void begin_phase(Step step, const Plan& plan, const TransitionEvent& transition) {
-    const PlanSimulation simulation = simulate_plan(plan, options_.profile, options_.cluster,
-                                                    {.clip = config_.optimizer.clip_norm > 0});
+    const SimulatedStep simulated = simulate_step(plan, options_.profile, options_.cluster,
+                                                  {.clip = config_.optimizer.clip_norm > 0});
+    const PlanSimulation simulation =
+        summarize(simulated, static_cast<int>(options_.cluster.devices.size()));
+    refuse_overflow(simulation.memory, options_.cluster);
+    predicted_memory_ = predict_memory(simulated, options_.profile, options_.cluster);
     TrainPhase phase;
     phase.first_step = step;
     phase.plan = plan;
@@ -167,6 +173,9 @@ class Training {
         gather_micro_batches(data_.train, order_, first, count, config_.micro_batch_size);
     const bool full = count == config_.batch_size;
     const bool sampled = full && is_sampled(phase, step);
+    // Moments are there from the second step on.
+    const bool weighed = full && !sampled && !phase.memory && step > phase.first_step;
+    run_.measure({.memory = weighed});
     StepResult result =
         run_.step(step, learning_rate(config_.optimizer, step, steps_), micro_batches, sampled);
     const Duration time = since(start);
@@ -175,6 +184,7 @@ class Training {
       told_ = result.note;
       tell(step, told_);
     }
+    if (weighed) phase.memory = add_measured(predicted_memory_, step, std::move(result.memory));
     if (sampled) {
       phase.measured.spans.insert(phase.measured.spans.end(), result.spans.begin(),
                                   result.spans.end());
@@ -189,6 +199,18 @@ class Training {
     }
     last_loss_ = result.loss;
     tell(step + 1, "");
+  }
+
+  static MemoryRecord add_measured(MemoryRecord record, Step step,
+                                   std::vector<MeasuredMemory> measured) {
+    record.step = step;
+    record.process_peak_resident = peak_resident();
+    for (MeasuredMemory& memory : measured) {
+      DeviceMemory& device = record.devices.at(memory.device.index());
+      device.measured = {memory.total_peak, memory.peak, std::move(memory.curve)};
+      device.allocator_peak = memory.allocator_peak;
+    }
+    return record;
   }
 
   static bool is_sampled(const TrainPhase& phase, Step step) {
@@ -226,6 +248,7 @@ class Training {
   Step steps_;
   FreezePolicy policy_;
   Run run_;
+  MemoryRecord predicted_memory_;  // of the phase
   TrainResult result_;
   ForeignLoad load_;
   int epoch_ = 0;
@@ -253,19 +276,6 @@ double TrainPhase::measured_samples_per_second() const {
 TrainResult train(const TrainOptions& options, const Dataset& data,
                   const std::function<void(const TrainProgress&)>& progress) {
   return Training(options, data, progress).run();
-}
-
-void write_result(const TrainResult& result, const std::filesystem::path& folder) {
-  for (std::size_t i = 0; i < result.phases.size(); ++i) {
-    const TrainPhase& phase = result.phases[i];
-    const std::filesystem::path place = folder / ("phase-" + std::to_string(i));
-    write_plan(phase.plan, place / "plan.json");
-    write_timeline_csv(phase.predicted, place / "predicted.csv");
-    write_timeline_csv(phase.measured, place / "measured.csv");
-    write_text_file(place / "trace.json", to_chrome_json({{"predicted", &phase.predicted},
-                                                          {"measured", &phase.measured}}));
-  }
-  write_freeze_trace(result.trace, folder / "trace.jsonl");
 }
 
 }  // namespace frazil

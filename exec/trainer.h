@@ -3,12 +3,13 @@
 // kept or a new plan, state moves in memory, new executors start. Records what was predicted and
 // what happened, side by side.
 
-#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "analysis/memory_record.h"
+#include "exec/compute_device.h"
 #include "exec/dataset.h"
 #include "exec/run_config.h"
 #include "profiles/cluster.h"
@@ -25,7 +26,8 @@ struct TrainOptions {
   // Held from the first step on; none: the planner's best. A re-plan may leave it when `elastic`.
   std::optional<Plan> plan;
   bool elastic = true;  // re-plan whenever the mask changes; else keep the plan under new masks
-  std::int64_t max_steps = 0;  // 0: all epochs
+  std::int64_t max_steps = 0;    // 0: all epochs
+  DeviceChoice processors = {};  // what the devices of the cluster are here
   std::string command;
 };
 
@@ -38,6 +40,8 @@ struct TrainPhase {
   Timeline measured;          // sampled steps
   std::int64_t steps = 0;     // full batches
   Duration measured_time{0};  // of them, gathering of samples included
+  // Of the second step that is full, measured besides its time; none of a shorter phase.
+  std::optional<MemoryRecord> memory;
 
   double predicted_samples_per_second() const;
   double measured_samples_per_second() const;  // 0 when no full batch ran
@@ -50,6 +54,7 @@ struct TrainResult {
   double accuracy = 0;
   Duration training_time{0};  // steps, re-planning and moving; not evaluation
   std::uint64_t weight_hash = 0;
+  Bytes process_peak_resident;          // from the start of the process
   std::optional<double> foreign_cores;  // kept busy by other programs meanwhile
 };
 
@@ -63,12 +68,9 @@ struct TrainProgress {
   std::string event;    // "blocks 0-2 frozen: 1 stage x 2 pipelines, ..." or empty
 };
 
-// Throws InfeasibleError when no plan fits, PeerLost when a device fails.
+// Throws InfeasibleError when no plan fits, or the given one does not, before the first step;
+// PeerLost when a device fails.
 TrainResult train(const TrainOptions& options, const Dataset& data,
                   const std::function<void(const TrainProgress&)>& progress = {});
-
-// trace.jsonl and phase-<i>/{plan.json,predicted.csv,measured.csv,trace.json} under `folder`: what
-// `frazil report` reads.
-void write_result(const TrainResult& result, const std::filesystem::path& folder);
 
 }  // namespace frazil

@@ -2,11 +2,14 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 
+#include "exec/numerics.h"
 #include "exec/optimizer.h"
 #include "exec/step_program.h"
 #include "exec/vit.h"
@@ -21,6 +24,18 @@ RunConfig read_config(const Flags& flags) {
     config.seed = static_cast<std::uint64_t>(integer_or(flags, "seed", 0, 0, kLargestSeed));
   }
   return config;
+}
+
+DeviceChoice read_processors(const Flags& flags) {
+  DeviceChoice choice;
+  const std::string word = optional_text(flags, "device").value_or("cpu");
+  if (word == "cuda") {
+    choice.kind = DeviceKind::kCuda;
+  } else if (word != "cpu") {
+    refuse_flags("--device " + word, "cpu or cuda");
+  }
+  check_devices(choice);
+  return choice;
 }
 
 Dataset load_data(const RunConfig& config) {
@@ -48,6 +63,16 @@ Dataset load_data(const RunConfig& config) {
 ModelProfile structure_of(const RunConfig& config) {
   return make_structure(make_vit(config.model),
                         optimizer_bytes_per_parameter_byte(config.optimizer));
+}
+
+void check_machine(const std::string& verb, const DeviceChoice& choice, int devices, bool quiet) {
+  if (quiet) return;
+  // Devices of a cluster beyond the cores that there are share them.
+  const int tried =
+      choice.kind == DeviceKind::kCpu ? std::min(devices, count_devices(choice)) : devices;
+  std::optional<std::string> broken = check_numerics();
+  if (!broken) broken = check_numerics(ComputeDevices(choice, tried));
+  if (broken) std::fprintf(stderr, "frazil %s: %s\n", verb.c_str(), broken->c_str());
 }
 
 void check_output_folder(const std::string& folder) {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "exec/compute_device.h"
 #include "exec/dataset.h"
 #include "exec/run_config.h"
 #include "planner/flags.h"
@@ -12,11 +13,18 @@ namespace frazil {
 
 // The run configuration of --run, with --seed put in when given.
 RunConfig read_config(const Flags& flags);
+// What --device names: the cores, or the GPUs of this machine. Throws InputError for another word
+// and where there is no GPU to use; to be asked first, before anything is computed.
+DeviceChoice read_processors(const Flags& flags);
 // The data a configuration names. Throws InputError when it does not fit the model.
 Dataset load_data(const RunConfig& config);
 
 // The structure of the configured model, without costs.
 ModelProfile structure_of(const RunConfig& config);
+
+// Tries the rules of exec/numerics.h, before anything is computed: a machine that breaks one is
+// told of on stderr, unless `quiet`, in one sentence that begins with the verb.
+void check_machine(const std::string& verb, const DeviceChoice& choice, int devices, bool quiet);
 
 // Before minutes of work: a place that cannot be written is said now. Nothing is
 // made yet. Both throw InputError.

@@ -31,7 +31,8 @@ class Verifying {
         data_(data),
         order_(epoch_order(data.train.count(), options.seed, 0)),
         run_(make_vit(options.config.model), options.config.optimizer, options.config.seed,
-             static_cast<int>(options.cluster.devices.size())) {
+             static_cast<int>(options.cluster.devices.size()),
+             run_options(options.config, options.processors)) {
     run_.switch_to(options.plan);
   }
 

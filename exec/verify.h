@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/verification.h"
+#include "exec/compute_device.h"
 #include "exec/dataset.h"
 #include "exec/run_config.h"
 #include "planner/plan.h"
@@ -21,6 +22,7 @@ struct VerifyOptions {
   RunConfig config;
   Cluster cluster;
   Plan plan;
+  DeviceChoice processors = {};  // what the devices of the cluster are here
   int blocks = 40;
   int steps = 8;                     // per half of a block
   double bar = 0.1;                  // largest accepted deviation

@@ -24,6 +24,7 @@ po::options_description describe_flags() {
       ("run", text(), "run configuration: model, data, optimizer")                            //
       ("cluster", text(), "cluster (frazil profile --cluster-out)")                           //
       ("plan", text(), "plan to verify")                                                      //
+      ("device", text(), "what the cluster's devices are here: cpu (default) or cuda")        //
       ("blocks", text(), "blocks of profile and run, default 40")                             //
       ("steps", text(), "steps of each half of a block, default 8")                           //
       ("bar", text(), "largest accepted deviation in percent, default 10")                    //
@@ -46,6 +47,7 @@ void read_plant(const std::string& text, VerifyOptions& options, int layers) {
 VerifyOptions read_options(const po::variables_map& flags) {
   VerifyOptions options;
   options.config = read_config(flags);
+  options.processors = read_processors(flags);
   options.cluster = read_cluster(required_text(flags, "cluster"));
   const std::string plan_file = required_text(flags, "plan");
   options.plan = read_plan(plan_file);
@@ -111,9 +113,12 @@ ExitCode to_exit_code(Verdict verdict) {
 ExitCode run_verify(const po::variables_map& flags) {
   const VerifyOptions options = read_options(flags);
   const Dataset data = load_data(options.config);
+  const bool quiet = flags["quiet"].as<bool>();
+  check_machine("verify", options.processors, static_cast<int>(options.cluster.devices.size()),
+                quiet);
   Verification verification;
   {
-    Progress progress("verify", options.blocks, flags["quiet"].as<bool>(), "blocks");
+    Progress progress("verify", options.blocks, quiet, "blocks");
     verification = verify(options, data, [&](int done, int) { progress.update(done, ""); });
   }
   const std::string answer = flags["json"].as<bool>()

@@ -28,6 +28,8 @@ struct Setting {
 // AdamW with dropout and clipping; SGD with momentum.
 Setting make_setting(int index) {
   Setting setting;
+  setting.optimizer.learning_rate = 1e-2;
+  setting.optimizer.warm_up_steps = 2;
   if (index % 2 == 0) {
     setting.model.dropout = 0.1;
     setting.optimizer.clip_norm = 0.5;
@@ -100,8 +102,9 @@ Plan place(const Case& one, const ModelProfile& structure) {
 std::uint64_t run_plan(const Setting& setting, const Plan& plan, int devices, int micro_batches) {
   Run run(make_vit(setting.model), setting.optimizer, 7, devices);
   run.switch_to(plan);
-  for (Step step = 0; step < 2; ++step) {
-    run.step(step, 1e-2 / static_cast<double>(step + 1), small_micro_batches(step, micro_batches));
+  for (const Step step : {0, 3}) {  // of the warm-up, and along the cosine
+    run.step(step, learning_rate(setting.optimizer, step, 5),
+             small_micro_batches(step, micro_batches));
   }
   return run.weight_hash();
 }

@@ -121,21 +121,21 @@ TEST(StashMeter, CountsTheInputAndWhatTheBackwardReads) {
 }
 
 TEST(LinkProbe, MeasuresTwoDevices) {
-  Workers workers(2);
-  const LinkProbe probe = probe_link(workers, 20);
+  const ComputeDevices cores({}, 2);
+  const LinkProbe probe = probe_link(cores, 20);
   EXPECT_GT(probe.link.latency.count(), 0);
   EXPECT_GT(probe.link.bandwidth.count, 0);
   EXPECT_EQ(probe.repetitions, 20);
 }
 
 TEST(LinkProbe, LeavesFurtherDevicesOut) {
-  Workers workers(3);
-  EXPECT_GT(probe_link(workers, 5).link.bandwidth.count, 0);
+  const ComputeDevices cores({}, 3);
+  EXPECT_GT(probe_link(cores, 5).link.bandwidth.count, 0);
 }
 
 TEST(LinkProbe, OfOneDeviceCostsNothing) {
-  Workers workers(1);
-  EXPECT_EQ(probe_link(workers, 5).link, Link{});
+  const ComputeDevices cores({}, 1);
+  EXPECT_EQ(probe_link(cores, 5).link, Link{});
 }
 
 }  // namespace

@@ -34,10 +34,10 @@ TEST(RunConfig, ReadsEveryKey) {
               "classes": 100, "dropout": 0.1},
     "data": {"kind": "synthetic", "train_samples": 1000, "test_samples": 10, "seed": 5},
     "optimizer": {"kind": "sgd", "learning_rate": 0.1, "weight_decay": 0, "momentum": 0.5,
-                  "cosine": false, "clip_norm": 1.5},
+                  "cosine": false, "warm_up_steps": 1000000000, "clip_norm": 1.5},
     "epochs": 7, "batch_size": 40, "micro_batch_size": 10, "seed": 9007199254740992,
     "freeze": {"alpha": 0.333333, "start_epoch": 11, "interval_epochs": 2},
-    "reduction": "fast"})");
+    "reduction": "fast", "message_order": "as-sent", "deadline_seconds": 2.5})");
   const RunConfig expected{.model = {.image = 32,
                                      .channels = 3,
                                      .patch = 4,
@@ -56,13 +56,16 @@ TEST(RunConfig, ReadsEveryKey) {
                                          .weight_decay = 0,
                                          .momentum = 0.5,
                                          .cosine = false,
+                                         .warm_up_steps = 1'000'000'000,
                                          .clip_norm = 1.5},
                            .epochs = 7,
                            .batch_size = 40,
                            .micro_batch_size = 10,
                            .seed = 9007199254740992,
                            .freeze = {.alpha = 0.333333, .start_epoch = 11, .interval_epochs = 2},
-                           .reduction = ReductionMode::kFast};
+                           .reduction = ReductionMode::kFast,
+                           .message_order = MessageOrder::kAsSent,
+                           .deadline_seconds = 2.5};
   EXPECT_EQ(config, expected);
   EXPECT_EQ(parse(to_json(expected)), expected);
 }
@@ -76,13 +79,16 @@ TEST(RunConfig, IsWrittenWithItsDefaults) {
             R"("classes": 10, "dropout": 0},
   "data": {"kind": "digits", "path": ""},
   "optimizer": {"kind": "adamw", "learning_rate": 0.002, "weight_decay": 0.2, "beta1": 0.9, )"
-            R"("beta2": 0.999, "epsilon": 1e-08, "cosine": true, "clip_norm": 0},
+            R"("beta2": 0.999, "epsilon": 1e-08, "cosine": true, "warm_up_steps": 0, )"
+            R"("clip_norm": 0},
   "epochs": 20,
   "batch_size": 32,
   "micro_batch_size": 8,
   "seed": 1,
   "freeze": {"alpha": 0, "start_epoch": 1, "interval_epochs": 1},
-  "reduction": "exact"
+  "reduction": "exact",
+  "message_order": "by-tag",
+  "deadline_seconds": 600
 }
 )");
 }
@@ -102,10 +108,13 @@ RunConfig draw_config(std::uint64_t seed) {
   config.optimizer.epsilon = std::ldexp(1.0, draw(-1074, 0));
   config.optimizer.beta2 = fraction();
   config.optimizer.cosine = draw(0, 1) == 0;
+  config.optimizer.warm_up_steps = draw(0, 1'000'000'000);
   config.batch_size = draw(1, 1000);
   config.micro_batch_size = draw(1, config.batch_size);
   config.seed = engine() >> 11;
   config.freeze = {.alpha = fraction(), .start_epoch = draw(1, 99), .interval_epochs = draw(1, 9)};
+  if (draw(0, 1) == 0) config.message_order = MessageOrder::kAsSent;
+  config.deadline_seconds = std::ldexp(fraction() + 0.1, draw(-900, 29));
   if (draw(0, 1) == 0) {
     config.data = {.kind = DataConfig::Kind::kSynthetic,
                    .path = "",
@@ -157,6 +166,7 @@ struct BadInput {
 
 TEST(RunConfig, RefusesWhatCannotBeRun) {
   const std::string counts = "an integer from 1 to 1048576";
+  const std::string steps = "an integer from 0 to 1000000000";
   const std::string below_one = "less than 1";
   const std::vector<BadInput> cases{
       {R"("epochs": 0)", "`0` at $.epochs", counts},
@@ -169,6 +179,11 @@ TEST(RunConfig, RefusesWhatCannotBeRun) {
        "micro_batch_size (8) no larger than batch_size (4)"},
       {R"("seed": -1)", "`-1` at $.seed", "an integer from 0 to 9007199254740992"},
       {R"("reduction": "quick")", "`\"quick\"` at $.reduction", R"("exact" or "fast")"},
+      {R"("message_order": "sorted")", "`\"sorted\"` at $.message_order",
+       R"("by-tag" or "as-sent")"},
+      {R"("deadline_seconds": 0)", "`0` at $.deadline_seconds", "more than 0"},
+      {R"("deadline_seconds": "1s")", "`\"1s\"` at $.deadline_seconds",
+       "a number from 0 to 1000000000"},
       {R"("model": {"heads": 5})", "`5` at $.model.heads", "dim (64) divisible by heads (5)"},
       {R"("model": {"dim": 66})", "`66` at $.model.dim", "dim (66) divisible by heads (4)"},
       {R"("model": {"patch": 3})", "`3` at $.model.patch", "image (8) divisible by patch (3)"},
@@ -199,8 +214,12 @@ TEST(RunConfig, RefusesWhatCannotBeRun) {
        "a number from 0 to 1000000000"},
       {R"("optimizer": {"momentum": 0.5})", R"(the unknown key "momentum" at $.optimizer)",
        R"(no keys but "kind", "learning_rate", "weight_decay", "beta1", "beta2", "epsilon", )"
-       R"("cosine", "clip_norm")"},
+       R"("cosine", "warm_up_steps", "clip_norm")"},
       {R"("optimizer": {"cosine": 1})", "`1` at $.optimizer.cosine", "`true` or `false`"},
+      {R"("optimizer": {"warm_up_steps": -1})", "`-1` at $.optimizer.warm_up_steps", steps},
+      {R"("optimizer": {"warm_up_steps": 1.5})", "`1.5` at $.optimizer.warm_up_steps", steps},
+      {R"("optimizer": {"warm_up_steps": 1000000001})", "`1000000001` at $.optimizer.warm_up_steps",
+       steps},
       {R"("optimizer": {"clip_norm": -1})", "`-1` at $.optimizer.clip_norm",
        "a number from 0 to 1000000000"},
       {R"("freeze": {"alpha": 1})", "`1` at $.freeze.alpha", below_one},
@@ -209,7 +228,8 @@ TEST(RunConfig, RefusesWhatCannotBeRun) {
       {R"("freeze": {"interval_epochs": 0})", "`0` at $.freeze.interval_epochs", counts},
       {R"("learning_rate": 0.1)", R"(the unknown key "learning_rate" at $)",
        R"(no keys but "format", "version", "model", "data", "optimizer", "epochs", "batch_size", )"
-       R"("micro_batch_size", "seed", "freeze", "reduction")"},
+       R"("micro_batch_size", "seed", "freeze", "reduction", "message_order", )"
+       R"("deadline_seconds")"},
   };
   for (const BadInput& bad : cases) {
     EXPECT_EQ(error_of(with_members(bad.members)),
@@ -296,6 +316,33 @@ TEST(LearningRate, FallsAlongHalfACosine) {
   EXPECT_DOUBLE_EQ(learning_rate(config, 80, 120), 0.125);
   EXPECT_DOUBLE_EQ(learning_rate(config, 120, 120), 0);
   EXPECT_THROW(learning_rate(config, 121, 120), std::logic_error);
+}
+
+TEST(LearningRate, RisesInEqualPartsBeforeTheCosine) {
+  const OptimizerConfig config{.learning_rate = 0.5, .cosine = true, .warm_up_steps = 4};
+  EXPECT_DOUBLE_EQ(learning_rate(config, 0, 124), 0.125);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 1, 124), 0.25);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 2, 124), 0.375);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 3, 124), 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 4, 124), 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 44, 124), 0.375);  // cos 60 degrees = 1/2
+  EXPECT_DOUBLE_EQ(learning_rate(config, 64, 124), 0.25);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 84, 124), 0.125);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 124, 124), 0);
+}
+
+TEST(LearningRate, OnlyRisesInARunNoLongerThanItsWarmUp) {
+  const OptimizerConfig config{.learning_rate = 0.5, .cosine = true, .warm_up_steps = 4};
+  EXPECT_DOUBLE_EQ(learning_rate(config, 1, 2), 0.25);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 3, 4), 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 4, 4), 0.5);
+}
+
+TEST(LearningRate, StaysAfterTheWarmUpWithoutTheCosine) {
+  const OptimizerConfig config{.learning_rate = 0.5, .cosine = false, .warm_up_steps = 2};
+  EXPECT_DOUBLE_EQ(learning_rate(config, 0, 10), 0.25);
+  EXPECT_EQ(learning_rate(config, 1, 10), 0.5);
+  EXPECT_EQ(learning_rate(config, 9, 10), 0.5);
 }
 
 TEST(LearningRate, StaysWithoutTheCosine) {

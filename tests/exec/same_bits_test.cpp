@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <string>
 #include <vector>
@@ -106,6 +107,38 @@ TEST(SameBits, SchedulesThatReturnToADeviceOrRunBothWaysEqualOneDevice) {
   }
 }
 
+// A schedule with a pipeline in each direction, or with both on device 0 alone.
+std::uint64_t hash_of_two_ways(ScheduleKind kind, const std::vector<int>& cuts, int devices) {
+  Run run(make_vit(small_config()), {}, 7, kDevices);
+  Plan plan = make_small_plan(run.structure(), one_device(6));
+  plan.pipelines.clear();
+  plan.schedule = NamedSchedule{.kind = kind};
+  for (int way = 0; way < 2; ++way) {
+    std::vector<LayerId> own;
+    std::vector<DeviceId> places{DeviceId{0}};
+    if (devices == 2) {
+      own = {LayerId{cuts[static_cast<std::size_t>(way)]}};
+      places = {DeviceId{way}, DeviceId{1 - way}};
+    }
+    plan.pipelines.push_back(make_pipeline(kSmallLayers, own, places,
+                                           {MicroBatchId{3 * way}, MicroBatchId{3 * way + 2}}));
+  }
+  run.switch_to(plan);
+  for (Step step = 0; step < 3; ++step) run.step(step, 1e-2, small_micro_batches(step, 6));
+  return run.weight_hash();
+}
+
+// It is updated once, with what both have added.
+TEST(SameBits, ADeviceMayHoldALayerInTwoPipelines) {
+  const std::uint64_t expected = hash_of(one_device(6));
+  for (const std::vector<int>& cuts :
+       std::vector<std::vector<int>>{{4, 4}, {3, 4}, {2, 7}, {6, 1}}) {
+    SCOPED_TRACE("cuts " + std::to_string(cuts[0]) + " and " + std::to_string(cuts[1]));
+    EXPECT_EQ(hash_of_two_ways(ScheduleKind::kChimera, cuts, 2), expected);
+  }
+  EXPECT_EQ(hash_of_two_ways(ScheduleKind::kGpipe, {}, 1), expected);
+}
+
 TEST(SameBits, FourStagesEqualOneDevice) {
   EXPECT_EQ(hash_of({.cuts = {{1, 3, 6}}, .owned = {6}}), hash_of(one_device(6)));
 }
@@ -197,6 +230,23 @@ TEST(SameBits, ClippingDropoutSgdAndShortBatchesKeepTheBits) {
 TEST(SameBits, AnotherMicroBatchCountGivesOtherBits) {
   // The hash can tell runs apart: other sums round differently.
   EXPECT_NE(hash_of(one_device(6)), hash_of(one_device(5)));
+}
+
+std::uint64_t hash_of_divergence(const PlanShape& shape) {
+  Run run(make_vit(small_config()), {.kind = OptimizerConfig::Kind::kSgd}, 7, kDevices);
+  run.switch_to(make_small_plan(run.structure(), shape));
+  double loss = 0;
+  for (Step step = 0; step < 4; ++step) {
+    loss = run.step(step, 1e30, small_micro_batches(step, 6)).loss;
+  }
+  EXPECT_TRUE(std::isnan(loss)) << loss;
+  return run.weight_hash();
+}
+
+// What has become no number has bits all the same.
+TEST(SameBits, ARunThatDivergesHasAHash) {
+  EXPECT_EQ(hash_of_divergence({.cuts = {{}, {}}, .owned = {3, 3}}),
+            hash_of_divergence(one_device(6)));
 }
 
 }  // namespace

@@ -144,8 +144,8 @@ TEST(MessageOrder, ListsThatWaitForEachOtherAreRefusedBeforeTraining) {
     FAIL() << "nothing was thrown";
   } catch (const InfeasibleError& error) {
     EXPECT_STREQ(error.what(),
-                 "the lists of the devices wait for each other: 0B1 on device 0 never gets what it "
-                 "needs");
+                 "the lists of the devices wait for each other: device 0 stands at 0B1 and waits "
+                 "for 0RECV_B1, device 1 stands at 1F0 and waits for 1RECV_F0");
   }
 }
 

@@ -1,10 +1,15 @@
-#include "exec/trainer.h"
+#include "exec/train_files.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <map>
+
 #include "analysis/html_report.h"
 #include "planner/plan_json.h"
+#include "profiles/error.h"
+#include "profiles/text_file.h"
 #include "tests/exec/tiny_run.h"
 
 namespace frazil {
@@ -117,6 +122,7 @@ TEST(Trainer, BeginsWithThePlanItIsGiven) {
   plan.pipelines = {make_pipeline(kSmallLayers, {LayerId{2}}, {DeviceId{1}, DeviceId{0}},
                                   {MicroBatchId{0}, MicroBatchId{1}})};
   options.plan = plan;
+  options.cluster = tiny_cluster(kLimit * 2);  // it does not fit into what the planner's best needs
   const TrainResult given = run(options);
   EXPECT_EQ(given.phases[0].plan, plan);
   EXPECT_EQ(given.weight_hash, chosen.weight_hash);
@@ -161,6 +167,64 @@ TEST(Trainer, SaysWhenNoPlanFits) {
   }
 }
 
+// Parameters, gradients and moments by the layers alone; made-up stashes say nothing.
+TEST(Trainer, MeasuresMemoryInTheSecondStepOfEachPhase) {
+  const TrainResult result = run(tiny_options());
+  EXPECT_GT(result.process_peak_resident.count, 0);
+  for (const TrainPhase& phase : result.phases) {
+    ASSERT_TRUE(phase.memory);
+    EXPECT_EQ(phase.memory->step, phase.first_step + 1);
+    EXPECT_LE(phase.memory->process_peak_resident, result.process_peak_resident);
+    ASSERT_EQ(phase.memory->devices.size(), 2U);
+    for (const DeviceMemory& device : phase.memory->devices) {
+      EXPECT_EQ(device.limit, kLimit);
+      for (const MemoryKind kind :
+           {MemoryKind::kParameters, MemoryKind::kGradients, MemoryKind::kOptimizer}) {
+        const auto k = static_cast<std::size_t>(kind);
+        EXPECT_EQ(device.measured.kinds[k], device.predicted.kinds[k]) << memory_kind_name(kind);
+      }
+      EXPECT_FALSE(device.predicted.curve.empty());
+      EXPECT_FALSE(device.measured.curve.empty());
+      // Besides what is counted there are what kernels work with, and gradients on their way.
+      EXPECT_GT(device.allocator_peak, device.measured.kinds[0] + device.measured.kinds[2]);
+    }
+  }
+}
+
+TEST(Trainer, MeasuresNoMemoryInAPhaseOfOneStep) {
+  TrainOptions options = tiny_options();
+  options.max_steps = 7;
+  const TrainResult result = run(options);
+  ASSERT_EQ(result.phases.size(), 2U);
+  EXPECT_TRUE(result.phases[0].memory);
+  EXPECT_FALSE(result.phases[1].memory);
+}
+
+TEST(Trainer, RefusesAGivenPlanThatDoesNotFit) {
+  TrainOptions options = tiny_options();
+  options.plan = run(options).phases[2].plan;  // replicas of a model that is mostly frozen
+  try {
+    (void)run(options);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const InfeasibleError& error) {
+    const std::string sentence = error.what();
+    EXPECT_EQ(sentence.find("the plan does not fit: device0 needs "), 0U) << sentence;
+    EXPECT_NE(sentence.find(" of memory and has 585.94 KiB, at its peak for parameters "),
+              std::string::npos)
+        << sentence;
+  }
+}
+
+using Texts = std::map<std::string, std::string>;  // by path
+
+Texts texts_under(const std::filesystem::path& folder) {
+  Texts texts;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) texts[entry.path().string()] = read_text_file(entry.path());
+  }
+  return texts;
+}
+
 class TrainResultFolder : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -180,8 +244,51 @@ TEST_F(TrainResultFolder, IsReadByTheReport) {
     const std::filesystem::path place = folder_ / ("phase-" + std::to_string(i));
     EXPECT_EQ(read_plan(place / "plan.json"), result.phases[i].plan);
     EXPECT_TRUE(std::filesystem::exists(place / "trace.json"));
+    EXPECT_EQ(read.phases[i].memory, result.phases[i].memory);
     EXPECT_EQ(read.phases[i].predicted.spans.size(), result.phases[i].predicted.spans.size());
     EXPECT_EQ(read.phases[i].measured.spans.size(), result.phases[i].measured.spans.size());
+  }
+}
+
+// Of three phases with memory, then of two, the second too short for it.
+TEST_F(TrainResultFolder, LosesWhatALongerRunHasLeft) {
+  TrainOptions options = tiny_options();
+  write_result(run(options), folder_);
+  const std::filesystem::path note = folder_ / "phase-2/note.txt";
+  write_text_file(note, "mine");
+  options.max_steps = 7;
+  const TrainResult shorter = run(options);
+  write_result(shorter, folder_);
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "phase-0/memory.json"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "phase-1/memory.json"));
+  EXPECT_EQ(texts_under(folder_ / "phase-2"), (Texts{{note.string(), "mine"}}));
+  EXPECT_EQ(read_run(folder_.string()).trace, shorter.trace);
+  std::filesystem::remove(note);
+  write_result(shorter, folder_);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "phase-2"));
+}
+
+TEST_F(TrainResultFolder, StaysAsItIsWhereAFolderIsInTheWay) {
+  TrainOptions options = tiny_options();
+  const TrainResult longer = run(options);
+  options.max_steps = 7;
+  const TrainResult shorter = run(options);
+  // One to be written, one to be removed, one of a phase that is no more.
+  for (const std::string name : {"trace.jsonl", "phase-1/memory.json", "phase-2/plan.json"}) {
+    SCOPED_TRACE(name);
+    std::filesystem::remove_all(folder_);
+    write_result(longer, folder_);
+    std::filesystem::remove(folder_ / name);
+    write_text_file(folder_ / name / "note.txt", "mine");
+    const Texts before = texts_under(folder_);
+    try {
+      write_result(shorter, folder_);
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const InputError& error) {
+      EXPECT_EQ(std::string(error.what()).find((folder_ / name).string() + ": found a folder"), 0U)
+          << error.what();
+    }
+    EXPECT_EQ(texts_under(folder_), before);
   }
 }
 

@@ -14,7 +14,6 @@ using std::chrono::microseconds;
 
 constexpr std::uint64_t kSeed = 7;
 constexpr int kMicroBatchSize = 3;
-constexpr double kLearningRate = 1e-2;
 
 std::vector<LayerId> cut_layers(const PlanForm& form, int layers) {
   std::vector<LayerId> cuts;
@@ -122,14 +121,17 @@ OptimizerConfig momentum_sgd() {
   return optimizer;
 }
 
-std::uint64_t train_two_steps(const TestModel& model, const OptimizerConfig& optimizer,
+std::uint64_t train_two_steps(const TestModel& model, OptimizerConfig optimizer,
                               const PlanForm& form, const Measurement& measurement) {
+  optimizer.learning_rate = 1e-2;
+  optimizer.warm_up_steps = 2;
   Run run(model.spec, optimizer, kSeed, form.all_devices(), {.order = form.order});
   run.measure(measurement);
   run.switch_to(make_plan(model, form));
   const int fewer = form.micro_batches - (form.micro_batches == 8 ? 1 : 0);
-  run.step(0, kLearningRate, model.samples({.seed = 1, .micro_batches = form.micro_batches}));
-  run.step(1, kLearningRate,
+  run.step(0, learning_rate(optimizer, 0, 6),
+           model.samples({.seed = 1, .micro_batches = form.micro_batches}));
+  run.step(4, learning_rate(optimizer, 4, 6),
            model.samples({.seed = 2, .micro_batches = fewer, .last_short_by = 1}));
   return run.weight_hash();
 }

@@ -39,9 +39,9 @@ Cluster make_linked_cluster(int devices);
 OptimizerConfig clipped_adamw();
 OptimizerConfig momentum_sgd();
 
-// Two steps under one plan: Run::weight_hash. The second lacks a sample, and of 8 micro-batches the
-// last.
-std::uint64_t train_two_steps(const TestModel& model, const OptimizerConfig& optimizer,
+// Two steps under one plan, one of the warm-up and one along the cosine: Run::weight_hash. The
+// second lacks a sample, and of 8 micro-batches the last.
+std::uint64_t train_two_steps(const TestModel& model, OptimizerConfig optimizer,
                               const PlanForm& form, const Measurement& measurement = {});
 
 }  // namespace frazil

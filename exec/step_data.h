@@ -1,0 +1,47 @@
+#pragma once
+// What one step works on, and of it what the F of a stage is run with: the samples of its
+// micro-batch or of its slice, the scale of its losses, its randomness.
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "exec/dataset.h"
+#include "exec/stage_runner.h"
+#include "exec/step_program.h"
+
+namespace frazil {
+
+// Equal for all devices.
+struct StepInput {
+  Step step = 0;
+  std::uint64_t seed = 0;
+  double learning_rate = 0;
+  const std::vector<Samples>* micro_batches = nullptr;  // by global micro-batch
+  int samples = 0;                                      // in all of them
+};
+
+class StepData {
+ public:
+  // The program must outlive it.
+  explicit StepData(const StepProgram& program) : program_(program) {}
+
+  void begin(const StepInput& input);
+
+  // Requires an F of one micro-batch. What it points at stays until the next step.
+  StageRunner::Data of(const Action& forward);
+  // What its losses count in the mean of the step: with weight versions an update has fewer
+  // samples.
+  double share_of_step(const Action& forward) const;
+
+ private:
+  const Samples& samples_of(const Action& forward);
+  int count_samples(const Action& forward) const;
+
+  const StepProgram& program_;
+  StepInput input_;
+  std::map<std::tuple<PipelineId, StageId, MicroBatchId>, Samples> slices_;
+};
+
+}  // namespace frazil

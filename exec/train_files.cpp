@@ -1,0 +1,95 @@
+#include "exec/train_files.h"
+
+#include <array>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "planner/plan_json.h"
+#include "profiles/error.h"
+#include "profiles/text_file.h"
+#include "traces/chrome_trace.h"
+#include "traces/timeline_csv.h"
+
+namespace frazil {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array kPhaseFiles{"plan.json", "predicted.csv", "measured.csv", "memory.json",
+                                 "trace.json"};
+
+fs::path phase_folder(const fs::path& folder, std::size_t phase) {
+  return folder / ("phase-" + std::to_string(phase));
+}
+
+std::vector<NewFile> list_files(const TrainResult& result, const fs::path& folder) {
+  std::vector<NewFile> files;
+  for (std::size_t i = 0; i < result.phases.size(); ++i) {
+    const TrainPhase& phase = result.phases[i];
+    const fs::path place = phase_folder(folder, i);
+    files.push_back({place / "plan.json", to_json(phase.plan)});
+    files.push_back({place / "predicted.csv", to_csv(phase.predicted)});
+    files.push_back({place / "measured.csv", to_csv(phase.measured)});
+    if (phase.memory) files.push_back({place / "memory.json", to_json(*phase.memory)});
+    files.push_back({place / "trace.json", to_chrome_json({{"predicted", &phase.predicted},
+                                                           {"measured", &phase.measured}})});
+  }
+  files.push_back({folder / "trace.jsonl", to_jsonl(result.trace)});
+  return files;
+}
+
+// What an earlier run may have left.
+struct Stale {
+  std::vector<fs::path> files;
+  std::vector<fs::path> folders;
+};
+
+// Later phases first: where a removal fails, those that are left still follow one another.
+Stale list_stale(const TrainResult& result, const fs::path& folder) {
+  std::error_code error;
+  std::size_t end = result.phases.size();
+  while (fs::is_directory(phase_folder(folder, end), error)) ++end;
+  Stale stale;
+  for (std::size_t i = end; i-- > 0;) {
+    const fs::path place = phase_folder(folder, i);
+    if (i >= result.phases.size()) {
+      for (const char* const name : kPhaseFiles) stale.files.push_back(place / name);
+      stale.folders.push_back(place);
+    } else if (!result.phases[i].memory) {
+      stale.files.push_back(place / "memory.json");
+    }
+  }
+  return stale;
+}
+
+void refuse_folders(const std::vector<fs::path>& files) {
+  std::error_code error;
+  for (const fs::path& file : files) {
+    if (!fs::is_directory(file, error)) continue;
+    throw InputError(file.string(), 0, "a folder", "a file of an earlier run, or none");
+  }
+}
+
+void remove_one(const fs::path& path) {
+  std::error_code error;
+  fs::remove(path, error);
+  if (!error) return;
+  throw InputError(path.string(), 0, "the error \"" + error.message() + "\"",
+                   "a file of an earlier run that can be removed");
+}
+
+}  // namespace
+
+void write_result(const TrainResult& result, const fs::path& folder) {
+  const Stale stale = list_stale(result, folder);
+  refuse_folders(stale.files);
+  write_text_files(list_files(result, folder));
+  for (const fs::path& file : stale.files) remove_one(file);
+  for (const fs::path& place : stale.folders) {
+    std::error_code error;
+    if (fs::is_empty(place, error)) remove_one(place);
+  }
+}
+
+}  // namespace frazil

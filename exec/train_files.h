@@ -1,0 +1,18 @@
+#pragma once
+// The folder of a training run: what `frazil report` reads.
+
+#include <filesystem>
+
+#include "exec/trainer.h"
+
+namespace frazil {
+
+// trace.jsonl and phase-<i>/{plan.json,predicted.csv,measured.csv,memory.json,trace.json} under
+// `folder`. All are whole beside their places before the first takes its own; then the files of
+// these names that an earlier run has left and this one does not write go, and folders of phases
+// that are empty without them. Throws InputError; before the first file has taken its place every
+// earlier file is as it was (folders made for new ones stay), and only where a rename or a removal
+// itself fails, what was done before it stays.
+void write_result(const TrainResult& result, const std::filesystem::path& folder);
+
+}  // namespace frazil

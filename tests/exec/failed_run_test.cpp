@@ -1,0 +1,126 @@
+// A run whose step fails: what its program says and ends with, and that it leaves nothing behind.
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+#include "planner/command_line.h"
+#include "tests/exec/rank_failures.h"
+#include "tests/exec/small_vit.h"
+
+namespace frazil {
+namespace {
+
+constexpr int kMicroBatches = 4;
+constexpr int kFailingStep = 2;
+constexpr int kFailingMicroBatch = 1;
+constexpr std::size_t kFailingLayer = 5;  // of stage 1, on device 1
+
+// Every tensor that a layer has made, without keeping it.
+class MadeTensors {
+ public:
+  void add(const Tensors& tensors) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const at::Tensor& tensor : tensors) made_.emplace_back(tensor.getIntrusivePtr());
+  }
+  std::size_t count() const { return made_.size(); }
+  bool all_gone() const {
+    return std::all_of(made_.begin(), made_.end(), [](const auto& one) { return one.expired(); });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>> made_;
+};
+
+// The small transformer; one layer does `fault` in the middle of its third step.
+ModelSpec make_failing(const std::function<void()>& fault, MadeTensors& made) {
+  ModelSpec model = make_vit(small_config());
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    const auto calls = std::make_shared<std::atomic<int>>(0);
+    model.layers[l].forward = [&made, calls, fault, l,
+                               forward = model.layers[l].forward](const LayerCall& call) {
+      const int failing = kFailingStep * kMicroBatches + kFailingMicroBatch;
+      if (l == kFailingLayer && calls->fetch_add(1) == failing) fault();
+      Tensors outputs = forward(call);
+      made.add(outputs);
+      return outputs;
+    };
+  }
+  return model;
+}
+
+void train(frazil::Run& run) {
+  run.switch_to(make_small_plan(
+      run.structure(), {.micro_batches = kMicroBatches, .cuts = {{4}}, .owned = {kMicroBatches}}));
+  for (Step step = 0; step < kFailingStep + 1; ++step) {
+    run.step(step, 1e-2, small_micro_batches(step, kMicroBatches));
+  }
+}
+
+// As a verb does it; 99 when something is left.
+int run_program(const std::function<void()>& fault) {
+  const std::ptrdiff_t threads = count_entries("/proc/self/task");
+  const std::ptrdiff_t files = count_entries("/proc/self/fd");
+  MadeTensors made;
+  std::string name = "frazil-train";
+  char* arguments[] = {name.data(), nullptr};
+  const int code =
+      run_verb({"train", "Fails.", "frazil train"}, 1, arguments, {}, [&](const auto&) {
+        frazil::Run run(make_failing(fault, made), {}, 7, 2, {.deadline = std::chrono::seconds(1)});
+        train(run);
+        return ExitCode::kOk;
+      });
+  const bool left = !threads_come_down_to(threads) || count_entries("/proc/self/fd") != files ||
+                    made.count() == 0 || !made.all_gone();
+  return left ? 99 : code;
+}
+
+class FailedRun : public testing::Test {
+ protected:
+  // The process begins anew for each: it has no threads but its own.
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+TEST_F(FailedRun, EndsWithOneSentenceThatNamesThePlaceAndLeavesNothing) {
+  EXPECT_EXIT(std::exit(run_program([] { throw std::runtime_error("the layer gives up"); })),
+              testing::ExitedWithCode(1),
+              "^frazil train: rank 1, step 2, action 1F1: the layer gives up\n$");
+}
+
+TEST_F(FailedRun, OutOfMemoryHasItsOwnCode) {
+  EXPECT_EXIT(std::exit(run_program([] { throw std::bad_alloc(); })), testing::ExitedWithCode(7),
+              "^frazil train: rank 1, step 2, action 1F1: out of memory\n$");
+}
+
+TEST_F(FailedRun, ALayerThatTakesTooLongIsAPeerLostAndIsWaitedFor) {
+  EXPECT_EXIT(
+      std::exit(run_program([] { std::this_thread::sleep_for(std::chrono::seconds(3)); })),
+      testing::ExitedWithCode(6),
+      "^frazil train: rank 0 waited 1.000 s for the gradient of micro-batch [0-9] into stage 0 "
+      "\\(step 2\\) from rank 1\n$");
+}
+
+TEST_F(FailedRun, SaysThatItMustBeMadeAnew) {
+  MadeTensors made;
+  frazil::Run run(make_failing([] { throw std::runtime_error("the layer gives up"); }, made), {}, 7,
+                  2);
+  EXPECT_EQ(failure_of([&] { train(run); }).sentence,
+            "rank 1, step 2, action 1F1: the layer gives up");
+  const std::string expected =
+      "a run whose step has failed is made anew; it failed with: rank 1, step 2, action 1F1: the "
+      "layer gives up";
+  const std::string again =
+      failure_of([&] { run.step(3, 1e-2, small_micro_batches(3, kMicroBatches)); }).sentence;
+  EXPECT_NE(again.find(expected), std::string::npos) << again;
+  const std::string moved = failure_of([&] { run.switch_to(run.plan()); }).sentence;
+  EXPECT_NE(moved.find(expected), std::string::npos) << moved;
+}
+
+}  // namespace
+}  // namespace frazil

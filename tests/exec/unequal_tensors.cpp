@@ -1,0 +1,22 @@
+// Loaded before a program: the first two tensors that it compares differ, as on a machine that
+// breaks a rule of equal bits; all others are equal.
+
+#include <atomic>
+
+namespace at {
+
+class Tensor;
+
+namespace _ops {
+
+struct equal {
+  static bool call(const Tensor& self, const Tensor& other);
+};
+
+bool equal::call(const Tensor&, const Tensor&) {
+  static std::atomic<bool> is_later = false;
+  return is_later.exchange(true);
+}
+
+}  // namespace _ops
+}  // namespace at
