@@ -96,11 +96,14 @@ void fill_costs(ModelProfile& profile, const Gathered& gathered, const Run& run,
     const std::vector<std::int64_t> order = epoch_order(data.train.count(), 0, 0);
     const Samples there = gather_micro_batches(data.train, order, 0, size, size)[0];
     const auto brought = run.devices()[0].bring(there);
-    const std::vector<Bytes> stashes =
-        measure_stashes(run.model(), run.states()[0], brought ? *brought : there);
+    const Samples& samples = brought ? *brought : there;
+    const DeviceState& state = run.states()[0];
+    const std::vector<Bytes> stashes = measure_stashes(run.model(), state, samples);
+    const std::vector<Bytes> frozen = measure_stashes(run.model(), state, samples, true);
     for (std::size_t l = 0; l < profile.layers.size(); ++l) {
       CostSample cost = make_cost(gathered, LayerId{l}, size, l > 0);
       cost.stash = stashes[l];
+      cost.stash_frozen = frozen[l];
       profile.layers[l].costs.push_back(cost);
     }
   }

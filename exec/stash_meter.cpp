@@ -35,7 +35,7 @@ std::int64_t count_stash(const AllocationMeter& meter, const Tensors& inputs,
 }
 
 std::vector<Bytes> measure_stashes(const ModelSpec& model, const DeviceState& state,
-                                   const Samples& micro_batch) {
+                                   const Samples& micro_batch, bool frozen) {
   const c10::AutoGradMode grad_mode(true);
   std::vector<Bytes> stashes;
   std::vector<Tensors> outputs;
@@ -46,8 +46,11 @@ std::vector<Bytes> measure_stashes(const ModelSpec& model, const DeviceState& st
       read.push_back(tensor.detach().set_requires_grad(tensor.is_floating_point()));
     }
     const AllocationMeter meter;
-    const LayerState& own = state.at(layer);
-    outputs.push_back(model.layers[l].forward({layer, own.parameters, read, {}, true}));
+    std::vector<at::Tensor> parameters = state.at(layer).parameters;
+    if (frozen) {
+      for (at::Tensor& parameter : parameters) parameter = parameter.detach();
+    }
+    outputs.push_back(model.layers[l].forward({layer, parameters, read, {}, !frozen}));
     // Its graph alone is kept, as the executor does.
     std::shared_ptr<torch::autograd::Node> loss;
     if (model.has_loss(layer)) {

@@ -16,8 +16,9 @@ namespace frazil {
 std::int64_t count_stash(const AllocationMeter& meter, const Tensors& inputs,
                          const Tensors& outputs);
 
-// By layer, for one micro-batch. `state` holds every layer. Runs each forward once, with gradients.
+// By layer, for one micro-batch: with all of them training, or all of them frozen but asked for the
+// gradients of their inputs. `state` holds every layer. Runs each forward once.
 std::vector<Bytes> measure_stashes(const ModelSpec& model, const DeviceState& state,
-                                   const Samples& micro_batch);
+                                   const Samples& micro_batch, bool frozen = false);
 
 }  // namespace frazil

@@ -185,7 +185,7 @@ StageFootprint find_footprint(const Plan& plan, PipelineId pipeline_id, StageId 
         footprint.optimizer = add(footprint.optimizer, layer.optimizer_state, 1);
       }
       if (activity.backward(id) && samples > 0) {
-        const Bytes stash = cost_at(layer, samples).cost.stash;
+        const Bytes stash = cost_at(layer, samples).cost.kept(updated);
         footprint.stash_per_micro_batch = add(footprint.stash_per_micro_batch, stash, 1);
       }
     }

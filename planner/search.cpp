@@ -161,7 +161,7 @@ class Proposer {
       append(sums.gradients, updated ? layer.parameters : Bytes{});
       append(sums.optimizer, updated ? layer.optimizer_state : Bytes{});
       append(sums.stash,
-             activity_.backward(LayerId{l}) ? cost_at(layer, size).cost.stash : Bytes{});
+             activity_.backward(LayerId{l}) ? cost_at(layer, size).cost.kept(updated) : Bytes{});
     }
     return sums;
   }

@@ -51,13 +51,18 @@ CostSample read_segment(const CostSample& low, const CostSample& high, const Seg
   const auto time = [&](Duration CostSample::*member) {
     return Duration{segment.at((low.*member).count(), (high.*member).count(), layer)};
   };
+  std::optional<Bytes> stash_frozen;
+  if (low.stash_frozen && high.stash_frozen) {
+    stash_frozen = Bytes{segment.at(low.stash_frozen->count, high.stash_frozen->count, layer)};
+  }
   return {.micro_batch_size = segment.wanted_size,
           .forward = time(&CostSample::forward),
           .forward_frozen = time(&CostSample::forward_frozen),
           .backward_input = time(&CostSample::backward_input),
           .backward_weight = time(&CostSample::backward_weight),
           .backward_weight_alone = time(&CostSample::backward_weight_alone),
-          .stash = {segment.at(low.stash.count, high.stash.count, layer)}};
+          .stash = {segment.at(low.stash.count, high.stash.count, layer)},
+          .stash_frozen = stash_frozen};
 }
 
 // Length first, so that no two lists of names give one text.
@@ -178,6 +183,7 @@ class ProfileCheck {
       check_count(sample.backward_weight.count(), where + " with backward weight ns");
       check_count(sample.backward_weight_alone.count(), where + " with backward weight alone ns");
       check_count(sample.stash.count, where + " with stash bytes");
+      check_count(sample.kept(false).count, where + " with stash frozen bytes");
     }
   }
 
@@ -258,8 +264,8 @@ LayerCost cost_at(const Layer& layer, int micro_batch_size) {
   if (costs.size() == 1) {
     const CostSample& only = costs.front();
     const Segment segment{0, only.micro_batch_size, micro_batch_size};
-    return {read_segment(CostSample{.micro_batch_size = 0, .stash = {}}, only, segment, layer.name),
-            extrapolated};
+    const CostSample nothing{.micro_batch_size = 0, .stash = {}, .stash_frozen = Bytes{}};
+    return {read_segment(nothing, only, segment, layer.name), extrapolated};
   }
   const auto high = std::clamp(place, costs.begin() + 1, costs.end() - 1);
   const CostSample& low = *(high - 1);

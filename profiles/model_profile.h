@@ -4,6 +4,7 @@
 // the profiled kind; bytes are logical bytes.
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,13 @@ struct CostSample {
   // Unique storages that F keeps for the backward of this micro-batch: the layer's input counts
   // here, its output at the layer that reads it.
   Bytes stash;
+  // The same of a frozen layer whose inputs need a gradient: what only W reads is not kept. None:
+  // not measured, taken as `stash`.
+  std::optional<Bytes> stash_frozen = std::nullopt;
 
+  Bytes kept(bool weight_gradient) const {
+    return weight_gradient ? stash : stash_frozen.value_or(stash);
+  }
   friend bool operator==(const CostSample&, const CostSample&) = default;
 };
 

@@ -162,6 +162,9 @@ class ProfileReader {
       profile_.backward_was_split_by_rule = true;
     }
     cost.stash = {take_count(fields, "stash_bytes")};
+    if (const auto kept = fields.optional("stash_frozen_bytes")) {
+      cost.stash_frozen = Bytes{kept->integer(0, kLargestQuantity)};
+    }
     fields.finish();
     layer.costs.push_back(cost);
   }
@@ -237,10 +240,12 @@ std::string layer_text(const Layer& layer) {
     costs.push_back(fmt::format(
         R"({{"micro_batch_size": {}, "forward_ns": {}, "forward_frozen_ns": {}, )"
         R"("backward_input_ns": {}, )"
-        R"("backward_weight_ns": {}, "backward_weight_alone_ns": {}, "stash_bytes": {}}})",
+        R"("backward_weight_ns": {}, "backward_weight_alone_ns": {}, "stash_bytes": {}{}}})",
         cost.micro_batch_size, cost.forward.count(), cost.forward_frozen.count(),
         cost.backward_input.count(), cost.backward_weight.count(),
-        cost.backward_weight_alone.count(), cost.stash.count));
+        cost.backward_weight_alone.count(), cost.stash.count,
+        cost.stash_frozen ? fmt::format(R"(, "stash_frozen_bytes": {})", cost.stash_frozen->count)
+                          : ""));
   }
   const std::vector<std::string> members = {
       fmt::format(R"("name": {}, "block": {}, "has_loss": {})", json_string(layer.name),

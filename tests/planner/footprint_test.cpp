@@ -60,6 +60,11 @@ TEST(Footprint, FrozenLayersKeepTheirParametersAlone) {
   EXPECT_EQ(first.optimizer, Bytes{2000});
   // Layer 3 is frozen, but gradients pass through it, so it saves its activations.
   EXPECT_EQ(first.stash_per_micro_batch, Bytes{800});
+  ModelProfile measured = chain(6);
+  for (CostSample& cost : measured.layers[3].costs) {
+    cost.stash_frozen = Bytes{30} * cost.micro_batch_size;
+  }
+  EXPECT_EQ(footprint(plan, measured, 0, 0).stash_per_micro_batch, Bytes{400 + 4 * 30});
 }
 
 TEST(Footprint, RunningSumHoldsOneGradientSet) {

@@ -12,7 +12,8 @@ inline CostSample make_cost(int size, std::int64_t time, std::int64_t stash) {
           .backward_input = Duration{time + 1},
           .backward_weight = Duration{time + 2},
           .backward_weight_alone = Duration{time + 3},
-          .stash = {stash}};
+          .stash = {stash},
+          .stash_frozen = Bytes{stash / 2}};
 }
 
 inline ModelProfile small_model() {

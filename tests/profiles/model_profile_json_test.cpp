@@ -41,6 +41,8 @@ TEST(ModelProfileJson, FillsInWhatIsLeftOut) {
   EXPECT_EQ(profile.layers[0].optimizer_state, Bytes{0});
   EXPECT_EQ(profile.layers[0].update, Duration{0});
   EXPECT_EQ(profile.layers[0].costs[0].backward_weight_alone, Duration{2});
+  EXPECT_EQ(profile.layers[0].costs[0].stash_frozen, std::nullopt);
+  EXPECT_EQ(profile.layers[0].costs[0].kept(false), profile.layers[0].costs[0].stash);
   EXPECT_EQ(profile.input_bytes_per_sample, Bytes{0});
   EXPECT_FALSE(profile.backward_was_split_by_rule);
   EXPECT_TRUE(profile.tied.empty());

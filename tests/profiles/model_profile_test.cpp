@@ -50,6 +50,18 @@ TEST(CostAt, LiesOnTheLineBetweenNeighboursRoundedDown) {
   EXPECT_FALSE(cost_at(layer, 6).extrapolated);
 }
 
+TEST(CostAt, KnowsWhatAFrozenLayerKeepsWhereBothNeighboursDo) {
+  Layer layer = layer_with_forward({{2, 1}, {4, 1}, {8, 1}});
+  for (CostSample& cost : layer.costs) cost.stash = Bytes{100 * cost.micro_batch_size};
+  layer.costs[0].stash_frozen = Bytes{10};
+  layer.costs[1].stash_frozen = Bytes{30};
+  EXPECT_EQ(cost_at(layer, 3).cost.kept(false), Bytes{20});
+  EXPECT_EQ(cost_at(layer, 3).cost.kept(true), Bytes{300});
+  EXPECT_EQ(cost_at(layer, 6).cost.kept(false), Bytes{600});
+  layer.costs = {layer.costs[1]};
+  EXPECT_EQ(cost_at(layer, 2).cost.kept(false), Bytes{15});
+}
+
 TEST(CostAt, ProlongsTheNearestSegmentAndSaysSo) {
   const Layer layer = layer_with_forward({{2, 100}, {5, 110}, {9, 200}});
   EXPECT_EQ(cost_at(layer, 1).cost.forward.count(), 96);    // 96.7

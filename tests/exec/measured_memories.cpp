@@ -1,0 +1,98 @@
+#include "tests/exec/measured_memories.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "exec/optimizer.h"
+#include "exec/sample_rows.h"
+#include "exec/stash_meter.h"
+#include "planner/simulate_plan.h"
+
+namespace frazil {
+namespace {
+
+using std::chrono::microseconds;
+
+// One action at a time of a device has receive buffers, so changes in list order are those in time.
+std::vector<std::int64_t> find_most_received(const TaskGraph& graph, int devices) {
+  std::vector<std::int64_t> now(static_cast<std::size_t>(devices));
+  std::vector<std::int64_t> most = now;
+  for (const MemoryChange& change : graph.memory_changes()) {
+    if (change.kind != MemoryKind::kReceive) continue;
+    const std::size_t d = change.device.index();
+    now[d] += change.delta;
+    most[d] = std::max(most[d], now[d]);
+  }
+  return most;
+}
+
+}  // namespace
+
+std::int64_t held(const MemoryPeak& peak, MemoryKind kind) {
+  return peak.held[static_cast<std::size_t>(kind)].count;
+}
+
+std::int64_t held(const MeasuredMemory& memory, MemoryKind kind) {
+  return memory.peak[static_cast<std::size_t>(kind)].count;
+}
+
+ModelProfile make_measured_profile(const ModelSpec& model, const OptimizerConfig& optimizer,
+                                   const Samples& micro_batch) {
+  DeviceState state;
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    state[LayerId{l}] = make_initial_state(model, LayerId{l}, 7);
+  }
+  ModelProfile profile = make_structure(model, optimizer_bytes_per_parameter_byte(optimizer));
+  for (Layer& layer : profile.layers) layer.costs.clear();
+  for (int size = 1; size <= micro_batch.count(); ++size) {
+    const Samples samples = narrow(micro_batch, 0, size);
+    const std::vector<Bytes> stashes = measure_stashes(model, state, samples);
+    const std::vector<Bytes> frozen = measure_stashes(model, state, samples, true);
+    for (std::size_t l = 0; l < model.layers.size(); ++l) {
+      CostSample cost;
+      cost.micro_batch_size = size;
+      cost.forward = cost.forward_frozen = microseconds(100);
+      cost.backward_input = microseconds(110);
+      cost.backward_weight = microseconds(90);
+      cost.backward_weight_alone = microseconds(200);
+      cost.stash = stashes[l];
+      cost.stash_frozen = frozen[l];
+      profile.layers[l].costs.push_back(cost);
+    }
+  }
+  return profile;
+}
+
+Memories measure_memories(const ModelSpec& model, const OptimizerConfig& optimizer,
+                          const ModelProfile& profile, const Plan& plan, int devices,
+                          const std::vector<std::vector<Samples>>& steps) {
+  frazil::Run run(model, optimizer, 7, devices);
+  run.switch_to(plan);
+  run.step(0, 1e-2, steps.at(0));
+  run.measure({.memory = true});
+  const Cluster cluster = make_uniform_cluster(devices, Bytes{1LL << 30}, {microseconds(1), {}});
+  const SimulatedStep step = simulate_step(plan, profile, cluster);
+  return {step.simulation.memory, find_most_received(step.lowered.graph, devices),
+          run.step(1, 1e-2, steps.at(1)).memory};
+}
+
+void expect_equal(const Memories& memories) {
+  ASSERT_EQ(memories.measured.size(), memories.simulated.size());
+  for (std::size_t d = 0; d < memories.measured.size(); ++d) {
+    const MeasuredMemory& measured = memories.measured[d];
+    const MemoryPeak& simulated = memories.simulated[d];
+    EXPECT_EQ(measured.device, DeviceId{d});
+    for (const MemoryKind kind :
+         {MemoryKind::kParameters, MemoryKind::kGradients, MemoryKind::kOptimizer}) {
+      EXPECT_EQ(held(measured, kind), held(simulated, kind))
+          << "device " << d << ", " << memory_kind_name(kind);
+    }
+    EXPECT_EQ(held(measured, MemoryKind::kReceive), memories.received[d]) << "device " << d;
+    const auto stash = static_cast<double>(held(simulated, MemoryKind::kStash));
+    EXPECT_NEAR(static_cast<double>(held(measured, MemoryKind::kStash)), stash, 0.02 * stash)
+        << "device " << d;
+  }
+}
+
+}  // namespace frazil
