@@ -187,6 +187,7 @@ StageFootprint find_footprint(const Plan& plan, PipelineId pipeline_id, StageId 
       if (activity.backward(id) && samples > 0) {
         const Bytes stash = cost_at(layer, samples).cost.kept(updated);
         footprint.stash_per_micro_batch = add(footprint.stash_per_micro_batch, stash, 1);
+        if (!updated) footprint.stash_of_frozen = add(footprint.stash_of_frozen, stash, 1);
       }
     }
   }

@@ -17,6 +17,7 @@ struct StageFootprint {
   Bytes gradients;   // of the exact tree over the micro-batches the device works on
   Bytes optimizer;
   Bytes stash_per_micro_batch;    // at the plan's micro-batch size, or of the device's slice of it
+  Bytes stash_of_frozen;          // of it: of layers that have I and no W, so I ends it
   Bytes receive_per_micro_batch;  // incoming boundaries from other devices, at most
   Bytes
       input_per_micro_batch;  // of the stash: what the stage reads from outside, kept to recompute

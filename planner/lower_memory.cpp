@@ -48,7 +48,15 @@ void change_memory(LoweringState& state, TaskId task, const Action& action) {
     change(When::kEnd, MemoryKind::kReceive, received, -1);
   }
   if (kind == ActionKind::kRecompute) change(When::kStart, MemoryKind::kStash, stash - input, 1);
-  if (ends) change(When::kEnd, MemoryKind::kStash, stash, -1);
+  // What W does not read, I gives up.
+  const Bytes until_input = stage.has_update ? footprint.stash_of_frozen : Bytes{};
+  if (kind == ActionKind::kBackwardInput) {
+    change(When::kEnd, MemoryKind::kStash, until_input, -1);
+  }
+  if (ends) {
+    const bool after_input = kind == ActionKind::kBackwardWeight;
+    change(When::kEnd, MemoryKind::kStash, after_input ? stash - until_input : stash, -1);
+  }
 }
 
 void hold_states(LoweringState& state) {
