@@ -114,16 +114,18 @@ fuzz() {
 }
 
 run_fuzzers() {
-  begin 'building the fuzzers of the CSV readers (build/fuzz)'
+  begin 'building the fuzzers of the readers (build/fuzz)'
   local compiler
   compiler=$(./setup.sh --fuzzing-compiler)
   cmake --preset fuzz "-DCMAKE_CXX_COMPILER=$compiler"
   cmake --build --preset fuzz --parallel "$jobs"
-  begin "fuzzing the CSV readers for $fuzz_seconds s (-seed=$fuzz_seed)"
+  begin "fuzzing the readers for $fuzz_seconds s (-seed=$fuzz_seed)"
   local running=() failed=no
   fuzz pytorch_csv "$fuzz_seconds" &
   running+=($!)
   fuzz timeline_csv $(((fuzz_seconds + 1) / 2)) &
+  running+=($!)
+  fuzz sailor $(((fuzz_seconds + 3) / 4)) &
   running+=($!)
   local one
   for one in "${running[@]}"; do wait "$one" || failed=yes; done

@@ -32,6 +32,7 @@ constexpr std::array kVerbs = {
     Verb{"import", "turn a PyTorch profiler trace into a model profile", false},
     Verb{"export", "write a schedule in the form of another program", false},
     Verb{"report", "lay a prediction and a measurement side by side", false},
+    Verb{"reproduce", "redo a published result and lay both side by side", false},
 };
 
 std::filesystem::path find_program(const std::filesystem::path& folder, std::string_view verb) {

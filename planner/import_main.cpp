@@ -8,6 +8,7 @@
 
 #include "planner/command_line.h"
 #include "planner/flags.h"
+#include "planner/import_sailor.h"
 #include "planner/plan_changes.h"
 #include "planner/plan_json.h"
 #include "planner/print_import.h"
@@ -38,6 +39,7 @@ po::options_description describe_flags() {
       ("cluster", text(), "pytorch-csv: its cluster")                                         //
       ("legacy", po::bool_switch(), "pytorch-csv: an older file, with B for I and BW for B")  //
       ("json", po::bool_switch(), "answer in JSON");
+  describe_sailor_import(flags);
   return flags;
 }
 
@@ -74,7 +76,7 @@ void refuse_doubled(const std::vector<std::string>& traces) {
 }
 
 ExitCode import_traces(const Flags& values, const std::vector<std::string>& traces) {
-  refuse_together(values, "import kineto", {"plan", "profile", "cluster", "legacy"});
+  refuse_together(values, "import kineto", {"plan", "profile", "cluster", "legacy", "data"});
   if (traces.empty()) refuse_flags("no trace", "at least one");
   refuse_doubled(traces);
   const std::string out = required_text(values, "out");
@@ -89,7 +91,7 @@ ExitCode import_traces(const Flags& values, const std::vector<std::string>& trac
 // The schedule takes the place of the plan's own; what it then takes is simulated.
 ExitCode import_schedule(const Flags& values, const std::vector<std::string>& files) {
   refuse_together(values, "import pytorch-csv",
-                  {"micro-batch-size", "micro-batches", "model", "layer-ranges"});
+                  {"micro-batch-size", "micro-batches", "model", "layer-ranges", "data"});
   if (files.size() != 1) refuse_flags(fmt::format("{} schedules", files.size()), "one");
   const std::string out = required_text(values, "out");
   std::vector<NamedFile> inputs = named_files(values, {"plan", "profile", "cluster"});
@@ -115,13 +117,14 @@ ExitCode import_schedule(const Flags& values, const std::vector<std::string>& fi
 }
 
 ExitCode import_verb(const Flags& values) {
-  constexpr const char* kKinds = "kineto or pytorch-csv";
+  constexpr const char* kKinds = "kineto, pytorch-csv or sailor";
   std::vector<std::string> words = text_list(values, "word");
   if (words.empty()) refuse_flags("nothing to import", kKinds);
   const std::string kind = words.front();
   words.erase(words.begin());
   if (kind == "kineto") return import_traces(values, words);
   if (kind == "pytorch-csv") return import_schedule(values, words);
+  if (kind == "sailor") return import_sailor(values, words);
   refuse_flags(fmt::format("`{}`", kind), kKinds);
 }
 
@@ -129,10 +132,11 @@ int run_import_verb(int argc, char** argv) {
   const Verb verb{
       "import",
       "Turns traces of PyTorch's profiler into a model profile, a schedule of PyTorch's "
-      "into a plan.",
+      "into a plan, a plan and measurements of Sailor's into profile, plan and cluster.",
       "frazil import kineto TRACE... --out FILE [--micro-batch-size N] [--model NAME]\n"
       "   or: frazil import pytorch-csv SCHEDULE --plan FILE --profile FILE --cluster FILE --out "
-      "FILE",
+      "FILE\n"
+      "   or: frazil import sailor PLAN --data FOLDER --out FOLDER",
       "word"};
   return run_verb(verb, argc, argv, describe_flags(), import_verb);
 }

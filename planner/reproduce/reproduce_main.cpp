@@ -1,0 +1,90 @@
+// frazil reproduce TARGET: redoes a published result and lays it beside what was published.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/command_line.h"
+#include "planner/flags.h"
+#include "planner/reproduce/sailor.h"
+
+namespace frazil {
+namespace {
+
+namespace po = boost::program_options;
+
+// A word after `reproduce`. Besides its own flags a target may have --data and --json.
+struct Target {
+  std::string_view name;
+  std::string_view does;
+  void (*describe_flags)(po::options_description&);
+  ExitCode (*run)(const Flags&);
+};
+
+constexpr std::array kTargets = {
+    Target{"sailor", "predict the 15 measured OPT-350M plans that came with Sailor",
+           describe_sailor_flags, reproduce_sailor},
+};
+
+void describe_common_flags(po::options_description& flags) {
+  flags.add_options()                                                    //
+      ("data", po::value<std::string>(), "folder with the public data")  //
+      ("json", po::bool_switch(), "answer in JSON");
+}
+
+po::options_description describe_flags() {
+  po::options_description flags("flags", 100);
+  describe_common_flags(flags);
+  for (const Target& target : kTargets) target.describe_flags(flags);
+  return flags;
+}
+
+std::string list_targets() {
+  std::string names;
+  for (const Target& target : kTargets) {
+    fmt::format_to(std::back_inserter(names), "{}{}", names.empty() ? "" : ", ", target.name);
+  }
+  return names;
+}
+
+// A flag of another target would be passed over in silence.
+void refuse_foreign_flags(const Target& target, const Flags& values) {
+  po::options_description own;
+  describe_common_flags(own);
+  target.describe_flags(own);
+  for (const auto& [name, value] : values) {
+    if (value.defaulted() || name == "word" || own.find_nothrow(name, false) != nullptr) continue;
+    refuse_flags(fmt::format("--{} with reproduce {}", name, target.name), "a flag of its own");
+  }
+}
+
+ExitCode reproduce(const Flags& values) {
+  const std::vector<std::string> words = text_list(values, "word");
+  if (words.empty()) refuse_flags("nothing to reproduce", list_targets());
+  const auto* const target =
+      std::find_if(kTargets.begin(), kTargets.end(),
+                   [&](const Target& known) { return known.name == words.front(); });
+  if (target == kTargets.end()) refuse_flags(fmt::format("`{}`", words.front()), list_targets());
+  if (words.size() > 1) refuse_flags(fmt::format("`{}`", words[1]), "one target");
+  refuse_foreign_flags(*target, values);
+  return target->run(values);
+}
+
+int run_reproduce_verb(int argc, char** argv) {
+  std::string purpose = "Redoes a published result and lays it beside what was published.\n";
+  for (const Target& target : kTargets) {
+    fmt::format_to(std::back_inserter(purpose), "\n  {:<16} {}", target.name, target.does);
+  }
+  const Verb verb{"reproduce", purpose, "frazil reproduce TARGET [--data FOLDER] [--json]", "word"};
+  return run_verb(verb, argc, argv, describe_flags(), reproduce);
+}
+
+}  // namespace
+}  // namespace frazil
+
+int main(int argc, char** argv) { return frazil::run_reproduce_verb(argc, argv); }

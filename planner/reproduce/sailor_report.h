@@ -1,0 +1,43 @@
+#pragma once
+// Predicted against measured iterations of Sailor's plans: once with nothing fitted, once with
+// constants fitted to the other plans.
+
+#include <string>
+#include <vector>
+
+#include "planner/reproduce/leave_one_out.h"
+#include "planner/reproduce/sailor_prediction.h"
+#include "profiles/import/sailor_plan.h"
+#include "profiles/units.h"
+
+namespace frazil {
+
+struct SailorReport {
+  std::vector<SailorPlan> plans;
+  std::vector<Duration> uncalibrated;  // by plan
+  CrossValidation validation;
+  std::vector<SailorConstants> constants;  // by plan: fitted without it
+  SailorConstants from_all;
+  std::vector<Bytes> peak_memory;     // by plan, predicted
+  std::vector<std::string> suspects;  // measured values that look copied
+};
+
+// Of |predicted / measured - 1|. The median is the upper of two.
+struct ErrorSummary {
+  double mean = 0;
+  double median = 0;
+  double largest = 0;
+};
+
+double relative_error(Duration predicted, Duration measured);
+ErrorSummary summarize_errors(const std::vector<SailorPlan>& plans,
+                              const std::vector<Duration>& predicted);
+
+// Reads the folder, predicts, fits. Throws InputError where a plan has no measured iteration, or
+// there are fewer than two.
+SailorReport make_sailor_report(const SailorFolder& folder);
+
+std::string print_sailor_report(const SailorReport& report);
+std::string sailor_report_json(const SailorReport& report);
+
+}  // namespace frazil

@@ -1,0 +1,124 @@
+// Fitting constants to the other cases.
+
+#include "planner/reproduce/leave_one_out.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+namespace frazil {
+namespace {
+
+// Case i takes a x work[i] + b x calls[i]; a of 1.0, 1.1, ... 2.0 and b of 0, 1, ... 10 us.
+struct Line {
+  std::vector<std::int64_t> work;
+  std::vector<std::int64_t> calls;
+
+  Duration at(std::size_t i, const Choice& choice) const {
+    const auto a = static_cast<std::int64_t>(10 + choice[0]);
+    const auto b = static_cast<std::int64_t>(choice[1]);
+    return Duration{a * work[i] * 100 + b * calls[i] * 1000};
+  }
+  std::vector<Duration> all(const Choice& choice) const {
+    std::vector<Duration> times;
+    for (std::size_t i = 0; i < work.size(); ++i) times.push_back(at(i, choice));
+    return times;
+  }
+  FittedModel model() const {
+    return {.list_sizes = {11, 11}, .start = {0, 0}, .predict = [this](const Choice& choice) {
+              return all(choice);
+            }};
+  }
+};
+
+Line make_line(unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_int_distribution<std::int64_t> number(1, 50);
+  Line line;
+  for (int i = 0; i < 8; ++i) {
+    line.work.push_back(number(random));
+    line.calls.push_back(number(random));
+  }
+  return line;
+}
+
+double loss_of(const std::vector<Duration>& predicted, const std::vector<Duration>& measured,
+               std::size_t left_out) {
+  double loss = 0;
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    if (i == left_out) continue;
+    loss += std::abs(
+        static_cast<double>(predicted[i].count()) / static_cast<double>(measured[i].count()) - 1);
+  }
+  return loss;
+}
+
+TEST(LeaveOneOut, FindsTheConstantsThatMadeTheMeasurements) {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Line line = make_line(seed);
+    const Choice truth = {seed % 11, (3 * seed) % 11};
+    const std::vector<Duration> measured = line.all(truth);
+    const CrossValidation validation = leave_one_out(line.model(), measured);
+    for (const Choice& choice : validation.choices) EXPECT_EQ(choice, truth);
+    EXPECT_EQ(validation.predicted, measured);
+    EXPECT_EQ(validation.from_all, truth);
+    EXPECT_EQ(validation.in_sample, measured);
+  }
+}
+
+TEST(LeaveOneOut, NoCaseHasASayInItsOwnPrediction) {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Line line = make_line(seed);
+    std::vector<Duration> measured = line.all({5, 5});
+    std::mt19937 random(seed);
+    for (Duration& time : measured) time += time * static_cast<int>(random() % 30) / 100;
+    const CrossValidation before = leave_one_out(line.model(), measured);
+    const std::size_t changed = seed % measured.size();
+    measured[changed] *= 7;
+    const CrossValidation after = leave_one_out(line.model(), measured);
+    EXPECT_EQ(after.choices[changed], before.choices[changed]);
+    EXPECT_EQ(after.predicted[changed], before.predicted[changed]);
+  }
+}
+
+TEST(LeaveOneOut, NoOtherValueOfOneConstantIsBetter) {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Line line = make_line(seed);
+    std::vector<Duration> measured = line.all({4, 7});
+    std::mt19937 random(seed);
+    for (Duration& time : measured) time += time * static_cast<int>(random() % 50) / 100;
+    const CrossValidation validation = leave_one_out(line.model(), measured);
+    for (std::size_t i = 0; i < measured.size(); ++i) {
+      const double loss = loss_of(line.all(validation.choices[i]), measured, i);
+      for (std::size_t constant = 0; constant < 2; ++constant) {
+        for (std::size_t value = 0; value < 11; ++value) {
+          Choice other = validation.choices[i];
+          other[constant] = value;
+          EXPECT_GE(loss_of(line.all(other), measured, i), loss - 1e-12);
+        }
+      }
+    }
+  }
+}
+
+TEST(LeaveOneOut, AsksForEachChoiceOnce) {
+  const Line line = make_line(1);
+  std::vector<Choice> asked;
+  FittedModel model = line.model();
+  model.predict = [&](const Choice& choice) {
+    asked.push_back(choice);
+    return line.all(choice);
+  };
+  const CrossValidation validation = leave_one_out(model, line.all({2, 9}));
+  EXPECT_EQ(validation.evaluated, asked.size());
+  std::sort(asked.begin(), asked.end());
+  EXPECT_EQ(std::adjacent_find(asked.begin(), asked.end()), asked.end());
+}
+
+}  // namespace
+}  // namespace frazil
