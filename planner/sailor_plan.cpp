@@ -37,7 +37,7 @@ Bytes find_message(const SailorPlan& plan, std::size_t stage, const ModelProfile
 
 Link make_boundary_link(Bytes message, const BandwidthFit& fit, const SailorLinkScale& scale) {
   const auto measured = static_cast<double>(bandwidth_at(fit, message).count);
-  const double wire = static_cast<double>(message.count) / (measured * scale.boundary);
+  const double wire = static_cast<double>(message.count) / measured;
   const double overhead = static_cast<double>(scale.message_overhead.count()) / 1e9;
   return {.latency = Duration{0},
           .bandwidth = to_bandwidth(message, scale.standing_ends * wire + overhead)};

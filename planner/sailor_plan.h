@@ -18,8 +18,7 @@ Plan make_sailor_plan(const SailorPlan& plan, const ModelProfile& profile);
 
 // Changes to what the links were measured to carry; by default none.
 struct SailorLinkScale {
-  double boundary = 1;           // times the measured bandwidth, between stages
-  double reduction = 1;          // the same, between replicas
+  double reduction = 1;          // times the measured bandwidth, between replicas
   Duration message_overhead{0};  // beside the time on the wire, per message between stages
   int standing_ends = 1;         // of a message: times its wire time
 };

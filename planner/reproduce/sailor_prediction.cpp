@@ -45,8 +45,7 @@ std::vector<Duration> SailorPredictor::predict(const SailorConstants& constants)
   for (const auto& [degree, profile] : profiles_) {
     scaled.emplace(degree, make_affine_profile(profile, {constants.fixed, constants.per_sample}));
   }
-  const SailorLinkScale scale{.boundary = constants.boundary,
-                              .reduction = constants.reduction,
+  const SailorLinkScale scale{.reduction = constants.reduction,
                               .message_overhead = constants.message_overhead,
                               .standing_ends = kStandingEnds};
   std::vector<Duration> predicted;

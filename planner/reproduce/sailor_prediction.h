@@ -26,7 +26,6 @@ namespace frazil {
 struct SailorConstants {
   double fixed = 1;              // of what a layer's call costs at any size, the share that shows
   double per_sample = 1;         // the same of what it costs per sample
-  double boundary = 1;           // bandwidth between stages, of the measured
   double reduction = 1;          // bandwidth between replicas, of the measured
   Duration message_overhead{0};  // what a message between stages costs whatever its size
 };

@@ -19,8 +19,7 @@ using Json = nlohmann::ordered_json;
 struct ConstantLists {
   std::vector<double> fixed = count_up(0.50, 0.05, 19);
   std::vector<double> per_sample = count_up(0.80, 0.02, 21);
-  std::vector<double> boundary = count_up(0.40, 0.20, 14);
-  std::vector<double> reduction = count_up(0.20, 0.10, 13);
+  std::vector<double> reduction = count_up(0.10, 0.05, 23);
   std::vector<Duration> overhead = count_overheads();
 
   static std::vector<double> count_up(double first, double step, int count) {
@@ -35,18 +34,17 @@ struct ConstantLists {
   }
 
   std::vector<std::size_t> sizes() const {
-    return {fixed.size(), per_sample.size(), boundary.size(), reduction.size(), overhead.size()};
+    return {fixed.size(), per_sample.size(), reduction.size(), overhead.size()};
   }
   Choice find_measured() const {
-    return {place(fixed, 1.0), place(per_sample, 1.0), place(boundary, 1.0), place(reduction, 1.0),
+    return {place(fixed, 1.0), place(per_sample, 1.0), place(reduction, 1.0),
             place(overhead, Duration{0})};
   }
   SailorConstants at(const Choice& choice) const {
     return {.fixed = fixed[choice[0]],
             .per_sample = per_sample[choice[1]],
-            .boundary = boundary[choice[2]],
-            .reduction = reduction[choice[3]],
-            .message_overhead = overhead[choice[4]]};
+            .reduction = reduction[choice[2]],
+            .message_overhead = overhead[choice[3]]};
   }
 
  private:
@@ -125,8 +123,6 @@ constexpr std::array kConstants = {
                   [](const SailorConstants& c) { return c.fixed; }},
     NamedConstant{"per_sample_share", "of a call's cost per sample",
                   [](const SailorConstants& c) { return c.per_sample; }},
-    NamedConstant{"boundary_bandwidth_share", "of the bandwidth between stages",
-                  [](const SailorConstants& c) { return c.boundary; }},
     NamedConstant{"reduction_bandwidth_share", "of the bandwidth between replicas",
                   [](const SailorConstants& c) { return c.reduction; }},
     NamedConstant{"message_overhead_ms", "ms per message between stages",

@@ -82,13 +82,12 @@ TEST(SailorPlanInOurTerms, TakesChangesToWhatLinksCarry) {
   const Bytes message{1'000'000};
   const Bytes share{1500};
   EXPECT_EQ(time({}, DeviceId{1}, message), milliseconds(1));
-  EXPECT_EQ(time({.boundary = 0.5}, DeviceId{1}, message), milliseconds(2));
   EXPECT_EQ(time({.message_overhead = milliseconds(3)}, DeviceId{1}, message), milliseconds(4));
-  EXPECT_EQ(time({.boundary = 0.5, .message_overhead = milliseconds(1), .standing_ends = 2},
-                 DeviceId{1}, message),
+  EXPECT_EQ(time({.message_overhead = milliseconds(3), .standing_ends = 2}, DeviceId{1}, message),
             milliseconds(5));
+  EXPECT_EQ(time({.reduction = 0.5}, DeviceId{1}, message), milliseconds(1));
   EXPECT_EQ(time({.reduction = 0.5}, DeviceId{2}, share), microseconds(3));
-  EXPECT_EQ(time({.boundary = 0.5}, DeviceId{2}, share), Duration{1500});
+  EXPECT_EQ(time({.message_overhead = milliseconds(3)}, DeviceId{2}, share), Duration{1500});
 }
 
 TEST(SailorPlanInOurTerms, WithoutABandwidthOfOneSenderIsRefused) {
