@@ -11,14 +11,15 @@
 namespace frazil {
 namespace {
 
-// Case i takes a x work[i] + b x calls[i]; a of 1.0, 1.1, ... 2.0 and b of 0, 1, ... 10 us.
+// Case i takes a x work[i] + b x calls[i]; a of 1.0, 1.1, ... 2.0 and b of 1, 2, ... 11 us. A third
+// of the cases has no work, a third no calls.
 struct Line {
   std::vector<std::int64_t> work;
   std::vector<std::int64_t> calls;
 
   Duration at(std::size_t i, const Choice& choice) const {
     const auto a = static_cast<std::int64_t>(10 + choice[0]);
-    const auto b = static_cast<std::int64_t>(choice[1]);
+    const auto b = static_cast<std::int64_t>(1 + choice[1]);
     return Duration{a * work[i] * 100 + b * calls[i] * 1000};
   }
   std::vector<Duration> all(const Choice& choice) const {
@@ -37,9 +38,9 @@ Line make_line(unsigned seed) {
   std::mt19937 random(seed);
   std::uniform_int_distribution<std::int64_t> number(1, 50);
   Line line;
-  for (int i = 0; i < 8; ++i) {
-    line.work.push_back(number(random));
-    line.calls.push_back(number(random));
+  for (int i = 0; i < 9; ++i) {
+    line.work.push_back(i % 3 == 0 ? 0 : number(random));
+    line.calls.push_back(i % 3 == 1 ? 0 : number(random));
   }
   return line;
 }

@@ -32,19 +32,21 @@ TEST_F(ReproduceSailor, PredictsTheMeasuredPlansWithinTheBars) {
 TEST_F(ReproduceSailor, APlansOwnMeasurementsHaveNoSayInItsPrediction) {
   SailorFolder folder = read_sailor_folder(sailor_data());
   const SailorReport before = make_sailor_report(folder);
-  for (const std::size_t changed : {std::size_t{0}, std::size_t{8}}) {
-    SCOPED_TRACE(folder.plans[changed].name);
-    SailorFolder other = folder;
-    SailorPlan& plan = other.plans[changed];
-    plan.iteration = *plan.iteration * 3;
-    plan.reduction = std::nullopt;
-    plan.peak_memory = Bytes{1};
-    const SailorReport after = make_sailor_report(other);
-    EXPECT_EQ(after.validation.predicted[changed], before.validation.predicted[changed]);
-    EXPECT_EQ(after.uncalibrated, before.uncalibrated);
-    EXPECT_NE(after.validation.predicted, before.validation.predicted)
-        << "the others do hear of it";
-  }
+  constexpr std::size_t kChanged = 8;
+  SailorPlan& plan = folder.plans[kChanged];
+  SCOPED_TRACE(plan.name);
+  plan.iteration = *plan.iteration * 3;
+  plan.reduction = std::nullopt;
+  plan.peak_memory = Bytes{1};
+  const SailorReport after = make_sailor_report(folder);
+  EXPECT_EQ(after.validation.choices[kChanged], before.validation.choices[kChanged]);
+  EXPECT_EQ(after.validation.predicted[kChanged], before.validation.predicted[kChanged]);
+  EXPECT_EQ(after.uncalibrated, before.uncalibrated);
+
+  for (SailorPlan& other : folder.plans) other.iteration = *other.iteration * 11 / 10;
+  const SailorReport slower = make_sailor_report(folder);
+  EXPECT_GT(slower.validation.predicted[kChanged], before.validation.predicted[kChanged])
+      << "but the others' have";
 }
 
 TEST_F(ReproduceSailor, RefusesPlansWithoutMeasurements) {
@@ -55,24 +57,20 @@ TEST_F(ReproduceSailor, RefusesPlansWithoutMeasurements) {
   EXPECT_THROW(make_sailor_report(folder), InputError);
 }
 
-TEST_F(ReproduceSailor, AnswersTheSameTwiceAndInJson) {
+TEST_F(ReproduceSailor, AnswersTheSameAsAProgramInJsonAndInATable) {
   const ProgramFolder folder("reproduce-sailor");
   const std::string arguments = "sailor --data '" + sailor_data().string() + "'";
-  const Outcome first = folder.run("reproduce", arguments + " --json");
-  ASSERT_EQ(first.code, 0) << first.err;
-  EXPECT_EQ(folder.run("reproduce", arguments + " --json").out, first.out);
-  JsonFields answer(parse_json(first.out, "answer"));
+  const Outcome outcome = folder.run("reproduce", arguments + " --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const SailorReport report = make_sailor_report(read_sailor_folder(sailor_data()));
+  EXPECT_EQ(outcome.out, sailor_report_json(report));
+  JsonFields answer(parse_json(outcome.out, "answer"));
   EXPECT_EQ(answer.required("plans").items().size(), 15U);
-  JsonFields errors(answer.required("absolute_error"));
-  JsonFields left_out(errors.required("leave_one_out"));
-  EXPECT_LE(left_out.required("mean").real(0, 1), 0.068);
 
-  const Outcome table = folder.run("reproduce", arguments);
-  ASSERT_EQ(table.code, 0) << table.err;
-  EXPECT_NE(table.out.find("plan_config_N32_D8"), std::string::npos);
-  EXPECT_NE(table.out.find("looks copied, not used: plan_config_N4_D4: red_grads"),
-            std::string::npos)
-      << table.out;
+  const std::string table = print_sailor_report(report);
+  EXPECT_NE(table.find("plan_config_N32_D8"), std::string::npos);
+  EXPECT_NE(table.find("looks copied, not used: plan_config_N4_D4: red_grads"), std::string::npos)
+      << table;
 }
 
 TEST(ReproduceVerb, RefusesWhatItDoesNotKnow) {

@@ -143,7 +143,7 @@ TEST_F(ImportSailor, SaysWhatWasMeasured) {
   EXPECT_NE(outcome.out.find("2 stages x 1 pipeline, 1f1b, 4 micro-batches of 8"),
             std::string::npos)
       << outcome.out;
-  EXPECT_NE(outcome.out.find("measured iteration 657.05 ms"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("measured iteration 657.050 ms"), std::string::npos) << outcome.out;
 }
 
 TEST_F(ImportSailor, RefusesBadInputAndWritesNothing) {

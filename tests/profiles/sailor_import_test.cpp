@@ -333,7 +333,7 @@ TEST(SailorPlan, ValuesThatLookCopiedAreNamed) {
   EXPECT_TRUE(find_suspect_values(plans).empty());
   plans[1].reduction = std::chrono::milliseconds(700);
   EXPECT_EQ(find_suspect_values(plans),
-            (std::vector<std::string>{"b: red_grads of 700 ms in an iteration of 1.25 s"}));
+            (std::vector<std::string>{"b: red_grads of 700.000 ms in an iteration of 1.250 s"}));
   plans[2].peak_memory = plans[0].peak_memory;
   EXPECT_EQ(find_suspect_values(plans).back(), "c: time and memory of a");
 }
