@@ -78,7 +78,9 @@ ExitCode reproduce(const Flags& values) {
 int run_reproduce_verb(int argc, char** argv) {
   std::string purpose = "Redoes a published result and lays it beside what was published.\n";
   for (const Target& target : kTargets) {
-    fmt::format_to(std::back_inserter(purpose), "\n  {:<16} {}", target.name, target.does);
+    std::string name(target.name);
+    name.resize(std::max<std::size_t>(name.size(), 16), ' ');
+    purpose += "\n  " + name + " " + std::string(target.does);
   }
   const Verb verb{"reproduce", purpose, "frazil reproduce TARGET [--data FOLDER] [--json]", "word"};
   return run_verb(verb, argc, argv, describe_flags(), reproduce);

@@ -24,6 +24,7 @@ struct ConstantLists {
 
   static std::vector<double> count_up(double first, double step, int count) {
     std::vector<double> values;
+    values.reserve(static_cast<std::size_t>(count));
     for (int i = 0; i < count; ++i) values.push_back(std::round((first + i * step) * 100) / 100);
     return values;
   }

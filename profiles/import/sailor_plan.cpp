@@ -160,6 +160,7 @@ std::vector<std::string> find_long_reductions(const std::vector<SailorPlan>& pla
   }
   if (measured.empty()) return {};
   std::vector<double> shares;
+  shares.reserve(measured.size());
   for (const SailorPlan* plan : measured) shares.push_back(share_of_reduction(*plan));
   std::nth_element(shares.begin(), shares.begin() + static_cast<std::ptrdiff_t>(shares.size() / 2),
                    shares.end());
