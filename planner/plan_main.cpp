@@ -7,6 +7,8 @@
 
 #include "planner/command_line.h"
 #include "planner/flags.h"
+#include "planner/named/named_planner.h"
+#include "planner/named/print_comparison.h"
 #include "planner/plan_json.h"
 #include "planner/print_plan.h"
 #include "planner/schedule_menu.h"
@@ -32,8 +34,10 @@ po::options_description describe_flags() {
       ("max-stages", text(), "longest pipeline; default: as many as devices")               //
       ("max-replicas", text(), "most pipelines; default: as many as fit")                   //
       ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")  //
-      ("out", text(), "write the best plan")                                                //
-      ("top", text(), "rows to show, default 10")                                           //
+      ("planner", text(),
+       "plan as another system does, and compare with the best plan; help lists them")  //
+      ("out", text(), "write the best plan")                                            //
+      ("top", text(), "rows to show, default 10")                                       //
       ("json", po::bool_switch(), "answer in JSON");
   return flags;
 }
@@ -81,8 +85,36 @@ SearchOptions read_options(const Flags& values, const ModelProfile& profile) {
   return options;
 }
 
+// `--planner NAME`: its plan, judged and written, beside the best one of the search.
+ExitCode compare_planner(const Flags& values, const std::string& name) {
+  refuse_together(values, "--planner", {"top"});
+  const auto planner = find_planner(name);
+  if (!planner) refuse_flags("--planner " + name, "one of " + list_planners());
+  const ModelProfile profile = read_model_profile(required_text(values, "profile"));
+  const Cluster cluster = read_cluster(required_text(values, "cluster"));
+  const SearchOptions options = read_options(values, profile);
+  const Candidate named = judge_named_planner(*planner, profile, cluster, options);
+  const Ranking ranking = search_plans(profile, cluster, options);
+  const PlannerComparison comparison{planner_name(*planner), named, ranking.best(), profile};
+  if (!named.infeasible && values.count("out") > 0) {
+    write_plan(named.plan, required_text(values, "out"));
+  }
+  fmt::print("{}",
+             is_set(values, "json") ? comparison_json(comparison) : print_comparison(comparison));
+  if (named.infeasible) {
+    throw InfeasibleError(
+        fmt::format("the plan of {} cannot run: {}", name, named.infeasible->reason));
+  }
+  return ExitCode::kOk;
+}
+
 ExitCode plan_verb(const Flags& values) {
+  if (values.count("planner") > 0 && required_text(values, "planner") == "help") {
+    fmt::print("{}\n", list_planners());
+    return ExitCode::kOk;
+  }
   refuse_overwriting(named_files(values, {"profile", "cluster"}), named_files(values, {"out"}));
+  if (values.count("planner") > 0) return compare_planner(values, required_text(values, "planner"));
   const int top = integer_or(values, "top", 10, 1, kMostCounted);
   const ModelProfile profile = read_model_profile(required_text(values, "profile"));
   const Cluster cluster = read_cluster(required_text(values, "cluster"));

@@ -56,22 +56,6 @@ std::string unknown_bytes(const ModelProfile& profile) {
   return notes("parameter bytes unknown") ? "memory and reductions" : "";
 }
 
-// What the numbers rest on that was not measured.
-std::string list_flags(const ModelProfile& profile, bool extrapolated) {
-  std::string text;
-  if (const std::string unknown = unknown_bytes(profile); !unknown.empty()) {
-    text += fmt::format(
-        "note: {} are not known: bytes in the profile are placeholders for what its trace does "
-        "not tell\n",
-        unknown);
-  }
-  if (extrapolated) text += "note: some costs are extrapolated beyond the measured sizes\n";
-  if (profile.backward_was_split_by_rule) {
-    text += "note: the profile's backward was split into I and W by rule, not measured\n";
-  }
-  return text;
-}
-
 std::string text_of(const ReductionOverlap& overlap, const Plan& plan) {
   const bool fast = plan.reduction == ReductionMode::kFast;
   return "reductions   overlap with backwards, " +
@@ -227,6 +211,21 @@ std::size_t widest_schedule(const Ranking& ranking) {
 }
 
 }  // namespace
+
+std::string list_flags(const ModelProfile& profile, bool extrapolated) {
+  std::string text;
+  if (const std::string unknown = unknown_bytes(profile); !unknown.empty()) {
+    text += fmt::format(
+        "note: {} are not known: bytes in the profile are placeholders for what its trace does "
+        "not tell\n",
+        unknown);
+  }
+  if (extrapolated) text += "note: some costs are extrapolated beyond the measured sizes\n";
+  if (profile.backward_was_split_by_rule) {
+    text += "note: the profile's backward was split into I and W by rule, not measured\n";
+  }
+  return text;
+}
 
 std::string list_held(const MemoryPeak& peak) {
   std::string text;

@@ -30,6 +30,9 @@ std::string list_held(const MemoryPeak& peak);
 // "1 plan", "2 plans".
 std::string count_of(std::int64_t number, std::string_view noun);
 
+// Notes, a line each, on what the numbers rest on that was not measured.
+std::string list_flags(const ModelProfile& profile, bool extrapolated);
+
 std::string print_what_if(const WhatIf& what_if, const WhatIfAnswer& answer);
 std::string what_if_json(const WhatIf& what_if, const WhatIfAnswer& answer);
 

@@ -1,0 +1,191 @@
+#include "planner/named/named_planner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "planner/named/block_partition.h"
+#include "planner/named/dynmo.h"
+#include "planner/named/layer_loads.h"
+#include "planner/named/pipe_bd.h"
+#include "planner/named/pipedream_plan.h"
+#include "planner/named/uniform.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+constexpr std::array kPlanners = {
+    std::pair{NamedPlanner::kPipeBd, std::string_view("pipe-bd")},
+    std::pair{NamedPlanner::kPipeBdMemory, std::string_view("pipe-bd-memory")},
+    std::pair{NamedPlanner::kTorchgpipe, std::string_view("torchgpipe")},
+    std::pair{NamedPlanner::kPipeDream, std::string_view("pipedream")},
+    std::pair{NamedPlanner::kDynMo, std::string_view("dynmo")},
+    std::pair{NamedPlanner::kDynMoDiffusion, std::string_view("dynmo-diffusion")},
+    std::pair{NamedPlanner::kUniform, std::string_view("uniform")},
+};
+
+// What one planner is asked.
+struct Question {
+  const ModelProfile& profile;
+  const Cluster& cluster;
+  const FreezeMask& mask;
+  const BatchOptions& batch;
+
+  int layers() const { return static_cast<int>(profile.layers.size()); }
+  int devices() const { return static_cast<int>(cluster.devices.size()); }
+  int stages() const { return std::min(layers(), devices()); }
+  std::vector<LayerLoad> loads() const {
+    return find_layer_loads(profile, find_activity(profile, mask), batch.micro_batch_size);
+  }
+};
+
+// One pipeline over the first devices. A cut that repeats the one before is of an empty stage.
+Plan make_chain_plan(const Question& question, const std::vector<int>& cuts, ScheduleKind kind) {
+  std::vector<LayerId> layers;
+  for (const int cut : cuts) {
+    const bool is_new = layers.empty() ? cut > 0 : LayerId{cut} > layers.back();
+    if (is_new && cut < question.layers()) layers.emplace_back(cut);
+  }
+  std::vector<DeviceId> devices;
+  for (std::size_t s = 0; s <= layers.size(); ++s) devices.emplace_back(s);
+  Plan plan;
+  plan.model_hash = model_hash(question.profile);
+  plan.batch_size = question.batch.batch_size;
+  plan.micro_batch_size = question.batch.micro_batch_size;
+  plan.mask = question.mask;
+  plan.pipelines = {make_pipeline(question.layers(), layers, devices,
+                                  {MicroBatchId{0}, MicroBatchId{plan.micro_batches() - 1}})};
+  plan.schedule = NamedSchedule{.kind = kind, .in_flight = {}, .chunks = 1};
+  return plan;
+}
+
+Plan plan_pipe_bd(const Question& question, bool with_memory) {
+  const auto& [profile, cluster, mask, batch] = question;
+  if (batch.batch_size < question.devices()) {
+    throw InfeasibleError(
+        fmt::format("pipe-bd shares a batch by samples, and {} are too few for {} "
+                    "devices",
+                    batch.batch_size, question.devices()));
+  }
+  const HybridCosts costs =
+      with_memory ? measure_hybrid_with_memory(profile, cluster, mask, batch.batch_size)
+                  : measure_hybrid(profile, cluster, mask, batch.batch_size);
+  // Beyond so many plans the search is no longer a matter of a second; its optimum is still found.
+  constexpr std::int64_t kMostVisited = 1'000'000;
+  const std::optional<HybridPlan> best =
+      count_hybrid_plans(costs.devices, costs.blocks) <= kMostVisited ? search_hybrid_plans(costs)
+                                                                      : find_hybrid_plan(costs);
+  if (!best) {
+    throw InfeasibleError("pipe-bd finds no distribution whose stages fit the devices' memory");
+  }
+  return make_hybrid_plan(*best, profile, mask, batch.batch_size);
+}
+
+Plan plan_torchgpipe(const Question& question) {
+  std::vector<Duration> times;
+  for (const LayerLoad& load : question.loads()) times.push_back(load.time());
+  return make_chain_plan(question, partition_in_blocks(times, question.stages()),
+                         ScheduleKind::kGpipe);
+}
+
+// With 1f1b no stage has more in flight than there are stages.
+ChainLoads measure_chain(const Question& question) {
+  ChainLoads chain;
+  const int micro_batches = (question.batch.batch_size + question.batch.micro_batch_size - 1) /
+                            question.batch.micro_batch_size;
+  const int in_flight = std::min(micro_batches, question.stages());
+  for (const LayerLoad& load : question.loads()) {
+    chain.time.push_back(load.time());
+    chain.memory.push_back(load.state + load.stash * in_flight);
+  }
+  chain.memory_limit = question.cluster.devices.front().memory_limit;
+  for (const Device& device : question.cluster.devices) {
+    chain.memory_limit = std::min(chain.memory_limit, device.memory_limit);
+  }
+  return chain;
+}
+
+Plan plan_dynmo(const Question& question, bool by_diffusion) {
+  const ChainLoads chain = measure_chain(question);
+  std::optional<std::vector<int>> cuts;
+  if (by_diffusion) {
+    cuts = balance_by_diffusion(chain, cut_uniformly(question.layers(), question.devices()));
+  } else {
+    cuts = balance_by_partition(chain, question.devices());
+  }
+  if (cuts) cuts = pack_stages(chain, *cuts);
+  if (!cuts) throw InfeasibleError("dynmo finds no cut whose stages fit the devices' memory");
+  return make_chain_plan(question, *cuts, ScheduleKind::kOneForwardOneBackward);
+}
+
+}  // namespace
+
+std::string_view planner_name(NamedPlanner planner) {
+  const auto* const entry = std::find_if(kPlanners.begin(), kPlanners.end(),
+                                         [&](const auto& known) { return known.first == planner; });
+  ENSURE(entry != kPlanners.end(), "a name for each planner");
+  return entry->second;
+}
+
+std::optional<NamedPlanner> find_planner(std::string_view name) {
+  const auto* const entry = std::find_if(kPlanners.begin(), kPlanners.end(),
+                                         [&](const auto& known) { return known.second == name; });
+  if (entry == kPlanners.end()) return std::nullopt;
+  return entry->first;
+}
+
+std::string list_planners() {
+  std::string names;
+  for (const auto& [planner, name] : kPlanners) {
+    names += (names.empty() ? "" : ", ") + std::string(name);
+  }
+  return names;
+}
+
+Plan make_named_plan(NamedPlanner planner, const ModelProfile& profile, const Cluster& cluster,
+                     const FreezeMask& mask, const BatchOptions& batch) {
+  ENSURE(batch.batch_size >= 1 && batch.micro_batch_size >= 1, "a sample");
+  const Question question{profile, cluster, mask, batch};
+  switch (planner) {
+    case NamedPlanner::kPipeBd:
+      return plan_pipe_bd(question, /*with_memory=*/false);
+    case NamedPlanner::kPipeBdMemory:
+      return plan_pipe_bd(question, /*with_memory=*/true);
+    case NamedPlanner::kTorchgpipe:
+      return plan_torchgpipe(question);
+    case NamedPlanner::kPipeDream:
+      return make_pipedream_plan(profile, cluster, mask, batch.batch_size, batch.micro_batch_size);
+    case NamedPlanner::kDynMo:
+      return plan_dynmo(question, /*by_diffusion=*/false);
+    case NamedPlanner::kDynMoDiffusion:
+      return plan_dynmo(question, /*by_diffusion=*/true);
+    case NamedPlanner::kUniform:
+      return make_chain_plan(question, cut_uniformly(question.layers(), question.devices()),
+                             ScheduleKind::kOneForwardOneBackward);
+  }
+  fail_ensure(__FILE__, __LINE__, "an unknown planner");
+}
+
+Candidate judge_named_planner(NamedPlanner planner, const ModelProfile& profile,
+                              const Cluster& cluster, const SearchOptions& options) {
+  ENSURE(!options.micro_batch_sizes.empty(), "a micro-batch size to try");
+  std::vector<Candidate> candidates;
+  std::optional<InfeasibleError> refusal;
+  for (const int size : options.micro_batch_sizes) {
+    try {
+      Plan plan =
+          make_named_plan(planner, profile, cluster, options.mask, {options.batch_size, size});
+      candidates.push_back(judge_plan(std::move(plan), profile, cluster, options.clip));
+    } catch (const InfeasibleError& error) {
+      refusal = error;
+    }
+  }
+  if (candidates.empty()) throw InfeasibleError(*refusal);
+  rank(candidates);
+  return std::move(candidates.front());
+}
+
+}  // namespace frazil
