@@ -11,6 +11,7 @@
 
 #include "planner/command_line.h"
 #include "planner/flags.h"
+#include "planner/reproduce/pipe_bd.h"
 #include "planner/reproduce/sailor.h"
 
 namespace frazil {
@@ -27,6 +28,8 @@ struct Target {
 };
 
 constexpr std::array kTargets = {
+    Target{"pipe-bd", "simulate the speed-ups, breakdown and schedules of Pipe-BD",
+           describe_pipe_bd_flags, reproduce_pipe_bd},
     Target{"sailor", "predict the 15 measured OPT-350M plans that came with Sailor",
            describe_sailor_flags, reproduce_sailor},
 };

@@ -1,0 +1,63 @@
+#include "planner/reproduce/repeat_steps.h"
+
+#include <utility>
+
+#include "planner/simulate_plan.h"
+#include "profiles/error.h"
+#include "sim/cost_model.h"
+#include "sim/event_graph.h"
+#include "sim/static_engine.h"
+
+namespace frazil {
+namespace {
+
+TaskGraph repeat_plan(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
+                      const RepeatOptions& options, int steps) {
+  const SimulatedStep step = simulate_step(plan, profile, cluster, {.clip = options.barrier});
+  return repeat_steps(step.lowered.graph, steps);
+}
+
+}  // namespace
+
+TaskGraph repeat_steps(const TaskGraph& step, int steps) {
+  ENSURE(steps >= 1, "at least one step");
+  TaskGraph repeated;
+  const auto times = static_cast<std::size_t>(steps);
+  repeated.reserve(times * step.size(), times * step.dependencies().size());
+  for (const TaskLane& lane : step.lanes()) repeated.add_lane(lane.device, lane.lane);
+  for (const Work& work : step.works()) repeated.add_work(work);
+  for (std::size_t s = 0; s < times; ++s) {
+    const auto offset = static_cast<TaskId>(s * step.size());
+    for (std::size_t task = 0; task < step.size(); ++task) {
+      repeated.add_task(step.lane_of()[task], step.work_of()[task]);
+    }
+    for (const Dependency& dependency : step.dependencies()) {
+      repeated.add_dependency(offset + dependency.task, offset + dependency.on, dependency.delay);
+    }
+  }
+  return repeated;
+}
+
+Duration find_period(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
+                     const RepeatOptions& options) {
+  const auto makespan = [&](int steps) {
+    const TaskGraph graph = repeat_plan(plan, profile, cluster, options, steps);
+    SweepTimes times;
+    evaluate(compile(graph), price_all(graph, profile, cluster).of_work, times);
+    return latest_end(times);
+  };
+  return (makespan(2 * options.steps) - makespan(options.steps)) / options.steps;
+}
+
+Duration find_period_with_jitter(const Plan& plan, const ModelProfile& profile,
+                                 const Cluster& cluster, const RepeatOptions& options,
+                                 const Jitter& jitter) {
+  const TaskGraph graph = repeat_plan(plan, profile, cluster, options, options.steps);
+  EventOptions events;
+  events.meetings = find_meetings(graph);
+  const EventGraph prepared = prepare_events(graph, std::move(events));
+  const Prices prices = price_all(graph, profile, cluster);
+  return find_spread(draw_makespans(prepared, prices.of_work, jitter)).median / options.steps;
+}
+
+}  // namespace frazil
