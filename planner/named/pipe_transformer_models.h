@@ -1,0 +1,57 @@
+#pragma once
+// The models of PipeTransformer (He et al. 2021) as its partitioners see them: a chain of units
+// that are never cut inside a residual branch, with their numbers of trainable parameters, from
+// the shapes of the layers. Per transformer layer an attention unit (normalization, four
+// projections with biases) and an MLP unit (two projections, normalization); the embedding before,
+// the rest behind. A unit's layer is 0 for the embedding, 1..L, and L + 1 for what follows.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace frazil {
+
+struct ParameterUnit {
+  std::string name;
+  int layer = 0;
+  std::int64_t parameters = 0;
+  friend bool operator==(const ParameterUnit&, const ParameterUnit&) = default;
+};
+
+struct TransformerShape {
+  int layers = 12;
+  int hidden = 768;
+  int intermediate = 3072;
+};
+
+// Vision transformer over square images: patches, class token and positions; encoder norm; head.
+struct VisionShape {
+  TransformerShape transformer;
+  int image = 224;
+  int patch = 16;
+  int classes = 1000;
+
+  int positions() const { return (image / patch) * (image / patch) + 1; }
+};
+VisionShape vit_b16(int classes);
+VisionShape vit_l16(int classes);
+VisionShape vit_h14(int classes);
+std::vector<ParameterUnit> list_vision_units(const VisionShape& shape);
+
+// BERT for text classification (pooler, head of `labels`) or question answering (a head of two).
+enum class BertTask : std::uint8_t { kClassification, kQuestionAnswering };
+struct BertShape {
+  TransformerShape transformer;
+  int vocabulary = 30522;
+  int positions = 512;
+  int token_types = 2;
+  int labels = 2;
+};
+BertShape bert_base();
+BertShape bert_large();
+std::vector<ParameterUnit> list_bert_units(const BertShape& shape, BertTask task);
+
+// What is left to train when embedding and `frozen` layers are frozen; all for 0.
+std::vector<std::int64_t> active_parameters(const std::vector<ParameterUnit>& units, int frozen);
+
+}  // namespace frazil
