@@ -12,6 +12,7 @@
 #include "planner/command_line.h"
 #include "planner/flags.h"
 #include "planner/reproduce/pipe_bd.h"
+#include "planner/reproduce/pipetransformer.h"
 #include "planner/reproduce/sailor.h"
 
 namespace frazil {
@@ -28,6 +29,8 @@ struct Target {
 };
 
 constexpr std::array kTargets = {
+    Target{"pipetransformer", "simulate PipeTransformer's published runs and plan them anew",
+           describe_pipetransformer_flags, reproduce_pipetransformer},
     Target{"pipe-bd", "simulate the speed-ups, breakdown and schedules of Pipe-BD",
            describe_pipe_bd_flags, reproduce_pipe_bd},
     Target{"sailor", "predict the 15 measured OPT-350M plans that came with Sailor",

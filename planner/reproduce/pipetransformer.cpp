@@ -1,0 +1,26 @@
+#include "planner/reproduce/pipetransformer.h"
+
+#include <fmt/format.h>
+
+#include "planner/reproduce/frazil_plans.h"
+#include "planner/reproduce/pipetransformer_tables.h"
+
+namespace frazil {
+
+void describe_pipetransformer_flags(boost::program_options::options_description&) {}
+
+ExitCode reproduce_pipetransformer(const Flags& values) {
+  if (values.count("data") > 0) {
+    refuse_flags("--data with reproduce pipetransformer", "no data: its figures are its own");
+  }
+  const auto tables = reproduce_pipetransformer_tables();
+  const auto runs = plan_runs(imagenet_training(), freeze_schedule(12, 1.0 / 3, 10));
+  if (is_set(values, "json")) {
+    fmt::print("{{\"tables\":{},\"runs\":{}}}\n", tables_json(tables), runs_json(runs));
+  } else {
+    fmt::print("{}{}", print_tables(tables), print_runs(runs));
+  }
+  return ExitCode::kOk;
+}
+
+}  // namespace frazil

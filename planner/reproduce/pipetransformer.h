@@ -1,0 +1,14 @@
+#pragma once
+// frazil reproduce pipetransformer: see reproduce_main.cpp for what a target is.
+
+#include <boost/program_options.hpp>
+
+#include "planner/flags.h"
+#include "profiles/error.h"
+
+namespace frazil {
+
+void describe_pipetransformer_flags(boost::program_options::options_description& flags);
+ExitCode reproduce_pipetransformer(const Flags& values);
+
+}  // namespace frazil

@@ -1,0 +1,28 @@
+#pragma once
+// What PipeTransformer (He et al. 2021) published, simulated: its own planner
+// (planner/named/pipe_transformer.h) on its machine park (planner/reproduce/rtx5000.h). Figures
+// were read off plots where there is no table, to about 5 %.
+
+#include <vector>
+
+#include "planner/reproduce/elastic_run.h"
+#include "planner/reproduce/result_table.h"
+
+namespace frazil {
+
+// ViT-B/16 on ImageNet, 400 samples a pipeline: the training of Fig. 9. By epoch L_f for alpha.
+Training imagenet_training();
+std::vector<int> freeze_schedule(int layers, double alpha, int epochs);
+
+ResultTable reproduce_throughputs();          // of single plans, from logs and notes
+ResultTable reproduce_ablation();             // Fig. 9, bars
+std::vector<ResultTable> reproduce_epochs();  // Fig. 9, samples/s by epoch
+ResultTable reproduce_headline();             // Table 1 and whole runs
+ResultTable reproduce_alpha_sweep();          // Fig. 10
+ResultTable reproduce_micro_batches();        // Fig. 11
+ResultTable reproduce_cache_crossover();      // Fig. 12 and the thresholds in use
+
+// All of them, in this order.
+std::vector<ResultTable> reproduce_pipetransformer_tables();
+
+}  // namespace frazil
