@@ -99,8 +99,9 @@ std::vector<PlannedRun> plan_runs(const Training& training, const std::vector<in
 std::string print_runs(const std::vector<PlannedRun>& runs) {
   std::string text;
   for (const PlannedRun& run : runs) {
-    text += fmt::format("\n{} (samples/s, K x R)\n  {:<6} {:>4} {:>6} {:>18} {:>24} {:>8}\n",
-                        run.title, "epoch", "L_f", "batch", "pipetransformer", "frazil", "");
+    text += fmt::format(
+        "\n{} (samples/s, K x R, no transitions)\n  {:<6} {:>4} {:>6} {:>18} {:>24} {:>8}\n",
+        run.title, "epoch", "L_f", "batch", "pipetransformer", "frazil", "faster");
     for (std::size_t e = 0; e < run.epochs.size(); ++e) {
       const PlannedEpoch& epoch = run.epochs[e];
       const Epoch& theirs = epoch.theirs;

@@ -17,7 +17,8 @@ std::vector<int> freeze_schedule(int layers, double alpha, int epochs);
 ResultTable reproduce_throughputs();          // of single plans, from logs and notes
 ResultTable reproduce_ablation();             // Fig. 9, bars
 std::vector<ResultTable> reproduce_epochs();  // Fig. 9, samples/s by epoch
-ResultTable reproduce_headline();             // Table 1 and whole runs
+ResultTable reproduce_whole_runs();           // from logs
+ResultTable reproduce_headline();             // Table 1
 ResultTable reproduce_alpha_sweep();          // Fig. 10
 ResultTable reproduce_micro_batches();        // Fig. 11
 ResultTable reproduce_cache_crossover();      // Fig. 12 and the thresholds in use

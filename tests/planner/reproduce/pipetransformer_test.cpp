@@ -84,6 +84,10 @@ TEST(PipeTransformerReproduction, WhatEachPartAddsMeetsItsBar) {
   expect_bars(reproduce_ablation(), {{"freeze only", 0.543}, {"AutoPipe + AutoCache", -0.152}});
 }
 
+TEST(PipeTransformerReproduction, WholeRunsMeetTheirBar) {
+  expect_bars(reproduce_whole_runs(), {{"K 8, R 2, no freezing", -0.110}});
+}
+
 TEST(PipeTransformerReproduction, FreezingFasterIsFaster) {
   const ResultTable sweep = reproduce_alpha_sweep();
   for (std::size_t r = 1; r < sweep.rows.size(); ++r) {
