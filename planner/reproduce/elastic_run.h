@@ -4,6 +4,8 @@
 // (AutoCache). Each part can be off, as in Fig. 9 of He et al. 2021. Each epoch is one simulated
 // step, reductions overlapping the last backward as DistributedDataParallel does, with a global
 // norm.
+// The cache holds every sample, as the published plateau implies; of ImageNet that is 388 GB a
+// host.
 
 #include <cstdint>
 #include <optional>

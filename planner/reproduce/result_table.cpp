@@ -72,7 +72,7 @@ std::string tables_json(const std::vector<ResultTable>& tables) {
     nlohmann::ordered_json rows = nlohmann::ordered_json::array();
     for (const ResultRow& row : table.rows) {
       nlohmann::ordered_json json = {{"name", row.name},
-                                     {"published", row.published},
+                                     {"published", round_to_micro(row.published)},
                                      {"simulated", round_to_micro(row.simulated)},
                                      {"error", round_to_micro(row.error())},
                                      {"role", role_name(row.role)}};
