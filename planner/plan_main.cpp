@@ -12,6 +12,7 @@
 #include "planner/plan_json.h"
 #include "planner/print_plan.h"
 #include "planner/schedule_menu.h"
+#include "planner/trajectory/print_trajectory.h"
 #include "profiles/cluster_json.h"
 #include "profiles/model_profile_json.h"
 
@@ -28,12 +29,17 @@ po::options_description describe_flags() {
       ("cluster", text(), "the cluster")           //
       ("batch", text(), "samples of a step")       //
       ("micro-batch", text(),
-       "sizes to try, a comma list; default: the powers of two that were measured")         //
-      ("mask", text(), "freeze mask, a bit per block, 1 = active; default: all active")     //
-      ("schedules", text(), "schedules to try, a comma list; default: gpipe,1f1b")          //
-      ("max-stages", text(), "longest pipeline; default: as many as devices")               //
-      ("max-replicas", text(), "most pipelines; default: as many as fit")                   //
-      ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")  //
+       "sizes to try, a comma list; default: the powers of two that were measured")            //
+      ("mask", text(), "freeze mask, a bit per block, 1 = active; default: all active")        //
+      ("schedules", text(), "schedules to try, a comma list; default: gpipe,1f1b")             //
+      ("max-stages", text(), "longest pipeline; default: as many as devices")                  //
+      ("max-replicas", text(), "most pipelines; default: as many as fit")                      //
+      ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")     //
+      ("forecast", text(), "a freeze trace: plan which plan to hold when, switches included")  //
+      ("plans-per-mask", text(), "forecast: candidates of each mask, default 3")               //
+      ("switch-time", text(), "forecast: of a switch beside moving state, default 0ms")        //
+      ("decide-every", text(),
+       "forecast: steps between looks of the rule without one, default 1")  //
       ("planner", text(),
        "plan as another system does, and compare with the best plan; help lists them")  //
       ("out", text(), "write the best plan")                                            //
@@ -108,10 +114,35 @@ ExitCode compare_planner(const Flags& values, const std::string& name) {
   return ExitCode::kOk;
 }
 
+ExitCode plan_forecast(const Flags& values) {
+  refuse_together(values, "--forecast", {"mask", "out", "top", "planner"});
+  const ModelProfile profile = read_model_profile(required_text(values, "profile"));
+  const Cluster cluster = read_cluster(required_text(values, "cluster"));
+  const std::string file = required_text(values, "forecast");
+  const FreezeTrace trace = read_freeze_trace(file);
+  if (trace.blocks.size() != profile.blocks.size()) {
+    throw InputError(file, 1, fmt::format("{} blocks", trace.blocks.size()),
+                     fmt::format("the model's {}", profile.blocks.size()));
+  }
+  TrajectoryOptions options{
+      .search = read_options(values, profile),
+      .plans_per_mask = integer_or(values, "plans-per-mask", 3, 1, kMostCounted),
+      .overhead = {.start = duration_or(values, "switch-time", Duration{0})},
+      .decide_every = integer_or(values, "decide-every", 1, 1, kMostCounted)};
+  const PlannedTrajectory planned =
+      plan_trajectory(profile, cluster, find_segments(trace, file), options);
+  fmt::print("{}", is_set(values, "json") ? trajectory_json(planned) : print_trajectory(planned));
+  return ExitCode::kOk;
+}
+
 ExitCode plan_verb(const Flags& values) {
   if (values.count("planner") > 0 && required_text(values, "planner") == "help") {
     fmt::print("{}\n", list_planners());
     return ExitCode::kOk;
+  }
+  if (values.count("forecast") > 0) return plan_forecast(values);
+  for (const char* flag : {"plans-per-mask", "switch-time", "decide-every"}) {
+    if (values.count(flag) > 0) refuse_flags(fmt::format("--{} without --forecast", flag), "both");
   }
   refuse_overwriting(named_files(values, {"profile", "cluster"}), named_files(values, {"out"}));
   if (values.count("planner") > 0) return compare_planner(values, required_text(values, "planner"));

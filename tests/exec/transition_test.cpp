@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "planner/trajectory/transition_cost.h"
 #include "tests/exec/small_vit.h"
 
 namespace frazil {
@@ -163,6 +164,33 @@ TEST(MoveLayers, LeavesExactlyWhatEachPlanOfALongSequenceSays) {
     EXPECT_EQ(report.moved, moved);
     if (HasFailure()) return;
   }
+}
+
+// The planner's twin of a move says how many bytes it is: after a step, so that moments are there.
+TEST(MoveLayers, MovesTheBytesThatThePlannerPredicts) {
+  const ModelSpec model = make_vit(small_config());
+  const Cluster cluster =
+      make_uniform_cluster(kDevices, Bytes{1 << 30}, {Duration{1000}, BytesPerSecond{1'000'000}});
+  frazil::Run run(model, {}, 7, kDevices);
+  const std::vector<PlanShape> shapes = {
+      {.cuts = {{}}, .owned = {6}},
+      {.cuts = {{4}}, .owned = {6}},
+      {.cuts = {{2, 4, 6}}, .owned = {6}, .mask = "01111"},
+      {.cuts = {{3}, {5}}, .owned = {3, 3}, .mask = "00111"},
+      {.cuts = {{}, {}, {}, {}}, .owned = {2, 2, 1, 1}, .mask = "00011"},
+      {.cuts = {{4}}, .owned = {6}, .mask = "11111"}};
+  run.switch_to(make_small_plan(run.structure(), shapes.back()));
+  int moves = 0;
+  for (const PlanShape& shape : shapes) {
+    run.step(0, 1e-2, small_micro_batches(0, 6));
+    const Plan before = run.plan();
+    const Plan next = make_small_plan(run.structure(), shape);
+    const TransitionCost predicted = predict_transition(
+        before, next, run.structure(), cluster, find_activity(run.structure(), before.mask));
+    EXPECT_EQ(run.switch_to(next).move.moved, predicted.moved) << summarize(next);
+    moves += predicted.moved.count > 0 ? 1 : 0;
+  }
+  EXPECT_EQ(moves, 6);
 }
 
 TEST(MoveLayers, NeedsEveryLayerSomewhere) {

@@ -1,0 +1,39 @@
+#pragma once
+// What it costs to go from one plan to the next between two steps, predicted: the twin of the
+// executor's move_layers. A layer's state (parameters, and optimizer state where it has trained)
+// goes to each device that will hold it and does not yet; what stays is not touched. A device sends
+// to one device at a time and receives from one at a time, so
+//   move  = the most that any device's sends, or its receives, take: sum of bytes / bandwidth,
+//           rounded up by message, and a latency each
+// from the holder of the layer with the fastest way there (ties: the one that has sent least so
+// far, then the smaller). Before and after come times that do not depend on the plans.
+
+#include "planner/activity.h"
+#include "planner/plan.h"
+#include "profiles/cluster.h"
+#include "profiles/model_profile.h"
+
+namespace frazil {
+
+struct TransitionOverhead {
+  Duration plan{0};   // asking the planner
+  Duration start{0};  // new programs and executors
+  friend bool operator==(const TransitionOverhead&, const TransitionOverhead&) = default;
+};
+
+struct TransitionCost {
+  Bytes moved;  // over all devices
+  Duration move{0};
+  Duration total{0};  // move and overhead; zero where the plans place everything alike
+  friend bool operator==(const TransitionCost&, const TransitionCost&) = default;
+};
+
+// By layer, the devices that hold it under a plan, ascending.
+std::vector<std::vector<DeviceId>> find_holders(const Plan& plan, std::size_t layers);
+
+// `trained`: what was active until now; of a frozen layer no optimizer state is left.
+TransitionCost predict_transition(const Plan& from, const Plan& to, const ModelProfile& profile,
+                                  const Cluster& cluster, const Activity& trained,
+                                  const TransitionOverhead& overhead = {});
+
+}  // namespace frazil

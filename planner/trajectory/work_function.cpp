@@ -1,0 +1,78 @@
+#include "planner/trajectory/work_function.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "planner/trajectory/trajectory.h"
+#include "profiles/error.h"
+
+namespace frazil {
+
+Prices make_metric(const Prices& prices) {
+  Prices metric = prices;
+  const std::size_t states = prices.size();
+  for (std::size_t a = 0; a < states; ++a) {
+    for (std::size_t b = 0; b < states; ++b) {
+      metric[a][b] = a == b ? Duration{0} : std::max(prices[a][b], prices[b][a]);
+    }
+  }
+  // Through a third state, where that is cheaper (Floyd and Warshall).
+  for (std::size_t via = 0; via < states; ++via) {
+    for (std::size_t a = 0; a < states; ++a) {
+      for (std::size_t b = 0; b < states; ++b) {
+        metric[a][b] = std::min(metric[a][b], metric[a][via] + metric[via][b]);
+      }
+    }
+  }
+  return metric;
+}
+
+WorkFunction::WorkFunction(Prices metric, std::size_t start)
+    : metric_(std::move(metric)), state_(start) {
+  ENSURE(start < metric_.size(), "the start is one of the states");
+  work_ = metric_[start];
+}
+
+std::size_t WorkFunction::serve(const std::vector<Duration>& task) {
+  ENSURE(task.size() == work_.size(), "a cost for each state");
+  std::vector<Duration> done(work_.size(), kNever);  // with the task done in that state
+  for (std::size_t s = 0; s < done.size(); ++s) {
+    if (task[s] < kNever) done[s] = work_[s] + task[s];
+  }
+  ENSURE(*std::min_element(done.begin(), done.end()) < kNever, "some state can do the task");
+  for (std::size_t s = 0; s < work_.size(); ++s) {
+    Duration least = kNever;
+    for (std::size_t from = 0; from < done.size(); ++from) {
+      if (done[from] < kNever) least = std::min(least, done[from] + metric_[from][s]);
+    }
+    work_[s] = least;
+  }
+  // Of the states that minimise work + price, one in which the task was done on the way; staying
+  // comes first.
+  std::size_t next = state_;
+  Duration least = done[state_] == work_[state_] ? work_[state_] : kNever;
+  for (std::size_t s = 0; s < work_.size(); ++s) {
+    if (done[s] != work_[s]) continue;
+    const Duration here = work_[s] + metric_[state_][s];
+    if (here < least) {
+      least = here;
+      next = s;
+    }
+  }
+  paid_ += metric_[state_][next] + task[next];
+  changes_ += next == state_ ? 0 : 1;
+  state_ = next;
+  return state_;
+}
+
+Duration WorkFunction::hindsight() const { return *std::min_element(work_.begin(), work_.end()); }
+
+Duration WorkFunction::additive() const {
+  Duration widest{0};
+  for (const std::vector<Duration>& row : metric_) {
+    widest = std::max(widest, *std::max_element(row.begin(), row.end()));
+  }
+  return widest * static_cast<Duration::rep>(factor() - 1);
+}
+
+}  // namespace frazil

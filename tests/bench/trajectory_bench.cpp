@@ -1,0 +1,77 @@
+// Time of a trajectory over 100 freeze events on 16 devices: searches, simulations under every
+// mask, predicted switches, the walk, and the rule without a forecast.
+
+#include <benchmark/benchmark.h>
+
+#include "planner/trajectory/plan_trajectory.h"
+
+namespace {
+
+using std::chrono::microseconds;
+
+frazil::ModelProfile make_model(int layers) {
+  frazil::ModelProfile profile;
+  profile.model = "chain";
+  for (int i = 0; i < layers; ++i) {
+    profile.blocks.push_back("block" + std::to_string(i));
+    frazil::Layer layer;
+    layer.name = "layer" + std::to_string(i);
+    layer.block = frazil::BlockId{i};
+    layer.has_loss = i + 1 == layers;
+    layer.parameters = frazil::Bytes{4'000'000};
+    layer.optimizer_state = frazil::Bytes{8'000'000};
+    layer.update = microseconds{50};
+    for (const int size : {1, 64}) {
+      const auto time = microseconds{(300 + 11 * (i % 7)) * size};
+      layer.costs.push_back({.micro_batch_size = size,
+                             .forward = time,
+                             .forward_frozen = time,
+                             .backward_input = time,
+                             .backward_weight = time,
+                             .backward_weight_alone = time,
+                             .stash = frazil::Bytes{100'000} * size});
+    }
+    profile.layers.push_back(layer);
+    if (i > 0) {
+      profile.edges.push_back({frazil::LayerId{i - 1},
+                               frazil::LayerId{i},
+                               frazil::EdgeKind::kGradient,
+                               {frazil::Bytes{50'000}}});
+    }
+  }
+  return profile;
+}
+
+// Every 1,000 steps one more block freezes.
+void trajectory_over_100_freeze_events_on_16_devices(benchmark::State& state) {
+  constexpr int kEvents = 100;
+  const frazil::ModelProfile profile = make_model(kEvents + 2);
+  const frazil::Cluster cluster = frazil::make_uniform_cluster(
+      16, frazil::Bytes{400'000'000}, {microseconds{10}, frazil::BytesPerSecond{10'000'000'000}});
+  std::vector<frazil::ForecastSegment> segments;
+  for (int k = 0; k <= kEvents; ++k) {
+    segments.push_back(
+        {1000 * k, 1000,
+         k == 0 ? frazil::FreezeMask::all_active(kEvents + 2)
+                : frazil::FreezeMask::frozen_prefix(kEvents + 2, frazil::BlockId{k - 1})});
+  }
+  frazil::TrajectoryOptions options;
+  options.search.batch_size = 64;
+  options.search.micro_batch_sizes = {4};
+  options.search.schedules = {frazil::ScheduleKind::kOneForwardOneBackward};
+  options.plans_per_mask = 1;
+  options.overhead.start = std::chrono::milliseconds{500};
+  options.decide_every = 10;
+  std::size_t candidates = 0;
+  std::size_t switches = 0;
+  for (auto _ : state) {
+    const auto planned = frazil::plan_trajectory(profile, cluster, segments, options);
+    candidates = planned.candidates.size();
+    switches = planned.switches.size();
+  }
+  state.counters["candidates"] = static_cast<double>(candidates);
+  state.counters["switches"] = static_cast<double>(switches);
+}
+BENCHMARK(trajectory_over_100_freeze_events_on_16_devices)->Unit(benchmark::kMillisecond);
+
+}  // namespace

@@ -1,0 +1,99 @@
+// frazil plan --forecast as a process.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "profiles/cluster_json.h"
+#include "profiles/json.h"
+#include "profiles/model_profile_json.h"
+#include "tests/support/program_folder.h"
+#include "tests/support/sample_models.h"
+#include "traces/freeze_trace.h"
+
+namespace frazil {
+namespace {
+
+using std::chrono::microseconds;
+
+class ForecastVerb : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_model_profile(make_chain(8, microseconds{100}, microseconds{100}, microseconds{100}),
+                        folder.path("model.json"));
+    write_cluster(
+        make_uniform_cluster(4, Bytes{30'000}, {microseconds{2}, BytesPerSecond{1'000'000'000}}),
+        folder.path("cluster.json"));
+    FreezeTrace trace;
+    trace.model_hash = "0";
+    trace.blocks.assign(8, "block");
+    trace.steps = 10'000;
+    FreezeEvent& event = trace.events.emplace_back();
+    event.step = 100;
+    event.what = MaskEvent{FreezeMask::parse("00000011", "test", 1)};
+    write_freeze_trace(trace, folder.path("trace.jsonl"));
+  }
+
+  Outcome plan(const std::string& flags) const {
+    return folder.run("plan", "--profile model.json --cluster cluster.json --batch 8 " + flags);
+  }
+
+  ProgramFolder folder{testing::UnitTest::GetInstance()->current_test_info()->name()};
+};
+
+TEST_F(ForecastVerb, TellsWhichPlanToHoldWhen) {
+  const Outcome outcome = plan("--forecast trace.jsonl --switch-time 5ms");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("switch at step 100: "), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("paid back after "), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("without a forecast"), std::string::npos) << outcome.out;
+}
+
+TEST_F(ForecastVerb, AnswersInJsonWithTheSameBytesEachTime) {
+  const Outcome outcome = plan("--forecast trace.jsonl --json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  JsonFields answer(parse_json(outcome.out, "answer"));
+  EXPECT_EQ(answer.required("segments").items().size(), 2U);
+  EXPECT_EQ(answer.required("switches").items().size(), 1U);
+  EXPECT_GT(answer.required("total_ns").integer(0, kLargestQuantity), 0);
+  EXPECT_EQ(plan("--forecast trace.jsonl --json").out, outcome.out);
+}
+
+TEST_F(ForecastVerb, RefusesInOneSentence) {
+  struct Row {
+    std::string flags;
+    int code;
+    std::string said;
+  };
+  const std::vector<Row> rows = {
+      {"--forecast trace.jsonl --mask 11111111", 2, "--mask"},
+      {"--forecast trace.jsonl --out p.json", 2, "--out"},
+      {"--forecast none.jsonl", 2, "none.jsonl"},
+      {"--forecast model.json", 2, "model.json"},
+      {"--forecast trace.jsonl --plans-per-mask 0", 2, "--plans-per-mask"},
+      {"--forecast trace.jsonl --switch-time 5", 2, "--switch-time"},
+      {"--forecast trace.jsonl --decide-every -1", 2, "--decide-every"},
+      {"--plans-per-mask 2", 2, "--plans-per-mask"},
+      {"--forecast trace.jsonl --max-stages 1", 3, "no plan fits under the mask 11111111"}};
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.flags);
+    const Outcome outcome = plan(row.flags);
+    EXPECT_EQ(outcome.code, row.code) << outcome.err;
+    EXPECT_NE(outcome.err.find(row.said), std::string::npos) << outcome.err;
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_EQ(folder.count_files(), 3U);
+  }
+}
+
+TEST_F(ForecastVerb, RefusesATraceOfAnotherModel) {
+  write_model_profile(make_chain(6, microseconds{1}, microseconds{1}, microseconds{1}),
+                      folder.path("model.json"));
+  const Outcome outcome = plan("--forecast trace.jsonl");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("trace.jsonl:1: found 8 blocks, expected the model's 6"),
+            std::string::npos)
+      << outcome.err;
+}
+
+}  // namespace
+}  // namespace frazil
