@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -59,20 +60,18 @@ class Search {
   }
 
   void begin(const LinearPipeline& pipeline) {
-    bool any = false;
     for (const Words& seed : make_seed_orders(pipeline)) {
-      if (!timing_.assign(seed)) continue;
-      if (any && timing_.score() >= best_score_) continue;
-      any = true;
-      keep();
+      if (timing_.assign(seed)) keep_if_best();
     }
-    ENSURE(any, "list scheduling makes a legal order");
+    ENSURE(!best_.empty(), "list scheduling makes a legal order");
   }
 
-  void keep() {
+  // By the objective; the mean, which the score adds to it, is only for between equals.
+  void keep_if_best() {
+    const std::pair rank(timing_.longest(), timing_.score());
+    if (!best_.empty() && rank >= std::pair(best_time_, best_score_)) return;
     best_ = timing_.words();
-    best_score_ = timing_.score();
-    best_time_ = timing_.longest();
+    std::tie(best_time_, best_score_) = rank;
   }
 
   // From the best order on. The threshold falls as the third power of the moves that are left, and
@@ -91,7 +90,7 @@ class Search {
         continue;
       }
       timing_.find_critical_path(critical_);
-      if (timing_.score() < best_score_) keep();
+      keep_if_best();
     }
   }
 
