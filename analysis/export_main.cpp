@@ -52,13 +52,16 @@ po::options_description describe_flags() {
 WhatIfInputs read_inputs(const Flags& values) {
   refuse_together(values, "--stages", {"profile", "cluster"});
   constexpr Duration kOneAction{1'000'000};
-  return make_what_if(read_what_if(values, kOneAction));
+  const WhatIf what_if = read_what_if(values, kOneAction);
+  WhatIfInputs inputs = make_what_if(what_if);
+  search_what_if(what_if, inputs);
+  return inputs;
 }
 
 WhatIfInputs read_files(const Flags& values) {
   refuse_together(values, "--plan",
-                  {"stages", "micro-batches", "schedule", "chunks", "in-flight", "forward",
-                   "backward-input", "backward-weight", "hop"});
+                  {"stages", "micro-batches", "schedule", "objective", "budget", "chunks",
+                   "in-flight", "forward", "backward-input", "backward-weight", "hop"});
   const std::string file = required_text(values, "plan");
   WhatIfInputs inputs{read_model_profile(required_text(values, "profile")),
                       read_cluster(required_text(values, "cluster")), read_plan(file)};
@@ -141,11 +144,9 @@ std::string draw(const std::string& format, const WhatIfInputs& inputs, bool is_
     return to_chrome_json({{"predicted", &timeline}});
   }
   const auto* named = std::get_if<NamedSchedule>(&inputs.plan.schedule);
-  const std::string what_if =
-      named == nullptr
-          ? ""
-          : fmt::format("{} on {} devices, {} micro-batches", schedule_name(named->kind),
-                        inputs.cluster.devices.size(), inputs.plan.batch_size);
+  const std::string what_if = fmt::format("{} on {} devices, {} micro-batches",
+                                          named == nullptr ? "search" : schedule_name(named->kind),
+                                          inputs.cluster.devices.size(), inputs.plan.batch_size);
   const GanttInput input{.title = is_what_if ? what_if : summarize(inputs.plan),
                          .step = &step,
                          .profile = &inputs.profile,

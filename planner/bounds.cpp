@@ -29,22 +29,6 @@ void raise(LowerBound& bound, Duration time, std::string_view name) {
   if (time > bound.time) bound = {time, std::string(name)};
 }
 
-LinearPipeline make_linear_pipeline(const LinearClass& linear, const MicroBatchClass& size) {
-  const std::vector<StageTimes>& stages = size.times.parts;
-  LinearPipeline pipeline;
-  pipeline.micro_batches = size.count;
-  pipeline.splits_backward = linear.splits_backward;
-  pipeline.in_flight = linear.in_flight;
-  pipeline.release = linear.release;
-  pipeline.times.assign(stages.end() - static_cast<std::ptrdiff_t>(linear.in_flight.size()),
-                        stages.end());
-  for (const std::size_t boundary : linear.boundaries) {
-    pipeline.down.push_back(size.times.down[boundary]);
-    pipeline.up.push_back(size.times.up[boundary]);
-  }
-  return pipeline;
-}
-
 class BoundFinder {
  public:
   BoundFinder(const Plan& plan, const ModelProfile& profile, const Cluster& cluster)

@@ -151,4 +151,20 @@ std::optional<LinearClass> find_linear_class(const NamedSchedule& schedule,
   return std::nullopt;
 }
 
+LinearPipeline make_linear_pipeline(const LinearClass& linear, const MicroBatchClass& size) {
+  const std::vector<StageTimes>& stages = size.times.parts;
+  LinearPipeline pipeline;
+  pipeline.micro_batches = size.count;
+  pipeline.splits_backward = linear.splits_backward;
+  pipeline.in_flight = linear.in_flight;
+  pipeline.release = linear.release;
+  pipeline.times.assign(stages.end() - static_cast<std::ptrdiff_t>(linear.in_flight.size()),
+                        stages.end());
+  for (const std::size_t boundary : linear.boundaries) {
+    pipeline.down.push_back(size.times.down[boundary]);
+    pipeline.up.push_back(size.times.up[boundary]);
+  }
+  return pipeline;
+}
+
 }  // namespace frazil

@@ -34,6 +34,7 @@
 #include <vector>
 
 #include "planner/device_order.h"
+#include "planner/micro_batch_paths.h"
 #include "planner/plan.h"
 #include "planner/stage_work.h"
 #include "planner/zero_bubble_orders.h"
@@ -75,5 +76,8 @@ struct LinearClass {
 // zb-h2, zb-1p and zb-2p it is the same on every stage, and the last two release a half at I.
 std::optional<LinearClass> find_linear_class(const NamedSchedule& schedule,
                                              const PipelineTable& pipeline, int micro_batches);
+
+// As if all micro-batches were of one size. Requires: no slices.
+LinearPipeline make_linear_pipeline(const LinearClass& linear, const MicroBatchClass& size);
 
 }  // namespace frazil

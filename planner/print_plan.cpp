@@ -210,6 +210,19 @@ std::size_t widest_schedule(const Ranking& ranking) {
   return width;
 }
 
+std::string describe_search(const WhatIf& what_if, const WhatIfAnswer& answer) {
+  if (!what_if.search || !answer.moves_tried) return "";
+  const bool for_span = what_if.search->objective == Objective::kSpan;
+  const Duration bound = for_span ? answer.bounds.span.time : answer.bounds.makespan.time;
+  const Duration time = for_span ? answer.span : answer.makespan;
+  const std::string proof =
+      time == bound ? "no order is better"
+                    : fmt::format("at most {} more than the least", percent(gap(time, bound)));
+  return fmt::format("searched     for the least {}: {}, {}\n",
+                     objective_name(what_if.search->objective),
+                     count_of(*answer.moves_tried, "move"), proof);
+}
+
 }  // namespace
 
 std::string list_flags(const ModelProfile& profile, bool extrapolated) {
@@ -250,19 +263,19 @@ std::string print_what_if(const WhatIf& what_if, const WhatIfAnswer& answer) {
       "span         {} (bubble {})\n"
       "lower bound  {} ({}), {} above it\n"
       "in flight   ",
-      what_if.stages, what_if.micro_batches, schedule_name(what_if.schedule),
-      to_text(answer.makespan), percent(answer.bubble), to_text(answer.span),
-      percent(answer.bubble_span), to_text(bounds.makespan.time), bounds.makespan.name,
+      what_if.stages, what_if.micro_batches, schedule_name(what_if), to_text(answer.makespan),
+      percent(answer.bubble), to_text(answer.span), percent(answer.bubble_span),
+      to_text(bounds.makespan.time), bounds.makespan.name,
       percent(gap(answer.makespan, bounds.makespan.time)));
   for (const int peak : answer.peak_chunks) text += fmt::format(" {}", peak);
   const int chunks = what_if.chunks.value_or(family_of(what_if.schedule).chunks);
   return text +
          (chunks == 1 ? " micro-batches" : fmt::format(" chunks of 1/{} micro-batch", chunks)) +
-         " at most, by device\n";
+         " at most, by device\n" + describe_search(what_if, answer);
 }
 
 std::string what_if_json(const WhatIf& what_if, const WhatIfAnswer& answer) {
-  Json json = {{"schedule", schedule_name(what_if.schedule)},
+  Json json = {{"schedule", schedule_name(what_if)},
                {"stages", what_if.stages},
                {"micro_batches", what_if.micro_batches},
                {"makespan_ns", answer.makespan.count()},
@@ -272,6 +285,10 @@ std::string what_if_json(const WhatIf& what_if, const WhatIfAnswer& answer) {
                {"peak_chunks", answer.peak_chunks},
                {"chunks", what_if.chunks.value_or(family_of(what_if.schedule).chunks)}};
   json.update(bounds_json(answer.bounds));
+  if (what_if.search && answer.moves_tried) {
+    json["objective"] = objective_name(what_if.search->objective);
+    json["moves_tried"] = *answer.moves_tried;
+  }
   return json.dump() + "\n";
 }
 

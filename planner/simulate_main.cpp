@@ -19,6 +19,7 @@
 #include "planner/print_messages.h"
 #include "planner/print_plan.h"
 #include "planner/schedule_menu.h"
+#include "planner/searched_plan.h"
 #include "planner/what_if_changes.h"
 #include "planner/what_if_flags.h"
 #include "profiles/cluster_json.h"
@@ -75,7 +76,10 @@ void list_schedules() {
       "\nand with --plan, instead of fixed lists:\n"
       "fifo              what could start first, within the memory of its device\n"
       "priority          backwards first\n"
-      "lrtf              what has the longest remaining time first\n");
+      "lrtf              what has the longest remaining time first\n"
+      "\nand for stages in a line:\n"
+      "search            the best order that a search finds, for --objective in --budget moves, in "
+      "the memory of zb-1p\n");
 }
 
 void write_timelines(const Flags& values, const SimulatedStep& step, int devices) {
@@ -91,9 +95,9 @@ void write_timelines(const Flags& values, const SimulatedStep& step, int devices
 
 void refuse_with_compare(const Flags& values) {
   refuse_together(values, "--compare",
-                  {"schedule", "chunks", "in-flight", "out", "chrome", "explain", "messages",
-                   "share-links", "block-sends", "buffers", "wait-for-memory", "overlap-reductions",
-                   "bucket", "jitter", "draws", "seed"});
+                  {"schedule", "objective", "budget", "chunks", "in-flight", "out", "chrome",
+                   "explain", "messages", "share-links", "block-sends", "buffers",
+                   "wait-for-memory", "overlap-reductions", "bucket", "jitter", "draws", "seed"});
 }
 
 ExitCode compare(const Flags& values) {
@@ -203,15 +207,17 @@ ExitCode simulate_what_if(const Flags& values) {
   const WhatIf what_if = read_what_if(values, {});
   WhatIfInputs inputs = make_what_if(what_if);
   change(values, inputs.profile, inputs.cluster);
+  const std::optional<SearchedOrder> searched = search_what_if(what_if, inputs);
   const SimulatedStep step = simulate_what_if(inputs);
-  const WhatIfAnswer answer = answer_what_if(inputs, step);
+  const WhatIfAnswer answer = answer_what_if(inputs, step, searched);
   print_answer(values, {print_what_if(what_if, answer), what_if_json(what_if, answer)}, step,
                inputs.plan, inputs.profile, inputs.cluster);
   return ExitCode::kOk;
 }
 
 // The plan with what the command line says instead.
-Plan change_plan(const Flags& values, Plan plan) {
+Plan change_plan(const Flags& values, Plan plan, const ModelProfile& profile,
+                 const Cluster& cluster) {
   const bool keeps_lists = std::holds_alternative<ExplicitSchedule>(plan.schedule) &&
                            values.count("schedule") == 0 && !is_set(values, "compare");
   if (const auto number = optional_integer(values, "micro-batches", 1, plan.batch_size)) {
@@ -222,6 +228,7 @@ Plan change_plan(const Flags& values, Plan plan) {
     }
     plan = with_micro_batches(std::move(plan), *number);
   }
+  const std::optional<OrderSearchOptions> search = read_search(values);
   if (values.count("schedule") + values.count("in-flight") == 0) return plan;
   if (values.count("schedule") > 0) {
     if (const auto policy = find_policy(required_text(values, "schedule"))) {
@@ -234,7 +241,9 @@ Plan change_plan(const Flags& values, Plan plan) {
   }
   const auto* named = std::get_if<NamedSchedule>(&plan.schedule);
   NamedSchedule schedule;
-  if (values.count("schedule") > 0) {
+  if (search) {
+    schedule.kind = kSearchedWithin;
+  } else if (values.count("schedule") > 0) {
     schedule.kind = read_schedule(values);
   } else if (named != nullptr) {
     schedule.kind = named->kind;
@@ -242,7 +251,8 @@ Plan change_plan(const Flags& values, Plan plan) {
     refuse_flags("--in-flight for a plan whose lists are given outright", "--schedule too");
   }
   schedule.in_flight = optional_integer(values, "in-flight", 1, kMostCounted);
-  return with_schedule(std::move(plan), schedule);
+  plan = with_schedule(std::move(plan), schedule);
+  return search ? search_order(std::move(plan), profile, cluster, *search).plan : plan;
 }
 
 StepOptions read_step_options(const Flags& values, const Plan& plan) {
@@ -281,7 +291,7 @@ ExitCode simulate_file(const Flags& values) {
   change(values, profile, cluster);
   const bool compares = is_set(values, "compare");
   if (compares) refuse_with_compare(values);
-  const Plan plan = change_plan(values, given);
+  const Plan plan = change_plan(values, given, profile, cluster);
   if (compares) return compare_on_plan(values, plan, profile, cluster);
   const StepOptions options = read_step_options(values, plan);
   const SimulatedStep step = simulate_step(plan, profile, cluster, options);

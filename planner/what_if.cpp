@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "planner/activity.h"
 #include "planner/schedule_menu.h"
 #include "planner/schedules.h"
+#include "planner/searched_plan.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -259,6 +261,18 @@ WhatIfInputs make_what_if(const WhatIf& what_if) {
   return inputs;
 }
 
+std::string_view schedule_name(const WhatIf& what_if) {
+  return what_if.search ? "search" : schedule_name(what_if.schedule);
+}
+
+std::optional<SearchedOrder> search_what_if(const WhatIf& what_if, WhatIfInputs& inputs) {
+  if (!what_if.search) return std::nullopt;
+  auto& [profile, cluster, plan] = inputs;
+  SearchedPlan searched = search_order(std::move(plan), profile, cluster, *what_if.search);
+  plan = std::move(searched.plan);
+  return std::move(searched.found);
+}
+
 SimulatedStep simulate_what_if(const WhatIfInputs& inputs) {
   const auto& [profile, cluster, plan] = inputs;
   const PlanCosts costs{profile, cluster};
@@ -270,11 +284,19 @@ SimulatedStep simulate_what_if(const WhatIfInputs& inputs) {
   return {std::move(lowered), std::move(simulation)};
 }
 
-WhatIfAnswer answer_what_if(const WhatIfInputs& inputs, const SimulatedStep& step) {
+WhatIfAnswer answer_what_if(const WhatIfInputs& inputs, const SimulatedStep& step,
+                            const std::optional<SearchedOrder>& searched) {
   const auto& [profile, cluster, plan] = inputs;
   WhatIfAnswer answer;
   sum_up(step, answer, cluster.devices.size());
   answer.bounds = find_bounds(plan, profile, cluster);
+  if (!searched) return answer;
+  const auto raise = [](LowerBound& known, const LowerBound& bound) {
+    if (bound.time > known.time) known = bound;
+  };
+  raise(answer.bounds.makespan, searched->bounds.makespan);
+  raise(answer.bounds.span, searched->bounds.span);
+  answer.moves_tried = searched->moves_tried;
   return answer;
 }
 

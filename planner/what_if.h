@@ -4,10 +4,13 @@
 // stage has an I like any other), a cluster of pure-latency links, and a plan. Of v chunks on a
 // device, chunk c takes floor((c+1) t / v) - floor(c t / v) of each time t.
 
+#include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "planner/bounds.h"
+#include "planner/order_search.h"
 #include "planner/plan.h"
 #include "planner/simulate_plan.h"
 
@@ -24,7 +27,11 @@ struct WhatIf {
   std::vector<Duration> backward_input;
   std::vector<Duration> backward_weight;
   Duration hop{0};  // pure latency between different devices, no link occupancy
+  // The order is searched instead, within what `schedule` may hold.
+  std::optional<OrderSearchOptions> search;
 };
+
+std::string_view schedule_name(const WhatIf& what_if);  // "1f1b", "search"
 
 struct WhatIfInputs {
   ModelProfile profile;
@@ -44,12 +51,18 @@ struct WhatIfAnswer {
   // By device, the most chunks in flight: +1 at F, -1 at W or B, F before B inside a pair.
   std::vector<int> peak_chunks;
   PlanBounds bounds;
+  std::optional<std::int64_t> moves_tried;  // where the order was searched
 };
+
+// Gives the plan the order that is found, where the question is for one. Throws what search_order
+// in planner/searched_plan.h throws.
+std::optional<SearchedOrder> search_what_if(const WhatIf& what_if, WhatIfInputs& inputs);
 
 // Compute and hops alone: no reductions and no updates but those of the schedule itself.
 SimulatedStep simulate_what_if(const WhatIfInputs& inputs);
 // The figures of it: 32 devices and 1024 micro-batches take milliseconds.
-WhatIfAnswer answer_what_if(const WhatIfInputs& inputs, const SimulatedStep& step);
+WhatIfAnswer answer_what_if(const WhatIfInputs& inputs, const SimulatedStep& step,
+                            const std::optional<SearchedOrder>& searched = {});
 WhatIfAnswer answer_what_if(const WhatIfInputs& inputs);
 
 }  // namespace frazil

@@ -1,0 +1,24 @@
+#pragma once
+// A plan whose order of work is searched: from the plan, what the search sees as times; from what
+// it finds, a schedule given outright.
+
+#include "planner/order_search.h"
+#include "planner/plan.h"
+#include "profiles/cluster.h"
+#include "profiles/model_profile.h"
+
+namespace frazil {
+
+struct SearchedPlan {
+  Plan plan;  // the same but for its lists, and its provenance, which says how they were found
+  SearchedOrder found;
+};
+
+// The plan's named schedule says what a stage may hold: with zb-h1 or zb-h2 K micro-batches until
+// their W, with zb-1p or zb-2p half of each is free after I. Throws InfeasibleError where its
+// stages are not in a line, one on each device, with a backward each, or recompute, and where there
+// are several pipelines. A short last micro-batch counts as a whole one.
+SearchedPlan search_order(Plan plan, const ModelProfile& profile, const Cluster& cluster,
+                          const OrderSearchOptions& options = {});
+
+}  // namespace frazil
