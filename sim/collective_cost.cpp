@@ -9,22 +9,35 @@
 namespace frazil {
 namespace {
 
-// The largest latency and the smallest bandwidth between any two of the devices.
+void slow_to(Link& slowest, const Link& link) {
+  slowest.latency = std::max(slowest.latency, link.latency);
+  if (link.bandwidth.count == 0) {
+    return;
+  }
+  const bool unlimited = slowest.bandwidth.count == 0;
+  slowest.bandwidth = unlimited ? link.bandwidth : std::min(slowest.bandwidth, link.bandwidth);
+}
+
+// The largest latency and the smallest bandwidth between any two of the devices. Every pair that no
+// listed link is between has the default one. Requires: devices differ.
 Link slowest_link(const std::vector<DeviceId>& devices, const Cluster& cluster) {
+  if (cluster.links.empty()) {
+    return cluster.default_link;
+  }
+  std::vector<bool> is_inside(cluster.devices.size(), false);
+  for (const DeviceId device : devices) {
+    is_inside.at(device.index()) = true;
+  }
   Link slowest;
-  for (const DeviceId from : devices) {
-    for (const DeviceId to : devices) {
-      if (from == to) {
-        continue;
-      }
-      const Link link = cluster.link(from, to);
-      slowest.latency = std::max(slowest.latency, link.latency);
-      if (link.bandwidth.count == 0) {
-        continue;
-      }
-      const bool unlimited = slowest.bandwidth.count == 0;
-      slowest.bandwidth = unlimited ? link.bandwidth : std::min(slowest.bandwidth, link.bandwidth);
+  std::size_t listed = 0;
+  for (const DirectedLink& link : cluster.links) {
+    if (is_inside[link.from.index()] && is_inside[link.to.index()]) {
+      slow_to(slowest, link.link);
+      ++listed;
     }
+  }
+  if (listed < devices.size() * (devices.size() - 1)) {
+    slow_to(slowest, cluster.default_link);
   }
   return slowest;
 }
