@@ -11,7 +11,9 @@
 #include "planner/named/print_comparison.h"
 #include "planner/plan_json.h"
 #include "planner/print_plan.h"
-#include "planner/schedule_menu.h"
+#include "planner/search/explain_plan.h"
+#include "planner/search/relief.h"
+#include "planner/search/shape.h"
 #include "planner/trajectory/print_trajectory.h"
 #include "profiles/cluster_json.h"
 #include "profiles/model_profile_json.h"
@@ -29,21 +31,25 @@ po::options_description describe_flags() {
       ("cluster", text(), "the cluster")           //
       ("batch", text(), "samples of a step")       //
       ("micro-batch", text(),
-       "sizes to try, a comma list; default: the powers of two that were measured")            //
-      ("mask", text(), "freeze mask, a bit per block, 1 = active; default: all active")        //
-      ("schedules", text(), "schedules to try, a comma list; default: gpipe,1f1b")             //
-      ("max-stages", text(), "longest pipeline; default: as many as devices")                  //
-      ("max-replicas", text(), "most pipelines; default: as many as fit")                      //
-      ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")     //
-      ("forecast", text(), "a freeze trace: plan which plan to hold when, switches included")  //
-      ("plans-per-mask", text(), "forecast: candidates of each mask, default 3")               //
-      ("switch-time", text(), "forecast: of a switch beside moving state, default 0ms")        //
+       "sizes to try, a comma list; default: the powers of two that were measured")               //
+      ("mask", text(), "freeze mask, a bit per block, 1 = active; default: all active")           //
+      ("schedules", text(), "schedules to try, a comma list; default: all that are synchronous")  //
+      ("no-recompute", po::bool_switch(), "keep activations, never recompute them")               //
+      ("overlap-reductions", po::bool_switch(), "reductions begin while backwards still run")     //
+      ("max-stages", text(), "longest pipeline; default: as many as devices")                     //
+      ("max-replicas", text(), "most pipelines; default: as many as fit")                         //
+      ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")        //
+      ("forecast", text(), "a freeze trace: plan which plan to hold when, switches included")     //
+      ("plans-per-mask", text(), "forecast: candidates of each mask, default 3")                  //
+      ("switch-time", text(), "forecast: of a switch beside moving state, default 0ms")           //
       ("decide-every", text(),
        "forecast: steps between looks of the rule without one, default 1")  //
       ("planner", text(),
        "plan as another system does, and compare with the best plan; help lists them")  //
       ("out", text(), "write the best plan")                                            //
       ("top", text(), "rows to show, default 10")                                       //
+      ("explain", po::bool_switch(),
+       "also why: the runner-up, where the time goes, what was rejected")  //
       ("json", po::bool_switch(), "answer in JSON");
   return flags;
 }
@@ -82,9 +88,12 @@ SearchOptions read_options(const Flags& values, const ModelProfile& profile) {
       refuse_flags("--mask " + bits, fmt::format("a bit for each of {} blocks", blocks));
     }
   }
-  if (values.count("schedules") > 0) {
-    options.schedules = read_schedules(required_text(values, "schedules"));
-  }
+  options.schedules = values.count("schedules") > 0
+                          ? read_schedules(required_text(values, "schedules"))
+                          : synchronous_schedules();
+  options.joint = true;
+  options.recompute = !is_set(values, "no-recompute");
+  if (is_set(values, "overlap-reductions")) options.overlap.emplace();
   options.max_stages = integer_or(values, "max-stages", 0, 1, kMostCounted);
   options.max_replicas = integer_or(values, "max-replicas", 0, 1, kMostCounted);
   options.clip = is_set(values, "clip");
@@ -135,6 +144,12 @@ ExitCode plan_forecast(const Flags& values) {
   return ExitCode::kOk;
 }
 
+// The nearest plan, and what would make one fit.
+[[noreturn]] void refuse(const Ranking& ranking, const std::vector<Relief>& reliefs,
+                         const Cluster& cluster) {
+  throw InfeasibleError(explain_infeasible(ranking) + "; " + list_relief(reliefs, cluster));
+}
+
 ExitCode plan_verb(const Flags& values) {
   if (values.count("planner") > 0 && required_text(values, "planner") == "help") {
     fmt::print("{}\n", list_planners());
@@ -149,15 +164,27 @@ ExitCode plan_verb(const Flags& values) {
   const int top = integer_or(values, "top", 10, 1, kMostCounted);
   const ModelProfile profile = read_model_profile(required_text(values, "profile"));
   const Cluster cluster = read_cluster(required_text(values, "cluster"));
-  const Ranking ranking = search_plans(profile, cluster, read_options(values, profile));
+  SearchOptions options = read_options(values, profile);
+  options.keep = std::max(2, top);
+  const Ranking ranking = search_plans(profile, cluster, options);
   const bool json = is_set(values, "json");
   const Candidate* best = ranking.best();
   if (best != nullptr && values.count("out") > 0) {
     write_plan(best->plan, required_text(values, "out"));
   }
-  fmt::print("{}", json ? ranking_json(ranking, cluster, profile, top)
-                        : print_ranking(ranking, cluster, profile, top));
-  if (best == nullptr) throw InfeasibleError(explain_infeasible(ranking));
+  std::vector<Relief> reliefs;
+  std::string more = json ? "{}" : "";
+  if (best == nullptr) {
+    reliefs = find_relief(profile, {cluster, options}, ranking);
+    if (json) more = relief_json(reliefs, cluster);
+  } else if (is_set(values, "explain")) {
+    const PlanExplanation explanation = explain_plan(ranking, profile, cluster, options);
+    more = json ? plan_explanation_json(explanation, cluster)
+                : print_plan_explanation(explanation, cluster);
+  }
+  fmt::print("{}", json ? ranking_json(ranking, cluster, profile, top, more)
+                        : print_ranking(ranking, cluster, profile, top) + more);
+  if (best == nullptr) refuse(ranking, reliefs, cluster);
   return ExitCode::kOk;
 }
 

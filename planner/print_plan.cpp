@@ -45,6 +45,21 @@ std::string name_of_schedule(const Plan& plan) {
   return policy == nullptr ? "explicit" : std::string(policy_name(*policy));
 }
 
+bool recomputes(const Plan& plan) {
+  return plan.pipelines.front().stages.front().memory == MemoryPolicy::kRecompute;
+}
+
+// "1f1b", "1f1b K3", "interleaved v4 R": with its depth or chunks where they are not its own, and
+// whether stages recompute.
+std::string variant_of(const Plan& plan) {
+  std::string text = name_of_schedule(plan);
+  if (const auto* named = std::get_if<NamedSchedule>(&plan.schedule)) {
+    if (named->chunks != family_of(named->kind).chunks) text += fmt::format(" v{}", named->chunks);
+    if (named->in_flight) text += fmt::format(" K{}", *named->in_flight);
+  }
+  return recomputes(plan) ? text + " R" : text;
+}
+
 // Which bytes an imported trace could not tell, by the rules that its profile notes down.
 std::string unknown_bytes(const ModelProfile& profile) {
   const auto rules = profile.provenance.find("rules");
@@ -150,6 +165,11 @@ Json candidate_json(const Candidate& candidate, const Cluster& cluster) {
                {"schedule", name_of_schedule(plan)},
                {"micro_batch_size", plan.micro_batch_size},
                {"micro_batches", plan.micro_batches()}};
+  if (const auto* named = std::get_if<NamedSchedule>(&plan.schedule)) {
+    json["chunks"] = named->chunks;
+    if (named->in_flight) json["in_flight"] = *named->in_flight;
+  }
+  json["recompute"] = recomputes(plan);
   Json pipelines = Json::array();
   for (const Pipeline& pipeline : plan.pipelines) {
     Json cuts = Json::array();
@@ -178,10 +198,25 @@ Json candidate_json(const Candidate& candidate, const Cluster& cluster) {
 }
 
 struct RankingCounts {
-  int fit = 0;
-  int too_large = 0;
-  int not_made = 0;
+  std::int64_t fit = 0;
+  std::int64_t too_large = 0;
+  std::int64_t not_made = 0;
+  std::int64_t bounded = 0;  // never tried: their lower bounds are too high
 };
+
+std::int64_t& tally(RankingCounts& counts, Rejection::Why why) {
+  switch (why) {
+    case Rejection::Why::kBound:
+      return counts.bounded;
+    case Rejection::Why::kSlower:
+      return counts.fit;
+    case Rejection::Why::kMemory:
+      return counts.too_large;
+    case Rejection::Why::kRefused:
+      return counts.not_made;
+  }
+  return counts.bounded;
+}
 
 RankingCounts count_candidates(const Ranking& ranking) {
   RankingCounts counts;
@@ -189,6 +224,9 @@ RankingCounts count_candidates(const Ranking& ranking) {
     ++(cannot_be_made(candidate)          ? counts.not_made
        : candidate.infeasible.has_value() ? counts.too_large
                                           : counts.fit);
+  }
+  for (const RejectedShapes& rejected : ranking.rejected) {
+    tally(counts, rejected.rejection.why) += rejected.candidates;
   }
   return counts;
 }
@@ -199,13 +237,14 @@ std::string text_of(const RankingCounts& counts, std::size_t devices) {
                   count_of(static_cast<std::int64_t>(devices), "device"));
   text += fmt::format(", {} {}", counts.too_large, counts.too_large == 1 ? "does not" : "do not");
   if (counts.not_made > 0) text += fmt::format(", {} cannot be made", counts.not_made);
+  if (counts.bounded > 0) text += fmt::format(", {} cannot be as fast", counts.bounded);
   return text + "\n";
 }
 
 std::size_t widest_schedule(const Ranking& ranking) {
   std::size_t width = 8;
   for (const Candidate& candidate : ranking.candidates) {
-    width = std::max(width, name_of_schedule(candidate.plan).size());
+    width = std::max(width, variant_of(candidate.plan).size());
   }
   return width;
 }
@@ -359,7 +398,7 @@ std::string print_ranking(const Ranking& ranking, const Cluster& cluster,
     if (candidate.infeasible) {
       if (++infeasible_count > top) continue;
       infeasible += fmt::format("      {:<8}  {:<{}}  {:>9}  {}\n", shape_of(plan),
-                                name_of_schedule(plan), width, micro, candidate.infeasible->reason);
+                                variant_of(plan), width, micro, candidate.infeasible->reason);
       continue;
     }
     if (++feasible_count > top) continue;
@@ -367,7 +406,7 @@ std::string print_ranking(const Ranking& ranking, const Cluster& cluster,
     text += fmt::format("{:>4}  {:>12}  {:>10.1f}  {:<8}  {:<{}}  {:>9}  {:>11}  {:>9}  {}\n",
                         feasible_count, to_text(candidate.makespan),
                         samples_per_second(plan, candidate.makespan), shape_of(plan),
-                        name_of_schedule(plan), width, micro, to_text(largest_peak(candidate)),
+                        variant_of(plan), width, micro, to_text(largest_peak(candidate)),
                         percent(gap(candidate.makespan, candidate.bounds.makespan.time)),
                         cut_at(list_cuts(plan), 40));
   }
@@ -376,7 +415,7 @@ std::string print_ranking(const Ranking& ranking, const Cluster& cluster,
 }
 
 std::string ranking_json(const Ranking& ranking, const Cluster& cluster,
-                         const ModelProfile& profile, int top) {
+                         const ModelProfile& profile, int top, const std::string& more) {
   Json feasible = Json::array();
   Json infeasible = Json::array();
   for (const Candidate& candidate : ranking.candidates) {
@@ -384,14 +423,16 @@ std::string ranking_json(const Ranking& ranking, const Cluster& cluster,
     if (static_cast<int>(list.size()) < top) list.push_back(candidate_json(candidate, cluster));
   }
   const RankingCounts counts = count_candidates(ranking);
-  Json json = {{"candidates", ranking.candidates.size()},
+  Json json = {{"candidates", counts.fit + counts.too_large + counts.not_made + counts.bounded},
                {"fit", counts.fit},
                {"do_not_fit", counts.too_large},
                {"cannot_be_made", counts.not_made},
+               {"cannot_be_as_fast", counts.bounded},
                {"backward_was_split_by_rule", profile.backward_was_split_by_rule},
                {"bytes_are_placeholders", !unknown_bytes(profile).empty()},
                {"feasible", feasible},
                {"infeasible", infeasible}};
+  json.update(Json::parse(more));
   return json.dump() + "\n";
 }
 

@@ -13,6 +13,17 @@
 namespace frazil {
 namespace {
 
+bool is_plain(const Plan& plan) {
+  const auto* named = std::get_if<NamedSchedule>(&plan.schedule);
+  if (named != nullptr && named->in_flight) return false;
+  return std::all_of(plan.pipelines.begin(), plan.pipelines.end(), [](const Pipeline& pipeline) {
+    return std::all_of(pipeline.stages.begin(), pipeline.stages.end(),
+                       [](const Stage& stage) { return stage.memory == MemoryPolicy::kKeep; });
+  });
+}
+
+}  // namespace
+
 int count_devices(const Plan& plan) {
   std::size_t devices = 0;
   for (const Pipeline& pipeline : plan.pipelines) {
@@ -20,8 +31,6 @@ int count_devices(const Plan& plan) {
   }
   return static_cast<int>(devices);
 }
-
-}  // namespace
 
 std::optional<Infeasible> find_overflow(const std::vector<MemoryPeak>& memory,
                                         const Cluster& cluster) {
@@ -51,10 +60,16 @@ const Candidate* Ranking::best() const {
 }
 
 Candidate judge_plan(Plan plan, const ModelProfile& profile, const Cluster& cluster, bool clip) {
+  return judge_plan(std::move(plan), profile, cluster,
+                    StepOptions{.clip = clip, .overlap = std::nullopt});
+}
+
+Candidate judge_plan(Plan plan, const ModelProfile& profile, const Cluster& cluster,
+                     const StepOptions& options) {
   Candidate candidate;
   candidate.plan = std::move(plan);
   try {
-    PlanSimulation simulation = simulate_plan(candidate.plan, profile, cluster, {.clip = clip});
+    PlanSimulation simulation = simulate_plan(candidate.plan, profile, cluster, options);
     candidate.makespan = simulation.makespan;
     candidate.memory = std::move(simulation.memory);
     candidate.extrapolated = simulation.extrapolated;
@@ -66,20 +81,32 @@ Candidate judge_plan(Plan plan, const ModelProfile& profile, const Cluster& clus
   return candidate;
 }
 
+RankingKey ranking_key(const Candidate& candidate) {
+  const std::int64_t missing =
+      candidate.infeasible ? (candidate.infeasible->needed - candidate.infeasible->available).count
+                           : 0;
+  // A plan that no interpreter takes has no missing bytes; it comes last.
+  const bool refused = candidate.infeasible && missing == 0;
+  return {candidate.infeasible.has_value(),
+          refused,
+          missing,
+          candidate.makespan,
+          count_devices(candidate.plan),
+          candidate.plan.pipelines.front().stages.size(),
+          !is_plain(candidate.plan),
+          summarize(candidate.plan)};
+}
+
 void rank(std::vector<Candidate>& candidates) {
-  const auto key = [](const Candidate& candidate) {
-    const Duration::rep missing =
-        candidate.infeasible
-            ? (candidate.infeasible->needed - candidate.infeasible->available).count
-            : 0;
-    // A plan that no interpreter takes has no missing bytes; it comes last.
-    const bool refused = candidate.infeasible && missing == 0;
-    return std::tuple(candidate.infeasible.has_value(), refused, missing, candidate.makespan,
-                      count_devices(candidate.plan), candidate.plan.pipelines.front().stages.size(),
-                      summarize(candidate.plan));
-  };
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [&](const Candidate& a, const Candidate& b) { return key(a) < key(b); });
+  std::vector<std::pair<RankingKey, std::size_t>> order;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    order.emplace_back(ranking_key(candidates[i]), i);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<Candidate> ranked;
+  ranked.reserve(candidates.size());
+  for (const auto& [key, i] : order) ranked.push_back(std::move(candidates[i]));
+  candidates = std::move(ranked);
 }
 
 }  // namespace frazil

@@ -1,13 +1,17 @@
 #pragma once
 // Plans beside each other: what the simulator says of each, in order. What does not fit keeps its
-// reason.
+// reason, and so does what a search leaves out.
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "planner/bounds.h"
 #include "planner/plan.h"
+#include "planner/simulate_plan.h"
 #include "sim/memory.h"
 
 namespace frazil {
@@ -36,16 +40,59 @@ struct Candidate {
   std::optional<Infeasible> infeasible;
 };
 
-// Feasible ones first by (makespan, devices used, stages, summary); then the infeasible ones.
+// Why a search leaves candidates out.
+struct Rejection {
+  enum class Why : std::uint8_t {
+    kBound,    // they take at least `time`, by the bound of that name
+    kSlower,   // simulated: `time`
+    kMemory,   // `device` needs so much at least, and has less
+    kRefused,  // an interpreter refuses them, in this sentence
+  };
+  Why why = Why::kBound;
+  std::string_view bound;
+  Duration time{0};
+  Duration against{0};  // the slowest plan that was kept
+  DeviceId device;
+  Bytes needed;
+  Bytes available;
+  std::string sentence;
+};
+
+// Candidates with one reason: groups of devices, each with the model, of which the first `longer`
+// have a device more. Without a schedule: with every one of the search, or all that share a bound.
+struct RejectedShapes {
+  int group_devices = 1;
+  int groups = 1;
+  int longer = 0;
+  int micro_batch_size = 1;
+  std::optional<NamedSchedule> schedule;
+  bool recompute = false;
+  std::int64_t candidates = 1;
+  Rejection rejection;
+};
+
+// Feasible ones first by (makespan, devices used, stages, plain ones before those that recompute or
+// have a depth of their own, summary); then the infeasible ones.
 struct Ranking {
   std::vector<Candidate> candidates;
-  const Candidate* best() const;  // none when nothing is feasible
+  std::vector<RejectedShapes> rejected;  // by a search that does not simulate everything
+  int simulated = 0;                     // graphs that the search evaluated; 0: one per candidate
+  const Candidate* best() const;         // none when nothing is feasible
 };
 
 // Simulated and bounded; infeasible where an interpreter refuses it or a device has too little
 // memory.
+Candidate judge_plan(Plan plan, const ModelProfile& profile, const Cluster& cluster,
+                     const StepOptions& options);
 Candidate judge_plan(Plan plan, const ModelProfile& profile, const Cluster& cluster, bool clip);
 
+// Device places of its stages: a device counts once for each stage it has.
+int count_devices(const Plan& plan);
+
+// Infeasible, refused, bytes missing, makespan, devices, stages, not plain, summary.
+using RankingKey =
+    std::tuple<bool, bool, std::int64_t, Duration, int, std::size_t, bool, std::string>;
+RankingKey ranking_key(const Candidate& candidate);
 void rank(std::vector<Candidate>& candidates);
 
 }  // namespace frazil

@@ -1,7 +1,11 @@
 #pragma once
-// The search: proposes plans over pipeline length x replicas x micro-batch size x schedule, lets
-// the simulator judge each, and ranks them. What does not fit stays in the ranking with its reason.
+// The search for the best plan: pipeline length, replicas (equally long or not), micro-batch size,
+// schedule, chunks, micro-batches in flight, the order of unequal devices, recomputing. Plans are
+// proposed (planner/search/propose.h), bounded and simulated, those with the lowest bound first,
+// while they can still be among the best (planner/search/best_first.h). What is left out keeps its
+// reason. One thread; equal input gives equal bytes.
 
+#include <optional>
 #include <vector>
 
 #include "planner/ranking.h"
@@ -15,18 +19,28 @@ struct SearchOptions {
                                          ScheduleKind::kOneForwardOneBackward};
   FreezeMask mask;
   ReductionMode reduction = ReductionMode::kExact;
+  std::optional<ReductionOverlap> overlap = std::nullopt;
   bool clip = false;
   int max_stages = 0;    // 0: as many as devices
-  int max_replicas = 0;  // 0: as many as fit
+  int max_replicas = 0;  // 0: as many as fit; a schedule that runs both ways counts as one
+  // Also groups of unequal length, chunks and depths other than a schedule's own, and orders of
+  // unequal devices. Without, devices are taken as they are listed.
+  bool joint = false;
+  bool recompute = false;  // also with all stages recomputing
+  int keep = 2;  // so many of the best plans are found; 0: everything is simulated and ranked
 };
 
 // 1, 2, 4, ... up to `batch_size` within the sizes at which every layer was measured; the nearest
 // measured size when there is none.
 std::vector<int> measured_sizes(const ModelProfile& profile, int batch_size);
 
-// Replica r of p stages takes devices r p .. r p + p - 1; micro-batches are dealt in contiguous
-// shares, equal up to one. Devices left over stay idle.
+// Micro-batches are dealt in contiguous shares, equal up to one among equal groups of devices.
+// Devices left over stay idle.
 Ranking search_plans(const ModelProfile& profile, const Cluster& cluster,
                      const SearchOptions& options);
+
+// Whether search_plans() would find a plan that fits.
+bool some_plan_fits(const ModelProfile& profile, const Cluster& cluster,
+                    const SearchOptions& options);
 
 }  // namespace frazil

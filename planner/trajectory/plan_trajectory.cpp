@@ -34,6 +34,7 @@ std::vector<Plan> find_candidates(const ModelProfile& profile, const Cluster& cl
   for (const FreezeMask& mask : table.masks) {
     SearchOptions search = options.search;
     search.mask = mask;
+    search.keep = options.plans_per_mask;
     const Ranking ranking = search_plans(profile, cluster, search);
     if (ranking.best() == nullptr) {
       throw InfeasibleError("no plan fits under the mask " + mask.text());

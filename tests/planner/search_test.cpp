@@ -25,6 +25,7 @@ SearchOptions make_options(const ModelProfile& profile) {
   options.batch_size = 16;
   options.micro_batch_sizes = {1, 2, 4};
   options.mask = FreezeMask::all_active(static_cast<int>(profile.blocks.size()));
+  options.keep = 0;
   return options;
 }
 

@@ -174,6 +174,28 @@ TEST_F(Verbs, PlanEndsWithThreeWhenNothingIsFeasible) {
   EXPECT_EQ(count_files(), files);
 }
 
+TEST_F(Verbs, PlanExplainsItsChoiceAndSaysWhatWouldMakeAPlanFit) {
+  const std::string question = "--profile model.json --batch 8 --cluster ";
+  const Outcome told = run("plan", question + "cluster.json --explain");
+  ASSERT_EQ(told.code, 0) << told.err;
+  for (const std::string_view part : {"best  ", "runner-up", "bubble", "exposed communication",
+                                      "lower bound", "candidates", "by bound"}) {
+    EXPECT_NE(told.out.find(part), std::string::npos) << part << "\n" << told.out;
+  }
+  const Outcome json = run("plan", question + "cluster.json --explain --json");
+  ASSERT_EQ(json.code, 0) << json.err;
+  JsonFields answer(parse_json(json.out, "answer"));
+  JsonFields explanation(answer.required("explanation"));
+  EXPECT_EQ(explanation.required("best").items().size(), 2U);
+  EXPECT_FALSE(explanation.required("rejected").items().empty());
+
+  const Outcome tight = run("plan", question + "tight.json --json");
+  EXPECT_EQ(tight.code, 3);
+  EXPECT_NE(tight.err.find("it would fit with "), std::string::npos) << tight.err;
+  JsonFields refusal(parse_json(tight.out, "answer"));
+  EXPECT_FALSE(refusal.required("relief").items().empty());
+}
+
 // A plan of one pipeline over both devices, in the mode and with the schedule given.
 Plan two_stages(const ModelProfile& profile, ReductionMode mode, int batch, int size) {
   Plan plan;
@@ -274,22 +296,23 @@ TEST_F(Verbs, ARankingCountsWhatDoesNotFitApartFromWhatCannotBeMade) {
   const ModelProfile profile = read_model_profile(path("model.json"));
   write_plan(two_stages(profile, ReductionMode::kExact, 4, 1), path("plan.json"));
   const Outcome ranked = run("plan",
-                             "--profile model.json --cluster cluster.json --batch 4 --max-replicas "
-                             "1 --micro-batch 1 --schedules 1f1b,eager-1f1b,dualpipe --top 9");
+                             "--profile model.json --cluster cluster.json --batch 3 --max-replicas "
+                             "1 --micro-batch 1 --schedules 1f1b,eager-1f1b,dualpipe --top 20 "
+                             "--no-recompute");
   ASSERT_EQ(ranked.code, 0) << ranked.err;
-  EXPECT_NE(ranked.out.find("4 plans fit on 2 devices, 0 do not, 2 cannot be made\n"),
+  EXPECT_NE(ranked.out.find("5 plans fit on 2 devices, 0 do not, 2 cannot be made\n"),
             std::string::npos)
       << ranked.out;
   // Every row's columns stand where the header says, whatever the longest name.
   const std::size_t cuts = ranked.out.find("  cuts\n");
   std::istringstream lines(ranked.out);
   int rows = 0;
-  for (std::string line; std::getline(lines, line) && !line.starts_with("4 plans");) {
+  for (std::string line; std::getline(lines, line) && !line.starts_with("5 plans");) {
     if (line.find("rank") != std::string::npos) continue;
     EXPECT_EQ(line.find(" %  ") + 2, cuts) << ranked.out;
     ++rows;
   }
-  EXPECT_EQ(rows, 4);
+  EXPECT_EQ(rows, 5);
 
   const Outcome none = run("simulate", "--stages 4 --micro-batches 8 --compare --fits 1" + kTimes);
   EXPECT_EQ(none.code, 3);

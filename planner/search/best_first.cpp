@@ -1,0 +1,358 @@
+#include "planner/search/best_first.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "planner/schedule_menu.h"
+
+namespace frazil {
+namespace {
+
+// Part of what is left to search: a cell, those between it and the next longer one, the variants of
+// a cell that share a class, or one shape.
+struct Node {
+  enum class Kind : std::uint8_t { kCell, kLonger, kClass, kShape };
+
+  NamedBound bound;
+  int devices = 0;  // stages in all, at least
+  int stages = 0;   // of a pipeline, at least
+  Kind kind = Kind::kCell;
+  Shape shape;               // the cell, and of a class its first variant
+  std::int64_t ordinal = 0;  // of a shape: where listing everything would meet it
+
+  bool operator<(const Node& other) const {  // for a heap with the lowest bound in front
+    const auto key = [](const Node& node) {
+      return std::tie(node.bound.time, node.devices, node.stages, node.shape, node.kind);
+    };
+    return key(other) < key(*this);
+  }
+};
+
+struct Found {
+  Candidate candidate;
+  Shape shape;
+  std::int64_t ordinal = 0;
+};
+
+class BestFirst {
+ public:
+  BestFirst(Evaluator& evaluator, const SearchOptions& options, bool only_fits)
+      : evaluator_(evaluator), options_(options), only_fits_(only_fits) {}
+
+  Ranking search() {
+    for (const ShapeCell& cell : list_cells(evaluator_.space())) {
+      const ChainSums& sums = evaluator_.sums_of(cell.micro_batch_size);
+      push_cell(cell, evaluator_.work_bounds().bound(sums, cell), Node::Kind::kCell);
+      if (options_.joint && cell.replicas > 1) {
+        push_cell(cell, evaluator_.work_bounds().bound_longer(sums, cell), Node::Kind::kLonger);
+      }
+    }
+    while (!queue_.empty() && !(only_fits_ && !best_.empty()) && !is_beaten(queue_.front())) {
+      std::pop_heap(queue_.begin(), queue_.end());
+      const Node node = queue_.back();
+      queue_.pop_back();
+      open(node);
+    }
+    // The one with the lowest bound is beaten, and so are all others.
+    for (const Node& node : queue_) reject_by_bound(node);
+    return finish();
+  }
+
+ private:
+  void push_cell(const ShapeCell& cell, const NamedBound& bound, Node::Kind kind) {
+    push({.bound = bound,
+          .devices = cell.used(),
+          .stages = cell.devices,
+          .kind = kind,
+          .shape = {cell, {}},
+          .ordinal = 0});
+  }
+
+  void push(const Node& node) {
+    if (is_beaten(node)) {
+      reject_by_bound(node);
+      return;
+    }
+    queue_.push_back(node);
+    std::push_heap(queue_.begin(), queue_.end());
+  }
+
+  bool is_full() const {
+    return options_.keep > 0 && best_.size() >= static_cast<std::size_t>(options_.keep);
+  }
+
+  // Neither the time nor what breaks ties can be less than of the worst that is kept.
+  bool is_beaten(const Node& node) const {
+    return is_full() && std::tie(node.bound.time, node.devices, node.stages) > worst_;
+  }
+
+  void open(const Node& node) {
+    switch (node.kind) {
+      case Node::Kind::kCell:
+        open_cell(node.shape.cell);
+        break;
+      case Node::Kind::kLonger:
+        for (const ShapeCell& cell : list_longer(node.shape.cell, evaluator_.space())) {
+          const ChainSums& sums = evaluator_.sums_of(cell.micro_batch_size);
+          push_cell(cell, evaluator_.work_bounds().bound(sums, cell), Node::Kind::kCell);
+        }
+        break;
+      case Node::Kind::kClass:
+        open_class(node);
+        break;
+      case Node::Kind::kShape:
+        judge(node);
+        break;
+    }
+  }
+
+  void open_cell(const ShapeCell& cell) {
+    const ChainSums& sums = evaluator_.sums_of(cell.micro_batch_size);
+    const auto variants = list_variants(cell, evaluator_.space());
+    const Bytes needed = evaluator_.work_bounds().least_memory(sums, cell);
+    const Device& best = evaluator_.machines().best_device();
+    if (needed > best.memory_limit) {
+      Rejection rejection;
+      rejection.why = Rejection::Why::kMemory;
+      rejection.needed = needed;
+      rejection.available = best.memory_limit;
+      reject({cell, {}}, false, static_cast<std::int64_t>(variants.size()), rejection);
+      if (!variants.empty()) keep_nearest({cell, variants.front()}, rejection);
+      return;
+    }
+    std::map<VariantClass, ShapeVariant> classes;
+    for (const ShapeVariant& variant : variants) classes.try_emplace(class_of(variant), variant);
+    for (const auto& [variant_class, first] : classes) {
+      Node node{.bound = evaluator_.work_bounds().bound(sums, cell, variant_class),
+                .devices = cell.used(),
+                .stages = cell.devices,
+                .kind = Node::Kind::kClass,
+                .shape = {cell, first},
+                .ordinal = 0};
+      push(node);
+    }
+  }
+
+  void open_class(const Node& node) {
+    const ShapeCell& cell = node.shape.cell;
+    const auto variants = list_variants(cell, evaluator_.space());
+    for (std::size_t v = 0; v < variants.size(); ++v) {
+      if (class_of(variants[v]) != class_of(node.shape.variant)) continue;
+      const Shape shape{cell, variants[v]};
+      if (evaluator_.machines().repeats(cell, variants[v].arrangement)) continue;
+      const auto bound = evaluator_.bound(shape);
+      if (const auto* rejection = std::get_if<Rejection>(&bound)) {
+        reject(shape, true, 1, *rejection);
+        keep_nearest(shape, *rejection);
+        continue;
+      }
+      NamedBound own = std::get<NamedBound>(bound);
+      if (own.time < node.bound.time) own = node.bound;
+      Node single{.bound = own,
+                  .devices = stages_of(shape),
+                  .stages = cell.devices * variants[v].chunks,
+                  .kind = Node::Kind::kShape,
+                  .shape = shape,
+                  .ordinal = static_cast<std::int64_t>(v)};
+      push(single);
+    }
+  }
+
+  void judge(const Node& node) {
+    Verdict verdict = evaluator_.judge(node.shape);
+    if (verdict.rejection) {
+      reject(node.shape, true, 1, *verdict.rejection);
+      keep_nearest(node.shape, *verdict.rejection);
+      return;
+    }
+    if (is_full() && verdict.makespan > best_.back().candidate.makespan) {
+      reject_slower(node.shape, verdict.makespan);
+      return;
+    }
+    Found found{evaluator_.make_candidate(node.shape, verdict), node.shape, node.ordinal};
+    const auto place =
+        std::upper_bound(best_.begin(), best_.end(), found,
+                         [](const Found& a, const Found& b) { return order_of(a) < order_of(b); });
+    best_.insert(place, std::move(found));
+    if (options_.keep > 0 && best_.size() > static_cast<std::size_t>(options_.keep)) {
+      reject_slower(best_.back().shape, best_.back().candidate.makespan);
+      best_.pop_back();
+    }
+    const Candidate& worst = best_.back().candidate;
+    worst_ = {worst.makespan, count_devices(worst.plan),
+              static_cast<int>(worst.plan.pipelines.front().stages.size())};
+  }
+
+  using Order = std::tuple<RankingKey, int, int, int, int, std::int64_t>;
+  static Order order_of(const Found& found) {
+    const ShapeCell& cell = found.shape.cell;
+    return {ranking_key(found.candidate),
+            cell.devices,
+            cell.micro_batch_size,
+            cell.replicas,
+            cell.longer,
+            found.ordinal};
+  }
+
+  static int stages_of(const Shape& shape) {
+    return shape.cell.used() * shape.variant.chunks *
+           directions(family_of(shape.variant.schedule).placement);
+  }
+
+  void keep_nearest(const Shape& shape, const Rejection& rejection) {
+    if (!best_.empty()) return;
+    const bool refused = rejection.why == Rejection::Why::kRefused;
+    const auto key = std::tuple(refused, rejection.needed - rejection.available, shape);
+    if (nearest_ && std::tie(nearest_key_) <= std::tie(key)) return;
+    nearest_ = shape;
+    nearest_key_ = key;
+  }
+
+  void reject(const Shape& shape, bool single, std::int64_t candidates,
+              const Rejection& rejection) {
+    if (only_fits_) return;
+    RejectedShapes rejected;
+    rejected.group_devices = shape.cell.devices;
+    rejected.groups = shape.cell.replicas;
+    rejected.longer = shape.cell.longer;
+    rejected.micro_batch_size = shape.cell.micro_batch_size;
+    if (single) rejected.schedule = shape.variant.named();
+    rejected.recompute = single && shape.variant.recompute;
+    rejected.candidates = candidates;
+    rejected.rejection = rejection;
+    rejected_.push_back(std::move(rejected));
+  }
+
+  void reject_by_bound(const Node& node) {
+    if (only_fits_) return;
+    Rejection rejection;
+    rejection.why = Rejection::Why::kBound;
+    rejection.bound = node.bound.name;
+    rejection.time = node.bound.time;
+    reject(node.shape, node.kind == Node::Kind::kShape, count(node), rejection);
+  }
+
+  void reject_slower(const Shape& shape, Duration makespan) {
+    Rejection rejection;
+    rejection.why = Rejection::Why::kSlower;
+    rejection.time = makespan;
+    reject(shape, true, 1, rejection);
+  }
+
+  std::int64_t variants_of(const ShapeCell& cell) {
+    // Of the share, depths go up to 2 p.
+    const int micro_batches = evaluator_.space().micro_batches(cell.micro_batch_size);
+    const int share = (micro_batches + cell.replicas - 1) / cell.replicas;
+    const auto [known, is_new] = variants_.try_emplace(
+        {cell.devices, cell.longer > 0, std::min(share, 2 * cell.devices)}, 0);
+    if (is_new) {
+      known->second = static_cast<std::int64_t>(list_variants(cell, evaluator_.space()).size());
+    }
+    return known->second;
+  }
+
+  // Candidates of a node.
+  std::int64_t count(const Node& node) {
+    switch (node.kind) {
+      case Node::Kind::kShape:
+        return 1;
+      case Node::Kind::kCell:
+        return variants_of(node.shape.cell);
+      case Node::Kind::kClass: {
+        const auto variants = list_variants(node.shape.cell, evaluator_.space());
+        return std::count_if(variants.begin(), variants.end(), [&](const ShapeVariant& variant) {
+          return class_of(variant) == class_of(node.shape.variant);
+        });
+      }
+      case Node::Kind::kLonger: {
+        const ShapeCell& cell = node.shape.cell;
+        const int more = std::min(cell.replicas - 1, evaluator_.space().devices - cell.used());
+        if (more <= 0 || cell.devices + 1 > evaluator_.space().most_stages()) return 0;
+        ShapeCell longer = cell;
+        longer.longer = 1;
+        return more * variants_of(longer);
+      }
+    }
+    return 0;
+  }
+
+  // A shape that is shown as a candidate is not counted among the rejected.
+  void count_once(const Shape& shape) {
+    const auto holds = [&](const RejectedShapes& rejected) {
+      const ShapeCell cell{rejected.group_devices, rejected.groups, rejected.longer,
+                           rejected.micro_batch_size};
+      const bool any = !rejected.schedule;
+      return cell == shape.cell && (any || (rejected.schedule == shape.variant.named() &&
+                                            rejected.recompute == shape.variant.recompute));
+    };
+    const auto found = std::find_if(rejected_.begin(), rejected_.end(), holds);
+    if (found != rejected_.end()) --found->candidates;
+  }
+
+  Ranking finish() {
+    Ranking ranking;
+    for (Found& found : best_) ranking.candidates.push_back(std::move(found.candidate));
+    if (ranking.candidates.empty() && nearest_ && !only_fits_) {
+      const Verdict verdict = evaluator_.judge(*nearest_);
+      ranking.candidates.push_back(evaluator_.make_candidate(*nearest_, verdict));
+      count_once(*nearest_);
+    }
+    for (Candidate& candidate : ranking.candidates) evaluator_.add_bounds(candidate);
+    const bool feasible = ranking.best() != nullptr;
+    for (RejectedShapes& rejected : rejected_) {
+      if (rejected.candidates == 0) continue;
+      if (feasible) rejected.rejection.against = ranking.candidates.back().makespan;
+      ranking.rejected.push_back(std::move(rejected));
+    }
+    ranking.simulated = evaluator_.simulated();
+    return ranking;
+  }
+
+  Evaluator& evaluator_;
+  const SearchOptions& options_;
+  bool only_fits_;
+  std::vector<Node> queue_;  // a heap
+  std::vector<Found> best_;
+  std::tuple<Duration, int, int> worst_;  // of the last of them: time, devices, stages
+  std::vector<RejectedShapes> rejected_;
+  std::optional<Shape> nearest_;
+  std::tuple<bool, Bytes, Shape> nearest_key_;
+  std::map<std::tuple<int, bool, int>, std::int64_t> variants_;
+};
+
+}  // namespace
+
+Ranking search_best_first(Evaluator& evaluator, const SearchOptions& options) {
+  return BestFirst(evaluator, options, /*only_fits=*/false).search();
+}
+
+bool some_plan_fits(Evaluator& evaluator, const SearchOptions& options) {
+  return BestFirst(evaluator, options, /*only_fits=*/true).search().best() != nullptr;
+}
+
+Ranking search_exhaustively(Evaluator& evaluator) {
+  Ranking ranking;
+  std::vector<ShapeCell> cells;
+  for (const ShapeCell& cell : list_cells(evaluator.space())) {
+    cells.push_back(cell);
+    for (const ShapeCell& longer : list_longer(cell, evaluator.space())) cells.push_back(longer);
+  }
+  const auto key = [](const ShapeCell& cell) {
+    return std::tie(cell.devices, cell.micro_batch_size, cell.replicas, cell.longer);
+  };
+  std::sort(cells.begin(), cells.end(),
+            [&](const ShapeCell& a, const ShapeCell& b) { return key(a) < key(b); });
+  for (const ShapeCell& cell : cells) {
+    for (const ShapeVariant& variant : list_variants(cell, evaluator.space())) {
+      if (evaluator.machines().repeats(cell, variant.arrangement)) continue;
+      ranking.candidates.push_back(evaluator.judge_whole({cell, variant}));
+    }
+  }
+  rank(ranking.candidates);
+  ranking.simulated = evaluator.simulated();
+  return ranking;
+}
+
+}  // namespace frazil

@@ -1,0 +1,127 @@
+#include "planner/search/chain_sums.h"
+
+#include <algorithm>
+
+namespace frazil {
+namespace {
+
+constexpr std::int64_t kMillion = 1'000'000;
+
+void append(std::vector<std::int64_t>& sums, std::int64_t next) {
+  sums.push_back(sums.back() + next);
+}
+
+}  // namespace
+
+Duration slow_down(Duration time, std::int64_t ppm) {
+  if (ppm == kMillion) return time;
+  return Duration{time.count() / kMillion * ppm + time.count() % kMillion * ppm / kMillion};
+}
+
+ChainSums::ChainSums(const ModelProfile& profile, const Activity& activity, int micro_batch_size)
+    : size_(micro_batch_size) {
+  for (Sums* sums : {&forward_, &frozen_, &input_, &weight_, &update_, &parameters_, &gradients_,
+                     &optimizer_, &stash_, &inputs_, &weights_}) {
+    sums->push_back(0);
+  }
+  add_layers(profile, activity);
+  add_edges(profile, activity);
+  add_paths();
+  largest_down_ = *std::max_element(down_.begin(), down_.end());
+}
+
+void ChainSums::add_layers(const ModelProfile& profile, const Activity& activity) {
+  for (std::size_t l = 0; l < profile.layers.size(); ++l) {
+    const Layer& layer = profile.layers[l];
+    const LayerActivity& active = activity.layers[l];
+    const CostSample cost = cost_at(layer, size_).cost;
+    const bool backward = activity.backward(LayerId{l});
+    const Duration weight =
+        active.input_gradient ? cost.backward_weight : cost.backward_weight_alone;
+    append(forward_, (backward ? cost.forward : cost.forward_frozen).count());
+    append(frozen_, cost.forward_frozen.count());
+    append(input_, active.input_gradient ? cost.backward_input.count() : 0);
+    append(weight_, active.weight_gradient ? weight.count() : 0);
+    append(update_, active.weight_gradient ? layer.update.count() : 0);
+    append(parameters_, layer.parameters.count);
+    append(gradients_, active.weight_gradient ? layer.parameters.count : 0);
+    append(optimizer_, active.weight_gradient ? layer.optimizer_state.count : 0);
+    append(stash_, backward ? cost.kept(active.weight_gradient).count : 0);
+    append(inputs_, active.input_gradient ? 1 : 0);
+    append(weights_, active.weight_gradient ? 1 : 0);
+  }
+}
+
+void ChainSums::add_edges(const ModelProfile& profile, const Activity& activity) {
+  const std::size_t cuts = profile.layers.size() + 1;
+  for (auto* bytes : {&down_, &up_, &near_down_, &near_up_}) bytes->assign(cuts, Bytes{});
+  joined_.assign(cuts, false);
+  carries_.assign(cuts, false);
+  for (std::size_t e = 0; e < profile.edges.size(); ++e) {
+    const Edge& edge = profile.edges[e];
+    const Bytes size = edge.bytes(1) * size_;
+    const bool carries = activity.edge_carries[e];
+    for (std::size_t cut = edge.from.index() + 1; cut <= edge.to.index(); ++cut) {
+      down_[cut] += size;
+      if (carries) up_[cut] += size;
+    }
+    const std::size_t cut = edge.to.index();
+    if (edge.from.index() + 1 != cut) continue;
+    joined_[cut] = true;
+    near_down_[cut] += size;
+    if (!carries) continue;
+    carries_[cut] = true;
+    near_up_[cut] += size;
+  }
+}
+
+void ChainSums::add_paths() {
+  head_.push_back(Duration{0});
+  tail_ = input_tail_ = head_;
+  for (int cut = 1; cut <= layers(); ++cut) {
+    const LayerSpan before{cut - 1, cut};
+    const auto at = static_cast<std::size_t>(cut);
+    const Duration forward{std::min(of(forward_, before), of(frozen_, before))};
+    const Duration input{of(input_, before)};
+    head_.push_back(joined_[at] ? head_.back() + forward : Duration{0});
+    tail_.push_back(carries_[at] ? tail_.back() + input + Duration{of(weight_, before)}
+                                 : Duration{0});
+    input_tail_.push_back(carries_[at] ? input_tail_.back() + input : Duration{0});
+  }
+  const std::size_t last = head_.size() - 2;  // no stage begins after the last layer
+  least_head_.assign(last + 1, head_[last]);
+  least_path_.assign(last + 1, head_[last] + tail_[last]);
+  for (std::size_t first = last; first-- > 0;) {
+    least_head_[first] = std::min(least_head_[first + 1], head_[first]);
+    least_path_[first] = std::min(least_path_[first + 1], head_[first] + tail_[first]);
+  }
+}
+
+SpanTimes ChainSums::times(LayerSpan span, const Device& device, bool recompute) const {
+  const auto price = [&](std::int64_t time) {
+    return slow_down(Duration{time}, device.time_ppm) + device.action_overhead;
+  };
+  SpanTimes times;
+  times.forward = price(of(recompute ? frozen_ : forward_, span));
+  if (has_backward(span)) {
+    times.backward = price(of(input_, span) + of(weight_, span));
+    if (recompute) times.recompute = price(of(forward_, span));
+  }
+  if (of(inputs_, span) > 0) times.input = price(of(input_, span));
+  if (of(weights_, span) > 0) times.weight = price(of(weight_, span));
+  return times;
+}
+
+Duration ChainSums::update(LayerSpan span, const Device& device) const {
+  if (!has_update(span)) return Duration{0};
+  return slow_down(Duration{of(update_, span)}, device.time_ppm) + device.action_overhead;
+}
+
+Duration ChainSums::work(LayerSpan span, bool recompute) const {
+  const std::int64_t forward = recompute ? of(frozen_, span) : of(forward_, span);
+  const bool again = recompute && has_backward(span);
+  return Duration{forward + (again ? of(forward_, span) : 0) + of(input_, span) +
+                  of(weight_, span)};
+}
+
+}  // namespace frazil

@@ -1,0 +1,182 @@
+#include "planner/search/evaluate.h"
+
+#include <algorithm>
+#include <array>
+
+#include "planner/schedule_menu.h"
+#include "planner/simulate_plan.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+constexpr std::array kRules{MemoryRule::kWithoutReceive, MemoryRule::kWithLargestReceive,
+                            MemoryRule::kIgnored};
+
+std::vector<ChainSums> sum_up(const ModelProfile& profile, const Activity& activity,
+                              const SearchOptions& options) {
+  std::vector<ChainSums> sums;
+  for (const int size : options.micro_batch_sizes) sums.emplace_back(profile, activity, size);
+  return sums;
+}
+
+Rejection refuse(const std::string& sentence) {
+  Rejection rejection;
+  rejection.why = Rejection::Why::kRefused;
+  rejection.sentence = sentence;
+  return rejection;
+}
+
+Rejection miss_memory(DeviceId device, Bytes needed, Bytes available) {
+  Rejection rejection;
+  rejection.why = Rejection::Why::kMemory;
+  rejection.device = device;
+  rejection.needed = needed;
+  rejection.available = available;
+  return rejection;
+}
+
+}  // namespace
+
+Evaluator::Evaluator(const ModelProfile& profile, const Cluster& cluster,
+                     const SearchOptions& options)
+    : profile_(profile),
+      cluster_(cluster),
+      options_(options),
+      activity_(find_activity(profile, options.mask)),
+      hash_(model_hash(profile)),
+      sums_(sum_up(profile, activity_, options)),
+      machines_(cluster, options.joint),
+      space_{static_cast<int>(profile.layers.size()), static_cast<int>(cluster.devices.size()),
+             machines_.arrangements(), options},
+      bounds_(space_, machines_, cluster),
+      proposer_(space_, sums_, machines_, profile.input_bytes_per_sample),
+      groups_(profile, cluster, activity_, options, machines_, proposer_) {}
+
+NamedBound Evaluator::bound(const Shape& shape, const Proposal& proposal) {
+  const int owners = shape.cell.replicas * directions(family_of(shape.variant.schedule).placement);
+  NamedBound largest{Duration{0}, "busiest-device"};
+  for (const GroupClass& group : proposal.classes) {
+    const NamedBound own = bound_group(shape, group, proposer_.spans_of(group.cuts),
+                                       sums_of(shape.cell.micro_batch_size),
+                                       machines_.machine(group.machine), bounds_, owners);
+    if (own.time > largest.time) largest = own;
+  }
+  return largest;
+}
+
+std::variant<NamedBound, Rejection> Evaluator::bound(const Shape& shape) {
+  const Proposal& dealt = proposer_.deal(shape);
+  const auto fits = [&](const GroupClass& group) { return proposer_.surely_fits(shape, group); };
+  if (std::all_of(dealt.classes.begin(), dealt.classes.end(), fits)) return bound(shape, dealt);
+  const DeviceGroups& groups = machines_.groups(shape.cell, shape.variant.arrangement);
+  const auto first_of = [&](std::size_t c) -> const DeviceGroup& {
+    const auto place = std::find(dealt.class_of.begin(), dealt.class_of.end(), static_cast<int>(c));
+    return groups[static_cast<std::size_t>(place - dealt.class_of.begin())];
+  };
+  for (std::size_t c = 0; c < dealt.classes.size(); ++c) {
+    const auto hopeless = proposer_.find_hopeless(shape, dealt.classes[c]);
+    if (!hopeless) continue;
+    return miss_memory(first_of(c).devices.front(), hopeless->needed, hopeless->available);
+  }
+  // Which of its proposals is the first to fit is not known yet.
+  std::optional<NamedBound> least;
+  for (const MemoryRule rule : {MemoryRule::kWithoutReceive, MemoryRule::kWithLargestReceive}) {
+    const auto proposal = proposer_.propose(shape, rule);
+    if (!proposal) continue;
+    const NamedBound own = bound(shape, *proposal);
+    if (!least || own.time < least->time) least = own;
+  }
+  for (std::size_t c = 0; c < dealt.classes.size(); ++c) {
+    const auto held = proposer_.least_memory(shape, dealt.classes[c]);
+    if (held.needed <= held.available) continue;
+    if (least) return *least;
+    return miss_memory(first_of(c).devices[static_cast<std::size_t>(held.device)], held.needed,
+                       held.available);
+  }
+  const NamedBound own = bound(shape, dealt);
+  return !least || own.time < least->time ? own : *least;
+}
+
+Plan Evaluator::plan_of(const Shape& shape, const Proposal& proposal) {
+  Plan plan = make_plan(shape, proposal, machines_.groups(shape.cell, shape.variant.arrangement),
+                        options_, space_.layers);
+  plan.model_hash = hash_;
+  return plan;
+}
+
+StepOutcome Evaluator::simulate(const Shape& shape, const Proposal& proposal) {
+  if (GroupSimulation::applies(shape, proposal, options_)) {
+    return groups_.simulate(shape, proposal,
+                            machines_.groups(shape.cell, shape.variant.arrangement));
+  }
+  ++simulated_;
+  StepOutcome outcome;
+  try {
+    PlanSimulation whole = simulate_plan(plan_of(shape, proposal), profile_, cluster_,
+                                         {.clip = options_.clip, .overlap = options_.overlap});
+    outcome.makespan = whole.makespan;
+    outcome.memory = std::move(whole.memory);
+    outcome.extrapolated = whole.extrapolated;
+  } catch (const InfeasibleError& error) {
+    outcome.refused = error.what();
+  }
+  return outcome;
+}
+
+Verdict Evaluator::judge(const Shape& shape) {
+  Verdict verdict;
+  for (const MemoryRule rule : kRules) {
+    auto proposal = proposer_.propose(shape, rule);
+    if (!proposal) continue;
+    StepOutcome outcome = simulate(shape, *proposal);
+    verdict.proposal = std::move(*proposal);
+    verdict.makespan = outcome.makespan;
+    verdict.memory = std::move(outcome.memory);
+    verdict.extrapolated = outcome.extrapolated;
+    verdict.rejection.reset();
+    if (outcome.refused) {
+      verdict.rejection = refuse(*outcome.refused);
+      return verdict;
+    }
+    const auto overflow = find_overflow(verdict.memory, cluster_);
+    if (!overflow) return verdict;
+    verdict.rejection = miss_memory(overflow->device, overflow->needed, overflow->available);
+  }
+  return verdict;
+}
+
+Candidate Evaluator::make_candidate(const Shape& shape, const Verdict& verdict) {
+  Candidate candidate;
+  candidate.plan = plan_of(shape, verdict.proposal);
+  candidate.makespan = verdict.makespan;
+  candidate.memory = verdict.memory;
+  candidate.extrapolated = verdict.extrapolated;
+  if (verdict.rejection && verdict.rejection->why == Rejection::Why::kRefused) {
+    candidate.infeasible = Infeasible{verdict.rejection->sentence, DeviceId{}, Bytes{}, Bytes{}};
+    return candidate;
+  }
+  candidate.infeasible = find_overflow(candidate.memory, cluster_);
+  return candidate;
+}
+
+void Evaluator::add_bounds(Candidate& candidate) const {
+  if (candidate.memory.empty()) return;  // refused
+  candidate.bounds = find_bounds(candidate.plan, profile_, cluster_);
+}
+
+Candidate Evaluator::judge_whole(const Shape& shape) {
+  Candidate candidate;
+  for (const MemoryRule rule : kRules) {
+    const auto proposal = proposer_.propose(shape, rule);
+    if (!proposal) continue;
+    ++simulated_;
+    candidate = judge_plan(plan_of(shape, *proposal), profile_, cluster_,
+                           {.clip = options_.clip, .overlap = options_.overlap});
+    const bool refused = candidate.infeasible && candidate.memory.empty();
+    if (!candidate.infeasible || refused) return candidate;
+  }
+  return candidate;
+}
+
+}  // namespace frazil

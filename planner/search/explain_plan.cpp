@@ -1,0 +1,168 @@
+#include "planner/search/explain_plan.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "planner/schedule_menu.h"
+#include "planner/simulate_plan.h"
+#include "profiles/error.h"
+#include "profiles/quantity_text.h"
+#include "sim/cost_model.h"
+
+namespace frazil {
+namespace {
+
+std::vector<DeviceId> list_used(const Plan& plan) {
+  std::vector<DeviceId> used;
+  for (const Pipeline& pipeline : plan.pipelines) {
+    for (const Stage& stage : pipeline.stages) {
+      used.insert(used.end(), stage.devices.begin(), stage.devices.end());
+    }
+  }
+  std::sort(used.begin(), used.end());
+  used.erase(std::unique(used.begin(), used.end()), used.end());
+  return used;
+}
+
+StepShares find_shares(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
+                       const SearchOptions& options) {
+  const SimulatedStep step =
+      simulate_step(plan, profile, cluster, {.clip = options.clip, .overlap = options.overlap});
+  const auto prices = price_all(step.lowered.graph, profile, cluster).of_work;
+  const std::vector<DeviceTime> all = split_makespan(step.lowered, step.simulation, prices,
+                                                     static_cast<int>(cluster.devices.size()));
+  const std::vector<DeviceId> used = list_used(plan);
+  DeviceTime sum;
+  for (const DeviceId device : used) {
+    const DeviceTime pair[] = {sum, all[device.index()]};
+    sum = frazil::sum(pair);
+  }
+  const auto devices = static_cast<std::int64_t>(used.size());
+  return {sum.compute / devices,
+          (sum.fill + sum.drain + sum.wait_upstream + sum.wait_downstream) / devices,
+          sum.exposed_communication / devices, sum.update / devices};
+}
+
+ExplainedCandidate explain(const Candidate& candidate, const ModelProfile& profile,
+                           const Cluster& cluster, const SearchOptions& options) {
+  return {summarize(candidate.plan), candidate.makespan, candidate.bounds.makespan,
+          find_shares(candidate.plan, profile, cluster, options),
+          static_cast<int>(list_used(candidate.plan).size())};
+}
+
+void count_in(FamilyCount& family, const RejectedShapes& rejected) {
+  const Rejection& rejection = rejected.rejection;
+  switch (rejection.why) {
+    case Rejection::Why::kBound:
+      if (family.bounded == 0 || rejection.time < family.nearest_bound) {
+        family.nearest_bound = rejection.time;
+        family.nearest_bound_name = std::string(rejection.bound);
+      }
+      family.bounded += rejected.candidates;
+      break;
+    case Rejection::Why::kSlower:
+      family.slower += rejected.candidates;
+      break;
+    case Rejection::Why::kMemory:
+      family.too_large += rejected.candidates;
+      break;
+    case Rejection::Why::kRefused:
+      family.refused += rejected.candidates;
+      if (family.refusal.empty()) family.refusal = rejection.sentence;
+      break;
+  }
+}
+
+std::vector<FamilyCount> count_families(const std::vector<RejectedShapes>& all) {
+  FamilyCount any;
+  any.schedule = "any schedule";
+  std::map<ScheduleKind, FamilyCount> by_kind;
+  for (const RejectedShapes& rejected : all) {
+    FamilyCount& family = rejected.schedule ? by_kind[rejected.schedule->kind] : any;
+    count_in(family, rejected);
+  }
+  std::vector<FamilyCount> families;
+  if (any.bounded + any.too_large > 0) families.push_back(any);
+  for (const ScheduleFamily& family : schedule_families()) {
+    const auto counted = by_kind.find(family.kind);
+    if (counted == by_kind.end()) continue;
+    counted->second.schedule = std::string(schedule_name(family.kind));
+    families.push_back(counted->second);
+  }
+  return families;
+}
+
+// What the plans that would use more devices come to.
+std::string explain_idleness(const Ranking& ranking, int used) {
+  std::optional<Rejection> least;  // of those that would run
+  bool too_large = false;
+  const auto takes = [](const RejectedShapes& shape) {
+    return shape.group_devices * shape.groups + shape.longer;
+  };
+  for (const RejectedShapes& rejected : ranking.rejected) {
+    if (takes(rejected) <= used) continue;
+    const Rejection& rejection = rejected.rejection;
+    too_large = too_large || rejection.why == Rejection::Why::kMemory;
+    const bool runs =
+        rejection.why == Rejection::Why::kBound || rejection.why == Rejection::Why::kSlower;
+    if (runs && (!least || rejection.time < least->time)) least = rejection;
+  }
+  for (std::size_t c = 1; c < ranking.candidates.size(); ++c) {
+    const Candidate& other = ranking.candidates[c];
+    if (other.infeasible || static_cast<int>(list_used(other.plan).size()) <= used) continue;
+    if (!least || other.makespan < least->time) {
+      least = Rejection{.why = Rejection::Why::kSlower,
+                        .bound = {},
+                        .time = other.makespan,
+                        .against = Duration{0},
+                        .device = {},
+                        .needed = {},
+                        .available = {},
+                        .sentence = {}};
+    }
+  }
+  if (!least) {
+    return too_large ? "plans on more devices do not fit into memory"
+                     : "there is no plan on more devices: too few layers and micro-batches";
+  }
+  const bool proven = least->why == Rejection::Why::kBound;
+  return fmt::format("plans on more devices are no faster: the best takes {}{}{}",
+                     proven ? "at least " : "", to_text(least->time),
+                     proven ? fmt::format(" ({})", least->bound) : "");
+}
+
+IdleDevices find_idle(const Ranking& ranking, const Cluster& cluster) {
+  IdleDevices idle;
+  const std::vector<DeviceId> used = list_used(ranking.candidates.front().plan);
+  for (std::size_t d = 0; d < cluster.devices.size(); ++d) {
+    if (!std::binary_search(used.begin(), used.end(), DeviceId{d})) idle.devices.emplace_back(d);
+  }
+  if (!idle.devices.empty()) {
+    idle.reason = explain_idleness(ranking, static_cast<int>(used.size()));
+  }
+  return idle;
+}
+
+}  // namespace
+
+PlanExplanation explain_plan(const Ranking& ranking, const ModelProfile& profile,
+                             const Cluster& cluster, const SearchOptions& options) {
+  ENSURE(ranking.best() != nullptr, "a feasible plan to explain");
+  PlanExplanation explanation;
+  for (const Candidate& candidate : ranking.candidates) {
+    if (candidate.infeasible || explanation.best.size() == 2) break;
+    explanation.best.push_back(explain(candidate, profile, cluster, options));
+  }
+  explanation.families = count_families(ranking.rejected);
+  explanation.idle = find_idle(ranking, cluster);
+  explanation.candidates = static_cast<std::int64_t>(ranking.candidates.size());
+  for (const RejectedShapes& rejected : ranking.rejected) {
+    explanation.candidates += rejected.candidates;
+  }
+  explanation.simulated = ranking.simulated;
+  return explanation;
+}
+
+}  // namespace frazil

@@ -1,0 +1,63 @@
+#pragma once
+// Why the best plan of a search is the best: it and the runner-up, where the time of both goes,
+// what became of every other candidate, and why devices stay idle.
+
+#include <string>
+#include <vector>
+
+#include "planner/idle_time.h"
+#include "planner/search.h"
+
+namespace frazil {
+
+// Where a step's time goes: the mean over the devices a plan uses of planner/idle_time.h, which
+// adds up to the makespan within a ns for each part.
+struct StepShares {
+  Duration compute{0};                // updates, too
+  Duration bubble{0};                 // fill, drain, and waits for other stages
+  Duration exposed_communication{0};  // messages that nothing hides
+  Duration reduction{0};              // waits of updates for reductions, or for the barrier
+};
+
+struct ExplainedCandidate {
+  std::string summary;
+  Duration makespan{0};
+  LowerBound bound;
+  StepShares shares;
+  int devices = 0;
+};
+
+// Of one schedule, or of those whose schedules were never told apart ("any schedule").
+struct FamilyCount {
+  std::string schedule;
+  std::int64_t bounded = 0;
+  std::int64_t slower = 0;
+  std::int64_t too_large = 0;
+  std::int64_t refused = 0;
+  Duration nearest_bound{0};  // the lowest bound among those it rejected, with its name
+  std::string nearest_bound_name;
+  std::string refusal;  // the first sentence
+};
+
+struct IdleDevices {
+  std::vector<DeviceId> devices;
+  std::string reason;  // one sentence
+};
+
+struct PlanExplanation {
+  std::vector<ExplainedCandidate> best;  // one or two
+  std::vector<FamilyCount> families;     // any schedule first, then in menu order
+  IdleDevices idle;
+  std::int64_t candidates = 0;
+  int simulated = 0;
+};
+
+// Requires: some plan of the ranking is feasible.
+PlanExplanation explain_plan(const Ranking& ranking, const ModelProfile& profile,
+                             const Cluster& cluster, const SearchOptions& options);
+
+std::string print_plan_explanation(const PlanExplanation& explanation, const Cluster& cluster);
+// {"explanation": {"best": [..], "rejected": [..], ..}}
+std::string plan_explanation_json(const PlanExplanation& explanation, const Cluster& cluster);
+
+}  // namespace frazil

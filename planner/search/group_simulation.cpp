@@ -1,0 +1,143 @@
+#include "planner/search/group_simulation.h"
+
+#include <algorithm>
+
+#include "planner/reduction_groups.h"
+#include "planner/schedule.h"
+#include "planner/schedule_menu.h"
+#include "planner/schedules.h"
+#include "planner/search/step_tail.h"
+#include "planner/simulate_plan.h"
+#include "profiles/error.h"
+#include "sim/gradient_tree_shape.h"
+
+namespace frazil {
+namespace {
+
+// The group alone: its devices and its micro-batches, numbered from 0.
+Plan make_group_plan(const Shape& shape, const GroupClass& group, const Cluster& machine,
+                     const SearchOptions& options, int layers) {
+  SearchOptions alone = options;
+  const int size = shape.cell.micro_batch_size;
+  const int missing = group.has_short ? size - options.batch_size % size : 0;
+  alone.batch_size = group.share * size - missing;
+  DeviceGroups groups(1);
+  for (std::size_t d = 0; d < machine.devices.size(); ++d) {
+    groups.front().devices.emplace_back(d);
+  }
+  return make_plan(shape, {{group.share}, {0}, {group}}, groups, alone, layers);
+}
+
+// What groups do together comes later.
+void drop_joint_actions(Schedule& schedule) {
+  for (std::vector<Action>& list : schedule.devices) {
+    std::erase_if(list, [](const Action& action) {
+      return action.kind == ActionKind::kReduceGradients || action.kind == ActionKind::kUpdate;
+    });
+  }
+}
+
+std::vector<Duration> find_last_work(const LoweredStep& step, const Simulation& simulation,
+                                     std::size_t devices) {
+  std::vector<Duration> last(devices, Duration{0});
+  const TaskGraph& graph = step.graph;
+  for (TaskId task = 0; task < static_cast<TaskId>(graph.size()); ++task) {
+    const auto& lane = graph.lanes()[graph.lane_of()[task]];
+    if (lane.lane != Lane::kCompute) continue;
+    Duration& end = last[lane.device.index()];
+    end = std::max(end, simulation.end[task].time_since_epoch());
+  }
+  return last;
+}
+
+}  // namespace
+
+GroupSimulation::GroupSimulation(const ModelProfile& profile, const Cluster& cluster,
+                                 const Activity& activity, const SearchOptions& options,
+                                 const Machines& machines, const Proposer& proposer)
+    : profile_(profile),
+      cluster_(cluster),
+      activity_(activity),
+      options_(options),
+      machines_(machines),
+      proposer_(proposer) {}
+
+bool GroupSimulation::applies(const Shape& shape, const Proposal& proposal,
+                              const SearchOptions& options) {
+  const int ways = directions(family_of(shape.variant.schedule).placement);
+  return !options.overlap && std::all_of(proposal.classes.begin(), proposal.classes.end(),
+                                         [&](const GroupClass& group) {
+                                           return group.share >= ways && group.share % ways == 0;
+                                         });
+}
+
+GroupRun GroupSimulation::run_anew(const Shape& shape, const GroupClass& group) const {
+  const Cluster& machine = machines_.machine(group.machine);
+  const auto layers = static_cast<int>(profile_.layers.size());
+  GroupRun result;
+  try {
+    const Plan plan = make_group_plan(shape, group, machine, options_, layers);
+    const PlanCosts costs{profile_, machine};
+    const Schedule compute = make_schedule(plan, static_cast<int>(machine.devices.size()), &costs);
+    Schedule completed = complete_schedule(compute, plan, profile_, activity_);
+    drop_joint_actions(completed);
+    const LoweredStep step = lower(plan, completed, profile_, machine, activity_);
+    Simulation simulation = frazil::simulate(step.graph, profile_, machine);
+    result.last_work = find_last_work(step, simulation, machine.devices.size());
+    result.memory = std::move(simulation.memory);
+    result.extrapolated = simulation.extrapolated;
+  } catch (const InfeasibleError& error) {
+    result.refused = error.what();
+  }
+  return result;
+}
+
+const GroupRun& GroupSimulation::run(const Shape& shape, const GroupClass& group) {
+  ShapeVariant variant = shape.variant;
+  variant.arrangement = 0;
+  const Key key{group.machine, group.share, group.has_short, shape.cell.micro_batch_size,
+                variant,       group.cuts};
+  const auto known = runs_.find(key);
+  if (known != runs_.end()) return known->second;
+  ++simulated_;
+  return runs_.emplace(key, run_anew(shape, group)).first->second;
+}
+
+StepOutcome GroupSimulation::simulate(const Shape& shape, const Proposal& proposal,
+                                      const DeviceGroups& groups) {
+  StepOutcome outcome;
+  std::vector<const GroupRun*> runs;
+  for (const GroupClass& group : proposal.classes) {
+    runs.push_back(&run(shape, group));
+    outcome.extrapolated = outcome.extrapolated || runs.back()->extrapolated;
+    if (runs.back()->refused) {
+      outcome.refused = runs.back()->refused;
+      return outcome;
+    }
+  }
+  StepTail tail(shape, proposal, groups, proposer_, cluster_, options_);
+  outcome.memory.resize(cluster_.devices.size());
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const GroupRun& own = *runs[static_cast<std::size_t>(proposal.class_of[g])];
+    for (std::size_t d = 0; d < groups[g].devices.size(); ++d) {
+      const DeviceId device = groups[g].devices[d];
+      tail.set_last_work(device, own.last_work[d]);
+      MemoryPeak peak = own.memory[d];
+      Bytes& held = peak.held[static_cast<std::size_t>(MemoryKind::kGradients)];
+      const Bytes gradients = tail.gradients_on(device);
+      peak.total += gradients - held;
+      held = gradients;
+      outcome.memory[device.index()] = peak;
+    }
+  }
+  if (!profile_.tied.empty()) {
+    tail.set_tied(
+        find_tied_exchanges(make_plan(shape, proposal, groups, options_,
+                                      proposer_.sums_of(shape.cell.micro_batch_size).layers()),
+                            profile_, activity_));
+  }
+  outcome.makespan = tail.makespan();
+  return outcome;
+}
+
+}  // namespace frazil

@@ -1,0 +1,61 @@
+#pragma once
+// A step of groups that share nothing but gradients, without simulating each: groups that are alike
+// (same machine, cuts, share) are simulated once, up to their last backwards; from there on
+// reductions, exchanges of tied parameters and updates are added up as lower() would connect them.
+// The makespan, the peaks and whether costs are extrapolated are those of simulate_plan(), to the
+// nanosecond and the byte. Not for reductions that overlap with backwards, and not where a group
+// has no micro-batches or its two directions unequal ones.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "planner/ranking.h"
+#include "planner/search/propose.h"
+
+namespace frazil {
+
+struct GroupRun {
+  std::vector<Duration> last_work;  // by device of the machine: the end of its last F, I, W, B or R
+  std::vector<MemoryPeak> memory;   // with the gradients of the group alone
+  bool extrapolated = false;
+  std::optional<std::string> refused;  // by an interpreter, in its sentence
+};
+
+struct StepOutcome {
+  Duration makespan{0};
+  std::vector<MemoryPeak> memory;  // by device of the cluster
+  bool extrapolated = false;
+  std::optional<std::string> refused;
+};
+
+class GroupSimulation {
+ public:
+  // All must outlive this.
+  GroupSimulation(const ModelProfile& profile, const Cluster& cluster, const Activity& activity,
+                  const SearchOptions& options, const Machines& machines, const Proposer& proposer);
+
+  static bool applies(const Shape& shape, const Proposal& proposal, const SearchOptions& options);
+  StepOutcome simulate(const Shape& shape, const Proposal& proposal, const DeviceGroups& groups);
+
+  int simulated() const { return simulated_; }  // groups, each once
+
+ private:
+  using Key = std::tuple<int, int, bool, int, ShapeVariant, std::vector<LayerId>>;
+
+  const GroupRun& run(const Shape& shape, const GroupClass& group);
+  GroupRun run_anew(const Shape& shape, const GroupClass& group) const;
+
+  const ModelProfile& profile_;
+  const Cluster& cluster_;
+  const Activity& activity_;
+  const SearchOptions& options_;
+  const Machines& machines_;
+  const Proposer& proposer_;
+  std::map<Key, GroupRun> runs_;
+  int simulated_ = 0;
+};
+
+}  // namespace frazil

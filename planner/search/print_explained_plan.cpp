@@ -1,0 +1,132 @@
+// An explained search, for people and for programs.
+
+#include <fmt/format.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "planner/print_plan.h"
+#include "planner/search/explain_plan.h"
+#include "profiles/quantity_text.h"
+
+namespace frazil {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Part {
+  std::string_view name;
+  std::string_view key;
+  Duration StepShares::*time;
+};
+
+constexpr std::array kParts{
+    Part{"compute", "compute_ns", &StepShares::compute},
+    Part{"bubble", "bubble_ns", &StepShares::bubble},
+    Part{"exposed communication", "exposed_communication_ns", &StepShares::exposed_communication},
+    Part{"reduction and barrier", "reduction_ns", &StepShares::reduction}};
+
+std::string signed_text(Duration difference) {
+  const bool less = difference.count() < 0;
+  return (less ? "-" : "+") + to_text(less ? -difference : difference);
+}
+
+std::string print_best(const std::vector<ExplainedCandidate>& best) {
+  std::string text = fmt::format("best       {}: {}\n", best[0].summary, to_text(best[0].makespan));
+  if (best.size() > 1) {
+    text += fmt::format("runner-up  {}: {}, {} slower\n", best[1].summary,
+                        to_text(best[1].makespan), to_text(best[1].makespan - best[0].makespan));
+  }
+  text += fmt::format("\n{:<24}{:>14}", "mean of a device", "best");
+  if (best.size() > 1) text += fmt::format("{:>14}{:>14}", "runner-up", "it loses");
+  text += "\n";
+  for (const Part& part : kParts) {
+    const Duration own = best[0].shares.*part.time;
+    text += fmt::format("{:<24}{:>14}", part.name, to_text(own));
+    if (best.size() > 1) {
+      const Duration other = best[1].shares.*part.time;
+      text += fmt::format("{:>14}{:>14}", to_text(other), signed_text(other - own));
+    }
+    text += "\n";
+  }
+  text += fmt::format("{:<24}{:>14}", "lower bound", to_text(best[0].bound.time));
+  if (best.size() > 1) text += fmt::format("{:>14}", to_text(best[1].bound.time));
+  text += fmt::format("  ({}", best[0].bound.name);
+  if (best.size() > 1) text += fmt::format("; {}", best[1].bound.name);
+  return text + ")\n";
+}
+
+std::string print_families(const PlanExplanation& explanation) {
+  std::string text = fmt::format(
+      "\n{} candidates, {} groups of devices simulated\n{:<14}{:>12}{:>12}{:>12}{:>12}  {}\n",
+      explanation.candidates, explanation.simulated, "rejected", "by bound", "slower", "too large",
+      "refused", "nearest bound, or why");
+  for (const FamilyCount& family : explanation.families) {
+    std::string why;
+    if (family.bounded > 0) {
+      why = fmt::format("{} ({})", to_text(family.nearest_bound), family.nearest_bound_name);
+    }
+    if (!family.refusal.empty()) why += (why.empty() ? "" : "; ") + family.refusal;
+    text +=
+        fmt::format("{:<14}{:>12}{:>12}{:>12}{:>12}{}{}\n", family.schedule, family.bounded,
+                    family.slower, family.too_large, family.refused, why.empty() ? "" : "  ", why);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string print_plan_explanation(const PlanExplanation& explanation, const Cluster& cluster) {
+  constexpr std::size_t kMostNamed = 8;
+  std::string text = "\n" + print_best(explanation.best) + print_families(explanation);
+  const std::vector<DeviceId>& idle = explanation.idle.devices;
+  if (idle.empty()) return text;
+  text += "\nidle: ";
+  for (std::size_t d = 0; d < std::min(idle.size(), kMostNamed); ++d) {
+    text += (d == 0 ? "" : ", ") + cluster.devices[idle[d].index()].name;
+  }
+  if (idle.size() > kMostNamed) text += fmt::format(" and {} more", idle.size() - kMostNamed);
+  return text + "; " + explanation.idle.reason + "\n";
+}
+
+std::string plan_explanation_json(const PlanExplanation& explanation, const Cluster& cluster) {
+  Json best = Json::array();
+  for (const ExplainedCandidate& candidate : explanation.best) {
+    Json json = {{"summary", candidate.summary},
+                 {"makespan_ns", candidate.makespan.count()},
+                 {"devices", candidate.devices},
+                 {"lower_bound_ns", candidate.bound.time.count()},
+                 {"lower_bound_name", candidate.bound.name}};
+    for (const Part& part : kParts) {
+      json[std::string(part.key)] = (candidate.shares.*part.time).count();
+    }
+    best.push_back(json);
+  }
+  Json families = Json::array();
+  for (const FamilyCount& family : explanation.families) {
+    Json json = {{"schedule", family.schedule},
+                 {"by_bound", family.bounded},
+                 {"slower", family.slower},
+                 {"too_large", family.too_large},
+                 {"refused", family.refused}};
+    if (family.bounded > 0) {
+      json["nearest_bound_ns"] = family.nearest_bound.count();
+      json["nearest_bound_name"] = family.nearest_bound_name;
+    }
+    if (!family.refusal.empty()) json["refusal"] = family.refusal;
+    families.push_back(json);
+  }
+  Json idle = Json::array();
+  for (const DeviceId device : explanation.idle.devices) {
+    idle.push_back(cluster.devices[device.index()].name);
+  }
+  const Json json = {{"best", best},
+                     {"candidates", explanation.candidates},
+                     {"simulated", explanation.simulated},
+                     {"rejected", families},
+                     {"idle_devices", idle},
+                     {"idle_reason", explanation.idle.reason}};
+  return Json{{"explanation", json}}.dump();
+}
+
+}  // namespace frazil

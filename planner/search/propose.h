@@ -1,0 +1,100 @@
+#pragma once
+// From a shape to a plan: whose micro-batches, and where the cuts are. Micro-batches are dealt in
+// contiguous shares, each next one to the group that would end first; equal groups get equal shares
+// up to one. Groups that are alike get the same cuts: those with the least bottleneck
+// (planner/partition.h) under a rule for memory.
+
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "planner/partition.h"
+#include "planner/placement.h"
+#include "planner/search/chain_sums.h"
+#include "planner/search/machines.h"
+
+namespace frazil {
+
+// How cuts treat memory. The receive buffer of a stage depends on where it is cut, so it is no sum
+// over layers: it is left out first, and then charged at its largest everywhere. What a schedule
+// holds may be estimated too high, so that cuts that ignore memory are tried last.
+enum class MemoryRule { kWithoutReceive, kWithLargestReceive, kIgnored };
+
+// Groups with one machine, one share and one short last micro-batch among them or none.
+struct GroupClass {
+  int machine = 0;
+  int groups = 0;
+  int share = 0;
+  bool has_short = false;
+  int gradient_sets = 1;  // of the group that holds most
+  std::vector<LayerId> cuts;
+};
+
+struct Proposal {
+  std::vector<int> shares;          // by group
+  std::vector<int> class_of;        // by group
+  std::vector<GroupClass> classes;  // in the order of their first groups
+};
+
+// The micro-batches of a group, by direction.
+std::vector<MicroBatches> split_share(int first, int share, int directions);
+
+class Proposer {
+ public:
+  // All must outlive this.
+  Proposer(const SearchSpace& space, const std::vector<ChainSums>& sums, Machines& machines,
+           Bytes input_per_sample);
+
+  // Shares and classes, with the cuts that ignore memory.
+  const Proposal& deal(const Shape& shape);
+  // The same with the cuts of a rule; none where no cut keeps it.
+  std::optional<Proposal> propose(const Shape& shape, MemoryRule rule);
+  // Whether all a class could ever hold fits, so that memory decides nothing.
+  bool surely_fits(const Shape& shape, const GroupClass& group);
+  // Held for sure, by the device that misses most: state, and the stash of what the schedule must
+  // hold at once.
+  struct LeastMemory {
+    int device = 0;  // of the machine
+    Bytes needed;
+    Bytes available;
+  };
+  LeastMemory least_memory(const Shape& shape, const GroupClass& group);
+  // Whatever the cuts: where the devices of a group together are too small, their mean.
+  std::optional<LeastMemory> find_hopeless(const Shape& shape, const GroupClass& group);
+
+  const ChainSums& sums_of(int micro_batch_size) const;
+  // Stages of one direction.
+  std::vector<LayerSpan> spans_of(const std::vector<LayerId>& cuts) const;
+
+ private:
+  using CutKey = std::tuple<int, int, ShapeVariant, MemoryRule, int, int>;
+  using DealKey = std::tuple<ShapeCell, int, int, Placement, bool>;
+
+  std::vector<int> share_out(const Shape& shape, const DeviceGroups& groups);
+  std::optional<std::vector<LayerId>> find_cuts(const Shape& shape, const GroupClass& group,
+                                                MemoryRule rule);
+  int find_gradient_sets(const MicroBatches& owned, int all);
+  ChainCosts make_costs(const Shape& shape, const Cluster& machine) const;
+  Bytes held(const Shape& shape, LayerSpan span, int sets, int in_flight, bool recompute) const;
+  bool keeps(const Shape& shape, const GroupClass& group, const std::vector<LayerId>& cuts,
+             MemoryRule rule) const;
+
+  const SearchSpace& space_;
+  const std::vector<ChainSums>& sums_;
+  Machines& machines_;
+  Bytes input_per_sample_;
+  std::map<DealKey, Proposal> deals_;
+  std::map<CutKey, std::optional<ChainPartition>> cuts_;
+  std::map<std::tuple<int, int, int>, int> sets_;  // by (first, end, all)
+};
+
+// The plan of a proposal, but for its model's hash.
+Plan make_plan(const Shape& shape, const Proposal& proposal, const DeviceGroups& groups,
+               const SearchOptions& options, int layers);
+
+// Micro-batches that a stage holds at once: for the linear families what their lists say, for the
+// others all of the share.
+int most_in_flight(const ShapeVariant& variant, int share, int stages, int stage);
+
+}  // namespace frazil

@@ -1,0 +1,197 @@
+#include "planner/search/relief.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "planner/print_plan.h"
+#include "profiles/quantity_text.h"
+
+namespace frazil {
+namespace {
+
+constexpr std::int64_t kMostMemory = kLargestQuantity;
+
+void add_memory(Device& device, std::int64_t bytes) {
+  const std::int64_t room = std::numeric_limits<std::int64_t>::max() - device.memory_limit.count;
+  device.memory_limit += Bytes{std::min(bytes, room)};
+}
+
+void add_devices(Cluster& cluster, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    Device device = cluster.devices.back();
+    device.name = fmt::format("another{}", i);
+    cluster.devices.push_back(std::move(device));
+  }
+}
+
+std::string_view name_of(Relief::Kind kind) {
+  switch (kind) {
+    case Relief::Kind::kMemoryOfOne:
+      return "memory_of_one_device_bytes";
+    case Relief::Kind::kMemoryOfEach:
+      return "memory_of_every_device_bytes";
+    case Relief::Kind::kMicroBatch:
+      return "micro_batch_size";
+    case Relief::Kind::kRecompute:
+      return "recompute";
+    case Relief::Kind::kFreeze:
+      return "frozen_blocks";
+    case Relief::Kind::kDevices:
+      return "more_devices";
+  }
+  return "";
+}
+
+class ReliefFinder {
+ public:
+  ReliefFinder(const ModelProfile& profile, const SearchCase& question)
+      : profile_(profile), question_(question) {}
+
+  bool fits(const Relief& relief) const {
+    const SearchCase changed = with_relief(question_, relief);
+    return some_plan_fits(profile_, changed.cluster, changed.options);
+  }
+
+  // The least amount in 1 .. most that fits, from a guess; 0 does not.
+  std::optional<Relief> least(Relief relief, std::int64_t guess, std::int64_t most) const {
+    const auto at = [&](std::int64_t amount) {
+      relief.amount = amount;
+      return fits(relief);
+    };
+    std::int64_t enough = std::clamp<std::int64_t>(guess, 1, std::max<std::int64_t>(most, 1));
+    std::int64_t too_little = 0;
+    if (most < 1) return std::nullopt;
+    while (!at(enough)) {
+      if (enough == most) return std::nullopt;
+      too_little = enough;
+      enough = enough > most / 2 ? most : 2 * enough;
+    }
+    while (enough - too_little > 1) {
+      const std::int64_t middle = too_little + (enough - too_little) / 2;
+      (at(middle) ? enough : too_little) = middle;
+    }
+    relief.amount = enough;
+    return relief;
+  }
+
+  // The largest size below all that were offered: they do not fit.
+  std::optional<Relief> largest_micro_batch() const {
+    const auto& sizes = question_.options.micro_batch_sizes;
+    std::int64_t too_large = *std::min_element(sizes.begin(), sizes.end());
+    Relief relief{.kind = Relief::Kind::kMicroBatch, .device = {}, .amount = 1};
+    if (too_large == 1 || !fits(relief)) return std::nullopt;
+    std::int64_t enough = 1;
+    while (too_large - enough > 1) {
+      relief.amount = enough + (too_large - enough) / 2;
+      (fits(relief) ? enough : too_large) = relief.amount;
+    }
+    relief.amount = enough;
+    return relief;
+  }
+
+ private:
+  const ModelProfile& profile_;
+  const SearchCase& question_;
+};
+
+}  // namespace
+
+SearchCase with_relief(const SearchCase& question, const Relief& relief) {
+  SearchCase changed = question;
+  const auto amount =
+      static_cast<int>(std::min<std::int64_t>(relief.amount, std::numeric_limits<int>::max()));
+  switch (relief.kind) {
+    case Relief::Kind::kMemoryOfOne:
+      add_memory(changed.cluster.devices.at(relief.device.index()), relief.amount);
+      break;
+    case Relief::Kind::kMemoryOfEach:
+      for (Device& device : changed.cluster.devices) add_memory(device, relief.amount);
+      break;
+    case Relief::Kind::kMicroBatch:
+      changed.options.micro_batch_sizes = {amount};
+      break;
+    case Relief::Kind::kRecompute:
+      changed.options.recompute = relief.amount > 0;
+      break;
+    case Relief::Kind::kFreeze:
+      for (int block = 0; block < amount; ++block) {
+        changed.options.mask.set_active(BlockId{block}, false);
+      }
+      break;
+    case Relief::Kind::kDevices:
+      add_devices(changed.cluster, relief.amount);
+      break;
+  }
+  return changed;
+}
+
+std::vector<Relief> find_relief(const ModelProfile& profile, const SearchCase& question,
+                                const Ranking& ranking) {
+  const ReliefFinder finder(profile, question);
+  std::vector<Relief> found;
+  const auto keep = [&](const std::optional<Relief>& relief) {
+    if (relief) found.push_back(*relief);
+  };
+  using Kind = Relief::Kind;
+  std::int64_t missing = 1;
+  DeviceId device;
+  if (!ranking.candidates.empty() && ranking.candidates.front().infeasible) {
+    const Infeasible& nearest = *ranking.candidates.front().infeasible;
+    missing = std::max<std::int64_t>(1, (nearest.needed - nearest.available).count);
+    device = nearest.device;
+  }
+  keep(finder.least({Kind::kMemoryOfOne, device, 1}, missing, kMostMemory));
+  keep(finder.least({Kind::kMemoryOfEach, {}, 1}, missing, kMostMemory));
+  keep(finder.largest_micro_batch());
+  if (!question.options.recompute) keep(finder.least({Kind::kRecompute, {}, 1}, 1, 1));
+  keep(finder.least({Kind::kFreeze, {}, 1}, 1, question.options.mask.blocks() - 1));
+  const auto devices = static_cast<std::int64_t>(question.cluster.devices.size());
+  keep(finder.least({Kind::kDevices, {}, 1}, 1, 3 * devices));
+  return found;
+}
+
+std::string to_text(const Relief& relief, const Cluster& cluster) {
+  switch (relief.kind) {
+    case Relief::Kind::kMemoryOfOne:
+      return fmt::format("{} ({} bytes) more on {}", to_text(Bytes{relief.amount}), relief.amount,
+                         cluster.devices.at(relief.device.index()).name);
+    case Relief::Kind::kMemoryOfEach:
+      return fmt::format("{} ({} bytes) more on every device", to_text(Bytes{relief.amount}),
+                         relief.amount);
+    case Relief::Kind::kMicroBatch:
+      return fmt::format("micro-batch {}", relief.amount);
+    case Relief::Kind::kRecompute:
+      return "recompute";
+    case Relief::Kind::kFreeze:
+      return fmt::format("the first {} frozen", count_of(relief.amount, "block"));
+    case Relief::Kind::kDevices:
+      return fmt::format("{} more like the last", count_of(relief.amount, "device"));
+  }
+  return "";
+}
+
+std::string relief_json(const std::vector<Relief>& reliefs, const Cluster& cluster) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Relief& relief : reliefs) {
+    list.push_back({{"change", name_of(relief.kind)},
+                    {"amount", relief.amount},
+                    {"text", to_text(relief, cluster)}});
+  }
+  return nlohmann::ordered_json{{"relief", list}}.dump();
+}
+
+std::string list_relief(const std::vector<Relief>& reliefs, const Cluster& cluster) {
+  if (reliefs.empty()) return "no single change makes a plan fit";
+  std::string text = "it would fit with ";
+  for (const Relief& relief : reliefs) {
+    if (&relief != &reliefs.front()) text += ", or ";
+    text += to_text(relief, cluster);
+  }
+  return text;
+}
+
+}  // namespace frazil

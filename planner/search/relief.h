@@ -1,0 +1,47 @@
+#pragma once
+// What would make a plan fit where none does: the least change of each kind, found by searching
+// again with it. With the change some plan fits, with one unit less none does.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/search.h"
+
+namespace frazil {
+
+struct Relief {
+  enum class Kind : std::uint8_t {
+    kMemoryOfOne,   // `amount` bytes more on `device`
+    kMemoryOfEach,  // `amount` bytes more on every device
+    kMicroBatch,    // micro-batches of `amount` samples, fewer than any that was offered
+    kRecompute,     // stages recompute
+    kFreeze,        // the first `amount` blocks are frozen
+    kDevices,       // `amount` more devices like the last
+  };
+  Kind kind = Kind::kMemoryOfEach;
+  DeviceId device;
+  std::int64_t amount = 1;
+  friend bool operator==(const Relief&, const Relief&) = default;
+};
+
+struct SearchCase {
+  Cluster cluster;
+  SearchOptions options;
+};
+// The same question with the change made. Requires: amount >= 0; 0 changes nothing, and of samples
+// a micro-batch has at least 1.
+SearchCase with_relief(const SearchCase& question, const Relief& relief);
+
+// In the order of the kinds; none where a kind does not help, or is in use already. The one device
+// is that of the plan that misses least. Requires: no plan of the case fits.
+std::vector<Relief> find_relief(const ModelProfile& profile, const SearchCase& question,
+                                const Ranking& ranking);
+
+// "3.1 GiB more on device2", "micro-batch 4", ...
+std::string to_text(const Relief& relief, const Cluster& cluster);
+std::string list_relief(const std::vector<Relief>& reliefs, const Cluster& cluster);
+// {"relief": [{"change", "amount", "text"}, ..]}
+std::string relief_json(const std::vector<Relief>& reliefs, const Cluster& cluster);
+
+}  // namespace frazil

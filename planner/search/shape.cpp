@@ -1,0 +1,167 @@
+#include "planner/search/shape.h"
+
+#include <algorithm>
+#include <array>
+
+#include "planner/schedule_menu.h"
+
+namespace frazil {
+namespace {
+
+bool is_listed(const SearchOptions& options, ScheduleKind kind) {
+  return std::find(options.schedules.begin(), options.schedules.end(), kind) !=
+         options.schedules.end();
+}
+
+std::vector<int> list_chunks(const ScheduleFamily& family, const ShapeCell& cell,
+                             const SearchSpace& space) {
+  const int longest = cell.devices + (cell.longer > 0 ? 1 : 0);
+  std::vector<int> chunks;
+  const auto add = [&](int v) {
+    if (longest * v <= space.layers) chunks.push_back(v);
+  };
+  const bool varies = family.legal != ScheduleFamily::Chunks::kFixed;
+  if (!varies || !space.options.joint || cell.devices == 1) {
+    add(family.chunks);
+    return chunks;
+  }
+  for (const int v : {2, 3, 4, 6, 8}) {
+    if (family.legal == ScheduleFamily::Chunks::kAny || v % 2 == 0) add(v);
+  }
+  return chunks;
+}
+
+// K that the family has as its own, and the one under which another of the list already goes.
+std::array<int, 2> known_depths(ScheduleKind kind, int devices, const SearchOptions& options) {
+  const auto twice = [&](ScheduleKind other, int depth) {
+    return is_listed(options, other) ? depth : devices;
+  };
+  if (kind == ScheduleKind::kOneForwardOneBackward) {
+    return {devices, twice(ScheduleKind::kEagerOneForwardOneBackward, 2 * devices - 1)};
+  }
+  if (kind == ScheduleKind::kZbH1) return {devices, twice(ScheduleKind::kZbH2, 2 * devices - 1)};
+  if (kind == ScheduleKind::kZb1p) return {devices, twice(ScheduleKind::kZb2p, 2 * devices)};
+  return {devices, devices};
+}
+
+bool varies_depth(ScheduleKind kind) {
+  return kind == ScheduleKind::kOneForwardOneBackward || kind == ScheduleKind::kZbH1 ||
+         kind == ScheduleKind::kZb1p || kind == ScheduleKind::kTwoBp;
+}
+
+std::vector<std::optional<int>> list_depths(ScheduleKind kind, const ShapeCell& cell,
+                                            const SearchSpace& space) {
+  std::vector<std::optional<int>> depths{std::nullopt};
+  const int p = cell.devices;
+  if (!space.options.joint || !varies_depth(kind) || p == 1) return depths;
+  const int micro_batches = space.micro_batches(cell.micro_batch_size);
+  const int share = (micro_batches + cell.replicas - 1) / cell.replicas;
+  const auto known = known_depths(kind, p, space.options);
+  const int steps = std::min(16, 2 * p);
+  for (int i = 1; i <= steps; ++i) {
+    const int depth = 2 * p * i / steps;
+    if (depth > share) break;
+    if (std::find(known.begin(), known.end(), depth) == known.end()) depths.emplace_back(depth);
+  }
+  return depths;
+}
+
+std::vector<bool> list_recomputes(ScheduleKind kind, const SearchOptions& options) {
+  if (kind == ScheduleKind::kVaruna) return {true};
+  if (options.recompute) return {false, true};
+  return {false};
+}
+
+}  // namespace
+
+int SearchSpace::most_stages() const {
+  return std::min({devices, layers, options.max_stages > 0 ? options.max_stages : devices});
+}
+
+int SearchSpace::most_replicas(int size) const {
+  const int most = options.max_replicas > 0 ? options.max_replicas : devices;
+  return std::min(most, micro_batches(size));
+}
+
+std::vector<ShapeCell> list_cells(const SearchSpace& space) {
+  std::vector<ShapeCell> cells;
+  for (int p = 1; p <= space.most_stages(); ++p) {
+    for (const int size : space.options.micro_batch_sizes) {
+      const int replicas = std::min(space.devices / p, space.most_replicas(size));
+      for (int r = 1; r <= replicas; ++r) {
+        cells.push_back({.devices = p, .replicas = r, .longer = 0, .micro_batch_size = size});
+      }
+    }
+  }
+  return cells;
+}
+
+std::vector<ShapeCell> list_longer(const ShapeCell& cell, const SearchSpace& space) {
+  std::vector<ShapeCell> cells;
+  if (!space.options.joint || cell.longer > 0 || cell.devices + 1 > space.most_stages()) {
+    return cells;
+  }
+  ShapeCell next = cell;
+  for (next.longer = 1; next.longer < cell.replicas && next.used() <= space.devices;) {
+    cells.push_back(next);
+    ++next.longer;
+  }
+  return cells;
+}
+
+std::vector<ShapeVariant> list_variants(const ShapeCell& cell, const SearchSpace& space) {
+  std::vector<ShapeVariant> variants;
+  for (const ScheduleKind kind : space.options.schedules) {
+    const ScheduleFamily& family = family_of(kind);
+    for (const int chunks : list_chunks(family, cell, space)) {
+      for (const std::optional<int> depth : list_depths(kind, cell, space)) {
+        for (const bool recompute : list_recomputes(kind, space.options)) {
+          for (int a = 0; a < space.arrangements; ++a) {
+            variants.push_back({a, kind, chunks, depth, recompute});
+          }
+        }
+      }
+    }
+  }
+  return variants;
+}
+
+bool splits_backward(ScheduleKind kind) {
+  switch (kind) {
+    case ScheduleKind::kGpipe:
+    case ScheduleKind::kOneForwardOneBackward:
+    case ScheduleKind::kEagerOneForwardOneBackward:
+    case ScheduleKind::kInterleaved:
+    case ScheduleKind::kLoopedBfs:
+    case ScheduleKind::kChimera:
+    case ScheduleKind::kBitPipe:
+    case ScheduleKind::kHanayo:
+    case ScheduleKind::kPipeDream:
+    case ScheduleKind::kPipeDream2Bw:
+    case ScheduleKind::kVaruna:
+      return false;
+    case ScheduleKind::kZbH1:
+    case ScheduleKind::kZbH2:
+    case ScheduleKind::kZb1p:
+    case ScheduleKind::kZb2p:
+    case ScheduleKind::kZbV:
+    case ScheduleKind::kVHalf:
+    case ScheduleKind::kVMin:
+    case ScheduleKind::kInterleavedZb:
+    case ScheduleKind::kDualPipe:
+    case ScheduleKind::kDualPipeV:
+    case ScheduleKind::kTwoBp:
+      return true;
+  }
+  return true;
+}
+
+std::vector<ScheduleKind> synchronous_schedules() {
+  std::vector<ScheduleKind> kinds;
+  for (const ScheduleFamily& family : schedule_families()) {
+    if (family.versions == WeightVersions::kSync) kinds.push_back(family.kind);
+  }
+  return kinds;
+}
+
+}  // namespace frazil

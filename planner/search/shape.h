@@ -1,0 +1,71 @@
+#pragma once
+// A candidate of the search before its cuts are known: numbers alone, cheap to list, count and put
+// in order. Groups of devices hold the model and share the batch. A group has one pipeline, or two
+// over the same devices where the schedule runs both ways.
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "planner/plan.h"
+#include "planner/search.h"
+
+namespace frazil {
+
+struct ShapeCell {
+  int devices = 1;   // of a group
+  int replicas = 1;  // groups
+  int longer = 0;    // the first so many groups have one device more; < replicas
+  int micro_batch_size = 1;
+
+  int used() const { return devices * replicas + longer; }
+  friend auto operator<=>(const ShapeCell&, const ShapeCell&) = default;
+};
+
+struct ShapeVariant {
+  int arrangement = 0;  // of the devices, planner/search/machines.h
+  ScheduleKind schedule = ScheduleKind::kGpipe;
+  int chunks = 1;
+  std::optional<int> in_flight = std::nullopt;  // none: the schedule's own
+  bool recompute = false;
+
+  NamedSchedule named() const { return {schedule, in_flight, chunks}; }
+  friend auto operator<=>(const ShapeVariant&, const ShapeVariant&) = default;
+};
+
+struct Shape {
+  ShapeCell cell;
+  ShapeVariant variant;
+  friend auto operator<=>(const Shape&, const Shape&) = default;
+};
+
+// What a search chooses from.
+struct SearchSpace {
+  int layers = 1;
+  int devices = 1;
+  int arrangements = 1;
+  const SearchOptions& options;
+
+  int micro_batches(int size) const { return (options.batch_size + size - 1) / size; }
+  int most_stages() const;
+  int most_replicas(int size) const;
+};
+
+// Every cell whose groups are equally long, by (devices, size, replicas).
+std::vector<ShapeCell> list_cells(const SearchSpace& space);
+// The cells between this one and the one whose groups all have a device more; none where the
+// search keeps groups equally long.
+std::vector<ShapeCell> list_longer(const ShapeCell& cell, const SearchSpace& space);
+
+// Every variant of a cell. Joint: chunks 2, 3, 4, 6, 8 where the schedule takes any number; K from
+// 1 to 2p in at most sixteen steps, its own left out. Else the schedule's own chunks and depth.
+// Arrangements are those of the space, and recomputing, of all stages, as the options say.
+std::vector<ShapeVariant> list_variants(const ShapeCell& cell, const SearchSpace& space);
+
+// Whether its backwards may be split into I and W.
+bool splits_backward(ScheduleKind kind);
+// The schedules of the menu that update once, at the end of a step.
+std::vector<ScheduleKind> synchronous_schedules();
+
+}  // namespace frazil

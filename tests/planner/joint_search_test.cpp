@@ -1,0 +1,203 @@
+// The search that bounds and leaves out against the one that simulates every whole plan.
+
+#include <gtest/gtest.h>
+
+#include "planner/plan_json.h"
+#include "planner/search/best_first.h"
+#include "tests/planner/search_cases.h"
+#include "tests/support/sample_models.h"
+
+namespace frazil {
+namespace {
+
+using std::chrono::microseconds;
+
+std::vector<Shape> list_shapes(Evaluator& evaluator) {
+  std::vector<Shape> shapes;
+  for (const ShapeCell& cell : list_cells(evaluator.space())) {
+    std::vector<ShapeCell> cells = list_longer(cell, evaluator.space());
+    cells.push_back(cell);
+    for (const ShapeCell& each : cells) {
+      for (const ShapeVariant& variant : list_variants(each, evaluator.space())) {
+        if (evaluator.machines().repeats(each, variant.arrangement)) continue;
+        shapes.push_back({each, variant});
+      }
+    }
+  }
+  return shapes;
+}
+
+TEST(JointSearch, FindsTheBestOfAllPlansAndTheSameRunnersUp) {
+  int feasible = 0;
+  std::size_t simulated = 0;
+  std::size_t all = 0;
+  for (std::uint64_t seed = 1; seed <= 320; ++seed) {
+    SCOPED_TRACE(seed);
+    SearchQuestion question = draw_search_question(seed);
+    question.options.keep = 3;
+    const Ranking found = search_plans(question.profile, question.cluster, question.options);
+    question.options.keep = 0;
+    const Ranking oracle = search_plans(question.profile, question.cluster, question.options);
+    ASSERT_EQ(found.best() == nullptr, oracle.best() == nullptr);
+    all += oracle.candidates.size();
+    simulated += static_cast<std::size_t>(found.simulated);
+    if (found.best() == nullptr) continue;
+    ++feasible;
+    std::int64_t candidates = 0;
+    for (std::size_t c = 0; c < found.candidates.size(); ++c) {
+      const Candidate& own = found.candidates[c];
+      const Candidate& other = oracle.candidates[c];
+      ASSERT_EQ(own.makespan, other.makespan)
+          << summarize(own.plan) << " " << summarize(other.plan);
+      ASSERT_EQ(own.plan, other.plan) << summarize(own.plan) << " " << summarize(other.plan);
+      ASSERT_EQ(own.extrapolated, other.extrapolated);
+      ASSERT_EQ(own.memory.size(), other.memory.size());
+      for (std::size_t d = 0; d < own.memory.size(); ++d) {
+        ASSERT_EQ(own.memory[d].total, other.memory[d].total);
+        ASSERT_EQ(own.memory[d].held, other.memory[d].held);
+      }
+    }
+    candidates += static_cast<std::int64_t>(found.candidates.size());
+    for (const RejectedShapes& rejected : found.rejected) {
+      candidates += rejected.candidates;
+      if (rejected.rejection.why != Rejection::Why::kBound) continue;
+      EXPECT_GE(rejected.rejection.time, rejected.rejection.against);
+      EXPECT_FALSE(rejected.rejection.bound.empty());
+    }
+    // Nothing is left out without a reason; arrangements that come to the same devices may be.
+    EXPECT_GE(candidates, static_cast<std::int64_t>(oracle.candidates.size()));
+  }
+  EXPECT_GT(feasible, 200);
+  EXPECT_LT(simulated, all);
+}
+
+TEST(JointSearch, NoBoundIsAboveTheTimeOfItsPlan) {
+  for (std::uint64_t seed = 1000; seed < 1120; ++seed) {
+    SCOPED_TRACE(seed);
+    const SearchQuestion question = draw_search_question(seed);
+    Evaluator evaluator(question.profile, question.cluster, question.options);
+    for (const Shape& shape : list_shapes(evaluator)) {
+      const Verdict verdict = evaluator.judge(shape);
+      const auto bound = evaluator.bound(shape);
+      if (std::holds_alternative<Rejection>(bound)) {
+        EXPECT_TRUE(verdict.rejection.has_value());
+        continue;
+      }
+      if (verdict.rejection) continue;
+      const ChainSums& sums = evaluator.sums_of(shape.cell.micro_batch_size);
+      const WorkBounds& work = evaluator.work_bounds();
+      Candidate candidate = evaluator.make_candidate(shape, verdict);
+      evaluator.add_bounds(candidate);
+      const std::string name = summarize(candidate.plan);
+      EXPECT_LE(std::get<NamedBound>(bound).time, verdict.makespan) << name;
+      EXPECT_LE(work.bound(sums, shape.cell).time, verdict.makespan) << name;
+      EXPECT_LE(work.bound(sums, shape.cell, class_of(shape.variant)).time, verdict.makespan)
+          << name;
+      EXPECT_LE(candidate.bounds.makespan.time, verdict.makespan) << name;
+      if (shape.cell.longer > 0) {
+        ShapeCell shorter = shape.cell;
+        shorter.longer = 0;
+        EXPECT_LE(work.bound_longer(sums, shorter).time, verdict.makespan) << name;
+      }
+    }
+  }
+}
+
+TEST(JointSearch, GroupsSimulatedOnceGiveTheWholePlansTimesAndPeaks) {
+  int compared = 0;
+  for (std::uint64_t seed = 2000; seed < 2260; ++seed) {
+    SCOPED_TRACE(seed);
+    SearchQuestion question = draw_search_question(seed);
+    question.options.overlap = std::nullopt;
+    Evaluator evaluator(question.profile, question.cluster, question.options);
+    for (const Shape& shape : list_shapes(evaluator)) {
+      const Verdict brief = evaluator.judge(shape);
+      const Candidate whole = evaluator.judge_whole(shape);
+      const std::string name = summarize(whole.plan);
+      ASSERT_EQ(brief.rejection.has_value(), whole.infeasible.has_value()) << name;
+      if (whole.memory.empty()) {
+        EXPECT_EQ(brief.rejection->sentence, whole.infeasible->reason);
+        continue;
+      }
+      ++compared;
+      EXPECT_EQ(brief.makespan, whole.makespan) << name;
+      EXPECT_EQ(brief.extrapolated, whole.extrapolated) << name;
+      for (std::size_t d = 0; d < whole.memory.size(); ++d) {
+        EXPECT_EQ(brief.memory[d].total, whole.memory[d].total) << name;
+        EXPECT_EQ(brief.memory[d].held, whole.memory[d].held) << name;
+      }
+    }
+  }
+  EXPECT_GT(compared, 5000);
+}
+
+TEST(JointSearch, IsNeverWorseWithMoreDevices) {
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    SCOPED_TRACE(seed);
+    SearchQuestion question = draw_search_question(seed + 3000);
+    SearchOptions options = question.options;
+    options.batch_size = 24;
+    options.micro_batch_sizes = {1, 2, 4};
+    options.schedules = {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward,
+                         ScheduleKind::kZbH1, ScheduleKind::kInterleaved};
+    options.joint = true;
+    options.overlap = std::nullopt;
+    Duration before = Duration::max();
+    for (int devices = 1; devices <= 64; ++devices) {
+      const Cluster cluster =
+          make_uniform_cluster(devices, Bytes{10'000'000}, question.cluster.default_link);
+      const Ranking ranking = search_plans(question.profile, cluster, options);
+      ASSERT_NE(ranking.best(), nullptr);
+      EXPECT_LE(ranking.best()->makespan, before) << devices << " devices";
+      before = ranking.best()->makespan;
+    }
+  }
+}
+
+TEST(JointSearch, GivesTheSamePlanOnEveryRun) {
+  for (const std::uint64_t seed : {7U, 8U, 9U}) {
+    const SearchQuestion question = draw_search_question(seed);
+    const auto answer = [&] {
+      const Ranking ranking = search_plans(question.profile, question.cluster, question.options);
+      return ranking.best() == nullptr ? std::string() : to_json(ranking.best()->plan);
+    };
+    EXPECT_EQ(answer(), answer());
+  }
+}
+
+TEST(JointSearch, TakesASlowDeviceOnlyWhereItHelpsAndPutsItInItsPlace) {
+  // Three devices, one a hundred times slower: two of them do it all.
+  const ModelProfile profile = make_chain(6, microseconds(10), microseconds(10), microseconds(10));
+  Cluster cluster = make_uniform_cluster(3, Bytes{10'000'000}, {});
+  cluster.devices[0].time_ppm = 100'000'000;
+  SearchOptions options;
+  options.batch_size = 8;
+  options.micro_batch_sizes = {1};
+  options.mask = FreezeMask::all_active(6);
+  options.joint = true;
+  const Ranking ranking = search_plans(profile, cluster, options);
+  ASSERT_NE(ranking.best(), nullptr);
+  for (const Pipeline& pipeline : ranking.best()->plan.pipelines) {
+    for (const Stage& stage : pipeline.stages) EXPECT_NE(stage.devices.front(), DeviceId{0});
+  }
+}
+
+TEST(JointSearch, RecomputesWhereNothingElseFits) {
+  const ModelProfile profile = make_chain(4, microseconds(10), microseconds(10), microseconds(10));
+  SearchOptions options;
+  options.batch_size = 4;
+  options.micro_batch_sizes = {1};
+  options.schedules = {ScheduleKind::kGpipe};
+  options.mask = FreezeMask::all_active(4);
+  // State and three gradient sets are 24,000 bytes, the stash of a micro-batch 400, its input 10.
+  const Cluster cluster = make_uniform_cluster(1, Bytes{25'000}, {});
+  EXPECT_EQ(search_plans(profile, cluster, options).best(), nullptr);
+  options.recompute = true;
+  const Ranking ranking = search_plans(profile, cluster, options);
+  ASSERT_NE(ranking.best(), nullptr);
+  EXPECT_EQ(ranking.best()->plan.pipelines.front().stages.front().memory, MemoryPolicy::kRecompute);
+  EXPECT_EQ(ranking.best()->memory.front().total, Bytes{24'000 + 4 * 10 + 390});
+}
+
+}  // namespace
+}  // namespace frazil

@@ -1,0 +1,20 @@
+#pragma once
+// Small random questions for the plan search, from a seed: models with skips, detached edges,
+// frozen and tied layers; devices of one kind or two, on one host or two; memory from plenty to too
+// little.
+
+#include <cstdint>
+
+#include "planner/search.h"
+
+namespace frazil {
+
+struct SearchQuestion {
+  ModelProfile profile;
+  Cluster cluster;
+  SearchOptions options;
+};
+
+SearchQuestion draw_search_question(std::uint64_t seed);
+
+}  // namespace frazil
