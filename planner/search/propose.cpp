@@ -155,15 +155,14 @@ ChainCosts Proposer::make_costs(const Shape& shape, const Cluster& machine) cons
 }
 
 // A stage that recomputes keeps its inputs, and the whole stash of one micro-batch at a time.
-Bytes Proposer::held(const Shape& shape, LayerSpan span, int sets, int in_flight,
+Bytes Proposer::held(const ChainSums& sums, LayerSpan span, int sets, int in_flight,
                      bool recompute) const {
-  const ChainSums& sums = sums_of(shape.cell.micro_batch_size);
   const Bytes stash = sums.stash(span);
   Bytes kept = stash * in_flight;
   if (recompute) {
-    const Bytes input =
-        std::min(stash, std::max(sums.largest_down(),
-                                 Bytes{input_per_sample_.count * shape.cell.micro_batch_size}));
+    const Bytes input = std::min(
+        stash,
+        std::max(sums.largest_down(), Bytes{input_per_sample_.count * sums.micro_batch_size()}));
     kept = input * in_flight + (stash - input);
   }
   return sums.parameters(span) + sums.optimizer(span) + sums.updated_parameters(span) * sets + kept;
@@ -182,9 +181,10 @@ bool Proposer::keeps(const Shape& shape, const GroupClass& group, const std::vec
     const int device = device_of_stage(placement_of(shape.variant), devices, 0, s);
     const Bytes limit = machine.devices[static_cast<std::size_t>(device)].memory_limit;
     const int in_flight = most_in_flight(shape.variant, group.share, stages, s);
-    const Bytes needed = held(shape, spans[static_cast<std::size_t>(s)], group.gradient_sets,
-                              in_flight, recomputes(shape.variant, s, stages)) +
-                         receive;
+    const Bytes needed =
+        held(sums_of(shape.cell.micro_batch_size), spans[static_cast<std::size_t>(s)],
+             group.gradient_sets, in_flight, recomputes(shape.variant, s, stages)) +
+        receive;
     if (needed > Bytes{limit.count / stages_per_device(shape.variant)}) return false;
   }
   return true;
@@ -221,10 +221,14 @@ std::optional<std::vector<LayerId>> Proposer::find_cuts(const Shape& shape, cons
       const Bytes receive = rule == MemoryRule::kWithLargestReceive
                                 ? sums_of(shape.cell.micro_batch_size).largest_down()
                                 : Bytes{};
-      costs.memory = [&, receive](int stage, int of, int first, int last) {
-        const int in_flight = most_in_flight(variant, group.share, of, stage);
-        return held(shape, {first, last + 1}, group.gradient_sets, in_flight,
-                    recomputes(variant, stage, of)) +
+      std::vector<int> in_flight;
+      for (int stage = 0; stage < stages; ++stage) {
+        in_flight.push_back(most_in_flight(variant, group.share, stages, stage));
+      }
+      const ChainSums& sums = sums_of(shape.cell.micro_batch_size);
+      costs.memory = [&, receive, in_flight](int stage, int of, int first, int last) {
+        return held(sums, {first, last + 1}, group.gradient_sets,
+                    in_flight[static_cast<std::size_t>(stage)], recomputes(variant, stage, of)) +
                receive;
       };
     }
@@ -354,7 +358,7 @@ bool Proposer::surely_fits(const Shape& shape, const GroupClass& group) {
       const int in_flight =
           most_in_flight(shape.variant, group.share, static_cast<int>(spans.size()), stage);
       needed[static_cast<std::size_t>(device_of_stage(placement, devices, way, stage))] +=
-          held(shape, spans[s], group.gradient_sets, in_flight, false) + sums.largest_down();
+          held(sums, spans[s], group.gradient_sets, in_flight, false) + sums.largest_down();
     }
   }
   for (std::size_t d = 0; d < needed.size(); ++d) {

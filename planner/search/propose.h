@@ -76,7 +76,7 @@ class Proposer {
                                                 MemoryRule rule);
   int find_gradient_sets(const MicroBatches& owned, int all);
   ChainCosts make_costs(const Shape& shape, const Cluster& machine) const;
-  Bytes held(const Shape& shape, LayerSpan span, int sets, int in_flight, bool recompute) const;
+  Bytes held(const ChainSums& sums, LayerSpan span, int sets, int in_flight, bool recompute) const;
   bool keeps(const Shape& shape, const GroupClass& group, const std::vector<LayerId>& cuts,
              MemoryRule rule) const;
 
