@@ -40,7 +40,7 @@ say "profile: every layer inside real training steps, two devices of $memory_lim
 show profile --run $run --devices 2 --memory-limit $memory_limit --out "$folder/model.json" --cluster-out "$folder/cluster.json"
 
 say 'plan: what fits, ranked by the simulator'
-show plan --profile "$folder/model.json" --cluster "$folder/cluster.json" --batch 32 --micro-batch 8 --out "$folder/plan.json"
+show plan --profile "$folder/model.json" --cluster "$folder/cluster.json" --batch 32 --micro-batch 8 --schedules gpipe,1f1b --no-recompute --out "$folder/plan.json"
 
 say 'simulate: the best plan, one step'
 show simulate --plan "$folder/plan.json" --profile "$folder/model.json" --cluster "$folder/cluster.json"

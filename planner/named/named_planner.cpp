@@ -10,6 +10,7 @@
 #include "planner/named/dynmo.h"
 #include "planner/named/layer_loads.h"
 #include "planner/named/pipe_bd.h"
+#include "planner/named/pipe_transformer.h"
 #include "planner/named/pipedream_plan.h"
 #include "planner/named/uniform.h"
 #include "profiles/error.h"
@@ -21,6 +22,7 @@ constexpr std::array kPlanners = {
     std::pair{NamedPlanner::kPipeBd, std::string_view("pipe-bd")},
     std::pair{NamedPlanner::kPipeBdMemory, std::string_view("pipe-bd-memory")},
     std::pair{NamedPlanner::kTorchgpipe, std::string_view("torchgpipe")},
+    std::pair{NamedPlanner::kPipeTransformer, std::string_view("pipetransformer")},
     std::pair{NamedPlanner::kPipeDream, std::string_view("pipedream")},
     std::pair{NamedPlanner::kDynMo, std::string_view("dynmo")},
     std::pair{NamedPlanner::kDynMoDiffusion, std::string_view("dynmo-diffusion")},
@@ -156,6 +158,9 @@ Plan make_named_plan(NamedPlanner planner, const ModelProfile& profile, const Cl
       return plan_pipe_bd(question, /*with_memory=*/true);
     case NamedPlanner::kTorchgpipe:
       return plan_torchgpipe(question);
+    case NamedPlanner::kPipeTransformer:
+      return plan_pipe_transformer(profile, cluster,
+                                   {.batch_size = batch.batch_size, .mask = mask});
     case NamedPlanner::kPipeDream:
       return make_pipedream_plan(profile, cluster, mask, batch.batch_size, batch.micro_batch_size);
     case NamedPlanner::kDynMo:

@@ -4,13 +4,15 @@
 //   pipe-bd            hybrid distribution, as its code searches it       planner/named/pipe_bd.h
 //   pipe-bd-memory     the same, within the devices' memory
 //   torchgpipe         nearly equal blocks, gpipe                         block_partition.h
+//   pipetransformer    greedy balance and halving by parameters, gpipe    pipe_transformer.h
 //   pipedream          stages and replicas for the steady state, 1f1b     pipedream.h
 //   dynmo              partition balancer and packing, 1f1b               dynmo.h
 //   dynmo-diffusion    diffusion from equal numbers of layers, 1f1b
 //   uniform            equal numbers of layers, 1f1b                      uniform.h
 // What none of them decides is chosen here: stage s on device s, one pipeline, and the size of a
 // micro-batch, for which judge_named_planner tries all that it is offered. pipe-bd has one
-// micro-batch, the batch. Their plans are synchronous, pipedream's too.
+// micro-batch, the batch; pipetransformer has its own table. Their plans are synchronous,
+// pipedream's too.
 
 #include <cstdint>
 #include <optional>
@@ -29,6 +31,7 @@ enum class NamedPlanner : std::uint8_t {
   kPipeBd,
   kPipeBdMemory,
   kTorchgpipe,
+  kPipeTransformer,
   kPipeDream,
   kDynMo,
   kDynMoDiffusion,

@@ -8,7 +8,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 "$folder/frazil" profile --run "$configuration" --memory-limit 8MiB --out "$work/model.json" --cluster-out "$work/cluster.json"
-"$folder/frazil" plan --profile "$work/model.json" --cluster "$work/cluster.json" --batch 32 --micro-batch 8 --out "$work/plan.json"
+"$folder/frazil" plan --profile "$work/model.json" --cluster "$work/cluster.json" --batch 32 --micro-batch 8 --schedules gpipe,1f1b --no-recompute --out "$work/plan.json"
 
 # expect CODE FLAGS...
 expect() {
