@@ -15,6 +15,8 @@
 #include "planner/print_plan.h"
 #include "planner/pytorch_csv.h"
 #include "profiles/cluster_json.h"
+#include "profiles/import/layer_csv.h"
+#include "profiles/import/pipedream_graph.h"
 #include "profiles/model_profile_json.h"
 #include "profiles/text_file.h"
 
@@ -29,9 +31,9 @@ po::options_description describe_flags() {
   flags.add_options()                                          //
       ("out", text(), "write the model profile, or the plan")  //
       ("micro-batch-size", text(),
-       "kineto: samples of a micro-batch in the traced run, default 1")               //
+       "samples of a micro-batch in the traced or measured run, default 1")           //
       ("micro-batches", text(), "kineto: micro-batches of a traced step, default 1")  //
-      ("model", text(), "kineto: name of the model, default imported")                //
+      ("model", text(), "name of the model, default imported")                        //
       ("layer-ranges", text(),
        "kineto: names of ranges that mark layers begin so, default layer:")                   //
       ("plan", text(), "pytorch-csv: the plan that gets this schedule")                       //
@@ -116,8 +118,28 @@ ExitCode import_schedule(const Flags& values, const std::vector<std::string>& fi
   return ExitCode::kOk;
 }
 
+// A file of layers in the form of another program.
+template <class Parse>
+ExitCode import_layers(const Flags& values, const std::string& kind,
+                       const std::vector<std::string>& files, Parse parse) {
+  refuse_together(
+      values, "import " + kind,
+      {"micro-batches", "layer-ranges", "plan", "profile", "cluster", "legacy", "data"});
+  if (files.size() != 1) refuse_flags(fmt::format("{} files", files.size()), "one");
+  const std::string out = required_text(values, "out");
+  refuse_overwriting({{"the layers", files.front()}}, {{"--out", out}});
+  ImportOptions options;
+  options.micro_batch_size =
+      integer_or(values, "micro-batch-size", options.micro_batch_size, 1, kMostCounted);
+  options.model = optional_text(values, "model").value_or(options.model);
+  const ImportedProfile import = parse(read_text_file(files.front()), files.front(), options);
+  write_model_profile(import.profile, out);
+  fmt::print("{}", is_set(values, "json") ? import_json(import) : print_import(import));
+  return ExitCode::kOk;
+}
+
 ExitCode import_verb(const Flags& values) {
-  constexpr const char* kKinds = "kineto, pytorch-csv or sailor";
+  constexpr const char* kKinds = "kineto, pytorch-csv, sailor, pipedream or csv";
   std::vector<std::string> words = text_list(values, "word");
   if (words.empty()) refuse_flags("nothing to import", kKinds);
   const std::string kind = words.front();
@@ -125,18 +147,23 @@ ExitCode import_verb(const Flags& values) {
   if (kind == "kineto") return import_traces(values, words);
   if (kind == "pytorch-csv") return import_schedule(values, words);
   if (kind == "sailor") return import_sailor(values, words);
+  if (kind == "pipedream") return import_layers(values, kind, words, parse_pipedream_graph);
+  if (kind == "csv") return import_layers(values, kind, words, parse_layer_csv);
   refuse_flags(fmt::format("`{}`", kind), kKinds);
 }
 
 int run_import_verb(int argc, char** argv) {
   const Verb verb{
       "import",
-      "Turns traces of PyTorch's profiler into a model profile, a schedule of PyTorch's "
-      "into a plan, a plan and measurements of Sailor's into profile, plan and cluster.",
+      "Turns traces of PyTorch's profiler, PipeDream's graphs and tables of layers into a model "
+      "profile, a schedule of PyTorch's into a plan, a plan and measurements of Sailor's into "
+      "profile, plan and cluster.",
       "frazil import kineto TRACE... --out FILE [--micro-batch-size N] [--model NAME]\n"
       "   or: frazil import pytorch-csv SCHEDULE --plan FILE --profile FILE --cluster FILE --out "
       "FILE\n"
-      "   or: frazil import sailor PLAN --data FOLDER --out FOLDER",
+      "   or: frazil import sailor PLAN --data FOLDER --out FOLDER\n"
+      "   or: frazil import pipedream GRAPH --out FILE [--micro-batch-size N] [--model NAME]\n"
+      "   or: frazil import csv TABLE --out FILE [--micro-batch-size N] [--model NAME]",
       "word"};
   return run_verb(verb, argc, argv, describe_flags(), import_verb);
 }

@@ -30,6 +30,31 @@ Json share_json(const TimeShare& share) {
           {"unattributed_share", 1 - share.share()}};
 }
 
+std::string print_layers(const ModelProfile& profile) {
+  std::string text =
+      fmt::format("{:<32} {:>12} {:>12} {:>12} {:>12}\n", "layer", "F", "I", "W", "update");
+  for (const Layer& layer : profile.layers) {
+    const CostSample& cost = layer.costs.front();
+    text += fmt::format("{:<32} {:>12} {:>12} {:>12} {:>12}\n", layer.name, to_text(cost.forward),
+                        to_text(cost.backward_input), to_text(cost.backward_weight),
+                        to_text(layer.update));
+  }
+  return text;
+}
+
+Json layers_json(const ModelProfile& profile) {
+  Json layers = Json::array();
+  for (const Layer& layer : profile.layers) {
+    const CostSample& cost = layer.costs.front();
+    layers.push_back({{"name", layer.name},
+                      {"forward_ns", cost.forward.count()},
+                      {"backward_input_ns", cost.backward_input.count()},
+                      {"backward_weight_ns", cost.backward_weight.count()},
+                      {"update_ns", layer.update.count()}});
+  }
+  return layers;
+}
+
 }  // namespace
 
 std::string print_import(const KinetoImport& import) {
@@ -40,13 +65,7 @@ std::string print_import(const KinetoImport& import) {
       import.profile.layers.size(), name_of(report.layers_by),
       report.is_device_time ? "device" : "host", report.events, report.traces, report.steps,
       report.steps_dropped);
-  text += fmt::format("{:<32} {:>12} {:>12} {:>12} {:>12}\n", "layer", "F", "I", "W", "update");
-  for (const Layer& layer : import.profile.layers) {
-    const CostSample& cost = layer.costs.front();
-    text += fmt::format("{:<32} {:>12} {:>12} {:>12} {:>12}\n", layer.name, to_text(cost.forward),
-                        to_text(cost.backward_input), to_text(cost.backward_weight),
-                        to_text(layer.update));
-  }
+  text += print_layers(import.profile);
   const auto add_share = [&text](const char* what, const TimeShare& share) {
     text += fmt::format("{} time: {}, not attributed {}\n", what, to_text(Duration{share.total}),
                         percent(1 - share.share()));
@@ -66,15 +85,6 @@ std::string print_import(const KinetoImport& import) {
 
 std::string import_json(const KinetoImport& import) {
   const KinetoReport& report = import.report;
-  Json layers = Json::array();
-  for (const Layer& layer : import.profile.layers) {
-    const CostSample& cost = layer.costs.front();
-    layers.push_back({{"name", layer.name},
-                      {"forward_ns", cost.forward.count()},
-                      {"backward_input_ns", cost.backward_input.count()},
-                      {"backward_weight_ns", cost.backward_weight.count()},
-                      {"update_ns", layer.update.count()}});
-  }
   Json unattributed = Json::array();
   for (const auto& [name, time] : report.largest_unattributed) {
     unattributed.push_back({{"operation", to_one_line(name)}, {"ns", time.count()}});
@@ -88,12 +98,36 @@ std::string import_json(const KinetoImport& import) {
                        {"steps", report.steps},
                        {"steps_dropped", report.steps_dropped},
                        {"backward_was_split_by_rule", import.profile.backward_was_split_by_rule},
-                       {"layers", layers},
+                       {"layers", layers_json(import.profile)},
                        {"operations", share_json(report.operations)},
                        {"device", share_json(report.device)},
                        {"communication_ns", report.communication.count()},
                        {"largest_unattributed", unattributed},
                        {"notes", report.notes}};
+  return answer.dump(2) + "\n";
+}
+
+std::string print_import(const ImportedProfile& import) {
+  std::string text = fmt::format("{} layers, {} edges, micro-batch size {}\n\n",
+                                 import.profile.layers.size(), import.profile.edges.size(),
+                                 import.profile.layers.front().costs.front().micro_batch_size);
+  text += print_layers(import.profile) + "\n";
+  for (const auto& [key, value] : import.profile.provenance) {
+    text += fmt::format("{}: {}\n", key, value);
+  }
+  for (const std::string& note : import.notes) text += fmt::format("note: {}\n", note);
+  return text;
+}
+
+std::string import_json(const ImportedProfile& import) {
+  const ModelProfile& profile = import.profile;
+  const Json answer = {{"model", profile.model},
+                       {"model_hash", model_hash(profile)},
+                       {"backward_was_split_by_rule", profile.backward_was_split_by_rule},
+                       {"layers", layers_json(profile)},
+                       {"edges", profile.edges.size()},
+                       {"provenance", profile.provenance},
+                       {"notes", import.notes}};
   return answer.dump(2) + "\n";
 }
 

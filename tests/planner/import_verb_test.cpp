@@ -96,11 +96,11 @@ TEST_F(ImportVerb, RefusesBadInputAndWritesNothing) {
     EXPECT_EQ(folder_.count_files(), 2U);
   };
   refuses("",
-          "frazil import: command line: found nothing to import, expected kineto, pytorch-csv "
-          "or sailor\n");
+          "frazil import: command line: found nothing to import, expected kineto, pytorch-csv, "
+          "sailor, pipedream or csv\n");
   refuses("chakra trace.json --out m.json",
-          "frazil import: command line: found `chakra`, expected kineto, pytorch-csv or "
-          "sailor\n");
+          "frazil import: command line: found `chakra`, expected kineto, pytorch-csv, sailor, "
+          "pipedream or csv\n");
   refuses("kineto --out m.json",
           "frazil import: command line: found no trace, expected at least one\n");
   refuses("kineto trace.json --plan p.json --out m.json",

@@ -1,0 +1,283 @@
+#include "profiles/import/layer_csv.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "profiles/error.h"
+#include "profiles/import/decimal.h"
+#include "profiles/import/file_lines.h"
+
+namespace frazil {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  int decimals;        // of the unit in the smallest one, where that is a power of ten
+  std::int64_t times;  // else how many of the smallest it is
+};
+
+constexpr std::array kTimeUnits = {Unit{"s", 9, 1}, Unit{"ms", 6, 1}, Unit{"us", 3, 1},
+                                   Unit{"ns", 0, 1}};
+constexpr std::array kByteUnits = {Unit{"bytes", 0, 1},       Unit{"kB", 3, 1},
+                                   Unit{"MB", 6, 1},          Unit{"GB", 9, 1},
+                                   Unit{"KiB", 0, 1LL << 10}, Unit{"MiB", 0, 1LL << 20},
+                                   Unit{"GiB", 0, 1LL << 30}};
+constexpr std::array kTimeColumns = {"forward", "backward", "backward_input", "backward_weight",
+                                     "update"};
+constexpr std::array kByteColumns = {"activation", "parameter", "optimizer_state", "stash"};
+constexpr std::array kTextColumns = {"name", "block"};
+constexpr const char* kColumnForm =
+    "name, block, forward_<t>, backward_<t>, backward_input_<t>, backward_weight_<t>, update_<t>, "
+    "activation_<b>, parameter_<b>, optimizer_state_<b> or stash_<b> (<t>: s ms us ns; <b>: bytes "
+    "kB MB GB KiB MiB GiB)";
+
+struct Column {
+  std::string quantity;  // "forward"
+  std::string title;     // "forward_ms"
+  std::optional<Unit> unit;
+};
+
+// The cells of a line; nothing when a quote is not closed or text follows it.
+std::optional<std::vector<std::string>> split_cells(std::string_view line) {
+  std::vector<std::string> cells;
+  while (true) {
+    line = trim(line);
+    std::string cell;
+    if (line.starts_with('"')) {
+      line.remove_prefix(1);
+      while (true) {
+        const std::size_t end = line.find('"');
+        if (end == std::string_view::npos) return std::nullopt;
+        cell += line.substr(0, end);
+        line.remove_prefix(end + 1);
+        if (!line.starts_with('"')) break;
+        cell += '"';
+        line.remove_prefix(1);
+      }
+      line = trim(line);
+      if (!line.empty() && line.front() != ',') return std::nullopt;
+    } else {
+      const std::size_t end = std::min(line.find(','), line.size());
+      cell = trim(line.substr(0, end));
+      line.remove_prefix(end);
+    }
+    cells.push_back(std::move(cell));
+    if (line.empty()) return cells;
+    line.remove_prefix(1);
+  }
+}
+
+template <class Units, class Names>
+std::optional<Column> read_title(const std::string& title, const Units& units, const Names& names) {
+  for (const char* const name : names) {
+    const std::string begin = std::string(name) + "_";
+    if (!title.starts_with(begin)) continue;
+    for (const Unit& unit : units) {
+      if (title.substr(begin.size()) == unit.name) return Column{name, title, unit};
+    }
+  }
+  return std::nullopt;
+}
+
+class CsvReader {
+ public:
+  CsvReader(const std::string& file, const ImportOptions& options)
+      : file_(file), options_(options) {}
+
+  ImportedProfile read(std::string_view text) {
+    const std::vector<FileLine> lines = read_lines(text, file_);
+    line_ = lines.front().number;
+    read_titles(lines.front().text);
+    if (lines.size() == 1) fail("a header alone", "a line for each layer");
+    ModelProfile& profile = imported_.profile;
+    profile.model = options_.model;
+    profile.backward_was_split_by_rule = find("backward") != nullptr;
+    profile.provenance["source"] = "CSV of layers";
+    for (std::size_t i = 1; i < lines.size(); ++i) {
+      line_ = lines[i].number;
+      read_layer(lines[i].text);
+    }
+    profile.layers.back().has_loss = true;
+    note("the backward is one number: I and W by rule", profile.backward_was_split_by_rule);
+    note("stash bytes are each layer's input alone, a lower bound", find("stash") == nullptr);
+    note("no optimizer state", find("optimizer_state") == nullptr);
+    note("no update time", find("update") == nullptr);
+    note("activations of no whole number of bytes a sample are rounded up", is_rounded_);
+    validate(profile, file_);
+    return std::move(imported_);
+  }
+
+ private:
+  using Cells = std::vector<std::string>;
+
+  [[noreturn]] void fail(const std::string& found, const std::string& expected) const {
+    throw InputError(file_, line_, found, expected);
+  }
+  void note(const char* text, bool holds) {
+    if (holds) imported_.notes.emplace_back(text);
+  }
+
+  Cells split(std::string_view line) const {
+    auto cells = split_cells(line);
+    if (!cells) fail(quote(line), "each quote closed before a comma or the end");
+    return std::move(*cells);
+  }
+
+  const Column* find(std::string_view quantity) const {
+    const auto place = std::find_if(columns_.begin(), columns_.end(), [&](const Column& column) {
+      return column.quantity == quantity;
+    });
+    return place == columns_.end() ? nullptr : &*place;
+  }
+
+  void read_titles(std::string_view line) {
+    for (const std::string& title : split(line)) {
+      std::optional<Column> column = read_title(title, kTimeUnits, kTimeColumns);
+      if (!column) column = read_title(title, kByteUnits, kByteColumns);
+      const auto* const text = std::find(kTextColumns.begin(), kTextColumns.end(), title);
+      if (!column && text != kTextColumns.end()) column = Column{title, title, std::nullopt};
+      if (!column) fail(fmt::format("the column {}", quote(title)), kColumnForm);
+      if (const Column* const other = find(column->quantity)) {
+        fail(fmt::format("the column {} beside {}", quote(title), quote(other->title)),
+             "each quantity once");
+      }
+      columns_.push_back(std::move(*column));
+    }
+    const auto need = [&](const char* quantity) {
+      if (find(quantity) == nullptr) {
+        fail(fmt::format("no column of `{}`", quantity), kColumnForm);
+      }
+    };
+    for (const char* const quantity : {"name", "forward", "activation"}) need(quantity);
+    const bool is_split = find("backward_input") != nullptr || find("backward_weight") != nullptr;
+    if (is_split && find("backward") != nullptr) {
+      fail("a whole backward beside its parts", "one or the other");
+    }
+    if (!is_split) return need("backward");
+    need("backward_input");
+    need("backward_weight");
+  }
+
+  std::int64_t quantity_or_zero(const char* name, const Cells& cells) const {
+    const Column* const column = find(name);
+    if (column == nullptr) return 0;
+    const std::string& cell = cells[static_cast<std::size_t>(column - columns_.data())];
+    auto value = scale_decimal(cell, column->unit->decimals, Rounding::kExact);
+    const std::int64_t times = column->unit->times;
+    if (value && *value > kLargestQuantity / times) value.reset();
+    // A binary unit with decimals: "1.5" KiB is whole bytes, "1.3" is not.
+    if (!value && times > 1)
+      value = scale_binary(cell, times);
+    else if (value)
+      *value *= times;
+    if (!value) {
+      const bool is_time = std::find(kTimeColumns.begin(), kTimeColumns.end(), column->quantity) !=
+                           kTimeColumns.end();
+      fail(fmt::format("{} {}", column->title, quote(cell)),
+           fmt::format("a whole number of {} from 0 to {}", is_time ? "ns" : "bytes",
+                       kLargestQuantity));
+    }
+    return *value;
+  }
+
+  // times is a power of two, so a number of at most this many decimals is whole exactly where
+  // the number without its point, times it, ends in as many zeros.
+  static std::optional<std::int64_t> scale_binary(const std::string& cell, std::int64_t times) {
+    constexpr int kDecimals = 6;
+    constexpr std::int64_t kPlaces = 1'000'000;
+    const auto scaled = scale_decimal(cell, kDecimals, Rounding::kExact);
+    if (!scaled || *scaled > kLargestQuantity / times) return std::nullopt;
+    if (*scaled * times % kPlaces != 0) return std::nullopt;
+    return *scaled * times / kPlaces;
+  }
+
+  const std::string& text_of(const char* name, const Cells& cells) const {
+    const Column* const column = find(name);
+    const std::string& cell = cells[static_cast<std::size_t>(column - columns_.data())];
+    if (cell.empty()) fail(fmt::format("an empty {}", name), "a name");
+    return cell;
+  }
+
+  void read_layer(std::string_view line) {
+    const Cells cells = split(line);
+    if (cells.size() != columns_.size()) {
+      fail(fmt::format("{} cells", cells.size()),
+           fmt::format("{}, as the header has", columns_.size()));
+    }
+    ModelProfile& profile = imported_.profile;
+    Layer layer;
+    layer.name = text_of("name", cells);
+    if (!names_.insert(layer.name).second) {
+      fail(fmt::format("the layer {} again", quote(layer.name)), "names that differ");
+    }
+    const auto time = [&](const char* name) { return Duration{quantity_or_zero(name, cells)}; };
+    const auto bytes = [&](const char* name) { return Bytes{quantity_or_zero(name, cells)}; };
+    layer.parameters = bytes("parameter");
+    layer.optimizer_state = bytes("optimizer_state");
+    layer.update = time("update");
+    CostSample cost;
+    cost.micro_batch_size = options_.micro_batch_size;
+    cost.forward = cost.forward_frozen = time("forward");
+    const Duration whole = time("backward");
+    const bool is_trained = layer.parameters > Bytes{0};
+    const bool is_split = find("backward") == nullptr;
+    cost.backward_input = is_split ? time("backward_input") : is_trained ? whole / 2 : whole;
+    cost.backward_weight = is_split ? time("backward_weight") : whole - cost.backward_input;
+    cost.backward_weight_alone = cost.backward_weight;
+    cost.stash = find("stash") != nullptr ? bytes("stash") : before_;
+    layer.costs = {cost};
+    add_edge();
+    set_block(layer, find("block") == nullptr ? layer.name : text_of("block", cells));
+    before_ = bytes("activation");
+    profile.layers.push_back(std::move(layer));
+  }
+
+  void set_block(Layer& layer, const std::string& block) {
+    std::vector<std::string>& blocks = imported_.profile.blocks;
+    if (blocks.empty() || blocks.back() != block) {
+      if (!block_names_.insert(block).second) {
+        fail(fmt::format("the block {} again", quote(block)), "blocks of consecutive layers");
+      }
+      blocks.push_back(block);
+    }
+    layer.block = BlockId{blocks.size() - 1};
+  }
+
+  // From the layer before to the one that is read.
+  void add_edge() {
+    const std::size_t to = imported_.profile.layers.size();
+    if (to == 0) return;
+    const std::int64_t samples = options_.micro_batch_size;
+    const bool is_rounded = before_.count % samples != 0;
+    is_rounded_ = is_rounded_ || is_rounded;
+    const Bytes bytes{before_.count / samples + (is_rounded ? 1 : 0)};
+    imported_.profile.edges.push_back({.from = LayerId{to - 1},
+                                       .to = LayerId{to},
+                                       .kind = {},
+                                       .tensor_bytes_per_sample = {bytes}});
+  }
+
+  const std::string& file_;
+  const ImportOptions& options_;
+  int line_ = 1;
+  std::vector<Column> columns_;
+  std::set<std::string> names_;
+  std::set<std::string> block_names_;
+  Bytes before_;  // activation of the layer before
+  bool is_rounded_ = false;
+  ImportedProfile imported_;
+};
+
+}  // namespace
+
+ImportedProfile parse_layer_csv(std::string_view text, const std::string& file,
+                                const ImportOptions& options) {
+  return CsvReader(file, options).read(text);
+}
+
+}  // namespace frazil

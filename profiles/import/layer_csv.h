@@ -1,0 +1,24 @@
+#pragma once
+// A table of layers, a chain -> a model profile. The first line names the columns, in any order,
+// each with its unit; every further line is a layer, in the order of the chain:
+//   name,forward_ms,backward_ms,activation_bytes,parameter_bytes
+//   conv1,0.539,0.188,44302336,93184
+// Columns: name; forward_<t>; backward_<t>, or backward_input_<t> and backward_weight_<t>;
+// activation_<b> (the layer's output); and, where they are wanted, parameter_<b>,
+// optimizer_state_<b>, stash_<b> (default: the layer's input), update_<t>, block (a name; default:
+// a block for each layer). <t> is s, ms, us or ns; <b> is bytes, kB, MB, GB, KiB, MiB or GiB. Times
+// and sizes are of one micro-batch, exact: what is no whole number of ns or bytes is refused. A
+// cell in double quotes may hold commas and doubled quotes. The last layer has the loss. A whole
+// backward is split by the rule of model_profile.h. Bytes per sample are rounded up.
+
+#include <string>
+#include <string_view>
+
+#include "profiles/import/imported_profile.h"
+
+namespace frazil {
+
+ImportedProfile parse_layer_csv(std::string_view text, const std::string& file,
+                                const ImportOptions& options);
+
+}  // namespace frazil
