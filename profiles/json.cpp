@@ -102,6 +102,13 @@ double JsonCursor::real(double minimum, double maximum) const {
   return value;
 }
 
+std::string JsonCursor::number_text() const {
+  const JsonNode& node = document_->nodes[node_];
+  if (is_integer()) return fmt::format("{}", node.integer);
+  if (node.kind != JsonKind::kReal) fail(describe(), "a number");
+  return node.text;
+}
+
 bool JsonCursor::boolean() const {
   if (document_->nodes[node_].kind != JsonKind::kBoolean) fail(describe(), "`true` or `false`");
   return document_->nodes[node_].integer != 0;

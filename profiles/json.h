@@ -36,6 +36,7 @@ class JsonCursor {
   // Each throws unless the value has the type and lies in the closed range.
   std::int64_t integer(std::int64_t minimum, std::int64_t maximum) const;
   double real(double minimum, double maximum) const;  // integers are taken too
+  std::string number_text() const;                    // of an integer or a real, as it is written
   bool boolean() const;
   const std::string& text() const;
   std::vector<JsonCursor> items() const;  // of an array
