@@ -7,6 +7,7 @@
 
 #include "planner/command_line.h"
 #include "planner/flags.h"
+#include "planner/graphs/plan_graph.h"
 #include "planner/named/named_planner.h"
 #include "planner/named/print_comparison.h"
 #include "planner/plan_json.h"
@@ -51,6 +52,7 @@ po::options_description describe_flags() {
       ("explain", po::bool_switch(),
        "also why: the runner-up, where the time goes, what was rejected")  //
       ("json", po::bool_switch(), "answer in JSON");
+  add_graph_flags(flags);
   return flags;
 }
 
@@ -151,6 +153,7 @@ ExitCode plan_forecast(const Flags& values) {
 }
 
 ExitCode plan_verb(const Flags& values) {
+  if (values.count("graph") > 0) return plan_graph_verb(values);
   if (values.count("planner") > 0 && required_text(values, "planner") == "help") {
     fmt::print("{}\n", list_planners());
     return ExitCode::kOk;
@@ -159,6 +162,7 @@ ExitCode plan_verb(const Flags& values) {
   for (const char* flag : {"plans-per-mask", "switch-time", "decide-every"}) {
     if (values.count(flag) > 0) refuse_flags(fmt::format("--{} without --forecast", flag), "both");
   }
+  refuse_together(values, "--profile", {"devices", "states"});
   refuse_overwriting(named_files(values, {"profile", "cluster"}), named_files(values, {"out"}));
   if (values.count("planner") > 0) return compare_planner(values, required_text(values, "planner"));
   const int top = integer_or(values, "top", 10, 1, kMostCounted);
@@ -189,8 +193,12 @@ ExitCode plan_verb(const Flags& values) {
 }
 
 int run_plan_verb(int argc, char** argv) {
-  const Verb verb{"plan", "Finds the best pipeline for a model on a cluster.",
-                  "frazil plan --profile FILE --cluster FILE --batch N [--out plan.json]"};
+  const Verb verb{
+      "plan",
+      "Finds the best pipeline for a model on a cluster, or the best contiguous split of "
+      "a work graph.",
+      "frazil plan --profile FILE --cluster FILE --batch N [--out plan.json]\n"
+      "   or: frazil plan --graph FILE [--devices K] [--states N]"};
   return run_verb(verb, argc, argv, describe_flags(), plan_verb);
 }
 
