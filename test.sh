@@ -113,6 +113,13 @@ fuzz() {
   ' "$place/log"
 }
 
+# Beside the longest one, for as long: the others, one after another.
+fuzz_other_readers() {
+  fuzz timeline_csv $(((fuzz_seconds + 1) / 2)) || return 1
+  local name
+  for name in pipedream_graph layer_csv work_graph; do fuzz "$name" $(((fuzz_seconds + 5) / 6)) || return 1; done
+}
+
 run_fuzzers() {
   begin 'building the fuzzers of the readers (build/fuzz)'
   local compiler
@@ -123,7 +130,7 @@ run_fuzzers() {
   local running=() failed=no
   fuzz pytorch_csv "$fuzz_seconds" &
   running+=($!)
-  fuzz timeline_csv $(((fuzz_seconds + 1) / 2)) &
+  fuzz_other_readers &
   running+=($!)
   fuzz sailor $(((fuzz_seconds + 3) / 4)) &
   running+=($!)
