@@ -190,7 +190,7 @@ TEST(MoveLayers, MovesTheBytesThatThePlannerPredicts) {
     EXPECT_EQ(run.switch_to(next).move.moved, predicted.moved) << summarize(next);
     moves += predicted.moved.count > 0 ? 1 : 0;
   }
-  EXPECT_EQ(moves, 6);
+  EXPECT_EQ(moves, 5) << "replicas that hold everything only give up";
 }
 
 TEST(MoveLayers, NeedsEveryLayerSomewhere) {
