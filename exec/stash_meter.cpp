@@ -26,6 +26,24 @@ std::int64_t count_passed(const Tensors& outputs, const Tensors& inputs) {
   return bytes;
 }
 
+// A kernel may keep more, or be another one, where a gradient is asked for that nobody wants: of a
+// mask, of a sample.
+Tensors read_as_in_training(const ModelSpec& model, LayerId layer,
+                            const std::vector<Tensors>& outputs, const Tensors& inputs) {
+  Tensors read;
+  for (const at::Tensor& tensor : read_inputs(model, layer, outputs, inputs)) {
+    read.push_back(tensor.detach());
+  }
+  std::size_t next = 0;
+  for (const std::size_t e : model.edges_into(layer)) {
+    const bool carries = model.edges[e].kind == EdgeKind::kGradient;
+    for (std::size_t i = 0; i < model.edges[e].outputs.size(); ++i, ++next) {
+      read[next].set_requires_grad(carries);
+    }
+  }
+  return read;
+}
+
 }  // namespace
 
 std::int64_t count_stash(const AllocationMeter& meter, const Tensors& inputs,
@@ -41,10 +59,7 @@ std::vector<Bytes> measure_stashes(const ModelSpec& model, const DeviceState& st
   std::vector<Tensors> outputs;
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     const LayerId layer{l};
-    Tensors read;
-    for (const at::Tensor& tensor : read_inputs(model, layer, outputs, micro_batch.inputs)) {
-      read.push_back(tensor.detach().set_requires_grad(tensor.is_floating_point()));
-    }
+    const Tensors read = read_as_in_training(model, layer, outputs, micro_batch.inputs);
     const AllocationMeter meter;
     std::vector<at::Tensor> parameters = state.at(layer).parameters;
     if (frozen) {
