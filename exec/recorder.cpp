@@ -14,6 +14,7 @@ void Recorder::add(const Action& action, Step step, Lane lane, SteadyTime start)
   span.start = TimePoint{std::chrono::duration_cast<Duration>(start - origin_)};
   span.end = TimePoint{std::chrono::duration_cast<Duration>(end - origin_)};
   spans_.push_back(std::move(span));
+  if (ended_ != nullptr) ended_->fetch_add(1, std::memory_order_relaxed);
 }
 
 std::vector<Span> Recorder::take_spans() { return std::exchange(spans_, {}); }

@@ -3,6 +3,7 @@
 // and the memory of a step.
 // One recorder per device, written by its thread alone.
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <vector>
@@ -47,8 +48,10 @@ struct Measurement {
 
 class Recorder {
  public:
-  Recorder(DeviceId device, SteadyTime origin, const ComputeDevice& compute = {})
-      : device_(device), origin_(origin), compute_(compute) {}
+  // `ended` counts the actions of all devices, for who watches from another thread.
+  Recorder(DeviceId device, SteadyTime origin, const ComputeDevice& compute = {},
+           std::atomic<std::int64_t>* ended = nullptr)
+      : device_(device), origin_(origin), compute_(compute), ended_(ended) {}
 
   const ComputeDevice& compute() const { return compute_; }
   SteadyTime now() const { return std::chrono::steady_clock::now(); }
@@ -73,6 +76,7 @@ class Recorder {
   DeviceId device_;
   SteadyTime origin_;
   ComputeDevice compute_;
+  std::atomic<std::int64_t>* ended_;
   std::vector<Span> spans_;
   std::vector<LayerSample> layer_samples_;
   std::vector<WeightRead> weight_reads_;

@@ -13,6 +13,7 @@
 #include "exec/device_communicator.h"
 #include "exec/in_process_communicator.h"
 #include "exec/optimizer.h"
+#include "profiles/cluster.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -67,13 +68,14 @@ Run::Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, int dev
           devices,
           {.deadline = options.deadline, .check_order = options.order == MessageOrder::kAsSent})),
       origin_(std::chrono::steady_clock::now()),
-      workers_(devices) {
+      workers_(devices, {.grace = std::max<Duration>(options.deadline, std::chrono::minutes(1)),
+                         .on_stuck = {}}) {
   for (std::size_t l = 0; l < model_.layers.size(); ++l) {
     states_[0][LayerId{l}] = make_initial_state(model_, LayerId{l}, seed);
   }
   for (int d = 0; d < devices; ++d) {
     const ComputeDevice& device = devices_[static_cast<std::size_t>(d)];
-    recorders_.emplace_back(DeviceId{d}, origin_, device);
+    recorders_.emplace_back(DeviceId{d}, origin_, device, &ended_actions_);
     auto& communicator = communicators_[static_cast<std::size_t>(d)];
     communicator = on_device(std::move(communicator), device);
   }
@@ -103,8 +105,18 @@ std::unique_ptr<Run::Program> Run::start(const Plan& plan) {
 SwitchReport Run::switch_to(const Plan& plan) {
   refuse_after_failure();
   // Made before anything moves: a plan that cannot run must leave the old one in force.
+  validate(plan, structure_, make_uniform_cluster(workers_.devices(), Bytes{}, {}), "plan");
   (void)make_program(plan, structure_, workers_.devices(), optimizer_.clip_norm > 0,
                      options_.order);
+  try {
+    return move_to(plan);
+  } catch (const std::exception& error) {
+    failure_ = error.what();  // some layers may have moved
+    throw;
+  }
+}
+
+SwitchReport Run::move_to(const Plan& plan) {
   SwitchReport report;
   SteadyTime start_of_part = std::chrono::steady_clock::now();
   full_.reset();
@@ -155,10 +167,13 @@ void Run::refuse_after_failure() const {
 
 void Run::run_job(const std::function<void(DeviceId)>& job) {
   try {
-    workers_.run(job, [&](const std::string& reason) {
-      communicators_[0]->abort(reason);
-      devices_.abandon();
-    });
+    workers_.run(job,
+                 [&](const std::string& reason) {
+                   communicators_[0]->abort(reason);
+                   devices_.abandon();
+                 },
+                 {.time = std::max<Duration>(options_.deadline, std::chrono::seconds(1)),
+                  .progress = [this] { return ended_actions_.load(std::memory_order_relaxed); }});
   } catch (const std::exception& error) {
     failure_ = error.what();
     throw;
@@ -254,7 +269,7 @@ std::uint64_t Run::weight_hash() const {
   for (const DeviceState& state : states_) {
     for (const auto& [layer, replica] : state) {
       const LayerState& first = *holders[layer.index()];
-      ENSURE(same_bits(replica.parameters, first.parameters) &&
+      ENSURE(replica.updates == first.updates && same_bits(replica.parameters, first.parameters) &&
                  same_bits(replica.first_moment, first.first_moment) &&
                  same_bits(replica.second_moment, first.second_moment),
              "replicas hold the same bits");

@@ -2,7 +2,9 @@
 // A running training: devices with their state, the program in force, and one call per step. Knows
 // plans, not policies; the trainer, the profiler, verify and the tests drive it.
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -31,7 +33,9 @@ struct SwitchReport {
 
 struct RunOptions {
   MessageOrder order = MessageOrder::kByTag;
-  Duration deadline = std::chrono::minutes(10);  // of a single wait for a message or a GPU
+  // Of a single wait for a message or a GPU; and within it, but at least a second, some device ends
+  // an action.
+  Duration deadline = std::chrono::minutes(10);
   DeviceChoice devices = {};
 };
 RunOptions run_options(const RunConfig& config, const DeviceChoice& devices = {});
@@ -47,7 +51,8 @@ class Run {
   Run& operator=(const Run&) = delete;
 
   // Puts a plan in force between two steps: moves state, freezes and thaws by the plan's mask,
-  // starts new executors. Throws InfeasibleError; then the old plan stays in force.
+  // starts new executors. Throws InfeasibleError, and InputError for a plan of another model or of
+  // more devices; then the old plan stays in force.
   SwitchReport switch_to(const Plan& plan);
   void measure(const Measurement& measurement) { measurement_ = measurement; }
 
@@ -81,6 +86,7 @@ class Run {
   void refuse_after_failure() const;
   void run_job(const std::function<void(DeviceId)>& job);
   std::unique_ptr<Program> start(const Plan& plan);
+  SwitchReport move_to(const Plan& plan);
   void settle_states();
 
   ModelSpec model_;
@@ -92,9 +98,10 @@ class Run {
   std::vector<DeviceState> states_;
   std::vector<std::unique_ptr<Communicator>> communicators_;
   SteadyTime origin_;
+  std::atomic<std::int64_t> ended_actions_{0};
   std::vector<Recorder> recorders_;
   Measurement measurement_;
-  std::string failure_;  // of a step, told in one sentence
+  std::string failure_;  // of a step or switch, told in one sentence
   std::unique_ptr<Program> full_;
   std::unique_ptr<Program> short_;  // of the last short batch seen
   Workers workers_;                 // last: its threads end first

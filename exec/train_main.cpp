@@ -23,18 +23,19 @@ namespace po = boost::program_options;
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
   const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()                                                                      //
-      ("run", text(), "run configuration: model, data, optimizer, freezing")               //
-      ("profile", text(), "model profile (frazil profile --out)")                          //
-      ("cluster", text(), "cluster (frazil profile --cluster-out)")                        //
-      ("plan", text(), "plan to begin with; default: the planner's best")                  //
-      ("device", text(), "what the cluster's devices are here: cpu (default) or cuda")     //
-      ("keep-plan", po::bool_switch(), "never re-plan when blocks freeze")                 //
-      ("no-freeze", po::bool_switch(), "train all blocks to the end")                      //
-      ("seed", text(), "instead of the run's own")                                         //
-      ("steps", text(), "end after so many steps; default: all epochs")                    //
-      ("out", text(), "folder for trace.jsonl, plans and time lines (for frazil report)")  //
-      ("quiet", po::bool_switch(), "no progress")                                          //
+  flags.add_options()                                                         //
+      ("run", text(), "run configuration: model, data, optimizer, freezing")  //
+      ("profile", text(), "model profile (frazil profile --out)")             //
+      ("cluster", text(), "cluster (frazil profile --cluster-out)")           //
+      ("plan", text(),
+       "plan to begin with; default: the best of gpipe and 1f1b, of all schedules if none fits")  //
+      ("device", text(), "what the cluster's devices are here: cpu (default) or cuda")            //
+      ("keep-plan", po::bool_switch(), "never re-plan when blocks freeze")                        //
+      ("no-freeze", po::bool_switch(), "train all blocks to the end")                             //
+      ("seed", text(), "instead of the run's own")                                                //
+      ("steps", text(), "end after so many steps; default: all epochs")                           //
+      ("out", text(), "folder for trace.jsonl, plans and time lines (for frazil report)")         //
+      ("quiet", po::bool_switch(), "no progress")                                                 //
       ("json", po::bool_switch(), "answer in JSON");
   return flags;
 }
@@ -118,6 +119,16 @@ TrainOptions read_options(const po::variables_map& flags, const std::string& com
                            " in micro-batches of " + std::to_string(options.plan->micro_batch_size),
                        "the run's, " + std::to_string(options.config.batch_size) + " in " +
                            std::to_string(options.config.micro_batch_size));
+    }
+    const FreezeMask active = FreezeMask::all_active(options.plan->mask.blocks());
+    if (options.plan->mask != active) {
+      throw InputError(*path, 0, "mask " + options.plan->mask.text(),
+                       active.text() + ", as a run begins");
+    }
+    if (options.plan->reduction != options.config.reduction) {
+      const bool is_exact = options.plan->reduction == ReductionMode::kExact;
+      throw InputError(*path, 0, std::string("reduction ") + (is_exact ? "exact" : "fast"),
+                       std::string("the run's, ") + (is_exact ? "fast" : "exact"));
     }
   }
   constexpr int kMostSteps = 1'000'000'000;

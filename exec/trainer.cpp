@@ -1,6 +1,8 @@
 #include "exec/trainer.h"
 
 #include <algorithm>
+#include <cmath>
+#include <stdexcept>
 #include <utility>
 
 #include "exec/foreign_load.h"
@@ -11,6 +13,7 @@
 #include "planner/plan_changes.h"
 #include "planner/ranking.h"
 #include "planner/search.h"
+#include "planner/search/shape.h"
 #include "planner/simulate_plan.h"
 #include "profiles/error.h"
 
@@ -131,7 +134,12 @@ class Training {
     search.mask = mask;
     search.reduction = config_.reduction;
     search.clip = config_.optimizer.clip_norm > 0;
-    const Ranking ranking = search_plans(options_.profile, options_.cluster, search);
+    Ranking ranking = search_plans(options_.profile, options_.cluster, search);
+    if (ranking.best() == nullptr) {
+      search.schedules = synchronous_schedules();
+      search.joint = search.recompute = true;
+      ranking = search_plans(options_.profile, options_.cluster, search);
+    }
     const Candidate* best = ranking.best();
     if (best == nullptr) {
       const std::string reason = ranking.candidates.empty() || !ranking.candidates[0].infeasible
@@ -188,6 +196,11 @@ class Training {
     if (sampled) {
       phase.measured.spans.insert(phase.measured.spans.end(), result.spans.begin(),
                                   result.spans.end());
+    }
+    if (!std::isfinite(result.loss)) {
+      throw std::runtime_error("step " + std::to_string(step) + " has loss " +
+                               std::to_string(result.loss) +
+                               ": the training has diverged (a smaller learning rate?)");
     }
     train_loss_ += result.loss * static_cast<double>(count);
     epoch_samples_ += count;

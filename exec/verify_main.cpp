@@ -73,6 +73,11 @@ std::string print_verification(const Verification& verification, double bar) {
   const auto milliseconds = [](Duration duration) {
     return fixed(static_cast<double>(duration.count()) / 1e6, 3);
   };
+  if (verification.predicted_step == Duration{0}) {
+    return "all " + std::to_string(verification.dropped_blocks) +
+           " blocks dropped because other programs were busy: nothing to compare\n" +
+           std::string(verdict_name(verification.verdict)) + "\n";
+  }
   return to_text(table) + "step: predicted " + milliseconds(verification.predicted_step) +
          " ms, measured " + milliseconds(verification.measured_step) + " ms; bar " +
          fixed(100 * bar, 0) + " %; " + std::to_string(verification.dropped_blocks) +

@@ -159,7 +159,8 @@ Workers::~Workers() {
 int Workers::devices() const { return static_cast<int>(threads_.size()); }
 
 void Workers::run(const std::function<void(DeviceId)>& job,
-                  const std::function<void(const std::string&)>& on_failure) {
+                  const std::function<void(const std::string&)>& on_failure,
+                  const JobLimit& limit) {
   const auto round =
       std::make_shared<Round>(Round{.job = job,
                                     .on_failure = on_failure,
@@ -178,20 +179,28 @@ void Workers::run(const std::function<void(DeviceId)>& job,
     ++shared_->number;
   }
   shared_->work.notify_all();
-  wait_for(*round);
+  wait_for(*round, limit);
   const std::lock_guard<std::mutex> lock(shared_->mutex);
   shared_->round.reset();
   if (round->failure) std::rethrow_exception(round->failure);
 }
 
-void Workers::wait_for(Round& round) {
+void Workers::wait_for(Round& round, const JobLimit& limit) {
   std::unique_lock<std::mutex> lock(shared_->mutex);
   const auto has_ended = [&] { return round.running == 0; };
-  const bool in_time = shared_->changed.wait_for(
-      lock, options_.job_limit, [&] { return round.running == 0 || round.failure; });
+  const auto has_changed = [&] { return round.running == 0 || round.failure; };
+  const auto progress = [&] { return limit.progress ? limit.progress() : 0; };
+  std::int64_t before = progress();
+  bool in_time = shared_->changed.wait_for(lock, limit.time, has_changed);
+  while (!in_time && progress() != before) {
+    before = progress();
+    in_time = shared_->changed.wait_for(lock, limit.time, has_changed);
+  }
   if (!in_time) {
     round.sentence =
-        name_missing(round.ended) + " not ended the job within " + to_text(options_.job_limit);
+        name_missing(round.ended) +
+        (limit.progress ? " not ended an action within " : " not ended the job within ") +
+        to_text(limit.time);
     round.failure = std::make_exception_ptr(PeerLost(round.sentence));
     lock.unlock();
     if (round.on_failure) round.on_failure(round.sentence);

@@ -8,6 +8,7 @@
 // then, unless whoever owns the job knows better (WorkerOptions::on_stuck).
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,13 +21,19 @@
 namespace frazil {
 
 struct WorkerOptions {
-  Duration job_limit = std::chrono::hours(1);  // of one run()
-  Duration grace = std::chrono::minutes(1);    // from the first failure to the last worker's end
+  Duration grace = std::chrono::minutes(1);  // from the first failure to the last worker's end
   // Called by run() with the sentence that names the stuck workers. Empty: the sentence goes to
   // standard error and the process ends with ExitCode::kPeerLost, nothing is destroyed. When it
   // returns, run() throws WorkerStuck: only where all that the job refers to is shared with it, by
   // std::shared_ptr, or outlives the process's threads.
   std::function<void(const std::string&)> on_stuck;
+};
+
+// How long a job may take: so long from its beginning, and from whenever `progress` says another
+// number than so long before.
+struct JobLimit {
+  Duration time = std::chrono::hours(1);
+  std::function<std::int64_t()> progress = {};
 };
 
 // Workers have not come back from their job and are left to themselves.
@@ -50,13 +57,14 @@ class Workers {
   // have not ended. After a failure the workers serve on; after WorkerStuck they do as soon as the
   // stuck ones are back, until then run() throws it again.
   void run(const std::function<void(DeviceId)>& job,
-           const std::function<void(const std::string&)>& on_failure = {});
+           const std::function<void(const std::string&)>& on_failure = {},
+           const JobLimit& limit = {});
 
  private:
   struct Shared;
   struct Round;
 
-  void wait_for(Round& round);
+  void wait_for(Round& round, const JobLimit& limit);
   [[noreturn]] void give_up(const std::string& sentence);
 
   WorkerOptions options_;

@@ -38,18 +38,34 @@ class MadeTensors {
   std::vector<c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>> made_;
 };
 
-// The small transformer; one layer does `fault` in the middle of its third step.
-ModelSpec make_failing(const std::function<void()>& fault, MadeTensors& made) {
+enum class Place { kForward, kLoss, kBackward };
+
+// The small transformer; one layer does `fault` in the middle of its third step, or the loss, or
+// what runs that layer's backward.
+ModelSpec make_failing(const std::function<void()>& fault, MadeTensors& made,
+                       Place place = Place::kForward) {
   ModelSpec model = make_vit(small_config());
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     const auto calls = std::make_shared<std::atomic<int>>(0);
     model.layers[l].forward = [&made, calls, fault, l,
                                forward = model.layers[l].forward](const LayerCall& call) {
       const int failing = kFailingStep * kMicroBatches + kFailingMicroBatch;
-      if (l == kFailingLayer && calls->fetch_add(1) == failing) fault();
+      const bool fails = l == kFailingLayer && calls->fetch_add(1) == failing;
+      if (fails && place == Place::kForward) fault();
       Tensors outputs = forward(call);
+      if (fails && place == Place::kBackward) {
+        outputs[0].register_hook([fault](const at::Tensor&) { fault(); });
+      }
       made.add(outputs);
       return outputs;
+    };
+  }
+  if (place == Place::kLoss) {
+    const auto calls = std::make_shared<std::atomic<int>>(0);
+    LayerSpec& head = model.layers.back();
+    head.loss = [calls, fault, loss = head.loss](const Tensors& outputs, const at::Tensor& labels) {
+      if (calls->fetch_add(1) == kFailingStep * kMicroBatches + kFailingMicroBatch) fault();
+      return loss(outputs, labels);
     };
   }
   return model;
@@ -64,7 +80,7 @@ void train(frazil::Run& run) {
 }
 
 // As a verb does it; 99 when something is left.
-int run_program(const std::function<void()>& fault) {
+int run_program(const std::function<void()>& fault, Place place = Place::kForward) {
   const std::ptrdiff_t threads = count_entries("/proc/self/task");
   const std::ptrdiff_t files = count_entries("/proc/self/fd");
   MadeTensors made;
@@ -72,7 +88,8 @@ int run_program(const std::function<void()>& fault) {
   char* arguments[] = {name.data(), nullptr};
   const int code =
       run_verb({"train", "Fails.", "frazil train"}, 1, arguments, {}, [&](const auto&) {
-        frazil::Run run(make_failing(fault, made), {}, 7, 2, {.deadline = std::chrono::seconds(1)});
+        frazil::Run run(make_failing(fault, made, place), {}, 7, 2,
+                        {.deadline = std::chrono::seconds(1)});
         train(run);
         return ExitCode::kOk;
       });
@@ -91,6 +108,30 @@ TEST_F(FailedRun, EndsWithOneSentenceThatNamesThePlaceAndLeavesNothing) {
   EXPECT_EXIT(std::exit(run_program([] { throw std::runtime_error("the layer gives up"); })),
               testing::ExitedWithCode(1),
               "^frazil train: rank 1, step 2, action 1F1: the layer gives up\n$");
+}
+
+TEST_F(FailedRun, NamesTheBackwardAndTheLossAsWell) {
+  const auto give_up = [] { throw std::runtime_error("the layer gives up"); };
+  EXPECT_EXIT(std::exit(run_program(give_up, Place::kBackward)), testing::ExitedWithCode(1),
+              "^frazil train: rank 1, step 2, action 1B1: the layer gives up\n$");
+  EXPECT_EXIT(std::exit(run_program(give_up, Place::kLoss)), testing::ExitedWithCode(1),
+              "^frazil train: rank 1, step 2, action 1F1: the layer gives up\n$");
+}
+
+// Nobody waits for the only device's message; what watches the run sees that no action ends.
+TEST_F(FailedRun, ADeviceAloneThatHangsIsFoundAfterTheDeadline) {
+  MadeTensors made;
+  ModelSpec model =
+      make_failing([] { std::this_thread::sleep_for(std::chrono::seconds(4)); }, made);
+  frazil::Run run(std::move(model), {}, 7, 1, {.deadline = std::chrono::seconds(1)});
+  run.switch_to(make_small_plan(
+      run.structure(), {.micro_batches = kMicroBatches, .cuts = {{}}, .owned = {kMicroBatches}}));
+  const RankFailure failure = failure_of([&] {
+    for (Step step = 0; step <= kFailingStep; ++step) {
+      run.step(step, 1e-2, small_micro_batches(step, kMicroBatches));
+    }
+  });
+  EXPECT_EQ(failure.sentence, "rank 0 has not ended an action within 1.000 s");
 }
 
 TEST_F(FailedRun, OutOfMemoryHasItsOwnCode) {
@@ -120,6 +161,21 @@ TEST_F(FailedRun, SaysThatItMustBeMadeAnew) {
   EXPECT_NE(again.find(expected), std::string::npos) << again;
   const std::string moved = failure_of([&] { run.switch_to(run.plan()); }).sentence;
   EXPECT_NE(moved.find(expected), std::string::npos) << moved;
+}
+
+TEST(RunOfAPlan, RefusesAPlanOfAnotherModelAndKeepsTheOldOne) {
+  frazil::Run run(make_vit(small_config()), {}, 7, 2);
+  const Plan plan =
+      make_small_plan(run.structure(), {.micro_batches = 4, .cuts = {{4}}, .owned = {4}});
+  run.switch_to(plan);
+  Plan other = plan;
+  other.pipelines[0].stages[1].layers.back().last.value += 1;
+  EXPECT_THROW(run.switch_to(other), InputError);
+  other = plan;
+  other.model_hash = "0123456789abcdef";
+  EXPECT_THROW(run.switch_to(other), InputError);
+  EXPECT_EQ(run.plan(), plan);
+  run.step(0, 1e-2, small_micro_batches(0, 4));
 }
 
 }  // namespace

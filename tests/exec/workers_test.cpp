@@ -92,19 +92,42 @@ TEST(Workers, LeaveNoThreadBehind) {
 }
 
 TEST(Workers, AJobOverItsLimitFailsAndNamesWhoHasNotEnded) {
-  Workers workers(3, {.job_limit = milliseconds(20), .on_stuck = {}});
+  Workers workers(3);
   std::atomic<bool> told{false};
   const RankFailure failure = failure_of([&] {
     workers.run(
         [&](DeviceId device) {
           while (device.value > 0 && !told) std::this_thread::sleep_for(milliseconds(1));
         },
-        [&](const std::string&) { told = true; });
+        [&](const std::string&) { told = true; }, {.time = milliseconds(20)});
   });
   EXPECT_EQ(failure.sentence, "ranks 1 and 2 have not ended the job within 20.000 ms");
   std::atomic<int> runs{0};
   workers.run([&](DeviceId) { ++runs; });
   EXPECT_EQ(runs, 3);
+}
+
+TEST(Workers, AJobThatGoesOnMayTakeManyTimesItsLimit) {
+  Workers workers(1);
+  std::atomic<std::int64_t> actions{0};
+  const auto work = [&](DeviceId) {
+    for (int i = 0; i < 20; ++i) {
+      std::this_thread::sleep_for(milliseconds(20));
+      ++actions;
+    }
+  };
+  workers.run(work, {}, {.time = milliseconds(200), .progress = [&] { return actions.load(); }});
+  EXPECT_EQ(actions, 20);
+  std::atomic<bool> told{false};
+  const RankFailure failure = failure_of([&] {
+    workers.run(
+        [&](DeviceId) {
+          while (!told) std::this_thread::sleep_for(milliseconds(1));
+        },
+        [&](const std::string&) { told = true; },
+        {.time = milliseconds(20), .progress = [&] { return actions.load(); }});
+  });
+  EXPECT_EQ(failure.sentence, "rank 0 has not ended an action within 20.000 ms");
 }
 
 // What a stuck worker and its waiting test share; nothing else is touched by the job.

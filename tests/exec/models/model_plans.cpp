@@ -118,6 +118,7 @@ OptimizerConfig momentum_sgd() {
   OptimizerConfig optimizer;
   optimizer.kind = OptimizerConfig::Kind::kSgd;
   optimizer.momentum = 0.9;
+  optimizer.weight_decay = 0;  // so that the momentum holds the gradient's own bits
   return optimizer;
 }
 
