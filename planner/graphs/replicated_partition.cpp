@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 #include <optional>
 
-#include "planner/graphs/ideals.h"
+#include "planner/graphs/boundaries.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -16,83 +15,18 @@ __extension__ using Wide = __int128;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kNanoseconds = 1'000'000'000;
 constexpr std::size_t kMostIdealsOfLevels = 500;  // a cubic number of stages are priced
-constexpr Bytes kNothingWithParameters{-1};       // is merged into its neighbour
 
 std::int64_t divide_up(Wide value, Wide by) {
   return static_cast<std::int64_t>((value + by - 1) / by);
 }
 
-// Layers as parts. Nanoseconds, bytes of parameters and bytes of activation stand as load, memory
-// and transfer, of which only sums matter here.
-PartGraph to_parts(const ModelProfile& profile, int micro_batch_size) {
-  PartGraph graph;
-  for (std::size_t l = 0; l < profile.layers.size(); ++l) {
-    const Layer& layer = profile.layers[l];
-    const CostSample cost = cost_at(layer, micro_batch_size).cost;
-    const Duration compute = cost.forward + cost.backward_input + cost.backward_weight;
-    Part part;
-    part.load = WorkTime{compute.count()};
-    part.memory = layer.parameters;
-    part.nodes = {l};
-    graph.parts.push_back(std::move(part));
-  }
-  std::vector<Net> outputs(profile.layers.size());
-  WorkTime to_reader{0};
-  for (const Edge& edge : profile.edges) {  // sorted by (from, to)
-    const std::size_t from = edge.from.index();
-    const std::size_t to = edge.to.index();
-    Net& output = outputs[from];
-    if (output.parts.empty()) output.parts.push_back(from);
-    if (output.parts.back() != to) {
-      output.parts.push_back(to);
-      graph.parts[from].after.push_back(to);
-      graph.parts[to].before.push_back(from);
-      to_reader = WorkTime{0};
-    }
-    to_reader += WorkTime{edge.bytes(micro_batch_size).count};
-    output.transfer = std::max(output.transfer, to_reader);
-  }
-  for (Part& part : graph.parts) std::sort(part.before.begin(), part.before.end());
-  for (Net& output : outputs) {
-    if (output.transfer > WorkTime{0}) graph.nets.push_back(std::move(output));
-  }
-  return merge_free_parts(graph, kNothingWithParameters);
-}
-
-// What the formula asks of each ideal.
-struct IdealSums {
-  std::int64_t compute = 0;  // ns
-  std::int64_t parameters = 0;
-  std::int64_t crossing = 0;  // bytes of activation with a reader outside
-};
-
-std::vector<IdealSums> sum_ideals(const PartGraph& graph, const IdealLattice& lattice) {
-  std::vector<IdealSums> sums(static_cast<std::size_t>(lattice.size()));
-  for (std::int32_t i = 0; i < lattice.size(); ++i) {
-    IdealSums& sum = sums[static_cast<std::size_t>(i)];
-    for (std::size_t p = 0; p < graph.parts.size(); ++p) {
-      if (!lattice.holds(i, p)) continue;
-      sum.compute += graph.parts[p].load.count();
-      sum.parameters += graph.parts[p].memory.count;
-    }
-    for (const Net& net : graph.nets) {
-      const auto inside = std::count_if(net.parts.begin(), net.parts.end(),
-                                        [&](std::size_t p) { return lattice.holds(i, p); });
-      const bool crosses = inside > 0 && inside < static_cast<std::ptrdiff_t>(net.parts.size());
-      if (crosses) sum.crossing += net.transfer.count();
-    }
-  }
-  return sums;
-}
-
 class ReplicaSearch {
  public:
-  ReplicaSearch(const PartGraph& graph, const IdealLattice& lattice, const ReplicaOptions& options)
-      : graph_(graph),
-        lattice_(lattice),
+  ReplicaSearch(const Boundaries& boundaries, const ReplicaOptions& options)
+      : lattice_(boundaries.lattice),
+        boundaries_(boundaries.list),
         options_(options),
-        sums_(sum_ideals(graph, lattice)),
-        size_(sums_.size()),
+        size_(boundaries_.size()),
         within_(options.levels.size()) {
     above_.resize(size_);
     for (std::size_t a = 0; a < size_; ++a) {
@@ -117,8 +51,9 @@ class ReplicaSearch {
     result.ideals = size_;
     std::int64_t machines = 1;
     for (const ReplicaLevel& level : options_.levels) machines *= level.machines;
-    result.lower_bound =
-        lattice_.is_complete ? result.time : Duration{divide_up(sums_.back().compute, machines)};
+    result.lower_bound = lattice_.is_complete
+                             ? result.time
+                             : Duration{divide_up(boundaries_.back().compute, machines)};
     return result;
   }
 
@@ -152,14 +87,14 @@ class ReplicaSearch {
 
   std::int64_t compute(std::size_t level, std::size_t a, std::size_t b) const {
     if (level > 0) return within_[level - 1][a * size_ + b];
-    return sums_[b].compute - sums_[a].compute;
+    return boundaries_[b].compute - boundaries_[a].compute;
   }
 
   std::int64_t stage_time(std::size_t level, std::size_t a, std::size_t b, int copies,
                           bool is_first) const {
     const std::int64_t work = compute(level, a, b);
     const std::int64_t bandwidth = options_.levels[level].bandwidth.count;
-    const std::int64_t parameters = sums_[b].parameters - sums_[a].parameters;
+    const std::int64_t parameters = boundaries_[b].parameters - boundaries_[a].parameters;
     if (copies == 1) return work;
     if (bandwidth == 0 || parameters == 0) return (work + copies - 1) / copies;
     const std::int64_t sharing = is_first && level > 0 ? options_.levels[level - 1].machines : 1;
@@ -171,7 +106,7 @@ class ReplicaSearch {
   std::int64_t transfer_time(std::size_t level, std::size_t boundary, int copies) const {
     const std::int64_t bandwidth = options_.levels[level].bandwidth.count;
     if (bandwidth == 0) return 0;
-    return divide_up(static_cast<Wide>(2) * sums_[boundary].crossing * kNanoseconds,
+    return divide_up(static_cast<Wide>(2) * boundaries_[boundary].crossing * kNanoseconds,
                      static_cast<Wide>(bandwidth) * copies);
   }
 
@@ -231,14 +166,11 @@ class ReplicaSearch {
       stage.machines = choice.copies;
       const bool is_first = choice.from == start;
       stage.time = Duration{stage_time(level, choice.from, end, choice.copies, is_first)};
-      for (std::size_t p = 0; p < graph_.parts.size(); ++p) {
-        if (!lattice_.holds(static_cast<std::int32_t>(end), p) ||
-            lattice_.holds(static_cast<std::int32_t>(choice.from), p)) {
-          continue;
+      for (std::size_t l = 0; l < boundaries_[end].layers.size(); ++l) {
+        if (boundaries_[end].layers[l] && !boundaries_[choice.from].layers[l]) {
+          stage.layers.emplace_back(l);
         }
-        for (const std::size_t layer : graph_.parts[p].nodes) stage.layers.emplace_back(layer);
       }
-      std::sort(stage.layers.begin(), stage.layers.end());
       if (level > 0) stage.inner = stages_of(level - 1, choice.from, end);
       stages.push_back(std::move(stage));
       machines -= choice.copies;
@@ -248,10 +180,9 @@ class ReplicaSearch {
     return stages;
   }
 
-  const PartGraph& graph_;
   const IdealLattice& lattice_;
+  const std::vector<Boundary>& boundaries_;
   const ReplicaOptions& options_;
-  std::vector<IdealSums> sums_;
   std::size_t size_;
   std::vector<std::vector<std::size_t>> above_;    // larger ideals of each
   std::vector<std::vector<std::int64_t>> within_;  // of each level but the last, by (from, to)
@@ -269,14 +200,13 @@ ReplicatedPartition partition_replicated(const ModelProfile& profile,
   if (micro_batch_size == 0) {
     micro_batch_size = profile.layers.front().costs.front().micro_batch_size;
   }
-  const PartGraph graph = to_parts(profile, micro_batch_size);
-  std::vector<std::size_t> order(graph.parts.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
   const std::size_t most =
       options.levels.size() > 1 ? std::min(options.ideals, kMostIdealsOfLevels) : options.ideals;
-  std::optional<IdealLattice> lattice = list_ideals(graph, order, order.size(), most);
-  if (!lattice) lattice = list_ideals(graph, order, 0, order.size() + 1);
-  return ReplicaSearch(graph, *lattice, options).partition();
+  std::optional<Boundaries> boundaries = list_boundaries(profile, micro_batch_size, most);
+  if (!boundaries) {
+    boundaries = list_boundaries(profile, micro_batch_size, profile.layers.size() + 1, true);
+  }
+  return ReplicaSearch(*boundaries, options).partition();
 }
 
 }  // namespace frazil

@@ -9,10 +9,9 @@
 // level below, as in its optimizer; C of a higher level is the least time of the level below. The
 // activations A that cross the boundary before a stage take 2 A / (m B), those that cross the one
 // after it, where the model goes on, as well, except for the only or first stage of a pipeline. A
-// counts each layer once that has a reader beyond the boundary, by the largest of what its readers
-// take (PipeDream's antichains count layers too whose readers lie within, so never less). The
-// largest time is the larger of all these; rounded up to whole ns.
-// At most the machines given are used: more of them never make it worse.
+// is counted as its antichains do (planner/graphs/boundaries.h). The largest time is the larger
+// of all these; rounded up to whole ns. At most the machines given are used: more of them never
+// make it worse.
 
 #include <vector>
 
