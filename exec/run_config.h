@@ -23,7 +23,7 @@
 #include <string>
 #include <string_view>
 
-#include "planner/freeze_policy.h"
+#include "planner/freezing/freeze_policy.h"
 #include "planner/message_order.h"
 #include "planner/plan.h"
 #include "profiles/units.h"

@@ -9,7 +9,7 @@
 #include "exec/host_facts.h"
 #include "exec/run.h"
 #include "exec/vit.h"
-#include "planner/freeze_policy.h"
+#include "planner/freezing/freeze_policy.h"
 #include "planner/plan_changes.h"
 #include "planner/ranking.h"
 #include "planner/search.h"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "planner/freeze_policy.h"
+#include "planner/freezing/freeze_policy.h"
 #include "planner/named/pipe_transformer.h"
 #include "planner/reproduce/rtx5000.h"
 

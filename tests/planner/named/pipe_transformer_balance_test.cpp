@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/freeze_policy.h"
+#include "planner/freezing/freeze_policy.h"
 #include "planner/named/pipe_transformer_models.h"
 #include "planner/partition.h"
 

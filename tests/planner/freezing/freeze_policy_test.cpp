@@ -1,4 +1,4 @@
-#include "planner/freeze_policy.h"
+#include "planner/freezing/freeze_policy.h"
 
 #include <gtest/gtest.h>
 
