@@ -2,30 +2,53 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
+#include "planner/freezing/freeze_schedule.h"
 #include "profiles/error.h"
 
 namespace frazil {
 namespace {
 
 constexpr double kRoundingNoise = 1e-9;
+constexpr Step kLongestEpoch = Step{1} << 32;
+constexpr Step kLargestPace = 1'000'000'000;
 
-FreezeMask decide(const NoFreeze&, Step, int blocks) { return FreezeMask::all_active(blocks); }
-
-FreezeMask decide(const AlphaFreeze& policy, Step step, int blocks) {
-  ENSURE(policy.interval >= 1, "a freeze interval is at least one step");
-  const int layers = blocks - 2;
-  if (step < policy.start || layers < 1) return FreezeMask::all_active(blocks);
-  const Step index = (step - policy.start) / policy.interval;
-  constexpr Step kLastIndex = std::numeric_limits<int>::max() - 1;
-  const int frozen =
-      alpha_frozen_layers(layers, policy.alpha, 1 + static_cast<int>(std::min(index, kLastIndex)));
-  if (frozen == 0) return FreezeMask::all_active(blocks);
-  return FreezeMask::frozen_prefix(blocks, BlockId{frozen});
-}
+struct PolicyName {
+  std::string_view operator()(const NoFreeze&) const { return "none"; }
+  std::string_view operator()(const StaticFreeze&) const { return "static"; }
+  std::string_view operator()(const AlphaFreeze&) const { return "alpha"; }
+  std::string_view operator()(const PaperFreeze&) const { return "pt-paper"; }
+  std::string_view operator()(const AutoFreeze&) const { return "autofreeze"; }
+  std::string_view operator()(const LinearFreeze&) const { return "linear"; }
+  std::string_view operator()(const FreezeOut&) const { return "freezeout"; }
+  std::string_view operator()(const PlasticityFreeze&) const { return "plasticity"; }
+  std::string_view operator()(const GradualUnfreeze&) const { return "gradual-unfreeze"; }
+  std::string_view operator()(const RandomFreeze&) const { return "random"; }
+  std::string_view operator()(const TraceFreeze&) const { return "trace"; }
+};
 
 }  // namespace
+
+std::string_view name_of(const FreezePolicy& policy) { return std::visit(PolicyName{}, policy); }
+
+FreezePolicy in_steps(FreezePolicy policy, Step steps_per_epoch) {
+  ENSURE(steps_per_epoch >= 1 && steps_per_epoch <= kLongestEpoch, "an epoch of at least one step");
+  std::visit(
+      [&](auto& paced) {
+        if constexpr (requires { paced.unit; }) {
+          if (paced.unit == PaceUnit::kSteps) return;
+          ENSURE(paced.interval <= kLargestPace, "epochs that can be counted in steps");
+          paced.interval *= steps_per_epoch;
+          if constexpr (requires { paced.start; }) {
+            ENSURE(paced.start <= kLargestPace, "epochs that can be counted in steps");
+            paced.start *= steps_per_epoch;
+          }
+          paced.unit = PaceUnit::kSteps;
+        }
+      },
+      policy);
+  return policy;
+}
 
 int alpha_frozen_layers(int layers, double alpha, int interval_index) {
   ENSURE(layers >= 0 && interval_index >= 0, "layers and intervals are counts");
@@ -42,8 +65,17 @@ double alpha_bound(int layers, double alpha, int interval_index) {
   return bound;
 }
 
+FreezeMask freeze_layers(int blocks, int layers) {
+  ENSURE(layers >= 0 && (layers == 0 || layers <= blocks - 2), "no more frozen than there are");
+  if (layers == 0) return FreezeMask::all_active(blocks);
+  return FreezeMask::frozen_prefix(blocks, BlockId{layers});
+}
+
 FreezeMask decide_mask(const FreezePolicy& policy, Step step, int blocks) {
-  return std::visit([&](const auto& chosen) { return decide(chosen, step, blocks); }, policy);
+  ENSURE(std::holds_alternative<NoFreeze>(policy) || std::holds_alternative<StaticFreeze>(policy) ||
+             std::holds_alternative<AlphaFreeze>(policy),
+         "a policy that reads nothing but the step");
+  return want_by_step(policy, step, {.blocks = blocks})->mask;
 }
 
 }  // namespace frazil
