@@ -51,13 +51,11 @@ void take(JsonFields& fields, const char* key, bool& value) {
 // In epochs unless the file counts in steps.
 template <class Paced>
 void take_pace(JsonFields& fields, Paced& policy) {
-  const auto interval_epochs = fields.optional("interval_epochs");
-  const auto interval_steps = fields.optional("interval_steps");
-  auto epochs = interval_epochs;
-  auto steps = interval_steps;
+  std::optional<JsonCursor> epochs = fields.optional("interval_epochs");
+  std::optional<JsonCursor> steps = fields.optional("interval_steps");
   policy.interval = 1;
-  if (interval_epochs) policy.interval = interval_epochs->integer(1, kLargestCount);
-  if (interval_steps) policy.interval = interval_steps->integer(1, kLargestCount);
+  if (epochs) policy.interval = epochs->integer(1, kLargestCount);
+  if (steps) policy.interval = steps->integer(1, kLargestCount);
   if constexpr (requires { policy.start; }) {
     const auto start_epoch = fields.optional("start_epoch");
     const auto start_step = fields.optional("start_step");

@@ -100,6 +100,7 @@ struct Judge {
     for (const std::size_t block : blocks) state.previous[block] = now[block];
     if (previous.empty()) return keep(state, run, "this interval is what the next is held against");
     std::vector<double> changes;
+    changes.reserve(blocks.size());
     for (const std::size_t block : blocks) {
       changes.push_back(gradient_change(previous[block], now[block]));
     }
