@@ -1,0 +1,62 @@
+#pragma once
+// The whole state of a training in one file, by layer, so that it can go on under any plan. The
+// layout is that of safetensors:
+//   8 bytes        size n of the header, little endian
+//   n bytes        the header, JSON, filled up with spaces so that the data begin at 64 x k
+//   data           "header_hash", 8 bytes: XXH64 of all before the data, little endian; then the
+//                  tensors, each at 64 x k; what lies between is zeros, "padding.<i>" in the header
+// Tensors in the order of layers: parameters under their (Hugging Face) names, float32, then
+// "first_moment.<name>" and "second_moment.<name>" where the layer has them; a name that an earlier
+// layer has taken (of a tied parameter) is "<name>@<layer>". The header's "__metadata__" holds one
+// text, "checkpoint", again JSON: {"format": "frazil.checkpoint", "version": 1, ...}, the members
+// below and XXH64 of each tensor.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "exec/checkpoint/file_system.h"
+#include "exec/layer_state.h"
+#include "traces/freeze_mask.h"
+
+namespace frazil {
+
+// What a checkpoint must agree on with the run that reads it.
+struct RunIdentity {
+  std::string model_hash;
+  std::uint64_t run_hash = 0;  // over all that decides the bits but the plan
+  friend bool operator==(const RunIdentity&, const RunIdentity&) = default;
+};
+
+// Between two steps. The order of samples and the learning rate follow from it and the run.
+struct TrainingPosition {
+  Step step = 0;                   // done, and the next one
+  Step steps = 0;                  // of the whole run: the learning rate's place is step of steps
+  std::int64_t step_in_epoch = 0;  // done
+  int epoch = 0;
+  double epoch_loss = 0;  // sum over the samples of the epoch so far
+  std::int64_t epoch_samples = 0;
+  double learning_rate = 0;        // of the last step
+  FreezeMask mask;                 // of the last step
+  std::string authority = "null";  // JSON: what whoever decides on freezing keeps, as it was given
+  friend bool operator==(const TrainingPosition&, const TrainingPosition&) = default;
+};
+
+struct Checkpoint {
+  TrainingPosition position;
+  std::vector<LayerState> layers;  // on the host
+};
+
+// Writes a new file and syncs it; `layers[l]` is the state of layer l. Throws InputError; what is
+// there of the file then stays.
+void write_checkpoint(const FileSystem& files, const std::filesystem::path& path,
+                      const ModelSpec& model, const RunIdentity& run,
+                      const TrainingPosition& position,
+                      const std::vector<const LayerState*>& layers);
+
+// Throws InputError in one sentence for a file that is not, to the last bit, what write_checkpoint
+// has written for this model and run.
+Checkpoint read_checkpoint(const FileSystem& files, const std::filesystem::path& path,
+                           const ModelSpec& model, const RunIdentity& run);
+
+}  // namespace frazil

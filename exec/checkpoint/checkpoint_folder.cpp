@@ -1,0 +1,139 @@
+#include "exec/checkpoint/checkpoint_folder.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kSuffix = ".safetensors";
+constexpr std::string_view kTemporary = ".tmp-";
+constexpr std::size_t kDigits = 12;
+
+std::string file_name(Step step) {
+  const std::string digits = std::to_string(step);
+  ENSURE(step >= 0 && digits.size() <= kDigits, "a step that a file name can hold");
+  return std::string(kPrefix) + std::string(kDigits - digits.size(), '0') + digits +
+         std::string(kSuffix);
+}
+
+std::optional<Step> parse_name(std::string_view name) {
+  if (name.size() != kPrefix.size() + kDigits + kSuffix.size()) return std::nullopt;
+  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
+  Step step = 0;
+  for (const char c : name.substr(kPrefix.size(), kDigits)) {
+    if (c < '0' || c > '9') return std::nullopt;
+    step = step * 10 + (c - '0');
+  }
+  return step;
+}
+
+}  // namespace
+
+CheckpointFolder::CheckpointFolder(const FileSystem& files, fs::path folder, const ModelSpec& model,
+                                   RunIdentity run, int keep)
+    : files_(files), folder_(std::move(folder)), model_(model), run_(std::move(run)), keep_(keep) {
+  ENSURE(keep_ >= 1, "a checkpoint is kept");
+  make_folders(files_, folder_);
+  for (const std::string& name : list_folder(files_, folder_)) {
+    if (name.starts_with(kTemporary)) remove_file(files_, folder_ / name);
+  }
+}
+
+fs::path CheckpointFolder::path_of(Step step) const { return folder_ / file_name(step); }
+
+std::vector<Step> CheckpointFolder::steps() const {
+  std::vector<Step> steps;
+  for (const std::string& name : list_folder(files_, folder_)) {
+    if (const auto step = parse_name(name)) steps.push_back(*step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+void CheckpointFolder::save(const TrainingPosition& position,
+                            const std::vector<const LayerState*>& layers) {
+  const fs::path temporary = folder_ / (std::string(kTemporary) + file_name(position.step));
+  // Of a save that failed and could not be undone.
+  remove_file(files_, temporary);
+  write(temporary, position, layers);
+  sync_folder(files_, folder_);
+  good_.insert(position.step);
+  prune(position.step);
+}
+
+void CheckpointFolder::write(const fs::path& temporary, const TrainingPosition& position,
+                             const std::vector<const LayerState*>& layers) {
+  try {
+    write_checkpoint(files_, temporary, model_, run_, position, layers);
+    rename_file(files_, temporary, path_of(position.step));
+  } catch (const InputError&) {
+    files_.unlink(temporary.string());
+    throw;
+  }
+}
+
+bool CheckpointFolder::holds(Step step) {
+  if (good_.contains(step)) return true;
+  try {
+    (void)read_checkpoint(files_, path_of(step), model_, run_);
+  } catch (const InputError&) {
+    return false;
+  }
+  good_.insert(step);
+  return true;
+}
+
+// Those of later steps are left: a run that went back will come to them.
+void CheckpointFolder::prune(Step newest) {
+  try {
+    const std::vector<Step> all = steps();
+    int kept = 0;
+    for (auto step = all.rbegin(); step != all.rend(); ++step) {
+      if (*step > newest) continue;
+      if (kept == keep_) {
+        remove_file(files_, path_of(*step));
+      } else if (holds(*step)) {
+        ++kept;
+      }
+    }
+  } catch (const InputError&) {
+    // The new checkpoint is there; what is left over goes after the next.
+  }
+}
+
+std::optional<CheckpointFolder::Found> CheckpointFolder::load(Step latest) {
+  const std::vector<Step> all = steps();
+  std::vector<std::string> passed_over;
+  for (auto step = all.rbegin(); step != all.rend(); ++step) {
+    const fs::path path = path_of(*step);
+    if (*step > latest) {
+      passed_over.push_back(path.string() + " is not used: the journal of the run ends at step " +
+                            std::to_string(latest));
+      continue;
+    }
+    try {
+      Checkpoint checkpoint = read_checkpoint(files_, path, model_, run_);
+      if (checkpoint.position.step != *step) {
+        throw InputError(path.string(), 0,
+                         "the checkpoint of step " + std::to_string(checkpoint.position.step),
+                         "that of the step in its name");
+      }
+      good_.insert(*step);
+      return Found{std::move(checkpoint), std::move(passed_over)};
+    } catch (const InputError& error) {
+      passed_over.emplace_back(error.what());
+    }
+  }
+  if (passed_over.empty()) return std::nullopt;
+  throw InputError(folder_.string(), 0, "no checkpoint that holds; the newest: " + passed_over[0],
+                   "a good one");
+}
+
+}  // namespace frazil

@@ -1,0 +1,182 @@
+#include "exec/checkpoint/checkpoint_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "profiles/error.h"
+#include "tests/exec/checkpoint/disk_model.h"
+#include "tests/exec/checkpoint/faulty_files.h"
+#include "tests/exec/checkpoint/small_states.h"
+
+namespace frazil {
+namespace {
+
+constexpr const char* kPath = "/run/step";
+const RunIdentity kRun{"00000000000000aa", 0xbb};
+
+class CheckpointFile : public testing::Test {
+ protected:
+  void write(const std::vector<LayerState>& states) {
+    write_checkpoint(files_, kPath, model_, kRun, position_at(12), pointers(states));
+  }
+  Checkpoint read() const { return read_checkpoint(files_, kPath, model_, kRun); }
+  std::string refusal(const ModelSpec& model, const RunIdentity& run) const {
+    try {
+      (void)read_checkpoint(files_, kPath, model, run);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  }
+  std::string refusal() const { return refusal(model_, kRun); }
+
+  ModelSpec model_ = parameter_model();
+  DiskModel disk_;
+  FileSystem files_ = disk_.files();
+};
+
+TEST_F(CheckpointFile, GivesBackEveryBit) {
+  for (int moments = 0; moments <= 2; ++moments) {
+    SCOPED_TRACE(moments);
+    disk_ = DiskModel();
+    const std::vector<LayerState> states = random_states(model_, 3, moments);
+    write(states);
+    const Checkpoint checkpoint = read();
+    EXPECT_EQ(checkpoint.position, position_at(12));
+    EXPECT_EQ(hash_of(checkpoint.layers), hash_of(states));
+    for (const LayerState& layer : checkpoint.layers) {
+      for (const at::Tensor& tensor : layer.parameters) {
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(tensor.const_data_ptr()) % 64, 0U);
+      }
+    }
+  }
+}
+
+// As in a run: frozen layers have no moments, others have.
+TEST_F(CheckpointFile, KeepsLayersWithMomentsAndWithout) {
+  std::vector<LayerState> states = random_states(model_, 3);
+  set_active(states[0], false);
+  write(states);
+  const Checkpoint checkpoint = read();
+  EXPECT_EQ(hash_of(checkpoint.layers), hash_of(states));
+  EXPECT_TRUE(checkpoint.layers[0].first_moment.empty());
+  EXPECT_EQ(checkpoint.layers[2].second_moment.size(), 2U);
+}
+
+TEST_F(CheckpointFile, IsTheSameForTheSameState) {
+  write(random_states(model_, 3));
+  const std::string once = disk_.bytes(kPath);
+  disk_ = DiskModel();
+  write(random_states(model_, 3));
+  EXPECT_EQ(disk_.bytes(kPath), once);
+}
+
+// Read by the rules of safetensors alone: a header, and entries that fill the data without a gap.
+TEST_F(CheckpointFile, IsSafetensorsWithEveryTensorAt64) {
+  const std::vector<LayerState> states = random_states(model_, 3);
+  write(states);
+  const std::string file = disk_.bytes(kPath);
+  std::uint64_t size = 0;
+  std::memcpy(&size, file.data(), 8);
+  EXPECT_EQ((8 + size) % 64, 0U);
+  const auto header = nlohmann::ordered_json::parse(file.substr(8, size));
+  std::size_t end = 0;
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : header.items()) {
+    if (name == "__metadata__") continue;
+    std::size_t bytes = entry["dtype"] == "F32" ? 4 : 1;
+    for (const std::size_t extent : entry["shape"]) bytes *= extent;
+    EXPECT_EQ(entry["data_offsets"][0], end);
+    end += bytes;
+    EXPECT_EQ(entry["data_offsets"][1], end);
+    if (entry["dtype"] != "F32") continue;
+    names.push_back(name);
+    EXPECT_EQ((end - bytes) % 64, 0U) << name;
+    if (name == "first_moment.linear.bias") {
+      EXPECT_EQ(std::memcmp(file.data() + 8 + size + end - bytes,
+                            states[2].first_moment[1].const_data_ptr(), bytes),
+                0);
+    }
+  }
+  EXPECT_EQ(8 + size + end, file.size());
+  EXPECT_EQ(names, (std::vector<std::string>{
+                       "table.weight", "first_moment.table.weight", "second_moment.table.weight",
+                       "linear.weight", "linear.bias", "first_moment.linear.weight",
+                       "first_moment.linear.bias", "second_moment.linear.weight",
+                       "second_moment.linear.bias", "table.weight@3", "first_moment.table.weight@3",
+                       "second_moment.table.weight@3"}));
+}
+
+TEST_F(CheckpointFile, EveryFlippedBitIsFound) {
+  write(random_states(model_, 3));
+  const std::string whole = disk_.bytes(kPath);
+  for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+    std::string& bytes = disk_.bytes(kPath);
+    bytes[bit / 8] = static_cast<char>(whole[bit / 8] ^ (1 << bit % 8));
+    ASSERT_NE(refusal(), "") << bit;
+    bytes[bit / 8] = whole[bit / 8];
+  }
+  EXPECT_EQ(refusal(), "");
+}
+
+TEST_F(CheckpointFile, EveryTruncationAndAddedBytesAreFound) {
+  write(random_states(model_, 3));
+  const std::string whole = disk_.bytes(kPath);
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    disk_.bytes(kPath) = whole.substr(0, size);
+    ASSERT_NE(refusal(), "") << size;
+    // As a file system may leave it: the size without the bytes.
+    disk_.bytes(kPath).resize(whole.size(), '\0');
+    ASSERT_TRUE(disk_.bytes(kPath) == whole || !refusal().empty()) << size;
+  }
+  disk_.bytes(kPath) = whole + '\0';
+  EXPECT_NE(refusal().find("bytes after the last tensor"), std::string::npos);
+}
+
+TEST_F(CheckpointFile, WhatIsOfAnotherModelOrRunIsRefused) {
+  write(random_states(model_, 3));
+  EXPECT_EQ(refusal(model_, {"00000000000000ac", 0xbb}),
+            "/run/step: found a checkpoint of another model (00000000000000aa), expected a whole "
+            "checkpoint of this run");
+  EXPECT_EQ(refusal(model_, {"00000000000000aa", 0xbc}),
+            "/run/step: found a checkpoint of another run: other data, settings, seed or length, "
+            "expected a whole checkpoint of this run");
+  EXPECT_NE(refusal(parameter_model(6), kRun).find("a header that is not that of this model"),
+            std::string::npos);
+}
+
+// With hashes that hold: what is read must be what is written for this model, to the byte.
+TEST_F(CheckpointFile, AWellSealedHeaderOfAnotherShapeIsRefused) {
+  ModelSpec wider = parameter_model(6);
+  write_checkpoint(files_, kPath, wider, kRun, position_at(12), pointers(random_states(wider, 3)));
+  EXPECT_NE(refusal().find("a header that is not that of this model"), std::string::npos);
+  disk_.bytes(kPath) = std::string(8, '\xff') + "{}";
+  EXPECT_NE(refusal().find("a header of 18446744073709551615 bytes"), std::string::npos);
+}
+
+TEST_F(CheckpointFile, IsWholeAfterShortAndInterruptedWrites) {
+  FaultyFiles faulty(disk_.files());
+  faulty.hinder(100);
+  files_ = faulty.files();
+  const std::vector<LayerState> states = random_states(model_, 3);
+  write(states);
+  EXPECT_EQ(hash_of(read().layers), hash_of(states));
+}
+
+// Larger than the buffer of the writer, and not.
+TEST_F(CheckpointFile, KeepsLargeTensorsBesideSmallOnes) {
+  model_ = parameter_model(20'001);
+  const std::vector<LayerState> states = random_states(model_, 5);
+  write(states);
+  EXPECT_EQ(hash_of(read().layers), hash_of(states));
+}
+
+TEST_F(CheckpointFile, TakesNoPlaceThatIsTaken) {
+  write(random_states(model_, 3));
+  EXPECT_THROW(write(random_states(model_, 4)), InputError);
+}
+
+}  // namespace
+}  // namespace frazil

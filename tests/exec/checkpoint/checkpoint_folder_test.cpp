@@ -1,0 +1,248 @@
+#include "exec/checkpoint/checkpoint_folder.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "profiles/error.h"
+#include "tests/exec/checkpoint/disk_model.h"
+#include "tests/exec/checkpoint/faulty_files.h"
+#include "tests/exec/checkpoint/small_states.h"
+
+namespace frazil {
+namespace {
+
+constexpr Step kNever = 1'000'000;
+const RunIdentity kRun{"00000000000000aa", 0xbb};
+const std::string kFolder = "/run";
+
+std::string path_of(Step step) {
+  const std::string digits = std::to_string(step);
+  return kFolder + "/step-" + std::string(12 - digits.size(), '0') + digits + ".safetensors";
+}
+
+class Checkpoints : public testing::Test {
+ protected:
+  CheckpointFolder open(const FileSystem& files, int keep = 2) const {
+    return {files, kFolder, model_, kRun, keep};
+  }
+  // The state of a step: made of it as a seed.
+  void save(CheckpointFolder& folder, Step step) const {
+    folder.save(position_at(step), pointers(states(step)));
+  }
+  std::vector<LayerState> states(Step step) const {
+    return random_states(model_, static_cast<std::uint64_t>(step));
+  }
+  // The step of what is loaded, its bits being right; -1: none.
+  Step load(const FileSystem& files, Step latest = kNever) const {
+    const auto found = open(files).load(latest);
+    if (!found) return -1;
+    const Step step = found->checkpoint.position.step;
+    EXPECT_EQ(found->checkpoint.position, position_at(step));
+    EXPECT_EQ(hash_of(found->checkpoint.layers), hash_of(states(step)));
+    return step;
+  }
+  static void expect_no_temporary(const DiskModel& disk) {
+    for (const auto& [path, bytes] : disk.contents()) {
+      EXPECT_EQ(path.find(".tmp"), std::string::npos) << path;
+    }
+  }
+
+  ModelSpec model_ = parameter_model();
+  DiskModel disk_;
+  FileSystem files_ = disk_.files();
+};
+
+TEST_F(Checkpoints, AreKeptUpToTheNumberAskedFor) {
+  CheckpointFolder folder = open(files_, 3);
+  EXPECT_FALSE(folder.load(kNever));
+  for (const Step step : {5, 10, 15, 20, 25}) save(folder, step);
+  EXPECT_EQ(folder.steps(), (std::vector<Step>{15, 20, 25}));
+  EXPECT_EQ(load(files_), 25);
+  EXPECT_EQ(load(files_, 24), 20);
+  expect_no_temporary(disk_);
+}
+
+TEST_F(Checkpoints, ABrokenNewestFallsBackToTheOneBeforeAndSaysSo) {
+  CheckpointFolder folder = open(files_);
+  for (const Step step : {5, 10}) save(folder, step);
+  disk_.bytes(path_of(10)).back() ^= 1;
+  const auto before = disk_.contents();
+  const auto found = open(files_).load(kNever);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->checkpoint.position.step, 5);
+  EXPECT_EQ(found->passed_over,
+            (std::vector<std::string>{
+                path_of(10) + ": found the tensor second_moment.table.weight@3 whose hash does not "
+                              "hold, expected a whole checkpoint of this run"}));
+  EXPECT_EQ(disk_.contents(), before);
+}
+
+TEST_F(Checkpoints, NoneThatHoldsIsOneSentence) {
+  CheckpointFolder folder = open(files_);
+  for (const Step step : {5, 10}) save(folder, step);
+  for (const Step step : {5, 10}) disk_.bytes(path_of(step)).resize(100);
+  const auto before = disk_.contents();
+  try {
+    (void)open(files_).load(kNever);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const InputError& error) {
+    EXPECT_NE(error.found().find("no checkpoint that holds; the newest: " + path_of(10)),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(disk_.contents(), before);
+}
+
+TEST_F(Checkpoints, OneUnderTheNameOfAnotherStepIsPassedOver) {
+  CheckpointFolder folder = open(files_);
+  for (const Step step : {5, 10}) save(folder, step);
+  disk_.bytes(path_of(10)) = disk_.bytes(path_of(5));
+  EXPECT_EQ(load(files_), 5);
+}
+
+// Bits of a kept one rot: it does not count, so one more that holds is kept.
+TEST_F(Checkpoints, BrokenOnesDoNotCountAmongThoseKept) {
+  {
+    CheckpointFolder folder = open(files_);
+    for (const Step step : {5, 10}) save(folder, step);
+  }
+  disk_.bytes(path_of(10)).back() ^= 1;
+  CheckpointFolder folder = open(files_);
+  save(folder, 15);
+  EXPECT_EQ(folder.steps(), (std::vector<Step>{5, 10, 15}));
+  disk_.bytes(path_of(15)).back() ^= 1;
+  EXPECT_EQ(load(files_), 5);
+}
+
+TEST_F(Checkpoints, OfLaterStepsAreLeftToTheRunThatComesToThem) {
+  CheckpointFolder folder = open(files_);
+  for (const Step step : {5, 10, 15}) save(folder, step);
+  save(folder, 6);
+  save(folder, 7);
+  EXPECT_EQ(folder.steps(), (std::vector<Step>{6, 7, 10, 15}));
+}
+
+TEST_F(Checkpoints, OtherFilesAreNotTouched) {
+  const FileSystem files = disk_.files();
+  for (const std::string name :
+       {"note.txt", "step-1.safetensors", "step-00000000000x.safetensors"}) {
+    File file(files, kFolder + "/" + name, O_WRONLY | O_CREAT);
+  }
+  CheckpointFolder folder = open(files_);
+  for (const Step step : {5, 10, 15}) save(folder, step);
+  EXPECT_EQ(disk_.contents().size(), 5U);
+}
+
+// A third save beside two checkpoints, with every call of the file system crashed or failed once.
+TEST_F(Checkpoints, EveryCallOfASaveMayFail) {
+  model_ = parameter_model(6000);  // more than one write
+  for (const Fault fault : {Fault::kCrash, Fault::kNoSpace, Fault::kInputOutput}) {
+    int struck = 0;
+    for (bool strikes = true; strikes; ++struck) {
+      SCOPED_TRACE(std::to_string(static_cast<int>(fault)) + " at call " + std::to_string(struck));
+      DiskModel disk;
+      FaultyFiles faulty(disk.files());
+      const FileSystem files = faulty.files();
+      CheckpointFolder folder = open(files);
+      for (const Step step : {5, 10}) save(folder, step);
+      faulty.arm(fault, struck);
+      bool saved = false;
+      bool crashed = false;
+      try {
+        save(folder, 15);
+        saved = true;
+      } catch (const Crash&) {
+        crashed = true;
+      } catch (const InputError& error) {
+        EXPECT_NE(std::string(error.what()).find("the error \""), std::string::npos);
+      }
+      strikes = faulty.has_struck();
+      faulty.disarm();
+      if (!crashed) {
+        expect_no_temporary(disk);
+        EXPECT_EQ(hash_of(folder.load(10)->checkpoint.layers), hash_of(states(10)));
+        // The process goes on, and so do its checkpoints.
+        save(folder, 20);
+        EXPECT_EQ(load(files), 20);
+      } else {
+        disk.kill();
+        const Step step = load(files);
+        EXPECT_TRUE(step == 15 || step == 10) << step;
+        EXPECT_FALSE(saved && step != 15);
+        expect_no_temporary(disk);
+      }
+      ASSERT_LT(struck, 200);
+    }
+    EXPECT_GT(struck, 12) << "calls of a save";
+  }
+}
+
+// A load beside a failing disk: a good one or a sentence, and nothing is changed.
+TEST_F(Checkpoints, EveryCallOfALoadMayFail) {
+  for (const Fault fault : {Fault::kCrash, Fault::kInputOutput}) {
+    bool strikes = true;
+    for (int call = 0; strikes; ++call) {
+      SCOPED_TRACE(call);
+      DiskModel disk;
+      FaultyFiles faulty(disk.files());
+      const FileSystem files = faulty.files();
+      {
+        CheckpointFolder folder = open(files);
+        for (const Step step : {5, 10}) save(folder, step);
+      }
+      const auto before = disk.contents();
+      faulty.arm(fault, call);
+      try {
+        const Step step = load(files);
+        EXPECT_TRUE(step == 5 || step == 10);
+      } catch (const Crash&) {
+      } catch (const InputError&) {
+      }
+      strikes = faulty.has_struck();
+      faulty.disarm();
+      disk.kill();
+      EXPECT_EQ(disk.contents(), before);
+      EXPECT_EQ(load(files), 10);
+      ASSERT_LT(call, 200);
+    }
+  }
+}
+
+// Ends of power at random calls, with what was not synced there or not, in part and in any order.
+TEST_F(Checkpoints, SurviveLossesOfPower) {
+  const std::uint64_t seed = std::random_device{}();
+  std::mt19937_64 random(seed);
+  for (int trial = 0; trial < 300; ++trial) {
+    SCOPED_TRACE("seed " + std::to_string(seed) + ", trial " + std::to_string(trial));
+    DiskModel disk;
+    FaultyFiles faulty(disk.files());
+    const FileSystem files = faulty.files();
+    Step durable = -1;
+    Step step = 0;
+    for (int life = 0; life < 3; ++life) {
+      faulty.arm(Fault::kCrash, static_cast<int>(random() % 70));
+      try {
+        CheckpointFolder folder = open(files);
+        while (true) {
+          step += 5;
+          save(folder, step);
+          durable = step;
+        }
+      } catch (const Crash&) {
+      }
+      faulty.disarm();
+      disk.lose_power(random);
+      const Step loaded = load(files);
+      ASSERT_GE(loaded, durable);
+      ASSERT_LE(loaded, step);
+      expect_no_temporary(disk);
+      step = std::max(loaded, Step{0});
+      durable = loaded;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace frazil
