@@ -135,6 +135,15 @@ SwitchReport Run::move_to(const Plan& plan) {
   return report;
 }
 
+void Run::restore(std::vector<LayerState> layers) {
+  ENSURE(full_ == nullptr, "a run is restored before its first plan");
+  ENSURE(layers.size() == model_.layers.size(), "a state for each layer");
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    states_[0].at(LayerId{l}) = std::move(layers[l]);
+  }
+  settle_states();
+}
+
 // What a device holds lives on it before its thread touches it.
 void Run::settle_states() {
   for (std::size_t d = 0; d < states_.size(); ++d) {

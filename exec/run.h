@@ -54,6 +54,9 @@ class Run {
   // starts new executors. Throws InfeasibleError, and InputError for a plan of another model or of
   // more devices; then the old plan stays in force.
   SwitchReport switch_to(const Plan& plan);
+  // Takes over the state of another run of the same model, `layers[l]` that of layer l, in place of
+  // the start values. Requires: no plan has been in force.
+  void restore(std::vector<LayerState> layers);
   void measure(const Measurement& measurement) { measurement_ = measurement; }
 
   // One step over the global micro-batches; the last ones may be missing or short (a short batch).

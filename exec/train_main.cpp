@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/table.h"
+#include "exec/checkpoint/stop_signals.h"
 #include "exec/numerics.h"
 #include "exec/progress.h"
 #include "exec/train_files.h"
@@ -35,7 +36,13 @@ po::options_description describe_flags() {
       ("seed", text(), "instead of the run's own")                                                //
       ("steps", text(), "end after so many steps; default: all epochs")                           //
       ("out", text(), "folder for trace.jsonl, plans and time lines (for frazil report)")         //
-      ("quiet", po::bool_switch(), "no progress")                                                 //
+      ("checkpoint-every", text(),                                                                //
+       "steps from checkpoint to checkpoint, under the folder of --out; SIGTERM or SIGINT then "
+       "end the run after a last one, with exit code 143 or 130")  //
+      ("resume", po::bool_switch(),                                //
+       "go on with the run of --out from its newest good checkpoint, under any plan and "
+       "cluster; steps done again must give the losses recorded, or the exit code is 1")  //
+      ("quiet", po::bool_switch(), "no progress")                                         //
       ("json", po::bool_switch(), "answer in JSON");
   return flags;
 }
@@ -53,6 +60,7 @@ nlohmann::ordered_json to_answer(const TrainResult& result) {
   answer["accuracy"] = result.accuracy;
   answer["loss"] = result.loss;
   answer["training_time_ns"] = result.training_time.count();
+  if (result.first_step > 0) answer["resumed_from_step"] = result.first_step;
   if (result.foreign_cores) answer["foreign_cores"] = *result.foreign_cores;
   answer["weight_hash"] = hash_text(result.weight_hash);
   answer["process_peak_resident_bytes"] = result.process_peak_resident.count;
@@ -150,13 +158,42 @@ void refuse_run_inside(const po::variables_map& flags, const std::filesystem::pa
   }
 }
 
+std::optional<DurableOptions> read_durable(const po::variables_map& flags) {
+  constexpr int kMostSteps = 1'000'000'000;
+  const bool resume = flags["resume"].as<bool>();
+  const auto every = optional_integer(flags, "checkpoint-every", 1, kMostSteps);
+  if (!every && !resume) return std::nullopt;
+  DurableOptions options;
+  if (!every) refuse_flags("--resume without --checkpoint-every", "both");
+  options.folder = std::filesystem::path(required_text(flags, "out")) / "checkpoints";
+  options.every = *every;
+  options.resume = resume;
+  return options;
+}
+
+// Ended by a signal, with its checkpoint on disk.
+ExitCode tell_stopped(const TrainResult& result, const DurableOptions& options, int signal,
+                      bool json) {
+  if (json) {
+    const nlohmann::ordered_json answer{{"stopped_at_step", *result.stopped_at},
+                                        {"weight_hash", hash_text(result.weight_hash)}};
+    std::printf("%s\n", answer.dump(2).c_str());
+  }
+  std::fprintf(stderr,
+               "frazil train: stopped by signal %d after %lld steps; --resume goes on from %s\n",
+               signal, static_cast<long long>(*result.stopped_at),
+               to_one_line(options.folder.string()).c_str());
+  return static_cast<ExitCode>(128 + signal);
+}
+
 ExitCode run_train(const po::variables_map& flags, const std::string& command) {
-  const TrainOptions options = read_options(flags, command);
+  TrainOptions options = read_options(flags, command);
   if (const auto folder = optional_text(flags, "out")) {
     if (folder->empty()) refuse_flags("an empty --out", "the name of a folder");
     refuse_run_inside(flags, *folder);
     check_output_folder(*folder);
   }
+  options.durable = read_durable(flags);
   const Dataset data = load_data(options.config);
   const bool quiet = flags["quiet"].as<bool>();
   check_machine("train", options.processors, static_cast<int>(options.cluster.devices.size()),
@@ -172,8 +209,16 @@ ExitCode run_train(const po::variables_map& flags, const std::string& command) {
                      "epoch " + std::to_string(now.epoch) + ", loss " + fixed(now.loss, 3) +
                          ", accuracy " + fixed(100 * now.accuracy, 1) + " %");
   };
+  std::optional<StopSignals> signals;
+  if (options.durable) {
+    signals.emplace();
+    options.stop = [&] { return signals->received() != 0; };
+  }
   const TrainResult result = train(options, data, show);
   progress.reset();
+  if (result.stopped_at) {
+    return tell_stopped(result, *options.durable, signals->received(), flags["json"].as<bool>());
+  }
   if (const auto folder = optional_text(flags, "out")) write_result(result, *folder);
   const std::string answer =
       flags["json"].as<bool>() ? to_answer(result).dump(2) + "\n" : print_result(result);

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "exec/checkpoint/run_identity.h"
 #include "exec/foreign_load.h"
 #include "exec/host_facts.h"
 #include "exec/run.h"
@@ -58,16 +59,19 @@ class Training {
     if (options.processors.kind != DeviceKind::kCpu) {
       result_.trace.provenance["devices"] = run_.devices().text();
     }
+    if (options.durable) restore();
   }
 
   TrainResult run() {
-    for (Step step = 0; step < steps_; ++step) {
+    for (Step step = result_.first_step; step < steps_; ++step) {
       if (step % steps_per_epoch_ == 0) begin_epoch(static_cast<int>(step / steps_per_epoch_));
       follow_policy(step);
       take_step(step);
       const bool last = step + 1 == steps_;
+      if (durable_ && make_durable(step, last)) break;
       if (last || (step + 1) % steps_per_epoch_ == 0) end_epoch(step);
     }
+    if (durable_) durable_->finish();
     result_.weight_hash = run_.weight_hash();
     result_.process_peak_resident = peak_resident();
     result_.foreign_cores = load_.cores();
@@ -75,6 +79,46 @@ class Training {
   }
 
  private:
+  void restore() {
+    durable_.emplace(*options_.durable, run_.model(),
+                     identify_run(config_, result_.trace.model_hash, data_, steps_));
+    const std::optional<TrainingPosition> position = durable_->restore(run_);
+    for (const std::string& note : durable_->notes()) tell(position ? position->step : 0, note);
+    if (!position) return;
+    result_.first_step = position->step;
+    result_.trace.provenance["resumed_from_step"] = std::to_string(position->step);
+    begin_epoch(position->epoch);
+    begin_stretch(position->step);
+    train_loss_ = position->epoch_loss;
+    epoch_samples_ = position->epoch_samples;
+  }
+
+  // Whether the run is to end here.
+  bool make_durable(Step step, bool last) {
+    durable_->record(step, last_loss_, run_.plan().mask);
+    if (last) return false;
+    const bool stops = options_.stop && options_.stop();
+    const Step done = step + 1;
+    if (!stops && !durable_->is_due(done)) return false;
+    const bool ends_epoch = done % steps_per_epoch_ == 0;
+    const TrainingPosition position{.step = done,
+                                    .steps = steps_,
+                                    .step_in_epoch = done % steps_per_epoch_,
+                                    .epoch = static_cast<int>(done / steps_per_epoch_),
+                                    .epoch_loss = ends_epoch ? 0 : train_loss_,
+                                    .epoch_samples = ends_epoch ? 0 : epoch_samples_,
+                                    .learning_rate = learning_rate(config_.optimizer, step, steps_),
+                                    .mask = run_.plan().mask};
+    try {
+      durable_->save(run_, position);
+    } catch (const InputError& error) {
+      if (stops) throw;
+      tell(done, std::string("no checkpoint was written: ") + error.what());
+    }
+    if (stops) result_.stopped_at = done;
+    return stops;
+  }
+
   void begin_epoch(int epoch) {
     epoch_ = epoch;
     order_ = epoch_order(data_.train.count(), config_.seed, epoch);
@@ -103,7 +147,7 @@ class Training {
   void follow_policy(Step step) {
     const FreezeMask mask =
         decide_mask(policy_, step, static_cast<int>(options_.profile.blocks.size()));
-    if (step > 0 && mask == run_.plan().mask) return;
+    if (step > result_.first_step && mask == run_.plan().mask) return;
     // A phase may begin inside an epoch: what was measured so far belongs to the phase before.
     end_stretch();
     const SteadyTime start = std::chrono::steady_clock::now();
@@ -121,10 +165,11 @@ class Training {
   }
 
   Plan choose_plan(Step step, const FreezeMask& mask) {
+    const bool first = step == result_.first_step;
     std::optional<Plan> kept;
-    if (step > 0) kept = result_.phases.back().plan;
-    if (step == 0 && options_.plan) kept = options_.plan;
-    if (kept && (!options_.elastic || step == 0)) {
+    if (!first) kept = result_.phases.back().plan;
+    if (first && options_.plan) kept = options_.plan;
+    if (kept && (!options_.elastic || first)) {
       kept->mask = mask;
       return *kept;
     }
@@ -151,6 +196,9 @@ class Training {
   }
 
   void begin_phase(Step step, const Plan& plan, const TransitionEvent& transition) {
+    if (durable_ && plan.versions != WeightVersions::kSync) {
+      throw InfeasibleError("a plan with weight versions cannot be checkpointed");
+    }
     const SimulatedStep simulated = simulate_step(plan, options_.profile, options_.cluster,
                                                   {.clip = config_.optimizer.clip_norm > 0});
     const PlanSimulation simulation =
@@ -261,6 +309,7 @@ class Training {
   Step steps_;
   FreezePolicy policy_;
   Run run_;
+  std::optional<DurableRun> durable_;
   MemoryRecord predicted_memory_;  // of the phase
   TrainResult result_;
   ForeignLoad load_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/memory_record.h"
+#include "exec/checkpoint/durable_run.h"
 #include "exec/compute_device.h"
 #include "exec/dataset.h"
 #include "exec/run_config.h"
@@ -29,6 +30,10 @@ struct TrainOptions {
   std::int64_t max_steps = 0;    // 0: all epochs
   DeviceChoice processors = {};  // what the devices of the cluster are here
   std::string command;
+  // Where given, the run is journaled and checkpointed, and may go on from where it ended.
+  std::optional<DurableOptions> durable = std::nullopt;
+  // Asked after each step but the last of a durable run: true ends it, after a checkpoint.
+  std::function<bool()> stop = {};
 };
 
 // A stretch of steps under one plan.
@@ -56,6 +61,8 @@ struct TrainResult {
   std::uint64_t weight_hash = 0;
   Bytes process_peak_resident;          // from the start of the process
   std::optional<double> foreign_cores;  // kept busy by other programs meanwhile
+  Step first_step = 0;                  // of this process; trace and phases begin there
+  std::optional<Step> stopped_at;       // done when it was asked to stop; not evaluated then
 };
 
 // What to tell a person while it runs.
@@ -69,7 +76,8 @@ struct TrainProgress {
 };
 
 // Throws InfeasibleError when no plan fits, or the given one does not, before the first step;
-// PeerLost when a device fails.
+// PeerLost when a device fails. Of a durable run: InputError where the journal cannot be written or
+// a checkpoint that was asked for by `stop`; ReplayMismatch. One that fails in between is told of.
 TrainResult train(const TrainOptions& options, const Dataset& data,
                   const std::function<void(const TrainProgress&)>& progress = {});
 

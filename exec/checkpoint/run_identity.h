@@ -1,0 +1,15 @@
+#pragma once
+// Which run a checkpoint belongs to.
+
+#include "exec/checkpoint/checkpoint_file.h"
+#include "exec/dataset.h"
+#include "exec/run_config.h"
+
+namespace frazil {
+
+// Over all that decides the bits of a run of `steps` steps: model, settings, seed and training
+// samples; not where the data lie, nor how messages are ordered and awaited, nor plan and devices.
+RunIdentity identify_run(const RunConfig& config, const std::string& model_hash,
+                         const Dataset& data, Step steps);
+
+}  // namespace frazil
