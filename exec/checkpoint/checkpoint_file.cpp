@@ -3,18 +3,14 @@
 #include <ATen/ATen.h>
 #include <fcntl.h>
 
-#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
-#include <limits>
-#include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
+#include "exec/checkpoint/checkpoint_header.h"
 #include "exec/checkpoint/hashes.h"
 #include "profiles/error.h"
-#include "profiles/json.h"
 
 namespace frazil {
 namespace {
@@ -23,111 +19,13 @@ namespace fs = std::filesystem;
 
 static_assert(std::endian::native == std::endian::little, "numbers are written as they are held");
 
-constexpr std::size_t kAlignment = 64;
-constexpr std::size_t kSizeBytes = 8;
-constexpr std::size_t kHashBytes = 8;
 constexpr std::size_t kLargestHeader = std::size_t{1} << 24;
 constexpr std::size_t kBuffer = std::size_t{1} << 16;
-constexpr std::int64_t kMostSteps = 999'999'999'999;
-
-// Which moments a layer has, and how often it was updated.
-struct LayerShape {
-  bool first_moment = false;
-  bool second_moment = false;
-  std::int64_t updates = 0;
-};
-
-struct StoredTensor {
-  std::string name;
-  std::vector<std::int64_t> shape;
-  std::size_t bytes = 0;
-};
-
-std::size_t aligned(std::size_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
-
-std::size_t float_size(const std::vector<std::int64_t>& shape) {
-  std::size_t size = sizeof(float);
-  for (const std::int64_t extent : shape) size *= static_cast<std::size_t>(extent);
-  return size;
-}
-
-std::vector<StoredTensor> list_tensors(const ModelSpec& model,
-                                       const std::vector<LayerShape>& layers) {
-  std::vector<StoredTensor> tensors;
-  std::set<std::string> taken;
-  for (std::size_t l = 0; l < layers.size(); ++l) {
-    std::vector<StoredTensor> own;
-    for (const ParameterSpec& parameter : model.layers[l].parameters) {
-      std::string name = parameter.name;
-      if (!taken.insert(name).second) name += "@" + std::to_string(l);
-      own.push_back({std::move(name), parameter.shape, float_size(parameter.shape)});
-    }
-    const auto add = [&](const std::string& prefix) {
-      for (const StoredTensor& tensor : own) {
-        tensors.push_back({prefix + tensor.name, tensor.shape, tensor.bytes});
-      }
-    };
-    add("");
-    if (layers[l].first_moment) add("first_moment.");
-    if (layers[l].second_moment) add("second_moment.");
-  }
-  return tensors;
-}
-
-using Json = nlohmann::ordered_json;
-
-std::string position_text(const RunIdentity& run, const TrainingPosition& position,
-                          const std::vector<LayerShape>& layers,
-                          const std::vector<std::uint64_t>& hashes) {
-  Json text{{"format", "frazil.checkpoint"},
-            {"version", 1},
-            {"model_hash", run.model_hash},
-            {"run_hash", to_hex(run.run_hash)},
-            {"step", position.step},
-            {"steps", position.steps},
-            {"epoch", position.epoch},
-            {"step_in_epoch", position.step_in_epoch},
-            {"epoch_loss_bits", to_hex(std::bit_cast<std::uint64_t>(position.epoch_loss))},
-            {"epoch_samples", position.epoch_samples},
-            {"learning_rate_bits", to_hex(std::bit_cast<std::uint64_t>(position.learning_rate))},
-            {"mask", position.mask.text()},
-            {"authority", position.authority}};
-  // By layer: the count of moments of each parameter, then the count of updates.
-  for (const LayerShape& layer : layers) {
-    text["moments"].push_back(int{layer.first_moment} + int{layer.second_moment});
-    text["updates"].push_back(layer.updates);
-  }
-  for (const std::uint64_t hash : hashes) text["tensor_hashes"].push_back(to_hex(hash));
-  return text.dump();
-}
-
-Json entry(const char* type, const std::vector<std::int64_t>& shape, std::size_t begin,
-           std::size_t size) {
-  return {{"dtype", type}, {"shape", shape}, {"data_offsets", {begin, begin + size}}};
-}
-
-std::string header_text(const std::string& metadata, const std::vector<StoredTensor>& tensors) {
-  Json header{{"__metadata__", {{"checkpoint", metadata}}}};
-  std::size_t place = kHashBytes;
-  std::size_t paddings = 0;
-  header["header_hash"] = entry("U8", {kHashBytes}, 0, kHashBytes);
-  for (const StoredTensor& tensor : tensors) {
-    if (const std::size_t gap = aligned(place) - place; gap > 0) {
-      header["padding." + std::to_string(paddings++)] =
-          entry("U8", {static_cast<std::int64_t>(gap)}, place, gap);
-    }
-    header[tensor.name] = entry("F32", tensor.shape, aligned(place), tensor.bytes);
-    place = aligned(place) + tensor.bytes;
-  }
-  std::string text = header.dump();
-  text.resize(aligned(kSizeBytes + text.size()) - kSizeBytes, ' ');
-  return text;
-}
 
 std::string size_text(std::size_t size) {
   const std::uint64_t number = size;
-  std::string text(kSizeBytes, '\0');
-  std::memcpy(text.data(), &number, kSizeBytes);
+  std::string text(kHeaderSizeBytes, '\0');
+  std::memcpy(text.data(), &number, kHeaderSizeBytes);
   return text;
 }
 
@@ -153,7 +51,7 @@ class Writer {
       buffer_ = bytes;
     }
   }
-  void align() { write(std::string(aligned(done_) - done_, '\0')); }
+  void align() { write(std::string(align_up(done_) - done_, '\0')); }
   void flush() {
     file_.write(buffer_);
     buffer_.clear();
@@ -204,7 +102,7 @@ class Reader {
     return text;
   }
   void skip_padding() {
-    const std::string padding = read_text(aligned(place_) - place_);
+    const std::string padding = read_text(align_up(place_) - place_);
     if (padding.find_first_not_of('\0') != std::string::npos) refuse("padding that is not zero");
   }
 
@@ -216,80 +114,22 @@ class Reader {
 };
 
 std::string read_header(Reader& reader) {
-  const std::string size = reader.read_text(kSizeBytes);
+  const std::string size = reader.read_text(kHeaderSizeBytes);
   std::uint64_t bytes = 0;
-  std::memcpy(&bytes, size.data(), kSizeBytes);
+  std::memcpy(&bytes, size.data(), kHeaderSizeBytes);
   if (bytes > kLargestHeader || bytes > reader.left()) {
     reader.refuse("a header of " + std::to_string(bytes) + " bytes");
   }
   std::string header = reader.read_text(static_cast<std::size_t>(bytes));
-  const std::string stored = reader.read_text(kHashBytes);
+  const std::string stored = reader.read_text(kHeaderHashBytes);
   const std::uint64_t hash = hash_text(size + header);
-  if (std::memcmp(stored.data(), &hash, kHashBytes) != 0) {
+  if (std::memcmp(stored.data(), &hash, kHeaderHashBytes) != 0) {
     reader.refuse("a header whose hash does not hold");
   }
   return header;
 }
 
-std::uint64_t take_bits(JsonFields& fields, const std::string& key) {
-  const JsonCursor value = fields.required(key);
-  const auto bits = parse_hex(value.text());
-  if (!bits) value.fail(value.describe(), "16 hex digits");
-  return *bits;
-}
-
-double take_double(JsonFields& fields, const std::string& key) {
-  return std::bit_cast<double>(take_bits(fields, key));
-}
-
-struct Metadata {
-  RunIdentity run;
-  TrainingPosition position;
-  std::vector<LayerShape> layers;
-  std::vector<std::uint64_t> hashes;
-};
-
-Metadata parse_metadata(std::string_view text, const std::string& file) {
-  Metadata data;
-  JsonFields fields(parse_json(text, file));
-  expect_format(fields, "frazil.checkpoint", 1);
-  data.run.model_hash = fields.required("model_hash").text();
-  data.run.run_hash = take_bits(fields, "run_hash");
-  TrainingPosition& position = data.position;
-  position.step = fields.required("step").integer(0, kMostSteps);
-  position.steps = fields.required("steps").integer(position.step, kMostSteps);
-  position.epoch = static_cast<int>(
-      fields.required("epoch").integer(0, std::numeric_limits<std::int32_t>::max()));
-  position.step_in_epoch = fields.required("step_in_epoch").integer(0, kMostSteps);
-  position.epoch_loss = take_double(fields, "epoch_loss_bits");
-  position.epoch_samples = fields.required("epoch_samples").integer(0, kLargestQuantity);
-  position.learning_rate = take_double(fields, "learning_rate_bits");
-  const JsonCursor mask = fields.required("mask");
-  position.mask = FreezeMask::parse(mask.text(), file, mask.line());
-  position.authority = fields.required("authority").text();
-  for (const JsonCursor& moments : fields.required("moments").items()) {
-    const std::int64_t count = moments.integer(0, 2);
-    data.layers.push_back({.first_moment = count > 0, .second_moment = count > 1});
-  }
-  const std::vector<JsonCursor> updates = fields.required("updates").items();
-  for (std::size_t l = 0; l < std::min(updates.size(), data.layers.size()); ++l) {
-    data.layers[l].updates = updates[l].integer(0, kMostSteps);
-  }
-  for (const JsonCursor& hash : fields.required("tensor_hashes").items()) {
-    data.hashes.push_back(parse_hex(hash.text()).value_or(0));
-  }
-  fields.finish();
-  return data;
-}
-
-// The one text in the header: what else is there is compared with what must be.
-std::string find_metadata(const std::string& header, const std::string& file) {
-  JsonFields fields(parse_json(header, file));
-  JsonFields metadata(fields.required("__metadata__"));
-  return metadata.required("checkpoint").text();
-}
-
-void check_run(const Metadata& data, const ModelSpec& model, const RunIdentity& run,
+void check_run(const CheckpointMetadata& data, const ModelSpec& model, const RunIdentity& run,
                const Reader& reader) {
   if (data.run.model_hash != run.model_hash) {
     reader.refuse("a checkpoint of another model (" + data.run.model_hash + ")");
@@ -353,8 +193,8 @@ void write_checkpoint(const FileSystem& files, const fs::path& path, const Model
   }
   std::vector<std::uint64_t> hashes;
   for (const at::Tensor& tensor : tensors) hashes.push_back(hash_text(bytes_of(tensor)));
-  const std::string header =
-      header_text(position_text(run, position, shapes, hashes), list_tensors(model, shapes));
+  const std::string header = make_header(to_json(CheckpointMetadata{run, position, shapes, hashes}),
+                                         list_tensors(model, shapes));
   ENSURE(header.size() <= kLargestHeader, "a header that can be read back");
   const std::string begin = size_text(header.size()) + header;
   const std::uint64_t hash = hash_text(begin);
@@ -362,7 +202,7 @@ void write_checkpoint(const FileSystem& files, const fs::path& path, const Model
   File file(files, path, O_WRONLY | O_CREAT | O_EXCL);
   Writer writer(file);
   writer.write(begin);
-  writer.write({reinterpret_cast<const char*>(&hash), kHashBytes});
+  writer.write({reinterpret_cast<const char*>(&hash), kHeaderHashBytes});
   for (const at::Tensor& tensor : tensors) {
     writer.align();
     writer.write(bytes_of(tensor));
@@ -377,10 +217,10 @@ Checkpoint read_checkpoint(const FileSystem& files, const fs::path& path, const 
   Reader reader(files, path);
   const std::string header = read_header(reader);
   const std::string metadata = find_metadata(header, path.string());
-  const Metadata data = parse_metadata(metadata, path.string());
+  const CheckpointMetadata data = parse_metadata(metadata, path.string());
   check_run(data, model, run, reader);
   const std::vector<StoredTensor> stored = list_tensors(model, data.layers);
-  if (stored.size() != data.hashes.size() || header_text(metadata, stored) != header) {
+  if (stored.size() != data.hashes.size() || make_header(metadata, stored) != header) {
     reader.refuse("a header that is not that of this model's state");
   }
   return {data.position, share_out(read_tensors(reader, stored, data.hashes), model, data.layers)};

@@ -124,6 +124,23 @@ TEST_F(Checkpoints, OfLaterStepsAreLeftToTheRunThatComesToThem) {
   EXPECT_EQ(folder.steps(), (std::vector<Step>{6, 7, 10, 15}));
 }
 
+// Of a save that failed on a disk that would not remove it either, and of a process that was
+// killed.
+TEST_F(Checkpoints, LeftoversOfAnUnfinishedSaveGo) {
+  const auto leave = [&](Step step) {
+    File file(files_, kFolder + "/.tmp-" + path_of(step).substr(kFolder.size() + 1),
+              O_WRONLY | O_CREAT);
+    file.write("half");
+  };
+  CheckpointFolder folder = open(files_);
+  leave(5);
+  save(folder, 5);
+  EXPECT_EQ(load(files_), 5);
+  leave(10);
+  (void)open(files_);
+  expect_no_temporary(disk_);
+}
+
 TEST_F(Checkpoints, OtherFilesAreNotTouched) {
   const FileSystem files = disk_.files();
   for (const std::string name :
