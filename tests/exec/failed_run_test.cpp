@@ -47,7 +47,7 @@ ModelSpec make_failing(const std::function<void()>& fault, MadeTensors& made,
   ModelSpec model = make_vit(small_config());
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     const auto calls = std::make_shared<std::atomic<int>>(0);
-    model.layers[l].forward = [&made, calls, fault, l,
+    model.layers[l].forward = [&made, calls, fault, l, place,
                                forward = model.layers[l].forward](const LayerCall& call) {
       const int failing = kFailingStep * kMicroBatches + kFailingMicroBatch;
       const bool fails = l == kFailingLayer && calls->fetch_add(1) == failing;
