@@ -40,6 +40,7 @@ class ChainSums {
   Duration update(LayerSpan span, const Device& device) const;
   // On the profiled device without overheads: F, R if `recompute`, I and W.
   Duration work(LayerSpan span, bool recompute) const;
+  Duration largest_work() const { return largest_work_; }  // of a layer
   bool has_update(LayerSpan span) const { return of(weights_, span) > 0; }
   bool has_backward(LayerSpan span) const { return of(inputs_, span) + of(weights_, span) > 0; }
 
@@ -88,6 +89,7 @@ class ChainSums {
   std::vector<Duration> head_, tail_, input_tail_;      // by cut
   std::vector<Duration> least_head_, least_path_;       // by cut
   Bytes largest_down_;
+  Duration largest_work_{0};
 };
 
 // floor(time x ppm / 10^6).

@@ -54,7 +54,7 @@ Evaluator::Evaluator(const ModelProfile& profile, const Cluster& cluster,
       groups_(profile, cluster, activity_, options, machines_, proposer_) {}
 
 NamedBound Evaluator::bound(const Shape& shape, const Proposal& proposal) {
-  const int owners = shape.cell.replicas * directions(family_of(shape.variant.schedule).placement);
+  const Owners owners = proposer_.owners_of(shape, proposal);
   NamedBound largest{Duration{0}, "busiest-device"};
   for (const GroupClass& group : proposal.classes) {
     const NamedBound own = bound_group(shape, group, proposer_.spans_of(group.cuts),

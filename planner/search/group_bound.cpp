@@ -20,7 +20,10 @@ struct StageOfGroup {
   std::size_t device = 0;
   SpanTimes times;
   Duration backward{0};  // B, or I and W where they may run as one
-  Duration after{0};     // reduction and update
+  Duration reduction{0};
+  Duration update{0};
+  Duration after{0};  // both
+  bool updates = false;
   Duration head{0};
   Duration tail{0};
   Duration input_tail{0};
@@ -32,21 +35,31 @@ struct DeviceLoad {
   Duration weight{0};
   Duration tail = Duration::max();
   Duration input_tail = Duration::max();
-  Duration after{0};
+  // Of its stages with an update: reductions run one after the other, and so do updates.
+  Duration reductions{0};
+  Duration updates{0};
+  Duration least_reduction = Duration::max();
+  Duration least_update = Duration::max();
+
+  Duration after() const {
+    if (least_update == Duration::max()) return kNone;
+    return std::max(reductions + least_update, least_reduction + updates);
+  }
 };
 
 class GroupBound {
  public:
   GroupBound(const Shape& shape, const GroupClass& group, const ChainSums& sums,
-             const Cluster& machine)
+             const Cluster& machine, const Owners& owners)
       : shape_(shape),
         family_(family_of(shape.variant.schedule)),
         sums_(sums),
         machine_(machine),
+        owners_(owners),
         whole_(group.share - (group.has_short ? 1 : 0)),
         splits_(splits_backward(shape.variant.schedule)) {}
 
-  NamedBound find(const std::vector<LayerSpan>& spans, const WorkBounds& reductions, int owners) {
+  NamedBound find(const std::vector<LayerSpan>& spans, const WorkBounds& reductions) {
     NamedBound bound{kNone, splits_ ? "general-floor" : "busiest-device"};
     if (whole_ <= 0) return bound;
     std::vector<DeviceLoad> loads(machine_.devices.size());
@@ -54,16 +67,16 @@ class GroupBound {
     // A short one is the last of the last direction.
     const int of_way = ways == 1 ? whole_ : whole_ / ways;
     for (int way = 0; way < ways; ++way) {
-      place(spans, way, reductions, owners);
+      place(spans, way, reductions);
       add_loads(loads, of_way);
     }
     for (const DeviceLoad& load : loads) {
       if (load.head == Duration::max()) continue;
       if (splits_) {
-        raise(bound, load.head + load.work + load.after, "general-floor");
+        raise(bound, load.head + load.work + load.after(), "general-floor");
         raise(bound, load.head + load.work - load.weight + load.input_tail, "gradient-chain");
       } else {
-        raise(bound, load.head + load.work + std::max(load.after, load.tail), "busiest-device");
+        raise(bound, load.head + load.work + std::max(load.after(), load.tail), "busiest-device");
       }
     }
     if (ways == 1 && shape_.variant.chunks == 1) raise_by_linear_bounds(bound);
@@ -82,8 +95,7 @@ class GroupBound {
     return size / link.bandwidth + link.latency;
   }
 
-  void place(const std::vector<LayerSpan>& spans, int way, const WorkBounds& reductions,
-             int owners) {
+  void place(const std::vector<LayerSpan>& spans, int way, const WorkBounds& reductions) {
     const auto devices = static_cast<int>(machine_.devices.size());
     stages_.clear();
     for (std::size_t s = 0; s < spans.size(); ++s) {
@@ -96,8 +108,11 @@ class GroupBound {
       const SpanTimes& times = stage.times;
       stage.backward =
           splits_ ? std::min(times.backward, times.input + times.weight) : times.backward;
-      stage.after = reductions.reduction(sums_.updated_parameters(stage.span), owners) +
-                    sums_.update(stage.span, device);
+      stage.updates = sums_.has_update(stage.span);
+      stage.reduction = reductions.reduction(sums_.updated_parameters(stage.span), owners_.devices,
+                                             owners_.nodes);
+      stage.update = sums_.update(stage.span, device);
+      stage.after = stage.reduction + stage.update;
       stage.head = device.step_overhead;
       if (s > 0) follow(stages_.back(), stage);
       stages_.push_back(stage);
@@ -126,7 +141,11 @@ class GroupBound {
       load.weight += (stage.backward - std::min(stage.backward, times.input)) * micro_batches;
       load.tail = std::min(load.tail, stage.tail);
       load.input_tail = std::min(load.input_tail, stage.input_tail);
-      load.after = std::max(load.after, stage.after);
+      if (!stage.updates) continue;
+      load.reductions += stage.reduction;
+      load.updates += stage.update;
+      load.least_reduction = std::min(load.least_reduction, stage.reduction);
+      load.least_update = std::min(load.least_update, stage.update);
     }
   }
 
@@ -186,6 +205,7 @@ class GroupBound {
   const ScheduleFamily& family_;
   const ChainSums& sums_;
   const Cluster& machine_;
+  const Owners& owners_;
   int whole_;
   bool splits_;
   std::vector<StageOfGroup> stages_;
@@ -195,8 +215,8 @@ class GroupBound {
 
 NamedBound bound_group(const Shape& shape, const GroupClass& group,
                        const std::vector<LayerSpan>& spans, const ChainSums& sums,
-                       const Cluster& machine, const WorkBounds& reductions, int owners) {
-  return GroupBound(shape, group, sums, machine).find(spans, reductions, owners);
+                       const Cluster& machine, const WorkBounds& reductions, const Owners& owners) {
+  return GroupBound(shape, group, sums, machine, owners).find(spans, reductions);
 }
 
 }  // namespace frazil

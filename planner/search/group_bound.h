@@ -7,6 +7,7 @@
 //   gradient-chain           (split) head + F, R and I + tail of I
 //   device-warm-up-cool-down and gradient-chain of planner/linear_bounds.h + reduction + update, of
 //                            linear schedules with K in flight, where every boundary carries
+// Reductions of a device's stages run one after the other, and each is followed by its update.
 // Heads and tails follow the boundaries between neighbouring stages alone, as far as the layers on
 // both sides are joined. The short micro-batch counts for nothing.
 
@@ -15,9 +16,9 @@
 
 namespace frazil {
 
-// Of the group of class `group`; `owners`: how many devices reduce each layer's gradients.
+// Of the group of class `group`.
 NamedBound bound_group(const Shape& shape, const GroupClass& group,
                        const std::vector<LayerSpan>& spans, const ChainSums& sums,
-                       const Cluster& machine, const WorkBounds& reductions, int owners);
+                       const Cluster& machine, const WorkBounds& reductions, const Owners& owners);
 
 }  // namespace frazil

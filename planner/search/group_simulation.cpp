@@ -25,7 +25,7 @@ Plan make_group_plan(const Shape& shape, const GroupClass& group, const Cluster&
   for (std::size_t d = 0; d < machine.devices.size(); ++d) {
     groups.front().devices.emplace_back(d);
   }
-  return make_plan(shape, {{group.share}, {0}, {group}}, groups, alone, layers);
+  return make_plan(shape, {1, {group.share}, {0}, {group}}, groups, alone, layers);
 }
 
 // What groups do together comes later.

@@ -288,11 +288,23 @@ std::vector<int> Proposer::share_out(const Shape& shape, const DeviceGroups& gro
   return shares;
 }
 
-int Proposer::find_gradient_sets(const MicroBatches& owned, int all) {
+const Proposer::GradientTree& Proposer::find_gradients(const MicroBatches& owned, int all) {
   const int end = owned.last.value + 1;
-  const auto [known, is_new] = sets_.try_emplace({owned.first.value, end, all}, 0);
-  if (is_new) known->second = held_gradient_sets({{owned.first.value, end}}, all);
+  const auto [known, is_new] = gradients_.try_emplace({owned.first.value, end, all});
+  if (is_new) {
+    const std::vector<TreeNode> interval{{owned.first.value, end}};
+    known->second.sets = held_gradient_sets(interval, all);
+    known->second.nodes = static_cast<int>(maximal_nodes(interval, all).size());
+  }
   return known->second;
+}
+
+Owners Proposer::owners_of(const Shape& shape, const Proposal& proposal) const {
+  const int ways = directions(placement_of(shape.variant));
+  // Of an odd number of devices the one in the middle has a stage both ways.
+  const bool apart = ways == 1 || (shape.cell.devices % 2 == 0 && shape.cell.longer == 0);
+  if (!apart) return {shape.cell.replicas, 1};
+  return {shape.cell.replicas * ways, proposal.most_nodes};
 }
 
 const Proposal& Proposer::deal(const Shape& shape) {
@@ -314,7 +326,9 @@ const Proposal& Proposer::deal(const Shape& shape) {
         groups[g].machine, 1, share, some_short && share > 0 && first + share == all, 1, {}};
     for (const MicroBatches& owned : split_share(first, share, directions(placement))) {
       if (!exact || owned.count() <= 0) continue;
-      own.gradient_sets = std::max(own.gradient_sets, find_gradient_sets(owned, all));
+      const GradientTree& tree = find_gradients(owned, all);
+      own.gradient_sets = std::max(own.gradient_sets, tree.sets);
+      proposal.most_nodes = std::max(proposal.most_nodes, tree.nodes);
     }
     first += share;
     const auto same = std::find_if(proposal.classes.begin(), proposal.classes.end(),

@@ -32,9 +32,17 @@ struct GroupClass {
 };
 
 struct Proposal {
+  int most_nodes = 1;               // of the gradient tree that one direction of a group ships
   std::vector<int> shares;          // by group
   std::vector<int> class_of;        // by group
   std::vector<GroupClass> classes;  // in the order of their first groups
+};
+
+// Who reduces each layer's gradients: so many devices, of which one ships that many nodes of the
+// gradient tree or more.
+struct Owners {
+  int devices = 1;
+  int nodes = 1;
 };
 
 // The micro-batches of a group, by direction.
@@ -63,6 +71,9 @@ class Proposer {
   // Whatever the cuts: where the devices of a group together are too small, their mean.
   std::optional<LeastMemory> find_hopeless(const Shape& shape, const GroupClass& group);
 
+  // Who reduces the gradients of a layer.
+  Owners owners_of(const Shape& shape, const Proposal& proposal) const;
+
   const ChainSums& sums_of(int micro_batch_size) const;
   // Stages of one direction.
   std::vector<LayerSpan> spans_of(const std::vector<LayerId>& cuts) const;
@@ -74,7 +85,11 @@ class Proposer {
   std::vector<int> share_out(const Shape& shape, const DeviceGroups& groups);
   std::optional<std::vector<LayerId>> find_cuts(const Shape& shape, const GroupClass& group,
                                                 MemoryRule rule);
-  int find_gradient_sets(const MicroBatches& owned, int all);
+  struct GradientTree {
+    int sets = 1;   // held at once
+    int nodes = 1;  // shipped
+  };
+  const GradientTree& find_gradients(const MicroBatches& owned, int all);
   ChainCosts make_costs(const Shape& shape, const Cluster& machine) const;
   Bytes held(const ChainSums& sums, LayerSpan span, int sets, int in_flight, bool recompute) const;
   bool keeps(const Shape& shape, const GroupClass& group, const std::vector<LayerId>& cuts,
@@ -86,7 +101,7 @@ class Proposer {
   Bytes input_per_sample_;
   std::map<DealKey, Proposal> deals_;
   std::map<CutKey, std::optional<ChainPartition>> cuts_;
-  std::map<std::tuple<int, int, int>, int> sets_;  // by (first, end, all)
+  std::map<std::tuple<int, int, int>, GradientTree> gradients_;  // by (first, end, all)
 };
 
 // The plan of a proposal, but for its model's hash.

@@ -34,6 +34,7 @@ WorkBounds::WorkBounds(const SearchSpace& space, const Machines& machines, const
     rounds_ = rounds_ || ppm != kMillion;
     speed_.push_back(speed_.back() + (kMillion * kMillion + ppm - 1) / ppm);
   }
+  least_speed_ = kMillion * kMillion / slowdowns.back();
 }
 
 Duration WorkBounds::rounding(std::int64_t actions) const {
@@ -41,59 +42,87 @@ Duration WorkBounds::rounding(std::int64_t actions) const {
 }
 
 // F, I and W of a stage are each rounded down to whole ns.
-Duration WorkBounds::total_work(const ChainSums& sums, int devices) const {
+Duration WorkBounds::total_work(const ChainSums& sums, const ShapeCell& cell, int devices) const {
   const LayerSpan all{0, sums.layers()};
   const std::int64_t m = whole_micro_batches(sums.micro_batch_size());
   const Wide work = static_cast<Wide>(sums.work(all, false).count()) * m * kMillion;
-  const auto time = static_cast<std::int64_t>(work / speed_[static_cast<std::size_t>(devices)]);
+  // A slow device that reduces could work least meanwhile.
+  const Wide reductions =
+      static_cast<Wide>(all_reductions(sums, cell).count()) * cell.replicas * least_speed_;
+  const auto time =
+      static_cast<std::int64_t>((work + reductions) / speed_[static_cast<std::size_t>(devices)]);
   return Duration{time} - rounding(3 * m * sums.layers() / devices + 1);
 }
 
 Duration WorkBounds::share_of_work(const ChainSums& sums, int devices) const {
   const LayerSpan all{0, sums.layers()};
-  Duration share = sums.work(all, false) / devices;
-  for (int l = 0; l < sums.layers(); ++l) {
-    share = std::max(share, sums.work({l, l + 1}, false) / 2);
-  }
+  const Duration share = std::max(sums.work(all, false) / devices, sums.largest_work() / 2);
   return std::max(kNone, slow_down(share, device_.time_ppm) - rounding(3 * sums.layers()));
+}
+
+// Each of a group's layers is reduced by one of its devices, or by two.
+Duration WorkBounds::all_reductions(const ChainSums& sums, const ShapeCell& cell) const {
+  return reduction(sums.updated_parameters({0, sums.layers()}), cell.replicas);
+}
+
+WorkBounds::GroupTime WorkBounds::time_of_group(const ChainSums& sums, const ShapeCell& cell,
+                                                int devices) const {
+  const LayerSpan all{0, sums.layers()};
+  const Duration work = slow_down(sums.work(all, false), device_.time_ppm);
+  return {.devices = devices,
+          .share = share_of_work(sums, devices),
+          .work = std::max(kNone, work - rounding(3 * sums.layers())),
+          .reductions = all_reductions(sums, cell)};
+}
+
+Duration WorkBounds::GroupTime::at_least(std::int64_t micro_batches) const {
+  return std::max(share * micro_batches, (work * micro_batches + reductions) / devices);
+}
+
+std::int64_t WorkBounds::GroupTime::most_within(Duration time, std::int64_t most) const {
+  if (share.count() > 0) most = std::min(most, time / share);
+  // (work n + reductions) / devices <= time, rounded down.
+  const Duration room = (time + Duration{1}) * devices - Duration{1} - reductions;
+  if (room < kNone) return 0;
+  return work.count() > 0 ? std::min(most, room / work) : most;
 }
 
 NamedBound WorkBounds::bound(const ChainSums& sums, const ShapeCell& cell) const {
   const int m = whole_micro_batches(sums.micro_batch_size());
-  const Duration one = share_of_work(sums, cell.devices);
-  Duration time = std::max(total_work(sums, cell.used()), one * ceil_div(m, cell.replicas));
+  const GroupTime shorter = time_of_group(sums, cell, cell.devices);
+  Duration time = shorter.at_least(ceil_div(m, cell.replicas));
   if (cell.longer > 0) {
-    const Duration other = share_of_work(sums, cell.devices + 1);
-    const auto can_share = [&](std::int64_t most) {
-      const auto times = [&](Duration each) {
-        return each.count() == 0 ? m : std::min<std::int64_t>(m, most / each.count());
-      };
-      return times(one) * (cell.replicas - cell.longer) + times(other) * cell.longer >= m;
+    const GroupTime longer = time_of_group(sums, cell, cell.devices + 1);
+    const auto can_share = [&](Duration most) {
+      return shorter.most_within(most, m) * (cell.replicas - cell.longer) +
+                 longer.most_within(most, m) * cell.longer >=
+             m;
     };
-    std::int64_t below = -1;
-    std::int64_t enough = one.count() * ceil_div(m, cell.replicas);
-    while (below + 1 < enough) {
-      const std::int64_t middle = below + (enough - below) / 2;
+    Duration below = shorter.at_least(0) - Duration{1};
+    Duration enough = time;
+    while (enough - below > Duration{1}) {
+      const Duration middle = below + (enough - below) / 2;
       (can_share(middle) ? enough : below) = middle;
     }
-    time = std::max(total_work(sums, cell.used()), Duration{enough});
+    time = enough;
   }
-  return {std::max(kNone, time), "total-work"};
+  return {std::max({kNone, time, total_work(sums, cell, cell.used())}), "total-work"};
 }
 
 NamedBound WorkBounds::bound_longer(const ChainSums& sums, const ShapeCell& cell) const {
   const int m = whole_micro_batches(sums.micro_batch_size());
   const int used = std::min(space_.devices, (cell.devices + 1) * cell.replicas - 1);
-  const Duration time = std::max(
-      total_work(sums, used), share_of_work(sums, cell.devices + 1) * ceil_div(m, cell.replicas));
+  const GroupTime longer = time_of_group(sums, cell, cell.devices + 1);
+  const Duration time =
+      std::max(total_work(sums, cell, used), longer.at_least(ceil_div(m, cell.replicas)));
   return {std::max(kNone, time), "total-work"};
 }
 
-Duration WorkBounds::reduction(Bytes bytes, int replicas) const {
-  if (replicas < 2 || bytes.count == 0 || space_.options.overlap) return kNone;
-  const std::int64_t steps = 2 * (static_cast<std::int64_t>(replicas) - 1);
-  const Bytes share{(bytes.count + replicas - 1) / replicas};
-  return steps * link_.latency + share * steps / link_.bandwidth;
+Duration WorkBounds::reduction(Bytes bytes, int owners, int nodes) const {
+  if (owners < 2 || bytes.count == 0 || space_.options.overlap) return kNone;
+  const std::int64_t steps = static_cast<std::int64_t>(owners) - 1;
+  const Bytes share{(bytes.count + owners - 1) / owners};
+  return 2 * steps * link_.latency + share * (steps * (nodes + 1)) / link_.bandwidth;
 }
 
 bool WorkBounds::some_cut_keeps(const ChainSums& sums, const ShapeCell& cell,
@@ -144,7 +173,8 @@ NamedBound WorkBounds::mean_device(const ChainSums& sums, const ShapeCell& cell,
   for (int d = 0; variant.one_way && d < std::min(devices, cell.devices); ++d) {
     sum += variant.splits ? sums.least_head(d) : sums.least_path(d);
   }
-  const Duration time = slow_down(sum / devices, device_.time_ppm);
+  const Duration time =
+      slow_down(sum / devices, device_.time_ppm) + all_reductions(sums, cell) / devices;
   return {std::max(kNone, time - rounding((4 * n + 2) * sums.layers())), "mean-device"};
 }
 

@@ -54,12 +54,27 @@ class WorkBounds {
   NamedBound bound(const ChainSums& sums, const ShapeCell& cell, const VariantClass& variant) const;
   // Bytes that some device of a group holds at least, whatever is recomputed.
   Bytes least_memory(const ChainSums& sums, const ShapeCell& cell) const;
-  // A reduction of that many bytes of gradients among `replicas` owners takes at least this.
-  Duration reduction(Bytes bytes, int replicas) const;
+  // A reduction of that many bytes of gradients among `owners` takes at least this, where one of
+  // them ships `nodes` nodes of the gradient tree (sim/collective_cost.h).
+  Duration reduction(Bytes bytes, int owners, int nodes = 1) const;
 
  private:
+  // Of a group: what its most loaded device takes at least.
+  struct GroupTime {
+    int devices = 1;
+    Duration share{0};       // of one micro-batch, of one device
+    Duration work{0};        // of one micro-batch, of all devices
+    Duration reductions{0};  // of all devices
+
+    Duration at_least(std::int64_t micro_batches) const;
+    // Micro-batches that it can take within `time`; at most `most`.
+    std::int64_t most_within(Duration time, std::int64_t most) const;
+  };
+
   Duration share_of_work(const ChainSums& sums, int devices) const;
-  Duration total_work(const ChainSums& sums, int devices) const;
+  Duration all_reductions(const ChainSums& sums, const ShapeCell& cell) const;
+  GroupTime time_of_group(const ChainSums& sums, const ShapeCell& cell, int devices) const;
+  Duration total_work(const ChainSums& sums, const ShapeCell& cell, int devices) const;
   NamedBound mean_device(const ChainSums& sums, const ShapeCell& cell,
                          const VariantClass& variant) const;
   bool some_cut_keeps(const ChainSums& sums, const ShapeCell& cell, const VariantClass& variant,
@@ -72,6 +87,7 @@ class WorkBounds {
   const Link& link_;
   bool rounds_ = false;              // some device has a slowdown
   std::vector<std::int64_t> speed_;  // of the fastest devices together, 10^12 / ppm rounded up
+  std::int64_t least_speed_ = 0;     // of the slowest device, rounded down
 };
 
 }  // namespace frazil
