@@ -1,11 +1,11 @@
 #include "planner/search/best_first.h"
 
 #include <algorithm>
-#include <map>
 #include <tuple>
 #include <utility>
 
 #include "planner/schedule_menu.h"
+#include "planner/search/variants.h"
 
 namespace frazil {
 namespace {
@@ -39,7 +39,10 @@ struct Found {
 class BestFirst {
  public:
   BestFirst(Evaluator& evaluator, const SearchOptions& options, bool only_fits)
-      : evaluator_(evaluator), options_(options), only_fits_(only_fits) {}
+      : evaluator_(evaluator),
+        options_(options),
+        only_fits_(only_fits),
+        variants_(evaluator.space()) {}
 
   Ranking search() {
     for (const ShapeCell& cell : list_cells(evaluator_.space())) {
@@ -110,7 +113,7 @@ class BestFirst {
 
   void open_cell(const ShapeCell& cell) {
     const ChainSums& sums = evaluator_.sums_of(cell.micro_batch_size);
-    const auto variants = list_variants(cell, evaluator_.space());
+    const VariantList& variants = variants_.of(cell);
     const Bytes needed = evaluator_.work_bounds().least_memory(sums, cell);
     const Device& best = evaluator_.machines().best_device();
     if (needed > best.memory_limit) {
@@ -118,18 +121,18 @@ class BestFirst {
       rejection.why = Rejection::Why::kMemory;
       rejection.needed = needed;
       rejection.available = best.memory_limit;
-      reject({cell, {}}, false, static_cast<std::int64_t>(variants.size()), rejection);
-      if (!variants.empty()) keep_nearest({cell, variants.front()}, rejection);
+      reject({cell, {}}, false, variants_of(cell), rejection);
+      if (variants_of(cell) > 0) keep_nearest({cell, variants.variants.front()}, rejection);
       return;
     }
-    std::map<VariantClass, ShapeVariant> classes;
-    for (const ShapeVariant& variant : variants) classes.try_emplace(class_of(variant), variant);
-    for (const auto& [variant_class, first] : classes) {
-      Node node{.bound = evaluator_.work_bounds().bound(sums, cell, variant_class),
+    for (const VariantList::Class& own : variants.classes) {
+      const auto first = static_cast<std::size_t>(own.first);
+      const Duration most = is_full() ? std::get<Duration>(worst_) : Duration::max();
+      Node node{.bound = evaluator_.work_bounds().bound(sums, cell, own.what, most),
                 .devices = cell.used(),
                 .stages = cell.devices,
                 .kind = Node::Kind::kClass,
-                .shape = {cell, first},
+                .shape = {cell, variants.variants[first]},
                 .ordinal = 0};
       push(node);
     }
@@ -137,9 +140,11 @@ class BestFirst {
 
   void open_class(const Node& node) {
     const ShapeCell& cell = node.shape.cell;
-    const auto variants = list_variants(cell, evaluator_.space());
+    const VariantList& list = variants_.of(cell);
+    const std::vector<ShapeVariant>& variants = list.variants;
+    const VariantClass wanted = class_of(node.shape.variant);
     for (std::size_t v = 0; v < variants.size(); ++v) {
-      if (class_of(variants[v]) != class_of(node.shape.variant)) continue;
+      if (list.class_of[v] != wanted) continue;
       const Shape shape{cell, variants[v]};
       if (evaluator_.machines().repeats(cell, variants[v].arrangement)) continue;
       const auto bound = evaluator_.bound(shape);
@@ -242,15 +247,7 @@ class BestFirst {
   }
 
   std::int64_t variants_of(const ShapeCell& cell) {
-    // Of the share, depths go up to 2 p.
-    const int micro_batches = evaluator_.space().micro_batches(cell.micro_batch_size);
-    const int share = (micro_batches + cell.replicas - 1) / cell.replicas;
-    const auto [known, is_new] = variants_.try_emplace(
-        {cell.devices, cell.longer > 0, std::min(share, 2 * cell.devices)}, 0);
-    if (is_new) {
-      known->second = static_cast<std::int64_t>(list_variants(cell, evaluator_.space()).size());
-    }
-    return known->second;
+    return static_cast<std::int64_t>(variants_.of(cell).variants.size());
   }
 
   // Candidates of a node.
@@ -261,10 +258,12 @@ class BestFirst {
       case Node::Kind::kCell:
         return variants_of(node.shape.cell);
       case Node::Kind::kClass: {
-        const auto variants = list_variants(node.shape.cell, evaluator_.space());
-        return std::count_if(variants.begin(), variants.end(), [&](const ShapeVariant& variant) {
-          return class_of(variant) == class_of(node.shape.variant);
-        });
+        const VariantList& list = variants_.of(node.shape.cell);
+        const VariantClass wanted = class_of(node.shape.variant);
+        for (const VariantList::Class& own : list.classes) {
+          if (own.what == wanted) return own.variants;
+        }
+        return 0;
       }
       case Node::Kind::kLonger: {
         const ShapeCell& cell = node.shape.cell;
@@ -319,7 +318,7 @@ class BestFirst {
   std::vector<RejectedShapes> rejected_;
   std::optional<Shape> nearest_;
   std::tuple<bool, Bytes, Shape> nearest_key_;
-  std::map<std::tuple<int, bool, int>, std::int64_t> variants_;
+  Variants variants_;
 };
 
 }  // namespace

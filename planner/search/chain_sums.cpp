@@ -51,6 +51,7 @@ void ChainSums::add_layers(const ModelProfile& profile, const Activity& activity
     append(weights_, active.weight_gradient ? 1 : 0);
     const auto layer_at = static_cast<int>(l);
     largest_work_ = std::max(largest_work_, work({layer_at, layer_at + 1}, false));
+    work_recomputing_ += work({layer_at, layer_at + 1}, true);
   }
 }
 
@@ -92,10 +93,10 @@ void ChainSums::add_paths() {
   }
   const std::size_t last = head_.size() - 2;  // no stage begins after the last layer
   least_head_.assign(last + 1, head_[last]);
-  least_path_.assign(last + 1, head_[last] + tail_[last]);
+  least_tail_.assign(last + 1, tail_[last]);
   for (std::size_t first = last; first-- > 0;) {
     least_head_[first] = std::min(least_head_[first + 1], head_[first]);
-    least_path_[first] = std::min(least_path_[first + 1], head_[first] + tail_[first]);
+    least_tail_[first] = std::min(least_tail_[first + 1], tail_[first]);
   }
 }
 

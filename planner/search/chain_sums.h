@@ -41,6 +41,11 @@ class ChainSums {
   // On the profiled device without overheads: F, R if `recompute`, I and W.
   Duration work(LayerSpan span, bool recompute) const;
   Duration largest_work() const { return largest_work_; }  // of a layer
+  // Of all layers, whatever the stages: one recomputes its layers where some has a backward, those
+  // at the least.
+  Duration least_work(bool recompute) const {
+    return recompute ? work_recomputing_ : work({0, layers()}, false);
+  }
   bool has_update(LayerSpan span) const { return of(weights_, span) > 0; }
   bool has_backward(LayerSpan span) const { return of(inputs_, span) + of(weights_, span) > 0; }
 
@@ -66,9 +71,9 @@ class ChainSums {
   Duration tail(int first, bool split) const {
     return (split ? input_tail_ : tail_)[static_cast<std::size_t>(first)];
   }
-  // The least head, and head and tail, of a stage that begins at `first` or later.
+  // The least of a stage that begins at `first` or later.
   Duration least_head(int first) const { return least_head_[static_cast<std::size_t>(first)]; }
-  Duration least_path(int first) const { return least_path_[static_cast<std::size_t>(first)]; }
+  Duration least_tail(int first) const { return least_tail_[static_cast<std::size_t>(first)]; }
 
  private:
   using Sums = std::vector<std::int64_t>;
@@ -87,9 +92,10 @@ class ChainSums {
   std::vector<Bytes> down_, up_, near_down_, near_up_;  // by cut
   std::vector<bool> joined_, carries_;                  // by cut
   std::vector<Duration> head_, tail_, input_tail_;      // by cut
-  std::vector<Duration> least_head_, least_path_;       // by cut
+  std::vector<Duration> least_head_, least_tail_;       // by cut
   Bytes largest_down_;
   Duration largest_work_{0};
+  Duration work_recomputing_{0};
 };
 
 // floor(time x ppm / 10^6).

@@ -32,6 +32,8 @@ class Machines {
   // The cluster must outlive this. Not joint: the devices as they are listed, together, alone.
   Machines(const Cluster& cluster, bool joint);
 
+  // Whether groups of one length are all the same machine.
+  bool groups_are_alike() const { return kinds_.size() == 1 && link_at_.empty(); }
   int arrangements() const { return static_cast<int>(arrangements_.size()); }
   // Where nothing distinguishes this arrangement from an earlier one for a cell.
   bool repeats(const ShapeCell& cell, int arrangement);

@@ -1,8 +1,6 @@
 #include "planner/search/propose.h"
 
 #include <algorithm>
-#include <functional>
-#include <queue>
 #include <set>
 
 #include "planner/linear_orders.h"
@@ -238,7 +236,20 @@ std::optional<std::vector<LayerId>> Proposer::find_cuts(const Shape& shape, cons
   return known->second->cuts;
 }
 
-std::vector<int> Proposer::share_out(const Shape& shape, const DeviceGroups& groups) {
+std::vector<int> Proposer::share_equally(const Shape& shape) const {
+  const int ways = directions(placement_of(shape.variant));
+  const int all = space_.micro_batches(shape.cell.micro_batch_size);
+  const int parts = shape.cell.replicas;
+  const int units = all / ways;
+  std::vector<int> shares;
+  for (int g = 0; g < parts; ++g) {
+    shares.push_back(ways * (units / parts + (g < units % parts ? 1 : 0)));
+  }
+  shares.back() += all % ways;
+  return shares;
+}
+
+std::vector<int> Proposer::share_by_load(const Shape& shape, const DeviceGroups& groups) {
   const int ways = directions(placement_of(shape.variant));
   const int all = space_.micro_batches(shape.cell.micro_batch_size);
   const ChainSums& sums = sums_of(shape.cell.micro_batch_size);
@@ -265,24 +276,17 @@ std::vector<int> Proposer::share_out(const Shape& shape, const DeviceGroups& gro
     load_of[group.machine] = std::max<std::int64_t>(1, *std::max_element(work.begin(), work.end()));
   }
   std::vector<int> shares(groups.size(), 0);
-  const auto parts = static_cast<int>(groups.size());
-  if (load_of.size() == 1) {
-    const int units = all / ways;
-    for (int g = 0; g < parts; ++g) {
-      shares[static_cast<std::size_t>(g)] = ways * (units / parts + (g < units % parts ? 1 : 0));
+  // Groups that are alike get their next ones at the same time, the first groups first.
+  std::map<int, std::int64_t> end_of = load_of;  // by machine: after one more
+  for (int left = all / ways; left > 0;) {
+    std::int64_t next = end_of.begin()->second;
+    for (const auto& [machine, end] : end_of) next = std::min(next, end);
+    for (std::size_t g = 0; g < groups.size() && left > 0; ++g) {
+      if (end_of[groups[g].machine] != next) continue;
+      shares[g] += ways;
+      --left;
     }
-    shares.back() += all % ways;
-    return shares;
-  }
-  using Next = std::tuple<std::int64_t, int>;  // the end after one more, and whose
-  std::priority_queue<Next, std::vector<Next>, std::greater<>> queue;
-  const auto load = [&](int g) { return load_of[groups[static_cast<std::size_t>(g)].machine]; };
-  for (int g = 0; g < parts; ++g) queue.emplace(load(g), g);
-  for (int unit = 0; unit < all / ways; ++unit) {
-    const auto [end, g] = queue.top();
-    queue.pop();
-    shares[static_cast<std::size_t>(g)] += ways;
-    queue.emplace(end + load(g), g);
+    for (auto& [machine, end] : end_of) end += end == next ? load_of[machine] : 0;
   }
   shares.back() += all % ways;
   return shares;
@@ -290,7 +294,10 @@ std::vector<int> Proposer::share_out(const Shape& shape, const DeviceGroups& gro
 
 const Proposer::GradientTree& Proposer::find_gradients(const MicroBatches& owned, int all) {
   const int end = owned.last.value + 1;
-  const auto [known, is_new] = gradients_.try_emplace({owned.first.value, end, all});
+  const auto key = static_cast<std::uint64_t>(all) << 42 |
+                   static_cast<std::uint64_t>(owned.first.value) << 21 |
+                   static_cast<std::uint64_t>(end);
+  const auto [known, is_new] = gradients_.try_emplace(key);
   if (is_new) {
     const std::vector<TreeNode> interval{{owned.first.value, end}};
     known->second.sets = held_gradient_sets(interval, all);
@@ -315,16 +322,45 @@ const Proposal& Proposer::deal(const Shape& shape) {
   Proposal& proposal = known->second;
   if (!is_new) return proposal;
   const DeviceGroups& groups = machines_.groups(shape.cell, shape.variant.arrangement);
-  proposal.shares = share_out(shape, groups);
+  for (const DeviceGroup& group : groups) {
+    if (group.machine != groups.front().machine) return proposal = deal_by_load(shape, groups);
+  }
+  // What equal groups are dealt depends on their number alone.
+  const EqualKey equal{shape.cell.micro_batch_size, shape.cell.replicas, directions(placement)};
+  const auto [place, is_first] = equal_deals_.try_emplace(equal);
+  if (is_first) place->second = classify(shape, groups, share_equally(shape));
+  proposal = place->second;
+  for (GroupClass& group : proposal.classes) group.machine = groups.front().machine;
+  add_cuts(shape, proposal);
+  return proposal;
+}
+
+Proposal Proposer::deal_by_load(const Shape& shape, const DeviceGroups& groups) {
+  Proposal proposal = classify(shape, groups, share_by_load(shape, groups));
+  add_cuts(shape, proposal);
+  return proposal;
+}
+
+void Proposer::add_cuts(const Shape& shape, Proposal& proposal) {
+  for (GroupClass& group : proposal.classes) {
+    group.cuts = *find_cuts(shape, group, MemoryRule::kIgnored);
+  }
+}
+
+// Groups of one class, without their cuts.
+Proposal Proposer::classify(const Shape& shape, const DeviceGroups& groups,
+                            std::vector<int> shares) {
+  Proposal proposal;
+  const int ways = directions(placement_of(shape.variant));
   const int all = space_.micro_batches(shape.cell.micro_batch_size);
   const bool some_short = space_.options.batch_size % shape.cell.micro_batch_size != 0;
   const bool exact = space_.options.reduction == ReductionMode::kExact;
   int first = 0;
   for (std::size_t g = 0; g < groups.size(); ++g) {
-    const int share = proposal.shares[g];
+    const int share = shares[g];
     GroupClass own{
         groups[g].machine, 1, share, some_short && share > 0 && first + share == all, 1, {}};
-    for (const MicroBatches& owned : split_share(first, share, directions(placement))) {
+    for (const MicroBatches& owned : split_share(first, share, ways)) {
       if (!exact || owned.count() <= 0) continue;
       const GradientTree& tree = find_gradients(owned, all);
       own.gradient_sets = std::max(own.gradient_sets, tree.sets);
@@ -338,13 +374,13 @@ const Proposal& Proposer::deal(const Shape& shape) {
                                    });
     proposal.class_of.push_back(static_cast<int>(same - proposal.classes.begin()));
     if (same == proposal.classes.end()) {
-      own.cuts = *find_cuts(shape, own, MemoryRule::kIgnored);
       proposal.classes.push_back(std::move(own));
     } else {
       ++same->groups;
       same->gradient_sets = std::max(same->gradient_sets, own.gradient_sets);
     }
   }
+  proposal.shares = std::move(shares);
   return proposal;
 }
 

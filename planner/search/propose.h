@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "planner/partition.h"
@@ -80,9 +81,14 @@ class Proposer {
 
  private:
   using CutKey = std::tuple<int, int, ShapeVariant, MemoryRule, int, int>;
+  using EqualKey = std::tuple<int, int, int>;  // micro-batch size, groups, directions
   using DealKey = std::tuple<ShapeCell, int, int, Placement, bool>;
 
-  std::vector<int> share_out(const Shape& shape, const DeviceGroups& groups);
+  std::vector<int> share_equally(const Shape& shape) const;
+  std::vector<int> share_by_load(const Shape& shape, const DeviceGroups& groups);
+  Proposal deal_by_load(const Shape& shape, const DeviceGroups& groups);
+  Proposal classify(const Shape& shape, const DeviceGroups& groups, std::vector<int> shares);
+  void add_cuts(const Shape& shape, Proposal& proposal);
   std::optional<std::vector<LayerId>> find_cuts(const Shape& shape, const GroupClass& group,
                                                 MemoryRule rule);
   struct GradientTree {
@@ -100,8 +106,9 @@ class Proposer {
   Machines& machines_;
   Bytes input_per_sample_;
   std::map<DealKey, Proposal> deals_;
+  std::map<EqualKey, Proposal> equal_deals_;  // without cuts
   std::map<CutKey, std::optional<ChainPartition>> cuts_;
-  std::map<std::tuple<int, int, int>, GradientTree> gradients_;  // by (first, end, all)
+  std::unordered_map<std::uint64_t, GradientTree> gradients_;  // by (all, first, end)
 };
 
 // The plan of a proposal, but for its model's hash.

@@ -25,7 +25,10 @@ VariantClass class_of(const ShapeVariant& variant) {
 }
 
 WorkBounds::WorkBounds(const SearchSpace& space, const Machines& machines, const Cluster& cluster)
-    : space_(space), device_(machines.best_device()), link_(machines.best_link()) {
+    : space_(space),
+      deals_(space, machines),
+      device_(machines.best_device()),
+      link_(machines.best_link()) {
   std::vector<std::int64_t> slowdowns;
   for (const Device& device : cluster.devices) slowdowns.push_back(device.time_ppm);
   std::sort(slowdowns.begin(), slowdowns.end());
@@ -42,80 +45,109 @@ Duration WorkBounds::rounding(std::int64_t actions) const {
 }
 
 // F, I and W of a stage are each rounded down to whole ns.
-Duration WorkBounds::total_work(const ChainSums& sums, const ShapeCell& cell, int devices) const {
-  const LayerSpan all{0, sums.layers()};
+Duration WorkBounds::total_work(const ChainSums& sums, const ShapeCell& cell,
+                                const GroupTime& group) const {
   const std::int64_t m = whole_micro_batches(sums.micro_batch_size());
-  const Wide work = static_cast<Wide>(sums.work(all, false).count()) * m * kMillion;
-  // A slow device that reduces could work least meanwhile.
-  const Wide reductions =
-      static_cast<Wide>(all_reductions(sums, cell).count()) * cell.replicas * least_speed_;
+  const Wide work = static_cast<Wide>(sums.least_work(false).count()) * m * kMillion;
+  // A slow device could do least meanwhile.
+  const Wide others = static_cast<Wide>(group.reductions.count()) * cell.replicas * least_speed_;
+  const int devices = std::min(space_.devices, cell.used());
   const auto time =
-      static_cast<std::int64_t>((work + reductions) / speed_[static_cast<std::size_t>(devices)]);
+      static_cast<std::int64_t>((work + others) / speed_[static_cast<std::size_t>(devices)]);
   return Duration{time} - rounding(3 * m * sums.layers() / devices + 1);
 }
 
 Duration WorkBounds::share_of_work(const ChainSums& sums, int devices) const {
-  const LayerSpan all{0, sums.layers()};
-  const Duration share = std::max(sums.work(all, false) / devices, sums.largest_work() / 2);
+  const Duration share = std::max(sums.least_work(false) / devices, sums.largest_work() / 2);
   return std::max(kNone, slow_down(share, device_.time_ppm) - rounding(3 * sums.layers()));
 }
 
-// Each of a group's layers is reduced by one of its devices, or by two.
-Duration WorkBounds::all_reductions(const ChainSums& sums, const ShapeCell& cell) const {
-  return reduction(sums.updated_parameters({0, sums.layers()}), cell.replicas);
+// Of a group: each of its layers is reduced by one of its devices, or by two.
+Duration WorkBounds::all_reductions(const ChainSums& sums, const ShapeCell& cell,
+                                    const BatchDeal& deal) const {
+  const Bytes bytes = sums.updated_parameters({0, sums.layers()});
+  return deal.ways * reduction(bytes, deal.ways * cell.replicas, deal.nodes);
+}
+
+// Stage d is the first on device d, or both ways on one of two devices, and begins at layer d or
+// later.
+Duration WorkBounds::all_paths(const ChainSums& sums, const VariantClass& variant, int ways,
+                               int devices) const {
+  Duration sum{0};
+  for (int d = 0; d < std::min(devices, sums.layers()); ++d) {
+    const int first = ways == 1 ? d : std::min(d, devices - 1 - d);
+    sum += sums.least_head(first);
+    if (!variant.splits) sum += sums.least_tail(first);
+  }
+  return std::max(kNone, slow_down(sum, device_.time_ppm) - rounding(2 * devices * sums.layers()));
 }
 
 WorkBounds::GroupTime WorkBounds::time_of_group(const ChainSums& sums, const ShapeCell& cell,
+                                                const VariantClass& variant, const BatchDeal& deal,
                                                 int devices) const {
-  const LayerSpan all{0, sums.layers()};
-  const Duration work = slow_down(sums.work(all, false), device_.time_ppm);
+  const Duration work = slow_down(sums.least_work(variant.recompute), device_.time_ppm);
   return {.devices = devices,
           .share = share_of_work(sums, devices),
-          .work = std::max(kNone, work - rounding(3 * sums.layers())),
-          .reductions = all_reductions(sums, cell)};
+          .work = std::max(kNone, work - rounding(4 * sums.layers())),
+          .paths = all_paths(sums, variant, deal.ways, devices),
+          .reductions = all_reductions(sums, cell, deal)};
 }
 
 Duration WorkBounds::GroupTime::at_least(std::int64_t micro_batches) const {
-  return std::max(share * micro_batches, (work * micro_batches + reductions) / devices);
+  const Duration together = work * micro_batches + reductions;
+  return std::max(share * micro_batches,
+                  (micro_batches > 0 ? together + paths : together) / devices);
 }
 
 std::int64_t WorkBounds::GroupTime::most_within(Duration time, std::int64_t most) const {
   if (share.count() > 0) most = std::min(most, time / share);
-  // (work n + reductions) / devices <= time, rounded down.
-  const Duration room = (time + Duration{1}) * devices - Duration{1} - reductions;
+  // (work n + paths + reductions) / devices <= time, rounded down.
+  const Duration room = (time + Duration{1}) * devices - Duration{1} - paths - reductions;
   if (room < kNone) return 0;
   return work.count() > 0 ? std::min(most, room / work) : most;
 }
 
-NamedBound WorkBounds::bound(const ChainSums& sums, const ShapeCell& cell) const {
+Duration WorkBounds::least_time(const ChainSums& sums, const ShapeCell& cell,
+                                const VariantClass& variant, const BatchDeal& deal) const {
   const int m = whole_micro_batches(sums.micro_batch_size());
-  const GroupTime shorter = time_of_group(sums, cell, cell.devices);
-  Duration time = shorter.at_least(ceil_div(m, cell.replicas));
+  const int some_longer = cell.longer > 0 ? 1 : 0;
+  const GroupTime longest = time_of_group(sums, cell, variant, deal, cell.devices + some_longer);
+  const GroupTime shortest = time_of_group(sums, cell, variant, deal, cell.devices);
+  // Paths of a longer group may be longer, too.
+  Duration time =
+      std::min(longest.at_least(deal.micro_batches), shortest.at_least(deal.micro_batches));
   if (cell.longer > 0) {
-    const GroupTime longer = time_of_group(sums, cell, cell.devices + 1);
     const auto can_share = [&](Duration most) {
-      return shorter.most_within(most, m) * (cell.replicas - cell.longer) +
-                 longer.most_within(most, m) * cell.longer >=
+      return shortest.most_within(most, m) * (cell.replicas - cell.longer) +
+                 longest.most_within(most, m) * cell.longer >=
              m;
     };
-    Duration below = shorter.at_least(0) - Duration{1};
-    Duration enough = time;
+    Duration below = std::max(time, shortest.at_least(0)) - Duration{1};
+    Duration enough = std::max({below + Duration{1}, shortest.at_least(ceil_div(m, cell.replicas)),
+                                longest.at_least(ceil_div(m, cell.replicas))});
     while (enough - below > Duration{1}) {
       const Duration middle = below + (enough - below) / 2;
       (can_share(middle) ? enough : below) = middle;
     }
     time = enough;
   }
-  return {std::max({kNone, time, total_work(sums, cell, cell.used())}), "total-work"};
+  return std::max(time, total_work(sums, cell, shortest));
+}
+
+NamedBound WorkBounds::bound(const ChainSums& sums, const ShapeCell& cell) const {
+  constexpr VariantClass kLeast{
+      .one_stage_per_device = false, .one_way = false, .splits = true, .recompute = false};
+  Duration least = Duration::max();
+  for (const BatchDeal& deal : deals_.list(cell)) {
+    least = std::min(least, least_time(sums, cell, kLeast, deal));
+  }
+  return {std::max(kNone, least), "total-work"};
 }
 
 NamedBound WorkBounds::bound_longer(const ChainSums& sums, const ShapeCell& cell) const {
-  const int m = whole_micro_batches(sums.micro_batch_size());
-  const int used = std::min(space_.devices, (cell.devices + 1) * cell.replicas - 1);
-  const GroupTime longer = time_of_group(sums, cell, cell.devices + 1);
-  const Duration time =
-      std::max(total_work(sums, cell, used), longer.at_least(ceil_div(m, cell.replicas)));
-  return {std::max(kNone, time), "total-work"};
+  ShapeCell longest = cell;
+  longest.longer = std::max(1, std::min(cell.replicas - 1, space_.devices - cell.used()));
+  return bound(sums, longest);
 }
 
 Duration WorkBounds::reduction(Bytes bytes, int owners, int nodes) const {
@@ -126,10 +158,10 @@ Duration WorkBounds::reduction(Bytes bytes, int owners, int nodes) const {
 }
 
 bool WorkBounds::some_cut_keeps(const ChainSums& sums, const ShapeCell& cell,
-                                const VariantClass& variant, Duration most) const {
+                                const VariantClass& variant, const BatchDeal& deal,
+                                Duration most) const {
   const int stages = cell.devices + (cell.longer > 0 ? 1 : 0);
-  const int m = whole_micro_batches(sums.micro_batch_size());
-  const std::int64_t n = ceil_div(m, cell.replicas);
+  const std::int64_t n = deal.micro_batches;
   const Duration slack = rounding(sums.layers());
   const auto path = [&](Duration time) {
     return std::max(kNone, slow_down(time, device_.time_ppm) - slack);
@@ -138,8 +170,8 @@ bool WorkBounds::some_cut_keeps(const ChainSums& sums, const ShapeCell& cell,
     const SpanTimes times = sums.times(span, device_, variant.recompute);
     const Duration backward =
         variant.splits ? std::min(times.backward, times.input + times.weight) : times.backward;
-    const Duration after =
-        reduction(sums.updated_parameters(span), cell.replicas) + sums.update(span, device_);
+    const Duration after = reduction(sums.updated_parameters(span), cell.replicas, deal.nodes) +
+                           sums.update(span, device_);
     const Duration tail = variant.splits ? kNone : path(sums.tail(span.first, false));
     Duration time = (times.forward + times.recompute + backward) * n + std::max(tail, after);
     if (variant.splits) {
@@ -162,41 +194,37 @@ bool WorkBounds::some_cut_keeps(const ChainSums& sums, const ShapeCell& cell,
   return first == sums.layers();
 }
 
-NamedBound WorkBounds::mean_device(const ChainSums& sums, const ShapeCell& cell,
-                                   const VariantClass& variant) const {
-  const int devices = cell.devices + (cell.longer > 0 ? 1 : 0);
-  const int m = whole_micro_batches(sums.micro_batch_size());
-  const std::int64_t n = ceil_div(m, cell.replicas);
-  // A stage recomputes all its layers where one has a backward; that layer at the least.
-  Duration sum{0};
-  for (int l = 0; l < sums.layers(); ++l) sum += sums.work({l, l + 1}, variant.recompute) * n;
-  for (int d = 0; variant.one_way && d < std::min(devices, cell.devices); ++d) {
-    sum += variant.splits ? sums.least_head(d) : sums.least_path(d);
-  }
-  const Duration time =
-      slow_down(sum / devices, device_.time_ppm) + all_reductions(sums, cell) / devices;
-  return {std::max(kNone, time - rounding((4 * n + 2) * sums.layers())), "mean-device"};
-}
-
-NamedBound WorkBounds::bound(const ChainSums& sums, const ShapeCell& cell,
-                             const VariantClass& variant) const {
-  const NamedBound least = bound(sums, cell);
-  if (!variant.one_stage_per_device) {
-    const NamedBound mean = mean_device(sums, cell, variant);
-    return mean.time > least.time ? mean : least;
-  }
-  if (some_cut_keeps(sums, cell, variant, least.time)) return least;
-  Duration below = least.time;
+Duration WorkBounds::best_cut(const ChainSums& sums, const ShapeCell& cell,
+                              const VariantClass& variant, const BatchDeal& deal, Duration least,
+                              Duration most) const {
+  const auto keeps = [&](Duration most) { return some_cut_keeps(sums, cell, variant, deal, most); };
+  if (least >= most || keeps(least)) return least;
+  if (most < Duration::max() && !keeps(most)) return most + Duration{1};
+  Duration below = least;
   Duration enough = below + Duration{1};
-  while (!some_cut_keeps(sums, cell, variant, enough)) {
+  while (!keeps(enough)) {
     below = enough;
     enough += enough;
   }
   while (enough - below > Duration{1} && (enough - below) * 256 > enough) {
     const Duration middle = below + (enough - below) / 2;
-    (some_cut_keeps(sums, cell, variant, middle) ? enough : below) = middle;
+    (keeps(middle) ? enough : below) = middle;
   }
-  return {below + Duration{1}, "best-cut"};
+  return below + Duration{1};
+}
+
+NamedBound WorkBounds::bound(const ChainSums& sums, const ShapeCell& cell,
+                             const VariantClass& variant, Duration most) const {
+  NamedBound least{Duration::max(), "total-work"};
+  for (const BatchDeal& deal : deals_.list(cell, variant.one_way ? 1 : 2)) {
+    NamedBound own{std::max(kNone, least_time(sums, cell, variant, deal)), "total-work"};
+    if (variant.one_stage_per_device) {
+      const Duration cut = best_cut(sums, cell, variant, deal, own.time, most);
+      if (cut > own.time) own = {cut, "best-cut"};
+    }
+    if (own.time < least.time) least = own;
+  }
+  return least;
 }
 
 Bytes WorkBounds::least_memory(const ChainSums& sums, const ShapeCell& cell) const {

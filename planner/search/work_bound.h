@@ -1,27 +1,28 @@
 #pragma once
 // Lower bounds on the time of a step whatever the cuts, for a cell of the search and for the
-// variants of a cell. n = ceil(whole micro-batches / groups): some group has that many. W, T: the
-// work of one micro-batch of all layers, of a stage; all on the best device and the best link of
-// the cluster. A short last micro-batch is left out.
-//   total-work   the work of the batch / the speed of the fastest devices used; n max(W / p, half
-//   of
-//                the largest layer, which two directions may share); of groups that are not equally
-//                long the least time in which they can share the micro-batches
+// variants of a cell. n: some group has so many whole micro-batches (planner/search/batch_deals.h);
+// W, T: the work of one of all layers, of a stage; G: a group's reductions of all layers; all on
+// the best device and the best link of the cluster. A short last micro-batch is left out.
+//   total-work   of a group of p devices the mean, (n W + paths + G) / p, and n times half of the
+//                largest layer, which two directions may share; of groups that are not equally
+//                long the least time in which they can share the micro-batches; work and
+//                reductions of all groups / the speed of the fastest devices used. Paths: stage d
+//                is the first on device d and begins at layer d or later, so that what one
+//                micro-batch must meet before it comes first (and what it must after it, last,
+//                where backwards are fused); with two directions it or its mirror image is.
 //   best-cut     of schedules with one stage per device: min over cuts of max over stages of
 //                head + n T + max(tail, reduction + update): head and tail are what one
 //                micro-batch must meet before and after (its F; its B, or I where W may come
-//                later). The reduction is a ring's, which no exchange of the exact tree undercuts
-//                (sim/collective_cost.h); with overlap it is left out.
-//   mean-device  of schedules with several stages per device and one direction: stage d is the
-//   first
-//                on device d and begins at layer d or later; the mean over devices of head + work
-//                (+ tail, backwards fused)
+//                later).
+// A device reduces after its last backward, one layer after the other, the exact tree with as many
+// nodes as the deal says (sim/collective_cost.h); with overlap reductions are left out.
 // A load of a stage never grows when its first layers go to the stage before, so the longest stage
 // below a threshold is always the best one, and a threshold is tried in O(p log L).
 
 #include <string_view>
 #include <vector>
 
+#include "planner/search/batch_deals.h"
 #include "planner/search/chain_sums.h"
 #include "planner/search/machines.h"
 
@@ -50,8 +51,10 @@ class WorkBounds {
   NamedBound bound(const ChainSums& sums, const ShapeCell& cell) const;
   // Of all cells list_longer() makes of this one.
   NamedBound bound_longer(const ChainSums& sums, const ShapeCell& cell) const;
-  // At least bound(). Between the true minimum and 1/256 below it.
-  NamedBound bound(const ChainSums& sums, const ShapeCell& cell, const VariantClass& variant) const;
+  // At least bound(). Between the true minimum and 1/256 below it, but above `most` no higher than
+  // is needed to say so.
+  NamedBound bound(const ChainSums& sums, const ShapeCell& cell, const VariantClass& variant,
+                   Duration most = Duration::max()) const;
   // Bytes that some device of a group holds at least, whatever is recomputed.
   Bytes least_memory(const ChainSums& sums, const ShapeCell& cell) const;
   // A reduction of that many bytes of gradients among `owners` takes at least this, where one of
@@ -64,6 +67,7 @@ class WorkBounds {
     int devices = 1;
     Duration share{0};       // of one micro-batch, of one device
     Duration work{0};        // of one micro-batch, of all devices
+    Duration paths{0};       // of all devices, before their first micro-batch and after the last
     Duration reductions{0};  // of all devices
 
     Duration at_least(std::int64_t micro_batches) const;
@@ -72,17 +76,25 @@ class WorkBounds {
   };
 
   Duration share_of_work(const ChainSums& sums, int devices) const;
-  Duration all_reductions(const ChainSums& sums, const ShapeCell& cell) const;
-  GroupTime time_of_group(const ChainSums& sums, const ShapeCell& cell, int devices) const;
-  Duration total_work(const ChainSums& sums, const ShapeCell& cell, int devices) const;
-  NamedBound mean_device(const ChainSums& sums, const ShapeCell& cell,
-                         const VariantClass& variant) const;
+  Duration all_reductions(const ChainSums& sums, const ShapeCell& cell,
+                          const BatchDeal& deal) const;
+  Duration all_paths(const ChainSums& sums, const VariantClass& variant, int ways,
+                     int devices) const;
+  GroupTime time_of_group(const ChainSums& sums, const ShapeCell& cell, const VariantClass& variant,
+                          const BatchDeal& deal, int devices) const;
+  Duration total_work(const ChainSums& sums, const ShapeCell& cell, const GroupTime& group) const;
+  Duration least_time(const ChainSums& sums, const ShapeCell& cell, const VariantClass& variant,
+                      const BatchDeal& deal) const;
   bool some_cut_keeps(const ChainSums& sums, const ShapeCell& cell, const VariantClass& variant,
-                      Duration most) const;
+                      const BatchDeal& deal, Duration most) const;
+  // No less than `least`; above `most` any time above it.
+  Duration best_cut(const ChainSums& sums, const ShapeCell& cell, const VariantClass& variant,
+                    const BatchDeal& deal, Duration least, Duration most) const;
   int whole_micro_batches(int size) const { return space_.options.batch_size / size; }
   Duration rounding(std::int64_t actions) const;
 
   const SearchSpace& space_;
+  BatchDeals deals_;
   const Device& device_;
   const Link& link_;
   bool rounds_ = false;              // some device has a slowdown
