@@ -8,14 +8,6 @@
 #   ./test.sh --coverage        only the coverage build, its tests and the lines they reach (gcovr)
 # FRAZIL_TORCH as in setup.sh. CMAKE_BUILD_PARALLEL_LEVEL sets the number of jobs (default: one per core). FRAZIL_FUZZ_SEED and
 # FRAZIL_FUZZ_SECONDS set where fuzzing starts and how long it takes (default: 1 and 60).
-#
-# Minutes on 2 cores, cold (26.6 in all, seen on a machine with the packages where other programs kept a core busy):
-#   set-up, stock PyTorch     0.7
-#   release build             8.5
-#   address sanitizer        10.2
-#   thread sanitizer          4.4
-#   fuzzing                   1.6
-#   release tests             1.3
 set -Eeuo pipefail
 cd "$(dirname "$0")"
 
