@@ -115,8 +115,4 @@ class Proposer {
 Plan make_plan(const Shape& shape, const Proposal& proposal, const DeviceGroups& groups,
                const SearchOptions& options, int layers);
 
-// Micro-batches that a stage holds at once: for the linear families what their lists say, for the
-// others all of the share.
-int most_in_flight(const ShapeVariant& variant, int share, int stages, int stage);
-
 }  // namespace frazil

@@ -1,0 +1,33 @@
+#pragma once
+// What a variant of a shape says of memory before there is a plan: where its stages lie, and how
+// many micro-batches each holds at once.
+
+#include <optional>
+
+#include "planner/placement.h"
+#include "planner/search/shape.h"
+
+namespace frazil {
+
+Placement placement_of(const ShapeVariant& variant);
+
+// Some schedule with this placement.
+ScheduleKind example_of(Placement placement);
+
+// Of the schedules that are taken to hold all of a share, one with the same placement.
+ScheduleKind alike(const ShapeVariant& variant);
+
+// Of both directions.
+int stages_per_device(const ShapeVariant& variant);
+
+bool recomputes(const ShapeVariant& variant, int stage, int stages);
+
+// Whatever the order of its backwards, a stage holds so many when its first one begins; none: of a
+// schedule outside the linear families.
+std::optional<int> known_in_flight(const ShapeVariant& variant, int share, int stages, int stage);
+
+// Micro-batches that a stage holds at once: for the linear families what their lists say, for the
+// others all of the share.
+int most_in_flight(const ShapeVariant& variant, int share, int stages, int stage);
+
+}  // namespace frazil
