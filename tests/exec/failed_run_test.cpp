@@ -81,7 +81,7 @@ void train(frazil::Run& run) {
 
 // As a verb does it; 99 when something is left.
 int run_program(const std::function<void()>& fault, Place place = Place::kForward) {
-  const std::ptrdiff_t threads = count_entries("/proc/self/task");
+  const std::ptrdiff_t threads = count_threads();
   const std::ptrdiff_t files = count_entries("/proc/self/fd");
   MadeTensors made;
   std::string name = "frazil-train";

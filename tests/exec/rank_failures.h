@@ -1,6 +1,7 @@
 #pragma once
 // Threads that play ranks, each with the error at which it ended; what a test of failures counts.
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <filesystem>
@@ -58,7 +59,17 @@ inline std::ptrdiff_t count_entries(const char* folder) {
                        std::filesystem::directory_iterator());
 }
 
-// A thread that has been waited for leaves the list a moment later.
+// A thread that has been waited for leaves the list a moment later: the fewest of a quarter of a
+// second.
+inline std::ptrdiff_t count_threads() {
+  std::ptrdiff_t fewest = count_entries("/proc/self/task");
+  for (int i = 0; i < 250; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    fewest = std::min(fewest, count_entries("/proc/self/task"));
+  }
+  return fewest;
+}
+
 inline bool threads_come_down_to(std::ptrdiff_t count) {
   for (int i = 0; i < 10000 && count_entries("/proc/self/task") > count; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
