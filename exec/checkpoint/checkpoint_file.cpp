@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "exec/checkpoint/checkpoint_header.h"
-#include "exec/checkpoint/hashes.h"
+#include "exec/disk/hashes.h"
 #include "profiles/error.h"
 
 namespace frazil {

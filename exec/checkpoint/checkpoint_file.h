@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/checkpoint/file_system.h"
+#include "exec/disk/file_system.h"
 #include "exec/layer_state.h"
 #include "traces/freeze_mask.h"
 

@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-#include "exec/checkpoint/hashes.h"
+#include "exec/disk/hashes.h"
 #include "profiles/error.h"
 #include "profiles/json.h"
 

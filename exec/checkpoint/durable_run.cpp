@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "exec/checkpoint/hashes.h"
+#include "exec/disk/hashes.h"
 #include "profiles/error.h"
 
 namespace frazil {

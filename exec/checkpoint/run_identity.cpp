@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "exec/checkpoint/hashes.h"
+#include "exec/disk/hashes.h"
 
 namespace frazil {
 

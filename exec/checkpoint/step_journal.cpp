@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "exec/checkpoint/hashes.h"
+#include "exec/disk/hashes.h"
 #include "profiles/error.h"
 
 namespace frazil {

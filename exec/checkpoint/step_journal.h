@@ -12,7 +12,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "exec/checkpoint/file_system.h"
+#include "exec/disk/file_system.h"
 #include "profiles/units.h"
 
 namespace frazil {

@@ -6,8 +6,8 @@
 #include <random>
 
 #include "profiles/error.h"
-#include "tests/exec/checkpoint/disk_model.h"
-#include "tests/exec/checkpoint/faulty_files.h"
+#include "tests/exec/disk/disk_model.h"
+#include "tests/exec/disk/faulty_files.h"
 #include "tests/exec/checkpoint/small_states.h"
 
 namespace frazil {

@@ -12,8 +12,8 @@
 #include "exec/trainer.h"
 #include "planner/plan.h"
 #include "profiles/error.h"
-#include "tests/exec/checkpoint/disk_model.h"
-#include "tests/exec/checkpoint/faulty_files.h"
+#include "tests/exec/disk/disk_model.h"
+#include "tests/exec/disk/faulty_files.h"
 #include "tests/exec/tiny_run.h"
 
 namespace frazil {

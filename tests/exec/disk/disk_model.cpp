@@ -1,4 +1,4 @@
-#include "tests/exec/checkpoint/disk_model.h"
+#include "tests/exec/disk/disk_model.h"
 
 #include <fcntl.h>
 

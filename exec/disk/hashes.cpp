@@ -1,5 +1,5 @@
 #define XXH_INLINE_ALL
-#include "exec/checkpoint/hashes.h"
+#include "exec/disk/hashes.h"
 
 #include <xxhash.h>
 

@@ -1,4 +1,4 @@
-#include "exec/checkpoint/file_system.h"
+#include "exec/disk/file_system.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -59,6 +59,14 @@ FileSystem real_file_system() {
                  std::size_t size) { return or_error(::read(file, bytes, size)); },
       .write = [](int file, const void* bytes,
                   std::size_t size) { return or_error(::write(file, bytes, size)); },
+      .read_at =
+          [](int file, void* bytes, std::size_t size, std::int64_t place) {
+            return or_error(::pread(file, bytes, size, off_t{place}));
+          },
+      .write_at =
+          [](int file, const void* bytes, std::size_t size, std::int64_t place) {
+            return or_error(::pwrite(file, bytes, size, off_t{place}));
+          },
       .sync = [](int file) { return or_error(::fsync(file)); },
       .truncate = [](int file,
                      std::int64_t size) { return or_error(::ftruncate(file, off_t{size})); },
@@ -102,6 +110,29 @@ std::size_t File::read(void* bytes, std::size_t size) {
   std::size_t done = 0;
   while (done < size) {
     const ssize_t count = files_.read(descriptor_, static_cast<char*>(bytes) + done, size - done);
+    if (count == -EINTR) continue;
+    check(count, "read");
+    if (count == 0) break;
+    done += static_cast<std::size_t>(count);
+  }
+  return done;
+}
+
+void File::write_at(std::string_view bytes, std::int64_t place) {
+  while (!bytes.empty()) {
+    const ssize_t count = files_.write_at(descriptor_, bytes.data(), bytes.size(), place);
+    if (count == -EINTR) continue;
+    check(count == 0 ? -EIO : count, "write");
+    bytes.remove_prefix(static_cast<std::size_t>(count));
+    place += count;
+  }
+}
+
+std::size_t File::read_at(void* bytes, std::size_t size, std::int64_t place) {
+  std::size_t done = 0;
+  while (done < size) {
+    const ssize_t count = files_.read_at(descriptor_, static_cast<char*>(bytes) + done, size - done,
+                                         place + static_cast<std::int64_t>(done));
     if (count == -EINTR) continue;
     check(count, "read");
     if (count == 0) break;

@@ -1,6 +1,6 @@
 // The calls as they are in production, on a real folder.
 
-#include "exec/checkpoint/file_system.h"
+#include "exec/disk/file_system.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/checkpoint/file_system.h"
+#include "exec/disk/file_system.h"
 
 namespace frazil {
 

@@ -1,4 +1,4 @@
-#include "tests/exec/checkpoint/faulty_files.h"
+#include "tests/exec/disk/faulty_files.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -45,6 +45,15 @@ FileSystem FaultyFiles::files() {
     const bool hindered = state->largest_write != std::size_t(-1);
     if (hindered && state->calls % 3 == 0) return static_cast<ssize_t>(-EINTR);
     return real.write(file, bytes, std::min(size, state->largest_write));
+  };
+  files.read_at = wrap(real_.read_at);
+  files.write_at = [state = state_, real = real_](int file, const void* bytes, std::size_t size,
+                                                  std::int64_t place) {
+    if (state->left == 0) (void)real.write_at(file, bytes, size / 2, place);
+    if (const int error = strike(*state); error != 0) return static_cast<ssize_t>(-error);
+    const bool hindered = state->largest_write != std::size_t(-1);
+    if (hindered && state->calls % 3 == 0) return static_cast<ssize_t>(-EINTR);
+    return real.write_at(file, bytes, std::min(size, state->largest_write), place);
   };
   files.sync = wrap(real_.sync);
   files.truncate = wrap(real_.truncate);

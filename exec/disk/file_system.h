@@ -1,6 +1,7 @@
 #pragma once
-// The calls through which checkpoints and the step journal reach the disk, and nothing else of
-// them does: a struct of functions, so that a test can count, fail or end a run at any of them.
+// The calls through which checkpoints, the step journal and the feature cache reach the disk, and
+// nothing else of them does: a struct of functions, so that a test can count, fail or end a run at
+// any of them.
 
 #include <sys/types.h>
 
@@ -19,6 +20,9 @@ struct FileSystem {
   std::function<int(const std::string& path, int flags)> open;  // new files: 0600
   std::function<ssize_t(int file, void* bytes, std::size_t size)> read;
   std::function<ssize_t(int file, const void* bytes, std::size_t size)> write;
+  std::function<ssize_t(int file, void* bytes, std::size_t size, std::int64_t place)> read_at;
+  std::function<ssize_t(int file, const void* bytes, std::size_t size, std::int64_t place)>
+      write_at;
   std::function<int(int file)> sync;  // fsync, of a folder too
   std::function<int(int file, std::int64_t size)> truncate;
   std::function<std::int64_t(int file)> size;
@@ -44,6 +48,9 @@ class File {
   void write(std::string_view bytes);
   // What is there, at most `size`.
   std::size_t read(void* bytes, std::size_t size);
+  // At a place counted from the file's beginning; of several threads too.
+  void write_at(std::string_view bytes, std::int64_t place);
+  std::size_t read_at(void* bytes, std::size_t size, std::int64_t place);
   std::int64_t size();
   void truncate(std::int64_t size);
   void sync();

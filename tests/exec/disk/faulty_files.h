@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "exec/checkpoint/file_system.h"
+#include "exec/disk/file_system.h"
 
 namespace frazil {
 

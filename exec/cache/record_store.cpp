@@ -1,0 +1,173 @@
+#include "exec/cache/record_store.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "exec/disk/hashes.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kAlignment = 64;
+
+// Without a name from the beginning where the file system can, else it loses the name at once.
+std::unique_ptr<File> open_nameless(const FileSystem& files, const fs::path& folder) {
+  try {
+    return std::make_unique<File>(files, folder, O_RDWR | O_TMPFILE);
+  } catch (const InputError&) {
+    const fs::path path = folder / (".tmp-features-" + std::to_string(::getpid()));
+    remove_file(files, path);
+    auto file = std::make_unique<File>(files, path, O_RDWR | O_CREAT | O_EXCL);
+    remove_file(files, path);
+    return file;
+  }
+}
+
+// Pages are only taken when they are written to.
+std::byte* reserve(std::int64_t bytes) {
+  if (bytes == 0) return nullptr;
+  void* const memory = ::mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  (void)::madvise(memory, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);
+  return static_cast<std::byte*>(memory);
+}
+
+}  // namespace
+
+std::shared_ptr<RecordStore> RecordStore::make(const FileSystem& files, Bytes record,
+                                               const StoreLimits& limits, std::int64_t records) {
+  return std::shared_ptr<RecordStore>(new RecordStore(files, record, limits, records));
+}
+
+RecordStore::RecordStore(const FileSystem& files, Bytes record, const StoreLimits& limits,
+                         std::int64_t records)
+    : stride_((record.count + kAlignment - 1) / kAlignment * kAlignment) {
+  ENSURE(record.count > 0 && records > 0, "there is something to store");
+  memory_slots_.count = std::min(records, limits.memory.count / stride_);
+  memory_ = reserve(memory_slots_.count * stride_);
+  if (memory_ == nullptr && memory_slots_.count > 0) {
+    warnings_.push_back(std::to_string(memory_slots_.count * stride_) +
+                        " bytes of memory cannot be had; nothing is cached in memory");
+    memory_slots_.count = 0;
+  }
+  disk_slots_.count = std::min(records, limits.disk.count / stride_);
+  try {
+    if (disk_slots_.count > 0) file_ = open_nameless(files, limits.folder);
+  } catch (...) {
+    if (memory_ != nullptr) {
+      ::munmap(memory_, static_cast<std::size_t>(memory_slots_.count * stride_));
+    }
+    throw;
+  }
+}
+
+RecordStore::~RecordStore() {
+  if (memory_ != nullptr) {
+    ::munmap(memory_, static_cast<std::size_t>(memory_slots_.count * stride_));
+  }
+}
+
+std::int64_t RecordStore::take(StoreTier tier) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Slots& all = slots(tier);
+  if (!all.free.empty()) {
+    const std::int64_t slot = all.free.back();
+    all.free.pop_back();
+    return slot;
+  }
+  return all.next < all.count ? all.next++ : -1;
+}
+
+void RecordStore::give_back(StoreTier tier, std::int64_t slot) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Slots& all = slots(tier);
+  all.free.push_back(slot);
+  if (tier == StoreTier::kDisk || static_cast<std::int64_t>(all.free.size()) < all.next) return;
+  // Empty: the pages go back to the system, who knows when they are wanted again.
+  (void)::madvise(memory_, static_cast<std::size_t>(all.next * stride_), MADV_DONTNEED);
+  all.next = 0;
+  all.free.clear();
+}
+
+std::byte* RecordStore::memory_of(std::int64_t slot) const { return memory_ + slot * stride_; }
+
+RecordStore::Handle RecordStore::store(std::string_view bytes) {
+  if (Handle record = store_in_memory(bytes)) return record;
+  return store_on_disk(bytes);
+}
+
+RecordStore::Handle RecordStore::store_in_memory(std::string_view bytes) {
+  ENSURE(static_cast<std::int64_t>(bytes.size()) <= stride_, "a record of its size");
+  const std::int64_t slot = take(StoreTier::kMemory);
+  if (slot < 0) return nullptr;
+  auto record = std::make_shared<Record>(shared_from_this(), StoreTier::kMemory, slot);
+  record->size_ = bytes.size();
+  std::memcpy(memory_of(slot), bytes.data(), bytes.size());
+  return record;
+}
+
+RecordStore::Handle RecordStore::store_on_disk(std::string_view bytes) {
+  const std::int64_t slot = take(StoreTier::kDisk);
+  if (slot < 0) return nullptr;
+  try {
+    file_->write_at(bytes, slot * stride_);
+  } catch (const InputError& error) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    // The slot is not used again, nor any that was never written.
+    disk_slots_.count = disk_slots_.next;
+    if (!std::exchange(warned_of_write_, true)) {
+      warnings_.push_back(std::string(error.what()) + "; the cache on disk grows no further");
+    }
+    return nullptr;
+  }
+  auto record = std::make_shared<Record>(shared_from_this(), StoreTier::kDisk, slot);
+  record->size_ = bytes.size();
+  record->hash_ = hash_text(bytes);
+  return record;
+}
+
+bool RecordStore::read(const Record& record, void* bytes) {
+  if (record.tier_ == StoreTier::kMemory) {
+    std::memcpy(bytes, memory_of(record.slot_), record.size_);
+    return true;
+  }
+  std::string found = "the cache on disk does not hold what was written to it";
+  try {
+    const std::size_t count = file_->read_at(bytes, record.size_, record.slot_ * stride_);
+    if (count == record.size_ && hash_bytes(bytes, count) == record.hash_) return true;
+  } catch (const InputError& error) {
+    found = error.what();
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!std::exchange(warned_of_read_, true)) {
+    warnings_.push_back(found + "; what it does not give back is computed again");
+  }
+  return false;
+}
+
+Bytes RecordStore::room(StoreTier tier) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return Bytes{slots(tier).count * stride_};
+}
+
+Bytes RecordStore::used(StoreTier tier) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const Slots& all = slots(tier);
+  return Bytes{(all.next - static_cast<std::int64_t>(all.free.size())) * stride_};
+}
+
+std::vector<std::string> RecordStore::take_warnings() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::exchange(warnings_, {});
+}
+
+}  // namespace frazil

@@ -1,0 +1,99 @@
+#pragma once
+// Room for records of one size: in memory first, then in a file without a name, of which nothing is
+// left however the process ends. A record's room is free again when its last user lets go of it, so
+// one can be read while another takes its place in an index. Of several threads.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "exec/disk/file_system.h"
+#include "profiles/units.h"
+
+namespace frazil {
+
+struct StoreLimits {
+  Bytes memory;
+  Bytes disk;                    // 0: memory alone, no file
+  std::filesystem::path folder;  // of the file; there already
+};
+
+enum class StoreTier { kMemory, kDisk };
+
+class RecordStore : public std::enable_shared_from_this<RecordStore> {
+ public:
+  // One that was stored; holds its room. Keeps the store alive.
+  class Record {
+   public:
+    Record(std::shared_ptr<RecordStore> store, StoreTier tier, std::int64_t slot)
+        : store_(std::move(store)), tier_(tier), slot_(slot) {}
+    ~Record() { store_->give_back(tier_, slot_); }
+    Record(const Record&) = delete;
+    Record& operator=(const Record&) = delete;
+    StoreTier tier() const { return tier_; }
+    std::size_t size() const { return size_; }
+
+   private:
+    friend class RecordStore;
+    std::shared_ptr<RecordStore> store_;
+    StoreTier tier_;
+    std::int64_t slot_;
+    std::size_t size_ = 0;
+    std::uint64_t hash_ = 0;  // of one on disk
+  };
+  using Handle = std::shared_ptr<const Record>;
+
+  // Records have at most `record` bytes; there are never more than `records`, which is all that is
+  // reserved. Throws InputError where the file cannot be made. `files` outlives the store.
+  static std::shared_ptr<RecordStore> make(const FileSystem& files, Bytes record,
+                                           const StoreLimits& limits, std::int64_t records);
+  ~RecordStore();
+  RecordStore(const RecordStore&) = delete;
+  RecordStore& operator=(const RecordStore&) = delete;
+
+  // A copy of the bytes, at most a record's; none where there is no room. A disk that fails or is
+  // full is written to no further than it was; that is told once (take_warnings).
+  Handle store(std::string_view bytes);
+  Handle store_in_memory(std::string_view bytes);
+  // Exactly what was stored, of its size; false, with a warning the first time, where the disk does
+  // not give it back.
+  bool read(const Record& record, void* bytes);
+
+  Bytes room(StoreTier tier) const;  // of all records that fit
+  Bytes used(StoreTier tier) const;
+  std::vector<std::string> take_warnings();
+
+ private:
+  // Slots 0, 1, ... of a tier; those given back are taken again first.
+  struct Slots {
+    std::int64_t count = 0;
+    std::int64_t next = 0;
+    std::vector<std::int64_t> free;
+  };
+
+  RecordStore(const FileSystem& files, Bytes record, const StoreLimits& limits,
+              std::int64_t records);
+  std::int64_t take(StoreTier tier);  // -1: none is left
+  void give_back(StoreTier tier, std::int64_t slot);
+  Handle store_on_disk(std::string_view bytes);
+  std::byte* memory_of(std::int64_t slot) const;
+  Slots& slots(StoreTier tier) { return tier == StoreTier::kMemory ? memory_slots_ : disk_slots_; }
+  const Slots& slots(StoreTier tier) const { return const_cast<RecordStore*>(this)->slots(tier); }
+
+  std::int64_t stride_;
+  std::byte* memory_ = nullptr;
+  std::unique_ptr<File> file_;
+  mutable std::mutex mutex_;  // of all below
+  Slots memory_slots_;
+  Slots disk_slots_;
+  bool warned_of_write_ = false;
+  bool warned_of_read_ = false;
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace frazil

@@ -1,0 +1,253 @@
+// Records come back bit for bit from memory and from a file that nobody sees, up to the limits, and
+// through every failure of the disk.
+
+#include "exec/cache/record_store.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <map>
+#include <random>
+#include <thread>
+
+#include "profiles/error.h"
+#include "tests/exec/disk/faulty_files.h"
+
+namespace frazil {
+namespace {
+
+using Handle = RecordStore::Handle;
+
+// 100 bytes, which take 128 of room.
+constexpr Bytes kRecord{100};
+constexpr std::int64_t kStride = 128;
+
+std::string record_of(int number) {
+  std::string bytes(static_cast<std::size_t>(kRecord.count), '\0');
+  std::mt19937 random(static_cast<unsigned>(number));
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
+}
+
+std::optional<std::string> read(RecordStore& store, const Handle& record) {
+  std::string bytes(record->size(), '?');
+  if (!store.read(*record, bytes.data())) return std::nullopt;
+  return bytes;
+}
+
+class Records : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (std::filesystem::temp_directory_path() / "frazil-cache.XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  StoreLimits room_for(std::int64_t in_memory, std::int64_t on_disk) const {
+    return {Bytes{in_memory * kStride}, Bytes{on_disk * kStride}, folder_};
+  }
+
+  std::filesystem::path folder_;
+  FileSystem files_ = real_file_system();
+};
+
+TEST_F(Records, FillMemoryThenTheDiskThenAreTurnedAway) {
+  const auto store = RecordStore::make(files_, kRecord, room_for(2, 3), 100);
+  std::vector<Handle> records;
+  for (int i = 0; i < 5; ++i) records.push_back(store->store(record_of(i)));
+  EXPECT_EQ(store->store(record_of(5)), nullptr);
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_NE(records[static_cast<std::size_t>(i)], nullptr);
+    EXPECT_EQ(records[static_cast<std::size_t>(i)]->tier(),
+              i < 2 ? StoreTier::kMemory : StoreTier::kDisk);
+    EXPECT_EQ(read(*store, records[static_cast<std::size_t>(i)]), record_of(i));
+  }
+  EXPECT_EQ(store->used(StoreTier::kMemory).count, 2 * kStride);
+  EXPECT_EQ(store->used(StoreTier::kDisk).count, 3 * kStride);
+}
+
+TEST_F(Records, LeaveTheirRoomToTheNext) {
+  const auto store = RecordStore::make(files_, kRecord, room_for(1, 1), 100);
+  Handle in_memory = store->store(record_of(0));
+  Handle on_disk = store->store(record_of(1));
+  EXPECT_EQ(store->store(record_of(2)), nullptr);
+  in_memory.reset();
+  in_memory = store->store(record_of(3));
+  EXPECT_EQ(read(*store, in_memory), record_of(3));
+  on_disk.reset();
+  on_disk = store->store(record_of(4));
+  EXPECT_EQ(read(*store, on_disk), record_of(4));
+  EXPECT_EQ(read(*store, in_memory), record_of(3));
+}
+
+TEST_F(Records, TakeNoMoreThanTheyAreMany) {
+  const auto store = RecordStore::make(files_, kRecord, room_for(1000, 1000), 3);
+  EXPECT_EQ(store->room(StoreTier::kMemory).count, 3 * kStride);
+  EXPECT_EQ(store->room(StoreTier::kDisk).count, 3 * kStride);
+}
+
+TEST_F(Records, OutliveWhoeverMadeTheStore) {
+  auto store = RecordStore::make(files_, kRecord, room_for(1, 0), 100);
+  const Handle record = store->store(record_of(0));
+  RecordStore* const still_there = store.get();
+  store.reset();
+  EXPECT_EQ(read(*still_there, record), record_of(0));
+}
+
+TEST_F(Records, ShowNoFileAndLeaveNone) {
+  const auto store = RecordStore::make(files_, kRecord, room_for(0, 10), 100);
+  const Handle record = store->store(record_of(0));
+  EXPECT_EQ(record->tier(), StoreTier::kDisk);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
+// Where the file system knows no nameless files.
+TEST_F(Records, ShowNoFileWhereItHadANameFirst) {
+  FileSystem files = files_;
+  files.open = [open = files_.open](const std::string& path, int flags) {
+    return (flags & O_TMPFILE) == O_TMPFILE ? -EOPNOTSUPP : open(path, flags);
+  };
+  const auto store = RecordStore::make(files, kRecord, room_for(0, 10), 100);
+  const Handle record = store->store(record_of(0));
+  EXPECT_EQ(read(*store, record), record_of(0));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+}
+
+TEST_F(Records, WantAFolderThatIsThere) {
+  StoreLimits limits = room_for(0, 10);
+  limits.folder /= "gone";
+  try {
+    (void)RecordStore::make(files_, kRecord, limits, 100);
+    FAIL() << "nothing was refused";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.file().rfind(limits.folder.string(), 0), 0U);
+    EXPECT_EQ(error.found(), "the error \"No such file or directory\" of open");
+  }
+}
+
+TEST_F(Records, AFullDiskIsOneWarningAndTheCacheKeepsWhatItHas) {
+  FaultyFiles faulty(files_);
+  const FileSystem files = faulty.files();
+  const auto store = RecordStore::make(files, kRecord, room_for(1, 10), 100);
+  std::vector<Handle> records;
+  for (int i = 0; i < 3; ++i) records.push_back(store->store(record_of(i)));
+  faulty.arm(Fault::kNoSpace, 0);
+  EXPECT_EQ(store->store(record_of(3)), nullptr);
+  EXPECT_EQ(store->store(record_of(4)), nullptr) << "it does not grow again";
+  EXPECT_EQ(store->take_warnings(),
+            std::vector<std::string>{folder_.string() +
+                                     ": found the error \"No space left on device\" of write, "
+                                     "expected a place for the files of a run; the cache on disk "
+                                     "grows no further"});
+  EXPECT_TRUE(store->take_warnings().empty());
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(read(*store, records[static_cast<std::size_t>(i)]), record_of(i));
+  }
+  records.back().reset();
+  records.back() = store->store(record_of(5));
+  ASSERT_NE(records.back(), nullptr) << "what was written once can be written over";
+  EXPECT_EQ(read(*store, records.back()), record_of(5));
+}
+
+// Random records stored, read and let go of, with the call of every number failing once.
+void expect_right_or_missing(const StoreLimits& limits, Fault fault, int call) {
+  FaultyFiles faulty(real_file_system());
+  const FileSystem files = faulty.files();
+  faulty.hinder(33);
+  const auto store = RecordStore::make(files, kRecord, limits, 100);
+  faulty.arm(fault, call);
+  std::mt19937 random(7);
+  std::map<int, Handle> records;
+  int lost = 0;
+  for (int i = 0; i < 60; ++i) {
+    const int number = static_cast<int>(random() % 12);
+    const auto found = records.find(number);
+    if (found == records.end()) {
+      if (Handle record = store->store(record_of(number))) records[number] = std::move(record);
+    } else {
+      const std::optional<std::string> bytes = read(*store, found->second);
+      EXPECT_EQ(bytes.value_or(record_of(number)), record_of(number));
+      lost += bytes ? 0 : 1;
+      if (!bytes || random() % 2 == 0) records.erase(found);
+    }
+  }
+  EXPECT_LE(lost, 1);
+  EXPECT_EQ(store->take_warnings().size(), faulty.has_struck() ? 1U : 0U) << "call " << call;
+}
+
+TEST_F(Records, AreRightOrMissingWhicheverCallFails) {
+  for (const Fault fault : {Fault::kNoSpace, Fault::kInputOutput}) {
+    for (int call = 0; call < 120; ++call) {
+      expect_right_or_missing(room_for(3, 5), fault, call);
+    }
+  }
+}
+
+TEST_F(Records, LeaveNothingWhereverTheProcessEnds) {
+  int struck = 0;
+  for (int call = 0; call < 40; ++call) {
+    FaultyFiles faulty(real_file_system());
+    const FileSystem files = faulty.files();
+    faulty.arm(Fault::kCrash, call);
+    try {
+      const auto store = RecordStore::make(files, kRecord, room_for(1, 5), 100);
+      std::vector<Handle> records;
+      for (int i = 0; i < 8; ++i) records.push_back(store->store(record_of(i)));
+      for (const Handle& record : records) {
+        if (record) (void)read(*store, record);
+      }
+    } catch (const Crash&) {
+      ++struck;
+    }
+    EXPECT_TRUE(std::filesystem::is_empty(folder_)) << "call " << call;
+  }
+  EXPECT_GT(struck, 5);
+}
+
+TEST_F(Records, ThatTheDiskHasChangedAreNotGivenBack) {
+  FileSystem files = files_;
+  files.read_at = [real = files_.read_at](int file, void* bytes, std::size_t size,
+                                          std::int64_t place) {
+    const ssize_t count = real(file, bytes, size, place);
+    static_cast<char*>(bytes)[17] ^= 1;
+    return count;
+  };
+  const auto store = RecordStore::make(files, kRecord, room_for(0, 5), 100);
+  const Handle record = store->store(record_of(0));
+  EXPECT_EQ(read(*store, record), std::nullopt);
+  EXPECT_EQ(store->take_warnings(),
+            std::vector<std::string>{"the cache on disk does not hold what was written to it; what "
+                                     "it does not give back is computed again"});
+}
+
+TEST_F(Records, AreOfSeveralThreads) {
+  const auto store = RecordStore::make(files_, kRecord, room_for(20, 20), 100);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937 random(static_cast<unsigned>(t));
+      std::map<int, Handle> records;
+      for (int i = 0; i < 300; ++i) {
+        const int number = t * 1000 + static_cast<int>(random() % 14);
+        Handle& record = records[number];
+        if (!record) {
+          record = store->store(record_of(number));
+        } else {
+          if (read(*store, record) != record_of(number)) ++wrong;
+          if (random() % 2 == 0) record.reset();
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(store->used(StoreTier::kMemory).count, 0);
+  EXPECT_EQ(store->used(StoreTier::kDisk).count, 0);
+}
+
+}  // namespace
+}  // namespace frazil
