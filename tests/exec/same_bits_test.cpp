@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "planner/placement.h"
 #include "planner/schedule_menu.h"
+#include "tests/exec/changing_rate.h"
 #include "tests/exec/small_vit.h"
 
 namespace frazil {
@@ -20,8 +22,9 @@ constexpr int kDevices = 4;
 struct Script {
   std::map<Step, PlanShape> plans = {};
   Step steps = 3;
-  OptimizerConfig optimizer = {};
+  OptimizerConfig optimizer = {.learning_rate = 1e-2};
   VitConfig model = small_config();
+  bool constant_rate = false;
   bool short_last_batch = false;  // every third step lacks a sample and a whole micro-batch
   int devices = kDevices;
 };
@@ -35,7 +38,9 @@ std::uint64_t hash_of(const Script& script) {
       micro_batches = shape->second.micro_batches;
     }
     const bool cut_short = script.short_last_batch && step % 3 == 2;
-    run.step(step, 1e-2, small_micro_batches(step, micro_batches - (cut_short ? 1 : 0), cut_short));
+    const double rate = script.constant_rate ? script.optimizer.learning_rate
+                                             : changing_rate(script.optimizer, step, script.steps);
+    run.step(step, rate, small_micro_batches(step, micro_batches - (cut_short ? 1 : 0), cut_short));
   }
   return run.weight_hash();
 }
@@ -44,6 +49,35 @@ std::uint64_t hash_of(const PlanShape& shape) { return hash_of(Script{.plans = {
 
 PlanShape one_device(int micro_batches) {
   return {.micro_batches = micro_batches, .cuts = {{}}, .owned = {micro_batches}};
+}
+
+// Three steps of a plan that a Script cannot say.
+std::uint64_t hash_of(const std::function<Plan(const ModelProfile&)>& make_plan) {
+  const OptimizerConfig optimizer = Script{}.optimizer;
+  Run run(make_vit(small_config()), optimizer, 7, kDevices);
+  run.switch_to(make_plan(run.structure()));
+  for (Step step = 0; step < 3; ++step) {
+    run.step(step, changing_rate(optimizer, step, 3), small_micro_batches(step, 6));
+  }
+  return run.weight_hash();
+}
+
+TEST(SameBits, AreThoseOfRatesThatChangeAtEveryStep) {
+  for (const Step steps : {3, 6, 8, 10}) {
+    const OptimizerConfig optimizer{.learning_rate = 1e-2};
+    std::vector<double> rates;
+    for (Step step = 0; step < steps; ++step) {
+      rates.push_back(changing_rate(optimizer, step, steps));
+    }
+    EXPECT_EQ(rates[0], 0.5e-2) << "half way up";
+    EXPECT_EQ(rates[1], 1e-2);
+    for (std::size_t i = 2; i < rates.size(); ++i) EXPECT_LT(rates[i], rates[i - 1]);
+    EXPECT_GT(rates.back(), 0);
+  }
+  Script script{.plans = {{0, one_device(6)}}};
+  const std::uint64_t changing = hash_of(script);
+  script.constant_rate = true;
+  EXPECT_NE(hash_of(script), changing) << "the rates must matter";
 }
 
 TEST(SameBits, TwoStagesWithEveryCutAndBothSchedulesEqualOneDevice) {
@@ -82,10 +116,9 @@ Plan place_on_two_devices(const ModelProfile& structure, ScheduleKind kind, int 
 }
 
 std::uint64_t hash_on_two_devices(ScheduleKind kind, int chunks) {
-  Run run(make_vit(small_config()), {}, 7, kDevices);
-  run.switch_to(place_on_two_devices(run.structure(), kind, chunks, 6));
-  for (Step step = 0; step < 3; ++step) run.step(step, 1e-2, small_micro_batches(step, 6));
-  return run.weight_hash();
+  return hash_of([&](const ModelProfile& structure) {
+    return place_on_two_devices(structure, kind, chunks, 6);
+  });
 }
 
 TEST(SameBits, SchedulesThatReturnToADeviceOrRunBothWaysEqualOneDevice) {
@@ -109,23 +142,22 @@ TEST(SameBits, SchedulesThatReturnToADeviceOrRunBothWaysEqualOneDevice) {
 
 // A schedule with a pipeline in each direction, or with both on device 0 alone.
 std::uint64_t hash_of_two_ways(ScheduleKind kind, const std::vector<int>& cuts, int devices) {
-  Run run(make_vit(small_config()), {}, 7, kDevices);
-  Plan plan = make_small_plan(run.structure(), one_device(6));
-  plan.pipelines.clear();
-  plan.schedule = NamedSchedule{.kind = kind};
-  for (int way = 0; way < 2; ++way) {
-    std::vector<LayerId> own;
-    std::vector<DeviceId> places{DeviceId{0}};
-    if (devices == 2) {
-      own = {LayerId{cuts[static_cast<std::size_t>(way)]}};
-      places = {DeviceId{way}, DeviceId{1 - way}};
+  return hash_of([&](const ModelProfile& structure) {
+    Plan plan = make_small_plan(structure, one_device(6));
+    plan.pipelines.clear();
+    plan.schedule = NamedSchedule{.kind = kind};
+    for (int way = 0; way < 2; ++way) {
+      std::vector<LayerId> own;
+      std::vector<DeviceId> places{DeviceId{0}};
+      if (devices == 2) {
+        own = {LayerId{cuts[static_cast<std::size_t>(way)]}};
+        places = {DeviceId{way}, DeviceId{1 - way}};
+      }
+      plan.pipelines.push_back(make_pipeline(kSmallLayers, own, places,
+                                             {MicroBatchId{3 * way}, MicroBatchId{3 * way + 2}}));
     }
-    plan.pipelines.push_back(make_pipeline(kSmallLayers, own, places,
-                                           {MicroBatchId{3 * way}, MicroBatchId{3 * way + 2}}));
-  }
-  run.switch_to(plan);
-  for (Step step = 0; step < 3; ++step) run.step(step, 1e-2, small_micro_batches(step, 6));
-  return run.weight_hash();
+    return plan;
+  });
 }
 
 // It is updated once, with what both have added.
@@ -233,11 +265,12 @@ TEST(SameBits, AnotherMicroBatchCountGivesOtherBits) {
 }
 
 std::uint64_t hash_of_divergence(const PlanShape& shape) {
-  Run run(make_vit(small_config()), {.kind = OptimizerConfig::Kind::kSgd}, 7, kDevices);
+  const OptimizerConfig optimizer{.kind = OptimizerConfig::Kind::kSgd, .learning_rate = 1e30};
+  Run run(make_vit(small_config()), optimizer, 7, kDevices);
   run.switch_to(make_small_plan(run.structure(), shape));
   double loss = 0;
   for (Step step = 0; step < 4; ++step) {
-    loss = run.step(step, 1e30, small_micro_batches(step, 6)).loss;
+    loss = run.step(step, changing_rate(optimizer, step, 4), small_micro_batches(step, 6)).loss;
   }
   EXPECT_TRUE(std::isnan(loss)) << loss;
   return run.weight_hash();

@@ -7,6 +7,7 @@
 
 #include "exec/optimizer.h"
 #include "profiles/error.h"
+#include "tests/exec/changing_rate.h"
 #include "tests/exec/small_vit.h"
 
 namespace frazil {
@@ -25,11 +26,12 @@ std::string name_of(const Case& one) {
   return name + ", " + std::to_string(one.micro_batches) + " micro-batches, mask " + one.mask;
 }
 
+// AdamW, or SGD with momentum; both clip.
 OptimizerConfig make_optimizer(int index) {
   OptimizerConfig optimizer;
-  if (index % 2 == 0) {
-    optimizer.clip_norm = 0.5;
-  } else {
+  optimizer.learning_rate = 1e-2;
+  optimizer.clip_norm = 0.5;
+  if (index % 2 != 0) {
     optimizer.kind = OptimizerConfig::Kind::kSgd;
     optimizer.momentum = 0.9;
   }
@@ -56,7 +58,7 @@ Plan place(const Case& one, const ModelProfile& structure) {
   return plan;
 }
 
-// Three steps, the last one short.
+// Three steps with dropout, each at another rate, the last one short.
 std::uint64_t hash_of(const Case& one, int optimizer, const RunOptions& options = {}) {
   VitConfig config = small_config();
   config.dropout = 0.1;
@@ -64,7 +66,8 @@ std::uint64_t hash_of(const Case& one, int optimizer, const RunOptions& options 
   run.switch_to(place(one, run.structure()));
   for (Step step = 0; step < 3; ++step) {
     const int cut_short = step == 2 ? 1 : 0;
-    run.step(step, 1e-2, small_micro_batches(step, one.micro_batches - cut_short, cut_short));
+    run.step(step, changing_rate(make_optimizer(optimizer), step, 3),
+             small_micro_batches(step, one.micro_batches - cut_short, cut_short));
   }
   return run.weight_hash();
 }
