@@ -6,8 +6,8 @@
 
 namespace frazil {
 
-// Two steps of plain descent on one device have the bits of the same steps written plainly: loss
-// and all weights. An empty mask is the model's own.
+// Two steps of plain descent on one device have the bits of the same steps written plainly: loss,
+// all gradients as they go into the update, all weights. An empty mask is the model's own.
 void expect_plain_bits(const TestModel& model, const std::string& mask = {});
 
 // Cuts, replicas, shared stages, schedules, recomputing and measuring, at 5 and 8 micro-batches,

@@ -96,7 +96,7 @@ Differentiated differentiate(const ModelSpec& model, const LayerTensors& paramet
     outputs.push_back(layer.forward({LayerId{l}, parameters[l], read, key, trains}));
     if (!layer.loss) continue;
     const at::Tensor loss = layer.loss(outputs.back(), samples.labels) * scale;
-    result.loss += loss.item<double>();
+    result.losses.push_back(loss.item<double>());
     if (loss.requires_grad()) losses.push_back(loss);
   }
   const Tensors found = torch::autograd::grad(losses, trained, {}, /*retain_graph=*/std::nullopt,
@@ -146,7 +146,7 @@ Differentiated differentiate_step(const ModelSpec& model, const LayerTensors& pa
         static_cast<double>(micro_batches[m].count()) / static_cast<double>(samples);
     Differentiated one =
         differentiate(model, parameters, micro_batches[m], {seed, step, MicroBatchId{m}}, scale);
-    whole.loss += one.loss;
+    whole.losses.insert(whole.losses.end(), one.losses.begin(), one.losses.end());
     gradients.push_back(std::move(one.gradients));
   }
   whole.gradients = add_four(gradients);

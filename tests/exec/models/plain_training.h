@@ -15,8 +15,8 @@ using LayerTensors = std::vector<Tensors>;  // by layer
 LayerTensors start_values(const ModelSpec& model, std::uint64_t seed, bool shares = false);
 
 struct Differentiated {
-  double loss = 0;         // of all losses, scaled
-  LayerTensors gradients;  // undefined where no loss depends on it
+  std::vector<double> losses;  // scaled, by micro-batch and then by layer
+  LayerTensors gradients;      // undefined where no loss depends on it
 };
 
 // Only parameters of blocks that train, and tied ones that some such block uses, require gradients.
@@ -32,7 +32,7 @@ LayerTensors add_four(const std::vector<LayerTensors>& gradients);
 // Gives every use of a tied parameter the sum of all uses, in layer order.
 void add_uses(const ModelSpec& model, LayerTensors& gradients);
 
-// What differentiate gives for a whole step of four micro-batches, gradients and losses added.
+// What differentiate gives for a whole step of four micro-batches, gradients added.
 Differentiated differentiate_step(const ModelSpec& model, const LayerTensors& parameters,
                                   const std::vector<Samples>& micro_batches, std::uint64_t seed,
                                   Step step);
