@@ -1,15 +1,14 @@
 // A run whose step fails: what its program says and ends with, and that it leaves nothing behind.
 
-#include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdio>
-#include <mutex>
+#include <cstdlib>
+#include <new>
 #include <stdexcept>
 #include <thread>
 
 #include "planner/command_line.h"
+#include "tests/exec/failing_model.h"
 #include "tests/exec/rank_failures.h"
 #include "tests/exec/small_vit.h"
 
@@ -17,59 +16,6 @@ namespace frazil {
 namespace {
 
 constexpr int kMicroBatches = 4;
-constexpr int kFailingStep = 2;
-constexpr int kFailingMicroBatch = 1;
-constexpr std::size_t kFailingLayer = 5;  // of stage 1, on device 1
-
-// Every tensor that a layer has made, without keeping it.
-class MadeTensors {
- public:
-  void add(const Tensors& tensors) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (const at::Tensor& tensor : tensors) made_.emplace_back(tensor.getIntrusivePtr());
-  }
-  std::size_t count() const { return made_.size(); }
-  bool all_gone() const {
-    return std::all_of(made_.begin(), made_.end(), [](const auto& one) { return one.expired(); });
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>> made_;
-};
-
-enum class Place { kForward, kLoss, kBackward };
-
-// The small transformer; one layer does `fault` in the middle of its third step, or the loss, or
-// what runs that layer's backward.
-ModelSpec make_failing(const std::function<void()>& fault, MadeTensors& made,
-                       Place place = Place::kForward) {
-  ModelSpec model = make_vit(small_config());
-  for (std::size_t l = 0; l < model.layers.size(); ++l) {
-    const auto calls = std::make_shared<std::atomic<int>>(0);
-    model.layers[l].forward = [&made, calls, fault, l, place,
-                               forward = model.layers[l].forward](const LayerCall& call) {
-      const int failing = kFailingStep * kMicroBatches + kFailingMicroBatch;
-      const bool fails = l == kFailingLayer && calls->fetch_add(1) == failing;
-      if (fails && place == Place::kForward) fault();
-      Tensors outputs = forward(call);
-      if (fails && place == Place::kBackward) {
-        outputs[0].register_hook([fault](const at::Tensor&) { fault(); });
-      }
-      made.add(outputs);
-      return outputs;
-    };
-  }
-  if (place == Place::kLoss) {
-    const auto calls = std::make_shared<std::atomic<int>>(0);
-    LayerSpec& head = model.layers.back();
-    head.loss = [calls, fault, loss = head.loss](const Tensors& outputs, const at::Tensor& labels) {
-      if (calls->fetch_add(1) == kFailingStep * kMicroBatches + kFailingMicroBatch) fault();
-      return loss(outputs, labels);
-    };
-  }
-  return model;
-}
 
 void train(frazil::Run& run) {
   run.switch_to(make_small_plan(
@@ -80,21 +26,21 @@ void train(frazil::Run& run) {
 }
 
 // As a verb does it; 99 when something is left.
-int run_program(const std::function<void()>& fault, Place place = Place::kForward) {
+int run_program(const std::function<void()>& fault, FaultPlace place = FaultPlace::kForward) {
   const std::ptrdiff_t threads = count_threads();
   const std::ptrdiff_t files = count_entries("/proc/self/fd");
-  MadeTensors made;
+  MetTensors met;
   std::string name = "frazil-train";
   char* arguments[] = {name.data(), nullptr};
   const int code =
       run_verb({"train", "Fails.", "frazil train"}, 1, arguments, {}, [&](const auto&) {
-        frazil::Run run(make_failing(fault, made, place), {}, 7, 2,
+        frazil::Run run(make_failing(place, fault, met), {}, 7, 2,
                         {.deadline = std::chrono::seconds(1)});
         train(run);
         return ExitCode::kOk;
       });
   const bool left = !threads_come_down_to(threads) || count_entries("/proc/self/fd") != files ||
-                    made.count() == 0 || !made.all_gone();
+                    met.count() == 0 || !met.all_gone();
   return left ? 99 : code;
 }
 
@@ -112,17 +58,17 @@ TEST_F(FailedRun, EndsWithOneSentenceThatNamesThePlaceAndLeavesNothing) {
 
 TEST_F(FailedRun, NamesTheBackwardAndTheLossAsWell) {
   const auto give_up = [] { throw std::runtime_error("the layer gives up"); };
-  EXPECT_EXIT(std::exit(run_program(give_up, Place::kBackward)), testing::ExitedWithCode(1),
+  EXPECT_EXIT(std::exit(run_program(give_up, FaultPlace::kBackward)), testing::ExitedWithCode(1),
               "^frazil train: rank 1, step 2, action 1B1: the layer gives up\n$");
-  EXPECT_EXIT(std::exit(run_program(give_up, Place::kLoss)), testing::ExitedWithCode(1),
+  EXPECT_EXIT(std::exit(run_program(give_up, FaultPlace::kLoss)), testing::ExitedWithCode(1),
               "^frazil train: rank 1, step 2, action 1F1: the layer gives up\n$");
 }
 
 // Nobody waits for the only device's message; what watches the run sees that no action ends.
 TEST_F(FailedRun, ADeviceAloneThatHangsIsFoundAfterTheDeadline) {
-  MadeTensors made;
-  ModelSpec model =
-      make_failing([] { std::this_thread::sleep_for(std::chrono::seconds(4)); }, made);
+  MetTensors met;
+  ModelSpec model = make_failing(
+      FaultPlace::kForward, [] { std::this_thread::sleep_for(std::chrono::seconds(4)); }, met);
   frazil::Run run(std::move(model), {}, 7, 1, {.deadline = std::chrono::seconds(1)});
   run.switch_to(make_small_plan(
       run.structure(), {.micro_batches = kMicroBatches, .cuts = {{}}, .owned = {kMicroBatches}}));
@@ -148,9 +94,11 @@ TEST_F(FailedRun, ALayerThatTakesTooLongIsAPeerLostAndIsWaitedFor) {
 }
 
 TEST_F(FailedRun, SaysThatItMustBeMadeAnew) {
-  MadeTensors made;
-  frazil::Run run(make_failing([] { throw std::runtime_error("the layer gives up"); }, made), {}, 7,
-                  2);
+  MetTensors met;
+  frazil::Run run(
+      make_failing(
+          FaultPlace::kForward, [] { throw std::runtime_error("the layer gives up"); }, met),
+      {}, 7, 2);
   EXPECT_EQ(failure_of([&] { train(run); }).sentence,
             "rank 1, step 2, action 1F1: the layer gives up");
   const std::string expected =
