@@ -1,10 +1,13 @@
 // PipeDream and PipeDream-2BW: the bits of a sequential program that applies the same versions, and
-// the lag of every read.
+// the lag of every read, under masks and with short batches too.
 
 #include "exec/weight_versions.h"
 
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
+
+#include <numeric>
+#include <set>
 
 #include "exec/optimizer.h"
 #include "planner/schedules.h"
@@ -17,13 +20,20 @@ namespace {
 constexpr double kRate = 1e-2;
 
 Plan make_versioned(const ModelProfile& structure, ScheduleKind kind, const std::vector<int>& cuts,
-                    int micro_batches) {
-  Plan plan = make_small_plan(
-      structure,
-      {.schedule = kind, .micro_batches = micro_batches, .cuts = {cuts}, .owned = {micro_batches}});
+                    int micro_batches, const std::string& mask = "11111") {
+  Plan plan = make_small_plan(structure, {.schedule = kind,
+                                          .micro_batches = micro_batches,
+                                          .cuts = {cuts},
+                                          .owned = {micro_batches},
+                                          .mask = mask});
   plan.versions =
       kind == ScheduleKind::kPipeDream ? WeightVersions::kStash : WeightVersions::kTwoBuffered;
   return plan;
+}
+
+int stage_of(const std::vector<int>& cuts, int layer) {
+  return static_cast<int>(
+      std::count_if(cuts.begin(), cuts.end(), [&](int cut) { return cut <= layer; }));
 }
 
 // The version that stage s of p reads for micro-batch m, from the rules alone. With PipeDream p - s
@@ -36,12 +46,16 @@ int version_of(ScheduleKind kind, int stages, int stage, int micro_batch) {
 // One device, one micro-batch after the other, all versions kept.
 class Sequential {
  public:
-  Sequential(const ModelSpec& model, const OptimizerConfig& optimizer)
+  Sequential(const ModelSpec& model, const OptimizerConfig& optimizer,
+             const std::string& mask = "11111")
       : model_(model), optimizer_(optimizer) {
     for (std::size_t l = 0; l < model.layers.size(); ++l) {
       states_.push_back(make_initial_state(model, LayerId{l}, 7));
-      set_active(states_.back(), true);
+      is_active_.push_back(mask[model.layers[l].block.index()] == '1');
+      set_active(states_.back(), is_active_.back());
     }
+    first_active_ = static_cast<std::size_t>(std::find(is_active_.begin(), is_active_.end(), true) -
+                                             is_active_.begin());
   }
 
   void step(Step step, ScheduleKind kind, const std::vector<int>& cuts,
@@ -53,11 +67,18 @@ class Sequential {
     std::vector<std::vector<Tensors>> gradients;  // of the group, by micro-batch and layer
     const auto count = static_cast<int>(micro_batches.size());
     for (int m = 0; m < count; ++m) {
-      const int group_size = std::min(interval, count - m / interval * interval);
-      gradients.push_back(differentiate(step, kind, cuts, m, 1.0 / group_size, versions,
-                                        micro_batches[static_cast<std::size_t>(m)]));
+      // Of the samples that share an update each counts alike.
+      const auto group = micro_batches.begin() + m / interval * interval;
+      const auto end = group + std::min<std::ptrdiff_t>(interval, micro_batches.end() - group);
+      const auto samples =
+          std::accumulate(group, end, std::int64_t{0},
+                          [](std::int64_t sum, const Samples& some) { return sum + some.count(); });
+      const Samples& own = micro_batches[static_cast<std::size_t>(m)];
+      const double scale = static_cast<double>(own.count()) / static_cast<double>(samples);
+      gradients.push_back(differentiate(step, kind, cuts, m, scale, versions, own));
       if ((m + 1) % interval != 0 && m + 1 != count) continue;
       for (std::size_t l = 0; l < states_.size(); ++l) {
+        if (!is_active_[l]) continue;
         update_layer(states_[l], add(gradients, l, m + 1), optimizer_, kRate);
         versions[l].push_back(copy(states_[l]));
       }
@@ -75,7 +96,8 @@ class Sequential {
   static Tensors copy(const LayerState& state) {
     Tensors copies;
     for (const at::Tensor& parameter : state.parameters) {
-      copies.push_back(parameter.detach().clone().set_requires_grad(true));
+      const bool trains = parameter.requires_grad();
+      copies.push_back(parameter.detach().clone().set_requires_grad(trains));
     }
     return copies;
   }
@@ -91,25 +113,24 @@ class Sequential {
     std::vector<const Tensors*> read;
     at::Tensor x = samples.inputs[0];
     for (std::size_t l = 0; l < states_.size(); ++l) {
-      const auto stage = std::count_if(cuts.begin(), cuts.end(),
-                                       [&](int cut) { return cut <= static_cast<int>(l); });
-      const int version = version_of(kind, stages, static_cast<int>(stage), m);
+      const int stage = stage_of(cuts, static_cast<int>(l));
+      const int version = is_active_[l] ? version_of(kind, stages, stage, m) : 0;
       read.push_back(&versions[l].at(static_cast<std::size_t>(version)));
-      inputs.push_back(x.detach().set_requires_grad(l > 0));
+      inputs.push_back(x.detach().set_requires_grad(l > first_active_));
       const RandomKey key{7, step, MicroBatchId{m}};
       const Tensors layer_inputs{inputs[l]};
       outputs.push_back(
-          model_.layers[l].forward({LayerId{l}, *read[l], layer_inputs, key, true}).at(0));
+          model_.layers[l].forward({LayerId{l}, *read[l], layer_inputs, key, is_active_[l]}).at(0));
       x = outputs[l];
     }
     outputs.back() = model_.layers.back().loss({x}, samples.labels) * scale;
     std::vector<Tensors> gradients(states_.size());
     at::Tensor gradient;
-    for (std::size_t l = states_.size(); l-- > 0;) {
-      Tensors leaves = *read[l];
-      if (l > 0) leaves.push_back(inputs[l]);
+    for (std::size_t l = states_.size(); l-- > first_active_;) {
+      Tensors leaves = is_active_[l] ? *read[l] : Tensors();
+      if (l > first_active_) leaves.push_back(inputs[l]);
       gradients[l] = torch::autograd::grad({outputs[l]}, leaves, {gradient});
-      if (l > 0) {
+      if (l > first_active_) {
         gradient = gradients[l].back();
         gradients[l].pop_back();
       }
@@ -151,6 +172,8 @@ class Sequential {
   const ModelSpec& model_;
   OptimizerConfig optimizer_;
   std::vector<LayerState> states_;
+  std::vector<bool> is_active_;  // by layer
+  std::size_t first_active_ = 0;
 };
 
 TEST(WeightVersions, EqualASequentialProgramThatAppliesTheSameVersions) {
@@ -181,19 +204,84 @@ TEST(WeightVersions, EqualASequentialProgramThatAppliesTheSameVersions) {
   }
 }
 
+// What the stages of a step must have read: those that train, once per micro-batch.
+void expect_reads(const std::vector<WeightRead>& reads, ScheduleKind kind,
+                  const std::vector<int>& cuts, int micro_batches, const std::string& mask) {
+  const int stages = static_cast<int>(cuts.size()) + 1;
+  const ModelSpec model = make_vit(small_config());
+  std::set<int> training;
+  for (int l = 0; l < kSmallLayers; ++l) {
+    const BlockId block = model.layers[static_cast<std::size_t>(l)].block;
+    if (mask[block.index()] == '1') training.insert(stage_of(cuts, l));
+  }
+  std::set<std::pair<int, int>> seen;
+  for (const WeightRead& read : reads) {
+    const int s = read.stage.value;
+    const int m = read.micro_batch.value;
+    EXPECT_TRUE(seen.emplace(s, m).second) << "read once";
+    EXPECT_TRUE(training.contains(s));
+    EXPECT_EQ(read.version, version_of(kind, stages, s, m));
+    const int steady = kind == ScheduleKind::kPipeDream ? stages - 1 - s : 1;
+    const int updates_before = kind == ScheduleKind::kPipeDream ? m : m / stages;
+    EXPECT_EQ(read.lag, std::min(steady, updates_before));
+  }
+  EXPECT_EQ(seen.size(), training.size() * static_cast<std::size_t>(micro_batches));
+}
+
 TEST(WeightVersions, EveryReadLagsAsItsRuleSays) {
   for (const ScheduleKind kind : {ScheduleKind::kPipeDream, ScheduleKind::kPipeDream2Bw}) {
     frazil::Run run(make_vit(small_config()), {}, 7, 3);
     run.switch_to(make_versioned(run.structure(), kind, {2, 5}, 9));
     const StepResult result = run.step(0, kRate, small_micro_batches(0, 9));
     EXPECT_EQ(result.weight_reads.size(), 27U);
-    for (const WeightRead& read : result.weight_reads) {
-      const int m = read.micro_batch.value;
-      EXPECT_EQ(read.version, version_of(kind, 3, read.stage.value, m));
-      const int steady = kind == ScheduleKind::kPipeDream ? 2 - read.stage.value : 1;
-      const int updates_before = kind == ScheduleKind::kPipeDream ? m : m / 3;
-      EXPECT_EQ(read.lag, std::min(steady, updates_before));
+    expect_reads(result.weight_reads, kind, {2, 5}, 9, "11111");
+  }
+}
+
+// Steps of `sizes` micro-batches, the last one of every second step short of a sample.
+void expect_sequential_bits(ScheduleKind kind, const std::vector<int>& cuts,
+                            const std::string& mask, const std::vector<int>& sizes, bool adam) {
+  SCOPED_TRACE(std::string(schedule_name(kind)) + ", " + std::to_string(cuts.size() + 1) +
+               " stages, mask " + mask);
+  VitConfig config = small_config();
+  config.dropout = 0.1;
+  OptimizerConfig optimizer;
+  if (!adam) optimizer.kind = OptimizerConfig::Kind::kSgd;
+  const ModelSpec model = make_vit(config);
+  frazil::Run run(model, optimizer, 7, static_cast<int>(cuts.size()) + 1);
+  run.switch_to(make_versioned(run.structure(), kind, cuts, sizes.front(), mask));
+  Sequential sequential(model, optimizer, mask);
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    SCOPED_TRACE("step " + std::to_string(i) + " of " + std::to_string(sizes[i]));
+    const auto step = static_cast<Step>(i);
+    const std::vector<Samples> data = small_micro_batches(step, sizes[i], static_cast<int>(i % 2));
+    const StepResult result = run.step(step, kRate, data);
+    EXPECT_EQ(result.note, "") << "the schedule takes any number of micro-batches";
+    expect_reads(result.weight_reads, kind, cuts, sizes[i], mask);
+    sequential.step(step, kind, cuts, data);
+    ASSERT_EQ(run.weight_hash(), sequential.hash());
+  }
+}
+
+// Prefixes, some of them a whole stage and more, and masks with a frozen block behind an active
+// one; a whole batch, then one that lacks micro-batches and ends in a short one.
+TEST(WeightVersions, UnderMasksAndOfShortBatchesEqualASequentialProgramAndLagAsTheirRuleSays) {
+  bool adam = false;
+  for (const ScheduleKind kind : {ScheduleKind::kPipeDream, ScheduleKind::kPipeDream2Bw}) {
+    for (const std::vector<int>& cuts : std::vector<std::vector<int>>{{4}, {2, 5}, {2, 4, 6}}) {
+      for (const std::string mask : {"11111", "01111", "00011", "10101", "01011"}) {
+        adam = !adam;
+        expect_sequential_bits(kind, cuts, mask, {6, 5}, adam);
+      }
     }
+  }
+}
+
+// A short one alone; fewer than the pipeline has stages; the first micro-batch alone, and short.
+TEST(WeightVersions, OfAnyNumberOfMicroBatchesEqualASequentialProgram) {
+  for (const ScheduleKind kind : {ScheduleKind::kPipeDream, ScheduleKind::kPipeDream2Bw}) {
+    expect_sequential_bits(kind, {2, 4, 6}, "11111", {8, 8, 2, 1, 3, 7}, true);
+    expect_sequential_bits(kind, {2, 5}, "00111", {7, 7, 2, 1, 4, 6}, false);
   }
 }
 
