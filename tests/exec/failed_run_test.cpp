@@ -27,8 +27,7 @@ void train(frazil::Run& run) {
 
 // As a verb does it; 99 when something is left.
 int run_program(const std::function<void()>& fault, FaultPlace place = FaultPlace::kForward) {
-  const std::ptrdiff_t threads = count_threads();
-  const std::ptrdiff_t files = count_entries("/proc/self/fd");
+  const Surroundings before;
   MetTensors met;
   std::string name = "frazil-train";
   char* arguments[] = {name.data(), nullptr};
@@ -39,8 +38,7 @@ int run_program(const std::function<void()>& fault, FaultPlace place = FaultPlac
         train(run);
         return ExitCode::kOk;
       });
-  const bool left = !threads_come_down_to(threads) || count_entries("/proc/self/fd") != files ||
-                    met.count() == 0 || !met.all_gone();
+  const bool left = !before.unchanged() || met.count() == 0 || !met.all_gone();
   return left ? 99 : code;
 }
 

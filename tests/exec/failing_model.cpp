@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
-#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
@@ -110,9 +109,8 @@ Surroundings::Surroundings() {
   files_ = count_entries("/proc/self/fd");
 }
 
-void Surroundings::expect_unchanged() const {
-  EXPECT_TRUE(threads_come_down_to(threads_)) << "threads";
-  EXPECT_EQ(count_entries("/proc/self/fd"), files_);
+bool Surroundings::unchanged() const {
+  return threads_come_down_to(threads_) && count_entries("/proc/self/fd") == files_;
 }
 
 }  // namespace frazil

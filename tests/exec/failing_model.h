@@ -49,7 +49,7 @@ ModelSpec make_failing(FaultPlace place, const std::function<void()>& fault, Met
 class Surroundings {
  public:
   Surroundings();
-  void expect_unchanged() const;
+  bool unchanged() const;  // waits for threads to go
 
  private:
   std::ptrdiff_t threads_;
