@@ -9,6 +9,7 @@
 
 #include "exec/gradient_reduction.h"
 #include "exec/ring_reduction.h"
+#include "planner/reduction_groups.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -23,6 +24,27 @@ std::vector<DeviceId> devices_of(const std::vector<LayerOwner>& owners) {
 
 bool holds(const std::vector<DeviceId>& devices, DeviceId device) {
   return std::find(devices.begin(), devices.end(), device) != devices.end();
+}
+
+bool holds_layer(const Stage& stage, LayerId layer) {
+  return std::any_of(stage.layers.begin(), stage.layers.end(), [&](const LayerRange& range) {
+    return range.first <= layer && layer <= range.last;
+  });
+}
+
+// As planner/reduction_groups.h has it: layers of the same owners and stages with none between them
+// that is updated.
+bool is_one_group(const StepProgram& program, LayerId layer, LayerId next) {
+  if (program.owners[layer.index()] != program.owners[next.index()]) return false;
+  for (LayerId between{layer.value + 1}; between < next; ++between.value) {
+    if (program.activity.layers[between.index()].weight_gradient) return false;
+  }
+  const std::vector<Pipeline>& pipelines = program.plan.pipelines;
+  return std::all_of(pipelines.begin(), pipelines.end(), [&](const Pipeline& pipeline) {
+    return std::all_of(pipeline.stages.begin(), pipeline.stages.end(), [&](const Stage& stage) {
+      return holds_layer(stage, layer) == holds_layer(stage, next);
+    });
+  });
 }
 
 }  // namespace
@@ -75,13 +97,9 @@ void GradientSums::reserve(LayerId layer, std::size_t sets) {
 void GradientSums::reduce() {
   if (std::exchange(reduced_, true)) return;
   for (auto first = layers_.begin(); first != layers_.end();) {
-    const std::vector<LayerOwner>& owners = program_.owners[first->index()];
     auto end = std::next(first);
-    while (end != layers_.end() && end->value == std::prev(end)->value + 1 &&
-           program_.owners[end->index()] == owners) {
-      ++end;
-    }
-    if (owners.size() > 1) reduce_group(first, end);
+    while (end != layers_.end() && is_one_group(program_, *std::prev(end), *end)) ++end;
+    if (program_.owners[first->index()].size() > 1) reduce_group(first, end);
     first = end;
   }
   finish();
@@ -145,39 +163,26 @@ void GradientSums::finish() {
   for (std::size_t t = 0; t < program_.tied.size(); ++t) add_uses(t);
 }
 
-// A device that lacks a use gets its sum from one that holds it; these take turns.
 void GradientSums::add_uses(std::size_t tied) {
   const c10::NoGradGuard no_grad;
   const TiedUses& uses = program_.tied[tied];
-  const auto self = std::find(uses.devices.begin(), uses.devices.end(), device_);
-  if (self == uses.devices.end()) return;
-  const auto source_of = [&](std::size_t place, const std::vector<DeviceId>& holders) {
-    return holders[place % holders.size()];
-  };
-  const Tag tag{.kind = MessageKind::kTiedSum, .step = step_};
+  if (!holds(uses.devices, device_)) return;
   const auto tag_of = [&](LayerId layer) {
-    Tag use = tag;
-    use.index = layer.value;
-    return use;
+    return Tag{.kind = MessageKind::kTiedSum, .index = layer.value, .step = step_};
   };
-  std::vector<std::vector<DeviceId>> holders;
-  for (const LayerId layer : uses.layers) {
-    holders.push_back(devices_of(program_.owners[layer.index()]));
-    if (!holds(holders.back(), device_)) continue;
-    for (std::size_t d = 0; d < uses.devices.size(); ++d) {
-      if (holds(holders.back(), uses.devices[d])) continue;
-      if (source_of(d, holders.back()) != device_) continue;
-      communicator_.send(uses.devices[d].value, tag_of(layer), sums_.at(layer));
+  std::map<LayerId, DeviceId> sources;  // of the uses that this device lacks
+  for (const TiedMessage& message : find_tied_messages(program_.plan, uses.layers)) {
+    if (message.from == device_) {
+      communicator_.send(message.to.value, tag_of(message.layer), sums_.at(message.layer));
     }
+    if (message.to == device_) sources.emplace(message.layer, message.from);
   }
   at::Tensor total;
-  for (std::size_t u = 0; u < uses.layers.size(); ++u) {
-    const LayerId layer = uses.layers[u];
-    const auto place = static_cast<std::size_t>(self - uses.devices.begin());
-    const at::Tensor sum =
-        holds(holders[u], device_)
-            ? sums_.at(layer).at(0)
-            : communicator_.receive(source_of(place, holders[u]).value, tag_of(layer)).at(0);
+  for (const LayerId layer : uses.layers) {
+    const auto source = sources.find(layer);
+    const at::Tensor sum = source == sources.end()
+                               ? sums_.at(layer).at(0)
+                               : communicator_.receive(source->second.value, tag_of(layer)).at(0);
     total = total.defined() ? at::add(total, sum) : sum;
   }
   // A tensor of its own for each, which may be added to in place.

@@ -63,8 +63,23 @@ struct TiedExchange {
   friend bool operator==(const TiedExchange&, const TiedExchange&) = default;
 };
 
+// The sum of a use on its way to a device that lacks it.
+struct TiedMessage {
+  PipelineId pipeline;
+  LayerId layer;
+  DeviceId from;
+  DeviceId to;
+
+  friend bool operator==(const TiedMessage&, const TiedMessage&) = default;
+};
+
+// What is sent of one parameter with the uses `layers` (ascending): a device that holds some use
+// gets each of those that it holds in no pipeline once, in the first pipeline that it is in; there
+// the devices of the stage with that use take turns. By layer, pipeline and receiving device.
+std::vector<TiedMessage> find_tied_messages(const Plan& plan, const std::vector<LayerId>& layers);
+
 // By pipeline, then in the order of the profile: the order in which every device enters them, after
-// all reduction groups. Where each device has all uses, nothing is exchanged.
+// all reduction groups. One for each pipeline in which something of a parameter is sent.
 std::vector<TiedExchange> find_tied_exchanges(const Plan& plan, const ModelProfile& profile,
                                               const Activity& activity);
 

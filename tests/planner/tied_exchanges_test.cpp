@@ -97,6 +97,35 @@ TEST(TiedExchanges, AreNoneWhereEveryDeviceHasEveryUseOrTheParameterIsFrozen) {
   EXPECT_TRUE(exchanges_of(plan, profile).empty());  // other stages, the same devices
 }
 
+// Two pipelines over the same devices in opposite order.
+TEST(TiedExchanges, AreNoneWhereADeviceHasItsUsesInDifferentPipelines) {
+  const ModelProfile profile = make_model(2);
+  Plan plan = make_shared_plan({1, 1}, 1, 4, {});
+  plan.pipelines[0].micro_batches = {{MicroBatchId{0}, MicroBatchId{1}}};
+  plan.pipelines.push_back(make_shared_pipeline({1, 1}, 1, {MicroBatchId{2}, MicroBatchId{3}}, 0));
+  std::swap(plan.pipelines[1].stages[0].devices, plan.pipelines[1].stages[1].devices);
+  EXPECT_TRUE(exchanges_of(plan, profile).empty());
+  // Where the second pipeline ends on a third device, device 1 still has both and serves the
+  // others.
+  plan.pipelines[1].stages[1].devices = {DeviceId{2}};
+  const std::vector<LayerId> uses = {LayerId{0}, LayerId{1}};
+  EXPECT_EQ(find_tied_messages(plan, uses),
+            (std::vector<TiedMessage>{{PipelineId{1}, LayerId{0}, DeviceId{1}, DeviceId{2}},
+                                      {PipelineId{0}, LayerId{1}, DeviceId{1}, DeviceId{0}}}));
+}
+
+// By layer; a stage's devices serve the others by turns.
+TEST(TiedExchanges, SendEachDeviceOnceWhatItLacksFromItsOwnPipeline) {
+  Plan plan = make_shared_plan({2, 1, 3}, 1, 4, {});
+  std::vector<TiedMessage> expected;
+  const auto add = [&](int layer, int from, int to) {
+    expected.push_back({PipelineId{0}, LayerId{layer}, DeviceId{from}, DeviceId{to}});
+  };
+  add(0, 0, 3), add(0, 1, 4), add(0, 0, 5);
+  add(2, 3, 0), add(2, 4, 1);
+  EXPECT_EQ(find_tied_messages(plan, {LayerId{0}, LayerId{2}}), expected);
+}
+
 TEST(TiedExchanges, AreJoinedByAllDevicesOfAStageAfterItsOwnReduction) {
   const ModelProfile profile = make_model(2);
   const Plan plan = make_shared_plan({2, 1}, 1, 4, {});
