@@ -1,0 +1,187 @@
+// Every schedule of the menu: what a run performs is the plan, action for action and in its order,
+// and has the actions of the simulated time line.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "planner/message.h"
+#include "planner/schedules.h"
+#include "planner/simulate_plan.h"
+#include "profiles/error.h"
+#include "tests/exec/family_plans.h"
+
+namespace frazil {
+namespace {
+
+constexpr BytesPerSecond kBandwidth{1'000'000'000};  // so that a SEND takes time
+
+OptimizerConfig make_optimizer(bool clip) {
+  OptimizerConfig optimizer;
+  optimizer.clip_norm = clip ? 0.5 : 0;
+  return optimizer;
+}
+
+struct Placed {
+  FamilyForm form;
+  bool clip = false;
+  Plan plan = {};
+};
+
+std::string name_of(const Placed& placed) {
+  return name_of(placed.form) + (placed.clip ? ", clipped" : "");
+}
+
+const ModelProfile& small_profile() {
+  static const ModelProfile profile = with_times(make_structure(make_vit(small_config()), 2));
+  return profile;
+}
+
+// Two devices and four, nothing frozen, a frozen prefix and frozen layers in between, with a
+// barrier and without.
+std::vector<Placed> place_all() {
+  struct Case {
+    int devices;
+    const char* mask;
+    bool clip;
+  };
+  std::vector<Placed> all;
+  for (const ScheduleFamily& family : schedule_families()) {
+    for (const auto& [devices, mask, clip] :
+         {Case{2, "11111", false}, Case{2, "11111", true}, Case{2, "00111", false},
+          Case{2, "10101", true}, Case{4, "11111", true}, Case{4, "10101", false}}) {
+      Placed placed{.form = {family.kind, devices, chunks_of(family).front(), 8, mask},
+                    .clip = clip && family.versions == WeightVersions::kSync};
+      placed.plan = place_family(placed.form, small_profile());
+      all.push_back(std::move(placed));
+    }
+  }
+  return all;
+}
+
+std::vector<Span> perform(const Placed& placed) {
+  Run run(make_vit(small_config()), make_optimizer(placed.clip), 7, placed.form.devices);
+  run.switch_to(placed.plan);
+  return run.step(0, 1e-2, small_micro_batches(0, placed.form.micro_batches), /*record=*/true)
+      .spans;
+}
+
+// The lists that the simulator lowers.
+Schedule plan_lists(const Placed& placed) {
+  const ModelProfile& profile = small_profile();
+  const Activity activity = find_activity(profile, placed.plan.mask);
+  return complete_schedule(make_schedule(placed.plan, placed.form.devices), placed.plan, profile,
+                           activity, placed.clip);
+}
+
+void expect_planned_order(const std::vector<Span>& spans, const Placed& placed) {
+  Schedule performed;
+  performed.devices.resize(static_cast<std::size_t>(placed.form.devices));
+  std::vector<TimePoint> ends(performed.devices.size());
+  for (const Span& span : spans) {
+    performed.devices[span.device.index()].push_back(span.action);
+    EXPECT_LE(ends[span.device.index()], span.start) << "one after the other";
+    ends[span.device.index()] = span.end;
+  }
+  EXPECT_EQ(to_text(performed), to_text(plan_lists(placed)));
+}
+
+// In order of time.
+using LaneActions = std::map<std::pair<DeviceId, Lane>, std::vector<std::string>>;
+
+LaneActions list_lanes(const std::vector<Span>& spans, const std::set<Lane>& lanes) {
+  LaneActions listed;
+  for (const Span& span : spans) {
+    if (!lanes.contains(span.lane) || span.action.kind == ActionKind::kBarrier) continue;
+    listed[{span.device, span.lane}].push_back(to_text(span.action));
+  }
+  return listed;
+}
+
+// A stage reduces each group of its layers by itself.
+LaneActions list_reductions(const std::vector<Span>& spans) {
+  LaneActions listed = list_lanes(spans, {Lane::kCollective});
+  for (auto& [lane, actions] : listed) {
+    std::sort(actions.begin(), actions.end());
+    actions.erase(std::unique(actions.begin(), actions.end()), actions.end());
+  }
+  return listed;
+}
+
+std::vector<Message> list_messages(const std::vector<Span>& spans, bool (*is_side)(const Action&)) {
+  std::vector<Message> messages;
+  for (const Span& span : spans) {
+    if (is_side(span.action)) messages.push_back(message_of(span.action));
+  }
+  std::sort(messages.begin(), messages.end());
+  return messages;
+}
+
+// A RECV takes no time of its own in the simulator: there is one for each SEND.
+void expect_same_actions(const std::vector<Span>& measured, const std::vector<Span>& simulated) {
+  const std::set<Lane> lanes = {Lane::kCompute, Lane::kSend};
+  EXPECT_EQ(list_lanes(measured, lanes), list_lanes(simulated, lanes));
+  EXPECT_EQ(list_reductions(measured), list_reductions(simulated));
+  EXPECT_EQ(list_messages(measured, is_receive), list_messages(simulated, is_send));
+}
+
+// Every device that updates passes one, when the others have come to theirs; the simulator's
+// updates begin together after everything else.
+void expect_barrier(const std::vector<Span>& measured, const std::vector<Span>& simulated) {
+  std::map<DeviceId, int> barriers;
+  std::map<DeviceId, int> expected;
+  TimePoint last_entry;
+  TimePoint first_update = TimePoint::max();
+  for (const Span& span : measured) {
+    if (span.action.kind == ActionKind::kBarrier) {
+      ++barriers[span.device];
+      last_entry = std::max(last_entry, span.start);
+    } else if (span.action.kind == ActionKind::kUpdate) {
+      expected[span.device] = 1;
+      first_update = std::min(first_update, span.start);
+    }
+  }
+  EXPECT_EQ(barriers, expected);
+  EXPECT_LE(last_entry, first_update);
+  TimePoint last_other;
+  first_update = TimePoint::max();
+  for (const Span& span : simulated) {
+    if (span.action.kind == ActionKind::kUpdate) {
+      first_update = std::min(first_update, span.start);
+    } else if (span.lane == Lane::kCompute || span.lane == Lane::kCollective) {
+      last_other = std::max(last_other, span.end);
+    }
+  }
+  EXPECT_EQ(first_update, last_other);
+}
+
+TEST(ExecutedOrder, IsThePlannedOneAndHasTheActionsOfTheSimulatedTimeLineForEverySchedule) {
+  std::set<ScheduleKind> seen;
+  std::set<ScheduleKind> seen_clipped;
+  for (const Placed& placed : place_all()) {
+    SCOPED_TRACE(name_of(placed));
+    const std::vector<Span> measured = perform(placed);
+    expect_planned_order(measured, placed);
+    const Cluster cluster = make_family_cluster(placed.form.devices, kBandwidth);
+    const std::vector<Span> simulated =
+        simulate_plan(placed.plan, small_profile(), cluster, {.clip = placed.clip}).timeline.spans;
+    expect_same_actions(measured, simulated);
+    if (placed.clip) expect_barrier(measured, simulated);
+    (placed.clip ? seen_clipped : seen).insert(placed.form.kind);
+  }
+  EXPECT_EQ(seen.size(), schedule_families().size()) << "all that the menu lists";
+  EXPECT_EQ(seen_clipped.size(), 20U) << "all but the two without a flush";
+}
+
+TEST(ExecutedOrder, HasNoBarrierWhereUpdatesStandAmongTheBackwards) {
+  for (const ScheduleKind kind : {ScheduleKind::kPipeDream, ScheduleKind::kPipeDream2Bw}) {
+    const Plan plan = place_family({.kind = kind}, small_profile());
+    frazil::Run run(make_vit(small_config()), make_optimizer(/*clip=*/true), 7, 2);
+    EXPECT_THROW(run.switch_to(plan), InfeasibleError) << schedule_name(kind);
+  }
+}
+
+}  // namespace
+}  // namespace frazil
