@@ -5,85 +5,14 @@
 
 #include <algorithm>
 #include <map>
-#include <random>
 
-#include "planner/schedule_menu.h"
-#include "profiles/error.h"
 #include "tests/exec/models/model_checks.h"
+#include "tests/exec/models/random_forms.h"
 
 namespace frazil {
 namespace {
 
 constexpr std::uint64_t kSeed = 7;
-
-std::vector<TestModel> models_with_gaps() {
-  return {encoder_model(), uneven_mlp_model(), small_cnn_model(), distillation_model()};
-}
-
-class RandomForms {
- public:
-  explicit RandomForms(unsigned seed) : random_(seed) {}
-
-  // Below `end`.
-  int draw(int end) { return static_cast<int>(random_() % static_cast<unsigned>(end)); }
-
-  // Some frozen block has an active one before it; blocks that never train stay frozen.
-  std::string mask(const TestModel& model) {
-    while (true) {
-      std::string mask = model.mask;
-      for (std::size_t b = 0; b + 1 < mask.size(); ++b) {
-        if (mask[b] == '1' && draw(2) == 0) mask[b] = '0';
-      }
-      const std::size_t active = mask.find('1');
-      if (mask != model.mask && mask.find('0', active) != std::string::npos) return mask;
-    }
-  }
-
-  // Any schedule with a flush, with cuts anywhere, that takes the model.
-  PlanForm form(const TestModel& model, const std::string& mask) {
-    while (true) {
-      const ScheduleFamily& family = schedule_families()[static_cast<std::size_t>(
-          draw(static_cast<int>(schedule_families().size())))];
-      if (family.versions != WeightVersions::kSync || family.kind == ScheduleKind::kVaruna) {
-        continue;
-      }
-      PlanForm form{.schedule = family.kind,
-                    .devices = 2 + draw(3),
-                    .chunks = family.chunks,
-                    .micro_batches = 5 + draw(2),
-                    .mask = mask,
-                    .recompute = draw(4) == 0,
-                    .order = draw(2) == 0 ? MessageOrder::kByTag : MessageOrder::kAsSent};
-      if (form.devices == 2 && draw(2) == 0) form.replicas = 2;
-      form.cuts = cuts(form.devices * form.chunks, model.layers());
-      if (is_legal(model, form)) return form;
-    }
-  }
-
- private:
-  std::vector<int> cuts(int stages, int layers) {
-    if (stages > layers) return {};
-    std::vector<int> all;
-    for (int l = 1; l < layers; ++l) all.push_back(l);
-    for (std::size_t left = all.size(); left > 1; --left) {
-      std::swap(all[left - 1], all[static_cast<std::size_t>(draw(static_cast<int>(left)))]);
-    }
-    all.resize(static_cast<std::size_t>(stages - 1));
-    std::sort(all.begin(), all.end());
-    return all;
-  }
-
-  static bool is_legal(const TestModel& model, const PlanForm& form) {
-    try {
-      make_plan(model, form);
-      return true;
-    } catch (const InfeasibleError&) {
-      return false;
-    }
-  }
-
-  std::mt19937 random_;
-};
 
 void step_on(Run& run, const TestModel& model, Step step, int micro_batches) {
   run.step(

@@ -1,18 +1,13 @@
-// Nothing is done, sent, added or kept that the mask makes needless: what a run performs is, action
+// Nothing is done, sent or added that the mask makes needless: what a run performs is, action
 // by action, what the simulator prices, and what can be counted by hand.
 
 #include <ATen/ATen.h>
-#include <c10/core/Allocator.h>
-#include <c10/util/ThreadLocalDebugInfo.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <map>
 #include <random>
 #include <set>
 
-#include "exec/stage_runner.h"
-#include "exec/stash_meter.h"
 #include "exec/step_program.h"
 #include "planner/lower.h"
 #include "planner/message.h"
@@ -171,68 +166,6 @@ TEST(NeededWork, OfFrozenReplicasIsNoReduction) {
       {ActionKind::kReceiveForward, 2},  {ActionKind::kBackward, 2},
       {ActionKind::kReduceGradients, 2}, {ActionKind::kUpdate, 2}};
   EXPECT_EQ(count_kinds(distillation_model(), form), expected);
-}
-
-class LiveBytes final : public c10::MemoryReportingInfoBase {
- public:
-  void reportMemoryUsage(void* /*pointer*/, std::int64_t size, std::size_t /*total_allocated*/,
-                         std::size_t /*total_reserved*/, c10::Device /*device*/) override {
-    live += size;
-  }
-  bool memoryProfilingEnabled() const override { return true; }
-
-  std::int64_t live = 0;
-};
-
-// What a stage of all layers keeps of one micro-batch, less the samples.
-std::int64_t measure_kept(const TestModel& model, const Activity& activity, DeviceState& state,
-                          const Samples& samples) {
-  Recorder recorder(DeviceId{0}, SteadyTime{});
-  const Measurement measurement;
-  StageRunner runner(
-      model.spec, {.layers = {{LayerId{0}, LayerId{model.layers() - 1}}}}, activity, state,
-      [](LayerId, MicroBatchId, const Tensors&) {}, recorder, measurement);
-  const auto meter = std::make_shared<LiveBytes>();
-  const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, meter);
-  runner.forward(MicroBatchId{0}, {.samples = &samples, .key = {}}, {});
-  const std::int64_t kept = meter->live;
-  if (runner.in_flight() > 0) runner.backward(MicroBatchId{0}, {});
-  EXPECT_EQ(meter->live, 0) << "after the backward nothing is left";
-  return kept;
-}
-
-std::int64_t sum_of_stashes(const std::vector<Bytes>& stashes, const Activity& activity) {
-  std::int64_t sum = 0;
-  for (std::size_t l = 0; l < stashes.size(); ++l) {
-    if (activity.backward(LayerId{l})) sum += stashes[l].count;
-  }
-  return sum;
-}
-
-// Only layers with a backward keep anything, and no more than their stash in the profile.
-TEST(NeededWork, OfLayersWithoutABackwardIsNoStash) {
-  for (const TestModel& model : {uneven_mlp_model(), encoder_model(), small_cnn_model()}) {
-    const ModelProfile structure = make_structure(model.spec, 2);
-    const Samples samples = model.samples({.seed = 1, .micro_batches = 1}).front();
-    DeviceState state;
-    for (std::size_t l = 0; l < model.spec.layers.size(); ++l) {
-      state[LayerId{l}] = make_initial_state(model.spec, LayerId{l}, kSeed);
-    }
-    const std::vector<Bytes> stashes = measure_stashes(model.spec, state, samples);
-    std::int64_t last_kept = 0;
-    for (std::size_t frozen = model.mask.size(); frozen > 0; --frozen) {
-      std::string mask = model.mask;
-      std::fill_n(mask.begin(), frozen - 1, '0');
-      SCOPED_TRACE(model.spec.name + " " + mask);
-      const Activity activity = find_activity(structure, FreezeMask::parse(mask, "test", 0));
-      for (auto& [layer, own] : state) set_active(own, activity.layers[layer.index()].active);
-      const std::int64_t kept = measure_kept(model, activity, state, samples);
-      EXPECT_LE(kept, sum_of_stashes(stashes, activity));
-      EXPECT_GE(kept, last_kept) << "one block more that trains keeps no less";
-      last_kept = kept;
-    }
-    EXPECT_GT(last_kept, 0);
-  }
 }
 
 }  // namespace

@@ -1,0 +1,33 @@
+#pragma once
+// Random masks with gaps, and random plans of the small models under them.
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/exec/models/model_plans.h"
+
+namespace frazil {
+
+// Those whose blocks may be frozen one by one.
+std::vector<TestModel> models_with_gaps();
+
+class RandomForms {
+ public:
+  explicit RandomForms(unsigned seed) : random_(seed) {}
+
+  // Below `end`.
+  int draw(int end) { return static_cast<int>(random_() % static_cast<unsigned>(end)); }
+
+  // Some frozen block has an active one before it; blocks that never train stay frozen.
+  std::string mask(const TestModel& model);
+  // Any schedule with a flush, with cuts anywhere, that takes the model.
+  PlanForm form(const TestModel& model, const std::string& mask);
+
+ private:
+  std::vector<int> cuts(int stages, int layers);
+
+  std::mt19937 random_;
+};
+
+}  // namespace frazil
