@@ -6,6 +6,7 @@
 #include <cmath>
 #include <initializer_list>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "profiles/error.h"
@@ -99,10 +100,10 @@ std::string header_line(const FreezeTrace& trace) {
     provenance += json_string(key) + ':' + json_string(value);
   }
   return fmt::format(R"({{"format":"{}","version":{},"model_hash":{},"blocks":[{}],"steps":{},)"
-                     R"("batch_size":{},"provenance":{{{}}}}})"
+                     R"("events":{},"batch_size":{},"provenance":{{{}}}}})"
                      "\n",
                      kFormat, kVersion, json_string(trace.model_hash), blocks, trace.steps,
-                     trace.batch_size, provenance);
+                     trace.events.size(), trace.batch_size, provenance);
 }
 
 Duration read_time(JsonFields& fields, const char* key) {
@@ -176,22 +177,31 @@ What read_what(const JsonCursor& kind, JsonFields& fields, std::size_t blocks) {
   kind.fail(kind.describe(), "mask, plan, transition, cost, eval, signals or a kind of x-...");
 }
 
-FreezeTrace read_header(const JsonCursor& line) {
+struct Header {
+  FreezeTrace trace;  // without its events
+  std::optional<std::int64_t> events;
+};
+
+Header read_header(const JsonCursor& line) {
   JsonFields fields(line);
   expect_format(fields, kFormat, kVersion);
-  FreezeTrace trace;
+  Header header;
+  FreezeTrace& trace = header.trace;
   trace.model_hash = fields.required("model_hash").text();
   for (const JsonCursor& block : fields.required("blocks").items()) {
     trace.blocks.push_back(block.text());
   }
   trace.steps = fields.required("steps").integer(0, kLastStep);
+  if (const auto events = fields.optional("events")) {
+    header.events = events->integer(0, kMaximumInteger);
+  }
   trace.batch_size = static_cast<int>(fields.required("batch_size").integer(0, kMaximumInt));
   JsonFields provenance(fields.required("provenance"));
   for (const std::string& key : provenance.keys()) {
     trace.provenance[key] = provenance.required(key).text();
   }
   fields.finish();
-  return trace;
+  return header;
 }
 
 void read_event(const JsonCursor& line, FreezeTrace& trace, Step& last_step) {
@@ -211,6 +221,25 @@ void read_event(const JsonCursor& line, FreezeTrace& trace, Step& last_step) {
   fields.finish();
 }
 
+// A file cut between two lines reads like a whole one.
+void refuse_cut(const Header& header, const std::string& file, int last_line) {
+  const std::vector<FreezeEvent>& events = header.trace.events;
+  const auto count = static_cast<std::int64_t>(events.size());
+  if (header.events) {
+    if (count == *header.events) return;
+    throw InputError(file, last_line, fmt::format("the end of the file after event {}", count),
+                     fmt::format("the {} events that its first line announces", *header.events));
+  }
+  const bool is_record = std::any_of(events.begin(), events.end(), [](const FreezeEvent& event) {
+    return !std::holds_alternative<MaskEvent>(event.what) &&
+           !std::holds_alternative<SignalsEvent>(event.what);
+  });
+  if (!is_record || events.back().step >= header.trace.steps) return;
+  throw InputError(
+      file, last_line, fmt::format("the end of the file at step {}", events.back().step),
+      fmt::format("an event at step {}, the end of the run by its first line", header.trace.steps));
+}
+
 }  // namespace
 
 std::string to_jsonl(const FreezeTrace& trace) {
@@ -227,19 +256,22 @@ std::string to_jsonl(const FreezeTrace& trace) {
 }
 
 FreezeTrace parse_freeze_trace(std::string_view text, const std::string& file) {
-  FreezeTrace trace;
+  Header header;
   Step last_step = 0;
-  for (int line = 1; line == 1 || !text.empty(); ++line) {
+  int line = 0;
+  while (line == 0 || !text.empty()) {
+    ++line;
     const std::size_t end = std::min(text.find('\n'), text.size());
     const JsonCursor value = parse_json(text.substr(0, end), file, line);
     if (line == 1) {
-      trace = read_header(value);
+      header = read_header(value);
     } else {
-      read_event(value, trace, last_step);
+      read_event(value, header.trace, last_step);
     }
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-  return trace;
+  refuse_cut(header, file, line);
+  return std::move(header.trace);
 }
 
 FreezeTrace read_freeze_trace(const std::filesystem::path& path) {

@@ -1,9 +1,11 @@
 #pragma once
 // The record of an elastic run, JSONL: a header line, then one event a line, in step order. An
 // event holds before its step executes. Masks are absolute. Integers in ns; unknown kinds are
-// errors unless they begin with "x-" (those are kept out, counted).
+// errors unless they begin with "x-" (those are kept out, counted). "events", the number of lines
+// of the kinds below, tells a file that was cut; without it (older or written by hand) the record
+// of a run is whole when its last event is at its last step, the evaluation after it.
 //   {"format":"frazil.freeze_trace","version":1,"model_hash":"..","blocks":["embedding",..],
-//    "steps":100,"batch_size":32,"provenance":{"..":".."}}                            (on one line)
+//    "steps":100,"events":6,"batch_size":32,"provenance":{"..":".."}}                 (on one line)
 //   {"step":0,"kind":"mask","mask":"0001111"}
 //   {"step":0,"kind":"plan","plan":"..","summary":"..","predicted_step_ns":0}
 //   {"step":0,"kind":"transition","plan_time_ns":0,"move_time_ns":0,"start_time_ns":0,
