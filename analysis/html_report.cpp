@@ -12,6 +12,7 @@
 #include "analysis/run_summary.h"
 #include "analysis/svg.h"
 #include "analysis/svg_parts.h"
+#include "profiles/error.h"
 #include "traces/timeline_csv.h"
 
 namespace frazil {
@@ -97,6 +98,10 @@ std::string draw_totals(const std::vector<RunSummary>& runs) {
     }
   }
   std::string markup = html_table(table);
+  for (const RunSummary& run : runs) {
+    if (run.unmeasured_steps == 0) continue;
+    markup += html_paragraph("remark", fmt::format("{}: {}.", run.name, tell_unmeasured(run)));
+  }
   if (runs.size() > 1) {
     markup += html_paragraph(
         "remark",
@@ -181,7 +186,11 @@ std::string draw_phase_table(const RunSummary& run) {
                           number_text(phase.ratio(), 3), rate_text(phase.predicted_rate()),
                           rate_text(phase.measured_rate())});
   }
-  return html_table(table);
+  std::string markup = html_table(table);
+  if (run.unmeasured_steps > 0) {
+    markup += html_paragraph("remark", tell_unmeasured(run) + ".");
+  }
+  return markup;
 }
 
 std::string draw_transitions(const FreezeTrace& trace) {
@@ -252,7 +261,8 @@ std::string draw_memory(const MemoryRecord& record) {
   return markup +
          fmt::format("<details{}><summary>By device and kind ({} rows)</summary>\n",
                      table.rows.size() <= kOpenRows ? " open" : "", table.rows.size()) +
-         html_table(table) + "</details>\n";
+         html_table(table) + html_paragraph("remark", fmt::format("{}.", explain_allocator())) +
+         "</details>\n";
 }
 
 std::string draw_phase(const ReportPhase& phase, std::size_t number, std::size_t& spans_left) {
@@ -354,6 +364,10 @@ ReportRun read_run(const std::string& folder) {
                           .predicted = read_one_step(phase_folder / "predicted.csv"),
                           .measured = read_timeline_csv(phase_folder / "measured.csv"),
                           .memory = read_memory_record(phase_folder / "memory.json")});
+  }
+  if (run.phases.empty()) {
+    throw InputError((root / "trace.jsonl").string(), 0, "no plan",
+                     "the record of a run, which begins with one");
   }
   return run;
 }

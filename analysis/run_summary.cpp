@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "analysis/table.h"
+#include "planner/print_plan.h"
 #include "profiles/error.h"
 #include "profiles/quantity_text.h"
 
@@ -45,6 +47,13 @@ void add_transition(const TransitionEvent& transition, RunSummary& run) {
     run.transitions = add_checked(run.transitions, part, run.name);
   }
   ++run.switches;
+}
+
+// A run goes from the step of its first event to its planned end.
+void count_unmeasured(const FreezeTrace& trace, RunSummary& run) {
+  if (trace.events.empty()) return;
+  run.planned_steps = std::max<Step>(trace.steps - trace.events.front().step, run.steps);
+  run.unmeasured_steps = run.planned_steps - run.steps;
 }
 
 std::optional<double> per_second(std::int64_t samples, double nanoseconds) {
@@ -121,18 +130,35 @@ RunSummary summarize(const std::string& name, const FreezeTrace& trace) {
       add_transition(*transition, run);
     } else if (const auto* eval = std::get_if<EvalEvent>(&event.what)) {
       run.last_eval = *eval;
+      ++run.evaluations;
     }
   }
+  count_unmeasured(trace, run);
   add_checked(run.training, run.transitions, name);
   return run;
+}
+
+std::string tell_unmeasured(const RunSummary& run) {
+  if (run.unmeasured_steps == 0) return "";
+  const bool one = run.unmeasured_steps == 1;
+  std::string text = fmt::format("{} of the {} {} not in these means", run.unmeasured_steps,
+                                 count_of(run.planned_steps, "step"), one ? "is" : "are");
+  if (run.unmeasured_steps > run.evaluations) return text;
+  return text + (one ? ": a shorter one, the last of its epoch"
+                     : ": shorter ones, each the last of its epoch");
+}
+
+std::string_view explain_allocator() {
+  return "allocator: all that libtorch handed out in the device's thread, so also what an action "
+         "makes and frees again before it ends; a message counts with its sender";
 }
 
 std::string to_text(const RunSummary& run) {
   const auto seconds = [](Duration time) { return static_cast<double>(time.count()) / 1e9; };
   std::string text = fmt::format(
-      "{}: {} steps, {} samples in {:.3f} s ({:.3f} s of it in {} transitions), {} samples/s",
-      run.name, run.steps, run.samples, seconds(run.total()), seconds(run.transitions),
-      run.switches, text_or_dash(run.rate(), 1));
+      "{}: {}, {} samples in {:.3f} s ({:.3f} s of it in {}), {} samples/s", run.name,
+      count_of(run.steps, "step"), run.samples, seconds(run.total()), seconds(run.transitions),
+      count_of(run.switches, "transition"), text_or_dash(run.rate(), 1));
   if (run.last_eval) text += fmt::format(", accuracy {:.2f} %", 100 * run.last_eval->accuracy);
   text += "\n";
   if (run.phases.empty()) return text;
@@ -147,6 +173,7 @@ std::string to_text(const RunSummary& run) {
                           text_or_dash(phase.measured_rate(), 1)});
   }
   text += to_text(table);
+  if (run.unmeasured_steps > 0) text += tell_unmeasured(run) + "\n";
   std::vector<std::pair<Step, const MemoryRecord*>> memories;
   for (const PhaseSummary& phase : run.phases) {
     if (phase.memory) memories.emplace_back(phase.first_step, &*phase.memory);
@@ -154,7 +181,7 @@ std::string to_text(const RunSummary& run) {
   if (memories.empty()) return text;
   return text + "memory of a step, predicted / measured where they differ (process: " +
          to_text(memories.back().second->process_peak_resident) + " resident at most)\n" +
-         to_text(tabulate_memory(memories));
+         to_text(tabulate_memory(memories)) + std::string(explain_allocator()) + "\n";
 }
 
 std::string to_json(const std::vector<RunSummary>& runs) {
@@ -173,6 +200,7 @@ std::string to_json(const std::vector<RunSummary>& runs) {
     }
     Json item = {{"name", run.name},
                  {"steps", run.steps},
+                 {"unmeasured_steps", run.unmeasured_steps},
                  {"samples", run.samples},
                  {"training_ns", run.training.count()},
                  {"transitions_ns", run.transitions.count()},

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/memory_record.h"
@@ -35,7 +36,11 @@ struct RunSummary {
   Duration training{0};     // sum of the cost events
   Duration transitions{0};  // planning, moving and starting
   int switches = 0;
+  // Steps of the run without a cost: those of batches that are short.
+  std::int64_t unmeasured_steps = 0;
+  std::int64_t planned_steps = 0;  // measured ones and those
   std::optional<EvalEvent> last_eval;
+  int evaluations = 0;  // one at the end of each epoch
   std::vector<PhaseSummary> phases;
 
   Duration total() const { return training + transitions; }
@@ -46,6 +51,12 @@ struct RunSummary {
 
 // Throws InputError when the run's times do not fit into 63 bits of ns.
 RunSummary summarize(const std::string& name, const FreezeTrace& trace);
+
+// Which steps are in none of the numbers ("20 of the 900 steps are not in these means: shorter
+// ones, each the last of its epoch"), or nothing.
+std::string tell_unmeasured(const RunSummary& run);
+// Why an allocator may hand out more than what is counted, or less.
+std::string_view explain_allocator();
 
 // A table of its phases under one line of totals, then one of memory where phases have it.
 std::string to_text(const RunSummary& run);

@@ -1,0 +1,99 @@
+#include "analysis/run_summary.h"
+
+#include <gtest/gtest.h>
+
+#include "analysis/html_report.h"
+#include "profiles/error.h"
+#include "profiles/text_file.h"
+#include "tests/analysis/sample_runs.h"
+
+namespace frazil {
+namespace {
+
+using namespace std::chrono_literals;
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+// Epochs of five steps, the last of each short.
+ReportRun make_run(int epochs) {
+  ReportRun run = sample_run("run");
+  run.phases.resize(1);
+  run.trace.steps = 5 * epochs;
+  run.trace.events = {{0, PlanEvent{"phase-0/plan.json", "plan", 10ms}},
+                      {0, TransitionEvent{1ms, 1ms, 1ms, Bytes{0}}}};
+  for (int epoch = 0; epoch < epochs; ++epoch) {
+    add_event(run.trace, {5 * epoch, CostEvent{4, 32, 40ms}});
+    add_event(run.trace, {5 * epoch + 5, EvalEvent{epoch + 1, 0.5, 0.5, 0.5}});
+  }
+  return run;
+}
+
+TEST(RunSummary, SaysWhichStepsAreNotInItsMeans) {
+  const std::string three =
+      "3 of the 15 steps are not in these means: shorter ones, each the last of its epoch";
+  const RunSummary run = summarize("run", make_run(3).trace);
+  EXPECT_EQ(run.steps, 12);
+  EXPECT_EQ(tell_unmeasured(run), three);
+  EXPECT_TRUE(has(to_text(run), "\n" + three + "\n")) << to_text(run);
+  EXPECT_TRUE(has(to_json({run}), "\"unmeasured_steps\": 3"));
+  EXPECT_TRUE(has(to_html("title", {}, {make_run(3)}), three + "."));
+  EXPECT_EQ(tell_unmeasured(summarize("run", make_run(1).trace)),
+            "1 of the 5 steps is not in these means: a shorter one, the last of its epoch");
+}
+
+TEST(RunSummary, CountsARunThatWasResumedFromItsFirstStep) {
+  FreezeTrace trace = make_run(3).trace;
+  for (FreezeEvent& event : trace.events) event.step += 100;
+  trace.steps += 100;
+  EXPECT_EQ(summarize("run", trace).unmeasured_steps, 3);
+  // Of steps that no epoch ends with no more is said.
+  trace.steps += 1;
+  EXPECT_EQ(tell_unmeasured(summarize("run", trace)), "4 of the 16 steps are not in these means");
+}
+
+TEST(RunSummary, SaysNothingOfARunThatIsMeasuredWhole) {
+  const ReportRun whole = sample_run("run");
+  EXPECT_EQ(tell_unmeasured(summarize("run", whole.trace)), "");
+  EXPECT_FALSE(has(to_html("title", {}, {whole}), "not in these means"));
+}
+
+TEST(RunSummary, CountsOneTransitionInTheSingular) {
+  RunSummary run = summarize("run", make_run(1).trace);
+  EXPECT_TRUE(has(to_text(run),
+                  "run: 4 steps, 32 samples in 0.043 s (0.003 s of it in 1 "
+                  "transition), "))
+      << to_text(run);
+  run.switches = 2;
+  EXPECT_TRUE(has(to_text(run), " in 2 transitions), "));
+}
+
+TEST(RunSummary, ExplainsTheAllocatorUnderEveryTableOfMemory) {
+  const ReportRun run = sample_run("run");
+  RunSummary summary = summarize("run", run.trace);
+  const std::string note(explain_allocator());
+  EXPECT_FALSE(has(to_text(summary), note));
+  summary.phases.back().memory = run.phases.back().memory;
+  EXPECT_TRUE(to_text(summary).ends_with("\n" + note + "\n")) << to_text(summary);
+  EXPECT_TRUE(has(to_html("title", {}, {sample_run("run")}), "allocator: all that libtorch"));
+}
+
+TEST(RunSummary, OfARunWhoseTraceLostItsPlanIsRefused) {
+  const TemporaryFolder folder("cut_run");
+  const ReportRun run = sample_run("run");
+  write_run(run, folder.path());
+  const auto file = folder.path() / "trace.jsonl";
+  std::string text = read_text_file(file);
+  text.resize(text.find('\n') + 1);
+  write_text_file(file, text);
+  EXPECT_THROW(read_run(folder.path().string()), InputError);
+  // Nor is one that never counted its events.
+  const std::size_t count = text.find("\"events\":");
+  text.erase(count, text.find(',', count) + 1 - count);
+  write_text_file(file, text);
+  EXPECT_THROW(read_run(folder.path().string()), InputError);
+}
+
+}  // namespace
+}  // namespace frazil
