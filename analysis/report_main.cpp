@@ -83,12 +83,14 @@ ExitCode write_page(const po::variables_map& values) {
   const std::string out = values.count("out") > 0 ? values["out"].as<std::string>() : "report.html";
   frazil::refuse_overwriting(list_files(values["folder"].as<std::vector<std::string>>()),
                              {{"--out", out}});
-  frazil::write_text_file(out, frazil::to_html(title, {}, runs));
+  std::string answer;
   if (values.count("json") > 0) {
-    print(frazil::to_json(summaries));
+    answer = frazil::to_json(summaries);
   } else {
-    for (const frazil::RunSummary& run : summaries) print(frazil::to_text(run) + "\n");
+    for (const frazil::RunSummary& run : summaries) answer += frazil::to_text(run) + "\n";
   }
+  frazil::write_and_answer([&] { frazil::write_text_file(out, frazil::to_html(title, {}, runs)); },
+                           answer);
   fmt::print(stderr, "wrote {}\n", out);
   return ExitCode::kOk;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <exception>
 #include <new>
 #include <sstream>
 #include <string_view>
@@ -22,11 +23,11 @@ int complain(const Verb& verb, std::string_view sentence, ExitCode code) {
   return static_cast<int>(code);
 }
 
-int print_help(const Verb& verb, const po::options_description& options) {
+ExitCode print_help(const Verb& verb, const po::options_description& options) {
   std::ostringstream table;
   table << options;
   fmt::print("{}\n\nusage: {}\n\n{}", verb.purpose, verb.usage, table.str());
-  return static_cast<int>(ExitCode::kOk);
+  return ExitCode::kOk;
 }
 
 // A flag may be given in full, once; words that belong to none become values of --`words`.
@@ -47,36 +48,59 @@ po::variables_map parse(int argc, char** argv, const po::options_description& op
   return values;
 }
 
+// What was printed before its buffer was full may have been lost then, not now.
+bool is_output_lost() { return std::fflush(stdout) != 0 || std::ferror(stdout) != 0; }
+
+int complain_of_output(const Verb& verb) {
+  return complain(verb, "standard output could not be written", ExitCode::kFailure);
+}
+
+ExitCode answer(const Verb& verb, int argc, char** argv, const po::options_description& options,
+                const std::function<ExitCode(const po::variables_map&)>& body) {
+  po::options_description all = options;
+  all.add_options()("help", "print this and stop")("version", "print the version and stop");
+  po::options_description parsed = all;
+  const std::string name = verb.words.empty() ? "word" : verb.words;
+  if (all.find_nothrow(name, false) == nullptr) {
+    parsed.add_options()(name.c_str(), po::value<std::vector<std::string>>());
+  }
+  const po::variables_map values = parse(argc, argv, parsed, name);
+  const std::vector<std::string> words = text_list(values, name);
+  const bool asks_help = std::find(words.begin(), words.end(), "-h") != words.end();
+  if (asks_help || values.count("help") > 0) return print_help(verb, all);
+  if (values.count("version") > 0) {
+    fmt::print("frazil {}\n", FRAZIL_VERSION);
+    return ExitCode::kOk;
+  }
+  if (verb.words.empty() && !words.empty()) {
+    refuse_flags(fmt::format("`{}`", words.front()), "only flags");
+  }
+  return body(values);
+}
+
 }  // namespace
+
+void write_and_answer(const std::function<void()>& write, std::string_view answer) {
+  std::exception_ptr failure;
+  try {
+    write();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  // run_verb() sees what standard output does not take.
+  std::fwrite(answer.data(), 1, answer.size(), stdout);
+  if (!failure) return;
+  std::fflush(stdout);
+  std::rethrow_exception(failure);
+}
 
 int run_verb(const Verb& verb, int argc, char** argv, const po::options_description& options,
              const std::function<ExitCode(const po::variables_map&)>& body) {
   try {
     // A file beyond the limit of the shell is an error of its write, not the end of the program.
     std::signal(SIGXFSZ, SIG_IGN);
-    po::options_description all = options;
-    all.add_options()("help", "print this and stop")("version", "print the version and stop");
-    po::options_description parsed = all;
-    const std::string name = verb.words.empty() ? "word" : verb.words;
-    if (all.find_nothrow(name, false) == nullptr) {
-      parsed.add_options()(name.c_str(), po::value<std::vector<std::string>>());
-    }
-    const po::variables_map values = parse(argc, argv, parsed, name);
-    const std::vector<std::string> words = text_list(values, name);
-    const bool asks_help = std::find(words.begin(), words.end(), "-h") != words.end();
-    if (asks_help || values.count("help") > 0) return print_help(verb, all);
-    if (values.count("version") > 0) {
-      fmt::print("frazil {}\n", FRAZIL_VERSION);
-      return static_cast<int>(ExitCode::kOk);
-    }
-    if (verb.words.empty() && !words.empty()) {
-      refuse_flags(fmt::format("`{}`", words.front()), "only flags");
-    }
-    const ExitCode code = body(values);
-    if (std::fflush(stdout) != 0) {
-      return complain(verb, "standard output could not be written", ExitCode::kFailure);
-    }
-    return static_cast<int>(code);
+    const ExitCode code = answer(verb, argc, argv, options, body);
+    return is_output_lost() ? complain_of_output(verb) : static_cast<int>(code);
   } catch (const InputError& error) {
     return complain(verb, error.what(), ExitCode::kBadInput);
   } catch (const InfeasibleError& error) {
@@ -91,6 +115,7 @@ int run_verb(const Verb& verb, int argc, char** argv, const po::options_descript
     const bool is_plain = sentence == std::bad_alloc().what();
     return complain(verb, is_plain ? "out of memory" : sentence, ExitCode::kOutOfMemory);
   } catch (const std::exception& error) {
+    if (is_output_lost()) return complain_of_output(verb);
     return complain(verb, error.what(), ExitCode::kFailure);
   }
 }

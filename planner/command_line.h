@@ -4,6 +4,7 @@
 #include <boost/program_options.hpp>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "profiles/error.h"
 
@@ -20,10 +21,14 @@ struct Verb {
 
 // Parses argv with `options` (adds --help, also -h, and --version), then runs `body` and turns what
 // it throws into "frazil <verb>: <sentence>" on stderr and an exit code: InputError and bad flags
-// 2, InfeasibleError 3, PeerLost 6, std::bad_alloc 7, anything else 1. Flags may not be shortened
-// or doubled.
+// 2, InfeasibleError 3, PeerLost 6, std::bad_alloc 7, anything else 1, so too a standard output
+// that takes not all that is printed. Flags may not be shortened or doubled.
 int run_verb(const Verb& verb, int argc, char** argv,
              const boost::program_options::options_description& options,
              const std::function<ExitCode(const boost::program_options::variables_map&)>& body);
+
+// The end of a verb's work: `write` makes its files, then the answer is printed, also where a file
+// could not be written; what `write` throws is thrown when the answer is out.
+void write_and_answer(const std::function<void()>& write, std::string_view answer);
 
 }  // namespace frazil

@@ -84,11 +84,18 @@ int start_verb(const std::filesystem::path& folder, const Verb& verb, char** arg
   return kExitFailure;
 }
 
+// What was said to standard output has arrived, or that it has not is said.
+int finish_answer() {
+  if (std::cout.flush()) return 0;
+  std::cerr << "frazil: standard output could not be written\n";
+  return kExitFailure;
+}
+
 // frazil help [VERB]: the overview, or what the verb says of itself.
 int help(int count, char** arguments, const std::filesystem::path& folder) {
   if (count < 3) {
     print_help(std::cout, folder);
-    return 0;
+    return finish_answer();
   }
   const Verb* const verb = find_verb(arguments[2]);
   if (verb == nullptr) return refuse_verb(arguments[2]);
@@ -118,11 +125,11 @@ int main(int count, char** arguments) {
   const std::string_view first = arguments[1];
   if (first == "--help" || first == "-h") {
     print_help(std::cout, folder);
-    return 0;
+    return finish_answer();
   }
   if (first == "--version") {
     std::cout << "frazil " << FRAZIL_VERSION << "\n";
-    return 0;
+    return finish_answer();
   }
   if (first == "help") return help(count, arguments, folder);
   const Verb* const verb = find_verb(first);

@@ -85,8 +85,8 @@ ExitCode import_traces(const Flags& values, const std::vector<std::string>& trac
   refuse_overwriting(name_files("a trace", traces), {{"--out", out}});
   const KinetoOptions options = read_options(values);
   const KinetoImport import = import_kineto({traces.begin(), traces.end()}, options);
-  write_model_profile(import.profile, out);
-  fmt::print("{}", is_set(values, "json") ? import_json(import) : print_import(import));
+  write_and_answer([&] { write_model_profile(import.profile, out); },
+                   is_set(values, "json") ? import_json(import) : print_import(import));
   return ExitCode::kOk;
 }
 
@@ -112,9 +112,9 @@ ExitCode import_schedule(const Flags& values, const std::vector<std::string>& fi
   const PlanSimulation simulation = simulate_plan(plan, profile, cluster);
   const PlanBounds bounds = find_bounds(plan, profile, cluster);
   const SimulatedPlan simulated{plan, profile, cluster, simulation, bounds};
-  write_plan(plan, out);
-  fmt::print("{}",
-             is_set(values, "json") ? simulation_json(simulated) : print_simulation(simulated));
+  write_and_answer([&] { write_plan(plan, out); }, is_set(values, "json")
+                                                       ? simulation_json(simulated)
+                                                       : print_simulation(simulated));
   return ExitCode::kOk;
 }
 
@@ -133,8 +133,8 @@ ExitCode import_layers(const Flags& values, const std::string& kind,
       integer_or(values, "micro-batch-size", options.micro_batch_size, 1, kMostCounted);
   options.model = optional_text(values, "model").value_or(options.model);
   const ImportedProfile import = parse(read_text_file(files.front()), files.front(), options);
-  write_model_profile(import.profile, out);
-  fmt::print("{}", is_set(values, "json") ? import_json(import) : print_import(import));
+  write_and_answer([&] { write_model_profile(import.profile, out); },
+                   is_set(values, "json") ? import_json(import) : print_import(import));
   return ExitCode::kOk;
 }
 

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "planner/command_line.h"
 #include "planner/plan_json.h"
 #include "planner/sailor_plan.h"
 #include "profiles/cluster_json.h"
@@ -93,10 +94,12 @@ ExitCode import_sailor(const Flags& values, const std::vector<std::string>& file
   refuse_overwriting({{"the plan of Sailor", files.front()}},
                      {{"--out", profile_file}, {"--out", plan_file}, {"--out", cluster_file}});
   const ImportedPlan read = read_plan_with_measurements(files.front(), folder);
-  write_text_files({{profile_file, to_json(read.profile)},
-                    {plan_file, to_json(read.plan)},
-                    {cluster_file, to_json(read.cluster)}});
-  fmt::print("{}", is_set(values, "json") ? plan_json(read) : print_plan(read));
+  const auto write = [&] {
+    write_text_files({{profile_file, to_json(read.profile)},
+                      {plan_file, to_json(read.plan)},
+                      {cluster_file, to_json(read.cluster)}});
+  };
+  write_and_answer(write, is_set(values, "json") ? plan_json(read) : print_plan(read));
   return ExitCode::kOk;
 }
 

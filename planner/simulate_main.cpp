@@ -184,8 +184,8 @@ void print_answer(const Flags& values, Answer answer, const SimulatedStep& step,
     answer.text += print_messages(plan, profile, cluster);
     add(messages_json(plan, profile, cluster));
   }
-  write_timelines(values, step, static_cast<int>(cluster.devices.size()));
-  fmt::print("{}", is_set(values, "json") ? json.dump() + "\n" : answer.text);
+  write_and_answer([&] { write_timelines(values, step, static_cast<int>(cluster.devices.size())); },
+                   is_set(values, "json") ? json.dump() + "\n" : answer.text);
 }
 
 // Its messages are pure latency: nothing of them can be shared or stop a device.

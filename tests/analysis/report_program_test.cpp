@@ -69,6 +69,17 @@ TEST(ReportProgram, NeverReplacesWhatARunLeft) {
   EXPECT_EQ(run_report(root + "/first --out " + root + "/first/page.html").code, 0);
 }
 
+TEST(ReportProgram, APageThatCannotBeWrittenLosesNoAnswer) {
+  const TemporaryFolder folder("report_full");
+  const std::string root = folder.path().string();
+  write_run(sample_run("first"), folder.path() / "first");
+  const Answer whole = run_report(root + "/first --out " + root + "/page.html");
+  const Answer lost = run_report(root + "/first --out /dev/null");
+  EXPECT_EQ(lost.code, 2);
+  EXPECT_NE(lost.output, "");
+  EXPECT_EQ(lost.output, whole.output);
+}
+
 TEST(ReportProgram, ComparesTwoTimeLines) {
   const TemporaryFolder folder("report_compare");
   write_timeline_csv(one_forward(1500, 0), folder.path() / "a.csv");
