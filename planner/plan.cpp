@@ -121,6 +121,27 @@ std::string cuts_text(const Plan& plan) {
   return text == "no cut" ? "" : text;
 }
 
+// Where stages do not keep what their backwards need.
+std::string memory_text(const Plan& plan) {
+  std::size_t stages = 0;
+  std::size_t recompute = 0;
+  std::size_t offload = 0;
+  for (const Pipeline& pipeline : plan.pipelines) {
+    for (const Stage& stage : pipeline.stages) {
+      ++stages;
+      recompute += stage.memory == MemoryPolicy::kRecompute ? 1 : 0;
+      offload += stage.memory == MemoryPolicy::kOffload ? 1 : 0;
+    }
+  }
+  std::string text;
+  for (const auto& [word, count] : {std::pair("recompute", recompute), {"offload", offload}}) {
+    if (count == 0) continue;
+    text += fmt::format(", {}", word);
+    if (count < stages) text += fmt::format(" in {} of {} stages", count, stages);
+  }
+  return text;
+}
+
 std::string schedule_text(const ScheduleChoice& schedule) {
   if (const auto* named = std::get_if<NamedSchedule>(&schedule)) {
     std::string text(schedule_name(named->kind));
@@ -183,9 +204,10 @@ std::string summarize(const Plan& plan) {
   const std::string cuts = cuts_text(plan);
   const int micro_batches = plan.micro_batches();
   return fmt::format(
-      "{}{}, {}, {} of {}{}{}", shape_text(plan), devices_text(plan), schedule_text(plan.schedule),
+      "{}{}, {}, {} of {}{}{}{}", shape_text(plan), devices_text(plan),
+      schedule_text(plan.schedule),
       micro_batches == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", micro_batches),
-      plan.micro_batch_size, cuts.empty() ? "" : ", ", cuts);
+      plan.micro_batch_size, memory_text(plan), cuts.empty() ? "" : ", ", cuts);
 }
 
 Pipeline make_pipeline(int layers, const std::vector<LayerId>& cuts,

@@ -91,6 +91,20 @@ TEST(Plan, SummaryTellsShapeScheduleMicroBatchesAndCut) {
             "3 stages x 1 pipeline, 1f1b with 8 in flight, 1 micro-batch of 8, cuts 2 5");
 }
 
+TEST(Plan, SummaryTellsWhereStagesDoNotKeepWhatTheyComputed) {
+  Plan plan = sample_plan();
+  const std::string before = "2 stages x 2 pipelines, 1f1b, 5 micro-batches of 8";
+  plan.pipelines[0].stages[1].memory = MemoryPolicy::kRecompute;
+  EXPECT_EQ(summarize(plan), before + ", recompute in 1 of 4 stages, cut 5");
+  plan.pipelines[1].stages[1].memory = MemoryPolicy::kOffload;
+  EXPECT_EQ(summarize(plan),
+            before + ", recompute in 1 of 4 stages, offload in 1 of 4 stages, cut 5");
+  for (Pipeline& pipeline : plan.pipelines) {
+    for (Stage& stage : pipeline.stages) stage.memory = MemoryPolicy::kRecompute;
+  }
+  EXPECT_EQ(summarize(plan), before + ", recompute, cut 5");
+}
+
 TEST(Plan, MakePipelineGivesEveryStageItsLayersAndDevice) {
   const Pipeline pipeline = make_pipeline(8, {LayerId{2}, LayerId{5}},
                                           {DeviceId{3}, DeviceId{0}, DeviceId{1}}, interval(1, 4));
