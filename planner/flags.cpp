@@ -91,6 +91,10 @@ std::vector<int> checked_flags(const std::string& flag, const std::string& comma
   std::size_t begin = 0;
   while (true) {
     const std::size_t comma = comma_list.find(',', begin);
+    if (comma == begin || begin == comma_list.size()) {
+      refuse_flags(fmt::format("{} `{}`", flag, comma_list),
+                   "a number on both sides of each comma");
+    }
     const int number =
         checked_flag(flag, comma_list.substr(begin, comma - begin), minimum, maximum);
     if (std::find(numbers.begin(), numbers.end(), number) != numbers.end()) {

@@ -62,6 +62,10 @@ std::vector<ScheduleKind> read_schedules(const std::string& comma_list) {
     const std::size_t end = std::min(comma_list.find(',', begin), comma_list.size());
     const std::string name = comma_list.substr(begin, end - begin);
     const auto kind = find_schedule(name);
+    if (name.empty()) {
+      refuse_flags(fmt::format("--schedules `{}`", comma_list),
+                   "a name on both sides of each comma");
+    }
     if (!kind)
       refuse_flags("--schedules " + name, "names that frazil simulate --schedule help lists");
     if (std::find(kinds.begin(), kinds.end(), *kind) != kinds.end()) {

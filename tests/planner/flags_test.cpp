@@ -33,6 +33,11 @@ TEST(Flags, ChecksEveryIntegerOfAList) {
   for (const char* list : {"", "4,", ",4", "4,,8", "4,17", "4;8", "4,8,4"}) {
     EXPECT_THROW(checked_flags("--sizes", list, 1, 16), InputError) << list;
   }
+  try {
+    checked_flags("--sizes", "4,", 1, 16);
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.found(), "--sizes `4,`");
+  }
 }
 
 po::options_description make_flags() {

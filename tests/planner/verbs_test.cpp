@@ -373,6 +373,8 @@ TEST_F(Verbs, BadUsageEndsWithOneSentenceAndWritesNothing) {
       {"plan", files_given + " --batch 8 --mask 01"},
       {"plan", files_given + " --batch 8 --mask 0110"},
       {"plan", files_given + " --batch 8 --schedules gpipe,none"},
+      {"plan", files_given + " --batch 8 --schedules 1f1b,"},
+      {"plan", files_given + " --batch 8 --schedules ,1f1b"},
       {"plan", files_given + " --batch 8 --top 0"},
       {"plan", "--profile broken.json --cluster cluster.json --batch 8"},
       {"plan", "--profile model.json --cluster model.json --batch 8"},
