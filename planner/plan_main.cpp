@@ -37,7 +37,7 @@ po::options_description describe_flags() {
       ("schedules", text(), "schedules to try, a comma list; default: all that are synchronous")  //
       ("no-recompute", po::bool_switch(), "keep activations, never recompute them")               //
       ("overlap-reductions", po::bool_switch(), "reductions begin while backwards still run")     //
-      ("max-stages", text(), "longest pipeline; default: as many as devices")                     //
+      ("max-stages", text(), "most stages of a pipeline, each chunk of a device counted")         //
       ("max-replicas", text(), "most pipelines; default: as many as fit")                         //
       ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")        //
       ("forecast", text(), "a freeze trace: plan which plan to hold when, switches included")     //

@@ -21,7 +21,7 @@ struct SearchOptions {
   ReductionMode reduction = ReductionMode::kExact;
   std::optional<ReductionOverlap> overlap = std::nullopt;
   bool clip = false;
-  int max_stages = 0;    // 0: as many as devices
+  int max_stages = 0;    // of a pipeline, chunks counted; 0: any number
   int max_replicas = 0;  // 0: as many as fit; a schedule that runs both ways counts as one
   // Also groups of unequal length, chunks and depths other than a schedule's own, and orders of
   // unequal devices. Without, devices are taken as they are listed.

@@ -268,7 +268,7 @@ class BestFirst {
       case Node::Kind::kLonger: {
         const ShapeCell& cell = node.shape.cell;
         const int more = std::min(cell.replicas - 1, evaluator_.space().devices - cell.used());
-        if (more <= 0 || cell.devices + 1 > evaluator_.space().most_stages()) return 0;
+        if (more <= 0 || cell.devices + 1 > evaluator_.space().most_group_devices()) return 0;
         ShapeCell longer = cell;
         longer.longer = 1;
         return more * variants_of(longer);

@@ -16,9 +16,11 @@ bool is_listed(const SearchOptions& options, ScheduleKind kind) {
 std::vector<int> list_chunks(const ScheduleFamily& family, const ShapeCell& cell,
                              const SearchSpace& space) {
   const int longest = cell.devices + (cell.longer > 0 ? 1 : 0);
+  const int limit = space.options.max_stages;
+  const int most = limit > 0 ? std::min(space.layers, limit) : space.layers;
   std::vector<int> chunks;
   const auto add = [&](int v) {
-    if (longest * v <= space.layers) chunks.push_back(v);
+    if (longest * v <= most) chunks.push_back(v);
   };
   const bool varies = family.legal != ScheduleFamily::Chunks::kFixed;
   if (!varies || !space.options.joint || cell.devices == 1) {
@@ -74,7 +76,7 @@ std::vector<bool> list_recomputes(ScheduleKind kind, const SearchOptions& option
 
 }  // namespace
 
-int SearchSpace::most_stages() const {
+int SearchSpace::most_group_devices() const {
   return std::min({devices, layers, options.max_stages > 0 ? options.max_stages : devices});
 }
 
@@ -85,7 +87,7 @@ int SearchSpace::most_replicas(int size) const {
 
 std::vector<ShapeCell> list_cells(const SearchSpace& space) {
   std::vector<ShapeCell> cells;
-  for (int p = 1; p <= space.most_stages(); ++p) {
+  for (int p = 1; p <= space.most_group_devices(); ++p) {
     for (const int size : space.options.micro_batch_sizes) {
       const int replicas = std::min(space.devices / p, space.most_replicas(size));
       for (int r = 1; r <= replicas; ++r) {
@@ -98,7 +100,7 @@ std::vector<ShapeCell> list_cells(const SearchSpace& space) {
 
 std::vector<ShapeCell> list_longer(const ShapeCell& cell, const SearchSpace& space) {
   std::vector<ShapeCell> cells;
-  if (!space.options.joint || cell.longer > 0 || cell.devices + 1 > space.most_stages()) {
+  if (!space.options.joint || cell.longer > 0 || cell.devices + 1 > space.most_group_devices()) {
     return cells;
   }
   ShapeCell next = cell;

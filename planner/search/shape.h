@@ -48,7 +48,7 @@ struct SearchSpace {
   const SearchOptions& options;
 
   int micro_batches(int size) const { return (options.batch_size + size - 1) / size; }
-  int most_stages() const;
+  int most_group_devices() const;
   int most_replicas(int size) const;
 };
 
@@ -58,7 +58,8 @@ std::vector<ShapeCell> list_cells(const SearchSpace& space);
 // search keeps groups equally long.
 std::vector<ShapeCell> list_longer(const ShapeCell& cell, const SearchSpace& space);
 
-// Every variant of a cell. Joint: chunks 2, 3, 4, 6, 8 where the schedule takes any number; K from
+// Every variant of a cell that is no longer than the search allows. Joint: chunks 2, 3, 4, 6, 8
+// where the schedule takes any number; K from
 // 1 to 2p in at most sixteen steps, its own left out. Else the schedule's own chunks and depth.
 // Arrangements are those of the space, and recomputing, of all stages, as the options say.
 std::vector<ShapeVariant> list_variants(const ShapeCell& cell, const SearchSpace& space);
