@@ -117,11 +117,13 @@ ExitCode compare_planner(const Flags& values, const std::string& name) {
   const Candidate named = judge_named_planner(*planner, profile, cluster, options);
   const Ranking ranking = search_plans(profile, cluster, options);
   const PlannerComparison comparison{planner_name(*planner), named, ranking.best(), profile};
-  if (!named.infeasible && values.count("out") > 0) {
-    write_plan(named.plan, required_text(values, "out"));
-  }
-  fmt::print("{}",
-             is_set(values, "json") ? comparison_json(comparison) : print_comparison(comparison));
+  const auto write = [&] {
+    if (!named.infeasible && values.count("out") > 0) {
+      write_plan(named.plan, required_text(values, "out"));
+    }
+  };
+  write_and_answer(
+      write, is_set(values, "json") ? comparison_json(comparison) : print_comparison(comparison));
   if (named.infeasible) {
     throw InfeasibleError(
         fmt::format("the plan of {} cannot run: {}", name, named.infeasible->reason));
@@ -150,12 +152,6 @@ ExitCode plan_forecast(const Flags& values) {
   return ExitCode::kOk;
 }
 
-// The nearest plan, and what would make one fit.
-[[noreturn]] void refuse(const Ranking& ranking, const std::vector<Relief>& reliefs,
-                         const Cluster& cluster) {
-  throw InfeasibleError(explain_infeasible(ranking) + "; " + list_relief(reliefs, cluster));
-}
-
 ExitCode plan_verb(const Flags& values) {
   if (values.count("graph") > 0) return plan_graph_verb(values);
   if (values.count("planner") > 0 && required_text(values, "planner") == "help") {
@@ -177,9 +173,6 @@ ExitCode plan_verb(const Flags& values) {
   const Ranking ranking = search_plans(profile, cluster, options);
   const bool json = is_set(values, "json");
   const Candidate* best = ranking.best();
-  if (best != nullptr && values.count("out") > 0) {
-    write_plan(best->plan, required_text(values, "out"));
-  }
   std::vector<Relief> reliefs;
   std::string more = json ? "{}" : "";
   if (best == nullptr) {
@@ -190,9 +183,16 @@ ExitCode plan_verb(const Flags& values) {
     more = json ? plan_explanation_json(explanation, cluster)
                 : print_plan_explanation(explanation, cluster);
   }
-  fmt::print("{}", json ? ranking_json(ranking, cluster, profile, top, more)
-                        : print_ranking(ranking, cluster, profile, top) + more);
-  if (best == nullptr) refuse(ranking, reliefs, cluster);
+  const auto write = [&] {
+    if (best != nullptr && values.count("out") > 0) {
+      write_plan(best->plan, required_text(values, "out"));
+    }
+  };
+  write_and_answer(write, json ? ranking_json(ranking, cluster, profile, top, more)
+                               : print_ranking(ranking, cluster, profile, top) + more);
+  if (best == nullptr) {
+    throw InfeasibleError(explain_no_plan(profile, {cluster, options}, ranking, reliefs));
+  }
   return ExitCode::kOk;
 }
 

@@ -6,8 +6,10 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "planner/print_plan.h"
+#include "profiles/error.h"
 #include "profiles/quantity_text.h"
 
 namespace frazil {
@@ -98,6 +100,27 @@ class ReliefFinder {
   const SearchCase& question_;
 };
 
+// Where the first change is of memory: the plan that fits with it, judged without it. It misses
+// just that; one that the search, which bounds memory, was offered only with more than it needs is
+// left out.
+Ranking judge_relieved(const ModelProfile& profile, const SearchCase& question,
+                       const std::vector<Relief>& reliefs) {
+  using Kind = Relief::Kind;
+  if (reliefs.empty()) return {};
+  const Relief& first = reliefs.front();
+  if (first.kind != Kind::kMemoryOfOne && first.kind != Kind::kMemoryOfEach) return {};
+  SearchCase changed = with_relief(question, first);
+  changed.options.keep = 1;
+  Ranking ranking = search_plans(profile, changed.cluster, changed.options);
+  ENSURE(ranking.best() != nullptr, "a relief makes a plan fit");
+  const StepOptions options{.clip = question.options.clip, .overlap = question.options.overlap};
+  Candidate plan = judge_plan(ranking.candidates.front().plan, profile, question.cluster, options);
+  ENSURE(plan.infeasible, "a plan that fits needs no relief");
+  if (plan.infeasible->needed.count - plan.infeasible->available.count != first.amount) return {};
+  ranking.candidates = {std::move(plan)};
+  return ranking;
+}
+
 }  // namespace
 
 SearchCase with_relief(const SearchCase& question, const Relief& relief) {
@@ -184,14 +207,26 @@ std::string relief_json(const std::vector<Relief>& reliefs, const Cluster& clust
   return nlohmann::ordered_json{{"relief", list}}.dump();
 }
 
-std::string list_relief(const std::vector<Relief>& reliefs, const Cluster& cluster) {
+std::string list_relief(const std::vector<Relief>& reliefs, const Cluster& cluster,
+                        bool first_is_of_named) {
   if (reliefs.empty()) return "no single change makes a plan fit";
-  std::string text = "it would fit with ";
-  for (const Relief& relief : reliefs) {
-    if (&relief != &reliefs.front()) text += ", or ";
-    text += to_text(relief, cluster);
+  std::string text;
+  auto next = reliefs.begin();
+  if (first_is_of_named) text = "it would fit with " + to_text(*next++, cluster);
+  std::string others;
+  for (; next != reliefs.end(); ++next) {
+    others += (others.empty() ? "" : ", or ") + to_text(*next, cluster);
   }
-  return text;
+  if (others.empty()) return text;
+  return text + (text.empty() ? "" : "; ") + "another plan would fit with " + others;
+}
+
+std::string explain_no_plan(const ModelProfile& profile, const SearchCase& question,
+                            const Ranking& ranking, const std::vector<Relief>& reliefs) {
+  const Ranking relieved = judge_relieved(profile, question, reliefs);
+  const bool is_named = !relieved.candidates.empty();
+  return explain_infeasible(is_named ? relieved : ranking) + "; " +
+         list_relief(reliefs, question.cluster, is_named);
 }
 
 }  // namespace frazil

@@ -40,7 +40,14 @@ std::vector<Relief> find_relief(const ModelProfile& profile, const SearchCase& q
 
 // "3.1 GiB more on device2", "micro-batch 4", ...
 std::string to_text(const Relief& relief, const Cluster& cluster);
-std::string list_relief(const std::vector<Relief>& reliefs, const Cluster& cluster);
+// "another plan would fit with micro-batch 4, or recompute"; where the first is of a plan that was
+// named before: "it would fit with 3.1 GiB more on device2; another plan would fit with ..".
+std::string list_relief(const std::vector<Relief>& reliefs, const Cluster& cluster,
+                        bool first_is_of_named = false);
+// Why no plan fits and what would help. The plan that it names is the one that the first change, of
+// memory, makes fit, where that plan misses just so much; else the ranking's nearest.
+std::string explain_no_plan(const ModelProfile& profile, const SearchCase& question,
+                            const Ranking& ranking, const std::vector<Relief>& reliefs);
 // {"relief": [{"change", "amount", "text"}, ..]}
 std::string relief_json(const std::vector<Relief>& reliefs, const Cluster& cluster);
 
