@@ -7,6 +7,9 @@
 
 namespace frazil {
 
+// Cores: above, what was measured may be longer than it would be alone.
+inline constexpr double kMostForeignCores = 0.15;
+
 class ForeignLoad {
  public:
   ForeignLoad();  // starts the clock

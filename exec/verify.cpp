@@ -5,7 +5,9 @@
 #include "exec/foreign_load.h"
 #include "exec/layer_times.h"
 #include "exec/run.h"
+#include "exec/stash_meter.h"
 #include "exec/vit.h"
+#include "planner/ranking.h"
 #include "planner/simulate_plan.h"
 
 namespace frazil {
@@ -33,13 +35,16 @@ class Verifying {
         run_(make_vit(options.config.model), options.config.optimizer, options.config.seed,
              static_cast<int>(options.cluster.devices.size()),
              run_options(options.config, options.processors)) {
+    weigh_layers();
     run_.switch_to(options.plan);
   }
 
+  // Throws InfeasibleError where the plan needs more memory than its devices have.
   void warm_up() {
-    Half ignored;
+    Half half;
     run_.measure({.layers = true});
-    for (int i = 0; i < kWarmUpSteps; ++i) take_step(ignored);
+    for (int i = 0; i < kWarmUpSteps; ++i) take_step(half);
+    refuse_overflow(predict(half).memory, options_.cluster, options_.plan_file);
   }
 
   // A step of each half in turn, so that both see the same moments of a drifting machine; which
@@ -61,7 +66,7 @@ class Verifying {
   }
 
   // The plan's step as the simulator sees it with this half's costs.
-  Duration predict(const Half& half) const {
+  PlanSimulation predict(const Half& half) const {
     ModelProfile profile = run_.structure();
     const int size = options_.plan.micro_batch_size;
     for (std::size_t l = 0; l < profile.layers.size(); ++l) {
@@ -82,6 +87,8 @@ class Verifying {
           !find_activity(profile, options_.plan.mask).layers[l].weight_gradient) {
         std::swap(cost.backward_input, cost.backward_weight);
       }
+      cost.stash = stashes_[l];
+      cost.stash_frozen = stashes_of_frozen_[l];
       profile.layers[l].costs = {cost};
       profile.layers[l].update = half.times.mean(id, LayerPhase::kUpdate, 0);
     }
@@ -92,13 +99,23 @@ class Verifying {
       device.step_overhead = overheads.per_step;
     }
     return simulate_plan(options_.plan, profile, cluster,
-                         {.clip = options_.config.optimizer.clip_norm > 0})
-        .makespan;
+                         {.clip = options_.config.optimizer.clip_norm > 0});
   }
 
   const Run& run() const { return run_; }
 
  private:
+  // What each layer keeps of a micro-batch: on the first device, which holds all of them until a
+  // plan is in force.
+  void weigh_layers() {
+    const int size = options_.plan.micro_batch_size;
+    const Samples there = gather_micro_batches(data_.train, order_, 0, size, size)[0];
+    const auto brought = run_.devices()[0].bring(there);
+    const Samples& samples = brought ? *brought : there;
+    stashes_ = measure_stashes(run_.model(), run_.states()[0], samples);
+    stashes_of_frozen_ = measure_stashes(run_.model(), run_.states()[0], samples, true);
+  }
+
   void take_step(Half& half) {
     const SteadyTime start = std::chrono::steady_clock::now();
     const std::vector<Samples> micro_batches =
@@ -118,6 +135,8 @@ class Verifying {
   const Dataset& data_;
   std::vector<std::int64_t> order_;
   Run run_;
+  std::vector<Bytes> stashes_;  // by layer
+  std::vector<Bytes> stashes_of_frozen_;
   Step step_ = 0;
 };
 
@@ -139,7 +158,7 @@ Verification verify(const VerifyOptions& options, const Dataset& data,
     const auto [profiled, measured] = verifying.take_block();
     if (progress) progress(block + 1, options.blocks);
     if (load.cores().value_or(0) > options.most_foreign_cores) continue;
-    predicted_steps.push_back(static_cast<double>(verifying.predict(profiled).count()));
+    predicted_steps.push_back(static_cast<double>(verifying.predict(profiled).makespan.count()));
     measured_steps.push_back(trimmed_mean(measured.step_times, kKeepAll));
     compared[0].ratios.push_back(predicted_steps.back() / measured_steps.back());
     for (std::size_t l = 0; l < layers; ++l) {

@@ -12,6 +12,7 @@
 #include "analysis/verification.h"
 #include "exec/compute_device.h"
 #include "exec/dataset.h"
+#include "exec/foreign_load.h"
 #include "exec/run_config.h"
 #include "planner/plan.h"
 #include "profiles/cluster.h"
@@ -22,11 +23,12 @@ struct VerifyOptions {
   RunConfig config;
   Cluster cluster;
   Plan plan;
+  std::string plan_file;         // for refusals
   DeviceChoice processors = {};  // what the devices of the cluster are here
   int blocks = 40;
-  int steps = 8;                     // per half of a block
-  double bar = 0.1;                  // largest accepted deviation
-  double most_foreign_cores = 0.15;  // a block with more foreign load is dropped
+  int steps = 8;                                  // per half of a block
+  double bar = 0.1;                               // largest accepted deviation
+  double most_foreign_cores = kMostForeignCores;  // a block with more foreign load is dropped
   std::uint64_t seed = 1;
   // Self-test: in the run halves this layer is slower by this much.
   int slow_layer = -1;
@@ -42,6 +44,8 @@ struct Verification {
   Verdict verdict = Verdict::kInconclusive;
 };
 
+// Throws InfeasibleError before the first block where an interpreter refuses the plan, or a device
+// has too little memory for it, as the simulator counts what its layers keep here.
 Verification verify(const VerifyOptions& options, const Dataset& data,
                     const std::function<void(int, int)>& progress = {});
 

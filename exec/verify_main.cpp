@@ -51,6 +51,7 @@ VerifyOptions read_options(const po::variables_map& flags) {
   options.cluster = read_cluster(required_text(flags, "cluster"));
   const std::string plan_file = required_text(flags, "plan");
   options.plan = read_plan(plan_file);
+  options.plan_file = plan_file;
   const ModelProfile structure = structure_of(options.config);
   validate(options.plan, structure, options.cluster, plan_file);
   options.blocks = integer_or(flags, "blocks", options.blocks, 2, 100'000);

@@ -47,11 +47,13 @@ std::optional<Infeasible> find_overflow(const std::vector<MemoryPeak>& memory,
   return worst;
 }
 
-void refuse_overflow(const std::vector<MemoryPeak>& memory, const Cluster& cluster) {
+void refuse_overflow(const std::vector<MemoryPeak>& memory, const Cluster& cluster,
+                     const std::string& file) {
   const std::optional<Infeasible> overflow = find_overflow(memory, cluster);
   if (!overflow) return;
-  throw InfeasibleError(fmt::format("the plan does not fit: {}, at its peak for {}",
-                                    overflow->reason, list_held(memory[overflow->device.index()])));
+  throw InfeasibleError(fmt::format("{}the plan does not fit: {}, at its peak for {}",
+                                    file.empty() ? "" : file + ": ", overflow->reason,
+                                    list_held(memory[overflow->device.index()])));
 }
 
 const Candidate* Ranking::best() const {

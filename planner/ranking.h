@@ -28,8 +28,9 @@ struct Infeasible {
 std::optional<Infeasible> find_overflow(const std::vector<MemoryPeak>& memory,
                                         const Cluster& cluster);
 // Throws InfeasibleError where there is one: the device, what it needs and has, and what it holds
-// at its peak.
-void refuse_overflow(const std::vector<MemoryPeak>& memory, const Cluster& cluster);
+// at its peak. `file`: of a plan that was given.
+void refuse_overflow(const std::vector<MemoryPeak>& memory, const Cluster& cluster,
+                     const std::string& file = "");
 
 struct Candidate {
   Plan plan;  // of an infeasible candidate: the best cut found without memory limits, if any
