@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/table.h"
+#include "exec/foreign_load.h"
 #include "exec/numerics.h"
 #include "exec/profiler.h"
 #include "exec/progress.h"
@@ -12,6 +13,7 @@
 #include "profiles/cluster_json.h"
 #include "profiles/model_profile_json.h"
 #include "profiles/quantity_text.h"
+#include "profiles/text_file.h"
 
 namespace frazil {
 namespace {
@@ -62,6 +64,21 @@ std::string print_profile(const MeasuredProfile& measured) {
          to_text(Bytes{measured.cluster.default_link.bandwidth.count}) + "/s\n";
 }
 
+std::string to_answer(const MeasuredProfile& measured) {
+  const nlohmann::ordered_json answer{
+      {"profile", nlohmann::ordered_json::parse(to_json(measured.profile))},
+      {"cluster", nlohmann::ordered_json::parse(to_json(measured.cluster))}};
+  return answer.dump(2) + "\n";
+}
+
+void tell_foreign_load(const MeasuredProfile& measured) {
+  if (measured.foreign_cores.value_or(0) <= kMostForeignCores) return;
+  std::fprintf(stderr,
+               "frazil profile: other programs kept %s cores busy meanwhile, so these times may be "
+               "too long\n",
+               fixed(*measured.foreign_cores, 2).c_str());
+}
+
 ExitCode run_profile(const po::variables_map& flags, const std::string& command) {
   const RunConfig config = read_config(flags);
   const Dataset data = load_data(config);
@@ -86,19 +103,24 @@ ExitCode run_profile(const po::variables_map& flags, const std::string& command)
   }
   const bool quiet = flags["quiet"].as<bool>();
   check_machine("profile", options.processors, options.devices, quiet);
-  Progress progress("profile", options.rounds + 1, quiet, "rounds");
-  const MeasuredProfile measured =
-      measure_profile(config, data, options, [&](int done, int) { progress.update(done, ""); });
-  if (const auto path = optional_text(flags, "out")) write_model_profile(measured.profile, *path);
-  if (const auto path = optional_text(flags, "cluster-out")) write_cluster(measured.cluster, *path);
-  if (flags["json"].as<bool>()) {
-    const nlohmann::ordered_json answer{
-        {"profile", nlohmann::ordered_json::parse(to_json(measured.profile))},
-        {"cluster", nlohmann::ordered_json::parse(to_json(measured.cluster))}};
-    std::printf("%s\n", answer.dump(2).c_str());
-  } else {
-    std::printf("%s", print_profile(measured).c_str());
+  MeasuredProfile measured;
+  {
+    Progress progress("profile", options.rounds + 1, quiet, "rounds");
+    measured =
+        measure_profile(config, data, options, [&](int done, int) { progress.update(done, ""); });
   }
+  if (!quiet) tell_foreign_load(measured);
+  const auto write = [&] {
+    std::vector<NewFile> files;
+    if (const auto path = optional_text(flags, "out")) {
+      files.push_back({*path, to_json(measured.profile)});
+    }
+    if (const auto path = optional_text(flags, "cluster-out")) {
+      files.push_back({*path, to_json(measured.cluster)});
+    }
+    write_text_files(files);
+  };
+  write_and_answer(write, flags["json"].as<bool>() ? to_answer(measured) : print_profile(measured));
   return ExitCode::kOk;
 }
 

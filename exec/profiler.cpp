@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <map>
 
+#include "exec/foreign_load.h"
 #include "exec/host_facts.h"
 #include "exec/layer_times.h"
 #include "exec/link_probe.h"
 #include "exec/optimizer.h"
 #include "exec/run.h"
 #include "exec/stash_meter.h"
+#include "exec/verb_inputs.h"
 #include "exec/vit.h"
 #include "profiles/error.h"
 
@@ -123,6 +125,7 @@ MeasuredProfile measure_profile(const RunConfig& config, const Dataset& data,
   std::vector<int> sizes = options.micro_batch_sizes;
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  const ForeignLoad load;
   Run run(make_vit(config.model), config.optimizer, config.seed, options.devices,
           run_options(config, options.processors));
   Gathered gathered;
@@ -147,7 +150,7 @@ MeasuredProfile measure_profile(const RunConfig& config, const Dataset& data,
   }
   // What a layer saves is weighed with every parameter active.
   run.switch_to(make_replica_plan(run.structure(), options.devices, sizes.front()));
-  MeasuredProfile measured{run.structure(), {}};
+  MeasuredProfile measured{run.structure(), {}, load.cores()};
   fill_costs(measured.profile, gathered, run, data, sizes);
   const LinkProbe probe = probe_link(run.devices());
   measured.cluster =
@@ -164,6 +167,9 @@ MeasuredProfile measure_profile(const RunConfig& config, const Dataset& data,
   }
   measured.profile.provenance["steps"] =
       std::to_string(options.rounds * options.steps) + " per micro-batch size, half of them split";
+  if (measured.foreign_cores) {
+    measured.profile.provenance["foreign_cores"] = fixed(*measured.foreign_cores, 2);
+  }
   measured.cluster.provenance = measured.profile.provenance;
   return measured;
 }

@@ -4,6 +4,7 @@
 // saves; probes the link. Answers with the profile and the cluster that plan and simulate read.
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct ProfileOptions {
 struct MeasuredProfile {
   ModelProfile profile;
   Cluster cluster;
+  std::optional<double> foreign_cores;  // kept busy by other programs meanwhile; in the provenance
 };
 
 // `progress(done, total)` after each stretch of steps.
