@@ -1,5 +1,6 @@
 // frazil train: trains a model by a plan, re-planning as layers freeze.
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 #include "exec/verb_inputs.h"
 #include "planner/command_line.h"
 #include "planner/plan_json.h"
+#include "planner/print_plan.h"
 #include "profiles/cluster_json.h"
 #include "profiles/model_profile_json.h"
 
@@ -74,6 +76,7 @@ nlohmann::ordered_json to_answer(const TrainResult& result) {
          {"pipelines", phase.plan.pipelines.size()},
          {"steps", phase.steps},
          {"predicted_step_ns", phase.predicted_step.count()},
+         {"extrapolated", phase.extrapolated},
          {"measured_time_ns", phase.measured_time.count()},
          {"predicted_samples_per_second", phase.predicted_samples_per_second()},
          {"measured_samples_per_second", phase.measured_samples_per_second()}});
@@ -102,6 +105,13 @@ std::string print_result(const TrainResult& result) {
               : "");
 }
 
+// What the predictions rest on that was not measured.
+std::string list_notes(const TrainResult& result, const ModelProfile& profile) {
+  const bool extrapolated = std::any_of(result.phases.begin(), result.phases.end(),
+                                        [](const TrainPhase& phase) { return phase.extrapolated; });
+  return list_flags(profile, extrapolated);
+}
+
 TrainOptions read_options(const po::variables_map& flags, const std::string& command) {
   TrainOptions options;
   options.command = command;
@@ -119,6 +129,7 @@ TrainOptions read_options(const po::variables_map& flags, const std::string& com
   options.cluster = read_cluster(required_text(flags, "cluster"));
   if (const auto path = optional_text(flags, "plan")) {
     options.plan = read_plan(*path);
+    options.plan_file = *path;
     validate(*options.plan, options.profile, options.cluster, *path);
     if (options.plan->batch_size != options.config.batch_size ||
         options.plan->micro_batch_size != options.config.micro_batch_size) {
@@ -195,6 +206,7 @@ ExitCode run_train(const po::variables_map& flags, const std::string& command) {
   }
   options.durable = read_durable(flags);
   const Dataset data = load_data(options.config);
+  refuse_larger_batch(options.config, data, required_text(flags, "run"));
   const bool quiet = flags["quiet"].as<bool>();
   check_machine("train", options.processors, static_cast<int>(options.cluster.devices.size()),
                 quiet);
@@ -205,9 +217,10 @@ ExitCode run_train(const po::variables_map& flags, const std::string& command) {
       progress->say("step " + std::to_string(now.step) + ": " + now.event);
       return;
     }
-    progress->update(now.step * options.config.batch_size,
-                     "epoch " + std::to_string(now.epoch) + ", loss " + fixed(now.loss, 3) +
-                         ", accuracy " + fixed(100 * now.accuracy, 1) + " %");
+    progress->update(
+        now.step * options.config.batch_size,
+        "epoch " + std::to_string(now.epoch) + ", loss " + fixed(now.loss, 3) +
+            (now.accuracy ? ", accuracy " + fixed(100 * *now.accuracy, 1) + " %" : ""));
   };
   std::optional<StopSignals> signals;
   if (options.durable) {
@@ -219,10 +232,13 @@ ExitCode run_train(const po::variables_map& flags, const std::string& command) {
   if (result.stopped_at) {
     return tell_stopped(result, *options.durable, signals->received(), flags["json"].as<bool>());
   }
-  if (const auto folder = optional_text(flags, "out")) write_result(result, *folder);
-  const std::string answer =
-      flags["json"].as<bool>() ? to_answer(result).dump(2) + "\n" : print_result(result);
-  std::printf("%s", answer.c_str());
+  const std::string answer = flags["json"].as<bool>()
+                                 ? to_answer(result).dump(2) + "\n"
+                                 : print_result(result) + list_notes(result, options.profile);
+  const auto write = [&] {
+    if (const auto folder = optional_text(flags, "out")) write_result(result, *folder);
+  };
+  write_and_answer(write, answer);
   return ExitCode::kOk;
 }
 

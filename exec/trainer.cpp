@@ -203,13 +203,15 @@ class Training {
                                                   {.clip = config_.optimizer.clip_norm > 0});
     const PlanSimulation simulation =
         summarize(simulated, static_cast<int>(options_.cluster.devices.size()));
-    refuse_overflow(simulation.memory, options_.cluster);
+    const bool is_given = options_.plan && (result_.phases.empty() || !options_.elastic);
+    refuse_overflow(simulation.memory, options_.cluster, is_given ? options_.plan_file : "");
     predicted_memory_ = predict_memory(simulated, options_.profile, options_.cluster);
     TrainPhase phase;
     phase.first_step = step;
     phase.plan = plan;
     phase.predicted = simulation.timeline;
     phase.predicted_step = simulation.makespan;
+    phase.extrapolated = simulation.extrapolated;
     phase.measured.devices = static_cast<int>(options_.cluster.devices.size());
     const std::string file = "phase-" + std::to_string(result_.phases.size()) + "/plan.json";
     result_.phases.push_back(std::move(phase));
@@ -285,6 +287,7 @@ class Training {
     const Run::Evaluation evaluation = run_.evaluate(data_.test, config_.micro_batch_size);
     result_.loss = evaluation.loss;
     result_.accuracy = evaluation.accuracy;
+    accuracy_ = evaluation.accuracy;
     note(step + 1, EvalEvent{epoch_ + 1, train_loss_ / static_cast<double>(epoch_samples_),
                              evaluation.loss, evaluation.accuracy});
     tell(step + 1, "");
@@ -297,7 +300,7 @@ class Training {
 
   void tell(Step step, const std::string& event) {
     if (!progress_) return;
-    progress_({step, steps_, epoch_ + 1, last_loss_, result_.accuracy, event});
+    progress_({step, steps_, epoch_ + 1, last_loss_, accuracy_, event});
   }
 
   const TrainOptions& options_;
@@ -323,6 +326,7 @@ class Training {
   Duration stretch_time_{0};
   std::int64_t stretch_steps_ = 0;
   double last_loss_ = 0;
+  std::optional<double> accuracy_;  // none before the first evaluation
 };
 
 }  // namespace

@@ -26,6 +26,7 @@ struct TrainOptions {
   Cluster cluster;
   // Held from the first step on; none: the planner's best. A re-plan may leave it when `elastic`.
   std::optional<Plan> plan;
+  std::string plan_file = {};  // for refusals
   bool elastic = true;  // re-plan whenever the mask changes; else keep the plan under new masks
   std::int64_t max_steps = 0;    // 0: all epochs
   DeviceChoice processors = {};  // what the devices of the cluster are here
@@ -42,6 +43,7 @@ struct TrainPhase {
   Plan plan;
   Timeline predicted;  // one step
   Duration predicted_step{0};
+  bool extrapolated = false;  // the prediction goes beyond the measured micro-batch sizes
   Timeline measured;          // sampled steps
   std::int64_t steps = 0;     // full batches
   Duration measured_time{0};  // of them, gathering of samples included
@@ -70,9 +72,9 @@ struct TrainProgress {
   Step step = 0;
   Step steps = 0;
   int epoch = 0;
-  double loss = 0;      // of the last step
-  double accuracy = 0;  // of the last evaluation
-  std::string event;    // "blocks 0-2 frozen: 1 stage x 2 pipelines, ..." or empty
+  double loss = 0;                 // of the last step
+  std::optional<double> accuracy;  // of the last evaluation
+  std::string event;               // "blocks 0-2 frozen: 1 stage x 2 pipelines, ..." or empty
 };
 
 // Throws InfeasibleError when no plan fits, or the given one does not, before the first step;

@@ -60,6 +60,13 @@ Dataset load_data(const RunConfig& config) {
   ENSURE(false, "unknown kind of data");
 }
 
+void refuse_larger_batch(const RunConfig& config, const Dataset& data, const std::string& file) {
+  const std::int64_t samples = data.train.count();
+  if (config.batch_size <= samples) return;
+  throw InputError(file, 0, "a batch of " + std::to_string(config.batch_size) + " samples",
+                   "at most the " + std::to_string(samples) + " there are to train on");
+}
+
 ModelProfile structure_of(const RunConfig& config) {
   return make_structure(make_vit(config.model),
                         optimizer_bytes_per_parameter_byte(config.optimizer));
@@ -96,6 +103,9 @@ void check_output_file(const std::string& file) {
   check_output_folder(parent.string());
   if (std::filesystem::is_directory(file)) {
     throw InputError(file, 0, "a folder", "a file to write");
+  }
+  if (std::filesystem::exists(file) && !std::filesystem::is_regular_file(file)) {
+    throw InputError(file, 0, "a special file", "a file to write");
   }
 }
 

@@ -19,6 +19,9 @@ DeviceChoice read_processors(const Flags& flags);
 // The data a configuration names. Throws InputError when it does not fit the model.
 Dataset load_data(const RunConfig& config);
 
+// An epoch has at least one whole batch. Throws InputError of the run's file where it has none.
+void refuse_larger_batch(const RunConfig& config, const Dataset& data, const std::string& file);
+
 // The structure of the configured model, without costs.
 ModelProfile structure_of(const RunConfig& config);
 
