@@ -12,6 +12,7 @@
 #include "exec/optimizer.h"
 #include "planner/schedules.h"
 #include "profiles/error.h"
+#include "tests/exec/changing_rate.h"
 #include "tests/exec/small_vit.h"
 
 namespace frazil {
@@ -58,7 +59,7 @@ class Sequential {
                                              is_active_.begin());
   }
 
-  void step(Step step, ScheduleKind kind, const std::vector<int>& cuts,
+  void step(Step step, double rate, ScheduleKind kind, const std::vector<int>& cuts,
             const std::vector<Samples>& micro_batches) {
     const int stages = static_cast<int>(cuts.size()) + 1;
     const int interval = kind == ScheduleKind::kPipeDream ? 1 : stages;
@@ -79,7 +80,7 @@ class Sequential {
       if ((m + 1) % interval != 0 && m + 1 != count) continue;
       for (std::size_t l = 0; l < states_.size(); ++l) {
         if (!is_active_[l]) continue;
-        update_layer(states_[l], add(gradients, l, m + 1), optimizer_, kRate);
+        update_layer(states_[l], add(gradients, l, m + 1), optimizer_, rate);
         versions[l].push_back(copy(states_[l]));
       }
       gradients.clear();
@@ -195,7 +196,7 @@ TEST(WeightVersions, EqualASequentialProgramThatAppliesTheSameVersions) {
           for (Step step = 0; step < 2; ++step) {
             const std::vector<Samples> data = small_micro_batches(step, micro_batches);
             run.step(step, kRate, data);
-            sequential.step(step, kind, cuts, data);
+            sequential.step(step, kRate, kind, cuts, data);
           }
           EXPECT_EQ(run.weight_hash(), sequential.hash());
         }
@@ -255,10 +256,11 @@ void expect_sequential_bits(ScheduleKind kind, const std::vector<int>& cuts,
     SCOPED_TRACE("step " + std::to_string(i) + " of " + std::to_string(sizes[i]));
     const auto step = static_cast<Step>(i);
     const std::vector<Samples> data = small_micro_batches(step, sizes[i], static_cast<int>(i % 2));
-    const StepResult result = run.step(step, kRate, data);
+    const double rate = changing_rate(optimizer, step, static_cast<Step>(sizes.size()));
+    const StepResult result = run.step(step, rate, data);
     EXPECT_EQ(result.note, "") << "the schedule takes any number of micro-batches";
     expect_reads(result.weight_reads, kind, cuts, sizes[i], mask);
-    sequential.step(step, kind, cuts, data);
+    sequential.step(step, rate, kind, cuts, data);
     ASSERT_EQ(run.weight_hash(), sequential.hash());
   }
 }
