@@ -79,22 +79,6 @@ std::vector<std::vector<Duration>> time_steps(const std::vector<Plan>& candidate
   return by_segment;
 }
 
-std::vector<std::vector<TransitionCost>> predict_transitions(const std::vector<Plan>& candidates,
-                                                             const FreezeMask& trained,
-                                                             const ModelProfile& profile,
-                                                             const Cluster& cluster,
-                                                             const TransitionOverhead& overhead) {
-  const Activity activity = find_activity(profile, trained);
-  std::vector<std::vector<TransitionCost>> costs;
-  for (const Plan& from : candidates) {
-    costs.emplace_back();
-    for (const Plan& to : candidates) {
-      costs.back().push_back(predict_transition(from, to, profile, cluster, activity, overhead));
-    }
-  }
-  return costs;
-}
-
 Duration times(Duration step, Step count) { return step >= kNever ? kNever : step * count; }
 
 class Planner {
@@ -106,9 +90,11 @@ class Planner {
     planned_.candidates = find_candidates(profile, cluster, table_, options);
     planned_.step_times =
         time_steps(planned_.candidates, table_, profile, cluster, options.search.clip);
+    std::vector<const Plan*> plans;
+    for (const Plan& plan : planned_.candidates) plans.push_back(&plan);
+    const Transitions transitions(plans, profile, cluster);
     for (const FreezeMask& mask : table_.masks) {
-      by_mask_.push_back(
-          predict_transitions(planned_.candidates, mask, profile, cluster, options.overhead));
+      by_mask_.push_back(transitions.predict_all(find_activity(profile, mask), options.overhead));
     }
   }
 

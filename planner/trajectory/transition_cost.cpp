@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <set>
-#include <tuple>
+#include <utility>
 
 #include "profiles/error.h"
 
@@ -15,24 +15,6 @@ struct Traffic {
 };
 
 Duration time_of(Bytes size, const Link& link) { return size / link.bandwidth + link.latency; }
-
-void move_layer(Bytes size, const std::vector<DeviceId>& holders,
-                const std::vector<DeviceId>& wanted, const Cluster& cluster,
-                std::vector<Traffic>& traffic, TransitionCost& cost) {
-  for (const DeviceId taker : wanted) {
-    if (std::binary_search(holders.begin(), holders.end(), taker)) continue;
-    const auto key = [&](DeviceId giver) {
-      return std::tuple(time_of(size, cluster.link(giver, taker)), traffic[giver.index()].sends,
-                        giver);
-    };
-    const DeviceId giver = *std::min_element(
-        holders.begin(), holders.end(), [&](DeviceId a, DeviceId b) { return key(a) < key(b); });
-    const Duration time = time_of(size, cluster.link(giver, taker));
-    traffic[giver.index()].sends += time;
-    traffic[taker.index()].receives += time;
-    cost.moved += size;
-  }
-}
 
 // Stages on the same devices in the same schedule need no new executors.
 bool runs_alike(const Plan& a, const Plan& b) {
@@ -59,26 +41,96 @@ std::vector<std::vector<DeviceId>> find_holders(const Plan& plan, std::size_t la
   return lists;
 }
 
-TransitionCost predict_transition(const Plan& from, const Plan& to, const ModelProfile& profile,
-                                  const Cluster& cluster, const Activity& trained,
-                                  const TransitionOverhead& overhead) {
-  if (runs_alike(from, to)) return {};
-  const std::vector<std::vector<DeviceId>> before = find_holders(from, profile.layers.size());
-  const std::vector<std::vector<DeviceId>> after = find_holders(to, profile.layers.size());
-  std::vector<Traffic> traffic(cluster.devices.size());
+Transitions::Transitions(const std::vector<const Plan*>& plans, const ModelProfile& profile,
+                         const Cluster& cluster)
+    : plans_(plans), profile_(profile), cluster_(cluster) {
+  for (const Plan* plan : plans_) {
+    holders_.push_back(find_holders(*plan, profile.layers.size()));
+    for (const std::vector<DeviceId>& holders : holders_.back()) {
+      ENSURE(!holders.empty(), "every layer is held somewhere");
+    }
+  }
+  find_links();
+}
+
+void Transitions::find_links() {
+  const std::size_t devices = cluster_.devices.size();
+  for (std::size_t giver = 0; giver < devices; ++giver) {
+    for (std::size_t taker = 0; taker < devices; ++taker) {
+      const Link link = cluster_.link(DeviceId{giver}, DeviceId{taker});
+      const auto known = std::find(links_.begin(), links_.end(), link);
+      link_at_.push_back(static_cast<std::size_t>(known - links_.begin()));
+      if (known == links_.end()) links_.push_back(link);
+    }
+  }
+}
+
+std::vector<Transitions::LayerPrice> Transitions::price_layers(const Activity& trained) const {
+  std::vector<LayerPrice> prices;
+  for (std::size_t l = 0; l < profile_.layers.size(); ++l) {
+    LayerPrice price;
+    price.size = profile_.layers[l].parameters;
+    if (trained.layers[l].weight_gradient) price.size += profile_.layers[l].optimizer_state;
+    for (const Link& link : links_) price.over.push_back(time_of(price.size, link));
+    prices.push_back(std::move(price));
+  }
+  return prices;
+}
+
+TransitionCost Transitions::move(const Holders& before, const Holders& after,
+                                 const std::vector<LayerPrice>& prices) const {
+  const std::size_t devices = cluster_.devices.size();
+  std::vector<Traffic> traffic(devices);
   TransitionCost cost;
-  for (std::size_t l = 0; l < profile.layers.size(); ++l) {
-    ENSURE(!before[l].empty(), "every layer is held somewhere");
-    const Layer& layer = profile.layers[l];
-    Bytes size = layer.parameters;
-    if (trained.layers[l].weight_gradient) size += layer.optimizer_state;
-    if (size.count > 0) move_layer(size, before[l], after[l], cluster, traffic, cost);
+  for (std::size_t l = 0; l < prices.size(); ++l) {
+    const LayerPrice& price = prices[l];
+    if (price.size.count == 0) continue;
+    const std::vector<DeviceId>& holders = before[l];
+    auto own = holders.begin();
+    for (const DeviceId taker : after[l]) {
+      while (own != holders.end() && *own < taker) ++own;
+      if (own != holders.end() && *own == taker) continue;
+      const auto time = [&](DeviceId giver) {
+        return price.over[link_at_[giver.index() * devices + taker.index()]];
+      };
+      // Holders ascend, so that of equal ones the smaller stays.
+      DeviceId best = holders.front();
+      for (const DeviceId giver : holders) {
+        const Duration more = time(giver) - time(best);
+        const bool sent_less = traffic[giver.index()].sends < traffic[best.index()].sends;
+        if (more < Duration{0} || (more == Duration{0} && sent_less)) best = giver;
+      }
+      traffic[best.index()].sends += time(best);
+      traffic[taker.index()].receives += time(best);
+      cost.moved += price.size;
+    }
   }
   for (const Traffic& device : traffic) {
     cost.move = std::max({cost.move, device.sends, device.receives});
   }
-  cost.total = overhead.plan + cost.move + overhead.start;
   return cost;
+}
+
+std::vector<std::vector<TransitionCost>> Transitions::predict_all(
+    const Activity& trained, const TransitionOverhead& overhead) const {
+  const std::vector<LayerPrice> prices = price_layers(trained);
+  std::vector<std::vector<TransitionCost>> costs;
+  for (std::size_t from = 0; from < plans_.size(); ++from) {
+    costs.emplace_back(plans_.size());
+    for (std::size_t to = 0; to < plans_.size(); ++to) {
+      if (runs_alike(*plans_[from], *plans_[to])) continue;
+      TransitionCost& cost = costs[from][to];
+      cost = move(holders_[from], holders_[to], prices);
+      cost.total = overhead.plan + cost.move + overhead.start;
+    }
+  }
+  return costs;
+}
+
+TransitionCost predict_transition(const Plan& from, const Plan& to, const ModelProfile& profile,
+                                  const Cluster& cluster, const Activity& trained,
+                                  const TransitionOverhead& overhead) {
+  return Transitions({&from, &to}, profile, cluster).predict_all(trained, overhead)[0][1];
 }
 
 }  // namespace frazil

@@ -8,6 +8,8 @@
 // from the holder of the layer with the fastest way there (ties: the one that has sent least so
 // far, then the smaller). Before and after come times that do not depend on the plans.
 
+#include <vector>
+
 #include "planner/activity.h"
 #include "planner/plan.h"
 #include "profiles/cluster.h"
@@ -35,5 +37,37 @@ std::vector<std::vector<DeviceId>> find_holders(const Plan& plan, std::size_t la
 TransitionCost predict_transition(const Plan& from, const Plan& to, const ModelProfile& profile,
                                   const Cluster& cluster, const Activity& trained,
                                   const TransitionOverhead& overhead = {});
+
+// The same among many plans: who holds what is looked up once.
+class Transitions {
+ public:
+  // All must outlive this.
+  Transitions(const std::vector<const Plan*>& plans, const ModelProfile& profile,
+              const Cluster& cluster);
+
+  // [from][to]
+  std::vector<std::vector<TransitionCost>> predict_all(const Activity& trained,
+                                                       const TransitionOverhead& overhead) const;
+
+ private:
+  // What moving a layer's state takes, by kind of link.
+  struct LayerPrice {
+    Bytes size;
+    std::vector<Duration> over;
+  };
+  using Holders = std::vector<std::vector<DeviceId>>;  // by layer
+
+  void find_links();
+  std::vector<LayerPrice> price_layers(const Activity& trained) const;
+  TransitionCost move(const Holders& before, const Holders& after,
+                      const std::vector<LayerPrice>& prices) const;
+
+  const std::vector<const Plan*> plans_;
+  const ModelProfile& profile_;
+  const Cluster& cluster_;
+  std::vector<Holders> holders_;      // by plan
+  std::vector<Link> links_;           // all that differ
+  std::vector<std::size_t> link_at_;  // by (giver, taker)
+};
 
 }  // namespace frazil
