@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "planner/simulate_plan.h"
+#include "planner/trajectory/step_times.h"
 #include "planner/trajectory/work_function.h"
 #include "profiles/error.h"
 
@@ -53,30 +53,15 @@ std::vector<Plan> find_candidates(const ModelProfile& profile, const Cluster& cl
   return candidates;
 }
 
-Duration time_step(Plan plan, const FreezeMask& mask, const ModelProfile& profile,
-                   const Cluster& cluster, bool clip) {
-  plan.mask = mask;
-  try {
-    const PlanSimulation step = simulate_plan(plan, profile, cluster, {.clip = clip});
-    return find_overflow(step.memory, cluster) ? kNever : step.makespan;
-  } catch (const InfeasibleError&) {
-    return kNever;
-  }
-}
-
-std::vector<std::vector<Duration>> time_steps(const std::vector<Plan>& candidates,
-                                              const MaskTable& table, const ModelProfile& profile,
-                                              const Cluster& cluster, bool clip) {
-  std::vector<std::vector<Duration>> by_mask;
-  for (const FreezeMask& mask : table.masks) {
-    by_mask.emplace_back();
-    for (const Plan& plan : candidates) {
-      by_mask.back().push_back(time_step(plan, mask, profile, cluster, clip));
+// All that trains under some mask.
+FreezeMask join_masks(const std::vector<FreezeMask>& masks) {
+  FreezeMask all = masks.front();
+  for (const FreezeMask& mask : masks) {
+    for (int block = 0; block < all.blocks(); ++block) {
+      if (mask.is_active(BlockId{block})) all.set_active(BlockId{block}, true);
     }
   }
-  std::vector<std::vector<Duration>> by_segment;
-  for (const std::size_t mask : table.of_segment) by_segment.push_back(by_mask[mask]);
-  return by_segment;
+  return all;
 }
 
 Duration times(Duration step, Step count) { return step >= kNever ? kNever : step * count; }
@@ -85,51 +70,89 @@ class Planner {
  public:
   Planner(const ModelProfile& profile, const Cluster& cluster,
           const std::vector<ForecastSegment>& segments, const TrajectoryOptions& options)
-      : options_(options), table_(list_masks(segments)) {
+      : options_(options),
+        profile_(profile),
+        table_(list_masks(segments)),
+        candidates_(find_candidates(profile, cluster, table_, options)),
+        steps_(candidates_, table_.masks, profile, cluster, options.search),
+        transitions_(candidates_, profile, cluster) {
     planned_.segments = segments;
-    planned_.candidates = find_candidates(profile, cluster, table_, options);
-    planned_.step_times =
-        time_steps(planned_.candidates, table_, profile, cluster, options.search.clip);
-    std::vector<const Plan*> plans;
-    for (const Plan& plan : planned_.candidates) plans.push_back(&plan);
-    const Transitions transitions(plans, profile, cluster);
     for (const FreezeMask& mask : table_.masks) {
-      by_mask_.push_back(transitions.predict_all(find_activity(profile, mask), options.overhead));
+      prices_.push_back(transitions_.price(find_activity(profile, mask)));
     }
   }
 
+  // Costs begin as lower bounds. A cheapest walk whose own costs are exact is the cheapest of all.
   PlannedTrajectory plan() {
-    const TrajectoryCosts costs = list_costs();
-    const auto best = find_trajectory(costs);
+    TrajectoryCosts costs = list_costs();
+    const auto refine = [&](const auto& find) {
+      std::optional<Trajectory> walk = find(costs);
+      while (walk && sharpen(costs, walk->states)) walk = find(costs);
+      return walk;
+    };
+    // The cheap questions first: what they make exact the walk need not ask again.
+    planned_.greedy = refine(follow_greedily);
+    planned_.held = refine(hold_one);
+    const auto best = refine(find_trajectory);
     ENSURE(best.has_value(), "each mask has a plan that fits, and any plan can follow any other");
     planned_.best = *best;
-    planned_.held = hold_one(costs);
-    planned_.greedy = follow_greedily(costs);
     list_switches();
     planned_.online = run_online();
+    for (std::size_t k = 0; k < planned_.segments.size(); ++k) {
+      planned_.step_times.emplace_back();
+      for (std::size_t s = 0; s < candidates_.size(); ++s) {
+        planned_.step_times[k].push_back(steps_.known(table_.of_segment[k], s));
+      }
+    }
+    planned_.candidates = std::move(candidates_);
     return std::move(planned_);
   }
 
  private:
   // State at the begin of a segment is what the mask before has left.
-  const TransitionCost& transition(std::size_t segment, std::size_t from, std::size_t to) const {
-    return by_mask_[table_.of_segment[segment - 1]][from][to];
+  TransitionCost transition(std::size_t segment, std::size_t from, std::size_t to) const {
+    return transitions_.predict(from, to, prices_[table_.of_segment[segment - 1]],
+                                options_.overhead);
+  }
+
+  Duration step_time(std::size_t segment, std::size_t candidate) {
+    return steps_.exact(table_.of_segment[segment], candidate);
   }
 
   TrajectoryCosts list_costs() const {
     TrajectoryCosts costs;
-    const std::size_t states = planned_.candidates.size();
+    const std::size_t states = candidates_.size();
     for (std::size_t k = 0; k < planned_.segments.size(); ++k) {
       costs.hold.emplace_back();
       costs.change.emplace_back(states, std::vector<Duration>(states));
       for (std::size_t s = 0; s < states; ++s) {
-        costs.hold[k].push_back(times(planned_.step_times[k][s], planned_.segments[k].steps));
+        costs.hold[k].push_back(
+            times(steps_.known(table_.of_segment[k], s), planned_.segments[k].steps));
         for (std::size_t to = 0; k > 0 && to < states; ++to) {
-          if (to != s) costs.change[k][s][to] = transition(k, s, to).total;
+          if (to == s) continue;
+          costs.change[k][s][to] =
+              transitions_.at_least(s, to, prices_[table_.of_segment[k - 1]], options_.overhead);
         }
       }
     }
     return costs;
+  }
+
+  // Makes the costs of a walk exact, up to the first that cannot be; whether some were not.
+  bool sharpen(TrajectoryCosts& costs, const std::vector<std::size_t>& states) {
+    bool changed = false;
+    const auto set = [&](Duration& cost, Duration exact) {
+      changed = changed || cost != exact;
+      cost = exact;
+      return exact < kNever;
+    };
+    for (std::size_t k = 0; k < states.size(); ++k) {
+      const std::size_t s = states[k];
+      if (!set(costs.hold[k][s], times(step_time(k, s), planned_.segments[k].steps))) break;
+      if (k == 0 || states[k - 1] == s) continue;
+      set(costs.change[k][states[k - 1]][s], transition(k, states[k - 1], s).total);
+    }
+    return changed;
   }
 
   void list_switches() {
@@ -140,18 +163,18 @@ class Planner {
                            .from = states[k - 1],
                            .to = states[k],
                            .cost = transition(k, states[k - 1], states[k])};
-      change.forced = planned_.step_times[k][change.from] >= kNever;
+      change.forced = step_time(k, change.from) >= kNever;
       if (!change.forced) change.break_even = find_break_even(change);
       planned_.switches.push_back(change);
     }
   }
 
-  std::optional<Step> find_break_even(const PlannedSwitch& change) const {
+  std::optional<Step> find_break_even(const PlannedSwitch& change) {
     Duration missing = change.cost.total;
     Step steps = 0;
     for (std::size_t k = change.segment; k < planned_.segments.size(); ++k) {
-      const Duration old_step = planned_.step_times[k][change.from];
-      const Duration new_step = planned_.step_times[k][change.to];
+      const Duration old_step = step_time(k, change.from);
+      const Duration new_step = step_time(k, change.to);
       if (old_step >= kNever || new_step >= kNever) return std::nullopt;
       const Duration saved = old_step - new_step;
       const Step length = planned_.segments[k].steps;
@@ -165,7 +188,7 @@ class Planner {
     return std::nullopt;
   }
 
-  std::optional<OnlineRun> run_online() const {
+  std::optional<OnlineRun> run_online() {
     const std::vector<std::size_t> fitting = list_fitting();
     if (fitting.empty()) return std::nullopt;
     WorkFunction rule(make_metric(list_prices(fitting)), find_first(fitting));
@@ -173,7 +196,7 @@ class Planner {
       for (Step left = planned_.segments[k].steps; left > 0; left -= options_.decide_every) {
         std::vector<Duration> task;
         for (const std::size_t candidate : fitting) {
-          task.push_back(planned_.step_times[k][candidate] * std::min(left, options_.decide_every));
+          task.push_back(step_time(k, candidate) * std::min(left, options_.decide_every));
         }
         rule.serve(task);
       }
@@ -182,41 +205,44 @@ class Planner {
                      rule.additive(), rule.changes(),   fitting.size()};
   }
 
-  std::vector<std::size_t> list_fitting() const {
+  std::vector<std::size_t> list_fitting() {
     std::vector<std::size_t> fitting;
-    for (std::size_t s = 0; s < planned_.candidates.size(); ++s) {
-      const bool fits =
-          std::all_of(planned_.step_times.begin(), planned_.step_times.end(),
-                      [&](const std::vector<Duration>& times) { return times[s] < kNever; });
+    for (std::size_t s = 0; s < candidates_.size(); ++s) {
+      bool fits = true;
+      for (std::size_t mask = 0; fits && mask < table_.masks.size(); ++mask) {
+        fits = steps_.exact(mask, s) < kNever;
+      }
       if (fits) fitting.push_back(s);
     }
     return fitting;
   }
 
-  // One price for all times, so the largest: state shrinks as layers freeze.
+  // One price for all times: that of all state that is ever trained.
   Prices list_prices(const std::vector<std::size_t>& fitting) const {
+    const auto state = transitions_.price(find_activity(profile_, join_masks(table_.masks)));
     Prices prices(fitting.size(), std::vector<Duration>(fitting.size()));
     for (std::size_t a = 0; a < fitting.size(); ++a) {
       for (std::size_t b = 0; b < fitting.size(); ++b) {
-        for (const auto& costs : by_mask_) {
-          prices[a][b] = std::max(prices[a][b], costs[fitting[a]][fitting[b]].total);
-        }
+        prices[a][b] = transitions_.predict(fitting[a], fitting[b], state, options_.overhead).total;
       }
     }
     return prices;
   }
 
-  std::size_t find_first(const std::vector<std::size_t>& fitting) const {
-    const auto first =
-        std::min_element(fitting.begin(), fitting.end(), [&](std::size_t a, std::size_t b) {
-          return planned_.step_times[0][a] < planned_.step_times[0][b];
-        });
+  std::size_t find_first(const std::vector<std::size_t>& fitting) {
+    const auto first = std::min_element(
+        fitting.begin(), fitting.end(),
+        [&](std::size_t a, std::size_t b) { return step_time(0, a) < step_time(0, b); });
     return static_cast<std::size_t>(first - fitting.begin());
   }
 
   const TrajectoryOptions& options_;
+  const ModelProfile& profile_;
   MaskTable table_;
-  std::vector<std::vector<std::vector<TransitionCost>>> by_mask_;  // [mask][from][to]
+  std::vector<Plan> candidates_;
+  StepTimes steps_;
+  Transitions transitions_;
+  std::vector<Transitions::StatePrices> prices_;  // by mask
   PlannedTrajectory planned_;
 };
 

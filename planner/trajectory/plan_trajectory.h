@@ -58,7 +58,8 @@ struct OnlineRun {
 struct PlannedTrajectory {
   std::vector<ForecastSegment> segments;
   std::vector<Plan> candidates;  // under an all-active mask
-  // Of a step, by segment and candidate; kNever where it does not fit.
+  // Of a step, by segment and candidate; kNever where it does not fit. Exact of the walks and the
+  // switches below; elsewhere it may be a lower bound.
   std::vector<std::vector<Duration>> step_times;
   Trajectory best;
   std::vector<PlannedSwitch> switches;

@@ -34,18 +34,20 @@ std::vector<Arrival> begin_anywhere(const TrajectoryCosts& costs) {
 
 std::vector<Arrival> advance(const TrajectoryCosts& costs, std::size_t segment,
                              const std::vector<Arrival>& before) {
+  const std::vector<Duration>& hold = costs.hold[segment];
   std::vector<Arrival> after(before.size());
-  for (std::size_t to = 0; to < after.size(); ++to) {
-    Arrival best;
-    for (std::size_t from = 0; from < before.size(); ++from) {
-      const Duration total = add(add(before[from].total, change_cost(costs, segment, from, to)),
-                                 costs.hold[segment][to]);
-      const int changes = before[from].changes + (from == to ? 0 : 1);
-      if (std::tie(total, changes) < std::tie(best.total, best.changes) || from == 0) {
-        best = {total, changes, from};
-      }
+  for (std::size_t from = 0; from < before.size(); ++from) {
+    const std::vector<Duration>& change = costs.change[segment][from];
+    for (std::size_t to = 0; to < after.size(); ++to) {
+      const bool stays = from == to;
+      const Duration arrived = add(before[from].total, stays ? Duration{0} : change[to]);
+      const Duration total = add(arrived, hold[to]);
+      const int changes = before[from].changes + (stays ? 0 : 1);
+      Arrival& best = after[to];
+      const bool better =
+          total < best.total || (total == best.total && changes < best.changes) || from == 0;
+      if (better) best = {total, changes, from};
     }
-    after[to] = best;
   }
   return after;
 }

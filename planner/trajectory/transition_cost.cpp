@@ -41,16 +41,19 @@ std::vector<std::vector<DeviceId>> find_holders(const Plan& plan, std::size_t la
   return lists;
 }
 
-Transitions::Transitions(const std::vector<const Plan*>& plans, const ModelProfile& profile,
+Transitions::Transitions(const std::vector<Plan>& plans, const ModelProfile& profile,
                          const Cluster& cluster)
     : plans_(plans), profile_(profile), cluster_(cluster) {
-  for (const Plan* plan : plans_) {
-    holders_.push_back(find_holders(*plan, profile.layers.size()));
+  for (const Plan& plan : plans_) {
+    holders_.push_back(find_holders(plan, profile.layers.size()));
     for (const std::vector<DeviceId>& holders : holders_.back()) {
       ENSURE(!holders.empty(), "every layer is held somewhere");
     }
   }
   find_links();
+  for (std::size_t from = 0; from < plans_.size(); ++from) {
+    for (std::size_t to = 0; to < plans_.size(); ++to) changes_.push_back(find_change(from, to));
+  }
 }
 
 void Transitions::find_links() {
@@ -65,29 +68,73 @@ void Transitions::find_links() {
   }
 }
 
-std::vector<Transitions::LayerPrice> Transitions::price_layers(const Activity& trained) const {
-  std::vector<LayerPrice> prices;
+Transitions::Change Transitions::find_change(std::size_t from, std::size_t to) const {
+  Change change{runs_alike(plans_[from], plans_[to]), {}};
+  if (change.alike) return change;
+  std::vector<std::vector<Receipt>> by_taker(cluster_.devices.size());
   for (std::size_t l = 0; l < profile_.layers.size(); ++l) {
-    LayerPrice price;
+    const auto layer = static_cast<int>(l);
+    const std::vector<DeviceId>& before = holders_[from][l];
+    for (const DeviceId taker : holders_[to][l]) {
+      if (std::binary_search(before.begin(), before.end(), taker)) continue;
+      std::vector<Receipt>& own = by_taker[taker.index()];
+      if (own.empty() || own.back().end != layer) own.push_back({taker, layer, layer});
+      ++own.back().end;
+    }
+  }
+  for (const std::vector<Receipt>& own : by_taker) {
+    change.receipts.insert(change.receipts.end(), own.begin(), own.end());
+  }
+  return change;
+}
+
+Transitions::StatePrices Transitions::price(const Activity& trained) const {
+  StatePrices prices;
+  prices.fastest.push_back(Duration{0});
+  for (std::size_t l = 0; l < profile_.layers.size(); ++l) {
+    StatePrices::OfLayer price;
     price.size = profile_.layers[l].parameters;
     if (trained.layers[l].weight_gradient) price.size += profile_.layers[l].optimizer_state;
-    for (const Link& link : links_) price.over.push_back(time_of(price.size, link));
-    prices.push_back(std::move(price));
+    Duration fastest{0};
+    if (price.size.count > 0) {
+      for (const Link& link : links_) price.over.push_back(time_of(price.size, link));
+      fastest = *std::min_element(price.over.begin(), price.over.end());
+    }
+    prices.fastest.push_back(prices.fastest.back() + fastest);
+    prices.layers.push_back(std::move(price));
   }
   return prices;
 }
 
-TransitionCost Transitions::move(const Holders& before, const Holders& after,
-                                 const std::vector<LayerPrice>& prices) const {
+Duration Transitions::at_least(std::size_t from, std::size_t to, const StatePrices& prices,
+                               const TransitionOverhead& overhead) const {
+  const Change& change = changes_[from * plans_.size() + to];
+  if (change.alike) return Duration{0};
+  Duration longest{0};
+  Duration own{0};
+  DeviceId taker;
+  for (const Receipt& receipt : change.receipts) {
+    if (receipt.taker != taker) own = Duration{0};
+    taker = receipt.taker;
+    own += prices.fastest[static_cast<std::size_t>(receipt.end)] -
+           prices.fastest[static_cast<std::size_t>(receipt.first)];
+    longest = std::max(longest, own);
+  }
+  return overhead.plan + longest + overhead.start;
+}
+
+TransitionCost Transitions::predict(std::size_t from, std::size_t to, const StatePrices& prices,
+                                    const TransitionOverhead& overhead) const {
+  if (changes_[from * plans_.size() + to].alike) return {};
   const std::size_t devices = cluster_.devices.size();
   std::vector<Traffic> traffic(devices);
   TransitionCost cost;
-  for (std::size_t l = 0; l < prices.size(); ++l) {
-    const LayerPrice& price = prices[l];
+  for (std::size_t l = 0; l < prices.layers.size(); ++l) {
+    const StatePrices::OfLayer& price = prices.layers[l];
     if (price.size.count == 0) continue;
-    const std::vector<DeviceId>& holders = before[l];
+    const std::vector<DeviceId>& holders = holders_[from][l];
     auto own = holders.begin();
-    for (const DeviceId taker : after[l]) {
+    for (const DeviceId taker : holders_[to][l]) {
       while (own != holders.end() && *own < taker) ++own;
       if (own != holders.end() && *own == taker) continue;
       const auto time = [&](DeviceId giver) {
@@ -108,29 +155,16 @@ TransitionCost Transitions::move(const Holders& before, const Holders& after,
   for (const Traffic& device : traffic) {
     cost.move = std::max({cost.move, device.sends, device.receives});
   }
+  cost.total = overhead.plan + cost.move + overhead.start;
   return cost;
-}
-
-std::vector<std::vector<TransitionCost>> Transitions::predict_all(
-    const Activity& trained, const TransitionOverhead& overhead) const {
-  const std::vector<LayerPrice> prices = price_layers(trained);
-  std::vector<std::vector<TransitionCost>> costs;
-  for (std::size_t from = 0; from < plans_.size(); ++from) {
-    costs.emplace_back(plans_.size());
-    for (std::size_t to = 0; to < plans_.size(); ++to) {
-      if (runs_alike(*plans_[from], *plans_[to])) continue;
-      TransitionCost& cost = costs[from][to];
-      cost = move(holders_[from], holders_[to], prices);
-      cost.total = overhead.plan + cost.move + overhead.start;
-    }
-  }
-  return costs;
 }
 
 TransitionCost predict_transition(const Plan& from, const Plan& to, const ModelProfile& profile,
                                   const Cluster& cluster, const Activity& trained,
                                   const TransitionOverhead& overhead) {
-  return Transitions({&from, &to}, profile, cluster).predict_all(trained, overhead)[0][1];
+  const std::vector<Plan> plans{from, to};
+  const Transitions transitions(plans, profile, cluster);
+  return transitions.predict(0, 1, transitions.price(trained), overhead);
 }
 
 }  // namespace frazil

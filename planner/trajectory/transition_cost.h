@@ -41,33 +41,50 @@ TransitionCost predict_transition(const Plan& from, const Plan& to, const ModelP
 // The same among many plans: who holds what is looked up once.
 class Transitions {
  public:
-  // All must outlive this.
-  Transitions(const std::vector<const Plan*>& plans, const ModelProfile& profile,
-              const Cluster& cluster);
+  // What moving each layer's state takes.
+  struct StatePrices {
+    struct OfLayer {
+      Bytes size;
+      std::vector<Duration> over;  // by kind of link
+    };
+    std::vector<OfLayer> layers;
+    std::vector<Duration> fastest;  // sums over the layers before, on the fastest kind of each
+  };
 
-  // [from][to]
-  std::vector<std::vector<TransitionCost>> predict_all(const Activity& trained,
-                                                       const TransitionOverhead& overhead) const;
+  // All must outlive this.
+  Transitions(const std::vector<Plan>& plans, const ModelProfile& profile, const Cluster& cluster);
+
+  StatePrices price(const Activity& trained) const;
+  TransitionCost predict(std::size_t from, std::size_t to, const StatePrices& prices,
+                         const TransitionOverhead& overhead) const;
+  // No more than the total that predict() gives: what the devices receive does not depend on who
+  // gives it.
+  Duration at_least(std::size_t from, std::size_t to, const StatePrices& prices,
+                    const TransitionOverhead& overhead) const;
 
  private:
-  // What moving a layer's state takes, by kind of link.
-  struct LayerPrice {
-    Bytes size;
-    std::vector<Duration> over;
-  };
   using Holders = std::vector<std::vector<DeviceId>>;  // by layer
+  // Layers [first, end) that a device takes; of one device they follow each other.
+  struct Receipt {
+    DeviceId taker;
+    int first = 0;
+    int end = 0;
+  };
+  struct Change {
+    bool alike = false;  // no new executors
+    std::vector<Receipt> receipts;
+  };
 
   void find_links();
-  std::vector<LayerPrice> price_layers(const Activity& trained) const;
-  TransitionCost move(const Holders& before, const Holders& after,
-                      const std::vector<LayerPrice>& prices) const;
+  Change find_change(std::size_t from, std::size_t to) const;
 
-  const std::vector<const Plan*> plans_;
+  const std::vector<Plan>& plans_;
   const ModelProfile& profile_;
   const Cluster& cluster_;
   std::vector<Holders> holders_;      // by plan
   std::vector<Link> links_;           // all that differ
   std::vector<std::size_t> link_at_;  // by (giver, taker)
+  std::vector<Change> changes_;       // by (from, to)
 };
 
 }  // namespace frazil

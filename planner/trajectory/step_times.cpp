@@ -1,0 +1,177 @@
+#include "planner/trajectory/step_times.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "planner/placement.h"
+#include "planner/ranking.h"
+#include "planner/schedule_menu.h"
+#include "planner/search/machines.h"
+#include "planner/simulate_plan.h"
+#include "planner/trajectory/trajectory.h"
+#include "profiles/error.h"
+#include "sim/gradient_tree_shape.h"
+
+namespace frazil {
+namespace {
+
+LayerSpan span_of(const Stage& stage) {
+  return {stage.layers.front().first.value, stage.layers.front().last.value + 1};
+}
+
+bool lies_alone(const Stage& stage) {
+  return stage.devices.size() == 1 && stage.layers.size() == 1;
+}
+
+// Synchronous, each stage on one device, all devices of one pipeline alone, all of it recomputing
+// or none.
+bool is_bounded(const Plan& plan) {
+  const auto* named = std::get_if<NamedSchedule>(&plan.schedule);
+  if (named == nullptr || plan.cache_frozen_prefix || plan.versions != WeightVersions::kSync) {
+    return false;
+  }
+  const ScheduleFamily& family = family_of(named->kind);
+  if (family.versions != WeightVersions::kSync || directions(family.placement) != 1) return false;
+  const MemoryPolicy memory = plan.pipelines.front().stages.front().memory;
+  std::set<DeviceId> known;
+  for (const Pipeline& pipeline : plan.pipelines) {
+    std::set<DeviceId> own;
+    if (pipeline.micro_batches.size() != 1) return false;
+    for (const Stage& stage : pipeline.stages) {
+      const bool same = stage.memory == memory || named->kind == ScheduleKind::kVaruna;
+      if (!lies_alone(stage) || !same || known.count(stage.devices.front()) > 0) return false;
+      own.insert(stage.devices.front());
+    }
+    known.merge(own);
+  }
+  return true;
+}
+
+}  // namespace
+
+StepTimes::StepTimes(const std::vector<Plan>& plans, const std::vector<FreezeMask>& masks,
+                     const ModelProfile& profile, const Cluster& cluster,
+                     const SearchOptions& options)
+    : plans_(plans),
+      masks_(masks),
+      profile_(profile),
+      cluster_(cluster),
+      options_(options),
+      machines_(cluster, options.joint),
+      space_{static_cast<int>(profile.layers.size()), static_cast<int>(cluster.devices.size()),
+             machines_.arrangements(), options_},
+      bounds_(space_, machines_, cluster) {
+  std::vector<std::vector<PipelineClass>> classes;
+  for (const Plan& plan : plans_) classes.push_back(list_classes(plan));
+  for (const FreezeMask& mask : masks_) {
+    const Activity activity = find_activity(profile, mask);
+    std::map<int, ChainSums> sums_of;
+    for (std::size_t p = 0; p < plans_.size(); ++p) {
+      const int size = plans_[p].micro_batch_size;
+      const auto sums = sums_of.try_emplace(size, profile, activity, size).first;
+      entries_.push_back(bound(plans_[p], classes[p], sums->second));
+    }
+  }
+}
+
+Cluster StepTimes::make_machine(const Pipeline& pipeline, const NamedSchedule& named) const {
+  const Placement placement = family_of(named.kind).placement;
+  const std::size_t devices = pipeline.stages.size() / static_cast<std::size_t>(named.chunks);
+  std::vector<DeviceId> own(devices);
+  for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+    const int at = device_of_stage(placement, static_cast<int>(devices), 0, static_cast<int>(s));
+    own[static_cast<std::size_t>(at)] = pipeline.stages[s].devices.front();
+  }
+  Cluster machine;
+  machine.hosts = cluster_.hosts;
+  machine.default_link = cluster_.default_link;
+  for (const DeviceId device : own) machine.devices.push_back(cluster_.devices[device.index()]);
+  for (std::size_t a = 0; a < devices && !cluster_.links.empty(); ++a) {
+    for (std::size_t b = 0; b < devices; ++b) {
+      if (a == b) continue;
+      machine.links.push_back({DeviceId{a}, DeviceId{b}, cluster_.link(own[a], own[b])});
+    }
+  }
+  return machine;
+}
+
+std::vector<StepTimes::PipelineClass> StepTimes::list_classes(const Plan& plan) const {
+  std::vector<PipelineClass> classes;
+  if (!is_bounded(plan)) return classes;
+  const NamedSchedule named = std::get<NamedSchedule>(plan.schedule);
+  const auto replicas = static_cast<int>(plan.pipelines.size());
+  const int all = plan.micro_batches();
+  Owners owners{replicas, 1};
+  for (const Pipeline& pipeline : plan.pipelines) {
+    const MicroBatches& owned = pipeline.micro_batches.front();
+    if (plan.reduction != ReductionMode::kExact) break;
+    const auto nodes = maximal_nodes({{owned.first.value, owned.last.value + 1}}, all);
+    owners.nodes = std::max(owners.nodes, static_cast<int>(nodes.size()));
+  }
+  const MemoryPolicy memory = plan.pipelines.front().stages.front().memory;
+  for (const Pipeline& pipeline : plan.pipelines) {
+    PipelineClass own;
+    const MicroBatches& owned = pipeline.micro_batches.front();
+    own.shape.cell = {static_cast<int>(pipeline.stages.size()) / named.chunks, replicas, 0,
+                      plan.micro_batch_size};
+    own.shape.variant = {0, named.kind, named.chunks, named.in_flight,
+                         memory == MemoryPolicy::kRecompute};
+    own.group.share = owned.count();
+    own.group.has_short =
+        plan.batch_size % plan.micro_batch_size != 0 && owned.last.value + 1 == all;
+    for (const Stage& stage : pipeline.stages) own.spans.push_back(span_of(stage));
+    own.machine = make_machine(pipeline, named);
+    own.owners = owners;
+    const auto same = [&](const PipelineClass& other) {
+      return other.spans == own.spans && other.group.share == own.group.share &&
+             other.group.has_short == own.group.has_short && other.machine == own.machine;
+    };
+    if (std::none_of(classes.begin(), classes.end(), same)) classes.push_back(std::move(own));
+  }
+  return classes;
+}
+
+bool StepTimes::surely_overflows(const Plan& plan, const ChainSums& sums) const {
+  std::vector<Bytes> state(cluster_.devices.size());
+  for (const Pipeline& pipeline : plan.pipelines) {
+    for (const Stage& stage : pipeline.stages) {
+      const LayerSpan span = span_of(stage);
+      Bytes& held = state[stage.devices.front().index()];
+      held += sums.parameters(span) + sums.updated_parameters(span) + sums.optimizer(span);
+      if (held > cluster_.devices[stage.devices.front().index()].memory_limit) return true;
+    }
+  }
+  return false;
+}
+
+StepTimes::Entry StepTimes::bound(const Plan& plan, const std::vector<PipelineClass>& classes,
+                                  const ChainSums& sums) const {
+  Entry entry;
+  if (!classes.empty() && surely_overflows(plan, sums)) return {kNever, true};
+  for (const PipelineClass& own : classes) {
+    const NamedBound bound =
+        bound_group(own.shape, own.group, own.spans, sums, own.machine, bounds_, own.owners);
+    entry.time = std::max(entry.time, bound.time);
+  }
+  return entry;
+}
+
+Duration StepTimes::simulate(std::size_t mask, std::size_t plan) const {
+  Plan masked = plans_[plan];
+  masked.mask = masks_[mask];
+  try {
+    const PlanSimulation step = simulate_plan(masked, profile_, cluster_, {.clip = options_.clip});
+    return find_overflow(step.memory, cluster_) ? kNever : step.makespan;
+  } catch (const InfeasibleError&) {
+    return kNever;
+  }
+}
+
+Duration StepTimes::exact(std::size_t mask, std::size_t plan) {
+  Entry& entry = entries_[mask * plans_.size() + plan];
+  if (!entry.exact) entry = {simulate(mask, plan), true};
+  return entry.time;
+}
+
+}  // namespace frazil
