@@ -36,6 +36,7 @@ class ChainTable {
     for (std::size_t i = 0; i < costs.boundary.size(); ++i) {
       boundary_[i + 1] = costs.boundary[i].count();
     }
+    find_memory_windows();
   }
 
   // A bound that some cut always keeps when memory does not matter: an even share of the work, one
@@ -55,6 +56,9 @@ class ChainTable {
   std::int64_t last_bound() const {
     return slowed(work_.back(), slowest()) + 2 * largest_boundary();
   }
+
+  // Whether stages whose work alone is within the bound can cover the chain.
+  bool covers(std::int64_t bound) { return find_windows(bound); }
 
   // The best cut with no load above `bound`; none when there is none.
   std::optional<ChainPartition> solve(std::int64_t bound) {
@@ -87,24 +91,40 @@ class ChainTable {
   std::int64_t& best(int stage, int first) { return best_[at(stage, first)]; }
 
   bool fits(int stage, int first, int end, std::int64_t bound) const {
-    if (slowed(work(first, end), ppm(stage)) > bound) return false;
-    if (!costs_.memory) return true;
-    return costs_.memory(stage, stages_, first, end - 1) <=
-           costs_.memory_limit[static_cast<std::size_t>(stage)];
+    if (!memory_window_.empty() && end > memory_window_[at(stage, first)]) return false;
+    return slowed(work(first, end), ppm(stage)) <= bound;
+  }
+
+  // The same whatever the bound.
+  void find_memory_windows() {
+    if (!costs_.memory) return;
+    memory_window_.assign(at(stages_, 0), 0);
+    for (int s = 0; s < stages_; ++s) {
+      const Bytes limit = costs_.memory_limit[static_cast<std::size_t>(s)];
+      int end = s;
+      for (int first = s; first <= s + layers_ - stages_; ++first) {
+        end = std::max(end, first);
+        while (end <= s + layers_ - stages_ && costs_.memory(s, stages_, first, end) <= limit) {
+          ++end;
+        }
+        memory_window_[at(s, first)] = end;
+      }
+    }
   }
 
   // Fills window_ and the range of starts of each stage, narrowed from both sides; false when the
   // windows alone cannot cover the chain.
   bool find_windows(std::int64_t bound) {
+    // A layer at least is left for each stage before and after.
     window_.assign(at(stages_, 0), 0);
+    const int spare = layers_ - stages_;
     for (int s = 0; s < stages_; ++s) {
-      int end = 0;
-      for (int first = 0; first < layers_; ++first) {
+      int end = s;
+      for (int first = s; first <= s + spare; ++first) {
         end = std::max(end, first);
-        while (end < layers_ && fits(s, first, end + 1, bound)) ++end;
+        while (end <= s + spare && fits(s, first, end + 1, bound)) ++end;
         window_[at(s, first)] = end;
       }
-      window_[at(s, layers_)] = layers_;
     }
     earliest_.assign(static_cast<std::size_t>(stages_) + 1, layers_);
     latest_.assign(static_cast<std::size_t>(stages_) + 1, 0);
@@ -112,8 +132,8 @@ class ChainTable {
       int& first = earliest_[static_cast<std::size_t>(s)];
       const int next = earliest_[static_cast<std::size_t>(s) + 1];
       first = s;
-      while (first < layers_ && window_[at(s, first)] < std::max(next, first + 1)) ++first;
-      if (first == layers_) return false;
+      while (first <= s + spare && window_[at(s, first)] < std::max(next, first + 1)) ++first;
+      if (first > s + spare) return false;
     }
     for (int s = 0; s < stages_; ++s) {
       const int last_start = layers_ - (stages_ - s - 1);
@@ -161,7 +181,8 @@ class ChainTable {
   int layers_;
   std::vector<std::int64_t> work_;      // of the layers before a cut
   std::vector<std::int64_t> boundary_;  // at a cut; 0 at both ends of the chain
-  std::vector<int> window_;             // by (stage, first): largest end
+  std::vector<int> memory_window_;      // by (stage, first): largest end; empty without limits
+  std::vector<int> window_;             // the same, and within the bound
   std::vector<int> earliest_, latest_;  // first layer of a stage
   std::vector<std::int64_t> best_;      // by (stage, first)
 };
@@ -181,6 +202,7 @@ std::optional<ChainPartition> partition_below(const ChainCosts& costs, int stage
   if (costs.layer.size() < static_cast<std::size_t>(stages)) return std::nullopt;
   ChainTable table(costs, stages);
   const std::int64_t last = std::min(table.last_bound(), ceiling);
+  if (!table.covers(last)) return std::nullopt;
   for (std::int64_t bound = table.first_bound(); bound < last; bound = 2 * bound) {
     if (auto partition = table.solve(bound)) return partition;
   }
