@@ -69,6 +69,32 @@ void collect_maximal(const TreeNode& node, const TreeNode& interval, std::vector
   collect_maximal(right, interval, found);
 }
 
+// Of an owner that has added its leaves of a node one by one: sets of the node held in the end, and
+// the most held just before one of its leaves came.
+struct HeldSets {
+  int most = 0;
+  int last = 0;
+};
+
+// Requires: sorted and disjoint intervals that do not touch.
+HeldSets most_held_below(const TreeNode& node, const std::vector<TreeNode>& owned) {
+  const auto meets = [&](const TreeNode& interval) {
+    return interval.first < node.end && node.first < interval.end;
+  };
+  const auto interval = std::find_if(owned.begin(), owned.end(), meets);
+  if (interval == owned.end()) return {};
+  const bool whole = holds(*interval, node);
+  if (whole && std::has_single_bit(static_cast<unsigned>(node.leaves()))) {
+    return {std::countr_zero(static_cast<unsigned>(node.leaves())), 1};
+  }
+  const auto [left, right] = children(node);
+  const HeldSets before = most_held_below(left, owned);
+  const HeldSets after = most_held_below(right, owned);
+  const bool right_has_some = after.last > 0;
+  const int most = right_has_some ? std::max(before.most, before.last + after.most) : before.most;
+  return {most, whole ? 1 : before.last + after.last};
+}
+
 std::string draw_node(const TreeNode& node) {
   if (node.leaves() == 1) {
     return std::to_string(node.first);
@@ -121,21 +147,9 @@ std::vector<TreeNode> maximal_nodes(const std::vector<TreeNode>& owned, int micr
 }
 
 int held_gradient_sets(const std::vector<TreeNode>& owned, int micro_batches) {
-  // Leaves come from left to right, so a sibling that is already there is the last set held.
-  std::vector<TreeNode> held;
-  std::size_t most = 0;
-  for (const TreeNode& interval : join_touching(owned, micro_batches)) {
-    for (int leaf = interval.first; leaf < interval.end; ++leaf) {
-      TreeNode node{leaf, leaf + 1};
-      most = std::max(most, held.size() + 1);
-      while (!held.empty() && sibling(node, micro_batches) == held.back()) {
-        node = {held.back().first, node.end};
-        held.pop_back();
-      }
-      held.push_back(node);
-    }
-  }
-  return static_cast<int>(most);
+  const std::vector<TreeNode> joined = join_touching(owned, micro_batches);
+  if (joined.empty()) return 0;
+  return most_held_below({0, micro_batches}, joined).most + 1;
 }
 
 std::string draw_tree(int micro_batches) {
