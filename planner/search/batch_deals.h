@@ -5,6 +5,7 @@
 // split again and again. Equal groups get equal shares up to one.
 
 #include <array>
+#include <compare>
 #include <vector>
 
 #include "planner/search/machines.h"
@@ -16,6 +17,7 @@ struct BatchDeal {
   int micro_batches = 1;
   int nodes = 1;
   int ways = 1;  // directions: so many devices of a group own a layer
+  friend auto operator<=>(const BatchDeal&, const BatchDeal&) = default;
 };
 
 class BatchDeals {

@@ -178,6 +178,7 @@ const DeviceGroups& Machines::groups(const ShapeCell& cell, int arrangement) {
 }
 
 bool Machines::repeats(const ShapeCell& cell, int arrangement) {
+  if (arrangement == 0) return false;
   const DeviceGroups& own = groups(cell, arrangement);
   for (int before = 0; before < arrangement; ++before) {
     const DeviceGroups& other = groups(cell, before);

@@ -194,21 +194,32 @@ bool WorkBounds::some_cut_keeps(const ChainSums& sums, const ShapeCell& cell,
   return first == sums.layers();
 }
 
+bool WorkBounds::keeps(const ChainSums& sums, const ShapeCell& cell, const VariantClass& variant,
+                       const BatchDeal& deal, Duration most) const {
+  const int stages = cell.devices + (cell.longer > 0 ? 1 : 0);
+  KnownTimes& known = known_cuts_[{sums.micro_batch_size(), stages, cell.replicas, deal, variant}];
+  if (most <= known.too_short) return false;
+  if (most >= known.enough) return true;
+  const bool kept = some_cut_keeps(sums, cell, variant, deal, most);
+  (kept ? known.enough : known.too_short) = most;
+  return kept;
+}
+
 Duration WorkBounds::best_cut(const ChainSums& sums, const ShapeCell& cell,
                               const VariantClass& variant, const BatchDeal& deal, Duration least,
                               Duration most) const {
-  const auto keeps = [&](Duration most) { return some_cut_keeps(sums, cell, variant, deal, most); };
-  if (least >= most || keeps(least)) return least;
-  if (most < Duration::max() && !keeps(most)) return most + Duration{1};
+  const auto kept = [&](Duration time) { return keeps(sums, cell, variant, deal, time); };
+  if (least >= most || kept(least)) return least;
+  if (most < Duration::max() && !kept(most)) return most + Duration{1};
   Duration below = least;
   Duration enough = below + Duration{1};
-  while (!keeps(enough)) {
+  while (!kept(enough)) {
     below = enough;
     enough += enough;
   }
   while (enough - below > Duration{1} && (enough - below) * 256 > enough) {
     const Duration middle = below + (enough - below) / 2;
-    (keeps(middle) ? enough : below) = middle;
+    (kept(middle) ? enough : below) = middle;
   }
   return below + Duration{1};
 }

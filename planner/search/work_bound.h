@@ -19,7 +19,9 @@
 // A load of a stage never grows when its first layers go to the stage before, so the longest stage
 // below a threshold is always the best one, and a threshold is tried in O(p log L).
 
+#include <map>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "planner/search/batch_deals.h"
@@ -87,13 +89,24 @@ class WorkBounds {
                       const BatchDeal& deal) const;
   bool some_cut_keeps(const ChainSums& sums, const ShapeCell& cell, const VariantClass& variant,
                       const BatchDeal& deal, Duration most) const;
+  // The same, as far as it follows from what is known.
+  bool keeps(const ChainSums& sums, const ShapeCell& cell, const VariantClass& variant,
+             const BatchDeal& deal, Duration most) const;
   // No less than `least`; above `most` any time above it.
   Duration best_cut(const ChainSums& sums, const ShapeCell& cell, const VariantClass& variant,
                     const BatchDeal& deal, Duration least, Duration most) const;
   int whole_micro_batches(int size) const { return space_.options.batch_size / size; }
   Duration rounding(std::int64_t actions) const;
 
+  // What decides whether a cut keeps a time: cells that differ in nothing else share it.
+  using CutKey = std::tuple<int, int, int, BatchDeal, VariantClass>;
+  struct KnownTimes {
+    Duration too_short{-1};
+    Duration enough = Duration::max();
+  };
+
   const SearchSpace& space_;
+  mutable std::map<CutKey, KnownTimes> known_cuts_;  // changes no answer
   BatchDeals deals_;
   const Device& device_;
   const Link& link_;
