@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "planner/print_plan.h"
 #include "planner/schedule_menu.h"
 #include "planner/simulate_plan.h"
 #include "profiles/error.h"
@@ -52,6 +53,21 @@ ExplainedCandidate explain(const Candidate& candidate, const ModelProfile& profi
           static_cast<int>(list_used(candidate.plan).size())};
 }
 
+Bytes missing(const RejectedShapes& shapes) {
+  return shapes.rejection.needed - shapes.rejection.available;
+}
+
+void add_refusal(std::vector<Refusals>& refusals, const std::string& sentence,
+                 std::int64_t candidates) {
+  const auto known = std::find_if(refusals.begin(), refusals.end(),
+                                  [&](const Refusals& own) { return own.sentence == sentence; });
+  if (known == refusals.end()) {
+    refusals.push_back({sentence, candidates});
+  } else {
+    known->candidates += candidates;
+  }
+}
+
 void count_in(FamilyCount& family, const RejectedShapes& rejected) {
   const Rejection& rejection = rejected.rejection;
   switch (rejection.why) {
@@ -67,10 +83,13 @@ void count_in(FamilyCount& family, const RejectedShapes& rejected) {
       break;
     case Rejection::Why::kMemory:
       family.too_large += rejected.candidates;
+      if (!family.nearest_fit || missing(rejected) < missing(*family.nearest_fit)) {
+        family.nearest_fit = rejected;
+      }
       break;
     case Rejection::Why::kRefused:
       family.refused += rejected.candidates;
-      if (family.refusal.empty()) family.refusal = rejection.sentence;
+      add_refusal(family.refusals, rejection.sentence, rejected.candidates);
       break;
   }
 }
@@ -146,6 +165,19 @@ IdleDevices find_idle(const Ranking& ranking, const Cluster& cluster) {
 }
 
 }  // namespace
+
+std::string describe_shapes(const RejectedShapes& shapes) {
+  std::string text =
+      fmt::format("{} x {}", shapes.groups, count_of(shapes.group_devices, "device"));
+  if (shapes.longer > 0) text += fmt::format(", {} of them with one more", shapes.longer);
+  text += fmt::format(", micro-batch {}", shapes.micro_batch_size);
+  if (!shapes.schedule) return text;
+  text += fmt::format(", {}", schedule_name(shapes.schedule->kind));
+  if (shapes.schedule->chunks > 1) text += fmt::format(" with {} chunks", shapes.schedule->chunks);
+  if (shapes.schedule->in_flight) text += fmt::format(" with K = {}", *shapes.schedule->in_flight);
+  if (shapes.recompute) text += ", recomputing";
+  return text;
+}
 
 PlanExplanation explain_plan(const Ranking& ranking, const ModelProfile& profile,
                              const Cluster& cluster, const SearchOptions& options) {

@@ -2,6 +2,7 @@
 // Why the best plan of a search is the best: it and the runner-up, where the time of both goes,
 // what became of every other candidate, and why devices stay idle.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,11 @@ struct ExplainedCandidate {
   int devices = 0;
 };
 
+struct Refusals {
+  std::string sentence;
+  std::int64_t candidates = 0;
+};
+
 // Of one schedule, or of those whose schedules were never told apart ("any schedule").
 struct FamilyCount {
   std::string schedule;
@@ -36,8 +42,14 @@ struct FamilyCount {
   std::int64_t refused = 0;
   Duration nearest_bound{0};  // the lowest bound among those it rejected, with its name
   std::string nearest_bound_name;
-  std::string refusal;  // the first sentence
+  std::vector<Refusals> refusals;  // sentences that differ, in the order in which they came
+  // Of those that are too large the one that misses least: with so much more on its device it may
+  // fit, with less it does not.
+  std::optional<RejectedShapes> nearest_fit;
 };
+
+// "2 x 4 devices, micro-batch 8, 1f1b with K = 3, recomputing"
+std::string describe_shapes(const RejectedShapes& shapes);
 
 struct IdleDevices {
   std::vector<DeviceId> devices;

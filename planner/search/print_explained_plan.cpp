@@ -66,7 +66,9 @@ std::string print_families(const PlanExplanation& explanation) {
     if (family.bounded > 0) {
       why = fmt::format("{} ({})", to_text(family.nearest_bound), family.nearest_bound_name);
     }
-    if (!family.refusal.empty()) why += (why.empty() ? "" : "; ") + family.refusal;
+    if (!family.refusals.empty()) {
+      why += (why.empty() ? "" : "; ") + family.refusals.front().sentence;
+    }
     text +=
         fmt::format("{:<14}{:>12}{:>12}{:>12}{:>12}{}{}\n", family.schedule, family.bounded,
                     family.slower, family.too_large, family.refused, why.empty() ? "" : "  ", why);
@@ -74,11 +76,39 @@ std::string print_families(const PlanExplanation& explanation) {
   return text;
 }
 
+// One line for each family that has shapes too large: the one that misses least.
+std::string print_misses(const PlanExplanation& explanation, const Cluster& cluster) {
+  std::string text;
+  for (const FamilyCount& family : explanation.families) {
+    if (!family.nearest_fit) continue;
+    const Rejection& rejection = family.nearest_fit->rejection;
+    const Bytes missing = rejection.needed - rejection.available;
+    text += fmt::format("{}: {} needs {} ({} bytes) on {}, which has {}: {} ({} bytes) more\n",
+                        family.schedule, describe_shapes(*family.nearest_fit),
+                        to_text(rejection.needed), rejection.needed.count,
+                        cluster.devices.at(rejection.device.index()).name,
+                        to_text(rejection.available), to_text(missing), missing.count);
+  }
+  return text.empty() ? "" : "\ntoo large, and nearest to fitting:\n" + text;
+}
+
+std::string print_refusals(const PlanExplanation& explanation) {
+  std::string text;
+  for (const FamilyCount& family : explanation.families) {
+    for (const Refusals& refusals : family.refusals) {
+      text += fmt::format("{}: {} refused: {}\n", family.schedule, refusals.candidates,
+                          refusals.sentence);
+    }
+  }
+  return text.empty() ? "" : "\n" + text;
+}
+
 }  // namespace
 
 std::string print_plan_explanation(const PlanExplanation& explanation, const Cluster& cluster) {
   constexpr std::size_t kMostNamed = 8;
-  std::string text = "\n" + print_best(explanation.best) + print_families(explanation);
+  std::string text = "\n" + print_best(explanation.best) + print_families(explanation) +
+                     print_misses(explanation, cluster) + print_refusals(explanation);
   const std::vector<DeviceId>& idle = explanation.idle.devices;
   if (idle.empty()) return text;
   text += "\nidle: ";
@@ -113,7 +143,17 @@ std::string plan_explanation_json(const PlanExplanation& explanation, const Clus
       json["nearest_bound_ns"] = family.nearest_bound.count();
       json["nearest_bound_name"] = family.nearest_bound_name;
     }
-    if (!family.refusal.empty()) json["refusal"] = family.refusal;
+    for (const Refusals& refusals : family.refusals) {
+      json["refusals"].push_back(
+          {{"sentence", refusals.sentence}, {"candidates", refusals.candidates}});
+    }
+    if (family.nearest_fit) {
+      const Rejection& rejection = family.nearest_fit->rejection;
+      json["nearest_fit"] = {{"shape", describe_shapes(*family.nearest_fit)},
+                             {"device", cluster.devices.at(rejection.device.index()).name},
+                             {"needed_bytes", rejection.needed.count},
+                             {"available_bytes", rejection.available.count}};
+    }
     families.push_back(json);
   }
   Json idle = Json::array();

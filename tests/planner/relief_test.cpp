@@ -108,6 +108,21 @@ TEST(ExplainedPlan, ItsPartsAddUpToTheMakespanAndItsCountsToTheCandidates) {
     std::int64_t rejected = 0;
     for (const FamilyCount& family : explanation.families) {
       rejected += family.bounded + family.slower + family.too_large + family.refused;
+      std::int64_t refused = 0;
+      for (const Refusals& refusals : family.refusals) refused += refusals.candidates;
+      EXPECT_EQ(refused, family.refused);
+      EXPECT_EQ(family.nearest_fit.has_value(), family.too_large > 0);
+      if (!family.nearest_fit) continue;
+      const Rejection& nearest = family.nearest_fit->rejection;
+      EXPECT_GT(nearest.needed, nearest.available);
+      for (const RejectedShapes& other : ranking.rejected) {
+        if (other.rejection.why != Rejection::Why::kMemory) continue;
+        const bool own = other.schedule ? family.schedule == schedule_name(other.schedule->kind)
+                                        : family.schedule == "any schedule";
+        if (!own) continue;
+        EXPECT_GE(other.rejection.needed - other.rejection.available,
+                  nearest.needed - nearest.available);
+      }
     }
     EXPECT_EQ(rejected + static_cast<std::int64_t>(ranking.candidates.size()),
               explanation.candidates);
