@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "planner/schedule_menu.h"
+#include "planner/search/rejections.h"
 #include "planner/search/variants.h"
 
 namespace frazil {
@@ -121,7 +122,7 @@ class BestFirst {
       rejection.why = Rejection::Why::kMemory;
       rejection.needed = needed;
       rejection.available = best.memory_limit;
-      reject({cell, {}}, false, variants_of(cell), rejection);
+      rejected_.add({cell, {}}, false, variants_of(cell), rejection);
       if (variants_of(cell) > 0) keep_nearest({cell, variants.variants.front()}, rejection);
       return;
     }
@@ -149,7 +150,7 @@ class BestFirst {
       if (evaluator_.machines().repeats(cell, variants[v].arrangement)) continue;
       const auto bound = evaluator_.bound(shape);
       if (const auto* rejection = std::get_if<Rejection>(&bound)) {
-        reject(shape, true, 1, *rejection);
+        rejected_.add(shape, true, 1, *rejection);
         keep_nearest(shape, *rejection);
         continue;
       }
@@ -168,12 +169,12 @@ class BestFirst {
   void judge(const Node& node) {
     Verdict verdict = evaluator_.judge(node.shape);
     if (verdict.rejection) {
-      reject(node.shape, true, 1, *verdict.rejection);
+      rejected_.add(node.shape, true, 1, *verdict.rejection);
       keep_nearest(node.shape, *verdict.rejection);
       return;
     }
     if (is_full() && verdict.makespan > best_.back().candidate.makespan) {
-      reject_slower(node.shape, verdict.makespan);
+      rejected_.add_slower(node.shape, verdict.makespan);
       return;
     }
     Found found{evaluator_.make_candidate(node.shape, verdict), node.shape, node.ordinal};
@@ -182,7 +183,7 @@ class BestFirst {
                          [](const Found& a, const Found& b) { return order_of(a) < order_of(b); });
     best_.insert(place, std::move(found));
     if (options_.keep > 0 && best_.size() > static_cast<std::size_t>(options_.keep)) {
-      reject_slower(best_.back().shape, best_.back().candidate.makespan);
+      rejected_.add_slower(best_.back().shape, best_.back().candidate.makespan);
       best_.pop_back();
     }
     const Candidate& worst = best_.back().candidate;
@@ -215,35 +216,9 @@ class BestFirst {
     nearest_key_ = key;
   }
 
-  void reject(const Shape& shape, bool single, std::int64_t candidates,
-              const Rejection& rejection) {
-    if (only_fits_) return;
-    RejectedShapes rejected;
-    rejected.group_devices = shape.cell.devices;
-    rejected.groups = shape.cell.replicas;
-    rejected.longer = shape.cell.longer;
-    rejected.micro_batch_size = shape.cell.micro_batch_size;
-    if (single) rejected.schedule = shape.variant.named();
-    rejected.recompute = single && shape.variant.recompute;
-    rejected.candidates = candidates;
-    rejected.rejection = rejection;
-    rejected_.push_back(std::move(rejected));
-  }
-
   void reject_by_bound(const Node& node) {
     if (only_fits_) return;
-    Rejection rejection;
-    rejection.why = Rejection::Why::kBound;
-    rejection.bound = node.bound.name;
-    rejection.time = node.bound.time;
-    reject(node.shape, node.kind == Node::Kind::kShape, count(node), rejection);
-  }
-
-  void reject_slower(const Shape& shape, Duration makespan) {
-    Rejection rejection;
-    rejection.why = Rejection::Why::kSlower;
-    rejection.time = makespan;
-    reject(shape, true, 1, rejection);
+    rejected_.add_bounded(node.shape, node.kind == Node::Kind::kShape, count(node), node.bound);
   }
 
   std::int64_t variants_of(const ShapeCell& cell) {
@@ -277,34 +252,17 @@ class BestFirst {
     return 0;
   }
 
-  // A shape that is shown as a candidate is not counted among the rejected.
-  void count_once(const Shape& shape) {
-    const auto holds = [&](const RejectedShapes& rejected) {
-      const ShapeCell cell{rejected.group_devices, rejected.groups, rejected.longer,
-                           rejected.micro_batch_size};
-      const bool any = !rejected.schedule;
-      return cell == shape.cell && (any || (rejected.schedule == shape.variant.named() &&
-                                            rejected.recompute == shape.variant.recompute));
-    };
-    const auto found = std::find_if(rejected_.begin(), rejected_.end(), holds);
-    if (found != rejected_.end()) --found->candidates;
-  }
-
   Ranking finish() {
     Ranking ranking;
     for (Found& found : best_) ranking.candidates.push_back(std::move(found.candidate));
     if (ranking.candidates.empty() && nearest_ && !only_fits_) {
       const Verdict verdict = evaluator_.judge(*nearest_);
       ranking.candidates.push_back(evaluator_.make_candidate(*nearest_, verdict));
-      count_once(*nearest_);
+      rejected_.take_back(*nearest_);
     }
     for (Candidate& candidate : ranking.candidates) evaluator_.add_bounds(candidate);
     const bool feasible = ranking.best() != nullptr;
-    for (RejectedShapes& rejected : rejected_) {
-      if (rejected.candidates == 0) continue;
-      if (feasible) rejected.rejection.against = ranking.candidates.back().makespan;
-      ranking.rejected.push_back(std::move(rejected));
-    }
+    ranking.rejected = rejected_.list(feasible ? ranking.candidates.back().makespan : Duration{0});
     ranking.simulated = evaluator_.simulated();
     return ranking;
   }
@@ -315,7 +273,7 @@ class BestFirst {
   std::vector<Node> queue_;  // a heap
   std::vector<Found> best_;
   std::tuple<Duration, int, int> worst_;  // of the last of them: time, devices, stages
-  std::vector<RejectedShapes> rejected_;
+  Rejections rejected_;
   std::optional<Shape> nearest_;
   std::tuple<bool, Bytes, Shape> nearest_key_;
   Variants variants_;
@@ -329,29 +287,6 @@ Ranking search_best_first(Evaluator& evaluator, const SearchOptions& options) {
 
 bool some_plan_fits(Evaluator& evaluator, const SearchOptions& options) {
   return BestFirst(evaluator, options, /*only_fits=*/true).search().best() != nullptr;
-}
-
-Ranking search_exhaustively(Evaluator& evaluator) {
-  Ranking ranking;
-  std::vector<ShapeCell> cells;
-  for (const ShapeCell& cell : list_cells(evaluator.space())) {
-    cells.push_back(cell);
-    for (const ShapeCell& longer : list_longer(cell, evaluator.space())) cells.push_back(longer);
-  }
-  const auto key = [](const ShapeCell& cell) {
-    return std::tie(cell.devices, cell.micro_batch_size, cell.replicas, cell.longer);
-  };
-  std::sort(cells.begin(), cells.end(),
-            [&](const ShapeCell& a, const ShapeCell& b) { return key(a) < key(b); });
-  for (const ShapeCell& cell : cells) {
-    for (const ShapeVariant& variant : list_variants(cell, evaluator.space())) {
-      if (evaluator.machines().repeats(cell, variant.arrangement)) continue;
-      ranking.candidates.push_back(evaluator.judge_whole({cell, variant}));
-    }
-  }
-  rank(ranking.candidates);
-  ranking.simulated = evaluator.simulated();
-  return ranking;
 }
 
 }  // namespace frazil

@@ -1,0 +1,117 @@
+// What the stages of a proposal hold.
+#include "planner/search/propose.h"
+
+#include <algorithm>
+
+#include "planner/search/variant_memory.h"
+
+namespace frazil {
+
+// A stage that recomputes keeps its inputs, and the whole stash of one micro-batch at a time.
+Bytes Proposer::held(const ChainSums& sums, LayerSpan span, int sets, int in_flight,
+                     bool recompute) const {
+  const Bytes stash = sums.stash(span);
+  Bytes kept = stash * in_flight;
+  if (recompute) {
+    const Bytes input = std::min(
+        stash,
+        std::max(sums.largest_down(), Bytes{input_per_sample_.count * sums.micro_batch_size()}));
+    kept = input * in_flight + (stash - input);
+  }
+  return sums.parameters(span) + sums.optimizer(span) + sums.updated_parameters(span) * sets + kept;
+}
+
+bool Proposer::keeps(const Shape& shape, const GroupClass& group, const std::vector<LayerId>& cuts,
+                     MemoryRule rule) const {
+  const Cluster& machine = machines_.machine(group.machine);
+  const auto devices = static_cast<int>(machine.devices.size());
+  const std::vector<LayerSpan> spans = spans_of(cuts);
+  const auto stages = static_cast<int>(spans.size());
+  const Bytes receive = rule == MemoryRule::kWithLargestReceive
+                            ? sums_of(shape.cell.micro_batch_size).largest_down()
+                            : Bytes{};
+  for (int s = 0; s < stages; ++s) {
+    const int device = device_of_stage(placement_of(shape.variant), devices, 0, s);
+    const Bytes limit = machine.devices[static_cast<std::size_t>(device)].memory_limit;
+    const int in_flight = most_in_flight(shape.variant, group.share, stages, s);
+    const Bytes needed =
+        held(sums_of(shape.cell.micro_batch_size), spans[static_cast<std::size_t>(s)],
+             group.gradient_sets, in_flight, recomputes(shape.variant, s, stages)) +
+        receive;
+    if (needed > Bytes{limit.count / stages_per_device(shape.variant)}) return false;
+  }
+  return true;
+}
+
+bool Proposer::surely_fits(const Shape& shape, const GroupClass& group) {
+  const ChainSums& sums = sums_of(shape.cell.micro_batch_size);
+  const Cluster& machine = machines_.machine(group.machine);
+  const auto devices = static_cast<int>(machine.devices.size());
+  const Placement placement = placement_of(shape.variant);
+  const std::vector<LayerSpan> spans = spans_of(group.cuts);
+  std::vector<Bytes> needed(machine.devices.size());
+  for (int way = 0; way < directions(placement); ++way) {
+    for (std::size_t s = 0; s < spans.size(); ++s) {
+      const int stage = static_cast<int>(s);
+      const int in_flight =
+          most_in_flight(shape.variant, group.share, static_cast<int>(spans.size()), stage);
+      needed[static_cast<std::size_t>(device_of_stage(placement, devices, way, stage))] +=
+          held(sums, spans[s], group.gradient_sets, in_flight, false) + sums.largest_down();
+    }
+  }
+  for (std::size_t d = 0; d < needed.size(); ++d) {
+    if (needed[d] > machine.devices[d].memory_limit) return false;
+  }
+  return true;
+}
+
+Proposer::LeastMemory Proposer::least_memory(const Shape& shape, const GroupClass& group) {
+  const Cluster& machine = machines_.machine(group.machine);
+  const ChainSums& sums = sums_of(shape.cell.micro_batch_size);
+  const auto devices = static_cast<int>(machine.devices.size());
+  const Placement placement = placement_of(shape.variant);
+  const std::vector<LayerSpan> spans = spans_of(group.cuts);
+  std::vector<Bytes> needed(machine.devices.size());
+  const bool whole = group.share > (group.has_short ? 1 : 0);
+  for (std::size_t s = 0; s < spans.size(); ++s) {
+    const int stage = static_cast<int>(s);
+    const int stages = static_cast<int>(spans.size());
+    int stashes = whole ? 1 : 0;
+    if (!recomputes(shape.variant, stage, stages)) {
+      const auto known = known_in_flight(shape.variant, group.share, stages, stage);
+      stashes = std::max(stashes, known.value_or(0) - (group.has_short ? 1 : 0));
+    }
+    needed[static_cast<std::size_t>(device_of_stage(placement, devices, 0, stage))] +=
+        sums.parameters(spans[s]) + sums.optimizer(spans[s]) + sums.updated_parameters(spans[s]) +
+        (stages_per_device(shape.variant) == 1 ? sums.stash(spans[s]) * stashes : Bytes{});
+  }
+  LeastMemory worst;
+  for (std::size_t d = 0; d < needed.size(); ++d) {
+    const Bytes available = machine.devices[d].memory_limit;
+    if (d > 0 && needed[d] - available <= worst.needed - worst.available) continue;
+    worst = {static_cast<int>(d), needed[d], available};
+  }
+  return worst;
+}
+
+std::optional<Proposer::LeastMemory> Proposer::find_hopeless(const Shape& shape,
+                                                             const GroupClass& group) {
+  const Cluster& machine = machines_.machine(group.machine);
+  const ChainSums& sums = sums_of(shape.cell.micro_batch_size);
+  const LayerSpan all{0, space_.layers};
+  const bool whole = group.share > (group.has_short ? 1 : 0);
+  // Each stage alone on its device holds the stash of one micro-batch at the least.
+  const bool stashes = whole && stages_per_device(shape.variant) == 1;
+  // Each direction holds the model; the one with more gradient sets is not both.
+  const int ways = directions(placement_of(shape.variant));
+  const Bytes held = sums.parameters(all) * ways + sums.optimizer(all) * ways +
+                     sums.updated_parameters(all) * (group.gradient_sets + ways - 1) +
+                     (stashes ? sums.stash(all) : Bytes{});
+  Bytes available;
+  for (const Device& device : machine.devices) available += device.memory_limit;
+  if (held <= available) return std::nullopt;
+  const auto devices = static_cast<std::int64_t>(machine.devices.size());
+  return LeastMemory{0, Bytes{held.count / devices + 1}, Bytes{available.count / devices}};
+}
+
+}  // namespace frazil
