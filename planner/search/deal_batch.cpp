@@ -33,14 +33,20 @@ std::vector<int> Proposer::share_by_load(const Shape& shape, const DeviceGroups&
   const int ways = directions(placement_of(shape.variant));
   const int all = space_.micro_batches(shape.cell.micro_batch_size);
   const ChainSums& sums = sums_of(shape.cell.micro_batch_size);
-  std::map<int, std::int64_t> load_of;  // by machine: its bottleneck
+  std::vector<int> machines;         // that differ
+  std::vector<std::size_t> kind_of;  // by group
   for (const DeviceGroup& group : groups) {
-    if (load_of.count(group.machine) > 0) continue;
+    const auto known = std::find(machines.begin(), machines.end(), group.machine);
+    kind_of.push_back(static_cast<std::size_t>(known - machines.begin()));
+    if (known == machines.end()) machines.push_back(group.machine);
+  }
+  std::vector<std::int64_t> load_of;  // by machine: its bottleneck
+  for (const int machine_of_group : machines) {
     GroupClass alone;
-    alone.machine = group.machine;
+    alone.machine = machine_of_group;
     const auto cuts = find_cuts(shape, alone, MemoryRule::kIgnored);
     ENSURE(cuts.has_value(), "without memory limits every chain can be cut");
-    const Cluster& machine = machines_.machine(group.machine);
+    const Cluster& machine = machines_.machine(machine_of_group);
     const auto devices = static_cast<int>(machine.devices.size());
     std::vector<std::int64_t> work(machine.devices.size(), 0);
     const std::vector<LayerSpan> spans = spans_of(*cuts);
@@ -53,20 +59,21 @@ std::vector<int> Proposer::share_by_load(const Shape& shape, const DeviceGroups&
                             .count();
       }
     }
-    load_of[group.machine] = std::max<std::int64_t>(1, *std::max_element(work.begin(), work.end()));
+    load_of.push_back(std::max<std::int64_t>(1, *std::max_element(work.begin(), work.end())));
   }
   std::vector<int> shares(groups.size(), 0);
   // Groups that are alike get their next ones at the same time, the first groups first.
-  std::map<int, std::int64_t> end_of = load_of;  // by machine: after one more
+  std::vector<std::int64_t> end_of = load_of;  // by machine: after one more
   for (int left = all / ways; left > 0;) {
-    std::int64_t next = end_of.begin()->second;
-    for (const auto& [machine, end] : end_of) next = std::min(next, end);
+    const std::int64_t next = *std::min_element(end_of.begin(), end_of.end());
     for (std::size_t g = 0; g < groups.size() && left > 0; ++g) {
-      if (end_of[groups[g].machine] != next) continue;
+      if (end_of[kind_of[g]] != next) continue;
       shares[g] += ways;
       --left;
     }
-    for (auto& [machine, end] : end_of) end += end == next ? load_of[machine] : 0;
+    for (std::size_t m = 0; m < end_of.size(); ++m) {
+      if (end_of[m] == next) end_of[m] += load_of[m];
+    }
   }
   shares.back() += all % ways;
   return shares;
