@@ -83,11 +83,11 @@ std::string print_misses(const PlanExplanation& explanation, const Cluster& clus
     if (!family.nearest_fit) continue;
     const Rejection& rejection = family.nearest_fit->rejection;
     const Bytes missing = rejection.needed - rejection.available;
-    text += fmt::format("{}: {} needs {} ({} bytes) on {}, which has {}: {} ({} bytes) more\n",
-                        family.schedule, describe_shapes(*family.nearest_fit),
-                        to_text(rejection.needed), rejection.needed.count,
-                        cluster.devices.at(rejection.device.index()).name,
-                        to_text(rejection.available), to_text(missing), missing.count);
+    text += fmt::format(
+        "{}: {} needs at least {} ({} bytes) on {}, which has {}: {} ({} bytes) more\n",
+        family.schedule, describe_shapes(*family.nearest_fit), to_text(rejection.needed),
+        rejection.needed.count, cluster.devices.at(rejection.device.index()).name,
+        to_text(rejection.available), to_text(missing), missing.count);
   }
   return text.empty() ? "" : "\ntoo large, and nearest to fitting:\n" + text;
 }
