@@ -93,19 +93,23 @@ std::string to_json(const CheckpointMetadata& data) {
 }
 
 std::string make_header(const std::string& metadata, const std::vector<StoredTensor>& tensors) {
-  Json header{{"__metadata__", {{"checkpoint", metadata}}}};
+  std::string text = "{\"__metadata__\":{\"checkpoint\":" + json_string(metadata) + "}";
+  const auto add = [&](const std::string& name, const Json& what) {
+    text += "," + json_string(name) + ":" + what.dump();
+  };
+  add("header_hash", entry("U8", {kHeaderHashBytes}, 0, kHeaderHashBytes));
   std::size_t place = kHeaderHashBytes;
-  std::size_t paddings = 0;
-  header["header_hash"] = entry("U8", {kHeaderHashBytes}, 0, kHeaderHashBytes);
+  int paddings = 0;
   for (const StoredTensor& tensor : tensors) {
     if (const std::size_t gap = align_up(place) - place; gap > 0) {
-      header["padding." + std::to_string(paddings++)] =
-          entry("U8", {static_cast<std::int64_t>(gap)}, place, gap);
+      add("padding." + std::to_string(paddings++),
+          entry("U8", {static_cast<std::int64_t>(gap)}, place, gap));
     }
-    header[tensor.name] = entry("F32", tensor.shape, align_up(place), tensor.bytes);
-    place = align_up(place) + tensor.bytes;
+    place = align_up(place);
+    add(tensor.name, entry("F32", tensor.shape, place, tensor.bytes));
+    place += tensor.bytes;
   }
-  std::string text = header.dump();
+  text += "}";
   text.resize(align_up(kHeaderSizeBytes + text.size()) - kHeaderSizeBytes, ' ');
   return text;
 }
