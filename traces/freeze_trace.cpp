@@ -49,7 +49,12 @@ struct MemberWriter {
   std::string operator()(const MaskEvent& event) const {
     ENSURE(static_cast<std::size_t>(event.mask.blocks()) == blocks && blocks > 0,
            "a mask has one bit per block of its trace");
-    return fmt::format(R"("kind":"mask","mask":"{}")", event.mask.text());
+    std::string why;
+    if (!event.by.empty()) {
+      why =
+          fmt::format(R"(,"by":{},"reason":{})", json_string(event.by), json_string(event.reason));
+    }
+    return fmt::format(R"("kind":"mask","mask":"{}"{})", event.mask.text(), why);
   }
   std::string operator()(const PlanEvent& event) const {
     ensure_counts({event.predicted_step.count()});
@@ -60,10 +65,18 @@ struct MemberWriter {
   std::string operator()(const TransitionEvent& event) const {
     ensure_counts({event.plan_time.count(), event.move_time.count(), event.start_time.count(),
                    event.moved.count});
+    std::string predicted;
+    if (event.predicted) {
+      const TransitionTimes& times = *event.predicted;
+      ensure_counts({times.plan.count(), times.move.count(), times.start.count()});
+      predicted = fmt::format(R"(,"predicted_plan_time_ns":{},"predicted_move_time_ns":{},)"
+                              R"("predicted_start_time_ns":{})",
+                              times.plan.count(), times.move.count(), times.start.count());
+    }
     return fmt::format(R"("kind":"transition","plan_time_ns":{},"move_time_ns":{},)"
-                       R"("start_time_ns":{},"moved_bytes":{})",
+                       R"("start_time_ns":{},"moved_bytes":{}{})",
                        event.plan_time.count(), event.move_time.count(), event.start_time.count(),
-                       event.moved.count);
+                       event.moved.count, predicted);
   }
   std::string operator()(const CostEvent& event) const {
     ensure_counts({event.steps, event.samples, event.measured.count()});
@@ -86,25 +99,16 @@ struct MemberWriter {
     }
     return fmt::format(R"("kind":"signals","signals":{{{}}})", members);
   }
+  std::string operator()(const StepEvent& event) const {
+    ensure_counts({event.samples, event.time.count()});
+    return fmt::format(R"("kind":"step","loss":{},"samples":{},"time_ns":{})",
+                       real_text(event.loss, "loss", step), event.samples, event.time.count());
+  }
+  std::string operator()(const CheckpointEvent& event) const {
+    ensure_counts({event.time.count()});
+    return fmt::format(R"("kind":"checkpoint","time_ns":{})", event.time.count());
+  }
 };
-
-std::string header_line(const FreezeTrace& trace) {
-  std::string blocks;
-  for (const std::string& block : trace.blocks) {
-    if (!blocks.empty()) blocks += ',';
-    blocks += json_string(block);
-  }
-  std::string provenance;
-  for (const auto& [key, value] : trace.provenance) {
-    if (!provenance.empty()) provenance += ',';
-    provenance += json_string(key) + ':' + json_string(value);
-  }
-  return fmt::format(R"({{"format":"{}","version":{},"model_hash":{},"blocks":[{}],"steps":{},)"
-                     R"("events":{},"batch_size":{},"provenance":{{{}}}}})"
-                     "\n",
-                     kFormat, kVersion, json_string(trace.model_hash), blocks, trace.steps,
-                     trace.events.size(), trace.batch_size, provenance);
-}
 
 Duration read_time(JsonFields& fields, const char* key) {
   return Duration{fields.required(key).integer(0, kMaximumInteger)};
@@ -121,7 +125,13 @@ MaskEvent read_mask(JsonFields& fields, std::size_t blocks) {
     bits.fail(fmt::format("a mask of {} blocks", mask.blocks()),
               fmt::format("a mask of {} blocks", blocks));
   }
-  return {std::move(mask)};
+  MaskEvent event{std::move(mask)};
+  if (const auto by = fields.optional("by")) {
+    event.by = by->text();
+    if (event.by.empty()) by->fail("an empty text", "who decided");
+    event.reason = fields.required("reason").text();
+  }
+  return event;
 }
 
 PlanEvent read_plan(JsonFields& fields) {
@@ -138,6 +148,11 @@ TransitionEvent read_transition(JsonFields& fields) {
   event.move_time = read_time(fields, "move_time_ns");
   event.start_time = read_time(fields, "start_time_ns");
   event.moved = Bytes{fields.required("moved_bytes").integer(0, kMaximumInteger)};
+  if (fields.optional("predicted_plan_time_ns")) {
+    event.predicted = {read_time(fields, "predicted_plan_time_ns"),
+                       read_time(fields, "predicted_move_time_ns"),
+                       read_time(fields, "predicted_start_time_ns")};
+  }
   return event;
 }
 
@@ -166,6 +181,14 @@ SignalsEvent read_signals(JsonFields& fields) {
   return event;
 }
 
+StepEvent read_step(JsonFields& fields) {
+  StepEvent event;
+  event.loss = read_real(fields, "loss");
+  event.samples = fields.required("samples").integer(0, kMaximumInteger);
+  event.time = read_time(fields, "time_ns");
+  return event;
+}
+
 What read_what(const JsonCursor& kind, JsonFields& fields, std::size_t blocks) {
   const std::string& name = kind.text();
   if (name == "mask") return read_mask(fields, blocks);
@@ -174,7 +197,10 @@ What read_what(const JsonCursor& kind, JsonFields& fields, std::size_t blocks) {
   if (name == "cost") return read_cost(fields);
   if (name == "eval") return read_eval(fields);
   if (name == "signals") return read_signals(fields);
-  kind.fail(kind.describe(), "mask, plan, transition, cost, eval, signals or a kind of x-...");
+  if (name == "step") return read_step(fields);
+  if (name == "checkpoint") return CheckpointEvent{read_time(fields, "time_ns")};
+  kind.fail(kind.describe(),
+            "mask, plan, transition, cost, eval, signals, step, checkpoint or a kind of x-...");
 }
 
 struct Header {
@@ -192,6 +218,7 @@ Header read_header(const JsonCursor& line) {
     trace.blocks.push_back(block.text());
   }
   trace.steps = fields.required("steps").integer(0, kLastStep);
+  if (const auto open = fields.optional("open")) header.trace.open = open->boolean();
   if (const auto events = fields.optional("events")) {
     header.events = events->integer(0, kMaximumInteger);
   }
@@ -223,6 +250,7 @@ void read_event(const JsonCursor& line, FreezeTrace& trace, Step& last_step) {
 
 // A file cut between two lines reads like a whole one.
 void refuse_cut(const Header& header, const std::string& file, int last_line) {
+  if (header.trace.open) return;
   const std::vector<FreezeEvent>& events = header.trace.events;
   const auto count = static_cast<std::int64_t>(events.size());
   if (header.events) {
@@ -242,15 +270,39 @@ void refuse_cut(const Header& header, const std::string& file, int last_line) {
 
 }  // namespace
 
-std::string to_jsonl(const FreezeTrace& trace) {
+std::string header_line(const FreezeTrace& trace) {
   ensure_counts({trace.steps, trace.batch_size});
+  std::string blocks;
+  for (const std::string& block : trace.blocks) {
+    if (!blocks.empty()) blocks += ',';
+    blocks += json_string(block);
+  }
+  std::string provenance;
+  for (const auto& [key, value] : trace.provenance) {
+    if (!provenance.empty()) provenance += ',';
+    provenance += json_string(key) + ':' + json_string(value);
+  }
+  const std::string whole =
+      trace.open ? R"("open":true)" : fmt::format(R"("events":{})", trace.events.size());
+  return fmt::format(R"({{"format":"{}","version":{},"model_hash":{},"blocks":[{}],"steps":{},)"
+                     R"({},"batch_size":{},"provenance":{{{}}}}})"
+                     "\n",
+                     kFormat, kVersion, json_string(trace.model_hash), blocks, trace.steps, whole,
+                     trace.batch_size, provenance);
+}
+
+std::string event_line(const FreezeEvent& event, std::size_t blocks) {
+  const MemberWriter writer{event.step, blocks};
+  return fmt::format("{{\"step\":{},{}}}\n", event.step, std::visit(writer, event.what));
+}
+
+std::string to_jsonl(const FreezeTrace& trace) {
   std::string text = header_line(trace);
   Step last_step = 0;
   for (const FreezeEvent& event : trace.events) {
     ENSURE(event.step >= last_step, "the steps of a freeze trace never decrease");
     last_step = event.step;
-    const MemberWriter writer{event.step, trace.blocks.size()};
-    text += fmt::format("{{\"step\":{},{}}}\n", event.step, std::visit(writer, event.what));
+    text += event_line(event, trace.blocks.size());
   }
   return text;
 }

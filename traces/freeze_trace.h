@@ -3,19 +3,26 @@
 // event holds before its step executes. Masks are absolute. Integers in ns; unknown kinds are
 // errors unless they begin with "x-" (those are kept out, counted). "events", the number of lines
 // of the kinds below, tells a file that was cut; without it (older or written by hand) the record
-// of a run is whole when its last event is at its last step, the evaluation after it.
+// of a run is whole when its last event is at its last step, the evaluation after it. "open":true
+// in its place: the log of a run that may still write, or was ended.
 //   {"format":"frazil.freeze_trace","version":1,"model_hash":"..","blocks":["embedding",..],
 //    "steps":100,"events":6,"batch_size":32,"provenance":{"..":".."}}                 (on one line)
-//   {"step":0,"kind":"mask","mask":"0001111"}
+//   {"step":0,"kind":"mask","mask":"0001111","by":"alpha","reason":".."}
 //   {"step":0,"kind":"plan","plan":"..","summary":"..","predicted_step_ns":0}
 //   {"step":0,"kind":"transition","plan_time_ns":0,"move_time_ns":0,"start_time_ns":0,
-//    "moved_bytes":0}                                                                 (on one line)
+//    "moved_bytes":0,"predicted_plan_time_ns":0,"predicted_move_time_ns":0,
+//    "predicted_start_time_ns":0}                                                     (on one line)
 //   {"step":0,"kind":"cost","steps":10,"samples":320,"measured_ns":0}
 //   {"step":0,"kind":"eval","epoch":0,"train_loss":0.5,"loss":0.5,"accuracy":0.5}
 //   {"step":0,"kind":"signals","signals":{"..":0.5}}
+//   {"step":0,"kind":"step","loss":0.5,"samples":32,"time_ns":0}
+//   {"step":1,"kind":"checkpoint","time_ns":0}
+// "by" and "reason" go together and may be left out, as may the three predicted times. Kinds "step"
+// and "checkpoint" are those of a log that is written while the run lasts.
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -26,8 +33,11 @@
 
 namespace frazil {
 
+// A decision: in force from this step on, changed or not.
 struct MaskEvent {
   FreezeMask mask;
+  std::string by = {};  // who had the last word, "pt-paper", "minimum_interval"; empty: not told
+  std::string reason = {};  // one sentence
   friend bool operator==(const MaskEvent&, const MaskEvent&) = default;
 };
 
@@ -39,12 +49,21 @@ struct PlanEvent {
   friend bool operator==(const PlanEvent&, const PlanEvent&) = default;
 };
 
+// What a switch takes beside the move of bytes, in parts.
+struct TransitionTimes {
+  Duration plan{0};
+  Duration move{0};
+  Duration start{0};
+  friend bool operator==(const TransitionTimes&, const TransitionTimes&) = default;
+};
+
 // The switch from one plan to the next, part by part.
 struct TransitionEvent {
   Duration plan_time{0};   // asking the planner
   Duration move_time{0};   // state to its new owners
   Duration start_time{0};  // new executors
   Bytes moved;
+  std::optional<TransitionTimes> predicted = std::nullopt;
   friend bool operator==(const TransitionEvent&, const TransitionEvent&) = default;
 };
 
@@ -70,9 +89,25 @@ struct SignalsEvent {
   friend bool operator==(const SignalsEvent&, const SignalsEvent&) = default;
 };
 
+// This step, done.
+struct StepEvent {
+  double loss = 0;
+  std::int64_t samples = 0;
+  Duration time{0};
+  friend bool operator==(const StepEvent&, const StepEvent&) = default;
+};
+
+// Durable, with all steps before this one.
+struct CheckpointEvent {
+  Duration time{0};
+  friend bool operator==(const CheckpointEvent&, const CheckpointEvent&) = default;
+};
+
 struct FreezeEvent {
   Step step = 0;
-  std::variant<MaskEvent, PlanEvent, TransitionEvent, CostEvent, EvalEvent, SignalsEvent> what;
+  std::variant<MaskEvent, PlanEvent, TransitionEvent, CostEvent, EvalEvent, SignalsEvent, StepEvent,
+               CheckpointEvent>
+      what;
   friend bool operator==(const FreezeEvent&, const FreezeEvent&) = default;
 };
 
@@ -81,6 +116,7 @@ struct FreezeTrace {
   std::vector<std::string> blocks;
   Step steps = 0;  // planned length of the run
   int batch_size = 0;
+  bool open = false;  // a log: any number of events is whole
   std::map<std::string, std::string> provenance;
   std::vector<FreezeEvent> events;
   int skipped_extensions = 0;  // lines of kind "x-...", read but not kept; never written
@@ -91,6 +127,9 @@ struct FreezeTrace {
 // Reals have the fewest digits that read back as the same number. Throws InputError for a real that
 // is not finite or text that is not UTF-8; steps out of order or a mask of another length are bugs.
 std::string to_jsonl(const FreezeTrace& trace);
+// Its lines one by one: the header, and an event of a trace of so many blocks.
+std::string header_line(const FreezeTrace& trace);
+std::string event_line(const FreezeEvent& event, std::size_t blocks);
 // Throws InputError with the line: a bad header, unknown kind or key, decreasing steps, ...
 FreezeTrace parse_freeze_trace(std::string_view text, const std::string& file);
 FreezeTrace read_freeze_trace(const std::filesystem::path& path);

@@ -32,7 +32,11 @@ FreezeTrace make_trace() {
       {10, SignalsEvent{}},
       {20, MaskEvent{FreezeMask::frozen_prefix(3, BlockId{1})}},
       {20, TransitionEvent{1ms, 2ms, 3ns, moved}},
+      {21, MaskEvent{FreezeMask::all_active(3), "validation_guard", "It is \"bad\"."}},
+      {21, TransitionEvent{1ms, 2ms, 3ns, moved, TransitionTimes{4ms, 5ms, 6ms}}},
+      {29, StepEvent{0.25, 31, 7ms}},
       {30, EvalEvent{3, 1e-300, -0.0, 0.9921875}},
+      {30, CheckpointEvent{8ms}},
   };
   return trace;
 }
@@ -211,7 +215,10 @@ TEST(FreezeTrace, NeverWritesWhatCannotBeRead) {
   EXPECT_THROW(to_jsonl(with_event({0, EvalEvent{0, 0, 0, not_a_number}})), InputError);
   EXPECT_THROW(to_jsonl(with_event({0, SignalsEvent{{{"loss", -infinity}}}})), InputError);
   EXPECT_THROW(to_jsonl(with_event({0, PlanEvent{"\xff", "", 0ns}})), InputError);
+  EXPECT_THROW(to_jsonl(with_event({0, StepEvent{not_a_number, 1, 1ns}})), InputError);
   EXPECT_THROW(to_jsonl(with_event({0, EvalEvent{0, 0, 0, 1.5}})), std::logic_error);
+  EXPECT_THROW(to_jsonl(with_event({0, StepEvent{0, -1, 1ns}})), std::logic_error);
+  EXPECT_THROW(to_jsonl(with_event({0, CheckpointEvent{-1ns}})), std::logic_error);
   EXPECT_THROW(to_jsonl(with_event({0, CostEvent{1, 1, -1ns}})), std::logic_error);
   EXPECT_THROW(to_jsonl(with_event({0, MaskEvent{FreezeMask::all_active(3)}})), std::logic_error);
   EXPECT_THROW(to_jsonl(with_event({-1, CostEvent{}})), std::logic_error);
