@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 
+#include "analysis/html_decisions.h"
 #include "analysis/html_parts.h"
 #include "analysis/memory_chart.h"
 #include "analysis/run_series.h"
@@ -193,21 +194,6 @@ std::string draw_phase_table(const RunSummary& run) {
   return markup;
 }
 
-std::string draw_transitions(const FreezeTrace& trace) {
-  Table table{
-      .header = {"before step", "planning ms", "moving state ms", "starting ms", "moved bytes"},
-      .rows = {}};
-  for (const FreezeEvent& event : trace.events) {
-    const auto* part = std::get_if<TransitionEvent>(&event.what);
-    if (part == nullptr) continue;
-    table.rows.push_back({count_text(event.step), number_text(ms_of(part->plan_time), 3),
-                          number_text(ms_of(part->move_time), 3),
-                          number_text(ms_of(part->start_time), 3), count_text(part->moved.count)});
-  }
-  if (table.rows.empty()) return "";
-  return "<h3>Transitions</h3>\n" + html_table(table);
-}
-
 // The step whose makespan is the (lower) median.
 std::optional<Step> representative_step(const Comparison& comparison) {
   std::vector<std::pair<Duration, Step>> steps;
@@ -304,6 +290,7 @@ std::string draw_run(const ReportRun& run, const RunSummary& summary, std::size_
                              "predicted.");
     markup += draw_phase_table(summary);
   }
+  markup += draw_decisions(run.trace);
   markup += draw_transitions(run.trace);
   for (std::size_t i = 0; i < run.phases.size(); ++i) {
     markup += draw_phase(run.phases[i], i, spans_left);
