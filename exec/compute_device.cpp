@@ -116,6 +116,7 @@ void ComputeDevice::adopt(LayerState& state) const {
   adopt(state.parameters);
   adopt(state.first_moment);
   adopt(state.second_moment);
+  adopt(state.gradient_sums);
 }
 
 void ComputeDevice::adopt(Tensors& tensors) const {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "exec/clip.h"
+#include "exec/freeze_signals.h"
 #include "exec/optimizer.h"
 #include "exec/step_fault.h"
 #include "profiles/error.h"
@@ -251,17 +252,26 @@ void Executor::update(const Action& action) {
   for (const WeightRead& read : reads_.end_group(action.stage)) recorder_.add_weight_read(read);
 }
 
+double Executor::rate_of(LayerId layer) const {
+  if (input_.rate_factors.empty()) return input_.learning_rate;
+  return input_.learning_rate * input_.rate_factors[model_.layers[layer.index()].block.index()];
+}
+
 void Executor::update_weights(LayerId layer, Tensors gradients) {
   const SteadyTime start = recorder_.now();
-  if (clip_scale_ != 1) {
-    for (at::Tensor& gradient : gradients) gradient = at::mul(gradient, clip_scale_);
-  }
   for (at::Tensor& gradient : gradients) gradient = gradient.contiguous();
   LayerState& state = state_.at(layer);
   kept_.keep(layer, state);
   const bool counts = recorder_.memory().is_open();
   const Bytes before = counts ? bytes_of_moments(state) : Bytes{};
-  update_layer(state, gradients, optimizer_, input_.learning_rate);
+  if (measurement_.gradient_sums) add_to_sums(state, gradients);
+  if (measurement_.gradient_squares && program_.owners[layer.index()].front().device == device_) {
+    recorder_.add_gradient_squares({layer, sum_squares(gradients)});
+  }
+  if (clip_scale_ != 1) {
+    for (at::Tensor& gradient : gradients) gradient = at::mul(gradient, clip_scale_);
+  }
+  update_layer(state, gradients, optimizer_, rate_of(layer));
   const Bytes after = counts ? bytes_of_moments(state) : Bytes{};
   recorder_.memory().change(MemoryKind::kOptimizer, (after - before).count);
   if (measurement_.layers) {

@@ -49,6 +49,7 @@ class Executor {
   void begin_memory();
   void update(const Action& action);
   void update_weights(LayerId layer, Tensors gradients);
+  double rate_of(LayerId layer) const;
   StageRunner& runner(const Action& action);
   Tag tag_of(const Message& message) const;
 

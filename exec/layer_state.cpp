@@ -42,7 +42,7 @@ LayerState make_initial_state(const ModelSpec& model, LayerId layer, std::uint64
 
 LayerState clone(const LayerState& state) {
   return {clone_all(state.parameters), clone_all(state.first_moment),
-          clone_all(state.second_moment), state.updates};
+          clone_all(state.second_moment), state.updates, clone_all(state.gradient_sums)};
 }
 
 Bytes bytes_of(const LayerState& state) {
@@ -50,7 +50,8 @@ Bytes bytes_of(const LayerState& state) {
 }
 
 Bytes bytes_of_moments(const LayerState& state) {
-  return Bytes{sum_bytes(state.first_moment) + sum_bytes(state.second_moment)};
+  return Bytes{sum_bytes(state.first_moment) + sum_bytes(state.second_moment) +
+               sum_bytes(state.gradient_sums)};
 }
 
 void set_active(LayerState& state, bool active) {
@@ -60,6 +61,7 @@ void set_active(LayerState& state, bool active) {
   state.first_moment.clear();
   state.second_moment.clear();
   state.updates = 0;
+  state.gradient_sums.clear();
 }
 
 std::uint64_t hash_states(const std::vector<const LayerState*>& states) {

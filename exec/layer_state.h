@@ -17,6 +17,8 @@ struct LayerState {
   std::vector<at::Tensor> first_moment;   // Adam m, or the momentum buffer of SGD
   std::vector<at::Tensor> second_moment;  // Adam v
   std::int64_t updates = 0;
+  // The layer's gradients added up since a freeze policy last read them; empty where none does.
+  std::vector<at::Tensor> gradient_sums = {};
 };
 
 // The layers a device holds.
@@ -26,7 +28,7 @@ LayerState make_initial_state(const ModelSpec& model, LayerId layer, std::uint64
 // A deep copy, for a new replica.
 LayerState clone(const LayerState& state);
 Bytes bytes_of(const LayerState& state);
-Bytes bytes_of_moments(const LayerState& state);
+Bytes bytes_of_moments(const LayerState& state);  // and sums: what it keeps besides parameters
 
 // Marks parameters as leaves that train, or drops what a frozen layer does not need any more.
 void set_active(LayerState& state, bool active);

@@ -21,6 +21,10 @@ std::vector<Span> Recorder::take_spans() { return std::exchange(spans_, {}); }
 
 std::vector<WeightRead> Recorder::take_weight_reads() { return std::exchange(weight_reads_, {}); }
 
+std::vector<GradientSquares> Recorder::take_gradient_squares() {
+  return std::exchange(squares_, {});
+}
+
 std::vector<LayerSample> Recorder::take_layer_samples() {
   return std::exchange(layer_samples_, {});
 }

@@ -35,6 +35,12 @@ struct LayerSample {
   Duration duration{0};
 };
 
+// Over a layer's parameters, in order, in double.
+struct GradientSquares {
+  LayerId layer;
+  double value = 0;
+};
+
 // What to measure beside spans. `slow_layer` is the checker's self-test: that layer spins for
 // `slow_percent` of its own time after each phase.
 struct Measurement {
@@ -42,6 +48,10 @@ struct Measurement {
   // Every second step, take the input and the weight gradient in two passes and time each.
   bool split_backward = false;
   bool memory = false;
+  // Of the gradients as they come out of the reduction, before clipping: the sum of squares of each
+  // layer's, and the sum over the steps in LayerState::gradient_sums.
+  bool gradient_squares = false;
+  bool gradient_sums = false;
   int slow_layer = -1;
   int slow_percent = 0;
 };
@@ -66,11 +76,13 @@ class Recorder {
 
   MemoryAccount& memory() { return memory_; }
 
+  void add_gradient_squares(const GradientSquares& squares) { squares_.push_back(squares); }
   void add_weight_read(const WeightRead& read) { weight_reads_.push_back(read); }
 
   std::vector<Span> take_spans();
   std::vector<WeightRead> take_weight_reads();
   std::vector<LayerSample> take_layer_samples();
+  std::vector<GradientSquares> take_gradient_squares();
 
  private:
   DeviceId device_;
@@ -80,6 +92,7 @@ class Recorder {
   std::vector<Span> spans_;
   std::vector<LayerSample> layer_samples_;
   std::vector<WeightRead> weight_reads_;
+  std::vector<GradientSquares> squares_;
   MemoryAccount memory_;
 };
 

@@ -1,10 +1,6 @@
 #include "exec/run.h"
 
-#include <ATen/ATen.h>
-#include <c10/core/GradMode.h>
-
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -27,17 +23,6 @@ int count_samples(const std::vector<Samples>& micro_batches) {
   return std::accumulate(
       micro_batches.begin(), micro_batches.end(), 0,
       [](int sum, const Samples& s) { return sum + static_cast<int>(s.count()); });
-}
-
-// Byte by byte: a number that is none is like itself, and the two zeros differ.
-bool same_bits(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
-  return std::equal(
-      a.begin(), a.end(), b.begin(), b.end(), [](const at::Tensor& x, const at::Tensor& y) {
-        const at::Tensor here = x.cpu().contiguous();
-        const at::Tensor there = y.cpu().contiguous();
-        return here.sizes() == there.sizes() && here.nbytes() == there.nbytes() &&
-               std::memcmp(here.const_data_ptr(), there.const_data_ptr(), here.nbytes()) == 0;
-      });
 }
 
 }  // namespace
@@ -190,11 +175,14 @@ void Run::run_job(const std::function<void(DeviceId)>& job) {
 }
 
 StepResult Run::step(Step step, double learning_rate, const std::vector<Samples>& micro_batches,
-                     bool record) {
+                     bool record, const std::vector<double>& rate_factors) {
   refuse_after_failure();
+  ENSURE(rate_factors.empty() || rate_factors.size() == model_.blocks.size(),
+         "a factor for every block");
   StepInput input{.step = step,
                   .seed = seed_,
                   .learning_rate = learning_rate,
+                  .rate_factors = rate_factors,
                   .micro_batches = &micro_batches,
                   .samples = count_samples(micro_batches)};
   Program& program = program_for(input.samples);
@@ -217,7 +205,11 @@ StepResult Run::step(Step step, double learning_rate, const std::vector<Samples>
   for (const auto& some : losses) ordered.insert(ordered.end(), some.begin(), some.end());
   std::sort(ordered.begin(), ordered.end());
   for (const LossSample& loss : ordered) result.loss += loss.value;
+  if (measurement_.gradient_squares) result.gradient_squares.resize(model_.layers.size());
   for (Recorder& recorder : recorders_) {
+    for (const GradientSquares& squares : recorder.take_gradient_squares()) {
+      result.gradient_squares.at(squares.layer.index()) += squares.value;
+    }
     std::vector<Span> spans = recorder.take_spans();
     const std::vector<WeightRead> reads = recorder.take_weight_reads();
     result.weight_reads.insert(result.weight_reads.end(), reads.begin(), reads.end());
@@ -237,54 +229,6 @@ std::vector<LayerSample> Run::take_layer_samples() {
     samples.insert(samples.end(), some.begin(), some.end());
   }
   return samples;
-}
-
-Run::Evaluation Run::evaluate(const Samples& samples, int micro_batch_size) const {
-  const c10::NoGradGuard no_grad;
-  const ComputeDevice& device = devices_[0];
-  std::vector<Tensors> here;
-  std::vector<const Tensors*> parameters;
-  for (const LayerState* state : first_holders(states_, static_cast<int>(model_.layers.size()))) {
-    Tensors& own = here.emplace_back(state->parameters);
-    for (at::Tensor& parameter : own) parameter = parameter.to(device.place());
-  }
-  parameters.reserve(here.size());
-  for (const Tensors& own : here) parameters.push_back(&own);
-  Evaluation evaluation;
-  for (std::int64_t first = 0; first < samples.count(); first += micro_batch_size) {
-    const std::int64_t count = std::min<std::int64_t>(micro_batch_size, samples.count() - first);
-    const Samples there = narrow(samples, first, count);
-    const auto brought = device.bring(there);
-    const Samples& some = brought ? *brought : there;
-    const std::vector<Tensors> outputs = forward_model(model_, parameters, some.inputs);
-    for (std::size_t l = 0; l < outputs.size(); ++l) {
-      if (!model_.has_loss(LayerId{l})) continue;
-      const at::Tensor loss = model_.layers[l].loss(outputs[l], some.labels);
-      evaluation.loss += loss.item<double>() * static_cast<double>(count);
-    }
-    const at::Tensor& answers = outputs.back().at(0);
-    if (answers.dim() != 2) continue;
-    evaluation.accuracy +=
-        static_cast<double>(answers.argmax(1).eq(some.labels).sum().item<std::int64_t>());
-  }
-  evaluation.loss /= static_cast<double>(samples.count());
-  evaluation.accuracy /= static_cast<double>(samples.count());
-  return evaluation;
-}
-
-std::uint64_t Run::weight_hash() const {
-  const std::vector<const LayerState*> holders =
-      first_holders(states_, static_cast<int>(model_.layers.size()));
-  for (const DeviceState& state : states_) {
-    for (const auto& [layer, replica] : state) {
-      const LayerState& first = *holders[layer.index()];
-      ENSURE(replica.updates == first.updates && same_bits(replica.parameters, first.parameters) &&
-                 same_bits(replica.first_moment, first.first_moment) &&
-                 same_bits(replica.second_moment, first.second_moment),
-             "replicas hold the same bits");
-    }
-  }
-  return hash_states(holders);
 }
 
 }  // namespace frazil

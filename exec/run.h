@@ -22,6 +22,7 @@ struct StepResult {
   std::vector<Span> spans;               // of all devices; empty unless recording
   std::vector<MeasuredMemory> memory;    // by device, where it is measured
   std::vector<WeightRead> weight_reads;  // with weight versions, of all stages
+  std::vector<double> gradient_squares;  // by layer, where they are measured; 0: no gradient
   std::string note;  // of a short batch that its plan's schedule is illegal for: what ran instead
 };
 
@@ -62,8 +63,9 @@ class Run {
   // One step over the global micro-batches; the last ones may be missing or short (a short batch).
   // Throws what the first device to fail throws (exec/step_fault.h). Then state and messages are
   // undefined, and any further step or switch_to is a std::logic_error that says so.
+  // `rate_factors` multiply the learning rate, by block; empty: all 1.
   StepResult step(Step step, double learning_rate, const std::vector<Samples>& micro_batches,
-                  bool record = false);
+                  bool record = false, const std::vector<double>& rate_factors = {});
 
   // Layer samples since the last call, all devices together.
   std::vector<LayerSample> take_layer_samples();
@@ -74,6 +76,10 @@ class Run {
     double accuracy = 0;
   };
   Evaluation evaluate(const Samples& samples, int micro_batch_size) const;
+  // Outputs of all layers, made in the same way, on the host.
+  std::vector<Tensors> outputs(const Samples& samples) const;
+  // Sums of gradients begin anew.
+  void clear_gradient_sums();
 
   // Over all weights and optimizer state, in layer order; replicas must agree (ENSURE).
   std::uint64_t weight_hash() const;
@@ -91,6 +97,7 @@ class Run {
   std::unique_ptr<Program> start(const Plan& plan);
   SwitchReport move_to(const Plan& plan);
   void settle_states();
+  std::vector<Tensors> gather_parameters() const;
 
   ModelSpec model_;
   OptimizerConfig optimizer_;

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <initializer_list>
 #include <numbers>
-#include <utility>
 #include <vector>
 
+#include "exec/run_config_names.h"
+#include "planner/freezing/freeze_json.h"
 #include "profiles/error.h"
 #include "profiles/json.h"
 #include "profiles/text_file.h"
@@ -16,20 +16,11 @@
 namespace frazil {
 namespace {
 
-constexpr std::string_view kFormat = "frazil.run";
-constexpr int kVersion = 1;
 constexpr int kLargestCount = 1 << 20;  // of epochs, widths, samples in a batch
 constexpr int kLargestSamples = 100'000'000;
 constexpr int kLargestSteps = 1'000'000'000;
-constexpr double kLargestNumber = 1e9;
 constexpr int kDigitImage = 8;
 constexpr int kDigitClasses = 10;
-
-// Names by enumerator.
-constexpr std::array<std::string_view, 2> kDataKinds{"digits", "synthetic"};
-constexpr std::array<std::string_view, 2> kOptimizerKinds{"adamw", "sgd"};
-constexpr std::array<std::string_view, 2> kReductionModes{"exact", "fast"};
-constexpr std::array<std::string_view, 2> kMessageOrders{"by-tag", "as-sent"};
 
 // What the file gives for a key, if it does.
 using Given = std::optional<JsonCursor>;
@@ -151,92 +142,19 @@ OptimizerConfig parse_optimizer(const JsonCursor& object) {
   return optimizer;
 }
 
-RunConfig::Freeze parse_freeze(const JsonCursor& object) {
-  RunConfig::Freeze freeze;
-  JsonFields fields(object);
-  take(fields, "alpha", Range::kFraction, freeze.alpha);
-  take(fields, "start_epoch", 1, kLargestCount, freeze.start_epoch);
-  take(fields, "interval_epochs", 1, kLargestCount, freeze.interval_epochs);
+// PipeTransformer's schedule by its three numbers alone, in epochs; alpha 0 is no freezing.
+FreezeConfig parse_alpha(JsonFields& fields) {
+  AlphaFreeze alpha{.alpha = 0, .start = 0, .interval = 1, .unit = PaceUnit::kEpochs};
+  int start_epoch = 1;
+  int interval_epochs = 1;
+  take(fields, "alpha", Range::kFraction, alpha.alpha);
+  take(fields, "start_epoch", 1, kLargestCount, start_epoch);
+  take(fields, "interval_epochs", 1, kLargestCount, interval_epochs);
   fields.finish();
-  return freeze;
-}
-
-std::string number_text(double value) {
-  ENSURE(value >= 0 && value <= kLargestNumber, "a number that a file can hold");
-  std::array<char, 32> buffer{};
-  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
-  return {buffer.data(), result.ptr};
-}
-
-std::string seed_text(std::uint64_t seed) {
-  ENSURE(seed <= static_cast<std::uint64_t>(kLargestQuantity), "a seed that a file can hold");
-  return std::to_string(seed);
-}
-
-using Members = std::vector<std::pair<std::string, std::string>>;
-
-std::string object_text(const Members& members) {
-  std::string text;
-  for (const auto& [key, value] : members) {
-    text += (text.empty() ? "{" : ", ") + json_string(key) + ": " + value;
-  }
-  return text + "}";
-}
-
-std::string name_text(const std::array<std::string_view, 2>& names, std::size_t index) {
-  return json_string(names.at(index));
-}
-
-std::string to_json(const VitConfig& model) {
-  return object_text({{"image", std::to_string(model.image)},
-                      {"channels", std::to_string(model.channels)},
-                      {"patch", std::to_string(model.patch)},
-                      {"dim", std::to_string(model.dim)},
-                      {"blocks", std::to_string(model.blocks)},
-                      {"heads", std::to_string(model.heads)},
-                      {"classes", std::to_string(model.classes)},
-                      {"dropout", number_text(model.dropout)}});
-}
-
-std::string to_json(const DataConfig& data) {
-  Members members{{"kind", name_text(kDataKinds, static_cast<std::size_t>(data.kind))}};
-  switch (data.kind) {
-    case DataConfig::Kind::kDigits:
-      members.emplace_back("path", json_string(data.path));
-      break;
-    case DataConfig::Kind::kSynthetic:
-      members.emplace_back("train_samples", std::to_string(data.train_samples));
-      members.emplace_back("test_samples", std::to_string(data.test_samples));
-      members.emplace_back("seed", seed_text(data.seed));
-      break;
-  }
-  return object_text(members);
-}
-
-std::string to_json(const OptimizerConfig& optimizer) {
-  Members members{{"kind", name_text(kOptimizerKinds, static_cast<std::size_t>(optimizer.kind))},
-                  {"learning_rate", number_text(optimizer.learning_rate)},
-                  {"weight_decay", number_text(optimizer.weight_decay)}};
-  switch (optimizer.kind) {
-    case OptimizerConfig::Kind::kAdamW:
-      members.emplace_back("beta1", number_text(optimizer.beta1));
-      members.emplace_back("beta2", number_text(optimizer.beta2));
-      members.emplace_back("epsilon", number_text(optimizer.epsilon));
-      break;
-    case OptimizerConfig::Kind::kSgd:
-      members.emplace_back("momentum", number_text(optimizer.momentum));
-      break;
-  }
-  members.emplace_back("cosine", optimizer.cosine ? "true" : "false");
-  members.emplace_back("warm_up_steps", std::to_string(optimizer.warm_up_steps));
-  members.emplace_back("clip_norm", number_text(optimizer.clip_norm));
-  return object_text(members);
-}
-
-std::string to_json(const RunConfig::Freeze& freeze) {
-  return object_text({{"alpha", number_text(freeze.alpha)},
-                      {"start_epoch", std::to_string(freeze.start_epoch)},
-                      {"interval_epochs", std::to_string(freeze.interval_epochs)}});
+  if (alpha.alpha == 0) return {};
+  alpha.start = start_epoch - 1;
+  alpha.interval = interval_epochs;
+  return {alpha, {}};
 }
 
 }  // namespace
@@ -244,7 +162,7 @@ std::string to_json(const RunConfig::Freeze& freeze) {
 RunConfig parse_run_config(std::string_view text, const std::string& file) {
   RunConfig config;
   JsonFields fields(parse_json(text, file));
-  expect_format(fields, std::string(kFormat), kVersion);
+  expect_format(fields, std::string(kRunFormat), kRunVersion);
   const Given model = fields.optional("model");
   if (const Given data = fields.optional("data")) config.data = parse_data(*data);
   if (model) config.model = parse_model(*model, config.data.kind);
@@ -256,7 +174,9 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
   const Given micro_batch =
       take(fields, "micro_batch_size", 1, kLargestCount, config.micro_batch_size);
   take_seed(fields, config.seed);
-  if (const Given freeze = fields.optional("freeze")) config.freeze = parse_freeze(*freeze);
+  if (const Given freeze = fields.optional("freeze")) {
+    config.freeze = parse_freeze(*freeze, config.model, std::filesystem::path(file).parent_path());
+  }
   config.reduction = static_cast<ReductionMode>(take_name(fields, "reduction", kReductionModes));
   config.message_order =
       static_cast<MessageOrder>(take_name(fields, "message_order", kMessageOrders));
@@ -270,28 +190,6 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
   return config;
 }
 
-std::string to_json(const RunConfig& config) {
-  const Members members{
-      {"format", json_string(kFormat)},
-      {"version", std::to_string(kVersion)},
-      {"model", to_json(config.model)},
-      {"data", to_json(config.data)},
-      {"optimizer", to_json(config.optimizer)},
-      {"epochs", std::to_string(config.epochs)},
-      {"batch_size", std::to_string(config.batch_size)},
-      {"micro_batch_size", std::to_string(config.micro_batch_size)},
-      {"seed", seed_text(config.seed)},
-      {"freeze", to_json(config.freeze)},
-      {"reduction", name_text(kReductionModes, static_cast<std::size_t>(config.reduction))},
-      {"message_order", name_text(kMessageOrders, static_cast<std::size_t>(config.message_order))},
-      {"deadline_seconds", number_text(config.deadline_seconds)}};
-  std::string text;
-  for (const auto& [key, value] : members) {
-    text += (text.empty() ? "{\n  " : ",\n  ") + json_string(key) + ": " + value;
-  }
-  return text + "\n}\n";
-}
-
 RunConfig read_run_config(const std::filesystem::path& path) {
   RunConfig config = parse_run_config(read_text_file(path), path.string());
   if (config.data.kind != DataConfig::Kind::kDigits) return config;
@@ -302,14 +200,22 @@ RunConfig read_run_config(const std::filesystem::path& path) {
   return config;
 }
 
-FreezePolicy freeze_policy(const RunConfig& config, Step steps_per_epoch) {
-  ENSURE(steps_per_epoch >= 1 && steps_per_epoch <= kLargestQuantity / kLargestCount,
-         "an epoch of at least one step");
-  if (config.freeze.alpha == 0) return NoFreeze{};
-  return AlphaFreeze{.alpha = config.freeze.alpha,
-                     .start = (config.freeze.start_epoch - 1) * steps_per_epoch,
-                     .interval = config.freeze.interval_epochs * steps_per_epoch};
+FreezeConfig parse_freeze(const JsonCursor& value, const VitConfig& model,
+                          const std::filesystem::path& folder) {
+  JsonFields fields(value);
+  const std::vector<std::string> keys = fields.keys();
+  const bool is_short = std::none_of(keys.begin(), keys.end(), [](const std::string& key) {
+    return key == "policy" || key == "decorators";
+  });
+  if (is_short) return parse_alpha(fields);
+  FreezeConfig config = parse_freeze_config(value, freeze_blocks(model), folder);
+  if (auto* trace = std::get_if<TraceFreeze>(&config.policy)) {
+    trace->path = (std::filesystem::absolute(folder) / trace->path).lexically_normal().string();
+  }
+  return config;
 }
+
+int freeze_blocks(const VitConfig& model) { return model.blocks + 2; }
 
 double learning_rate(const OptimizerConfig& config, Step step, Step steps) {
   ENSURE(steps >= 1 && step >= 0 && step <= steps, "a step within its run");

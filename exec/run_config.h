@@ -9,8 +9,10 @@
 //                  "beta2": 0.999, "epsilon": 1e-8, "cosine": true, "warm_up_steps": 0,
 //                  "clip_norm": 0},
 //    "epochs": 20, "batch_size": 32, "micro_batch_size": 8, "seed": 1,
-//    "freeze": {"alpha": 0, "start_epoch": 1, "interval_epochs": 1}, "reduction": "exact",
+//    "freeze": {"policy": {"kind": "none"}, "decorators": {}}, "reduction": "exact",
 //    "message_order": "by-tag", "deadline_seconds": 600}
+// "freeze" is a freeze configuration (planner/freezing/freeze_json.h); for the schedule alpha alone
+// it may be {"alpha": 0.33, "start_epoch": 1, "interval_epochs": 1} (alpha 0: none).
 // Data and optimizer take the keys of their kind alone: "synthetic" takes train_samples,
 // test_samples and seed; "sgd" takes momentum in place of beta1, beta2 and epsilon. With
 // "message_order": "as-sent" messages between two devices are received in the order in which they
@@ -23,12 +25,14 @@
 #include <string>
 #include <string_view>
 
-#include "planner/freezing/freeze_policy.h"
+#include "planner/freezing/freeze_authority.h"
 #include "planner/message_order.h"
 #include "planner/plan.h"
 #include "profiles/units.h"
 
 namespace frazil {
+
+class JsonCursor;
 
 // A vision transformer: pre-norm, class token, learned positions, erf GELU. Two layers (attention,
 // MLP) a block; block 0 is the embedding, the last block final norm and head.
@@ -77,19 +81,14 @@ struct RunConfig {
   int batch_size = 32;
   int micro_batch_size = 8;
   std::uint64_t seed = 1;
-  // Freezing by epochs (1-based, as people count): the policy's start and interval.
-  struct Freeze {
-    double alpha = 0;  // 0: no freezing
-    int start_epoch = 1;
-    int interval_epochs = 1;
-    friend bool operator==(const Freeze&, const Freeze&) = default;
-  } freeze;
+  FreezeConfig freeze = {};
   ReductionMode reduction = ReductionMode::kExact;
   MessageOrder message_order = MessageOrder::kByTag;
   double deadline_seconds = 600;
   friend bool operator==(const RunConfig&, const RunConfig&) = default;
 };
 
+// A trace to replay is read from the folder of `file`.
 // Throws InputError with line and path for whatever cannot be run: a dim that heads do not divide,
 // an image that patches do not tile, a micro-batch above the batch, digits for another image, ...
 RunConfig parse_run_config(std::string_view text, const std::string& file);
@@ -98,8 +97,12 @@ RunConfig parse_run_config(std::string_view text, const std::string& file);
 std::string to_json(const RunConfig& config);
 RunConfig read_run_config(const std::filesystem::path& path);  // makes data.path absolute
 
-// The policy in steps, for `steps_per_epoch`.
-FreezePolicy freeze_policy(const RunConfig& config, Step steps_per_epoch);
+// The value of "freeze"; a trace's path is taken from `folder`, and absolute then. Throws
+// InputError.
+FreezeConfig parse_freeze(const JsonCursor& value, const VitConfig& model,
+                          const std::filesystem::path& folder);
+// Blocks of the model that freeze or not: embedding, head and those between.
+int freeze_blocks(const VitConfig& model);
 
 // Learning rate of a step (0-based) of a run of `steps` that begins with w warm_up_steps:
 // rate x (step + 1) / w for step < w, then rate x (1 + cos(pi (step - w) / (steps - w))) / 2, or

@@ -7,6 +7,7 @@
 
 namespace frazil {
 
+// Beside events.jsonl, which is written while the run lasts (exec/event_log.h):
 // trace.jsonl and phase-<i>/{plan.json,predicted.csv,measured.csv,memory.json,trace.json} under
 // `folder`. All are whole beside their places before the first takes its own; then the files of
 // these names that an earlier run has left and this one does not write go, and folders of phases

@@ -16,7 +16,9 @@
 #include "planner/plan_json.h"
 #include "planner/print_plan.h"
 #include "profiles/cluster_json.h"
+#include "profiles/json.h"
 #include "profiles/model_profile_json.h"
+#include "profiles/text_file.h"
 
 namespace frazil {
 namespace {
@@ -35,10 +37,13 @@ po::options_description describe_flags() {
       ("device", text(), "what the cluster's devices are here: cpu (default) or cuda")            //
       ("keep-plan", po::bool_switch(), "never re-plan when blocks freeze")                        //
       ("no-freeze", po::bool_switch(), "train all blocks to the end")                             //
-      ("seed", text(), "instead of the run's own")                                                //
-      ("steps", text(), "end after so many steps; default: all epochs")                           //
-      ("out", text(), "folder for trace.jsonl, plans and time lines (for frazil report)")         //
-      ("checkpoint-every", text(),                                                                //
+      ("freeze", text(),
+       "instead of the run's own \"freeze\": that JSON object itself, or a file that holds it")  //
+      ("seed", text(), "instead of the run's own")                                               //
+      ("steps", text(), "end after so many steps; default: all epochs")                          //
+      ("out", text(),
+       "folder for trace.jsonl, events.jsonl, plans and time lines (for frazil report)")  //
+      ("checkpoint-every", text(),                                                        //
        "steps from checkpoint to checkpoint, under the folder of --out; SIGTERM or SIGINT then "
        "end the run after a last one, with exit code 143 or 130")  //
       ("resume", po::bool_switch(),                                //
@@ -112,12 +117,25 @@ std::string list_notes(const TrainResult& result, const ModelProfile& profile) {
   return list_flags(profile, extrapolated);
 }
 
+// What --no-freeze and --freeze put in the place of the run's own.
+void choose_freezing(const po::variables_map& flags, RunConfig& config) {
+  const bool none = flags["no-freeze"].as<bool>();
+  if (none) config.freeze = {};
+  const auto given = optional_text(flags, "freeze");
+  if (!given) return;
+  if (none) refuse_flags("--freeze beside --no-freeze", "one of the two");
+  const bool is_json = given->starts_with('{');
+  const std::filesystem::path file = is_json ? "--freeze" : *given;
+  const JsonCursor value = parse_json(is_json ? *given : read_text_file(file), file.string());
+  config.freeze = parse_freeze(value, config.model, absolute(file).parent_path());
+}
+
 TrainOptions read_options(const po::variables_map& flags, const std::string& command) {
   TrainOptions options;
   options.command = command;
   options.config = read_config(flags);
   options.processors = read_processors(flags);
-  if (flags["no-freeze"].as<bool>()) options.config.freeze.alpha = 0;
+  choose_freezing(flags, options.config);
   options.elastic = !flags["keep-plan"].as<bool>();
   const std::string profile_file = required_text(flags, "profile");
   options.profile = read_model_profile(profile_file);
@@ -155,14 +173,20 @@ TrainOptions read_options(const po::variables_map& flags, const std::string& com
   return options;
 }
 
-// What a run leaves in its folder must not take the place of what it read: the trace, and all
+// What a run leaves in its folder must not take the place of what it read: trace and log, and all
 // that lies in the folder of a phase.
-void refuse_run_inside(const po::variables_map& flags, const std::filesystem::path& folder) {
-  for (const NamedFile& input : named_files(flags, {"run", "profile", "cluster", "plan"})) {
+void refuse_run_inside(const po::variables_map& flags, const RunConfig& config,
+                       const std::filesystem::path& folder) {
+  std::vector<NamedFile> inputs = named_files(flags, {"run", "profile", "cluster", "plan"});
+  if (const auto* trace = std::get_if<TraceFreeze>(&config.freeze.policy)) {
+    inputs.push_back({"the trace", trace->path});
+  }
+  for (const NamedFile& input : inputs) {
     const std::filesystem::path place = absolute(input.path).parent_path();
     const bool is_of_phase = place.filename().string().starts_with("phase-") &&
                              is_same_file(place.parent_path(), folder);
-    if (is_of_phase || is_same_file(input.path, folder / "trace.jsonl")) {
+    if (is_of_phase || is_same_file(input.path, folder / "trace.jsonl") ||
+        is_same_file(input.path, folder / "events.jsonl")) {
       refuse_flags(input.flag + " " + input.path.string() + " inside the run of --out",
                    "a file that this run does not write");
     }
@@ -201,8 +225,9 @@ ExitCode run_train(const po::variables_map& flags, const std::string& command) {
   TrainOptions options = read_options(flags, command);
   if (const auto folder = optional_text(flags, "out")) {
     if (folder->empty()) refuse_flags("an empty --out", "the name of a folder");
-    refuse_run_inside(flags, *folder);
+    refuse_run_inside(flags, options.config, *folder);
     check_output_folder(*folder);
+    options.event_log = std::filesystem::path(*folder) / "events.jsonl";
   }
   options.durable = read_durable(flags);
   const Dataset data = load_data(options.config);

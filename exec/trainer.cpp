@@ -7,32 +7,26 @@
 
 #include "exec/checkpoint/run_identity.h"
 #include "exec/foreign_load.h"
+#include "exec/freeze_control.h"
 #include "exec/host_facts.h"
+#include "exec/replanner.h"
 #include "exec/run.h"
+#include "exec/trace_recorder.h"
+#include "exec/train_phase.h"
 #include "exec/vit.h"
-#include "planner/freezing/freeze_policy.h"
 #include "planner/plan_changes.h"
-#include "planner/ranking.h"
-#include "planner/search.h"
-#include "planner/search/shape.h"
-#include "planner/simulate_plan.h"
 #include "profiles/error.h"
 
 namespace frazil {
 namespace {
 
-// Of each phase, the first steps (new executors, cold caches) are not sampled; then every eighth.
-constexpr std::int64_t kSkippedSteps = 3;
-constexpr std::int64_t kSampleEvery = 8;
-constexpr std::size_t kMostSampledSteps = 40;
-
 Duration since(SteadyTime start) {
   return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
 }
 
-double rate(std::int64_t samples, Duration time) {
-  if (time.count() == 0) return 0;
-  return static_cast<double>(samples) / std::chrono::duration<double>(time).count();
+Step count_steps(const TrainOptions& options, Step steps_per_epoch) {
+  const Step all = steps_per_epoch * options.config.epochs;
+  return options.max_steps > 0 ? std::min(all, Step{options.max_steps}) : all;
 }
 
 class Training {
@@ -44,22 +38,20 @@ class Training {
         data_(data),
         progress_(progress),
         steps_per_epoch_((data.train.count() + config_.batch_size - 1) / config_.batch_size),
-        steps_(steps_per_epoch_ * config_.epochs),
-        policy_(freeze_policy(config_, steps_per_epoch_)),
+        steps_(count_steps(options, steps_per_epoch_)),
         run_(make_vit(config_.model), config_.optimizer, config_.seed,
              static_cast<int>(options.cluster.devices.size()),
-             run_options(config_, options.processors)) {
-    if (options.max_steps > 0) steps_ = std::min(steps_, Step{options.max_steps});
-    result_.trace.model_hash = model_hash(options.profile);
-    result_.trace.blocks = options.profile.blocks;
-    result_.trace.steps = steps_;
-    result_.trace.batch_size = config_.batch_size;
-    result_.trace.provenance = host_facts();
-    result_.trace.provenance["command"] = options.command;
-    if (options.processors.kind != DeviceKind::kCpu) {
-      result_.trace.provenance["devices"] = run_.devices().text();
-    }
+             run_options(config_, options.processors)),
+        replanner_(options),
+        freezing_(config_.freeze,
+                  {.blocks = static_cast<int>(options.profile.blocks.size()),
+                   .steps = steps_,
+                   .steps_per_epoch = steps_per_epoch_,
+                   .seed = config_.seed},
+                  data.train, run_, replanner_),
+        recorder_(describe_run(options, steps_, run_.devices()), options.event_log) {
     if (options.durable) restore();
+    decide(result_.first_step);
   }
 
   TrainResult run() {
@@ -67,50 +59,62 @@ class Training {
       if (step % steps_per_epoch_ == 0) begin_epoch(static_cast<int>(step / steps_per_epoch_));
       follow_policy(step);
       take_step(step);
-      const bool last = step + 1 == steps_;
-      if (durable_ && make_durable(step, last)) break;
-      if (last || (step + 1) % steps_per_epoch_ == 0) end_epoch(step);
+      const bool is_last = step + 1 == steps_;
+      if (durable_) durable_->record(step, last_loss_, run_.plan().mask);
+      if (is_last || (step + 1) % steps_per_epoch_ == 0) end_epoch(step);
+      if (is_last) break;
+      // Before the checkpoint, which then needs no signals of the step.
+      decide(step + 1);
+      if (durable_ && keep(step + 1)) break;
     }
     if (durable_) durable_->finish();
     result_.weight_hash = run_.weight_hash();
     result_.process_peak_resident = peak_resident();
     result_.foreign_cores = load_.cores();
+    result_.trace = recorder_.take_trace();
     return std::move(result_);
   }
 
  private:
   void restore() {
-    durable_.emplace(*options_.durable, run_.model(),
-                     identify_run(config_, result_.trace.model_hash, data_, steps_));
+    const std::string hash = model_hash(options_.profile);
+    durable_.emplace(*options_.durable, run_.model(), identify_run(config_, hash, data_, steps_));
     const std::optional<TrainingPosition> position = durable_->restore(run_);
     for (const std::string& note : durable_->notes()) tell(position ? position->step : 0, note);
     if (!position) return;
     result_.first_step = position->step;
-    result_.trace.provenance["resumed_from_step"] = std::to_string(position->step);
+    recorder_.provenance()["resumed_from_step"] = std::to_string(position->step);
+    freezing_.restore(position->authority, options_.durable->folder.string());
+    std::vector<FreezeEvent> masks;
+    for (const TracedMask& mask : freezing_.masks()) {
+      if (mask.step < position->step) masks.push_back({mask.step, MaskEvent{mask.mask}});
+    }
+    recorder_.begin(position->step, masks);
     begin_epoch(position->epoch);
-    begin_stretch(position->step);
+    recorder_.begin_stretch(position->step);
     train_loss_ = position->epoch_loss;
     epoch_samples_ = position->epoch_samples;
   }
 
   // Whether the run is to end here.
-  bool make_durable(Step step, bool last) {
-    durable_->record(step, last_loss_, run_.plan().mask);
-    if (last) return false;
+  bool keep(Step done) {
     const bool stops = options_.stop && options_.stop();
-    const Step done = step + 1;
     if (!stops && !durable_->is_due(done)) return false;
+    const SteadyTime start = std::chrono::steady_clock::now();
     const bool ends_epoch = done % steps_per_epoch_ == 0;
+    const double rate = learning_rate(config_.optimizer, done - 1, steps_);
     const TrainingPosition position{.step = done,
                                     .steps = steps_,
                                     .step_in_epoch = done % steps_per_epoch_,
                                     .epoch = static_cast<int>(done / steps_per_epoch_),
                                     .epoch_loss = ends_epoch ? 0 : train_loss_,
                                     .epoch_samples = ends_epoch ? 0 : epoch_samples_,
-                                    .learning_rate = learning_rate(config_.optimizer, step, steps_),
-                                    .mask = run_.plan().mask};
+                                    .learning_rate = rate,
+                                    .mask = run_.plan().mask,
+                                    .authority = freezing_.to_json()};
     try {
       durable_->save(run_, position);
+      recorder_.log({done, CheckpointEvent{since(start)}});
     } catch (const InputError& error) {
       if (stops) throw;
       tell(done, std::string("no checkpoint was written: ") + error.what());
@@ -122,102 +126,71 @@ class Training {
   void begin_epoch(int epoch) {
     epoch_ = epoch;
     order_ = epoch_order(data_.train.count(), config_.seed, epoch);
-    begin_stretch(epoch * steps_per_epoch_);
+    recorder_.begin_stretch(epoch * steps_per_epoch_);
     train_loss_ = 0;
     epoch_samples_ = 0;
   }
 
-  // Costs are noted where their stretch began: before the events of later steps.
-  void begin_stretch(Step step) {
-    stretch_first_ = step;
-    stretch_place_ = result_.trace.events.size();
-    stretch_time_ = Duration{0};
-    stretch_steps_ = 0;
-  }
-
-  void end_stretch() {
-    if (stretch_steps_ == 0) return;
-    note(stretch_first_,
-         CostEvent{stretch_steps_, stretch_steps_ * config_.batch_size, stretch_time_});
-    const auto place = static_cast<std::ptrdiff_t>(stretch_place_);
-    std::vector<FreezeEvent>& events = result_.trace.events;
-    std::rotate(events.begin() + place, events.end() - 1, events.end());
+  // About a step, when the step before is done.
+  void decide(Step step) {
+    const SteadyTime start = std::chrono::steady_clock::now();
+    decided_ =
+        freezing_.decide(step, {std::move(gradient_squares_),
+                                learning_rate(config_.optimizer, step, steps_), validation_});
+    result_.training_time += since(start);
   }
 
   void follow_policy(Step step) {
-    const FreezeMask mask =
-        decide_mask(policy_, step, static_cast<int>(options_.profile.blocks.size()));
-    if (step > result_.first_step && mask == run_.plan().mask) return;
+    const bool is_first = step == result_.first_step;
+    const FreezeMask& mask = decided_.decision.mask;
+    if (!is_first && mask == run_.plan().mask) {
+      note_decision(step);
+      return;
+    }
     // A phase may begin inside an epoch: what was measured so far belongs to the phase before.
-    end_stretch();
+    recorder_.end_stretch();
     const SteadyTime start = std::chrono::steady_clock::now();
-    const Plan plan = choose_plan(step, mask);
+    const Plan& plan = replanner_.go_on(mask);
     TransitionEvent transition;
-    transition.plan_time = since(start);
+    transition.plan_time = replanner_.take_time();
+    if (!is_first) transition.predicted = replanner_.predict_times(result_.phases.back().plan);
     const SwitchReport report =
         run_.switch_to(with_lists(plan, options_.profile, options_.cluster));
     transition.move_time = report.move_time;
     transition.start_time = report.start_time;
     transition.moved = report.move.moved;
+    if (!replanner_.overhead()) {
+      replanner_.set_overhead({.plan = transition.plan_time, .start = transition.start_time});
+    }
     result_.training_time += since(start);
     begin_phase(step, plan, transition);
-    begin_stretch(step);
+    recorder_.begin_stretch(step);
   }
 
-  Plan choose_plan(Step step, const FreezeMask& mask) {
-    const bool first = step == result_.first_step;
-    std::optional<Plan> kept;
-    if (!first) kept = result_.phases.back().plan;
-    if (first && options_.plan) kept = options_.plan;
-    if (kept && (!options_.elastic || first)) {
-      kept->mask = mask;
-      return *kept;
-    }
-    SearchOptions search;
-    search.batch_size = config_.batch_size;
-    search.micro_batch_sizes = {config_.micro_batch_size};
-    search.mask = mask;
-    search.reduction = config_.reduction;
-    search.clip = config_.optimizer.clip_norm > 0;
-    Ranking ranking = search_plans(options_.profile, options_.cluster, search);
-    if (ranking.best() == nullptr) {
-      search.schedules = synchronous_schedules();
-      search.joint = search.recompute = true;
-      ranking = search_plans(options_.profile, options_.cluster, search);
-    }
-    const Candidate* best = ranking.best();
-    if (best == nullptr) {
-      const std::string reason = ranking.candidates.empty() || !ranking.candidates[0].infeasible
-                                     ? "there is no candidate"
-                                     : ranking.candidates[0].infeasible->reason;
-      throw InfeasibleError("no plan fits: " + reason);
-    }
-    return best->plan;
+  // Of the many that change nothing, those that have read something or have another author.
+  void note_decision(Step step) {
+    const Decision& decision = decided_.decision;
+    const std::map<std::string, double> signals = list_signals(decided_.signals);
+    const bool is_told = step == result_.first_step || decision.changed || !signals.empty() ||
+                         decision.by != decided_by_;
+    decided_by_ = decision.by;
+    if (!signals.empty()) recorder_.note({step, SignalsEvent{signals}});
+    if (is_told) recorder_.note({step, MaskEvent{decision.mask, decision.by, decision.reason}});
   }
 
   void begin_phase(Step step, const Plan& plan, const TransitionEvent& transition) {
     if (durable_ && plan.versions != WeightVersions::kSync) {
       throw InfeasibleError("a plan with weight versions cannot be checkpointed");
     }
-    const SimulatedStep simulated = simulate_step(plan, options_.profile, options_.cluster,
-                                                  {.clip = config_.optimizer.clip_norm > 0});
-    const PlanSimulation simulation =
-        summarize(simulated, static_cast<int>(options_.cluster.devices.size()));
     const bool is_given = options_.plan && (result_.phases.empty() || !options_.elastic);
-    refuse_overflow(simulation.memory, options_.cluster, is_given ? options_.plan_file : "");
-    predicted_memory_ = predict_memory(simulated, options_.profile, options_.cluster);
-    TrainPhase phase;
-    phase.first_step = step;
-    phase.plan = plan;
-    phase.predicted = simulation.timeline;
-    phase.predicted_step = simulation.makespan;
-    phase.extrapolated = simulation.extrapolated;
-    phase.measured.devices = static_cast<int>(options_.cluster.devices.size());
+    BegunPhase begun = predict_phase(step, plan, options_, is_given ? options_.plan_file : "");
+    predicted_memory_ = std::move(begun.memory);
+    const Duration predicted_step = begun.phase.predicted_step;
     const std::string file = "phase-" + std::to_string(result_.phases.size()) + "/plan.json";
-    result_.phases.push_back(std::move(phase));
-    note(step, MaskEvent{plan.mask});
-    note(step, PlanEvent{file, summarize(plan), simulation.makespan});
-    note(step, transition);
+    result_.phases.push_back(std::move(begun.phase));
+    note_decision(step);
+    recorder_.note({step, PlanEvent{file, summarize(plan), predicted_step}});
+    recorder_.note({step, transition});
     tell(step, "mask " + plan.mask.text() + ": " + summarize(plan));
   }
 
@@ -233,9 +206,12 @@ class Training {
     const bool sampled = full && is_sampled(phase, step);
     // Moments are there from the second step on.
     const bool weighed = full && !sampled && !phase.memory && step > phase.first_step;
-    run_.measure({.memory = weighed});
-    StepResult result =
-        run_.step(step, learning_rate(config_.optimizer, step, steps_), micro_batches, sampled);
+    Measurement measurement{.memory = weighed};
+    freezing_.ask(step + 1, measurement);
+    run_.measure(measurement);
+    StepResult result = run_.step(step, learning_rate(config_.optimizer, step, steps_),
+                                  micro_batches, sampled, freezing_.rate_factors(step));
+    gradient_squares_ = std::move(result.gradient_squares);
     const Duration time = since(start);
     result_.training_time += time;
     if (!result.note.empty() && result.note != told_) {
@@ -257,49 +233,31 @@ class Training {
     if (full) {
       ++phase.steps;
       phase.measured_time += time;
-      ++stretch_steps_;
-      stretch_time_ += time;
+      recorder_.add_step(count, time);
     }
     last_loss_ = result.loss;
+    recorder_.log({step, StepEvent{result.loss, count, time}});
     tell(step + 1, "");
   }
 
-  static MemoryRecord add_measured(MemoryRecord record, Step step,
-                                   std::vector<MeasuredMemory> measured) {
-    record.step = step;
-    record.process_peak_resident = peak_resident();
-    for (MeasuredMemory& memory : measured) {
-      DeviceMemory& device = record.devices.at(memory.device.index());
-      device.measured = {memory.total_peak, memory.peak, std::move(memory.curve)};
-      device.allocator_peak = memory.allocator_peak;
-    }
-    return record;
-  }
-
-  static bool is_sampled(const TrainPhase& phase, Step step) {
-    const std::int64_t into = step - phase.first_step - kSkippedSteps;
-    return into >= 0 && into % kSampleEvery == 0 &&
-           static_cast<std::size_t>(into / kSampleEvery) < kMostSampledSteps;
-  }
-
   void end_epoch(Step step) {
-    end_stretch();
+    recorder_.end_stretch();
     const Run::Evaluation evaluation = run_.evaluate(data_.test, config_.micro_batch_size);
     result_.loss = evaluation.loss;
     result_.accuracy = evaluation.accuracy;
     accuracy_ = evaluation.accuracy;
-    note(step + 1, EvalEvent{epoch_ + 1, train_loss_ / static_cast<double>(epoch_samples_),
-                             evaluation.loss, evaluation.accuracy});
+    validation_ = {step + 1, evaluation.loss, evaluation.accuracy};
+    recorder_.note(
+        {step + 1, EvalEvent{epoch_ + 1, train_loss_ / static_cast<double>(epoch_samples_),
+                             evaluation.loss, evaluation.accuracy}});
     tell(step + 1, "");
-  }
-
-  template <class Event>
-  void note(Step step, Event event) {
-    result_.trace.events.push_back({step, std::move(event)});
   }
 
   void tell(Step step, const std::string& event) {
     if (!progress_) return;
+    if (const auto failure = recorder_.take_failure()) {
+      tell(step, "the event log ends here: " + *failure);
+    }
     progress_({step, steps_, epoch_ + 1, last_loss_, accuracy_, event});
   }
 
@@ -310,8 +268,10 @@ class Training {
   const std::function<void(const TrainProgress&)>& progress_;
   Step steps_per_epoch_;
   Step steps_;
-  FreezePolicy policy_;
   Run run_;
+  Replanner replanner_;
+  FreezeControl freezing_;
+  TraceRecorder recorder_;
   std::optional<DurableRun> durable_;
   MemoryRecord predicted_memory_;  // of the phase
   TrainResult result_;
@@ -320,24 +280,15 @@ class Training {
   std::vector<std::int64_t> order_;
   double train_loss_ = 0;  // sum over the epoch's samples
   std::int64_t epoch_samples_ = 0;
-  // Full steps since the epoch or the phase began.
-  Step stretch_first_ = 0;
-  std::size_t stretch_place_ = 0;
-  Duration stretch_time_{0};
-  std::int64_t stretch_steps_ = 0;
+  FreezeControl::Decided decided_;
+  std::string decided_by_;  // before
+  std::optional<Validation> validation_;
+  std::vector<double> gradient_squares_;
   double last_loss_ = 0;
   std::optional<double> accuracy_;  // none before the first evaluation
 };
 
 }  // namespace
-
-double TrainPhase::predicted_samples_per_second() const {
-  return rate(plan.batch_size, predicted_step);
-}
-
-double TrainPhase::measured_samples_per_second() const {
-  return rate(steps * plan.batch_size, measured_time);
-}
 
 TrainResult train(const TrainOptions& options, const Dataset& data,
                   const std::function<void(const TrainProgress&)>& progress) {

@@ -3,6 +3,7 @@
 // kept or a new plan, state moves in memory, new executors start. Records what was predicted and
 // what happened, side by side.
 
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -35,6 +36,8 @@ struct TrainOptions {
   std::optional<DurableOptions> durable = std::nullopt;
   // Asked after each step but the last of a durable run: true ends it, after a checkpoint.
   std::function<bool()> stop = {};
+  // Where given, each event is written there as it happens (exec/event_log.h).
+  std::filesystem::path event_log = {};
 };
 
 // A stretch of steps under one plan.
@@ -63,8 +66,9 @@ struct TrainResult {
   std::uint64_t weight_hash = 0;
   Bytes process_peak_resident;          // from the start of the process
   std::optional<double> foreign_cores;  // kept busy by other programs meanwhile
-  Step first_step = 0;                  // of this process; trace and phases begin there
-  std::optional<Step> stopped_at;       // done when it was asked to stop; not evaluated then
+  // Of this process: phases begin there, and the trace but for the masks before.
+  Step first_step = 0;
+  std::optional<Step> stopped_at;  // done when it was asked to stop; evaluated if its epoch is over
 };
 
 // What to tell a person while it runs.

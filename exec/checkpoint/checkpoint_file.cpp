@@ -65,7 +65,8 @@ class Writer {
 
 // What is stored of a layer, on the host and in the order of list_tensors.
 void collect(const LayerState& state, const LayerSpec& spec, Tensors& tensors) {
-  for (const auto* some : {&state.parameters, &state.first_moment, &state.second_moment}) {
+  for (const auto* some :
+       {&state.parameters, &state.first_moment, &state.second_moment, &state.gradient_sums}) {
     if (some->empty()) continue;
     ENSURE(some->size() == spec.parameters.size(), "a tensor for each parameter");
     for (std::size_t p = 0; p < some->size(); ++p) {
@@ -173,6 +174,7 @@ std::vector<LayerState> share_out(Tensors tensors, const ModelSpec& model,
     take(layers[l].parameters);
     if (shapes[l].first_moment) take(layers[l].first_moment);
     if (shapes[l].second_moment) take(layers[l].second_moment);
+    if (shapes[l].gradient_sums) take(layers[l].gradient_sums);
     layers[l].updates = shapes[l].updates;
   }
   return layers;
@@ -188,8 +190,10 @@ void write_checkpoint(const FileSystem& files, const fs::path& path, const Model
   Tensors tensors;
   for (std::size_t l = 0; l < layers.size(); ++l) {
     collect(*layers[l], model.layers[l], tensors);
-    shapes.push_back(
-        {!layers[l]->first_moment.empty(), !layers[l]->second_moment.empty(), layers[l]->updates});
+    shapes.push_back({.first_moment = !layers[l]->first_moment.empty(),
+                      .second_moment = !layers[l]->second_moment.empty(),
+                      .updates = layers[l]->updates,
+                      .gradient_sums = !layers[l]->gradient_sums.empty()});
   }
   std::vector<std::uint64_t> hashes;
   for (const at::Tensor& tensor : tensors) hashes.push_back(hash_text(bytes_of(tensor)));

@@ -6,10 +6,10 @@
 //   data           "header_hash", 8 bytes: XXH64 of all before the data, little endian; then the
 //                  tensors, each at 64 x k; what lies between is zeros, "padding.<i>" in the header
 // Tensors in the order of layers: parameters under their (Hugging Face) names, float32, then
-// "first_moment.<name>" and "second_moment.<name>" where the layer has them; a name that an earlier
-// layer has taken (of a tied parameter) is "<name>@<layer>". The header's "__metadata__" holds one
-// text, "checkpoint", again JSON: {"format": "frazil.checkpoint", "version": 1, ...}, the members
-// below and XXH64 of each tensor.
+// "first_moment.<name>", "second_moment.<name>" and "gradient_sum.<name>" where the layer has them;
+// a name that an earlier layer has taken (of a tied parameter) is "<name>@<layer>". The header's
+// "__metadata__" holds one text, "checkpoint", again JSON: {"format": "frazil.checkpoint",
+// "version": 1, ...}, the members below and XXH64 of each tensor.
 
 #include <filesystem>
 #include <string>

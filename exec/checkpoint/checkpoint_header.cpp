@@ -64,6 +64,7 @@ std::vector<StoredTensor> list_tensors(const ModelSpec& model,
     add("");
     if (layers[l].first_moment) add("first_moment.");
     if (layers[l].second_moment) add("second_moment.");
+    if (layers[l].gradient_sums) add("gradient_sum.");
   }
   return tensors;
 }
@@ -83,10 +84,12 @@ std::string to_json(const CheckpointMetadata& data) {
             {"learning_rate_bits", to_hex(std::bit_cast<std::uint64_t>(position.learning_rate))},
             {"mask", position.mask.text()},
             {"authority", position.authority}};
-  // By layer: the count of moments of each parameter, then the count of updates.
+  // By layer: the count of moments of each parameter, the count of updates, and where there are
+  // sums of gradients.
   for (const LayerShape& layer : data.layers) {
     text["moments"].push_back(int{layer.first_moment} + int{layer.second_moment});
     text["updates"].push_back(layer.updates);
+    text["gradient_sums"].push_back(int{layer.gradient_sums});
   }
   for (const std::uint64_t hash : data.hashes) text["tensor_hashes"].push_back(to_hex(hash));
   return text.dump();
@@ -139,6 +142,10 @@ CheckpointMetadata parse_metadata(std::string_view text, const std::string& file
   const std::vector<JsonCursor> updates = fields.required("updates").items();
   for (std::size_t l = 0; l < std::min(updates.size(), data.layers.size()); ++l) {
     data.layers[l].updates = updates[l].integer(0, kMostSteps);
+  }
+  const std::vector<JsonCursor> sums = fields.required("gradient_sums").items();
+  for (std::size_t l = 0; l < std::min(sums.size(), data.layers.size()); ++l) {
+    data.layers[l].gradient_sums = sums[l].integer(0, 1) == 1;
   }
   for (const JsonCursor& hash : fields.required("tensor_hashes").items()) {
     data.hashes.push_back(parse_hex(hash.text()).value_or(0));

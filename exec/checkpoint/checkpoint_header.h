@@ -22,6 +22,7 @@ struct LayerShape {
   bool first_moment = false;
   bool second_moment = false;
   std::int64_t updates = 0;
+  bool gradient_sums = false;
 };
 
 struct StoredTensor {

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "exec/disk/hashes.h"
+#include "planner/freezing/freeze_json.h"
 
 namespace frazil {
 
@@ -12,7 +13,17 @@ RunIdentity identify_run(const RunConfig& config, const std::string& model_hash,
   deciding.data.path.clear();
   deciding.message_order = {};
   deciding.deadline_seconds = 1;
-  std::uint64_t hash = hash_text(model_hash + "\n" + to_json(deciding) + std::to_string(steps));
+  std::string masks;
+  if (auto* trace = std::get_if<TraceFreeze>(&deciding.freeze.policy)) {
+    trace->path.clear();
+    for (const TracedMask& mask : trace->masks) {
+      masks += "\n" + std::to_string(mask.step) + " " + mask.mask.text();
+    }
+    masks += "\n" + std::to_string(trace->steps);
+    if (trace->rates) masks += to_json(FreezePolicy(*trace->rates));
+  }
+  std::uint64_t hash =
+      hash_text(model_hash + "\n" + to_json(deciding) + std::to_string(steps) + masks);
   Tensors samples = data.train.inputs;
   samples.push_back(data.train.labels);
   for (const at::Tensor& tensor : samples) {

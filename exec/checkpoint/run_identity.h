@@ -8,7 +8,8 @@
 namespace frazil {
 
 // Over all that decides the bits of a run of `steps` steps: model, settings, seed and training
-// samples; not where the data lie, nor how messages are ordered and awaited, nor plan and devices.
+// samples; not where data and traces lie, nor how messages are ordered and awaited, nor plan and
+// devices.
 RunIdentity identify_run(const RunConfig& config, const std::string& model_hash,
                          const Dataset& data, Step steps);
 

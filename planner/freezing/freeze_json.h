@@ -33,6 +33,10 @@ FreezeConfig parse_freeze_config(const JsonCursor& object, int blocks,
 // On one line, all keys written; a trace by its path alone. Round trips.
 std::string to_json(const FreezeConfig& config);
 
+// A policy alone: {"kind": "freezeout", ...}. A freeze trace whose blocks had learning rates of
+// their own says so under "rates" in its provenance.
+std::string to_json(const FreezePolicy& policy);
+
 // "format": "frazil.freeze_state", "version": 1. Refuses the state of another policy or model.
 FreezeState parse_freeze_state(const JsonCursor& object, const FreezeConfig& config, int blocks);
 std::string to_json(const FreezeState& state, const FreezeConfig& config);  // one line, round trips

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "planner/freezing/freeze_schedule.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -69,13 +68,6 @@ FreezeMask freeze_layers(int blocks, int layers) {
   ENSURE(layers >= 0 && (layers == 0 || layers <= blocks - 2), "no more frozen than there are");
   if (layers == 0) return FreezeMask::all_active(blocks);
   return FreezeMask::frozen_prefix(blocks, BlockId{layers});
-}
-
-FreezeMask decide_mask(const FreezePolicy& policy, Step step, int blocks) {
-  ENSURE(std::holds_alternative<NoFreeze>(policy) || std::holds_alternative<StaticFreeze>(policy) ||
-             std::holds_alternative<AlphaFreeze>(policy),
-         "a policy that reads nothing but the step");
-  return want_by_step(policy, step, {.blocks = blocks})->mask;
 }
 
 }  // namespace frazil

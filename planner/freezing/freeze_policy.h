@@ -123,12 +123,14 @@ struct TracedMask {
   friend bool operator==(const TracedMask&, const TracedMask&) = default;
 };
 
-// The masks of a recorded run. `rescale`: a run of other length is at the same share of its way.
+// The masks of a recorded run, and its blocks' learning rates. `rescale`: a run of other length is
+// at the same share of its way.
 struct TraceFreeze {
   std::string path = {};  // as the configuration names it
   bool rescale = false;
   Step steps = 1;                      // of the recorded run
   std::vector<TracedMask> masks = {};  // steps increase; all blocks are active before the first
+  std::optional<FreezeOut> rates = std::nullopt;
   friend bool operator==(const TraceFreeze&, const TraceFreeze&) = default;
 };
 
@@ -149,8 +151,5 @@ double alpha_bound(int layers, double alpha, int interval_index);
 
 // k layers frozen, 0 <= k <= L.
 FreezeMask freeze_layers(int blocks, int layers);
-
-// Requires: a policy in steps that reads nothing but the step (none, static, alpha).
-FreezeMask decide_mask(const FreezePolicy& policy, Step step, int blocks);
 
 }  // namespace frazil

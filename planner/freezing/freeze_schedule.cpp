@@ -185,4 +185,10 @@ double freezeout_rate(const FreezeOut& policy, BlockId block, int blocks, double
   return policy.scaled ? rate / end : rate;
 }
 
+std::optional<FreezeOut> find_rates(const FreezePolicy& policy) {
+  if (const auto* freezeout = std::get_if<FreezeOut>(&policy)) return *freezeout;
+  if (const auto* trace = std::get_if<TraceFreeze>(&policy)) return trace->rates;
+  return std::nullopt;
+}
+
 }  // namespace frazil

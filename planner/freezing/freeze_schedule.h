@@ -30,5 +30,7 @@ double freezeout_end(const FreezeOut& policy, BlockId block, int blocks);
 // What FreezeOut multiplies the block's learning rate with at the share `progress` of the run:
 // (1 + cos(pi progress / t_i)) / 2, divided by t_i where scaled; 0 after t_i.
 double freezeout_rate(const FreezeOut& policy, BlockId block, int blocks, double progress);
+// The rule by which blocks have learning rates of their own; none: all have the run's.
+std::optional<FreezeOut> find_rates(const FreezePolicy& policy);
 
 }  // namespace frazil

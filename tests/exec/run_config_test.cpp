@@ -38,34 +38,37 @@ TEST(RunConfig, ReadsEveryKey) {
     "epochs": 7, "batch_size": 40, "micro_batch_size": 10, "seed": 9007199254740992,
     "freeze": {"alpha": 0.333333, "start_epoch": 11, "interval_epochs": 2},
     "reduction": "fast", "message_order": "as-sent", "deadline_seconds": 2.5})");
-  const RunConfig expected{.model = {.image = 32,
-                                     .channels = 3,
-                                     .patch = 4,
-                                     .dim = 96,
-                                     .blocks = 12,
-                                     .heads = 3,
-                                     .classes = 100,
-                                     .dropout = 0.1},
-                           .data = {.kind = DataConfig::Kind::kSynthetic,
-                                    .path = "",
-                                    .train_samples = 1000,
-                                    .test_samples = 10,
-                                    .seed = 5},
-                           .optimizer = {.kind = OptimizerConfig::Kind::kSgd,
-                                         .learning_rate = 0.1,
-                                         .weight_decay = 0,
-                                         .momentum = 0.5,
-                                         .cosine = false,
-                                         .warm_up_steps = 1'000'000'000,
-                                         .clip_norm = 1.5},
-                           .epochs = 7,
-                           .batch_size = 40,
-                           .micro_batch_size = 10,
-                           .seed = 9007199254740992,
-                           .freeze = {.alpha = 0.333333, .start_epoch = 11, .interval_epochs = 2},
-                           .reduction = ReductionMode::kFast,
-                           .message_order = MessageOrder::kAsSent,
-                           .deadline_seconds = 2.5};
+  const RunConfig expected{
+      .model = {.image = 32,
+                .channels = 3,
+                .patch = 4,
+                .dim = 96,
+                .blocks = 12,
+                .heads = 3,
+                .classes = 100,
+                .dropout = 0.1},
+      .data = {.kind = DataConfig::Kind::kSynthetic,
+               .path = "",
+               .train_samples = 1000,
+               .test_samples = 10,
+               .seed = 5},
+      .optimizer = {.kind = OptimizerConfig::Kind::kSgd,
+                    .learning_rate = 0.1,
+                    .weight_decay = 0,
+                    .momentum = 0.5,
+                    .cosine = false,
+                    .warm_up_steps = 1'000'000'000,
+                    .clip_norm = 1.5},
+      .epochs = 7,
+      .batch_size = 40,
+      .micro_batch_size = 10,
+      .seed = 9007199254740992,
+      .freeze = {.policy =
+                     AlphaFreeze{
+                         .alpha = 0.333333, .start = 10, .interval = 2, .unit = PaceUnit::kEpochs}},
+      .reduction = ReductionMode::kFast,
+      .message_order = MessageOrder::kAsSent,
+      .deadline_seconds = 2.5};
   EXPECT_EQ(config, expected);
   EXPECT_EQ(parse(to_json(expected)), expected);
 }
@@ -85,7 +88,7 @@ TEST(RunConfig, IsWrittenWithItsDefaults) {
   "batch_size": 32,
   "micro_batch_size": 8,
   "seed": 1,
-  "freeze": {"alpha": 0, "start_epoch": 1, "interval_epochs": 1},
+  "freeze": {"policy": {"kind": "none"}, "decorators": {}},
   "reduction": "exact",
   "message_order": "by-tag",
   "deadline_seconds": 600
@@ -112,7 +115,8 @@ RunConfig draw_config(std::uint64_t seed) {
   config.batch_size = draw(1, 1000);
   config.micro_batch_size = draw(1, config.batch_size);
   config.seed = engine() >> 11;
-  config.freeze = {.alpha = fraction(), .start_epoch = draw(1, 99), .interval_epochs = draw(1, 9)};
+  config.freeze.policy = AlphaFreeze{
+      .alpha = fraction(), .start = draw(0, 98), .interval = draw(1, 9), .unit = PaceUnit::kEpochs};
   if (draw(0, 1) == 0) config.message_order = MessageOrder::kAsSent;
   config.deadline_seconds = std::ldexp(fraction() + 0.1, draw(-900, 29));
   if (draw(0, 1) == 0) {
@@ -293,19 +297,41 @@ TEST_F(RunConfigFile, ThatIsMissingOrBadIsAnErrorWithItsName) {
   }
 }
 
-TEST(FreezePolicy, CountsEpochsFromOneInSteps) {
-  RunConfig config;
-  config.freeze = {.alpha = 0.25, .start_epoch = 11, .interval_epochs = 2};
-  EXPECT_EQ(freeze_policy(config, 45),
-            FreezePolicy(AlphaFreeze{.alpha = 0.25, .start = 450, .interval = 90}));
-  config.freeze.start_epoch = 1;
-  EXPECT_EQ(freeze_policy(config, 45),
-            FreezePolicy(AlphaFreeze{.alpha = 0.25, .start = 0, .interval = 90}));
-  EXPECT_THROW(freeze_policy(config, 0), std::logic_error);
+FreezeConfig freeze_of(const std::string& json) {
+  return parse(R"({"format": "frazil.run", "version": 1, "freeze": )" + json + "}").freeze;
 }
 
-TEST(FreezePolicy, WithoutAlphaNeverFreezes) {
-  EXPECT_EQ(freeze_policy(RunConfig{}, 45), FreezePolicy(NoFreeze{}));
+TEST(FreezeConfig, OfAlphaAloneIsAPolicyInEpochsCountedFromOne) {
+  const AlphaFreeze alpha{.alpha = 0.25, .start = 10, .interval = 2, .unit = PaceUnit::kEpochs};
+  EXPECT_EQ(freeze_of(R"({"alpha": 0.25, "start_epoch": 11, "interval_epochs": 2})").policy,
+            FreezePolicy(alpha));
+  EXPECT_EQ(freeze_of(R"({"policy": {"kind": "alpha", "alpha": 0.25, "start_epoch": 11,
+                                     "interval_epochs": 2}})")
+                .policy,
+            FreezePolicy(alpha));
+  EXPECT_EQ(freeze_of(R"({"start_epoch": 11})"), FreezeConfig{});
+  EXPECT_EQ(freeze_of("{}"), FreezeConfig{});
+}
+
+TEST(FreezeConfig, TakesAnyPolicyWithItsDecorators) {
+  const FreezeConfig config = freeze_of(
+      R"({"policy": {"kind": "random", "active_layers": 3},
+          "decorators": {"minimum_interval": {"steps": 5}}})");
+  EXPECT_EQ(std::get<RandomFreeze>(config.policy).active_layers, 3);
+  EXPECT_EQ(config.decorators.minimum_interval->length, (Length{5, PaceUnit::kSteps}));
+}
+
+// Six blocks, embedding and head.
+TEST(FreezeConfig, IsThatOfTheModel) {
+  EXPECT_EQ(std::get<StaticFreeze>(
+                freeze_of(R"({"policy": {"kind": "static", "mask": "01111111"}})").policy)
+                .mask->blocks(),
+            8);
+  EXPECT_THROW(freeze_of(R"({"policy": {"kind": "static", "mask": "0111"}})"), InputError);
+  EXPECT_THROW(freeze_of(R"({"policy": {"kind": "random", "active_layers": 7}})"), InputError);
+  EXPECT_THROW(freeze_of(R"({"policy": {"kind": "none", "alpha": 0.5}})"), InputError);
+  EXPECT_THROW(freeze_of(R"({"alpha": 0.5, "policy": {"kind": "none"}})"), InputError);
+  EXPECT_THROW(freeze_of(R"({"alpha": 0.5, "start_step": 3})"), InputError);
 }
 
 TEST(LearningRate, FallsAlongHalfACosine) {

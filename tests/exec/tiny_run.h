@@ -18,7 +18,8 @@ inline RunConfig tiny_config() {
   config.epochs = 3;
   config.batch_size = 8;
   config.micro_batch_size = 4;
-  config.freeze = {.alpha = 0.5, .start_epoch = 2, .interval_epochs = 1};
+  config.freeze.policy =
+      AlphaFreeze{.alpha = 0.5, .start = 1, .interval = 1, .unit = PaceUnit::kEpochs};
   return config;
 }
 

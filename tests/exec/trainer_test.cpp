@@ -109,7 +109,7 @@ TEST(Trainer, KeepsItsBitsWhetherOrNotItPlansAnew) {
   EXPECT_NE(elastic.phases[2].plan.pipelines, kept.phases[2].plan.pipelines);
   EXPECT_EQ(elastic.weight_hash, kept.weight_hash);
   EXPECT_EQ(elastic.loss, kept.loss);
-  options.config.freeze.alpha = 0;
+  options.config.freeze = {};
   const TrainResult unfrozen = run(options);
   EXPECT_EQ(unfrozen.phases.size(), 1U);
   EXPECT_NE(unfrozen.weight_hash, kept.weight_hash) << "freezing must matter";

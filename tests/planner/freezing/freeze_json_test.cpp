@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include "planner/freezing/freeze_schedule.h"
 #include "profiles/error.h"
 #include "profiles/text_file.h"
 #include "tests/planner/freezing/freezing_cases.h"
+#include "traces/freeze_trace.h"
 
 namespace frazil {
 namespace {
@@ -187,6 +189,30 @@ TEST_F(TraceFile, OfAnotherModelOrNoRunIsRefusedByItsName) {
             file + ":1: found 2 blocks, expected 3, as the model has");
   EXPECT_EQ(refusal_of_trace(header(R"(["a","b","c"])", 0)),
             file + ":1: found a run of no steps, expected a step or more");
+}
+
+TEST_F(TraceFile, TellsTheRatesOfItsBlocks) {
+  FreezeTrace trace;
+  trace.model_hash = "0";
+  trace.blocks = {"a", "b", "c"};
+  trace.steps = 5;
+  const FreezeOut rates{.t0 = 0.25, .power = 2, .scaled = false};
+  const auto read = [&] {
+    write_freeze_trace(trace, folder_ / "t.jsonl");
+    const FreezeConfig config = parse_freeze_config(
+        parse_json(R"({"policy": {"kind": "trace", "path": "t.jsonl"}})", "run.json"), 3, folder_);
+    return find_rates(config.policy);
+  };
+  EXPECT_EQ(read(), std::nullopt);
+  trace.provenance["rates"] = to_json(FreezePolicy(rates));
+  EXPECT_EQ(read(), rates);
+  EXPECT_EQ(find_rates(rates), rates);
+  EXPECT_EQ(find_rates(AlphaFreeze{}), std::nullopt);
+  for (const std::string bad :
+       {"", "7", R"({"kind": "alpha"})", R"({"kind": "freezeout", "t": 1})"}) {
+    trace.provenance["rates"] = bad;
+    EXPECT_THROW(read(), InputError) << bad;
+  }
 }
 
 TEST(FreezeStateJson, RefusesTheStateOfAnotherConfigurationOrModel) {

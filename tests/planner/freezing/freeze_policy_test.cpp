@@ -1,4 +1,4 @@
-#include "planner/freezing/freeze_policy.h"
+#include "planner/freezing/freeze_schedule.h"
 
 #include <gtest/gtest.h>
 
@@ -68,13 +68,15 @@ TEST(FreezePolicy, RoundingNoiseNeverFreezesOneLayerMore) {
 
 TEST(FreezePolicy, NoFreezeKeepsEveryBlockActive) {
   for (const Step step : {Step{0}, Step{1}, Step{1'000'000}}) {
-    EXPECT_EQ(decide_mask(NoFreeze{}, step, 5).text(), "11111");
+    EXPECT_EQ(want_by_step(NoFreeze{}, step, {.blocks = 5})->mask.text(), "11111");
   }
 }
 
 TEST(FreezePolicy, AlphaFreezesEmbeddingAndBlocksFromItsStartAndEveryInterval) {
   const AlphaFreeze policy{.alpha = 1.0 / 3, .start = 10, .interval = 5};
-  const auto text = [&](Step step) { return decide_mask(policy, step, 14).text(); };
+  const auto text = [&](Step step) {
+    return want_by_step(policy, step, {.blocks = 14})->mask.text();
+  };
   EXPECT_EQ(text(0), "11111111111111");
   EXPECT_EQ(text(9), "11111111111111");
   EXPECT_EQ(text(10), "00000111111111");  // T = 1, L_f = 4: embedding and blocks 1 to 4
@@ -86,17 +88,18 @@ TEST(FreezePolicy, AlphaFreezesEmbeddingAndBlocksFromItsStartAndEveryInterval) {
 
 TEST(FreezePolicy, ModelsWithoutTransformerBlocksNeverFreeze) {
   const AlphaFreeze policy{.alpha = 0.5, .start = 0, .interval = 1};
-  EXPECT_EQ(decide_mask(policy, 100, 1).text(), "1");
-  EXPECT_EQ(decide_mask(policy, 100, 2).text(), "11");
-  EXPECT_EQ(decide_mask(policy, 0, 3).text(), "001");
+  EXPECT_EQ(want_by_step(policy, 100, {.blocks = 1})->mask.text(), "1");
+  EXPECT_EQ(want_by_step(policy, 100, {.blocks = 2})->mask.text(), "11");
+  EXPECT_EQ(want_by_step(policy, 0, {.blocks = 3})->mask.text(), "001");
 }
 
 TEST(FreezePolicy, RefusesAnAlphaOutsideZeroAndOne) {
   EXPECT_THROW(alpha_frozen_layers(12, 0.0, 1), std::logic_error);
   EXPECT_THROW(alpha_frozen_layers(12, 1.0, 1), std::logic_error);
   EXPECT_THROW(alpha_frozen_layers(12, std::nan(""), 1), std::logic_error);
-  EXPECT_THROW(decide_mask(AlphaFreeze{.alpha = 0.5, .start = 0, .interval = 0}, 1, 14),
-               std::logic_error);
+  EXPECT_THROW(
+      want_by_step(AlphaFreeze{.alpha = 0.5, .start = 0, .interval = 0}, 1, {.blocks = 14}),
+      std::logic_error);
 }
 
 }  // namespace

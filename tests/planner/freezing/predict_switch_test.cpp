@@ -7,7 +7,6 @@
 
 #include "planner/freezing/freeze_authority.h"
 #include "planner/trajectory/plan_trajectory.h"
-#include "profiles/error.h"
 #include "tests/support/sample_models.h"
 
 namespace frazil {
@@ -44,9 +43,16 @@ PlannedTrajectory plan_both() {
                          make_options());
 }
 
+// The best plan under the mask that is wanted.
+Plan plan_frozen() {
+  SearchOptions search = make_options().search;
+  search.mask = kFrozen;
+  const Ranking ranking = search_plans(chain(), small_cluster(), search);
+  return ranking.best()->plan;
+}
+
 PredictedSwitch predict_from(const Plan& held) {
-  const TrajectoryOptions options = make_options();
-  return predict_switch(held, kFrozen, chain(), small_cluster(), options.search, options.overhead);
+  return predict_switch(held, plan_frozen(), chain(), small_cluster(), {}, make_options().overhead);
 }
 
 TEST(PredictSwitch, AgreesWithATrajectoryThatIsFollowedGreedily) {
@@ -89,12 +95,16 @@ TEST(PredictSwitch, LetsAnAuthorityFreezeOnlyWhileEnoughStepsAreLeft) {
   }
 }
 
-TEST(PredictSwitch, SaysSoWhereNothingFits) {
+TEST(PredictSwitch, OfAPlanThatStaysIsThatOfTheMaskAlone) {
   Plan held = plan_both().candidates[0];
   held.mask = kActive;
-  EXPECT_THROW(
-      predict_switch(held, kFrozen, chain(), small_cluster(Bytes{100}), make_options().search),
-      InfeasibleError);
+  Plan next = held;
+  next.mask = kFrozen;
+  const PredictedSwitch predicted = predict_switch(held, next, chain(), small_cluster());
+  EXPECT_EQ(predicted.cost, Duration{0});
+  EXPECT_EQ(predicted.saved_per_step, simulate_plan(held, chain(), small_cluster()).makespan -
+                                          simulate_plan(next, chain(), small_cluster()).makespan);
+  EXPECT_GT(predicted.saved_per_step, Duration{0});
 }
 
 }  // namespace

@@ -1,0 +1,78 @@
+#include "exec/replanner.h"
+
+#include <chrono>
+
+#include "planner/activity.h"
+#include "planner/freezing/predict_switch.h"
+#include "planner/search.h"
+#include "planner/search/shape.h"
+#include "profiles/error.h"
+
+namespace frazil {
+
+const Plan& Replanner::go_on(const FreezeMask& mask) {
+  if (!held_ && options_.plan) {
+    held_ = options_.plan;
+    held_->mask = mask;
+  } else {
+    held_ = answer(mask);
+  }
+  predicted_.clear();
+  return *held_;
+}
+
+Plan Replanner::answer(const FreezeMask& mask) {
+  if (held_ && !options_.elastic) {
+    Plan plan = *held_;
+    plan.mask = mask;
+    return plan;
+  }
+  const auto known = plans_.find(mask.text());
+  if (known != plans_.end()) return known->second;
+  const auto start = std::chrono::steady_clock::now();
+  Plan plan = search(mask);
+  time_ += std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+  return plans_[mask.text()] = std::move(plan);
+}
+
+Plan Replanner::search(const FreezeMask& mask) const {
+  SearchOptions search;
+  search.batch_size = options_.config.batch_size;
+  search.micro_batch_sizes = {options_.config.micro_batch_size};
+  search.mask = mask;
+  search.reduction = options_.config.reduction;
+  search.clip = options_.config.optimizer.clip_norm > 0;
+  Ranking ranking = search_plans(options_.profile, options_.cluster, search);
+  if (ranking.best() == nullptr) {
+    search.schedules = synchronous_schedules();
+    search.joint = search.recompute = true;
+    ranking = search_plans(options_.profile, options_.cluster, search);
+  }
+  const Candidate* best = ranking.best();
+  if (best == nullptr) {
+    const std::string reason = ranking.candidates.empty() || !ranking.candidates[0].infeasible
+                                   ? "there is no candidate"
+                                   : ranking.candidates[0].infeasible->reason;
+    throw InfeasibleError("no plan fits: " + reason);
+  }
+  return best->plan;
+}
+
+PredictedSwitch Replanner::predict(const FreezeMask& mask) {
+  ENSURE(held_.has_value(), "a switch is from some plan");
+  const auto known = predicted_.find(mask.text());
+  if (known != predicted_.end()) return known->second;
+  return predicted_[mask.text()] =
+             predict_switch(*held_, answer(mask), options_.profile, options_.cluster,
+                            {.clip = options_.config.optimizer.clip_norm > 0},
+                            overhead_.value_or(TransitionOverhead{}));
+}
+
+TransitionTimes Replanner::predict_times(const Plan& before) const {
+  const TransitionOverhead overhead = overhead_.value_or(TransitionOverhead{});
+  const TransitionCost cost = predict_transition(before, *held_, options_.profile, options_.cluster,
+                                                 find_activity(options_.profile, before.mask));
+  return {.plan = overhead.plan, .move = cost.move, .start = overhead.start};
+}
+
+}  // namespace frazil

@@ -1,0 +1,52 @@
+#pragma once
+// The planner, asked by a run: which plan it goes on with under a mask, and what going there would
+// bring and cost.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "exec/trainer.h"
+#include "planner/freezing/decorators.h"
+#include "planner/trajectory/transition_cost.h"
+#include "traces/freeze_trace.h"
+
+namespace frazil {
+
+class Replanner {
+ public:
+  // `options` outlives this.
+  explicit Replanner(const TrainOptions& options) : options_(options) {}
+
+  // The plan to go on with under the mask, held from now on: to begin with the given one or the
+  // planner's best, later, where the run is elastic, the best under the mask, else the held one.
+  // Throws InfeasibleError where no plan fits.
+  const Plan& go_on(const FreezeMask& mask);
+  // What go_on(mask) would bring and cost.
+  PredictedSwitch predict(const FreezeMask& mask);
+  // The parts of going from `before` to the held plan; the bytes by the profile and the links.
+  TransitionTimes predict_times(const Plan& before) const;
+
+  // Spent on asking the planner since the last call.
+  Duration take_time() { return std::exchange(time_, Duration{0}); }
+
+  // What asking and starting are predicted to take: what they took at first, so that a run's
+  // predictions are the same all along. Kept by checkpoints.
+  const std::optional<TransitionOverhead>& overhead() const { return overhead_; }
+  void set_overhead(const TransitionOverhead& overhead) { overhead_ = overhead; }
+
+ private:
+  Plan answer(const FreezeMask& mask);
+  Plan search(const FreezeMask& mask) const;
+
+  const TrainOptions& options_;
+  std::optional<Plan> held_;
+  // By the mask's bits: what the planner has said, and what it has predicted from the held plan.
+  std::map<std::string, Plan> plans_;
+  std::map<std::string, PredictedSwitch> predicted_;
+  Duration time_{0};
+  std::optional<TransitionOverhead> overhead_;
+};
+
+}  // namespace frazil

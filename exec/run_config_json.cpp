@@ -1,0 +1,113 @@
+// A run configuration, written.
+
+#include <array>
+#include <charconv>
+#include <utility>
+#include <vector>
+
+#include "exec/run_config.h"
+#include "exec/run_config_names.h"
+#include "planner/freezing/freeze_json.h"
+#include "profiles/error.h"
+#include "profiles/json.h"
+
+namespace frazil {
+namespace {
+
+std::string number_text(double value) {
+  ENSURE(value >= 0 && value <= kLargestNumber, "a number that a file can hold");
+  std::array<char, 32> buffer{};
+  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  return {buffer.data(), result.ptr};
+}
+
+std::string seed_text(std::uint64_t seed) {
+  ENSURE(seed <= static_cast<std::uint64_t>(kLargestQuantity), "a seed that a file can hold");
+  return std::to_string(seed);
+}
+
+using Members = std::vector<std::pair<std::string, std::string>>;
+
+std::string object_text(const Members& members) {
+  std::string text;
+  for (const auto& [key, value] : members) {
+    text += (text.empty() ? "{" : ", ") + json_string(key) + ": " + value;
+  }
+  return text + "}";
+}
+
+std::string name_text(const std::array<std::string_view, 2>& names, std::size_t index) {
+  return json_string(names.at(index));
+}
+
+std::string to_json(const VitConfig& model) {
+  return object_text({{"image", std::to_string(model.image)},
+                      {"channels", std::to_string(model.channels)},
+                      {"patch", std::to_string(model.patch)},
+                      {"dim", std::to_string(model.dim)},
+                      {"blocks", std::to_string(model.blocks)},
+                      {"heads", std::to_string(model.heads)},
+                      {"classes", std::to_string(model.classes)},
+                      {"dropout", number_text(model.dropout)}});
+}
+
+std::string to_json(const DataConfig& data) {
+  Members members{{"kind", name_text(kDataKinds, static_cast<std::size_t>(data.kind))}};
+  switch (data.kind) {
+    case DataConfig::Kind::kDigits:
+      members.emplace_back("path", json_string(data.path));
+      break;
+    case DataConfig::Kind::kSynthetic:
+      members.emplace_back("train_samples", std::to_string(data.train_samples));
+      members.emplace_back("test_samples", std::to_string(data.test_samples));
+      members.emplace_back("seed", seed_text(data.seed));
+      break;
+  }
+  return object_text(members);
+}
+
+std::string to_json(const OptimizerConfig& optimizer) {
+  Members members{{"kind", name_text(kOptimizerKinds, static_cast<std::size_t>(optimizer.kind))},
+                  {"learning_rate", number_text(optimizer.learning_rate)},
+                  {"weight_decay", number_text(optimizer.weight_decay)}};
+  switch (optimizer.kind) {
+    case OptimizerConfig::Kind::kAdamW:
+      members.emplace_back("beta1", number_text(optimizer.beta1));
+      members.emplace_back("beta2", number_text(optimizer.beta2));
+      members.emplace_back("epsilon", number_text(optimizer.epsilon));
+      break;
+    case OptimizerConfig::Kind::kSgd:
+      members.emplace_back("momentum", number_text(optimizer.momentum));
+      break;
+  }
+  members.emplace_back("cosine", optimizer.cosine ? "true" : "false");
+  members.emplace_back("warm_up_steps", std::to_string(optimizer.warm_up_steps));
+  members.emplace_back("clip_norm", number_text(optimizer.clip_norm));
+  return object_text(members);
+}
+
+}  // namespace
+
+std::string to_json(const RunConfig& config) {
+  const Members members{
+      {"format", json_string(kRunFormat)},
+      {"version", std::to_string(kRunVersion)},
+      {"model", to_json(config.model)},
+      {"data", to_json(config.data)},
+      {"optimizer", to_json(config.optimizer)},
+      {"epochs", std::to_string(config.epochs)},
+      {"batch_size", std::to_string(config.batch_size)},
+      {"micro_batch_size", std::to_string(config.micro_batch_size)},
+      {"seed", seed_text(config.seed)},
+      {"freeze", to_json(config.freeze)},
+      {"reduction", name_text(kReductionModes, static_cast<std::size_t>(config.reduction))},
+      {"message_order", name_text(kMessageOrders, static_cast<std::size_t>(config.message_order))},
+      {"deadline_seconds", number_text(config.deadline_seconds)}};
+  std::string text;
+  for (const auto& [key, value] : members) {
+    text += (text.empty() ? "{\n  " : ",\n  ") + json_string(key) + ": " + value;
+  }
+  return text + "\n}\n";
+}
+
+}  // namespace frazil

@@ -1,0 +1,19 @@
+#pragma once
+// What reader and writer of a run configuration agree on.
+
+#include <array>
+#include <string_view>
+
+namespace frazil {
+
+inline constexpr std::string_view kRunFormat = "frazil.run";
+inline constexpr int kRunVersion = 1;
+inline constexpr double kLargestNumber = 1e9;  // that is no count
+
+// Names by enumerator.
+inline constexpr std::array<std::string_view, 2> kDataKinds{"digits", "synthetic"};
+inline constexpr std::array<std::string_view, 2> kOptimizerKinds{"adamw", "sgd"};
+inline constexpr std::array<std::string_view, 2> kReductionModes{"exact", "fast"};
+inline constexpr std::array<std::string_view, 2> kMessageOrders{"by-tag", "as-sent"};
+
+}  // namespace frazil
