@@ -63,9 +63,9 @@ TEST(RunConfig, ReadsEveryKey) {
       .batch_size = 40,
       .micro_batch_size = 10,
       .seed = 9007199254740992,
-      .freeze = {.policy =
-                     AlphaFreeze{
-                         .alpha = 0.333333, .start = 10, .interval = 2, .unit = PaceUnit::kEpochs}},
+      .freeze = {AlphaFreeze{
+                     .alpha = 0.333333, .start = 10, .interval = 2, .unit = PaceUnit::kEpochs},
+                 {}},
       .reduction = ReductionMode::kFast,
       .message_order = MessageOrder::kAsSent,
       .deadline_seconds = 2.5};

@@ -10,8 +10,10 @@
 #include "profiles/cluster_json.h"
 #include "profiles/json.h"
 #include "profiles/model_profile_json.h"
+#include "profiles/text_file.h"
 #include "tests/exec/tiny_run.h"
 #include "tests/support/program_folder.h"
+#include "traces/freeze_trace.h"
 
 namespace frazil {
 namespace {
@@ -190,8 +192,44 @@ TEST_F(TrainingVerbs, TrainRefusesInOneSentenceWhatCannotBeRun) {
 TEST_F(TrainingVerbs, AWaitOverTheDeadlineEndsTrainingWithWhoWaitsForWhat) {
   expect_refusal("train",
                  "--run impatient.json --profile model.json --cluster cluster.json "
-                 "--plan plan.json --out out --quiet",
+                 "--plan plan.json --quiet",
                  6, " waited 1 ns for the ");
+}
+
+// It has begun: its log says how far it came.
+TEST_F(TrainingVerbs, ARunThatFailsInAStepLeavesItsLogAlone) {
+  const std::size_t files = folder_.count_files();
+  const Outcome failed =
+      folder_.run("train",
+                  "--run impatient.json --profile model.json --cluster cluster.json "
+                  "--plan plan.json --out out --quiet");
+  EXPECT_EQ(failed.code, 6) << failed.err;
+  EXPECT_EQ(folder_.count_files(), files + 1);
+  const FreezeTrace log = read_freeze_trace(path("out/events.jsonl"));
+  ASSERT_EQ(log.events.size(), 3U);
+  EXPECT_TRUE(std::holds_alternative<TransitionEvent>(log.events[2].what));
+}
+
+TEST_F(TrainingVerbs, TrainReplaysTheTraceThatFreezeNames) {
+  const auto train = [&](const std::string& flags) {
+    const Outcome trained = folder_.run("train", kTrain + "--quiet --json " + flags);
+    EXPECT_EQ(trained.code, 0) << trained.err;
+    JsonFields answer(parse_json(trained.out, "answer"));
+    return answer.required("weight_hash").text();
+  };
+  write_text_file(path("random.json"),
+                  R"({"policy": {"kind": "random", "active_layers": 1, "interval_steps": 2}})");
+  const std::string hash = train("--freeze random.json");
+  std::filesystem::rename(path("out/events.jsonl"), path("events.jsonl"));
+  write_text_file(path("replay.json"), R"({"policy": {"kind": "trace", "path": "events.jsonl"}})");
+  EXPECT_EQ(train("--freeze replay.json"), hash);
+  EXPECT_NE(train("--no-freeze"), hash);
+  expect_refusal("train", kTrain + "--freeze replay.json --no-freeze", 2, "--no-freeze");
+  write_text_file(path("replay.json"),
+                  R"({"policy": {"kind": "trace", "path": "out/events.jsonl"}})");
+  expect_refusal("train", kTrain + "--freeze replay.json", 2, "events.jsonl");
+  write_text_file(path("replay.json"), R"({"policy": {"kind": "plastic"}})");
+  expect_refusal("train", kTrain + "--freeze replay.json", 2, "replay.json:1: found ");
 }
 
 TEST_F(TrainingVerbs, BothOrdersOfMessagesTrainToTheSameWeights) {
