@@ -182,9 +182,9 @@ StepResult Run::step(Step step, double learning_rate, const std::vector<Samples>
   StepInput input{.step = step,
                   .seed = seed_,
                   .learning_rate = learning_rate,
-                  .rate_factors = rate_factors,
                   .micro_batches = &micro_batches,
-                  .samples = count_samples(micro_batches)};
+                  .samples = count_samples(micro_batches),
+                  .rate_factors = rate_factors};
   Program& program = program_for(input.samples);
   ENSURE(micro_batches.size() == static_cast<std::size_t>(program.step.plan.micro_batches()),
          "as many micro-batches as the plan has");

@@ -18,9 +18,9 @@ struct StepInput {
   Step step = 0;
   std::uint64_t seed = 0;
   double learning_rate = 0;
-  std::vector<double> rate_factors = {};                // of the blocks' own rates; empty: all 1
   const std::vector<Samples>* micro_batches = nullptr;  // by global micro-batch
   int samples = 0;                                      // in all of them
+  std::vector<double> rate_factors = {};                // of the blocks' rates; empty: all 1
 };
 
 class StepData {
