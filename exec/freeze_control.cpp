@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "exec/checkpoint/hashes.h"
+#include "exec/disk/hashes.h"
 #include "planner/freezing/freeze_json.h"
 #include "planner/freezing/freeze_schedule.h"
 #include "profiles/error.h"
