@@ -16,8 +16,8 @@
 // Data and optimizer take the keys of their kind alone: "synthetic" takes train_samples,
 // test_samples and seed; "sgd" takes momentum in place of beta1, beta2 and epsilon. With
 // "message_order": "as-sent" messages between two devices are received in the order in which they
-// are sent, as over NCCL, and plans for which no such order comes through are refused. A wait for a
-// single message that is over the deadline ends the run, naming who waits for what.
+// are sent, as over NCCL; plans whose lists wait for each other are refused in either order. A wait
+// for a single message that is over the deadline ends the run, naming who waits for what.
 
 #include <cstdint>
 #include <filesystem>

@@ -119,6 +119,7 @@ ExitCode to_exit_code(Verdict verdict) {
 ExitCode run_verify(const po::variables_map& flags) {
   const VerifyOptions options = read_options(flags);
   const Dataset data = load_data(options.config);
+  refuse_larger_batch(options.config, data, required_text(flags, "run"));
   const bool quiet = flags["quiet"].as<bool>();
   check_machine("verify", options.processors, static_cast<int>(options.cluster.devices.size()),
                 quiet);

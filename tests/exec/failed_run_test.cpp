@@ -26,15 +26,15 @@ void train(frazil::Run& run) {
 }
 
 // As a verb does it; 99 when something is left.
-int run_program(const std::function<void()>& fault, FaultPlace place = FaultPlace::kForward) {
+int run_program(const std::function<void()>& fault, FaultPlace place = FaultPlace::kForward,
+                Duration deadline = std::chrono::minutes(1)) {
   const Surroundings before;
   MetTensors met;
   std::string name = "frazil-train";
   char* arguments[] = {name.data(), nullptr};
   const int code =
       run_verb({"train", "Fails.", "frazil train"}, 1, arguments, {}, [&](const auto&) {
-        frazil::Run run(make_failing(place, fault, met), {}, 7, 2,
-                        {.deadline = std::chrono::seconds(1)});
+        frazil::Run run(make_failing(place, fault, met), {}, 7, 2, {.deadline = deadline});
         train(run);
         return ExitCode::kOk;
       });
@@ -65,9 +65,13 @@ TEST_F(FailedRun, NamesTheBackwardAndTheLossAsWell) {
 // Nobody waits for the only device's message; what watches the run sees that no action ends.
 TEST_F(FailedRun, ADeviceAloneThatHangsIsFoundAfterTheDeadline) {
   MetTensors met;
-  ModelSpec model = make_failing(
-      FaultPlace::kForward, [] { std::this_thread::sleep_for(std::chrono::seconds(4)); }, met);
-  frazil::Run run(std::move(model), {}, 7, 1, {.deadline = std::chrono::seconds(1)});
+  bool hangs = false;
+  const auto hang = [&hangs] {
+    hangs = true;
+    std::this_thread::sleep_for(std::chrono::seconds(8));
+  };
+  ModelSpec model = make_failing(FaultPlace::kForward, hang, met);
+  frazil::Run run(std::move(model), {}, 7, 1, {.deadline = std::chrono::seconds(3)});
   run.switch_to(make_small_plan(
       run.structure(), {.micro_batches = kMicroBatches, .cuts = {{}}, .owned = {kMicroBatches}}));
   const RankFailure failure = failure_of([&] {
@@ -75,7 +79,8 @@ TEST_F(FailedRun, ADeviceAloneThatHangsIsFoundAfterTheDeadline) {
       run.step(step, 1e-2, small_micro_batches(step, kMicroBatches));
     }
   });
-  EXPECT_EQ(failure.sentence, "rank 0 has not ended an action within 1.000 s");
+  EXPECT_EQ(failure.sentence, "rank 0 has not ended an action within 3.000 s");
+  EXPECT_TRUE(hangs) << "no earlier action took so long";
 }
 
 TEST_F(FailedRun, OutOfMemoryHasItsOwnCode) {
@@ -85,9 +90,10 @@ TEST_F(FailedRun, OutOfMemoryHasItsOwnCode) {
 
 TEST_F(FailedRun, ALayerThatTakesTooLongIsAPeerLostAndIsWaitedFor) {
   EXPECT_EXIT(
-      std::exit(run_program([] { std::this_thread::sleep_for(std::chrono::seconds(3)); })),
+      std::exit(run_program([] { std::this_thread::sleep_for(std::chrono::seconds(12)); },
+                            FaultPlace::kForward, std::chrono::seconds(5))),
       testing::ExitedWithCode(6),
-      "^frazil train: rank 0 waited 1.000 s for the gradient of micro-batch [0-9] into stage 0 "
+      "^frazil train: rank 0 waited 5.000 s for the gradient of micro-batch [0-9] into stage 0 "
       "\\(step 2\\) from rank 1\n$");
 }
 

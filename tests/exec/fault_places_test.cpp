@@ -15,7 +15,6 @@
 namespace frazil {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 struct Case {
@@ -100,8 +99,8 @@ TEST(FaultInAStep, AWorkerThatStopsInARecomputationOrAWeightGradientIsFoundAtThe
   for (const auto place : {FaultPlace::kRecompute, FaultPlace::kBackwardWeight}) {
     const Case one{place, kSplit, place == FaultPlace::kRecompute, {}};
     const std::string sentence = fail(
-        one, [] { std::this_thread::sleep_for(milliseconds(1500)); }, seconds(1));
-    EXPECT_EQ(sentence.rfind("rank 0 waited 1.000 s for the gradient of micro-batch ", 0), 0U)
+        one, [] { std::this_thread::sleep_for(seconds(8)); }, seconds(3));
+    EXPECT_EQ(sentence.rfind("rank 0 waited 3.000 s for the gradient of micro-batch ", 0), 0U)
         << sentence;
     EXPECT_NE(sentence.find(" into stage 0 (step 2) from rank 1"), std::string::npos) << sentence;
     EXPECT_TRUE(surroundings.unchanged()) << "a thread or a file is left";

@@ -130,6 +130,8 @@ TEST(Verify, SeesAPlantedSlowdown) {
   VerifyOptions options = tiny_verification();
   options.slow_layer = 3;
   options.slow_percent = 900;
+  options.blocks = 5;
+  options.steps = 2;
   const Verification verification = verify(options, load_data(options.config));
   ASSERT_EQ(verification.ratios.size(), kSmallLayers + 1U);
   EXPECT_LT(verification.ratios[4].ratio.median, 0.5);

@@ -271,7 +271,8 @@ TEST(WeightVersions, UnderMasksAndOfShortBatchesEqualASequentialProgramAndLagAsT
   bool adam = false;
   for (const ScheduleKind kind : {ScheduleKind::kPipeDream, ScheduleKind::kPipeDream2Bw}) {
     for (const std::vector<int>& cuts : std::vector<std::vector<int>>{{4}, {2, 5}, {2, 4, 6}}) {
-      for (const std::string mask : {"11111", "01111", "00011", "10101", "01011"}) {
+      for (const std::string mask :
+           {"11111", "01111", "00111", "00011", "00001", "10101", "01011"}) {
         adam = !adam;
         expect_sequential_bits(kind, cuts, mask, {6, 5}, adam);
       }

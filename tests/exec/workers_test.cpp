@@ -99,9 +99,9 @@ TEST(Workers, AJobOverItsLimitFailsAndNamesWhoHasNotEnded) {
         [&](DeviceId device) {
           while (device.value > 0 && !told) std::this_thread::sleep_for(milliseconds(1));
         },
-        [&](const std::string&) { told = true; }, {.time = milliseconds(20)});
+        [&](const std::string&) { told = true; }, {.time = milliseconds(500)});
   });
-  EXPECT_EQ(failure.sentence, "ranks 1 and 2 have not ended the job within 20.000 ms");
+  EXPECT_EQ(failure.sentence, "ranks 1 and 2 have not ended the job within 500.000 ms");
   std::atomic<int> runs{0};
   workers.run([&](DeviceId) { ++runs; });
   EXPECT_EQ(runs, 3);
@@ -146,7 +146,7 @@ std::function<void(DeviceId)> stick_at(const std::shared_ptr<Gate>& gate) {
 }
 
 WorkerOptions impatient(std::vector<std::string>& told) {
-  return {.grace = milliseconds(20),
+  return {.grace = milliseconds(500),
           .on_stuck = [&told](const std::string& sentence) { told.push_back(sentence); }};
 }
 
@@ -157,7 +157,7 @@ TEST(Workers, AStuckOneIsNamedWithTheCauseAndServesAgainOnceItIsBack) {
   int failures = 0;
   EXPECT_THROW(workers.run(stick_at(gate), [&](const std::string&) { ++failures; }), WorkerStuck);
   EXPECT_EQ(told,
-            std::vector<std::string>{"rank 0 gave up; rank 1 has not come back 20.000 ms later"});
+            std::vector<std::string>{"rank 0 gave up; rank 1 has not come back 500.000 ms later"});
   EXPECT_EQ(failures, 1);
   std::atomic<int> runs{0};
   EXPECT_EQ(failure_of([&] { workers.run([&](DeviceId) { ++runs; }); }).sentence,
@@ -188,11 +188,11 @@ TEST(Workers, AStuckOneOutlivesThemAndEndsWithItsJob) {
 TEST(WorkersDeathTest, AStuckOneEndsTheProcessUnlessSomebodyKnowsBetter) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto stick = [] {
-    Workers workers(2, {.grace = milliseconds(20), .on_stuck = {}});
+    Workers workers(2, {.grace = milliseconds(500), .on_stuck = {}});
     workers.run(stick_at(std::make_shared<Gate>()));
   };
   EXPECT_EXIT(stick(), testing::ExitedWithCode(6),
-              "^frazil: rank 0 gave up; rank 1 has not come back 20.000 ms later\n$");
+              "^frazil: rank 0 gave up; rank 1 has not come back 500.000 ms later\n$");
 }
 
 }  // namespace
