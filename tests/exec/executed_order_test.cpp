@@ -1,9 +1,10 @@
-// Every schedule of the menu: what a run performs is the plan, action for action and in its order,
-// and has the actions of the simulated time line.
+// Every schedule of the menu, replicas, recomputing and shared stages: what a run performs is the
+// plan, action for action and in its order, and has the actions of the simulated time line.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -25,14 +26,12 @@ OptimizerConfig make_optimizer(bool clip) {
 }
 
 struct Placed {
-  FamilyForm form;
+  std::string name;
+  ScheduleKind kind = ScheduleKind::kGpipe;
+  int devices = 2;
   bool clip = false;
   Plan plan = {};
 };
-
-std::string name_of(const Placed& placed) {
-  return name_of(placed.form) + (placed.clip ? ", clipped" : "");
-}
 
 const ModelProfile& small_profile() {
   static const ModelProfile profile = with_times(make_structure(make_vit(small_config()), 2));
@@ -51,19 +50,59 @@ std::vector<Placed> place_all() {
   for (const ScheduleFamily& family : schedule_families()) {
     for (const auto& [devices, mask, clip] : {Case{2, "11111", false}, Case{2, "10101", true},
                                               Case{4, "11111", true}, Case{4, "00111", false}}) {
-      Placed placed{.form = {family.kind, devices, chunks_of(family).front(), 8, mask},
-                    .clip = clip && family.versions == WeightVersions::kSync};
-      placed.plan = place_family(placed.form, small_profile());
-      all.push_back(std::move(placed));
+      const FamilyForm form{family.kind, devices, chunks_of(family).front(), 8, mask};
+      all.push_back({.name = name_of(form),
+                     .kind = family.kind,
+                     .devices = devices,
+                     .clip = clip && family.versions == WeightVersions::kSync,
+                     .plan = place_family(form, small_profile())});
     }
   }
   return all;
 }
 
+// What a plan of one pipeline with a device for each stage has not: replicas of other cuts and
+// shares, stages that recompute, stages on two devices, and all of it together.
+std::vector<Placed> place_shapes(ScheduleKind kind, const std::string& mask) {
+  const PlanShape one{kind, 7, {{4}}, {7}, mask};
+  const PlanShape two{kind, 7, {{4}, {3}}, {4, 3}, mask};
+  const PlanShape equal{kind, 8, {{4}, {4}}, {4, 4}, mask};
+  std::vector<Placed> all;
+  const auto add = [&](const std::string& name, const PlanShape& shape, int devices,
+                       const std::function<void(Plan&)>& change) {
+    Placed placed{.name = std::string(schedule_name(kind)) + ", mask " + mask + ", " + name,
+                  .kind = kind,
+                  .devices = devices,
+                  .clip = all.size() % 2 != 0,
+                  .plan = make_small_plan(small_profile(), shape)};
+    change(placed.plan);
+    all.push_back(std::move(placed));
+  };
+  const auto recompute = [](Plan& plan, std::size_t pipeline, std::size_t stage) {
+    plan.pipelines[pipeline].stages[stage].memory = MemoryPolicy::kRecompute;
+  };
+  const auto share = [](Plan& plan, std::size_t pipeline, std::size_t stage, int device) {
+    plan.pipelines[pipeline].stages[stage].devices.emplace_back(device);
+  };
+  add("two replicas", two, 4, [](Plan&) {});
+  add("two equal replicas", equal, 4, [](Plan&) {});
+  add("the first stage recomputes", one, 2, [&](Plan& plan) { recompute(plan, 0, 0); });
+  add("both stages recompute", one, 2, [&](Plan& plan) {
+    for (std::size_t s = 0; s < 2; ++s) recompute(plan, 0, s);
+  });
+  add("the first stage shared", one, 3, [&](Plan& plan) { share(plan, 0, 0, 2); });
+  add("the last stage shared", one, 3, [&](Plan& plan) { share(plan, 0, 1, 2); });
+  add("a replica with a shared stage, one that recomputes", two, 5, [&](Plan& plan) {
+    share(plan, 0, 0, 4);
+    for (std::size_t s = 0; s < 2; ++s) recompute(plan, 1, s);
+  });
+  return all;
+}
+
 std::vector<Span> perform(const Placed& placed) {
-  Run run(make_vit(small_config()), make_optimizer(placed.clip), 7, placed.form.devices);
+  Run run(make_vit(small_config()), make_optimizer(placed.clip), 7, placed.devices);
   run.switch_to(placed.plan);
-  return run.step(0, 1e-2, small_micro_batches(0, placed.form.micro_batches), /*record=*/true)
+  return run.step(0, 1e-2, small_micro_batches(0, placed.plan.micro_batches()), /*record=*/true)
       .spans;
 }
 
@@ -71,13 +110,13 @@ std::vector<Span> perform(const Placed& placed) {
 Schedule plan_lists(const Placed& placed) {
   const ModelProfile& profile = small_profile();
   const Activity activity = find_activity(profile, placed.plan.mask);
-  return complete_schedule(make_schedule(placed.plan, placed.form.devices), placed.plan, profile,
+  return complete_schedule(make_schedule(placed.plan, placed.devices), placed.plan, profile,
                            activity, placed.clip);
 }
 
 void expect_planned_order(const std::vector<Span>& spans, const Placed& placed) {
   Schedule performed;
-  performed.devices.resize(static_cast<std::size_t>(placed.form.devices));
+  performed.devices.resize(static_cast<std::size_t>(placed.devices));
   std::vector<TimePoint> ends(performed.devices.size());
   for (const Span& span : spans) {
     performed.devices[span.device.index()].push_back(span.action);
@@ -156,22 +195,34 @@ void expect_barrier(const std::vector<Span>& measured, const std::vector<Span>& 
   EXPECT_EQ(first_update, last_other);
 }
 
+void expect_planned_and_simulated(const Placed& placed) {
+  SCOPED_TRACE(placed.name + (placed.clip ? ", clipped" : ""));
+  const std::vector<Span> measured = perform(placed);
+  expect_planned_order(measured, placed);
+  const Cluster cluster = make_family_cluster(placed.devices, kBandwidth);
+  const std::vector<Span> simulated =
+      simulate_plan(placed.plan, small_profile(), cluster, {.clip = placed.clip}).timeline.spans;
+  expect_same_actions(measured, simulated);
+  if (placed.clip) expect_barrier(measured, simulated);
+}
+
 TEST(ExecutedOrder, IsThePlannedOneAndHasTheActionsOfTheSimulatedTimeLineForEverySchedule) {
   std::set<ScheduleKind> seen;
   std::set<ScheduleKind> seen_clipped;
   for (const Placed& placed : place_all()) {
-    SCOPED_TRACE(name_of(placed));
-    const std::vector<Span> measured = perform(placed);
-    expect_planned_order(measured, placed);
-    const Cluster cluster = make_family_cluster(placed.form.devices, kBandwidth);
-    const std::vector<Span> simulated =
-        simulate_plan(placed.plan, small_profile(), cluster, {.clip = placed.clip}).timeline.spans;
-    expect_same_actions(measured, simulated);
-    if (placed.clip) expect_barrier(measured, simulated);
-    (placed.clip ? seen_clipped : seen).insert(placed.form.kind);
+    expect_planned_and_simulated(placed);
+    (placed.clip ? seen_clipped : seen).insert(placed.kind);
   }
   EXPECT_EQ(seen.size(), schedule_families().size()) << "all that the menu lists";
   EXPECT_EQ(seen_clipped.size(), 20U) << "all but the two without a flush";
+}
+
+TEST(ExecutedOrder, IsThePlannedOneWithReplicasRecomputingAndSharedStages) {
+  for (const ScheduleKind kind : {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward}) {
+    for (const char* mask : {"11111", "00111"}) {
+      for (const Placed& placed : place_shapes(kind, mask)) expect_planned_and_simulated(placed);
+    }
+  }
 }
 
 TEST(ExecutedOrder, HasNoBarrierWhereUpdatesStandAmongTheBackwards) {
