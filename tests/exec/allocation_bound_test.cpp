@@ -20,14 +20,17 @@ OptimizerConfig make_optimizer(bool clip) {
   return optimizer;
 }
 
-Peaks compare(const FamilyForm& form, bool clip) {
+const ModelProfile& small_profile() {
+  static const ModelProfile profile =
+      make_measured_profile(make_vit(small_config()), {}, small_micro_batches(0, 1).front());
+  return profile;
+}
+
+Peaks compare(const Plan& plan, int devices, bool clip) {
   const ModelSpec model = make_vit(small_config());
   const OptimizerConfig optimizer = make_optimizer(clip);
-  const std::vector<Samples> samples = small_micro_batches(0, form.micro_batches);
-  static const ModelProfile profile =
-      make_measured_profile(model, optimizer, small_micro_batches(0, 1).front());
-  const Plan plan = place_family(form, profile);
-  Run run(model, optimizer, 7, form.devices);
+  const std::vector<Samples> samples = small_micro_batches(0, plan.micro_batches());
+  Run run(model, optimizer, 7, devices);
   run.switch_to(plan);
   run.step(0, 1e-2, samples);
   run.measure({.memory = true});
@@ -37,11 +40,25 @@ Peaks compare(const FamilyForm& form, bool clip) {
   }
   peaks.bounds = bound_allocations({.model = model,
                                     .optimizer = optimizer,
-                                    .profile = profile,
+                                    .profile = small_profile(),
                                     .micro_batch = samples.front(),
                                     .plan = plan,
-                                    .devices = form.devices});
+                                    .devices = devices});
   return peaks;
+}
+
+Peaks compare(const FamilyForm& form, bool clip) {
+  return compare(place_family(form, small_profile()), form.devices, clip);
+}
+
+// A meter that saw nothing would pass any bound, a bound of twice the peak would say little.
+void expect_bounded(const Peaks& peaks) {
+  ASSERT_EQ(peaks.measured.size(), peaks.bounds.size());
+  for (std::size_t d = 0; d < peaks.bounds.size(); ++d) {
+    EXPECT_GT(peaks.measured[d], 0) << "device " << d;
+    EXPECT_LE(peaks.measured[d], peaks.bounds[d]) << "device " << d;
+    EXPECT_LE(peaks.bounds[d], 2 * peaks.measured[d]) << "device " << d;
+  }
 }
 
 // Two devices with clipping and nothing frozen, four with frozen layers in between.
@@ -52,10 +69,23 @@ TEST(AllocationBound, HoldsForEverySchedule) {
       const FamilyForm form{family.kind, devices, chunks_of(family).front(), 8,
                             devices == 2 ? "11111" : "10101"};
       SCOPED_TRACE(name_of(form) + (clip ? ", clipped" : ""));
-      const Peaks peaks = compare(form, clip);
-      ASSERT_EQ(peaks.measured.size(), peaks.bounds.size());
-      for (std::size_t d = 0; d < peaks.bounds.size(); ++d) {
-        EXPECT_LE(peaks.measured[d], peaks.bounds[d]) << "device " << d;
+      expect_bounded(compare(form, clip));
+    }
+  }
+}
+
+TEST(AllocationBound, HoldsWithReplicasAndASharedStage) {
+  for (const ScheduleKind kind : {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward}) {
+    for (const bool clip : {false, true}) {
+      SCOPED_TRACE(std::string(schedule_name(kind)) + (clip ? ", clipped" : ""));
+      expect_bounded(
+          compare(make_small_plan(small_profile(), {kind, 8, {{4}, {4}}, {4, 4}}), 4, clip));
+      expect_bounded(
+          compare(make_small_plan(small_profile(), {kind, 7, {{4}, {3}}, {4, 3}}), 4, clip));
+      for (std::size_t shared = 0; shared < 2; ++shared) {
+        Plan plan = make_small_plan(small_profile(), {kind, 8, {{4}}, {8}});
+        plan.pipelines[0].stages[shared].devices.emplace_back(2);
+        expect_bounded(compare(plan, 3, clip));
       }
     }
   }
