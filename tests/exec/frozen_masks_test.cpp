@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include "tests/exec/models/encoder.h"
 #include "tests/exec/models/model_checks.h"
 #include "tests/exec/models/random_forms.h"
 
@@ -55,20 +57,32 @@ Hashes train(const TestModel& model, const PlanForm& form, const OptimizerConfig
   return hashes;
 }
 
+// Ten blocks, so that masks seldom come twice.
+TestModel deep_encoder_model() {
+  EncoderConfig config;
+  config.blocks = 8;
+  TestModel model{.spec = make_encoder(config), .samples = {}, .mask = std::string(10, '1')};
+  model.samples = [config](const StepShape& shape) { return make_encoder_samples(config, shape); };
+  return model;
+}
+
 TEST(FrozenMasks, AnywhereGiveTheBitsOfOneDeviceAndThawAgain) {
   const unsigned seed = 20261122;
   SCOPED_TRACE("seed " + std::to_string(seed));
   RandomForms random(seed);
   const std::vector<TestModel> models = models_with_gaps();
+  const TestModel deep = deep_encoder_model();
   std::map<std::tuple<std::string, std::string, int>, Hashes> known;
+  std::set<std::pair<std::string, std::string>> masks;  // of a model
   std::map<ScheduleKind, int> schedules;
-  for (int trial = 0; trial < 200; ++trial) {
-    const TestModel& model = models[static_cast<std::size_t>(trial) % models.size()];
+  for (std::size_t trial = 0; trial < 200; ++trial) {
+    const TestModel& model = trial % 2 == 0 ? deep : models[trial / 2 % models.size()];
     const std::string mask = random.mask(model);
     const PlanForm form = random.form(model, mask);
     const bool clips = form.micro_batches % 2 == 0;
     const OptimizerConfig optimizer = clips ? clipped_adamw() : momentum_sgd();
     SCOPED_TRACE(model.spec.name + ", " + name_of(form) + (clips ? ", AdamW" : ", SGD"));
+    masks.emplace(model.spec.name, mask);
     const auto [expected, added] = known.try_emplace({model.spec.name, mask, form.micro_batches});
     if (added) {
       expected->second =
@@ -77,6 +91,7 @@ TEST(FrozenMasks, AnywhereGiveTheBitsOfOneDeviceAndThawAgain) {
     EXPECT_EQ(train(model, form, optimizer), expected->second);
     ++schedules[form.schedule];
   }
+  EXPECT_EQ(masks.size(), 125U) << "different ones";
   EXPECT_GE(schedules.size(), 15U) << "most schedules took part";
 }
 
