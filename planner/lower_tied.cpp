@@ -11,10 +11,12 @@ bool lies_on(const TiedUse& use, DeviceId device) {
   return std::find(use.devices.begin(), use.devices.end(), device) != use.devices.end();
 }
 
-// A device's part is named by its first use.
+// A device's part is named by its first use in the pipeline.
 Action name_part(const TiedExchange& exchange, DeviceId device) {
-  const auto use = std::find_if(exchange.uses.begin(), exchange.uses.end(),
-                                [&](const TiedUse& each) { return lies_on(each, device); });
+  const auto use =
+      std::find_if(exchange.uses.begin(), exchange.uses.end(), [&](const TiedUse& each) {
+        return each.pipeline == exchange.pipeline && lies_on(each, device);
+      });
   return make_stage_action(exchange.pipeline, use->stage, ActionKind::kReduceGradients);
 }
 
@@ -26,7 +28,7 @@ void add_exchange(LoweringState& state, const TiedExchange& exchange) {
   wait_for_backwards(state, collective, entry);
   for (const TiedUse& use : exchange.uses) {
     for (const DeviceId device : use.devices) {
-      const TaskId update = state.tasks_of(exchange.pipeline, use.stage, device).update;
+      const TaskId update = state.tasks_of(use.pipeline, use.stage, device).update;
       if (update != kNoTask) state.wait(update, state.devices[device.index()].last_collective);
     }
   }

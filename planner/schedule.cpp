@@ -87,7 +87,7 @@ std::vector<PipelineLinks> link_pipelines(const Plan& plan, const ModelProfile& 
   }
   for (const TiedExchange& exchange : find_tied_exchanges(plan, profile, activity)) {
     for (const TiedUse& use : exchange.uses) {
-      links[exchange.pipeline.index()][use.stage.index()].has_other_owners = true;
+      links[use.pipeline.index()][use.stage.index()].has_other_owners = true;
     }
   }
   return links;

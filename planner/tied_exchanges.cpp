@@ -1,7 +1,9 @@
 // Parameters tied across devices.
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 #include "planner/reduction_groups.h"
 #include "profiles/error.h"
@@ -44,18 +46,46 @@ std::set<DeviceId> find_partners(const Pipeline& pipeline, const std::vector<Lay
   return all;
 }
 
-TiedExchange make_exchange(PipelineId pipeline, const Pipeline& described, std::size_t tied,
-                           const TiedParameter& parameter, const std::vector<LayerId>& layers) {
-  TiedExchange exchange{pipeline, tied, {}, {}};
-  for (const LayerId layer : layers) {
-    const StageId stage = find_stage(described, layer);
-    exchange.uses.push_back({layer, stage, described.stages[stage.index()].devices});
+Collective make_gather(const std::vector<TiedMessage>& messages, Bytes sum) {
+  std::map<DeviceId, int> sent;
+  std::map<DeviceId, int> received;
+  for (const TiedMessage& message : messages) {
+    sent[message.from] += 1;
+    sent[message.to] += 0;
+    received[message.to] += 1;
+    received[message.from] += 0;
   }
-  const std::set<DeviceId> partners = find_partners(described, layers);
-  exchange.collective.kind = CollectiveKind::kAllGather;
-  exchange.collective.devices.assign(partners.begin(), partners.end());
-  exchange.collective.size = parameter.bytes * static_cast<std::int64_t>(layers.size());
-  return exchange;
+  Collective gather;
+  gather.kind = CollectiveKind::kAllGather;
+  gather.size = sum * static_cast<std::int64_t>(sent.size());
+  for (const auto& [device, times] : sent) {
+    gather.devices.push_back(device);
+    gather.owned.push_back(times);
+  }
+  for (const auto& [device, times] : received) gather.owned.push_back(times);
+  const auto others = static_cast<int>(sent.size()) - 1;
+  const bool is_whole = std::all_of(gather.owned.begin(), gather.owned.end(),
+                                    [others](int shares) { return shares == others; });
+  if (is_whole) gather.owned.clear();
+  return gather;
+}
+
+// Of all pipelines: a device may join with what it holds in one and hold a use in another.
+std::vector<TiedUse> find_uses_on(const std::vector<DeviceId>& devices, const Plan& plan,
+                                  const std::vector<LayerId>& layers) {
+  std::vector<TiedUse> uses;
+  for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
+    for (const LayerId layer : layers) {
+      TiedUse use{PipelineId{p}, layer, find_stage(plan.pipelines[p], layer), {}};
+      for (const DeviceId device : find_holders(plan.pipelines[p], layer)) {
+        if (std::binary_search(devices.begin(), devices.end(), device)) {
+          use.devices.push_back(device);
+        }
+      }
+      if (!use.devices.empty()) uses.push_back(std::move(use));
+    }
+  }
+  return uses;
 }
 
 }  // namespace
@@ -85,12 +115,15 @@ std::vector<TiedExchange> find_tied_exchanges(const Plan& plan, const ModelProfi
   std::vector<TiedExchange> exchanges;
   for (std::size_t t = 0; t < profile.tied.size(); ++t) {
     const std::vector<LayerId> layers = find_updated_uses(profile.tied[t], activity);
-    std::set<PipelineId> sending;
+    std::map<PipelineId, std::vector<TiedMessage>> messages;
     for (const TiedMessage& message : find_tied_messages(plan, layers)) {
-      sending.insert(message.pipeline);
+      messages[message.pipeline].push_back(message);
     }
-    for (const PipelineId p : sending) {
-      exchanges.push_back(make_exchange(p, plan.pipelines[p.index()], t, profile.tied[t], layers));
+    for (auto& [pipeline, sent] : messages) {
+      TiedExchange exchange{pipeline, t, {}, std::move(sent), {}};
+      exchange.collective = make_gather(exchange.messages, profile.tied[t].bytes);
+      exchange.uses = find_uses_on(exchange.collective.devices, plan, layers);
+      exchanges.push_back(std::move(exchange));
     }
   }
   std::stable_sort(exchanges.begin(), exchanges.end(),

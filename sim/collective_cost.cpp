@@ -66,6 +66,18 @@ CollectiveCost exact_tree_cost(std::int64_t devices, Bytes share, const std::vec
           .received_by_busiest = share * (all - *fewest + devices - 1)};
 }
 
+// Everyone sends its share to every other, or, of a gather in part, so many.
+CollectiveCost gather_cost(std::int64_t devices, Bytes share, const std::vector<int>& owned) {
+  if (owned.empty()) return ring_cost(devices, share, 1);
+  const auto middle = owned.begin() + devices;
+  const int sent = *std::max_element(owned.begin(), middle);
+  const int received = *std::max_element(middle, owned.end());
+  ENSURE(*std::min_element(owned.begin(), owned.end()) >= 0, "a negative number of shares");
+  return {.steps = std::max(sent, received),
+          .sent_by_busiest = share * sent,
+          .received_by_busiest = share * received};
+}
+
 }  // namespace
 
 Bytes share_among(Bytes size, std::size_t devices) {
@@ -79,6 +91,10 @@ CollectiveCost collective_cost(const Collective& collective, const Cluster& clus
   const bool is_exact = collective.kind == CollectiveKind::kExactTreeAllReduce;
   ENSURE(!is_exact || collective.owned.size() == collective.devices.size(),
          "gradient nodes of every device");
+  const bool is_in_part =
+      collective.kind == CollectiveKind::kAllGather && !collective.owned.empty();
+  ENSURE(!is_in_part || collective.owned.size() == 2 * collective.devices.size(),
+         "shares that every device sends and receives");
   if (devices == 1) {
     return {};
   }
@@ -93,8 +109,8 @@ CollectiveCost collective_cost(const Collective& collective, const Cluster& clus
       in_turn = cost.sent_by_busiest;
       break;
     case CollectiveKind::kAllGather:
-      cost = ring_cost(devices, share, 1);
-      in_turn = cost.sent_by_busiest;
+      cost = gather_cost(devices, share, collective.owned);
+      in_turn = std::max(cost.sent_by_busiest, cost.received_by_busiest);
       break;
     case CollectiveKind::kTreeAllReduce:
       cost = tree_cost(devices, collective.size);

@@ -10,7 +10,10 @@
 //               its own share, then all gather: 2(R-1) steps; owner o with k_o nodes sends
 //               (R-1)(k_o + 1) n/R and receives (sum of the others' k + R - 1) n/R bytes. With
 //               k_o = 1 this is the ring's traffic. (Design page, "Gradient sum".)
-//   all gather  every device sends its share of n/R round the ring: R-1 steps, (R-1)/R n bytes
+//   all gather  every device sends its share of n/R round the ring: R-1 steps, (R-1)/R n bytes.
+//               Of one in part, where not every share goes everywhere, `owned` tells how many
+//               shares each device sends, then how many each receives: as many steps as the busier
+//               direction of the busiest device has shares, each sent by its owner itself
 // Time = steps x a + bytes / b, where bytes are those of the busier direction of the busiest device
 // (but for the tree: both directions work at once) or of both directions of the root (tree: the
 // broadcast follows the reduce). R = 1 costs nothing.
@@ -32,7 +35,7 @@ struct CollectiveCost {
 Bytes share_among(Bytes size, std::size_t devices);
 
 // Shares n/R are rounded up to whole bytes. Requires: for kExactTreeAllReduce one `owned` entry per
-// device, each >= 0.
+// device, for kAllGather none or two, each >= 0.
 CollectiveCost collective_cost(const Collective& collective, const Cluster& cluster);
 
 }  // namespace frazil

@@ -138,7 +138,7 @@ void StepTail::exchange(const TiedExchange& tied) {
   reduce(tied.collective);
   for (const TiedUse& use : tied.uses) {
     for (const DeviceId device : use.devices) {
-      update_of(device, tied.pipeline.value, use.stage.value).ready =
+      update_of(device, use.pipeline.value, use.stage.value).ready =
           ends_[device.index()].collective;
     }
   }

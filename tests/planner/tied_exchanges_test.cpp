@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <map>
+#include <random>
+#include <set>
 
 #include "planner/chakra.h"
 #include "planner/footprint.h"
@@ -54,8 +56,9 @@ TEST(TiedExchanges, BetweenTwoStagesEachDeviceSendsItsSumToTheOther) {
   const Plan plan = make_shared_plan({1, 1}, 1, 2, {});
   const auto exchanges = exchanges_of(plan, profile);
   ASSERT_EQ(exchanges.size(), 1U);
-  EXPECT_EQ(exchanges[0].uses, (std::vector<TiedUse>{{LayerId{0}, StageId{0}, {DeviceId{0}}},
-                                                     {LayerId{1}, StageId{1}, {DeviceId{1}}}}));
+  EXPECT_EQ(exchanges[0].uses,
+            (std::vector<TiedUse>{{PipelineId{0}, LayerId{0}, StageId{0}, {DeviceId{0}}},
+                                  {PipelineId{0}, LayerId{1}, StageId{1}, {DeviceId{1}}}}));
   EXPECT_EQ(exchanges[0].collective,
             (Collective{CollectiveKind::kAllGather, {DeviceId{0}, DeviceId{1}}, kTied * 2, {}}));
   EXPECT_EQ(collective_cost(exchanges[0].collective, make_cluster(2)).sent_by_busiest, kTied);
@@ -126,6 +129,146 @@ TEST(TiedExchanges, SendEachDeviceOnceWhatItLacksFromItsOwnPipeline) {
   EXPECT_EQ(find_tied_messages(plan, {LayerId{0}, LayerId{2}}), expected);
 }
 
+// Two pipelines that meet in device 1, the head of the one and the embedding of the other.
+Plan make_joined_plan() {
+  Plan plan = make_shared_plan({1, 1}, 1, 4, {});
+  plan.pipelines[0].micro_batches = {{MicroBatchId{0}, MicroBatchId{1}}};
+  plan.pipelines.push_back(make_shared_pipeline({1, 1}, 1, {MicroBatchId{2}, MicroBatchId{3}}, 1));
+  return plan;
+}
+
+TEST(TiedExchanges, ChargeOnlyTheMessagesThatCrossWhereADeviceHasBothUses) {
+  const ModelProfile profile = make_model(2);
+  const Plan plan = make_joined_plan();
+  const auto exchanges = exchanges_of(plan, profile);
+  ASSERT_EQ(exchanges.size(), 2U);
+  const auto expect_one = [&](const TiedExchange& exchange, const TiedMessage& message,
+                              const Collective& collective) {
+    EXPECT_EQ(exchange.messages, std::vector<TiedMessage>{message});
+    EXPECT_EQ(exchange.collective, collective);
+    const CollectiveCost cost = collective_cost(exchange.collective, make_cluster(3));
+    EXPECT_EQ(cost.steps, 1);
+    EXPECT_EQ(cost.sent_by_busiest, kTied);
+    EXPECT_EQ(cost.time, nanoseconds(5 + 300));
+  };
+  expect_one(exchanges[0], {PipelineId{0}, LayerId{1}, DeviceId{1}, DeviceId{0}},
+             {CollectiveKind::kAllGather, {DeviceId{0}, DeviceId{1}}, kTied * 2, {0, 1, 1, 0}});
+  expect_one(exchanges[1], {PipelineId{1}, LayerId{0}, DeviceId{1}, DeviceId{2}},
+             {CollectiveKind::kAllGather, {DeviceId{1}, DeviceId{2}}, kTied * 2, {1, 0, 0, 1}});
+  const SimulatedStep step = simulate_step(plan, profile, make_cluster(3));
+  // No update of a use before all that its device takes part in.
+  std::map<DeviceId, TimePoint> exchanged;
+  const TaskGraph& graph = step.lowered.graph;
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    if (graph.lanes()[graph.lane_of()[task]].lane != Lane::kCollective) continue;
+    TimePoint& last = exchanged[graph.lanes()[graph.lane_of()[task]].device];
+    last = std::max(last, step.simulation.end[task]);
+  }
+  EXPECT_EQ(exchanged[DeviceId{2}] - exchanged[DeviceId{0}], nanoseconds(305));
+  EXPECT_EQ(exchanged[DeviceId{1}], exchanged[DeviceId{2}]);
+  int updates = 0;
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    const Action& action = step.lowered.actions[task];
+    if (action.kind != ActionKind::kUpdate) continue;
+    EXPECT_GE(step.simulation.start[task], exchanged[graph.lanes()[graph.lane_of()[task]].device]);
+    ++updates;
+  }
+  EXPECT_EQ(updates, 4);
+}
+
+// Pipelines whose stages lie on any devices, also on several, and on the same.
+Plan draw_plan(std::mt19937& random, int layers, int devices) {
+  const int pipelines = std::uniform_int_distribution<int>(1, 3)(random);
+  const std::vector<int> ones(static_cast<std::size_t>(layers), 1);
+  Plan plan = make_shared_plan(ones, 1, pipelines, {});
+  plan.pipelines.clear();
+  for (int p = 0; p < pipelines; ++p) {
+    Pipeline& pipeline = plan.pipelines.emplace_back(
+        make_shared_pipeline(ones, 1, {MicroBatchId{p}, MicroBatchId{p}}));
+    for (Stage& stage : pipeline.stages) {
+      stage.devices.clear();
+      for (int d = 0; d < devices; ++d) {
+        if (random() % 3 == 0) stage.devices.emplace_back(d);
+      }
+      if (stage.devices.empty()) {
+        stage.devices.emplace_back(static_cast<int>(random() % static_cast<unsigned>(devices)));
+      }
+      std::shuffle(stage.devices.begin(), stage.devices.end(), random);
+    }
+  }
+  return plan;
+}
+
+struct Counts {
+  int sent = 0;
+  int received = 0;
+};
+
+// What the collectives of the exchanges charge to each device.
+std::map<DeviceId, Counts> count_charged(const std::vector<TiedExchange>& exchanges) {
+  std::map<DeviceId, Counts> charged;
+  for (const TiedExchange& exchange : exchanges) {
+    const Collective& gather = exchange.collective;
+    const std::size_t devices = gather.devices.size();
+    EXPECT_EQ(share_among(gather.size, devices), kTied);
+    for (std::size_t d = 0; d < devices; ++d) {
+      const int others = static_cast<int>(devices) - 1;
+      Counts& of = charged[gather.devices[d]];
+      of.sent += gather.owned.empty() ? others : gather.owned.at(d);
+      of.received += gather.owned.empty() ? others : gather.owned.at(devices + d);
+    }
+  }
+  return charged;
+}
+
+TEST(TiedExchanges, ChargeEachDeviceTheUsesThatItHoldsNowhereAndNoMore) {
+  const unsigned seed = 20261123;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  int in_part = 0;
+  int whole = 0;
+  for (int trial = 0; trial < 300; ++trial) {
+    const int layers = std::uniform_int_distribution<int>(2, 4)(random);
+    const int devices = std::uniform_int_distribution<int>(2, 6)(random);
+    ModelProfile profile = make_model(layers);
+    if (layers > 2 && random() % 2 == 0) {
+      profile.tied[0].layers = {LayerId{0}, LayerId{1}, LayerId{layers - 1}};
+    }
+    const Plan plan = draw_plan(random, layers, devices);
+    std::map<DeviceId, std::set<LayerId>> held;
+    for (const LayerId layer : profile.tied[0].layers) {
+      for (const Pipeline& pipeline : plan.pipelines) {
+        for (const DeviceId device : pipeline.stages[layer.index()].devices) {
+          held[device].insert(layer);
+        }
+      }
+    }
+    const auto exchanges = exchanges_of(plan, profile);
+    std::map<DeviceId, Counts> charged = count_charged(exchanges);
+    int lacking = 0;
+    for (const auto& [device, uses] : held) {
+      const int lacks = static_cast<int>(profile.tied[0].layers.size() - uses.size());
+      EXPECT_EQ(charged[device].received, lacks) << "trial " << trial;
+      lacking += lacks;
+    }
+    int sent = 0;
+    for (const auto& [device, counts] : charged) {
+      EXPECT_TRUE(held.contains(device)) << "trial " << trial;
+      sent += counts.sent;
+    }
+    EXPECT_EQ(sent, lacking) << "trial " << trial;
+    for (const TiedExchange& exchange : exchanges) {
+      for (const TiedMessage& message : exchange.messages) {
+        EXPECT_TRUE(held[message.from].contains(message.layer));
+        EXPECT_FALSE(held[message.to].contains(message.layer));
+      }
+      (exchange.collective.owned.empty() ? whole : in_part) += 1;
+    }
+  }
+  EXPECT_GT(whole, 20);
+  EXPECT_GT(in_part, 20);
+}
+
 TEST(TiedExchanges, AreJoinedByAllDevicesOfAStageAfterItsOwnReduction) {
   const ModelProfile profile = make_model(2);
   const Plan plan = make_shared_plan({2, 1}, 1, 4, {});
@@ -133,6 +276,9 @@ TEST(TiedExchanges, AreJoinedByAllDevicesOfAStageAfterItsOwnReduction) {
   ASSERT_EQ(exchanges.size(), 1U);
   EXPECT_EQ(exchanges[0].collective.devices,
             (std::vector<DeviceId>{DeviceId{0}, DeviceId{1}, DeviceId{2}}));
+  // The head's sum goes to both devices of the first stage, and one of them sends its own.
+  EXPECT_EQ(exchanges[0].collective.owned, (std::vector<int>{1, 0, 2, 1, 1, 1}));
+  EXPECT_EQ(collective_cost(exchanges[0].collective, make_cluster(3)).sent_by_busiest, kTied * 2);
   for (const ReductionMode mode : {ReductionMode::kExact, ReductionMode::kFast}) {
     for (const bool overlaps : {false, true}) {
       Plan reduced = plan;

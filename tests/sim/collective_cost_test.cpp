@@ -113,6 +113,22 @@ TEST(CollectiveCost, AnExactTreeOfOneNodeEachIsARing) {
   }
 }
 
+TEST(CollectiveCost, AGatherInPartTakesTheBusierDirectionOfTheBusiestDevice) {
+  const CollectiveKind gather = CollectiveKind::kAllGather;
+  const Cluster cluster = make_cluster(3);
+  // Shares of 1000 bytes. All that a whole gather sends is the whole gather.
+  expect_cost(collective_cost(make_collective(gather, 3, 3000), cluster), 2, 2000, 2000, 2200);
+  expect_cost(collective_cost(make_collective(gather, 3, 3000, {2, 2, 2, 2, 2, 2}), cluster), 2,
+              2000, 2000, 2200);
+  // Device 0 serves the two others; then they serve it.
+  expect_cost(collective_cost(make_collective(gather, 3, 3000, {2, 0, 0, 0, 1, 1}), cluster), 2,
+              2000, 1000, 2200);
+  expect_cost(collective_cost(make_collective(gather, 3, 3000, {0, 1, 1, 2, 0, 0}), cluster), 2,
+              1000, 2000, 2200);
+  expect_cost(collective_cost(make_collective(gather, 3, 3000, {1, 0, 0, 0, 0, 1}), cluster), 1,
+              1000, 1000, 1100);
+}
+
 TEST(CollectiveCost, OneDeviceAloneCostsNothing) {
   const Cluster cluster = make_cluster(1);
   for (const CollectiveKind kind : {CollectiveKind::kRingAllReduce, CollectiveKind::kTreeAllReduce,
@@ -151,6 +167,9 @@ TEST(CollectiveCost, RefusesOwnersThatDoNotMatchTheDevices) {
   EXPECT_TRUE(is_refused(make_collective(exact, 2, 100, {1})));
   EXPECT_TRUE(is_refused(make_collective(exact, 2, 100, {1, -1})));
   EXPECT_FALSE(is_refused(make_collective(exact, 2, 100, {1, 0})));
+  EXPECT_TRUE(is_refused(make_collective(CollectiveKind::kAllGather, 2, 100, {1, 1})));
+  EXPECT_TRUE(is_refused(make_collective(CollectiveKind::kAllGather, 2, 100, {1, 0, 0, -1})));
+  EXPECT_FALSE(is_refused(make_collective(CollectiveKind::kAllGather, 2, 100, {1, 0, 0, 1})));
   EXPECT_TRUE(is_refused(make_collective(CollectiveKind::kRingAllReduce, 0, 100)));
 }
 
