@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <ostream>
 
 #include "exec/trainer.h"
 #include "planner/freezing/freeze_json.h"
@@ -25,6 +26,8 @@ struct PolicyCase {
   std::string freeze;
   int least_masks = 2;  // different ones, in a row
 };
+
+void PrintTo(const PolicyCase& one, std::ostream* out) { *out << one.name; }
 
 std::vector<PolicyCase> cases() {
   const auto alone = [](const std::string& policy) { return R"({"policy": )" + policy + "}"; };
