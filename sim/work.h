@@ -66,8 +66,8 @@ enum class CollectiveKind : std::uint8_t {
 };
 
 // An all-reduce, or a gather of everyone's share, of `size` bytes over `devices`, entered together.
-// For the exact tree:
-// `owned` holds each device's number of maximal gradient nodes (sim/gradient_tree_shape.h).
+// For the exact tree `owned` holds each device's number of maximal gradient nodes
+// (sim/gradient_tree_shape.h); for a gather in part, what sim/collective_cost.h says.
 struct Collective {
   CollectiveKind kind = CollectiveKind::kRingAllReduce;
   std::vector<DeviceId> devices;
