@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "exec/workers.h"
+#include "tests/exec/live_allocations.h"
 #include "tests/exec/rank_failures.h"
 #include "tests/exec/small_vit.h"
 
@@ -107,10 +108,12 @@ Surroundings::Surroundings() {
   }  // makes what torch and a sanitizer keep
   threads_ = count_threads();
   files_ = count_entries("/proc/self/fd");
+  allocations_ = count_live_allocations();
 }
 
 bool Surroundings::unchanged() const {
-  return threads_come_down_to(threads_) && count_entries("/proc/self/fd") == files_;
+  return threads_come_down_to(threads_) && count_entries("/proc/self/fd") == files_ &&
+         count_live_allocations() == allocations_;
 }
 
 }  // namespace frazil

@@ -1,11 +1,12 @@
 #pragma once
 // The small transformer with one fault in the middle of its third step, in a layer of the second of
-// two stages, and what must be gone when the run has ended: every tensor that its layers have met,
-// threads, files.
+// two stages, and what must be gone when the run has ended: every tensor, those that its layers
+// have met above all, threads, files.
 
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <vector>
@@ -54,6 +55,7 @@ class Surroundings {
  private:
   std::ptrdiff_t threads_;
   std::ptrdiff_t files_;
+  std::int64_t allocations_;  // of tensors, whoever holds them
 };
 
 }  // namespace frazil

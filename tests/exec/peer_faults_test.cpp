@@ -193,7 +193,7 @@ End end_of(const Case& one, Conduct conduct, Duration deadline) {
 
 class PeerFaults : public testing::Test {
  protected:
-  void TearDown() override { EXPECT_TRUE(before_.unchanged()) << "a thread or a file is left"; }
+  void TearDown() override { EXPECT_TRUE(before_.unchanged()) << "a thread, a file or a tensor is left"; }
 
  private:
   Surroundings before_;
