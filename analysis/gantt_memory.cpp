@@ -60,12 +60,12 @@ std::vector<std::pair<double, std::string>> list_limits(const GanttInput& input,
 }
 
 std::vector<Chart> chart_bytes(const GanttInput& input) {
-  const auto curves = simulate_memory(input.step->lowered.graph, *input.profile, *input.cluster);
+  const auto traces = simulate_memory(input.step->lowered.graph, *input.profile, *input.cluster);
   Bytes most;
   bool shows = false;
-  for (std::size_t d = 0; d < curves.size(); ++d) {
+  for (std::size_t d = 0; d < traces.size(); ++d) {
     most = std::max(most, peak_of(input, d));
-    shows = shows || curves[d].size() > 1 || !fits(input, d);
+    shows = shows || traces[d].curve.size() > 1 || !fits(input, d);
   }
   if (!shows) return {};
   const MemoryUnit unit = choose_unit(most);
@@ -75,8 +75,8 @@ std::vector<Chart> chart_bytes(const GanttInput& input) {
               .series = {},
               .marks = {},
               .levels = list_limits(input, most, unit)};
-  for (std::size_t d = 0; d < curves.size(); ++d) {
-    Series series = make_memory_series(input.cluster->devices[d].name, curves[d], unit);
+  for (std::size_t d = 0; d < traces.size(); ++d) {
+    Series series = make_memory_series(input.cluster->devices[d].name, traces[d].curve, unit);
     series.warns = !fits(input, d);
     series.remark = (series.warns ? " does not fit: " : ": ") + compare_to_limit(input, d);
     chart.series.push_back(std::move(series));

@@ -121,16 +121,15 @@ bool holds_any(const std::vector<std::pair<Step, const MemoryRecord*>>& phases, 
 
 MemoryRecord predict_memory(const SimulatedStep& step, const ModelProfile& profile,
                             const Cluster& cluster) {
-  const auto curves = simulate_memory(step.lowered.graph, profile, cluster);
+  const auto traces = simulate_memory(step.lowered.graph, profile, cluster);
   MemoryRecord record;
   for (std::size_t d = 0; d < cluster.devices.size(); ++d) {
-    const MemoryPeak& peak = step.simulation.memory[d];
     DeviceMemory& device = record.devices.emplace_back();
     device.name = cluster.devices[d].name;
     if (cluster.devices[d].memory_limit.count < kMost) {
       device.limit = cluster.devices[d].memory_limit;
     }
-    device.predicted = {peak.total, peak.held, curves[d]};
+    device.predicted = {step.simulation.memory[d].total, traces[d].most, traces[d].curve};
   }
   return record;
 }

@@ -27,7 +27,7 @@ namespace frazil {
 
 struct HeldMemory {
   Bytes peak;                             // of the total
-  std::array<Bytes, kMemoryKinds> kinds;  // predicted: at the peak; measured: the most of each
+  std::array<Bytes, kMemoryKinds> kinds;  // the most of each by itself
   std::vector<MemoryMoment> curve;        // of the total
   friend bool operator==(const HeldMemory&, const HeldMemory&) = default;
 };

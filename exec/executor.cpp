@@ -70,22 +70,28 @@ std::vector<LossSample> Executor::run_step(const StepInput& input) {
   entries_.clear();
   reads_.begin();
   clip_scale_ = 1;
-  StepPlace place{.rank = device_.value, .step = input.step};
+  step_ = input.step;
+  action_ = nullptr;
   try {
     gradients_.begin(input.step);
     if (measurement_.memory) begin_memory();
     for (const Action& action : program_.schedule.devices[device_.index()]) {
-      place.action = &action;
+      action_.store(&action, std::memory_order_relaxed);
       perform(action);
       kept_.settle();
     }
     kept_.clear();
-    place.action = nullptr;
+    action_ = nullptr;
     communicator_.finish();
   } catch (...) {
-    rethrow_at(place);
+    rethrow_at({.rank = device_.value, .step = input.step, .action = action_});
   }
   return std::move(losses_);
+}
+
+std::string Executor::place() const {
+  const Action* const action = action_;
+  return "step " + std::to_string(step_) + (action ? ", action " + to_text(*action) : "");
 }
 
 void Executor::perform(const Action& action) {

@@ -3,7 +3,9 @@
 // planner's lowering, under the exactness rules of the design (same bits for every synchronous plan
 // with equal micro-batches). Runs in its device's thread.
 
+#include <atomic>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "exec/communicator.h"
@@ -36,6 +38,9 @@ class Executor {
   // and action and keeps its kind (exec/step_fault.h): InfeasibleError of an action that it cannot
   // perform, OutOfMemory, ...; PeerLost of another rank's fault as it is. State is undefined then.
   std::vector<LossSample> run_step(const StepInput& input);
+
+  // "step 17, action 1B3": where it is. Of any thread, while the program lives.
+  std::string place() const;
 
  private:
   void perform(const Action& action);
@@ -71,6 +76,8 @@ class Executor {
   std::vector<LossSample> losses_;
   StepInput input_;
   double clip_scale_ = 1;
+  std::atomic<Step> step_{0};
+  std::atomic<const Action*> action_{nullptr};  // none: before the first, after the last
 };
 
 }  // namespace frazil

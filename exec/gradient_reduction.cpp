@@ -5,8 +5,10 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
+#include "exec/tensor_bytes.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -30,6 +32,14 @@ void paste(const Tensors& pieces, const std::vector<TensorSlice>& slices, const 
   for (std::size_t i = 0; i < slices.size(); ++i) {
     into[slices[i].tensor].view(-1).narrow(0, slices[i].first, slices[i].count).copy_(pieces[i]);
   }
+}
+
+// Where nothing was added, a piece would keep the whole node that it was cut from.
+Tensors keep_alone(Tensors pieces) {
+  for (at::Tensor& piece : pieces) {
+    if (piece.storage().nbytes() > piece.nbytes()) piece = piece.clone();
+  }
+  return pieces;
 }
 
 // Nodes travel as one flat list, node by node; the receiver knows which nodes from the plan.
@@ -73,9 +83,9 @@ std::vector<TensorSlice> share_of(const std::vector<std::int64_t>& elements, std
   return slices;
 }
 
-Tensors reduce_exactly(const std::vector<std::pair<TreeNode, Tensors>>& nodes, const Tensors& like,
+Tensors reduce_exactly(std::vector<std::pair<TreeNode, Tensors>> nodes, const Tensors& like,
                        const std::vector<LayerOwner>& owners, int micro_batches,
-                       Communicator& communicator, Tag tag) {
+                       Communicator& communicator, Tag tag, const TellHeld& tell_held) {
   const c10::NoGradGuard no_grad;
   const std::size_t self = find_self(owners, communicator.rank());
   std::vector<std::int64_t> elements;
@@ -89,19 +99,25 @@ Tensors reduce_exactly(const std::vector<std::pair<TreeNode, Tensors>>& nodes, c
                       pack(nodes, share_of(elements, o, owners.size())));
   }
   const std::vector<TensorSlice> own_share = share_of(elements, self, owners.size());
+  std::int64_t own_bytes = 0;
   GradientTree tree(micro_batches);
-  for (const auto& [node, sums] : nodes) tree.add(node, cut(sums, own_share));
+  for (const auto& [node, sums] : nodes) {
+    own_bytes += count_bytes(sums);
+    tree.add(node, cut(sums, own_share));
+  }
   for (std::size_t o = 0; o < owners.size(); ++o) {
     if (o == self) continue;
-    const Tensors packed = communicator.receive(owners[o].device.value, tag);
+    Tensors packed = communicator.receive(owners[o].device.value, tag);
+    if (tell_held) tell_held(own_bytes + tree.count_bytes_beside(nodes) + count_bytes(packed));
     auto next = packed.begin();
     for (const TreeNode& node : maximal_nodes(owners[o].micro_batches, micro_batches)) {
       const auto end = next + static_cast<std::ptrdiff_t>(own_share.size());
-      tree.add(node, Tensors(next, end));
+      tree.add(node, Tensors(std::make_move_iterator(next), std::make_move_iterator(end)));
       next = end;
     }
   }
-  const Tensors own_sum = tree.take_root();
+  const Tensors own_sum = keep_alone(tree.take_root());
+  nodes.clear();
 
   tag.kind = MessageKind::kGradientSum;
   for (std::size_t o = 0; o < owners.size(); ++o) {
@@ -115,8 +131,9 @@ Tensors reduce_exactly(const std::vector<std::pair<TreeNode, Tensors>>& nodes, c
   paste(own_sum, own_share, complete);
   for (std::size_t o = 0; o < owners.size(); ++o) {
     if (o == self) continue;
-    paste(communicator.receive(owners[o].device.value, tag), share_of(elements, o, owners.size()),
-          complete);
+    const Tensors sum = communicator.receive(owners[o].device.value, tag);
+    if (tell_held) tell_held(count_bytes(own_sum) + count_bytes(complete) + count_bytes(sum));
+    paste(sum, share_of(elements, o, owners.size()), complete);
   }
   return complete;
 }

@@ -8,6 +8,7 @@
 
 #include "exec/communicator.h"
 #include "exec/gradient_tree.h"
+#include "exec/reduction_meter.h"
 #include "exec/step_program.h"
 
 namespace frazil {
@@ -27,9 +28,10 @@ std::vector<TensorSlice> share_of(const std::vector<std::int64_t>& elements, std
 
 // `nodes`: this owner's maximal nodes over the group's tensors (none for an owner without
 // micro-batches); `like`: tensors with the group's shapes. `tag.kind` is overwritten. Returns the
-// complete sums. All owners call it with equal arguments but nodes.
-Tensors reduce_exactly(const std::vector<std::pair<TreeNode, Tensors>>& nodes, const Tensors& like,
+// complete sums. All owners call it with equal arguments but nodes. What comes from another device
+// counts as held (planner/reduction_memory.h).
+Tensors reduce_exactly(std::vector<std::pair<TreeNode, Tensors>> nodes, const Tensors& like,
                        const std::vector<LayerOwner>& owners, int micro_batches,
-                       Communicator& communicator, Tag tag);
+                       Communicator& communicator, Tag tag, const TellHeld& tell_held = {});
 
 }  // namespace frazil

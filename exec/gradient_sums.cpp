@@ -1,14 +1,13 @@
 #include "exec/gradient_sums.h"
 
-#include <ATen/ATen.h>
-#include <c10/core/GradMode.h>
-
 #include <algorithm>
 #include <iterator>
 #include <utility>
 
 #include "exec/gradient_reduction.h"
 #include "exec/ring_reduction.h"
+#include "exec/tensor_bytes.h"
+#include "exec/tied_sums.h"
 #include "planner/reduction_groups.h"
 #include "profiles/error.h"
 
@@ -87,11 +86,18 @@ void GradientSums::add(LayerId layer, MicroBatchId micro_batch, Tensors gradient
 // Only a layer's most at any moment counts.
 void GradientSums::reserve(LayerId layer, std::size_t sets) {
   if (!memory_.is_open()) return;
-  Bytes bytes;
-  for (const at::Tensor& parameter : state_.at(layer).parameters) {
-    bytes.count += static_cast<std::int64_t>(parameter.nbytes() * sets);
+  const std::int64_t bytes = count_bytes(state_.at(layer).parameters);
+  memory_.reserve_gradients(layer, Bytes{bytes} * static_cast<std::int64_t>(sets));
+}
+
+// The finished sum is there at least, also of a device without micro-batches.
+Bytes GradientSums::reserved_of(const Layers& layers) {
+  Bytes reserved;
+  for (const LayerId layer : layers) {
+    reserve(layer, 1);
+    reserved += memory_.reserved_gradients(layer);
   }
-  memory_.reserve_gradients(layer, bytes);
+  return reserved;
 }
 
 void GradientSums::reduce() {
@@ -113,19 +119,20 @@ void GradientSums::reduce_group(Layers::const_iterator first, Layers::const_iter
     like.insert(like.end(), parameters.begin(), parameters.end());
   }
   const Tag tag{.index = group.front().value, .step = step_};
-  const Tensors sums =
-      is_exact_ ? reduce_exact_group(group, like, tag) : reduce_fast_group(group, like, tag);
+  ReductionMeter meter(memory_, reserved_of(Layers(first, end)));
+  const auto tell_held = [&](std::int64_t bytes) { meter.hold(bytes); };
+  const Tensors sums = is_exact_ ? reduce_exact_group(group, like, tag, tell_held)
+                                 : reduce_fast_group(group, like, tag, tell_held);
   auto next = sums.begin();
   for (const LayerId layer : group) {
     const auto count = static_cast<std::ptrdiff_t>(state_.at(layer).parameters.size());
     sums_[layer] = Tensors(next, next + count);
-    reserve(layer, 1);
     next += count;
   }
 }
 
 Tensors GradientSums::reduce_exact_group(const std::vector<LayerId>& group, const Tensors& like,
-                                         Tag tag) {
+                                         Tag tag, const TellHeld& tell_held) {
   std::vector<std::pair<TreeNode, Tensors>> nodes;
   for (const LayerId layer : group) {
     std::vector<std::pair<TreeNode, Tensors>> own = trees_.at(layer).take_nodes();
@@ -138,19 +145,19 @@ Tensors GradientSums::reduce_exact_group(const std::vector<LayerId>& group, cons
       std::move(own[n].second.begin(), own[n].second.end(), std::back_inserter(nodes[n].second));
     }
   }
-  return reduce_exactly(nodes, like, program_.owners[group.front().index()],
-                        program_.plan.micro_batches(), communicator_, tag);
+  return reduce_exactly(std::move(nodes), like, program_.owners[group.front().index()],
+                        program_.plan.micro_batches(), communicator_, tag, tell_held);
 }
 
 Tensors GradientSums::reduce_fast_group(const std::vector<LayerId>& group, const Tensors& like,
-                                        Tag tag) {
+                                        Tag tag, const TellHeld& tell_held) {
   Tensors own;
   for (const LayerId layer : group) {
     Tensors sum = running_[layer].take();
     std::move(sum.begin(), sum.end(), std::back_inserter(own));
   }
   return reduce_in_ring(std::move(own), like, devices_of(program_.owners[group.front().index()]),
-                        communicator_, tag);
+                        communicator_, tag, tell_held);
 }
 
 // What has not been reduced is complete here; then uses of tied parameters find each other.
@@ -160,36 +167,17 @@ void GradientSums::finish() {
     if (sums_.contains(layer)) continue;
     sums_[layer] = is_exact_ ? trees_.at(layer).take_root() : running_[layer].take();
   }
-  for (std::size_t t = 0; t < program_.tied.size(); ++t) add_uses(t);
+  for (const TiedUses& uses : program_.tied) add_uses(uses);
 }
 
-void GradientSums::add_uses(std::size_t tied) {
-  const c10::NoGradGuard no_grad;
-  const TiedUses& uses = program_.tied[tied];
+void GradientSums::add_uses(const TiedUses& uses) {
   if (!holds(uses.devices, device_)) return;
-  const auto tag_of = [&](LayerId layer) {
-    return Tag{.kind = MessageKind::kTiedSum, .index = layer.value, .step = step_};
-  };
-  std::map<LayerId, DeviceId> sources;  // of the uses that this device lacks
-  for (const TiedMessage& message : find_tied_messages(program_.plan, uses.layers)) {
-    if (message.from == device_) {
-      communicator_.send(message.to.value, tag_of(message.layer), sums_.at(message.layer));
-    }
-    if (message.to == device_) sources.emplace(message.layer, message.from);
-  }
-  at::Tensor total;
-  for (const LayerId layer : uses.layers) {
-    const auto source = sources.find(layer);
-    const at::Tensor sum = source == sources.end()
-                               ? sums_.at(layer).at(0)
-                               : communicator_.receive(source->second.value, tag_of(layer)).at(0);
-    total = total.defined() ? at::add(total, sum) : sum;
-  }
-  // A tensor of its own for each, which may be added to in place.
-  bool first = true;
-  for (const LayerId layer : uses.layers) {
-    if (has(layer)) sums_[layer] = {std::exchange(first, false) ? total : total.clone()};
-  }
+  Layers here;
+  std::set_intersection(layers_.begin(), layers_.end(), uses.layers.begin(), uses.layers.end(),
+                        std::inserter(here, here.end()));
+  ReductionMeter meter(memory_, reserved_of(here));
+  add_tied_uses(uses, program_.plan, device_, step_, communicator_, sums_,
+                [&](std::int64_t bytes) { meter.hold(bytes); });
 }
 
 std::map<LayerId, Tensors> GradientSums::complete() {

@@ -11,6 +11,7 @@
 #include "exec/gradient_tree.h"
 #include "exec/layer_state.h"
 #include "exec/memory_account.h"
+#include "exec/reduction_meter.h"
 #include "exec/running_sum.h"
 #include "exec/step_program.h"
 
@@ -40,11 +41,14 @@ class GradientSums {
   using Layers = std::set<LayerId>;
 
   void reduce_group(Layers::const_iterator first, Layers::const_iterator end);
-  Tensors reduce_exact_group(const std::vector<LayerId>& group, const Tensors& like, Tag tag);
-  Tensors reduce_fast_group(const std::vector<LayerId>& group, const Tensors& like, Tag tag);
+  Tensors reduce_exact_group(const std::vector<LayerId>& group, const Tensors& like, Tag tag,
+                             const TellHeld& tell_held);
+  Tensors reduce_fast_group(const std::vector<LayerId>& group, const Tensors& like, Tag tag,
+                            const TellHeld& tell_held);
   void reserve(LayerId layer, std::size_t sets);
+  Bytes reserved_of(const Layers& layers);
   void finish();
-  void add_uses(std::size_t tied);
+  void add_uses(const TiedUses& uses);
 
   const StepProgram& program_;
   DeviceId device_;

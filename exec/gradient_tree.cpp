@@ -3,6 +3,9 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
+#include <algorithm>
+
+#include "exec/tensor_bytes.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -30,15 +33,29 @@ void GradientTree::add(TreeNode node, Tensors sum) {
     Tensors other_sum = std::move(found->second);
     nodes_.erase(found);
     Tensors& left = node < *other ? sum : other_sum;
-    const Tensors& right = node < *other ? other_sum : sum;
+    Tensors& right = node < *other ? other_sum : sum;
     ENSURE(left.size() == right.size(), "equal groups of gradients");
     Tensors merged;
     merged.reserve(left.size());
-    for (std::size_t i = 0; i < left.size(); ++i) merged.push_back(add_into(left[i], right[i]));
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      merged.push_back(add_into(left[i], right[i]));
+      left[i].reset();
+      right[i].reset();
+    }
     sum = std::move(merged);
     node = *parent(node, micro_batches_);
   }
   ENSURE(nodes_.emplace(node, std::move(sum)).second, "each subtree comes once");
+}
+
+std::int64_t GradientTree::count_bytes_beside(
+    const std::vector<std::pair<TreeNode, Tensors>>& nodes) const {
+  std::int64_t bytes = 0;
+  for (const auto& [node, sum] : nodes_) {
+    const auto is_this = [&](const auto& other) { return other.first == node; };
+    if (std::none_of(nodes.begin(), nodes.end(), is_this)) bytes += count_bytes(sum);
+  }
+  return bytes;
 }
 
 std::vector<std::pair<TreeNode, Tensors>> GradientTree::take_nodes() {

@@ -28,6 +28,8 @@ class GradientTree {
   Tensors take_root();
 
   std::size_t held() const { return nodes_.size(); }
+  // Of the sums here but those of the given nodes.
+  std::int64_t count_bytes_beside(const std::vector<std::pair<TreeNode, Tensors>>& nodes) const;
 
  private:
   int micro_batches_;

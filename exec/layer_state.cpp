@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <xxhash.h>
 
+#include "exec/tensor_bytes.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -16,12 +17,6 @@ std::vector<at::Tensor> clone_all(const std::vector<at::Tensor>& tensors) {
     copies.push_back(tensor.detach().clone().set_requires_grad(tensor.requires_grad()));
   }
   return copies;
-}
-
-std::int64_t sum_bytes(const std::vector<at::Tensor>& tensors) {
-  std::int64_t bytes = 0;
-  for (const at::Tensor& tensor : tensors) bytes += static_cast<std::int64_t>(tensor.nbytes());
-  return bytes;
 }
 
 void hash_all(XXH64_state_t& hash, const std::vector<at::Tensor>& tensors) {
@@ -46,12 +41,12 @@ LayerState clone(const LayerState& state) {
 }
 
 Bytes bytes_of(const LayerState& state) {
-  return Bytes{sum_bytes(state.parameters)} + bytes_of_moments(state);
+  return Bytes{count_bytes(state.parameters)} + bytes_of_moments(state);
 }
 
 Bytes bytes_of_moments(const LayerState& state) {
-  return Bytes{sum_bytes(state.first_moment) + sum_bytes(state.second_moment) +
-               sum_bytes(state.gradient_sums)};
+  return Bytes{count_bytes(state.first_moment) + count_bytes(state.second_moment) +
+               count_bytes(state.gradient_sums)};
 }
 
 void set_active(LayerState& state, bool active) {

@@ -36,6 +36,10 @@ class MemoryAccount {
   void change(MemoryKind kind, std::int64_t bytes);
   // A layer's gradients take so much at this moment.
   void reserve_gradients(LayerId layer, Bytes bytes);
+  Bytes reserved_gradients(LayerId layer) const {
+    const auto found = reserved_.find(layer);
+    return found == reserved_.end() ? Bytes{} : Bytes{found->second};
+  }
   // Ends the step.
   MeasuredMemory take();
 

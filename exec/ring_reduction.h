@@ -4,6 +4,7 @@
 // added in one place, so all owners end with the same bits.
 
 #include "exec/communicator.h"
+#include "exec/reduction_meter.h"
 #include "exec/tensors.h"
 #include "profiles/units.h"
 
@@ -11,8 +12,8 @@ namespace frazil {
 
 // `sums` become the complete sums; empty: this owner has none to add. `like`: tensors with their
 // shapes. `tag.kind` and `tag.from` are overwritten. All owners call it with equal arguments but
-// `sums`.
+// `sums`. Held are never more than two copies (planner/reduction_memory.h).
 Tensors reduce_in_ring(Tensors sums, const Tensors& like, const std::vector<DeviceId>& owners,
-                       Communicator& communicator, Tag tag);
+                       Communicator& communicator, Tag tag, const TellHeld& tell_held = {});
 
 }  // namespace frazil

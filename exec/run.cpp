@@ -159,7 +159,8 @@ void Run::refuse_after_failure() const {
   ENSURE(failure_.empty(), "a run whose step has failed is made anew; it failed with: " + failure_);
 }
 
-void Run::run_job(const std::function<void(DeviceId)>& job) {
+void Run::run_job(const std::function<void(DeviceId)>& job,
+                  const std::function<std::string(DeviceId)>& place) {
   try {
     workers_.run(job,
                  [&](const std::string& reason) {
@@ -167,7 +168,8 @@ void Run::run_job(const std::function<void(DeviceId)>& job) {
                    devices_.abandon();
                  },
                  {.time = std::max<Duration>(options_.deadline, std::chrono::seconds(1)),
-                  .progress = [this] { return ended_actions_.load(std::memory_order_relaxed); }});
+                  .progress = [this] { return ended_actions_.load(std::memory_order_relaxed); },
+                  .place = place});
   } catch (const std::exception& error) {
     failure_ = error.what();
     throw;
@@ -192,12 +194,13 @@ StepResult Run::step(Step step, double learning_rate, const std::vector<Samples>
   std::vector<Bytes> allocated(states_.size());  // where memory is measured
   const auto book = measurement_.memory ? std::make_shared<AllocationMeter::Book>() : nullptr;
   const SteadyTime begin = std::chrono::steady_clock::now();
-  run_job([&](DeviceId device) {
+  const auto work = [&](DeviceId device) {
     std::optional<AllocationMeter> meter;
     if (book) meter.emplace(book);
     losses[device.index()] = program.executors[device.index()]->run_step(input);
     if (meter) allocated[device.index()] = Bytes{meter->peak_bytes()};
-  });
+  };
+  run_job(work, [&](DeviceId device) { return program.executors[device.index()]->place(); });
   StepResult result;
   result.wall = since(begin);
   result.note = program.note;

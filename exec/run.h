@@ -93,7 +93,8 @@ class Run {
   struct Program;  // a step program with an executor per device
   Program& program_for(int samples);
   void refuse_after_failure() const;
-  void run_job(const std::function<void(DeviceId)>& job);
+  void run_job(const std::function<void(DeviceId)>& job,
+               const std::function<std::string(DeviceId)>& place = {});
   std::unique_ptr<Program> start(const Plan& plan);
   SwitchReport move_to(const Plan& plan);
   void settle_states();

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "exec/stash_meter.h"
+#include "exec/tensor_bytes.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -178,9 +179,7 @@ LayerGraph StageRunner::take_last(SavedMicroBatch& saved) {
 // Of what enters the stage, as far as layers with a backward read it.
 std::int64_t StageRunner::count_kept(const SavedMicroBatch& saved) const {
   std::int64_t bytes = 0;
-  const auto add = [&](const Tensors& tensors) {
-    for (const at::Tensor& tensor : tensors) bytes += static_cast<std::int64_t>(tensor.nbytes());
-  };
+  const auto add = [&](const Tensors& tensors) { bytes += count_bytes(tensors); };
   for (const auto& [e, tensors] : saved.inputs) {
     if (activity_.backward(model_.edges[e].to)) add(tensors);
   }

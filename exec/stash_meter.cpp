@@ -6,14 +6,10 @@
 
 #include <memory>
 
+#include "exec/tensor_bytes.h"
+
 namespace frazil {
 namespace {
-
-std::int64_t count_bytes(const Tensors& tensors) {
-  std::int64_t bytes = 0;
-  for (const at::Tensor& tensor : tensors) bytes += static_cast<std::int64_t>(tensor.nbytes());
-  return bytes;
-}
 
 // What a layer passes on as it came has not been allocated by it.
 std::int64_t count_passed(const Tensors& outputs, const Tensors& inputs) {

@@ -12,7 +12,7 @@
 
 namespace frazil {
 
-// Where a rank is in its step. Two words to keep up to date; text is made only when all is lost.
+// Where a rank is in its step. Text is made only when all is lost.
 struct StepPlace {
   int rank = 0;
   Step step = 0;

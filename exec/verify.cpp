@@ -28,6 +28,7 @@ struct Half {
 
 class Verifying {
  public:
+  // Throws InfeasibleError where the plan needs more memory than its devices have.
   Verifying(const VerifyOptions& options, const Dataset& data)
       : options_(options),
         data_(data),
@@ -36,15 +37,16 @@ class Verifying {
              static_cast<int>(options.cluster.devices.size()),
              run_options(options.config, options.processors)) {
     weigh_layers();
+    // What fits does not depend on times: given lists and schedules that need none are all that
+    // runs.
+    refuse_overflow(predict({}).memory, options.cluster, options.plan_file);
     run_.switch_to(options.plan);
   }
 
-  // Throws InfeasibleError where the plan needs more memory than its devices have.
   void warm_up() {
     Half half;
     run_.measure({.layers = true});
     for (int i = 0; i < kWarmUpSteps; ++i) take_step(half);
-    refuse_overflow(predict(half).memory, options_.cluster, options_.plan_file);
   }
 
   // A step of each half in turn, so that both see the same moments of a drifting machine; which

@@ -81,6 +81,20 @@ std::string name_missing(const std::vector<bool>& ended) {
   return text + (ranks.size() == 1 ? " has" : " have");
 }
 
+// ": step 17, action 1B3" of one, ": rank 0 at step 17, action 0F1; rank 1 at ..." of several.
+std::string tell_places(const std::vector<bool>& ended, const JobLimit& limit) {
+  if (!limit.place) return "";
+  const bool is_one = std::count(ended.begin(), ended.end(), false) == 1;
+  std::string text;
+  for (std::size_t rank = 0; rank < ended.size(); ++rank) {
+    if (ended[rank]) continue;
+    text += text.empty() ? ": " : "; ";
+    if (!is_one) text += "rank " + std::to_string(rank) + " at ";
+    text += limit.place(DeviceId{rank});
+  }
+  return text;
+}
+
 }  // namespace
 
 void Workers::Shared::serve(DeviceId device) {
@@ -200,7 +214,7 @@ void Workers::wait_for(Round& round, const JobLimit& limit) {
     round.sentence =
         name_missing(round.ended) +
         (limit.progress ? " not ended an action within " : " not ended the job within ") +
-        to_text(limit.time);
+        to_text(limit.time) + tell_places(round.ended, limit);
     round.failure = std::make_exception_ptr(PeerLost(round.sentence));
     lock.unlock();
     if (round.on_failure) round.on_failure(round.sentence);

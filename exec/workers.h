@@ -34,6 +34,9 @@ struct WorkerOptions {
 struct JobLimit {
   Duration time = std::chrono::hours(1);
   std::function<std::int64_t()> progress = {};
+  // Where a device is in its job, "step 17, action 1B3", for the sentence that names it. Called by
+  // the thread that waits, while the device works.
+  std::function<std::string(DeviceId)> place = {};
 };
 
 // Workers have not come back from their job and are left to themselves.

@@ -27,10 +27,9 @@ int find_sets_of_groups(int group, int micro_batches) {
   return most;
 }
 
-// Gradient sets an owner of these micro-batches holds at its worst moment. One without any still
-// holds the finished sum that its update reads; a running sum is one set.
-int find_gradient_sets(const Plan& plan, const Pipeline& pipeline,
-                       const std::vector<MicroBatches>& micro_batches) {
+// One without any micro-batch still holds the finished sum that its update reads.
+int find_sets(const Plan& plan, const Pipeline& pipeline,
+              const std::vector<MicroBatches>& micro_batches) {
   if (plan.reduction == ReductionMode::kFast || micro_batches.empty()) return 1;
   if (plan.versions == WeightVersions::kStash) return 1;  // an update takes each away at once
   if (plan.versions == WeightVersions::kTwoBuffered) {
@@ -104,6 +103,18 @@ bool holds_layer(const Stage& stage, LayerId layer) {
   });
 }
 
+bool lies_on(const Stage& stage, DeviceId device) {
+  return std::find(stage.devices.begin(), stage.devices.end(), device) != stage.devices.end();
+}
+
+int count_pipelines_on(const Plan& plan, DeviceId device) {
+  const auto has_it = [device](const Pipeline& pipeline) {
+    return std::any_of(pipeline.stages.begin(), pipeline.stages.end(),
+                       [device](const Stage& stage) { return lies_on(stage, device); });
+  };
+  return static_cast<int>(std::count_if(plan.pipelines.begin(), plan.pipelines.end(), has_it));
+}
+
 // What the layers with a backward read from outside the stage, model inputs included.
 Bytes find_kept_inputs(int samples, const Stage& stage, const ModelProfile& profile,
                        const Activity& activity) {
@@ -163,13 +174,30 @@ Bytes find_most_received(const Plan& plan, PipelineId pipeline_id, StageId stage
 
 }  // namespace
 
+int find_gradient_sets(const Plan& plan, LayerId layer, DeviceId device) {
+  std::vector<MicroBatches> all;
+  const Pipeline* holder = nullptr;
+  for (const Pipeline& pipeline : plan.pipelines) {
+    for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+      if (!lies_on(pipeline.stages[s], device) || !holds_layer(pipeline.stages[s], layer)) continue;
+      const std::vector<MicroBatches> some = micro_batches_on(pipeline, StageId{s}, device);
+      all.insert(all.end(), some.begin(), some.end());
+      holder = &pipeline;
+    }
+  }
+  ENSURE(holder != nullptr, "the device has the layer");
+  std::sort(all.begin(), all.end(),
+            [](const MicroBatches& a, const MicroBatches& b) { return a.first < b.first; });
+  return find_sets(plan, *holder, all);
+}
+
 StageFootprint find_footprint(const Plan& plan, PipelineId pipeline_id, StageId stage_id,
                               DeviceId device, const ModelProfile& profile,
                               const Activity& activity) {
   const Pipeline& pipeline = plan.pipelines.at(pipeline_id.index());
   const Stage& stage = pipeline.stages.at(stage_id.index());
-  const int gradient_sets =
-      find_gradient_sets(plan, pipeline, micro_batches_on(pipeline, stage_id, device));
+  const bool is_once = count_pipelines_on(plan, device) == 1;
+  const int own_sets = find_sets(plan, pipeline, micro_batches_on(pipeline, stage_id, device));
   const int versions = find_weight_versions(plan, pipeline, stage_id);
   // None of a slice where the size is that of another pipeline's short micro-batch.
   const int samples = samples_of(stage, slice_on(stage, device), plan.micro_batch_size).count();
@@ -181,7 +209,8 @@ StageFootprint find_footprint(const Plan& plan, PipelineId pipeline_id, StageId 
       const bool updated = activity.layers.at(id.index()).weight_gradient;
       footprint.parameters = add(footprint.parameters, layer.parameters, updated ? versions : 1);
       if (updated) {
-        footprint.gradients = add(footprint.gradients, layer.parameters, gradient_sets);
+        const int sets = is_once ? own_sets : find_gradient_sets(plan, id, device);
+        footprint.gradients = add(footprint.gradients, layer.parameters, sets);
         footprint.optimizer = add(footprint.optimizer, layer.optimizer_state, 1);
       }
       if (activity.backward(id) && samples > 0) {

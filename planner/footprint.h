@@ -23,6 +23,11 @@ struct StageFootprint {
       input_per_micro_batch;  // of the stash: what the stage reads from outside, kept to recompute
 };
 
+// Gradient sets a device that has the layer, in one pipeline or several, holds of it at its worst
+// moment before reductions: of the exact tree over all micro-batches it works on, or the running
+// sum.
+int find_gradient_sets(const Plan& plan, LayerId layer, DeviceId device);
+
 // Requires: the device is of the stage.
 StageFootprint find_footprint(const Plan& plan, PipelineId pipeline, StageId stage, DeviceId device,
                               const ModelProfile& profile, const Activity& activity);

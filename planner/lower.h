@@ -11,8 +11,10 @@
 //       on the collective lane of every owner, entered together after the last backward of each;
 //       after all groups, per pipeline and parameter tied across devices, a gather of its sums
 //   U   compute, updates of the active layers; waits for its REDUCE_GRAD, and with a BARRIER for
-//       all backwards and reductions of all devices
-// Each device's compute actions run in list order. Memory as in planner/footprint.h.
+//       all backwards and reductions of all devices; the squares that clipping exchanges there, 8
+//       bytes per parameter tensor, have no price
+// Each device's compute actions run in list order. Memory as in planner/footprint.h, while a
+// REDUCE_GRAD runs as in planner/reduction_memory.h.
 // A device's first compute action waits for its step_overhead, a task of its host lane. A last
 // micro-batch that is short costs and stashes its own size, and so does a slice. Where no link of
 // the sender has a bandwidth, a SEND takes no time, has no task, and only its hop remains.

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "planner/lowering.h"
+#include "planner/reduction_memory.h"
 
 namespace frazil {
 namespace {
@@ -58,6 +59,12 @@ TaskId add_group(LoweringState& state, const ReductionGroup& group, const Collec
   std::vector<Action> actions;
   for (const DeviceId device : collective.devices) actions.push_back(name_reduction(group, device));
   const TaskId entry = add_collective(state, collective, actions);
+  for (std::size_t d = 0; d < collective.devices.size(); ++d) {
+    const DeviceId device = collective.devices[d];
+    hold_gradients(state, device,
+                   ships_nodes(state) ? find_gather_memory(group, state.plan, d)
+                                      : find_reduction_memory(group, state.plan, device));
+  }
   for (const ReductionOwner& owner : group.owners) {
     const TaskId update = state.tasks_of(owner.pipeline, owner.stage, owner.device).update;
     if (update == kNoTask) continue;
@@ -67,6 +74,15 @@ TaskId add_group(LoweringState& state, const ReductionGroup& group, const Collec
 }
 
 }  // namespace
+
+void hold_gradients(LoweringState& state, DeviceId device, Bytes size) {
+  using When = MemoryChange::When;
+  if (size.count == 0) return;
+  const TaskId task = state.devices[device.index()].last_collective;
+  TaskGraph& graph = state.step.graph;
+  graph.change_memory({task, When::kStart, device, MemoryKind::kGradients, size.count});
+  graph.change_memory({task, When::kEnd, device, MemoryKind::kGradients, -size.count});
+}
 
 Action name_reduction(const ReductionGroup& group, DeviceId device) {
   const auto owner =

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/lowering.h"
+#include "planner/reduction_memory.h"
 
 namespace frazil {
 namespace {
@@ -20,12 +21,17 @@ Action name_part(const TiedExchange& exchange, DeviceId device) {
   return make_stage_action(exchange.pipeline, use->stage, ActionKind::kReduceGradients);
 }
 
-void add_exchange(LoweringState& state, const TiedExchange& exchange) {
+void add_exchange(LoweringState& state, const TiedExchange& exchange,
+                  const std::vector<TiedExchange>& all) {
   const Collective& collective = exchange.collective;
   std::vector<Action> actions;
   for (const DeviceId device : collective.devices) actions.push_back(name_part(exchange, device));
   const TaskId entry = add_collective(state, collective, actions);
   wait_for_backwards(state, collective, entry);
+  for (const DeviceId device : collective.devices) {
+    hold_gradients(state, device,
+                   find_tied_memory(exchange, all, state.plan, state.profile, device));
+  }
   for (const TiedUse& use : exchange.uses) {
     for (const DeviceId device : use.devices) {
       const TaskId update = state.tasks_of(use.pipeline, use.stage, device).update;
@@ -37,10 +43,9 @@ void add_exchange(LoweringState& state, const TiedExchange& exchange) {
 }  // namespace
 
 void add_tied_exchanges(LoweringState& state) {
-  for (const TiedExchange& exchange :
-       find_tied_exchanges(state.plan, state.profile, state.activity)) {
-    add_exchange(state, exchange);
-  }
+  const std::vector<TiedExchange> exchanges =
+      find_tied_exchanges(state.plan, state.profile, state.activity);
+  for (const TiedExchange& exchange : exchanges) add_exchange(state, exchange, exchanges);
 }
 
 }  // namespace frazil

@@ -146,6 +146,8 @@ Action name_reduction(const ReductionGroup& group, DeviceId device);
 // other in the same order.
 TaskId add_collective(LoweringState& state, const Collective& collective,
                       const std::vector<Action>& actions);
+// While the device's last collective runs.
+void hold_gradients(LoweringState& state, DeviceId device, Bytes size);
 // Every device's gradients are complete.
 void wait_for_backwards(LoweringState& state, const Collective& collective, TaskId entry);
 // After all groups: what devices exchange of tied parameters.

@@ -34,8 +34,9 @@ struct CollectiveCost {
 // A share n/R of a message, rounded up to whole bytes.
 Bytes share_among(Bytes size, std::size_t devices);
 
-// Shares n/R are rounded up to whole bytes. Requires: for kExactTreeAllReduce one `owned` entry per
-// device, for kAllGather none or two, each >= 0.
+// Shares n/R are rounded up to whole bytes; an executor's, of whole floats, differ by less than one
+// float. Requires: for kExactTreeAllReduce one `owned` entry per device, for kAllGather none or
+// two, each >= 0.
 CollectiveCost collective_cost(const Collective& collective, const Cluster& cluster);
 
 }  // namespace frazil

@@ -40,6 +40,12 @@ std::vector<TreeNode> maximal_nodes(const std::vector<TreeNode>& owned, int micr
 // [0, n), 2 floor(log2 M) for any contiguous interval (M >= 2).
 int held_gradient_sets(const std::vector<TreeNode>& owned, int micro_batches);
 
+// Most sets held at once, besides its own, by an owner of the maximal nodes `own` that takes those
+// of each of `others` whole, one owner after another, and merges as soon as both children are
+// there. A merged node is a set besides its own.
+int received_gradient_sets(const std::vector<TreeNode>& own,
+                           const std::vector<std::vector<TreeNode>>& others, int micro_batches);
+
 // "((0+1)+(2+3))+(4+5)": for pictures and tests.
 std::string draw_tree(int micro_batches);
 

@@ -113,13 +113,16 @@ void note_moment(const MemoryMoment& moment, std::vector<MemoryMoment>& curve, b
   }
 }
 
-std::vector<MemoryMoment> trace_of(const Amounts& held, std::vector<Event>& events) {
-  std::vector<MemoryMoment> curve;
+MemoryTrace trace_of(const Amounts& held, std::vector<Event>& events) {
+  MemoryTrace trace;
   bool at_most = true;
   replay(held, events, [&](const Amounts& now, std::int64_t time) {
-    note_moment({TimePoint{Duration{time}}, Bytes{total_of(now)}}, curve, at_most);
+    note_moment({TimePoint{Duration{time}}, Bytes{total_of(now)}}, trace.curve, at_most);
+    for (std::size_t kind = 0; kind < now.size(); ++kind) {
+      trace.most[kind] = std::max(trace.most[kind], Bytes{now[kind]});
+    }
   });
-  return curve;
+  return trace;
 }
 
 std::vector<Amounts> held_throughout(const TaskGraph& graph, std::size_t devices) {
@@ -151,17 +154,16 @@ std::string_view memory_kind_name(MemoryKind kind) {
   fail_ensure(__FILE__, __LINE__, "a kind of memory");
 }
 
-std::vector<std::vector<MemoryMoment>> trace_memory(const TaskGraph& graph,
-                                                    const CompiledGraph& compiled,
-                                                    const SweepTimes& times,
-                                                    std::span<const Duration> prices, int devices) {
+std::vector<MemoryTrace> trace_memory(const TaskGraph& graph, const CompiledGraph& compiled,
+                                      const SweepTimes& times, std::span<const Duration> prices,
+                                      int devices) {
   const auto count = static_cast<std::size_t>(devices);
   const std::vector<Amounts> held = held_throughout(graph, count);
   std::vector<std::vector<Event>> events = events_by_device(graph, compiled, times, prices, count);
-  std::vector<std::vector<MemoryMoment>> curves;
-  curves.reserve(count);
-  for (std::size_t d = 0; d < count; ++d) curves.push_back(trace_of(held[d], events[d]));
-  return curves;
+  std::vector<MemoryTrace> traces;
+  traces.reserve(count);
+  for (std::size_t d = 0; d < count; ++d) traces.push_back(trace_of(held[d], events[d]));
+  return traces;
 }
 
 std::vector<MemoryPeak> peak_memory(const TaskGraph& graph, const CompiledGraph& compiled,

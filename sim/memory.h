@@ -31,12 +31,17 @@ struct MemoryMoment {
   friend bool operator==(const MemoryMoment&, const MemoryMoment&) = default;
 };
 
-// Both: one entry per device 0..devices-1. A curve begins at 0 and has one moment per time at which
-// something changes, with the most that is held at it, then, if that is less, what stays.
-std::vector<std::vector<MemoryMoment>> trace_memory(const TaskGraph& graph,
-                                                    const CompiledGraph& compiled,
-                                                    const SweepTimes& times,
-                                                    std::span<const Duration> prices, int devices);
+// A curve begins at 0 and has one moment per time at which something changes, with the most that is
+// held at it, then, if that is less, what stays.
+struct MemoryTrace {
+  std::vector<MemoryMoment> curve;
+  std::array<Bytes, kMemoryKinds> most;  // of each kind by itself
+};
+
+// Both: one entry per device 0..devices-1.
+std::vector<MemoryTrace> trace_memory(const TaskGraph& graph, const CompiledGraph& compiled,
+                                      const SweepTimes& times, std::span<const Duration> prices,
+                                      int devices);
 std::vector<MemoryPeak> peak_memory(const TaskGraph& graph, const CompiledGraph& compiled,
                                     const SweepTimes& times, std::span<const Duration> prices,
                                     int devices);

@@ -67,9 +67,8 @@ Simulation simulate(const TaskGraph& graph, const ModelProfile& profile, const C
   return simulation;
 }
 
-std::vector<std::vector<MemoryMoment>> simulate_memory(const TaskGraph& graph,
-                                                       const ModelProfile& profile,
-                                                       const Cluster& cluster) {
+std::vector<MemoryTrace> simulate_memory(const TaskGraph& graph, const ModelProfile& profile,
+                                         const Cluster& cluster) {
   const CompiledGraph compiled = compile(graph);
   const Prices prices = price_all(graph, profile, cluster);
   SweepTimes times;

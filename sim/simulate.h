@@ -27,9 +27,8 @@ Simulation simulate(const TaskGraph& graph, const ModelProfile& profile, const C
                     std::span<const Action> actions = {});
 
 // What each device holds over the time that simulate() finds, by device.
-std::vector<std::vector<MemoryMoment>> simulate_memory(const TaskGraph& graph,
-                                                       const ModelProfile& profile,
-                                                       const Cluster& cluster);
+std::vector<MemoryTrace> simulate_memory(const TaskGraph& graph, const ModelProfile& profile,
+                                         const Cluster& cluster);
 
 // Spans of all tasks that have time or compute; `actions[t]` is the action of task t.
 Timeline make_timeline(const TaskGraph& graph, const Simulation& simulation,

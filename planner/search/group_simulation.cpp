@@ -50,6 +50,25 @@ std::vector<Duration> find_last_work(const LoweredStep& step, const Simulation& 
   return last;
 }
 
+Bytes& held_of(MemoryPeak& peak, MemoryKind kind) {
+  return peak.held[static_cast<std::size_t>(kind)];
+}
+
+Bytes held_throughout(MemoryPeak& peak) {
+  return held_of(peak, MemoryKind::kParameters) + held_of(peak, MemoryKind::kGradients) +
+         held_of(peak, MemoryKind::kOptimizer);
+}
+
+// A reduction takes so much when nothing but the state is there.
+void reach_peak(MemoryPeak& peak, TimePoint at, Bytes reducing) {
+  peak.total = held_throughout(peak) + reducing;
+  peak.at = at;
+  held_of(peak, MemoryKind::kGradients) += reducing;
+  for (const MemoryKind kind : {MemoryKind::kStash, MemoryKind::kReceive, MemoryKind::kCache}) {
+    held_of(peak, kind) = Bytes{};
+  }
+}
+
 }  // namespace
 
 GroupSimulation::GroupSimulation(const ModelProfile& profile, const Cluster& cluster,
@@ -121,22 +140,25 @@ StepOutcome GroupSimulation::simulate(const Shape& shape, const Proposal& propos
     const GroupRun& own = *runs[static_cast<std::size_t>(proposal.class_of[g])];
     for (std::size_t d = 0; d < groups[g].devices.size(); ++d) {
       const DeviceId device = groups[g].devices[d];
-      tail.set_last_work(device, own.last_work[d]);
       MemoryPeak peak = own.memory[d];
-      Bytes& held = peak.held[static_cast<std::size_t>(MemoryKind::kGradients)];
+      Bytes& held = held_of(peak, MemoryKind::kGradients);
       const Bytes gradients = tail.gradients_on(device);
       peak.total += gradients - held;
       held = gradients;
+      tail.set_last_work(device, own.last_work[d], peak.total - held_throughout(peak));
       outcome.memory[device.index()] = peak;
     }
   }
   if (!profile_.tied.empty()) {
-    tail.set_tied(
-        find_tied_exchanges(make_plan(shape, proposal, groups, options_,
-                                      proposer_.sums_of(shape.cell.micro_batch_size).layers()),
-                            profile_, activity_));
+    const int layers = proposer_.sums_of(shape.cell.micro_batch_size).layers();
+    tail.set_tied(make_plan(shape, proposal, groups, options_, layers), profile_, activity_);
   }
   outcome.makespan = tail.makespan();
+  for (std::size_t d = 0; d < outcome.memory.size(); ++d) {
+    if (const auto& reducing = tail.reducing_on(DeviceId{d})) {
+      reach_peak(outcome.memory[d], TimePoint{reducing->at}, reducing->size);
+    }
+  }
   return outcome;
 }
 

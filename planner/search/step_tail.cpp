@@ -1,9 +1,11 @@
 #include "planner/search/step_tail.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <tuple>
 
+#include "planner/reduction_memory.h"
 #include "planner/schedule_menu.h"
 #include "profiles/error.h"
 #include "sim/collective_cost.h"
@@ -49,6 +51,11 @@ void StepTail::list_pipelines() {
       OnePipeline& pipeline = pipelines_.emplace_back();
       pipeline.spans = proposer_.spans_of(cuts);
       pipeline.owned = shares[static_cast<std::size_t>(way)];
+      pipeline.sets =
+          options_.reduction == ReductionMode::kExact
+              ? held_gradient_sets({{pipeline.owned.first.value, pipeline.owned.last.value + 1}},
+                                   micro_batches_)
+              : 1;
       for (std::size_t s = 0; s < pipeline.spans.size(); ++s) {
         const int device = device_of_stage(placement, devices, way, static_cast<int>(s));
         pipeline.devices.push_back(groups_[g].devices[static_cast<std::size_t>(device)]);
@@ -58,19 +65,14 @@ void StepTail::list_pipelines() {
 }
 
 void StepTail::list_updates() {
-  const bool exact = options_.reduction == ReductionMode::kExact;
   for (std::size_t p = 0; p < pipelines_.size(); ++p) {
     const OnePipeline& pipeline = pipelines_[p];
-    const int sets =
-        exact ? held_gradient_sets({{pipeline.owned.first.value, pipeline.owned.last.value + 1}},
-                                   micro_batches_)
-              : 1;
     for (std::size_t s = 0; s < pipeline.spans.size(); ++s) {
       const LayerSpan span = pipeline.spans[s];
       if (!sums_.has_update(span)) continue;
       const DeviceId device = pipeline.devices[s];
       DeviceEnds& ends = ends_[device.index()];
-      ends.gradients += sums_.updated_parameters(span) * sets;
+      ends.gradients += sums_.updated_parameters(span) * pipeline.sets;
       ends.updates.push_back({span.first, static_cast<int>(p), static_cast<int>(s),
                               sums_.update(span, cluster_.devices[device.index()]), Duration{0}});
     }
@@ -93,7 +95,7 @@ StepTail::Update& StepTail::update_of(DeviceId device, int pipeline, int stage) 
 }
 
 // All enter together, each after its last backward and its collective before.
-void StepTail::reduce(const Collective& collective) {
+Duration StepTail::reduce(const Collective& collective) {
   Duration entry{0};
   for (const DeviceId device : collective.devices) {
     const DeviceEnds& ends = ends_[device.index()];
@@ -101,32 +103,68 @@ void StepTail::reduce(const Collective& collective) {
   }
   const Duration end = entry + collective_cost(collective, cluster_).time;
   for (const DeviceId device : collective.devices) ends_[device.index()].collective = end;
+  return entry;
+}
+
+void StepTail::hold(DeviceId device, Duration at, Bytes size) {
+  DeviceEnds& ends = ends_[device.index()];
+  const Bytes most = ends.reducing ? ends.reducing->size : ends.spare;
+  if (size > most) ends.reducing = Reducing{at, size};
+}
+
+// Only what exceeds the device's spare bytes is worked out.
+Bytes StepTail::find_memory(const Collective& collective,
+                            const std::vector<std::vector<TreeNode>>& nodes, std::size_t self,
+                            Bytes held) const {
+  const Bytes size = collective.size;
+  if (options_.reduction == ReductionMode::kFast) return find_ring_reduction_memory(size, held);
+  const int all = std::accumulate(collective.owned.begin(), collective.owned.end(), 0);
+  const int own = collective.owned[self];
+  const Bytes bound = bound_exact_reduction_memory(size, nodes.size(), own, all - own, held);
+  if (bound <= ends_[collective.devices[self].index()].spare) return Bytes{};
+  return find_exact_reduction_memory(size, nodes, self, micro_batches_, held);
+}
+
+std::vector<StepTail::Owner> StepTail::find_owners(int layer) const {
+  std::vector<Owner> owners;
+  for (const OnePipeline& pipeline : pipelines_) {
+    const auto stage = static_cast<std::size_t>(stage_of(pipeline.spans, layer));
+    owners.push_back({pipeline.devices[stage],
+                      {pipeline.owned.first.value, pipeline.owned.last.value + 1},
+                      pipeline.sets});
+  }
+  std::stable_sort(owners.begin(), owners.end(),
+                   [](const Owner& a, const Owner& b) { return a.device < b.device; });
+  return owners;
 }
 
 // Layers of `span` have the same owners, and the layers around it others.
 void StepTail::reduce_layers(LayerSpan span) {
   if (!sums_.has_update(span)) return;
-  std::vector<std::pair<DeviceId, TreeNode>> owners;
-  for (const OnePipeline& pipeline : pipelines_) {
-    const auto stage = static_cast<std::size_t>(stage_of(pipeline.spans, span.first));
-    owners.push_back(
-        {pipeline.devices[stage], {pipeline.owned.first.value, pipeline.owned.last.value + 1}});
-  }
-  std::sort(owners.begin(), owners.end());
+  const std::vector<Owner> owners = find_owners(span.first);
   Collective collective;
   collective.kind = options_.reduction == ReductionMode::kExact
                         ? CollectiveKind::kExactTreeAllReduce
                         : CollectiveKind::kRingAllReduce;
   collective.size = sums_.updated_parameters(span);
+  std::vector<std::vector<TreeNode>> nodes;
+  std::vector<int> sets;
   for (std::size_t o = 0; o < owners.size();) {
     std::vector<TreeNode> owned;
-    const DeviceId device = owners[o].first;
-    for (; o < owners.size() && owners[o].first == device; ++o) owned.push_back(owners[o].second);
+    const DeviceId device = owners[o].device;
+    sets.push_back(owners[o].sets);
+    for (; o < owners.size() && owners[o].device == device; ++o) owned.push_back(owners[o].owned);
+    std::sort(owned.begin(), owned.end());
     collective.devices.push_back(device);
-    collective.owned.push_back(static_cast<int>(maximal_nodes(owned, micro_batches_).size()));
+    nodes.push_back(maximal_nodes(owned, micro_batches_));
+    collective.owned.push_back(static_cast<int>(nodes.back().size()));
   }
   if (collective.devices.size() < 2) return;
-  reduce(collective);
+  const Duration entry = reduce(collective);
+  for (std::size_t o = 0; o < nodes.size(); ++o) {
+    hold(collective.devices[o], entry,
+         find_memory(collective, nodes, o, collective.size * sets[o]));
+  }
   for (std::size_t p = 0; p < pipelines_.size(); ++p) {
     const int stage = stage_of(pipelines_[p].spans, span.first);
     const DeviceId device = pipelines_[p].devices[static_cast<std::size_t>(stage)];
@@ -134,8 +172,21 @@ void StepTail::reduce_layers(LayerSpan span) {
   }
 }
 
-void StepTail::exchange(const TiedExchange& tied) {
-  reduce(tied.collective);
+void StepTail::set_tied(const Plan& plan, const ModelProfile& profile, const Activity& activity) {
+  exchanges_ = find_tied_exchanges(plan, profile, activity);
+  for (const TiedExchange& exchange : exchanges_) {
+    std::vector<Bytes>& memory = exchange_memory_.emplace_back();
+    for (const DeviceId device : exchange.collective.devices) {
+      memory.push_back(find_tied_memory(exchange, exchanges_, plan, profile, device));
+    }
+  }
+}
+
+void StepTail::exchange(const TiedExchange& tied, const std::vector<Bytes>& memory) {
+  const Duration entry = reduce(tied.collective);
+  for (std::size_t d = 0; d < memory.size(); ++d) {
+    hold(tied.collective.devices[d], entry, memory[d]);
+  }
   for (const TiedUse& use : tied.uses) {
     for (const DeviceId device : use.devices) {
       update_of(device, use.pipeline.value, use.stage.value).ready =
@@ -157,7 +208,7 @@ Duration StepTail::makespan() {
       first = end;
     }
   }
-  for (const TiedExchange& tied : exchanges_) exchange(tied);
+  for (std::size_t e = 0; e < exchanges_.size(); ++e) exchange(exchanges_[e], exchange_memory_[e]);
   Duration barrier{0};
   Duration last{0};
   for (const DeviceEnds& ends : ends_) {

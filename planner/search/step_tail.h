@@ -3,7 +3,7 @@
 // collectives in the same order, the same waits and the same updates as planner/lower.h gives them,
 // worked out without a graph.
 
-#include <map>
+#include <optional>
 #include <vector>
 
 #include "planner/reduction_groups.h"
@@ -17,13 +17,27 @@ class StepTail {
   StepTail(const Shape& shape, const Proposal& proposal, const DeviceGroups& groups,
            const Proposer& proposer, const Cluster& cluster, const SearchOptions& options);
 
-  void set_last_work(DeviceId device, Duration end) { ends_[device.index()].work = end; }
-  void set_tied(const std::vector<TiedExchange>& exchanges) { exchanges_ = exchanges; }
+  // `spare`: what the device held at most until then besides what it holds throughout.
+  void set_last_work(DeviceId device, Duration end, Bytes spare) {
+    ends_[device.index()].work = end;
+    ends_[device.index()].spare = spare;
+  }
+  void set_tied(const Plan& plan, const ModelProfile& profile, const Activity& activity);
 
   // Of the exact tree, or the running sum: what a device holds of gradients throughout.
   Bytes gradients_on(DeviceId device) const { return ends_[device.index()].gradients; }
   // Requires: the last work of every device is set.
   Duration makespan();
+
+  // Where a reduction takes more than was spare.
+  struct Reducing {
+    Duration at{0};
+    Bytes size;
+  };
+  // Requires: the makespan is known.
+  const std::optional<Reducing>& reducing_on(DeviceId device) const {
+    return ends_[device.index()].reducing;
+  }
 
  private:
   // A stage on a device, with an update.
@@ -38,19 +52,32 @@ class StepTail {
     Duration work{0};
     Duration collective{0};
     Bytes gradients;
+    Bytes spare;
+    std::optional<Reducing> reducing;
     std::vector<Update> updates;
   };
   struct OnePipeline {
     std::vector<LayerSpan> spans;
     std::vector<DeviceId> devices;  // by stage
     MicroBatches owned;
+    int sets = 0;  // of gradients
+  };
+  // A device in a reduction.
+  struct Owner {
+    DeviceId device;
+    TreeNode owned;
+    int sets = 0;
   };
 
   void list_pipelines();
   void list_updates();
-  void reduce(const Collective& collective);
+  std::vector<Owner> find_owners(int layer) const;
+  Duration reduce(const Collective& collective);
   void reduce_layers(LayerSpan span);
-  void exchange(const TiedExchange& tied);
+  Bytes find_memory(const Collective& collective, const std::vector<std::vector<TreeNode>>& nodes,
+                    std::size_t self, Bytes held) const;
+  void hold(DeviceId device, Duration at, Bytes size);
+  void exchange(const TiedExchange& tied, const std::vector<Bytes>& memory);
   Update& update_of(DeviceId device, int pipeline, int stage);
 
   const Shape& shape_;
@@ -64,6 +91,7 @@ class StepTail {
   std::vector<OnePipeline> pipelines_;
   std::vector<DeviceEnds> ends_;  // by DeviceId
   std::vector<TiedExchange> exchanges_;
+  std::vector<std::vector<Bytes>> exchange_memory_;  // by device of the collective
 };
 
 }  // namespace frazil

@@ -3,7 +3,7 @@
 // then they run in rounds, in an order drawn anew each time.
 //   step / fast's  mean steps of one round; the median over the rounds and its 95 % bootstrap
 //                  interval
-//   gradients      gradient sets that the simulator charges to a device
+//   gradients      the most that gradients take of a device, reductions included, as simulated
 //   resident       the most that this process (both devices, libraries and all) held in a round
 // A mode that the executor refuses is predicted all the same, and the refusal is told.
 
@@ -104,13 +104,14 @@ Mode predict_mode(const std::string& name, ReductionMode reduction, const Measur
                                                  .batch_size = options.model.batch_size,
                                                  .micro_batches = options.micro_batches,
                                                  .reduction = reduction});
-  const PlanSimulation simulation = simulate_plan(mode.plan, measured.profile, measured.cluster);
-  mode.predicted = std::chrono::duration<double>(simulation.makespan).count();
-  for (const MemoryPeak& peak : simulation.memory) {
+  const SimulatedStep step = simulate_step(mode.plan, measured.profile, measured.cluster);
+  mode.predicted = std::chrono::duration<double>(step.simulation.makespan).count();
+  for (const MemoryTrace& trace :
+       simulate_memory(step.lowered.graph, measured.profile, measured.cluster)) {
     mode.gradients =
-        std::max(mode.gradients, peak.held[static_cast<std::size_t>(MemoryKind::kGradients)]);
-    mode.peak = std::max(mode.peak, peak.total);
+        std::max(mode.gradients, trace.most[static_cast<std::size_t>(MemoryKind::kGradients)]);
   }
+  for (const MemoryPeak& peak : step.simulation.memory) mode.peak = std::max(mode.peak, peak.total);
   return mode;
 }
 

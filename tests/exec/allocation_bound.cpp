@@ -214,9 +214,10 @@ class AllocationBound {
 
   // Parameters, gradients and moments.
   std::int64_t count_constant(DeviceId device) const {
-    const MemoryPeak& peak = step_.simulation.memory[device.index()];
-    std::int64_t bytes = held(peak, MemoryKind::kParameters) + held(peak, MemoryKind::kGradients) +
-                         held(peak, MemoryKind::kOptimizer);
+    std::int64_t bytes = 0;
+    for (const TaskGraph::Held& held : step_.lowered.graph.held()) {
+      if (held.device == device) bytes += held.size.count;
+    }
     if (program_.plan.versions == WeightVersions::kSync) return bytes;
     for (std::size_t l = 0; l < program_.owners.size(); ++l) {
       const bool is_here = program_.owners[l].front().device == device;

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <random>
+#include <set>
 
 #include "exec/optimizer.h"
 #include "planner/schedule_menu.h"
@@ -74,7 +75,7 @@ TEST(EverySchedule, EqualsOneDeviceBitForBit) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);  // which optimizer
   int combinations = 0;
-  std::map<ScheduleKind, int> seen;
+  std::map<ScheduleKind, std::set<int>> seen;  // devices
   for (const ScheduleFamily& family : schedule_families()) {
     if (family.versions != WeightVersions::kSync) continue;
     for (const int devices : {2, 4}) {
@@ -94,13 +95,16 @@ TEST(EverySchedule, EqualsOneDeviceBitForBit) {
           EXPECT_EQ(run_plan(setting, plan, devices, micro_batches),
                     one_device.hash(index, micro_batches, one.mask));
           ++combinations;
-          ++seen[family.kind];
+          seen[family.kind].insert(devices);
         }
       }
     }
   }
   EXPECT_GE(combinations, 100);
   EXPECT_EQ(seen.size(), 20U) << "all but the two without a flush";
+  for (const auto& [kind, devices] : seen) {
+    EXPECT_EQ(devices, (std::set<int>{2, 4})) << schedule_name(kind);
+  }
 }
 
 TEST(EverySchedule, EqualsOneDeviceUnderEveryPrefixAndRandomMasks) {

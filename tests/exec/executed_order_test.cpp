@@ -1,5 +1,6 @@
 // Every schedule of the menu, replicas, recomputing and shared stages: what a run performs is the
-// plan, action for action and in its order, and has the actions of the simulated time line.
+// plan, action for action and in its order, and has the actions of the simulated time line. There a
+// REDUCE_GRAD has a span for each group of its layers; a run has one for all.
 
 #include <gtest/gtest.h>
 

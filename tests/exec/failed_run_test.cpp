@@ -79,7 +79,7 @@ TEST_F(FailedRun, ADeviceAloneThatHangsIsFoundAfterTheDeadline) {
       run.step(step, 1e-2, small_micro_batches(step, kMicroBatches));
     }
   });
-  EXPECT_EQ(failure.sentence, "rank 0 has not ended an action within 3.000 s");
+  EXPECT_EQ(failure.sentence, "rank 0 has not ended an action within 3.000 s: step 2, action 0F1");
   EXPECT_TRUE(hangs) << "no earlier action took so long";
 }
 

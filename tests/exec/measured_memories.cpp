@@ -10,27 +10,9 @@
 #include "planner/simulate_plan.h"
 
 namespace frazil {
-namespace {
 
-using std::chrono::microseconds;
-
-// One action at a time of a device has receive buffers, so changes in list order are those in time.
-std::vector<std::int64_t> find_most_received(const TaskGraph& graph, int devices) {
-  std::vector<std::int64_t> now(static_cast<std::size_t>(devices));
-  std::vector<std::int64_t> most = now;
-  for (const MemoryChange& change : graph.memory_changes()) {
-    if (change.kind != MemoryKind::kReceive) continue;
-    const std::size_t d = change.device.index();
-    now[d] += change.delta;
-    most[d] = std::max(most[d], now[d]);
-  }
-  return most;
-}
-
-}  // namespace
-
-std::int64_t held(const MemoryPeak& peak, MemoryKind kind) {
-  return peak.held[static_cast<std::size_t>(kind)].count;
+std::int64_t held(const MemoryTrace& simulated, MemoryKind kind) {
+  return simulated.most[static_cast<std::size_t>(kind)].count;
 }
 
 std::int64_t held(const MeasuredMemory& memory, MemoryKind kind) {
@@ -52,10 +34,10 @@ ModelProfile make_measured_profile(const ModelSpec& model, const OptimizerConfig
     for (std::size_t l = 0; l < model.layers.size(); ++l) {
       CostSample cost;
       cost.micro_batch_size = size;
-      cost.forward = cost.forward_frozen = microseconds(100);
-      cost.backward_input = microseconds(110);
-      cost.backward_weight = microseconds(90);
-      cost.backward_weight_alone = microseconds(200);
+      cost.forward = cost.forward_frozen = std::chrono::microseconds(100);
+      cost.backward_input = std::chrono::microseconds(110);
+      cost.backward_weight = std::chrono::microseconds(90);
+      cost.backward_weight_alone = std::chrono::microseconds(200);
       cost.stash = stashes[l];
       cost.stash_frozen = frozen[l];
       profile.layers[l].costs.push_back(cost);
@@ -71,9 +53,10 @@ Memories measure_memories(const ModelSpec& model, const OptimizerConfig& optimiz
   run.switch_to(plan);
   run.step(0, 1e-2, steps.at(0));
   run.measure({.memory = true});
-  const Cluster cluster = make_uniform_cluster(devices, Bytes{1LL << 30}, {microseconds(1), {}});
+  const Cluster cluster =
+      make_uniform_cluster(devices, Bytes{1LL << 30}, {std::chrono::microseconds(1), {}});
   const SimulatedStep step = simulate_step(plan, profile, cluster);
-  return {step.simulation.memory, find_most_received(step.lowered.graph, devices),
+  return {simulate_memory(step.lowered.graph, profile, cluster),
           run.step(1, 1e-2, steps.at(1)).memory};
 }
 
@@ -81,14 +64,13 @@ void expect_equal(const Memories& memories) {
   ASSERT_EQ(memories.measured.size(), memories.simulated.size());
   for (std::size_t d = 0; d < memories.measured.size(); ++d) {
     const MeasuredMemory& measured = memories.measured[d];
-    const MemoryPeak& simulated = memories.simulated[d];
+    const MemoryTrace& simulated = memories.simulated[d];
     EXPECT_EQ(measured.device, DeviceId{d});
-    for (const MemoryKind kind :
-         {MemoryKind::kParameters, MemoryKind::kGradients, MemoryKind::kOptimizer}) {
+    for (const MemoryKind kind : {MemoryKind::kParameters, MemoryKind::kGradients,
+                                  MemoryKind::kOptimizer, MemoryKind::kReceive}) {
       EXPECT_EQ(held(measured, kind), held(simulated, kind))
           << "device " << d << ", " << memory_kind_name(kind);
     }
-    EXPECT_EQ(held(measured, MemoryKind::kReceive), memories.received[d]) << "device " << d;
     const auto stash = static_cast<double>(held(simulated, MemoryKind::kStash));
     EXPECT_NEAR(static_cast<double>(held(measured, MemoryKind::kStash)), stash, 0.02 * stash)
         << "device " << d;

@@ -12,12 +12,11 @@
 namespace frazil {
 
 struct Memories {
-  std::vector<MemoryPeak> simulated;
-  std::vector<std::int64_t> received;    // simulated, at most, by device
+  std::vector<MemoryTrace> simulated;    // by device
   std::vector<MeasuredMemory> measured;  // of the second step: moments are there
 };
 
-std::int64_t held(const MemoryPeak& peak, MemoryKind kind);
+std::int64_t held(const MemoryTrace& simulated, MemoryKind kind);
 std::int64_t held(const MeasuredMemory& memory, MemoryKind kind);
 
 // The structure with stashes as the profiler measures them, of one sample up to all of

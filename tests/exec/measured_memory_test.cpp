@@ -56,6 +56,22 @@ TEST(MeasuredMemory, EqualsTheSimulatedOfReplicas) {
   expect_equal(compare({.micro_batches = 8, .cuts = {{}, {}}, .owned = {4, 4}}, {}, fast));
 }
 
+// Pipelines in both directions, cut so that a device has layers of its own in both.
+TEST(MeasuredMemory, EqualsTheSimulatedWhereADeviceHoldsALayerInTwoPipelines) {
+  const auto reverse = [](Plan& plan) {
+    std::vector<Stage>& stages = plan.pipelines[1].stages;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      stages[s].devices = {DeviceId{stages.size() - 1 - s}};
+    }
+  };
+  for (const std::vector<int>& cuts : std::vector<std::vector<int>>{{3, 4}, {2, 7}, {6, 1}}) {
+    SCOPED_TRACE("cuts " + std::to_string(cuts[0]) + " and " + std::to_string(cuts[1]));
+    PlanShape shape{.micro_batches = 6, .cuts = {{cuts[0]}, {cuts[1]}}, .owned = {3, 3}};
+    shape.schedule = ScheduleKind::kChimera;
+    expect_equal(compare(shape, {}, reverse));
+  }
+}
+
 TEST(MeasuredMemory, EqualsTheSimulatedWithAFrozenPrefix) {
   for (const ScheduleKind kind : {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward}) {
     for (const char* mask : {"01111", "00111", "00011", "00001"}) {
@@ -179,9 +195,9 @@ TEST(MeasuredMemory, ReceivedByASliceIsWhatItLacks) {
   const Memories memories = compare(shape, {}, change);
   expect_equal(memories);
   // Of the 3 samples, cut 1 and 2 by the first stage, the second has one on each device.
-  EXPECT_EQ(memories.received[0], 0);
-  EXPECT_EQ(memories.received[1], 0);
-  EXPECT_GT(memories.received[2], 0);
+  EXPECT_EQ(held(memories.simulated[0], MemoryKind::kReceive), 0);
+  EXPECT_EQ(held(memories.simulated[1], MemoryKind::kReceive), 0);
+  EXPECT_GT(held(memories.simulated[2], MemoryKind::kReceive), 0);
 }
 
 // A frozen layer between others keeps nothing for a W it does not have.

@@ -72,19 +72,27 @@ class FaultyCommunicator final : public Communicator {
   const std::atomic<bool>& told_;
 };
 
+struct Case {
+  int rank = 0;
+  MessageKind kind = MessageKind::kActivation;
+  std::string action;  // in which it meets the message
+  ReductionMode mode = ReductionMode::kExact;
+};
+
 // Two replicas of two stages that clip: ranks 0 and 2 hold stage 0, ranks 1 and 3 stage 1. Within a
-// step the rank sends or receives every kind of message but that of tied parameters.
+// step the rank sends or receives every kind of message but that of tied parameters, in either
+// mode.
 class World {
  public:
-  World(int faulty, MessageKind kind, Conduct conduct, Duration deadline, MetTensors& met)
+  World(const Case& one, Conduct conduct, Duration deadline, MetTensors& met)
       : model_(make_failing(
             FaultPlace::kForward, [] {}, met)),
-        program_(make_world_program(model_)),
+        program_(make_world_program(model_, one.mode)),
         communicators_(make_in_process_communicators(kRanks, {.deadline = deadline})),
         workers_(kRanks) {
-    auto& communicator = communicators_[static_cast<std::size_t>(faulty)];
+    auto& communicator = communicators_[static_cast<std::size_t>(one.rank)];
     communicator =
-        std::make_unique<FaultyCommunicator>(std::move(communicator), kind, conduct, told_);
+        std::make_unique<FaultyCommunicator>(std::move(communicator), one.kind, conduct, told_);
     for (int rank = 0; rank < kRanks; ++rank) {
       recorders_.emplace_back(DeviceId{rank}, SteadyTime{});
       for (int l = rank % 2 * 4; l < rank % 2 * 4 + 4; ++l) {
@@ -133,10 +141,12 @@ class World {
   static constexpr int kMicroBatches = 4;
 
  private:
-  static StepProgram make_world_program(const ModelSpec& model) {
+  static StepProgram make_world_program(const ModelSpec& model, ReductionMode mode) {
     const ModelProfile structure = make_structure(model, 2);
     const PlanShape shape{.micro_batches = kMicroBatches, .cuts = {{4}, {4}}, .owned = {2, 2}};
-    return make_program(make_small_plan(structure, shape), structure, kRanks, /*clip=*/true);
+    Plan plan = make_small_plan(structure, shape);
+    plan.reduction = mode;
+    return make_program(plan, structure, kRanks, /*clip=*/true);
   }
 
   std::atomic<bool> told_{false};
@@ -151,20 +161,18 @@ class World {
   Workers workers_;
 };
 
-struct Case {
-  int rank = 0;
-  MessageKind kind = MessageKind::kActivation;
-  std::string action;  // in which it meets the message
-};
 const std::vector<Case>& cases() {
-  static const std::vector<Case> all = {{0, MessageKind::kActivation, "0SEND_F0"},
-                                        {1, MessageKind::kActivation, "1RECV_F0"},
-                                        {3, MessageKind::kActivationGradient, "1:1SEND_B2"},
-                                        {2, MessageKind::kActivationGradient, "1:0RECV_B2"},
-                                        {3, MessageKind::kGradientNodes, "1:1REDUCE_GRAD"},
-                                        {0, MessageKind::kGradientSum, "0REDUCE_GRAD"},
-                                        {3, MessageKind::kSquaredNorms, "BARRIER"},
-                                        {0, MessageKind::kSquaredNorms, "BARRIER"}};
+  static const std::vector<Case> all = {
+      {0, MessageKind::kActivation, "0SEND_F0"},
+      {1, MessageKind::kActivation, "1RECV_F0"},
+      {3, MessageKind::kActivationGradient, "1:1SEND_B2"},
+      {2, MessageKind::kActivationGradient, "1:0RECV_B2"},
+      {3, MessageKind::kGradientNodes, "1:1REDUCE_GRAD"},
+      {0, MessageKind::kGradientSum, "0REDUCE_GRAD"},
+      {2, MessageKind::kGradientNodes, "1:0REDUCE_GRAD", ReductionMode::kFast},
+      {1, MessageKind::kGradientSum, "1REDUCE_GRAD", ReductionMode::kFast},
+      {3, MessageKind::kSquaredNorms, "BARRIER"},
+      {0, MessageKind::kSquaredNorms, "BARRIER"}};
   return all;
 }
 
@@ -177,7 +185,7 @@ End end_of(const Case& one, Conduct conduct, Duration deadline) {
   MetTensors met;
   End end;
   {
-    World world(one.rank, one.kind, conduct, deadline, met);
+    World world(one, conduct, deadline, met);
     for (Step step = 0; step < kFailingStep; ++step) {
       EXPECT_EQ(sentences_of(world.step(step)),
                 std::vector<std::string>(World::kRanks + 1, std::string()));
@@ -193,7 +201,9 @@ End end_of(const Case& one, Conduct conduct, Duration deadline) {
 
 class PeerFaults : public testing::Test {
  protected:
-  void TearDown() override { EXPECT_TRUE(before_.unchanged()) << "a thread, a file or a tensor is left"; }
+  void TearDown() override {
+    EXPECT_TRUE(before_.unchanged()) << "a thread, a file or a tensor is left";
+  }
 
  private:
   Surroundings before_;
@@ -235,7 +245,7 @@ TEST_F(PeerFaults, APeerThatLeavesIsMissedAtOnceByAllOthers) {
 
 TEST_F(PeerFaults, ARankThatStopsIsFoundAtTheDeadline) {
   (void)end_of(cases().front(), Conduct::kFails, kLongDeadline);  // torch's first use takes longer
-  for (const Case& one : {cases()[1], cases()[4], cases()[6]}) {
+  for (const Case& one : {cases()[1], cases()[4], cases()[6], cases()[8]}) {
     SCOPED_TRACE("rank " + std::to_string(one.rank) + ", " + one.action);
     const End end = end_of(one, Conduct::kStops, seconds(3));
     ASSERT_TRUE(end.thrown.fault) << end.thrown.sentence;

@@ -77,9 +77,14 @@ TEST_F(ToldVerbs, APlanThatNeedsTooMuchMemoryIsRefusedByTheNameOfItsFile) {
                  "--run run.json --profile model.json --cluster tight.json --plan plan.json", 3,
                  begin);
   expect_refusal("verify", "--run run.json --cluster tight.json --plan plan.json", 3, begin);
+  // Before any step: none of this run's can succeed.
+  RunConfig impatient = read_run_config(path("run.json"));
+  impatient.deadline_seconds = 1e-9;
+  write_text_file(path("impatient.json"), to_json(impatient));
+  expect_refusal("verify", "--run impatient.json --cluster tight.json --plan plan.json", 3, begin);
 }
 
-// One byte decides: what verify refuses is what the simulator counts with the layers' own stashes.
+// What verify refuses is what the simulator counts with the layers' own stashes.
 TEST_F(ToldVerbs, VerifyRefusesWhatTheProfileOfTheSameMachineRefuses) {
   const Outcome profiled = folder_.run("profile",
                                        "--run run.json --out m.json --cluster-out c.json --devices "
@@ -90,11 +95,10 @@ TEST_F(ToldVerbs, VerifyRefusesWhatTheProfileOfTheSameMachineRefuses) {
   for (const MemoryPeak& peak : simulate_plan(plan_, measured, tiny_cluster(kMuch)).memory) {
     most = std::max(most, peak.total);
   }
-  // Which stash is there when depends on times a little; a tenth does not.
-  write_cluster(tiny_cluster(Bytes{most.count * 9 / 10}), path("tight.json"));
+  write_cluster(tiny_cluster(Bytes{most.count - 1}), path("tight.json"));
   expect_refusal("verify", "--run run.json --cluster tight.json --plan plan.json", 3,
                  "plan.json: the plan does not fit: device");
-  write_cluster(tiny_cluster(Bytes{most.count * 11 / 10}), path("enough.json"));
+  write_cluster(tiny_cluster(most), path("enough.json"));
   const Outcome enough = folder_.run(
       "verify",
       "--run run.json --cluster enough.json --plan plan.json --blocks 2 --steps 1 --quiet");

@@ -107,6 +107,27 @@ TEST(Workers, AJobOverItsLimitFailsAndNamesWhoHasNotEnded) {
   EXPECT_EQ(runs, 3);
 }
 
+TEST(Workers, SaysWhereThoseAreThatHaveNotEnded) {
+  Workers workers(3);
+  std::atomic<int> ready{0};
+  std::atomic<bool> told{false};
+  const RankFailure failure = failure_of([&] {
+    workers.run(
+        [&](DeviceId device) {
+          ++ready;
+          while ((device.value > 0 || ready < 3) && !told) {
+            std::this_thread::sleep_for(milliseconds(1));
+          }
+        },
+        [&](const std::string&) { told = true; },
+        {.time = milliseconds(500),
+         .place = [](DeviceId device) { return "action " + std::to_string(device.value) + "F0"; }});
+  });
+  EXPECT_EQ(failure.sentence,
+            "ranks 1 and 2 have not ended the job within 500.000 ms: rank 1 at action 1F0; "
+            "rank 2 at action 2F0");
+}
+
 TEST(Workers, AJobThatGoesOnMayTakeManyTimesItsLimit) {
   Workers workers(1);
   std::atomic<std::int64_t> actions{0};

@@ -253,6 +253,53 @@ TEST(GradientTreeShape, HeldSetsStayWithinTheirBounds) {
   EXPECT_EQ(held_gradient_sets({{0, 1}}, 1), 1);
 }
 
+// What is held after each owner's nodes came, merged by looking for any two neighbours.
+int received_by_search(const std::vector<TreeNode>& own,
+                       const std::vector<std::vector<TreeNode>>& others, int micro_batches) {
+  std::set<TreeNode> here(own.begin(), own.end());
+  const std::set<TreeNode> mine = here;
+  const auto merge_any = [&] {
+    for (const TreeNode& left : here) {
+      for (const TreeNode& right : here) {
+        const TreeNode both{left.first, right.end};
+        if (left.end != right.first || !is_tree_node(both, micro_batches)) continue;
+        if (children(both) != std::pair(left, right)) continue;
+        const TreeNode halves[] = {left, right};
+        for (const TreeNode& half : halves) here.erase(half);
+        here.insert(both);
+        return true;
+      }
+    }
+    return false;
+  };
+  int most = 0;
+  for (const std::vector<TreeNode>& came : others) {
+    here.insert(came.begin(), came.end());
+    const auto foreign = std::count_if(here.begin(), here.end(),
+                                       [&](const TreeNode& node) { return !mine.contains(node); });
+    most = std::max(most, static_cast<int>(foreign));
+    while (merge_any()) {
+    }
+  }
+  return most;
+}
+
+TEST(GradientTreeShape, ReceivedSetsAreThoseOfALiteralSimulation) {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    const int micro_batches = std::uniform_int_distribution<int>(1, 40)(random);
+    const std::size_t owners = 1 + random() % 5;
+    std::vector<std::vector<TreeNode>> nodes(owners);
+    for (int m = 0; m < micro_batches; ++m) nodes[random() % owners].push_back({m, m + 1});
+    for (auto& owned : nodes) owned = maximal_nodes(owned, micro_batches);
+    const std::vector<TreeNode> own = nodes.back();
+    nodes.pop_back();
+    ASSERT_EQ(received_gradient_sets(own, nodes, micro_batches),
+              received_by_search(own, nodes, micro_batches));
+  }
+}
+
 bool breaks_an_invariant(const std::function<void()>& call) {
   try {
     call();

@@ -56,6 +56,25 @@ struct Builder {
   }
 };
 
+TEST(Memory, TheMostOfAKindNeedNotBeThereAtThePeak) {
+  Builder builder;
+  const LaneId lane = builder.lane(0);
+  const TaskId first = builder.task(lane, 5);
+  const TaskId second = builder.task(lane, 5);
+  builder.change(first, When::kStart, 10);
+  builder.change(first, When::kEnd, -10);
+  builder.change(second, When::kStart, 7, MemoryKind::kGradients);
+  builder.change(second, When::kEnd, -7, MemoryKind::kGradients);
+  EXPECT_EQ(to_text(peaks_of(builder.graph, 1).front()), "10 at 0: stash 10");
+  const std::vector<Duration> prices(2, Duration{5});
+  const CompiledGraph compiled = compile(builder.graph);
+  SweepTimes times;
+  evaluate(compiled, prices, times);
+  const MemoryTrace trace = trace_memory(builder.graph, compiled, times, prices, 1).front();
+  EXPECT_EQ(trace.most[static_cast<std::size_t>(MemoryKind::kStash)], Bytes{10});
+  EXPECT_EQ(trace.most[static_cast<std::size_t>(MemoryKind::kGradients)], Bytes{7});
+}
+
 TEST(Memory, WhatIsHeldFromTheStartIsThePeakOfAnIdleDevice) {
   Builder builder;
   builder.graph.hold(DeviceId{1}, MemoryKind::kParameters, Bytes{30});
@@ -218,8 +237,11 @@ TEST(Memory, CurvesRiseToThePeakAtItsMoment) {
     const CompiledGraph compiled = compile(builder.graph);
     SweepTimes times;
     evaluate(compiled, prices, times);
-    const auto curve = trace_memory(builder.graph, compiled, times, prices, 1).front();
     const MemoryPeak peak = peak_memory(builder.graph, compiled, times, prices, 1).front();
+    const MemoryTrace trace = trace_memory(builder.graph, compiled, times, prices, 1).front();
+    const std::vector<MemoryMoment>& curve = trace.curve;
+    EXPECT_EQ(trace.most[static_cast<std::size_t>(MemoryKind::kParameters)], Bytes{7});
+    EXPECT_EQ(trace.most[static_cast<std::size_t>(MemoryKind::kStash)], peak.total - Bytes{7});
     const auto most = std::max_element(
         curve.begin(), curve.end(), [](const auto& a, const auto& b) { return a.total < b.total; });
     EXPECT_EQ(most->total, peak.total);
