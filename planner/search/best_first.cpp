@@ -12,9 +12,9 @@ namespace frazil {
 namespace {
 
 // Part of what is left to search: a cell, those between it and the next longer one, the variants of
-// a cell that share a class, or one shape.
+// a cell that share a class, or one shape, at last bounded by its order of work.
 struct Node {
-  enum class Kind : std::uint8_t { kCell, kLonger, kClass, kShape };
+  enum class Kind : std::uint8_t { kCell, kLonger, kClass, kShape, kOrdered };
 
   NamedBound bound;
   int devices = 0;  // stages in all, at least
@@ -107,9 +107,28 @@ class BestFirst {
         open_class(node);
         break;
       case Node::Kind::kShape:
+        order(node);
+        break;
+      case Node::Kind::kOrdered:
         judge(node);
         break;
     }
+  }
+
+  // Where nothing fits so far, how much is missing must be known to the byte.
+  void order(Node node) {
+    if (only_fits_) return judge(node);
+    const auto bound = evaluator_.bound_by_order(node.shape);
+    if (!bound) return judge(node);
+    if (const auto* rejection = std::get_if<Rejection>(&*bound)) {
+      if (best_.empty()) return judge(node);
+      rejected_.add(node.shape, true, 1, *rejection);
+      return;
+    }
+    const NamedBound& own = std::get<NamedBound>(*bound);
+    if (own.time > node.bound.time) node.bound = own;
+    node.kind = Node::Kind::kOrdered;
+    push(node);
   }
 
   void open_cell(const ShapeCell& cell) {
@@ -218,7 +237,9 @@ class BestFirst {
 
   void reject_by_bound(const Node& node) {
     if (only_fits_) return;
-    rejected_.add_bounded(node.shape, node.kind == Node::Kind::kShape, count(node), node.bound);
+    rejected_.add_bounded(node.shape,
+                          node.kind == Node::Kind::kShape || node.kind == Node::Kind::kOrdered,
+                          count(node), node.bound);
   }
 
   std::int64_t variants_of(const ShapeCell& cell) {
@@ -229,6 +250,7 @@ class BestFirst {
   std::int64_t count(const Node& node) {
     switch (node.kind) {
       case Node::Kind::kShape:
+      case Node::Kind::kOrdered:
         return 1;
       case Node::Kind::kCell:
         return variants_of(node.shape.cell);

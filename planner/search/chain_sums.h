@@ -47,6 +47,7 @@ class ChainSums {
     return recompute ? work_recomputing_ : work({0, layers()}, false);
   }
   bool has_update(LayerSpan span) const { return of(weights_, span) > 0; }
+  bool has_input(LayerSpan span) const { return of(inputs_, span) > 0; }
   bool has_backward(LayerSpan span) const { return of(inputs_, span) + of(weights_, span) > 0; }
 
   Bytes parameters(LayerSpan span) const { return Bytes{of(parameters_, span)}; }

@@ -98,6 +98,25 @@ std::variant<NamedBound, Rejection> Evaluator::bound(const Shape& shape) {
   return !least || own.time < least->time ? own : *least;
 }
 
+// Of its proposals the first that fits will be taken, which may be any that is not sure not to.
+std::optional<std::variant<NamedBound, Rejection>> Evaluator::bound_by_order(const Shape& shape) {
+  std::optional<Duration> least;
+  std::optional<Infeasible> overflow;
+  const DeviceGroups& groups = machines_.groups(shape.cell, shape.variant.arrangement);
+  for (const MemoryRule rule : kRules) {
+    const auto proposal = proposer_.propose(shape, rule);
+    if (!proposal) continue;
+    if (!GroupSimulation::applies(shape, *proposal, options_)) return std::nullopt;
+    const auto found = groups_.at_least(shape, *proposal, groups);
+    if (!found) return std::nullopt;
+    overflow = found->overflow;
+    if (!overflow && (!least || found->makespan < *least)) least = found->makespan;
+  }
+  if (least) return NamedBound{*least, "order-of-work"};
+  if (!overflow) return std::nullopt;
+  return miss_memory(overflow->device, overflow->needed, overflow->available);
+}
+
 Plan Evaluator::plan_of(const Shape& shape, const Proposal& proposal) {
   Plan plan = make_plan(shape, proposal, machines_.groups(shape.cell, shape.variant.arrangement),
                         options_, space_.layers);

@@ -14,20 +14,6 @@
 namespace frazil {
 namespace {
 
-// The group alone: its devices and its micro-batches, numbered from 0.
-Plan make_group_plan(const Shape& shape, const GroupClass& group, const Cluster& machine,
-                     const SearchOptions& options, int layers) {
-  SearchOptions alone = options;
-  const int size = shape.cell.micro_batch_size;
-  const int missing = group.has_short ? size - options.batch_size % size : 0;
-  alone.batch_size = group.share * size - missing;
-  DeviceGroups groups(1);
-  for (std::size_t d = 0; d < machine.devices.size(); ++d) {
-    groups.front().devices.emplace_back(d);
-  }
-  return make_plan(shape, {1, {group.share}, {0}, {group}}, groups, alone, layers);
-}
-
 // What groups do together comes later.
 void drop_joint_actions(Schedule& schedule) {
   for (std::vector<Action>& list : schedule.devices) {
@@ -79,7 +65,8 @@ GroupSimulation::GroupSimulation(const ModelProfile& profile, const Cluster& clu
       activity_(activity),
       options_(options),
       machines_(machines),
-      proposer_(proposer) {}
+      proposer_(proposer),
+      timer_(profile, machines, proposer, options) {}
 
 bool GroupSimulation::applies(const Shape& shape, const Proposal& proposal,
                               const SearchOptions& options) {
@@ -111,15 +98,55 @@ GroupRun GroupSimulation::run_anew(const Shape& shape, const GroupClass& group) 
   return result;
 }
 
-const GroupRun& GroupSimulation::run(const Shape& shape, const GroupClass& group) {
+GroupSimulation::Key GroupSimulation::key_of(const Shape& shape, const GroupClass& group) const {
   ShapeVariant variant = shape.variant;
   variant.arrangement = 0;
-  const Key key{group.machine, group.share, group.has_short, shape.cell.micro_batch_size,
-                variant,       group.cuts};
-  const auto known = runs_.find(key);
-  if (known != runs_.end()) return known->second;
-  ++simulated_;
-  return runs_.emplace(key, run_anew(shape, group)).first->second;
+  return {group.machine, group.share, group.has_short, shape.cell.micro_batch_size,
+          variant,       group.cuts};
+}
+
+const GroupRun& GroupSimulation::run(const Shape& shape, const GroupClass& group) {
+  const auto [known, is_new] = runs_.try_emplace(key_of(shape, group));
+  if (is_new) {
+    ++simulated_;
+    known->second = run_anew(shape, group);
+  }
+  return known->second;
+}
+
+const OrderTimes& GroupSimulation::time(const Shape& shape, const GroupClass& group) {
+  const auto [known, is_new] = times_.try_emplace(key_of(shape, group));
+  if (is_new) known->second = timer_.time(shape, group);
+  return known->second;
+}
+
+void GroupSimulation::set_tied(StepTail& tail, const Shape& shape, const Proposal& proposal,
+                               const DeviceGroups& groups) const {
+  if (profile_.tied.empty()) return;
+  const auto layers = static_cast<int>(profile_.layers.size());
+  tail.set_tied(make_plan(shape, proposal, groups, options_, layers), profile_, activity_);
+}
+
+std::optional<GroupSimulation::Least> GroupSimulation::at_least(const Shape& shape,
+                                                                const Proposal& proposal,
+                                                                const DeviceGroups& groups) {
+  std::vector<const OrderTimes*> times;
+  for (const GroupClass& group : proposal.classes) {
+    times.push_back(&time(shape, group));
+    if (!times.back()->known) return std::nullopt;
+  }
+  StepTail tail(shape, proposal, groups, proposer_, cluster_, options_);
+  std::vector<MemoryPeak> memory(cluster_.devices.size());
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const OrderTimes& own = *times[static_cast<std::size_t>(proposal.class_of[g])];
+    for (std::size_t d = 0; d < groups[g].devices.size(); ++d) {
+      const DeviceId device = groups[g].devices[d];
+      tail.set_last_work(device, own.last_work[d], Bytes{kLargestQuantity});
+      memory[device.index()].total = own.held[d];
+    }
+  }
+  set_tied(tail, shape, proposal, groups);
+  return Least{tail.makespan(), find_overflow(memory, cluster_)};
 }
 
 StepOutcome GroupSimulation::simulate(const Shape& shape, const Proposal& proposal,
@@ -149,10 +176,7 @@ StepOutcome GroupSimulation::simulate(const Shape& shape, const Proposal& propos
       outcome.memory[device.index()] = peak;
     }
   }
-  if (!profile_.tied.empty()) {
-    const int layers = proposer_.sums_of(shape.cell.micro_batch_size).layers();
-    tail.set_tied(make_plan(shape, proposal, groups, options_, layers), profile_, activity_);
-  }
+  set_tied(tail, shape, proposal, groups);
   outcome.makespan = tail.makespan();
   for (std::size_t d = 0; d < outcome.memory.size(); ++d) {
     if (const auto& reducing = tail.reducing_on(DeviceId{d})) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "planner/ranking.h"
+#include "planner/search/order_times.h"
 #include "planner/search/propose.h"
 
 namespace frazil {
@@ -31,6 +32,8 @@ struct StepOutcome {
   std::optional<std::string> refused;
 };
 
+class StepTail;
+
 class GroupSimulation {
  public:
   // All must outlive this.
@@ -40,12 +43,25 @@ class GroupSimulation {
   static bool applies(const Shape& shape, const Proposal& proposal, const SearchOptions& options);
   StepOutcome simulate(const Shape& shape, const Proposal& proposal, const DeviceGroups& groups);
 
+  // Without a simulation, from the order of work alone: no more than what simulate() gives, held by
+  // the device that misses most; none where the schedule refuses a group. Requires: it applies.
+  struct Least {
+    Duration makespan{0};
+    std::optional<Infeasible> overflow;
+  };
+  std::optional<Least> at_least(const Shape& shape, const Proposal& proposal,
+                                const DeviceGroups& groups);
+
   int simulated() const { return simulated_; }  // groups, each once
 
  private:
   using Key = std::tuple<int, int, bool, int, ShapeVariant, std::vector<LayerId>>;
 
   const GroupRun& run(const Shape& shape, const GroupClass& group);
+  const OrderTimes& time(const Shape& shape, const GroupClass& group);
+  Key key_of(const Shape& shape, const GroupClass& group) const;
+  void set_tied(StepTail& tail, const Shape& shape, const Proposal& proposal,
+                const DeviceGroups& groups) const;
   GroupRun run_anew(const Shape& shape, const GroupClass& group) const;
 
   const ModelProfile& profile_;
@@ -54,6 +70,8 @@ class GroupSimulation {
   const SearchOptions& options_;
   const Machines& machines_;
   const Proposer& proposer_;
+  OrderTimer timer_;
+  std::map<Key, OrderTimes> times_;
   std::map<Key, GroupRun> runs_;
   int simulated_ = 0;
 };

@@ -114,5 +114,8 @@ class Proposer {
 // The plan of a proposal, but for its model's hash.
 Plan make_plan(const Shape& shape, const Proposal& proposal, const DeviceGroups& groups,
                const SearchOptions& options, int layers);
+// Of one group alone: its devices and its micro-batches, numbered from 0.
+Plan make_group_plan(const Shape& shape, const GroupClass& group, const Cluster& machine,
+                     const SearchOptions& options, int layers);
 
 }  // namespace frazil

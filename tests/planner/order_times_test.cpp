@@ -1,0 +1,89 @@
+// What the order of work alone says of a step against the simulation of the whole plan.
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "planner/search/best_first.h"
+#include "tests/planner/search_cases.h"
+
+namespace frazil {
+namespace {
+
+std::vector<Shape> list_shapes(Evaluator& evaluator) {
+  std::vector<Shape> shapes;
+  for (const ShapeCell& cell : list_cells(evaluator.space())) {
+    std::vector<ShapeCell> cells = list_longer(cell, evaluator.space());
+    cells.push_back(cell);
+    for (const ShapeCell& each : cells) {
+      for (const ShapeVariant& variant : list_variants(each, evaluator.space())) {
+        if (evaluator.machines().repeats(each, variant.arrangement)) continue;
+        shapes.push_back({each, variant});
+      }
+    }
+  }
+  return shapes;
+}
+
+// Over every family of the menu: `compared` bounds, of which `equal` are what the simulation says.
+struct Comparison {
+  int compared = 0;
+  int equal = 0;
+  int too_large = 0;
+};
+
+void compare(const SearchQuestion& question, Comparison& comparison) {
+  Evaluator evaluator(question.profile, question.cluster, question.options);
+  for (const Shape& shape : list_shapes(evaluator)) {
+    if (std::holds_alternative<Rejection>(evaluator.bound(shape))) continue;
+    const auto bound = evaluator.bound_by_order(shape);
+    if (!bound) continue;
+    const Candidate whole = evaluator.judge_whole(shape);
+    const std::string name = summarize(whole.plan);
+    if (const auto* rejection = std::get_if<Rejection>(&*bound)) {
+      ++comparison.too_large;
+      ASSERT_TRUE(whole.infeasible.has_value()) << name;
+      EXPECT_LE(rejection->needed - rejection->available,
+                whole.infeasible->needed - whole.infeasible->available)
+          << name;
+      continue;
+    }
+    if (whole.infeasible) continue;
+    ++comparison.compared;
+    const NamedBound& own = std::get<NamedBound>(*bound);
+    ASSERT_LE(own.time, whole.makespan) << name;
+    if (own.time == whole.makespan) ++comparison.equal;
+  }
+}
+
+TEST(OrderBound, IsNeverAboveTheSimulatedStepNorRejectsAPlanThatFits) {
+  Comparison all;
+  for (std::uint64_t seed = 5000; seed < 6000; ++seed) {
+    SCOPED_TRACE(seed);
+    compare(draw_search_question(seed), all);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+  EXPECT_GT(all.compared, 5000);
+  EXPECT_GT(all.too_large, 50);
+}
+
+// Skips and the short micro-batch are what it leaves out.
+TEST(OrderBound, IsTheSimulatedStepWhereEdgesJoinNeighboursAndMicroBatchesAreWhole) {
+  Comparison all;
+  for (std::uint64_t seed = 7000; seed < 7300; ++seed) {
+    SCOPED_TRACE(seed);
+    SearchQuestion question = draw_search_question(seed);
+    const auto skips = [](const Edge& edge) { return edge.from.value + 1 != edge.to.value; };
+    const auto& edges = question.profile.edges;
+    if (std::any_of(edges.begin(), edges.end(), skips)) continue;
+    question.options.micro_batch_sizes = {1};
+    for (Device& device : question.cluster.devices) device.memory_limit = Bytes{10'000'000};
+    compare(question, all);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+  EXPECT_GT(all.compared, 2000);
+  EXPECT_EQ(all.equal, all.compared);
+}
+
+}  // namespace
+}  // namespace frazil
