@@ -147,6 +147,10 @@ class BestFirst {
     }
     for (const VariantList::Class& own : variants.classes) {
       const auto first = static_cast<std::size_t>(own.first);
+      if (!own.what.one_way && cell.longer == 0 && cell.devices % 2 != 0) {
+        refuse_odd({cell, variants.variants[first]}, own.variants);
+        continue;
+      }
       const Duration most = is_full() ? std::get<Duration>(worst_) : Duration::max();
       Node node{.bound = evaluator_.work_bounds().bound(sums, cell, own.what, most),
                 .devices = cell.used(),
@@ -156,6 +160,14 @@ class BestFirst {
                 .ordinal = 0};
       push(node);
     }
+  }
+
+  void refuse_odd(const Shape& shape, std::int64_t variants) {
+    Rejection rejection;
+    rejection.why = Rejection::Why::kRefused;
+    rejection.sentence = "schedules that run both ways take an even number of devices";
+    rejected_.add(shape, false, variants, rejection);
+    keep_nearest(shape, rejection);
   }
 
   void open_class(const Node& node) {

@@ -11,6 +11,17 @@ void append(std::vector<std::int64_t>& sums, std::int64_t next) {
   sums.push_back(sums.back() + next);
 }
 
+// Of the first `among` the least `count`.
+Bytes sum_least(const std::vector<ChainSums::Crowd>& parts, std::size_t among, std::size_t count) {
+  std::vector<Bytes> gradients;
+  for (std::size_t i = 0; i < among; ++i) gradients.push_back(parts[i].updated_parameters);
+  const auto end = gradients.begin() + static_cast<std::ptrdiff_t>(count);
+  std::partial_sort(gradients.begin(), end, gradients.end());
+  Bytes sum;
+  for (auto each = gradients.begin(); each != end; ++each) sum += *each;
+  return sum;
+}
+
 }  // namespace
 
 Duration slow_down(Duration time, std::int64_t ppm) {
@@ -27,6 +38,7 @@ ChainSums::ChainSums(const ModelProfile& profile, const Activity& activity, int 
   add_layers(profile, activity);
   add_edges(profile, activity);
   add_paths();
+  add_crowds();
   largest_down_ = *std::max_element(down_.begin(), down_.end());
 }
 
@@ -97,6 +109,37 @@ void ChainSums::add_paths() {
   for (std::size_t first = last; first-- > 0;) {
     least_head_[first] = std::min(least_head_[first + 1], head_[first]);
     least_tail_[first] = std::min(least_tail_[first + 1], tail_[first]);
+  }
+}
+
+void ChainSums::add_crowds() {
+  for (std::size_t kind = 0; kind < 4; ++kind) {
+    const bool one_way = kind / 2 == 1;
+    const bool recompute = kind % 2 == 1;
+    std::vector<Crowd> parts;  // most work first
+    for (int l = 0; l < layers(); ++l) {
+      const LayerSpan layer{l, l + 1};
+      const Crowd part{work(layer, recompute), updated_parameters(layer)};
+      parts.insert(parts.end(), one_way ? 1 : 2, part);
+    }
+    std::sort(parts.begin(), parts.end(),
+              [](const Crowd& a, const Crowd& b) { return a.work > b.work; });
+    std::vector<Duration> before{Duration{0}};
+    for (const Crowd& part : parts) before.push_back(before.back() + part.work);
+    std::vector<Crowd>& crowds = crowds_[kind / 2][kind % 2];
+    crowds.resize(static_cast<std::size_t>(layers()) + 1);
+    for (std::size_t devices = 1; devices < crowds.size(); ++devices) {
+      std::size_t most = 1;
+      for (std::size_t k = 1; (k - 1) * devices < parts.size(); ++k) {
+        const std::size_t among = (k - 1) * devices + 1;
+        const Duration least = before[among] - before[among - k];
+        if (least <= crowds[devices].work) continue;
+        crowds[devices].work = least;
+        most = k;
+      }
+      crowds[devices].updated_parameters = sum_least(parts, (most - 1) * devices + 1, most);
+      if (!one_way) crowds[devices].work /= 2;
+    }
   }
 }
 

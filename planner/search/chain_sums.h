@@ -3,6 +3,8 @@
 // position: for one micro-batch of one size under one freeze mask. Prices are those of
 // sim/cost_model.h, so that a stage costs here what it costs where it is simulated.
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -46,6 +48,17 @@ class ChainSums {
   Duration least_work(bool recompute) const {
     return recompute ? work_recomputing_ : work({0, layers()}, false);
   }
+  // Whoever holds which layers: of any j layers some of `devices` holds k = ceil(j / devices), so
+  // of the j with the most work no less than the least k, in work and in gradients. The k and j
+  // with the most work. Both ways: every layer twice, for half of the micro-batches each.
+  struct Crowd {
+    Duration work{0};  // of one micro-batch, on the profiled device without overheads
+    Bytes updated_parameters;
+  };
+  const Crowd& crowd(int devices, bool one_way, bool recompute) const {
+    const auto& of_kind = crowds_[one_way ? 1 : 0][recompute ? 1 : 0];
+    return of_kind[static_cast<std::size_t>(std::min(devices, layers()))];
+  }
   bool has_update(LayerSpan span) const { return of(weights_, span) > 0; }
   bool has_input(LayerSpan span) const { return of(inputs_, span) > 0; }
   bool has_backward(LayerSpan span) const { return of(inputs_, span) + of(weights_, span) > 0; }
@@ -85,15 +98,17 @@ class ChainSums {
   void add_layers(const ModelProfile& profile, const Activity& activity);
   void add_edges(const ModelProfile& profile, const Activity& activity);
   void add_paths();
+  void add_crowds();
 
   int size_;
-  Sums forward_, frozen_, input_, weight_, update_;     // ns
-  Sums parameters_, gradients_, optimizer_, stash_;     // bytes
-  Sums inputs_, weights_;                               // layers that have an I, a W
-  std::vector<Bytes> down_, up_, near_down_, near_up_;  // by cut
-  std::vector<bool> joined_, carries_;                  // by cut
-  std::vector<Duration> head_, tail_, input_tail_;      // by cut
-  std::vector<Duration> least_head_, least_tail_;       // by cut
+  Sums forward_, frozen_, input_, weight_, update_;          // ns
+  Sums parameters_, gradients_, optimizer_, stash_;          // bytes
+  Sums inputs_, weights_;                                    // layers that have an I, a W
+  std::vector<Bytes> down_, up_, near_down_, near_up_;       // by cut
+  std::vector<bool> joined_, carries_;                       // by cut
+  std::vector<Duration> head_, tail_, input_tail_;           // by cut
+  std::vector<Duration> least_head_, least_tail_;            // by cut
+  std::array<std::array<std::vector<Crowd>, 2>, 2> crowds_;  // one way, recomputing; by devices
   Bytes largest_down_;
   Duration largest_work_{0};
   Duration work_recomputing_{0};

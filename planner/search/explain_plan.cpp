@@ -103,7 +103,7 @@ std::vector<FamilyCount> count_families(const std::vector<RejectedShapes>& all) 
     count_in(family, rejected);
   }
   std::vector<FamilyCount> families;
-  if (any.bounded + any.too_large > 0) families.push_back(any);
+  if (any.bounded + any.too_large + any.refused > 0) families.push_back(any);
   for (const ScheduleFamily& family : schedule_families()) {
     const auto counted = by_kind.find(family.kind);
     if (counted == by_kind.end()) continue;

@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::int64_t kMillion = 1'000'000;
 constexpr Duration kNone{0};
+constexpr VariantClass kLeast{
+    .one_stage_per_device = false, .one_way = false, .splits = true, .recompute = false};
 __extension__ using Wide = __int128;
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
@@ -57,11 +59,6 @@ Duration WorkBounds::total_work(const ChainSums& sums, const ShapeCell& cell,
   return Duration{time} - rounding(3 * m * sums.layers() / devices + 1);
 }
 
-Duration WorkBounds::share_of_work(const ChainSums& sums, int devices) const {
-  const Duration share = std::max(sums.least_work(false) / devices, sums.largest_work() / 2);
-  return std::max(kNone, slow_down(share, device_.time_ppm) - rounding(3 * sums.layers()));
-}
-
 // Of a group: each of its layers is reduced by one of its devices, or by two.
 Duration WorkBounds::all_reductions(const ChainSums& sums, const ShapeCell& cell,
                                     const BatchDeal& deal) const {
@@ -84,23 +81,27 @@ Duration WorkBounds::all_paths(const ChainSums& sums, const VariantClass& varian
 
 WorkBounds::GroupTime WorkBounds::time_of_group(const ChainSums& sums, const ShapeCell& cell,
                                                 const VariantClass& variant, const BatchDeal& deal,
-                                                int devices) const {
+                                                int devices, bool one_way) const {
   const Duration work = slow_down(sums.least_work(variant.recompute), device_.time_ppm);
+  const ChainSums::Crowd& crowd = sums.crowd(devices, one_way, variant.recompute);
+  const Duration share = slow_down(crowd.work, device_.time_ppm) - rounding(4 * sums.layers());
   return {.devices = devices,
-          .share = share_of_work(sums, devices),
+          .share = std::max(kNone, share),
+          .after = reduction(crowd.updated_parameters, deal.ways * cell.replicas, deal.nodes),
           .work = std::max(kNone, work - rounding(4 * sums.layers())),
-          .paths = all_paths(sums, variant, deal.ways, devices),
+          .paths = all_paths(sums, variant, one_way ? 1 : 2, devices),
           .reductions = all_reductions(sums, cell, deal)};
 }
 
 Duration WorkBounds::GroupTime::at_least(std::int64_t micro_batches) const {
-  const Duration together = work * micro_batches + reductions;
-  return std::max(share * micro_batches,
-                  (micro_batches > 0 ? together + paths : together) / devices);
+  if (micro_batches == 0) return reductions / devices;
+  return std::max(share * micro_batches + after,
+                  (work * micro_batches + reductions + paths) / devices);
 }
 
 std::int64_t WorkBounds::GroupTime::most_within(Duration time, std::int64_t most) const {
-  if (share.count() > 0) most = std::min(most, time / share);
+  if (time < after) return 0;
+  if (share.count() > 0) most = std::min(most, (time - after) / share);
   // (work n + paths + reductions) / devices <= time, rounded down.
   const Duration room = (time + Duration{1}) * devices - Duration{1} - paths - reductions;
   if (room < kNone) return 0;
@@ -111,8 +112,10 @@ Duration WorkBounds::least_time(const ChainSums& sums, const ShapeCell& cell,
                                 const VariantClass& variant, const BatchDeal& deal) const {
   const int m = whole_micro_batches(sums.micro_batch_size());
   const int some_longer = cell.longer > 0 ? 1 : 0;
-  const GroupTime longest = time_of_group(sums, cell, variant, deal, cell.devices + some_longer);
-  const GroupTime shortest = time_of_group(sums, cell, variant, deal, cell.devices);
+  const bool one_way = deal.ways == 1;
+  const GroupTime longest =
+      time_of_group(sums, cell, variant, deal, cell.devices + some_longer, one_way);
+  const GroupTime shortest = time_of_group(sums, cell, variant, deal, cell.devices, one_way);
   // Paths of a longer group may be longer, too.
   Duration time =
       std::min(longest.at_least(deal.micro_batches), shortest.at_least(deal.micro_batches));
@@ -135,19 +138,24 @@ Duration WorkBounds::least_time(const ChainSums& sums, const ShapeCell& cell,
 }
 
 NamedBound WorkBounds::bound(const ChainSums& sums, const ShapeCell& cell) const {
-  constexpr VariantClass kLeast{
-      .one_stage_per_device = false, .one_way = false, .splits = true, .recompute = false};
   Duration least = Duration::max();
   for (const BatchDeal& deal : deals_.list(cell)) {
     least = std::min(least, least_time(sums, cell, kLeast, deal));
   }
+  if (cell.longer > 0) least = std::min(least, least_time_of_even(sums, cell, kLeast));
   return {std::max(kNone, least), "total-work"};
 }
 
 NamedBound WorkBounds::bound_longer(const ChainSums& sums, const ShapeCell& cell) const {
   ShapeCell longest = cell;
   longest.longer = std::max(1, std::min(cell.replicas - 1, space_.devices - cell.used()));
-  return bound(sums, longest);
+  NamedBound least = bound(sums, longest);
+  ShapeCell shortest = cell;
+  shortest.longer = 1;  // with the most groups that have an even number of devices
+  if (cell.devices % 2 == 0) {
+    least.time = std::min(least.time, least_time_of_even(sums, shortest, kLeast));
+  }
+  return least;
 }
 
 Duration WorkBounds::reduction(Bytes bytes, int owners, int nodes) const {
@@ -224,8 +232,20 @@ Duration WorkBounds::best_cut(const ChainSums& sums, const ShapeCell& cell,
   return below + Duration{1};
 }
 
+Duration WorkBounds::least_time_of_even(const ChainSums& sums, const ShapeCell& cell,
+                                        const VariantClass& variant) const {
+  const bool longer_are = cell.devices % 2 != 0;
+  const int groups = longer_are ? cell.longer : cell.replicas - cell.longer;
+  const BatchDeal deal{ceil_div(whole_micro_batches(cell.micro_batch_size), groups), 1, 1};
+  return time_of_group(sums, cell, variant, deal, cell.devices + (longer_are ? 1 : 0), false)
+      .at_least(deal.micro_batches);
+}
+
 NamedBound WorkBounds::bound(const ChainSums& sums, const ShapeCell& cell,
                              const VariantClass& variant, Duration most) const {
+  if (!variant.one_way && cell.longer > 0) {
+    return {std::max(kNone, least_time_of_even(sums, cell, variant)), "total-work"};
+  }
   NamedBound least{Duration::max(), "total-work"};
   for (const BatchDeal& deal : deals_.list(cell, variant.one_way ? 1 : 2)) {
     NamedBound own{std::max(kNone, least_time(sums, cell, variant, deal)), "total-work"};

@@ -3,8 +3,9 @@
 // variants of a cell. n: some group has so many whole micro-batches (planner/search/batch_deals.h);
 // W, T: the work of one of all layers, of a stage; G: a group's reductions of all layers; all on
 // the best device and the best link of the cluster. A short last micro-batch is left out.
-//   total-work   of a group of p devices the mean, (n W + paths + G) / p, and n times half of the
-//                largest layer, which two directions may share; of groups that are not equally
+//   total-work   of a group of p devices the mean, (n W + paths + G) / p, and n times the work of
+//                the layers that some device must hold together, with their reductions
+//                (ChainSums::crowd); of groups that are not equally
 //                long the least time in which they can share the micro-batches; work and
 //                reductions of all groups / the speed of the fastest devices used. Paths: stage d
 //                is the first on device d and begins at layer d or later, so that what one
@@ -67,7 +68,8 @@ class WorkBounds {
   // Of a group: what its most loaded device takes at least.
   struct GroupTime {
     int devices = 1;
-    Duration share{0};       // of one micro-batch, of one device
+    Duration share{0};       // of one micro-batch, of the busiest
+    Duration after{0};       // reductions of the same
     Duration work{0};        // of one micro-batch, of all devices
     Duration paths{0};       // of all devices, before their first micro-batch and after the last
     Duration reductions{0};  // of all devices
@@ -77,16 +79,19 @@ class WorkBounds {
     std::int64_t most_within(Duration time, std::int64_t most) const;
   };
 
-  Duration share_of_work(const ChainSums& sums, int devices) const;
   Duration all_reductions(const ChainSums& sums, const ShapeCell& cell,
                           const BatchDeal& deal) const;
   Duration all_paths(const ChainSums& sums, const VariantClass& variant, int ways,
                      int devices) const;
   GroupTime time_of_group(const ChainSums& sums, const ShapeCell& cell, const VariantClass& variant,
-                          const BatchDeal& deal, int devices) const;
+                          const BatchDeal& deal, int devices, bool one_way) const;
   Duration total_work(const ChainSums& sums, const ShapeCell& cell, const GroupTime& group) const;
   Duration least_time(const ChainSums& sums, const ShapeCell& cell, const VariantClass& variant,
                       const BatchDeal& deal) const;
+  // Of schedules that run both ways, over groups of which some have an odd number of devices: these
+  // can only be left without micro-batches.
+  Duration least_time_of_even(const ChainSums& sums, const ShapeCell& cell,
+                              const VariantClass& variant) const;
   bool some_cut_keeps(const ChainSums& sums, const ShapeCell& cell, const VariantClass& variant,
                       const BatchDeal& deal, Duration most) const;
   // The same, as far as it follows from what is known.
