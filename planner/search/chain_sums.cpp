@@ -11,15 +11,44 @@ void append(std::vector<std::int64_t>& sums, std::int64_t next) {
   sums.push_back(sums.back() + next);
 }
 
-// Of the first `among` the least `count`.
-Bytes sum_least(const std::vector<ChainSums::Crowd>& parts, std::size_t among, std::size_t count) {
+// Of the first `among`, most work first, the least `count`.
+ChainSums::Load sum_least(const std::vector<ChainSums::Load>& parts, std::size_t among,
+                          std::size_t count) {
+  ChainSums::Load sum;
   std::vector<Bytes> gradients;
-  for (std::size_t i = 0; i < among; ++i) gradients.push_back(parts[i].updated_parameters);
+  for (std::size_t i = 0; i < among; ++i) {
+    if (i + count >= among) sum.work += parts[i].work;
+    gradients.push_back(parts[i].updated_parameters);
+  }
   const auto end = gradients.begin() + static_cast<std::ptrdiff_t>(count);
   std::partial_sort(gradients.begin(), end, gradients.end());
-  Bytes sum;
-  for (auto each = gradients.begin(); each != end; ++each) sum += *each;
+  for (auto each = gradients.begin(); each != end; ++each) sum.updated_parameters += *each;
   return sum;
+}
+
+std::size_t ceil_div(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
+
+ChainSums::Crowd find_crowd(const std::vector<ChainSums::Load>& parts, std::size_t active,
+                            std::size_t devices) {
+  std::vector<Duration> before{Duration{0}};
+  for (const ChainSums::Load& part : parts) before.push_back(before.back() + part.work);
+  const auto least = [&](std::size_t among, std::size_t k) {
+    return before[among] - before[among - k];
+  };
+  std::size_t most = 1;
+  for (std::size_t k = 1; (k - 1) * devices < parts.size(); ++k) {
+    if (least((k - 1) * devices + 1, k) > least((most - 1) * devices + 1, most)) most = k;
+  }
+  std::size_t among = parts.size();
+  const auto part_of = [&](std::size_t j) { return least(j, ceil_div(j, devices)); };
+  if (active > 0 && part_of(active) > part_of(among)) among = active;
+  const std::size_t part = ceil_div(among, devices);
+  ChainSums::Crowd crowd;
+  crowd.one = sum_least(parts, (most - 1) * devices + 1, most);
+  crowd.even = sum_least(parts, among, part);
+  crowd.holders = static_cast<int>(among - devices * (part - 1));
+  crowd.more = sum_least(parts, among, std::min(among, part + 1));
+  return crowd;
 }
 
 }  // namespace
@@ -113,32 +142,27 @@ void ChainSums::add_paths() {
 }
 
 void ChainSums::add_crowds() {
-  for (std::size_t kind = 0; kind < 4; ++kind) {
-    const bool one_way = kind / 2 == 1;
-    const bool recompute = kind % 2 == 1;
-    std::vector<Crowd> parts;  // most work first
-    for (int l = 0; l < layers(); ++l) {
-      const LayerSpan layer{l, l + 1};
-      const Crowd part{work(layer, recompute), updated_parameters(layer)};
-      parts.insert(parts.end(), one_way ? 1 : 2, part);
-    }
-    std::sort(parts.begin(), parts.end(),
-              [](const Crowd& a, const Crowd& b) { return a.work > b.work; });
-    std::vector<Duration> before{Duration{0}};
-    for (const Crowd& part : parts) before.push_back(before.back() + part.work);
-    std::vector<Crowd>& crowds = crowds_[kind / 2][kind % 2];
-    crowds.resize(static_cast<std::size_t>(layers()) + 1);
-    for (std::size_t devices = 1; devices < crowds.size(); ++devices) {
-      std::size_t most = 1;
-      for (std::size_t k = 1; (k - 1) * devices < parts.size(); ++k) {
-        const std::size_t among = (k - 1) * devices + 1;
-        const Duration least = before[among] - before[among - k];
-        if (least <= crowds[devices].work) continue;
-        crowds[devices].work = least;
-        most = k;
+  for (const bool one_way : {false, true}) {
+    for (const bool recompute : {false, true}) {
+      std::vector<Load> parts;
+      std::size_t active = 0;
+      const std::size_t ways = one_way ? 1 : 2;
+      for (int l = 0; l < layers(); ++l) {
+        const LayerSpan layer{l, l + 1};
+        parts.insert(parts.end(), ways, {work(layer, recompute), updated_parameters(layer)});
+        if (has_backward(layer)) active += ways;
       }
-      crowds[devices].updated_parameters = sum_least(parts, (most - 1) * devices + 1, most);
-      if (!one_way) crowds[devices].work /= 2;
+      std::stable_sort(parts.begin(), parts.end(),
+                       [](const Load& a, const Load& b) { return a.work > b.work; });
+      std::vector<Crowd>& crowds = crowds_[one_way ? 1 : 0][recompute ? 1 : 0];
+      crowds.resize(1);
+      for (std::size_t devices = 1; devices <= static_cast<std::size_t>(layers()); ++devices) {
+        Crowd crowd = find_crowd(parts, active, devices);
+        if (!one_way) {
+          for (Load* load : {&crowd.one, &crowd.even, &crowd.more}) load->work /= 2;
+        }
+        crowds.push_back(crowd);
+      }
     }
   }
 }

@@ -48,12 +48,18 @@ class ChainSums {
   Duration least_work(bool recompute) const {
     return recompute ? work_recomputing_ : work({0, layers()}, false);
   }
-  // Whoever holds which layers: of any j layers some of `devices` holds k = ceil(j / devices), so
-  // of the j with the most work no less than the least k, in work and in gradients. The k and j
-  // with the most work. Both ways: every layer twice, for half of the micro-batches each.
-  struct Crowd {
+  // Whoever holds which layers, of the j with the most work some of the devices holds k =
+  // ceil(j / devices): no less than the least k of them, in work and in gradients. Both ways: every
+  // layer twice, for half of the micro-batches each.
+  struct Load {
     Duration work{0};  // of one micro-batch, on the profiled device without overheads
     Bytes updated_parameters;
+  };
+  struct Crowd {
+    Load one;   // k and j with the most work
+    Load even;  // j: all layers, or those with a backward; so many devices hold k or more ..
+    int holders = 1;
+    Load more;  // .. unless some device holds k + 1
   };
   const Crowd& crowd(int devices, bool one_way, bool recompute) const {
     const auto& of_kind = crowds_[one_way ? 1 : 0][recompute ? 1 : 0];

@@ -66,6 +66,18 @@ Duration WorkBounds::all_reductions(const ChainSums& sums, const ShapeCell& cell
   return deal.ways * reduction(bytes, deal.ways * cell.replicas, deal.nodes);
 }
 
+Duration WorkBounds::path_before(const ChainSums& sums, int first) const {
+  const Duration path = slow_down(sums.least_head(first), device_.time_ppm);
+  return std::max(kNone, path - rounding(sums.layers()));
+}
+
+Duration WorkBounds::path_after(const ChainSums& sums, const VariantClass& variant,
+                                int first) const {
+  if (variant.splits) return kNone;
+  const Duration path = slow_down(sums.least_tail(first), device_.time_ppm);
+  return std::max(kNone, path - rounding(sums.layers()));
+}
+
 // Stage d is the first on device d, or both ways on one of two devices, and begins at layer d or
 // later.
 Duration WorkBounds::all_paths(const ChainSums& sums, const VariantClass& variant, int ways,
@@ -84,10 +96,21 @@ WorkBounds::GroupTime WorkBounds::time_of_group(const ChainSums& sums, const Sha
                                                 int devices, bool one_way) const {
   const Duration work = slow_down(sums.least_work(variant.recompute), device_.time_ppm);
   const ChainSums::Crowd& crowd = sums.crowd(devices, one_way, variant.recompute);
-  const Duration share = slow_down(crowd.work, device_.time_ppm) - rounding(4 * sums.layers());
+  const auto load = [&](const ChainSums::Load& own) {
+    const Duration share = slow_down(own.work, device_.time_ppm) - rounding(4 * sums.layers());
+    return GroupTime::Load{
+        std::max(kNone, share),
+        reduction(own.updated_parameters, deal.ways * cell.replicas, deal.nodes)};
+  };
+  GroupTime::Load even = load(crowd.even);
+  const int last = crowd.holders - 1;
+  // The path after the last backward hides its reduction.
+  even.once = std::max(even.once, path_after(sums, variant, one_way ? last : last / 2)) +
+              path_before(sums, one_way ? last : last / 2);
   return {.devices = devices,
-          .share = std::max(kNone, share),
-          .after = reduction(crowd.updated_parameters, deal.ways * cell.replicas, deal.nodes),
+          .one = load(crowd.one),
+          .even = even,
+          .more = load(crowd.more),
           .work = std::max(kNone, work - rounding(4 * sums.layers())),
           .paths = all_paths(sums, variant, one_way ? 1 : 2, devices),
           .reductions = all_reductions(sums, cell, deal)};
@@ -95,13 +118,19 @@ WorkBounds::GroupTime WorkBounds::time_of_group(const ChainSums& sums, const Sha
 
 Duration WorkBounds::GroupTime::at_least(std::int64_t micro_batches) const {
   if (micro_batches == 0) return reductions / devices;
-  return std::max(share * micro_batches + after,
-                  (work * micro_batches + reductions + paths) / devices);
+  return std::max({one.at_least(micro_batches),
+                   std::min(even.at_least(micro_batches), more.at_least(micro_batches)),
+                   (work * micro_batches + reductions + paths) / devices});
+}
+
+std::int64_t WorkBounds::GroupTime::Load::most_within(Duration time, std::int64_t most) const {
+  if (time < once) return 0;
+  return share.count() > 0 ? std::min(most, (time - once) / share) : most;
 }
 
 std::int64_t WorkBounds::GroupTime::most_within(Duration time, std::int64_t most) const {
-  if (time < after) return 0;
-  if (share.count() > 0) most = std::min(most, (time - after) / share);
+  most = std::min(one.most_within(time, most),
+                  std::max(even.most_within(time, most), more.most_within(time, most)));
   // (work n + paths + reductions) / devices <= time, rounded down.
   const Duration room = (time + Duration{1}) * devices - Duration{1} - paths - reductions;
   if (room < kNone) return 0;

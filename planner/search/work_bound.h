@@ -4,8 +4,9 @@
 // W, T: the work of one of all layers, of a stage; G: a group's reductions of all layers; all on
 // the best device and the best link of the cluster. A short last micro-batch is left out.
 //   total-work   of a group of p devices the mean, (n W + paths + G) / p, and n times the work of
-//                the layers that some device must hold together, with their reductions
-//                (ChainSums::crowd); of groups that are not equally
+//                the layers that some device must hold together, with their reductions, and of the
+//                devices that must hold as many the path of the last one (ChainSums::crowd); of
+//                groups that are not equally
 //                long the least time in which they can share the micro-batches; work and
 //                reductions of all groups / the speed of the fastest devices used. Paths: stage d
 //                is the first on device d and begins at layer d or later, so that what one
@@ -68,8 +69,15 @@ class WorkBounds {
   // Of a group: what its most loaded device takes at least.
   struct GroupTime {
     int devices = 1;
-    Duration share{0};       // of one micro-batch, of the busiest
-    Duration after{0};       // reductions of the same
+    struct Load {
+      Duration share{0};  // of one micro-batch
+      Duration once{0};   // reductions, paths
+      Duration at_least(std::int64_t micro_batches) const { return share * micro_batches + once; }
+      std::int64_t most_within(Duration time, std::int64_t most) const;
+    };
+    Load one;                // of some device
+    Load even;               // of some device ..
+    Load more;               // .. or else of some
     Duration work{0};        // of one micro-batch, of all devices
     Duration paths{0};       // of all devices, before their first micro-batch and after the last
     Duration reductions{0};  // of all devices
@@ -81,6 +89,9 @@ class WorkBounds {
 
   Duration all_reductions(const ChainSums& sums, const ShapeCell& cell,
                           const BatchDeal& deal) const;
+  // Of a device whose first stage begins at layer `first` or later.
+  Duration path_before(const ChainSums& sums, int first) const;
+  Duration path_after(const ChainSums& sums, const VariantClass& variant, int first) const;
   Duration all_paths(const ChainSums& sums, const VariantClass& variant, int ways,
                      int devices) const;
   GroupTime time_of_group(const ChainSums& sums, const ShapeCell& cell, const VariantClass& variant,
