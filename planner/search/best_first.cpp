@@ -83,6 +83,10 @@ class BestFirst {
     std::push_heap(queue_.begin(), queue_.end());
   }
 
+  static void raise(NamedBound& bound, const NamedBound& other) {
+    if (other.time > bound.time) bound = other;
+  }
+
   bool is_full() const {
     return options_.keep > 0 && best_.size() >= static_cast<std::size_t>(options_.keep);
   }
@@ -125,8 +129,7 @@ class BestFirst {
       rejected_.add(node.shape, true, 1, *rejection);
       return;
     }
-    const NamedBound& own = std::get<NamedBound>(*bound);
-    if (own.time > node.bound.time) node.bound = own;
+    raise(node.bound, std::get<NamedBound>(*bound));
     node.kind = Node::Kind::kOrdered;
     push(node);
   }
@@ -179,20 +182,24 @@ class BestFirst {
       if (list.class_of[v] != wanted) continue;
       const Shape shape{cell, variants[v]};
       if (evaluator_.machines().repeats(cell, variants[v].arrangement)) continue;
+      Node single{.bound = node.bound,
+                  .devices = stages_of(shape),
+                  .stages = cell.devices * variants[v].chunks,
+                  .kind = Node::Kind::kShape,
+                  .shape = shape,
+                  .ordinal = static_cast<std::int64_t>(v)};
+      if (is_full()) raise(single.bound, evaluator_.bound_by_shares(shape));
+      if (is_beaten(single)) {
+        reject_by_bound(single);
+        continue;
+      }
       const auto bound = evaluator_.bound(shape);
       if (const auto* rejection = std::get_if<Rejection>(&bound)) {
         rejected_.add(shape, true, 1, *rejection);
         keep_nearest(shape, *rejection);
         continue;
       }
-      NamedBound own = std::get<NamedBound>(bound);
-      if (own.time < node.bound.time) own = node.bound;
-      Node single{.bound = own,
-                  .devices = stages_of(shape),
-                  .stages = cell.devices * variants[v].chunks,
-                  .kind = Node::Kind::kShape,
-                  .shape = shape,
-                  .ordinal = static_cast<std::int64_t>(v)};
+      raise(single.bound, std::get<NamedBound>(bound));
       push(single);
     }
   }

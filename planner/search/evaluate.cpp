@@ -65,6 +65,22 @@ NamedBound Evaluator::bound(const Shape& shape, const Proposal& proposal) {
   return largest;
 }
 
+NamedBound Evaluator::bound_by_shares(const Shape& shape) {
+  const Proposal& dealt = proposer_.deal(shape);
+  const Owners owners = proposer_.owners_of(shape, dealt);
+  const VariantClass variant = class_of(shape.variant);
+  NamedBound largest{Duration{0}, "total-work"};
+  for (const GroupClass& group : dealt.classes) {
+    const BatchDeal deal{group.share - (group.has_short ? 1 : 0), owners.nodes,
+                         owners.devices / shape.cell.replicas};
+    const auto devices = static_cast<int>(machines_.machine(group.machine).devices.size());
+    const NamedBound own = bounds_.bound_group(sums_of(shape.cell.micro_batch_size), shape.cell,
+                                               variant, deal, devices);
+    if (own.time > largest.time) largest = own;
+  }
+  return largest;
+}
+
 std::variant<NamedBound, Rejection> Evaluator::bound(const Shape& shape) {
   const Proposal& dealt = proposer_.deal(shape);
   const auto fits = [&](const GroupClass& group) { return proposer_.surely_fits(shape, group); };

@@ -33,6 +33,8 @@ class Evaluator {
 
   // Of the plan that judge() would find; or the rejection that needs no simulation.
   std::variant<NamedBound, Rejection> bound(const Shape& shape);
+  // Cheaper than bound(): from the shares of the groups alone.
+  NamedBound bound_by_shares(const Shape& shape);
   // The same of a shape that bound() did not reject, from the order of its work; none where nothing
   // is known without a simulation.
   std::optional<std::variant<NamedBound, Rejection>> bound_by_order(const Shape& shape);

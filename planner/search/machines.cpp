@@ -165,7 +165,11 @@ DeviceGroups Machines::make_groups(const ShapeCell& cell, const Arrangement& arr
       for (int s = 0; s < length; ++s) groups[index_of(g)].devices.push_back(picked[next++]);
     }
   }
-  for (DeviceGroup& group : groups) group.machine = find_machine(group.devices);
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const bool as_before =
+        g > 0 && groups_are_alike() && groups[g].devices.size() == groups[g - 1].devices.size();
+    groups[g].machine = as_before ? groups[g - 1].machine : find_machine(groups[g].devices);
+  }
   return groups;
 }
 

@@ -287,6 +287,13 @@ NamedBound WorkBounds::bound(const ChainSums& sums, const ShapeCell& cell,
   return least;
 }
 
+NamedBound WorkBounds::bound_group(const ChainSums& sums, const ShapeCell& cell,
+                                   const VariantClass& variant, const BatchDeal& deal,
+                                   int devices) const {
+  const GroupTime group = time_of_group(sums, cell, variant, deal, devices, variant.one_way);
+  return {std::max(kNone, group.at_least(deal.micro_batches)), "total-work"};
+}
+
 Bytes WorkBounds::least_memory(const ChainSums& sums, const ShapeCell& cell) const {
   const LayerSpan all{0, sums.layers()};
   const Bytes held = sums.parameters(all) + sums.updated_parameters(all) + sums.optimizer(all);
