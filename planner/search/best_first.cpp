@@ -1,6 +1,7 @@
 #include "planner/search/best_first.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -46,12 +47,21 @@ class BestFirst {
         variants_(evaluator.space()) {}
 
   Ranking search() {
-    for (const ShapeCell& cell : list_cells(evaluator_.space())) {
+    const std::vector<ShapeCell> cells = list_cells(evaluator_.space());
+    std::vector<Node> nodes;
+    for (const ShapeCell& cell : cells) {
       const ChainSums& sums = evaluator_.sums_of(cell.micro_batch_size);
-      push_cell(cell, evaluator_.work_bounds().bound(sums, cell), Node::Kind::kCell);
-      if (options_.joint && cell.replicas > 1) {
-        push_cell(cell, evaluator_.work_bounds().bound_longer(sums, cell), Node::Kind::kLonger);
-      }
+      nodes.push_back(cell_node(cell, evaluator_.work_bounds().bound(sums, cell)));
+    }
+    if (!only_fits_) dive(nodes);
+    for (const Node& node : nodes) {
+      const ShapeCell& cell = node.shape.cell;
+      push(node);
+      if (!options_.joint || cell.replicas == 1) continue;
+      const ChainSums& sums = evaluator_.sums_of(cell.micro_batch_size);
+      Node longer = cell_node(cell, evaluator_.work_bounds().bound_longer(sums, cell));
+      longer.kind = Node::Kind::kLonger;
+      push(longer);
     }
     while (!queue_.empty() && !(only_fits_ && !best_.empty()) && !is_beaten(queue_.front())) {
       std::pop_heap(queue_.begin(), queue_.end());
@@ -65,13 +75,72 @@ class BestFirst {
   }
 
  private:
-  void push_cell(const ShapeCell& cell, const NamedBound& bound, Node::Kind kind) {
-    push({.bound = bound,
-          .devices = cell.used(),
-          .stages = cell.devices,
-          .kind = kind,
-          .shape = {cell, {}},
-          .ordinal = 0});
+  static Node cell_node(const ShapeCell& cell, const NamedBound& bound) {
+    return {.bound = bound,
+            .devices = cell.used(),
+            .stages = cell.devices,
+            .kind = Node::Kind::kCell,
+            .shape = {cell, {}},
+            .ordinal = 0};
+  }
+
+  Node shape_node(const Shape& shape, std::size_t ordinal, const NamedBound& bound) const {
+    return {.bound = bound,
+            .devices = stages_of(shape),
+            .stages = shape.cell.devices * shape.variant.chunks,
+            .kind = Node::Kind::kShape,
+            .shape = shape,
+            .ordinal = static_cast<std::int64_t>(ordinal)};
+  }
+
+  // Good plans to begin with, so that what is worse need not be opened: from the cells with the
+  // lowest bounds, one of each length, the shapes with the lowest. Changes no answer.
+  void dive(std::vector<Node> cells) {
+    constexpr std::size_t kCells = 4;
+    constexpr std::size_t kOrdered = 12;
+    constexpr std::size_t kJudged = 4;
+    const auto lowest_first = [](const Node& a, const Node& b) { return b < a; };
+    std::sort(cells.begin(), cells.end(), lowest_first);
+    std::set<int> lengths;
+    std::vector<Node> shapes;
+    for (const Node& node : cells) {
+      if (lengths.size() == kCells) break;
+      const ShapeCell& cell = node.shape.cell;
+      const Bytes needed =
+          evaluator_.work_bounds().least_memory(evaluator_.sums_of(cell.micro_batch_size), cell);
+      if (needed > evaluator_.machines().best_device().memory_limit) continue;
+      if (lengths.insert(cell.devices).second) add_shapes(node, shapes);
+    }
+    std::sort(shapes.begin(), shapes.end(), lowest_first);
+    shapes.resize(std::min(shapes.size(), kOrdered));
+    std::vector<Node> ordered;
+    for (Node& node : shapes) {
+      const auto bound = evaluator_.bound_by_order(node.shape);
+      if (!bound || std::holds_alternative<Rejection>(*bound)) continue;
+      raise(node.bound, std::get<NamedBound>(*bound));
+      ordered.push_back(node);
+    }
+    std::sort(ordered.begin(), ordered.end(), lowest_first);
+    ordered.resize(std::min(ordered.size(), kJudged));
+    for (const Node& node : ordered) {
+      if (is_beaten(node)) break;
+      judge(node);
+      judged_.insert(node.shape);
+    }
+  }
+
+  void add_shapes(const Node& node, std::vector<Node>& shapes) {
+    const ShapeCell& cell = node.shape.cell;
+    const VariantList& list = variants_.of(cell);
+    for (std::size_t v = 0; v < list.variants.size(); ++v) {
+      if (!list.class_of[v].one_way && cell.devices % 2 != 0) continue;
+      const Shape shape{cell, list.variants[v]};
+      if (evaluator_.machines().repeats(cell, shape.variant.arrangement)) continue;
+      const auto bound = evaluator_.bound(shape);
+      if (const auto* own = std::get_if<NamedBound>(&bound)) {
+        shapes.push_back(shape_node(shape, v, *own));
+      }
+    }
   }
 
   void push(const Node& node) {
@@ -104,7 +173,7 @@ class BestFirst {
       case Node::Kind::kLonger:
         for (const ShapeCell& cell : list_longer(node.shape.cell, evaluator_.space())) {
           const ChainSums& sums = evaluator_.sums_of(cell.micro_batch_size);
-          push_cell(cell, evaluator_.work_bounds().bound(sums, cell), Node::Kind::kCell);
+          push(cell_node(cell, evaluator_.work_bounds().bound(sums, cell)));
         }
         break;
       case Node::Kind::kClass:
@@ -182,12 +251,8 @@ class BestFirst {
       if (list.class_of[v] != wanted) continue;
       const Shape shape{cell, variants[v]};
       if (evaluator_.machines().repeats(cell, variants[v].arrangement)) continue;
-      Node single{.bound = node.bound,
-                  .devices = stages_of(shape),
-                  .stages = cell.devices * variants[v].chunks,
-                  .kind = Node::Kind::kShape,
-                  .shape = shape,
-                  .ordinal = static_cast<std::int64_t>(v)};
+      if (judged_.count(shape) > 0) continue;
+      Node single = shape_node(shape, v, node.bound);
       if (is_full()) raise(single.bound, evaluator_.bound_by_shares(shape));
       if (is_beaten(single)) {
         reject_by_bound(single);
@@ -265,6 +330,11 @@ class BestFirst {
     return static_cast<std::int64_t>(variants_.of(cell).variants.size());
   }
 
+  template <class Condition>
+  std::int64_t count_judged(Condition condition) const {
+    return std::count_if(judged_.begin(), judged_.end(), condition);
+  }
+
   // Candidates of a node.
   std::int64_t count(const Node& node) {
     switch (node.kind) {
@@ -272,12 +342,16 @@ class BestFirst {
       case Node::Kind::kOrdered:
         return 1;
       case Node::Kind::kCell:
-        return variants_of(node.shape.cell);
+        return variants_of(node.shape.cell) -
+               count_judged([&](const Shape& shape) { return shape.cell == node.shape.cell; });
       case Node::Kind::kClass: {
         const VariantList& list = variants_.of(node.shape.cell);
         const VariantClass wanted = class_of(node.shape.variant);
         for (const VariantList::Class& own : list.classes) {
-          if (own.what == wanted) return own.variants;
+          if (own.what != wanted) continue;
+          return own.variants - count_judged([&](const Shape& shape) {
+                   return shape.cell == node.shape.cell && class_of(shape.variant) == wanted;
+                 });
         }
         return 0;
       }
@@ -314,6 +388,7 @@ class BestFirst {
   std::vector<Node> queue_;  // a heap
   std::vector<Found> best_;
   std::tuple<Duration, int, int> worst_;  // of the last of them: time, devices, stages
+  std::set<Shape> judged_;                // before the search began
   Rejections rejected_;
   std::optional<Shape> nearest_;
   std::tuple<bool, Bytes, Shape> nearest_key_;
