@@ -153,21 +153,27 @@ class GroupBound {
     const auto stages = static_cast<int>(stages_.size());
     const auto depths = held_by_stage(stages);
     if (depths.empty()) return;
+    // Stages before the first one with a backward are part of the head.
+    const auto begin = static_cast<std::size_t>(
+        std::find_if(stages_.begin(), stages_.end(),
+                     [&](const StageOfGroup& stage) { return sums_.has_backward(stage.span); }) -
+        stages_.begin());
+    if (begin == stages_.size()) return;
     LinearPipeline pipeline;
     pipeline.micro_batches = whole_;
     pipeline.splits_backward = splits_;
-    pipeline.in_flight = depths;
+    pipeline.in_flight.assign(depths.begin() + static_cast<std::ptrdiff_t>(begin), depths.end());
     const ScheduleKind kind = shape_.variant.schedule;
     if (kind == ScheduleKind::kZb1p || kind == ScheduleKind::kZb2p) {
       pipeline.release = ActivationRelease::kHalfAtInput;
     }
-    for (std::size_t s = 0; s < stages_.size(); ++s) {
+    for (std::size_t s = begin; s < stages_.size(); ++s) {
       const StageOfGroup& stage = stages_[s];
       const SpanTimes& times = stage.times;
       const Duration weight =
           splits_ ? stage.backward - std::min(stage.backward, times.input) : kNone;
       pipeline.times.push_back({times.forward, stage.backward - weight, weight});
-      if (s == 0) continue;
+      if (s == begin) continue;
       const int cut = stage.span.first;
       const StageOfGroup& before = stages_[s - 1];
       if (!sums_.is_joined(cut) || !sums_.carries(cut)) return;
@@ -175,8 +181,9 @@ class GroupBound {
       pipeline.up.push_back(hop(stage.device, before.device, sums_.neighbour_up(cut)));
     }
     for (const LinearBound& linear : find_linear_bounds(pipeline)) {
-      for (std::size_t s = 0; s < stages_.size(); ++s) {
-        raise(bound, stages_[s].head + linear.span_of_stage[s] + stages_[s].after, linear.name);
+      for (std::size_t s = begin; s < stages_.size(); ++s) {
+        raise(bound, stages_[s].head + linear.span_of_stage[s - begin] + stages_[s].after,
+              linear.name);
       }
     }
   }
