@@ -152,6 +152,12 @@ std::optional<GroupSimulation::Least> GroupSimulation::at_least(const Shape& sha
 StepOutcome GroupSimulation::simulate(const Shape& shape, const Proposal& proposal,
                                       const DeviceGroups& groups) {
   StepOutcome outcome;
+  // A group that is refused is soon known, and then no other needs to run.
+  for (const GroupClass& group : proposal.classes) {
+    if (time(shape, group).known) continue;
+    outcome.refused = run(shape, group).refused;
+    if (outcome.refused) return outcome;
+  }
   std::vector<const GroupRun*> runs;
   for (const GroupClass& group : proposal.classes) {
     runs.push_back(&run(shape, group));
