@@ -194,7 +194,7 @@ class BestFirst {
     const auto bound = evaluator_.bound_by_order(node.shape);
     if (!bound) return judge(node);
     if (const auto* rejection = std::get_if<Rejection>(&*bound)) {
-      if (best_.empty()) return judge(node);
+      if (best_.empty() && !misses_more(*rejection)) return judge(node);
       rejected_.add(node.shape, true, 1, *rejection);
       return;
     }
@@ -308,6 +308,12 @@ class BestFirst {
   static int stages_of(const Shape& shape) {
     return shape.cell.used() * shape.variant.chunks *
            directions(family_of(shape.variant.schedule).placement);
+  }
+
+  // Than the nearest so far.
+  bool misses_more(const Rejection& rejection) const {
+    return nearest_ && !std::get<bool>(nearest_key_) &&
+           rejection.needed - rejection.available > std::get<Bytes>(nearest_key_);
   }
 
   void keep_nearest(const Shape& shape, const Rejection& rejection) {
