@@ -91,7 +91,6 @@ void ChainSums::add_layers(const ModelProfile& profile, const Activity& activity
     append(inputs_, active.input_gradient ? 1 : 0);
     append(weights_, active.weight_gradient ? 1 : 0);
     const auto layer_at = static_cast<int>(l);
-    largest_work_ = std::max(largest_work_, work({layer_at, layer_at + 1}, false));
     work_recomputing_ += work({layer_at, layer_at + 1}, true);
   }
 }

@@ -42,7 +42,6 @@ class ChainSums {
   Duration update(LayerSpan span, const Device& device) const;
   // On the profiled device without overheads: F, R if `recompute`, I and W.
   Duration work(LayerSpan span, bool recompute) const;
-  Duration largest_work() const { return largest_work_; }  // of a layer
   // Of all layers, whatever the stages: one recomputes its layers where some has a backward, those
   // at the least.
   Duration least_work(bool recompute) const {
@@ -116,7 +115,6 @@ class ChainSums {
   std::vector<Duration> least_head_, least_tail_;            // by cut
   std::array<std::array<std::vector<Crowd>, 2>, 2> crowds_;  // one way, recomputing; by devices
   Bytes largest_down_;
-  Duration largest_work_{0};
   Duration work_recomputing_{0};
 };
 

@@ -52,6 +52,13 @@ void compare(const SearchQuestion& question, Comparison& comparison) {
     ++comparison.compared;
     const NamedBound& own = std::get<NamedBound>(*bound);
     ASSERT_LE(own.time, whole.makespan) << name;
+    ASSERT_LE(evaluator.bound_by_shares(shape).time, whole.makespan) << name;
+    const ChainSums& sums = evaluator.sums_of(shape.cell.micro_batch_size);
+    const VariantClass variant = class_of(shape.variant);
+    if (variant.one_way || shape.cell.longer > 0 || shape.cell.devices % 2 == 0) {
+      ASSERT_LE(evaluator.work_bounds().bound(sums, shape.cell, variant).time, whole.makespan)
+          << name;
+    }
     if (own.time == whole.makespan) ++comparison.equal;
   }
 }
