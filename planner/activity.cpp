@@ -1,5 +1,7 @@
 #include "planner/activity.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "profiles/error.h"
@@ -46,6 +48,18 @@ std::vector<bool> find_layers_that_need_gradients(const ModelProfile& profile,
   return active;
 }
 
+int count_frozen_prefix(const ModelProfile& profile, const Activity& activity) {
+  int count = 0;
+  for (const Layer& layer : profile.layers) {
+    if (layer.has_loss || activity.layers[static_cast<std::size_t>(count)].active ||
+        activity.backward(LayerId{count})) {
+      break;
+    }
+    ++count;
+  }
+  return count;
+}
+
 template <class Predicate>
 bool any_layer(const Stage& stage, Predicate predicate) {
   for (const LayerRange& range : stage.layers) {
@@ -54,6 +68,20 @@ bool any_layer(const Stage& stage, Predicate predicate) {
     }
   }
   return false;
+}
+
+// Only the first stage reads samples, and with them what is cached of them.
+void refuse_prefix_of_other_stages(const Plan& plan, int cached) {
+  for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
+    const std::vector<Stage>& stages = plan.pipelines[p].stages;
+    for (std::size_t s = 1; s < stages.size(); ++s) {
+      if (!any_layer(stages[s], [&](LayerId layer) { return layer.value < cached; })) continue;
+      throw InfeasibleError(
+          fmt::format("the cached frozen prefix, {}, does not lie in the first stage of "
+                      "pipeline {} alone: stage {} holds some of it",
+                      cached == 1 ? "layer 0" : fmt::format("layers 0-{}", cached - 1), p, s));
+    }
+  }
 }
 
 }  // namespace
@@ -76,6 +104,14 @@ Activity find_activity(const ModelProfile& profile, const FreezeMask& mask) {
     activity.edge_carries.push_back(carries);
     if (carries) activity.layers[edge.to.index()].input_gradient = true;
   }
+  return activity;
+}
+
+Activity find_activity(const ModelProfile& profile, const Plan& plan) {
+  Activity activity = find_activity(profile, plan.mask);
+  if (!plan.cache_frozen_prefix) return activity;
+  activity.cached = count_frozen_prefix(profile, activity);
+  refuse_prefix_of_other_stages(plan, activity.cached);
   return activity;
 }
 

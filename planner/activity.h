@@ -2,7 +2,7 @@
 // What each layer must compute under a freeze mask (design page, "Freeze mask"):
 //   active(l)    has parameters and its block is not frozen, or uses a tied parameter that some
 //                active block uses
-//   F            always
+//   F            always, but for the layers of a cached frozen prefix, whose output is read instead
 //   edge u -> l carries a gradient iff it is a gradient edge, l reaches a loss along gradient edges
 //                (or has one), and u is active or has an active ancestor along gradient edges
 //   I_l          some incoming edge carries a gradient
@@ -26,14 +26,20 @@ struct LayerActivity {
 struct Activity {
   std::vector<LayerActivity> layers;  // by LayerId
   std::vector<bool> edge_carries;     // by position in ModelProfile::edges
+  int cached = 0;                     // layers [0, cached) have no F
 
   bool backward(LayerId layer) const {
     const LayerActivity& a = layers.at(layer.index());
     return a.input_gradient || a.weight_gradient;
   }
+  bool is_cached(LayerId layer) const { return layer.value < cached; }
 };
 
 Activity find_activity(const ModelProfile& profile, const FreezeMask& mask);
+// Under the mask of a plan. Where it caches the frozen prefix, `cached` is the longest prefix of
+// layers that are not active, have no backward and no loss; no layer of it may lie outside the
+// first stage of some pipeline, or InfeasibleError says which.
+Activity find_activity(const ModelProfile& profile, const Plan& plan);
 
 // Whether a stage has any backward, weight gradient or update to do.
 bool stage_has_backward(const Stage& stage, const Activity& activity);

@@ -120,7 +120,7 @@ Schedule dispatch(const Plan& plan, int devices, const PlanCosts& costs) {
   if (plan.versions != WeightVersions::kSync) {
     throw InfeasibleError("a dispatch policy goes with the weight versions sync");
   }
-  const Activity activity = find_activity(profile, plan.mask);
+  const Activity activity = find_activity(profile, plan);
   const Schedule listed = list_actions(plan, devices, profile, activity);
   const LoweredStep step = lower(plan, listed, profile, cluster, activity, {.any_order = true});
   const std::vector<Duration> prices = price_all(step.graph, profile, cluster).of_work;

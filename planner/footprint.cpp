@@ -115,15 +115,16 @@ int count_pipelines_on(const Plan& plan, DeviceId device) {
   return static_cast<int>(std::count_if(plan.pipelines.begin(), plan.pipelines.end(), has_it));
 }
 
-// What the layers with a backward read from outside the stage, model inputs included.
+// What the layers with a backward read from outside the stage or from the cache, model inputs
+// included.
 Bytes find_kept_inputs(int samples, const Stage& stage, const ModelProfile& profile,
                        const Activity& activity) {
   std::vector<bool> reads(profile.layers.size(), false);
   Bytes kept;
   for (const Edge& edge : profile.edges) {
     reads[edge.to.index()] = true;
-    if (holds_layer(stage, edge.to) && !holds_layer(stage, edge.from) &&
-        activity.backward(edge.to)) {
+    const bool is_inside = holds_layer(stage, edge.from) && !activity.is_cached(edge.from);
+    if (holds_layer(stage, edge.to) && !is_inside && activity.backward(edge.to)) {
       kept = add(kept, edge.bytes(samples), 1);
     }
   }

@@ -134,7 +134,7 @@ MicroBatchPricing::MicroBatchPricing(const Plan& plan, const ModelProfile& profi
     : plan_(plan),
       profile_(profile),
       cluster_(cluster),
-      activity_(find_activity(profile, plan.mask)),
+      activity_(find_activity(profile, plan)),
       fused_(is_fused(plan.schedule)) {}
 
 Duration MicroBatchPricing::update(const StageEntry& stage, DeviceId device) const {

@@ -204,10 +204,11 @@ std::string summarize(const Plan& plan) {
   const std::string cuts = cuts_text(plan);
   const int micro_batches = plan.micro_batches();
   return fmt::format(
-      "{}{}, {}, {} of {}{}{}{}", shape_text(plan), devices_text(plan),
+      "{}{}, {}, {} of {}{}{}{}{}", shape_text(plan), devices_text(plan),
       schedule_text(plan.schedule),
       micro_batches == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", micro_batches),
-      plan.micro_batch_size, memory_text(plan), cuts.empty() ? "" : ", ", cuts);
+      plan.micro_batch_size, memory_text(plan), cuts.empty() ? "" : ", ", cuts,
+      plan.cache_frozen_prefix ? ", cached prefix" : "");
 }
 
 Pipeline make_pipeline(int layers, const std::vector<LayerId>& cuts,

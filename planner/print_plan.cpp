@@ -349,6 +349,9 @@ std::string print_simulation(const SimulatedPlan& simulated) {
     text += fmt::format("this plan does not fit into memory, and train refuses it: {}\n",
                         overflow->reason);
   }
+  if (plan.cache_frozen_prefix) {
+    text += "note: reading what is cached of frozen layers is taken to need no time\n";
+  }
   return text + list_flags(profile, simulation.extrapolated) + draw_small(simulation.timeline);
 }
 
@@ -367,6 +370,7 @@ std::string simulation_json(const SimulatedPlan& simulated) {
   json["extrapolated"] = simulation.extrapolated;
   json["backward_was_split_by_rule"] = profile.backward_was_split_by_rule;
   json["bytes_are_placeholders"] = !unknown_bytes(profile).empty();
+  if (plan.cache_frozen_prefix) json["cache_reads_are_free"] = true;
   json["reductions_overlap"] = overlap.has_value();
   if (overlap && plan.reduction == ReductionMode::kFast) {
     json["bucket_bytes"] = overlap->bucket.count;

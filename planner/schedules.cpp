@@ -141,9 +141,6 @@ void refuse_kept_varuna(const Pipeline& pipeline, PipelineId id) {
 }
 
 void refuse_what_is_not_interpreted(const Plan& plan) {
-  if (plan.cache_frozen_prefix) {
-    throw InfeasibleError("a cached frozen prefix is not interpreted yet");
-  }
   for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
     const std::vector<Stage>& stages = plan.pipelines[p].stages;
     for (std::size_t s = 0; s < stages.size(); ++s) {

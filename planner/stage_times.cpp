@@ -26,7 +26,7 @@ Duration price_message(DeviceId from, DeviceId to, Bytes size, const Cluster& cl
 void find_stage_times(const Plan& plan, PipelineId id, const ModelProfile& profile,
                       const Cluster& cluster, OrderProblem& problem) {
   const Pipeline& pipeline = plan.pipelines.at(id.index());
-  const Activity activity = find_activity(profile, plan.mask);
+  const Activity activity = find_activity(profile, plan);
   problem.times.clear();
   for (const Stage& stage : pipeline.stages) {
     const auto part = [&](ActionKind kind) {

@@ -100,6 +100,7 @@ std::vector<LayerWork> find_stage_parts(const Stage& stage, ActionKind kind,
   for (const LayerRange& range : stage.layers) {
     for (LayerId layer = range.first; layer <= range.last; ++layer.value) {
       if (forward) {
+        if (activity.is_cached(layer)) continue;
         parts.push_back({layer, saves && activity.backward(layer) ? LayerPart::kForward
                                                                   : LayerPart::kForwardFrozen});
       } else if (activity.layers.at(layer.index()).weight_gradient) {

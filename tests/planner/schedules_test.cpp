@@ -239,8 +239,6 @@ TEST(Schedules, RefusesInOneSentenceWhatIsNotInterpreted) {
        }},
       {"chimera runs both ways: each pipeline needs a second one of as many stages after it",
        [](Plan& p) { p.schedule = NamedSchedule{.kind = ScheduleKind::kChimera}; }},
-      {"a cached frozen prefix is not interpreted yet",
-       [](Plan& p) { p.cache_frozen_prefix = true; }},
       {"a dispatch policy decides by times, which are not known here",
        [](Plan& p) { p.schedule = DispatchPolicy::kLrtf; }},
       {"1f1b with 2 chunks per device does not fit 3 stages on 3 devices",
