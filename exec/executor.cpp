@@ -191,6 +191,7 @@ void Executor::forward(const Action& action) {
   StageRunner::Forwarded forwarded =
       runner(action).forward(micro_batch, data_.of(action), entries_.take_activations(action), old);
   recorder_.memory().change(MemoryKind::kReceive, -received);
+  data_.keep_features(action, forwarded.features);
   entries_.leave_activations(action, std::move(forwarded.outputs));
   const double share = data_.share_of_step(action);
   for (const LayerLoss& loss : forwarded.losses) {

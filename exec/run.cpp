@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "exec/allocation_meter.h"
+#include "exec/cache/prefix_cache.h"
 #include "exec/device_communicator.h"
 #include "exec/in_process_communicator.h"
 #include "exec/optimizer.h"
@@ -116,6 +117,10 @@ SwitchReport Run::move_to(const Plan& plan) {
       set_active(layer_state, full_->step.activity.layers[layer.index()].active);
     }
   }
+  if (cache_ != nullptr) {
+    cache_->use(full_->step.activity.cached,
+                first_holders(states_, static_cast<int>(model_.layers.size())));
+  }
   report.start_time = since(start_of_part);
   return report;
 }
@@ -177,7 +182,8 @@ void Run::run_job(const std::function<void(DeviceId)>& job,
 }
 
 StepResult Run::step(Step step, double learning_rate, const std::vector<Samples>& micro_batches,
-                     bool record, const std::vector<double>& rate_factors) {
+                     bool record, const std::vector<double>& rate_factors,
+                     const std::vector<std::int64_t>& sample_ids) {
   refuse_after_failure();
   ENSURE(rate_factors.empty() || rate_factors.size() == model_.blocks.size(),
          "a factor for every block");
@@ -186,7 +192,11 @@ StepResult Run::step(Step step, double learning_rate, const std::vector<Samples>
                   .learning_rate = learning_rate,
                   .micro_batches = &micro_batches,
                   .samples = count_samples(micro_batches),
-                  .rate_factors = rate_factors};
+                  .rate_factors = rate_factors,
+                  .cache = sample_ids.empty() ? nullptr : cache_,
+                  .sample_ids = &sample_ids};
+  ENSURE(sample_ids.empty() || sample_ids.size() == static_cast<std::size_t>(input.samples),
+         "a number for every sample");
   Program& program = program_for(input.samples);
   ENSURE(micro_batches.size() == static_cast<std::size_t>(program.step.plan.micro_batches()),
          "as many micro-batches as the plan has");

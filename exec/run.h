@@ -58,14 +58,19 @@ class Run {
   // Takes over the state of another run of the same model, `layers[l]` that of layer l, in place of
   // the start values. Requires: no plan has been in force.
   void restore(std::vector<LayerState> layers);
+  // From the next switch_to on, where the plan caches the frozen prefix, its features are kept and
+  // found there. Outlives the run's steps.
+  void attach(PrefixCache& cache) { cache_ = &cache; }
   void measure(const Measurement& measurement) { measurement_ = measurement; }
 
   // One step over the global micro-batches; the last ones may be missing or short (a short batch).
   // Throws what the first device to fail throws (exec/step_fault.h). Then state and messages are
   // undefined, and any further step or switch_to is a std::logic_error that says so.
-  // `rate_factors` multiply the learning rate, by block; empty: all 1.
+  // `rate_factors` multiply the learning rate, by block; empty: all 1. `sample_ids` tell a cache
+  // which samples these are, one after another; empty: it is not used.
   StepResult step(Step step, double learning_rate, const std::vector<Samples>& micro_batches,
-                  bool record = false, const std::vector<double>& rate_factors = {});
+                  bool record = false, const std::vector<double>& rate_factors = {},
+                  const std::vector<std::int64_t>& sample_ids = {});
 
   // Layer samples since the last call, all devices together.
   std::vector<LayerSample> take_layer_samples();
@@ -112,6 +117,7 @@ class Run {
   std::atomic<std::int64_t> ended_actions_{0};
   std::vector<Recorder> recorders_;
   Measurement measurement_;
+  PrefixCache* cache_ = nullptr;
   std::string failure_;  // of a step or switch, told in one sentence
   std::unique_ptr<Program> full_;
   std::unique_ptr<Program> short_;  // of the last short batch seen

@@ -32,7 +32,8 @@ StageRunner::StageRunner(const ModelSpec& model, StageWork work, const Activity&
       state_(state),
       add_gradients_(std::move(add_gradients)),
       recorder_(recorder),
-      measurement_(measurement) {
+      measurement_(measurement),
+      boundary_(find_boundary(model, activity.cached)) {
   for (const LayerRange& range : work_.layers) {
     for (LayerId l = range.first; l <= range.last; ++l.value) {
       places_.push_back({.layer = l, .incoming = model.edges_into(l), .leaving = {}});
@@ -61,13 +62,19 @@ StageRunner::Forwarded StageRunner::forward(MicroBatchId micro_batch, const Data
                                             EdgeTensors inputs, const OldWeights& weights) {
   SavedMicroBatch saved{.data = data, .layers = {}, .brought = {}, .inputs = {}};
   if (reads_samples_) saved.brought = recorder_.compute().bring(*data.samples);
-  if (saved.brought) saved.data.samples = saved.brought.get();
+  if (saved.brought) {
+    saved.data.samples = saved.brought.get();
+    for (at::Tensor& tensor : saved.data.features.tensors) {
+      tensor = tensor.to(saved.brought->labels.device());
+    }
+  }
   if (work_.recomputes && has_backward_) {
     saved.inputs = inputs;
     saved.kept_inputs = count_kept(saved);
     recorder_.memory().change(MemoryKind::kStash, saved.kept_inputs);
   }
   Forwarded forwarded = run_layers(saved, std::move(inputs), /*keeps=*/!work_.recomputes, weights);
+  if (!work_.recomputes) saved.data.features = {};
   if (has_backward_) {
     ENSURE(saved_.emplace(micro_batch, std::move(saved)).second, "a micro-batch is forwarded once");
   }
@@ -79,6 +86,7 @@ void StageRunner::recompute(MicroBatchId micro_batch) {
   ENSURE(work_.recomputes && saved.layers.empty(), "R follows its F, once");
   recorder_.memory().change(MemoryKind::kStash, -saved.kept_inputs);
   run_layers(saved, std::exchange(saved.inputs, {}), /*keeps=*/true, {});
+  saved.data.features = {};
 }
 
 StageRunner::Forwarded StageRunner::run_layers(SavedMicroBatch& saved, EdgeTensors inputs,
@@ -86,7 +94,10 @@ StageRunner::Forwarded StageRunner::run_layers(SavedMicroBatch& saved, EdgeTenso
   Forwarded forwarded;
   std::vector<Tensors> outputs(places_.size());
   std::vector<int> readers(places_.size());
-  for (std::size_t i = 0; i < places_.size(); ++i) {
+  const std::size_t first = put_features(saved.data.features, outputs, readers);
+  for (std::size_t i = 0; i < first; ++i) hand_out(places_[i], outputs[i], forwarded);
+  if (saved.data.features.depth == activity_.cached) forwarded.features.clear();
+  for (std::size_t i = first; i < places_.size(); ++i) {
     const Place& place = places_[i];
     const SteadyTime start = recorder_.now();
     LayerActivity activity = activity_.layers[place.layer.index()];
@@ -100,12 +111,7 @@ StageRunner::Forwarded StageRunner::run_layers(SavedMicroBatch& saved, EdgeTenso
     LayerGraph layer(model_, place.layer, parameters, activity, call);
     outputs[i] = layer.take_outputs();
     readers[i] = place.readers;
-    for (const std::size_t e : place.leaving) {
-      Tensors& leaving = forwarded.outputs[e];
-      for (const std::size_t o : model_.edges[e].outputs) {
-        leaving.push_back(outputs[i].at(o).detach());
-      }
-    }
+    hand_out(place, outputs[i], forwarded);
     finish_phase(place.layer, LayerPhase::kForward, count_of(saved.data.samples), start);
     const bool has_backward = keeps && activity_.backward(place.layer);
     if (model_.has_loss(place.layer)) {
@@ -120,6 +126,32 @@ StageRunner::Forwarded StageRunner::run_layers(SavedMicroBatch& saved, EdgeTenso
     if (readers[i] == 0) outputs[i].clear();
   }
   return forwarded;
+}
+
+// What has come stands there as if its layers had run. Returns the first place that is to run.
+std::size_t StageRunner::put_features(const PrefixFeatures& features, std::vector<Tensors>& outputs,
+                                      std::vector<int>& readers) const {
+  std::vector<Tensors> layers = spread_by_layer(model_, features);
+  std::size_t i = 0;
+  for (; i < places_.size() && places_[i].layer.value < features.depth; ++i) {
+    outputs[i] = std::move(layers[places_[i].layer.index()]);
+    for (const std::size_t e : model_.edges_from(places_[i].layer)) {
+      const LayerId to = model_.edges[e].to;
+      if (to.value >= features.depth && place_of_[to.index()] != places_.size()) ++readers[i];
+    }
+  }
+  return i;
+}
+
+void StageRunner::hand_out(const Place& place, const Tensors& outputs, Forwarded& forwarded) const {
+  for (const std::size_t e : place.leaving) {
+    Tensors& leaving = forwarded.outputs[e];
+    for (const std::size_t o : model_.edges[e].outputs) leaving.push_back(outputs.at(o).detach());
+  }
+  for (const LayerOutput& crossing : boundary_) {
+    if (crossing.layer != place.layer) continue;
+    forwarded.features.push_back(outputs.at(crossing.output).detach());
+  }
 }
 
 // What the last reader has read is let go.
@@ -161,155 +193,24 @@ double StageRunner::add_loss(const Place& place, const Data& data, const Tensors
   return value;
 }
 
-StageRunner::SavedMicroBatch StageRunner::take(MicroBatchId micro_batch) {
-  const auto found = saved_.find(micro_batch);
-  ENSURE(found != saved_.end(), "a backward follows its forward");
-  SavedMicroBatch saved = std::move(found->second);
-  saved_.erase(found);
-  return saved;
-}
-
-LayerGraph StageRunner::take_last(SavedMicroBatch& saved) {
-  SavedLayer last = std::move(saved.layers.back());
-  saved.layers.pop_back();
-  recorder_.memory().change(MemoryKind::kStash, -last.stash);
-  return std::move(last.graph);
-}
-
-// Of what enters the stage, as far as layers with a backward read it.
+// Of what enters the stage or comes from the cache, as far as layers with a backward read it.
 std::int64_t StageRunner::count_kept(const SavedMicroBatch& saved) const {
   std::int64_t bytes = 0;
   const auto add = [&](const Tensors& tensors) { bytes += count_bytes(tensors); };
   for (const auto& [e, tensors] : saved.inputs) {
     if (activity_.backward(model_.edges[e].to)) add(tensors);
   }
+  const PrefixFeatures& features = saved.data.features;
+  const std::vector<Tensors> layers = spread_by_layer(model_, features);
+  for (const ModelEdge& edge : model_.edges) {
+    if (edge.from.value >= features.depth || edge.to.value < features.depth) continue;
+    if (place_of_[edge.to.index()] == places_.size() || !activity_.backward(edge.to)) continue;
+    for (const std::size_t o : edge.outputs) add({layers[edge.from.index()].at(o)});
+  }
   for (const Place& place : places_) {
     if (place.incoming.empty() && activity_.backward(place.layer)) add(saved.data.samples->inputs);
   }
   return bytes;
-}
-
-// One memory order for every owner: what is summed over a tensor must not depend on strides.
-void StageRunner::add_gradients(MicroBatchId micro_batch, LayerId layer, Tensors gradients) {
-  if (gradients.empty()) return;
-  for (at::Tensor& gradient : gradients) gradient = gradient.contiguous();
-  add_gradients_(layer, micro_batch, std::move(gradients));
-}
-
-StageRunner::Arrived StageRunner::sort_by_layer(EdgeTensors gradients) const {
-  Arrived arrived;
-  for (auto& [e, tensors] : gradients) arrived[model_.edges[e].from][e] = std::move(tensors);
-  return arrived;
-}
-
-// By output; in the order of edges, so that cuts do not matter.
-Tensors StageRunner::sum_gradients(LayerId layer, Arrived& arrived) const {
-  Tensors sums;
-  for (auto& [e, tensors] : arrived[layer]) {
-    const std::vector<std::size_t>& outputs = model_.edges[e].outputs;
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      if (sums.size() <= outputs[i]) sums.resize(outputs[i] + 1);
-      at::Tensor& sum = sums[outputs[i]];
-      sum = sum.defined() ? at::add(sum, tensors[i]) : std::move(tensors[i]);
-    }
-  }
-  arrived.erase(layer);
-  return sums;
-}
-
-void StageRunner::hand_on(LayerId layer, Tensors gradients, Arrived& arrived,
-                          EdgeTensors& leaving) const {
-  std::size_t next = 0;
-  for (const std::size_t e : place_of(layer).incoming) {
-    const ModelEdge& edge = model_.edges[e];
-    const std::size_t first = std::exchange(next, next + edge.outputs.size());
-    if (!activity_.edge_carries[e]) continue;
-    const bool is_inside = place_of_[edge.from.index()] != places_.size();
-    Tensors& tensors = is_inside ? arrived[edge.from][e] : leaving[e];
-    for (std::size_t i = first; i < next; ++i) tensors.push_back(std::move(gradients[i]));
-  }
-}
-
-EdgeTensors StageRunner::backward(MicroBatchId micro_batch, EdgeTensors gradients) {
-  SavedMicroBatch saved = take(micro_batch);
-  Arrived arrived = sort_by_layer(std::move(gradients));
-  EdgeTensors leaving;
-  while (!saved.layers.empty()) {
-    LayerGraph layer = take_last(saved);
-    const SteadyTime start = recorder_.now();
-    LayerGraph::Gradients found = layer.backward(sum_gradients(layer.layer(), arrived));
-    hand_on(layer.layer(), std::move(found.inputs), arrived, leaving);
-    add_gradients(micro_batch, layer.layer(), std::move(found.weights));
-    finish_phase(layer.layer(), LayerPhase::kBackward, count_of(saved.data.samples), start);
-  }
-  return leaving;
-}
-
-EdgeTensors StageRunner::backward_input(MicroBatchId micro_batch, EdgeTensors gradients) {
-  SavedMicroBatch saved = take(micro_batch);
-  Arrived arrived = sort_by_layer(std::move(gradients));
-  EdgeTensors leaving;
-  for (auto saved_layer = saved.layers.rbegin(); saved_layer != saved.layers.rend();
-       ++saved_layer) {
-    LayerGraph& layer = saved_layer->graph;
-    const SteadyTime start = recorder_.now();
-    Tensors found = layer.backward_input(sum_gradients(layer.layer(), arrived));
-    hand_on(layer.layer(), std::move(found), arrived, leaving);
-    finish_phase(layer.layer(), LayerPhase::kBackwardInput, count_of(saved.data.samples), start);
-  }
-  std::erase_if(saved.layers, [&](const SavedLayer& layer) {
-    if (layer.graph.owes_weights()) return false;
-    recorder_.memory().change(MemoryKind::kStash, -layer.stash);
-    return true;
-  });
-  saved.is_halved = true;
-  if (!saved.layers.empty()) saved_.emplace(micro_batch, std::move(saved));
-  return leaving;
-}
-
-bool StageRunner::has_halves(MicroBatchId micro_batch) const {
-  const auto found = saved_.find(micro_batch);
-  return found != saved_.end() && found->second.is_halved;
-}
-
-void StageRunner::backward_weight(MicroBatchId micro_batch, EdgeTensors gradients) {
-  if (!has_halves(micro_batch)) {
-    backward(micro_batch, std::move(gradients));
-    return;
-  }
-  SavedMicroBatch saved = take(micro_batch);
-  while (!saved.layers.empty()) {
-    LayerGraph layer = take_last(saved);
-    const SteadyTime start = recorder_.now();
-    add_gradients(micro_batch, layer.layer(), layer.backward_weight());
-    finish_phase(layer.layer(), LayerPhase::kBackwardWeight, count_of(saved.data.samples), start);
-  }
-}
-
-EdgeTensors StageRunner::backward_apart(MicroBatchId micro_batch, EdgeTensors gradients) {
-  SavedMicroBatch saved = take(micro_batch);
-  Arrived arrived = sort_by_layer(std::move(gradients));
-  EdgeTensors leaving;
-  const int samples = count_of(saved.data.samples);
-  while (!saved.layers.empty()) {
-    LayerGraph layer = take_last(saved);
-    SteadyTime start = recorder_.now();
-    const LayerId id = layer.layer();
-    const LayerActivity& activity = activity_.layers[id.index()];
-    Tensors sums = sum_gradients(id, arrived);
-    if (!activity.input_gradient || !activity.weight_gradient) {
-      LayerGraph::Gradients found = layer.backward(sums);
-      hand_on(id, std::move(found.inputs), arrived, leaving);
-      add_gradients(micro_batch, id, std::move(found.weights));
-      continue;
-    }
-    hand_on(id, layer.backward_input(sums), arrived, leaving);
-    finish_phase(id, LayerPhase::kBackwardInput, samples, start);
-    start = recorder_.now();
-    add_gradients(micro_batch, id, layer.backward_weight());
-    finish_phase(id, LayerPhase::kBackwardWeightAlone, samples, start);
-  }
-  return leaving;
 }
 
 void StageRunner::finish_phase(LayerId layer, LayerPhase phase, int samples, SteadyTime start) {

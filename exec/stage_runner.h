@@ -3,13 +3,14 @@
 // micro-batch, gradients handed out. Every layer has an autograd graph of its own
 // (exec/layer_graph.h): memory goes layer by layer, each layer can be timed, and the bits do not
 // depend on where stages are cut. Gradients that several readers send back are added in the order
-// of their edges.
+// of their edges. Layers of a cached prefix run only as far as their features have not come.
 
 #include <functional>
 #include <map>
 #include <memory>
 #include <vector>
 
+#include "exec/cache/prefix_boundary.h"
 #include "exec/dataset.h"
 #include "exec/kept_weights.h"
 #include "exec/layer_graph.h"
@@ -47,10 +48,12 @@ class StageRunner {
     const Samples* samples = nullptr;
     double loss_scale = 1;  // of every loss, before backward
     RandomKey key;
+    PrefixFeatures features = {};  // of layers that do not run then; on the host
   };
   struct Forwarded {
     EdgeTensors outputs;  // of edges that leave the stage, detached
     std::vector<LayerLoss> losses;
+    Tensors features = {};  // at the boundary of the cached layers; empty where they have come
   };
   // Runs F on what has come over the edges that enter the stage; keeps what the backward needs.
   // `weights` are read instead of the state's own, where they hold a layer.
@@ -97,6 +100,9 @@ class StageRunner {
 
   Forwarded run_layers(SavedMicroBatch& saved, EdgeTensors inputs, bool keeps,
                        const OldWeights& weights);
+  std::size_t put_features(const PrefixFeatures& features, std::vector<Tensors>& outputs,
+                           std::vector<int>& readers) const;
+  void hand_out(const Place& place, const Tensors& outputs, Forwarded& forwarded) const;
   LayerGraph::Call make_call(const Place& place, const Data& data, EdgeTensors& inputs,
                              std::vector<Tensors>& outputs, std::vector<int>& readers) const;
   double add_loss(const Place& place, const Data& data, const Tensors& outputs, LayerGraph* graph);
@@ -117,6 +123,7 @@ class StageRunner {
   AddGradients add_gradients_;
   Recorder& recorder_;
   const Measurement& measurement_;
+  std::vector<LayerOutput> boundary_;  // of the cached layers
   std::vector<Place> places_;          // ascending
   std::vector<std::size_t> place_of_;  // by layer; places_.size() of layers elsewhere
   bool has_backward_ = false;

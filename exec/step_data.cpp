@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "exec/cache/prefix_cache.h"
 #include "planner/stage_slices.h"
 
 namespace frazil {
@@ -17,13 +18,37 @@ StageRunner::Data StepData::of(const Action& forward) {
   StageRunner::Data data{
       .samples = &samples,
       .loss_scale = static_cast<double>(samples.count()) / count_samples(forward),
-      .key = {.seed = input_.seed, .step = input_.step, .micro_batch = micro_batch}};
+      .key = {.seed = input_.seed, .step = input_.step, .micro_batch = micro_batch},
+      .features = {}};
   if (forward.slice) {
     const SampleInterval own = frazil::samples_of(program_.plan, forward);
     data.key.rows = SampleRows{
         .first = own.first, .count = own.count(), .all = samples_in(program_.plan, micro_batch)};
   }
+  const std::span<const std::int64_t> ids = cached_ids(forward);
+  if (!ids.empty()) data.features = input_.cache->find(ids);
   return data;
+}
+
+void StepData::keep_features(const Action& forward, const Tensors& features) {
+  const std::span<const std::int64_t> ids = cached_ids(forward);
+  if (!ids.empty() && !features.empty()) input_.cache->keep(ids, features);
+}
+
+// Of the samples of a forward that may begin behind the cached prefix; else none.
+std::span<const std::int64_t> StepData::cached_ids(const Action& forward) const {
+  const bool reads = program_.activity.cached > 0 && forward.stage == StageId{0};
+  if (!reads || input_.cache == nullptr) return {};
+  const std::size_t micro_batch = forward.micro_batches->first.index();
+  std::int64_t first = 0;
+  for (std::size_t m = 0; m < micro_batch; ++m) first += (*input_.micro_batches)[m].count();
+  std::int64_t count = (*input_.micro_batches)[micro_batch].count();
+  if (forward.slice) {
+    const SampleInterval own = frazil::samples_of(program_.plan, forward);
+    first += own.first;
+    count = own.count();
+  }
+  return {input_.sample_ids->data() + first, static_cast<std::size_t>(count)};
 }
 
 double StepData::share_of_step(const Action& forward) const {

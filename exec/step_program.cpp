@@ -17,9 +17,6 @@ void refuse_what_cannot_run(const Plan& plan) {
   if (plan.versions == WeightVersions::kLatest || plan.versions == WeightVersions::kPredicted) {
     throw InfeasibleError("the executor runs the weight versions sync, stash and 2bw so far");
   }
-  if (plan.cache_frozen_prefix) {
-    throw InfeasibleError("the executor does not cache a frozen prefix yet");
-  }
   for (const Pipeline& pipeline : plan.pipelines) {
     for (const Stage& stage : pipeline.stages) {
       if (stage.memory == MemoryPolicy::kOffload) {
@@ -167,7 +164,7 @@ StepProgram make_program(const Plan& plan, const ModelProfile& structure, int de
   refuse_what_cannot_run(plan);
   StepProgram program;
   program.plan = plan;
-  program.activity = find_activity(structure, plan.mask);
+  program.activity = find_activity(structure, plan);
   const Schedule compute = make_schedule(plan, devices);
   validate_schedule(compute, plan, program.activity, "plan");
   program.schedule = complete_schedule(compute, plan, structure, program.activity, clip);

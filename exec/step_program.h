@@ -56,8 +56,8 @@ struct StepProgram {
   bool splits_backward(PipelineId pipeline, StageId stage) const;
 };
 
-// Throws InfeasibleError naming what the executor cannot run (a memory policy offload, a
-// frozen-prefix cache, lists that wait for each other, ...).
+// Throws InfeasibleError naming what the executor cannot run (a memory policy offload,
+// lists that wait for each other, ...).
 StepProgram make_program(const Plan& plan, const ModelProfile& structure, int devices, bool clip,
                          MessageOrder order = MessageOrder::kByTag);
 

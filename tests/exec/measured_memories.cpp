@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
+#include <optional>
 
+#include "exec/cache/prefix_cache.h"
 #include "exec/optimizer.h"
 #include "exec/sample_rows.h"
 #include "exec/stash_meter.h"
@@ -50,14 +53,24 @@ Memories measure_memories(const ModelSpec& model, const OptimizerConfig& optimiz
                           const ModelProfile& profile, const Plan& plan, int devices,
                           const std::vector<std::vector<Samples>>& steps) {
   frazil::Run run(model, optimizer, 7, devices);
+  const FileSystem files = real_file_system();
+  std::optional<PrefixCache> cache;
+  std::vector<std::int64_t> samples;
+  if (plan.cache_frozen_prefix) {
+    samples.resize(static_cast<std::size_t>(plan.batch_size));
+    std::iota(samples.begin(), samples.end(), std::int64_t{0});
+    cache.emplace(model, run.outputs(steps.at(0).front()), plan.batch_size, files,
+                  PrefixCacheOptions{.limits = {Bytes{1 << 24}, {}, {}}});
+    run.attach(*cache);
+  }
   run.switch_to(plan);
-  run.step(0, 1e-2, steps.at(0));
+  run.step(0, 1e-2, steps.at(0), false, {}, samples);
   run.measure({.memory = true});
   const Cluster cluster =
       make_uniform_cluster(devices, Bytes{1LL << 30}, {std::chrono::microseconds(1), {}});
   const SimulatedStep step = simulate_step(plan, profile, cluster);
   return {simulate_memory(step.lowered.graph, profile, cluster),
-          run.step(1, 1e-2, steps.at(1)).memory};
+          run.step(1, 1e-2, steps.at(1), false, {}, samples).memory};
 }
 
 void expect_equal(const Memories& memories) {

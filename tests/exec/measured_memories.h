@@ -24,7 +24,8 @@ std::int64_t held(const MeasuredMemory& memory, MemoryKind kind);
 ModelProfile make_measured_profile(const ModelSpec& model, const OptimizerConfig& optimizer,
                                    const Samples& micro_batch);
 
-// Two steps of the plan, the second measured. `steps`: what each works on.
+// Two steps of the plan, the second measured. `steps`: what each works on; with a cached prefix the
+// samples are the same, so that the second finds what the first has put out.
 Memories measure_memories(const ModelSpec& model, const OptimizerConfig& optimizer,
                           const ModelProfile& profile, const Plan& plan, int devices,
                           const std::vector<std::vector<Samples>>& steps);

@@ -34,10 +34,15 @@ TEST(StepProgram, RefusesTheLatestAndPredictedWeights) {
   }
 }
 
-TEST(StepProgram, RefusesACachedPrefix) {
+TEST(StepProgram, RefusesACachedPrefixBeyondTheFirstStage) {
   Plan plan = two_stages();
   plan.cache_frozen_prefix = true;
-  EXPECT_EQ(refusal(plan), "the executor does not cache a frozen prefix yet");
+  plan.mask = FreezeMask::parse("00111", "test", 0);
+  EXPECT_EQ(refusal(plan), "nothing was thrown");
+  plan.mask = FreezeMask::parse("00011", "test", 0);
+  EXPECT_EQ(refusal(plan),
+            "the cached frozen prefix, layers 0-4, does not lie in the first stage of pipeline 0 "
+            "alone: stage 1 holds some of it");
 }
 
 TEST(StepProgram, RefusesToOffload) {
