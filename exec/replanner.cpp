@@ -2,18 +2,25 @@
 
 #include <chrono>
 
+#include "exec/cache_control.h"
 #include "planner/activity.h"
 #include "planner/freezing/predict_switch.h"
 #include "planner/search.h"
 #include "planner/search/shape.h"
+#include "planner/simulate_plan.h"
 #include "profiles/error.h"
 
 namespace frazil {
 
 const Plan& Replanner::go_on(const FreezeMask& mask) {
   if (!held_ && options_.plan) {
+    if (options_.plan->cache_frozen_prefix && !options_.config.cache.is_on()) {
+      throw InputError(options_.plan_file, 0, "a plan with a cached frozen prefix",
+                       "a run with a cache");
+    }
     held_ = options_.plan;
     held_->mask = mask;
+    held_ = cache_prefix(*held_);
   } else {
     held_ = answer(mask);
   }
@@ -25,7 +32,7 @@ Plan Replanner::answer(const FreezeMask& mask) {
   if (held_ && !options_.elastic) {
     Plan plan = *held_;
     plan.mask = mask;
-    return plan;
+    return cache_prefix(plan);
   }
   const auto known = plans_.find(mask.text());
   if (known != plans_.end()) return known->second;
@@ -55,7 +62,36 @@ Plan Replanner::search(const FreezeMask& mask) const {
                                    : ranking.candidates[0].infeasible->reason;
     throw InfeasibleError("no plan fits: " + reason);
   }
+  if (std::optional<Plan> cached = find_best_cached(ranking)) return *cached;
   return best->plan;
+}
+
+Plan Replanner::cache_prefix(const Plan& plan) const {
+  Plan without = plan;
+  without.cache_frozen_prefix = false;
+  if (!options_.config.cache.is_on()) return without;
+  return with_cached_prefix(plan, options_.profile).value_or(without);
+}
+
+// The search runs every forward; of its best, the plan that is fastest when those of the prefix are
+// not run.
+std::optional<Plan> Replanner::find_best_cached(const Ranking& ranking) const {
+  constexpr int kMostCompared = 32;
+  if (!options_.config.cache.is_on()) return std::nullopt;
+  std::optional<Plan> best;
+  Duration shortest = Duration::max();
+  int compared = 0;
+  for (const Candidate& candidate : ranking.candidates) {
+    if (candidate.infeasible || compared++ == kMostCompared) break;
+    const Plan plan = cache_prefix(candidate.plan);
+    const Duration makespan = simulate_plan(plan, options_.profile, options_.cluster,
+                                            {.clip = options_.config.optimizer.clip_norm > 0})
+                                  .makespan;
+    if (makespan >= shortest) continue;
+    shortest = makespan;
+    best = plan;
+  }
+  return best;
 }
 
 PredictedSwitch Replanner::predict(const FreezeMask& mask) {

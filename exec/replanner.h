@@ -9,6 +9,7 @@
 
 #include "exec/trainer.h"
 #include "planner/freezing/decorators.h"
+#include "planner/ranking.h"
 #include "planner/trajectory/transition_cost.h"
 #include "traces/freeze_trace.h"
 
@@ -20,8 +21,10 @@ class Replanner {
   explicit Replanner(const TrainOptions& options) : options_(options) {}
 
   // The plan to go on with under the mask, held from now on: to begin with the given one or the
-  // planner's best, later, where the run is elastic, the best under the mask, else the held one.
-  // Throws InfeasibleError where no plan fits.
+  // planner's best, later, where the run is elastic, the best under the mask, else the held one;
+  // with its frozen prefix cached where the run has a cache and the plan allows it.
+  // Throws InfeasibleError where no plan fits, InputError of a given one with a cached prefix in a
+  // run without a cache.
   const Plan& go_on(const FreezeMask& mask);
   // What go_on(mask) would bring and cost.
   PredictedSwitch predict(const FreezeMask& mask);
@@ -39,6 +42,8 @@ class Replanner {
  private:
   Plan answer(const FreezeMask& mask);
   Plan search(const FreezeMask& mask) const;
+  Plan cache_prefix(const Plan& plan) const;
+  std::optional<Plan> find_best_cached(const Ranking& ranking) const;
 
   const TrainOptions& options_;
   std::optional<Plan> held_;

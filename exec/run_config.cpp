@@ -157,6 +157,25 @@ FreezeConfig parse_alpha(JsonFields& fields) {
   return {alpha, {}};
 }
 
+void take_bytes(JsonFields& fields, const std::string& key, Bytes& bytes) {
+  if (const Given given = fields.optional(key)) bytes.count = given->integer(0, kLargestQuantity);
+}
+
+CacheConfig parse_cache(const JsonCursor& object) {
+  CacheConfig cache;
+  JsonFields fields(object);
+  cache.kind = static_cast<CacheConfig::Kind>(take_name(fields, "kind", kCacheKinds));
+  if (cache.is_on()) {
+    take_bytes(fields, "memory_bytes", cache.memory);
+    take_bytes(fields, "disk_bytes", cache.disk);
+    if (const Given folder = fields.optional("folder")) cache.folder = folder->text();
+    cache.precision = static_cast<FeaturePrecision>(take_name(fields, "precision", kPrecisions));
+    if (const Given check = fields.optional("check")) cache.check = check->boolean();
+  }
+  fields.finish();
+  return cache;
+}
+
 }  // namespace
 
 RunConfig parse_run_config(std::string_view text, const std::string& file) {
@@ -181,6 +200,7 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
   config.message_order =
       static_cast<MessageOrder>(take_name(fields, "message_order", kMessageOrders));
   take(fields, "deadline_seconds", Range::kPositive, config.deadline_seconds);
+  if (const Given cache = fields.optional("cache")) config.cache = parse_cache(*cache);
   fields.finish();
   if (config.micro_batch_size > config.batch_size) {
     blame({micro_batch, batch}, with_value("micro_batch_size", config.micro_batch_size) +
@@ -192,10 +212,14 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
 
 RunConfig read_run_config(const std::filesystem::path& path) {
   RunConfig config = parse_run_config(read_text_file(path), path.string());
+  const std::filesystem::path place = std::filesystem::absolute(path).parent_path();
+  if (!config.cache.folder.empty()) {
+    config.cache.folder = (place / config.cache.folder).lexically_normal().string();
+  }
   if (config.data.kind != DataConfig::Kind::kDigits) return config;
   const std::filesystem::path data =
       config.data.path.empty() ? std::filesystem::path(FRAZIL_DATA_FOLDER) / "digits.csv.gz"
-                               : std::filesystem::absolute(path).parent_path() / config.data.path;
+                               : place / config.data.path;
   config.data.path = data.lexically_normal().string();
   return config;
 }

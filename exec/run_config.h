@@ -10,7 +10,8 @@
 //                  "clip_norm": 0},
 //    "epochs": 20, "batch_size": 32, "micro_batch_size": 8, "seed": 1,
 //    "freeze": {"policy": {"kind": "none"}, "decorators": {}}, "reduction": "exact",
-//    "message_order": "by-tag", "deadline_seconds": 600}
+//    "message_order": "by-tag", "deadline_seconds": 600,
+//    "cache": {"kind": "off"}}
 // "freeze" is a freeze configuration (planner/freezing/freeze_json.h); for the schedule alpha alone
 // it may be {"alpha": 0.33, "start_epoch": 1, "interval_epochs": 1} (alpha 0: none).
 // Data and optimizer take the keys of their kind alone: "synthetic" takes train_samples,
@@ -18,6 +19,12 @@
 // "message_order": "as-sent" messages between two devices are received in the order in which they
 // are sent, as over NCCL; plans whose lists wait for each other are refused in either order. A wait
 // for a single message that is over the deadline ends the run, naming who waits for what.
+// "cache": {"kind": "on", "memory_bytes": 1073741824, "disk_bytes": 0, "folder": "", "precision":
+// "float32", "check": false} keeps what the frozen prefix puts out for each training sample, in so
+// much memory and then disk (a file in "folder", relative to the configuration file; empty: where
+// the system keeps temporary files), so that it runs once per depth, wherever a plan has it in the
+// first stage of every pipeline. In "bfloat16" losses are not those of a run without. "check" runs
+// the prefix all the same, and ends the run where what is cached has other bits.
 
 #include <cstdint>
 #include <filesystem>
@@ -25,6 +32,7 @@
 #include <string>
 #include <string_view>
 
+#include "exec/cache/feature_cache.h"
 #include "planner/freezing/freeze_authority.h"
 #include "planner/message_order.h"
 #include "planner/plan.h"
@@ -73,6 +81,18 @@ struct OptimizerConfig {
   friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
 };
 
+struct CacheConfig {
+  enum class Kind { kOff, kOn };
+  Kind kind = Kind::kOff;
+  Bytes memory{1 << 30};
+  Bytes disk = {};
+  std::string folder = {};
+  FeaturePrecision precision = FeaturePrecision::kFloat32;
+  bool check = false;
+  bool is_on() const { return kind == Kind::kOn; }
+  friend bool operator==(const CacheConfig&, const CacheConfig&) = default;
+};
+
 struct RunConfig {
   VitConfig model;
   DataConfig data;
@@ -85,6 +105,7 @@ struct RunConfig {
   ReductionMode reduction = ReductionMode::kExact;
   MessageOrder message_order = MessageOrder::kByTag;
   double deadline_seconds = 600;
+  CacheConfig cache = {};
   friend bool operator==(const RunConfig&, const RunConfig&) = default;
 };
 
@@ -95,7 +116,7 @@ RunConfig parse_run_config(std::string_view text, const std::string& file);
 // Round trips; fields of the other kind of data or optimizer are not written. Seeds are at most
 // kLargestQuantity, other numbers 1e9.
 std::string to_json(const RunConfig& config);
-RunConfig read_run_config(const std::filesystem::path& path);  // makes data.path absolute
+RunConfig read_run_config(const std::filesystem::path& path);  // makes paths absolute
 
 // The value of "freeze"; a trace's path is taken from `folder`, and absolute then. Throws
 // InputError.

@@ -86,10 +86,20 @@ std::string to_json(const OptimizerConfig& optimizer) {
   return object_text(members);
 }
 
+std::string to_json(const CacheConfig& cache) {
+  return object_text(
+      {{"kind", name_text(kCacheKinds, static_cast<std::size_t>(cache.kind))},
+       {"memory_bytes", std::to_string(cache.memory.count)},
+       {"disk_bytes", std::to_string(cache.disk.count)},
+       {"folder", json_string(cache.folder)},
+       {"precision", name_text(kPrecisions, static_cast<std::size_t>(cache.precision))},
+       {"check", cache.check ? "true" : "false"}});
+}
+
 }  // namespace
 
 std::string to_json(const RunConfig& config) {
-  const Members members{
+  Members members{
       {"format", json_string(kRunFormat)},
       {"version", std::to_string(kRunVersion)},
       {"model", to_json(config.model)},
@@ -103,6 +113,7 @@ std::string to_json(const RunConfig& config) {
       {"reduction", name_text(kReductionModes, static_cast<std::size_t>(config.reduction))},
       {"message_order", name_text(kMessageOrders, static_cast<std::size_t>(config.message_order))},
       {"deadline_seconds", number_text(config.deadline_seconds)}};
+  if (config.cache.is_on()) members.emplace_back("cache", to_json(config.cache));
   std::string text;
   for (const auto& [key, value] : members) {
     text += (text.empty() ? "{\n  " : ",\n  ") + json_string(key) + ": " + value;

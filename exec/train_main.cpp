@@ -71,6 +71,18 @@ nlohmann::ordered_json to_answer(const TrainResult& result) {
   if (result.foreign_cores) answer["foreign_cores"] = *result.foreign_cores;
   answer["weight_hash"] = hash_text(result.weight_hash);
   answer["process_peak_resident_bytes"] = result.process_peak_resident.count;
+  if (result.cache) {
+    const FeatureCounts& counts = result.cache->counts;
+    answer["cache"] = {{"layers", result.cache->depth},
+                       {"bytes_per_sample", result.cache->bytes_per_sample.count},
+                       {"rounds", result.cache->precision == FeaturePrecision::kBfloat16},
+                       {"stored", counts.stored},
+                       {"found", counts.found},
+                       {"found_at_depth_before", counts.found_before},
+                       {"missed", counts.missed},
+                       {"lost", counts.lost},
+                       {"without_room", counts.turned_away}};
+  }
   answer["phases"] = nlohmann::ordered_json::array();
   for (const TrainPhase& phase : result.phases) {
     answer["phases"].push_back(
@@ -105,6 +117,7 @@ std::string print_result(const TrainResult& result) {
   return to_text(table) + "test accuracy " + fixed(100 * result.accuracy, 2) + " %, loss " +
          fixed(result.loss, 4) + ", training time " + fixed(seconds(result.training_time), 2) +
          " s, weights " + hash_text(result.weight_hash) + "\n" +
+         (result.cache ? to_text(*result.cache) + "\n" : "") +
          (result.foreign_cores
               ? "other programs kept " + fixed(*result.foreign_cores, 2) + " cores busy meanwhile\n"
               : "");

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "exec/cache_control.h"
 #include "exec/checkpoint/run_identity.h"
 #include "exec/foreign_load.h"
 #include "exec/freeze_control.h"
@@ -42,6 +43,7 @@ class Training {
         run_(make_vit(config_.model), config_.optimizer, config_.seed,
              static_cast<int>(options.cluster.devices.size()),
              run_options(config_, options.processors)),
+        cache_(config_.cache, run_, data.train, options.durable.has_value()),
         replanner_(options),
         freezing_(config_.freeze,
                   {.blocks = static_cast<int>(options.profile.blocks.size()),
@@ -71,6 +73,7 @@ class Training {
     result_.weight_hash = run_.weight_hash();
     result_.process_peak_resident = peak_resident();
     result_.foreign_cores = load_.cores();
+    result_.cache = cache_.report();
     result_.trace = recorder_.take_trace();
     return std::move(result_);
   }
@@ -191,7 +194,8 @@ class Training {
     note_decision(step);
     recorder_.note({step, PlanEvent{file, summarize(plan), predicted_step}});
     recorder_.note({step, transition});
-    tell(step, "mask " + plan.mask.text() + ": " + summarize(plan));
+    tell(step, "mask " + plan.mask.text() + ": " + summarize(plan) +
+                   cache_.describe(plan, options_.profile));
   }
 
   void take_step(Step step) {
@@ -209,8 +213,10 @@ class Training {
     Measurement measurement{.memory = weighed};
     freezing_.ask(step + 1, measurement);
     run_.measure(measurement);
-    StepResult result = run_.step(step, learning_rate(config_.optimizer, step, steps_),
-                                  micro_batches, sampled, freezing_.rate_factors(step));
+    StepResult result =
+        run_.step(step, learning_rate(config_.optimizer, step, steps_), micro_batches, sampled,
+                  freezing_.rate_factors(step), cache_.list_samples(order_, first, count));
+    for (const std::string& warning : cache_.take_warnings()) tell(step, warning);
     gradient_squares_ = std::move(result.gradient_squares);
     const Duration time = since(start);
     result_.training_time += time;
@@ -251,6 +257,9 @@ class Training {
         {step + 1, EvalEvent{epoch_ + 1, train_loss_ / static_cast<double>(epoch_samples_),
                              evaluation.loss, evaluation.accuracy}});
     tell(step + 1, "");
+    if (const auto report = cache_.report(); report && report->depth > 0) {
+      tell(step + 1, to_text(*report));
+    }
   }
 
   void tell(Step step, const std::string& event) {
@@ -269,6 +278,7 @@ class Training {
   Step steps_per_epoch_;
   Step steps_;
   Run run_;
+  CacheControl cache_;
   Replanner replanner_;
   FreezeControl freezing_;
   TraceRecorder recorder_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/memory_record.h"
+#include "exec/cache/cache_report.h"
 #include "exec/checkpoint/durable_run.h"
 #include "exec/compute_device.h"
 #include "exec/dataset.h"
@@ -66,6 +67,7 @@ struct TrainResult {
   std::uint64_t weight_hash = 0;
   Bytes process_peak_resident;          // from the start of the process
   std::optional<double> foreign_cores;  // kept busy by other programs meanwhile
+  std::optional<CacheReport> cache;     // where the run has one
   // Of this process: phases begin there, and the trace but for the masks before.
   Step first_step = 0;
   std::optional<Step> stopped_at;  // done when it was asked to stop; evaluated if its epoch is over

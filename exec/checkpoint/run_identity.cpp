@@ -13,6 +13,7 @@ RunIdentity identify_run(const RunConfig& config, const std::string& model_hash,
   deciding.data.path.clear();
   deciding.message_order = {};
   deciding.deadline_seconds = 1;
+  deciding.cache = {};  // of one that rounds nothing is checkpointed
   std::string masks;
   if (auto* trace = std::get_if<TraceFreeze>(&deciding.freeze.policy)) {
     trace->path.clear();

@@ -1,0 +1,32 @@
+#include "exec/cache/cache_report.h"
+
+#include "exec/run_config_names.h"
+
+namespace frazil {
+
+std::string_view name_of(FeaturePrecision precision) {
+  return kPrecisions.at(static_cast<std::size_t>(precision));
+}
+
+std::string name_layers(int depth) {
+  return depth == 1 ? "layer 0" : "layers 0-" + std::to_string(depth - 1);
+}
+
+std::string to_text(const CacheReport& report) {
+  const FeatureCounts& counts = report.counts;
+  std::string text = "cache: ";
+  text += report.depth == 0 ? "nothing at the end"
+                            : name_layers(report.depth) + " at the end, " +
+                                  std::to_string(report.bytes_per_sample.count) +
+                                  " bytes a sample in " + std::string(name_of(report.precision));
+  text += "; " + std::to_string(counts.stored) + " stored, " + std::to_string(counts.found) +
+          " found, " + std::to_string(counts.found_before) + " at the depth before, " +
+          std::to_string(counts.missed) + " missed";
+  if (counts.lost > 0) text += ", " + std::to_string(counts.lost) + " lost";
+  if (counts.turned_away > 0) {
+    text += ", " + std::to_string(counts.turned_away) + " without room";
+  }
+  return text;
+}
+
+}  // namespace frazil

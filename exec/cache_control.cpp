@@ -1,0 +1,83 @@
+#include "exec/cache_control.h"
+
+#include <filesystem>
+
+#include "planner/activity.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+// Layers that can be cached; throws InfeasibleError as find_activity does.
+int count_cached(Plan plan, const ModelProfile& profile) {
+  plan.cache_frozen_prefix = true;
+  return find_activity(profile, plan).cached;
+}
+
+}  // namespace
+
+std::optional<Plan> with_cached_prefix(const Plan& plan, const ModelProfile& profile) {
+  try {
+    if (count_cached(plan, profile) == 0) return std::nullopt;
+  } catch (const InfeasibleError&) {
+    return std::nullopt;
+  }
+  Plan cached = plan;
+  cached.cache_frozen_prefix = true;
+  return cached;
+}
+
+CacheControl::CacheControl(const CacheConfig& config, Run& run, const Samples& samples,
+                           bool is_durable)
+    : config_(config) {
+  if (!config.is_on()) return;
+  if (is_durable && config.precision == FeaturePrecision::kBfloat16) {
+    throw InfeasibleError("a run whose cache rounds to bfloat16 cannot be checkpointed");
+  }
+  std::filesystem::path folder = config.folder;
+  if (folder.empty()) folder = std::filesystem::temp_directory_path();
+  const PrefixCacheOptions options{.limits = {config.memory, config.disk, folder},
+                                   .precision = config.precision,
+                                   .checks = config.check};
+  cache_.emplace(run.model(), run.outputs(narrow(samples, 0, 1)), samples.count(), files_, options);
+  run.attach(*cache_);
+}
+
+std::vector<std::int64_t> CacheControl::list_samples(const std::vector<std::int64_t>& order,
+                                                     std::int64_t first, std::int64_t count) const {
+  std::vector<std::int64_t> samples;
+  if (!cache_ || cache_->depth() == 0) return samples;
+  for (std::int64_t i = first; i < first + count; ++i) {
+    samples.push_back(order[static_cast<std::size_t>(i) % order.size()]);
+  }
+  return samples;
+}
+
+std::string CacheControl::describe(const Plan& plan, const ModelProfile& profile) const {
+  if (!cache_) return "";
+  if (plan.cache_frozen_prefix && cache_->depth() > 0) {
+    const bool rounds = config_.precision == FeaturePrecision::kBfloat16;
+    return "; what " + name_layers(cache_->depth()) + " put out is cached, " +
+           std::to_string(cache_->bytes_per_sample().count) + " bytes a sample in " +
+           std::string(name_of(config_.precision)) +
+           (rounds ? ", which rounds: losses are not those of a run without a cache" : "");
+  }
+  try {
+    (void)count_cached(plan, profile);
+  } catch (const InfeasibleError& error) {
+    return std::string("; nothing is cached: ") + error.what();
+  }
+  return "";
+}
+
+std::vector<std::string> CacheControl::take_warnings() {
+  return cache_ ? cache_->take_warnings() : std::vector<std::string>();
+}
+
+std::optional<CacheReport> CacheControl::report() const {
+  if (!cache_) return std::nullopt;
+  return CacheReport{cache_->depth(), cache_->bytes_per_sample(), config_.precision,
+                     cache_->counts()};
+}
+
+}  // namespace frazil
