@@ -1,6 +1,8 @@
 #include "exec/cache_control.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "planner/activity.h"
 #include "profiles/error.h"
@@ -51,6 +53,18 @@ std::vector<std::int64_t> CacheControl::list_samples(const std::vector<std::int6
     samples.push_back(order[static_cast<std::size_t>(i) % order.size()]);
   }
   return samples;
+}
+
+void CacheControl::expect(const std::vector<std::int64_t>& order, std::int64_t first,
+                          std::int64_t count, int size) {
+  const std::vector<std::int64_t> samples = list_samples(order, first, count);
+  if (samples.empty()) return;
+  std::vector<ReadAhead::SampleIds> micro_batches;
+  for (std::int64_t begin = 0; begin < count; begin += size) {
+    const std::int64_t end = std::min<std::int64_t>(begin + size, count);
+    micro_batches.emplace_back(samples.begin() + begin, samples.begin() + end);
+  }
+  cache_->expect(std::move(micro_batches));
 }
 
 std::string CacheControl::describe(const Plan& plan, const ModelProfile& profile) const {

@@ -28,6 +28,9 @@ class CacheControl {
   // Of `count` samples from order[first] on; none where nothing is cached.
   std::vector<std::int64_t> list_samples(const std::vector<std::int64_t>& order, std::int64_t first,
                                          std::int64_t count) const;
+  // Reads ahead for a step on `count` samples from order[first] on, in micro-batches of `size`.
+  void expect(const std::vector<std::int64_t>& order, std::int64_t first, std::int64_t count,
+              int size);
   // What is cached under the plan that has come into force, or why nothing is, to go on with after
   // a sentence; empty where there is nothing to say.
   std::string describe(const Plan& plan, const ModelProfile& profile) const;

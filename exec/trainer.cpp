@@ -198,12 +198,16 @@ class Training {
                    cache_.describe(plan, options_.profile));
   }
 
+  // Of the step that begins with this sample of the epoch.
+  std::int64_t count_samples(std::int64_t first) const {
+    return std::min<std::int64_t>(config_.batch_size, data_.train.count() - first);
+  }
+
   void take_step(Step step) {
     TrainPhase& phase = result_.phases.back();
     const SteadyTime start = std::chrono::steady_clock::now();
     const std::int64_t first = step % steps_per_epoch_ * config_.batch_size;
-    const std::int64_t count =
-        std::min<std::int64_t>(config_.batch_size, data_.train.count() - first);
+    const std::int64_t count = count_samples(first);
     const std::vector<Samples> micro_batches =
         gather_micro_batches(data_.train, order_, first, count, config_.micro_batch_size);
     const bool full = count == config_.batch_size;
@@ -213,6 +217,7 @@ class Training {
     Measurement measurement{.memory = weighed};
     freezing_.ask(step + 1, measurement);
     run_.measure(measurement);
+    cache_.expect(order_, first + count, count_samples(first + count), config_.micro_batch_size);
     StepResult result =
         run_.step(step, learning_rate(config_.optimizer, step, steps_), micro_batches, sampled,
                   freezing_.rate_factors(step), cache_.list_samples(order_, first, count));

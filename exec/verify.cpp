@@ -9,6 +9,7 @@
 #include "exec/vit.h"
 #include "planner/ranking.h"
 #include "planner/simulate_plan.h"
+#include "profiles/error.h"
 
 namespace frazil {
 namespace {
@@ -146,6 +147,9 @@ class Verifying {
 
 Verification verify(const VerifyOptions& options, const Dataset& data,
                     const std::function<void(int, int)>& progress) {
+  if (options.plan.cache_frozen_prefix) {
+    throw InfeasibleError("verify times every layer, so it takes no plan with a cached prefix");
+  }
   Verifying verifying(options, data);
   verifying.warm_up();
   const std::size_t layers = verifying.run().model().layers.size();

@@ -62,9 +62,11 @@ PrefixCache::PrefixCache(const ModelSpec& model, const std::vector<Tensors>& out
                          const PrefixCacheOptions& options)
     : options_(options),
       layouts_(find_layouts(model, outputs, options.precision)),
-      cache_(files, options.limits, samples, /*variants=*/1, find_largest(layouts_)) {}
+      cache_(files, options.limits, samples, /*variants=*/1, find_largest(layouts_)),
+      ahead_([this](const ReadAhead::SampleIds& ids) { return read(ids); }) {}
 
 void PrefixCache::use(int depth, const std::vector<const LayerState*>& states) {
+  ahead_.forget();
   const auto layout = layouts_.find(depth);
   depth_ = layout == layouts_.end() ? 0 : depth;
   FeatureKey key{.layers = {}, .precision = options_.precision};
@@ -78,8 +80,14 @@ Bytes PrefixCache::bytes_per_sample() const {
   return depth_ == 0 ? Bytes{} : layouts_.at(depth_).feature();
 }
 
+void PrefixCache::expect(std::vector<ReadAhead::SampleIds> micro_batches) {
+  if (depth_ > 0 && !options_.checks) ahead_.expect(std::move(micro_batches));
+}
+
 PrefixFeatures PrefixCache::find(std::span<const std::int64_t> samples) {
-  return depth_ == 0 || options_.checks ? PrefixFeatures{} : read(samples);
+  if (depth_ == 0 || options_.checks) return {};
+  std::optional<PrefixFeatures> ahead = ahead_.take(samples);
+  return ahead ? *std::move(ahead) : read(samples);
 }
 
 PrefixFeatures PrefixCache::read(std::span<const std::int64_t> samples) {

@@ -14,6 +14,7 @@
 
 #include "exec/cache/feature_layout.h"
 #include "exec/cache/prefix_boundary.h"
+#include "exec/cache/read_ahead.h"
 #include "exec/layer_state.h"
 
 namespace frazil {
@@ -36,6 +37,9 @@ class PrefixCache {
   // other weights is not found.
   void use(int depth, const std::vector<const LayerState*>& states);
 
+  // Reads in the background what `find` will be asked for in the next step, unless `use` comes
+  // before it.
+  void expect(std::vector<ReadAhead::SampleIds> micro_batches);
   // What is there of all these samples, on the host: at the depth in force, else at the one before.
   PrefixFeatures find(std::span<const std::int64_t> samples);
   // What layers [0, depth) have put out for them, of the depth in force. Throws std::runtime_error
@@ -56,6 +60,7 @@ class PrefixCache {
   std::map<int, FeatureLayout> layouts_;  // by depth, where something crosses it
   FeatureCache cache_;
   int depth_ = 0;
+  ReadAhead ahead_;  // last: it reads from the others
 };
 
 }  // namespace frazil

@@ -8,6 +8,7 @@
 
 #include "planner/activity.h"
 #include "planner/bounds.h"
+#include "planner/footprint.h"
 #include "planner/simulate_plan.h"
 #include "profiles/error.h"
 #include "tests/support/sample_models.h"

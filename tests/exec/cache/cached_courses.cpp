@@ -17,6 +17,12 @@ int most_devices(const std::vector<PlanShape>& epochs) {
 void put_in_force(Run& run, const PlanShape& shape, const CourseOptions& options) {
   Plan plan = make_small_plan(run.structure(), shape);
   plan.cache_frozen_prefix = options.cache.has_value();
+  if (options.shared) {
+    Stage& first = plan.pipelines.front().stages.front();
+    first.devices.emplace_back(devices_of(shape));
+    first.axis = *options.shared;
+    if (first.axis == DeviceAxis::kSamples) plan.reduction = ReductionMode::kFast;
+  }
   if (options.recomputes) {
     for (Pipeline& pipeline : plan.pipelines) {
       for (Stage& stage : pipeline.stages) stage.memory = MemoryPolicy::kRecompute;
@@ -33,7 +39,8 @@ Course take_course(const std::vector<PlanShape>& epochs, const CourseOptions& op
   VitConfig config = small_config();
   config.dropout = 0.1;
   const Dataset data = make_synthetic(static_cast<int>(options.samples), 1, 1, 8, 10, kSeed);
-  Run run(make_vit(config), {.clip_norm = 1}, kSeed, most_devices(epochs));
+  Run run(make_vit(config), {.clip_norm = 1}, kSeed,
+          most_devices(epochs) + (options.shared ? 1 : 0));
   run.measure({.layers = true});
   std::optional<PrefixCache> cache;
   if (options.cache) {

@@ -19,6 +19,8 @@ struct CourseOptions {
   std::optional<PrefixCacheOptions> cache = std::nullopt;
   std::int64_t samples = kCourseSamples;
   bool recomputes = false;  // every stage
+  // The first stage also on one more device, the last: how they share it.
+  std::optional<DeviceAxis> shared = std::nullopt;
   FileSystem files = real_file_system();
 };
 

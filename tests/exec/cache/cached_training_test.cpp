@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "exec/trainer.h"
+#include "exec/verify.h"
 #include "profiles/error.h"
 #include "tests/exec/disk/disk_model.h"
 #include "tests/exec/tiny_run.h"
@@ -133,9 +134,9 @@ TEST(CachedTraining, GoesOnFromACheckpointWithTheSameBits) {
   }
 }
 
-std::string refusal(const TrainOptions& options) {
+std::string refusal(const std::function<void()>& act) {
   try {
-    (void)run(options);
+    act();
   } catch (const InputError& error) {
     return error.what();
   } catch (const InfeasibleError& error) {
@@ -151,19 +152,25 @@ TEST(CachedTraining, IsRefusedWhereItCannotBe) {
   rounds.durable = DurableOptions{
       .folder = "/run", .every = 4, .keep = 2, .resume = false, .journal = {}, .files = {}};
   rounds.durable->files = disk.files();
-  EXPECT_EQ(refusal(rounds), "a run whose cache rounds to bfloat16 cannot be checkpointed");
+  EXPECT_EQ(refusal([&] { (void)run(rounds); }),
+            "a run whose cache rounds to bfloat16 cannot be checkpointed");
 
   TrainOptions given = uncached();
   given.plan = run(uncached()).phases[0].plan;
   given.plan->cache_frozen_prefix = true;
   given.plan_file = "plan.json";
-  EXPECT_EQ(refusal(given),
+  EXPECT_EQ(refusal([&] { (void)run(given); }),
             "plan.json: found a plan with a cached frozen prefix, expected a run with a cache");
 
   TrainOptions gone = make_options();
   gone.config.cache.disk = Bytes{1 << 20};
   gone.config.cache.folder = "/nowhere/cache";
-  EXPECT_NE(refusal(gone).find("/nowhere/cache"), std::string::npos);
+  EXPECT_NE(refusal([&] { (void)run(gone); }).find("/nowhere/cache"), std::string::npos);
+
+  VerifyOptions verified;
+  verified.plan.cache_frozen_prefix = true;
+  EXPECT_EQ(refusal([&] { (void)verify(verified, Dataset{}); }),
+            "verify times every layer, so it takes no plan with a cached prefix");
 }
 
 }  // namespace

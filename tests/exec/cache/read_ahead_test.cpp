@@ -1,0 +1,116 @@
+// Micro-batches read before they are asked for.
+
+#include "exec/cache/read_ahead.h"
+
+#include <gtest/gtest.h>
+
+#include <future>
+#include <stdexcept>
+
+namespace frazil {
+namespace {
+
+using Ids = ReadAhead::SampleIds;
+
+// A reader that notes what it reads, and gives the first sample as the depth.
+struct Reader {
+  std::mutex mutex;
+  std::vector<Ids> read;
+  std::promise<void> gate;  // opened before anything is read
+  std::shared_future<void> opened = gate.get_future().share();
+
+  ReadAhead::Read function() {
+    return [this](const Ids& samples) {
+      opened.wait();
+      const std::lock_guard<std::mutex> lock(mutex);
+      read.push_back(samples);
+      if (samples.front() < 0) throw std::runtime_error("nothing below 0");
+      return PrefixFeatures{.depth = static_cast<int>(samples.front())};
+    };
+  }
+};
+
+TEST(ReadAhead, GivesWhatItHasReadInOrderWhoeverAsksFirst) {
+  Reader reader;
+  reader.gate.set_value();
+  ReadAhead ahead(reader.function());
+  ahead.expect({{1, 5}, {2, 6}, {3}});
+  EXPECT_EQ(ahead.take(Ids{3})->depth, 3);
+  EXPECT_EQ(ahead.take(Ids{1, 5})->depth, 1);
+  EXPECT_EQ(ahead.take(Ids{2, 6})->depth, 2);
+  EXPECT_EQ(reader.read, (std::vector<Ids>{{1, 5}, {2, 6}, {3}}));
+}
+
+TEST(ReadAhead, HasNothingThatIsNotExpectedAndGivesThingsOnce) {
+  Reader reader;
+  reader.gate.set_value();
+  ReadAhead ahead(reader.function());
+  EXPECT_FALSE(ahead.take(Ids{1}).has_value());
+  ahead.expect({{1, 2}});
+  EXPECT_FALSE(ahead.take(Ids{1}).has_value());
+  EXPECT_FALSE(ahead.take(Ids{2, 1}).has_value());
+  EXPECT_TRUE(ahead.take(Ids{1, 2}).has_value());
+  EXPECT_FALSE(ahead.take(Ids{1, 2}).has_value());
+}
+
+TEST(ReadAhead, WaitsForWhatIsStillToBeRead) {
+  Reader reader;
+  ReadAhead ahead(reader.function());
+  ahead.expect({{1}, {2}});
+  auto second = std::async(std::launch::async, [&] { return ahead.take(Ids{2})->depth; });
+  EXPECT_EQ(second.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  reader.gate.set_value();
+  EXPECT_EQ(second.get(), 2);
+}
+
+// Of three steps in a row the first is dropped.
+TEST(ReadAhead, KeepsTheStepThatIsBeingTakenBesideTheNext) {
+  Reader reader;
+  reader.gate.set_value();
+  ReadAhead ahead(reader.function());
+  ahead.expect({{1}, {11}});
+  EXPECT_TRUE(ahead.take(Ids{1}).has_value());
+  ahead.expect({{2}});
+  EXPECT_TRUE(ahead.take(Ids{11}).has_value());
+  ahead.expect({{3}});
+  EXPECT_TRUE(ahead.take(Ids{2}).has_value());
+  ahead.expect({{4}});
+  ahead.expect({{5}});
+  EXPECT_FALSE(ahead.take(Ids{3}).has_value());
+  EXPECT_TRUE(ahead.take(Ids{4}).has_value());
+}
+
+TEST(ReadAhead, ForgetsAllAndReadsNoMore) {
+  Reader reader;
+  ReadAhead ahead(reader.function());
+  ahead.expect({{1}, {2}, {3}});
+  auto forgotten = std::async(std::launch::async, [&] { ahead.forget(); });
+  reader.gate.set_value();
+  forgotten.get();
+  const std::size_t read = reader.read.size();
+  EXPECT_FALSE(ahead.take(Ids{3}).has_value());
+  ahead.expect({{4}});
+  EXPECT_EQ(ahead.take(Ids{4})->depth, 4);
+  EXPECT_EQ(reader.read.size(), read + 1);
+}
+
+TEST(ReadAhead, ThrowsWhereTheReadingHas) {
+  Reader reader;
+  reader.gate.set_value();
+  ReadAhead ahead(reader.function());
+  ahead.expect({{-1}, {2}});
+  EXPECT_THROW((void)ahead.take(Ids{-1}), std::runtime_error);
+  EXPECT_EQ(ahead.take(Ids{2})->depth, 2);
+}
+
+TEST(ReadAhead, EndsWithMuchLeftToRead) {
+  Reader reader;
+  reader.gate.set_value();
+  ReadAhead ahead(reader.function());
+  std::vector<Ids> many;
+  for (std::int64_t i = 0; i < 10'000; ++i) many.push_back({i});
+  ahead.expect(many);
+}
+
+}  // namespace
+}  // namespace frazil
