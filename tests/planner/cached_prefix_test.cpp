@@ -58,8 +58,6 @@ TEST(CachedPrefix, IsTheLongestOneThatNothingTrains) {
   for (const auto& [mask, depth] : depths) {
     EXPECT_EQ(find_activity(chain(), make_plan(mask, {})).cached, depth) << mask;
   }
-  // The loss is never cached, though nothing trains.
-  EXPECT_EQ(find_activity(chain(), make_plan("000000", {})).cached, kLayers - 1);
   Plan plan = make_plan("000111", {});
   plan.cache_frozen_prefix = false;
   EXPECT_EQ(find_activity(chain(), plan).cached, 0);
