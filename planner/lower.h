@@ -1,9 +1,10 @@
 #pragma once
 // Lowering: (plan, completed schedule) -> task graph. The twin of the executor's switch: the only
 // place that says what each action costs and waits for. Dependencies come from the layer DAG.
-//   F   compute, forward of all its layers; waits for the F of each stage it reads from, over the
-//       boundary (the micro-batch has the same device in both: no delay; else SEND task on the
-//       sender's send lane, then a hop); of a stage with slices for those that have its samples
+//   F   compute, forward of its layers but those cached; waits for the F of each stage it
+//       reads from, over the boundary (the micro-batch has the same device in both: no delay; else
+//       SEND task on the sender's send lane, then a hop); of a stage with slices for those that
+//       have its samples
 //   B   compute, for each layer of the stage that needs it: I and W, W alone, or nothing; waits for
 //       its own F and for the B of each stage that reads from it over a carrying edge
 //   SEND  transfer on the sender's send lane; RECV takes no time of its own and no task

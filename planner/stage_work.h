@@ -37,8 +37,9 @@ std::vector<StageBoundary> find_stage_boundaries(const Pipeline& pipeline,
 // The parts of layers that an action of kind F, I, W, B, R or U runs, in order: layers ascending in
 // F, R and U, descending in a backward. Empty when the stage has nothing to do. W of a layer
 // without I is kBackwardWeightAlone; it belongs to W and to B. F of a stage that recomputes saves
-// nothing, so it is kForwardFrozen throughout; R is its F with what is saved. Layers that are cached
-// have no F; reading what they put out takes no time here, for nothing measured says how long.
+// nothing, so it is kForwardFrozen throughout; R is its F with what is saved. Layers that are
+// cached have no F; reading what they put out takes no time here, for nothing measured says how
+// long.
 std::vector<LayerWork> find_stage_parts(const Stage& stage, ActionKind kind,
                                         const Activity& activity);
 
