@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "profiles/error.h"
+#include "tests/exec/checkpoint/small_states.h"
 #include "tests/exec/disk/disk_model.h"
 #include "tests/exec/disk/faulty_files.h"
-#include "tests/exec/checkpoint/small_states.h"
 
 namespace frazil {
 namespace {
