@@ -1,6 +1,7 @@
 // The backward of a stage: whole, in two halves, or apart for measuring.
 
 #include <ATen/ATen.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 
 #include <algorithm>
 #include <utility>
@@ -30,10 +31,15 @@ LayerGraph StageRunner::take_last(SavedMicroBatch& saved) {
   return std::move(last.graph);
 }
 
-// One memory order for every owner: what is summed over a tensor must not depend on strides.
+// One memory order for every owner: what is summed over a tensor must not depend on strides. A
+// gradient that is a view keeps the tensor it was cut from, and so nobody could add to it in place:
+// it is handed out without autograd's notes on views.
 void StageRunner::add_gradients(MicroBatchId micro_batch, LayerId layer, Tensors gradients) {
   if (gradients.empty()) return;
-  for (at::Tensor& gradient : gradients) gradient = gradient.contiguous();
+  for (at::Tensor& gradient : gradients) {
+    const at::AutoDispatchBelowADInplaceOrView no_view_notes;
+    gradient = gradient.contiguous().detach();
+  }
   add_gradients_(layer, micro_batch, std::move(gradients));
 }
 

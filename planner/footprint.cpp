@@ -176,20 +176,14 @@ Bytes find_most_received(const Plan& plan, PipelineId pipeline_id, StageId stage
 }  // namespace
 
 int find_gradient_sets(const Plan& plan, LayerId layer, DeviceId device) {
-  std::vector<MicroBatches> all;
-  const Pipeline* holder = nullptr;
+  int sets = 0;
   for (const Pipeline& pipeline : plan.pipelines) {
     for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
       if (!lies_on(pipeline.stages[s], device) || !holds_layer(pipeline.stages[s], layer)) continue;
-      const std::vector<MicroBatches> some = micro_batches_on(pipeline, StageId{s}, device);
-      all.insert(all.end(), some.begin(), some.end());
-      holder = &pipeline;
+      sets += find_sets(plan, pipeline, micro_batches_on(pipeline, StageId{s}, device));
     }
   }
-  ENSURE(holder != nullptr, "the device has the layer");
-  std::sort(all.begin(), all.end(),
-            [](const MicroBatches& a, const MicroBatches& b) { return a.first < b.first; });
-  return find_sets(plan, *holder, all);
+  return sets;
 }
 
 StageFootprint find_footprint(const Plan& plan, PipelineId pipeline_id, StageId stage_id,

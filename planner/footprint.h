@@ -23,9 +23,9 @@ struct StageFootprint {
       input_per_micro_batch;  // of the stash: what the stage reads from outside, kept to recompute
 };
 
-// Gradient sets a device that has the layer, in one pipeline or several, holds of it at its worst
-// moment before reductions: of the exact tree over all micro-batches it works on, or the running
-// sum.
+// Gradient sets a device that has the layer holds of it at its worst moment before reductions: of
+// the exact tree over the micro-batches it works on, or the running sum. Of a device that has it in
+// several pipelines at most so many, for they take turns as their schedule wants.
 int find_gradient_sets(const Plan& plan, LayerId layer, DeviceId device);
 
 // Requires: the device is of the stage.

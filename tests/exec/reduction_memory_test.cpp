@@ -33,7 +33,7 @@ TEST(ReductionMemory, EqualsTheSimulatedOfReplicas) {
        std::vector<Owners>{{{1, 1}},
                            {{1, 1, 1}},
                            {{1, 1, 1, 1}},
-                           {{2, 1}},
+                           {{2, 1}, ReductionMode::kExact, false},
                            {{1, 3, 2}},
                            {{3, 3, 2}},
                            {{4, 4}, ReductionMode::kExact, false},
@@ -73,7 +73,7 @@ TEST(ReductionMemory, EqualsTheSimulatedOfTiedParameters) {
       for (const int replicas : {1, 2}) {
         if (micro_batches < replicas) continue;
         const PlanForm form{
-            .devices = devices, .replicas = replicas, .micro_batches = micro_batches};
+            .devices = devices, .micro_batches = micro_batches, .replicas = replicas};
         SCOPED_TRACE(name_of(form));
         const Plan plan = make_plan(model, form);
         const Memories memories =
