@@ -219,7 +219,8 @@ TEST(ExecutedOrder, IsThePlannedOneAndHasTheActionsOfTheSimulatedTimeLineForEver
 }
 
 TEST(ExecutedOrder, IsThePlannedOneWithReplicasRecomputingAndSharedStages) {
-  for (const ScheduleKind kind : {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward}) {
+  for (const ScheduleKind kind : {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward,
+                                  ScheduleKind::kEagerOneForwardOneBackward, ScheduleKind::kZbH1}) {
     for (const char* mask : {"11111", "00111"}) {
       for (const Placed& placed : place_shapes(kind, mask)) expect_planned_and_simulated(placed);
     }

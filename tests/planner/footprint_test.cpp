@@ -141,6 +141,12 @@ TEST(Footprint, WeightVersionsAreKeptOfLayersThatAreUpdated) {
 TEST(Footprint, GradientSetsFollowTheMicroBatchesAPipelineOwns) {
   Plan plan = two_stages("111111", 8);
   plan.pipelines.assign(3, plan.pipelines.front());
+  for (int p = 0; p < 3; ++p) {
+    for (int s = 0; s < 2; ++s) {
+      plan.pipelines[static_cast<std::size_t>(p)].stages[static_cast<std::size_t>(s)].devices = {
+          DeviceId{2 * p + s}};
+    }
+  }
   plan.pipelines[0].micro_batches = {{MicroBatchId{0}, MicroBatchId{2}},
                                      {MicroBatchId{5}, MicroBatchId{5}}};
   plan.pipelines[1].micro_batches = {{MicroBatchId{3}, MicroBatchId{4}},
@@ -153,6 +159,11 @@ TEST(Footprint, GradientSetsFollowTheMicroBatchesAPipelineOwns) {
             Bytes{2000} * held_gradient_sets({{3, 5}, {6, 8}}, 8));
   // Without micro-batches it still holds the finished sum that its update reads.
   EXPECT_EQ(footprint(plan, profile, 2, 1).gradients, Bytes{2000});
+  // On one device two pipelines take turns: at most what both hold.
+  plan.pipelines[1].stages[1].devices = plan.pipelines[0].stages[1].devices;
+  EXPECT_EQ(footprint(plan, profile, 0, 1).gradients,
+            Bytes{2000} * (held_gradient_sets({{0, 3}, {5, 6}}, 8) +
+                           held_gradient_sets({{3, 5}, {6, 8}}, 8)));
 }
 
 TEST(Footprint, BoundariesOnTheSameDeviceNeedNoReceiveBuffer) {
