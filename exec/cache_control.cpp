@@ -34,7 +34,13 @@ CacheControl::CacheControl(const CacheConfig& config, Run& run, const Samples& s
     : config_(config) {
   if (!config.is_on()) return;
   if (is_durable && config.precision == FeaturePrecision::kBfloat16) {
-    throw InfeasibleError("a run whose cache rounds to bfloat16 cannot be checkpointed");
+    throw InputError("run configuration", 0, "a cache in bfloat16, which rounds",
+                     "one in float32 where the run keeps checkpoints");
+  }
+  if (config.disk.count > 0 && !config.folder.empty() &&
+      !std::filesystem::is_directory(config.folder)) {
+    throw InputError("run configuration", 0, "a cache in " + config.folder + ", no folder",
+                     "a folder that is there");
   }
   std::filesystem::path folder = config.folder;
   if (folder.empty()) folder = std::filesystem::temp_directory_path();

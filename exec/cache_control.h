@@ -21,8 +21,8 @@ std::optional<Plan> with_cached_prefix(const Plan& plan, const ModelProfile& pro
 class CacheControl {
  public:
   // Of the samples of the training part. `config` and `run` outlive it. Throws InputError where the
-  // file on disk cannot be made, InfeasibleError of a durable run whose cache rounds: what was
-  // cached before it ended would be missing when it goes on.
+  // file on disk cannot be made, and of a durable run whose cache rounds: what was cached before it
+  // ended would be missing when it goes on.
   CacheControl(const CacheConfig& config, Run& run, const Samples& samples, bool is_durable);
 
   // Of `count` samples from order[first] on; none where nothing is cached.

@@ -103,7 +103,7 @@ Tensors reduce_exactly(std::vector<std::pair<TreeNode, Tensors>> nodes, const Te
   GradientTree tree(micro_batches);
   for (const auto& [node, sums] : nodes) {
     own_bytes += count_bytes(sums);
-    tree.add(node, cut(sums, own_share));
+    tree.add_shared(node, cut(sums, own_share));
   }
   for (std::size_t o = 0; o < owners.size(); ++o) {
     if (o == self) continue;
@@ -112,7 +112,7 @@ Tensors reduce_exactly(std::vector<std::pair<TreeNode, Tensors>> nodes, const Te
     auto next = packed.begin();
     for (const TreeNode& node : maximal_nodes(owners[o].micro_batches, micro_batches)) {
       const auto end = next + static_cast<std::ptrdiff_t>(own_share.size());
-      tree.add(node, Tensors(std::make_move_iterator(next), std::make_move_iterator(end)));
+      tree.add_shared(node, Tensors(std::make_move_iterator(next), std::make_move_iterator(end)));
       next = end;
     }
   }

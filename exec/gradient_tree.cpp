@@ -23,7 +23,11 @@ at::Tensor add_into(at::Tensor& left, const at::Tensor& right) {
 
 }  // namespace
 
-void GradientTree::add(TreeNode node, Tensors sum) {
+void GradientTree::add(TreeNode node, Tensors sum) { merge(node, std::move(sum), false); }
+
+void GradientTree::add_shared(TreeNode node, Tensors sum) { merge(node, std::move(sum), true); }
+
+void GradientTree::merge(TreeNode node, Tensors sum, bool is_shared) {
   const c10::NoGradGuard no_grad;
   ENSURE(is_tree_node(node, micro_batches_), "a subtree of the gradient tree");
   for (;;) {
@@ -32,19 +36,24 @@ void GradientTree::add(TreeNode node, Tensors sum) {
     if (found == nodes_.end()) break;
     Tensors other_sum = std::move(found->second);
     nodes_.erase(found);
-    Tensors& left = node < *other ? sum : other_sum;
-    Tensors& right = node < *other ? other_sum : sum;
+    const bool other_is_shared = shared_.erase(*other) > 0;
+    const bool is_left = node < *other;
+    Tensors& left = is_left ? sum : other_sum;
+    Tensors& right = is_left ? other_sum : sum;
+    const bool may_write = is_left ? !is_shared : !other_is_shared;
     ENSURE(left.size() == right.size(), "equal groups of gradients");
     Tensors merged;
     merged.reserve(left.size());
     for (std::size_t i = 0; i < left.size(); ++i) {
-      merged.push_back(add_into(left[i], right[i]));
+      merged.push_back(may_write ? add_into(left[i], right[i]) : at::add(left[i], right[i]));
       left[i].reset();
       right[i].reset();
     }
     sum = std::move(merged);
     node = *parent(node, micro_batches_);
+    is_shared = false;
   }
+  if (is_shared) shared_.insert(node);
   ENSURE(nodes_.emplace(node, std::move(sum)).second, "each subtree comes once");
 }
 
@@ -63,6 +72,7 @@ std::vector<std::pair<TreeNode, Tensors>> GradientTree::take_nodes() {
   nodes.reserve(nodes_.size());
   for (auto& [node, sum] : nodes_) nodes.emplace_back(node, std::move(sum));
   nodes_.clear();
+  shared_.clear();
   return nodes;
 }
 
@@ -82,6 +92,7 @@ Tensors GradientTree::take_root() {
          "all micro-batches have been added");
   Tensors sum = std::move(nodes_.begin()->second);
   nodes_.clear();
+  shared_.clear();
   return sum;
 }
 

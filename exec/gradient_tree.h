@@ -4,6 +4,7 @@
 // there, early ones wait by key. The result's bits do not depend on who added what where.
 
 #include <map>
+#include <set>
 #include <vector>
 
 #include "exec/tensors.h"
@@ -18,6 +19,8 @@ class GradientTree {
   // Takes a subtree's sum; the tensors may be added to in place when nobody else holds them.
   // Requires: a node of the tree, not there yet.
   void add(TreeNode node, Tensors sum);
+  // Likewise of tensors that others read: they are never written to.
+  void add_shared(TreeNode node, Tensors sum);
 
   // The sums that could not be merged further, left to right; leaves the tree empty.
   std::vector<std::pair<TreeNode, Tensors>> take_nodes();
@@ -32,8 +35,11 @@ class GradientTree {
   std::int64_t count_bytes_beside(const std::vector<std::pair<TreeNode, Tensors>>& nodes) const;
 
  private:
+  void merge(TreeNode node, Tensors sum, bool is_shared);
+
   int micro_batches_;
   std::map<TreeNode, Tensors> nodes_;
+  std::set<TreeNode> shared_;  // of them
 };
 
 }  // namespace frazil

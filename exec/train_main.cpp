@@ -49,7 +49,7 @@ po::options_description describe_flags() {
       ("resume", po::bool_switch(),                                //
        "go on with the run of --out from its newest good checkpoint, under any plan and "
        "cluster; steps done again must give the losses recorded, or the exit code is 1")  //
-      ("quiet", po::bool_switch(), "no progress")                                         //
+      ("quiet", po::bool_switch(), "no progress, but warnings")                           //
       ("json", po::bool_switch(), "answer in JSON");
   return flags;
 }
@@ -251,6 +251,10 @@ ExitCode run_train(const po::variables_map& flags, const std::string& command) {
   std::optional<Progress> progress;
   const auto show = [&](const TrainProgress& now) {
     if (!progress) progress.emplace("train", now.steps * options.config.batch_size, quiet);
+    if (quiet && now.is_warning) {
+      std::fprintf(stderr, "frazil train: step %lld: %s\n", static_cast<long long>(now.step),
+                   now.event.c_str());
+    }
     if (!now.event.empty()) {
       progress->say("step " + std::to_string(now.step) + ": " + now.event);
       return;

@@ -221,7 +221,7 @@ class Training {
     StepResult result =
         run_.step(step, learning_rate(config_.optimizer, step, steps_), micro_batches, sampled,
                   freezing_.rate_factors(step), cache_.list_samples(order_, first, count));
-    for (const std::string& warning : cache_.take_warnings()) tell(step, warning);
+    for (const std::string& warning : cache_.take_warnings()) tell(step, warning, true);
     gradient_squares_ = std::move(result.gradient_squares);
     const Duration time = since(start);
     result_.training_time += time;
@@ -267,12 +267,12 @@ class Training {
     }
   }
 
-  void tell(Step step, const std::string& event) {
+  void tell(Step step, const std::string& event, bool is_warning = false) {
     if (!progress_) return;
     if (const auto failure = recorder_.take_failure()) {
-      tell(step, "the event log ends here: " + *failure);
+      tell(step, "the event log ends here: " + *failure, true);
     }
-    progress_({step, steps_, epoch_ + 1, last_loss_, accuracy_, event});
+    progress_({step, steps_, epoch_ + 1, last_loss_, accuracy_, event, is_warning});
   }
 
   const TrainOptions& options_;

@@ -81,6 +81,7 @@ struct TrainProgress {
   double loss = 0;                 // of the last step
   std::optional<double> accuracy;  // of the last evaluation
   std::string event;               // "blocks 0-2 frozen: 1 stage x 2 pipelines, ..." or empty
+  bool is_warning = false;         // the event is of something that went wrong
 };
 
 // Throws InfeasibleError when no plan fits, or the given one does not, before the first step;

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "planner/activity.h"
 #include "planner/schedule_menu.h"
 #include "profiles/quantity_text.h"
 
@@ -349,7 +350,7 @@ std::string print_simulation(const SimulatedPlan& simulated) {
     text += fmt::format("this plan does not fit into memory, and train refuses it: {}\n",
                         overflow->reason);
   }
-  if (plan.cache_frozen_prefix) {
+  if (find_activity(profile, plan).cached > 0) {
     text += "note: reading what is cached of frozen layers is taken to need no time\n";
   }
   return text + list_flags(profile, simulation.extrapolated) + draw_small(simulation.timeline);
@@ -370,7 +371,7 @@ std::string simulation_json(const SimulatedPlan& simulated) {
   json["extrapolated"] = simulation.extrapolated;
   json["backward_was_split_by_rule"] = profile.backward_was_split_by_rule;
   json["bytes_are_placeholders"] = !unknown_bytes(profile).empty();
-  if (plan.cache_frozen_prefix) json["cache_reads_are_free"] = true;
+  if (find_activity(profile, plan).cached > 0) json["cache_reads_are_free"] = true;
   json["reductions_overlap"] = overlap.has_value();
   if (overlap && plan.reduction == ReductionMode::kFast) {
     json["bucket_bytes"] = overlap->bucket.count;

@@ -152,8 +152,18 @@ TEST(CachedTraining, IsRefusedWhereItCannotBe) {
   rounds.durable = DurableOptions{
       .folder = "/run", .every = 4, .keep = 2, .resume = false, .journal = {}, .files = {}};
   rounds.durable->files = disk.files();
-  EXPECT_EQ(refusal([&] { (void)run(rounds); }),
-            "a run whose cache rounds to bfloat16 cannot be checkpointed");
+  EXPECT_EQ(
+      refusal([&] { (void)run(rounds); }),
+      "run configuration: found a cache in bfloat16, which rounds, expected one in float32 where "
+      "the run keeps checkpoints");
+
+  TrainOptions nowhere = make_options();
+  nowhere.config.cache.disk = Bytes{1 << 20};
+  nowhere.config.cache.folder = "/nowhere/at/all";
+  EXPECT_EQ(
+      refusal([&] { (void)run(nowhere); }),
+      "run configuration: found a cache in /nowhere/at/all, no folder, expected a folder that "
+      "is there");
 
   TrainOptions given = uncached();
   given.plan = run(uncached()).phases[0].plan;
