@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <set>
+#include <utility>
 
 #include "planner/footprint.h"
 #include "profiles/error.h"

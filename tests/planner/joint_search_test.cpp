@@ -12,21 +12,6 @@ namespace {
 
 using std::chrono::microseconds;
 
-std::vector<Shape> list_shapes(Evaluator& evaluator) {
-  std::vector<Shape> shapes;
-  for (const ShapeCell& cell : list_cells(evaluator.space())) {
-    std::vector<ShapeCell> cells = list_longer(cell, evaluator.space());
-    cells.push_back(cell);
-    for (const ShapeCell& each : cells) {
-      for (const ShapeVariant& variant : list_variants(each, evaluator.space())) {
-        if (evaluator.machines().repeats(each, variant.arrangement)) continue;
-        shapes.push_back({each, variant});
-      }
-    }
-  }
-  return shapes;
-}
-
 TEST(JointSearch, FindsTheBestOfAllPlansAndTheSameRunnersUp) {
   int feasible = 0;
   std::size_t simulated = 0;

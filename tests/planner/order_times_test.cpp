@@ -10,21 +10,6 @@
 namespace frazil {
 namespace {
 
-std::vector<Shape> list_shapes(Evaluator& evaluator) {
-  std::vector<Shape> shapes;
-  for (const ShapeCell& cell : list_cells(evaluator.space())) {
-    std::vector<ShapeCell> cells = list_longer(cell, evaluator.space());
-    cells.push_back(cell);
-    for (const ShapeCell& each : cells) {
-      for (const ShapeVariant& variant : list_variants(each, evaluator.space())) {
-        if (evaluator.machines().repeats(each, variant.arrangement)) continue;
-        shapes.push_back({each, variant});
-      }
-    }
-  }
-  return shapes;
-}
-
 // Over every family of the menu: `compared` bounds, of which `equal` are what the simulation says.
 struct Comparison {
   int compared = 0;

@@ -131,4 +131,19 @@ class Drawing {
 
 SearchQuestion draw_search_question(std::uint64_t seed) { return Drawing(seed).draw(); }
 
+std::vector<Shape> list_shapes(Evaluator& evaluator) {
+  std::vector<Shape> shapes;
+  for (const ShapeCell& cell : list_cells(evaluator.space())) {
+    std::vector<ShapeCell> cells = list_longer(cell, evaluator.space());
+    cells.push_back(cell);
+    for (const ShapeCell& each : cells) {
+      for (const ShapeVariant& variant : list_variants(each, evaluator.space())) {
+        if (evaluator.machines().repeats(each, variant.arrangement)) continue;
+        shapes.push_back({each, variant});
+      }
+    }
+  }
+  return shapes;
+}
+
 }  // namespace frazil

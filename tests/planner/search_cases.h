@@ -4,8 +4,9 @@
 // little.
 
 #include <cstdint>
+#include <vector>
 
-#include "planner/search.h"
+#include "planner/search/best_first.h"
 
 namespace frazil {
 
@@ -16,5 +17,8 @@ struct SearchQuestion {
 };
 
 SearchQuestion draw_search_question(std::uint64_t seed);
+
+// Every shape that a search may propose, without those that come to the same devices.
+std::vector<Shape> list_shapes(Evaluator& evaluator);
 
 }  // namespace frazil
