@@ -90,25 +90,40 @@ class ChainTable {
   }
   std::int64_t& best(int stage, int first) { return best_[at(stage, first)]; }
 
-  bool fits(int stage, int first, int end, std::int64_t bound) const {
-    if (!memory_window_.empty() && end > memory_window_[at(stage, first)]) return false;
-    return slowed(work(first, end), ppm(stage)) <= bound;
-  }
-
   // The same whatever the bound.
   void find_memory_windows() {
     if (!costs_.memory) return;
     memory_window_.assign(at(stages_, 0), 0);
     for (int s = 0; s < stages_; ++s) {
-      const Bytes limit = costs_.memory_limit[static_cast<std::size_t>(s)];
-      int end = s;
-      for (int first = s; first <= s + layers_ - stages_; ++first) {
-        end = std::max(end, first);
-        while (end <= s + layers_ - stages_ && costs_.memory(s, stages_, first, end) <= limit) {
-          ++end;
-        }
-        memory_window_[at(s, first)] = end;
+      const int like =
+          costs_.memory_like.empty() ? s : costs_.memory_like[static_cast<std::size_t>(s)];
+      if (like == s) {
+        fill_memory_window(s);
+      } else {
+        std::copy_n(memory_window_.begin() + static_cast<std::ptrdiff_t>(at(like, 0)), layers_ + 1,
+                    memory_window_.begin() + static_cast<std::ptrdiff_t>(at(s, 0)));
       }
+    }
+  }
+
+  void fill_memory_window(int stage) {
+    const Bytes limit = costs_.memory_limit[static_cast<std::size_t>(stage)];
+    int end = 0;
+    for (int first = 0; first < layers_; ++first) {
+      end = std::max(end, first);
+      while (end < layers_ && costs_.memory(stage, stages_, first, end) <= limit) ++end;
+      memory_window_[at(stage, first)] = end;
+    }
+  }
+
+  // Of a stage with this slowdown, by its first layer; `first` itself where not one layer fits.
+  void find_work_window(std::int64_t slowdown, std::int64_t bound) {
+    work_window_.resize(static_cast<std::size_t>(layers_));
+    int end = 0;
+    for (int first = 0; first < layers_; ++first) {
+      end = std::max(end, first);
+      while (end < layers_ && slowed(work(first, end + 1), slowdown) <= bound) ++end;
+      work_window_[static_cast<std::size_t>(first)] = end;
     }
   }
 
@@ -116,13 +131,13 @@ class ChainTable {
   // windows alone cannot cover the chain.
   bool find_windows(std::int64_t bound) {
     // A layer at least is left for each stage before and after.
-    window_.assign(at(stages_, 0), 0);
+    window_.resize(at(stages_, 0));
     const int spare = layers_ - stages_;
     for (int s = 0; s < stages_; ++s) {
-      int end = s;
+      if (s == 0 || ppm(s) != ppm(s - 1)) find_work_window(ppm(s), bound);
       for (int first = s; first <= s + spare; ++first) {
-        end = std::max(end, first);
-        while (end <= s + spare && fits(s, first, end + 1, bound)) ++end;
+        int end = std::min(work_window_[static_cast<std::size_t>(first)], s + spare + 1);
+        if (!memory_window_.empty()) end = std::min(end, memory_window_[at(s, first)]);
         window_[at(s, first)] = end;
       }
     }
@@ -182,7 +197,8 @@ class ChainTable {
   std::vector<std::int64_t> work_;      // of the layers before a cut
   std::vector<std::int64_t> boundary_;  // at a cut; 0 at both ends of the chain
   std::vector<int> memory_window_;      // by (stage, first): largest end; empty without limits
-  std::vector<int> window_;             // the same, and within the bound
+  std::vector<int> work_window_;        // by first: largest end whose work is within the bound
+  std::vector<int> window_;             // by (stage, first): within both
   std::vector<int> earliest_, latest_;  // first layer of a stage
   std::vector<std::int64_t> best_;      // by (stage, first)
 };

@@ -23,6 +23,8 @@ struct ChainCosts {
   // Empty: no memory limits.
   std::function<Bytes(int stage, int stages, int first, int last)> memory;
   std::vector<Bytes> memory_limit;  // p entries when `memory` is given
+  // By stage one before it, or itself, with the same memory and limit; empty: not known.
+  std::vector<int> memory_like = {};
 };
 
 struct ChainPartition {

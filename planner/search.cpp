@@ -14,6 +14,8 @@ void check(const SearchOptions& options) {
     ENSURE(size >= 1 && size <= options.batch_size, "micro-batches of 1 sample to the batch");
   }
   ENSURE(options.keep >= 0, "a number of plans to keep");
+  ENSURE(!options.held || (options.keep > 0 && options.held->steps >= 1 && options.held->switching),
+         "steps to come and the price of a switch");
 }
 
 }  // namespace
@@ -35,15 +37,25 @@ std::vector<int> measured_sizes(const ModelProfile& profile, int batch_size) {
 
 Ranking search_plans(const ModelProfile& profile, const Cluster& cluster,
                      const SearchOptions& options) {
+  return PlanSearch(profile, cluster).search(options);
+}
+
+PlanSearch::PlanSearch(const ModelProfile& profile, const Cluster& cluster)
+    : profile_(profile), cluster_(cluster), orders_(std::make_unique<OrderTable>()) {}
+
+PlanSearch::~PlanSearch() = default;
+
+Ranking PlanSearch::search(const SearchOptions& options) {
   check(options);
-  Evaluator evaluator(profile, cluster, options);
+  Evaluator evaluator(profile_, cluster_, options, *orders_);
   return options.keep == 0 ? search_exhaustively(evaluator) : search_best_first(evaluator, options);
 }
 
 bool some_plan_fits(const ModelProfile& profile, const Cluster& cluster,
                     const SearchOptions& options) {
   check(options);
-  Evaluator evaluator(profile, cluster, options);
+  OrderTable orders;
+  Evaluator evaluator(profile, cluster, options, orders);
   return some_plan_fits(evaluator, options);
 }
 

@@ -5,12 +5,22 @@
 // while they can still be among the best (planner/search/best_first.h). What is left out keeps its
 // reason. One thread; equal input gives equal bytes.
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "planner/ranking.h"
 
 namespace frazil {
+
+// A plan that executes now, and what going over to another takes. With it plans are ranked by
+// steps x makespan + switching, and the held one, where it fits, is a candidate.
+struct HeldPlan {
+  Plan plan;
+  std::int64_t steps = 1;                          // to come
+  std::function<Duration(const Plan&)> switching;  // >= 0; zero to the held plan itself
+};
 
 struct SearchOptions {
   int batch_size = 1;
@@ -28,6 +38,7 @@ struct SearchOptions {
   bool joint = false;
   bool recompute = false;  // also with all stages recomputing
   int keep = 2;  // so many of the best plans are found; 0: everything is simulated and ranked
+  std::optional<HeldPlan> held = std::nullopt;  // not where everything is ranked
 };
 
 // 1, 2, 4, ... up to `batch_size` within the sizes at which every layer was measured; the nearest
@@ -38,6 +49,23 @@ std::vector<int> measured_sizes(const ModelProfile& profile, int batch_size);
 // Devices left over stay idle.
 Ranking search_plans(const ModelProfile& profile, const Cluster& cluster,
                      const SearchOptions& options);
+
+// The same, asked again and again, as under one mask after the other: what does not depend on the
+// mask is worked out once.
+class OrderTable;
+class PlanSearch {
+ public:
+  // Both must outlive this.
+  PlanSearch(const ModelProfile& profile, const Cluster& cluster);
+  ~PlanSearch();
+
+  Ranking search(const SearchOptions& options);
+
+ private:
+  const ModelProfile& profile_;
+  const Cluster& cluster_;
+  std::unique_ptr<OrderTable> orders_;
+};
 
 // Whether search_plans() would find a plan that fits.
 bool some_plan_fits(const ModelProfile& profile, const Cluster& cluster,

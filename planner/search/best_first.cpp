@@ -1,6 +1,7 @@
 #include "planner/search/best_first.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -32,10 +33,14 @@ struct Node {
   }
 };
 
+using FoundOrder = std::tuple<RankingKey, int, int, int, int, std::int64_t>;
+
 struct Found {
   Candidate candidate;
+  Duration cost{0};  // its makespan, or of all steps to come with the switch to it
   Shape shape;
   std::int64_t ordinal = 0;
+  FoundOrder order;
 };
 
 class BestFirst {
@@ -53,6 +58,7 @@ class BestFirst {
       const ChainSums& sums = evaluator_.sums_of(cell.micro_batch_size);
       nodes.push_back(cell_node(cell, evaluator_.work_bounds().bound(sums, cell)));
     }
+    if (options_.held) hold();
     if (!only_fits_) dive(nodes);
     for (const Node& node : nodes) {
       const ShapeCell& cell = node.shape.cell;
@@ -97,7 +103,7 @@ class BestFirst {
   // lowest bounds, one of each length, the shapes with the lowest. Changes no answer.
   void dive(std::vector<Node> cells) {
     constexpr std::size_t kCells = 4;
-    constexpr std::size_t kOrdered = 12;
+    constexpr int kOfSchedule = 1;
     constexpr std::size_t kJudged = 4;
     const auto lowest_first = [](const Node& a, const Node& b) { return b < a; };
     std::sort(cells.begin(), cells.end(), lowest_first);
@@ -112,10 +118,14 @@ class BestFirst {
       if (lengths.insert(cell.devices).second) add_shapes(node, shapes);
     }
     std::sort(shapes.begin(), shapes.end(), lowest_first);
-    shapes.resize(std::min(shapes.size(), kOrdered));
+    // Of each schedule the lowest few: what bounds leave out differs between schedules.
+    std::map<ScheduleKind, int> taken;
+    std::erase_if(shapes, [&](const Node& node) {
+      return ++taken[node.shape.variant.schedule] > kOfSchedule;
+    });
     std::vector<Node> ordered;
     for (Node& node : shapes) {
-      const auto bound = evaluator_.bound_by_order(node.shape);
+      const auto bound = evaluator_.bound_by_order(node.shape, most_makespan());
       if (!bound || std::holds_alternative<Rejection>(*bound)) continue;
       raise(node.bound, std::get<NamedBound>(*bound));
       ordered.push_back(node);
@@ -160,9 +170,34 @@ class BestFirst {
     return options_.keep > 0 && best_.size() >= static_cast<std::size_t>(options_.keep);
   }
 
+  // Of a step that costs no more than the worst that is kept.
+  Duration most_makespan() const {
+    if (!is_full()) return Duration::max();
+    const Duration worst = std::get<Duration>(worst_);
+    return options_.held ? worst / options_.held->steps : worst;
+  }
+
   // Neither the time nor what breaks ties can be less than of the worst that is kept.
   bool is_beaten(const Node& node) const {
-    return is_full() && std::tie(node.bound.time, node.devices, node.stages) > worst_;
+    return is_full() &&
+           std::tuple(cost_of_steps(node.bound.time), node.devices, node.stages) > worst_;
+  }
+
+  Duration cost_of_steps(Duration makespan) const {
+    return options_.held ? makespan * options_.held->steps : makespan;
+  }
+  Duration cost_of(const Candidate& candidate) const {
+    const Duration steps = cost_of_steps(candidate.makespan);
+    return options_.held ? steps + options_.held->switching(candidate.plan) : steps;
+  }
+
+  // Going on with the held plan, to begin with.
+  void hold() {
+    Candidate held = evaluator_.judge_given(options_.held->plan);
+    if (held.infeasible) return;
+    held_ = held.plan;
+    const Duration cost = cost_of(held);
+    keep({std::move(held), cost, {}, -1, {}});
   }
 
   void open(const Node& node) {
@@ -191,7 +226,7 @@ class BestFirst {
   // Where nothing fits so far, how much is missing must be known to the byte.
   void order(Node node) {
     if (only_fits_) return judge(node);
-    const auto bound = evaluator_.bound_by_order(node.shape);
+    const auto bound = evaluator_.bound_by_order(node.shape, most_makespan());
     if (!bound) return judge(node);
     if (const auto* rejection = std::get_if<Rejection>(&*bound)) {
       if (best_.empty() && !misses_more(*rejection)) return judge(node);
@@ -200,6 +235,11 @@ class BestFirst {
     }
     raise(node.bound, std::get<NamedBound>(*bound));
     node.kind = Node::Kind::kOrdered;
+    // Mostly exact, so that the lowest so far is soon the best so far.
+    if (node.bound.time < lowest_order_ && !is_beaten(node)) {
+      lowest_order_ = node.bound.time;
+      return judge(node);
+    }
     push(node);
   }
 
@@ -223,8 +263,7 @@ class BestFirst {
         refuse_odd({cell, variants.variants[first]}, own.variants);
         continue;
       }
-      const Duration most = is_full() ? std::get<Duration>(worst_) : Duration::max();
-      Node node{.bound = evaluator_.work_bounds().bound(sums, cell, own.what, most),
+      Node node{.bound = evaluator_.work_bounds().bound(sums, cell, own.what, most_makespan()),
                 .devices = cell.used(),
                 .stages = cell.devices,
                 .kind = Node::Kind::kClass,
@@ -276,33 +315,38 @@ class BestFirst {
       keep_nearest(node.shape, *verdict.rejection);
       return;
     }
-    if (is_full() && verdict.makespan > best_.back().candidate.makespan) {
+    if (is_full() && cost_of_steps(verdict.makespan) > best_.back().cost) {
       rejected_.add_slower(node.shape, verdict.makespan);
       return;
     }
-    Found found{evaluator_.make_candidate(node.shape, verdict), node.shape, node.ordinal};
-    const auto place =
-        std::upper_bound(best_.begin(), best_.end(), found,
-                         [](const Found& a, const Found& b) { return order_of(a) < order_of(b); });
-    best_.insert(place, std::move(found));
-    if (options_.keep > 0 && best_.size() > static_cast<std::size_t>(options_.keep)) {
-      rejected_.add_slower(best_.back().shape, best_.back().candidate.makespan);
-      best_.pop_back();
-    }
-    const Candidate& worst = best_.back().candidate;
-    worst_ = {worst.makespan, count_devices(worst.plan),
-              static_cast<int>(worst.plan.pipelines.front().stages.size())};
+    Candidate candidate = evaluator_.make_candidate(node.shape, verdict);
+    if (candidate.plan == held_) return;
+    const Duration cost = cost_of(candidate);
+    keep({std::move(candidate), cost, node.shape, node.ordinal, {}});
   }
 
-  using Order = std::tuple<RankingKey, int, int, int, int, std::int64_t>;
-  static Order order_of(const Found& found) {
+  void keep(Found found) {
+    found.order = order_of(found);
+    const auto place =
+        std::upper_bound(best_.begin(), best_.end(), found,
+                         [](const Found& a, const Found& b) { return a.order < b.order; });
+    best_.insert(place, std::move(found));
+    if (options_.keep > 0 && best_.size() > static_cast<std::size_t>(options_.keep)) {
+      const Found& slower = best_.back();
+      if (slower.ordinal >= 0) rejected_.add_slower(slower.shape, slower.candidate.makespan);
+      best_.pop_back();
+    }
+    const Plan& worst = best_.back().candidate.plan;
+    worst_ = {best_.back().cost, count_devices(worst),
+              static_cast<int>(worst.pipelines.front().stages.size())};
+  }
+
+  static FoundOrder order_of(const Found& found) {
     const ShapeCell& cell = found.shape.cell;
-    return {ranking_key(found.candidate),
-            cell.devices,
-            cell.micro_batch_size,
-            cell.replicas,
-            cell.longer,
-            found.ordinal};
+    RankingKey key = ranking_key(found.candidate);
+    std::get<Duration>(key) = found.cost;
+    return {std::move(key), cell.devices, cell.micro_batch_size,
+            cell.replicas,  cell.longer,  found.ordinal};
   }
 
   static int stages_of(const Shape& shape) {
@@ -393,8 +437,10 @@ class BestFirst {
   bool only_fits_;
   std::vector<Node> queue_;  // a heap
   std::vector<Found> best_;
-  std::tuple<Duration, int, int> worst_;  // of the last of them: time, devices, stages
-  std::set<Shape> judged_;                // before the search began
+  std::tuple<Duration, int, int> worst_;     // of the last of them: time, devices, stages
+  std::optional<Plan> held_;                 // where it fits
+  Duration lowest_order_ = Duration::max();  // of those judged at once
+  std::set<Shape> judged_;                   // before the search began
   Rejections rejected_;
   std::optional<Shape> nearest_;
   std::tuple<bool, Bytes, Shape> nearest_key_;

@@ -3,7 +3,8 @@
 // cells, then the variants of a cell that have a bound in common, then single shapes. The one with
 // the lowest is opened, or simulated when it is a single shape, while it could still be among the
 // best; whatever remains then is rejected by its bound. So the best are those of simulating
-// everything, in the same order.
+// everything, in the same order. With a held plan what is kept low is steps x makespan + switching;
+// of a node that is at least steps x its bound.
 
 #include "planner/search/evaluate.h"
 

@@ -29,10 +29,36 @@ std::vector<int> Proposer::share_equally(const Shape& shape) const {
   return shares;
 }
 
+std::int64_t Proposer::bottleneck_of(const Shape& shape, int machine_of_group) {
+  const Placement placement = placement_of(shape.variant);
+  const auto [known, is_new] =
+      bottlenecks_.try_emplace({shape.cell.micro_batch_size, machine_of_group, shape.variant.chunks,
+                                placement, shape.variant.recompute});
+  if (!is_new) return known->second;
+  GroupClass alone;
+  alone.machine = machine_of_group;
+  const auto cuts = find_cuts(shape, alone, MemoryRule::kIgnored);
+  ENSURE(cuts.has_value(), "without memory limits every chain can be cut");
+  const Cluster& machine = machines_.machine(machine_of_group);
+  const auto devices = static_cast<int>(machine.devices.size());
+  const ChainSums& sums = sums_of(shape.cell.micro_batch_size);
+  std::vector<std::int64_t> work(machine.devices.size(), 0);
+  const std::vector<LayerSpan> spans = spans_of(*cuts);
+  for (int way = 0; way < directions(placement); ++way) {
+    for (std::size_t s = 0; s < spans.size(); ++s) {
+      const auto device =
+          static_cast<std::size_t>(device_of_stage(placement, devices, way, static_cast<int>(s)));
+      work[device] +=
+          slow_down(sums.work(spans[s], shape.variant.recompute), machine.devices[device].time_ppm)
+              .count();
+    }
+  }
+  return known->second = std::max<std::int64_t>(1, *std::max_element(work.begin(), work.end()));
+}
+
 std::vector<int> Proposer::share_by_load(const Shape& shape, const DeviceGroups& groups) {
   const int ways = directions(placement_of(shape.variant));
   const int all = space_.micro_batches(shape.cell.micro_batch_size);
-  const ChainSums& sums = sums_of(shape.cell.micro_batch_size);
   std::vector<int> machines;         // that differ
   std::vector<std::size_t> kind_of;  // by group
   for (const DeviceGroup& group : groups) {
@@ -41,39 +67,29 @@ std::vector<int> Proposer::share_by_load(const Shape& shape, const DeviceGroups&
     if (known == machines.end()) machines.push_back(group.machine);
   }
   std::vector<std::int64_t> load_of;  // by machine: its bottleneck
-  for (const int machine_of_group : machines) {
-    GroupClass alone;
-    alone.machine = machine_of_group;
-    const auto cuts = find_cuts(shape, alone, MemoryRule::kIgnored);
-    ENSURE(cuts.has_value(), "without memory limits every chain can be cut");
-    const Cluster& machine = machines_.machine(machine_of_group);
-    const auto devices = static_cast<int>(machine.devices.size());
-    std::vector<std::int64_t> work(machine.devices.size(), 0);
-    const std::vector<LayerSpan> spans = spans_of(*cuts);
-    for (int way = 0; way < ways; ++way) {
-      for (std::size_t s = 0; s < spans.size(); ++s) {
-        const auto device = static_cast<std::size_t>(
-            device_of_stage(placement_of(shape.variant), devices, way, static_cast<int>(s)));
-        work[device] += slow_down(sums.work(spans[s], shape.variant.recompute),
-                                  machine.devices[device].time_ppm)
-                            .count();
-      }
-    }
-    load_of.push_back(std::max<std::int64_t>(1, *std::max_element(work.begin(), work.end())));
+  for (const int machine : machines) load_of.push_back(bottleneck_of(shape, machine));
+  std::vector<std::int64_t> groups_of(load_of.size(), 0);  // by machine
+  for (const std::size_t kind : kind_of) ++groups_of[kind];
+  // Each next one to the group that would end first: by some time each has as many as it can end
+  // until then, and the few that are left go to those that would end right after, in their order.
+  const std::int64_t units = all / ways;
+  const auto dealt = [&](std::int64_t time) {
+    std::int64_t sum = 0;
+    for (std::size_t m = 0; m < load_of.size(); ++m) sum += groups_of[m] * (time / load_of[m]);
+    return sum;
+  };
+  std::int64_t time = 0;
+  std::int64_t too_late = (units + 1) * *std::min_element(load_of.begin(), load_of.end());
+  while (too_late - time > 1) {
+    const std::int64_t middle = time + (too_late - time) / 2;
+    (dealt(middle) <= units ? time : too_late) = middle;
   }
-  std::vector<int> shares(groups.size(), 0);
-  // Groups that are alike get their next ones at the same time, the first groups first.
-  std::vector<std::int64_t> end_of = load_of;  // by machine: after one more
-  for (int left = all / ways; left > 0;) {
-    const std::int64_t next = *std::min_element(end_of.begin(), end_of.end());
-    for (std::size_t g = 0; g < groups.size() && left > 0; ++g) {
-      if (end_of[kind_of[g]] != next) continue;
-      shares[g] += ways;
-      --left;
-    }
-    for (std::size_t m = 0; m < end_of.size(); ++m) {
-      if (end_of[m] == next) end_of[m] += load_of[m];
-    }
+  std::int64_t left = units - dealt(time);
+  std::vector<int> shares;
+  for (const std::size_t kind : kind_of) {
+    const bool next = left > 0 && too_late % load_of[kind] == 0;
+    shares.push_back(static_cast<int>(ways * (time / load_of[kind] + (next ? 1 : 0))));
+    if (next) --left;
   }
   shares.back() += all % ways;
   return shares;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "planner/schedule_menu.h"
+#include "planner/search/variant_memory.h"
 #include "planner/simulate_plan.h"
 #include "profiles/error.h"
 
@@ -39,7 +40,7 @@ Rejection miss_memory(DeviceId device, Bytes needed, Bytes available) {
 }  // namespace
 
 Evaluator::Evaluator(const ModelProfile& profile, const Cluster& cluster,
-                     const SearchOptions& options)
+                     const SearchOptions& options, OrderTable& orders)
     : profile_(profile),
       cluster_(cluster),
       options_(options),
@@ -51,18 +52,38 @@ Evaluator::Evaluator(const ModelProfile& profile, const Cluster& cluster,
              machines_.arrangements(), options},
       bounds_(space_, machines_, cluster),
       proposer_(space_, sums_, machines_, profile.input_bytes_per_sample),
-      groups_(profile, cluster, activity_, options, machines_, proposer_) {}
+      groups_(profile, cluster, activity_, options, machines_, proposer_, orders) {}
 
 NamedBound Evaluator::bound(const Shape& shape, const Proposal& proposal) {
   const Owners owners = proposer_.owners_of(shape, proposal);
   NamedBound largest{Duration{0}, "busiest-device"};
   for (const GroupClass& group : proposal.classes) {
-    const NamedBound own = bound_group(shape, group, proposer_.spans_of(group.cuts),
-                                       sums_of(shape.cell.micro_batch_size),
-                                       machines_.machine(group.machine), bounds_, owners);
+    const NamedBound own = bound_group(shape.variant, loads_of(shape, group, owners));
     if (own.time > largest.time) largest = own;
   }
   return largest;
+}
+
+const GroupLoads& Evaluator::loads_of(const Shape& shape, const GroupClass& group,
+                                      const Owners& owners) {
+  const ShapeVariant& variant = shape.variant;
+  LoadKey key{shape.cell.micro_batch_size,
+              group.machine,
+              group.share - (group.has_short ? 1 : 0),
+              placement_of(variant),
+              splits_backward(variant.schedule),
+              variant.recompute,
+              variant.schedule == ScheduleKind::kVaruna,
+              owners.devices,
+              owners.nodes,
+              group.cuts};
+  const auto [known, is_new] = loads_.try_emplace(std::move(key));
+  if (is_new) {
+    known->second = add_up_loads(shape, group, proposer_.spans_of(group.cuts),
+                                 sums_of(shape.cell.micro_batch_size),
+                                 machines_.machine(group.machine), bounds_, owners);
+  }
+  return known->second;
 }
 
 NamedBound Evaluator::bound_by_shares(const Shape& shape) {
@@ -74,9 +95,12 @@ NamedBound Evaluator::bound_by_shares(const Shape& shape) {
     const BatchDeal deal{group.share - (group.has_short ? 1 : 0), owners.nodes,
                          owners.devices / shape.cell.replicas};
     const auto devices = static_cast<int>(machines_.machine(group.machine).devices.size());
-    const NamedBound own = bounds_.bound_group(sums_of(shape.cell.micro_batch_size), shape.cell,
-                                               variant, deal, devices);
-    if (own.time > largest.time) largest = own;
+    const auto [known, is_new] = by_shares_.try_emplace({shape.cell, variant, deal, devices});
+    if (is_new) {
+      known->second = bounds_.bound_group(sums_of(shape.cell.micro_batch_size), shape.cell, variant,
+                                          deal, devices);
+    }
+    if (known->second.time > largest.time) largest = known->second;
   }
   return largest;
 }
@@ -115,7 +139,8 @@ std::variant<NamedBound, Rejection> Evaluator::bound(const Shape& shape) {
 }
 
 // Of its proposals the first that fits will be taken, which may be any that is not sure not to.
-std::optional<std::variant<NamedBound, Rejection>> Evaluator::bound_by_order(const Shape& shape) {
+std::optional<std::variant<NamedBound, Rejection>> Evaluator::bound_by_order(const Shape& shape,
+                                                                             Duration most) {
   std::optional<Duration> least;
   std::optional<Infeasible> overflow;
   const DeviceGroups& groups = machines_.groups(shape.cell, shape.variant.arrangement);
@@ -123,7 +148,7 @@ std::optional<std::variant<NamedBound, Rejection>> Evaluator::bound_by_order(con
     const auto proposal = proposer_.propose(shape, rule);
     if (!proposal) continue;
     if (!GroupSimulation::applies(shape, *proposal, options_)) return std::nullopt;
-    const auto found = groups_.at_least(shape, *proposal, groups);
+    const auto found = groups_.at_least(shape, *proposal, groups, most);
     if (!found) return std::nullopt;
     overflow = found->overflow;
     if (!overflow && (!least || found->makespan < *least)) least = found->makespan;
@@ -145,10 +170,14 @@ StepOutcome Evaluator::simulate(const Shape& shape, const Proposal& proposal) {
     return groups_.simulate(shape, proposal,
                             machines_.groups(shape.cell, shape.variant.arrangement));
   }
+  return simulate_whole(plan_of(shape, proposal));
+}
+
+StepOutcome Evaluator::simulate_whole(const Plan& plan) {
   ++simulated_;
   StepOutcome outcome;
   try {
-    PlanSimulation whole = simulate_plan(plan_of(shape, proposal), profile_, cluster_,
+    PlanSimulation whole = simulate_plan(plan, profile_, cluster_,
                                          {.clip = options_.clip, .overlap = options_.overlap});
     outcome.makespan = whole.makespan;
     outcome.memory = std::move(whole.memory);
@@ -191,6 +220,37 @@ Candidate Evaluator::make_candidate(const Shape& shape, const Verdict& verdict) 
     candidate.infeasible = Infeasible{verdict.rejection->sentence, DeviceId{}, Bytes{}, Bytes{}};
     return candidate;
   }
+  candidate.infeasible = find_overflow(candidate.memory, cluster_);
+  return candidate;
+}
+
+// Where it is a shape's plan, with cuts and shares of its own.
+std::optional<StepOutcome> Evaluator::simulate_by_groups(const Plan& plan) {
+  std::optional<Shape> shape = find_shape(plan);
+  if (!shape) return std::nullopt;
+  for (int& a = shape->variant.arrangement; a < machines_.arrangements(); ++a) {
+    const auto proposal = proposer_.read(*shape, plan);
+    if (!proposal || plan_of(*shape, *proposal) != plan) continue;
+    if (!GroupSimulation::applies(*shape, *proposal, options_)) return std::nullopt;
+    return simulate(*shape, *proposal);
+  }
+  return std::nullopt;
+}
+
+Candidate Evaluator::judge_given(Plan plan) {
+  plan.mask = options_.mask;
+  plan.model_hash = hash_;
+  Candidate candidate;
+  auto outcome = simulate_by_groups(plan);
+  if (!outcome) outcome = simulate_whole(plan);
+  candidate.plan = std::move(plan);
+  candidate.makespan = outcome->makespan;
+  candidate.extrapolated = outcome->extrapolated;
+  if (outcome->refused) {
+    candidate.infeasible = Infeasible{*outcome->refused, DeviceId{}, Bytes{}, Bytes{}};
+    return candidate;
+  }
+  candidate.memory = std::move(outcome->memory);
   candidate.infeasible = find_overflow(candidate.memory, cluster_);
   return candidate;
 }

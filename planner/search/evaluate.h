@@ -2,7 +2,9 @@
 // One shape, from its bound to its candidate: the first of its proposals (planner/search/propose.h)
 // that an interpreter takes and that fits, else the last one with its reason.
 
+#include <map>
 #include <optional>
+#include <tuple>
 #include <variant>
 
 #include "planner/ranking.h"
@@ -23,7 +25,8 @@ struct Verdict {
 class Evaluator {
  public:
   // All must outlive this.
-  Evaluator(const ModelProfile& profile, const Cluster& cluster, const SearchOptions& options);
+  Evaluator(const ModelProfile& profile, const Cluster& cluster, const SearchOptions& options,
+            OrderTable& orders);
 
   const SearchSpace& space() const { return space_; }
   Machines& machines() { return machines_; }
@@ -36,20 +39,31 @@ class Evaluator {
   // Cheaper than bound(): from the shares of the groups alone.
   NamedBound bound_by_shares(const Shape& shape);
   // The same of a shape that bound() did not reject, from the order of its work; none where nothing
-  // is known without a simulation.
-  std::optional<std::variant<NamedBound, Rejection>> bound_by_order(const Shape& shape);
+  // is known without a simulation. Above `most` no higher than is needed to say so.
+  std::optional<std::variant<NamedBound, Rejection>> bound_by_order(
+      const Shape& shape, Duration most = Duration::max());
   // Each simulated as briefly as can be.
   Verdict judge(const Shape& shape);
   // The candidate of a verdict, with its plan; its bounds come apart.
   Candidate make_candidate(const Shape& shape, const Verdict& verdict);
   void add_bounds(Candidate& candidate) const;
+  // Of a plan that may be none of the search's, under its mask; its bounds come apart.
+  Candidate judge_given(Plan plan);
   // By simulating whole plans alone: what judge() must agree with.
   Candidate judge_whole(const Shape& shape);
 
  private:
+  // What decides the loads of a group: size, machine, whole micro-batches, placement, whether
+  // backwards split, R everywhere or everywhere but last, owners, cuts.
+  using LoadKey =
+      std::tuple<int, int, int, Placement, bool, bool, bool, int, int, std::vector<LayerId>>;
+
   NamedBound bound(const Shape& shape, const Proposal& proposal);
+  const GroupLoads& loads_of(const Shape& shape, const GroupClass& group, const Owners& owners);
   StepOutcome simulate(const Shape& shape, const Proposal& proposal);
+  StepOutcome simulate_whole(const Plan& plan);
   Plan plan_of(const Shape& shape, const Proposal& proposal);
+  std::optional<StepOutcome> simulate_by_groups(const Plan& plan);
 
   const ModelProfile& profile_;
   const Cluster& cluster_;
@@ -62,6 +76,9 @@ class Evaluator {
   WorkBounds bounds_;
   Proposer proposer_;
   GroupSimulation groups_;
+  std::map<LoadKey, GroupLoads> loads_;
+  // By what bound_by_shares() depends on.
+  std::map<std::tuple<ShapeCell, VariantClass, BatchDeal, int>, NamedBound> by_shares_;
   int simulated_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "planner/search/group_bound.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "planner/linear_bounds.h"
 #include "planner/linear_orders.h"
@@ -15,215 +16,143 @@ void raise(NamedBound& bound, Duration time, std::string_view name) {
   if (time > bound.time) bound = {time, name};
 }
 
-struct StageOfGroup {
-  LayerSpan span;
-  std::size_t device = 0;
-  SpanTimes times;
-  Duration backward{0};  // B, or I and W where they may run as one
-  Duration reduction{0};
-  Duration update{0};
-  Duration after{0};  // both
-  bool updates = false;
-  Duration head{0};
-  Duration tail{0};
-  Duration input_tail{0};
-};
-
-struct DeviceLoad {
-  Duration head = Duration::max();
-  Duration work{0};
-  Duration weight{0};
-  Duration tail = Duration::max();
-  Duration input_tail = Duration::max();
-  // Of its stages with an update: reductions run one after the other, and so do updates.
-  Duration reductions{0};
-  Duration updates{0};
-  Duration least_reduction = Duration::max();
-  Duration least_update = Duration::max();
-
-  Duration after() const {
-    if (least_update == Duration::max()) return kNone;
-    return std::max(reductions + least_update, least_reduction + updates);
-  }
-};
-
-class GroupBound {
- public:
-  GroupBound(const Shape& shape, const GroupClass& group, const ChainSums& sums,
-             const Cluster& machine, const Owners& owners)
-      : shape_(shape),
-        family_(family_of(shape.variant.schedule)),
-        sums_(sums),
-        machine_(machine),
-        owners_(owners),
-        whole_(group.share - (group.has_short ? 1 : 0)),
-        splits_(splits_backward(shape.variant.schedule)) {}
-
-  NamedBound find(const std::vector<LayerSpan>& spans, const WorkBounds& reductions) {
-    NamedBound bound{kNone, splits_ ? "general-floor" : "busiest-device"};
-    if (whole_ <= 0) return bound;
-    std::vector<DeviceLoad> loads(machine_.devices.size());
-    const int ways = directions(family_.placement);
-    // A short one is the last of the last direction.
-    const int of_way = ways == 1 ? whole_ : whole_ / ways;
-    for (int way = 0; way < ways; ++way) {
-      place(spans, way, reductions);
-      add_loads(loads, of_way);
-    }
-    for (const DeviceLoad& load : loads) {
-      if (load.head == Duration::max()) continue;
-      if (splits_) {
-        raise(bound, load.head + load.work + load.after(), "general-floor");
-        raise(bound, load.head + load.work - load.weight + load.input_tail, "gradient-chain");
-      } else {
-        raise(bound, load.head + load.work + std::max(load.after(), load.tail), "busiest-device");
-      }
-    }
-    if (ways == 1 && shape_.variant.chunks == 1) raise_by_linear_bounds(bound);
-    return bound;
-  }
-
- private:
-  bool recomputes(std::size_t stage, std::size_t stages) const {
-    if (shape_.variant.schedule == ScheduleKind::kVaruna) return stage + 1 < stages;
-    return shape_.variant.recompute;
-  }
-
-  Duration hop(std::size_t from, std::size_t to, Bytes size) const {
-    if (from == to) return kNone;
-    const Link link = machine_.link(DeviceId{from}, DeviceId{to});
-    return size / link.bandwidth + link.latency;
-  }
-
-  void place(const std::vector<LayerSpan>& spans, int way, const WorkBounds& reductions) {
-    const auto devices = static_cast<int>(machine_.devices.size());
-    stages_.clear();
-    for (std::size_t s = 0; s < spans.size(); ++s) {
-      StageOfGroup stage;
-      stage.span = spans[s];
-      stage.device = static_cast<std::size_t>(
-          device_of_stage(family_.placement, devices, way, static_cast<int>(s)));
-      const Device& device = machine_.devices[stage.device];
-      stage.times = sums_.times(stage.span, device, recomputes(s, spans.size()));
-      const SpanTimes& times = stage.times;
-      stage.backward =
-          splits_ ? std::min(times.backward, times.input + times.weight) : times.backward;
-      stage.updates = sums_.has_update(stage.span);
-      stage.reduction = reductions.reduction(sums_.updated_parameters(stage.span), owners_.devices,
-                                             owners_.nodes);
-      stage.update = sums_.update(stage.span, device);
-      stage.after = stage.reduction + stage.update;
-      stage.head = device.step_overhead;
-      if (s > 0) follow(stages_.back(), stage);
-      stages_.push_back(stage);
+void raise_by_work(const GroupLoads& loads, NamedBound& bound) {
+  for (const DeviceLoad& load : loads.devices) {
+    if (!load.has_stage()) continue;
+    if (loads.splits) {
+      raise(bound, load.head + load.work + load.after(), "general-floor");
+      raise(bound, load.head + load.work - load.weight + load.input_tail, "gradient-chain");
+    } else {
+      raise(bound, load.head + load.work + std::max(load.after(), load.tail), "busiest-device");
     }
   }
+}
 
-  // What the stage before adds to a stage's head and tails.
-  void follow(const StageOfGroup& before, StageOfGroup& stage) const {
-    const int cut = stage.span.first;
-    if (sums_.is_joined(cut)) {
-      const Duration down = hop(before.device, stage.device, sums_.neighbour_down(cut));
-      stage.head = std::max(stage.head, before.head + before.times.forward + down);
-    }
-    if (!sums_.carries(cut)) return;
-    const Duration up = hop(stage.device, before.device, sums_.neighbour_up(cut));
-    stage.tail = up + before.backward + std::max(before.tail, before.after);
-    stage.input_tail = up + before.times.input + before.input_tail;
+// Whether each device runs all its forwards, chunk by chunk, before its first backward.
+bool runs_in_two_phases(ScheduleKind kind) {
+  return kind == ScheduleKind::kGpipe || kind == ScheduleKind::kLoopedBfs;
+}
+
+// When the last stage's device has its last forward, at least: of each device whose last forward
+// leads there.
+Duration find_turn(const GroupLoads& loads) {
+  std::vector<Duration> forwards(loads.devices.size(), kNone);
+  for (const StageLoad& stage : loads.stages) {
+    forwards[stage.device] += stage.times.forward * loads.micro_batches;
   }
+  Duration turn = kNone;
+  std::vector<bool> seen(loads.devices.size(), false);
+  Duration to_last = kNone;
+  for (std::size_t s = loads.stages.size(); s-- > 0;) {
+    const StageLoad& stage = loads.stages[s];
+    if (!seen[stage.device]) {
+      turn = std::max(turn, loads.devices[stage.device].head + forwards[stage.device] + to_last);
+    }
+    seen[stage.device] = true;
+    if (!stage.joined) break;
+    to_last += stage.times.forward + stage.down;
+  }
+  return turn;
+}
 
-  void add_loads(std::vector<DeviceLoad>& loads, int micro_batches) const {
-    for (const StageOfGroup& stage : stages_) {
-      DeviceLoad& load = loads[stage.device];
-      const SpanTimes& times = stage.times;
-      load.head = std::min(load.head, stage.head);
-      load.work += (times.forward + times.recompute + stage.backward) * micro_batches;
-      load.weight += (stage.backward - std::min(stage.backward, times.input)) * micro_batches;
-      load.tail = std::min(load.tail, stage.tail);
-      load.input_tail = std::min(load.input_tail, stage.input_tail);
-      if (!stage.updates) continue;
-      load.reductions += stage.reduction;
-      load.updates += stage.update;
-      load.least_reduction = std::min(load.least_reduction, stage.reduction);
-      load.least_update = std::min(load.least_update, stage.update);
+// Of each device the backwards that a gradient from the last stage reaches, which begins there at
+// the turn; before the first of them only its own R can run.
+void raise_by_phases(const GroupLoads& loads, NamedBound& bound) {
+  struct Backwards {
+    Duration first{0};
+    Duration work{0};
+    Duration early{0};
+  };
+  std::vector<std::optional<Backwards>> reached(loads.devices.size());
+  Duration first = find_turn(loads);
+  for (std::size_t s = loads.stages.size(); s-- > 0;) {
+    const StageLoad& stage = loads.stages[s];
+    std::optional<Backwards>& own = reached[stage.device];
+    if (!own) own = Backwards{first, kNone, kNone};
+    own->work += (stage.backward + stage.times.recompute) * loads.micro_batches;
+    own->early = std::max(own->early, stage.times.recompute);
+    if (!stage.carries) break;
+    first += stage.backward + stage.up;
+  }
+  for (std::size_t d = 0; d < loads.devices.size(); ++d) {
+    if (!reached[d]) continue;
+    const DeviceLoad& load = loads.devices[d];
+    raise(bound,
+          reached[d]->first + reached[d]->work - reached[d]->early +
+              std::max(load.after(), load.tail),
+          "two-phases");
+  }
+}
+
+// K by stage; empty where the schedule is none that the linear bounds know.
+std::vector<int> list_held(const ShapeVariant& variant, int micro_batches, int stages) {
+  const ScheduleKind kind = variant.schedule;
+  int depth = 0;
+  if (kind == ScheduleKind::kGpipe) depth = micro_batches;
+  const bool own = kind == ScheduleKind::kOneForwardOneBackward || kind == ScheduleKind::kZbH1 ||
+                   kind == ScheduleKind::kZb1p || kind == ScheduleKind::kTwoBp;
+  if (own) depth = variant.in_flight.value_or(stages);
+  if (kind == ScheduleKind::kEagerOneForwardOneBackward || kind == ScheduleKind::kZbH2) {
+    depth = variant.in_flight.value_or(2 * stages - 1);
+  }
+  if (kind == ScheduleKind::kZb2p) depth = variant.in_flight.value_or(2 * stages);
+  if (depth == 0) return {};
+  const bool falls = kind == ScheduleKind::kOneForwardOneBackward ||
+                     kind == ScheduleKind::kEagerOneForwardOneBackward ||
+                     kind == ScheduleKind::kTwoBp;
+  std::vector<int> held;
+  for (int s = 0; s < stages; ++s) held.push_back(falls ? warm_up(depth, stages, s) : depth);
+  return held;
+}
+
+void raise_by_linear_bounds(const ShapeVariant& variant, const GroupLoads& loads,
+                            NamedBound& bound) {
+  const std::vector<StageLoad>& stages = loads.stages;
+  const auto depths = list_held(variant, loads.micro_batches, static_cast<int>(stages.size()));
+  if (depths.empty()) return;
+  const ScheduleKind kind = variant.schedule;
+  // All W of 2bp come last: without them it is a fused 1f1b of the stages that have an I.
+  const bool weights_last = kind == ScheduleKind::kTwoBp;
+  // Stages before the first one with a backward are part of the head.
+  const auto first = std::find_if(stages.begin(), stages.end(), [&](const StageLoad& stage) {
+    return weights_last ? stage.has_input : stage.has_backward;
+  });
+  if (first == stages.end()) return;
+  LinearPipeline pipeline;
+  pipeline.micro_batches = loads.micro_batches;
+  pipeline.splits_backward = loads.splits && !weights_last;
+  pipeline.in_flight.assign(depths.begin() + (first - stages.begin()), depths.end());
+  if (kind == ScheduleKind::kZb1p || kind == ScheduleKind::kZb2p) {
+    pipeline.release = ActivationRelease::kHalfAtInput;
+  }
+  for (auto stage = first; stage != stages.end(); ++stage) {
+    const Duration weight = loads.splits ? stage->weight() : kNone;
+    pipeline.times.push_back(
+        {stage->times.forward, stage->backward - weight, weights_last ? kNone : weight});
+    if (stage == first) continue;
+    if (!stage->joined || !stage->carries) return;
+    pipeline.down.push_back(stage->down);
+    pipeline.up.push_back(stage->up);
+  }
+  for (const LinearBound& linear : find_linear_bounds(pipeline)) {
+    auto span = linear.span_of_stage.begin();
+    for (auto stage = first; stage != stages.end(); ++stage, ++span) {
+      const Duration weights = weights_last ? stage->weight() * loads.micro_batches : kNone;
+      raise(bound, stage->head + *span + weights + stage->after(), linear.name);
     }
   }
-
-  void raise_by_linear_bounds(NamedBound& bound) const {
-    const auto stages = static_cast<int>(stages_.size());
-    const auto depths = held_by_stage(stages);
-    if (depths.empty()) return;
-    // Stages before the first one with a backward are part of the head.
-    const auto begin = static_cast<std::size_t>(
-        std::find_if(stages_.begin(), stages_.end(),
-                     [&](const StageOfGroup& stage) { return sums_.has_backward(stage.span); }) -
-        stages_.begin());
-    if (begin == stages_.size()) return;
-    LinearPipeline pipeline;
-    pipeline.micro_batches = whole_;
-    pipeline.splits_backward = splits_;
-    pipeline.in_flight.assign(depths.begin() + static_cast<std::ptrdiff_t>(begin), depths.end());
-    const ScheduleKind kind = shape_.variant.schedule;
-    if (kind == ScheduleKind::kZb1p || kind == ScheduleKind::kZb2p) {
-      pipeline.release = ActivationRelease::kHalfAtInput;
-    }
-    for (std::size_t s = begin; s < stages_.size(); ++s) {
-      const StageOfGroup& stage = stages_[s];
-      const SpanTimes& times = stage.times;
-      const Duration weight =
-          splits_ ? stage.backward - std::min(stage.backward, times.input) : kNone;
-      pipeline.times.push_back({times.forward, stage.backward - weight, weight});
-      if (s == begin) continue;
-      const int cut = stage.span.first;
-      const StageOfGroup& before = stages_[s - 1];
-      if (!sums_.is_joined(cut) || !sums_.carries(cut)) return;
-      pipeline.down.push_back(hop(before.device, stage.device, sums_.neighbour_down(cut)));
-      pipeline.up.push_back(hop(stage.device, before.device, sums_.neighbour_up(cut)));
-    }
-    for (const LinearBound& linear : find_linear_bounds(pipeline)) {
-      for (std::size_t s = begin; s < stages_.size(); ++s) {
-        raise(bound, stages_[s].head + linear.span_of_stage[s - begin] + stages_[s].after,
-              linear.name);
-      }
-    }
-  }
-
-  // K by stage; empty where the schedule is none that the linear bounds know.
-  std::vector<int> held_by_stage(int stages) const {
-    const auto& [arrangement, kind, chunks, in_flight, recompute] = shape_.variant;
-    int depth = 0;
-    if (kind == ScheduleKind::kGpipe || kind == ScheduleKind::kTwoBp) depth = whole_;
-    const bool own = kind == ScheduleKind::kOneForwardOneBackward || kind == ScheduleKind::kZbH1 ||
-                     kind == ScheduleKind::kZb1p;
-    if (own) depth = in_flight.value_or(stages);
-    if (kind == ScheduleKind::kEagerOneForwardOneBackward || kind == ScheduleKind::kZbH2) {
-      depth = in_flight.value_or(2 * stages - 1);
-    }
-    if (kind == ScheduleKind::kZb2p) depth = in_flight.value_or(2 * stages);
-    if (depth == 0) return {};
-    const bool falls = kind == ScheduleKind::kOneForwardOneBackward ||
-                       kind == ScheduleKind::kEagerOneForwardOneBackward;
-    std::vector<int> held;
-    for (int s = 0; s < stages; ++s) held.push_back(falls ? warm_up(depth, stages, s) : depth);
-    return held;
-  }
-
-  const Shape& shape_;
-  const ScheduleFamily& family_;
-  const ChainSums& sums_;
-  const Cluster& machine_;
-  const Owners& owners_;
-  int whole_;
-  bool splits_;
-  std::vector<StageOfGroup> stages_;
-};
+}
 
 }  // namespace
 
-NamedBound bound_group(const Shape& shape, const GroupClass& group,
-                       const std::vector<LayerSpan>& spans, const ChainSums& sums,
-                       const Cluster& machine, const WorkBounds& reductions, const Owners& owners) {
-  return GroupBound(shape, group, sums, machine, owners).find(spans, reductions);
+NamedBound bound_group(const ShapeVariant& variant, const GroupLoads& loads) {
+  NamedBound bound{kNone, loads.splits ? "general-floor" : "busiest-device"};
+  if (loads.micro_batches <= 0) return bound;
+  raise_by_work(loads, bound);
+  if (loads.ways > 1) return bound;
+  if (variant.chunks == 1) raise_by_linear_bounds(variant, loads, bound);
+  if (runs_in_two_phases(variant.schedule)) raise_by_phases(loads, bound);
+  return bound;
 }
 
 }  // namespace frazil

@@ -59,14 +59,15 @@ void reach_peak(MemoryPeak& peak, TimePoint at, Bytes reducing) {
 
 GroupSimulation::GroupSimulation(const ModelProfile& profile, const Cluster& cluster,
                                  const Activity& activity, const SearchOptions& options,
-                                 const Machines& machines, const Proposer& proposer)
+                                 const Machines& machines, const Proposer& proposer,
+                                 OrderTable& orders)
     : profile_(profile),
       cluster_(cluster),
       activity_(activity),
       options_(options),
       machines_(machines),
       proposer_(proposer),
-      timer_(profile, machines, proposer, options) {}
+      timer_(profile, machines, proposer, options, orders) {}
 
 bool GroupSimulation::applies(const Shape& shape, const Proposal& proposal,
                               const SearchOptions& options) {
@@ -114,9 +115,10 @@ const GroupRun& GroupSimulation::run(const Shape& shape, const GroupClass& group
   return known->second;
 }
 
-const OrderTimes& GroupSimulation::time(const Shape& shape, const GroupClass& group) {
+const OrderTimes& GroupSimulation::time(const Shape& shape, const GroupClass& group,
+                                        Duration most) {
   const auto [known, is_new] = times_.try_emplace(key_of(shape, group));
-  if (is_new) known->second = timer_.time(shape, group);
+  if (is_new) known->second = timer_.time(shape, group, most);
   return known->second;
 }
 
@@ -129,24 +131,33 @@ void GroupSimulation::set_tied(StepTail& tail, const Shape& shape, const Proposa
 
 std::optional<GroupSimulation::Least> GroupSimulation::at_least(const Shape& shape,
                                                                 const Proposal& proposal,
-                                                                const DeviceGroups& groups) {
+                                                                const DeviceGroups& groups,
+                                                                Duration most) {
   std::vector<const OrderTimes*> times;
   for (const GroupClass& group : proposal.classes) {
-    times.push_back(&time(shape, group));
+    times.push_back(&time(shape, group, most));
     if (!times.back()->known) return std::nullopt;
   }
-  StepTail tail(shape, proposal, groups, proposer_, cluster_, options_);
   std::vector<MemoryPeak> memory(cluster_.devices.size());
+  Duration last{0};
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const OrderTimes& own = *times[static_cast<std::size_t>(proposal.class_of[g])];
     for (std::size_t d = 0; d < groups[g].devices.size(); ++d) {
-      const DeviceId device = groups[g].devices[d];
-      tail.set_last_work(device, own.last_work[d], Bytes{kLargestQuantity});
-      memory[device.index()].total = own.held[d];
+      last = std::max(last, own.last_work[d]);
+      memory[groups[g].devices[d].index()].total = own.held[d];
+    }
+  }
+  const auto overflow = find_overflow(memory, cluster_);
+  if (overflow || last > most) return Least{last, overflow};
+  StepTail tail(shape, proposal, groups, proposer_, cluster_, options_);
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const OrderTimes& own = *times[static_cast<std::size_t>(proposal.class_of[g])];
+    for (std::size_t d = 0; d < groups[g].devices.size(); ++d) {
+      tail.set_last_work(groups[g].devices[d], own.last_work[d], Bytes{kLargestQuantity});
     }
   }
   set_tied(tail, shape, proposal, groups);
-  return Least{tail.makespan(), find_overflow(memory, cluster_)};
+  return Least{tail.makespan(), std::nullopt};
 }
 
 StepOutcome GroupSimulation::simulate(const Shape& shape, const Proposal& proposal,
@@ -154,7 +165,7 @@ StepOutcome GroupSimulation::simulate(const Shape& shape, const Proposal& propos
   StepOutcome outcome;
   // A group that is refused is soon known, and then no other needs to run.
   for (const GroupClass& group : proposal.classes) {
-    if (time(shape, group).known) continue;
+    if (time(shape, group, Duration::max()).known) continue;
     outcome.refused = run(shape, group).refused;
     if (outcome.refused) return outcome;
   }

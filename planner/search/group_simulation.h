@@ -38,19 +38,21 @@ class GroupSimulation {
  public:
   // All must outlive this.
   GroupSimulation(const ModelProfile& profile, const Cluster& cluster, const Activity& activity,
-                  const SearchOptions& options, const Machines& machines, const Proposer& proposer);
+                  const SearchOptions& options, const Machines& machines, const Proposer& proposer,
+                  OrderTable& orders);
 
   static bool applies(const Shape& shape, const Proposal& proposal, const SearchOptions& options);
   StepOutcome simulate(const Shape& shape, const Proposal& proposal, const DeviceGroups& groups);
 
   // Without a simulation, from the order of work alone: no more than what simulate() gives, held by
-  // the device that misses most; none where the schedule refuses a group. Requires: it applies.
+  // the device that misses most; none where the schedule refuses a group. Above `most` the time is
+  // no higher than is needed to say so. Requires: it applies.
   struct Least {
     Duration makespan{0};
     std::optional<Infeasible> overflow;
   };
   std::optional<Least> at_least(const Shape& shape, const Proposal& proposal,
-                                const DeviceGroups& groups);
+                                const DeviceGroups& groups, Duration most = Duration::max());
 
   int simulated() const { return simulated_; }  // groups, each once
 
@@ -58,7 +60,8 @@ class GroupSimulation {
   using Key = std::tuple<int, int, bool, int, ShapeVariant, std::vector<LayerId>>;
 
   const GroupRun& run(const Shape& shape, const GroupClass& group);
-  const OrderTimes& time(const Shape& shape, const GroupClass& group);
+  // Known from a call before with a larger `most`, else asked.
+  const OrderTimes& time(const Shape& shape, const GroupClass& group, Duration most);
   Key key_of(const Shape& shape, const GroupClass& group) const;
   void set_tied(StepTail& tail, const Shape& shape, const Proposal& proposal,
                 const DeviceGroups& groups) const;

@@ -15,6 +15,7 @@ constexpr Duration kNotYet{-1};
 
 // One stage of one direction. The short micro-batch is the last of the last direction.
 struct TimedStage {
+  std::size_t device = 0;
   SpanTimes times;
   bool has_input = false;
   bool has_weight = false;
@@ -46,10 +47,11 @@ class ListRunner {
     }
   }
 
-  OrderTimes run(const DeviceOrders& orders) {
+  OrderTimes run(const DeviceOrders& orders, Duration most) {
     OrderTimes found;
     if (orders.size() != devices_.size()) return found;
-    for (bool moved = true; moved;) {
+    if (most < Duration::max()) leave_idle(most);
+    for (bool moved = true; moved && !too_long_;) {
       moved = false;
       found.known = true;
       for (std::size_t d = 0; d < orders.size(); ++d) {
@@ -58,8 +60,9 @@ class ListRunner {
       }
       if (found.known) break;
     }
+    found.known = found.known || too_long_;
     for (const DeviceState& device : devices_) {
-      found.last_work.push_back(device.worked ? device.free : kNone);
+      found.last_work.push_back(device.worked ? device.free + std::max(kNone, device.left) : kNone);
       found.held.push_back(device.state + device.most_stash);
     }
     return found;
@@ -71,10 +74,23 @@ class ListRunner {
     Duration free{0};
     Duration sent{0};  // its messages so far have left
     bool worked = false;
+    Duration left{0};                     // of its F and backwards, at least
+    Duration may_idle = Duration::max();  // before it all takes too long
     Bytes state;
     Bytes stash;
     Bytes most_stash;
   };
+
+  // What each device may still idle, beside its work, to be done within `most`.
+  void leave_idle(Duration most) {
+    const auto whole = static_cast<std::int64_t>(of_way_) - (short_ < of_way_ ? 1 : 0);
+    for (const TimedStage& stage : stages_) {
+      const SpanTimes& times = stage.times;
+      const Duration backward = std::min(times.backward, times.input + times.weight);
+      devices_[stage.device].left += (times.forward + backward) * whole;
+    }
+    for (DeviceState& device : devices_) device.may_idle = most - device.free - device.left;
+  }
 
   void add_stages(const Shape& shape, const GroupClass& group, const ChainSums& sums,
                   const Cluster& machine, std::size_t way) {
@@ -89,6 +105,7 @@ class ListRunner {
           static_cast<std::size_t>(device_of_stage(placement_, p, static_cast<int>(way), s));
       const bool again = recomputes(shape.variant, s, count);
       TimedStage& stage = stages_.emplace_back();
+      stage.device = here;
       stage.times = sums.times(span, machine.devices[here], again);
       stage.has_input = sums.has_input(span);
       stage.has_weight = sums.has_update(span);
@@ -231,7 +248,7 @@ class ListRunner {
   bool run_device(std::size_t d, const DeviceOrder& order) {
     DeviceState& device = devices_[d];
     const std::size_t begun = device.next;
-    while (device.next < order.size()) {
+    while (device.next < order.size() && !too_long_) {
       const OrderedWork& work = order[device.next];
       const bool paired =
           work.overlaps_next && is_needed(work) && is_needed(order[device.next + 1]);
@@ -244,6 +261,9 @@ class ListRunner {
       device.free += again(second);
       if (needed) {
         const Duration length = length_of(work) + (paired ? length_of(second) : kNone);
+        device.left -= length;
+        device.may_idle -= std::max(kNone, arrival - device.free);
+        too_long_ = too_long_ || device.may_idle < kNone;
         device.free = std::max(device.free, arrival) + length;
         device.worked = true;
         finish(device, work, device.free);
@@ -265,6 +285,7 @@ class ListRunner {
   std::size_t short_ = static_cast<std::size_t>(-1);
   std::size_t stages_of_way_ = 0;
   bool recompute_ = false;
+  bool too_long_ = false;
   std::vector<TimedStage> stages_;  // by direction
   std::vector<Duration> forward_;   // by stage and micro-batch: when its input is there
   std::vector<Duration> gradient_;
@@ -273,8 +294,12 @@ class ListRunner {
 }  // namespace
 
 OrderTimer::OrderTimer(const ModelProfile& profile, const Machines& machines,
-                       const Proposer& proposer, const SearchOptions& options)
-    : profile_(profile), machines_(machines), proposer_(proposer), options_(options) {}
+                       const Proposer& proposer, const SearchOptions& options, OrderTable& orders)
+    : profile_(profile),
+      machines_(machines),
+      proposer_(proposer),
+      options_(options),
+      orders_(orders) {}
 
 OrderProblem OrderTimer::describe(const Shape& shape, const GroupClass& group) const {
   OrderProblem problem;
@@ -295,18 +320,14 @@ const DeviceOrders& OrderTimer::orders_of(const Shape& shape, const GroupClass& 
                      profile_, machine, problem);
     return priced_ = make_orders(kind, problem);
   }
-  const Key key{kind, problem.devices, problem.chunks, problem.micro_batches,
-                problem.in_flight.value_or(0)};
-  const auto known = orders_.find(key);
-  if (known != orders_.end()) return known->second;
-  return orders_.emplace(key, make_orders(kind, problem)).first->second;
+  return orders_.find(kind, problem);
 }
 
-OrderTimes OrderTimer::time(const Shape& shape, const GroupClass& group) {
+OrderTimes OrderTimer::time(const Shape& shape, const GroupClass& group, Duration most) {
   try {
     const DeviceOrders& orders = orders_of(shape, group);
     const ChainSums& sums = proposer_.sums_of(shape.cell.micro_batch_size);
-    return ListRunner(shape, group, sums, machines_.machine(group.machine)).run(orders);
+    return ListRunner(shape, group, sums, machines_.machine(group.machine)).run(orders, most);
   } catch (const InfeasibleError&) {
     return {};
   }

@@ -10,11 +10,9 @@
 // nothing and holds nothing, stages that recompute hold no stash, and of two directions the first
 // alone is counted in what is held.
 
-#include <map>
-#include <tuple>
 #include <vector>
 
-#include "planner/device_order.h"
+#include "planner/search/order_table.h"
 #include "planner/search/propose.h"
 
 namespace frazil {
@@ -29,13 +27,12 @@ class OrderTimer {
  public:
   // All must outlive this.
   OrderTimer(const ModelProfile& profile, const Machines& machines, const Proposer& proposer,
-             const SearchOptions& options);
+             const SearchOptions& options, OrderTable& orders);
 
-  OrderTimes time(const Shape& shape, const GroupClass& group);
+  // Ends where some device surely takes longer than `most`, with less for it than it takes.
+  OrderTimes time(const Shape& shape, const GroupClass& group, Duration most = Duration::max());
 
  private:
-  using Key = std::tuple<ScheduleKind, int, int, int, int>;  // p, v, m, K or 0
-
   OrderProblem describe(const Shape& shape, const GroupClass& group) const;
   const DeviceOrders& orders_of(const Shape& shape, const GroupClass& group);
 
@@ -43,8 +40,8 @@ class OrderTimer {
   const Machines& machines_;
   const Proposer& proposer_;
   const SearchOptions& options_;
-  std::map<Key, DeviceOrders> orders_;  // of schedules that look at no times
-  DeviceOrders priced_;                 // of one that does
+  OrderTable& orders_;   // of schedules that look at no times
+  DeviceOrders priced_;  // of one that does
 };
 
 }  // namespace frazil

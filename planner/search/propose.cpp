@@ -97,7 +97,13 @@ std::optional<std::vector<LayerId>> Proposer::find_cuts(const Shape& shape, cons
                                 : Bytes{};
       std::vector<int> in_flight;
       for (int stage = 0; stage < stages; ++stage) {
+        const auto at = static_cast<std::size_t>(stage);
         in_flight.push_back(most_in_flight(variant, group.share, stages, stage));
+        const bool again =
+            stage > 0 && in_flight[at] == in_flight[at - 1] &&
+            costs.memory_limit[at] == costs.memory_limit[at - 1] &&
+            recomputes(variant, stage, stages) == recomputes(variant, stage - 1, stages);
+        costs.memory_like.push_back(again ? costs.memory_like.back() : stage);
       }
       const ChainSums& sums = sums_of(shape.cell.micro_batch_size);
       costs.memory = [&, receive, in_flight](int stage, int of, int first, int last) {
@@ -125,6 +131,30 @@ std::optional<Proposal> Proposer::propose(const Shape& shape, MemoryRule rule) {
     auto cuts = find_cuts(shape, group, rule);
     if (!cuts) return std::nullopt;
     group.cuts = std::move(*cuts);
+  }
+  return proposal;
+}
+
+std::optional<Proposal> Proposer::read(const Shape& shape, const Plan& plan) {
+  const DeviceGroups& groups = machines_.groups(shape.cell, shape.variant.arrangement);
+  const auto ways = static_cast<std::size_t>(directions(placement_of(shape.variant)));
+  if (plan.pipelines.size() != groups.size() * ways) return std::nullopt;
+  std::vector<int> shares;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    int share = 0;
+    for (std::size_t way = 0; way < ways; ++way) {
+      for (const MicroBatches& owned : plan.pipelines[g * ways + way].micro_batches) {
+        share += owned.count();
+      }
+    }
+    shares.push_back(share);
+  }
+  Proposal proposal = classify(shape, groups, std::move(shares));
+  for (std::size_t g = groups.size(); g-- > 0;) {
+    std::vector<LayerId> cuts;
+    const std::vector<Stage>& stages = plan.pipelines[g * ways].stages;
+    for (std::size_t s = 1; s < stages.size(); ++s) cuts.push_back(stages[s].layers.front().first);
+    proposal.classes[static_cast<std::size_t>(proposal.class_of[g])].cuts = std::move(cuts);
   }
   return proposal;
 }

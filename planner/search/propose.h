@@ -59,6 +59,8 @@ class Proposer {
   const Proposal& deal(const Shape& shape);
   // The same with the cuts of a rule; none where no cut keeps it.
   std::optional<Proposal> propose(const Shape& shape, MemoryRule rule);
+  // With the shares and the cuts of a plan's pipelines, as far as they follow the shape.
+  std::optional<Proposal> read(const Shape& shape, const Plan& plan);
   // Whether all a class could ever hold fits, so that memory decides nothing.
   bool surely_fits(const Shape& shape, const GroupClass& group);
   // Held for sure, by the device that misses most: state, and the stash of what the schedule must
@@ -85,6 +87,8 @@ class Proposer {
   using DealKey = std::tuple<ShapeCell, int, int, Placement, bool>;
 
   std::vector<int> share_equally(const Shape& shape) const;
+  // What one micro-batch takes on the busiest device of a machine.
+  std::int64_t bottleneck_of(const Shape& shape, int machine_of_group);
   std::vector<int> share_by_load(const Shape& shape, const DeviceGroups& groups);
   Proposal deal_by_load(const Shape& shape, const DeviceGroups& groups);
   Proposal classify(const Shape& shape, const DeviceGroups& groups, std::vector<int> shares);
@@ -108,6 +112,8 @@ class Proposer {
   std::map<DealKey, Proposal> deals_;
   std::map<EqualKey, Proposal> equal_deals_;  // without cuts
   std::map<CutKey, std::optional<ChainPartition>> cuts_;
+  // By micro-batch size, machine, chunks, placement, recomputing.
+  std::map<std::tuple<int, int, int, Placement, bool>, std::int64_t> bottlenecks_;
   std::unordered_map<std::uint64_t, GradientTree> gradients_;  // by (all, first, end)
 };
 

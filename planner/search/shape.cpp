@@ -128,6 +128,29 @@ std::vector<ShapeVariant> list_variants(const ShapeCell& cell, const SearchSpace
   return variants;
 }
 
+std::optional<Shape> find_shape(const Plan& plan) {
+  const auto* named = std::get_if<NamedSchedule>(&plan.schedule);
+  if (named == nullptr || plan.pipelines.empty() || plan.pipelines.front().stages.empty()) {
+    return std::nullopt;
+  }
+  const auto ways = static_cast<std::size_t>(directions(family_of(named->kind).placement));
+  const auto devices_of = [&](const Pipeline& pipeline) {
+    return static_cast<int>(pipeline.stages.size()) / named->chunks;
+  };
+  Shape shape;
+  shape.cell.devices = devices_of(plan.pipelines.back());
+  shape.cell.replicas = static_cast<int>(plan.pipelines.size() / ways);
+  shape.cell.micro_batch_size = plan.micro_batch_size;
+  for (std::size_t p = 0; p < plan.pipelines.size(); p += ways) {
+    if (devices_of(plan.pipelines[p]) != shape.cell.devices) ++shape.cell.longer;
+  }
+  if (shape.cell.devices < 1 || shape.cell.longer >= shape.cell.replicas) return std::nullopt;
+  const Stage& first = plan.pipelines.front().stages.front();
+  shape.variant = {0, named->kind, named->chunks, named->in_flight,
+                   first.memory == MemoryPolicy::kRecompute};
+  return shape;
+}
+
 bool splits_backward(ScheduleKind kind) {
   switch (kind) {
     case ScheduleKind::kGpipe:

@@ -64,6 +64,10 @@ std::vector<ShapeCell> list_longer(const ShapeCell& cell, const SearchSpace& spa
 // Arrangements are those of the space, and recomputing, of all stages, as the options say.
 std::vector<ShapeVariant> list_variants(const ShapeCell& cell, const SearchSpace& space);
 
+// Of a plan whose pipelines are groups of one length or two, the longer ones first; its arrangement
+// is not known. None of a plan that is no shape's for sure.
+std::optional<Shape> find_shape(const Plan& plan);
+
 // Whether its backwards may be split into I and W.
 bool splits_backward(ScheduleKind kind);
 // The schedules of the menu that update once, at the end of a step.

@@ -150,8 +150,9 @@ StepTimes::Entry StepTimes::bound(const Plan& plan, const std::vector<PipelineCl
   Entry entry;
   if (!classes.empty() && surely_overflows(plan, sums)) return {kNever, true};
   for (const PipelineClass& own : classes) {
-    const NamedBound bound =
-        bound_group(own.shape, own.group, own.spans, sums, own.machine, bounds_, own.owners);
+    const NamedBound bound = bound_group(
+        own.shape.variant,
+        add_up_loads(own.shape, own.group, own.spans, sums, own.machine, bounds_, own.owners));
     entry.time = std::max(entry.time, bound.time);
   }
   return entry;

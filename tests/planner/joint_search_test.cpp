@@ -60,7 +60,8 @@ TEST(JointSearch, NoBoundIsAboveTheTimeOfItsPlan) {
   for (std::uint64_t seed = 1000; seed < 1120; ++seed) {
     SCOPED_TRACE(seed);
     const SearchQuestion question = draw_search_question(seed);
-    Evaluator evaluator(question.profile, question.cluster, question.options);
+    OrderTable orders;
+    Evaluator evaluator(question.profile, question.cluster, question.options, orders);
     for (const Shape& shape : list_shapes(evaluator)) {
       const Verdict verdict = evaluator.judge(shape);
       const auto bound = evaluator.bound(shape);
@@ -95,7 +96,8 @@ TEST(JointSearch, GroupsSimulatedOnceGiveTheWholePlansTimesAndPeaks) {
     SCOPED_TRACE(seed);
     SearchQuestion question = draw_search_question(seed);
     question.options.overlap = std::nullopt;
-    Evaluator evaluator(question.profile, question.cluster, question.options);
+    OrderTable orders;
+    Evaluator evaluator(question.profile, question.cluster, question.options, orders);
     for (const Shape& shape : list_shapes(evaluator)) {
       const Verdict brief = evaluator.judge(shape);
       const Candidate whole = evaluator.judge_whole(shape);

@@ -18,7 +18,8 @@ struct Comparison {
 };
 
 void compare(const SearchQuestion& question, Comparison& comparison) {
-  Evaluator evaluator(question.profile, question.cluster, question.options);
+  OrderTable orders;
+  Evaluator evaluator(question.profile, question.cluster, question.options, orders);
   for (const Shape& shape : list_shapes(evaluator)) {
     if (std::holds_alternative<Rejection>(evaluator.bound(shape))) continue;
     const auto bound = evaluator.bound_by_order(shape);

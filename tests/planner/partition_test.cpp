@@ -91,14 +91,21 @@ RandomChain make_random_chain(std::mt19937_64& random) {
   if (draw(0, 1) == 1) {
     std::vector<int> sizes;
     for (int i = 0; i < layers; ++i) sizes.push_back(draw(0, 5));
-    chain.costs.memory = [sizes](int stage, int stages, int first, int last) {
+    // Two by two alike, and said so, or each stage on its own.
+    const bool in_pairs = draw(0, 1) == 1;
+    const auto like = [in_pairs](int stage) { return in_pairs ? stage / 2 * 2 : stage; };
+    chain.costs.memory = [sizes, like](int stage, int stages, int first, int last) {
       Bytes sum{0};
       for (int i = first; i <= last; ++i) {
-        sum += Bytes{sizes[static_cast<std::size_t>(i)] * (stages - stage)};
+        sum += Bytes{sizes[static_cast<std::size_t>(i)] * (stages - like(stage))};
       }
       return sum;
     };
-    for (int s = 0; s < chain.stages; ++s) chain.costs.memory_limit.push_back({draw(0, 40)});
+    std::vector<Bytes>& limits = chain.costs.memory_limit;
+    for (int s = 0; s < chain.stages; ++s) {
+      limits.push_back(like(s) == s ? Bytes{draw(0, 40)} : limits.back());
+      if (in_pairs) chain.costs.memory_like.push_back(like(s));
+    }
   }
   return chain;
 }

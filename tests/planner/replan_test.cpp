@@ -1,0 +1,109 @@
+// Going on under another mask, against trying the held plan and every plan there is.
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "planner/trajectory/replan.h"
+#include "tests/planner/search_cases.h"
+
+namespace frazil {
+namespace {
+
+using std::chrono::microseconds;
+
+FreezeMask draw_mask(int blocks, std::mt19937_64& random) {
+  FreezeMask mask = FreezeMask::all_active(blocks);
+  for (int block = 0; block + 1 < blocks; ++block) {
+    mask.set_active(BlockId{block}, random() % 3 != 0);
+  }
+  return mask;
+}
+
+// Of the first search a plan that fits, some way down the ranking, to make switches worth while.
+std::optional<HeldState> draw_held(const SearchQuestion& question, std::mt19937_64& random) {
+  SearchOptions options = question.options;
+  options.keep = 0;
+  const Ranking all = search_plans(question.profile, question.cluster, options);
+  std::size_t feasible = 0;
+  while (feasible < all.candidates.size() && !all.candidates[feasible].infeasible) ++feasible;
+  if (feasible == 0) return std::nullopt;
+  HeldState held;
+  held.plan = all.candidates[random() % feasible].plan;
+  held.steps = static_cast<std::int64_t>(1 + random() % 40);
+  held.trained = options.mask;
+  held.overhead = {microseconds(random() % 100), microseconds(random() % 100)};
+  return held;
+}
+
+TEST(Replan, TakesWhatCostsLeastOfTheHeldPlanAndAllOthers) {
+  int stays = 0;
+  int goes = 0;
+  int cheaper_than_fastest = 0;
+  for (std::uint64_t seed = 1; seed <= 160; ++seed) {
+    SCOPED_TRACE(seed);
+    const SearchQuestion question = draw_search_question(seed);
+    std::mt19937_64 random(seed);
+    const std::optional<HeldState> held = draw_held(question, random);
+    if (!held) continue;
+    SearchOptions options = question.options;
+    options.mask = draw_mask(options.mask.blocks(), random);
+    PlanSearch search(question.profile, question.cluster);
+    const auto next = replan(search, question.profile, question.cluster, *held, options);
+
+    Plan same = held->plan;
+    same.mask = options.mask;
+    std::optional<Duration> least;
+    const Candidate going_on = judge_plan(same, question.profile, question.cluster,
+                                          {.clip = options.clip, .overlap = options.overlap});
+    if (!going_on.infeasible) least = going_on.makespan * held->steps;
+    options.keep = 0;
+    const Ranking all = search_plans(question.profile, question.cluster, options);
+    const Activity trained = find_activity(question.profile, held->trained);
+    for (const Candidate& candidate : all.candidates) {
+      if (candidate.infeasible) break;
+      const Duration cost = candidate.makespan * held->steps +
+                            predict_transition(held->plan, candidate.plan, question.profile,
+                                               question.cluster, trained, held->overhead)
+                                .total;
+      if (!least || cost < *least) least = cost;
+    }
+    ASSERT_EQ(next.has_value(), least.has_value());
+    if (!next) continue;
+    EXPECT_EQ(next->next.makespan * held->steps + next->cost.total, *least)
+        << summarize(next->next.plan);
+    EXPECT_FALSE(next->next.infeasible.has_value());
+    (next->stays ? stays : goes) += 1;
+    if (next->stays) {
+      EXPECT_EQ(next->cost.total, Duration{0});
+    }
+    if (all.best() != nullptr && next->next.makespan > all.best()->makespan) ++cheaper_than_fastest;
+  }
+  EXPECT_GT(stays, 20);
+  EXPECT_GT(goes, 20);
+  EXPECT_GT(cheaper_than_fastest, 10);
+}
+
+TEST(Replan, OfASearchThatWasAskedBeforeIsThatOfAFreshOne) {
+  for (std::uint64_t seed = 500; seed < 540; ++seed) {
+    SCOPED_TRACE(seed);
+    SearchQuestion question = draw_search_question(seed);
+    question.options.keep = 3;
+    PlanSearch search(question.profile, question.cluster);
+    std::mt19937_64 random(seed);
+    for (int again = 0; again < 4; ++again) {
+      question.options.mask = draw_mask(question.options.mask.blocks(), random);
+      const Ranking kept = search.search(question.options);
+      const Ranking fresh = search_plans(question.profile, question.cluster, question.options);
+      ASSERT_EQ(kept.candidates.size(), fresh.candidates.size());
+      for (std::size_t c = 0; c < kept.candidates.size(); ++c) {
+        EXPECT_EQ(kept.candidates[c].plan, fresh.candidates[c].plan);
+        EXPECT_EQ(kept.candidates[c].makespan, fresh.candidates[c].makespan);
+      }
+      EXPECT_EQ(kept.simulated, fresh.simulated);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace frazil
