@@ -72,11 +72,18 @@ struct RejectedShapes {
   Rejection rejection;
 };
 
+// What a search that ended early knows of the rest: nothing of it takes less than this.
+struct NotLookedAt {
+  std::int64_t candidates = 0;
+  Duration at_least{0};
+};
+
 // Feasible ones first by (makespan, devices used, stages, plain ones before those that recompute or
 // have a depth of their own, summary); then the infeasible ones.
 struct Ranking {
   std::vector<Candidate> candidates;
   std::vector<RejectedShapes> rejected;  // by a search that does not simulate everything
+  std::optional<NotLookedAt> left;       // none: the first are proven to be the best
   int simulated = 0;                     // graphs that the search evaluated; 0: one per candidate
   const Candidate* best() const;         // none when nothing is feasible
 };

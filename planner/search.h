@@ -38,6 +38,9 @@ struct SearchOptions {
   bool joint = false;
   bool recompute = false;  // also with all stages recomputing
   int keep = 2;  // so many of the best plans are found; 0: everything is simulated and ranked
+  // Ends after so many shapes were cut, as soon as one fits, with what is known of the rest; 0:
+  // when the answer is proven.
+  std::int64_t effort = 0;
   std::optional<HeldPlan> held = std::nullopt;  // not where everything is ranked
 };
 

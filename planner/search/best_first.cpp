@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "planner/schedule_menu.h"
+#include "planner/search/dive.h"
 #include "planner/search/rejections.h"
 #include "planner/search/variants.h"
 
@@ -14,9 +15,10 @@ namespace frazil {
 namespace {
 
 // Part of what is left to search: a cell, those between it and the next longer one, the variants of
-// a cell that share a class, or one shape, at last bounded by its order of work.
+// a cell that share a class, or one shape: bounded by the shares of its groups, then by its cuts,
+// at last by its order of work.
 struct Node {
-  enum class Kind : std::uint8_t { kCell, kLonger, kClass, kShape, kOrdered };
+  enum class Kind : std::uint8_t { kCell, kLonger, kClass, kShared, kCut, kOrdered };
 
   NamedBound bound;
   int devices = 0;  // stages in all, at least
@@ -59,7 +61,7 @@ class BestFirst {
       nodes.push_back(cell_node(cell, evaluator_.work_bounds().bound(sums, cell)));
     }
     if (options_.held) hold();
-    if (!only_fits_) dive(nodes);
+    if (!only_fits_) dive(cells);
     for (const Node& node : nodes) {
       const ShapeCell& cell = node.shape.cell;
       push(node);
@@ -69,14 +71,23 @@ class BestFirst {
       longer.kind = Node::Kind::kLonger;
       push(longer);
     }
-    while (!queue_.empty() && !(only_fits_ && !best_.empty()) && !is_beaten(queue_.front())) {
+    while (!queue_.empty() && !(only_fits_ && !best_.empty()) && !is_beaten(queue_.front()) &&
+           !is_spent()) {
       std::pop_heap(queue_.begin(), queue_.end());
       const Node node = queue_.back();
       queue_.pop_back();
       open(node);
     }
-    // The one with the lowest bound is beaten, and so are all others.
-    for (const Node& node : queue_) reject_by_bound(node);
+    // The one with the lowest bound is beaten, and so are all others, or the search has ended
+    // early.
+    for (const Node& node : queue_) {
+      if (is_beaten(node)) {
+        reject_by_bound(node);
+      } else if (!only_fits_) {
+        left_.candidates += count(node);
+        left_.at_least = std::min(left_.at_least, node.bound.time);
+      }
+    }
     return finish();
   }
 
@@ -94,62 +105,31 @@ class BestFirst {
     return {.bound = bound,
             .devices = stages_of(shape),
             .stages = shape.cell.devices * shape.variant.chunks,
-            .kind = Node::Kind::kShape,
+            .kind = Node::Kind::kShared,
             .shape = shape,
             .ordinal = static_cast<std::int64_t>(ordinal)};
   }
 
-  // Good plans to begin with, so that what is worse need not be opened: from the cells with the
-  // lowest bounds, one of each length, the shapes with the lowest. Changes no answer.
-  void dive(std::vector<Node> cells) {
-    constexpr std::size_t kCells = 4;
-    constexpr int kOfSchedule = 1;
-    constexpr std::size_t kJudged = 4;
-    const auto lowest_first = [](const Node& a, const Node& b) { return b < a; };
-    std::sort(cells.begin(), cells.end(), lowest_first);
-    std::set<int> lengths;
-    std::vector<Node> shapes;
-    for (const Node& node : cells) {
-      if (lengths.size() == kCells) break;
-      const ShapeCell& cell = node.shape.cell;
-      const Bytes needed =
-          evaluator_.work_bounds().least_memory(evaluator_.sums_of(cell.micro_batch_size), cell);
-      if (needed > evaluator_.machines().best_device().memory_limit) continue;
-      if (lengths.insert(cell.devices).second) add_shapes(node, shapes);
-    }
-    std::sort(shapes.begin(), shapes.end(), lowest_first);
-    // Of each schedule the lowest few: what bounds leave out differs between schedules.
-    std::map<ScheduleKind, int> taken;
-    std::erase_if(shapes, [&](const Node& node) {
-      return ++taken[node.shape.variant.schedule] > kOfSchedule;
-    });
-    std::vector<Node> ordered;
-    for (Node& node : shapes) {
-      const auto bound = evaluator_.bound_by_order(node.shape, most_makespan());
-      if (!bound || std::holds_alternative<Rejection>(*bound)) continue;
-      raise(node.bound, std::get<NamedBound>(*bound));
-      ordered.push_back(node);
-    }
-    std::sort(ordered.begin(), ordered.end(), lowest_first);
-    ordered.resize(std::min(ordered.size(), kJudged));
-    for (const Node& node : ordered) {
-      if (is_beaten(node)) break;
-      judge(node);
-      judged_.insert(node.shape);
+  void dive(const std::vector<ShapeCell>& cells) {
+    take(pick_cells(evaluator_, cells));
+    // Bounds say less of groups that are not alike: from there on as long as it gets better.
+    while (!evaluator_.machines().groups_are_alike() && !best_.empty() &&
+           best_.front().ordinal >= 0) {
+      const Shape best = best_.front().shape;
+      take(list_neighbours(best.cell, evaluator_.space()));
+      if (best_.front().shape == best) break;
     }
   }
 
-  void add_shapes(const Node& node, std::vector<Node>& shapes) {
-    const ShapeCell& cell = node.shape.cell;
-    const VariantList& list = variants_.of(cell);
-    for (std::size_t v = 0; v < list.variants.size(); ++v) {
-      if (!list.class_of[v].one_way && cell.devices % 2 != 0) continue;
-      const Shape shape{cell, list.variants[v]};
-      if (evaluator_.machines().repeats(cell, shape.variant.arrangement)) continue;
-      const auto bound = evaluator_.bound(shape);
-      if (const auto* own = std::get_if<NamedBound>(&bound)) {
-        shapes.push_back(shape_node(shape, v, *own));
-      }
+  void take(const std::vector<ShapeCell>& cells) {
+    std::size_t left = 4;
+    for (const PromisingShape& shape :
+         find_promising(evaluator_, variants_, cells, most_makespan())) {
+      const Node node = shape_node(shape.shape, shape.ordinal, shape.bound);
+      if (is_beaten(node) || left == 0) break;
+      if (!judged_.insert(shape.shape).second) continue;
+      judge(node);
+      --left;
     }
   }
 
@@ -176,6 +156,9 @@ class BestFirst {
     const Duration worst = std::get<Duration>(worst_);
     return options_.held ? worst / options_.held->steps : worst;
   }
+
+  // Where nothing fits so far it goes on.
+  bool is_spent() const { return options_.effort > 0 && cut_ >= options_.effort && !best_.empty(); }
 
   // Neither the time nor what breaks ties can be less than of the worst that is kept.
   bool is_beaten(const Node& node) const {
@@ -214,7 +197,10 @@ class BestFirst {
       case Node::Kind::kClass:
         open_class(node);
         break;
-      case Node::Kind::kShape:
+      case Node::Kind::kShared:
+        cut(node);
+        break;
+      case Node::Kind::kCut:
         order(node);
         break;
       case Node::Kind::kOrdered:
@@ -292,20 +278,28 @@ class BestFirst {
       if (evaluator_.machines().repeats(cell, variants[v].arrangement)) continue;
       if (judged_.count(shape) > 0) continue;
       Node single = shape_node(shape, v, node.bound);
-      if (is_full()) raise(single.bound, evaluator_.bound_by_shares(shape));
-      if (is_beaten(single)) {
-        reject_by_bound(single);
-        continue;
-      }
-      const auto bound = evaluator_.bound(shape);
-      if (const auto* rejection = std::get_if<Rejection>(&bound)) {
-        rejected_.add(shape, true, 1, *rejection);
-        keep_nearest(shape, *rejection);
-        continue;
-      }
-      raise(single.bound, std::get<NamedBound>(bound));
+      raise(single.bound, evaluator_.bound_by_shares(shape));
       push(single);
     }
+  }
+
+  void cut(Node node) {
+    ++cut_;
+    const auto bound = evaluator_.bound(node.shape);
+    if (const auto* rejection = std::get_if<Rejection>(&bound)) {
+      rejected_.add(node.shape, true, 1, *rejection);
+      keep_nearest(node.shape, *rejection);
+      return;
+    }
+    raise(node.bound, std::get<NamedBound>(bound));
+    node.kind = Node::Kind::kCut;
+    // What bounds leave out differs between schedules: of each the lowest so far is looked at.
+    const auto lowest = lowest_cut_.try_emplace(node.shape.variant.schedule, Duration::max()).first;
+    if (!only_fits_ && node.bound.time < lowest->second && !is_beaten(node)) {
+      lowest->second = node.bound.time;
+      return order(node);
+    }
+    push(node);
   }
 
   void judge(const Node& node) {
@@ -371,9 +365,7 @@ class BestFirst {
 
   void reject_by_bound(const Node& node) {
     if (only_fits_) return;
-    rejected_.add_bounded(node.shape,
-                          node.kind == Node::Kind::kShape || node.kind == Node::Kind::kOrdered,
-                          count(node), node.bound);
+    rejected_.add_bounded(node.shape, node.kind >= Node::Kind::kShared, count(node), node.bound);
   }
 
   std::int64_t variants_of(const ShapeCell& cell) {
@@ -388,7 +380,8 @@ class BestFirst {
   // Candidates of a node.
   std::int64_t count(const Node& node) {
     switch (node.kind) {
-      case Node::Kind::kShape:
+      case Node::Kind::kShared:
+      case Node::Kind::kCut:
       case Node::Kind::kOrdered:
         return 1;
       case Node::Kind::kCell:
@@ -429,6 +422,7 @@ class BestFirst {
     const bool feasible = ranking.best() != nullptr;
     ranking.rejected = rejected_.list(feasible ? ranking.candidates.back().makespan : Duration{0});
     ranking.simulated = evaluator_.simulated();
+    if (left_.candidates > 0) ranking.left = left_;
     return ranking;
   }
 
@@ -437,11 +431,14 @@ class BestFirst {
   bool only_fits_;
   std::vector<Node> queue_;  // a heap
   std::vector<Found> best_;
-  std::tuple<Duration, int, int> worst_;     // of the last of them: time, devices, stages
-  std::optional<Plan> held_;                 // where it fits
-  Duration lowest_order_ = Duration::max();  // of those judged at once
-  std::set<Shape> judged_;                   // before the search began
+  std::tuple<Duration, int, int> worst_;         // of the last of them: time, devices, stages
+  std::optional<Plan> held_;                     // where it fits
+  std::int64_t cut_ = 0;                         // shapes
+  Duration lowest_order_ = Duration::max();      // of those judged at once
+  std::map<ScheduleKind, Duration> lowest_cut_;  // of those whose order was looked at at once
+  std::set<Shape> judged_;                       // before the search began
   Rejections rejected_;
+  NotLookedAt left_{0, Duration::max()};
   std::optional<Shape> nearest_;
   std::tuple<bool, Bytes, Shape> nearest_key_;
   Variants variants_;

@@ -94,11 +94,10 @@ NamedBound Evaluator::bound_by_shares(const Shape& shape) {
   for (const GroupClass& group : dealt.classes) {
     const BatchDeal deal{group.share - (group.has_short ? 1 : 0), owners.nodes,
                          owners.devices / shape.cell.replicas};
-    const auto devices = static_cast<int>(machines_.machine(group.machine).devices.size());
-    const auto [known, is_new] = by_shares_.try_emplace({shape.cell, variant, deal, devices});
+    const auto [known, is_new] = by_shares_.try_emplace({shape.cell, variant, deal, group.machine});
     if (is_new) {
       known->second = bounds_.bound_group(sums_of(shape.cell.micro_batch_size), shape.cell, variant,
-                                          deal, devices);
+                                          deal, machines_.machine(group.machine));
     }
     if (known->second.time > largest.time) largest = known->second;
   }

@@ -289,9 +289,18 @@ NamedBound WorkBounds::bound(const ChainSums& sums, const ShapeCell& cell,
 
 NamedBound WorkBounds::bound_group(const ChainSums& sums, const ShapeCell& cell,
                                    const VariantClass& variant, const BatchDeal& deal,
-                                   int devices) const {
+                                   const Cluster& machine) const {
+  const auto devices = static_cast<int>(machine.devices.size());
   const GroupTime group = time_of_group(sums, cell, variant, deal, devices, variant.one_way);
-  return {std::max(kNone, group.at_least(deal.micro_batches)), "total-work"};
+  // Of its devices as fast as they are together.
+  Wide speed = 0;
+  for (const Device& device : machine.devices) {
+    speed += (kMillion * kMillion + device.time_ppm - 1) / device.time_ppm;
+  }
+  const Wide work = static_cast<Wide>(group.work.count()) * deal.micro_batches *
+                    (kMillion * kMillion / device_.time_ppm);
+  const Duration mean{static_cast<std::int64_t>(work / speed)};
+  return {std::max({kNone, mean, group.at_least(deal.micro_batches)}), "total-work"};
 }
 
 Bytes WorkBounds::least_memory(const ChainSums& sums, const ShapeCell& cell) const {

@@ -59,9 +59,9 @@ class WorkBounds {
   // is needed to say so.
   NamedBound bound(const ChainSums& sums, const ShapeCell& cell, const VariantClass& variant,
                    Duration most = Duration::max()) const;
-  // Of a group of so many devices that has so many whole micro-batches, in a step of such owners.
+  // Of a group on this machine that has so many whole micro-batches, in a step of such owners.
   NamedBound bound_group(const ChainSums& sums, const ShapeCell& cell, const VariantClass& variant,
-                         const BatchDeal& deal, int devices) const;
+                         const BatchDeal& deal, const Cluster& machine) const;
   // Bytes that some device of a group holds at least, whatever is recomputed.
   Bytes least_memory(const ChainSums& sums, const ShapeCell& cell) const;
   // A reduction of that many bytes of gradients among `owners` takes at least this, where one of

@@ -93,7 +93,9 @@ void report(benchmark::State& state, const Ranking& ranking) {
   state.counters["simulated"] = static_cast<double>(ranking.simulated);
   if (ranking.best() == nullptr) return;
   const Candidate& best = *ranking.best();
-  state.counters["makespan_ms"] = static_cast<double>(best.makespan.count()) / 1e6;
+  const auto ms = [](Duration time) { return static_cast<double>(time.count()) / 1e6; };
+  state.counters["makespan_ms"] = ms(best.makespan);
+  state.counters["at_least_ms"] = ms(ranking.left ? ranking.left->at_least : best.makespan);
   state.SetLabel(summarize(best.plan));
 }
 
@@ -101,7 +103,9 @@ void search_32_layers(benchmark::State& state) {
   const auto devices = static_cast<int>(state.range(0));
   const ModelProfile profile = make_transformer(32);
   const Cluster cluster = make_hosts(devices, state.range(1) == 1);
-  const SearchOptions options = make_options(profile, 2 * devices);
+  SearchOptions options = make_options(profile, 2 * devices);
+  // Of many unequal devices more plans are left than can be looked at.
+  if (state.range(1) == 1 && devices > 64) options.effort = 100'000;
   Ranking ranking;
   for (auto _ : state) ranking = search_plans(profile, cluster, options);
   report(state, ranking);

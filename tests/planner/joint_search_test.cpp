@@ -56,6 +56,33 @@ TEST(JointSearch, FindsTheBestOfAllPlansAndTheSameRunnersUp) {
   EXPECT_LT(simulated, all);
 }
 
+TEST(JointSearch, ThatEndsEarlySaysHowMuchBetterTheRestCouldBe) {
+  int early = 0;
+  int better = 0;
+  for (std::uint64_t seed = 4000; seed < 4120; ++seed) {
+    SCOPED_TRACE(seed);
+    SearchQuestion question = draw_search_question(seed);
+    question.options.keep = 1;
+    const Ranking whole = search_plans(question.profile, question.cluster, question.options);
+    question.options.effort = 1 + static_cast<std::int64_t>(seed % 7);
+    const Ranking found = search_plans(question.profile, question.cluster, question.options);
+    EXPECT_FALSE(whole.left.has_value());
+    ASSERT_EQ(found.best() == nullptr, whole.best() == nullptr);
+    if (found.best() == nullptr) continue;
+    EXPECT_GE(found.best()->makespan, whole.best()->makespan);
+    if (!found.left) {
+      EXPECT_EQ(found.best()->plan, whole.best()->plan);
+      continue;
+    }
+    ++early;
+    EXPECT_GT(found.left->candidates, 0);
+    EXPECT_LE(std::min(found.left->at_least, found.best()->makespan), whole.best()->makespan);
+    better += whole.best()->makespan < found.best()->makespan ? 1 : 0;
+  }
+  EXPECT_GT(early, 30);
+  EXPECT_GT(better, 3);
+}
+
 TEST(JointSearch, NoBoundIsAboveTheTimeOfItsPlan) {
   for (std::uint64_t seed = 1000; seed < 1120; ++seed) {
     SCOPED_TRACE(seed);
