@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::size_t kLongestQuote = 40;
 
+}  // namespace
+
 std::string member_path(const std::string& object, const std::string& key) {
   const bool is_plain = !key.empty() && std::all_of(key.begin(), key.end(), [](char character) {
     return std::isalnum(static_cast<unsigned char>(character)) != 0 || character == '_';
@@ -22,8 +24,6 @@ std::string member_path(const std::string& object, const std::string& key) {
   if (is_plain) return object + "." + key;
   return object + "[" + json_string(shortened(key)) + "]";
 }
-
-}  // namespace
 
 std::string shortened(std::string_view text) {
   if (text.size() <= kLongestQuote) return std::string(text);

@@ -34,4 +34,7 @@ std::string shortened(std::string_view text);
 // A piece of a file for a message, in backticks; it may hold any bytes.
 std::string quote_raw(std::string_view text);
 
+// The path of a member: "$.layers", or "$[\"a key\"]" of a key that is no plain word.
+std::string member_path(const std::string& object, const std::string& key);
+
 }  // namespace frazil

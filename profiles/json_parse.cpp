@@ -193,6 +193,7 @@ class JsonBuilder {
 
   bool parse_error(std::size_t, const std::string& token, const nlohmann::json::exception& error) {
     Finding finding = explain(error.what(), token, *progress_);
+    if (holds(error.what(), "number overflow")) finding.found += " at " + path();
     throw InputError(document_->file, progress_->last_line(), std::move(finding.found),
                      std::move(finding.expected));
   }
@@ -228,8 +229,27 @@ class JsonBuilder {
     return true;
   }
   [[noreturn]] void fail_integer(const std::string& written) const {
-    throw InputError(document_->file, progress_->last_line(), quote_raw(written),
+    throw InputError(document_->file, progress_->last_line(),
+                     fmt::format("{} at {}", quote_raw(written), path()),
                      "an integer that fits 64 bits");
+  }
+  // Of the value that comes next, as a cursor would name it.
+  std::string path() const {
+    const std::vector<JsonNode>& nodes = document_->nodes;
+    std::string path = "$";
+    for (std::size_t depth = 0; depth < open_.size(); ++depth) {
+      const std::size_t parent = open_[depth].node;
+      const bool is_last = depth + 1 == open_.size();
+      const std::size_t child = is_last ? nodes.size() : open_[depth + 1].node;
+      if (nodes[parent].kind == JsonKind::kObject) {
+        path = member_path(path, is_last ? key_ : nodes[child].key);
+        continue;
+      }
+      int before = 0;
+      for (std::size_t other = parent + 1; other < child; other = nodes[other].end) ++before;
+      path += fmt::format("[{}]", before);
+    }
+    return path;
   }
 
   JsonDocument* document_;

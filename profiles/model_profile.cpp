@@ -29,7 +29,8 @@ struct Segment {
   int wanted_size;
 
   // Rounded down. Below zero, a prolonged line has left its meaning: then zero.
-  std::int64_t at(std::int64_t low, std::int64_t high, const std::string& layer) const {
+  std::int64_t at(std::int64_t low, std::int64_t high, std::string_view key,
+                  const std::string& layer) const {
     const Wide width = static_cast<Wide>(high_size) - low_size;
     const Wide sum = static_cast<Wide>(low) * (static_cast<Wide>(high_size) - wanted_size) +
                      static_cast<Wide>(high) * (static_cast<Wide>(wanted_size) - low_size);
@@ -39,7 +40,7 @@ struct Segment {
     if (prolonged && value > kLargestQuantity) {
       throw InputError(
           fmt::format("layer \"{}\"", layer), 0,
-          fmt::format("a cost beyond {} at micro-batch size {}", kLargestQuantity, wanted_size),
+          fmt::format("{} beyond {} at micro-batch size {}", key, kLargestQuantity, wanted_size),
           fmt::format("a size nearer to the measured {} and {}", low_size, high_size));
     }
     return static_cast<std::int64_t>(value);
@@ -48,21 +49,23 @@ struct Segment {
 
 CostSample read_segment(const CostSample& low, const CostSample& high, const Segment& segment,
                         const std::string& layer) {
-  const auto time = [&](Duration CostSample::*member) {
-    return Duration{segment.at((low.*member).count(), (high.*member).count(), layer)};
+  const auto time = [&](Duration CostSample::*member, std::string_view key) {
+    return Duration{segment.at((low.*member).count(), (high.*member).count(), key, layer)};
   };
   std::optional<Bytes> stash_frozen;
   if (low.stash_frozen && high.stash_frozen) {
-    stash_frozen = Bytes{segment.at(low.stash_frozen->count, high.stash_frozen->count, layer)};
+    stash_frozen = Bytes{
+        segment.at(low.stash_frozen->count, high.stash_frozen->count, "stash_frozen_bytes", layer)};
   }
-  return {.micro_batch_size = segment.wanted_size,
-          .forward = time(&CostSample::forward),
-          .forward_frozen = time(&CostSample::forward_frozen),
-          .backward_input = time(&CostSample::backward_input),
-          .backward_weight = time(&CostSample::backward_weight),
-          .backward_weight_alone = time(&CostSample::backward_weight_alone),
-          .stash = {segment.at(low.stash.count, high.stash.count, layer)},
-          .stash_frozen = stash_frozen};
+  return {
+      .micro_batch_size = segment.wanted_size,
+      .forward = time(&CostSample::forward, "forward_ns"),
+      .forward_frozen = time(&CostSample::forward_frozen, "forward_frozen_ns"),
+      .backward_input = time(&CostSample::backward_input, "backward_input_ns"),
+      .backward_weight = time(&CostSample::backward_weight, "backward_weight_ns"),
+      .backward_weight_alone = time(&CostSample::backward_weight_alone, "backward_weight_alone_ns"),
+      .stash = {segment.at(low.stash.count, high.stash.count, "stash_bytes", layer)},
+      .stash_frozen = stash_frozen};
 }
 
 // Length first, so that no two lists of names give one text.
@@ -245,8 +248,9 @@ Bytes Edge::bytes(int micro_batch_size) const {
   }
   if (sum > kLargestQuantity) {
     throw InputError(fmt::format("edge from layer {} to {}", from.value, to.value), 0,
-                     fmt::format("more than {} bytes at micro-batch size {}", kLargestQuantity,
-                                 micro_batch_size),
+                     fmt::format("tensor_bytes_per_sample of more than {} bytes at micro-batch "
+                                 "size {}",
+                                 kLargestQuantity, micro_batch_size),
                      "a smaller micro-batch");
   }
   return {static_cast<std::int64_t>(sum)};

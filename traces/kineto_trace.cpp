@@ -185,7 +185,8 @@ class KinetoReader {
   std::int64_t times(std::int64_t a, std::int64_t b) const {
     std::int64_t product = 0;
     if (__builtin_mul_overflow(a, b, &product) || product < 0 || product > kLargestQuantity) {
-      stream_.fail("a tensor of a size below zero or beyond 2^53", "sizes of tensors");
+      stream_.fail("a tensor in `Input Dims` of a size below zero or beyond 2^53",
+                   "sizes of tensors");
     }
     return product;
   }
@@ -242,7 +243,9 @@ class KinetoReader {
     for (std::size_t i = 0; i < inputs; ++i) {
       const std::int64_t more = times(event_.input_elements[i], event_.input_element_bytes[i]);
       bytes += more;
-      if (bytes > kLargestQuantity) stream_.fail("inputs beyond 2^53 bytes", "sizes of tensors");
+      if (bytes > kLargestQuantity) {
+        stream_.fail("tensors in `Input Dims` beyond 2^53 bytes", "sizes of tensors");
+      }
     }
     thread.node_inputs.push_back({operation.start, bytes});
   }
