@@ -18,6 +18,20 @@ namespace {
 
 namespace po = boost::program_options;
 
+constexpr std::string_view kExitCodes =
+    "exit codes:\n"
+    "  0   done\n"
+    "  1   failed, or a bug\n"
+    "  2   bad usage or input\n"
+    "  3   good input that cannot be done: nothing fits into memory, or no schedule takes the "
+    "plan\n"
+    "  4   verify: the run differs from its costs\n"
+    "  5   verify: measured too unsteadily to tell\n"
+    "  6   another rank of the run was lost\n"
+    "  7   out of memory\n"
+    "  75  please start the run again\n"
+    "  128 + n  ended by signal n\n";
+
 int complain(const Verb& verb, std::string_view sentence, ExitCode code) {
   fmt::print(stderr, "frazil {}: {}\n", verb.name, to_one_line(sentence));
   return static_cast<int>(code);
@@ -26,7 +40,7 @@ int complain(const Verb& verb, std::string_view sentence, ExitCode code) {
 ExitCode print_help(const Verb& verb, const po::options_description& options) {
   std::ostringstream table;
   table << options;
-  fmt::print("{}\n\nusage: {}\n\n{}", verb.purpose, verb.usage, table.str());
+  fmt::print("{}\n\nusage: {}\n\n{}\n{}", verb.purpose, verb.usage, table.str(), kExitCodes);
   return ExitCode::kOk;
 }
 

@@ -55,6 +55,21 @@ TEST(CommandLine, GivesTheBodyItsFlagsAndReturnsItsExitCode) {
   EXPECT_EQ(outcome.err, "");
 }
 
+TEST(CommandLine, HelpSaysWhatEachExitCodeMeans) {
+  const std::string help = run({"--help"}).out;
+  for (const ExitCode code :
+       {ExitCode::kOk, ExitCode::kFailure, ExitCode::kBadInput, ExitCode::kInfeasible,
+        ExitCode::kVerifyFailed, ExitCode::kVerifyInconclusive, ExitCode::kPeerLost,
+        ExitCode::kOutOfMemory, ExitCode::kPleaseRestart}) {
+    const std::string line = "\n  " + std::to_string(static_cast<int>(code)) + " ";
+    EXPECT_NE(help.find(line), std::string::npos) << line << help;
+  }
+  EXPECT_NE(help.find("\n  3   good input that cannot be done: nothing fits into memory, or no "
+                      "schedule takes the plan\n"),
+            std::string::npos)
+      << help;
+}
+
 TEST(CommandLine, TurnsErrorsIntoExitCodesAndOneSentence) {
   const Outcome input = run_and_throw(InputError("plan.json", 3, "X", "Y"));
   EXPECT_EQ(input.code, 2);
