@@ -2,6 +2,8 @@
 // A plan whose order of work is searched: from the plan, what the search sees as times; from what
 // it finds, a schedule given outright.
 
+#include <vector>
+
 #include "planner/order_search.h"
 #include "planner/plan.h"
 #include "profiles/cluster.h"
@@ -11,14 +13,17 @@ namespace frazil {
 
 struct SearchedPlan {
   Plan plan;  // the same but for its lists, and its provenance, which says how they were found
-  SearchedOrder found;
+  std::vector<SearchedOrder> found;  // by pipeline; those of equal pipelines are equal
 };
 
 // The plan's named schedule says what a stage may hold: with zb-h1 or zb-h2 K micro-batches until
-// their W, with zb-1p or zb-2p half of each is free after I. Throws InfeasibleError where its
-// stages are not in a line, one on each device, with a backward each, or recompute, and where there
-// are several pipelines. A short last micro-batch counts as a whole one.
+// their W, with zb-1p or zb-2p half of each is free after I. Each pipeline is searched for itself,
+// equal ones once. Throws InfeasibleError where stages are not in a line, one on each device, with
+// a backward each, or recompute, and where pipelines share a device. A short last micro-batch counts as a whole one.
 SearchedPlan search_order(Plan plan, const ModelProfile& profile, const Cluster& cluster,
                           const OrderSearchOptions& options = {});
+
+// Whether the lists of a plan come from such a search, as its provenance says.
+bool has_searched_order(const Plan& plan);
 
 }  // namespace frazil

@@ -270,7 +270,7 @@ std::optional<SearchedOrder> search_what_if(const WhatIf& what_if, WhatIfInputs&
   auto& [profile, cluster, plan] = inputs;
   SearchedPlan searched = search_order(std::move(plan), profile, cluster, *what_if.search);
   plan = std::move(searched.plan);
-  return std::move(searched.found);
+  return std::move(searched.found.front());
 }
 
 SimulatedStep simulate_what_if(const WhatIfInputs& inputs) {

@@ -108,7 +108,44 @@ TEST(SearchedPlan, HasItsListsOnTheDevicesOfItsStagesAndSaysWhereTheyAreFrom) {
   const PlanSimulation searched = simulate_plan(plan, sample.profile, sample.cluster);
   const PlanSimulation named = simulate_plan(sample.plan, sample.profile, sample.cluster);
   EXPECT_LE(searched.makespan, named.makespan);
-  EXPECT_LE(found.makespan, searched.makespan);
+  EXPECT_LE(found.front().makespan, searched.makespan);
+  EXPECT_TRUE(has_searched_order(plan));
+  EXPECT_FALSE(has_searched_order(sample.plan));
+}
+
+// Each as if it were alone with its share, on devices that differ.
+TEST(SearchedPlan, SearchesEachPipelineForItselfAndEqualOnesOnce) {
+  const Sample sample;
+  Cluster cluster = make_uniform_cluster(6, Bytes{1'000'000}, {nanoseconds(3), {}});
+  cluster.devices[3].time_ppm = 1'700'000;
+  const auto on = [](std::vector<int> devices, int first, int last) {
+    std::vector<DeviceId> ids;
+    for (const int device : devices) ids.emplace_back(device);
+    return make_pipeline(
+        3, devices.size() == 3 ? std::vector{LayerId{1}, LayerId{2}} : std::vector{LayerId{2}}, ids,
+        {MicroBatchId{first}, MicroBatchId{last}});
+  };
+  Plan both = sample.plan;
+  both.batch_size = 12;
+  both.pipelines = {on({2, 0, 1}, 0, 6), on({4, 3}, 7, 11)};
+  const OrderSearchOptions options{.budget = 3'000};
+  const SearchedPlan together = search_order(both, sample.profile, cluster, options);
+  ASSERT_EQ(together.found.size(), 2U);
+  EXPECT_NO_THROW(validate(together.plan, sample.profile, cluster, "plan"));
+  for (std::size_t p = 0; p < 2; ++p) {
+    Plan alone = both;
+    alone.pipelines = {both.pipelines[p]};
+    alone.batch_size = alone.pipelines[0].micro_batches[0].count();
+    alone.pipelines[0].micro_batches = {{MicroBatchId{0}, MicroBatchId{alone.batch_size - 1}}};
+    const SearchedPlan single = search_order(alone, sample.profile, cluster, options);
+    EXPECT_EQ(single.found.front().orders, together.found[p].orders);
+    EXPECT_EQ(single.found.front().makespan, together.found[p].makespan);
+  }
+  const PlanSimulation simulated = simulate_plan(together.plan, sample.profile, cluster);
+  EXPECT_GE(simulated.makespan, std::max(together.found[0].makespan, together.found[1].makespan));
+  both.pipelines = {on({0, 1}, 0, 5), on({2, 4}, 6, 11)};
+  const SearchedPlan equal = search_order(both, sample.profile, cluster, options);
+  EXPECT_EQ(equal.found[0].orders, equal.found[1].orders);
 }
 
 TEST(SearchedPlan, RefusesWhatItCannotSearchInOneSentence) {
@@ -124,7 +161,7 @@ TEST(SearchedPlan, RefusesWhatItCannotSearchInOneSentence) {
   Plan twice = sample.plan;
   twice.pipelines[0].micro_batches = {{MicroBatchId{0}, MicroBatchId{3}}};
   twice.pipelines.push_back(twice.pipelines[0]);
-  EXPECT_NE(sample.refusal(twice).find("one pipeline"), std::string::npos);
+  EXPECT_NE(sample.refusal(twice).find("share no device"), std::string::npos);
 }
 
 class SearchVerb : public testing::Test {
