@@ -6,6 +6,7 @@
 #include "planner/activity.h"
 #include "planner/freezing/predict_switch.h"
 #include "planner/search.h"
+#include "planner/search/relief.h"
 #include "planner/search/shape.h"
 #include "planner/simulate_plan.h"
 #include "profiles/error.h"
@@ -57,10 +58,7 @@ Plan Replanner::search(const FreezeMask& mask) const {
   }
   const Candidate* best = ranking.best();
   if (best == nullptr) {
-    const std::string reason = ranking.candidates.empty() || !ranking.candidates[0].infeasible
-                                   ? "there is no candidate"
-                                   : ranking.candidates[0].infeasible->reason;
-    throw InfeasibleError("no plan fits: " + reason);
+    throw InfeasibleError(explain_no_plan(options_.profile, {options_.cluster, search}, ranking));
   }
   if (std::optional<Plan> cached = find_best_cached(ranking)) return *cached;
   return best->plan;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "planner/command_line.h"
 #include "planner/flags.h"
@@ -50,7 +51,8 @@ po::options_description describe_flags() {
       ("out", text(), "write the best plan")                                            //
       ("top", text(), "rows to show, default 10")                                       //
       ("explain", po::bool_switch(),
-       "also why: the runner-up, where the time goes, what was rejected")  //
+       "also why: the runner-up, where the time goes, what was rejected; where nothing fits, what "
+       "came nearest and what would help")  //
       ("json", po::bool_switch(), "answer in JSON");
   add_graph_flags(flags);
   return flags;
@@ -108,7 +110,7 @@ SearchOptions read_options(const Flags& values, const ModelProfile& profile) {
 
 // `--planner NAME`: its plan, judged and written, beside the best one of the search.
 ExitCode compare_planner(const Flags& values, const std::string& name) {
-  refuse_together(values, "--planner", {"top"});
+  refuse_together(values, "--planner", {"top", "explain"});
   const auto planner = find_planner(name);
   if (!planner) refuse_flags("--planner " + name, "one of " + list_planners());
   const ModelProfile profile = read_model_profile(required_text(values, "profile"));
@@ -132,7 +134,7 @@ ExitCode compare_planner(const Flags& values, const std::string& name) {
 }
 
 ExitCode plan_forecast(const Flags& values) {
-  refuse_together(values, "--forecast", {"mask", "out", "top", "planner"});
+  refuse_together(values, "--forecast", {"mask", "out", "top", "planner", "explain"});
   const ModelProfile profile = read_model_profile(required_text(values, "profile"));
   const Cluster cluster = read_cluster(required_text(values, "cluster"));
   const std::string file = required_text(values, "forecast");
@@ -152,6 +154,53 @@ ExitCode plan_forecast(const Flags& values) {
   return ExitCode::kOk;
 }
 
+// What stands below the ranking: as text, and as members of the answer in JSON.
+class Besides {
+ public:
+  void add(const std::string& text, const std::string& json) {
+    text_ += text;
+    json_.update(nlohmann::ordered_json::parse(json));
+  }
+  const std::string& text() const { return text_; }
+  std::string json() const { return json_.dump(); }
+
+ private:
+  std::string text_;
+  nlohmann::ordered_json json_ = nlohmann::ordered_json::object();
+};
+
+// The ranking, with what was asked for besides, and the best plan written. Throws InfeasibleError
+// where nothing fits, when the answer is out.
+ExitCode answer(const Flags& values, const ModelProfile& profile, const SearchCase& question,
+                const Ranking& ranking, Besides besides) {
+  const auto& [cluster, options] = question;
+  const int top = integer_or(values, "top", 10, 1, kMostCounted);
+  const Candidate* best = ranking.best();
+  if (is_set(values, "explain")) {
+    const PlanExplanation explanation = explain_plan(ranking, profile, cluster, options);
+    besides.add(print_plan_explanation(explanation, cluster),
+                plan_explanation_json(explanation, cluster));
+  }
+  std::vector<Relief> reliefs;
+  if (best == nullptr) {
+    reliefs = find_relief(profile, question, ranking);
+    besides.add(is_set(values, "explain") ? print_relief(reliefs, cluster) : "",
+                relief_json(reliefs, cluster));
+  }
+  const auto write = [&] {
+    if (best != nullptr && values.count("out") > 0) {
+      write_plan(best->plan, required_text(values, "out"));
+    }
+  };
+  write_and_answer(write, is_set(values, "json")
+                              ? ranking_json(ranking, cluster, profile, top, besides.json())
+                              : print_ranking(ranking, cluster, profile, top) + besides.text());
+  if (best == nullptr) {
+    throw InfeasibleError(explain_no_plan(profile, question, ranking, reliefs));
+  }
+  return ExitCode::kOk;
+}
+
 ExitCode plan_verb(const Flags& values) {
   if (values.count("graph") > 0) return plan_graph_verb(values);
   if (values.count("planner") > 0 && required_text(values, "planner") == "help") {
@@ -167,33 +216,11 @@ ExitCode plan_verb(const Flags& values) {
   if (values.count("planner") > 0) return compare_planner(values, required_text(values, "planner"));
   const int top = integer_or(values, "top", 10, 1, kMostCounted);
   const ModelProfile profile = read_model_profile(required_text(values, "profile"));
-  const Cluster cluster = read_cluster(required_text(values, "cluster"));
-  SearchOptions options = read_options(values, profile);
-  options.keep = std::max(2, top);
-  const Ranking ranking = search_plans(profile, cluster, options);
-  const bool json = is_set(values, "json");
-  const Candidate* best = ranking.best();
-  std::vector<Relief> reliefs;
-  std::string more = json ? "{}" : "";
-  if (best == nullptr) {
-    reliefs = find_relief(profile, {cluster, options}, ranking);
-    if (json) more = relief_json(reliefs, cluster);
-  } else if (is_set(values, "explain")) {
-    const PlanExplanation explanation = explain_plan(ranking, profile, cluster, options);
-    more = json ? plan_explanation_json(explanation, cluster)
-                : print_plan_explanation(explanation, cluster);
-  }
-  const auto write = [&] {
-    if (best != nullptr && values.count("out") > 0) {
-      write_plan(best->plan, required_text(values, "out"));
-    }
-  };
-  write_and_answer(write, json ? ranking_json(ranking, cluster, profile, top, more)
-                               : print_ranking(ranking, cluster, profile, top) + more);
-  if (best == nullptr) {
-    throw InfeasibleError(explain_no_plan(profile, {cluster, options}, ranking, reliefs));
-  }
-  return ExitCode::kOk;
+  SearchCase question{read_cluster(required_text(values, "cluster")), {}};
+  question.options = read_options(values, profile);
+  question.options.keep = std::max(2, top);
+  const Ranking ranking = search_plans(profile, question.cluster, question.options);
+  return answer(values, profile, question, ranking, {});
 }
 
 int run_plan_verb(int argc, char** argv) {

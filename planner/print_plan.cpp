@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/activity.h"
+#include "planner/plan_notation.h"
 #include "planner/schedule_menu.h"
 #include "profiles/quantity_text.h"
 
@@ -36,29 +37,6 @@ std::string list_cuts(const Plan& plan) {
     text += fmt::format("{}{}", text.empty() ? "" : ",", stage.layers.front().first.value);
   }
   return text.empty() ? "-" : text;
-}
-
-std::string name_of_schedule(const Plan& plan) {
-  if (const auto* named = std::get_if<NamedSchedule>(&plan.schedule)) {
-    return std::string(schedule_name(named->kind));
-  }
-  const auto* policy = std::get_if<DispatchPolicy>(&plan.schedule);
-  return policy == nullptr ? "explicit" : std::string(policy_name(*policy));
-}
-
-bool recomputes(const Plan& plan) {
-  return plan.pipelines.front().stages.front().memory == MemoryPolicy::kRecompute;
-}
-
-// "1f1b", "1f1b K3", "interleaved v4 R": with its depth or chunks where they are not its own, and
-// whether stages recompute.
-std::string variant_of(const Plan& plan) {
-  std::string text = name_of_schedule(plan);
-  if (const auto* named = std::get_if<NamedSchedule>(&plan.schedule)) {
-    if (named->chunks != family_of(named->kind).chunks) text += fmt::format(" v{}", named->chunks);
-    if (named->in_flight) text += fmt::format(" K{}", *named->in_flight);
-  }
-  return recomputes(plan) ? text + " R" : text;
 }
 
 // Which bytes an imported trace could not tell, by the rules that its profile notes down.
@@ -153,17 +131,13 @@ Bytes largest_peak(const Candidate& candidate) {
   return largest;
 }
 
-std::string shape_of(const Plan& plan) {
-  return fmt::format("{} x {}", plan.pipelines.front().stages.size(), plan.pipelines.size());
-}
-
 Json candidate_json(const Candidate& candidate, const Cluster& cluster) {
   const Plan& plan = candidate.plan;
   Json json = {{"summary", summarize(plan)},
                {"feasible", !candidate.infeasible.has_value()},
                {"stages", plan.pipelines.front().stages.size()},
                {"replicas", plan.pipelines.size()},
-               {"schedule", name_of_schedule(plan)},
+               {"schedule", schedule_notation(plan)},
                {"micro_batch_size", plan.micro_batch_size},
                {"micro_batches", plan.micro_batches()}};
   if (const auto* named = std::get_if<NamedSchedule>(&plan.schedule)) {
@@ -245,7 +219,7 @@ std::string text_of(const RankingCounts& counts, std::size_t devices) {
 std::size_t widest_schedule(const Ranking& ranking) {
   std::size_t width = 8;
   for (const Candidate& candidate : ranking.candidates) {
-    width = std::max(width, variant_of(candidate.plan).size());
+    width = std::max(width, variant_notation(candidate.plan).size());
   }
   return width;
 }
@@ -397,26 +371,29 @@ std::string print_ranking(const Ranking& ranking, const Cluster& cluster,
   int feasible_count = 0;
   int infeasible_count = 0;
   bool extrapolated = false;
+  Suffixes shown;
   for (const Candidate& candidate : ranking.candidates) {
     const Plan& plan = candidate.plan;
     const std::string micro = fmt::format("{} of {}", plan.micro_batches(), plan.micro_batch_size);
     if (candidate.infeasible) {
       if (++infeasible_count > top) continue;
-      infeasible += fmt::format("      {:<8}  {:<{}}  {:>9}  {}\n", shape_of(plan),
-                                variant_of(plan), width, micro, candidate.infeasible->reason);
+      shown.add(suffixes_of(plan));
+      infeasible += fmt::format("      {:<8}  {:<{}}  {:>9}  {}\n", shape_notation(plan),
+                                variant_notation(plan), width, micro, candidate.infeasible->reason);
       continue;
     }
     if (++feasible_count > top) continue;
+    shown.add(suffixes_of(plan));
     extrapolated = extrapolated || candidate.extrapolated;
     text += fmt::format("{:>4}  {:>12}  {:>10.1f}  {:<8}  {:<{}}  {:>9}  {:>11}  {:>9}  {}\n",
                         feasible_count, to_text(candidate.makespan),
-                        samples_per_second(plan, candidate.makespan), shape_of(plan),
-                        variant_of(plan), width, micro, to_text(largest_peak(candidate)),
+                        samples_per_second(plan, candidate.makespan), shape_notation(plan),
+                        variant_notation(plan), width, micro, to_text(largest_peak(candidate)),
                         percent(gap(candidate.makespan, candidate.bounds.makespan.time)),
                         cut_at(list_cuts(plan), 40));
   }
   text += text_of(count_candidates(ranking), cluster.devices.size());
-  return text + infeasible + list_flags(profile, extrapolated);
+  return text + infeasible + explain_suffixes(shown) + list_flags(profile, extrapolated);
 }
 
 std::string ranking_json(const Ranking& ranking, const Cluster& cluster,

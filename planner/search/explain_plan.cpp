@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include <fmt/format.h>
 
-#include "planner/print_plan.h"
+#include "planner/plan_notation.h"
 #include "planner/schedule_menu.h"
 #include "planner/simulate_plan.h"
-#include "profiles/error.h"
 #include "profiles/quantity_text.h"
 #include "sim/cost_model.h"
 
@@ -113,6 +113,31 @@ std::vector<FamilyCount> count_families(const std::vector<RejectedShapes>& all) 
   return families;
 }
 
+// By shape and schedule, whatever their sizes and depths: the one that misses least, with the
+// candidates of all. The `most` that miss least, least first; of equal ones the smaller shape.
+std::vector<RejectedShapes> list_nearest(const std::vector<RejectedShapes>& rejected,
+                                         std::size_t most) {
+  using Key = std::tuple<int, int, int, std::optional<ScheduleKind>>;
+  std::map<Key, RejectedShapes> least;
+  for (const RejectedShapes& shapes : rejected) {
+    if (shapes.rejection.why != Rejection::Why::kMemory) continue;
+    const Key key{shapes.group_devices, shapes.groups, shapes.longer,
+                  shapes.schedule ? std::optional(shapes.schedule->kind) : std::nullopt};
+    const auto [own, is_first] = least.try_emplace(key, shapes);
+    if (is_first) continue;
+    const std::int64_t candidates = own->second.candidates + shapes.candidates;
+    if (missing(shapes) < missing(own->second)) own->second = shapes;
+    own->second.candidates = candidates;
+  }
+  std::vector<RejectedShapes> nearest;
+  for (const auto& [key, shapes] : least) nearest.push_back(shapes);
+  std::stable_sort(
+      nearest.begin(), nearest.end(),
+      [](const RejectedShapes& a, const RejectedShapes& b) { return missing(a) < missing(b); });
+  if (nearest.size() > most) nearest.resize(most);
+  return nearest;
+}
+
 // What the plans that would use more devices come to.
 std::string explain_idleness(const Ranking& ranking, int used) {
   std::optional<Rejection> least;  // of those that would run
@@ -166,29 +191,37 @@ IdleDevices find_idle(const Ranking& ranking, const Cluster& cluster) {
 
 }  // namespace
 
+std::string shape_notation(const RejectedShapes& shapes) {
+  const int longest = shapes.group_devices + (shapes.longer > 0 ? 1 : 0);
+  const int chunks = shapes.schedule ? shapes.schedule->chunks : 1;
+  const int ways = shapes.schedule ? directions(family_of(shapes.schedule->kind).placement) : 1;
+  std::string text = shape_notation(static_cast<std::size_t>(longest * chunks),
+                                    static_cast<std::size_t>(shapes.groups * ways));
+  const int shorter = (shapes.groups - shapes.longer) * ways;
+  if (shapes.longer > 0) text += fmt::format(" ({} of {})", shorter, shapes.group_devices * chunks);
+  return text;
+}
+
 std::string describe_shapes(const RejectedShapes& shapes) {
   std::string text =
-      fmt::format("{} x {}", shapes.groups, count_of(shapes.group_devices, "device"));
-  if (shapes.longer > 0) text += fmt::format(", {} of them with one more", shapes.longer);
-  text += fmt::format(", micro-batch {}", shapes.micro_batch_size);
+      fmt::format("{}, micro-batch {}", shape_notation(shapes), shapes.micro_batch_size);
   if (!shapes.schedule) return text;
-  text += fmt::format(", {}", schedule_name(shapes.schedule->kind));
-  if (shapes.schedule->chunks > 1) text += fmt::format(" with {} chunks", shapes.schedule->chunks);
-  if (shapes.schedule->in_flight) text += fmt::format(" with K = {}", *shapes.schedule->in_flight);
-  if (shapes.recompute) text += ", recomputing";
-  return text;
+  return text + ", " + variant_notation(*shapes.schedule, shapes.recompute);
 }
 
 PlanExplanation explain_plan(const Ranking& ranking, const ModelProfile& profile,
                              const Cluster& cluster, const SearchOptions& options) {
-  ENSURE(ranking.best() != nullptr, "a feasible plan to explain");
   PlanExplanation explanation;
   for (const Candidate& candidate : ranking.candidates) {
     if (candidate.infeasible || explanation.best.size() == 2) break;
     explanation.best.push_back(explain(candidate, profile, cluster, options));
   }
   explanation.families = count_families(ranking.rejected);
-  explanation.idle = find_idle(ranking, cluster);
+  if (explanation.best.empty()) {
+    explanation.nearest = list_nearest(ranking.rejected, static_cast<std::size_t>(options.keep));
+  } else {
+    explanation.idle = find_idle(ranking, cluster);
+  }
   explanation.candidates = static_cast<std::int64_t>(ranking.candidates.size());
   for (const RejectedShapes& rejected : ranking.rejected) {
     explanation.candidates += rejected.candidates;

@@ -1,6 +1,7 @@
 #pragma once
 // Why the best plan of a search is the best: it and the runner-up, where the time of both goes,
-// what became of every other candidate, and why devices stay idle.
+// what became of every other candidate, and why devices stay idle. Where nothing fits: what came
+// nearest, and what became of all the others.
 
 #include <optional>
 #include <string>
@@ -48,7 +49,10 @@ struct FamilyCount {
   std::optional<RejectedShapes> nearest_fit;
 };
 
-// "2 x 4 devices, micro-batch 8, 1f1b with K = 3, recomputing"
+// "4 x 2" as in tables (planner/plan_notation.h), "5 x 3 (2 of 4)" where two of three pipelines
+// have a stage less for a device less. Without a schedule as if each device had one stage.
+std::string shape_notation(const RejectedShapes& shapes);
+// "4 x 2, micro-batch 8, 1f1b K3 R"
 std::string describe_shapes(const RejectedShapes& shapes);
 
 struct IdleDevices {
@@ -57,14 +61,16 @@ struct IdleDevices {
 };
 
 struct PlanExplanation {
-  std::vector<ExplainedCandidate> best;  // one or two
-  std::vector<FamilyCount> families;     // any schedule first, then in menu order
+  std::vector<ExplainedCandidate> best;  // one or two; none where nothing fits
+  // Where nothing fits: of those too large, for each shape and schedule the one that misses least,
+  // with the candidates of all its sizes and depths; as many as a search keeps, nearest first.
+  std::vector<RejectedShapes> nearest;
+  std::vector<FamilyCount> families;  // any schedule first, then in menu order
   IdleDevices idle;
   std::int64_t candidates = 0;
   int simulated = 0;
 };
 
-// Requires: some plan of the ranking is feasible.
 PlanExplanation explain_plan(const Ranking& ranking, const ModelProfile& profile,
                              const Cluster& cluster, const SearchOptions& options);
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "planner/plan_notation.h"
 #include "planner/print_plan.h"
 #include "planner/search/explain_plan.h"
 #include "profiles/quantity_text.h"
@@ -58,9 +59,9 @@ std::string print_best(const std::vector<ExplainedCandidate>& best) {
 
 std::string print_families(const PlanExplanation& explanation) {
   std::string text = fmt::format(
-      "\n{} candidates, {} groups of devices simulated\n{:<14}{:>12}{:>12}{:>12}{:>12}  {}\n",
-      explanation.candidates, explanation.simulated, "rejected", "by bound", "slower", "too large",
-      "refused", "nearest bound, or why");
+      "\n{}, {} of devices simulated\n{:<18}{:>12}{:>12}{:>12}{:>12}  {}\n",
+      count_of(explanation.candidates, "candidate"), count_of(explanation.simulated, "group"),
+      "rejected", "by bound", "slower", "too large", "refused", "nearest bound, or why");
   for (const FamilyCount& family : explanation.families) {
     std::string why;
     if (family.bounded > 0) {
@@ -70,10 +71,48 @@ std::string print_families(const PlanExplanation& explanation) {
       why += (why.empty() ? "" : "; ") + family.refusals.front().sentence;
     }
     text +=
-        fmt::format("{:<14}{:>12}{:>12}{:>12}{:>12}{}{}\n", family.schedule, family.bounded,
+        fmt::format("{:<18}{:>12}{:>12}{:>12}{:>12}{}{}\n", family.schedule, family.bounded,
                     family.slower, family.too_large, family.refused, why.empty() ? "" : "  ", why);
   }
   return text;
+}
+
+// Where every schedule is left out, it is for the device with the most memory; where the devices of
+// a group are too small together, for their mean, which need not be any device's.
+std::string name_device(const RejectedShapes& shapes, const Cluster& cluster) {
+  if (!shapes.schedule) return "the largest device";
+  const Device& device = cluster.devices.at(shapes.rejection.device.index());
+  return device.memory_limit == shapes.rejection.available ? device.name : "the mean device";
+}
+
+std::string print_nearest(const PlanExplanation& explanation, const Cluster& cluster) {
+  if (explanation.nearest.empty()) return "";
+  std::string text =
+      fmt::format("\n{:<14}  {:<16}  {:>10}  {:>5}  {:<18}  {:>14}  {:>12}  {}\n", "nearest",
+                  "schedule", "candidates", "size", "device", "needs at least", "has", "misses");
+  for (const RejectedShapes& shapes : explanation.nearest) {
+    const Rejection& rejection = shapes.rejection;
+    const Bytes missing = rejection.needed - rejection.available;
+    text += fmt::format(
+        "{:<14}  {:<16}  {:>10}  {:>5}  {:<18}  {:>14}  {:>12}  {} ({} bytes)\n",
+        shape_notation(shapes),
+        shapes.schedule ? variant_notation(*shapes.schedule, shapes.recompute) : "any",
+        shapes.candidates, shapes.micro_batch_size, name_device(shapes, cluster),
+        to_text(rejection.needed), to_text(rejection.available), to_text(missing), missing.count);
+  }
+  return text;
+}
+
+Suffixes suffixes_of(const PlanExplanation& explanation) {
+  Suffixes suffixes;
+  const auto add = [&](const RejectedShapes& shapes) {
+    if (shapes.schedule) suffixes.add(suffixes_of(*shapes.schedule, shapes.recompute));
+  };
+  for (const RejectedShapes& shapes : explanation.nearest) add(shapes);
+  for (const FamilyCount& family : explanation.families) {
+    if (family.nearest_fit) add(*family.nearest_fit);
+  }
+  return suffixes;
 }
 
 // One line for each family that has shapes too large: the one that misses least.
@@ -86,7 +125,7 @@ std::string print_misses(const PlanExplanation& explanation, const Cluster& clus
     text += fmt::format(
         "{}: {} needs at least {} ({} bytes) on {}, which has {}: {} ({} bytes) more\n",
         family.schedule, describe_shapes(*family.nearest_fit), to_text(rejection.needed),
-        rejection.needed.count, cluster.devices.at(rejection.device.index()).name,
+        rejection.needed.count, name_device(*family.nearest_fit, cluster),
         to_text(rejection.available), to_text(missing), missing.count);
   }
   return text.empty() ? "" : "\ntoo large, and nearest to fitting:\n" + text;
@@ -107,8 +146,10 @@ std::string print_refusals(const PlanExplanation& explanation) {
 
 std::string print_plan_explanation(const PlanExplanation& explanation, const Cluster& cluster) {
   constexpr std::size_t kMostNamed = 8;
-  std::string text = "\n" + print_best(explanation.best) + print_families(explanation) +
-                     print_misses(explanation, cluster) + print_refusals(explanation);
+  std::string text = explanation.best.empty() ? "" : "\n" + print_best(explanation.best);
+  text += print_nearest(explanation, cluster) + print_families(explanation) +
+          print_misses(explanation, cluster) + explain_suffixes(suffixes_of(explanation)) +
+          print_refusals(explanation);
   const std::vector<DeviceId>& idle = explanation.idle.devices;
   if (idle.empty()) return text;
   text += "\nidle: ";
@@ -150,17 +191,26 @@ std::string plan_explanation_json(const PlanExplanation& explanation, const Clus
     if (family.nearest_fit) {
       const Rejection& rejection = family.nearest_fit->rejection;
       json["nearest_fit"] = {{"shape", describe_shapes(*family.nearest_fit)},
-                             {"device", cluster.devices.at(rejection.device.index()).name},
+                             {"device", name_device(*family.nearest_fit, cluster)},
                              {"needed_bytes", rejection.needed.count},
                              {"available_bytes", rejection.available.count}};
     }
     families.push_back(json);
+  }
+  Json nearest = Json::array();
+  for (const RejectedShapes& shapes : explanation.nearest) {
+    nearest.push_back({{"shape", describe_shapes(shapes)},
+                       {"candidates", shapes.candidates},
+                       {"device", name_device(shapes, cluster)},
+                       {"needed_bytes", shapes.rejection.needed.count},
+                       {"available_bytes", shapes.rejection.available.count}});
   }
   Json idle = Json::array();
   for (const DeviceId device : explanation.idle.devices) {
     idle.push_back(cluster.devices[device.index()].name);
   }
   const Json json = {{"best", best},
+                     {"nearest", nearest},
                      {"candidates", explanation.candidates},
                      {"simulated", explanation.simulated},
                      {"rejected", families},

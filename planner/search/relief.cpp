@@ -207,6 +207,13 @@ std::string relief_json(const std::vector<Relief>& reliefs, const Cluster& clust
   return nlohmann::ordered_json{{"relief", list}}.dump();
 }
 
+std::string print_relief(const std::vector<Relief>& reliefs, const Cluster& cluster) {
+  if (reliefs.empty()) return "\nno single change makes a plan fit\n";
+  std::string text = "\na plan would fit with any one of\n";
+  for (const Relief& relief : reliefs) text += "  " + to_text(relief, cluster) + "\n";
+  return text;
+}
+
 std::string list_relief(const std::vector<Relief>& reliefs, const Cluster& cluster,
                         bool first_is_of_named) {
   if (reliefs.empty()) return "no single change makes a plan fit";
@@ -219,6 +226,11 @@ std::string list_relief(const std::vector<Relief>& reliefs, const Cluster& clust
   }
   if (others.empty()) return text;
   return text + (text.empty() ? "" : "; ") + "another plan would fit with " + others;
+}
+
+std::string explain_no_plan(const ModelProfile& profile, const SearchCase& question,
+                            const Ranking& ranking) {
+  return explain_no_plan(profile, question, ranking, find_relief(profile, question, ranking));
 }
 
 std::string explain_no_plan(const ModelProfile& profile, const SearchCase& question,

@@ -44,8 +44,13 @@ std::string to_text(const Relief& relief, const Cluster& cluster);
 // named before: "it would fit with 3.1 GiB more on device2; another plan would fit with ..".
 std::string list_relief(const std::vector<Relief>& reliefs, const Cluster& cluster,
                         bool first_is_of_named = false);
-// Why no plan fits and what would help. The plan that it names is the one that the first change, of
-// memory, makes fit, where that plan misses just so much; else the ranking's nearest.
+// A line for each change.
+std::string print_relief(const std::vector<Relief>& reliefs, const Cluster& cluster);
+// Why no plan fits and what would help, in the one sentence that every verb ends with there. The
+// plan that it names is the one that the first change, of memory, makes fit, where that plan misses
+// just so much; else the ranking's nearest. Without `reliefs` they are found first.
+std::string explain_no_plan(const ModelProfile& profile, const SearchCase& question,
+                            const Ranking& ranking);
 std::string explain_no_plan(const ModelProfile& profile, const SearchCase& question,
                             const Ranking& ranking, const std::vector<Relief>& reliefs);
 // {"relief": [{"change", "amount", "text"}, ..]}

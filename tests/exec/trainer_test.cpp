@@ -8,6 +8,8 @@
 
 #include "analysis/html_report.h"
 #include "planner/plan_json.h"
+#include "planner/search/relief.h"
+#include "planner/search/shape.h"
 #include "profiles/error.h"
 #include "profiles/text_file.h"
 #include "tests/exec/tiny_run.h"
@@ -156,14 +158,25 @@ TEST(Trainer, TakesAShortLastBatch) {
   EXPECT_EQ(run(options).weight_hash, elastic.weight_hash);
 }
 
-TEST(Trainer, SaysWhenNoPlanFits) {
+// What frazil plan says of the same model, cluster and micro-batch.
+TEST(Trainer, SaysWhenNoPlanFitsWhatThePlannerSays) {
   TrainOptions options = tiny_options();
   options.cluster = tiny_cluster(Bytes{10'000});
+  SearchCase question{options.cluster, {}};
+  question.options.batch_size = options.config.batch_size;
+  question.options.micro_batch_sizes = {options.config.micro_batch_size};
+  question.options.schedules = synchronous_schedules();
+  question.options.mask = FreezeMask::all_active(static_cast<int>(options.profile.blocks.size()));
+  question.options.clip = options.config.optimizer.clip_norm > 0;
+  question.options.joint = question.options.recompute = true;
+  const Ranking ranking = search_plans(options.profile, options.cluster, question.options);
+  ASSERT_EQ(ranking.best(), nullptr);
   try {
     (void)run(options);
     ADD_FAILURE() << "nothing was thrown";
   } catch (const InfeasibleError& error) {
-    EXPECT_EQ(std::string(error.what()).find("no plan fits: "), 0U) << error.what();
+    EXPECT_EQ(error.what(), explain_no_plan(options.profile, question, ranking));
+    EXPECT_EQ(std::string(error.what()).find("no plan is feasible; the nearest, "), 0U);
   }
 }
 

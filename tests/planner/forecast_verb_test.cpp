@@ -68,6 +68,7 @@ TEST_F(ForecastVerb, RefusesInOneSentence) {
   const std::vector<Row> rows = {
       {"--forecast trace.jsonl --mask 11111111", 2, "--mask"},
       {"--forecast trace.jsonl --out p.json", 2, "--out"},
+      {"--forecast trace.jsonl --explain", 2, "--explain"},
       {"--forecast none.jsonl", 2, "none.jsonl"},
       {"--forecast model.json", 2, "model.json"},
       {"--forecast trace.jsonl --plans-per-mask 0", 2, "--plans-per-mask"},

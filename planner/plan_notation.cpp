@@ -1,0 +1,83 @@
+#include "planner/plan_notation.h"
+
+#include <fmt/format.h>
+
+#include "planner/schedule_menu.h"
+#include "planner/searched_plan.h"
+
+namespace frazil {
+namespace {
+
+std::string suffix_text(const NamedSchedule& schedule, bool recompute) {
+  const Suffixes suffixes = suffixes_of(schedule, recompute);
+  std::string text;
+  if (suffixes.chunks) text += fmt::format(" v{}", schedule.chunks);
+  if (suffixes.in_flight) text += fmt::format(" K{}", *schedule.in_flight);
+  return suffixes.recompute ? text + " R" : text;
+}
+
+}  // namespace
+
+std::string shape_notation(std::size_t stages, std::size_t pipelines) {
+  return fmt::format("{} x {}", stages, pipelines);
+}
+
+std::string shape_notation(const Plan& plan) {
+  return shape_notation(plan.pipelines.front().stages.size(), plan.pipelines.size());
+}
+
+std::string schedule_notation(const Plan& plan) {
+  if (const auto* named = std::get_if<NamedSchedule>(&plan.schedule)) {
+    return std::string(schedule_name(named->kind));
+  }
+  if (const auto* policy = std::get_if<DispatchPolicy>(&plan.schedule)) {
+    return std::string(policy_name(*policy));
+  }
+  return has_searched_order(plan) ? "search" : "explicit";
+}
+
+bool recomputes(const Plan& plan) {
+  return plan.pipelines.front().stages.front().memory == MemoryPolicy::kRecompute;
+}
+
+void Suffixes::add(const Suffixes& others) {
+  chunks = chunks || others.chunks;
+  in_flight = in_flight || others.in_flight;
+  recompute = recompute || others.recompute;
+}
+
+Suffixes suffixes_of(const NamedSchedule& schedule, bool recompute) {
+  return {schedule.chunks != family_of(schedule.kind).chunks, schedule.in_flight.has_value(),
+          recompute};
+}
+
+Suffixes suffixes_of(const Plan& plan) {
+  const auto* named = std::get_if<NamedSchedule>(&plan.schedule);
+  if (named == nullptr) return {.chunks = false, .in_flight = false, .recompute = recomputes(plan)};
+  return suffixes_of(*named, recomputes(plan));
+}
+
+std::string variant_notation(const NamedSchedule& schedule, bool recompute) {
+  return std::string(schedule_name(schedule.kind)) + suffix_text(schedule, recompute);
+}
+
+std::string variant_notation(const Plan& plan) {
+  if (const auto* named = std::get_if<NamedSchedule>(&plan.schedule)) {
+    return variant_notation(*named, recomputes(plan));
+  }
+  return schedule_notation(plan) + (recomputes(plan) ? " R" : "");
+}
+
+std::string explain_suffixes(const Suffixes& suffixes) {
+  std::string text;
+  const auto add = [&](bool occurs, std::string_view meaning) {
+    if (!occurs) return;
+    text += fmt::format("{}{}", text.empty() ? "" : "; ", meaning);
+  };
+  add(suffixes.chunks, "vN: N chunks of the model on each device");
+  add(suffixes.in_flight, "KN: N micro-batches in flight at most");
+  add(suffixes.recompute, "R: stages recompute what their backwards need");
+  return text.empty() ? "" : text + "\n";
+}
+
+}  // namespace frazil
