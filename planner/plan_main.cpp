@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "planner/command_line.h"
 #include "planner/flags.h"
@@ -15,6 +16,7 @@
 #include "planner/print_plan.h"
 #include "planner/search/explain_plan.h"
 #include "planner/search/relief.h"
+#include "planner/search/searched_orders.h"
 #include "planner/search/shape.h"
 #include "planner/trajectory/print_trajectory.h"
 #include "profiles/cluster_json.h"
@@ -33,17 +35,20 @@ po::options_description describe_flags() {
       ("cluster", text(), "the cluster")           //
       ("batch", text(), "samples of a step")       //
       ("micro-batch", text(),
-       "sizes to try, a comma list; default: the powers of two that were measured")               //
-      ("mask", text(), "freeze mask, a bit per block, 1 = active; default: all active")           //
-      ("schedules", text(), "schedules to try, a comma list; default: all that are synchronous")  //
-      ("no-recompute", po::bool_switch(), "keep activations, never recompute them")               //
-      ("overlap-reductions", po::bool_switch(), "reductions begin while backwards still run")     //
-      ("max-stages", text(), "most stages of a pipeline, each chunk of a device counted")         //
-      ("max-replicas", text(), "most pipelines; default: as many as fit")                         //
-      ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")        //
-      ("forecast", text(), "a freeze trace: plan which plan to hold when, switches included")     //
-      ("plans-per-mask", text(), "forecast: candidates of each mask, default 3")                  //
-      ("switch-time", text(), "forecast: of a switch beside moving state, default 0ms")           //
+       "sizes to try, a comma list; default: the powers of two that were measured")      //
+      ("mask", text(), "freeze mask, a bit per block, 1 = active; default: all active")  //
+      ("schedules", text(),
+       "schedules to try, a comma list; default: all that are synchronous; with `search` among "
+       "them the order of work is searched too, for the best plans that split their backwards")  //
+      ("budget", text(), "with search: moves to try for each order, default 300000")             //
+      ("no-recompute", po::bool_switch(), "keep activations, never recompute them")              //
+      ("overlap-reductions", po::bool_switch(), "reductions begin while backwards still run")    //
+      ("max-stages", text(), "most stages of a pipeline, each chunk of a device counted")        //
+      ("max-replicas", text(), "most pipelines; default: as many as fit")                        //
+      ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")       //
+      ("forecast", text(), "a freeze trace: plan which plan to hold when, switches included")    //
+      ("plans-per-mask", text(), "forecast: candidates of each mask, default 3")                 //
+      ("switch-time", text(), "forecast: of a switch beside moving state, default 0ms")          //
       ("decide-every", text(),
        "forecast: steps between looks of the rule without one, default 1")  //
       ("planner", text(),
@@ -58,25 +63,62 @@ po::options_description describe_flags() {
   return flags;
 }
 
-std::vector<ScheduleKind> read_schedules(const std::string& comma_list) {
-  std::vector<ScheduleKind> kinds;
+constexpr std::string_view kSearch = "search";  // beside the names of schedules
+
+struct ListedSchedules {
+  std::vector<ScheduleKind> named;
+  bool search = false;
+};
+
+ListedSchedules read_schedules(const std::string& comma_list) {
+  ListedSchedules listed;
+  std::vector<ScheduleKind>& kinds = listed.named;
   for (std::size_t begin = 0; begin <= comma_list.size();) {
     const std::size_t end = std::min(comma_list.find(',', begin), comma_list.size());
     const std::string name = comma_list.substr(begin, end - begin);
     const auto kind = find_schedule(name);
+    const bool is_search = name == kSearch;
     if (name.empty()) {
       refuse_flags(fmt::format("--schedules `{}`", comma_list),
                    "a name on both sides of each comma");
     }
-    if (!kind)
+    if (!kind && !is_search)
       refuse_flags("--schedules " + name, "names that frazil simulate --schedule help lists");
-    if (std::find(kinds.begin(), kinds.end(), *kind) != kinds.end()) {
+    if (is_search ? listed.search : std::find(kinds.begin(), kinds.end(), *kind) != kinds.end()) {
       refuse_flags("--schedules " + comma_list, "each schedule once");
     }
-    kinds.push_back(*kind);
+    if (is_search) {
+      listed.search = true;
+    } else {
+      kinds.push_back(*kind);
+    }
     begin = end + 1;
   }
-  return kinds;
+  if (kinds.empty()) kinds = synchronous_schedules();
+  return listed;
+}
+
+ListedSchedules read_schedules(const Flags& values) {
+  if (values.count("schedules") > 0) return read_schedules(required_text(values, "schedules"));
+  return {synchronous_schedules(), false};
+}
+
+std::optional<OrderSearchOptions> read_order_search(const Flags& values) {
+  constexpr int kMoves = 300'000;  // a round: about a fifth of a CPU second of 8 stages
+  constexpr int kMostMoves = 1'000'000'000;
+  if (!read_schedules(values).search) {
+    if (values.count("budget") > 0) refuse_flags("--budget without --schedules search", "both");
+    return std::nullopt;
+  }
+  OrderSearchOptions options;
+  options.budget = integer_or(values, "budget", kMoves, 0, kMostMoves);
+  return options;
+}
+
+void refuse_order_search(const Flags& values, const std::string& mode) {
+  if (read_order_search(values)) {
+    refuse_flags("--schedules search with " + mode, "one or the other");
+  }
 }
 
 SearchOptions read_options(const Flags& values, const ModelProfile& profile) {
@@ -96,9 +138,7 @@ SearchOptions read_options(const Flags& values, const ModelProfile& profile) {
       refuse_flags("--mask " + bits, fmt::format("a bit for each of {} blocks", blocks));
     }
   }
-  options.schedules = values.count("schedules") > 0
-                          ? read_schedules(required_text(values, "schedules"))
-                          : synchronous_schedules();
+  options.schedules = read_schedules(values).named;
   options.joint = true;
   options.recompute = !is_set(values, "no-recompute");
   if (is_set(values, "overlap-reductions")) options.overlap.emplace();
@@ -111,6 +151,7 @@ SearchOptions read_options(const Flags& values, const ModelProfile& profile) {
 // `--planner NAME`: its plan, judged and written, beside the best one of the search.
 ExitCode compare_planner(const Flags& values, const std::string& name) {
   refuse_together(values, "--planner", {"top", "explain"});
+  refuse_order_search(values, "--planner");
   const auto planner = find_planner(name);
   if (!planner) refuse_flags("--planner " + name, "one of " + list_planners());
   const ModelProfile profile = read_model_profile(required_text(values, "profile"));
@@ -135,6 +176,7 @@ ExitCode compare_planner(const Flags& values, const std::string& name) {
 
 ExitCode plan_forecast(const Flags& values) {
   refuse_together(values, "--forecast", {"mask", "out", "top", "planner", "explain"});
+  refuse_order_search(values, "--forecast");
   const ModelProfile profile = read_model_profile(required_text(values, "profile"));
   const Cluster cluster = read_cluster(required_text(values, "cluster"));
   const std::string file = required_text(values, "forecast");
@@ -215,12 +257,20 @@ ExitCode plan_verb(const Flags& values) {
   refuse_overwriting(named_files(values, {"profile", "cluster"}), named_files(values, {"out"}));
   if (values.count("planner") > 0) return compare_planner(values, required_text(values, "planner"));
   const int top = integer_or(values, "top", 10, 1, kMostCounted);
+  const std::optional<OrderSearchOptions> order_search = read_order_search(values);
   const ModelProfile profile = read_model_profile(required_text(values, "profile"));
   SearchCase question{read_cluster(required_text(values, "cluster")), {}};
   question.options = read_options(values, profile);
   question.options.keep = std::max(2, top);
-  const Ranking ranking = search_plans(profile, question.cluster, question.options);
-  return answer(values, profile, question, ranking, {});
+  Ranking ranking = search_plans(profile, question.cluster, question.options);
+  Besides besides;
+  if (order_search) {
+    const std::vector<ShapeOrder> orders =
+        search_orders(profile, question.cluster, question.options, *order_search);
+    add_orders(ranking, orders);
+    besides.add(print_orders(orders), orders_json(orders));
+  }
+  return answer(values, profile, question, ranking, std::move(besides));
 }
 
 int run_plan_verb(int argc, char** argv) {
