@@ -48,18 +48,6 @@ std::vector<bool> find_layers_that_need_gradients(const ModelProfile& profile,
   return active;
 }
 
-int count_frozen_prefix(const ModelProfile& profile, const Activity& activity) {
-  int count = 0;
-  for (const Layer& layer : profile.layers) {
-    if (layer.has_loss || activity.layers[static_cast<std::size_t>(count)].active ||
-        activity.backward(LayerId{count})) {
-      break;
-    }
-    ++count;
-  }
-  return count;
-}
-
 template <class Predicate>
 bool any_layer(const Stage& stage, Predicate predicate) {
   for (const LayerRange& range : stage.layers) {
@@ -105,6 +93,18 @@ Activity find_activity(const ModelProfile& profile, const FreezeMask& mask) {
     if (carries) activity.layers[edge.to.index()].input_gradient = true;
   }
   return activity;
+}
+
+int count_frozen_prefix(const ModelProfile& profile, const Activity& activity) {
+  int count = 0;
+  for (const Layer& layer : profile.layers) {
+    if (layer.has_loss || activity.layers[static_cast<std::size_t>(count)].active ||
+        activity.backward(LayerId{count})) {
+      break;
+    }
+    ++count;
+  }
+  return count;
 }
 
 Activity find_activity(const ModelProfile& profile, const Plan& plan) {

@@ -36,9 +36,11 @@ struct Activity {
 };
 
 Activity find_activity(const ModelProfile& profile, const FreezeMask& mask);
-// Under the mask of a plan. Where it caches the frozen prefix, `cached` is the longest prefix of
-// layers that are not active, have no backward and no loss; no layer of it may lie outside the
-// first stage of some pipeline, or InfeasibleError says which.
+// Layers of the longest prefix of layers that are not active, have no backward and no loss: what a
+// plan may cache under a mask.
+int count_frozen_prefix(const ModelProfile& profile, const Activity& activity);
+// Under the mask of a plan. Where it caches the frozen prefix, that is `cached`; no layer of it may
+// lie outside the first stage of some pipeline, or InfeasibleError says which.
 Activity find_activity(const ModelProfile& profile, const Plan& plan);
 
 // Whether a stage has any backward, weight gradient or update to do.

@@ -42,6 +42,8 @@ po::options_description describe_flags() {
        "them the order of work is searched too, for the best plans that split their backwards")  //
       ("budget", text(), "with search: moves to try for each order, default 300000")             //
       ("no-recompute", po::bool_switch(), "keep activations, never recompute them")              //
+      ("cache", po::bool_switch(),
+       "also plans that read the frozen prefix's output from a cache")  //
       ("overlap-reductions", po::bool_switch(), "reductions begin while backwards still run")    //
       ("max-stages", text(), "most stages of a pipeline, each chunk of a device counted")        //
       ("max-replicas", text(), "most pipelines; default: as many as fit")                        //
@@ -141,6 +143,7 @@ SearchOptions read_options(const Flags& values, const ModelProfile& profile) {
   options.schedules = read_schedules(values).named;
   options.joint = true;
   options.recompute = !is_set(values, "no-recompute");
+  options.cache = is_set(values, "cache");
   if (is_set(values, "overlap-reductions")) options.overlap.emplace();
   options.max_stages = integer_or(values, "max-stages", 0, 1, kMostCounted);
   options.max_replicas = integer_or(values, "max-replicas", 0, 1, kMostCounted);

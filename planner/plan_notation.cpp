@@ -62,10 +62,11 @@ std::string variant_notation(const NamedSchedule& schedule, bool recompute) {
 }
 
 std::string variant_notation(const Plan& plan) {
-  if (const auto* named = std::get_if<NamedSchedule>(&plan.schedule)) {
-    return variant_notation(*named, recomputes(plan));
-  }
-  return schedule_notation(plan) + (recomputes(plan) ? " R" : "");
+  const auto* named = std::get_if<NamedSchedule>(&plan.schedule);
+  const std::string text = named != nullptr
+                               ? variant_notation(*named, recomputes(plan))
+                               : schedule_notation(plan) + (recomputes(plan) ? " R" : "");
+  return plan.cache_frozen_prefix ? text + " cached" : text;
 }
 
 std::string explain_suffixes(const Suffixes& suffixes) {

@@ -27,7 +27,8 @@ struct Suffixes {
 Suffixes suffixes_of(const NamedSchedule& schedule, bool recompute);
 Suffixes suffixes_of(const Plan& plan);
 
-// The schedule's name and the suffixes that it has.
+// The schedule's name and the suffixes that it has; "cached" after those of a plan with a cached
+// prefix.
 std::string variant_notation(const NamedSchedule& schedule, bool recompute);
 std::string variant_notation(const Plan& plan);
 

@@ -17,6 +17,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char* kCacheNote =
+    "note: reading what is cached of frozen layers is taken to need no time\n";
+
 double samples_per_second(const Plan& plan, Duration makespan) {
   if (makespan.count() == 0) return 0;
   return plan.batch_size * 1e9 / static_cast<double>(makespan.count());
@@ -145,6 +148,7 @@ Json candidate_json(const Candidate& candidate, const Cluster& cluster) {
     if (named->in_flight) json["in_flight"] = *named->in_flight;
   }
   json["recompute"] = recomputes(plan);
+  if (plan.cache_frozen_prefix) json["cached_prefix"] = true;
   Json pipelines = Json::array();
   for (const Pipeline& pipeline : plan.pipelines) {
     Json cuts = Json::array();
@@ -324,9 +328,7 @@ std::string print_simulation(const SimulatedPlan& simulated) {
     text += fmt::format("this plan does not fit into memory, and train refuses it: {}\n",
                         overflow->reason);
   }
-  if (find_activity(profile, plan).cached > 0) {
-    text += "note: reading what is cached of frozen layers is taken to need no time\n";
-  }
+  if (find_activity(profile, plan).cached > 0) text += kCacheNote;
   return text + list_flags(profile, simulation.extrapolated) + draw_small(simulation.timeline);
 }
 
@@ -372,6 +374,7 @@ std::string print_ranking(const Ranking& ranking, const Cluster& cluster,
   int infeasible_count = 0;
   bool extrapolated = false;
   Suffixes shown;
+  bool caches = false;
   for (const Candidate& candidate : ranking.candidates) {
     const Plan& plan = candidate.plan;
     const std::string micro = fmt::format("{} of {}", plan.micro_batches(), plan.micro_batch_size);
@@ -385,6 +388,7 @@ std::string print_ranking(const Ranking& ranking, const Cluster& cluster,
     if (++feasible_count > top) continue;
     shown.add(suffixes_of(plan));
     extrapolated = extrapolated || candidate.extrapolated;
+    caches = caches || plan.cache_frozen_prefix;
     text += fmt::format("{:>4}  {:>12}  {:>10.1f}  {:<8}  {:<{}}  {:>9}  {:>11}  {:>9}  {}\n",
                         feasible_count, to_text(candidate.makespan),
                         samples_per_second(plan, candidate.makespan), shape_notation(plan),
@@ -393,6 +397,7 @@ std::string print_ranking(const Ranking& ranking, const Cluster& cluster,
                         cut_at(list_cuts(plan), 40));
   }
   text += text_of(count_candidates(ranking), cluster.devices.size());
+  if (caches) text += kCacheNote;
   return text + infeasible + explain_suffixes(shown) + list_flags(profile, extrapolated);
 }
 

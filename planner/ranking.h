@@ -68,6 +68,7 @@ struct RejectedShapes {
   int micro_batch_size = 1;
   std::optional<NamedSchedule> schedule;
   bool recompute = false;
+  bool cached = false;  // the frozen prefix
   std::int64_t candidates = 1;
   Rejection rejection;
 };

@@ -79,8 +79,9 @@ void ChainSums::add_layers(const ModelProfile& profile, const Activity& activity
     const bool backward = activity.backward(LayerId{l});
     const Duration weight =
         active.input_gradient ? cost.backward_weight : cost.backward_weight_alone;
-    append(forward_, (backward ? cost.forward : cost.forward_frozen).count());
-    append(frozen_, cost.forward_frozen.count());
+    const bool is_read = activity.is_cached(LayerId{l});
+    append(forward_, is_read ? 0 : (backward ? cost.forward : cost.forward_frozen).count());
+    append(frozen_, is_read ? 0 : cost.forward_frozen.count());
     append(input_, active.input_gradient ? cost.backward_input.count() : 0);
     append(weight_, active.weight_gradient ? weight.count() : 0);
     append(update_, active.weight_gradient ? layer.update.count() : 0);

@@ -1,6 +1,7 @@
 #pragma once
 // What ranges of consecutive layers take and hold, in O(1) each, from sums over the layers before a
-// position: for one micro-batch of one size under one freeze mask. Prices are those of
+// position: for one micro-batch of one size under one freeze mask. Layers that are cached have no
+// forward, also where they recompute. Prices are those of
 // sim/cost_model.h, so that a stage costs here what it costs where it is simulated.
 
 #include <algorithm>

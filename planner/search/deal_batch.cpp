@@ -33,7 +33,7 @@ std::int64_t Proposer::bottleneck_of(const Shape& shape, int machine_of_group) {
   const Placement placement = placement_of(shape.variant);
   const auto [known, is_new] =
       bottlenecks_.try_emplace({shape.cell.micro_batch_size, machine_of_group, shape.variant.chunks,
-                                placement, shape.variant.recompute});
+                                placement, shape.variant.recompute, shape.variant.cached});
   if (!is_new) return known->second;
   GroupClass alone;
   alone.machine = machine_of_group;
@@ -41,7 +41,7 @@ std::int64_t Proposer::bottleneck_of(const Shape& shape, int machine_of_group) {
   ENSURE(cuts.has_value(), "without memory limits every chain can be cut");
   const Cluster& machine = machines_.machine(machine_of_group);
   const auto devices = static_cast<int>(machine.devices.size());
-  const ChainSums& sums = sums_of(shape.cell.micro_batch_size);
+  const ChainSums& sums = sums_of(shape);
   std::vector<std::int64_t> work(machine.devices.size(), 0);
   const std::vector<LayerSpan> spans = spans_of(*cuts);
   for (int way = 0; way < directions(placement); ++way) {
@@ -119,8 +119,8 @@ Owners Proposer::owners_of(const Shape& shape, const Proposal& proposal) const {
 
 const Proposal& Proposer::deal(const Shape& shape) {
   const Placement placement = placement_of(shape.variant);
-  const DealKey key{shape.cell, shape.variant.arrangement, shape.variant.chunks, placement,
-                    shape.variant.recompute};
+  const DealKey key{shape.cell, shape.variant.arrangement, shape.variant.chunks,
+                    placement,  shape.variant.recompute,   shape.variant.cached};
   const auto [known, is_new] = deals_.try_emplace(key);
   Proposal& proposal = known->second;
   if (!is_new) return proposal;

@@ -14,10 +14,14 @@ namespace {
 constexpr std::array kRules{MemoryRule::kWithoutReceive, MemoryRule::kWithLargestReceive,
                             MemoryRule::kIgnored};
 
-std::vector<ChainSums> sum_up(const ModelProfile& profile, const Activity& activity,
-                              const SearchOptions& options) {
+std::vector<ChainSums> sum_up(const ModelProfile& profile, Activity activity,
+                              const SearchSpace& space) {
   std::vector<ChainSums> sums;
-  for (const int size : options.micro_batch_sizes) sums.emplace_back(profile, activity, size);
+  const std::vector<int>& sizes = space.options.micro_batch_sizes;
+  for (const int size : sizes) sums.emplace_back(profile, activity, size);
+  if (space.cached == 0) return sums;
+  activity.cached = space.cached;
+  for (const int size : sizes) sums.emplace_back(profile, activity, size);
   return sums;
 }
 
@@ -46,10 +50,11 @@ Evaluator::Evaluator(const ModelProfile& profile, const Cluster& cluster,
       options_(options),
       activity_(find_activity(profile, options.mask)),
       hash_(model_hash(profile)),
-      sums_(sum_up(profile, activity_, options)),
       machines_(cluster, options.joint),
       space_{static_cast<int>(profile.layers.size()), static_cast<int>(cluster.devices.size()),
-             machines_.arrangements(), options},
+             machines_.arrangements(), options,
+             options.cache ? count_frozen_prefix(profile, activity_) : 0},
+      sums_(sum_up(profile, activity_, space_)),
       bounds_(space_, machines_, cluster),
       proposer_(space_, sums_, machines_, profile.input_bytes_per_sample),
       groups_(profile, cluster, activity_, options, machines_, proposer_, orders) {}
@@ -74,13 +79,14 @@ const GroupLoads& Evaluator::loads_of(const Shape& shape, const GroupClass& grou
               splits_backward(variant.schedule),
               variant.recompute,
               variant.schedule == ScheduleKind::kVaruna,
+              variant.cached,
               owners.devices,
               owners.nodes,
               group.cuts};
   const auto [known, is_new] = loads_.try_emplace(std::move(key));
   if (is_new) {
     known->second = add_up_loads(shape, group, proposer_.spans_of(group.cuts),
-                                 sums_of(shape.cell.micro_batch_size),
+                                 proposer_.sums_of(shape),
                                  machines_.machine(group.machine), bounds_, owners);
   }
   return known->second;
@@ -96,7 +102,7 @@ NamedBound Evaluator::bound_by_shares(const Shape& shape) {
                          owners.devices / shape.cell.replicas};
     const auto [known, is_new] = by_shares_.try_emplace({shape.cell, variant, deal, group.machine});
     if (is_new) {
-      known->second = bounds_.bound_group(sums_of(shape.cell.micro_batch_size), shape.cell, variant,
+      known->second = bounds_.bound_group(proposer_.sums_of(shape), shape.cell, variant,
                                           deal, machines_.machine(group.machine));
     }
     if (known->second.time > largest.time) largest = known->second;
@@ -226,7 +232,7 @@ Candidate Evaluator::make_candidate(const Shape& shape, const Verdict& verdict) 
 // Where it is a shape's plan, with cuts and shares of its own.
 std::optional<StepOutcome> Evaluator::simulate_by_groups(const Plan& plan) {
   std::optional<Shape> shape = find_shape(plan);
-  if (!shape) return std::nullopt;
+  if (!shape || (shape->variant.cached && space_.cached == 0)) return std::nullopt;
   for (int& a = shape->variant.arrangement; a < machines_.arrangements(); ++a) {
     const auto proposal = proposer_.read(*shape, plan);
     if (!proposal || plan_of(*shape, *proposal) != plan) continue;

@@ -31,7 +31,10 @@ class Evaluator {
   const SearchSpace& space() const { return space_; }
   Machines& machines() { return machines_; }
   const WorkBounds& work_bounds() const { return bounds_; }
-  const ChainSums& sums_of(int size) const { return proposer_.sums_of(size); }
+  // Of plans that cache the prefix, or of those that do not.
+  const ChainSums& sums_of(int size, bool cached) const { return proposer_.sums_of(size, cached); }
+  // No more than those of any plan.
+  const ChainSums& sums_of(int size) const { return sums_of(size, space_.cached > 0); }
   int simulated() const { return groups_.simulated() + simulated_; }
 
   // Of the plan that judge() would find; or the rejection that needs no simulation.
@@ -54,9 +57,9 @@ class Evaluator {
 
  private:
   // What decides the loads of a group: size, machine, whole micro-batches, placement, whether
-  // backwards split, R everywhere or everywhere but last, owners, cuts.
+  // backwards split, R everywhere or everywhere but last, a cached prefix, owners, cuts.
   using LoadKey =
-      std::tuple<int, int, int, Placement, bool, bool, bool, int, int, std::vector<LayerId>>;
+      std::tuple<int, int, int, Placement, bool, bool, bool, bool, int, int, std::vector<LayerId>>;
 
   NamedBound bound(const Shape& shape, const Proposal& proposal);
   const GroupLoads& loads_of(const Shape& shape, const GroupClass& group, const Owners& owners);
@@ -70,9 +73,9 @@ class Evaluator {
   const SearchOptions& options_;
   Activity activity_;
   std::string hash_;
-  std::vector<ChainSums> sums_;
   Machines machines_;
   SearchSpace space_;
+  std::vector<ChainSums> sums_;
   WorkBounds bounds_;
   Proposer proposer_;
   GroupSimulation groups_;

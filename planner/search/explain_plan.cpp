@@ -206,7 +206,8 @@ std::string describe_shapes(const RejectedShapes& shapes) {
   std::string text =
       fmt::format("{}, micro-batch {}", shape_notation(shapes), shapes.micro_batch_size);
   if (!shapes.schedule) return text;
-  return text + ", " + variant_notation(*shapes.schedule, shapes.recompute);
+  text += ", " + variant_notation(*shapes.schedule, shapes.recompute);
+  return shapes.cached ? text + " cached" : text;
 }
 
 PlanExplanation explain_plan(const Ranking& ranking, const ModelProfile& profile,

@@ -27,16 +27,15 @@ bool Proposer::keeps(const Shape& shape, const GroupClass& group, const std::vec
   const auto devices = static_cast<int>(machine.devices.size());
   const std::vector<LayerSpan> spans = spans_of(cuts);
   const auto stages = static_cast<int>(spans.size());
-  const Bytes receive = rule == MemoryRule::kWithLargestReceive
-                            ? sums_of(shape.cell.micro_batch_size).largest_down()
-                            : Bytes{};
+  const Bytes receive =
+      rule == MemoryRule::kWithLargestReceive ? sums_of(shape).largest_down() : Bytes{};
   for (int s = 0; s < stages; ++s) {
     const int device = device_of_stage(placement_of(shape.variant), devices, 0, s);
     const Bytes limit = machine.devices[static_cast<std::size_t>(device)].memory_limit;
     const int in_flight = most_in_flight(shape.variant, group.share, stages, s);
     const Bytes needed =
-        held(sums_of(shape.cell.micro_batch_size), spans[static_cast<std::size_t>(s)],
-             group.gradient_sets, in_flight, recomputes(shape.variant, s, stages)) +
+        held(sums_of(shape), spans[static_cast<std::size_t>(s)], group.gradient_sets, in_flight,
+             recomputes(shape.variant, s, stages)) +
         receive;
     if (needed > Bytes{limit.count / stages_per_device(shape.variant)}) return false;
   }
@@ -44,7 +43,7 @@ bool Proposer::keeps(const Shape& shape, const GroupClass& group, const std::vec
 }
 
 bool Proposer::surely_fits(const Shape& shape, const GroupClass& group) {
-  const ChainSums& sums = sums_of(shape.cell.micro_batch_size);
+  const ChainSums& sums = sums_of(shape);
   const Cluster& machine = machines_.machine(group.machine);
   const auto devices = static_cast<int>(machine.devices.size());
   const Placement placement = placement_of(shape.variant);
@@ -67,7 +66,7 @@ bool Proposer::surely_fits(const Shape& shape, const GroupClass& group) {
 
 Proposer::LeastMemory Proposer::least_memory(const Shape& shape, const GroupClass& group) {
   const Cluster& machine = machines_.machine(group.machine);
-  const ChainSums& sums = sums_of(shape.cell.micro_batch_size);
+  const ChainSums& sums = sums_of(shape);
   const auto devices = static_cast<int>(machine.devices.size());
   const Placement placement = placement_of(shape.variant);
   const std::vector<LayerSpan> spans = spans_of(group.cuts);
@@ -97,7 +96,7 @@ Proposer::LeastMemory Proposer::least_memory(const Shape& shape, const GroupClas
 std::optional<Proposer::LeastMemory> Proposer::find_hopeless(const Shape& shape,
                                                              const GroupClass& group) {
   const Cluster& machine = machines_.machine(group.machine);
-  const ChainSums& sums = sums_of(shape.cell.micro_batch_size);
+  const ChainSums& sums = sums_of(shape);
   const LayerSpan all{0, space_.layers};
   const bool whole = group.share > (group.has_short ? 1 : 0);
   // Each stage alone on its device holds the stash of one micro-batch at the least.

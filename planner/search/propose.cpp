@@ -12,10 +12,14 @@ Proposer::Proposer(const SearchSpace& space, const std::vector<ChainSums>& sums,
                    Bytes input_per_sample)
     : space_(space), sums_(sums), machines_(machines), input_per_sample_(input_per_sample) {}
 
-const ChainSums& Proposer::sums_of(int micro_batch_size) const {
+const ChainSums& Proposer::sums_of(int micro_batch_size, bool cached) const {
   const auto& sizes = space_.options.micro_batch_sizes;
   const auto place = std::find(sizes.begin(), sizes.end(), micro_batch_size);
-  return sums_[static_cast<std::size_t>(place - sizes.begin())];
+  return sums_[static_cast<std::size_t>(place - sizes.begin()) + (cached ? sizes.size() : 0)];
+}
+
+int Proposer::joined_layers(const Shape& shape) const {
+  return shape.variant.cached ? space_.cached - 1 : 0;
 }
 
 std::vector<LayerSpan> Proposer::spans_of(const std::vector<LayerId>& cuts) const {
@@ -30,12 +34,14 @@ std::vector<LayerSpan> Proposer::spans_of(const std::vector<LayerId>& cuts) cons
 }
 
 ChainCosts Proposer::make_costs(const Shape& shape, const Cluster& machine) const {
-  const ChainSums& sums = sums_of(shape.cell.micro_batch_size);
+  const ChainSums& sums = sums_of(shape);
   const auto devices = static_cast<int>(machine.devices.size());
   const int stages = devices * shape.variant.chunks;
   const Placement placement = placement_of(shape.variant);
+  const int joined = joined_layers(shape);
   ChainCosts costs;
-  for (int l = 0; l < sums.layers(); ++l) {
+  costs.layer.push_back(sums.work({0, joined + 1}, shape.variant.recompute));
+  for (int l = joined + 1; l < sums.layers(); ++l) {
     costs.layer.push_back(sums.work({l, l + 1}, shape.variant.recompute));
   }
   std::vector<DeviceId> device_of;
@@ -52,7 +58,7 @@ ChainCosts Proposer::make_costs(const Shape& shape, const Cluster& machine) cons
     const std::pair<Link, Link> ways{machine.link(from, to), machine.link(to, from)};
     if (std::find(links.begin(), links.end(), ways) == links.end()) links.push_back(ways);
   }
-  for (int cut = 1; cut < sums.layers(); ++cut) {
+  for (int cut = joined + 1; cut < sums.layers(); ++cut) {
     Duration slowest{0};
     for (const auto& [there, back] : links) {
       Duration time = sums.down(cut) / there.bandwidth + there.latency;
@@ -82,6 +88,7 @@ std::optional<std::vector<LayerId>> Proposer::find_cuts(const Shape& shape, cons
   const auto [known, is_new] = cuts_.try_emplace(key);
   if (is_new) {
     const Cluster& machine = machines_.machine(group.machine);
+    const int joined = joined_layers(shape);
     ChainCosts costs = make_costs(shape, machine);
     const auto devices = static_cast<int>(machine.devices.size());
     const int stages = devices * variant.chunks;
@@ -92,9 +99,8 @@ std::optional<std::vector<LayerId>> Proposer::find_cuts(const Shape& shape, cons
         const Bytes limit = machine.devices[static_cast<std::size_t>(device)].memory_limit;
         costs.memory_limit.push_back(Bytes{limit.count / shared});
       }
-      const Bytes receive = rule == MemoryRule::kWithLargestReceive
-                                ? sums_of(shape.cell.micro_batch_size).largest_down()
-                                : Bytes{};
+      const Bytes receive =
+          rule == MemoryRule::kWithLargestReceive ? sums_of(shape).largest_down() : Bytes{};
       std::vector<int> in_flight;
       for (int stage = 0; stage < stages; ++stage) {
         const auto at = static_cast<std::size_t>(stage);
@@ -105,14 +111,18 @@ std::optional<std::vector<LayerId>> Proposer::find_cuts(const Shape& shape, cons
             recomputes(variant, stage, stages) == recomputes(variant, stage - 1, stages);
         costs.memory_like.push_back(again ? costs.memory_like.back() : stage);
       }
-      const ChainSums& sums = sums_of(shape.cell.micro_batch_size);
+      const ChainSums& sums = sums_of(shape);
       costs.memory = [&, receive, in_flight](int stage, int of, int first, int last) {
-        return held(sums, {first, last + 1}, group.gradient_sets,
-                    in_flight[static_cast<std::size_t>(stage)], recomputes(variant, stage, of)) +
+        const LayerSpan span{first == 0 ? 0 : first + joined, last + joined + 1};
+        return held(sums, span, group.gradient_sets, in_flight[static_cast<std::size_t>(stage)],
+                    recomputes(variant, stage, of)) +
                receive;
       };
     }
     known->second = partition_into(costs, stages);
+    if (known->second) {
+      for (LayerId& cut : known->second->cuts) cut.value += joined;
+    }
   }
   if (!known->second) return std::nullopt;
   return known->second->cuts;
@@ -165,6 +175,7 @@ Plan make_plan(const Shape& shape, const Proposal& proposal, const DeviceGroups&
   plan.batch_size = options.batch_size;
   plan.micro_batch_size = shape.cell.micro_batch_size;
   plan.mask = options.mask;
+  plan.cache_frozen_prefix = shape.variant.cached;
   plan.reduction = options.reduction;
   plan.schedule = shape.variant.named();
   const Placement placement = placement_of(shape.variant);

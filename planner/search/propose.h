@@ -51,7 +51,8 @@ std::vector<MicroBatches> split_share(int first, int share, int directions);
 
 class Proposer {
  public:
-  // All must outlive this.
+  // All must outlive this. `sums`: by micro-batch size, and once more with the prefix cached where
+  // the space has one.
   Proposer(const SearchSpace& space, const std::vector<ChainSums>& sums, Machines& machines,
            Bytes input_per_sample);
 
@@ -77,14 +78,18 @@ class Proposer {
   // Who reduces the gradients of a layer.
   Owners owners_of(const Shape& shape, const Proposal& proposal) const;
 
-  const ChainSums& sums_of(int micro_batch_size) const;
+  // `cached`: without the forwards of the cached prefix. Requires: the space has one.
+  const ChainSums& sums_of(int micro_batch_size, bool cached) const;
+  const ChainSums& sums_of(const Shape& shape) const {
+    return sums_of(shape.cell.micro_batch_size, shape.variant.cached);
+  }
   // Stages of one direction.
   std::vector<LayerSpan> spans_of(const std::vector<LayerId>& cuts) const;
 
  private:
   using CutKey = std::tuple<int, int, ShapeVariant, MemoryRule, int, int>;
   using EqualKey = std::tuple<int, int, int>;  // micro-batch size, groups, directions
-  using DealKey = std::tuple<ShapeCell, int, int, Placement, bool>;
+  using DealKey = std::tuple<ShapeCell, int, int, Placement, bool, bool>;
 
   std::vector<int> share_equally(const Shape& shape) const;
   // What one micro-batch takes on the busiest device of a machine.
@@ -100,6 +105,8 @@ class Proposer {
     int nodes = 1;  // shipped
   };
   const GradientTree& find_gradients(const MicroBatches& owned, int all);
+  // Layers of a shape that no cut parts are one in its chain: so many less.
+  int joined_layers(const Shape& shape) const;
   ChainCosts make_costs(const Shape& shape, const Cluster& machine) const;
   Bytes held(const ChainSums& sums, LayerSpan span, int sets, int in_flight, bool recompute) const;
   bool keeps(const Shape& shape, const GroupClass& group, const std::vector<LayerId>& cuts,
@@ -112,8 +119,8 @@ class Proposer {
   std::map<DealKey, Proposal> deals_;
   std::map<EqualKey, Proposal> equal_deals_;  // without cuts
   std::map<CutKey, std::optional<ChainPartition>> cuts_;
-  // By micro-batch size, machine, chunks, placement, recomputing.
-  std::map<std::tuple<int, int, int, Placement, bool>, std::int64_t> bottlenecks_;
+  // By micro-batch size, machine, chunks, placement, recomputing, cached prefix.
+  std::map<std::tuple<int, int, int, Placement, bool, bool>, std::int64_t> bottlenecks_;
   std::unordered_map<std::uint64_t, GradientTree> gradients_;  // by (all, first, end)
 };
 

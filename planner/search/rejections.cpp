@@ -14,6 +14,7 @@ void Rejections::add(const Shape& shape, bool single, std::int64_t candidates,
   rejected.micro_batch_size = shape.cell.micro_batch_size;
   if (single) rejected.schedule = shape.variant.named();
   rejected.recompute = single && shape.variant.recompute;
+  rejected.cached = single && shape.variant.cached;
   rejected.candidates = candidates;
   rejected.rejection = rejection;
   all_.push_back(std::move(rejected));
@@ -41,7 +42,8 @@ void Rejections::take_back(const Shape& shape) {
                          rejected.micro_batch_size};
     const bool any = !rejected.schedule;
     return cell == shape.cell && (any || (rejected.schedule == shape.variant.named() &&
-                                          rejected.recompute == shape.variant.recompute));
+                                          rejected.recompute == shape.variant.recompute &&
+                                          rejected.cached == shape.variant.cached));
   };
   const auto found = std::find_if(all_.begin(), all_.end(), holds);
   if (found != all_.end()) --found->candidates;

@@ -74,6 +74,13 @@ std::vector<bool> list_recomputes(ScheduleKind kind, const SearchOptions& option
   return {false};
 }
 
+std::vector<bool> list_cached(int chunks, const ShapeCell& cell, const SearchSpace& space) {
+  const int longest = cell.devices + (cell.longer > 0 ? 1 : 0);
+  const bool fits = space.cached > 0 && longest * chunks <= space.layers - space.cached + 1;
+  if (fits) return {true, false};
+  return {false};
+}
+
 }  // namespace
 
 int SearchSpace::most_group_devices() const {
@@ -118,8 +125,10 @@ std::vector<ShapeVariant> list_variants(const ShapeCell& cell, const SearchSpace
     for (const int chunks : list_chunks(family, cell, space)) {
       for (const std::optional<int> depth : list_depths(kind, cell, space)) {
         for (const bool recompute : list_recomputes(kind, space.options)) {
-          for (int a = 0; a < space.arrangements; ++a) {
-            variants.push_back({a, kind, chunks, depth, recompute});
+          for (const bool cached : list_cached(chunks, cell, space)) {
+            for (int a = 0; a < space.arrangements; ++a) {
+              variants.push_back({a, kind, chunks, depth, recompute, cached});
+            }
           }
         }
       }
@@ -147,7 +156,7 @@ std::optional<Shape> find_shape(const Plan& plan) {
   if (shape.cell.devices < 1 || shape.cell.longer >= shape.cell.replicas) return std::nullopt;
   const Stage& first = plan.pipelines.front().stages.front();
   shape.variant = {0, named->kind, named->chunks, named->in_flight,
-                   first.memory == MemoryPolicy::kRecompute};
+                   first.memory == MemoryPolicy::kRecompute, plan.cache_frozen_prefix};
   return shape;
 }
 

@@ -29,6 +29,7 @@ struct ShapeVariant {
   int chunks = 1;
   std::optional<int> in_flight = std::nullopt;  // none: the schedule's own
   bool recompute = false;
+  bool cached = false;  // the frozen prefix
 
   NamedSchedule named() const { return {schedule, in_flight, chunks}; }
   friend auto operator<=>(const ShapeVariant&, const ShapeVariant&) = default;
@@ -46,6 +47,7 @@ struct SearchSpace {
   int devices = 1;
   int arrangements = 1;
   const SearchOptions& options;
+  int cached = 0;  // layers of the frozen prefix, where plans may cache it
 
   int micro_batches(int size) const { return (options.batch_size + size - 1) / size; }
   int most_group_devices() const;
@@ -61,7 +63,9 @@ std::vector<ShapeCell> list_longer(const ShapeCell& cell, const SearchSpace& spa
 // Every variant of a cell that is no longer than the search allows. Joint: chunks 2, 3, 4, 6, 8
 // where the schedule takes any number; K from
 // 1 to 2p in at most sixteen steps, its own left out. Else the schedule's own chunks and depth.
-// Arrangements are those of the space, and recomputing, of all stages, as the options say.
+// Arrangements are those of the space, and recomputing, of all stages, as the options say. A prefix
+// is cached by the first stage alone, so that pipelines with more stages than are left layers, and
+// one, go without; those that run both ways have a first stage each.
 std::vector<ShapeVariant> list_variants(const ShapeCell& cell, const SearchSpace& space);
 
 // Of a plan whose pipelines are groups of one length or two, the longer ones first; its arrangement

@@ -31,7 +31,7 @@ StepTail::StepTail(const Shape& shape, const Proposal& proposal, const DeviceGro
       proposer_(proposer),
       cluster_(cluster),
       options_(options),
-      sums_(proposer.sums_of(shape.cell.micro_batch_size)),
+      sums_(proposer.sums_of(shape)),
       micro_batches_((options.batch_size + shape.cell.micro_batch_size - 1) /
                      shape.cell.micro_batch_size),
       ends_(cluster.devices.size()) {

@@ -9,8 +9,7 @@ namespace {
 
 constexpr std::int64_t kMillion = 1'000'000;
 constexpr Duration kNone{0};
-constexpr VariantClass kLeast{
-    .one_stage_per_device = false, .one_way = false, .splits = true, .recompute = false};
+constexpr VariantClass kLeast{.one_stage_per_device = false, .one_way = false, .splits = true};
 __extension__ using Wide = __int128;
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
@@ -23,7 +22,7 @@ VariantClass class_of(const ShapeVariant& variant) {
   // Where varuna recomputes, it does more than a stage that keeps its stash.
   const bool recompute = variant.recompute && variant.schedule != ScheduleKind::kVaruna;
   const bool one_way = directions(family_of(variant.schedule).placement) == 1;
-  return {linear, one_way, splits_backward(variant.schedule), recompute};
+  return {linear, one_way, splits_backward(variant.schedule), recompute, variant.cached};
 }
 
 WorkBounds::WorkBounds(const SearchSpace& space, const Machines& machines, const Cluster& cluster)

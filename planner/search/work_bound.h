@@ -43,6 +43,7 @@ struct VariantClass {
   bool one_way = true;
   bool splits = false;
   bool recompute = false;
+  bool cached = false;
   friend auto operator<=>(const VariantClass&, const VariantClass&) = default;
 };
 VariantClass class_of(const ShapeVariant& variant);

@@ -12,13 +12,28 @@ namespace {
 
 using std::chrono::microseconds;
 
-TEST(JointSearch, FindsTheBestOfAllPlansAndTheSameRunnersUp) {
+// Under any mask, and with a frozen prefix that plans may cache.
+struct DrawnQuestions {
+  const char* name;
+  SearchQuestion (*draw)(std::uint64_t seed);
+  int caching;  // best plans that cache the prefix, at least
+};
+
+class JointSearchOver : public testing::TestWithParam<DrawnQuestions> {};
+
+INSTANTIATE_TEST_SUITE_P(, JointSearchOver,
+                         testing::Values(DrawnQuestions{"AnyMask", draw_search_question, 0},
+                                         DrawnQuestions{"CachedPrefix", draw_cached_question, 100}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_P(JointSearchOver, FindsTheBestOfAllPlansAndTheSameRunnersUp) {
   int feasible = 0;
+  int caching = 0;
   std::size_t simulated = 0;
   std::size_t all = 0;
   for (std::uint64_t seed = 1; seed <= 320; ++seed) {
     SCOPED_TRACE(seed);
-    SearchQuestion question = draw_search_question(seed);
+    SearchQuestion question = GetParam().draw(seed);
     question.options.keep = 3;
     const Ranking found = search_plans(question.profile, question.cluster, question.options);
     question.options.keep = 0;
@@ -28,6 +43,7 @@ TEST(JointSearch, FindsTheBestOfAllPlansAndTheSameRunnersUp) {
     simulated += static_cast<std::size_t>(found.simulated);
     if (found.best() == nullptr) continue;
     ++feasible;
+    caching += found.best()->plan.cache_frozen_prefix ? 1 : 0;
     std::int64_t candidates = 0;
     for (std::size_t c = 0; c < found.candidates.size(); ++c) {
       const Candidate& own = found.candidates[c];
@@ -53,6 +69,7 @@ TEST(JointSearch, FindsTheBestOfAllPlansAndTheSameRunnersUp) {
     EXPECT_GE(candidates, static_cast<std::int64_t>(oracle.candidates.size()));
   }
   EXPECT_GT(feasible, 200);
+  EXPECT_GE(caching, GetParam().caching);
   EXPECT_LT(simulated, all);
 }
 
@@ -83,10 +100,10 @@ TEST(JointSearch, ThatEndsEarlySaysHowMuchBetterTheRestCouldBe) {
   EXPECT_GT(better, 3);
 }
 
-TEST(JointSearch, NoBoundIsAboveTheTimeOfItsPlan) {
+TEST_P(JointSearchOver, NoBoundIsAboveTheTimeOfItsPlan) {
   for (std::uint64_t seed = 1000; seed < 1120; ++seed) {
     SCOPED_TRACE(seed);
-    const SearchQuestion question = draw_search_question(seed);
+    const SearchQuestion question = GetParam().draw(seed);
     OrderTable orders;
     Evaluator evaluator(question.profile, question.cluster, question.options, orders);
     for (const Shape& shape : list_shapes(evaluator)) {
@@ -98,13 +115,14 @@ TEST(JointSearch, NoBoundIsAboveTheTimeOfItsPlan) {
       }
       if (verdict.rejection) continue;
       const ChainSums& sums = evaluator.sums_of(shape.cell.micro_batch_size);
+      const ChainSums& own = evaluator.sums_of(shape.cell.micro_batch_size, shape.variant.cached);
       const WorkBounds& work = evaluator.work_bounds();
       Candidate candidate = evaluator.make_candidate(shape, verdict);
       evaluator.add_bounds(candidate);
       const std::string name = summarize(candidate.plan);
       EXPECT_LE(std::get<NamedBound>(bound).time, verdict.makespan) << name;
       EXPECT_LE(work.bound(sums, shape.cell).time, verdict.makespan) << name;
-      EXPECT_LE(work.bound(sums, shape.cell, class_of(shape.variant)).time, verdict.makespan)
+      EXPECT_LE(work.bound(own, shape.cell, class_of(shape.variant)).time, verdict.makespan)
           << name;
       EXPECT_LE(candidate.bounds.makespan.time, verdict.makespan) << name;
       if (shape.cell.longer > 0) {
@@ -116,12 +134,12 @@ TEST(JointSearch, NoBoundIsAboveTheTimeOfItsPlan) {
   }
 }
 
-TEST(JointSearch, GroupsSimulatedOnceGiveTheWholePlansTimesAndPeaks) {
+TEST_P(JointSearchOver, GroupsSimulatedOnceGiveTheWholePlansTimesAndPeaks) {
   int compared = 0;
   int reducing = 0;  // devices that hold most while they reduce
   for (std::uint64_t seed = 2000; seed < 2260; ++seed) {
     SCOPED_TRACE(seed);
-    SearchQuestion question = draw_search_question(seed);
+    SearchQuestion question = GetParam().draw(seed);
     question.options.overlap = std::nullopt;
     OrderTable orders;
     Evaluator evaluator(question.profile, question.cluster, question.options, orders);

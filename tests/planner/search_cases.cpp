@@ -131,6 +131,16 @@ class Drawing {
 
 SearchQuestion draw_search_question(std::uint64_t seed) { return Drawing(seed).draw(); }
 
+SearchQuestion draw_cached_question(std::uint64_t seed) {
+  SearchQuestion question = draw_search_question(seed);
+  question.options.cache = true;
+  const auto frozen = static_cast<int>(seed % question.profile.blocks.size());
+  for (int block = 0; block < frozen; ++block) {
+    question.options.mask.set_active(BlockId{block}, false);
+  }
+  return question;
+}
+
 std::vector<Shape> list_shapes(Evaluator& evaluator) {
   std::vector<Shape> shapes;
   for (const ShapeCell& cell : list_cells(evaluator.space())) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "planner/plan_json.h"
+#include "planner/ranking.h"
 #include "planner/schedules.h"
 #include "profiles/cluster_json.h"
 #include "profiles/json.h"
@@ -94,6 +95,27 @@ TEST_F(Verbs, PlanWritesAPlanThatSimulateTakes) {
   EXPECT_TRUE(answer.required("fits").boolean());
   EXPECT_EQ(read_timeline_csv(path("timeline.csv")).devices, 2);
   EXPECT_NO_THROW(parse_json(read_text_file(path("trace.json")), "trace"));
+}
+
+TEST_F(Verbs, PlanCachesTheFrozenPrefixWhereItIsAsked) {
+  const std::string flags =
+      "--profile model.json --cluster cluster.json --batch 8 --mask 0011 --out plan.json";
+  const Outcome without = run("plan", flags);
+  ASSERT_EQ(without.code, 0) << without.err;
+  EXPECT_EQ(without.out.find("cached"), std::string::npos) << without.out;
+  EXPECT_FALSE(read_plan(path("plan.json")).cache_frozen_prefix);
+  const Outcome cached = run("plan", flags + " --cache");
+  ASSERT_EQ(cached.code, 0) << cached.err;
+  EXPECT_NE(cached.out.find(" cached "), std::string::npos) << cached.out;
+  EXPECT_NE(cached.out.find("note: reading what is cached"), std::string::npos) << cached.out;
+  const Plan plan = read_plan(path("plan.json"));
+  EXPECT_TRUE(plan.cache_frozen_prefix);
+  const Candidate judged = judge_plan(plan, read_model_profile(path("model.json")),
+                                      read_cluster(path("cluster.json")), false);
+  JsonFields answer(parse_json(run("plan", flags + " --cache --json").out, "answer"));
+  JsonFields best(answer.required("feasible").items().front());
+  EXPECT_EQ(best.required("makespan_ns").integer(1, kMost), judged.makespan.count());
+  EXPECT_TRUE(best.required("cached_prefix").boolean());
 }
 
 TEST_F(Verbs, TablesForPeopleNameTheNumbers) {
