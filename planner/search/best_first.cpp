@@ -249,7 +249,8 @@ class BestFirst {
         refuse_odd({cell, variants.variants[first]}, own.variants);
         continue;
       }
-      Node node{.bound = evaluator_.work_bounds().bound(sums, cell, own.what, most_makespan()),
+      const ChainSums& own_sums = evaluator_.sums_of(cell.micro_batch_size, own.what.cached);
+      Node node{.bound = evaluator_.work_bounds().bound(own_sums, cell, own.what, most_makespan()),
                 .devices = cell.used(),
                 .stages = cell.devices,
                 .kind = Node::Kind::kClass,

@@ -84,11 +84,12 @@ GroupRun GroupSimulation::run_anew(const Shape& shape, const GroupClass& group) 
   GroupRun result;
   try {
     const Plan plan = make_group_plan(shape, group, machine, options_, layers);
+    const Activity activity = find_activity(profile_, plan);
     const PlanCosts costs{profile_, machine};
     const Schedule compute = make_schedule(plan, static_cast<int>(machine.devices.size()), &costs);
-    Schedule completed = complete_schedule(compute, plan, profile_, activity_);
+    Schedule completed = complete_schedule(compute, plan, profile_, activity);
     drop_joint_actions(completed);
-    const LoweredStep step = lower(plan, completed, profile_, machine, activity_);
+    const LoweredStep step = lower(plan, completed, profile_, machine, activity);
     Simulation simulation = frazil::simulate(step.graph, profile_, machine);
     result.last_work = find_last_work(step, simulation, machine.devices.size());
     result.memory = std::move(simulation.memory);

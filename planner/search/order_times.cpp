@@ -326,7 +326,7 @@ const DeviceOrders& OrderTimer::orders_of(const Shape& shape, const GroupClass& 
 OrderTimes OrderTimer::time(const Shape& shape, const GroupClass& group, Duration most) {
   try {
     const DeviceOrders& orders = orders_of(shape, group);
-    const ChainSums& sums = proposer_.sums_of(shape.cell.micro_batch_size);
+    const ChainSums& sums = proposer_.sums_of(shape);
     return ListRunner(shape, group, sums, machines_.machine(group.machine)).run(orders, most);
   } catch (const InfeasibleError&) {
     return {};
