@@ -8,7 +8,6 @@
 #include "planner/search.h"
 #include "planner/search/relief.h"
 #include "planner/search/shape.h"
-#include "planner/simulate_plan.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -50,6 +49,7 @@ Plan Replanner::search(const FreezeMask& mask) const {
   search.mask = mask;
   search.reduction = options_.config.reduction;
   search.clip = options_.config.optimizer.clip_norm > 0;
+  search.cache = options_.config.cache.is_on();
   Ranking ranking = search_plans(options_.profile, options_.cluster, search);
   if (ranking.best() == nullptr) {
     search.schedules = synchronous_schedules();
@@ -60,7 +60,6 @@ Plan Replanner::search(const FreezeMask& mask) const {
   if (best == nullptr) {
     throw InfeasibleError(explain_no_plan(options_.profile, {options_.cluster, search}, ranking));
   }
-  if (std::optional<Plan> cached = find_best_cached(ranking)) return *cached;
   return best->plan;
 }
 
@@ -69,27 +68,6 @@ Plan Replanner::cache_prefix(const Plan& plan) const {
   without.cache_frozen_prefix = false;
   if (!options_.config.cache.is_on()) return without;
   return with_cached_prefix(plan, options_.profile).value_or(without);
-}
-
-// The search runs every forward; of its best, the plan that is fastest when those of the prefix are
-// not run.
-std::optional<Plan> Replanner::find_best_cached(const Ranking& ranking) const {
-  constexpr int kMostCompared = 32;
-  if (!options_.config.cache.is_on()) return std::nullopt;
-  std::optional<Plan> best;
-  Duration shortest = Duration::max();
-  int compared = 0;
-  for (const Candidate& candidate : ranking.candidates) {
-    if (candidate.infeasible || compared++ == kMostCompared) break;
-    const Plan plan = cache_prefix(candidate.plan);
-    const Duration makespan = simulate_plan(plan, options_.profile, options_.cluster,
-                                            {.clip = options_.config.optimizer.clip_norm > 0})
-                                  .makespan;
-    if (makespan >= shortest) continue;
-    shortest = makespan;
-    best = plan;
-  }
-  return best;
 }
 
 PredictedSwitch Replanner::predict(const FreezeMask& mask) {

@@ -9,7 +9,6 @@
 
 #include "exec/trainer.h"
 #include "planner/freezing/decorators.h"
-#include "planner/ranking.h"
 #include "planner/trajectory/transition_cost.h"
 #include "traces/freeze_trace.h"
 
@@ -43,7 +42,6 @@ class Replanner {
   Plan answer(const FreezeMask& mask);
   Plan search(const FreezeMask& mask) const;
   Plan cache_prefix(const Plan& plan) const;
-  std::optional<Plan> find_best_cached(const Ranking& ranking) const;
 
   const TrainOptions& options_;
   std::optional<Plan> held_;
