@@ -10,7 +10,11 @@ namespace frazil {
 
 SimulatedStep simulate_step(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
                             const StepOptions& options) {
-  const Activity activity = find_activity(profile, plan);
+  return simulate_step(plan, find_activity(profile, plan), profile, cluster, options);
+}
+
+SimulatedStep simulate_step(const Plan& plan, const Activity& activity, const ModelProfile& profile,
+                            const Cluster& cluster, const StepOptions& options) {
   const auto devices = static_cast<int>(cluster.devices.size());
   const PlanCosts costs{profile, cluster};
   const Schedule compute = make_schedule(plan, devices, &costs);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "planner/activity.h"
 #include "planner/lower.h"
 #include "planner/plan.h"
 #include "sim/simulate.h"
@@ -23,6 +24,10 @@ struct StepOptions {
 
 SimulatedStep simulate_step(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
                             const StepOptions& options = {});
+// The same where layers do what `activity` says, so that fewer are cached than the plan could.
+// Requires: those that are lie in the first stage of every pipeline.
+SimulatedStep simulate_step(const Plan& plan, const Activity& activity, const ModelProfile& profile,
+                            const Cluster& cluster, const StepOptions& options = {});
 
 struct PlanSimulation {
   Timeline timeline;

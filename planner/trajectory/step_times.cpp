@@ -48,6 +48,17 @@ bool is_bounded(const Plan& plan) {
   return true;
 }
 
+// Whether layers [0, depth) lie in the first stage of each of its pipelines.
+bool begins_with(const Plan& plan, int depth) {
+  const auto holds_none = [&](const Stage& stage) {
+    return std::all_of(stage.layers.begin(), stage.layers.end(),
+                       [&](const LayerRange& range) { return range.first.value >= depth; });
+  };
+  return std::all_of(plan.pipelines.begin(), plan.pipelines.end(), [&](const Pipeline& pipeline) {
+    return std::all_of(pipeline.stages.begin() + 1, pipeline.stages.end(), holds_none);
+  });
+}
+
 }  // namespace
 
 StepTimes::StepTimes(const std::vector<Plan>& plans, const std::vector<FreezeMask>& masks,
@@ -62,15 +73,14 @@ StepTimes::StepTimes(const std::vector<Plan>& plans, const std::vector<FreezeMas
       space_{static_cast<int>(profile.layers.size()), static_cast<int>(cluster.devices.size()),
              machines_.arrangements(), options_},
       bounds_(space_, machines_, cluster) {
-  std::vector<std::vector<PipelineClass>> classes;
-  for (const Plan& plan : plans_) classes.push_back(list_classes(plan));
+  for (const Plan& plan : plans_) classes_.push_back(list_classes(plan));
   for (const FreezeMask& mask : masks_) {
-    const Activity activity = find_activity(profile, mask);
+    const Activity& activity = activities_.emplace_back(find_activity(profile, mask));
     std::map<int, ChainSums> sums_of;
     for (std::size_t p = 0; p < plans_.size(); ++p) {
       const int size = plans_[p].micro_batch_size;
       const auto sums = sums_of.try_emplace(size, profile, activity, size).first;
-      entries_.push_back(bound(plans_[p], classes[p], sums->second));
+      entries_.push_back(bound(plans_[p], classes_[p], sums->second));
     }
   }
 }
@@ -158,11 +168,15 @@ StepTimes::Entry StepTimes::bound(const Plan& plan, const std::vector<PipelineCl
   return entry;
 }
 
-Duration StepTimes::simulate(std::size_t mask, std::size_t plan) const {
+Duration StepTimes::simulate(std::size_t mask, std::size_t plan, int depth) const {
   Plan masked = plans_[plan];
   masked.mask = masks_[mask];
+  Activity activity = activities_[mask];
+  activity.cached = depth;
+  masked.cache_frozen_prefix = depth > 0 && depth == count_frozen_prefix(profile_, activity);
   try {
-    const PlanSimulation step = simulate_plan(masked, profile_, cluster_, {.clip = options_.clip});
+    const Simulation step =
+        simulate_step(masked, activity, profile_, cluster_, {.clip = options_.clip}).simulation;
     return find_overflow(step.memory, cluster_) ? kNever : step.makespan;
   } catch (const InfeasibleError&) {
     return kNever;
@@ -171,7 +185,50 @@ Duration StepTimes::simulate(std::size_t mask, std::size_t plan) const {
 
 Duration StepTimes::exact(std::size_t mask, std::size_t plan) {
   Entry& entry = entries_[mask * plans_.size() + plan];
-  if (!entry.exact) entry = {simulate(mask, plan), true};
+  if (!entry.exact) entry = {simulate(mask, plan, 0), true};
+  return entry.time;
+}
+
+const ChainSums& StepTimes::cached_sums(std::size_t mask, int size, int depth) {
+  const auto known = cached_sums_.find({mask, size, depth});
+  if (known != cached_sums_.end()) return known->second;
+  Activity activity = activities_[mask];
+  activity.cached = depth;
+  return cached_sums_.try_emplace(std::tuple(mask, size, depth), profile_, activity, size)
+      .first->second;
+}
+
+bool StepTimes::may_cache(std::size_t mask, std::size_t plan, int depth) const {
+  return depth <= count_frozen_prefix(profile_, activities_[mask]) &&
+         begins_with(plans_[plan], depth);
+}
+
+StepTimes::Entry& StepTimes::cached_at(std::size_t mask, std::size_t plan, int depth) {
+  const auto [known, is_new] = cached_.try_emplace({mask, plan, depth});
+  Entry& entry = known->second;
+  if (!is_new) return entry;
+  if (!may_cache(mask, plan, depth)) return entry = {kNever, true};
+  return entry = bound(plans_[plan], classes_[plan],
+                       cached_sums(mask, plans_[plan].micro_batch_size, depth));
+}
+
+Duration StepTimes::known(std::size_t mask, std::size_t plan, int depth) {
+  return depth == 0 ? known(mask, plan) : cached_at(mask, plan, depth).time;
+}
+
+Duration StepTimes::least(std::size_t mask, std::size_t plan) {
+  const int prefix = count_frozen_prefix(profile_, activities_[mask]);
+  if (prefix == 0) return known(mask, plan);
+  // Of plans whose first stage holds a part of it, the part.
+  const int size = plans_[plan].micro_batch_size;
+  return std::min(known(mask, plan),
+                  bound(plans_[plan], classes_[plan], cached_sums(mask, size, prefix)).time);
+}
+
+Duration StepTimes::exact(std::size_t mask, std::size_t plan, int depth) {
+  if (depth == 0) return exact(mask, plan);
+  Entry& entry = cached_at(mask, plan, depth);
+  if (!entry.exact) entry = {simulate(mask, plan, depth), true};
   return entry.time;
 }
 

@@ -2,8 +2,10 @@
 // What a step of each plan takes under each mask: simulated when asked for, once; until then no
 // more than that is known, by planner/search/group_bound.h for plans that it covers: synchronous,
 // each stage on a device of its own. A plan does not fit where parameters, gradients and optimizer
-// state alone do not.
+// state alone do not. Reading what is cached takes no time here.
 
+#include <map>
+#include <tuple>
 #include <vector>
 
 #include "planner/plan.h"
@@ -21,6 +23,15 @@ class StepTimes {
   Duration exact(std::size_t mask, std::size_t plan);
   // The exact one where it is known, else no more than it.
   Duration known(std::size_t mask, std::size_t plan) const { return at(mask, plan).time; }
+
+  // Whether layers [0, depth) may be cached: none trains, and all are in the first stage of every
+  // pipeline.
+  bool may_cache(std::size_t mask, std::size_t plan, int depth) const;
+  // The same of a step where they are; kNever where they may not be.
+  Duration exact(std::size_t mask, std::size_t plan, int depth);
+  Duration known(std::size_t mask, std::size_t plan, int depth);
+  // No more than a step takes, whatever of the prefix is cached.
+  Duration least(std::size_t mask, std::size_t plan);
 
  private:
   struct Entry {
@@ -44,7 +55,9 @@ class StepTimes {
   bool surely_overflows(const Plan& plan, const ChainSums& sums) const;
   Entry bound(const Plan& plan, const std::vector<PipelineClass>& classes,
               const ChainSums& sums) const;
-  Duration simulate(std::size_t mask, std::size_t plan) const;
+  Entry& cached_at(std::size_t mask, std::size_t plan, int depth);
+  const ChainSums& cached_sums(std::size_t mask, int size, int depth);
+  Duration simulate(std::size_t mask, std::size_t plan, int depth) const;
 
   const std::vector<Plan>& plans_;
   const std::vector<FreezeMask>& masks_;
@@ -54,7 +67,11 @@ class StepTimes {
   Machines machines_;
   SearchSpace space_;
   WorkBounds bounds_;
-  std::vector<Entry> entries_;  // by (mask, plan)
+  std::vector<std::vector<PipelineClass>> classes_;                     // by plan
+  std::vector<Entry> entries_;                                          // by (mask, plan)
+  std::vector<Activity> activities_;                                    // by mask
+  std::map<std::tuple<std::size_t, std::size_t, int>, Entry> cached_;   // by (mask, plan, depth)
+  std::map<std::tuple<std::size_t, int, int>, ChainSums> cached_sums_;  // by (mask, size, depth)
 };
 
 }  // namespace frazil
