@@ -19,6 +19,7 @@
 #include "planner/search/searched_orders.h"
 #include "planner/search/shape.h"
 #include "planner/trajectory/print_trajectory.h"
+#include "planner/trajectory/store_flags.h"
 #include "profiles/cluster_json.h"
 #include "profiles/model_profile_json.h"
 
@@ -61,6 +62,7 @@ po::options_description describe_flags() {
        "also why: the runner-up, where the time goes, what was rejected; where nothing fits, what "
        "came nearest and what would help")  //
       ("json", po::bool_switch(), "answer in JSON");
+  add_store_flags(flags);
   add_graph_flags(flags);
   return flags;
 }
@@ -180,6 +182,9 @@ ExitCode compare_planner(const Flags& values, const std::string& name) {
 ExitCode plan_forecast(const Flags& values) {
   refuse_together(values, "--forecast", {"mask", "out", "top", "planner", "explain"});
   refuse_order_search(values, "--forecast");
+  if (is_set(values, "cache")) {
+    refuse_flags("--cache with --forecast", "--cache-memory or --cache-disk, which have a size");
+  }
   const ModelProfile profile = read_model_profile(required_text(values, "profile"));
   const Cluster cluster = read_cluster(required_text(values, "cluster"));
   const std::string file = required_text(values, "forecast");
@@ -192,6 +197,7 @@ ExitCode plan_forecast(const Flags& values) {
       .search = read_options(values, profile),
       .plans_per_mask = integer_or(values, "plans-per-mask", 3, 1, kMostCounted),
       .overhead = {.start = duration_or(values, "switch-time", Duration{0})},
+      .store = read_store(values),
       .decide_every = integer_or(values, "decide-every", 1, 1, kMostCounted)};
   const PlannedTrajectory planned =
       plan_trajectory(profile, cluster, find_segments(trace, file), options);
@@ -256,6 +262,7 @@ ExitCode plan_verb(const Flags& values) {
   for (const char* flag : {"plans-per-mask", "switch-time", "decide-every"}) {
     if (values.count(flag) > 0) refuse_flags(fmt::format("--{} without --forecast", flag), "both");
   }
+  refuse_store_flags(values, "--forecast");
   refuse_together(values, "--profile", {"devices", "states"});
   refuse_overwriting(named_files(values, {"profile", "cluster"}), named_files(values, {"out"}));
   if (values.count("planner") > 0) return compare_planner(values, required_text(values, "planner"));

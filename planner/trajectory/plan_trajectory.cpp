@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "planner/trajectory/plan_caches.h"
 #include "planner/trajectory/step_times.h"
 #include "planner/trajectory/work_function.h"
 #include "profiles/error.h"
@@ -28,6 +29,20 @@ MaskTable list_masks(const std::vector<ForecastSegment>& segments) {
   return table;
 }
 
+void add_best(const Ranking& ranking, int most, std::vector<Plan>& candidates) {
+  int taken = 0;
+  for (const Candidate& candidate : ranking.candidates) {
+    if (candidate.infeasible || taken == most) break;
+    Plan plan = candidate.plan;
+    plan.mask = FreezeMask::all_active(plan.mask.blocks());
+    plan.cache_frozen_prefix = false;
+    if (std::find(candidates.begin(), candidates.end(), plan) == candidates.end()) {
+      candidates.push_back(std::move(plan));
+    }
+    ++taken;
+  }
+}
+
 std::vector<Plan> find_candidates(const ModelProfile& profile, const Cluster& cluster,
                                   const MaskTable& table, const TrajectoryOptions& options) {
   std::vector<Plan> candidates;
@@ -39,16 +54,10 @@ std::vector<Plan> find_candidates(const ModelProfile& profile, const Cluster& cl
     if (ranking.best() == nullptr) {
       throw InfeasibleError("no plan fits under the mask " + mask.text());
     }
-    int taken = 0;
-    for (const Candidate& candidate : ranking.candidates) {
-      if (candidate.infeasible || taken == options.plans_per_mask) break;
-      Plan plan = candidate.plan;
-      plan.mask = FreezeMask::all_active(mask.blocks());
-      if (std::find(candidates.begin(), candidates.end(), plan) == candidates.end()) {
-        candidates.push_back(std::move(plan));
-      }
-      ++taken;
-    }
+    add_best(ranking, options.plans_per_mask, candidates);
+    if (!options.store || count_frozen_prefix(profile, find_activity(profile, mask)) == 0) continue;
+    search.cache = true;
+    add_best(search_plans(profile, cluster, search), options.plans_per_mask, candidates);
   }
   return candidates;
 }
@@ -96,6 +105,7 @@ class Planner {
     const auto best = refine(find_trajectory);
     ENSURE(best.has_value(), "each mask has a plan that fits, and any plan can follow any other");
     planned_.best = *best;
+    if (options_.store) plan_caches(costs);
     list_switches();
     planned_.online = run_online();
     for (std::size_t k = 0; k < planned_.segments.size(); ++k) {
@@ -155,6 +165,33 @@ class Planner {
     return changed;
   }
 
+  void plan_caches(TrajectoryCosts& costs) {
+    for (std::size_t k = 0; k < planned_.segments.size(); ++k) {
+      const std::size_t mask = table_.of_segment[k];
+      const Activity activity = find_activity(profile_, table_.masks[mask]);
+      masked_.push_back(
+          {planned_.segments[k].steps, mask, count_frozen_prefix(profile_, activity)});
+    }
+    const PlanChanges changes{.known = [&](std::size_t k, std::size_t from,
+                                           std::size_t to) { return costs.change[k][from][to]; },
+                              .exact =
+                                  [&](std::size_t k, std::size_t from, std::size_t to) {
+                                    return costs.change[k][from][to] =
+                                               transition(k, from, to).total;
+                                  }};
+    caches_.emplace(profile_, candidates_, masked_, *options_.store, steps_);
+    planned_.caches = caches_->plan(changes, planned_.best.total);
+    ENSURE(planned_.caches.has_value(), "what fits without a cache is one of the walks");
+    planned_.uncached = planned_.best;
+    planned_.best = {planned_.caches->walk.total, planned_.caches->walk.plans};
+  }
+
+  // With what is cached then, where the plan can read it.
+  Duration held_step_time(std::size_t segment, std::size_t candidate) {
+    if (!caches_) return step_time(segment, candidate);
+    return caches_->step_time(segment, candidate, planned_.caches->walk.caches[segment].features);
+  }
+
   void list_switches() {
     const std::vector<std::size_t>& states = planned_.best.states;
     for (std::size_t k = 1; k < states.size(); ++k) {
@@ -163,7 +200,7 @@ class Planner {
                            .from = states[k - 1],
                            .to = states[k],
                            .cost = transition(k, states[k - 1], states[k])};
-      change.forced = step_time(k, change.from) >= kNever;
+      change.forced = held_step_time(k, change.from) >= kNever;
       if (!change.forced) change.break_even = find_break_even(change);
       planned_.switches.push_back(change);
     }
@@ -173,8 +210,8 @@ class Planner {
     Duration missing = change.cost.total;
     Step steps = 0;
     for (std::size_t k = change.segment; k < planned_.segments.size(); ++k) {
-      const Duration old_step = step_time(k, change.from);
-      const Duration new_step = step_time(k, change.to);
+      const Duration old_step = held_step_time(k, change.from);
+      const Duration new_step = held_step_time(k, change.to);
       if (old_step >= kNever || new_step >= kNever) return std::nullopt;
       const Duration saved = old_step - new_step;
       const Step length = planned_.segments[k].steps;
@@ -243,38 +280,12 @@ class Planner {
   StepTimes steps_;
   Transitions transitions_;
   std::vector<Transitions::StatePrices> prices_;  // by mask
+  std::vector<MaskedSegment> masked_;             // with a store, as the next
+  std::optional<CachePlanner> caches_;
   PlannedTrajectory planned_;
 };
 
 }  // namespace
-
-std::vector<ForecastSegment> find_segments(const FreezeTrace& trace, const std::string& file) {
-  if (trace.steps < 1) {
-    throw InputError(file, 1, "\"steps\": " + std::to_string(trace.steps), "at least one step");
-  }
-  std::vector<ForecastSegment> segments{
-      {0, 0, FreezeMask::all_active(static_cast<int>(trace.blocks.size()))}};
-  for (const FreezeEvent& event : trace.events) {
-    const auto* const mask = std::get_if<MaskEvent>(&event.what);
-    if (mask == nullptr || event.step >= trace.steps || mask->mask == segments.back().mask)
-      continue;
-    if (event.step == segments.back().step) {
-      segments.back().mask = mask->mask;
-    } else {
-      segments.push_back({event.step, 0, mask->mask});
-    }
-  }
-  // A mask that was taken back at once may leave equal neighbours.
-  const auto same = [](const ForecastSegment& a, const ForecastSegment& b) {
-    return a.mask == b.mask;
-  };
-  segments.erase(std::unique(segments.begin(), segments.end(), same), segments.end());
-  for (std::size_t k = 0; k < segments.size(); ++k) {
-    const Step end = k + 1 < segments.size() ? segments[k + 1].step : trace.steps;
-    segments[k].steps = end - segments[k].step;
-  }
-  return segments;
-}
 
 PlannedTrajectory plan_trajectory(const ModelProfile& profile, const Cluster& cluster,
                                   const std::vector<ForecastSegment>& segments,

@@ -2,12 +2,15 @@
 // Plans over the freezing to come: for a forecast of masks, which plan to hold from when, so that
 // all steps and all switches between plans together take the least time. Candidates are the best
 // plans of the search under each mask of the forecast; each is simulated under every mask, each
-// switch is predicted (transition_cost.h), and the walk through them is the cheapest there is.
+// switch is predicted (transition_cost.h), and the walk through them is the cheapest there is. With
+// a store for features the walk also chooses what of the frozen prefix is cached when, and where
+// (plan_caches.h); then the best plans of a search that may cache are candidates, too.
 
 #include <string>
 #include <vector>
 
 #include "planner/search.h"
+#include "planner/trajectory/cache_plan.h"
 #include "planner/trajectory/trajectory.h"
 #include "planner/trajectory/transition_cost.h"
 #include "traces/freeze_trace.h"
@@ -30,6 +33,7 @@ struct TrajectoryOptions {
   SearchOptions search = {};  // its mask is not read
   int plans_per_mask = 3;     // candidates that each mask's search adds
   TransitionOverhead overhead = {};
+  std::optional<FeatureStore> store = std::nullopt;
   Step decide_every = 1;  // the rule without a forecast looks every so many steps
 };
 
@@ -61,8 +65,11 @@ struct PlannedTrajectory {
   // Of a step, by segment and candidate; kNever where it does not fit. Exact of the walks and the
   // switches below; elsewhere it may be a lower bound.
   std::vector<std::vector<Duration>> step_times;
-  Trajectory best;
+  Trajectory best;  // with what is cached
   std::vector<PlannedSwitch> switches;
+  std::optional<CachePlan> caches;     // with a store
+  std::optional<Trajectory> uncached;  // with a store: the best without it
+  // Nothing of these is cached:
   std::optional<Trajectory> held;    // one plan throughout
   std::optional<Trajectory> greedy;  // always the plan that is best under the mask
   std::optional<OnlineRun> online;   // none where no candidate fits throughout

@@ -59,6 +59,30 @@ TEST_F(ForecastVerb, AnswersInJsonWithTheSameBytesEachTime) {
   EXPECT_EQ(plan("--forecast trace.jsonl --json").out, outcome.out);
 }
 
+TEST_F(ForecastVerb, NamesWhatIsCachedWhenAndWhatFillingCosts) {
+  const std::string cached = "--forecast trace.jsonl --samples 8000 --cache-disk 1MB";
+  const Outcome outcome = plan(cached);
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  // All of a chain's features are 10 bytes a sample.
+  EXPECT_NE(outcome.out.find("fill at step 100: layers 0-5 on disk, 78.13 KiB, from the input; 1000 "
+                             "steps take "),
+            std::string::npos)
+      << outcome.out;
+  EXPECT_NE(outcome.out.find("nothing cached"), std::string::npos) << outcome.out;
+  JsonFields answer(parse_json(plan(cached + " --json").out, "answer"));
+  const auto fills = answer.required("fills").items();
+  ASSERT_EQ(fills.size(), 1U);
+  JsonFields fill(fills.front());
+  EXPECT_EQ(fill.required("bytes").integer(0, kLargestQuantity), 80'000);
+  EXPECT_EQ(fill.required("filling_steps").integer(0, kLargestQuantity), 1000);
+  EXPECT_LT(answer.required("total_ns").integer(0, kLargestQuantity),
+            answer.required("nothing_cached_ns").integer(0, kLargestQuantity));
+  // 500 us for each of eight micro-batches are more than a step.
+  const Outcome slow = plan(cached + " --cache-disk-latency 500us");
+  EXPECT_NE(slow.out.find("no cache pays"), std::string::npos) << slow.out;
+  EXPECT_EQ(plan("--forecast trace.jsonl").out.find("cache"), std::string::npos);
+}
+
 TEST_F(ForecastVerb, RefusesInOneSentence) {
   struct Row {
     std::string flags;
@@ -75,6 +99,13 @@ TEST_F(ForecastVerb, RefusesInOneSentence) {
       {"--forecast trace.jsonl --switch-time 5", 2, "--switch-time"},
       {"--forecast trace.jsonl --decide-every -1", 2, "--decide-every"},
       {"--plans-per-mask 2", 2, "--plans-per-mask"},
+      {"--forecast trace.jsonl --cache", 2, "--cache"},
+      {"--forecast trace.jsonl --samples 5", 2, "--samples without"},
+      {"--forecast trace.jsonl --cache-memory 1MB", 2, "without --samples"},
+      {"--forecast trace.jsonl --samples 0 --cache-memory 1MB", 2, "--samples"},
+      {"--forecast trace.jsonl --samples 5 --cache-disk 1", 2, "--cache-disk"},
+      {"--forecast trace.jsonl --cache-disk-latency 1ms", 2, "without --cache-disk"},
+      {"--cache-memory 1MB", 2, "--cache-memory without --forecast"},
       {"--forecast trace.jsonl --max-stages 1", 3, "no plan fits under the mask 11111111"}};
   for (const Row& row : rows) {
     SCOPED_TRACE(row.flags);

@@ -1,0 +1,191 @@
+#include "planner/trajectory/cached_walk.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+Duration add(Duration a, Duration b) { return a >= kNever || b >= kNever ? kNever : a + b; }
+
+Duration times(Duration step, Step count) {
+  if (count == 0) return Duration{0};
+  return step >= kNever ? kNever : step * count;
+}
+
+constexpr Duration kUnknown{-1};
+
+// The cheapest way to a plan.
+struct Change {
+  Duration total = kNever;
+  int changes = 0;
+  std::size_t from = 0;  // plan before
+
+  bool is_better_than(const Change& other) const {
+    return std::tie(total, changes) < std::tie(other.total, other.changes);
+  }
+};
+
+// And to a cache at the end of a segment.
+struct Arrival : Change {
+  HeldCache before;  // at the end of the segment before
+  HeldCache during;  // as this one begins
+};
+
+using Arrivals = std::map<HeldCache, std::vector<Arrival>>;  // by cache, plan
+
+class Walker {
+ public:
+  Walker(const CacheQuestion& question, const CacheCosts& costs)
+      : question_(question), costs_(costs), rest_(question.steps.size() + 1) {
+    for (std::size_t k = question.steps.size(); k-- > 0;) {
+      rest_[k] = add(rest_[k + 1], times(question.least[k], question.steps[k]));
+    }
+  }
+
+  std::optional<CachedWalk> find() {
+    std::vector<Arrival> anywhere(question_.plans);
+    for (Arrival& arrival : anywhere) arrival.total = Duration{0};
+    Arrivals begin{{HeldCache{}, anywhere}};
+    for (std::size_t k = 0; k < question_.steps.size(); ++k) {
+      arrivals_.push_back(advance(k, k == 0 ? begin : arrivals_.back()));
+      if (arrivals_.back().empty()) return std::nullopt;
+    }
+    return trace_back();
+  }
+
+ private:
+  std::vector<HeldCache> list_choices(std::size_t segment, const HeldCache& before) const {
+    const int prefix = question_.prefix[segment];
+    std::vector<HeldCache> choices;
+    const bool some = before.features.depth > 0;
+    if (some && before.features.depth <= prefix) choices.push_back(before);
+    choices.emplace_back();
+    HeldFeatures source = before.left > 0 ? before.source : before.features;
+    if (source.depth > prefix) source = {};
+    for (const HeldFeatures& room : question_.rooms) {
+      if (room.depth != prefix || room == before.features) continue;
+      choices.push_back({room, source, question_.epoch});
+    }
+    return choices;
+  }
+
+  // Of all plans, with the plan changed.
+  std::vector<Change> change_plans(const std::vector<Arrival>& before,
+                                   const std::vector<Duration>& changes) const {
+    std::vector<Change> changed(before.size());
+    for (std::size_t from = 0; from < before.size(); ++from) {
+      if (before[from].total >= kNever) continue;
+      for (std::size_t to = 0; to < changed.size(); ++to) {
+        const Duration total = add(before[from].total, changes[from * before.size() + to]);
+        const Change next{total, before[from].changes + (from == to ? 0 : 1), from};
+        if (next.is_better_than(changed[to])) changed[to] = next;
+      }
+    }
+    return changed;
+  }
+
+  std::vector<Duration> list_changes(std::size_t segment) const {
+    std::vector<Duration> changes;
+    for (std::size_t from = 0; from < question_.plans; ++from) {
+      for (std::size_t to = 0; to < question_.plans; ++to) {
+        const bool is_free = from == to;
+        const bool is_first = segment == 0;
+        changes.push_back(is_free    ? Duration{0}
+                          : is_first ? kNever
+                                     : costs_.change(segment, from, to));
+      }
+    }
+    return changes;
+  }
+
+  Duration hold(std::size_t segment, std::size_t plan, const HeldCache& cache) const {
+    const Step filling = std::min(cache.left, question_.steps[segment]);
+    const Step reading = question_.steps[segment] - filling;
+    Duration time{0};
+    if (filling > 0) {
+      time = times(costs_.fill(segment, plan, cache.features, cache.source), filling);
+    }
+    if (reading > 0) time = add(time, times(costs_.step(segment, plan, cache.features), reading));
+    return time;
+  }
+
+  Arrivals advance(std::size_t segment, const Arrivals& before) const {
+    const std::vector<Duration> changes = list_changes(segment);
+    std::map<HeldCache, std::vector<Duration>> holds;
+    Arrivals next;
+    for (const auto& [cache, arrivals] : before) {
+      const std::vector<Change> changed = change_plans(arrivals, changes);
+      for (const HeldCache& choice : list_choices(segment, cache)) {
+        std::vector<Duration>& own =
+            holds.try_emplace(choice, question_.plans, kUnknown).first->second;
+        const HeldCache end = after(choice, question_.steps[segment]);
+        for (std::size_t plan = 0; plan < question_.plans; ++plan) {
+          if (!can_end(changed[plan].total, segment)) continue;
+          if (own[plan] == kUnknown) own[plan] = hold(segment, plan, choice);
+          Arrival arrival{changed[plan], cache, choice};
+          arrival.total = add(arrival.total, own[plan]);
+          arrival.changes += choice == cache ? 0 : 1;
+          if (!can_end(arrival.total, segment + 1)) continue;
+          Arrival& best = next.try_emplace(end, question_.plans).first->second[plan];
+          if (arrival.is_better_than(best)) best = arrival;
+        }
+      }
+    }
+    return next;
+  }
+
+  // Within the limit, from the begin of that segment on.
+  bool can_end(Duration total, std::size_t segment) const {
+    const Duration least = add(total, rest_[segment]);
+    return least < kNever && least <= question_.limit;
+  }
+
+  std::optional<CachedWalk> trace_back() const {
+    const Arrival* best = nullptr;
+    std::size_t plan = 0;
+    for (const auto& [cache, arrivals] : arrivals_.back()) {
+      for (std::size_t p = 0; p < arrivals.size(); ++p) {
+        if (best != nullptr && !arrivals[p].is_better_than(*best)) continue;
+        best = &arrivals[p];
+        plan = p;
+      }
+    }
+    if (best == nullptr || best->total >= kNever) return std::nullopt;
+    const std::size_t segments = arrivals_.size();
+    CachedWalk walk{best->total, std::vector<std::size_t>(segments),
+                    std::vector<HeldCache>(segments)};
+    for (std::size_t k = segments; k-- > 0;) {
+      walk.plans[k] = plan;
+      walk.caches[k] = best->during;
+      plan = best->from;
+      if (k > 0) best = &arrivals_[k - 1].at(best->before)[plan];
+    }
+    return walk;
+  }
+
+  const CacheQuestion& question_;
+  const CacheCosts& costs_;
+  std::vector<Duration> rest_;      // least of all segments from this one on
+  std::vector<Arrivals> arrivals_;  // by segment
+};
+
+}  // namespace
+
+HeldCache after(HeldCache cache, Step steps) {
+  if (cache.left > steps) return {cache.features, cache.source, cache.left - steps};
+  return {cache.features};
+}
+
+std::optional<CachedWalk> find_cached_walk(const CacheQuestion& question, const CacheCosts& costs) {
+  ENSURE(!question.steps.empty() && question.plans > 0, "some segment and some plan");
+  ENSURE(question.prefix.size() == question.steps.size() &&
+             question.least.size() == question.steps.size(),
+         "a prefix and a least step for each segment");
+  return Walker(question, costs).find();
+}
+
+}  // namespace frazil

@@ -1,0 +1,190 @@
+#include "planner/trajectory/plan_caches.h"
+
+#include <algorithm>
+
+namespace frazil {
+
+CachePlanner::CachePlanner(const ModelProfile& profile, const std::vector<Plan>& plans,
+                           const std::vector<MaskedSegment>& segments, const FeatureStore& store,
+                           StepTimes& steps)
+    : plans_(plans), segments_(segments), store_(store), steps_(steps) {
+  question_.plans = plans.size();
+  question_.epoch = steps_per_epoch(store, plans.front().batch_size);
+  for (const MaskedSegment& segment : segments) {
+    question_.steps.push_back(segment.steps);
+    question_.prefix.push_back(segment.prefix);
+  }
+  for (const MaskedSegment& segment : segments) {
+    Duration least = kNever;
+    for (std::size_t plan = 0; plan < plans.size(); ++plan) {
+      least = std::min(least, steps.least(segment.mask, plan));
+    }
+    question_.least.push_back(least);
+  }
+  list_rooms(profile);
+}
+
+void CachePlanner::list_rooms(const ModelProfile& profile) {
+  std::vector<int> depths = question_.prefix;
+  std::sort(depths.begin(), depths.end());
+  depths.erase(std::unique(depths.begin(), depths.end()), depths.end());
+  of_sample_.resize(profile.layers.size());
+  for (const int depth : depths) {
+    if (depth == 0) continue;
+    for (const FeatureTier tier : {FeatureTier::kMemory, FeatureTier::kDisk}) {
+      if (!find_room(store_, tier, profile, depth)) continue;
+      question_.rooms.push_back({depth, tier});
+      of_sample_[static_cast<std::size_t>(depth)] = *find_feature_bytes(profile, depth);
+    }
+  }
+}
+
+Duration CachePlanner::reading(std::size_t plan, HeldFeatures features) const {
+  if (features.depth == 0) return Duration{0};
+  return transfer_time(store_.tier(features.tier),
+                       of_sample_[static_cast<std::size_t>(features.depth)], plans_[plan]);
+}
+
+Duration CachePlanner::read_step(Duration work, std::size_t plan, HeldFeatures features) const {
+  return work >= kNever ? kNever : std::max(work, reading(plan, features));
+}
+
+Duration CachePlanner::fill_step(Duration work, std::size_t plan, HeldFeatures features,
+                                 HeldFeatures source) const {
+  const Duration read = read_step(work, plan, source);
+  return read >= kNever ? kNever : read + reading(plan, features);  // writing takes as long
+}
+
+Duration CachePlanner::exact_read(std::size_t segment, std::size_t plan, HeldFeatures features) {
+  return read_step(steps_.exact(segments_[segment].mask, plan, features.depth), plan, features);
+}
+
+Duration CachePlanner::exact_fill(std::size_t segment, std::size_t plan, HeldFeatures features,
+                                  HeldFeatures source) {
+  const std::size_t mask = segments_[segment].mask;
+  if (!steps_.may_cache(mask, plan, features.depth)) return kNever;
+  return fill_step(steps_.exact(mask, plan, source.depth), plan, features, source);
+}
+
+Duration CachePlanner::step_time(std::size_t segment, std::size_t plan, HeldFeatures features) {
+  const Duration reads = exact_read(segment, plan, features);
+  return reads < kNever ? reads : exact_read(segment, plan, {});
+}
+
+// Up to the first cost that cannot be; whether some was not exact.
+bool CachePlanner::sharpen(const CachedWalk& walk, const PlanChanges& changes) {
+  bool changed = false;
+  const auto ask = [&](std::size_t segment, int depth) {
+    const std::size_t mask = segments_[segment].mask;
+    const Duration known = steps_.known(mask, walk.plans[segment], depth);
+    const Duration exact = steps_.exact(mask, walk.plans[segment], depth);
+    changed = changed || exact != known;
+    return exact < kNever;
+  };
+  for (std::size_t k = 0; k < segments_.size(); ++k) {
+    const HeldCache& cache = walk.caches[k];
+    if (!ask(k, cache.left > 0 ? cache.source.depth : cache.features.depth)) break;
+    if (cache.left < segments_[k].steps && !ask(k, cache.features.depth)) break;
+    if (k == 0 || walk.plans[k] == walk.plans[k - 1]) continue;
+    const Duration known = changes.known(k, walk.plans[k - 1], walk.plans[k]);
+    changed = changes.exact(k, walk.plans[k - 1], walk.plans[k]) != known || changed;
+  }
+  return changed;
+}
+
+// What a walk costs that has become exact; kNever where it cannot be.
+Duration CachePlanner::price(const CachedWalk& walk, const CacheCosts& costs) const {
+  Duration total{0};
+  const auto pay = [&](Duration cost, Step count) {
+    if (count > 0) total = total >= kNever || cost >= kNever ? kNever : total + cost * count;
+  };
+  for (std::size_t k = 0; k < segments_.size(); ++k) {
+    const HeldCache& cache = walk.caches[k];
+    const std::size_t plan = walk.plans[k];
+    const Step filling = std::min(cache.left, segments_[k].steps);
+    const bool changes = k > 0 && plan != walk.plans[k - 1];
+    if (changes) pay(costs.change(k, walk.plans[k - 1], plan), 1);
+    if (filling > 0) pay(costs.fill(k, plan, cache.features, cache.source), filling);
+    pay(costs.step(k, plan, cache.features), segments_[k].steps - filling);
+  }
+  return total;
+}
+
+std::optional<CachePlan> CachePlanner::plan(const PlanChanges& changes, Duration limit) {
+  const CacheCosts costs{
+      .step =
+          [&](std::size_t segment, std::size_t plan, HeldFeatures features) {
+            return read_step(steps_.known(segments_[segment].mask, plan, features.depth), plan,
+                             features);
+          },
+      .fill =
+          [&](std::size_t segment, std::size_t plan, HeldFeatures features, HeldFeatures source) {
+            const std::size_t mask = segments_[segment].mask;
+            if (!steps_.may_cache(mask, plan, features.depth)) return kNever;
+            return fill_step(steps_.known(mask, plan, source.depth), plan, features, source);
+          },
+      .change = changes.known};
+  question_.limit = limit;
+  std::optional<CachedWalk> walk = find_cached_walk(question_, costs);
+  while (walk && sharpen(*walk, changes)) {
+    question_.limit = std::min(question_.limit, price(*walk, costs));
+    walk = find_cached_walk(question_, costs);
+  }
+  if (!walk) return std::nullopt;
+  return describe(*walk);
+}
+
+Bytes CachePlanner::room_of(HeldFeatures features) const {
+  return of_sample_[static_cast<std::size_t>(features.depth)] * store_.samples;
+}
+
+CachePlan CachePlanner::describe(const CachedWalk& walk) {
+  CachePlan planned{walk, {}, {}, {}};
+  for (std::size_t k = 0; k < segments_.size(); ++k) {
+    const HeldCache& cache = walk.caches[k];
+    planned.bytes.push_back(room_of(cache.features));
+    const bool only_fills = cache.left >= segments_[k].steps;
+    planned.step_times.push_back(only_fills
+                                     ? exact_fill(k, walk.plans[k], cache.features, cache.source)
+                                     : exact_read(k, walk.plans[k], cache.features));
+    const HeldCache before =
+        k == 0 ? HeldCache{} : after(walk.caches[k - 1], segments_[k - 1].steps);
+    if (cache.left == 0 || cache == before) continue;
+    PlannedFill fill{.segment = k, .features = cache.features, .source = cache.source};
+    fill.bytes = room_of(cache.features);
+    follow(walk, fill);
+    planned.fills.push_back(fill);
+  }
+  return planned;
+}
+
+// As long as the cache is held, against going on with what it is filled from.
+void CachePlanner::follow(const CachedWalk& walk, PlannedFill& fill) {
+  Duration missing{0};
+  Step steps = 0;
+  const auto pass = [&](Duration saved, Step length) {
+    if (length == 0) return;
+    if (!fill.break_even && saved >= Duration{0} && missing <= saved * length) {
+      const bool at_once = missing <= Duration{0};
+      fill.break_even = steps + (at_once ? 0 : (missing + saved - Duration{1}) / saved);
+    }
+    missing -= saved * length;
+    steps += length;
+  };
+  HeldCache cache = walk.caches[fill.segment];
+  for (std::size_t k = fill.segment; k < segments_.size() && walk.caches[k] == cache; ++k) {
+    const std::size_t plan = walk.plans[k];
+    const Step filling = std::min(cache.left, segments_[k].steps);
+    const Duration old_step = step_time(k, plan, fill.source);
+    const Duration fills =
+        filling > 0 ? exact_fill(k, plan, cache.features, cache.source) : Duration{0};
+    const Duration reads = exact_read(k, plan, cache.features);
+    fill.steps += filling;
+    fill.cost += (fills - reads) * filling;
+    pass(old_step - fills, filling);
+    pass(old_step - reads, segments_[k].steps - filling);
+    cache = after(cache, segments_[k].steps);
+  }
+}
+
+}  // namespace frazil

@@ -1,0 +1,65 @@
+#pragma once
+// What a trajectory caches of the frozen prefix, and which plans it holds for that: every plan
+// under every mask without a cache, or with one in a tier that has room (cached_walk.h), steps
+// simulated with what is cached left out and reading and filling charged as in feature_store.h.
+// Costs begin as lower bounds and those of the cheapest walk are made exact until all of them are.
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "planner/trajectory/cache_plan.h"
+#include "planner/trajectory/step_times.h"
+
+namespace frazil {
+
+// Changes of plan between segments.
+struct PlanChanges {
+  std::function<Duration(std::size_t segment, std::size_t from, std::size_t to)> known;  // no more
+  std::function<Duration(std::size_t segment, std::size_t from, std::size_t to)> exact;
+};
+
+// A mask by its steps; `mask` counts those of the step times.
+struct MaskedSegment {
+  Step steps = 0;
+  std::size_t mask = 0;
+  int prefix = 0;  // layers that may be cached
+};
+
+class CachePlanner {
+ public:
+  // All must outlive this.
+  CachePlanner(const ModelProfile& profile, const std::vector<Plan>& plans,
+               const std::vector<MaskedSegment>& segments, const FeatureStore& store,
+               StepTimes& steps);
+
+  // None where no walk costs at most `limit`.
+  std::optional<CachePlan> plan(const PlanChanges& changes, Duration limit);
+  // A step of any plan in a segment, exact, with these features where the plan can read them, else
+  // without. kNever where it does not fit.
+  Duration step_time(std::size_t segment, std::size_t plan, HeldFeatures features);
+
+ private:
+  void list_rooms(const ModelProfile& profile);
+  Duration reading(std::size_t plan, HeldFeatures features) const;
+  Duration read_step(Duration work, std::size_t plan, HeldFeatures features) const;
+  Duration fill_step(Duration work, std::size_t plan, HeldFeatures features,
+                     HeldFeatures source) const;
+  Duration exact_read(std::size_t segment, std::size_t plan, HeldFeatures features);
+  Duration exact_fill(std::size_t segment, std::size_t plan, HeldFeatures features,
+                      HeldFeatures source);
+  bool sharpen(const CachedWalk& walk, const PlanChanges& changes);
+  Bytes room_of(HeldFeatures features) const;  // nothing takes none
+  Duration price(const CachedWalk& walk, const CacheCosts& costs) const;
+  CachePlan describe(const CachedWalk& walk);
+  void follow(const CachedWalk& walk, PlannedFill& fill);
+
+  const std::vector<Plan>& plans_;
+  const std::vector<MaskedSegment>& segments_;
+  const FeatureStore& store_;
+  StepTimes& steps_;
+  CacheQuestion question_;
+  std::vector<Bytes> of_sample_;  // by depth
+};
+
+}  // namespace frazil

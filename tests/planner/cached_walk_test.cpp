@@ -1,0 +1,183 @@
+// The cheapest walk over plans and caches against every walk there is.
+
+#include "planner/trajectory/cached_walk.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+namespace frazil {
+namespace {
+
+Duration least_step(std::size_t segment) { return Duration{segment % 3 * 8}; }
+
+// Costs of every kind, drawn when they are first asked for.
+class DrawnCosts {
+ public:
+  explicit DrawnCosts(std::uint64_t seed) : random_(seed) {}
+
+  CacheCosts costs() {
+    return {.step =
+                [this](std::size_t k, std::size_t p, HeldFeatures f) {
+                  return draw({0, k, p, 0, f, {}});
+                },
+            .fill =
+                [this](std::size_t k, std::size_t p, HeldFeatures f, HeldFeatures from) {
+                  return draw({1, k, p, 0, f, from});
+                },
+            .change =
+                [this](std::size_t k, std::size_t a, std::size_t b) {
+                  return draw({2, k, a, b, {}, {}});
+                }};
+  }
+
+ private:
+  using Key = std::tuple<int, std::size_t, std::size_t, std::size_t, HeldFeatures, HeldFeatures>;
+  Duration draw(const Key& key) {
+    const auto [known, is_new] = known_.try_emplace(key);
+    if (is_new) known->second = random_() % 12 == 0 ? kNever : Duration(random_() % 40);
+    const bool is_step = std::get<0>(key) < 2 && known->second < kNever;
+    return known->second + (is_step ? least_step(std::get<1>(key)) : Duration{0});
+  }
+
+  std::mt19937_64 random_;
+  std::map<Key, Duration> known_;
+};
+
+Duration add(Duration a, Duration b) { return a >= kNever || b >= kNever ? kNever : a + b; }
+
+// Step by step, every walk.
+class EveryWalk {
+ public:
+  EveryWalk(const CacheQuestion& question, const CacheCosts& costs)
+      : question_(question), costs_(costs) {}
+
+  Duration find() {
+    for (std::size_t plan = 0; plan < question_.plans; ++plan) go(0, plan, {}, {}, 0, Duration{0});
+    return least_;
+  }
+
+ private:
+  // `full`: what can be read; `filling`, while `left` > 0: what full is turned into.
+  void go(std::size_t k, std::size_t plan, HeldFeatures full, HeldFeatures filling, Step left,
+          Duration paid) {
+    if (paid >= least_) return;
+    if (k == question_.steps.size()) {
+      least_ = paid;
+      return;
+    }
+    const int prefix = question_.prefix[k];
+    const bool has = (left > 0 ? filling : full).depth <= prefix;
+    if (has) hold(k, plan, full, filling, left, paid);
+    hold(k, plan, {}, {}, 0, paid);
+    for (const HeldFeatures& room : question_.rooms) {
+      if (room.depth != prefix) continue;
+      if (room == (left > 0 ? filling : full)) continue;
+      hold(k, plan, full.depth <= prefix ? full : HeldFeatures{}, room, question_.epoch, paid);
+    }
+  }
+
+  void hold(std::size_t k, std::size_t plan, HeldFeatures full, HeldFeatures filling, Step left,
+            Duration paid) {
+    for (Step step = 0; step < question_.steps[k]; ++step) {
+      if (left == 0) {
+        paid = add(paid, costs_.step(k, plan, full));
+        continue;
+      }
+      paid = add(paid, costs_.fill(k, plan, filling, full));
+      if (--left == 0) full = filling;
+    }
+    for (std::size_t next = 0; next < question_.plans; ++next) {
+      const bool ends = k + 1 == question_.steps.size();
+      const bool changes = next != plan && !ends;
+      go(k + 1, next, full, filling, left,
+         changes ? add(paid, costs_.change(k + 1, plan, next)) : paid);
+      if (ends) break;
+    }
+  }
+
+  const CacheQuestion& question_;
+  const CacheCosts& costs_;
+  Duration least_ = kNever;
+};
+
+CacheQuestion draw_question(std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto below = [&](std::uint64_t most) { return static_cast<int>(random() % most); };
+  CacheQuestion question;
+  question.plans = 1 + random() % 3;
+  question.epoch = 1 + below(9);
+  const int segments = 1 + below(5);
+  for (int k = 0; k < segments; ++k) {
+    question.steps.push_back(1 + below(7));
+    question.prefix.push_back(below(4));
+    question.least.push_back(least_step(static_cast<std::size_t>(k)));
+  }
+  for (int depth = 1; depth < 4; ++depth) {
+    for (const FeatureTier tier : {FeatureTier::kMemory, FeatureTier::kDisk}) {
+      if (below(3) > 0) question.rooms.push_back({depth, tier});
+    }
+  }
+  return question;
+}
+
+TEST(CachedWalk, IsTheCheapestOfAll) {
+  int found = 0;
+  int caching = 0;
+  int carried = 0;  // fills that outlast their segments
+  for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
+    SCOPED_TRACE(seed);
+    const CacheQuestion question = draw_question(seed);
+    DrawnCosts drawn(seed);
+    const CacheCosts costs = drawn.costs();
+    const auto walk = find_cached_walk(question, costs);
+    const Duration least = EveryWalk(question, costs).find();
+    ASSERT_EQ(walk.has_value(), least < kNever);
+    if (!walk) continue;
+    ++found;
+    ASSERT_EQ(walk->total, least);
+    CacheQuestion limited = question;
+    limited.limit = least;
+    ASSERT_EQ(find_cached_walk(limited, costs)->total, least);
+    limited.limit = least - Duration{1};
+    ASSERT_FALSE(find_cached_walk(limited, costs).has_value());
+    for (std::size_t k = 0; k < walk->caches.size(); ++k) {
+      const HeldCache& cache = walk->caches[k];
+      EXPECT_LE(cache.features.depth, question.prefix[k]);
+      caching += cache.features.depth > 0 ? 1 : 0;
+      carried += k > 0 && cache.left > 0 && cache.left < question.epoch ? 1 : 0;
+    }
+  }
+  EXPECT_GT(found, 1000);
+  EXPECT_GT(caching, 500);
+  EXPECT_GT(carried, 50);
+}
+
+// The sum over the segments of what it says it holds.
+TEST(CachedWalk, CostsWhatItsPartsCost) {
+  for (std::uint64_t seed = 2001; seed <= 2200; ++seed) {
+    SCOPED_TRACE(seed);
+    const CacheQuestion question = draw_question(seed);
+    DrawnCosts drawn(seed);
+    const CacheCosts costs = drawn.costs();
+    const auto walk = find_cached_walk(question, costs);
+    if (!walk) continue;
+    Duration total{0};
+    for (std::size_t k = 0; k < walk->plans.size(); ++k) {
+      const HeldCache& cache = walk->caches[k];
+      const std::size_t plan = walk->plans[k];
+      if (k > 0 && walk->plans[k - 1] != plan) total += costs.change(k, walk->plans[k - 1], plan);
+      const Step filling = std::min(cache.left, question.steps[k]);
+      if (filling > 0) total += filling * costs.fill(k, plan, cache.features, cache.source);
+      if (filling < question.steps[k]) {
+        total += (question.steps[k] - filling) * costs.step(k, plan, cache.features);
+      }
+    }
+    EXPECT_EQ(total, walk->total);
+  }
+}
+
+}  // namespace
+}  // namespace frazil
