@@ -71,20 +71,18 @@ Duration CachePlanner::step_time(std::size_t segment, std::size_t plan, HeldFeat
   return reads < kNever ? reads : exact_read(segment, plan, {});
 }
 
-// Up to the first cost that cannot be; whether some was not exact.
+// Whether some cost of the walk was not exact.
 bool CachePlanner::sharpen(const CachedWalk& walk, const PlanChanges& changes) {
   bool changed = false;
   const auto ask = [&](std::size_t segment, int depth) {
     const std::size_t mask = segments_[segment].mask;
     const Duration known = steps_.known(mask, walk.plans[segment], depth);
-    const Duration exact = steps_.exact(mask, walk.plans[segment], depth);
-    changed = changed || exact != known;
-    return exact < kNever;
+    changed = steps_.exact(mask, walk.plans[segment], depth) != known || changed;
   };
   for (std::size_t k = 0; k < segments_.size(); ++k) {
     const HeldCache& cache = walk.caches[k];
-    if (!ask(k, cache.left > 0 ? cache.source.depth : cache.features.depth)) break;
-    if (cache.left < segments_[k].steps && !ask(k, cache.features.depth)) break;
+    if (cache.left > 0) ask(k, cache.source.depth);
+    if (cache.left < segments_[k].steps) ask(k, cache.features.depth);
     if (k == 0 || walk.plans[k] == walk.plans[k - 1]) continue;
     const Duration known = changes.known(k, walk.plans[k - 1], walk.plans[k]);
     changed = changes.exact(k, walk.plans[k - 1], walk.plans[k]) != known || changed;
@@ -110,26 +108,37 @@ Duration CachePlanner::price(const CachedWalk& walk, const CacheCosts& costs) co
   return total;
 }
 
-std::optional<CachePlan> CachePlanner::plan(const PlanChanges& changes, Duration limit) {
+std::optional<CachePlan> CachePlanner::plan(const PlanChanges& changes,
+                                            const Trajectory& uncached) {
+  // First among the plans that are known to fit: what it costs is a limit for all.
+  std::vector<bool> may_hold(plans_.size(), false);
+  for (const std::size_t plan : uncached.states) may_hold[plan] = true;
   const CacheCosts costs{
       .step =
           [&](std::size_t segment, std::size_t plan, HeldFeatures features) {
+            if (!may_hold[plan]) return kNever;
             return read_step(steps_.known(segments_[segment].mask, plan, features.depth), plan,
                              features);
           },
       .fill =
           [&](std::size_t segment, std::size_t plan, HeldFeatures features, HeldFeatures source) {
             const std::size_t mask = segments_[segment].mask;
-            if (!steps_.may_cache(mask, plan, features.depth)) return kNever;
+            if (!may_hold[plan] || !steps_.may_cache(mask, plan, features.depth)) return kNever;
             return fill_step(steps_.known(mask, plan, source.depth), plan, features, source);
           },
       .change = changes.known};
-  question_.limit = limit;
-  std::optional<CachedWalk> walk = find_cached_walk(question_, costs);
-  while (walk && sharpen(*walk, changes)) {
-    question_.limit = std::min(question_.limit, price(*walk, costs));
-    walk = find_cached_walk(question_, costs);
-  }
+  question_.limit = uncached.total;
+  const auto refine = [&] {
+    std::optional<CachedWalk> walk = find_cached_walk(question_, costs);
+    while (walk && sharpen(*walk, changes)) {
+      question_.limit = std::min(question_.limit, price(*walk, costs));
+      walk = find_cached_walk(question_, costs);
+    }
+    return walk;
+  };
+  if (const auto some = refine()) question_.limit = std::min(question_.limit, some->total);
+  may_hold.assign(plans_.size(), true);
+  const std::optional<CachedWalk> walk = refine();
   if (!walk) return std::nullopt;
   return describe(*walk);
 }

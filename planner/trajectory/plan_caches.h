@@ -33,8 +33,8 @@ class CachePlanner {
                const std::vector<MaskedSegment>& segments, const FeatureStore& store,
                StepTimes& steps);
 
-  // None where no walk costs at most `limit`.
-  std::optional<CachePlan> plan(const PlanChanges& changes, Duration limit);
+  // `uncached`: the cheapest walk that caches nothing, or some. None where it is none.
+  std::optional<CachePlan> plan(const PlanChanges& changes, const Trajectory& uncached);
   // A step of any plan in a segment, exact, with these features where the plan can read them, else
   // without. kNever where it does not fit.
   Duration step_time(std::size_t segment, std::size_t plan, HeldFeatures features);

@@ -180,7 +180,7 @@ class Planner {
                                                transition(k, from, to).total;
                                   }};
     caches_.emplace(profile_, candidates_, masked_, *options_.store, steps_);
-    planned_.caches = caches_->plan(changes, planned_.best.total);
+    planned_.caches = caches_->plan(changes, planned_.best);
     ENSURE(planned_.caches.has_value(), "what fits without a cache is one of the walks");
     planned_.uncached = planned_.best;
     planned_.best = {planned_.caches->walk.total, planned_.caches->walk.plans};

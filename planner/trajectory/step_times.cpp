@@ -48,15 +48,15 @@ bool is_bounded(const Plan& plan) {
   return true;
 }
 
-// Whether layers [0, depth) lie in the first stage of each of its pipelines.
-bool begins_with(const Plan& plan, int depth) {
-  const auto holds_none = [&](const Stage& stage) {
-    return std::all_of(stage.layers.begin(), stage.layers.end(),
-                       [&](const LayerRange& range) { return range.first.value >= depth; });
-  };
-  return std::all_of(plan.pipelines.begin(), plan.pipelines.end(), [&](const Pipeline& pipeline) {
-    return std::all_of(pipeline.stages.begin() + 1, pipeline.stages.end(), holds_none);
-  });
+// So many layers lie in the first stage of each of its pipelines.
+int count_first_layers(const Plan& plan, int layers) {
+  int least = layers;
+  for (const Pipeline& pipeline : plan.pipelines) {
+    for (auto stage = pipeline.stages.begin() + 1; stage != pipeline.stages.end(); ++stage) {
+      for (const LayerRange& range : stage->layers) least = std::min(least, range.first.value);
+    }
+  }
+  return least;
 }
 
 }  // namespace
@@ -73,9 +73,14 @@ StepTimes::StepTimes(const std::vector<Plan>& plans, const std::vector<FreezeMas
       space_{static_cast<int>(profile.layers.size()), static_cast<int>(cluster.devices.size()),
              machines_.arrangements(), options_},
       bounds_(space_, machines_, cluster) {
-  for (const Plan& plan : plans_) classes_.push_back(list_classes(plan));
+  for (const Plan& plan : plans_) {
+    classes_.push_back(list_classes(plan));
+    first_stage_.push_back(count_first_layers(plan, space_.layers));
+  }
+  cached_.resize(masks_.size() * plans_.size());
   for (const FreezeMask& mask : masks_) {
     const Activity& activity = activities_.emplace_back(find_activity(profile, mask));
+    prefix_.push_back(count_frozen_prefix(profile, activity));
     std::map<int, ChainSums> sums_of;
     for (std::size_t p = 0; p < plans_.size(); ++p) {
       const int size = plans_[p].micro_batch_size;
@@ -173,7 +178,7 @@ Duration StepTimes::simulate(std::size_t mask, std::size_t plan, int depth) cons
   masked.mask = masks_[mask];
   Activity activity = activities_[mask];
   activity.cached = depth;
-  masked.cache_frozen_prefix = depth > 0 && depth == count_frozen_prefix(profile_, activity);
+  masked.cache_frozen_prefix = depth > 0 && depth == prefix_[mask];
   try {
     const Simulation step =
         simulate_step(masked, activity, profile_, cluster_, {.clip = options_.clip}).simulation;
@@ -198,18 +203,14 @@ const ChainSums& StepTimes::cached_sums(std::size_t mask, int size, int depth) {
       .first->second;
 }
 
-bool StepTimes::may_cache(std::size_t mask, std::size_t plan, int depth) const {
-  return depth <= count_frozen_prefix(profile_, activities_[mask]) &&
-         begins_with(plans_[plan], depth);
-}
-
 StepTimes::Entry& StepTimes::cached_at(std::size_t mask, std::size_t plan, int depth) {
-  const auto [known, is_new] = cached_.try_emplace({mask, plan, depth});
-  Entry& entry = known->second;
-  if (!is_new) return entry;
-  if (!may_cache(mask, plan, depth)) return entry = {kNever, true};
-  return entry = bound(plans_[plan], classes_[plan],
-                       cached_sums(mask, plans_[plan].micro_batch_size, depth));
+  auto& by_depth = cached_[mask * plans_.size() + plan];
+  if (by_depth.empty()) by_depth.resize(profile_.layers.size() + 1);
+  std::optional<Entry>& entry = by_depth[static_cast<std::size_t>(depth)];
+  if (entry) return *entry;
+  if (!may_cache(mask, plan, depth)) return entry.emplace(Entry{kNever, true});
+  const ChainSums& sums = cached_sums(mask, plans_[plan].micro_batch_size, depth);
+  return entry.emplace(bound(plans_[plan], classes_[plan], sums));
 }
 
 Duration StepTimes::known(std::size_t mask, std::size_t plan, int depth) {
@@ -217,7 +218,7 @@ Duration StepTimes::known(std::size_t mask, std::size_t plan, int depth) {
 }
 
 Duration StepTimes::least(std::size_t mask, std::size_t plan) {
-  const int prefix = count_frozen_prefix(profile_, activities_[mask]);
+  const int prefix = prefix_[mask];
   if (prefix == 0) return known(mask, plan);
   // Of plans whose first stage holds a part of it, the part.
   const int size = plans_[plan].micro_batch_size;

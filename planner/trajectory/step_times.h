@@ -5,6 +5,7 @@
 // state alone do not. Reading what is cached takes no time here.
 
 #include <map>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -26,7 +27,9 @@ class StepTimes {
 
   // Whether layers [0, depth) may be cached: none trains, and all are in the first stage of every
   // pipeline.
-  bool may_cache(std::size_t mask, std::size_t plan, int depth) const;
+  bool may_cache(std::size_t mask, std::size_t plan, int depth) const {
+    return depth <= prefix_[mask] && depth <= first_stage_[plan];
+  }
   // The same of a step where they are; kNever where they may not be.
   Duration exact(std::size_t mask, std::size_t plan, int depth);
   Duration known(std::size_t mask, std::size_t plan, int depth);
@@ -67,10 +70,12 @@ class StepTimes {
   Machines machines_;
   SearchSpace space_;
   WorkBounds bounds_;
-  std::vector<std::vector<PipelineClass>> classes_;                     // by plan
-  std::vector<Entry> entries_;                                          // by (mask, plan)
-  std::vector<Activity> activities_;                                    // by mask
-  std::map<std::tuple<std::size_t, std::size_t, int>, Entry> cached_;   // by (mask, plan, depth)
+  std::vector<std::vector<PipelineClass>> classes_;  // by plan
+  std::vector<Entry> entries_;                       // by (mask, plan)
+  std::vector<Activity> activities_;                 // by mask
+  std::vector<int> prefix_;                          // by mask: layers that may be cached
+  std::vector<int> first_stage_;  // by plan: of those that all pipelines begin with
+  std::vector<std::vector<std::optional<Entry>>> cached_;               // by (mask, plan), depth
   std::map<std::tuple<std::size_t, int, int>, ChainSums> cached_sums_;  // by (mask, size, depth)
 };
 
