@@ -19,6 +19,8 @@ struct DrawnQuestions {
   int caching;  // best plans that cache the prefix, at least
 };
 
+void PrintTo(const DrawnQuestions& questions, std::ostream* out) { *out << questions.name; }
+
 class JointSearchOver : public testing::TestWithParam<DrawnQuestions> {};
 
 INSTANTIATE_TEST_SUITE_P(, JointSearchOver,
