@@ -3,6 +3,7 @@
 // under every mask without a cache, or with one in a tier that has room (cached_walk.h), steps
 // simulated with what is cached left out and reading and filling charged as in feature_store.h.
 // Costs begin as lower bounds and those of the cheapest walk are made exact until all of them are.
+// A run is not told any of this yet: it caches the whole prefix, in memory first.
 
 #include <functional>
 #include <optional>
@@ -33,7 +34,7 @@ class CachePlanner {
                const std::vector<MaskedSegment>& segments, const FeatureStore& store,
                StepTimes& steps);
 
-  // `uncached`: the cheapest walk that caches nothing, or some. None where it is none.
+  // None where all walks cost more than `uncached`, one that caches nothing.
   std::optional<CachePlan> plan(const PlanChanges& changes, const Trajectory& uncached);
   // A step of any plan in a segment, exact, with these features where the plan can read them, else
   // without. kNever where it does not fit.

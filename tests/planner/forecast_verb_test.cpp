@@ -64,9 +64,10 @@ TEST_F(ForecastVerb, NamesWhatIsCachedWhenAndWhatFillingCosts) {
   const Outcome outcome = plan(cached);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   // All of a chain's features are 10 bytes a sample.
-  EXPECT_NE(outcome.out.find("fill at step 100: layers 0-5 on disk, 78.13 KiB, from the input; 1000 "
-                             "steps take "),
-            std::string::npos)
+  EXPECT_NE(
+      outcome.out.find("fill at step 100: layers 0-5 on disk, 78.13 KiB, from the input; 1000 "
+                       "steps take "),
+      std::string::npos)
       << outcome.out;
   EXPECT_NE(outcome.out.find("nothing cached"), std::string::npos) << outcome.out;
   JsonFields answer(parse_json(plan(cached + " --json").out, "answer"));
