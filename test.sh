@@ -68,8 +68,7 @@ run_address_sanitizer() {
     run_tests build/asan --exclude-regex '^ReproduceSailor\.A|NeverWorseWithMore(Devices|Machines)'
 }
 
-# Only the threads' own tests: libtorch is not instrumented, and no other folder has threads; planner and sim are searched in by several
-# at once, to show that they share nothing. Left out: what would take minutes,
+# Only the threads' own tests: libtorch is not instrumented, and the other folders have no threads. Left out: what would take minutes,
 # and tests that begin the process anew, but one of their kind.
 run_thread_sanitizer() {
   if [ "${FRAZIL_TORCH:-}" = none ]; then
@@ -79,15 +78,15 @@ run_thread_sanitizer() {
   # Where the kernel spreads addresses widely, the sanitizer's fixed shadow memory does not fit unless that is switched off for its programs.
   local steady=()
   if setarch "$(uname -m)" -R true 2>/dev/null; then steady=(setarch "$(uname -m)" -R); fi
-  begin 'building the tests of threads with the thread sanitizer (build/tsan)'
+  begin 'building the tests of the executor with the thread sanitizer (build/tsan)'
   cmake --preset tsan "-DFRAZIL_TORCH=${FRAZIL_TORCH:-}"
-  "${steady[@]}" cmake --build --preset tsan --parallel "$jobs" --target planner_thread_tests exec_thread_tests exec_cache_tests exec_stream_tests
+  "${steady[@]}" cmake --build --preset tsan --parallel "$jobs" --target exec_thread_tests exec_cache_tests exec_stream_tests
   begin 'testing with the thread sanitizer'
   local -x TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/exec/thread_sanitizer.supp
   "${steady[@]}" build/tsan/bin/exec_thread_tests --gtest_brief=1 \
     --gtest_filter='-SharedStages.Equal*:MeasuredMemory.E*:MeasuredMemory.OfR*:MeasuredMemory.Re*:FailedRun.ALayer*:FailedRun.N*:FailedRun.O*' </dev/null
   local program
-  for program in planner_thread_tests exec_cache_tests exec_stream_tests; do "${steady[@]}" "build/tsan/bin/$program" --gtest_brief=1 </dev/null; done
+  for program in exec_cache_tests exec_stream_tests; do "${steady[@]}" "build/tsan/bin/$program" --gtest_brief=1 </dev/null; done
 }
 
 # fuzz NAME SECONDS: build/fuzz/bin/fuzz_NAME from its seeds on. Equal seeds of the fuzzer begin alike, so its corpus is never kept.

@@ -44,14 +44,17 @@ po::options_description describe_flags() {
       ("budget", text(), "with search: moves to try for each order, default 300000")             //
       ("no-recompute", po::bool_switch(), "keep activations, never recompute them")              //
       ("cache", po::bool_switch(),
-       "also plans that read the frozen prefix's output from a cache")  //
-      ("overlap-reductions", po::bool_switch(), "reductions begin while backwards still run")    //
-      ("max-stages", text(), "most stages of a pipeline, each chunk of a device counted")        //
-      ("max-replicas", text(), "most pipelines; default: as many as fit")                        //
-      ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")       //
-      ("forecast", text(), "a freeze trace: plan which plan to hold when, switches included")    //
-      ("plans-per-mask", text(), "forecast: candidates of each mask, default 3")                 //
-      ("switch-time", text(), "forecast: of a switch beside moving state, default 0ms")          //
+       "also plans that read the frozen prefix's output from a cache")                         //
+      ("overlap-reductions", po::bool_switch(), "reductions begin while backwards still run")  //
+      ("max-stages", text(), "most stages of a pipeline, each chunk of a device counted")      //
+      ("max-replicas", text(), "most pipelines; default: as many as fit")                      //
+      ("effort", text(),
+       "end with what is found after bounding the cuts of so many plans, default 100000; 0: go on "
+       "until the best is proven")                                                             //
+      ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")     //
+      ("forecast", text(), "a freeze trace: plan which plan to hold when, switches included")  //
+      ("plans-per-mask", text(), "forecast: candidates of each mask, default 3")               //
+      ("switch-time", text(), "forecast: of a switch beside moving state, default 0ms")        //
       ("decide-every", text(),
        "forecast: steps between looks of the rule without one, default 1")  //
       ("planner", text(),
@@ -150,6 +153,7 @@ SearchOptions read_options(const Flags& values, const ModelProfile& profile) {
   options.max_stages = integer_or(values, "max-stages", 0, 1, kMostCounted);
   options.max_replicas = integer_or(values, "max-replicas", 0, 1, kMostCounted);
   options.clip = is_set(values, "clip");
+  options.effort = integer_or(values, "effort", 100'000, 0, kMostCounted);
   return options;
 }
 

@@ -210,6 +210,13 @@ RankingCounts count_candidates(const Ranking& ranking) {
   return counts;
 }
 
+// Of a search that ended before its answer was proven.
+std::string text_of(const NotLookedAt& left, const Candidate& best) {
+  return fmt::format("{} not looked at; none takes less than {}, and the best is {} above that\n",
+                     count_of(left.candidates, "plan"), to_text(left.at_least),
+                     percent(gap(best.makespan, std::min(best.makespan, left.at_least))));
+}
+
 std::string text_of(const RankingCounts& counts, std::size_t devices) {
   std::string text =
       fmt::format("{} {} on {}", count_of(counts.fit, "plan"), counts.fit == 1 ? "fits" : "fit",
@@ -397,6 +404,7 @@ std::string print_ranking(const Ranking& ranking, const Cluster& cluster,
                         cut_at(list_cuts(plan), 40));
   }
   text += text_of(count_candidates(ranking), cluster.devices.size());
+  if (ranking.left) text += text_of(*ranking.left, *ranking.best());
   if (caches) text += kCacheNote;
   return text + infeasible + explain_suffixes(shown) + list_flags(profile, extrapolated);
 }
@@ -419,6 +427,10 @@ std::string ranking_json(const Ranking& ranking, const Cluster& cluster,
                {"bytes_are_placeholders", !unknown_bytes(profile).empty()},
                {"feasible", feasible},
                {"infeasible", infeasible}};
+  if (ranking.left) {
+    json["not_looked_at"] = ranking.left->candidates;
+    json["not_looked_at_take_at_least_ns"] = ranking.left->at_least.count();
+  }
   json.update(Json::parse(more));
   return json.dump() + "\n";
 }

@@ -1,6 +1,5 @@
 // Plans are the same, byte for byte, on every run and for every number of threads that plan at once
-// from the same input: the planner has neither globals nor anything else that threads share. A
-// program of its own, for the thread sanitizer builds no more of this folder.
+// from the same input: the planner has neither globals nor anything else that threads share.
 
 #include <gtest/gtest.h>
 
