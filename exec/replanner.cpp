@@ -5,7 +5,6 @@
 #include "exec/cache_control.h"
 #include "planner/activity.h"
 #include "planner/freezing/predict_switch.h"
-#include "planner/search.h"
 #include "planner/search/relief.h"
 #include "planner/search/shape.h"
 #include "profiles/error.h"
@@ -42,7 +41,7 @@ Plan Replanner::answer(const FreezeMask& mask) {
   return plans_[mask.text()] = std::move(plan);
 }
 
-Plan Replanner::search(const FreezeMask& mask) const {
+Plan Replanner::search(const FreezeMask& mask) {
   SearchOptions search;
   search.batch_size = options_.config.batch_size;
   search.micro_batch_sizes = {options_.config.micro_batch_size};
@@ -50,11 +49,11 @@ Plan Replanner::search(const FreezeMask& mask) const {
   search.reduction = options_.config.reduction;
   search.clip = options_.config.optimizer.clip_norm > 0;
   search.cache = options_.config.cache.is_on();
-  Ranking ranking = search_plans(options_.profile, options_.cluster, search);
+  Ranking ranking = search_.search(search);
   if (ranking.best() == nullptr) {
     search.schedules = synchronous_schedules();
     search.joint = search.recompute = true;
-    ranking = search_plans(options_.profile, options_.cluster, search);
+    ranking = search_.search(search);
   }
   const Candidate* best = ranking.best();
   if (best == nullptr) {

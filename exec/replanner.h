@@ -9,6 +9,7 @@
 
 #include "exec/trainer.h"
 #include "planner/freezing/decorators.h"
+#include "planner/search.h"
 #include "planner/trajectory/transition_cost.h"
 #include "traces/freeze_trace.h"
 
@@ -17,7 +18,8 @@ namespace frazil {
 class Replanner {
  public:
   // `options` outlives this.
-  explicit Replanner(const TrainOptions& options) : options_(options) {}
+  explicit Replanner(const TrainOptions& options)
+      : options_(options), search_(options.profile, options.cluster) {}
 
   // The plan to go on with under the mask, held from now on: to begin with the given one or the
   // planner's best, later, where the run is elastic, the best under the mask, else the held one;
@@ -40,10 +42,11 @@ class Replanner {
 
  private:
   Plan answer(const FreezeMask& mask);
-  Plan search(const FreezeMask& mask) const;
+  Plan search(const FreezeMask& mask);
   Plan cache_prefix(const Plan& plan) const;
 
   const TrainOptions& options_;
+  PlanSearch search_;
   std::optional<Plan> held_;
   // By the mask's bits: what the planner has said, and what it has predicted from the held plan.
   std::map<std::string, Plan> plans_;
