@@ -14,6 +14,7 @@
 #include "planner/named/print_comparison.h"
 #include "planner/plan_json.h"
 #include "planner/print_plan.h"
+#include "planner/print_ranking.h"
 #include "planner/search/explain_plan.h"
 #include "planner/search/relief.h"
 #include "planner/search/searched_orders.h"

@@ -18,6 +18,7 @@
 #include "planner/print_idle.h"
 #include "planner/print_messages.h"
 #include "planner/print_plan.h"
+#include "planner/print_ranking.h"
 #include "planner/schedule_menu.h"
 #include "planner/searched_plan.h"
 #include "planner/what_if_changes.h"

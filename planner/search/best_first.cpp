@@ -8,6 +8,7 @@
 
 #include "planner/schedule_menu.h"
 #include "planner/search/dive.h"
+#include "planner/search/kept_plans.h"
 #include "planner/search/rejections.h"
 #include "planner/search/variants.h"
 
@@ -35,22 +36,13 @@ struct Node {
   }
 };
 
-using FoundOrder = std::tuple<RankingKey, int, int, int, int, std::int64_t>;
-
-struct Found {
-  Candidate candidate;
-  Duration cost{0};  // its makespan, or of all steps to come with the switch to it
-  Shape shape;
-  std::int64_t ordinal = 0;
-  FoundOrder order;
-};
-
 class BestFirst {
  public:
   BestFirst(Evaluator& evaluator, const SearchOptions& options, bool only_fits)
       : evaluator_(evaluator),
         options_(options),
         only_fits_(only_fits),
+        kept_(options),
         variants_(evaluator.space()) {}
 
   Ranking search() {
@@ -71,7 +63,7 @@ class BestFirst {
       longer.kind = Node::Kind::kLonger;
       push(longer);
     }
-    while (!queue_.empty() && !(only_fits_ && !best_.empty()) && !is_beaten(queue_.front()) &&
+    while (!queue_.empty() && !(only_fits_ && !kept_.empty()) && !is_beaten(queue_.front()) &&
            !is_spent()) {
       std::pop_heap(queue_.begin(), queue_.end());
       const Node node = queue_.back();
@@ -113,18 +105,17 @@ class BestFirst {
   void dive(const std::vector<ShapeCell>& cells) {
     take(pick_cells(evaluator_, cells));
     // Bounds say less of groups that are not alike: from there on as long as it gets better.
-    while (!evaluator_.machines().groups_are_alike() && !best_.empty() &&
-           best_.front().ordinal >= 0) {
-      const Shape best = best_.front().shape;
+    while (!evaluator_.machines().groups_are_alike() && !kept_.empty() && kept_.best().shape) {
+      const Shape best = *kept_.best().shape;
       take(list_neighbours(best.cell, evaluator_.space()));
-      if (best_.front().shape == best) break;
+      if (kept_.best().shape == best) break;
     }
   }
 
   void take(const std::vector<ShapeCell>& cells) {
     std::size_t left = 4;
     for (const PromisingShape& shape :
-         find_promising(evaluator_, variants_, cells, most_makespan())) {
+         find_promising(evaluator_, variants_, cells, kept_.most_makespan())) {
       const Node node = shape_node(shape.shape, shape.ordinal, shape.bound);
       if (is_beaten(node) || left == 0) break;
       if (!judged_.insert(shape.shape).second) continue;
@@ -146,32 +137,11 @@ class BestFirst {
     if (other.time > bound.time) bound = other;
   }
 
-  bool is_full() const {
-    return options_.keep > 0 && best_.size() >= static_cast<std::size_t>(options_.keep);
-  }
-
-  // Of a step that costs no more than the worst that is kept.
-  Duration most_makespan() const {
-    if (!is_full()) return Duration::max();
-    const Duration worst = std::get<Duration>(worst_);
-    return options_.held ? worst / options_.held->steps : worst;
-  }
-
   // Where nothing fits so far it goes on.
-  bool is_spent() const { return options_.effort > 0 && cut_ >= options_.effort && !best_.empty(); }
+  bool is_spent() const { return options_.effort > 0 && cut_ >= options_.effort && !kept_.empty(); }
 
-  // Neither the time nor what breaks ties can be less than of the worst that is kept.
   bool is_beaten(const Node& node) const {
-    return is_full() &&
-           std::tuple(cost_of_steps(node.bound.time), node.devices, node.stages) > worst_;
-  }
-
-  Duration cost_of_steps(Duration makespan) const {
-    return options_.held ? makespan * options_.held->steps : makespan;
-  }
-  Duration cost_of(const Candidate& candidate) const {
-    const Duration steps = cost_of_steps(candidate.makespan);
-    return options_.held ? steps + options_.held->switching(candidate.plan) : steps;
+    return kept_.beat(node.bound.time, node.devices, node.stages);
   }
 
   // Going on with the held plan, to begin with.
@@ -179,8 +149,7 @@ class BestFirst {
     Candidate held = evaluator_.judge_given(options_.held->plan);
     if (held.infeasible) return;
     held_ = held.plan;
-    const Duration cost = cost_of(held);
-    keep({std::move(held), cost, {}, -1, {}});
+    kept_.keep({std::move(held), std::nullopt, -1});
   }
 
   void open(const Node& node) {
@@ -212,10 +181,10 @@ class BestFirst {
   // Where nothing fits so far, how much is missing must be known to the byte.
   void order(Node node) {
     if (only_fits_) return judge(node);
-    const auto bound = evaluator_.bound_by_order(node.shape, most_makespan());
+    const auto bound = evaluator_.bound_by_order(node.shape, kept_.most_makespan());
     if (!bound) return judge(node);
     if (const auto* rejection = std::get_if<Rejection>(&*bound)) {
-      if (best_.empty() && !misses_more(*rejection)) return judge(node);
+      if (kept_.empty() && !misses_more(*rejection)) return judge(node);
       rejected_.add(node.shape, true, 1, *rejection);
       return;
     }
@@ -250,12 +219,13 @@ class BestFirst {
         continue;
       }
       const ChainSums& own_sums = evaluator_.sums_of(cell.micro_batch_size, own.what.cached);
-      Node node{.bound = evaluator_.work_bounds().bound(own_sums, cell, own.what, most_makespan()),
-                .devices = cell.used(),
-                .stages = cell.devices,
-                .kind = Node::Kind::kClass,
-                .shape = {cell, variants.variants[first]},
-                .ordinal = 0};
+      Node node{
+          .bound = evaluator_.work_bounds().bound(own_sums, cell, own.what, kept_.most_makespan()),
+          .devices = cell.used(),
+          .stages = cell.devices,
+          .kind = Node::Kind::kClass,
+          .shape = {cell, variants.variants[first]},
+          .ordinal = 0};
       push(node);
     }
   }
@@ -310,38 +280,14 @@ class BestFirst {
       keep_nearest(node.shape, *verdict.rejection);
       return;
     }
-    if (is_full() && cost_of_steps(verdict.makespan) > best_.back().cost) {
+    if (kept_.is_slower(verdict.makespan)) {
       rejected_.add_slower(node.shape, verdict.makespan);
       return;
     }
     Candidate candidate = evaluator_.make_candidate(node.shape, verdict);
     if (candidate.plan == held_) return;
-    const Duration cost = cost_of(candidate);
-    keep({std::move(candidate), cost, node.shape, node.ordinal, {}});
-  }
-
-  void keep(Found found) {
-    found.order = order_of(found);
-    const auto place =
-        std::upper_bound(best_.begin(), best_.end(), found,
-                         [](const Found& a, const Found& b) { return a.order < b.order; });
-    best_.insert(place, std::move(found));
-    if (options_.keep > 0 && best_.size() > static_cast<std::size_t>(options_.keep)) {
-      const Found& slower = best_.back();
-      if (slower.ordinal >= 0) rejected_.add_slower(slower.shape, slower.candidate.makespan);
-      best_.pop_back();
-    }
-    const Plan& worst = best_.back().candidate.plan;
-    worst_ = {best_.back().cost, count_devices(worst),
-              static_cast<int>(worst.pipelines.front().stages.size())};
-  }
-
-  static FoundOrder order_of(const Found& found) {
-    const ShapeCell& cell = found.shape.cell;
-    RankingKey key = ranking_key(found.candidate);
-    std::get<Duration>(key) = found.cost;
-    return {std::move(key), cell.devices, cell.micro_batch_size,
-            cell.replicas,  cell.longer,  found.ordinal};
+    const auto gone = kept_.keep({std::move(candidate), node.shape, node.ordinal});
+    if (gone && gone->shape) rejected_.add_slower(*gone->shape, gone->candidate.makespan);
   }
 
   static int stages_of(const Shape& shape) {
@@ -356,7 +302,7 @@ class BestFirst {
   }
 
   void keep_nearest(const Shape& shape, const Rejection& rejection) {
-    if (!best_.empty()) return;
+    if (!kept_.empty()) return;
     const bool refused = rejection.why == Rejection::Why::kRefused;
     const auto key = std::tuple(refused, rejection.needed - rejection.available, shape);
     if (nearest_ && std::tie(nearest_key_) <= std::tie(key)) return;
@@ -413,7 +359,7 @@ class BestFirst {
 
   Ranking finish() {
     Ranking ranking;
-    for (Found& found : best_) ranking.candidates.push_back(std::move(found.candidate));
+    ranking.candidates = kept_.take();
     if (ranking.candidates.empty() && nearest_ && !only_fits_) {
       const Verdict verdict = evaluator_.judge(*nearest_);
       ranking.candidates.push_back(evaluator_.make_candidate(*nearest_, verdict));
@@ -431,8 +377,7 @@ class BestFirst {
   const SearchOptions& options_;
   bool only_fits_;
   std::vector<Node> queue_;  // a heap
-  std::vector<Found> best_;
-  std::tuple<Duration, int, int> worst_;         // of the last of them: time, devices, stages
+  KeptPlans kept_;
   std::optional<Plan> held_;                     // where it fits
   std::int64_t cut_ = 0;                         // shapes
   Duration lowest_order_ = Duration::max();      // of those judged at once

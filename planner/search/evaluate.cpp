@@ -85,9 +85,9 @@ const GroupLoads& Evaluator::loads_of(const Shape& shape, const GroupClass& grou
               group.cuts};
   const auto [known, is_new] = loads_.try_emplace(std::move(key));
   if (is_new) {
-    known->second = add_up_loads(shape, group, proposer_.spans_of(group.cuts),
-                                 proposer_.sums_of(shape),
-                                 machines_.machine(group.machine), bounds_, owners);
+    known->second =
+        add_up_loads(shape, group, proposer_.spans_of(group.cuts), proposer_.sums_of(shape),
+                     machines_.machine(group.machine), bounds_, owners);
   }
   return known->second;
 }
@@ -102,8 +102,8 @@ NamedBound Evaluator::bound_by_shares(const Shape& shape) {
                          owners.devices / shape.cell.replicas};
     const auto [known, is_new] = by_shares_.try_emplace({shape.cell, variant, deal, group.machine});
     if (is_new) {
-      known->second = bounds_.bound_group(proposer_.sums_of(shape), shape.cell, variant,
-                                          deal, machines_.machine(group.machine));
+      known->second = bounds_.bound_group(proposer_.sums_of(shape), shape.cell, variant, deal,
+                                          machines_.machine(group.machine));
     }
     if (known->second.time > largest.time) largest = known->second;
   }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "planner/print_plan.h"
+#include "planner/print_ranking.h"
 #include "profiles/error.h"
 #include "profiles/quantity_text.h"
 

@@ -155,8 +155,12 @@ std::optional<Shape> find_shape(const Plan& plan) {
   }
   if (shape.cell.devices < 1 || shape.cell.longer >= shape.cell.replicas) return std::nullopt;
   const Stage& first = plan.pipelines.front().stages.front();
-  shape.variant = {0, named->kind, named->chunks, named->in_flight,
-                   first.memory == MemoryPolicy::kRecompute, plan.cache_frozen_prefix};
+  shape.variant = {0,
+                   named->kind,
+                   named->chunks,
+                   named->in_flight,
+                   first.memory == MemoryPolicy::kRecompute,
+                   plan.cache_frozen_prefix};
   return shape;
 }
 

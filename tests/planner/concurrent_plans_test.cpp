@@ -10,6 +10,7 @@
 
 #include "planner/plan_json.h"
 #include "planner/print_plan.h"
+#include "planner/print_ranking.h"
 #include "planner/search/explain_plan.h"
 #include "planner/search/searched_orders.h"
 #include "planner/search/shape.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "planner/print_plan.h"
+#include "planner/print_ranking.h"
 #include "planner/search/explain_plan.h"
 #include "planner/search/relief.h"
 #include "profiles/cluster_json.h"

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "planner/print_plan.h"
+#include "planner/print_ranking.h"
 #include "tests/support/golden.h"
 #include "tests/support/sample_models.h"
 

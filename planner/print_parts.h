@@ -1,0 +1,30 @@
+#pragma once
+// What answers about one plan and about many have in common.
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "planner/bounds.h"
+#include "planner/plan.h"
+#include "profiles/cluster.h"
+#include "profiles/model_profile.h"
+#include "sim/memory.h"
+
+namespace frazil {
+
+inline constexpr const char* kCacheNote =
+    "note: reading what is cached of frozen layers is taken to need no time\n";
+
+double samples_per_second(const Plan& plan, Duration makespan);
+
+// How far a time lies above its lower bound; and as a text.
+double gap(Duration time, Duration bound);
+std::string percent(double share);
+
+// Which bytes an imported trace could not tell, by the rules that its profile notes down.
+std::string unknown_bytes(const ModelProfile& profile);
+
+nlohmann::ordered_json bounds_json(const PlanBounds& bounds);
+nlohmann::ordered_json memory_json(const MemoryPeak& peak, const Device& device);
+
+}  // namespace frazil
