@@ -12,7 +12,9 @@
 #include "planner/graphs/plan_graph.h"
 #include "planner/named/named_planner.h"
 #include "planner/named/print_comparison.h"
+#include "planner/plan_held.h"
 #include "planner/plan_json.h"
+#include "planner/plan_options.h"
 #include "planner/print_plan.h"
 #include "planner/print_ranking.h"
 #include "planner/search/explain_plan.h"
@@ -54,8 +56,11 @@ po::options_description describe_flags() {
        "until the best is proven")                                                             //
       ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")     //
       ("forecast", text(), "a freeze trace: plan which plan to hold when, switches included")  //
+      ("held", text(),
+       "a plan that executes: whether to go on with it or to switch, under --mask")            //
+      ("steps", text(), "held: steps to come, over which a switch has to pay")                 //
       ("plans-per-mask", text(), "forecast: candidates of each mask, default 3")               //
-      ("switch-time", text(), "forecast: of a switch beside moving state, default 0ms")        //
+      ("switch-time", text(), "forecast, held: of a switch beside moving state, default 0ms")  //
       ("decide-every", text(),
        "forecast: steps between looks of the rule without one, default 1")  //
       ("planner", text(),
@@ -69,93 +74,6 @@ po::options_description describe_flags() {
   add_store_flags(flags);
   add_graph_flags(flags);
   return flags;
-}
-
-constexpr std::string_view kSearch = "search";  // beside the names of schedules
-
-struct ListedSchedules {
-  std::vector<ScheduleKind> named;
-  bool search = false;
-};
-
-ListedSchedules read_schedules(const std::string& comma_list) {
-  ListedSchedules listed;
-  std::vector<ScheduleKind>& kinds = listed.named;
-  for (std::size_t begin = 0; begin <= comma_list.size();) {
-    const std::size_t end = std::min(comma_list.find(',', begin), comma_list.size());
-    const std::string name = comma_list.substr(begin, end - begin);
-    const auto kind = find_schedule(name);
-    const bool is_search = name == kSearch;
-    if (name.empty()) {
-      refuse_flags(fmt::format("--schedules `{}`", comma_list),
-                   "a name on both sides of each comma");
-    }
-    if (!kind && !is_search)
-      refuse_flags("--schedules " + name, "names that frazil simulate --schedule help lists");
-    if (is_search ? listed.search : std::find(kinds.begin(), kinds.end(), *kind) != kinds.end()) {
-      refuse_flags("--schedules " + comma_list, "each schedule once");
-    }
-    if (is_search) {
-      listed.search = true;
-    } else {
-      kinds.push_back(*kind);
-    }
-    begin = end + 1;
-  }
-  if (kinds.empty()) kinds = synchronous_schedules();
-  return listed;
-}
-
-ListedSchedules read_schedules(const Flags& values) {
-  if (values.count("schedules") > 0) return read_schedules(required_text(values, "schedules"));
-  return {synchronous_schedules(), false};
-}
-
-std::optional<OrderSearchOptions> read_order_search(const Flags& values) {
-  constexpr int kMoves = 300'000;  // a round: about a fifth of a CPU second of 8 stages
-  constexpr int kMostMoves = 1'000'000'000;
-  if (!read_schedules(values).search) {
-    if (values.count("budget") > 0) refuse_flags("--budget without --schedules search", "both");
-    return std::nullopt;
-  }
-  OrderSearchOptions options;
-  options.budget = integer_or(values, "budget", kMoves, 0, kMostMoves);
-  return options;
-}
-
-void refuse_order_search(const Flags& values, const std::string& mode) {
-  if (read_order_search(values)) {
-    refuse_flags("--schedules search with " + mode, "one or the other");
-  }
-}
-
-SearchOptions read_options(const Flags& values, const ModelProfile& profile) {
-  SearchOptions options;
-  options.batch_size = required_integer(values, "batch", 1, kMostCounted);
-  options.micro_batch_sizes =
-      values.count("micro-batch") > 0
-          ? checked_flags("--micro-batch", required_text(values, "micro-batch"), 1,
-                          options.batch_size)
-          : measured_sizes(profile, options.batch_size);
-  const auto blocks = static_cast<int>(profile.blocks.size());
-  options.mask = FreezeMask::all_active(blocks);
-  if (values.count("mask") > 0) {
-    const std::string bits = required_text(values, "mask");
-    options.mask = FreezeMask::parse(bits, "command line", 0);
-    if (options.mask.blocks() != blocks) {
-      refuse_flags("--mask " + bits, fmt::format("a bit for each of {} blocks", blocks));
-    }
-  }
-  options.schedules = read_schedules(values).named;
-  options.joint = true;
-  options.recompute = !is_set(values, "no-recompute");
-  options.cache = is_set(values, "cache");
-  if (is_set(values, "overlap-reductions")) options.overlap.emplace();
-  options.max_stages = integer_or(values, "max-stages", 0, 1, kMostCounted);
-  options.max_replicas = integer_or(values, "max-replicas", 0, 1, kMostCounted);
-  options.clip = is_set(values, "clip");
-  options.effort = integer_or(values, "effort", 100'000, 0, kMostCounted);
-  return options;
 }
 
 // `--planner NAME`: its plan, judged and written, beside the best one of the search.
@@ -185,7 +103,7 @@ ExitCode compare_planner(const Flags& values, const std::string& name) {
 }
 
 ExitCode plan_forecast(const Flags& values) {
-  refuse_together(values, "--forecast", {"mask", "out", "top", "planner", "explain"});
+  refuse_together(values, "--forecast", {"mask", "out", "top", "planner", "explain", "held"});
   refuse_order_search(values, "--forecast");
   if (is_set(values, "cache")) {
     refuse_flags("--cache with --forecast", "--cache-memory or --cache-disk, which have a size");
@@ -264,8 +182,13 @@ ExitCode plan_verb(const Flags& values) {
     return ExitCode::kOk;
   }
   if (values.count("forecast") > 0) return plan_forecast(values);
-  for (const char* flag : {"plans-per-mask", "switch-time", "decide-every"}) {
+  for (const char* flag : {"plans-per-mask", "decide-every"}) {
     if (values.count(flag) > 0) refuse_flags(fmt::format("--{} without --forecast", flag), "both");
+  }
+  if (values.count("held") > 0) return plan_held(values);
+  if (values.count("steps") > 0) refuse_flags("--steps without --held", "both");
+  if (values.count("switch-time") > 0) {
+    refuse_flags("--switch-time without --forecast or --held", "one of them");
   }
   refuse_store_flags(values, "--forecast");
   refuse_together(values, "--profile", {"devices", "states"});
@@ -294,6 +217,7 @@ int run_plan_verb(int argc, char** argv) {
       "Finds the best pipeline for a model on a cluster, or the best contiguous split of "
       "a work graph.",
       "frazil plan --profile FILE --cluster FILE --batch N [--out plan.json]\n"
+      "   or: frazil plan ... --held plan.json --mask BITS --steps N\n"
       "   or: frazil plan --graph FILE [--devices K] [--states N]"};
   return run_verb(verb, argc, argv, describe_flags(), plan_verb);
 }

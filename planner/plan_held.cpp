@@ -1,0 +1,49 @@
+#include "planner/plan_held.h"
+
+#include <fmt/format.h>
+
+#include "planner/plan_json.h"
+#include "planner/plan_options.h"
+#include "planner/trajectory/print_replan.h"
+#include "profiles/cluster_json.h"
+#include "profiles/error.h"
+#include "profiles/model_profile_json.h"
+
+namespace frazil {
+
+ExitCode plan_held(const Flags& values) {
+  refuse_together(values, "--held", {"planner", "top", "explain", "devices", "states"});
+  refuse_order_search(values, "--held");
+  refuse_overwriting(named_files(values, {"profile", "cluster", "held"}),
+                     named_files(values, {"out"}));
+  const std::string file = required_text(values, "held");
+  const ModelProfile profile = read_model_profile(required_text(values, "profile"));
+  const Cluster cluster = read_cluster(required_text(values, "cluster"));
+  HeldState held;
+  held.plan = read_plan(file);
+  validate(held.plan, profile, cluster, file);
+  held.steps = required_integer(values, "steps", 1, 1'000'000'000);
+  held.trained = held.plan.mask;
+  held.overhead.start = duration_or(values, "switch-time", Duration{0});
+  const SearchOptions options = read_options(values, profile);
+  if (held.plan.batch_size != options.batch_size) {
+    throw InputError(file, 0, fmt::format("a batch of {}", held.plan.batch_size),
+                     fmt::format("--batch {}", options.batch_size));
+  }
+  PlanSearch search(profile, cluster);
+  const auto answer = replan(search, profile, cluster, held, options);
+  if (!answer) throw InfeasibleError("no plan fits under the mask " + options.mask.text());
+  Plan masked = held.plan;
+  masked.mask = options.mask;
+  const ReplanCase asked{
+      held,
+      judge_plan(masked, profile, cluster, {.clip = options.clip, .overlap = options.overlap}),
+      *answer};
+  const auto write = [&] {
+    if (values.count("out") > 0) write_plan(answer->next.plan, required_text(values, "out"));
+  };
+  write_and_answer(write, is_set(values, "json") ? replan_json(asked) : print_replan(asked));
+  return ExitCode::kOk;
+}
+
+}  // namespace frazil

@@ -1,0 +1,20 @@
+#pragma once
+// What the flags of frazil plan say of its search.
+
+#include <optional>
+#include <string>
+
+#include "planner/flags.h"
+#include "planner/order_search.h"
+#include "planner/search.h"
+
+namespace frazil {
+
+SearchOptions read_options(const Flags& values, const ModelProfile& profile);
+
+// Of orders of work, where `search` is among the schedules.
+std::optional<OrderSearchOptions> read_order_search(const Flags& values);
+// Refuses that beside `mode`, which is written as it was given.
+void refuse_order_search(const Flags& values, const std::string& mode);
+
+}  // namespace frazil
