@@ -12,7 +12,7 @@
 namespace frazil {
 
 ExitCode plan_held(const Flags& values) {
-  refuse_together(values, "--held", {"planner", "top", "explain", "devices", "states"});
+  refuse_together(values, "--held", {"planner", "top", "explain", "effort", "devices", "states"});
   refuse_order_search(values, "--held");
   refuse_overwriting(named_files(values, {"profile", "cluster", "held"}),
                      named_files(values, {"out"}));

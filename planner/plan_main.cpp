@@ -78,7 +78,7 @@ po::options_description describe_flags() {
 
 // `--planner NAME`: its plan, judged and written, beside the best one of the search.
 ExitCode compare_planner(const Flags& values, const std::string& name) {
-  refuse_together(values, "--planner", {"top", "explain"});
+  refuse_together(values, "--planner", {"top", "explain", "effort", "cache"});
   refuse_order_search(values, "--planner");
   const auto planner = find_planner(name);
   if (!planner) refuse_flags("--planner " + name, "one of " + list_planners());
@@ -103,7 +103,8 @@ ExitCode compare_planner(const Flags& values, const std::string& name) {
 }
 
 ExitCode plan_forecast(const Flags& values) {
-  refuse_together(values, "--forecast", {"mask", "out", "top", "planner", "explain", "held"});
+  refuse_together(values, "--forecast",
+                  {"mask", "out", "top", "planner", "explain", "held", "steps", "effort"});
   refuse_order_search(values, "--forecast");
   if (is_set(values, "cache")) {
     refuse_flags("--cache with --forecast", "--cache-memory or --cache-disk, which have a size");
@@ -200,6 +201,7 @@ ExitCode plan_verb(const Flags& values) {
   SearchCase question{read_cluster(required_text(values, "cluster")), {}};
   question.options = read_options(values, profile);
   question.options.keep = std::max(2, top);
+  question.options.effort = integer_or(values, "effort", 100'000, 0, kMostCounted);
   Ranking ranking = search_plans(profile, question.cluster, question.options);
   Besides besides;
   if (order_search) {

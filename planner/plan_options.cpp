@@ -96,7 +96,6 @@ SearchOptions read_options(const Flags& values, const ModelProfile& profile) {
   options.max_stages = integer_or(values, "max-stages", 0, 1, kMostCounted);
   options.max_replicas = integer_or(values, "max-replicas", 0, 1, kMostCounted);
   options.clip = is_set(values, "clip");
-  options.effort = integer_or(values, "effort", 100'000, 0, kMostCounted);
   return options;
 }
 

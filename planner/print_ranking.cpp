@@ -118,9 +118,11 @@ RankingCounts count_candidates(const Ranking& ranking) {
 
 // Of a search that ended before its answer was proven.
 std::string text_of(const NotLookedAt& left, const Candidate& best) {
-  return fmt::format("{} not looked at; none takes less than {}, and the best is {} above that\n",
-                     count_of(left.candidates, "plan"), to_text(left.at_least),
-                     percent(gap(best.makespan, std::min(best.makespan, left.at_least))));
+  const std::string text = fmt::format("{} not looked at; none takes less than {}",
+                                       count_of(left.candidates, "plan"), to_text(left.at_least));
+  if (best.makespan <= left.at_least) return text + ", so that the best is proven\n";
+  return text + fmt::format(", and the best is {} above that\n",
+                            percent(gap(best.makespan, left.at_least)));
 }
 
 std::string text_of(const RankingCounts& counts, std::size_t devices) {

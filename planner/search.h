@@ -56,9 +56,10 @@ std::vector<int> measured_sizes(const ModelProfile& profile, int batch_size);
 Ranking search_plans(const ModelProfile& profile, const Cluster& cluster,
                      const SearchOptions& options);
 
-// The same, asked again and again, as under one mask after the other: what does not depend on the
-// mask is worked out once.
 class OrderTable;
+
+// The same, asked again and again, as under one mask after the other: what does not depend on the
+// mask is worked out once and kept. Of one thread at a time.
 class PlanSearch {
  public:
   // Both must outlive this.

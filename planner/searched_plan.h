@@ -19,7 +19,8 @@ struct SearchedPlan {
 // The plan's named schedule says what a stage may hold: with zb-h1 or zb-h2 K micro-batches until
 // their W, with zb-1p or zb-2p half of each is free after I. Each pipeline is searched for itself,
 // equal ones once. Throws InfeasibleError where stages are not in a line, one on each device, with
-// a backward each, or recompute, and where pipelines share a device. A short last micro-batch counts as a whole one.
+// a backward each, or recompute, and where pipelines share a device. A short last micro-batch
+// counts as a whole one.
 SearchedPlan search_order(Plan plan, const ModelProfile& profile, const Cluster& cluster,
                           const OrderSearchOptions& options = {});
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "planner/trajectory/store_flags.h"
 #include "profiles/error.h"
 #include "profiles/import/work_graph_json.h"
 #include "profiles/quantity_text.h"
@@ -51,9 +52,19 @@ void add_graph_flags(boost::program_options::options_description& flags) {
 }
 
 ExitCode plan_graph_verb(const Flags& values) {
-  refuse_together(values, "--graph",
-                  {"profile", "cluster", "batch", "micro-batch", "mask", "schedules", "max-stages",
-                   "max-replicas", "clip", "out", "top"});
+  refuse_together(values, "--graph", {"profile",     "cluster",
+                                      "batch",       "micro-batch",
+                                      "mask",        "schedules",
+                                      "budget",      "no-recompute",
+                                      "cache",       "overlap-reductions",
+                                      "max-stages",  "max-replicas",
+                                      "effort",      "clip",
+                                      "forecast",    "held",
+                                      "steps",       "plans-per-mask",
+                                      "switch-time", "decide-every",
+                                      "planner",     "out",
+                                      "top",         "explain"});
+  refuse_store_flags(values, "--forecast");
   const std::string file = required_text(values, "graph");
   WorkGraph graph = read_work_graph(file);
   graph.devices = integer_or(values, "devices", graph.devices, 1, kMostCounted);

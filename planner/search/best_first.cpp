@@ -70,9 +70,11 @@ class BestFirst {
       queue_.pop_back();
       open(node);
     }
+    if (!queue_.empty() && !is_beaten(queue_.front()) && is_spent()) climb();
     // The one with the lowest bound is beaten, and so are all others, or the search has ended
     // early.
     for (const Node& node : queue_) {
+      if (node.kind >= Node::Kind::kShared && judged_.count(node.shape) > 0) continue;
       if (is_beaten(node)) {
         reject_by_bound(node);
       } else if (!only_fits_) {
@@ -104,11 +106,16 @@ class BestFirst {
 
   void dive(const std::vector<ShapeCell>& cells) {
     take(pick_cells(evaluator_, cells));
-    // Bounds say less of groups that are not alike: from there on as long as it gets better.
-    while (!evaluator_.machines().groups_are_alike() && !kept_.empty() && kept_.best().shape) {
+    // Bounds say less of groups that are not alike.
+    if (!evaluator_.machines().groups_are_alike()) climb();
+  }
+
+  // From the best so far to better ones near it, as long as there are some.
+  void climb() {
+    while (!kept_.empty() && kept_.best().shape) {
       const Shape best = *kept_.best().shape;
       take(list_neighbours(best.cell, evaluator_.space()));
-      if (kept_.best().shape == best) break;
+      if (kept_.best().shape == best) return;
     }
   }
 
@@ -118,7 +125,7 @@ class BestFirst {
          find_promising(evaluator_, variants_, cells, kept_.most_makespan())) {
       const Node node = shape_node(shape.shape, shape.ordinal, shape.bound);
       if (is_beaten(node) || left == 0) break;
-      if (!judged_.insert(shape.shape).second) continue;
+      if (judged_.count(shape.shape) > 0) continue;
       judge(node);
       --left;
     }
@@ -274,6 +281,7 @@ class BestFirst {
   }
 
   void judge(const Node& node) {
+    judged_.insert(node.shape);
     Verdict verdict = evaluator_.judge(node.shape);
     if (verdict.rejection) {
       rejected_.add(node.shape, true, 1, *verdict.rejection);
@@ -382,7 +390,7 @@ class BestFirst {
   std::int64_t cut_ = 0;                         // shapes
   Duration lowest_order_ = Duration::max();      // of those judged at once
   std::map<ScheduleKind, Duration> lowest_cut_;  // of those whose order was looked at at once
-  std::set<Shape> judged_;                       // before the search began
+  std::set<Shape> judged_;
   Rejections rejected_;
   NotLookedAt left_{0, Duration::max()};
   std::optional<Shape> nearest_;

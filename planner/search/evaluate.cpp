@@ -229,10 +229,17 @@ Candidate Evaluator::make_candidate(const Shape& shape, const Verdict& verdict) 
   return candidate;
 }
 
+// Whether the search could propose such a shape.
+bool Evaluator::offers(const Shape& shape) const {
+  const std::vector<int>& sizes = options_.micro_batch_sizes;
+  return std::find(sizes.begin(), sizes.end(), shape.cell.micro_batch_size) != sizes.end() &&
+         shape.cell.used() <= space_.devices && (!shape.variant.cached || space_.cached > 0);
+}
+
 // Where it is a shape's plan, with cuts and shares of its own.
 std::optional<StepOutcome> Evaluator::simulate_by_groups(const Plan& plan) {
   std::optional<Shape> shape = find_shape(plan);
-  if (!shape || (shape->variant.cached && space_.cached == 0)) return std::nullopt;
+  if (!shape || !offers(*shape)) return std::nullopt;
   for (int& a = shape->variant.arrangement; a < machines_.arrangements(); ++a) {
     const auto proposal = proposer_.read(*shape, plan);
     if (!proposal || plan_of(*shape, *proposal) != plan) continue;

@@ -66,6 +66,7 @@ class Evaluator {
   StepOutcome simulate(const Shape& shape, const Proposal& proposal);
   StepOutcome simulate_whole(const Plan& plan);
   Plan plan_of(const Shape& shape, const Proposal& proposal);
+  bool offers(const Shape& shape) const;
   std::optional<StepOutcome> simulate_by_groups(const Plan& plan);
 
   const ModelProfile& profile_;

@@ -167,6 +167,11 @@ std::string explain_idleness(const Ranking& ranking, int used) {
                         .sentence = {}};
     }
   }
+  if (ranking.left) {
+    return fmt::format(
+        "some plans on more devices were not looked at; what was not takes at least {}",
+        to_text(ranking.left->at_least));
+  }
   if (!least) {
     return too_large ? "plans on more devices do not fit into memory"
                      : "there is no plan on more devices: too few layers and micro-batches";
@@ -223,7 +228,8 @@ PlanExplanation explain_plan(const Ranking& ranking, const ModelProfile& profile
   } else {
     explanation.idle = find_idle(ranking, cluster);
   }
-  explanation.candidates = static_cast<std::int64_t>(ranking.candidates.size());
+  explanation.candidates = static_cast<std::int64_t>(ranking.candidates.size()) +
+                           (ranking.left ? ranking.left->candidates : 0);
   for (const RejectedShapes& rejected : ranking.rejected) {
     explanation.candidates += rejected.candidates;
   }

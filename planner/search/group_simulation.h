@@ -60,7 +60,8 @@ class GroupSimulation {
   using Key = std::tuple<int, int, bool, int, ShapeVariant, std::vector<LayerId>>;
 
   const GroupRun& run(const Shape& shape, const GroupClass& group);
-  // Known from a call before with a larger `most`, else asked.
+  // Known from a call before, with less than all where that was above the `most` of then, else
+  // asked.
   const OrderTimes& time(const Shape& shape, const GroupClass& group, Duration most);
   Key key_of(const Shape& shape, const GroupClass& group) const;
   void set_tied(StepTail& tail, const Shape& shape, const Proposal& proposal,

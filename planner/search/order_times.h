@@ -18,7 +18,8 @@
 namespace frazil {
 
 struct OrderTimes {
-  bool known = false;               // the schedule takes these numbers and does not deadlock
+  bool known =
+      false;  // the schedule takes these numbers and, as far as it was run, does not deadlock
   std::vector<Duration> last_work;  // by device of the machine
   std::vector<Bytes> held;          // likewise
 };

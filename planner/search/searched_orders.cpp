@@ -86,8 +86,9 @@ std::vector<ShapeOrder> search_orders(const ModelProfile& profile, const Cluster
       }
       const bool is_listed = std::find(options.schedules.begin(), options.schedules.end(),
                                        schedule_of(order.named).kind) != options.schedules.end();
-      order.taken = !order.searched.infeasible &&
-                    (!is_listed || order.searched.makespan < order.named.makespan);
+      // What the search of orders leaves out of its model can make one worse than its seed.
+      const Duration most = order.named.makespan - Duration{is_listed ? 1 : 0};
+      order.taken = !order.searched.infeasible && order.searched.makespan <= most;
     } catch (const InfeasibleError& error) {
       order.refusal = error.what();
     }

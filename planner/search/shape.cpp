@@ -146,6 +146,11 @@ std::optional<Shape> find_shape(const Plan& plan) {
   const auto devices_of = [&](const Pipeline& pipeline) {
     return static_cast<int>(pipeline.stages.size()) / named->chunks;
   };
+  for (const Pipeline& pipeline : plan.pipelines) {
+    for (const Stage& stage : pipeline.stages) {
+      if (stage.devices.size() != 1 || stage.layers.size() != 1) return std::nullopt;
+    }
+  }
   Shape shape;
   shape.cell.devices = devices_of(plan.pipelines.back());
   shape.cell.replicas = static_cast<int>(plan.pipelines.size() / ways);

@@ -17,6 +17,8 @@
 #include "planner/searched_plan.h"
 #include "planner/trajectory/plan_trajectory.h"
 #include "planner/trajectory/print_trajectory.h"
+#include "planner/trajectory/replan.h"
+#include "profiles/quantity_text.h"
 #include "tests/support/sample_models.h"
 
 namespace frazil {
@@ -97,6 +99,35 @@ std::string walk(const Input& input) {
   return trajectory_json(plan_trajectory(input.profile, input.equal, input.forecast, options));
 }
 
+std::string walk_with_caches(const Input& input) {
+  TrajectoryOptions options;
+  options.search = input.plain;
+  options.overhead.start = microseconds(700);
+  options.store = FeatureStore{
+      160, {Bytes{1'000'000'000}, {microseconds(1), BytesPerSecond{8'000'000'000}}}, {}};
+  return trajectory_json(plan_trajectory(input.profile, input.equal, input.forecast, options));
+}
+
+std::string search_a_little(const Input& input) {
+  SearchOptions options = input.joint;
+  options.cache = true;
+  options.mask = FreezeMask::parse("00011111", "test", 1);
+  options.effort = 20;
+  return search(input, input.unequal, options);
+}
+
+std::string plan_again(const Input& input) {
+  HeldState held;
+  held.plan = search_plans(input.profile, input.equal, input.plain).best()->plan;
+  held.steps = 50;
+  held.trained = held.plan.mask;
+  SearchOptions options = input.joint;
+  options.mask = FreezeMask::parse("00000111", "test", 1);
+  PlanSearch search(input.profile, input.equal);
+  const auto next = replan(search, input.profile, input.equal, held, options);
+  return to_json(next->next.plan) + to_text(next->cost.total);
+}
+
 using Question = std::function<std::string(const Input&)>;
 
 std::vector<Question> list_questions() {
@@ -108,6 +139,9 @@ std::vector<Question> list_questions() {
       search_with_orders,
       search_one_order,
       walk,
+      walk_with_caches,
+      search_a_little,
+      plan_again,
   };
 }
 

@@ -100,6 +100,13 @@ TEST_F(GraphVerbs, PlanRefusesBadGraphsAndFlags) {
   expect_refusal("plan", "--graph graph.txt", 2, "graph.txt:1: found `b`, expected a JSON value");
   expect_refusal("plan", "--graph graph.json --cluster c.json", 2,
                  "command line: found --cluster with --graph, expected one or the other");
+  for (const char* flag :
+       {"--effort 5", "--budget 5", "--cache", "--explain", "--held plan.json"}) {
+    const std::string all = flag;
+    const std::string name = all.substr(0, all.find(' '));
+    expect_refusal("plan", "--graph graph.json " + all, 2,
+                   "command line: found " + name + " with --graph, expected one or the other");
+  }
   expect_refusal("plan", "--graph graph.json --devices 0", 2,
                  "command line: found --devices 0, expected an integer from 1 to 1000000");
   expect_refusal("plan", "--devices 3", 2,

@@ -60,6 +60,43 @@ TEST(OrderBound, IsNeverAboveTheSimulatedStepNorRejectsAPlanThatFits) {
   EXPECT_GT(all.too_large, 50);
 }
 
+TEST(OrderBound, AskedUpToSomeTimeIsAboveItOnlyWhereTheStepIs) {
+  int above = 0;
+  int below = 0;
+  for (std::uint64_t seed = 6000; seed < 6200; ++seed) {
+    SCOPED_TRACE(seed);
+    const SearchQuestion question = draw_search_question(seed);
+    std::mt19937_64 random(seed);
+    OrderTable orders;
+    Evaluator whole(question.profile, question.cluster, question.options, orders);
+    for (const Shape& shape : list_shapes(whole)) {
+      if (std::holds_alternative<Rejection>(whole.bound(shape))) continue;
+      const auto bound = whole.bound_by_order(shape);
+      if (!bound || std::holds_alternative<Rejection>(*bound)) continue;
+      const Duration all = std::get<NamedBound>(*bound).time;
+      const Duration most = all * static_cast<std::int64_t>(50 + random() % 100) / 100;
+      // Anew, for what is known of a shape is kept.
+      Evaluator brief(question.profile, question.cluster, question.options, orders);
+      const auto up_to = brief.bound_by_order(shape, most);
+      ASSERT_TRUE(up_to.has_value());
+      ASSERT_TRUE(std::holds_alternative<NamedBound>(*up_to));
+      const Duration time = std::get<NamedBound>(*up_to).time;
+      if (all <= most) {
+        EXPECT_EQ(time, all);
+        ++below;
+      } else {
+        EXPECT_GT(time, most);
+        EXPECT_LE(time, all);
+        ++above;
+      }
+      // What was cut short is no verdict.
+      EXPECT_EQ(brief.judge(shape).makespan, whole.judge(shape).makespan);
+    }
+  }
+  EXPECT_GT(above, 500);
+  EXPECT_GT(below, 500);
+}
+
 // Skips and the short micro-batch are what it leaves out.
 TEST(OrderBound, IsTheSimulatedStepWhereEdgesJoinNeighboursAndMicroBatchesAreWhole) {
   Comparison all;

@@ -4,8 +4,11 @@
 
 #include <random>
 
+#include "planner/schedules.h"
+#include "planner/search/shape.h"
 #include "planner/trajectory/replan.h"
 #include "tests/planner/search_cases.h"
+#include "tests/support/sample_models.h"
 
 namespace frazil {
 namespace {
@@ -82,6 +85,51 @@ TEST(Replan, TakesWhatCostsLeastOfTheHeldPlanAndAllOthers) {
   EXPECT_GT(stays, 20);
   EXPECT_GT(goes, 20);
   EXPECT_GT(cheaper_than_fastest, 10);
+}
+
+// A plan that is none of the search's: a size it does not offer, devices that pipelines share,
+// stages on several devices, given lists.
+TEST(Replan, BeginsFromAnyPlan) {
+  const ModelProfile profile = make_chain(4, microseconds(90), microseconds(110), microseconds(70));
+  const Cluster cluster =
+      make_uniform_cluster(2, Bytes{1'000'000'000}, {microseconds(2), BytesPerSecond{}});
+  SearchOptions options;
+  options.batch_size = 8;
+  options.micro_batch_sizes = {2};
+  options.schedules = synchronous_schedules();
+  options.joint = true;
+  options.mask = FreezeMask::parse("0011", "test", 1);
+  HeldState held;
+  held.plan.model_hash = model_hash(profile);
+  held.plan.batch_size = 8;
+  held.plan.micro_batch_size = 1;
+  held.plan.mask = FreezeMask::all_active(4);
+  held.plan.schedule = NamedSchedule{ScheduleKind::kGpipe, std::nullopt, 1};
+  held.plan.pipelines = {make_pipeline(4, {LayerId{2}}, {DeviceId{0}, DeviceId{1}},
+                                       {MicroBatchId{0}, MicroBatchId{7}})};
+  held.steps = 10;
+  held.trained = held.plan.mask;
+  held.overhead.start = std::chrono::seconds(1);
+  std::vector<HeldState> states(4, held);
+  states[1].plan.micro_batch_size = 2;
+  states[1].plan.pipelines = {make_pipeline(4, {LayerId{2}}, {DeviceId{0}, DeviceId{1}},
+                                            {MicroBatchId{0}, MicroBatchId{1}}),
+                              make_pipeline(4, {LayerId{2}}, {DeviceId{1}, DeviceId{0}},
+                                            {MicroBatchId{2}, MicroBatchId{3}})};
+  states[2].plan.pipelines.front().stages[0].devices = {DeviceId{0}, DeviceId{1}};
+  states[3].plan.schedule = ExplicitSchedule{make_schedule(held.plan, 2).devices};
+  PlanSearch search(profile, cluster);
+  for (const HeldState& state : states) {
+    const auto next = replan(search, profile, cluster, state, options);
+    ASSERT_TRUE(next.has_value());
+    Plan same = state.plan;
+    same.mask = options.mask;
+    const Candidate going_on = judge_plan(same, profile, cluster, options.clip);
+    EXPECT_EQ(next->stays, !going_on.infeasible.has_value());
+    if (next->stays) {
+      EXPECT_EQ(next->next.makespan, going_on.makespan);
+    }
+  }
 }
 
 TEST(Replan, OfASearchThatWasAskedBeforeIsThatOfAFreshOne) {

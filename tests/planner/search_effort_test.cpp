@@ -52,6 +52,12 @@ TEST_F(SearchEffort, SaysWhatTheRestTakesAtLeast) {
   EXPECT_EQ(plan("--effort 0 --top 1").out.find("not looked at"), std::string::npos);
 }
 
+TEST_F(SearchEffort, FindsGoodPlansSoon) {
+  JsonFields soon = plan_json("--effort 50 --top 1");
+  JsonFields proven = plan_json("--effort 0 --top 1");
+  EXPECT_LE(makespan_of(soon), makespan_of(proven) * 5 / 4);
+}
+
 TEST_F(SearchEffort, IsANumber) {
   const Outcome outcome = plan("--effort some");
   EXPECT_EQ(outcome.code, 2);
