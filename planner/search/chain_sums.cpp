@@ -1,6 +1,9 @@
 #include "planner/search/chain_sums.h"
 
 #include <algorithm>
+#include <bit>
+#include <numeric>
+#include <utility>
 
 namespace frazil {
 namespace {
@@ -11,44 +14,86 @@ void append(std::vector<std::int64_t>& sums, std::int64_t next) {
   sums.push_back(sums.back() + next);
 }
 
-// Of the first `among`, most work first, the least `count`.
-ChainSums::Load sum_least(const std::vector<ChainSums::Load>& parts, std::size_t among,
-                          std::size_t count) {
-  ChainSums::Load sum;
-  std::vector<Bytes> gradients;
-  for (std::size_t i = 0; i < among; ++i) {
-    if (i + count >= among) sum.work += parts[i].work;
-    gradients.push_back(parts[i].updated_parameters);
+// Gradients in ascending order, of which those of some parts are there: the least of them are
+// summed up in O(log n), by sums over ranges whose lengths are powers of two.
+class GradientRanks {
+ public:
+  explicit GradientRanks(const std::vector<ChainSums::Load>& parts)
+      : rank_(parts.size()), counts_(parts.size() + 1), sums_(parts.size() + 1) {
+    std::vector<std::size_t> order(parts.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return parts[a].updated_parameters < parts[b].updated_parameters;
+    });
+    for (std::size_t rank = 0; rank < order.size(); ++rank) rank_[order[rank]] = rank + 1;
   }
-  const auto end = gradients.begin() + static_cast<std::ptrdiff_t>(count);
-  std::partial_sort(gradients.begin(), end, gradients.end());
-  for (auto each = gradients.begin(); each != end; ++each) sum.updated_parameters += *each;
-  return sum;
+
+  void add(std::size_t part, Bytes gradients) {
+    for (std::size_t at = rank_[part]; at < counts_.size(); at += at & (~at + 1)) {
+      ++counts_[at];
+      sums_[at] += gradients;
+    }
+  }
+
+  Bytes sum_least(std::size_t count) const {
+    Bytes sum;
+    std::size_t at = 0;
+    for (std::size_t step = std::bit_floor(counts_.size() - 1); step > 0; step /= 2) {
+      if (at + step >= counts_.size() || counts_[at + step] > count) continue;
+      at += step;
+      count -= counts_[at];
+      sum += sums_[at];
+    }
+    return sum;
+  }
+
+ private:
+  std::vector<std::size_t> rank_;    // by part, from 1
+  std::vector<std::size_t> counts_;  // by end of the range
+  std::vector<Bytes> sums_;
+};
+
+// Of the first `among`, most work first, the least `count`.
+struct LeastParts {
+  std::size_t among = 0;
+  std::size_t count = 0;
+  ChainSums::Load* sum = nullptr;
+};
+
+void sum_up(const std::vector<ChainSums::Load>& parts, const std::vector<Duration>& before,
+            std::vector<LeastParts> asked) {
+  std::stable_sort(asked.begin(), asked.end(),
+                   [](const LeastParts& a, const LeastParts& b) { return a.among < b.among; });
+  GradientRanks ranks(parts);
+  std::size_t there = 0;
+  for (const LeastParts& least : asked) {
+    for (; there < least.among; ++there) ranks.add(there, parts[there].updated_parameters);
+    *least.sum = {before[least.among] - before[least.among - least.count],
+                  ranks.sum_least(least.count)};
+  }
 }
 
 std::size_t ceil_div(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
-ChainSums::Crowd find_crowd(const std::vector<ChainSums::Load>& parts, std::size_t active,
-                            std::size_t devices) {
-  std::vector<Duration> before{Duration{0}};
-  for (const ChainSums::Load& part : parts) before.push_back(before.back() + part.work);
+// Without its sums, which are asked for.
+void describe_crowd(const std::vector<Duration>& before, std::size_t active, std::size_t devices,
+                    ChainSums::Crowd& crowd, std::vector<LeastParts>& asked) {
+  const std::size_t parts = before.size() - 1;
   const auto least = [&](std::size_t among, std::size_t k) {
     return before[among] - before[among - k];
   };
   std::size_t most = 1;
-  for (std::size_t k = 1; (k - 1) * devices < parts.size(); ++k) {
+  for (std::size_t k = 1; (k - 1) * devices < parts; ++k) {
     if (least((k - 1) * devices + 1, k) > least((most - 1) * devices + 1, most)) most = k;
   }
-  std::size_t among = parts.size();
+  std::size_t among = parts;
   const auto part_of = [&](std::size_t j) { return least(j, ceil_div(j, devices)); };
   if (active > 0 && part_of(active) > part_of(among)) among = active;
   const std::size_t part = ceil_div(among, devices);
-  ChainSums::Crowd crowd;
-  crowd.one = sum_least(parts, (most - 1) * devices + 1, most);
-  crowd.even = sum_least(parts, among, part);
   crowd.holders = static_cast<int>(among - devices * (part - 1));
-  crowd.more = sum_least(parts, among, std::min(among, part + 1));
-  return crowd;
+  asked.push_back({(most - 1) * devices + 1, most, &crowd.one});
+  asked.push_back({among, part, &crowd.even});
+  asked.push_back({among, std::min(among, part + 1), &crowd.more});
 }
 
 }  // namespace
@@ -154,14 +199,18 @@ void ChainSums::add_crowds() {
       }
       std::stable_sort(parts.begin(), parts.end(),
                        [](const Load& a, const Load& b) { return a.work > b.work; });
+      std::vector<Duration> before{Duration{0}};
+      for (const Load& part : parts) before.push_back(before.back() + part.work);
       std::vector<Crowd>& crowds = crowds_[one_way ? 1 : 0][recompute ? 1 : 0];
-      crowds.resize(1);
-      for (std::size_t devices = 1; devices <= static_cast<std::size_t>(layers()); ++devices) {
-        Crowd crowd = find_crowd(parts, active, devices);
-        if (!one_way) {
-          for (Load* load : {&crowd.one, &crowd.even, &crowd.more}) load->work /= 2;
-        }
-        crowds.push_back(crowd);
+      crowds.resize(static_cast<std::size_t>(layers()) + 1);
+      std::vector<LeastParts> asked;
+      for (std::size_t devices = 1; devices < crowds.size(); ++devices) {
+        describe_crowd(before, active, devices, crowds[devices], asked);
+      }
+      sum_up(parts, before, std::move(asked));
+      if (one_way) continue;
+      for (Crowd& crowd : crowds) {
+        for (Load* load : {&crowd.one, &crowd.even, &crowd.more}) load->work /= 2;
       }
     }
   }
