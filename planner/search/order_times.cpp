@@ -293,6 +293,11 @@ class ListRunner {
 
 }  // namespace
 
+OrderTimes time_orders(const Shape& shape, const GroupClass& group, const ChainSums& sums,
+                       const Cluster& machine, const DeviceOrders& orders, Duration most) {
+  return ListRunner(shape, group, sums, machine).run(orders, most);
+}
+
 OrderTimer::OrderTimer(const ModelProfile& profile, const Machines& machines,
                        const Proposer& proposer, const SearchOptions& options, OrderTable& orders)
     : profile_(profile),
@@ -327,7 +332,7 @@ OrderTimes OrderTimer::time(const Shape& shape, const GroupClass& group, Duratio
   try {
     const DeviceOrders& orders = orders_of(shape, group);
     const ChainSums& sums = proposer_.sums_of(shape);
-    return ListRunner(shape, group, sums, machines_.machine(group.machine)).run(orders, most);
+    return time_orders(shape, group, sums, machines_.machine(group.machine), orders, most);
   } catch (const InfeasibleError&) {
     return {};
   }

@@ -24,13 +24,19 @@ struct OrderTimes {
   std::vector<Bytes> held;          // likewise
 };
 
+// Of a group with these cuts on this machine, its lists known. Ends where some device surely takes
+// longer than `most`, with less for it than it takes.
+OrderTimes time_orders(const Shape& shape, const GroupClass& group, const ChainSums& sums,
+                       const Cluster& machine, const DeviceOrders& orders,
+                       Duration most = Duration::max());
+
 class OrderTimer {
  public:
   // All must outlive this.
   OrderTimer(const ModelProfile& profile, const Machines& machines, const Proposer& proposer,
              const SearchOptions& options, OrderTable& orders);
 
-  // Ends where some device surely takes longer than `most`, with less for it than it takes.
+  // As time_orders(); not known where the schedule refuses the numbers.
   OrderTimes time(const Shape& shape, const GroupClass& group, Duration most = Duration::max());
 
  private:

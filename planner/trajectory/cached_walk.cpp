@@ -40,11 +40,7 @@ using Arrivals = std::map<HeldCache, std::vector<Arrival>>;  // by cache, plan
 class Walker {
  public:
   Walker(const CacheQuestion& question, const CacheCosts& costs)
-      : question_(question), costs_(costs), rest_(question.steps.size() + 1) {
-    for (std::size_t k = question.steps.size(); k-- > 0;) {
-      rest_[k] = add(rest_[k + 1], times(question.least[k], question.steps[k]));
-    }
-  }
+      : question_(question), costs_(costs) {}
 
   std::optional<CachedWalk> find() {
     std::vector<Arrival> anywhere(question_.plans);
@@ -73,33 +69,27 @@ class Walker {
     return choices;
   }
 
-  // Of all plans, with the plan changed.
-  std::vector<Change> change_plans(const std::vector<Arrival>& before,
-                                   const std::vector<Duration>& changes) const {
+  // Of all plans, with the plan changed. Those that arrive are few, so that few costs are asked
+  // for.
+  std::vector<Change> change_plans(std::size_t segment, const std::vector<Arrival>& before) const {
     std::vector<Change> changed(before.size());
     for (std::size_t from = 0; from < before.size(); ++from) {
-      if (before[from].total >= kNever) continue;
+      const Duration so_far = before[from].total;
+      if (so_far >= kNever) continue;
       for (std::size_t to = 0; to < changed.size(); ++to) {
-        const Duration total = add(before[from].total, changes[from * before.size() + to]);
+        const Duration rest = rest_from(segment, to).begin;
+        if (!can_end(so_far, rest)) continue;
+        const Duration total = from == to ? so_far : add(so_far, change(segment, from, to));
         const Change next{total, before[from].changes + (from == to ? 0 : 1), from};
-        if (next.is_better_than(changed[to])) changed[to] = next;
+        if (can_end(total, rest) && next.is_better_than(changed[to])) changed[to] = next;
       }
     }
     return changed;
   }
 
-  std::vector<Duration> list_changes(std::size_t segment) const {
-    std::vector<Duration> changes;
-    for (std::size_t from = 0; from < question_.plans; ++from) {
-      for (std::size_t to = 0; to < question_.plans; ++to) {
-        const bool is_free = from == to;
-        const bool is_first = segment == 0;
-        changes.push_back(is_free    ? Duration{0}
-                          : is_first ? kNever
-                                     : costs_.change(segment, from, to));
-      }
-    }
-    return changes;
+  // The first plan is free to choose.
+  Duration change(std::size_t segment, std::size_t from, std::size_t to) const {
+    return segment == 0 ? kNever : costs_.change(segment, from, to);
   }
 
   Duration hold(std::size_t segment, std::size_t plan, const HeldCache& cache) const {
@@ -114,22 +104,21 @@ class Walker {
   }
 
   Arrivals advance(std::size_t segment, const Arrivals& before) const {
-    const std::vector<Duration> changes = list_changes(segment);
     std::map<HeldCache, std::vector<Duration>> holds;
     Arrivals next;
     for (const auto& [cache, arrivals] : before) {
-      const std::vector<Change> changed = change_plans(arrivals, changes);
+      const std::vector<Change> changed = change_plans(segment, arrivals);
       for (const HeldCache& choice : list_choices(segment, cache)) {
         std::vector<Duration>& own =
             holds.try_emplace(choice, question_.plans, kUnknown).first->second;
         const HeldCache end = after(choice, question_.steps[segment]);
         for (std::size_t plan = 0; plan < question_.plans; ++plan) {
-          if (!can_end(changed[plan].total, segment)) continue;
+          if (changed[plan].total >= kNever) continue;
           if (own[plan] == kUnknown) own[plan] = hold(segment, plan, choice);
           Arrival arrival{changed[plan], cache, choice};
           arrival.total = add(arrival.total, own[plan]);
           arrival.changes += choice == cache ? 0 : 1;
-          if (!can_end(arrival.total, segment + 1)) continue;
+          if (!can_end(arrival.total, rest_from(segment, plan).end)) continue;
           Arrival& best = next.try_emplace(end, question_.plans).first->second[plan];
           if (arrival.is_better_than(best)) best = arrival;
         }
@@ -138,9 +127,12 @@ class Walker {
     return next;
   }
 
-  // Within the limit, from the begin of that segment on.
-  bool can_end(Duration total, std::size_t segment) const {
-    const Duration least = add(total, rest_[segment]);
+  LeastRest rest_from(std::size_t segment, std::size_t plan) const {
+    return question_.rest.empty() ? LeastRest{} : question_.rest[segment][plan];
+  }
+
+  bool can_end(Duration total, Duration rest) const {
+    const Duration least = add(total, rest);
     return least < kNever && least <= question_.limit;
   }
 
@@ -169,7 +161,6 @@ class Walker {
 
   const CacheQuestion& question_;
   const CacheCosts& costs_;
-  std::vector<Duration> rest_;      // least of all segments from this one on
   std::vector<Arrivals> arrivals_;  // by segment
 };
 
@@ -182,9 +173,9 @@ HeldCache after(HeldCache cache, Step steps) {
 
 std::optional<CachedWalk> find_cached_walk(const CacheQuestion& question, const CacheCosts& costs) {
   ENSURE(!question.steps.empty() && question.plans > 0, "some segment and some plan");
-  ENSURE(question.prefix.size() == question.steps.size() &&
-             question.least.size() == question.steps.size(),
-         "a prefix and a least step for each segment");
+  ENSURE(question.prefix.size() == question.steps.size(), "a prefix for each segment");
+  ENSURE(question.rest.empty() || question.rest.size() == question.steps.size(),
+         "a rest from each segment on, or none");
   return Walker(question, costs).find();
 }
 

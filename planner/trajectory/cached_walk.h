@@ -34,14 +34,20 @@ struct HeldCache {
   friend auto operator<=>(const HeldCache&, const HeldCache&) = default;
 };
 
+// What a walk that holds a plan in a segment takes at least from there on, whatever it caches.
+struct LeastRest {
+  Duration begin{0};  // with the segment
+  Duration end{0};    // after it
+};
+
 struct CacheQuestion {
   std::vector<Step> steps;          // by segment
   std::vector<int> prefix;          // by segment: how deep a cache may be
-  std::vector<Duration> least;      // by segment: no step takes less, whatever is held
   std::vector<HeldFeatures> rooms;  // that a tier has room for
   Step epoch = 1;
   std::size_t plans = 1;
-  Duration limit = kNever;  // dearer walks are not looked for
+  Duration limit = kNever;                        // dearer walks are not looked for
+  std::vector<std::vector<LeastRest>> rest = {};  // by segment and plan; none: nothing is known
 };
 
 // kNever where it cannot be.
@@ -62,7 +68,8 @@ struct CachedWalk {
 };
 
 // Of equal ones that with the fewest changes of plan and cache. None where no walk is possible
-// within the limit. What cannot end within it is left as soon as that is known.
+// within the limit. What cannot end within it is left as soon as that is known, before its costs
+// are asked for.
 std::optional<CachedWalk> find_cached_walk(const CacheQuestion& question, const CacheCosts& costs);
 
 // What there is after so many steps.

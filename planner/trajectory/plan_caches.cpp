@@ -2,7 +2,15 @@
 
 #include <algorithm>
 
+#include "planner/trajectory/least_rest.h"
+
 namespace frazil {
+namespace {
+
+// The part of what caches could save that the first limit leaves above the least.
+constexpr int kFirstRoom = 256;
+
+}  // namespace
 
 CachePlanner::CachePlanner(const ModelProfile& profile, const std::vector<Plan>& plans,
                            const std::vector<MaskedSegment>& segments, const FeatureStore& store,
@@ -13,13 +21,6 @@ CachePlanner::CachePlanner(const ModelProfile& profile, const std::vector<Plan>&
   for (const MaskedSegment& segment : segments) {
     question_.steps.push_back(segment.steps);
     question_.prefix.push_back(segment.prefix);
-  }
-  for (const MaskedSegment& segment : segments) {
-    Duration least = kNever;
-    for (std::size_t plan = 0; plan < plans.size(); ++plan) {
-      least = std::min(least, steps.least(segment.mask, plan));
-    }
-    question_.least.push_back(least);
   }
   list_rooms(profile);
 }
@@ -53,6 +54,23 @@ Duration CachePlanner::fill_step(Duration work, std::size_t plan, HeldFeatures f
                                  HeldFeatures source) const {
   const Duration read = read_step(work, plan, source);
   return read >= kNever ? kNever : read + reading(plan, features);  // writing takes as long
+}
+
+// No more than a step that reads a cache no deeper than that, or none.
+Duration CachePlanner::find_least_step(std::size_t segment, std::size_t plan, int depth) {
+  const std::size_t mask = segments_[segment].mask;
+  Duration least = steps_.known(mask, plan, 0);
+  const auto& rooms = question_.rooms;
+  std::optional<Duration> deepest;
+  for (auto room = rooms.rbegin(); room != rooms.rend(); ++room) {
+    if (room->depth > depth || !steps_.may_cache(mask, plan, room->depth)) continue;
+    const Duration read = reading(plan, *room);
+    if (deepest && least <= std::max(*deepest, read)) continue;
+    const Duration work = steps_.least(mask, plan, room->depth);
+    if (!deepest) deepest = work;
+    least = std::min(least, std::max(work, read));
+  }
+  return least;
 }
 
 Duration CachePlanner::exact_read(std::size_t segment, std::size_t plan, HeldFeatures features) {
@@ -110,37 +128,37 @@ Duration CachePlanner::price(const CachedWalk& walk, const CacheCosts& costs) co
 
 std::optional<CachePlan> CachePlanner::plan(const PlanChanges& changes,
                                             const Trajectory& uncached) {
-  // First among the plans that are known to fit: what it costs is a limit for all.
-  std::vector<bool> may_hold(plans_.size(), false);
-  for (const std::size_t plan : uncached.states) may_hold[plan] = true;
   const CacheCosts costs{
       .step =
           [&](std::size_t segment, std::size_t plan, HeldFeatures features) {
-            if (!may_hold[plan]) return kNever;
             return read_step(steps_.known(segments_[segment].mask, plan, features.depth), plan,
                              features);
           },
       .fill =
           [&](std::size_t segment, std::size_t plan, HeldFeatures features, HeldFeatures source) {
             const std::size_t mask = segments_[segment].mask;
-            if (!may_hold[plan] || !steps_.may_cache(mask, plan, features.depth)) return kNever;
+            if (!steps_.may_cache(mask, plan, features.depth)) return kNever;
             return fill_step(steps_.known(mask, plan, source.depth), plan, features, source);
           },
       .change = changes.known};
-  question_.limit = uncached.total;
-  const auto refine = [&] {
+  const auto least_step = [&](std::size_t segment, std::size_t plan, int depth) {
+    return find_least_step(segment, plan, depth);
+  };
+  question_.rest = find_least_rest(question_, least_step, costs);
+  // Few walks come near the least: the limit grows until one of them is within it.
+  Duration least = kNever;
+  for (const LeastRest& rest : question_.rest.front()) least = std::min(least, rest.begin);
+  Duration room = std::max(Duration{1}, (uncached.total - least) / kFirstRoom);
+  for (;; room *= 2) {
+    question_.limit = std::min(uncached.total, least + room);
     std::optional<CachedWalk> walk = find_cached_walk(question_, costs);
     while (walk && sharpen(*walk, changes)) {
       question_.limit = std::min(question_.limit, price(*walk, costs));
       walk = find_cached_walk(question_, costs);
     }
-    return walk;
-  };
-  if (const auto some = refine()) question_.limit = std::min(question_.limit, some->total);
-  may_hold.assign(plans_.size(), true);
-  const std::optional<CachedWalk> walk = refine();
-  if (!walk) return std::nullopt;
-  return describe(*walk);
+    if (walk) return describe(*walk);
+    if (question_.limit >= uncached.total) return std::nullopt;
+  }
 }
 
 Bytes CachePlanner::room_of(HeldFeatures features) const {

@@ -46,6 +46,7 @@ class CachePlanner {
   Duration read_step(Duration work, std::size_t plan, HeldFeatures features) const;
   Duration fill_step(Duration work, std::size_t plan, HeldFeatures features,
                      HeldFeatures source) const;
+  Duration find_least_step(std::size_t segment, std::size_t plan, int depth);
   Duration exact_read(std::size_t segment, std::size_t plan, HeldFeatures features);
   Duration exact_fill(std::size_t segment, std::size_t plan, HeldFeatures features,
                       HeldFeatures source);

@@ -59,6 +59,25 @@ int count_first_layers(const Plan& plan, int layers) {
   return least;
 }
 
+// By device: parameters, optimizer state, and so many sets of gradients.
+std::vector<Bytes> list_state(const Shape& shape, const std::vector<LayerSpan>& spans, int sets,
+                              const ChainSums& sums) {
+  const Placement placement = family_of(shape.variant.schedule).placement;
+  std::vector<Bytes> state(static_cast<std::size_t>(shape.cell.devices));
+  for (std::size_t s = 0; s < spans.size(); ++s) {
+    const int at = device_of_stage(placement, shape.cell.devices, 0, static_cast<int>(s));
+    state[static_cast<std::size_t>(at)] += sums.parameters(spans[s]) + sums.optimizer(spans[s]) +
+                                           sums.updated_parameters(spans[s]) * sets;
+  }
+  return state;
+}
+
+// Of the exact tree; a running sum is one.
+int count_gradient_sets(const Plan& plan, const MicroBatches& owned) {
+  if (plan.reduction != ReductionMode::kExact) return 1;
+  return held_gradient_sets({{owned.first.value, owned.last.value + 1}}, plan.micro_batches());
+}
+
 }  // namespace
 
 StepTimes::StepTimes(const std::vector<Plan>& plans, const std::vector<FreezeMask>& masks,
@@ -85,7 +104,7 @@ StepTimes::StepTimes(const std::vector<Plan>& plans, const std::vector<FreezeMas
     for (std::size_t p = 0; p < plans_.size(); ++p) {
       const int size = plans_[p].micro_batch_size;
       const auto sums = sums_of.try_emplace(size, profile, activity, size).first;
-      entries_.push_back(bound(plans_[p], classes_[p], sums->second));
+      entries_.push_back(bound(classes_[p], sums->second));
     }
   }
 }
@@ -135,40 +154,72 @@ std::vector<StepTimes::PipelineClass> StepTimes::list_classes(const Plan& plan) 
     own.group.share = owned.count();
     own.group.has_short =
         plan.batch_size % plan.micro_batch_size != 0 && owned.last.value + 1 == all;
-    for (const Stage& stage : pipeline.stages) own.spans.push_back(span_of(stage));
+    for (const Stage& stage : pipeline.stages) {
+      own.spans.push_back(span_of(stage));
+      if (own.spans.size() > 1) own.group.cuts.push_back(stage.layers.front().first);
+    }
     own.machine = make_machine(pipeline, named);
     own.owners = owners;
     const auto same = [&](const PipelineClass& other) {
       return other.spans == own.spans && other.group.share == own.group.share &&
              other.group.has_short == own.group.has_short && other.machine == own.machine;
     };
-    if (std::none_of(classes.begin(), classes.end(), same)) classes.push_back(std::move(own));
+    own.gradient_sets = count_gradient_sets(plan, owned);
+    const auto known = std::find_if(classes.begin(), classes.end(), same);
+    if (known == classes.end()) {
+      classes.push_back(std::move(own));
+    } else {
+      known->gradient_sets = std::max(known->gradient_sets, own.gradient_sets);
+    }
   }
   return classes;
 }
 
-bool StepTimes::surely_overflows(const Plan& plan, const ChainSums& sums) const {
-  std::vector<Bytes> state(cluster_.devices.size());
-  for (const Pipeline& pipeline : plan.pipelines) {
-    for (const Stage& stage : pipeline.stages) {
-      const LayerSpan span = span_of(stage);
-      Bytes& held = state[stage.devices.front().index()];
-      held += sums.parameters(span) + sums.updated_parameters(span) + sums.optimizer(span);
-      if (held > cluster_.devices[stage.devices.front().index()].memory_limit) return true;
-    }
-  }
-  return false;
-}
-
-StepTimes::Entry StepTimes::bound(const Plan& plan, const std::vector<PipelineClass>& classes,
+StepTimes::Entry StepTimes::bound(const std::vector<PipelineClass>& classes,
                                   const ChainSums& sums) const {
   Entry entry;
-  if (!classes.empty() && surely_overflows(plan, sums)) return {kNever, true};
   for (const PipelineClass& own : classes) {
+    const std::vector<Bytes> state = list_state(own.shape, own.spans, own.gradient_sets, sums);
+    for (std::size_t d = 0; d < state.size(); ++d) {
+      if (state[d] > own.machine.devices[d].memory_limit) return {kNever, true};
+    }
     const NamedBound bound = bound_group(
         own.shape.variant,
         add_up_loads(own.shape, own.group, own.spans, sums, own.machine, bounds_, own.owners));
     entry.time = std::max(entry.time, bound.time);
+  }
+  return entry;
+}
+
+// What it surely holds, too, and what follows the last work of each device.
+StepTimes::Entry StepTimes::bound_by_order(const std::vector<PipelineClass>& classes,
+                                           const ChainSums& sums) {
+  Entry entry = bound(classes, sums);
+  for (const PipelineClass& own : classes) {
+    if (entry.exact) break;
+    const ShapeVariant& variant = own.shape.variant;
+    if (family_of(variant.schedule).needs_costs) continue;
+    OrderProblem problem;
+    problem.devices = own.shape.cell.devices;
+    problem.chunks = variant.chunks;
+    problem.micro_batches = own.group.share;
+    problem.in_flight = variant.in_flight;
+    const GroupLoads loads =
+        add_up_loads(own.shape, own.group, own.spans, sums, own.machine, bounds_, own.owners);
+    try {
+      const OrderTimes times = time_orders(own.shape, own.group, sums, own.machine,
+                                           orders_.find(variant.schedule, problem));
+      if (!times.known) continue;
+      const auto once = list_state(own.shape, own.spans, 1, sums);
+      const auto state = list_state(own.shape, own.spans, own.gradient_sets, sums);
+      for (std::size_t d = 0; d < times.held.size(); ++d) {
+        if (times.held[d] + state[d] - once[d] > own.machine.devices[d].memory_limit)
+          return {kNever, true};
+        entry.time = std::max(entry.time, times.last_work[d] + loads.devices[d].after());
+      }
+    } catch (const InfeasibleError&) {
+      return {kNever, true};
+    }
   }
   return entry;
 }
@@ -210,20 +261,16 @@ StepTimes::Entry& StepTimes::cached_at(std::size_t mask, std::size_t plan, int d
   if (entry) return *entry;
   if (!may_cache(mask, plan, depth)) return entry.emplace(Entry{kNever, true});
   const ChainSums& sums = cached_sums(mask, plans_[plan].micro_batch_size, depth);
-  return entry.emplace(bound(plans_[plan], classes_[plan], sums));
+  return entry.emplace(bound_by_order(classes_[plan], sums));
 }
 
 Duration StepTimes::known(std::size_t mask, std::size_t plan, int depth) {
   return depth == 0 ? known(mask, plan) : cached_at(mask, plan, depth).time;
 }
 
-Duration StepTimes::least(std::size_t mask, std::size_t plan) {
-  const int prefix = prefix_[mask];
-  if (prefix == 0) return known(mask, plan);
-  // Of plans whose first stage holds a part of it, the part.
-  const int size = plans_[plan].micro_batch_size;
-  return std::min(known(mask, plan),
-                  bound(plans_[plan], classes_[plan], cached_sums(mask, size, prefix)).time);
+Duration StepTimes::least(std::size_t mask, std::size_t plan, int depth) {
+  return bound_by_order(classes_[plan], cached_sums(mask, plans_[plan].micro_batch_size, depth))
+      .time;
 }
 
 Duration StepTimes::exact(std::size_t mask, std::size_t plan, int depth) {

@@ -11,6 +11,7 @@
 
 #include "planner/plan.h"
 #include "planner/search/group_bound.h"
+#include "planner/search/order_times.h"
 
 namespace frazil {
 
@@ -33,8 +34,9 @@ class StepTimes {
   // The same of a step where they are; kNever where they may not be.
   Duration exact(std::size_t mask, std::size_t plan, int depth);
   Duration known(std::size_t mask, std::size_t plan, int depth);
-  // No more than a step takes, whatever of the prefix is cached.
-  Duration least(std::size_t mask, std::size_t plan);
+  // No more than a step takes where layers [0, depth) are, or fewer, even where more is known of
+  // some. Requires: they may be.
+  Duration least(std::size_t mask, std::size_t plan, int depth);
 
  private:
   struct Entry {
@@ -51,14 +53,14 @@ class StepTimes {
     std::vector<LayerSpan> spans;
     Cluster machine;
     Owners owners;
+    int gradient_sets = 1;  // the most that one of them holds
   };
 
   std::vector<PipelineClass> list_classes(const Plan& plan) const;
   Cluster make_machine(const Pipeline& pipeline, const NamedSchedule& named) const;
-  bool surely_overflows(const Plan& plan, const ChainSums& sums) const;
-  Entry bound(const Plan& plan, const std::vector<PipelineClass>& classes,
-              const ChainSums& sums) const;
+  Entry bound(const std::vector<PipelineClass>& classes, const ChainSums& sums) const;
   Entry& cached_at(std::size_t mask, std::size_t plan, int depth);
+  Entry bound_by_order(const std::vector<PipelineClass>& classes, const ChainSums& sums);
   const ChainSums& cached_sums(std::size_t mask, int size, int depth);
   Duration simulate(std::size_t mask, std::size_t plan, int depth) const;
 
@@ -67,6 +69,7 @@ class StepTimes {
   const ModelProfile& profile_;
   const Cluster& cluster_;
   const SearchOptions& options_;
+  OrderTable orders_;
   Machines machines_;
   SearchSpace space_;
   WorkBounds bounds_;

@@ -1,5 +1,6 @@
 // Time of a trajectory over 100 freeze events on 16 devices: searches, simulations under every
-// mask, predicted switches, the walk, and the rule without a forecast.
+// mask, predicted switches, the walk, and the rule without a forecast; and with a store for
+// features.
 
 #include <benchmark/benchmark.h>
 
@@ -43,7 +44,8 @@ frazil::ModelProfile make_model(int layers) {
 }
 
 // Every 1,000 steps one more block freezes.
-void trajectory_over_100_freeze_events_on_16_devices(benchmark::State& state) {
+void plan_over_100_freeze_events(benchmark::State& state,
+                                 const std::optional<frazil::FeatureStore>& store) {
   constexpr int kEvents = 100;
   const frazil::ModelProfile profile = make_model(kEvents + 2);
   const frazil::Cluster cluster = frazil::make_uniform_cluster(
@@ -62,6 +64,7 @@ void trajectory_over_100_freeze_events_on_16_devices(benchmark::State& state) {
   options.plans_per_mask = 1;
   options.overhead.start = std::chrono::milliseconds{500};
   options.decide_every = 10;
+  options.store = store;
   std::size_t candidates = 0;
   std::size_t switches = 0;
   for (auto _ : state) {
@@ -72,6 +75,23 @@ void trajectory_over_100_freeze_events_on_16_devices(benchmark::State& state) {
   state.counters["candidates"] = static_cast<double>(candidates);
   state.counters["switches"] = static_cast<double>(switches);
 }
+
+void trajectory_over_100_freeze_events_on_16_devices(benchmark::State& state) {
+  plan_over_100_freeze_events(state, std::nullopt);
+}
 BENCHMARK(trajectory_over_100_freeze_events_on_16_devices)->Unit(benchmark::kMillisecond);
+
+// An epoch of 700 steps, of 2.2 GB at each depth.
+void trajectory_with_caches_over_100_freeze_events_on_16_devices(benchmark::State& state) {
+  frazil::FeatureStore store;
+  store.samples = 44'800;
+  store.memory = {frazil::Bytes{3'000'000'000},
+                  {microseconds{0}, frazil::BytesPerSecond{8'000'000'000}}};
+  store.disk = {frazil::Bytes{30'000'000'000},
+                {microseconds{100}, frazil::BytesPerSecond{1'000'000'000}}};
+  plan_over_100_freeze_events(state, store);
+}
+BENCHMARK(trajectory_with_caches_over_100_freeze_events_on_16_devices)
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace

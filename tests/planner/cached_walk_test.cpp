@@ -1,6 +1,7 @@
 // The cheapest walk over plans and caches against every walk there is.
 
 #include "planner/trajectory/cached_walk.h"
+#include "planner/trajectory/least_rest.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +11,6 @@
 
 namespace frazil {
 namespace {
-
-Duration least_step(std::size_t segment) { return Duration{segment % 3 * 8}; }
 
 // Costs of every kind, drawn when they are first asked for.
 class DrawnCosts {
@@ -38,8 +37,7 @@ class DrawnCosts {
   Duration draw(const Key& key) {
     const auto [known, is_new] = known_.try_emplace(key);
     if (is_new) known->second = random_() % 12 == 0 ? kNever : Duration(random_() % 40);
-    const bool is_step = std::get<0>(key) < 2 && known->second < kNever;
-    return known->second + (is_step ? least_step(std::get<1>(key)) : Duration{0});
+    return known->second;
   }
 
   std::mt19937_64 random_;
@@ -113,7 +111,6 @@ CacheQuestion draw_question(std::uint64_t seed) {
   for (int k = 0; k < segments; ++k) {
     question.steps.push_back(1 + below(7));
     question.prefix.push_back(below(4));
-    question.least.push_back(least_step(static_cast<std::size_t>(k)));
   }
   for (int depth = 1; depth < 4; ++depth) {
     for (const FeatureTier tier : {FeatureTier::kMemory, FeatureTier::kDisk}) {
@@ -121,6 +118,78 @@ CacheQuestion draw_question(std::uint64_t seed) {
     }
   }
   return question;
+}
+
+// Of a step that reads what is no deeper, and fills something or nothing.
+Duration find_least_step(const CacheQuestion& question, const CacheCosts& costs, std::size_t k,
+                         std::size_t plan, int depth) {
+  std::vector<HeldFeatures> readable{{}};
+  for (const HeldFeatures& room : question.rooms) {
+    if (room.depth <= depth) readable.push_back(room);
+  }
+  Duration least = kNever;
+  for (const HeldFeatures& source : readable) {
+    least = std::min(least, costs.step(k, plan, source));
+    for (const HeldFeatures& room : question.rooms) {
+      least = std::min(least, costs.fill(k, plan, room, source));
+    }
+  }
+  return least;
+}
+
+TEST(CachedWalk, IsTheSameWithWhatTheRestTakesAtLeast) {
+  int found = 0;
+  int near = 0;  // to the least
+  for (std::uint64_t seed = 3001; seed <= 4500; ++seed) {
+    SCOPED_TRACE(seed);
+    CacheQuestion question = draw_question(seed);
+    DrawnCosts drawn(seed);
+    const CacheCosts costs = drawn.costs();
+    const auto walk = find_cached_walk(question, costs);
+    const auto least_step = [&](std::size_t k, std::size_t plan, int depth) {
+      return find_least_step(question, costs, k, plan, depth);
+    };
+    question.rest = find_least_rest(question, least_step, costs);
+    if (!walk) {
+      ASSERT_FALSE(find_cached_walk(question, costs).has_value());
+      continue;
+    }
+    ++found;
+    Duration least = kNever;
+    for (const LeastRest& rest : question.rest.front()) least = std::min(least, rest.begin);
+    ASSERT_LE(least, walk->total);
+    near += 10 * least >= 9 * walk->total ? 1 : 0;
+    question.limit = walk->total;
+    const auto again = find_cached_walk(question, costs);
+    ASSERT_TRUE(again.has_value());
+    EXPECT_EQ(again->total, walk->total);
+    EXPECT_EQ(again->plans, walk->plans);
+    EXPECT_EQ(again->caches, walk->caches);
+    --question.limit;
+    EXPECT_FALSE(find_cached_walk(question, costs).has_value());
+  }
+  EXPECT_GT(found, 1000);
+  EXPECT_GT(near, 50);
+}
+
+TEST(CachedWalk, ReadsACacheAnEpochAfterItCouldBeginToFill) {
+  CacheQuestion question;
+  question.steps = {10, 10, 10, 10};
+  question.prefix = {1, 3, 2, 3};
+  for (int depth = 1; depth <= 3; ++depth) {
+    question.rooms.push_back({depth, FeatureTier::kMemory});
+  }
+  question.epoch = 4;
+  using Readable = std::vector<ReadableSteps>;
+  EXPECT_EQ(list_readable(question),
+            (std::vector<Readable>{
+                {{4, 0}, {6, 1}}, {{4, 1}, {6, 3}}, {{4, 1}, {6, 2}}, {{4, 2}, {6, 3}}}))
+      << "what was three deep is lost where two are left";
+  question.epoch = 15;
+  EXPECT_EQ(list_readable(question),
+            (std::vector<Readable>{{{10, 0}}, {{5, 0}, {5, 1}}, {{10, 1}}, {{5, 1}, {5, 2}}}));
+  question.rooms.erase(question.rooms.begin());
+  EXPECT_EQ(list_readable(question)[1], (Readable{{10, 0}})) << "there is no room for one layer";
 }
 
 TEST(CachedWalk, IsTheCheapestOfAll) {
