@@ -129,5 +129,41 @@ TEST(LazyTrajectory, NoBoundIsAboveWhatItBounds) {
   EXPECT_GT(left_out, 5);
 }
 
+// Of a step that reads a cache: of one depth, and of any that is no deeper.
+TEST(LazyTrajectory, NoBoundWithACacheIsAboveWhatItBounds) {
+  int bounded = 0;
+  int exact = 0;
+  int left_out = 0;
+  for (std::uint64_t seed = 2001; seed <= 2200; ++seed) {
+    SCOPED_TRACE(seed);
+    const Case drawn = draw_case(seed);
+    const auto planned = try_to_plan(drawn);
+    if (!planned) continue;
+    const auto& [profile, cluster, options] = drawn.question;
+    const std::vector<Plan>& plans = planned->candidates;
+    const std::vector<FreezeMask> masks = masks_of(drawn);
+    StepTimes steps(plans, masks, profile, cluster, drawn.options.search);
+    for (std::size_t k = 0; k < masks.size(); ++k) {
+      for (std::size_t plan = 0; plan < plans.size(); ++plan) {
+        Duration shallower = kNever;  // the least of them
+        for (int depth = 1; steps.may_cache(k, plan, depth); ++depth) {
+          const Duration known = steps.known(k, plan, depth);
+          const Duration least = steps.least(k, plan, depth);
+          const Duration simulated = steps.exact(k, plan, depth);
+          shallower = std::min(shallower, simulated);
+          EXPECT_LE(known, simulated) << summarize(plans[plan]);
+          EXPECT_LE(least, shallower) << summarize(plans[plan]);
+          bounded += known > Duration{0} ? 1 : 0;
+          exact += known == simulated && known < kNever ? 1 : 0;
+          left_out += known >= kNever ? 1 : 0;
+        }
+      }
+    }
+  }
+  EXPECT_GT(bounded, 500);
+  EXPECT_GT(exact, 100);
+  EXPECT_GT(left_out, 5);
+}
+
 }  // namespace
 }  // namespace frazil
