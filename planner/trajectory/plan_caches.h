@@ -3,6 +3,8 @@
 // under every mask without a cache, or with one in a tier that has room (cached_walk.h), steps
 // simulated with what is cached left out and reading and filling charged as in feature_store.h.
 // Costs begin as lower bounds and those of the cheapest walk are made exact until all of them are.
+// Walks are looked for below a limit alone, which doubles its way up from what any walk takes at
+// least (least_rest.h): within one that holds an exact walk the cheapest is the cheapest of all.
 // A run is not told any of this yet: it caches the whole prefix, in memory first.
 
 #include <functional>

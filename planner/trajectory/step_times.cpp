@@ -213,8 +213,8 @@ StepTimes::Entry StepTimes::bound_by_order(const std::vector<PipelineClass>& cla
       const auto once = list_state(own.shape, own.spans, 1, sums);
       const auto state = list_state(own.shape, own.spans, own.gradient_sets, sums);
       for (std::size_t d = 0; d < times.held.size(); ++d) {
-        if (times.held[d] + state[d] - once[d] > own.machine.devices[d].memory_limit)
-          return {kNever, true};
+        const Bytes held = times.held[d] + state[d] - once[d];
+        if (held > own.machine.devices[d].memory_limit) return {kNever, true};
         entry.time = std::max(entry.time, times.last_work[d] + loads.devices[d].after());
       }
     } catch (const InfeasibleError&) {

@@ -1,8 +1,11 @@
 #pragma once
 // What a step of each plan takes under each mask: simulated when asked for, once; until then no
-// more than that is known, by planner/search/group_bound.h for plans that it covers: synchronous,
-// each stage on a device of its own. A plan does not fit where parameters, gradients and optimizer
-// state alone do not. Reading what is cached takes no time here.
+// more than that is known, of plans that are synchronous, each stage on a device of its own: by
+// planner/search/group_bound.h, and of steps that read a cache also by order_times.h there,
+//   last work of a device + its reductions and updates
+// which is exact on chains. A plan does not fit where parameters, optimizer state and sets of
+// gradients do not; of steps that read a cache, where those and the stash do not. Reading what is
+// cached takes no time here.
 
 #include <map>
 #include <optional>
