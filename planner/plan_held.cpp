@@ -4,6 +4,7 @@
 
 #include "planner/plan_json.h"
 #include "planner/plan_options.h"
+#include "planner/search/relief.h"
 #include "planner/trajectory/print_replan.h"
 #include "profiles/cluster_json.h"
 #include "profiles/error.h"
@@ -32,7 +33,9 @@ ExitCode plan_held(const Flags& values) {
   }
   PlanSearch search(profile, cluster);
   const auto answer = replan(search, profile, cluster, held, options);
-  if (!answer) throw InfeasibleError("no plan fits under the mask " + options.mask.text());
+  if (!answer) {
+    throw InfeasibleError(explain_no_plan(profile, {cluster, options}, search.search(options)));
+  }
   Plan masked = held.plan;
   masked.mask = options.mask;
   const ReplanCase asked{

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "planner/search/relief.h"
 #include "planner/trajectory/plan_caches.h"
 #include "planner/trajectory/step_times.h"
 #include "planner/trajectory/work_function.h"
@@ -45,19 +46,21 @@ void add_best(const Ranking& ranking, int most, std::vector<Plan>& candidates) {
 
 std::vector<Plan> find_candidates(const ModelProfile& profile, const Cluster& cluster,
                                   const MaskTable& table, const TrajectoryOptions& options) {
+  PlanSearch plans(profile, cluster);
   std::vector<Plan> candidates;
   for (const FreezeMask& mask : table.masks) {
     SearchOptions search = options.search;
     search.mask = mask;
     search.keep = options.plans_per_mask;
-    const Ranking ranking = search_plans(profile, cluster, search);
+    const Ranking ranking = plans.search(search);
     if (ranking.best() == nullptr) {
-      throw InfeasibleError("no plan fits under the mask " + mask.text());
+      throw InfeasibleError("under the mask " + mask.text() + " " +
+                            explain_no_plan(profile, {cluster, search}, ranking));
     }
     add_best(ranking, options.plans_per_mask, candidates);
     if (!options.store || count_frozen_prefix(profile, find_activity(profile, mask)) == 0) continue;
     search.cache = true;
-    add_best(search_plans(profile, cluster, search), options.plans_per_mask, candidates);
+    add_best(plans.search(search), options.plans_per_mask, candidates);
   }
   return candidates;
 }
