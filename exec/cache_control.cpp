@@ -49,6 +49,7 @@ CacheControl::CacheControl(const CacheConfig& config, Run& run, const Samples& s
                                    .checks = config.check};
   cache_.emplace(run.model(), run.outputs(narrow(samples, 0, 1)), samples.count(), files_, options);
   run.attach(*cache_);
+  room_warning_ = warn_of_room(cache_->room(), samples.count());
 }
 
 std::vector<std::int64_t> CacheControl::list_samples(const std::vector<std::int64_t>& order,
@@ -91,13 +92,21 @@ std::string CacheControl::describe(const Plan& plan, const ModelProfile& profile
 }
 
 std::vector<std::string> CacheControl::take_warnings() {
-  return cache_ ? cache_->take_warnings() : std::vector<std::string>();
+  if (!cache_) return {};
+  std::vector<std::string> warnings = cache_->take_warnings();
+  if (!room_warning_.empty()) warnings.push_back(std::exchange(room_warning_, {}));
+  return warnings;
 }
 
 std::optional<CacheReport> CacheControl::report() const {
   if (!cache_) return std::nullopt;
-  return CacheReport{cache_->depth(), cache_->bytes_per_sample(), config_.precision,
-                     cache_->counts()};
+  return CacheReport{.depth = cache_->depth(),
+                     .bytes_per_sample = cache_->bytes_per_sample(),
+                     .precision = config_.precision,
+                     .counts = cache_->counts(),
+                     .micro_batches = cache_->prefix_counts(),
+                     .in_memory = cache_->used(StoreTier::kMemory),
+                     .on_disk = cache_->used(StoreTier::kDisk)};
 }
 
 }  // namespace frazil

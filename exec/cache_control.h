@@ -34,6 +34,7 @@ class CacheControl {
   // What is cached under the plan that has come into force, or why nothing is, to go on with after
   // a sentence; empty where there is nothing to say.
   std::string describe(const Plan& plan, const ModelProfile& profile) const;
+  // What has gone wrong since the last call; the first time also that not all samples fit.
   std::vector<std::string> take_warnings();
   std::optional<CacheReport> report() const;
 
@@ -41,6 +42,7 @@ class CacheControl {
   const CacheConfig& config_;
   FileSystem files_ = real_file_system();
   std::optional<PrefixCache> cache_;
+  std::string room_warning_;
 };
 
 }  // namespace frazil

@@ -61,6 +61,9 @@ Executor::Executor(const ModelSpec& model, const OptimizerConfig& optimizer,
                            measurement);
     }
   }
+  if (program.activity.cached > 0) {
+    prefix_.emplace(model, program.activity, state, recorder, measurement);
+  }
 }
 
 std::vector<LossSample> Executor::run_step(const StepInput& input) {
@@ -188,8 +191,11 @@ void Executor::forward(const Action& action) {
   recorder_.memory().change(MemoryKind::kReceive, received);
   const OldWeights& old = reads_.choose(action, kept_.before_newest());
   reads_.note(action, program_.stage(action.pipeline, action.stage).layers, old);
+  StageRunner::Data data = data_.of(action);
+  const std::span<const std::int64_t> ids = data_.cached_ids(action);
+  if (!ids.empty()) data.features = prefix_->find(*input_.cache, ids, micro_batch, data);
   StageRunner::Forwarded forwarded =
-      runner(action).forward(micro_batch, data_.of(action), entries_.take_activations(action), old);
+      runner(action).forward(micro_batch, data, entries_.take_activations(action), old);
   recorder_.memory().change(MemoryKind::kReceive, -received);
   data_.keep_features(action, forwarded.features);
   entries_.leave_activations(action, std::move(forwarded.outputs));

@@ -5,12 +5,14 @@
 
 #include <atomic>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "exec/communicator.h"
 #include "exec/gradient_sums.h"
 #include "exec/kept_weights.h"
+#include "exec/prefix_completion.h"
 #include "exec/run_config.h"
 #include "exec/stage_entries.h"
 #include "exec/stage_runner.h"
@@ -68,6 +70,7 @@ class Executor {
   const Measurement& measurement_;
 
   std::map<std::pair<PipelineId, StageId>, StageRunner> runners_;
+  std::optional<PrefixCompletion> prefix_;  // where a first stage of it has a cached prefix
   GradientSums gradients_;
   StageEntries entries_;
   StepData data_;

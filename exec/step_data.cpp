@@ -25,8 +25,6 @@ StageRunner::Data StepData::of(const Action& forward) {
     data.key.rows = SampleRows{
         .first = own.first, .count = own.count(), .all = samples_in(program_.plan, micro_batch)};
   }
-  const std::span<const std::int64_t> ids = cached_ids(forward);
-  if (!ids.empty()) data.features = input_.cache->find(ids);
   return data;
 }
 
@@ -35,7 +33,6 @@ void StepData::keep_features(const Action& forward, const Tensors& features) {
   if (!ids.empty() && !features.empty()) input_.cache->keep(ids, features);
 }
 
-// Of the samples of a forward that may begin behind the cached prefix; else none.
 std::span<const std::int64_t> StepData::cached_ids(const Action& forward) const {
   const bool reads = program_.activity.cached > 0 && forward.stage == StageId{0};
   if (!reads || input_.cache == nullptr) return {};

@@ -1,6 +1,7 @@
 #pragma once
 // What one step works on, and of it what the F of a stage is run with: the samples of its
-// micro-batch or of its slice, the scale of its losses, its randomness, what is cached of it.
+// micro-batch or of its slice, the scale of its losses, its randomness, what it is called in a
+// cache.
 
 #include <cstdint>
 #include <map>
@@ -37,6 +38,8 @@ class StepData {
 
   // Requires an F of one micro-batch. What it points at stays until the next step.
   StageRunner::Data of(const Action& forward);
+  // Of the samples of an F that may begin behind the cached prefix; else none.
+  std::span<const std::int64_t> cached_ids(const Action& forward) const;
   // Keeps what the cached prefix has put out in it, if it ran.
   void keep_features(const Action& forward, const Tensors& features);
   // What its losses count in the mean of the step: with weight versions an update has fewer
@@ -46,7 +49,6 @@ class StepData {
  private:
   const Samples& samples_of(const Action& forward);
   int count_samples(const Action& forward) const;
-  std::span<const std::int64_t> cached_ids(const Action& forward) const;
 
   const StepProgram& program_;
   StepInput input_;

@@ -81,7 +81,12 @@ nlohmann::ordered_json to_answer(const TrainResult& result) {
                        {"found_at_depth_before", counts.found_before},
                        {"missed", counts.missed},
                        {"lost", counts.lost},
-                       {"without_room", counts.turned_away}};
+                       {"without_room", counts.turned_away},
+                       {"micro_batches", result.cache->micro_batches.asked},
+                       {"micro_batches_without_prefix", result.cache->micro_batches.whole},
+                       {"micro_batches_in_part", result.cache->micro_batches.parts},
+                       {"memory_bytes", result.cache->in_memory.count},
+                       {"disk_bytes", result.cache->on_disk.count}};
   }
   answer["phases"] = nlohmann::ordered_json::array();
   for (const TrainPhase& phase : result.phases) {

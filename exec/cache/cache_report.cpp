@@ -19,14 +19,27 @@ std::string to_text(const CacheReport& report) {
                             : name_layers(report.depth) + " at the end, " +
                                   std::to_string(report.bytes_per_sample.count) +
                                   " bytes a sample in " + std::string(name_of(report.precision));
-  text += "; " + std::to_string(counts.stored) + " stored, " + std::to_string(counts.found) +
-          " found, " + std::to_string(counts.found_before) + " at the depth before, " +
-          std::to_string(counts.missed) + " missed";
+  text += "; samples: " + std::to_string(counts.stored) + " stored, " +
+          std::to_string(counts.found) + " found, " + std::to_string(counts.found_before) +
+          " at the depth before, " + std::to_string(counts.missed) + " missed";
   if (counts.lost > 0) text += ", " + std::to_string(counts.lost) + " lost";
   if (counts.turned_away > 0) {
     text += ", " + std::to_string(counts.turned_away) + " without room";
   }
+  const PrefixCounts& micro_batches = report.micro_batches;
+  text += "; of " + std::to_string(micro_batches.asked) + " micro-batches " +
+          std::to_string(micro_batches.whole) + " ran no frozen layer";
+  if (micro_batches.parts > 0) {
+    text += ", " + std::to_string(micro_batches.parts) + " for the missing samples alone";
+  }
   return text;
+}
+
+std::string warn_of_room(std::int64_t room, std::int64_t samples) {
+  if (room >= samples) return "";
+  return "the cache has room for the features of " + std::to_string(room) + " of " +
+         std::to_string(samples) +
+         " samples; those of the others are computed again in every epoch";
 }
 
 }  // namespace frazil

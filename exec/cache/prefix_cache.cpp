@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -47,6 +49,12 @@ std::uint64_t hash_weights(LayerId layer, const LayerState& state) {
   return hash;
 }
 
+std::vector<std::int64_t> count_rows(std::size_t count) {
+  std::vector<std::int64_t> rows(count);
+  std::iota(rows.begin(), rows.end(), 0);
+  return rows;
+}
+
 // As it comes back from the cache.
 at::Tensor round(const at::Tensor& tensor, FeaturePrecision precision) {
   const at::Tensor here = tensor.detach().cpu();
@@ -63,6 +71,7 @@ PrefixCache::PrefixCache(const ModelSpec& model, const std::vector<Tensors>& out
     : options_(options),
       layouts_(find_layouts(model, outputs, options.precision)),
       cache_(files, options.limits, samples, /*variants=*/1, find_largest(layouts_)),
+      sizes_(options.precision == FeaturePrecision::kFloat32),
       ahead_([this](const ReadAhead::SampleIds& ids) { return read(ids); }) {}
 
 void PrefixCache::use(int depth, const std::vector<const LayerState*>& states) {
@@ -84,18 +93,48 @@ void PrefixCache::expect(std::vector<ReadAhead::SampleIds> micro_batches) {
   if (depth_ > 0 && !options_.checks) ahead_.expect(std::move(micro_batches));
 }
 
-PrefixFeatures PrefixCache::find(std::span<const std::int64_t> samples) {
-  if (depth_ == 0 || options_.checks) return {};
-  std::optional<PrefixFeatures> ahead = ahead_.take(samples);
-  return ahead ? *std::move(ahead) : read(samples);
+std::int64_t PrefixCache::room() const {
+  return cache_.records()->count(StoreTier::kMemory) + cache_.records()->count(StoreTier::kDisk);
 }
 
-PrefixFeatures PrefixCache::read(std::span<const std::int64_t> samples) {
-  const FeatureCache::Found found = cache_.find(samples, /*variant=*/0);
-  if (found.depth == 0) return {};
-  Tensors tensors = layouts_.at(found.depth).read(cache_, found);
-  if (tensors.empty()) return {};  // lost: it runs again
-  return {found.depth, std::move(tensors)};
+std::vector<PrefixRows> PrefixCache::find(std::span<const std::int64_t> samples) {
+  ++asked_;
+  if (depth_ == 0 || options_.checks) return {{.depth = 0, .rows = count_rows(samples.size())}};
+  std::optional<std::vector<PrefixRows>> ahead = ahead_.take(samples);
+  std::vector<PrefixRows> found = ahead ? *std::move(ahead) : read(samples);
+  if (found.size() == 1 && found.front().depth == depth_) ++whole_;
+  return found;
+}
+
+std::vector<PrefixRows> PrefixCache::read(std::span<const std::int64_t> samples) {
+  struct Part {
+    PrefixRows rows;
+    FeatureCache::Found found;
+  };
+  std::map<int, Part, std::greater<>> parts;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    FeatureCache::Found one = cache_.find(samples.subspan(i, 1), /*variant=*/0);
+    Part& part = parts[one.depth];
+    part.rows.rows.push_back(static_cast<std::int64_t>(i));
+    if (one.depth == 0) continue;
+    part.found.depth = one.depth;
+    part.found.samples.push_back(samples[i]);
+    part.found.records.push_back(std::move(one.records.front()));
+  }
+  std::vector<PrefixRows> found;
+  std::vector<std::int64_t> missing;
+  for (auto& [depth, part] : parts) {
+    if (depth > 0) part.rows.tensors = layouts_.at(depth).read(cache_, part.found);
+    part.rows.depth = depth;
+    if (part.rows.tensors.empty()) {  // not there, or lost: it runs again
+      missing.insert(missing.end(), part.rows.rows.begin(), part.rows.rows.end());
+    } else {
+      found.push_back(std::move(part.rows));
+    }
+  }
+  std::sort(missing.begin(), missing.end());
+  if (!missing.empty()) found.push_back({.depth = 0, .rows = std::move(missing)});
+  return found;
 }
 
 void PrefixCache::keep(std::span<const std::int64_t> samples, const Tensors& features) {
@@ -105,18 +144,22 @@ void PrefixCache::keep(std::span<const std::int64_t> samples, const Tensors& fea
 }
 
 void PrefixCache::compare(std::span<const std::int64_t> samples, const Tensors& features) {
-  const PrefixFeatures cached = read(samples);
-  if (cached.depth != depth_) return;
-  for (std::size_t i = 0; i < features.size(); ++i) {
-    const at::Tensor computed = round(features[i], options_.precision);
-    const auto* const here = static_cast<const char*>(computed.const_data_ptr());
-    const auto* const there = static_cast<const char*>(cached.tensors[i].const_data_ptr());
-    const std::size_t row = computed.nbytes() / samples.size();
-    for (std::size_t s = 0; s < samples.size(); ++s) {
-      if (std::memcmp(here + s * row, there + s * row, row) == 0) continue;
-      throw std::runtime_error("what is cached of layers 0-" + std::to_string(depth_ - 1) +
-                               " for sample " + std::to_string(samples[s]) +
-                               " has other bits than what they compute now");
+  for (const PrefixRows& cached : read(samples)) {
+    if (cached.depth != depth_) continue;
+    for (std::size_t i = 0; i < features.size(); ++i) {
+      const at::Tensor computed = round(features[i], options_.precision);
+      const auto* const here = static_cast<const char*>(computed.const_data_ptr());
+      const auto* there = static_cast<const char*>(cached.tensors[i].const_data_ptr());
+      const std::size_t bytes = computed.nbytes() / samples.size();
+      for (const std::int64_t row : cached.rows) {
+        const auto s = static_cast<std::size_t>(row);
+        if (std::memcmp(here + s * bytes, there, bytes) != 0) {
+          throw std::runtime_error("what is cached of layers 0-" + std::to_string(depth_ - 1) +
+                                   " for sample " + std::to_string(samples[s]) +
+                                   " has other bits than what they compute now");
+        }
+        there += bytes;
+      }
     }
   }
 }

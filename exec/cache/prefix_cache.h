@@ -1,19 +1,23 @@
 #pragma once
 // The cache of a run's frozen prefix: what the prefix put out for each sample (exec/cache/
-// feature_cache.h), found for whole micro-batches and kept as they come out. A micro-batch of which
-// some sample is missing runs the prefix, from where the depth before ended if all of it is there.
-// In float32 the bits are those of a run without a cache as far as a layer gives a sample the same
-// bits in every micro-batch (exec/numerics.h); `checks` finds out. Used by the threads of all
-// devices; `use` between two steps.
+// feature_cache.h), found row by row and kept as it comes out while there is room; nothing makes
+// way for another. Rows that are missing run the prefix (exec/prefix_completion.h), from where the
+// depth before ended if they are there. In float32 the bits are those of a run without a cache as
+// far as a layer gives a sample the same bits in every micro-batch of one size (exec/numerics.h);
+// `checks` finds out. Used by the threads of all devices; `use` between two steps.
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "exec/cache/batch_sizes.h"
 #include "exec/cache/feature_layout.h"
 #include "exec/cache/prefix_boundary.h"
+#include "exec/cache/prefix_counts.h"
+#include "exec/cache/prefix_rows.h"
 #include "exec/cache/read_ahead.h"
 #include "exec/layer_state.h"
 
@@ -40,8 +44,9 @@ class PrefixCache {
   // Reads in the background what `find` will be asked for in the next step, unless `use` comes
   // before it.
   void expect(std::vector<ReadAhead::SampleIds> micro_batches);
-  // What is there of all these samples, on the host: at the depth in force, else at the one before.
-  PrefixFeatures find(std::span<const std::int64_t> samples);
+  // What is there of these samples, on the host: each at the depth in force, else at the one
+  // before, else of none. By depth, the deepest first; each of them is one row of one part.
+  std::vector<PrefixRows> find(std::span<const std::int64_t> samples);
   // What layers [0, depth) have put out for them, of the depth in force. Throws std::runtime_error
   // naming a sample where it checks and other bits are there.
   void keep(std::span<const std::int64_t> samples, const Tensors& features);
@@ -49,17 +54,27 @@ class PrefixCache {
   int depth() const { return depth_; }
   Bytes bytes_per_sample() const;  // at the depth in force
   FeatureCounts counts() const { return cache_.counts(); }
+  PrefixCounts prefix_counts() const { return {asked_, whole_, parts_}; }
+  void count_part() { ++parts_; }
+  BatchSizes& batch_sizes() { return sizes_; }
+  // Samples that there is room for, at any depth, and what those that are there take.
+  std::int64_t room() const;
+  Bytes used(StoreTier tier) const { return cache_.records()->used(tier); }
   // What has gone wrong since the last call, in sentences. The run goes on.
   std::vector<std::string> take_warnings() const { return cache_.records()->take_warnings(); }
 
  private:
-  PrefixFeatures read(std::span<const std::int64_t> samples);
+  std::vector<PrefixRows> read(std::span<const std::int64_t> samples);
   void compare(std::span<const std::int64_t> samples, const Tensors& features);
 
   PrefixCacheOptions options_;
   std::map<int, FeatureLayout> layouts_;  // by depth, where something crosses it
   FeatureCache cache_;
+  BatchSizes sizes_;
   int depth_ = 0;
+  std::atomic<std::int64_t> asked_{0};
+  std::atomic<std::int64_t> whole_{0};
+  std::atomic<std::int64_t> parts_{0};
   ReadAhead ahead_;  // last: it reads from the others
 };
 

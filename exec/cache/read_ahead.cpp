@@ -36,7 +36,7 @@ void ReadAhead::forget() {
   changed_.wait(lock, [this] { return !is_reading_; });
 }
 
-std::optional<PrefixFeatures> ReadAhead::take(std::span<const std::int64_t> samples) {
+std::optional<std::vector<PrefixRows>> ReadAhead::take(std::span<const std::int64_t> samples) {
   std::unique_lock<std::mutex> lock(mutex_);
   const auto find = [&] {
     return std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
@@ -49,7 +49,7 @@ std::optional<PrefixFeatures> ReadAhead::take(std::span<const std::int64_t> samp
   Entry entry = std::move(*found);
   entries_.erase(found);
   if (entry.failure) std::rethrow_exception(entry.failure);
-  return std::move(entry.features);
+  return std::move(entry.rows);
 }
 
 ReadAhead::Entry* ReadAhead::find_next() {
@@ -66,10 +66,10 @@ void ReadAhead::run() {
     const SampleIds samples = find_next()->samples;
     is_reading_ = true;
     lock.unlock();
-    PrefixFeatures features;
+    std::vector<PrefixRows> rows;
     std::exception_ptr failure;
     try {
-      features = read_(samples);
+      rows = read_(samples);
     } catch (...) {
       failure = std::current_exception();
     }
@@ -77,7 +77,7 @@ void ReadAhead::run() {
     is_reading_ = false;
     // Dropped meanwhile, or still the next: others are taken when they are done alone.
     if (Entry* const entry = find_next(); entry != nullptr && entry->samples == samples) {
-      entry->features = std::move(features);
+      entry->rows = std::move(rows);
       entry->failure = failure;
       entry->is_done = true;
     }

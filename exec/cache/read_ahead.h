@@ -13,14 +13,14 @@
 #include <thread>
 #include <vector>
 
-#include "exec/cache/prefix_boundary.h"
+#include "exec/cache/prefix_rows.h"
 
 namespace frazil {
 
 class ReadAhead {
  public:
   using SampleIds = std::vector<std::int64_t>;
-  using Read = std::function<PrefixFeatures(const SampleIds&)>;
+  using Read = std::function<std::vector<PrefixRows>(const SampleIds&)>;
 
   // `read` is called in a thread of this.
   explicit ReadAhead(Read read);
@@ -35,14 +35,14 @@ class ReadAhead {
   void forget();
   // What was read of these samples, once it is; none where they are not expected. Throws what the
   // reading has thrown.
-  std::optional<PrefixFeatures> take(std::span<const std::int64_t> samples);
+  std::optional<std::vector<PrefixRows>> take(std::span<const std::int64_t> samples);
 
  private:
   struct Entry {
     SampleIds samples;
     std::int64_t round = 0;  // of expect()
     bool is_done = false;
-    PrefixFeatures features = {};
+    std::vector<PrefixRows> rows = {};
     std::exception_ptr failure = {};
   };
   void run();

@@ -159,6 +159,11 @@ Bytes RecordStore::room(StoreTier tier) const {
   return Bytes{slots(tier).count * stride_};
 }
 
+std::int64_t RecordStore::count(StoreTier tier) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return slots(tier).count;
+}
+
 Bytes RecordStore::used(StoreTier tier) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   const Slots& all = slots(tier);

@@ -64,7 +64,8 @@ class RecordStore : public std::enable_shared_from_this<RecordStore> {
   // not give it back.
   bool read(const Record& record, void* bytes);
 
-  Bytes room(StoreTier tier) const;  // of all records that fit
+  Bytes room(StoreTier tier) const;          // of all records that fit
+  std::int64_t count(StoreTier tier) const;  // of them
   Bytes used(StoreTier tier) const;
   std::vector<std::string> take_warnings();
 

@@ -69,6 +69,7 @@ Course take_course(const std::vector<PlanShape>& epochs, const CourseOptions& op
   course.weights = run.weight_hash();
   if (cache) {
     course.counts = cache->counts();
+    course.micro_batches = cache->prefix_counts();
     course.warnings = cache->take_warnings();
   }
   return course;

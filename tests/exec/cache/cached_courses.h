@@ -30,6 +30,7 @@ struct Course {
   // By epoch and layer: samples that the layer's forward has run for.
   std::vector<std::vector<std::int64_t>> forwards;
   FeatureCounts counts = {};
+  PrefixCounts micro_batches = {};
   std::vector<std::string> warnings = {};
 };
 

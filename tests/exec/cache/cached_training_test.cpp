@@ -64,8 +64,10 @@ TEST(CachedTraining, HasTheBitsOfOneWithoutACacheAndSaysWhatItDid) {
   EXPECT_EQ(counts.found, 2 * kSamples);
   EXPECT_EQ(counts.stored, 2 * kSamples);
   EXPECT_EQ(events.back(),
-            "cache: layers 0-6 at the end, 2176 bytes a sample in float32; 96 stored, 96 found, 48 "
-            "at the depth before, 48 missed");
+            "cache: layers 0-6 at the end, 2176 bytes a sample in float32; samples: 96 stored, 96 "
+            "found, 48 at the depth before, 48 missed; of 48 micro-batches 24 ran no frozen layer");
+  EXPECT_EQ(cached.cache->in_memory, Bytes{kSamples * 17 * 32 * 4});
+  EXPECT_EQ(cached.cache->on_disk, Bytes{});
 }
 
 TEST(CachedTraining, KeepsItsBitsUnderAKeptPlanThatAllowsNoCache) {

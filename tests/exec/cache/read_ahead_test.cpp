@@ -25,7 +25,7 @@ struct Reader {
       const std::lock_guard<std::mutex> lock(mutex);
       read.push_back(samples);
       if (samples.front() < 0) throw std::runtime_error("nothing below 0");
-      return PrefixFeatures{.depth = static_cast<int>(samples.front())};
+      return std::vector<PrefixRows>{{.depth = static_cast<int>(samples.front())}};
     };
   }
 };
@@ -35,9 +35,9 @@ TEST(ReadAhead, GivesWhatItHasReadInOrderWhoeverAsksFirst) {
   reader.gate.set_value();
   ReadAhead ahead(reader.function());
   ahead.expect({{1, 5}, {2, 6}, {3}});
-  EXPECT_EQ(ahead.take(Ids{3})->depth, 3);
-  EXPECT_EQ(ahead.take(Ids{1, 5})->depth, 1);
-  EXPECT_EQ(ahead.take(Ids{2, 6})->depth, 2);
+  EXPECT_EQ(ahead.take(Ids{3})->front().depth, 3);
+  EXPECT_EQ(ahead.take(Ids{1, 5})->front().depth, 1);
+  EXPECT_EQ(ahead.take(Ids{2, 6})->front().depth, 2);
   EXPECT_EQ(reader.read, (std::vector<Ids>{{1, 5}, {2, 6}, {3}}));
 }
 
@@ -57,7 +57,7 @@ TEST(ReadAhead, WaitsForWhatIsStillToBeRead) {
   Reader reader;
   ReadAhead ahead(reader.function());
   ahead.expect({{1}, {2}});
-  auto second = std::async(std::launch::async, [&] { return ahead.take(Ids{2})->depth; });
+  auto second = std::async(std::launch::async, [&] { return ahead.take(Ids{2})->front().depth; });
   EXPECT_EQ(second.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
   reader.gate.set_value();
   EXPECT_EQ(second.get(), 2);
@@ -90,7 +90,7 @@ TEST(ReadAhead, ForgetsAllAndReadsNoMore) {
   const std::size_t read = reader.read.size();
   EXPECT_FALSE(ahead.take(Ids{3}).has_value());
   ahead.expect({{4}});
-  EXPECT_EQ(ahead.take(Ids{4})->depth, 4);
+  EXPECT_EQ(ahead.take(Ids{4})->front().depth, 4);
   EXPECT_EQ(reader.read.size(), read + 1);
 }
 
@@ -100,7 +100,7 @@ TEST(ReadAhead, ThrowsWhereTheReadingHas) {
   ReadAhead ahead(reader.function());
   ahead.expect({{-1}, {2}});
   EXPECT_THROW((void)ahead.take(Ids{-1}), std::runtime_error);
-  EXPECT_EQ(ahead.take(Ids{2})->depth, 2);
+  EXPECT_EQ(ahead.take(Ids{2})->front().depth, 2);
 }
 
 TEST(ReadAhead, EndsWithMuchLeftToRead) {

@@ -1,0 +1,19 @@
+#pragma once
+// Some rows of a micro-batch at one depth of its frozen prefix.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "exec/tensors.h"
+
+namespace frazil {
+
+struct PrefixRows {
+  int depth = 0;                        // 0: nothing is there of them
+  std::vector<std::int64_t> rows = {};  // ascending
+  Tensors tensors = {};  // of these rows alone, in that order, as PrefixFeatures has them
+};
+
+}  // namespace frazil
