@@ -70,6 +70,22 @@ TEST(CachedTraining, HasTheBitsOfOneWithoutACacheAndSaysWhatItDid) {
   EXPECT_EQ(cached.cache->on_disk, Bytes{});
 }
 
+TEST(CachedTraining, WithRoomForSomeSamplesHasTheSameBitsAndWarnsOnce) {
+  TrainOptions options = make_options();
+  options.config.cache.memory = Bytes{30 * 17 * 32 * 4};
+  std::vector<std::string> warnings;
+  const TrainResult cached = run(options, [&](const TrainProgress& now) {
+    if (now.is_warning) warnings.push_back(now.event);
+  });
+  expect_same_bits(cached, run(uncached()));
+  EXPECT_EQ(warnings, (std::vector<std::string>{warn_of_room(30, kSamples)}));
+  const FeatureCounts& counts = cached.cache->counts;
+  EXPECT_EQ(counts.found_before, 30);
+  EXPECT_EQ(counts.found, 2 * 30);
+  EXPECT_EQ(counts.missed, kSamples + 3 * (kSamples - 30));
+  EXPECT_EQ(cached.cache->in_memory, options.config.cache.memory);
+}
+
 TEST(CachedTraining, KeepsItsBitsUnderAKeptPlanThatAllowsNoCache) {
   TrainOptions options = make_options();
   options.elastic = false;
