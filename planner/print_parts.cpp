@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 namespace frazil {
@@ -30,23 +31,25 @@ std::string unknown_bytes(const ModelProfile& profile) {
   return notes("parameter bytes unknown") ? "memory and reductions" : "";
 }
 
-Json bounds_json(const PlanBounds& bounds) {
-  return {{"lower_bound_makespan_ns", bounds.makespan.time.count()},
-          {"lower_bound_makespan_name", bounds.makespan.name},
-          {"lower_bound_span_ns", bounds.span.time.count()},
-          {"lower_bound_span_name", bounds.span.name}};
+std::string bounds_json(const PlanBounds& bounds) {
+  const Json json = {{"lower_bound_makespan_ns", bounds.makespan.time.count()},
+                     {"lower_bound_makespan_name", bounds.makespan.name},
+                     {"lower_bound_span_ns", bounds.span.time.count()},
+                     {"lower_bound_span_name", bounds.span.name}};
+  return json.dump();
 }
 
-Json memory_json(const MemoryPeak& peak, const Device& device) {
+std::string memory_json(const MemoryPeak& peak, const Device& device) {
   Json held = Json::object();
   for (int k = 0; k < kMemoryKinds; ++k) {
     const std::string name(memory_kind_name(static_cast<MemoryKind>(k)));
     held[name + "_bytes"] = peak.held[static_cast<std::size_t>(k)].count;
   }
-  return {{"memory_peak_bytes", peak.total.count},
-          {"memory_limit_bytes", device.memory_limit.count},
-          {"memory_peak_at_ns", peak.at.time_since_epoch().count()},
-          {"held", held}};
+  const Json json = {{"memory_peak_bytes", peak.total.count},
+                     {"memory_limit_bytes", device.memory_limit.count},
+                     {"memory_peak_at_ns", peak.at.time_since_epoch().count()},
+                     {"held", held}};
+  return json.dump();
 }
 
 }  // namespace frazil

@@ -1,7 +1,6 @@
 #pragma once
 // What answers about one plan and about many have in common.
 
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "planner/bounds.h"
@@ -24,7 +23,8 @@ std::string percent(double share);
 // Which bytes an imported trace could not tell, by the rules that its profile notes down.
 std::string unknown_bytes(const ModelProfile& profile);
 
-nlohmann::ordered_json bounds_json(const PlanBounds& bounds);
-nlohmann::ordered_json memory_json(const MemoryPeak& peak, const Device& device);
+// JSON objects, to be made part of others.
+std::string bounds_json(const PlanBounds& bounds);
+std::string memory_json(const MemoryPeak& peak, const Device& device);
 
 }  // namespace frazil

@@ -139,7 +139,7 @@ std::string what_if_json(const WhatIf& what_if, const WhatIfAnswer& answer) {
                {"bubble_span", answer.bubble_span},
                {"peak_chunks", answer.peak_chunks},
                {"chunks", what_if.chunks.value_or(family_of(what_if.schedule).chunks)}};
-  json.update(bounds_json(answer.bounds));
+  json.update(Json::parse(bounds_json(answer.bounds)));
   if (what_if.search && answer.moves_tried) {
     json["objective"] = objective_name(what_if.search->objective);
     json["moves_tried"] = *answer.moves_tried;
@@ -177,7 +177,7 @@ std::string simulation_json(const SimulatedPlan& simulated) {
                {"samples_per_second", samples_per_second(plan, simulation.makespan)},
                {"bubble", bubble(simulation.timeline)},
                {"bubble_span", bubble_of_span(simulation.timeline)}};
-  json.update(bounds_json(bounds));
+  json.update(Json::parse(bounds_json(bounds)));
   const std::optional<Infeasible> overflow = find_overflow(simulation.memory, cluster);
   json["fits"] = !overflow.has_value();
   if (overflow) json["reason"] = overflow->reason;
@@ -193,7 +193,7 @@ std::string simulation_json(const SimulatedPlan& simulated) {
   for (std::size_t d = 0; d < cluster.devices.size(); ++d) {
     Json device = {{"name", cluster.devices[d].name},
                    {"busy_ns", busy(simulation.timeline, DeviceId{d}).count()}};
-    device.update(memory_json(simulation.memory[d], cluster.devices[d]));
+    device.update(Json::parse(memory_json(simulation.memory[d], cluster.devices[d])));
     devices.push_back(device);
   }
   json["devices"] = devices;

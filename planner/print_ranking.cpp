@@ -66,10 +66,10 @@ Json candidate_json(const Candidate& candidate, const Cluster& cluster) {
   json["cuts"] = pipelines;
   json["makespan_ns"] = candidate.makespan.count();
   json["samples_per_second"] = samples_per_second(plan, candidate.makespan);
-  json.update(bounds_json(candidate.bounds));
+  json.update(Json::parse(bounds_json(candidate.bounds)));
   Json devices = Json::array();
   for (std::size_t d = 0; d < candidate.memory.size(); ++d) {
-    devices.push_back(memory_json(candidate.memory[d], cluster.devices[d]));
+    devices.push_back(Json::parse(memory_json(candidate.memory[d], cluster.devices[d])));
   }
   json["devices"] = devices;
   json["extrapolated"] = candidate.extrapolated;

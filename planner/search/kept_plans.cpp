@@ -5,8 +5,11 @@
 
 namespace frazil {
 
+// At most half of what can be told, so that a switch can be added.
 Duration KeptPlans::cost_of_steps(Duration makespan) const {
-  return options_.held ? makespan * options_.held->steps : makespan;
+  if (!options_.held) return makespan;
+  const Duration most = Duration::max() / 2;
+  return makespan > most / options_.held->steps ? most : makespan * options_.held->steps;
 }
 
 bool KeptPlans::beat(Duration makespan, int devices, int stages) const {

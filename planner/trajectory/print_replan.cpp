@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "planner/print_plan.h"
 #include "profiles/quantity_text.h"
 
 namespace frazil {
@@ -41,7 +42,7 @@ std::string print_replan(const ReplanCase& asked) {
   text += fmt::format("        {} to move, {} in all", to_text(answer.cost.moved),
                       to_text(answer.cost.total));
   if (const auto steps = find_break_even(asked)) {
-    text += fmt::format("; paid back after {} steps of {}", *steps, asked.held.steps);
+    text += fmt::format("; paid back after {} of {}", count_of(*steps, "step"), asked.held.steps);
   } else {
     text += "; the held plan does not run under this mask";
   }

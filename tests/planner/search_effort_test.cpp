@@ -52,6 +52,15 @@ TEST_F(SearchEffort, SaysWhatTheRestTakesAtLeast) {
   EXPECT_EQ(plan("--effort 0 --top 1").out.find("not looked at"), std::string::npos);
 }
 
+TEST_F(SearchEffort, TellsProgramsWhatEachDeviceHolds) {
+  JsonFields answer = plan_json("--top 1");
+  JsonFields best(answer.required("feasible").items().front());
+  for (const JsonCursor& device : best.required("devices").items()) {
+    JsonFields memory(device);
+    EXPECT_GT(memory.required("memory_peak_bytes").integer(0, kLargestQuantity), 0);
+  }
+}
+
 TEST_F(SearchEffort, FindsGoodPlansSoon) {
   JsonFields soon = plan_json("--effort 50 --top 1");
   JsonFields proven = plan_json("--effort 0 --top 1");
