@@ -125,11 +125,11 @@ class Partitioner {
         "no split that fits was found among {} stages looked at; --states allows more", states_));
   }
 
-  Machines machines(int devices) const { return {devices, hosts_, graph_.device_memory}; }
+  SplitDevices machines(int devices) const { return {devices, hosts_, graph_.device_memory}; }
 
   // Replaces the answer's split where the family has a better one. The families' own bounds bound
   // nothing but their own splits.
-  void improve(Answer& answer, const IdealLattice& family, const Machines& machines,
+  void improve(Answer& answer, const IdealLattice& family, const SplitDevices& machines,
                std::int64_t& states) {
     const WorkTime ceiling = answer.split ? answer.split->load : kLongestWork;
     BestSplit found =
@@ -139,7 +139,7 @@ class Partitioner {
   }
 
   Answer answer_for(int devices) {
-    const Machines machines = this->machines(devices);
+    const SplitDevices machines = this->machines(devices);
     std::int64_t states = limits_.states;
     Answer answer;
     answer.lower_bound = bound_load(parts_, relief_, devices, hosts_);
@@ -165,7 +165,7 @@ class Partitioner {
     return answer;
   }
 
-  void improve_in_rounds(Answer& answer, Order order, const Machines& machines,
+  void improve_in_rounds(Answer& answer, Order order, const SplitDevices& machines,
                          std::int64_t& states) {
     for (int round = 0; round < kMostRounds && states > 0 && !is_proven(answer); ++round) {
       const IdealLattice family = list_near(order);

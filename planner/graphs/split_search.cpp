@@ -12,7 +12,7 @@ constexpr std::int32_t kUnreached = std::numeric_limits<std::int32_t>::max();
 
 class SplitSearch {
  public:
-  SplitSearch(const PartGraph& graph, const IdealLattice& lattice, const Machines& machines,
+  SplitSearch(const PartGraph& graph, const IdealLattice& lattice, const SplitDevices& machines,
               std::int64_t& states)
       : graph_(graph),
         lattice_(lattice),
@@ -215,7 +215,7 @@ class SplitSearch {
 
   const PartGraph& graph_;
   const IdealLattice& lattice_;
-  const Machines& machines_;
+  const SplitDevices& machines_;
   std::int64_t& states_;
   HostRelief relief_;
   StageLoad stage_;
@@ -233,7 +233,7 @@ class SplitSearch {
 }  // namespace
 
 BestSplit find_best_split(const PartGraph& graph, const IdealLattice& lattice,
-                          const Machines& machines, WorkTime floor, WorkTime ceiling,
+                          const SplitDevices& machines, WorkTime floor, WorkTime ceiling,
                           std::int64_t& states) {
   SplitSearch search(graph, lattice, machines, states);
   BestSplit best;
@@ -261,7 +261,8 @@ BestSplit find_best_split(const PartGraph& graph, const IdealLattice& lattice,
 }
 
 std::optional<Split> find_split(const PartGraph& graph, const IdealLattice& lattice,
-                                const Machines& machines, WorkTime limit, std::int64_t& states) {
+                                const SplitDevices& machines, WorkTime limit,
+                                std::int64_t& states) {
   return SplitSearch(graph, lattice, machines, states).ask(limit);
 }
 

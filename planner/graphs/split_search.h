@@ -19,7 +19,8 @@
 
 namespace frazil {
 
-struct Machines {
+// What a graph is split over: devices that are alike, and hosts.
+struct SplitDevices {
   int devices = 1;
   int hosts = 0;
   Bytes device_memory;
@@ -52,11 +53,11 @@ struct BestSplit {
 // The best split whose load is at least `floor`, a lower bound, and below `ceiling`. Takes what it
 // needs of `states`, the number of stages that may be looked at.
 BestSplit find_best_split(const PartGraph& graph, const IdealLattice& lattice,
-                          const Machines& machines, WorkTime floor, WorkTime ceiling,
+                          const SplitDevices& machines, WorkTime floor, WorkTime ceiling,
                           std::int64_t& states);
 
 // A split with no load above `limit` that uses the fewest devices.
 std::optional<Split> find_split(const PartGraph& graph, const IdealLattice& lattice,
-                                const Machines& machines, WorkTime limit, std::int64_t& states);
+                                const SplitDevices& machines, WorkTime limit, std::int64_t& states);
 
 }  // namespace frazil

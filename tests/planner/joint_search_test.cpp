@@ -103,6 +103,8 @@ TEST(JointSearch, ThatEndsEarlySaysHowMuchBetterTheRestCouldBe) {
 }
 
 TEST_P(JointSearchOver, NoBoundIsAboveTheTimeOfItsPlan) {
+  int two_phases = 0;
+  int weights_last = 0;  // of 2bp, bounded as a fused 1f1b
   for (std::uint64_t seed = 1000; seed < 1120; ++seed) {
     SCOPED_TRACE(seed);
     const SearchQuestion question = GetParam().draw(seed);
@@ -122,7 +124,13 @@ TEST_P(JointSearchOver, NoBoundIsAboveTheTimeOfItsPlan) {
       Candidate candidate = evaluator.make_candidate(shape, verdict);
       evaluator.add_bounds(candidate);
       const std::string name = summarize(candidate.plan);
-      EXPECT_LE(std::get<NamedBound>(bound).time, verdict.makespan) << name;
+      const NamedBound& by_cuts = std::get<NamedBound>(bound);
+      EXPECT_LE(by_cuts.time, verdict.makespan) << name;
+      two_phases += by_cuts.name == "two-phases" ? 1 : 0;
+      weights_last += shape.variant.schedule == ScheduleKind::kTwoBp &&
+                              by_cuts.name == "device-warm-up-cool-down"
+                          ? 1
+                          : 0;
       EXPECT_LE(work.bound(sums, shape.cell).time, verdict.makespan) << name;
       EXPECT_LE(work.bound(own, shape.cell, class_of(shape.variant)).time, verdict.makespan)
           << name;
@@ -134,6 +142,8 @@ TEST_P(JointSearchOver, NoBoundIsAboveTheTimeOfItsPlan) {
       }
     }
   }
+  EXPECT_GT(two_phases, 20);
+  EXPECT_GT(weights_last, 0);
 }
 
 TEST_P(JointSearchOver, GroupsSimulatedOnceGiveTheWholePlansTimesAndPeaks) {
