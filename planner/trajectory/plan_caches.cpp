@@ -89,6 +89,12 @@ Duration CachePlanner::step_time(std::size_t segment, std::size_t plan, HeldFeat
   return reads < kNever ? reads : exact_read(segment, plan, {});
 }
 
+Duration CachePlanner::filling_step_time(std::size_t segment, std::size_t plan,
+                                         const HeldCache& cache) {
+  const Duration fills = exact_fill(segment, plan, cache.features, cache.source);
+  return fills < kNever ? fills : step_time(segment, plan, cache.source);
+}
+
 // Whether some cost of the walk was not exact.
 bool CachePlanner::sharpen(const CachedWalk& walk, const PlanChanges& changes) {
   bool changed = false;

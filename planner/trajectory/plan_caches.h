@@ -41,6 +41,8 @@ class CachePlanner {
   // A step of any plan in a segment, exact, with these features where the plan can read them, else
   // without. kNever where it does not fit.
   Duration step_time(std::size_t segment, std::size_t plan, HeldFeatures features);
+  // The same while they are filled, from what there is.
+  Duration filling_step_time(std::size_t segment, std::size_t plan, const HeldCache& cache);
 
  private:
   void list_rooms(const ModelProfile& profile);

@@ -209,21 +209,47 @@ class Planner {
     }
   }
 
+  // Steps of a segment that take alike, held either way.
+  struct Stretch {
+    Step steps = 0;
+    Duration old_step{0};
+    Duration new_step{0};
+  };
+
+  // While a cache is filled, and after that.
+  std::vector<Stretch> list_stretches(std::size_t segment, const PlannedSwitch& change) {
+    std::vector<Stretch> stretches;
+    Step left = planned_.segments[segment].steps;
+    if (caches_) {
+      const HeldCache& cache = planned_.caches->walk.caches[segment];
+      const Step filling = std::min(left, cache.left);
+      if (filling > 0) {
+        stretches.push_back({filling, caches_->filling_step_time(segment, change.from, cache),
+                             caches_->filling_step_time(segment, change.to, cache)});
+      }
+      left -= filling;
+    }
+    if (left > 0) {
+      stretches.push_back(
+          {left, held_step_time(segment, change.from), held_step_time(segment, change.to)});
+    }
+    return stretches;
+  }
+
   std::optional<Step> find_break_even(const PlannedSwitch& change) {
     Duration missing = change.cost.total;
     Step steps = 0;
     for (std::size_t k = change.segment; k < planned_.segments.size(); ++k) {
-      const Duration old_step = held_step_time(k, change.from);
-      const Duration new_step = held_step_time(k, change.to);
-      if (old_step >= kNever || new_step >= kNever) return std::nullopt;
-      const Duration saved = old_step - new_step;
-      const Step length = planned_.segments[k].steps;
-      if (missing <= saved * length) {
+      for (const Stretch& stretch : list_stretches(k, change)) {
+        if (stretch.old_step >= kNever || stretch.new_step >= kNever) return std::nullopt;
+        const Duration saved = stretch.old_step - stretch.new_step;
         if (missing <= Duration{0}) return steps;
-        return steps + (missing + saved - Duration{1}) / saved;
+        if (missing <= saved * stretch.steps) {
+          return steps + (missing + saved - Duration{1}) / saved;
+        }
+        missing -= saved * stretch.steps;
+        steps += stretch.steps;
       }
-      missing -= saved * length;
-      steps += length;
     }
     return std::nullopt;
   }

@@ -239,7 +239,21 @@ class EveryCachedWalk {
     return least_;
   }
 
+  // A step of any plan beside a cache; where the plan cannot use it, without.
+  Duration step(std::size_t k, std::size_t plan, const HeldCache& cache) {
+    if (cache.left == 0) return read(k, plan, cache.features);
+    const bool fills =
+        all_begin_with(plan, cache.features.depth) && work(k, plan, cache.source.depth) < kNever;
+    return read(k, plan, cache.source) + (fills ? move(plan, cache.features) : Duration{0});
+  }
+
  private:
+  Duration read(std::size_t k, std::size_t plan, HeldFeatures features) {
+    const Duration own = work(k, plan, features.depth);
+    if (own >= kNever) return work(k, plan, 0);
+    return std::max(own, move(plan, features));
+  }
+
   void go(std::size_t k, std::size_t plan, HeldFeatures full, HeldFeatures filling, Step left,
           Duration paid) {
     if (paid >= least_) return;
@@ -352,6 +366,51 @@ TEST(PlanCaches, IsTheCheapestOfAllWalks) {
   EXPECT_GT(fills, 40);
   EXPECT_GT(deeper, 3);
   EXPECT_GT(gains, 40);
+}
+
+// One step after the other, the cache as it is then.
+std::optional<Step> count_break_even(EveryCachedWalk& walks, const Case& drawn,
+                                     const PlannedTrajectory& planned,
+                                     const PlannedSwitch& change) {
+  Duration missing = change.cost.total;
+  Step steps = 0;
+  for (std::size_t k = change.segment; k < drawn.segments.size(); ++k) {
+    for (Step i = 0; i < drawn.segments[k].steps; ++i) {
+      if (missing <= Duration{0}) return steps;
+      const HeldCache cache = after(planned.caches->walk.caches[k], i);
+      const Duration old_step = walks.step(k, change.from, cache);
+      const Duration new_step = walks.step(k, change.to, cache);
+      if (old_step >= kNever || new_step >= kNever) return std::nullopt;
+      missing -= old_step - new_step;
+      ++steps;
+    }
+  }
+  return missing <= Duration{0} ? std::optional(steps) : std::nullopt;
+}
+
+TEST(PlanCaches, ASwitchHasPaidAfterTheStepsThatAreCountedOneByOneAlsoWhileACacheFills) {
+  int paid = 0;
+  int filling = 0;
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE(seed);
+    const Case drawn = draw_case(seed);
+    std::optional<PlannedTrajectory> planned;
+    try {
+      planned = plan_trajectory(drawn.question.profile, drawn.question.cluster, drawn.segments,
+                                drawn.options);
+    } catch (const InfeasibleError&) {
+      continue;
+    }
+    EveryCachedWalk walks(drawn, planned->candidates);
+    for (const PlannedSwitch& change : planned->switches) {
+      if (change.forced) continue;
+      ASSERT_EQ(change.break_even, count_break_even(walks, drawn, *planned, change));
+      paid += change.break_even ? 1 : 0;
+      filling += planned->caches->walk.caches[change.segment].left > 0 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(paid, 20);
+  EXPECT_GT(filling, 5);
 }
 
 }  // namespace
