@@ -1,9 +1,10 @@
 // Time of a trajectory over 100 freeze events on 16 devices: searches, simulations under every
 // mask, predicted switches, the walk, and the rule without a forecast; and with a store for
-// features.
+// features, and with all schedules.
 
 #include <benchmark/benchmark.h>
 
+#include "planner/search/shape.h"
 #include "planner/trajectory/plan_trajectory.h"
 
 namespace {
@@ -43,11 +44,11 @@ frazil::ModelProfile make_model(int layers) {
   return profile;
 }
 
+constexpr int kEvents = 100;
+
 // Every 1,000 steps one more block freezes.
-void plan_over_100_freeze_events(benchmark::State& state,
-                                 const std::optional<frazil::FeatureStore>& store) {
-  constexpr int kEvents = 100;
-  const frazil::ModelProfile profile = make_model(kEvents + 2);
+void plan_over_100_freeze_events(benchmark::State& state, const frazil::ModelProfile& profile,
+                                 frazil::TrajectoryOptions options) {
   const frazil::Cluster cluster = frazil::make_uniform_cluster(
       16, frazil::Bytes{400'000'000}, {microseconds{10}, frazil::BytesPerSecond{10'000'000'000}});
   std::vector<frazil::ForecastSegment> segments;
@@ -57,14 +58,9 @@ void plan_over_100_freeze_events(benchmark::State& state,
          k == 0 ? frazil::FreezeMask::all_active(kEvents + 2)
                 : frazil::FreezeMask::frozen_prefix(kEvents + 2, frazil::BlockId{k - 1})});
   }
-  frazil::TrajectoryOptions options;
   options.search.batch_size = 64;
-  options.search.micro_batch_sizes = {4};
-  options.search.schedules = {frazil::ScheduleKind::kOneForwardOneBackward};
-  options.plans_per_mask = 1;
   options.overhead.start = std::chrono::milliseconds{500};
   options.decide_every = 10;
-  options.store = store;
   std::size_t candidates = 0;
   std::size_t switches = 0;
   for (auto _ : state) {
@@ -76,8 +72,17 @@ void plan_over_100_freeze_events(benchmark::State& state,
   state.counters["switches"] = static_cast<double>(switches);
 }
 
+frazil::TrajectoryOptions one_schedule(const std::optional<frazil::FeatureStore>& store) {
+  frazil::TrajectoryOptions options;
+  options.search.micro_batch_sizes = {4};
+  options.search.schedules = {frazil::ScheduleKind::kOneForwardOneBackward};
+  options.plans_per_mask = 1;
+  options.store = store;
+  return options;
+}
+
 void trajectory_over_100_freeze_events_on_16_devices(benchmark::State& state) {
-  plan_over_100_freeze_events(state, std::nullopt);
+  plan_over_100_freeze_events(state, make_model(kEvents + 2), one_schedule(std::nullopt));
 }
 BENCHMARK(trajectory_over_100_freeze_events_on_16_devices)->Unit(benchmark::kMillisecond);
 
@@ -89,9 +94,21 @@ void trajectory_with_caches_over_100_freeze_events_on_16_devices(benchmark::Stat
                   {microseconds{0}, frazil::BytesPerSecond{8'000'000'000}}};
   store.disk = {frazil::Bytes{30'000'000'000},
                 {microseconds{100}, frazil::BytesPerSecond{1'000'000'000}}};
-  plan_over_100_freeze_events(state, store);
+  plan_over_100_freeze_events(state, make_model(kEvents + 2), one_schedule(store));
 }
 BENCHMARK(trajectory_with_caches_over_100_freeze_events_on_16_devices)
+    ->Unit(benchmark::kMillisecond);
+
+// What `frazil plan --forecast` asks where no flag says less.
+void trajectory_of_all_schedules_over_100_freeze_events_on_16_devices(benchmark::State& state) {
+  const frazil::ModelProfile profile = make_model(kEvents + 2);
+  frazil::TrajectoryOptions options;
+  options.search.micro_batch_sizes = frazil::measured_sizes(profile, 64);
+  options.search.schedules = frazil::synchronous_schedules();
+  options.search.joint = options.search.recompute = true;
+  plan_over_100_freeze_events(state, profile, options);
+}
+BENCHMARK(trajectory_of_all_schedules_over_100_freeze_events_on_16_devices)
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace
