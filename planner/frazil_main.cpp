@@ -29,7 +29,7 @@ constexpr std::array kVerbs = {
     Verb{"simulate", "predict what a plan or a schedule takes", false},
     Verb{"train", "train by a plan that changes as layers freeze", true},
     Verb{"verify", "check that a plan still runs as its costs say", true},
-    Verb{"import", "turn a PyTorch profiler trace into a model profile", false},
+    Verb{"import", "read traces, graphs, tables and plans of other programs", false},
     Verb{"export", "write a schedule in the form of another program", false},
     Verb{"report", "lay a prediction and a measurement side by side", false},
     Verb{"reproduce", "redo a published result and lay both side by side", false},

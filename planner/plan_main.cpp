@@ -96,8 +96,11 @@ ExitCode compare_planner(const Flags& values, const std::string& name) {
   write_and_answer(
       write, is_set(values, "json") ? comparison_json(comparison) : print_comparison(comparison));
   if (named.infeasible) {
+    const char* instead = ranking.best() != nullptr
+                              ? "without --planner there is a plan that fits"
+                              : "no plan fits; without --planner the answer says what would help";
     throw InfeasibleError(
-        fmt::format("the plan of {} cannot run: {}", name, named.infeasible->reason));
+        fmt::format("the plan of {} cannot run: {}; {}", name, named.infeasible->reason, instead));
   }
   return ExitCode::kOk;
 }
@@ -147,7 +150,7 @@ class Besides {
 // The ranking, with what was asked for besides, and the best plan written. Throws InfeasibleError
 // where nothing fits, when the answer is out.
 ExitCode answer(const Flags& values, const ModelProfile& profile, const SearchCase& question,
-                const Ranking& ranking, Besides besides) {
+                Ranking ranking, Besides besides) {
   const auto& [cluster, options] = question;
   const int top = integer_or(values, "top", 10, 1, kMostCounted);
   const Candidate* best = ranking.best();
@@ -161,6 +164,8 @@ ExitCode answer(const Flags& values, const ModelProfile& profile, const SearchCa
     reliefs = find_relief(profile, question, ranking);
     besides.add(is_set(values, "explain") ? print_relief(reliefs, cluster) : "",
                 relief_json(reliefs, cluster));
+    std::vector<Candidate> relieved = find_relieved(profile, question, reliefs);
+    if (!relieved.empty()) ranking.candidates = std::move(relieved);
   }
   const auto write = [&] {
     if (best != nullptr && values.count("out") > 0) {

@@ -185,16 +185,17 @@ class BestFirst {
     }
   }
 
-  // Where nothing fits so far, how much is missing must be known to the byte.
+  // Where nothing fits so far, how much is missing must be known to the byte, but of what will be
+  // left out anyway.
   void order(Node node) {
-    if (only_fits_) return judge(node);
     const auto bound = evaluator_.bound_by_order(node.shape, kept_.most_makespan());
     if (!bound) return judge(node);
     if (const auto* rejection = std::get_if<Rejection>(&*bound)) {
-      if (kept_.empty() && !misses_more(*rejection)) return judge(node);
+      if (!only_fits_ && kept_.empty() && !misses_more(*rejection)) return judge(node);
       rejected_.add(node.shape, true, 1, *rejection);
       return;
     }
+    if (only_fits_) return judge(node);
     raise(node.bound, std::get<NamedBound>(*bound));
     node.kind = Node::Kind::kOrdered;
     // Mostly exact, so that the lowest so far is soon the best so far.

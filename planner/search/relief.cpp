@@ -10,6 +10,8 @@
 
 #include "planner/print_plan.h"
 #include "planner/print_ranking.h"
+#include "planner/search/best_first.h"
+#include "planner/search/order_table.h"
 #include "profiles/error.h"
 #include "profiles/quantity_text.h"
 
@@ -54,13 +56,14 @@ class ReliefFinder {
   ReliefFinder(const ModelProfile& profile, const SearchCase& question)
       : profile_(profile), question_(question) {}
 
-  bool fits(const Relief& relief) const {
+  bool fits(const Relief& relief) {
     const SearchCase changed = with_relief(question_, relief);
-    return some_plan_fits(profile_, changed.cluster, changed.options);
+    Evaluator evaluator(profile_, changed.cluster, changed.options, orders_);
+    return some_plan_fits(evaluator, changed.options);
   }
 
   // The least amount in 1 .. most that fits, from a guess; 0 does not.
-  std::optional<Relief> least(Relief relief, std::int64_t guess, std::int64_t most) const {
+  std::optional<Relief> least(Relief relief, std::int64_t guess, std::int64_t most) {
     const auto at = [&](std::int64_t amount) {
       relief.amount = amount;
       return fits(relief);
@@ -82,7 +85,7 @@ class ReliefFinder {
   }
 
   // The largest size below all that were offered: they do not fit.
-  std::optional<Relief> largest_micro_batch() const {
+  std::optional<Relief> largest_micro_batch() {
     const auto& sizes = question_.options.micro_batch_sizes;
     std::int64_t too_large = *std::min_element(sizes.begin(), sizes.end());
     Relief relief{.kind = Relief::Kind::kMicroBatch, .device = {}, .amount = 1};
@@ -99,28 +102,8 @@ class ReliefFinder {
  private:
   const ModelProfile& profile_;
   const SearchCase& question_;
+  OrderTable orders_;  // of all that is asked
 };
-
-// Where the first change is of memory: the plan that fits with it, judged without it. It misses
-// just that; one that the search, which bounds memory, was offered only with more than it needs is
-// left out.
-Ranking judge_relieved(const ModelProfile& profile, const SearchCase& question,
-                       const std::vector<Relief>& reliefs) {
-  using Kind = Relief::Kind;
-  if (reliefs.empty()) return {};
-  const Relief& first = reliefs.front();
-  if (first.kind != Kind::kMemoryOfOne && first.kind != Kind::kMemoryOfEach) return {};
-  SearchCase changed = with_relief(question, first);
-  changed.options.keep = 1;
-  Ranking ranking = search_plans(profile, changed.cluster, changed.options);
-  ENSURE(ranking.best() != nullptr, "a relief makes a plan fit");
-  const StepOptions options{.clip = question.options.clip, .overlap = question.options.overlap};
-  Candidate plan = judge_plan(ranking.candidates.front().plan, profile, question.cluster, options);
-  ENSURE(plan.infeasible, "a plan that fits needs no relief");
-  if (plan.infeasible->needed.count - plan.infeasible->available.count != first.amount) return {};
-  ranking.candidates = {std::move(plan)};
-  return ranking;
-}
 
 }  // namespace
 
@@ -155,7 +138,7 @@ SearchCase with_relief(const SearchCase& question, const Relief& relief) {
 
 std::vector<Relief> find_relief(const ModelProfile& profile, const SearchCase& question,
                                 const Ranking& ranking) {
-  const ReliefFinder finder(profile, question);
+  ReliefFinder finder(profile, question);
   std::vector<Relief> found;
   const auto keep = [&](const std::optional<Relief>& relief) {
     if (relief) found.push_back(*relief);
@@ -229,6 +212,24 @@ std::string list_relief(const std::vector<Relief>& reliefs, const Cluster& clust
   return text + (text.empty() ? "" : "; ") + "another plan would fit with " + others;
 }
 
+// One that the search, which bounds memory, was offered only with more than it needs misses less.
+std::vector<Candidate> find_relieved(const ModelProfile& profile, const SearchCase& question,
+                                     const std::vector<Relief>& reliefs) {
+  using Kind = Relief::Kind;
+  if (reliefs.empty()) return {};
+  const Relief& first = reliefs.front();
+  if (first.kind != Kind::kMemoryOfOne && first.kind != Kind::kMemoryOfEach) return {};
+  SearchCase changed = with_relief(question, first);
+  changed.options.keep = 1;
+  const Ranking ranking = search_plans(profile, changed.cluster, changed.options);
+  ENSURE(ranking.best() != nullptr, "a relief makes a plan fit");
+  const StepOptions options{.clip = question.options.clip, .overlap = question.options.overlap};
+  Candidate plan = judge_plan(ranking.candidates.front().plan, profile, question.cluster, options);
+  ENSURE(plan.infeasible, "a plan that fits needs no relief");
+  if (plan.infeasible->needed.count - plan.infeasible->available.count != first.amount) return {};
+  return {std::move(plan)};
+}
+
 std::string explain_no_plan(const ModelProfile& profile, const SearchCase& question,
                             const Ranking& ranking) {
   return explain_no_plan(profile, question, ranking, find_relief(profile, question, ranking));
@@ -236,7 +237,8 @@ std::string explain_no_plan(const ModelProfile& profile, const SearchCase& quest
 
 std::string explain_no_plan(const ModelProfile& profile, const SearchCase& question,
                             const Ranking& ranking, const std::vector<Relief>& reliefs) {
-  const Ranking relieved = judge_relieved(profile, question, reliefs);
+  Ranking relieved;
+  relieved.candidates = find_relieved(profile, question, reliefs);
   const bool is_named = !relieved.candidates.empty();
   return explain_infeasible(is_named ? relieved : ranking) + "; " +
          list_relief(reliefs, question.cluster, is_named);

@@ -46,9 +46,13 @@ std::string list_relief(const std::vector<Relief>& reliefs, const Cluster& clust
                         bool first_is_of_named = false);
 // A line for each change.
 std::string print_relief(const std::vector<Relief>& reliefs, const Cluster& cluster);
+// The plan that the first change, of memory, makes fit, judged without it, where it misses just so
+// much; else nothing.
+std::vector<Candidate> find_relieved(const ModelProfile& profile, const SearchCase& question,
+                                     const std::vector<Relief>& reliefs);
 // Why no plan fits and what would help, in the one sentence that every verb ends with there. The
-// plan that it names is the one that the first change, of memory, makes fit, where that plan misses
-// just so much; else the ranking's nearest. Without `reliefs` they are found first.
+// plan that it names is the relieved one, if any, else the ranking's nearest. Without `reliefs`
+// they are found first.
 std::string explain_no_plan(const ModelProfile& profile, const SearchCase& question,
                             const Ranking& ranking);
 std::string explain_no_plan(const ModelProfile& profile, const SearchCase& question,
