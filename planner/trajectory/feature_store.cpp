@@ -41,9 +41,13 @@ std::optional<Bytes> find_room(const FeatureStore& store, FeatureTier tier,
   return *of_sample * store.samples;
 }
 
-Duration transfer_time(const StoreTier& tier, Bytes of_sample, const Plan& plan) {
-  return of_sample * plan.batch_size / tier.link.bandwidth +
-         tier.link.latency * plan.micro_batches();
+Duration transfer_time(const CacheTier& tier, Bytes of_sample, std::int64_t samples,
+                       std::int64_t micro_batches) {
+  return of_sample * samples / tier.link.bandwidth + tier.link.latency * micro_batches;
+}
+
+Duration transfer_time(const CacheTier& tier, Bytes of_sample, const Plan& plan) {
+  return transfer_time(tier, of_sample, plan.batch_size, plan.micro_batches());
 }
 
 Step steps_per_epoch(const FeatureStore& store, int batch_size) {

@@ -23,17 +23,22 @@ namespace frazil {
 enum class FeatureTier : std::uint8_t { kMemory, kDisk };
 std::string_view name_of(FeatureTier tier);  // "memory", "disk"
 
-struct StoreTier {
+struct CacheTier {
   Bytes limit;  // 0: there is none
   Link link;
 };
 
+// Where nothing else is declared: one process that copies tensors out of memory; an NVMe drive that
+// reads records of a micro-batch.
+inline constexpr Link kMemoryLink{Duration{0}, BytesPerSecond{8'000'000'000}};
+inline constexpr Link kDiskLink{Duration{100'000}, BytesPerSecond{1'000'000'000}};
+
 struct FeatureStore {
   std::int64_t samples = 1;  // of an epoch, each with its features
-  StoreTier memory;
-  StoreTier disk;
+  CacheTier memory;
+  CacheTier disk;
 
-  const StoreTier& tier(FeatureTier which) const {
+  const CacheTier& tier(FeatureTier which) const {
     return which == FeatureTier::kMemory ? memory : disk;
   }
 };
@@ -46,8 +51,11 @@ std::optional<Bytes> find_feature_bytes(const ModelProfile& profile, int depth);
 std::optional<Bytes> find_room(const FeatureStore& store, FeatureTier tier,
                                const ModelProfile& profile, int depth);
 
-// What a step of the plan takes to read or to write features of so many bytes a sample.
-Duration transfer_time(const StoreTier& tier, Bytes of_sample, const Plan& plan);
+// What it takes to read or to write those of so many samples in so many micro-batches.
+Duration transfer_time(const CacheTier& tier, Bytes of_sample, std::int64_t samples,
+                       std::int64_t micro_batches);
+// The same of a step of the plan.
+Duration transfer_time(const CacheTier& tier, Bytes of_sample, const Plan& plan);
 
 // Steps of an epoch; the last may be short.
 Step steps_per_epoch(const FeatureStore& store, int batch_size);

@@ -9,11 +9,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-// One process that copies tensors out of memory; an NVMe drive that reads records of a micro-batch.
-constexpr Link kMemoryLink{Duration{0}, BytesPerSecond{8'000'000'000}};
-constexpr Link kDiskLink{std::chrono::microseconds{100}, BytesPerSecond{1'000'000'000}};
-
-std::optional<StoreTier> read_tier(const Flags& values, const std::string& name, Link link) {
+std::optional<CacheTier> read_tier(const Flags& values, const std::string& name, Link link) {
   const std::optional<std::string> limit = optional_text(values, name);
   const std::optional<std::string> bandwidth = optional_text(values, name + "-bandwidth");
   if (!limit) {
@@ -25,7 +21,11 @@ std::optional<StoreTier> read_tier(const Flags& values, const std::string& name,
   }
   if (bandwidth) link.bandwidth = parse_bandwidth(*bandwidth, "--" + name + "-bandwidth");
   link.latency = duration_or(values, name + "-latency", link.latency);
-  return StoreTier{parse_bytes(*limit, "--" + name), link};
+  const Bytes bytes = parse_bytes(*limit, "--" + name);
+  if (bytes.count == 0) {
+    refuse_flags(fmt::format("--{} {}", name, *limit), "some room, or no such flag");
+  }
+  return CacheTier{bytes, link};
 }
 
 }  // namespace
@@ -43,8 +43,8 @@ void add_store_flags(po::options_description& flags) {
 }
 
 std::optional<FeatureStore> read_store(const Flags& values) {
-  const std::optional<StoreTier> memory = read_tier(values, "cache-memory", kMemoryLink);
-  const std::optional<StoreTier> disk = read_tier(values, "cache-disk", kDiskLink);
+  const std::optional<CacheTier> memory = read_tier(values, "cache-memory", kMemoryLink);
+  const std::optional<CacheTier> disk = read_tier(values, "cache-disk", kDiskLink);
   const bool some = memory || disk;
   if (!some && values.count("samples") == 0) return std::nullopt;
   if (!some) refuse_flags("--samples without --cache-memory or --cache-disk", "one of them");
@@ -52,7 +52,7 @@ std::optional<FeatureStore> read_store(const Flags& values) {
     refuse_flags("a cache without --samples", "how many samples an epoch has");
   }
   return FeatureStore{required_integer(values, "samples", 1, 2'000'000'000),
-                      memory.value_or(StoreTier{}), disk.value_or(StoreTier{})};
+                      memory.value_or(CacheTier{}), disk.value_or(CacheTier{})};
 }
 
 void refuse_store_flags(const Flags& values, const char* without) {

@@ -11,7 +11,7 @@ namespace frazil {
 // Adds --samples, and of each tier --cache-TIER, --cache-TIER-bandwidth and --cache-TIER-latency.
 void add_store_flags(boost::program_options::options_description& flags);
 // None where no tier is given. Throws InputError where one is and not the samples, or the other way
-// round, or a speed of a tier that is not given.
+// round, a tier without room, or a speed of a tier that is not given.
 std::optional<FeatureStore> read_store(const Flags& values);
 // Throws InputError where any of them is given.
 void refuse_store_flags(const Flags& values, const char* without);

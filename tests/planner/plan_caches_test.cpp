@@ -35,7 +35,7 @@ ForecastSegment segment(Step step, Step steps, int frozen) {
 }
 
 // 800 samples: an epoch is 100 steps, all features 8,000 bytes.
-TrajectoryOptions options_of(StoreTier memory, StoreTier disk = {}) {
+TrajectoryOptions options_of(CacheTier memory, CacheTier disk = {}) {
   TrajectoryOptions options;
   options.search.batch_size = kBatch;
   options.search.micro_batch_sizes = {1};
@@ -73,8 +73,8 @@ TEST(PlanCaches, FillsOnceAndReadsFromThenOn) {
 }
 
 TEST(PlanCaches, KnowsWhenNotTo) {
-  const StoreTier memory{Bytes{8'000}, kSlow};
-  const auto fills = [&](Step steps, StoreTier tier) {
+  const CacheTier memory{Bytes{8'000}, kSlow};
+  const auto fills = [&](Step steps, CacheTier tier) {
     const std::vector<ForecastSegment> segments{segment(0, 500, 0), segment(500, steps, 4)};
     const auto planned = plan_trajectory(chain(), one_device(), segments, options_of(tier));
     if (planned.caches->fills.empty()) {
@@ -120,7 +120,7 @@ TEST(PlanCaches, TakesTheTierThatHasRoomAndIsFast) {
 }
 
 TEST(PlanCaches, KeepsAShallowerCacheWhereFillingADeeperOneDoesNotPay) {
-  const StoreTier memory{Bytes{8'000}, kSlow};
+  const CacheTier memory{Bytes{8'000}, kSlow};
   const auto walk = [&](Step last) {
     const std::vector<ForecastSegment> segments{segment(0, 1000, 4), segment(1000, last, 5)};
     return plan_trajectory(chain(), one_device(), segments, options_of(memory));
@@ -186,11 +186,11 @@ Case draw_case(std::uint64_t seed) {
   drawn.options.plans_per_mask = 1;
   drawn.options.overhead.start = Duration{below(3) * 50'000};
   const auto tier = [&] {
-    return StoreTier{Bytes{below(4) * 800},
+    return CacheTier{Bytes{below(4) * 800},
                      {Duration{below(2) * 1000}, BytesPerSecond{1'000'000 + below(100'000'000)}}};
   };
   const std::int64_t samples = 1 + below(8 * drawn.question.options.batch_size);
-  const StoreTier memory = tier();
+  const CacheTier memory = tier();
   drawn.options.store = FeatureStore{samples, memory, tier()};
   return drawn;
 }
