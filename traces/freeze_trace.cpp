@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <initializer_list>
 #include <limits>
@@ -23,6 +24,11 @@ constexpr std::int64_t kMaximumInteger = std::numeric_limits<std::int64_t>::max(
 // Half the range, so that a step and a number of steps can be added.
 constexpr Step kLastStep = kMaximumInteger / 2;
 constexpr double kLargestReal = std::numeric_limits<double>::max();
+
+constexpr std::string_view kCacheKind = "x-cache";
+// By enumerator.
+constexpr std::array<std::string_view, 7> kCacheChanges{"declined", "begun",   "filled", "full",
+                                                        "left",     "checked", "read"};
 
 using What = decltype(FreezeEvent::what);
 
@@ -108,6 +114,15 @@ struct MemberWriter {
     ensure_counts({event.time.count()});
     return fmt::format(R"("kind":"checkpoint","time_ns":{})", event.time.count());
   }
+  std::string operator()(const CacheEvent& event) const {
+    ensure_counts({event.layers, event.samples, event.memory.count, event.disk.count,
+                   event.predicted.count(), event.measured.count()});
+    return fmt::format(R"("kind":"{}","event":"{}","layers":{},"samples":{},"memory_bytes":{},)"
+                       R"("disk_bytes":{},"predicted_ns":{},"measured_ns":{},"note":{})",
+                       kCacheKind, name_of(event.change), event.layers, event.samples,
+                       event.memory.count, event.disk.count, event.predicted.count(),
+                       event.measured.count(), json_string(event.note));
+  }
 };
 
 Duration read_time(JsonFields& fields, const char* key) {
@@ -189,6 +204,33 @@ StepEvent read_step(JsonFields& fields) {
   return event;
 }
 
+CacheEvent read_cache(JsonFields& fields) {
+  CacheEvent event;
+  const JsonCursor change = fields.required("event");
+  const auto* const name =
+      std::find(kCacheChanges.begin(), kCacheChanges.end(), std::string_view(change.text()));
+  if (name == kCacheChanges.end()) {
+    change.fail(change.describe(), "declined, begun, filled, full, left, checked or read");
+  }
+  event.change = static_cast<CacheChange>(name - kCacheChanges.begin());
+  event.layers = static_cast<int>(fields.required("layers").integer(0, kMaximumInt));
+  event.samples = fields.required("samples").integer(0, kMaximumInteger);
+  event.memory = Bytes{fields.required("memory_bytes").integer(0, kMaximumInteger)};
+  event.disk = Bytes{fields.required("disk_bytes").integer(0, kMaximumInteger)};
+  event.predicted = read_time(fields, "predicted_ns");
+  event.measured = read_time(fields, "measured_ns");
+  event.note = fields.required("note").text();
+  return event;
+}
+
+bool is_counted(const FreezeEvent& event) {
+  return !std::holds_alternative<CacheEvent>(event.what);
+}
+
+std::int64_t count_events(const FreezeTrace& trace) {
+  return std::count_if(trace.events.begin(), trace.events.end(), is_counted);
+}
+
 What read_what(const JsonCursor& kind, JsonFields& fields, std::size_t blocks) {
   const std::string& name = kind.text();
   if (name == "mask") return read_mask(fields, blocks);
@@ -199,6 +241,7 @@ What read_what(const JsonCursor& kind, JsonFields& fields, std::size_t blocks) {
   if (name == "signals") return read_signals(fields);
   if (name == "step") return read_step(fields);
   if (name == "checkpoint") return CheckpointEvent{read_time(fields, "time_ns")};
+  if (name == kCacheKind) return read_cache(fields);
   kind.fail(kind.describe(),
             "mask, plan, transition, cost, eval, signals, step, checkpoint or a kind of x-...");
 }
@@ -240,7 +283,7 @@ void read_event(const JsonCursor& line, FreezeTrace& trace, Step& last_step) {
   }
   last_step = number;
   const JsonCursor kind = fields.required("kind");
-  if (kind.text().substr(0, 2) == "x-") {
+  if (kind.text().substr(0, 2) == "x-" && kind.text() != kCacheKind) {
     ++trace.skipped_extensions;
     return;
   }
@@ -252,7 +295,7 @@ void read_event(const JsonCursor& line, FreezeTrace& trace, Step& last_step) {
 void refuse_cut(const Header& header, const std::string& file, int last_line) {
   if (header.trace.open) return;
   const std::vector<FreezeEvent>& events = header.trace.events;
-  const auto count = static_cast<std::int64_t>(events.size());
+  const std::int64_t count = count_events(header.trace);
   if (header.events) {
     if (count == *header.events) return;
     throw InputError(file, last_line, fmt::format("the end of the file after event {}", count),
@@ -260,7 +303,7 @@ void refuse_cut(const Header& header, const std::string& file, int last_line) {
   }
   const bool is_record = std::any_of(events.begin(), events.end(), [](const FreezeEvent& event) {
     return !std::holds_alternative<MaskEvent>(event.what) &&
-           !std::holds_alternative<SignalsEvent>(event.what);
+           !std::holds_alternative<SignalsEvent>(event.what) && is_counted(event);
   });
   if (!is_record || events.back().step >= header.trace.steps) return;
   throw InputError(
@@ -269,6 +312,10 @@ void refuse_cut(const Header& header, const std::string& file, int last_line) {
 }
 
 }  // namespace
+
+std::string_view name_of(CacheChange change) {
+  return kCacheChanges.at(static_cast<std::size_t>(change));
+}
 
 std::string header_line(const FreezeTrace& trace) {
   ensure_counts({trace.steps, trace.batch_size});
@@ -283,7 +330,7 @@ std::string header_line(const FreezeTrace& trace) {
     provenance += json_string(key) + ':' + json_string(value);
   }
   const std::string whole =
-      trace.open ? R"("open":true)" : fmt::format(R"("events":{})", trace.events.size());
+      trace.open ? R"("open":true)" : fmt::format(R"("events":{})", count_events(trace));
   return fmt::format(R"({{"format":"{}","version":{},"model_hash":{},"blocks":[{}],"steps":{},)"
                      R"({},"batch_size":{},"provenance":{{{}}}}})"
                      "\n",

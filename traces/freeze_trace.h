@@ -1,10 +1,11 @@
 #pragma once
 // The record of an elastic run, JSONL: a header line, then one event a line, in step order. An
 // event holds before its step executes. Masks are absolute. Integers in ns; unknown kinds are
-// errors unless they begin with "x-" (those are kept out, counted). "events", the number of lines
-// of the kinds below, tells a file that was cut; without it (older or written by hand) the record
-// of a run is whole when its last event is at its last step, the evaluation after it. "open":true
-// in its place: the log of a run that may still write, or was ended.
+// errors unless they begin with "x-" (but for x-cache those are kept out, counted). "events", the
+// number of lines of the kinds below without x-cache, tells a file that was cut; without it (older
+// or written by hand) the record of a run is whole when its last event is at its last step, the
+// evaluation after it. "open":true in its place: the log of a run that may still write, or was
+// ended.
 //   {"format":"frazil.freeze_trace","version":1,"model_hash":"..","blocks":["embedding",..],
 //    "steps":100,"events":6,"batch_size":32,"provenance":{"..":".."}}                 (on one line)
 //   {"step":0,"kind":"mask","mask":"0001111","by":"alpha","reason":".."}
@@ -17,6 +18,8 @@
 //   {"step":0,"kind":"signals","signals":{"..":0.5}}
 //   {"step":0,"kind":"step","loss":0.5,"samples":32,"time_ns":0}
 //   {"step":1,"kind":"checkpoint","time_ns":0}
+//   {"step":0,"kind":"x-cache","event":"begun","layers":5,"samples":48,"memory_bytes":0,
+//    "disk_bytes":0,"predicted_ns":0,"measured_ns":0,"note":".."}                     (on one line)
 // "by" and "reason" go together and may be left out, as may the three predicted times. Kinds "step"
 // and "checkpoint" are those of a log that is written while the run lasts.
 
@@ -103,10 +106,34 @@ struct CheckpointEvent {
   friend bool operator==(const CheckpointEvent&, const CheckpointEvent&) = default;
 };
 
+// What became of the cache of the frozen prefix.
+enum class CacheChange {
+  kDeclined,  // nothing new is kept; the note says why
+  kBegun,     // filling begins; predicted: of the epoch that fills
+  kFilled,    // that epoch is over; predicted and measured: its steps
+  kFull,      // a sample found no room for the first time
+  kLeft,      // features of a depth are gone
+  kChecked,   // so many samples were compared, and had the bits of what is cached
+  kRead,      // what a depth has served, told when it ends: predicted and measured: reading
+};
+std::string_view name_of(CacheChange change);  // "declined"
+
+struct CacheEvent {
+  CacheChange change = CacheChange::kDeclined;
+  int layers = 0;  // the depth: layers [0, layers)
+  std::int64_t samples = 0;
+  Bytes memory;  // that their features take
+  Bytes disk;
+  Duration predicted{0};
+  Duration measured{0};
+  std::string note = {};  // one clause, or empty
+  friend bool operator==(const CacheEvent&, const CacheEvent&) = default;
+};
+
 struct FreezeEvent {
   Step step = 0;
   std::variant<MaskEvent, PlanEvent, TransitionEvent, CostEvent, EvalEvent, SignalsEvent, StepEvent,
-               CheckpointEvent>
+               CheckpointEvent, CacheEvent>
       what;
   friend bool operator==(const FreezeEvent&, const FreezeEvent&) = default;
 };
@@ -119,7 +146,7 @@ struct FreezeTrace {
   bool open = false;  // a log: any number of events is whole
   std::map<std::string, std::string> provenance;
   std::vector<FreezeEvent> events;
-  int skipped_extensions = 0;  // lines of kind "x-...", read but not kept; never written
+  int skipped_extensions = 0;  // lines of other kinds "x-...", not kept
 
   friend bool operator==(const FreezeTrace&, const FreezeTrace&) = default;
 };

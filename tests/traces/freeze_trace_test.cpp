@@ -37,6 +37,8 @@ FreezeTrace make_trace() {
       {29, StepEvent{0.25, 31, 7ms}},
       {30, EvalEvent{3, 1e-300, -0.0, 0.9921875}},
       {30, CheckpointEvent{8ms}},
+      {30, CacheEvent{CacheChange::kBegun, 5, 48, Bytes{4'800}, Bytes{1}, 9ms, 0ns, "48 \"pay\""}},
+      {31, CacheEvent{}},
   };
   return trace;
 }
@@ -130,6 +132,19 @@ TEST(FreezeTrace, CountsExtensionsAndKeepsThemOut) {
             (std::vector<FreezeEvent>{{1, MaskEvent{FreezeMask::frozen_prefix(3, BlockId{1})}}}));
 }
 
+// So that a reader that leaves all extensions out takes the file for whole.
+TEST(FreezeTrace, DoesNotAnnounceWhatBecameOfTheCache) {
+  EXPECT_EQ(to_jsonl(make_trace()).substr(0, 400).find(R"("events":14)"), std::string::npos);
+  EXPECT_NE(to_jsonl(make_trace()).substr(0, 400).find(R"("events":12)"), std::string::npos);
+  std::string text = to_jsonl(make_trace());
+  for (std::size_t at = 0; (at = text.find("x-cache", at)) != std::string::npos;) {
+    text.replace(at, 7, "x-other");
+  }
+  const FreezeTrace without = parse_freeze_trace(text, "run.jsonl");
+  EXPECT_EQ(without.events.size(), make_trace().events.size() - 2);
+  EXPECT_EQ(without.skipped_extensions, 2);
+}
+
 struct BadTrace {
   std::string text;
   int line;
@@ -185,6 +200,9 @@ TEST(FreezeTrace, RefusesBadTracesWithTheirLine) {
        2, "run.jsonl:2"},
       {after_header(R"({"step":5,"kind":"eval","epoch":0,"train_loss":1,"loss":1,"accuracy":1.5})"),
        2, "accuracy"},
+      {after_header(R"({"step":5,"kind":"x-cache","event":"lost"})"), 2,
+       R"(found `"lost"` at $.event, expected declined, begun,)"},
+      {after_header(R"({"step":5,"kind":"x-cache","event":"read","layers":-1})"), 2, "layers"},
       {after_header(R"({"step":5,"kind":"signals","signals":{"loss":1e999}})"), 2, "run.jsonl:2"},
       {after_header(R"({"step":5,"kind":"signals","signals":{"loss":"low"}})"), 2, "loss"},
   };
@@ -219,6 +237,7 @@ TEST(FreezeTrace, NeverWritesWhatCannotBeRead) {
   EXPECT_THROW(to_jsonl(with_event({0, EvalEvent{0, 0, 0, 1.5}})), std::logic_error);
   EXPECT_THROW(to_jsonl(with_event({0, StepEvent{0, -1, 1ns}})), std::logic_error);
   EXPECT_THROW(to_jsonl(with_event({0, CheckpointEvent{-1ns}})), std::logic_error);
+  EXPECT_THROW(to_jsonl(with_event({0, CacheEvent{CacheChange::kRead, 1, -1}})), std::logic_error);
   EXPECT_THROW(to_jsonl(with_event({0, CostEvent{1, 1, -1ns}})), std::logic_error);
   EXPECT_THROW(to_jsonl(with_event({0, MaskEvent{FreezeMask::all_active(3)}})), std::logic_error);
   EXPECT_THROW(to_jsonl(with_event({-1, CostEvent{}})), std::logic_error);
