@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analysis/cache_table.h"
 #include "analysis/html_parts.h"
 
 namespace frazil {
@@ -67,6 +68,11 @@ std::string draw_transitions(const FreezeTrace& trace) {
   }
   if (table.rows.empty()) return "";
   return "<h3>Transitions</h3>\n" + html_table(table);
+}
+
+std::string draw_cache(const FreezeTrace& trace) {
+  const Table table = tabulate_cache(trace);
+  return table.rows.empty() ? "" : "<h3>Cache of the frozen prefix</h3>\n" + html_table(table);
 }
 
 }  // namespace frazil

@@ -1,6 +1,6 @@
 #pragma once
-// What a run has decided, for the report page: masks with who decided and why, and the transitions
-// from plan to plan, predicted beside measured.
+// What a run has decided, for the report page: masks with who decided and why, the transitions from
+// plan to plan, and what became of its cache, predicted beside measured.
 
 #include <string>
 
@@ -8,8 +8,9 @@
 
 namespace frazil {
 
-// Both empty where the trace has none. A decision that changes nothing is told only by its log.
+// Empty where the trace has none. A decision that changes nothing is told only by its log.
 std::string draw_decisions(const FreezeTrace& trace);
 std::string draw_transitions(const FreezeTrace& trace);
+std::string draw_cache(const FreezeTrace& trace);
 
 }  // namespace frazil

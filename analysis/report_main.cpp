@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/cache_table.h"
 #include "analysis/compare.h"
 #include "analysis/html_report.h"
 #include "analysis/run_summary.h"
@@ -87,7 +88,12 @@ ExitCode write_page(const po::variables_map& values) {
   if (values.count("json") > 0) {
     answer = frazil::to_json(summaries);
   } else {
-    for (const frazil::RunSummary& run : summaries) answer += frazil::to_text(run) + "\n";
+    for (std::size_t i = 0; i < summaries.size(); ++i) {
+      answer += frazil::to_text(summaries[i]);
+      const frazil::Table cache = frazil::tabulate_cache(runs[i].trace);
+      if (!cache.rows.empty()) answer += frazil::to_text(cache);
+      answer += "\n";
+    }
   }
   frazil::write_and_answer([&] { frazil::write_text_file(out, frazil::to_html(title, {}, runs)); },
                            answer);

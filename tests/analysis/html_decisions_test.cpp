@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "analysis/cache_table.h"
+#include "profiles/quantity_text.h"
+
 namespace frazil {
 namespace {
 
@@ -47,6 +50,24 @@ TEST(HtmlDecisions, SetPredictedPartsOfATransitionBesideMeasuredOnes) {
   EXPECT_FALSE(contains(draw_transitions(trace), "predicted"));
   trace.events.clear();
   EXPECT_EQ(draw_transitions(trace), "");
+}
+
+TEST(HtmlDecisions, SetPredictedTimesOfACacheBesideMeasuredOnes) {
+  FreezeTrace trace = make_trace();
+  EXPECT_EQ(draw_cache(trace), "");
+  EXPECT_TRUE(tabulate_cache(trace).rows.empty());
+  trace.events.push_back(
+      {1200, CacheEvent{CacheChange::kFilled, 5, 48, Bytes{4'000}, Bytes{0}, 3ms, 4ms, "a < b"}});
+  trace.events.push_back(
+      {1300, CacheEvent{CacheChange::kDeclined, 7, 0, {}, {}, 0ms, 0ms, "it does not pay"}});
+  const Table table = tabulate_cache(trace);
+  ASSERT_EQ(table.rows.size(), 2U);
+  EXPECT_EQ(table.rows[0],
+            (std::vector<std::string>{"1200", "filled", "5", "48", to_text(Bytes{4'000}), "-",
+                                      "3.000", "4.000", "0.750", "a < b"}));
+  EXPECT_EQ(table.rows[1], (std::vector<std::string>{"1300", "declined", "7", "0", "-", "-", "-",
+                                                     "-", "-", "it does not pay"}));
+  EXPECT_TRUE(contains(draw_cache(trace), "a &lt; b"));
 }
 
 }  // namespace
