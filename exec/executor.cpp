@@ -25,6 +25,18 @@ MicroBatchId micro_batch_of(const Action& action) {
   return action.micro_batches->first;
 }
 
+// What layers [0, depth) put out for the micro-batch of an F.
+Action move_features(const Action& forward, int depth, Place from, Place to) {
+  Action move = forward;
+  move.kind = ActionKind::kMove;
+  move.detail = CellMove{.cell = CellKind::kFeatures,
+                         .layers = std::pair(LayerId{0}, LayerId{depth - 1}),
+                         .version = {},
+                         .from = from,
+                         .to = to};
+  return move;
+}
+
 }  // namespace
 
 Executor::Executor(const ModelSpec& model, const OptimizerConfig& optimizer,
@@ -193,16 +205,34 @@ void Executor::forward(const Action& action) {
   reads_.note(action, program_.stage(action.pipeline, action.stage).layers, old);
   StageRunner::Data data = data_.of(action);
   const std::span<const std::int64_t> ids = data_.cached_ids(action);
-  if (!ids.empty()) data.features = prefix_->find(*input_.cache, ids, micro_batch, data);
+  if (!ids.empty()) find_features(action, ids, data);
   StageRunner::Forwarded forwarded =
       runner(action).forward(micro_batch, data, entries_.take_activations(action), old);
   recorder_.memory().change(MemoryKind::kReceive, -received);
-  data_.keep_features(action, forwarded.features);
+  if (!ids.empty() && !forwarded.features.empty()) keep_features(action, forwarded.features);
   entries_.leave_activations(action, std::move(forwarded.outputs));
   const double share = data_.share_of_step(action);
   for (const LayerLoss& loss : forwarded.losses) {
     losses_.push_back({micro_batch, loss.layer, loss.value * share});
   }
+}
+
+// Reading the cache, with what missing rows run for it, and writing to it are spans inside the F.
+void Executor::find_features(const Action& action, std::span<const std::int64_t> ids,
+                             StageRunner::Data& data) {
+  const SteadyTime start = recorder_.now();
+  data.features = prefix_->find(*input_.cache, ids, micro_batch_of(action), data);
+  if (data.features.depth == 0) return;
+  const Place here{Place::Kind::kDevice, device_};
+  recorder_.add_inside(move_features(action, data.features.depth, {}, here), input_.step, start);
+}
+
+void Executor::keep_features(const Action& action, const Tensors& features) {
+  const SteadyTime start = recorder_.now();
+  data_.keep_features(action, features);
+  const Place here{Place::Kind::kDevice, device_};
+  recorder_.add_inside(move_features(action, program_.activity.cached, here, {}), input_.step,
+                       start);
 }
 
 void Executor::backward(const Action& action) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,9 @@ class Executor {
   void perform(const Action& action);
   void compute(const Action& action);
   void forward(const Action& action);
+  void find_features(const Action& action, std::span<const std::int64_t> ids,
+                     StageRunner::Data& data);
+  void keep_features(const Action& action, const Tensors& features);
   void backward(const Action& action);
   void backward_weight(const Action& action);
   void send(const Action& action);

@@ -4,8 +4,8 @@
 
 namespace frazil {
 
-void Recorder::add(const Action& action, Step step, Lane lane, SteadyTime start) {
-  const SteadyTime end = end_work();
+Span Recorder::make_span(const Action& action, Step step, Lane lane, SteadyTime start,
+                         SteadyTime end) const {
   Span span;
   span.device = device_;
   span.lane = lane;
@@ -13,8 +13,16 @@ void Recorder::add(const Action& action, Step step, Lane lane, SteadyTime start)
   span.action.step = step;
   span.start = TimePoint{std::chrono::duration_cast<Duration>(start - origin_)};
   span.end = TimePoint{std::chrono::duration_cast<Duration>(end - origin_)};
-  spans_.push_back(std::move(span));
+  return span;
+}
+
+void Recorder::add(const Action& action, Step step, Lane lane, SteadyTime start) {
+  spans_.push_back(make_span(action, step, lane, start, end_work()));
   if (ended_ != nullptr) ended_->fetch_add(1, std::memory_order_relaxed);
+}
+
+void Recorder::add_inside(const Action& action, Step step, SteadyTime start) {
+  spans_.push_back(make_span(action, step, Lane::kHost, start, now()));
 }
 
 std::vector<Span> Recorder::take_spans() { return std::exchange(spans_, {}); }

@@ -72,6 +72,8 @@ class Recorder {
   }
   // The action ends when its work does. Throws as end_work().
   void add(const Action& action, Step step, Lane lane, SteadyTime start);
+  // Work of the host inside another action, which is done: on the host's lane.
+  void add_inside(const Action& action, Step step, SteadyTime start);
   void add_layer(const LayerSample& sample) { layer_samples_.push_back(sample); }
 
   MemoryAccount& memory() { return memory_; }
@@ -85,6 +87,9 @@ class Recorder {
   std::vector<GradientSquares> take_gradient_squares();
 
  private:
+  Span make_span(const Action& action, Step step, Lane lane, SteadyTime start,
+                 SteadyTime end) const;
+
   DeviceId device_;
   SteadyTime origin_;
   ComputeDevice compute_;

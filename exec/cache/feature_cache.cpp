@@ -20,16 +20,21 @@ FeatureCache::FeatureCache(const FileSystem& files, const StoreLimits& limits, s
   ENSURE(variants >= 1, "a sample has a variant");
 }
 
-void FeatureCache::use(const FeatureKey& key, Bytes feature) {
+void FeatureCache::use(const FeatureKey& key, Bytes feature, const FeatureRoom& room) {
   Depth left;
   std::optional<Depth> left_before;  // whose records end outside the lock
   const std::lock_guard<std::mutex> lock(mutex_);
   if (key == now_.key) return;
   ++uses_;
   left_before = std::exchange(before_, std::nullopt);
-  left = std::exchange(now_, Depth{.key = key, .feature = feature, .records = {}});
+  left = std::exchange(now_, Depth{.key = key, .feature = feature, .room = room});
   if (key.depth() > 0) now_.records.resize(static_cast<std::size_t>(samples_ * variants_));
-  if (key.extends(left.key)) before_ = std::move(left);
+  // Where nothing was stored, what was held before that serves on.
+  if (left.held() == 0 && left_before && key.extends(left_before->key)) {
+    before_ = std::move(left_before);
+  } else if (key.extends(left.key)) {
+    before_ = std::move(left);
+  }
 }
 
 std::size_t FeatureCache::place_of(std::int64_t sample, int variant) const {
@@ -75,29 +80,38 @@ FeatureCache::Depth* FeatureCache::depth_of(int depth) {
 
 void FeatureCache::forget(Depth& depth, std::size_t place) {
   if (!depth.records[place]) return;
+  --depth.held_in(depth.records[place]->tier());
   depth.records[place].reset();
-  --depth.held;
+}
+
+// A copy in memory of one on disk, where its depth may have one there.
+RecordStore::Handle FeatureCache::promote(const RecordStore::Record& record, int depth,
+                                          const void* bytes) {
+  if (record.tier() == StoreTier::kMemory) return nullptr;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const Depth* const own = depth_of(depth);
+    if (own == nullptr || own->in_memory >= own->room.in_memory) return nullptr;
+  }
+  return store_->store_in_memory({static_cast<const char*>(bytes), record.size()});
 }
 
 // A record found is compared with the index's: another may be in its place by now.
 bool FeatureCache::read(const Found& found, std::size_t i, void* bytes) {
   const RecordStore::Handle& record = found.records[i];
   const bool is_given = store_->read(*record, bytes);
-  RecordStore::Handle promoted;
-  if (is_given) {
-    if (record->tier() == StoreTier::kMemory) return true;
-    promoted = store_->store_in_memory({static_cast<const char*>(bytes), record->size()});
-    if (!promoted) return true;
-  }
+  RecordStore::Handle promoted = is_given ? promote(*record, found.depth, bytes) : nullptr;
+  if (is_given && !promoted) return true;
   const std::size_t place = place_of(found.samples[i], found.variant);
   const std::lock_guard<std::mutex> lock(mutex_);
   Depth* const depth = depth_of(found.depth);
   const bool is_there = depth != nullptr && depth->records[place] == record;
-  if (!is_given) {
-    ++counts_.lost;
-    if (is_there) forget(*depth, place);
-  } else if (is_there) {
+  if (!is_given) ++counts_.lost;
+  if (!is_there) return is_given;
+  forget(*depth, place);
+  if (promoted) {
     ++counts_.promoted;
+    ++depth->in_memory;
     depth->records[place] = std::move(promoted);
   }
   return is_given;
@@ -106,25 +120,35 @@ bool FeatureCache::read(const Found& found, std::size_t i, void* bytes) {
 void FeatureCache::store(std::int64_t sample, int variant, std::string_view bytes) {
   const std::size_t place = place_of(sample, variant);
   std::int64_t use = 0;
+  StoreTier tier = StoreTier::kMemory;
+  bool may_go_to_disk = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (now_.records.empty() || now_.records[place]) return;
+    if (now_.records.empty() || now_.records[place] || now_.room.is_none()) return;
     ENSURE(static_cast<std::int64_t>(bytes.size()) == now_.feature.count, "a feature of its size");
+    if (!now_.has_room()) {
+      ++counts_.turned_away;
+      return;
+    }
     // It has served: the new one was computed from it, and takes its room.
     if (before_) forget(*before_, place);
+    may_go_to_disk = now_.on_disk < now_.room.on_disk;
+    if (now_.in_memory >= now_.room.in_memory) tier = StoreTier::kDisk;
+    ++now_.held_in(tier);
     use = uses_;
   }
-  RecordStore::Handle record = store_->store(bytes);
+  RecordStore::Handle record =
+      tier == StoreTier::kMemory ? store_->store_in_memory(bytes) : nullptr;
+  if (!record && may_go_to_disk) record = store_->store_on_disk(bytes);
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!record) {
-    ++counts_.turned_away;
-    return;
-  }
-  if (uses_ != use || now_.records[place]) return;
+  if (!record) ++counts_.turned_away;
+  if (uses_ != use) return;
+  --now_.held_in(tier);
+  if (!record || now_.records[place]) return;
+  ++now_.held_in(record->tier());
   now_.records[place] = std::move(record);
-  ++now_.held;
   ++counts_.stored;
-  if (now_.held == static_cast<std::int64_t>(now_.records.size())) before_.reset();
+  if (now_.held() == static_cast<std::int64_t>(now_.records.size())) before_.reset();
 }
 
 bool FeatureCache::holds(std::int64_t sample, int variant) const {
@@ -134,7 +158,25 @@ bool FeatureCache::holds(std::int64_t sample, int variant) const {
 
 bool FeatureCache::is_whole() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return !now_.records.empty() && now_.held == static_cast<std::int64_t>(now_.records.size());
+  return !now_.records.empty() && now_.held() == static_cast<std::int64_t>(now_.records.size());
+}
+
+std::int64_t FeatureCache::count(StoreTier tier) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return tier == StoreTier::kMemory ? now_.in_memory : now_.on_disk;
+}
+
+FeatureCache::Source FeatureCache::find_source() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const bool is_now = now_.held() > 0;
+  if (!is_now && !before_) return {};
+  const Depth& depth = is_now ? now_ : *before_;
+  return {depth.key.depth(), depth.feature, depth.in_memory, depth.on_disk};
+}
+
+int FeatureCache::depth_before() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return before_ ? before_->key.depth() : 0;
 }
 
 FeatureCounts FeatureCache::counts() const {

@@ -6,6 +6,7 @@
 // ends, however, leaves nothing (exec/cache/record_store.h). Of several threads.
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -32,6 +33,15 @@ struct FeatureKey {
   friend bool operator==(const FeatureKey&, const FeatureKey&) = default;
 };
 
+// How many features of a depth may be kept where; what was kept of the depth before does not count.
+struct FeatureRoom {
+  static constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
+  std::int64_t in_memory = kAny;
+  std::int64_t on_disk = kAny;
+  bool is_none() const { return in_memory == 0 && on_disk == 0; }
+  friend bool operator==(const FeatureRoom&, const FeatureRoom&) = default;
+};
+
 struct FeatureCounts {
   std::int64_t stored = 0;
   std::int64_t found = 0;         // in `find`, samples at the key's depth
@@ -52,8 +62,9 @@ class FeatureCache {
 
   // Features of this key are stored and found from now on; those of the key before are found as
   // long as the new key extends it. Nothing changes for the key that is in force. Depth 0: nothing
-  // is stored or found.
-  void use(const FeatureKey& key, Bytes feature);
+  // is stored or found. `room`: where there is none, nothing is stored, and what was found of the
+  // depth before stays.
+  void use(const FeatureKey& key, Bytes feature, const FeatureRoom& room = {});
 
   // Features of all the given samples at one depth, the deepest at which all are there.
   struct Found {
@@ -71,6 +82,18 @@ class FeatureCache {
   bool holds(std::int64_t sample, int variant) const;
 
   bool is_whole() const;  // every sample in every variant is there
+  // Samples that are there at the depth in force.
+  std::int64_t count(StoreTier tier) const;
+  // What a deeper depth would be computed from: of the depth in force where something of it is
+  // there, else of the one before; depth 0: nothing is.
+  struct Source {
+    int depth = 0;
+    Bytes feature;
+    std::int64_t in_memory = 0;  // samples
+    std::int64_t on_disk = 0;
+  };
+  Source find_source() const;
+  int depth_before() const;  // 0: nothing of it is there
   FeatureCounts counts() const;
   const std::shared_ptr<RecordStore>& records() const { return store_; }
 
@@ -78,13 +101,22 @@ class FeatureCache {
   struct Depth {
     FeatureKey key;
     Bytes feature;
-    std::vector<RecordStore::Handle> records;  // by variant, sample
-    std::int64_t held = 0;
+    FeatureRoom room;
+    std::vector<RecordStore::Handle> records = {};  // by variant, sample
+    std::int64_t in_memory = 0;                     // of them, and of those being stored
+    std::int64_t on_disk = 0;
+
+    std::int64_t held() const { return in_memory + on_disk; }
+    std::int64_t& held_in(StoreTier tier) {
+      return tier == StoreTier::kMemory ? in_memory : on_disk;
+    }
+    bool has_room() const { return in_memory < room.in_memory || on_disk < room.on_disk; }
   };
   std::size_t place_of(std::int64_t sample, int variant) const;
   bool covers(const Depth& depth, std::span<const std::int64_t> samples, int variant) const;
   Depth* depth_of(int depth);
-  void forget(Depth& depth, std::size_t place);
+  static void forget(Depth& depth, std::size_t place);
+  RecordStore::Handle promote(const RecordStore::Record& record, int depth, const void* bytes);
 
   std::int64_t samples_;
   int variants_;

@@ -69,8 +69,10 @@ PrefixCache::PrefixCache(const ModelSpec& model, const std::vector<Tensors>& out
                          std::int64_t samples, const FileSystem& files,
                          const PrefixCacheOptions& options)
     : options_(options),
+      samples_(samples),
       layouts_(find_layouts(model, outputs, options.precision)),
-      cache_(files, options.limits, samples, /*variants=*/1, find_largest(layouts_)),
+      cache_(files, options.limits, samples * options.variants, /*variants=*/1,
+             find_largest(layouts_)),
       sizes_(options.precision == FeaturePrecision::kFloat32),
       ahead_([this](const ReadAhead::SampleIds& ids) { return read(ids); }) {}
 
@@ -82,11 +84,12 @@ void PrefixCache::use(int depth, const std::vector<const LayerState*>& states) {
   for (int l = 0; l < depth_; ++l) {
     key.layers.push_back(hash_weights(LayerId{l}, *states.at(static_cast<std::size_t>(l))));
   }
-  cache_.use(key, depth_ == 0 ? Bytes{} : layout->second.feature());
+  cache_.use(key, depth_ == 0 ? Bytes{} : layout->second.feature(), std::exchange(admitted_, {}));
 }
 
-Bytes PrefixCache::bytes_per_sample() const {
-  return depth_ == 0 ? Bytes{} : layouts_.at(depth_).feature();
+Bytes PrefixCache::bytes_per_sample(int depth) const {
+  const auto layout = layouts_.find(depth);
+  return layout == layouts_.end() ? Bytes{} : layout->second.feature();
 }
 
 void PrefixCache::expect(std::vector<ReadAhead::SampleIds> micro_batches) {
@@ -143,6 +146,11 @@ void PrefixCache::keep(std::span<const std::int64_t> samples, const Tensors& fea
   layouts_.at(depth_).store(cache_, samples, /*variant=*/0, features);
 }
 
+std::string PrefixCache::name_sample(std::int64_t number) const {
+  if (options_.variants == 1) return std::to_string(number);
+  return std::to_string(number % samples_) + " in variant " + std::to_string(number / samples_);
+}
+
 void PrefixCache::compare(std::span<const std::int64_t> samples, const Tensors& features) {
   for (const PrefixRows& cached : read(samples)) {
     if (cached.depth != depth_) continue;
@@ -155,12 +163,13 @@ void PrefixCache::compare(std::span<const std::int64_t> samples, const Tensors& 
         const auto s = static_cast<std::size_t>(row);
         if (std::memcmp(here + s * bytes, there, bytes) != 0) {
           throw std::runtime_error("what is cached of layers 0-" + std::to_string(depth_ - 1) +
-                                   " for sample " + std::to_string(samples[s]) +
+                                   " for sample " + name_sample(samples[s]) +
                                    " has other bits than what they compute now");
         }
         there += bytes;
       }
     }
+    checked_ += static_cast<std::int64_t>(cached.rows.size());
   }
 }
 

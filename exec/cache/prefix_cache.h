@@ -28,6 +28,8 @@ struct PrefixCacheOptions {
   FeaturePrecision precision = FeaturePrecision::kFloat32;
   // The prefix always runs, and what it puts out is compared with what is cached.
   bool checks = false;
+  // Of each sample. Sample s in variant v has the number v x samples + s.
+  int variants = 1;
 };
 
 class PrefixCache {
@@ -37,6 +39,8 @@ class PrefixCache {
   PrefixCache(const ModelSpec& model, const std::vector<Tensors>& outputs, std::int64_t samples,
               const FileSystem& files, const PrefixCacheOptions& options);
 
+  // How many features the next `use` of other layers may keep; all that fit where it is not said.
+  void admit(const FeatureRoom& room) { admitted_ = room; }
   // From now on layers [0, depth) with these states, by layer, are what is cached. What was made by
   // other weights is not found.
   void use(int depth, const std::vector<const LayerState*>& states);
@@ -52,26 +56,38 @@ class PrefixCache {
   void keep(std::span<const std::int64_t> samples, const Tensors& features);
 
   int depth() const { return depth_; }
-  Bytes bytes_per_sample() const;  // at the depth in force
+  Bytes bytes_per_sample() const { return bytes_per_sample(depth_); }
+  Bytes bytes_per_sample(int depth) const;  // 0: nothing can be cached there
   FeatureCounts counts() const { return cache_.counts(); }
   PrefixCounts prefix_counts() const { return {asked_, whole_, parts_}; }
   void count_part() { ++parts_; }
   BatchSizes& batch_sizes() { return sizes_; }
   // Samples that there is room for, at any depth, and what those that are there take.
   std::int64_t room() const;
+  std::int64_t room(StoreTier tier) const { return cache_.records()->count(tier); }
   Bytes used(StoreTier tier) const { return cache_.records()->used(tier); }
+  std::int64_t count(StoreTier tier) const { return cache_.count(tier); }
+  FeatureCache::Source find_source() const { return cache_.find_source(); }
+  int depth_before() const { return cache_.depth_before(); }
+  TierTraffic traffic(StoreTier tier) const { return cache_.records()->traffic(tier); }
+  // Rows that were compared with what is cached, and had its bits.
+  std::int64_t checked() const { return checked_; }
   // What has gone wrong since the last call, in sentences. The run goes on.
   std::vector<std::string> take_warnings() const { return cache_.records()->take_warnings(); }
 
  private:
   std::vector<PrefixRows> read(std::span<const std::int64_t> samples);
+  std::string name_sample(std::int64_t number) const;
   void compare(std::span<const std::int64_t> samples, const Tensors& features);
 
   PrefixCacheOptions options_;
+  std::int64_t samples_;                  // without their variants
   std::map<int, FeatureLayout> layouts_;  // by depth, where something crosses it
   FeatureCache cache_;
   BatchSizes sizes_;
   int depth_ = 0;
+  FeatureRoom admitted_;
+  std::atomic<std::int64_t> checked_{0};
   std::atomic<std::int64_t> asked_{0};
   std::atomic<std::int64_t> whole_{0};
   std::atomic<std::int64_t> parts_{0};

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -18,6 +19,12 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kAlignment = 64;
 
+using Clock = std::chrono::steady_clock;
+
+Duration since(Clock::time_point start) {
+  return std::chrono::duration_cast<Duration>(Clock::now() - start);
+}
+
 // Without a name from the beginning where the file system can, else it loses the name at once.
 std::unique_ptr<File> open_nameless(const FileSystem& files, const fs::path& folder) {
   try {
@@ -30,6 +37,8 @@ std::unique_ptr<File> open_nameless(const FileSystem& files, const fs::path& fol
     return file;
   }
 }
+
+Bytes size_of(std::string_view bytes) { return Bytes{static_cast<std::int64_t>(bytes.size())}; }
 
 // Pages are only taken when they are written to.
 std::byte* reserve(std::int64_t bytes) {
@@ -111,13 +120,26 @@ RecordStore::Handle RecordStore::store_in_memory(std::string_view bytes) {
   if (slot < 0) return nullptr;
   auto record = std::make_shared<Record>(shared_from_this(), StoreTier::kMemory, slot);
   record->size_ = bytes.size();
+  const Clock::time_point start = Clock::now();
   std::memcpy(memory_of(slot), bytes.data(), bytes.size());
+  count_traffic(StoreTier::kMemory,
+                {.written = size_of(bytes), .read = {}, .writing = since(start)});
   return record;
 }
 
 RecordStore::Handle RecordStore::store_on_disk(std::string_view bytes) {
   const std::int64_t slot = take(StoreTier::kDisk);
   if (slot < 0) return nullptr;
+  const Clock::time_point start = Clock::now();
+  Handle record = write_to_disk(bytes, slot);
+  if (record) {
+    count_traffic(StoreTier::kDisk,
+                  {.written = size_of(bytes), .read = {}, .writing = since(start)});
+  }
+  return record;
+}
+
+RecordStore::Handle RecordStore::write_to_disk(std::string_view bytes, std::int64_t slot) {
   try {
     file_->write_at(bytes, slot * stride_);
   } catch (const InputError& error) {
@@ -136,10 +158,22 @@ RecordStore::Handle RecordStore::store_on_disk(std::string_view bytes) {
 }
 
 bool RecordStore::read(const Record& record, void* bytes) {
+  const Clock::time_point start = Clock::now();
+  bool is_given = true;
   if (record.tier_ == StoreTier::kMemory) {
     std::memcpy(bytes, memory_of(record.slot_), record.size_);
-    return true;
+  } else {
+    is_given = read_from_disk(record, bytes);
   }
+  if (is_given) {
+    count_traffic(record.tier_, {.written = {},
+                                 .read = Bytes{static_cast<std::int64_t>(record.size_)},
+                                 .reading = since(start)});
+  }
+  return is_given;
+}
+
+bool RecordStore::read_from_disk(const Record& record, void* bytes) {
   std::string found = "the cache on disk does not hold what was written to it";
   try {
     const std::size_t count = file_->read_at(bytes, record.size_, record.slot_ * stride_);
@@ -152,6 +186,20 @@ bool RecordStore::read(const Record& record, void* bytes) {
     warnings_.push_back(found + "; what it does not give back is computed again");
   }
   return false;
+}
+
+void RecordStore::count_traffic(StoreTier tier, const TierTraffic& more) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  TierTraffic& traffic = tier == StoreTier::kMemory ? memory_traffic_ : disk_traffic_;
+  traffic.written += more.written;
+  traffic.read += more.read;
+  traffic.writing += more.writing;
+  traffic.reading += more.reading;
+}
+
+TierTraffic RecordStore::traffic(StoreTier tier) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return tier == StoreTier::kMemory ? memory_traffic_ : disk_traffic_;
 }
 
 Bytes RecordStore::room(StoreTier tier) const {

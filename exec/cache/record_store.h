@@ -25,6 +25,15 @@ struct StoreLimits {
 
 enum class StoreTier { kMemory, kDisk };
 
+// What a tier has moved, and how long that took its callers, added up over all threads.
+struct TierTraffic {
+  Bytes written;
+  Bytes read;
+  Duration writing{0};
+  Duration reading{0};
+  friend bool operator==(const TierTraffic&, const TierTraffic&) = default;
+};
+
 class RecordStore : public std::enable_shared_from_this<RecordStore> {
  public:
   // One that was stored; holds its room. Keeps the store alive.
@@ -60,6 +69,7 @@ class RecordStore : public std::enable_shared_from_this<RecordStore> {
   // full is written to no further than it was; that is told once (take_warnings).
   Handle store(std::string_view bytes);
   Handle store_in_memory(std::string_view bytes);
+  Handle store_on_disk(std::string_view bytes);
   // Exactly what was stored, of its size; false, with a warning the first time, where the disk does
   // not give it back.
   bool read(const Record& record, void* bytes);
@@ -67,6 +77,7 @@ class RecordStore : public std::enable_shared_from_this<RecordStore> {
   Bytes room(StoreTier tier) const;          // of all records that fit
   std::int64_t count(StoreTier tier) const;  // of them
   Bytes used(StoreTier tier) const;
+  TierTraffic traffic(StoreTier tier) const;
   std::vector<std::string> take_warnings();
 
  private:
@@ -81,7 +92,9 @@ class RecordStore : public std::enable_shared_from_this<RecordStore> {
               std::int64_t records);
   std::int64_t take(StoreTier tier);  // -1: none is left
   void give_back(StoreTier tier, std::int64_t slot);
-  Handle store_on_disk(std::string_view bytes);
+  Handle write_to_disk(std::string_view bytes, std::int64_t slot);
+  bool read_from_disk(const Record& record, void* bytes);
+  void count_traffic(StoreTier tier, const TierTraffic& more);
   std::byte* memory_of(std::int64_t slot) const;
   Slots& slots(StoreTier tier) { return tier == StoreTier::kMemory ? memory_slots_ : disk_slots_; }
   const Slots& slots(StoreTier tier) const { return const_cast<RecordStore*>(this)->slots(tier); }
@@ -92,6 +105,8 @@ class RecordStore : public std::enable_shared_from_this<RecordStore> {
   mutable std::mutex mutex_;  // of all below
   Slots memory_slots_;
   Slots disk_slots_;
+  TierTraffic memory_traffic_;
+  TierTraffic disk_traffic_;
   bool warned_of_write_ = false;
   bool warned_of_read_ = false;
   std::vector<std::string> warnings_;

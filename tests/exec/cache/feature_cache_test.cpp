@@ -239,5 +239,45 @@ TEST_F(Features, OfARandomTrainingAreAlwaysTheRightOnes) {
   EXPECT_GT(hits, 500);
 }
 
+TEST_F(Features, AreKeptInEachTierAsFarAsIsAdmitted) {
+  StoreLimits limits = memory_for(kSamples);
+  limits.disk = Bytes{kSamples * kFeature.count};
+  limits.folder = testing::TempDir();
+  FeatureCache cache(files_, limits, kSamples, 1, kFeature);
+  cache.use(key_of(2), kFeature, {.in_memory = 2, .on_disk = 1});
+  pass(cache, all_samples(), 2);
+  EXPECT_EQ(cache.count(StoreTier::kMemory), 2);
+  EXPECT_EQ(cache.count(StoreTier::kDisk), 1);
+  EXPECT_EQ(cache.counts().turned_away, 3);
+  // What is on disk stays there while memory is for others.
+  EXPECT_EQ(pass(cache, {2}, 2), 2);
+  EXPECT_EQ(cache.counts().promoted, 0);
+  EXPECT_EQ(cache.records()->used(StoreTier::kMemory), kFeature * 2);
+  EXPECT_EQ(cache.records()->traffic(StoreTier::kDisk).written, kFeature);
+  EXPECT_EQ(cache.records()->traffic(StoreTier::kDisk).read, kFeature);
+  EXPECT_EQ(cache.records()->traffic(StoreTier::kMemory).written, kFeature * 2);
+}
+
+// Several depths later the features that are there still are what all goes on from.
+TEST_F(Features, ServeOnWhereNothingIsAdmittedOfDeeperOnes) {
+  FeatureCache cache(files_, memory_for(kSamples), kSamples, 1, kFeature);
+  cache.use(key_of(2), kFeature);
+  pass(cache, all_samples(), 2);
+  for (const int depth : {3, 4}) {
+    cache.use(key_of(depth), kFeature, {.in_memory = 0, .on_disk = 0});
+    EXPECT_EQ(pass(cache, {0, 1, 2}, depth), 2);
+    EXPECT_EQ(pass(cache, {0, 1, 2}, depth), 2);
+    EXPECT_EQ(cache.find_source().depth, 2);
+    EXPECT_EQ(cache.find_source().in_memory, kSamples);
+    EXPECT_EQ(cache.depth_before(), 2);
+  }
+  EXPECT_EQ(cache.counts().stored, kSamples);
+  EXPECT_EQ(cache.counts().turned_away, 0);
+  cache.use(key_of(5), kFeature);
+  EXPECT_EQ(pass(cache, all_samples(), 5), 2);
+  EXPECT_EQ(cache.find_source().depth, 5);
+  EXPECT_EQ(cache.depth_before(), 0);
+}
+
 }  // namespace
 }  // namespace frazil

@@ -7,6 +7,11 @@
 
 #include <limits>
 
+#include "exec/cache/prefix_cache.h"
+#include "exec/run.h"
+#include "planner/trajectory/feature_store.h"
+#include "tests/exec/models/test_models.h"
+
 namespace frazil {
 namespace {
 
@@ -75,6 +80,33 @@ TEST(FeatureLayout, StoresWhatIsNotContiguous) {
   const std::vector<std::int64_t> wanted{5, 1};
   EXPECT_TRUE(same_bits(read_back(tensors, FeaturePrecision::kFloat32, wanted)[0],
                         rows(tensors[0], wanted)));
+}
+
+// Where a planned cache is counted by the features of its own depth.
+TEST(PrefixCache, HasSlotsAsLargeAsTheLargestDepth) {
+  const TestModel model = small_cnn_model();
+  const frazil::Run run(model.spec, {}, 7, 1);
+  const ModelProfile& structure = run.structure();
+  Bytes largest;
+  std::pair<int, Bytes> smallest{0, Bytes{1 << 30}};
+  for (int depth = 1; depth < model.layers(); ++depth) {
+    const auto size = find_feature_bytes(structure, depth);
+    if (!size) continue;
+    largest = std::max(largest, *size);
+    if (*size < smallest.second) smallest = {depth, *size};
+  }
+  ASSERT_LT(smallest.second, largest) << "depths of several sizes";
+  constexpr std::int64_t kSamples = 40;
+  const Bytes limit = smallest.second * kSamples;
+  EXPECT_TRUE(
+      find_room({kSamples, {limit, {}}, {}}, FeatureTier::kMemory, structure, smallest.first)
+          .has_value());
+  const FileSystem files = real_file_system();
+  const PrefixCache cache(model.spec, run.outputs(model.samples({.seed = 3})[0]), kSamples, files,
+                          {.limits = {limit, {}, {}}});
+  EXPECT_EQ(cache.bytes_per_sample(smallest.first), smallest.second);
+  EXPECT_EQ(cache.room(), limit.count / ((largest.count + 63) / 64 * 64));
+  EXPECT_LT(cache.room(), kSamples);
 }
 
 }  // namespace
