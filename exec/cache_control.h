@@ -4,14 +4,17 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "exec/cache/cache_report.h"
 #include "exec/cache/prefix_cache.h"
+#include "exec/cache_admission.h"
 #include "exec/run.h"
 #include "exec/run_config.h"
 #include "planner/plan.h"
 #include "profiles/model_profile.h"
+#include "traces/freeze_trace.h"
 
 namespace frazil {
 
@@ -20,12 +23,27 @@ std::optional<Plan> with_cached_prefix(const Plan& plan, const ModelProfile& pro
 
 class CacheControl {
  public:
-  // Of the samples of the training part. `config` and `run` outlive it. Throws InputError where the
-  // file on disk cannot be made, and of a durable run whose cache rounds: what was cached before it
-  // ended would be missing when it goes on.
-  CacheControl(const CacheConfig& config, Run& run, const Samples& samples, bool is_durable);
+  // Of the samples of the training part. `options` and `run` outlive it. Throws InputError where
+  // the file on disk cannot be made, and of a durable run whose cache rounds: what was cached
+  // before it ended would be missing when it goes on.
+  CacheControl(const TrainOptions& options, const RunShape& shape, Run& run,
+               const Samples& samples);
 
-  // Of `count` samples from order[first] on; none where nothing is cached.
+  // Before a switch: whether to go on with `cached`, filling or with what is held, rather than with
+  // `without`, the best plan that caches nothing. How much it keeps holds for that switch.
+  bool admit(const Plan& cached, const std::optional<Plan>& without, Step step);
+  // After it: the plan that has come into force before this step.
+  void begin(const Plan& plan, Step step);
+  // A step is done.
+  void add_step(Step step, Duration time);
+  // The run is over, after so many steps.
+  void end(Step steps);
+  // What has happened since the last call.
+  std::vector<FreezeEvent> take_events() { return std::exchange(events_, {}); }
+
+  // What the epoch to come draws of each sample, where there are several variants.
+  void set_variant(std::int64_t variant) { variant_ = variant; }
+  // In the cache, of `count` samples from order[first] on; none where nothing is cached.
   std::vector<std::int64_t> list_samples(const std::vector<std::int64_t>& order, std::int64_t first,
                                          std::int64_t count) const;
   // Reads ahead for a step on `count` samples from order[first] on, in micro-batches of `size`.
@@ -39,10 +57,42 @@ class CacheControl {
   std::optional<CacheReport> report() const;
 
  private:
+  // A depth from its switch on.
+  struct Course {
+    int depth = 0;  // 0: nothing is cached
+    std::optional<CacheAdmission::Answer> answer = std::nullopt;
+    Step first = 0;
+    Step steps = 0;  // done
+    Duration time{0};
+    Duration reading{0};        // of the tiers, when it was filled
+    FeatureCounts counts = {};  // before it
+    FeatureCounts filled = {};  // when it was filled
+    std::int64_t checked = 0;
+    bool is_full = false;
+  };
+  CacheEvent describe_held(CacheChange change) const;
+  void note(Step step, CacheEvent event) { events_.push_back({step, std::move(event)}); }
+  void note_left(Step step);
+  void end_course(Step step);
+  Duration reading() const;
+  void note_read(Step step);
+
   const CacheConfig& config_;
+  const ModelProfile& profile_;
+  int variants_;
+  std::int64_t samples_;
+  std::int64_t variant_ = 0;  // of the epoch
+  CacheAdmission admission_;
+  Step round_;  // steps in which every sample is seen in each variant
   FileSystem files_ = real_file_system();
   std::optional<PrefixCache> cache_;
   std::string room_warning_;
+  std::string declined_;                          // why, of the plan in force
+  std::optional<CacheAdmission::Answer> answer_;  // until the plan is in force
+  Course course_;
+  FeatureCache::Source held_;    // after the last step
+  FeatureCache::Source before_;  // the depth before, while it is there
+  std::vector<FreezeEvent> events_;
 };
 
 }  // namespace frazil

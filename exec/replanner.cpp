@@ -36,19 +36,46 @@ Plan Replanner::answer(const FreezeMask& mask) {
   const auto known = plans_.find(mask.text());
   if (known != plans_.end()) return known->second;
   const auto start = std::chrono::steady_clock::now();
-  Plan plan = search(mask);
+  Plan plan = search(mask, options_.config.cache.is_on());
   time_ += std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
   return plans_[mask.text()] = std::move(plan);
 }
 
-Plan Replanner::search(const FreezeMask& mask) {
+std::optional<Plan> Replanner::find_uncached() {
+  ENSURE(held_.has_value(), "a plan in place of the held");
+  if (!held_->cache_frozen_prefix) return held_;
+  if (!options_.elastic) {
+    Plan plan = *held_;
+    plan.cache_frozen_prefix = false;
+    return plan;
+  }
+  const auto known = uncached_.find(held_->mask.text());
+  if (known != uncached_.end()) return known->second;
+  const auto start = std::chrono::steady_clock::now();
+  std::optional<Plan> plan;
+  try {
+    plan = search(held_->mask, /*caches=*/false);
+  } catch (const InfeasibleError&) {
+    // The cached prefix is what makes it fit.
+  }
+  time_ += std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+  return uncached_[held_->mask.text()] = std::move(plan);
+}
+
+const Plan& Replanner::hold(const Plan& plan) {
+  held_ = plan;
+  predicted_.clear();
+  return *held_;
+}
+
+Plan Replanner::search(const FreezeMask& mask, bool caches) {
   SearchOptions search;
   search.batch_size = options_.config.batch_size;
   search.micro_batch_sizes = {options_.config.micro_batch_size};
   search.mask = mask;
   search.reduction = options_.config.reduction;
   search.clip = options_.config.optimizer.clip_norm > 0;
-  search.cache = options_.config.cache.is_on();
+  search.cache = caches;
   Ranking ranking = search_.search(search);
   if (ranking.best() == nullptr) {
     search.schedules = synchronous_schedules();

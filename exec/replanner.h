@@ -27,6 +27,10 @@ class Replanner {
   // Throws InfeasibleError where no plan fits, InputError of a given one with a cached prefix in a
   // run without a cache.
   const Plan& go_on(const FreezeMask& mask);
+  // Under the held plan's mask the best that caches nothing; none where none fits.
+  std::optional<Plan> find_uncached();
+  // Goes on with this one in place of the held.
+  const Plan& hold(const Plan& plan);
   // What go_on(mask) would bring and cost.
   PredictedSwitch predict(const FreezeMask& mask);
   // The parts of going from `before` to the held plan; the bytes by the profile and the links.
@@ -42,7 +46,7 @@ class Replanner {
 
  private:
   Plan answer(const FreezeMask& mask);
-  Plan search(const FreezeMask& mask);
+  Plan search(const FreezeMask& mask, bool caches);
   Plan cache_prefix(const Plan& plan) const;
 
   const TrainOptions& options_;
@@ -50,6 +54,7 @@ class Replanner {
   std::optional<Plan> held_;
   // By the mask's bits: what the planner has said, and what it has predicted from the held plan.
   std::map<std::string, Plan> plans_;
+  std::map<std::string, std::optional<Plan>> uncached_;
   std::map<std::string, PredictedSwitch> predicted_;
   Duration time_{0};
   std::optional<TransitionOverhead> overhead_;

@@ -22,6 +22,9 @@ constexpr int kLargestSteps = 1'000'000'000;
 constexpr int kDigitImage = 8;
 constexpr int kDigitClasses = 10;
 
+constexpr int kLargestShift = 1'000;
+constexpr int kMostVariants = 1'000'000;
+
 // What the file gives for a key, if it does.
 using Given = std::optional<JsonCursor>;
 
@@ -161,6 +164,17 @@ void take_bytes(JsonFields& fields, const std::string& key, Bytes& bytes) {
   if (const Given given = fields.optional(key)) bytes.count = given->integer(0, kLargestQuantity);
 }
 
+void take_link(JsonFields& fields, const std::string& tier, Link& link) {
+  const std::string bandwidth = tier + "_bandwidth_bytes_per_second";
+  if (const Given rate = fields.optional(bandwidth.c_str())) {
+    link.bandwidth = BytesPerSecond{rate->integer(1, kLargestQuantity)};
+  }
+  const std::string latency = tier + "_latency_ns";
+  if (const Given time = fields.optional(latency.c_str())) {
+    link.latency = Duration{time->integer(0, kLargestQuantity)};
+  }
+}
+
 CacheConfig parse_cache(const JsonCursor& object) {
   CacheConfig cache;
   JsonFields fields(object);
@@ -171,9 +185,35 @@ CacheConfig parse_cache(const JsonCursor& object) {
     if (const Given folder = fields.optional("folder")) cache.folder = folder->text();
     cache.precision = static_cast<FeaturePrecision>(take_name(fields, "precision", kPrecisions));
     if (const Given check = fields.optional("check")) cache.check = check->boolean();
+    cache.admission =
+        static_cast<CacheConfig::Admission>(take_name(fields, "admission", kCacheAdmissions));
+    take_link(fields, "memory", cache.memory_link);
+    take_link(fields, "disk", cache.disk_link);
   }
   fields.finish();
   return cache;
+}
+
+AugmentationConfig parse_augmentation(const JsonCursor& object) {
+  AugmentationConfig augmentation;
+  JsonFields fields(object);
+  augmentation.kind =
+      static_cast<AugmentationConfig::Kind>(take_name(fields, "kind", kAugmentationKinds));
+  if (augmentation.is_random()) {
+    take(fields, "pixels", 1, kLargestShift, augmentation.pixels);
+    take(fields, "variants", 0, kMostVariants, augmentation.variants);
+  }
+  fields.finish();
+  return augmentation;
+}
+
+// What is drawn anew in every epoch is never in a cache; to read an old draw in its place would
+// freeze the augmentation silently.
+void refuse_fresh_draws(const JsonCursor& cache, const RunConfig& config) {
+  if (!config.cache.is_on() || !config.augmentation.is_random()) return;
+  if (config.augmentation.variants > 0) return;
+  cache.fail("a cache beside an augmentation that draws anew in every epoch",
+             "\"variants\" in the augmentation, which names how many draws there are, or no cache");
 }
 
 }  // namespace
@@ -200,7 +240,13 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
   config.message_order =
       static_cast<MessageOrder>(take_name(fields, "message_order", kMessageOrders));
   take(fields, "deadline_seconds", Range::kPositive, config.deadline_seconds);
-  if (const Given cache = fields.optional("cache")) config.cache = parse_cache(*cache);
+  if (const Given augmentation = fields.optional("augmentation")) {
+    config.augmentation = parse_augmentation(*augmentation);
+  }
+  if (const Given cache = fields.optional("cache")) {
+    config.cache = parse_cache(*cache);
+    refuse_fresh_draws(*cache, config);
+  }
   fields.finish();
   if (config.micro_batch_size > config.batch_size) {
     blame({micro_batch, batch}, with_value("micro_batch_size", config.micro_batch_size) +

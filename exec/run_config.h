@@ -19,12 +19,19 @@
 // "message_order": "as-sent" messages between two devices are received in the order in which they
 // are sent, as over NCCL; plans whose lists wait for each other are refused in either order. A wait
 // for a single message that is over the deadline ends the run, naming who waits for what.
+// "augmentation": {"kind": "shift", "pixels": 1, "variants": 0} moves each training image by up to
+// so many pixels in both directions, as epoch, seed and sample say; with K variants epoch e draws
+// what epoch e mod K has drawn, without (0) each epoch draws anew, and nothing can be cached.
 // "cache": {"kind": "on", "memory_bytes": 1073741824, "disk_bytes": 0, "folder": "", "precision":
 // "float32", "check": false} keeps what the frozen prefix puts out for each training sample, in so
 // much memory and then disk (a file in "folder", relative to the configuration file; empty: where
 // the system keeps temporary files), so that it runs once per depth, wherever a plan has it in the
 // first stage of every pipeline. In "bfloat16" losses are not those of a run without. "check" runs
-// the prefix all the same, and ends the run where what is cached has other bits.
+// the prefix all the same, and ends the run where what is cached has other bits. "admission":
+// "predicted" fills a depth where that pays in the steps to come by the profile and the rates of
+// the tiers (exec/cache_admission.h), "always" wherever there is room; rates are those of
+// planner/trajectory/feature_store.h unless "memory_bandwidth_bytes_per_second",
+// "memory_latency_ns", "disk_bandwidth_bytes_per_second" and "disk_latency_ns" say otherwise.
 
 #include <cstdint>
 #include <filesystem>
@@ -36,6 +43,7 @@
 #include "planner/freezing/freeze_authority.h"
 #include "planner/message_order.h"
 #include "planner/plan.h"
+#include "planner/trajectory/feature_store.h"
 #include "profiles/units.h"
 
 namespace frazil {
@@ -81,6 +89,15 @@ struct OptimizerConfig {
   friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
 };
 
+struct AugmentationConfig {
+  enum class Kind { kNone, kShift };
+  Kind kind = Kind::kNone;
+  int pixels = 1;
+  int variants = 0;  // 0: a new one in every epoch
+  bool is_random() const { return kind != Kind::kNone; }
+  friend bool operator==(const AugmentationConfig&, const AugmentationConfig&) = default;
+};
+
 struct CacheConfig {
   enum class Kind { kOff, kOn };
   Kind kind = Kind::kOff;
@@ -89,6 +106,10 @@ struct CacheConfig {
   std::string folder = {};
   FeaturePrecision precision = FeaturePrecision::kFloat32;
   bool check = false;
+  enum class Admission { kPredicted, kAlways };
+  Admission admission = Admission::kPredicted;
+  Link memory_link = kMemoryLink;
+  Link disk_link = kDiskLink;
   bool is_on() const { return kind == Kind::kOn; }
   friend bool operator==(const CacheConfig&, const CacheConfig&) = default;
 };
@@ -105,6 +126,7 @@ struct RunConfig {
   ReductionMode reduction = ReductionMode::kExact;
   MessageOrder message_order = MessageOrder::kByTag;
   double deadline_seconds = 600;
+  AugmentationConfig augmentation = {};
   CacheConfig cache = {};
   friend bool operator==(const RunConfig&, const RunConfig&) = default;
 };

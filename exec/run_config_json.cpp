@@ -86,6 +86,13 @@ std::string to_json(const OptimizerConfig& optimizer) {
   return object_text(members);
 }
 
+std::string to_json(const AugmentationConfig& augmentation) {
+  return object_text(
+      {{"kind", name_text(kAugmentationKinds, static_cast<std::size_t>(augmentation.kind))},
+       {"pixels", std::to_string(augmentation.pixels)},
+       {"variants", std::to_string(augmentation.variants)}});
+}
+
 std::string to_json(const CacheConfig& cache) {
   return object_text(
       {{"kind", name_text(kCacheKinds, static_cast<std::size_t>(cache.kind))},
@@ -93,7 +100,12 @@ std::string to_json(const CacheConfig& cache) {
        {"disk_bytes", std::to_string(cache.disk.count)},
        {"folder", json_string(cache.folder)},
        {"precision", name_text(kPrecisions, static_cast<std::size_t>(cache.precision))},
-       {"check", cache.check ? "true" : "false"}});
+       {"check", cache.check ? "true" : "false"},
+       {"admission", name_text(kCacheAdmissions, static_cast<std::size_t>(cache.admission))},
+       {"memory_bandwidth_bytes_per_second", std::to_string(cache.memory_link.bandwidth.count)},
+       {"memory_latency_ns", std::to_string(cache.memory_link.latency.count())},
+       {"disk_bandwidth_bytes_per_second", std::to_string(cache.disk_link.bandwidth.count)},
+       {"disk_latency_ns", std::to_string(cache.disk_link.latency.count())}});
 }
 
 }  // namespace
@@ -113,6 +125,9 @@ std::string to_json(const RunConfig& config) {
       {"reduction", name_text(kReductionModes, static_cast<std::size_t>(config.reduction))},
       {"message_order", name_text(kMessageOrders, static_cast<std::size_t>(config.message_order))},
       {"deadline_seconds", number_text(config.deadline_seconds)}};
+  if (config.augmentation.is_random()) {
+    members.emplace_back("augmentation", to_json(config.augmentation));
+  }
   if (config.cache.is_on()) members.emplace_back("cache", to_json(config.cache));
   std::string text;
   for (const auto& [key, value] : members) {

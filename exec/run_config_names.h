@@ -15,7 +15,9 @@ inline constexpr std::array<std::string_view, 2> kDataKinds{"digits", "synthetic
 inline constexpr std::array<std::string_view, 2> kOptimizerKinds{"adamw", "sgd"};
 inline constexpr std::array<std::string_view, 2> kReductionModes{"exact", "fast"};
 inline constexpr std::array<std::string_view, 2> kMessageOrders{"by-tag", "as-sent"};
+inline constexpr std::array<std::string_view, 2> kAugmentationKinds{"none", "shift"};
 inline constexpr std::array<std::string_view, 2> kCacheKinds{"off", "on"};
+inline constexpr std::array<std::string_view, 2> kCacheAdmissions{"predicted", "always"};
 inline constexpr std::array<std::string_view, 2> kPrecisions{"float32", "bfloat16"};
 
 }  // namespace frazil

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "exec/augmentation.h"
 #include "exec/host_facts.h"
 #include "planner/freezing/freeze_json.h"
 #include "planner/freezing/freeze_schedule.h"
@@ -20,6 +21,12 @@ FreezeTrace describe_run(const TrainOptions& options, Step steps, const ComputeD
   trace.provenance["freeze"] = to_json(options.config.freeze);
   if (const auto rates = find_rates(options.config.freeze.policy)) {
     trace.provenance["rates"] = to_json(FreezePolicy(*rates));
+  }
+  if (options.config.cache.is_on()) {
+    const int variants = count_variants(options.config.augmentation).value_or(1);
+    trace.provenance["cache"] = options.config.augmentation.is_random()
+                                    ? "variants, " + std::to_string(variants) + " of each sample"
+                                    : "deterministic";
   }
   if (options.processors.kind != DeviceKind::kCpu) {
     trace.provenance["devices"] = devices.text();

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "exec/augmentation.h"
 #include "exec/cache_control.h"
 #include "exec/checkpoint/run_identity.h"
 #include "exec/foreign_load.h"
@@ -43,14 +44,9 @@ class Training {
         run_(make_vit(config_.model), config_.optimizer, config_.seed,
              static_cast<int>(options.cluster.devices.size()),
              run_options(config_, options.processors)),
-        cache_(config_.cache, run_, data.train, options.durable.has_value()),
+        cache_(options, shape(), run_, data.train),
         replanner_(options),
-        freezing_(config_.freeze,
-                  {.blocks = static_cast<int>(options.profile.blocks.size()),
-                   .steps = steps_,
-                   .steps_per_epoch = steps_per_epoch_,
-                   .seed = config_.seed},
-                  data.train, run_, replanner_),
+        freezing_(config_.freeze, shape(), data.train, run_, replanner_),
         recorder_(describe_run(options, steps_, run_.devices()), options.event_log) {
     if (options.durable) restore();
     decide(result_.first_step);
@@ -74,11 +70,20 @@ class Training {
     result_.process_peak_resident = peak_resident();
     result_.foreign_cores = load_.cores();
     result_.cache = cache_.report();
+    cache_.end(result_.stopped_at.value_or(steps_));
+    note_cache();
     result_.trace = recorder_.take_trace();
     return std::move(result_);
   }
 
  private:
+  RunShape shape() const {
+    return {.blocks = static_cast<int>(options_.profile.blocks.size()),
+            .steps = steps_,
+            .steps_per_epoch = steps_per_epoch_,
+            .seed = config_.seed};
+  }
+
   void restore() {
     const std::string hash = model_hash(options_.profile);
     durable_.emplace(*options_.durable, run_.model(), identify_run(config_, hash, data_, steps_));
@@ -129,6 +134,8 @@ class Training {
   void begin_epoch(int epoch) {
     epoch_ = epoch;
     order_ = epoch_order(data_.train.count(), config_.seed, epoch);
+    variant_ = variant_of(config_.augmentation, epoch);
+    cache_.set_variant(variant_);
     recorder_.begin_stretch(epoch * steps_per_epoch_);
     train_loss_ = 0;
     epoch_samples_ = 0;
@@ -153,7 +160,7 @@ class Training {
     // A phase may begin inside an epoch: what was measured so far belongs to the phase before.
     recorder_.end_stretch();
     const SteadyTime start = std::chrono::steady_clock::now();
-    const Plan& plan = replanner_.go_on(mask);
+    const Plan& plan = choose_plan(mask, step);
     TransitionEvent transition;
     transition.plan_time = replanner_.take_time();
     if (!is_first) transition.predicted = replanner_.predict_times(result_.phases.back().plan);
@@ -168,6 +175,18 @@ class Training {
     result_.training_time += since(start);
     begin_phase(step, plan, transition);
     recorder_.begin_stretch(step);
+  }
+
+  // One that caches only where that pays.
+  const Plan& choose_plan(const FreezeMask& mask, Step step) {
+    const Plan& plan = replanner_.go_on(mask);
+    if (!plan.cache_frozen_prefix) return plan;
+    const std::optional<Plan> uncached = replanner_.find_uncached();
+    return cache_.admit(plan, uncached, step) ? plan : replanner_.hold(*uncached);
+  }
+
+  void note_cache() {
+    for (const FreezeEvent& event : cache_.take_events()) recorder_.note(event);
   }
 
   // Of the many that change nothing, those that have read something or have another author.
@@ -194,6 +213,8 @@ class Training {
     note_decision(step);
     recorder_.note({step, PlanEvent{file, summarize(plan), predicted_step}});
     recorder_.note({step, transition});
+    cache_.begin(plan, step);
+    note_cache();
     tell(step, "mask " + plan.mask.text() + ": " + summarize(plan) +
                    cache_.describe(plan, options_.profile));
   }
@@ -208,8 +229,12 @@ class Training {
     const SteadyTime start = std::chrono::steady_clock::now();
     const std::int64_t first = step % steps_per_epoch_ * config_.batch_size;
     const std::int64_t count = count_samples(first);
-    const std::vector<Samples> micro_batches =
+    std::vector<Samples> micro_batches =
         gather_micro_batches(data_.train, order_, first, count, config_.micro_batch_size);
+    augment(
+        micro_batches,
+        std::span(order_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
+        config_.augmentation, config_.seed, variant_);
     const bool full = count == config_.batch_size;
     const bool sampled = full && is_sampled(phase, step);
     // Moments are there from the second step on.
@@ -248,6 +273,8 @@ class Training {
     }
     last_loss_ = result.loss;
     recorder_.log({step, StepEvent{result.loss, count, time}});
+    cache_.add_step(step, time);
+    note_cache();
     tell(step + 1, "");
   }
 
@@ -293,6 +320,7 @@ class Training {
   ForeignLoad load_;
   int epoch_ = 0;
   std::vector<std::int64_t> order_;
+  std::int64_t variant_ = 0;
   double train_loss_ = 0;  // sum over the epoch's samples
   std::int64_t epoch_samples_ = 0;
   FreezeControl::Decided decided_;

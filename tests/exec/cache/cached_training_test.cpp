@@ -144,7 +144,8 @@ TEST(CachedTraining, GoesOnFromACheckpointWithTheSameBits) {
     options.durable->resume = true;
     const TrainResult resumed = run(options);
     EXPECT_EQ(resumed.first_step, end);
-    EXPECT_TRUE(resumed.phases.back().plan.cache_frozen_prefix);
+    // Where no more than an epoch is left, nothing would be read.
+    EXPECT_EQ(resumed.phases.back().plan.cache_frozen_prefix, 30 - end > 6);
     expect_same_bits(resumed, whole);
     // With or without a cache, it is the same run.
     options.config.cache = {};
