@@ -44,6 +44,19 @@ std::vector<double> parse_sketch(const JsonCursor& value, std::size_t numbers) {
   return sketch;
 }
 
+OneMemory read_memory(const JsonCursor& value) {
+  JsonFields fields(value);
+  const auto rate = [&](const char* name) {
+    return BytesPerSecond{fields.required(name).integer(1, kLargestQuantity)};
+  };
+  const OneMemory memory{.copied_alone = rate("copied_alone"),
+                         .copied_together = rate("copied_together"),
+                         .freed = rate("freed"),
+                         .hashed = rate("hashed")};
+  fields.finish();
+  return memory;
+}
+
 }  // namespace
 
 FreezeControl::FreezeControl(const FreezeConfig& config, const RunShape& shape,
@@ -127,6 +140,13 @@ std::string FreezeControl::to_json() const {
   for (const std::vector<double>& sketch : then_) text["sketches"].push_back(sketch_text(sketch));
   if (const auto& overhead = replanner_.overhead()) {
     text["overhead"] = {{"plan_ns", overhead->plan.count()}, {"start_ns", overhead->start.count()}};
+    if (const auto& memory = overhead->memory) {
+      text["overhead"]["memory_bytes_per_second"] = {
+          {"copied_alone", memory->copied_alone.count},
+          {"copied_together", memory->copied_together.count},
+          {"freed", memory->freed.count},
+          {"hashed", memory->hashed.count}};
+    }
   }
   return text.dump();
 }
@@ -151,8 +171,10 @@ void FreezeControl::restore(const std::string& json, const std::string& file) {
     JsonFields parts(*overhead);
     const Duration plan{parts.required("plan_ns").integer(0, kLargestQuantity)};
     const Duration start{parts.required("start_ns").integer(0, kLargestQuantity)};
+    std::optional<OneMemory> memory;
+    if (const auto rates = parts.optional("memory_bytes_per_second")) memory = read_memory(*rates);
     parts.finish();
-    replanner_.set_overhead({.plan = plan, .start = start});
+    replanner_.set_overhead({.plan = plan, .start = start, .memory = memory});
   }
   fields.finish();
   authority_ = FreezeAuthority(config_, shape_, std::move(state), predictor());

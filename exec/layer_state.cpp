@@ -4,17 +4,17 @@
 #include <ATen/ATen.h>
 #include <xxhash.h>
 
+#include "exec/state_memory.h"
 #include "exec/tensor_bytes.h"
 #include "profiles/error.h"
 
 namespace frazil {
 namespace {
 
-std::vector<at::Tensor> clone_all(const std::vector<at::Tensor>& tensors) {
-  std::vector<at::Tensor> copies;
-  copies.reserve(tensors.size());
-  for (const at::Tensor& tensor : tensors) {
-    copies.push_back(tensor.detach().clone().set_requires_grad(tensor.requires_grad()));
+Tensors clone_all(const Tensors& tensors) {
+  Tensors copies = copy_to_own_memory(tensors);
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    copies[i].set_requires_grad(tensors[i].requires_grad());
   }
   return copies;
 }

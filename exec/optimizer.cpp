@@ -3,24 +3,18 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
+#include "exec/state_memory.h"
 #include "profiles/error.h"
 
 namespace frazil {
 namespace {
 
-std::vector<at::Tensor> zeros_like_all(const std::vector<at::Tensor>& tensors) {
-  std::vector<at::Tensor> zeros;
-  zeros.reserve(tensors.size());
-  for (const at::Tensor& tensor : tensors) zeros.push_back(at::zeros_like(tensor));
-  return zeros;
-}
-
 void update_adamw(LayerState& state, const std::vector<at::Tensor>& parameters,
                   const std::vector<at::Tensor>& gradients, const OptimizerConfig& config,
                   double learning_rate) {
   if (state.first_moment.empty()) {
-    state.first_moment = zeros_like_all(parameters);
-    state.second_moment = zeros_like_all(parameters);
+    state.first_moment = zeros_in_own_memory(parameters);
+    state.second_moment = zeros_in_own_memory(parameters);
   }
   const std::vector<at::Tensor> steps(parameters.size(),
                                       at::full({}, static_cast<double>(state.updates + 1),
@@ -34,7 +28,7 @@ void update_sgd(LayerState& state, const std::vector<at::Tensor>& parameters,
                 const std::vector<at::Tensor>& gradients, const OptimizerConfig& config,
                 double learning_rate) {
   const bool first = state.first_moment.empty();
-  if (config.momentum != 0 && first) state.first_moment = zeros_like_all(parameters);
+  if (config.momentum != 0 && first) state.first_moment = zeros_in_own_memory(parameters);
   at::_fused_sgd_(parameters, gradients, state.first_moment, config.weight_decay, config.momentum,
                   learning_rate, /*dampening=*/0, /*nesterov=*/false, /*maximize=*/false, first);
 }

@@ -1,5 +1,6 @@
 #include "exec/replanner.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "exec/cache_control.h"
@@ -10,6 +11,13 @@
 #include "profiles/error.h"
 
 namespace frazil {
+namespace {
+
+Duration since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+}
+
+}  // namespace
 
 const Plan& Replanner::go_on(const FreezeMask& mask) {
   if (!held_ && options_.plan) {
@@ -37,7 +45,8 @@ Plan Replanner::answer(const FreezeMask& mask) {
   if (known != plans_.end()) return known->second;
   const auto start = std::chrono::steady_clock::now();
   Plan plan = search(mask, options_.config.cache.is_on());
-  time_ += std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+  time_ += since(start);
+  ++searches_;
   return plans_[mask.text()] = std::move(plan);
 }
 
@@ -89,6 +98,15 @@ Plan Replanner::search(const FreezeMask& mask, bool caches) {
   return best->plan;
 }
 
+Duration Replanner::time_search(Duration most) {
+  constexpr Duration kLong = std::chrono::milliseconds(50);
+  ENSURE(held_.has_value(), "there is something to ask for");
+  if (most.count() == 0 || most > kLong) return most;
+  const auto start = std::chrono::steady_clock::now();
+  (void)search(held_->mask, options_.config.cache.is_on());
+  return since(start);
+}
+
 Plan Replanner::cache_prefix(const Plan& plan) const {
   Plan without = plan;
   without.cache_frozen_prefix = false;
@@ -108,9 +126,11 @@ PredictedSwitch Replanner::predict(const FreezeMask& mask) {
 
 TransitionTimes Replanner::predict_times(const Plan& before) const {
   const TransitionOverhead overhead = overhead_.value_or(TransitionOverhead{});
-  const TransitionCost cost = predict_transition(before, *held_, options_.profile, options_.cluster,
-                                                 find_activity(options_.profile, before.mask));
-  return {.plan = overhead.plan, .move = cost.move, .start = overhead.start};
+  const TransitionCost cost =
+      predict_transition(before, *held_, options_.profile, options_.cluster,
+                         find_activity(options_.profile, before.mask), overhead);
+  const Duration start = std::max(overhead.start, cost.total - cost.move - overhead.plan);
+  return {.plan = overhead.plan * searches_, .move = cost.move, .start = start};
 }
 
 }  // namespace frazil

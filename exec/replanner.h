@@ -33,14 +33,22 @@ class Replanner {
   const Plan& hold(const Plan& plan);
   // What go_on(mask) would bring and cost.
   PredictedSwitch predict(const FreezeMask& mask);
-  // The parts of going from `before` to the held plan; the bytes by the profile and the links.
+  // The parts of going from `before` to the held plan, as the overhead says them: the planner is
+  // asked as often as it has been since take_time(), the bytes are the profile's.
   TransitionTimes predict_times(const Plan& before) const;
 
   // Spent on asking the planner since the last call.
-  Duration take_time() { return std::exchange(time_, Duration{0}); }
+  Duration take_time() {
+    searches_ = 0;
+    return std::exchange(time_, Duration{0});
+  }
 
-  // What asking and starting are predicted to take: what they took at first, so that a run's
-  // predictions are the same all along. Kept by checkpoints.
+  // What asking again for the held plan takes; `most`, without asking, where that is nothing or
+  // long.
+  Duration time_search(Duration most);
+
+  // What asking, copying and starting are predicted to take: what they took at first, so that a
+  // run's predictions are the same all along. Kept by checkpoints.
   const std::optional<TransitionOverhead>& overhead() const { return overhead_; }
   void set_overhead(const TransitionOverhead& overhead) { overhead_ = overhead; }
 
@@ -57,6 +65,7 @@ class Replanner {
   std::map<std::string, std::optional<Plan>> uncached_;
   std::map<std::string, PredictedSwitch> predicted_;
   Duration time_{0};
+  int searches_ = 0;  // in that time
   std::optional<TransitionOverhead> overhead_;
 };
 

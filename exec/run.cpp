@@ -76,10 +76,14 @@ const Plan& Run::plan() const {
   return full_->step.plan;
 }
 
-std::unique_ptr<Run::Program> Run::start(const Plan& plan) {
+StepProgram Run::make_step_program(const Plan& plan) const {
+  return make_program(plan, structure_, workers_.devices(), optimizer_.clip_norm > 0,
+                      options_.order);
+}
+
+std::unique_ptr<Run::Program> Run::start(StepProgram step) {
   auto program = std::make_unique<Program>();
-  program->step =
-      make_program(plan, structure_, workers_.devices(), optimizer_.clip_norm > 0, options_.order);
+  program->step = std::move(step);
   for (std::size_t d = 0; d < states_.size(); ++d) {
     program->executors.push_back(
         std::make_unique<Executor>(model_, optimizer_, program->step, DeviceId{d}, states_[d],
@@ -90,39 +94,59 @@ std::unique_ptr<Run::Program> Run::start(const Plan& plan) {
 
 SwitchReport Run::switch_to(const Plan& plan) {
   refuse_after_failure();
+  SwitchReport report;
+  const SteadyTime start = std::chrono::steady_clock::now();
   // Made before anything moves: a plan that cannot run must leave the old one in force.
   validate(plan, structure_, make_uniform_cluster(workers_.devices(), Bytes{}, {}), "plan");
-  (void)make_program(plan, structure_, workers_.devices(), optimizer_.clip_norm > 0,
-                     options_.order);
+  StepProgram program = make_step_program(plan);
+  report.program_time = since(start);
   try {
-    return move_to(plan);
+    move_to(std::move(program), report);
   } catch (const std::exception& error) {
     failure_ = error.what();  // some layers may have moved
     throw;
   }
+  return report;
 }
 
-SwitchReport Run::move_to(const Plan& plan) {
-  SwitchReport report;
-  SteadyTime start_of_part = std::chrono::steady_clock::now();
+void Run::move_to(StepProgram program, SwitchReport& report) {
+  SteadyTime now = std::chrono::steady_clock::now();
+  const auto lap = [&now] {
+    const Duration part = since(now);
+    now += part;
+    return part;
+  };
   full_.reset();
   short_.reset();
-  report.move = move_layers(states_, plan, static_cast<int>(model_.layers.size()));
-  settle_states();
-  report.move_time = since(start_of_part);
-  start_of_part = std::chrono::steady_clock::now();
-  full_ = start(plan);
-  for (DeviceState& state : states_) {
-    for (auto& [layer, layer_state] : state) {
-      set_active(layer_state, full_->step.activity.layers[layer.index()].active);
-    }
-  }
+  report.executor_time = lap();
+  report.move = move_states(program);
+  report.move_time = lap();
+  full_ = start(std::move(program));
+  report.executor_time += lap();
   if (cache_ != nullptr) {
     cache_->use(full_->step.activity.cached,
                 first_holders(states_, static_cast<int>(model_.layers.size())));
   }
-  report.start_time = since(start_of_part);
+  report.cache_time = lap();
+}
+
+MoveReport Run::move_states(const StepProgram& program) {
+  const MoveReport report =
+      move_layers(states_, program.plan, static_cast<int>(model_.layers.size()),
+                  [this](const std::function<void(DeviceId)>& job) { on_every_device(job); });
+  on_every_device([&](DeviceId device) {
+    for (auto& [layer, state] : states_[device.index()]) {
+      set_active(state, program.activity.layers[layer.index()].active);
+    }
+  });
+  settle_states();
   return report;
+}
+
+// What GPUs do for the driving thread is that thread's to wait for.
+void Run::on_every_device(const std::function<void(DeviceId)>& job) {
+  if (!devices_[0].is_gpu()) return workers_.run(job);
+  for (std::size_t d = 0; d < states_.size(); ++d) job(DeviceId{d});
 }
 
 void Run::restore(std::vector<LayerState> layers) {
@@ -149,9 +173,9 @@ Run::Program& Run::program_for(int samples) {
   if (short_ == nullptr || short_->step.plan.batch_size != samples) {
     const Plan shorter = shorten(full_->step.plan, samples);
     try {
-      short_ = start(shorter);
+      short_ = start(make_step_program(shorter));
     } catch (const InfeasibleError& error) {
-      short_ = start(fall_back(shorter));
+      short_ = start(make_step_program(fall_back(shorter)));
       short_->note = "a batch of " + std::to_string(samples) + " samples runs as " +
                      summarize(short_->step.plan) + ", for " + error.what();
     }

@@ -26,10 +26,15 @@ struct StepResult {
   std::string note;  // of a short batch that its plan's schedule is illegal for: what ran instead
 };
 
+// A switch in parts, one after another. There is nothing to drain between two steps, and threads
+// and communicators are the run's.
 struct SwitchReport {
   MoveReport move;
-  Duration move_time{0};
-  Duration start_time{0};  // new programs and executors
+  Duration program_time{0};   // the plan checked, its program made
+  Duration move_time{0};      // state to its new owners; what nobody holds any more freed
+  Duration executor_time{0};  // old executors ended, new ones made
+  Duration cache_time{0};     // the cache told which layers are frozen: it hashes their weights
+  Duration start_time() const { return program_time + executor_time + cache_time; }
 };
 
 struct RunOptions {
@@ -100,8 +105,11 @@ class Run {
   void refuse_after_failure() const;
   void run_job(const std::function<void(DeviceId)>& job,
                const std::function<std::string(DeviceId)>& place = {});
-  std::unique_ptr<Program> start(const Plan& plan);
-  SwitchReport move_to(const Plan& plan);
+  StepProgram make_step_program(const Plan& plan) const;
+  std::unique_ptr<Program> start(StepProgram program);
+  void move_to(StepProgram program, SwitchReport& report);
+  MoveReport move_states(const StepProgram& program);
+  void on_every_device(const std::function<void(DeviceId)>& job);
   void settle_states();
   std::vector<Tensors> gather_parameters() const;
 

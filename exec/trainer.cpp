@@ -11,6 +11,7 @@
 #include "exec/foreign_load.h"
 #include "exec/freeze_control.h"
 #include "exec/host_facts.h"
+#include "exec/memory_probe.h"
 #include "exec/replanner.h"
 #include "exec/run.h"
 #include "exec/trace_recorder.h"
@@ -162,17 +163,15 @@ class Training {
     const SteadyTime start = std::chrono::steady_clock::now();
     const Plan& plan = choose_plan(mask, step);
     TransitionEvent transition;
-    transition.plan_time = replanner_.take_time();
     if (!is_first) transition.predicted = replanner_.predict_times(result_.phases.back().plan);
+    transition.plan_time = replanner_.take_time();
     const SwitchReport report =
         run_.switch_to(with_lists(plan, options_.profile, options_.cluster));
     transition.move_time = report.move_time;
-    transition.start_time = report.start_time;
+    transition.start_time = report.start_time();
     transition.moved = report.move.moved;
-    if (!replanner_.overhead()) {
-      replanner_.set_overhead({.plan = transition.plan_time, .start = transition.start_time});
-    }
     result_.training_time += since(start);
+    if (!replanner_.overhead()) replanner_.set_overhead(measure_overhead(transition));
     begin_phase(step, plan, transition);
     recorder_.begin_stretch(step);
   }
@@ -187,6 +186,18 @@ class Training {
 
   void note_cache() {
     for (const FreezeEvent& event : cache_.take_events()) recorder_.note(event);
+  }
+
+  // When the first plan is in force, before anything has moved: what is asked and started for the
+  // first time takes longer than ever after.
+  TransitionOverhead measure_overhead(const TransitionEvent& first) {
+    TransitionOverhead overhead{.plan = first.plan_time, .start = first.start_time};
+    if (!options_.elastic || options_.processors.kind != DeviceKind::kCpu) return overhead;
+    const SwitchReport again = run_.switch_to(Plan(run_.plan()));
+    overhead.plan = std::min(overhead.plan, replanner_.time_search(first.plan_time));
+    overhead.start = again.program_time + again.executor_time;
+    overhead.memory = probe_memory(run_.model(), run_.devices().count());
+    return overhead;
   }
 
   // Of the many that change nothing, those that have read something or have another author.

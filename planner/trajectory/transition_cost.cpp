@@ -1,6 +1,7 @@
 #include "planner/trajectory/transition_cost.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -94,7 +95,8 @@ Transitions::StatePrices Transitions::price(const Activity& trained) const {
   for (std::size_t l = 0; l < profile_.layers.size(); ++l) {
     StatePrices::OfLayer price;
     price.size = profile_.layers[l].parameters;
-    if (trained.layers[l].weight_gradient) price.size += profile_.layers[l].optimizer_state;
+    if (trained.layers[l].weight_gradient) price.moments = profile_.layers[l].optimizer_state;
+    price.size += price.moments;
     Duration fastest{0};
     if (price.size.count > 0) {
       for (const Link& link : links_) price.over.push_back(time_of(price.size, link));
@@ -110,6 +112,7 @@ Duration Transitions::at_least(std::size_t from, std::size_t to, const StatePric
                                const TransitionOverhead& overhead) const {
   const Change& change = changes_[from * plans_.size() + to];
   if (change.alike) return Duration{0};
+  if (overhead.memory) return overhead.plan + overhead.start;
   Duration longest{0};
   Duration own{0};
   DeviceId taker;
@@ -126,6 +129,7 @@ Duration Transitions::at_least(std::size_t from, std::size_t to, const StatePric
 TransitionCost Transitions::predict(std::size_t from, std::size_t to, const StatePrices& prices,
                                     const TransitionOverhead& overhead) const {
   if (changes_[from * plans_.size() + to].alike) return {};
+  if (overhead.memory) return predict_here(from, to, prices, overhead);
   const std::size_t devices = cluster_.devices.size();
   std::vector<Traffic> traffic(devices);
   TransitionCost cost;
@@ -157,6 +161,52 @@ TransitionCost Transitions::predict(std::size_t from, std::size_t to, const Stat
   }
   cost.total = overhead.plan + cost.move + overhead.start;
   return cost;
+}
+
+TransitionCost Transitions::predict_here(std::size_t from, std::size_t to,
+                                         const StatePrices& prices,
+                                         const TransitionOverhead& overhead) const {
+  const Activity active = find_activity(profile_, plans_[to].mask);
+  TransitionCost cost;
+  std::vector<Bytes> copied(cluster_.devices.size());
+  Bytes copied_by_all;
+  Bytes freed;
+  for (std::size_t l = 0; l < prices.layers.size(); ++l) {
+    const std::vector<DeviceId>& before = holders_[from][l];
+    const std::vector<DeviceId>& after = holders_[to][l];
+    std::vector<DeviceId> takers;
+    std::set_difference(after.begin(), after.end(), before.begin(), before.end(),
+                        std::back_inserter(takers));
+    const std::size_t givers = before.size() + takers.size() - after.size();
+    const StatePrices::OfLayer& price = prices.layers[l];
+    cost.moved += price.size * static_cast<std::int64_t>(takers.size());
+    for (std::size_t t = givers; t < takers.size(); ++t) {
+      copied[takers[t].index()] += price.size;
+      copied_by_all += price.size;
+    }
+    if (givers > takers.size()) {
+      freed += price.size * static_cast<std::int64_t>(givers - takers.size());
+    }
+    if (!active.layers[l].weight_gradient) {
+      freed += price.moments * static_cast<std::int64_t>(after.size());
+    }
+  }
+  cost.move = copied_by_all / overhead.memory->copied_together;
+  for (const Bytes own : copied) {
+    cost.move = std::max(cost.move, own / overhead.memory->copied_alone);
+  }
+  cost.move += freed / overhead.memory->freed;
+  cost.total =
+      overhead.plan + cost.move + overhead.start + hashed(plans_[to]) / overhead.memory->hashed;
+  return cost;
+}
+
+Bytes Transitions::hashed(const Plan& plan) const {
+  Bytes bytes;
+  if (!plan.cache_frozen_prefix) return bytes;
+  const int cached = find_activity(profile_, plan).cached;
+  for (int l = 0; l < cached; ++l) bytes += profile_.layers[static_cast<std::size_t>(l)].parameters;
+  return bytes;
 }
 
 TransitionCost predict_transition(const Plan& from, const Plan& to, const ModelProfile& profile,

@@ -7,7 +7,13 @@
 //           rounded up by message, and a latency each
 // from the holder of the layer with the fastest way there (ties: the one that has sent least so
 // far, then the smaller). Before and after come times that do not depend on the plans.
+// Devices that share one memory hand over for nothing what they give up; what is left is copied by
+// its takers, of several the last ones, or freed, at the rates of OneMemory:
+//   move  = the longer of: the most that any device copies / alone; all copies / together
+//           + what no device holds any more, moments of layers that freeze too, / freed
+//   start = what is given + the weights of a cached frozen prefix / hashed
 
+#include <optional>
 #include <vector>
 
 #include "planner/activity.h"
@@ -17,9 +23,19 @@
 
 namespace frazil {
 
+// What the state of layers takes within one memory, measured.
+struct OneMemory {
+  BytesPerSecond copied_alone;     // by one device
+  BytesPerSecond copied_together;  // by all devices at once
+  BytesPerSecond freed;            // by all devices at once
+  BytesPerSecond hashed;           // one layer after the other
+  friend bool operator==(const OneMemory&, const OneMemory&) = default;
+};
+
 struct TransitionOverhead {
-  Duration plan{0};   // asking the planner
-  Duration start{0};  // new programs and executors
+  Duration plan{0};                                // asking the planner
+  Duration start{0};                               // new programs and executors
+  std::optional<OneMemory> memory = std::nullopt;  // where the devices share one
   friend bool operator==(const TransitionOverhead&, const TransitionOverhead&) = default;
 };
 
@@ -45,6 +61,7 @@ class Transitions {
   struct StatePrices {
     struct OfLayer {
       Bytes size;
+      Bytes moments;               // of it
       std::vector<Duration> over;  // by kind of link
     };
     std::vector<OfLayer> layers;
@@ -58,7 +75,7 @@ class Transitions {
   TransitionCost predict(std::size_t from, std::size_t to, const StatePrices& prices,
                          const TransitionOverhead& overhead) const;
   // No more than the total that predict() gives: what the devices receive does not depend on who
-  // gives it.
+  // gives it; within one memory nothing is said of it.
   Duration at_least(std::size_t from, std::size_t to, const StatePrices& prices,
                     const TransitionOverhead& overhead) const;
 
@@ -75,6 +92,9 @@ class Transitions {
     std::vector<Receipt> receipts;
   };
 
+  TransitionCost predict_here(std::size_t from, std::size_t to, const StatePrices& prices,
+                              const TransitionOverhead& overhead) const;
+  Bytes hashed(const Plan& plan) const;
   void find_links();
   Change find_change(std::size_t from, std::size_t to) const;
 

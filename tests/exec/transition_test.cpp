@@ -3,9 +3,13 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <new>
 #include <random>
 #include <set>
 
+#include "exec/state_memory.h"
+#include "exec/workers.h"
 #include "planner/trajectory/transition_cost.h"
 #include "tests/exec/small_vit.h"
 
@@ -151,17 +155,26 @@ TEST(MoveLayers, LeavesExactlyWhatEachPlanOfALongSequenceSays) {
     const MoveReport report = move_layers(states, plan_of(pipelines(cuts)), kSmallLayers);
     const std::vector<std::set<int>> held = layers_by_device(cuts);
     expect_held(states, held);
+    std::set<const void*> memories;
+    for (const DeviceState& state : before) {
+      for (const auto& [layer, own] : state) memories.insert(memory_of(own));
+    }
     int taken = 0;
     Bytes moved;
+    Bytes copied;
     for (std::size_t d = 0; d < held.size(); ++d) {
       for (const int layer : held[d]) {
         if (before[d].contains(LayerId{layer})) continue;
         ++taken;
         moved += state_bytes(layer);
+        if (!memories.contains(memory_of(states[d].at(LayerId{layer})))) {
+          copied += state_bytes(layer);
+        }
       }
     }
     EXPECT_EQ(report.layers_handed_over + report.layers_copied, taken);
     EXPECT_EQ(report.moved, moved);
+    EXPECT_EQ(report.copied, copied);
     if (HasFailure()) return;
   }
 }
@@ -180,17 +193,112 @@ TEST(MoveLayers, MovesTheBytesThatThePlannerPredicts) {
       {.cuts = {{}, {}, {}, {}}, .owned = {2, 2, 1, 1}, .mask = "00011"},
       {.cuts = {{4}}, .owned = {6}, .mask = "11111"}};
   run.switch_to(make_small_plan(run.structure(), shapes.back()));
+  // A byte that is copied takes a nanosecond, whoever copies.
+  const TransitionOverhead one_memory{
+      .memory = OneMemory{.copied_alone = BytesPerSecond{1'000'000'000},
+                          .copied_together = BytesPerSecond{1'000'000'000},
+                          .freed = {},
+                          .hashed = {}}};
   int moves = 0;
+  int copies = 0;
   for (const PlanShape& shape : shapes) {
     run.step(0, 1e-2, small_micro_batches(0, 6));
     const Plan before = run.plan();
     const Plan next = make_small_plan(run.structure(), shape);
     const TransitionCost predicted = predict_transition(
         before, next, run.structure(), cluster, find_activity(run.structure(), before.mask));
-    EXPECT_EQ(run.switch_to(next).move.moved, predicted.moved) << summarize(next);
+    const TransitionCost copied =
+        predict_transition(before, next, run.structure(), cluster,
+                           find_activity(run.structure(), before.mask), one_memory);
+    const MoveReport report = run.switch_to(next).move;
+    EXPECT_EQ(report.moved, predicted.moved) << summarize(next);
+    EXPECT_EQ(report.moved, copied.moved) << summarize(next);
+    EXPECT_EQ(report.copied.count, copied.move.count()) << summarize(next);
     moves += predicted.moved.count > 0 ? 1 : 0;
+    copies += report.copied.count > 0 ? 1 : 0;
   }
+  EXPECT_EQ(copies, 2) << "from one holder to several";
   EXPECT_EQ(moves, 5) << "replicas that hold everything only give up";
+}
+
+// Layers of 3 MiB, so that copies have memory of their own.
+std::vector<DeviceState> large_states() {
+  std::vector<DeviceState> states(kDevices);
+  for (int l = 0; l < kSmallLayers; ++l) {
+    const auto some = [] { return Tensors{at::randn({1 << 18}), at::randn({7})}; };
+    states[0][LayerId{l}] = {some(), some(), some(), l};
+  }
+  return states;
+}
+
+TEST(MoveLayers, GivesTheSameBitsWhereAllDevicesMoveAtOnce) {
+  Workers workers(kDevices);
+  int rounds = 0;
+  const OnEveryDevice at_once = [&](const std::function<void(DeviceId)>& job) {
+    ++rounds;
+    workers.run(job);
+  };
+  std::vector<DeviceState> states = large_states();
+  const std::uint64_t hash = hash_states(first_holders(states, kSmallLayers));
+  for (const auto& cuts : std::vector<std::vector<std::vector<int>>>{
+           {{4}}, {{}, {}, {}, {}}, {{2, 5}}, {{}, {3}}, {{6}, {}}, {{1, 2, 3}}, {{}}}) {
+    (void)move_layers(states, plan_of(pipelines(cuts)), kSmallLayers, at_once);
+    const std::vector<std::set<int>> held = layers_by_device(cuts);
+    for (std::size_t d = 0; d < held.size(); ++d) {
+      EXPECT_EQ(states[d].size(), held[d].size());
+      for (const int layer : held[d]) ASSERT_TRUE(states[d].contains(LayerId{layer}));
+    }
+    for (const DeviceState& state : states) {
+      if (state.size() != kSmallLayers) continue;
+      std::vector<const LayerState*> replica;
+      for (const auto& [layer, own] : state) replica.push_back(&own);
+      EXPECT_EQ(hash_states(replica), hash);
+    }
+    EXPECT_EQ(hash_states(first_holders(states, kSmallLayers)), hash);
+  }
+  EXPECT_GT(rounds, 4);
+}
+
+TEST(MoveLayers, MovesNothingWhereACopyFails) {
+  std::vector<DeviceState> states = large_states();
+  const OnEveryDevice fails = [](const std::function<void(DeviceId)>&) { throw std::bad_alloc(); };
+  EXPECT_THROW((void)move_layers(states, plan_of(pipelines({{4}, {}})), kSmallLayers, fails),
+               std::bad_alloc);
+  EXPECT_EQ(states[0].size(), kSmallLayers);
+  for (std::size_t d = 1; d < states.size(); ++d) EXPECT_TRUE(states[d].empty());
+}
+
+TEST(StateMemory, HoldsTheSameBitsAlignedAndApart) {
+  for (const std::int64_t values : {0, 1, 15, 100, (1 << 18) - 21, (1 << 18) + 3, 1 << 20}) {
+    SCOPED_TRACE(values);
+    const at::Tensor trained = at::randn({1, values}).requires_grad_();
+    const Tensors from{at::randn({3, 5}), trained, at::arange(values)};
+    const Tensors copies = copy_to_own_memory(from);
+    ASSERT_EQ(copies.size(), from.size());
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      EXPECT_TRUE(at::equal(copies[i], from[i]));
+      EXPECT_EQ(copies[i].sizes(), from[i].sizes());
+      EXPECT_EQ(copies[i].scalar_type(), from[i].scalar_type());
+      EXPECT_FALSE(copies[i].requires_grad());
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(copies[i].const_data_ptr()) % 64, 0U);
+      if (values > 0) EXPECT_NE(copies[i].const_data_ptr(), from[i].const_data_ptr());
+    }
+    const Tensors zeros = zeros_in_own_memory(from);
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      EXPECT_TRUE(at::equal(zeros[i], at::zeros_like(from[i])));
+    }
+    if (values == 0) continue;
+    copies[1].fill_(7);
+    EXPECT_FALSE(at::equal(copies[1], trained));
+    EXPECT_TRUE(at::equal(copies[0], from[0]) && at::equal(copies[2], from[2]));
+  }
+}
+
+// One tensor alone keeps the whole block.
+TEST(StateMemory, LastsAsLongAsAnyOfItsTensors) {
+  const at::Tensor from = at::randn({1 << 19});
+  at::Tensor last = copy_to_own_memory({from, at::zeros({1 << 19}), from}).at(2);
+  EXPECT_TRUE(at::equal(last, from));
 }
 
 TEST(MoveLayers, NeedsEveryLayerSomewhere) {

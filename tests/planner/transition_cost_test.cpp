@@ -79,6 +79,60 @@ TEST(TransitionCost, IsThatOfTheBusiestDevice) {
   EXPECT_EQ(predict(two, replicas, 4).move, microseconds{6 * (3000 + 5)});
 }
 
+// Within one memory a byte takes 10 ns to copy, of all devices together 4 ns, 2 ns to free and 1 ns
+// to hash.
+TEST(TransitionCost, WithinOneMemoryIsThatOfWhatIsCopiedFreedAndHashed) {
+  const TransitionOverhead overhead{microseconds{7}, microseconds{11},
+                                    OneMemory{.copied_alone = BytesPerSecond{100'000'000},
+                                              .copied_together = BytesPerSecond{250'000'000},
+                                              .freed = BytesPerSecond{500'000'000},
+                                              .hashed = BytesPerSecond{1'000'000'000}}};
+  const ModelProfile profile = chain();
+  const auto price = [&](const Plan& from, const Plan& to) {
+    return predict_transition(from, to, profile, slow_links(4),
+                              find_activity(profile, FreezeMask::all_active(6)), overhead);
+  };
+  const auto replicate = [](const std::vector<std::vector<LayerId>>& cuts) {
+    Plan plan = stages({}, {DeviceId{0}});
+    plan.pipelines.clear();
+    std::int32_t device = 0;
+    for (std::size_t r = 0; r < cuts.size(); ++r) {
+      std::vector<DeviceId> devices;
+      for (std::size_t s = 0; s <= cuts[r].size(); ++s) devices.emplace_back(device++);
+      const MicroBatchId own{r};
+      plan.pipelines.push_back(make_pipeline(6, cuts[r], devices, {own, own}));
+    }
+    return plan;
+  };
+  const Plan one = replicate({{}});
+  const Plan two = replicate({{LayerId{4}}});
+  const Plan replicas = replicate({{}, {}});
+  const Plan four = replicate({{}, {}, {}, {}});
+  // Handed over.
+  EXPECT_EQ(price(one, two).moved, Bytes{2 * 3000});
+  EXPECT_EQ(price(one, two).move, Duration{0});
+  EXPECT_EQ(price(one, two).total, microseconds{18});
+  // Two of four replicas go away.
+  EXPECT_EQ(price(four, replicas).moved, Bytes{});
+  EXPECT_EQ(price(four, replicas).move, microseconds{2 * 6 * 3000 / 500});
+  // The first copies 2 layers and the second 4: the second alone takes longer than both share.
+  EXPECT_EQ(price(two, replicas).move, microseconds{4 * 3000 / 100});
+  EXPECT_EQ(price(two, replicas).total, microseconds{120 + 18});
+  // Three copy all: together they are slower than each alone.
+  EXPECT_EQ(price(one, four).move, microseconds{3 * 6 * 3000 / 250});
+  // A stage that goes elsewhere is handed over to the first taker, the second copies.
+  const Plan moved = stages({LayerId{4}}, {DeviceId{2}, DeviceId{3}});
+  EXPECT_EQ(price(moved, replicas).move, microseconds{6 * 3000 / 100});
+  EXPECT_EQ(price(moved, replicas).moved, Bytes{2 * 6 * 3000});
+  // Layers that freeze lose their moments wherever they are held, and are hashed where cached.
+  Plan frozen = two;
+  frozen.mask = FreezeMask::parse("000111", "test", 1);
+  EXPECT_EQ(price(one, frozen).move, microseconds{3 * 2000 / 500});
+  frozen.cache_frozen_prefix = true;
+  EXPECT_EQ(price(one, frozen).move, microseconds{12});
+  EXPECT_EQ(price(one, frozen).total, microseconds{12 + 3 + 18});
+}
+
 // Whatever the plans: no less than what the layers' bytes need at the busiest receiver, and moved
 // bytes counted by hand.
 TEST(TransitionCost, CountsEveryNewHolderOfEveryLayer) {

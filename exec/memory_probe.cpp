@@ -1,0 +1,115 @@
+#include "exec/memory_probe.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "exec/layer_state.h"
+#include "exec/state_memory.h"
+#include "exec/tensor_bytes.h"
+#include "exec/workers.h"
+
+namespace frazil {
+namespace {
+
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 26;
+constexpr int kRounds = 4;  // the first does not count
+
+// The parameters of layers, one after another, as far as they fit; of one layer always.
+std::vector<Tensors> make_layers(const ModelSpec& model) {
+  std::vector<Tensors> layers;
+  std::int64_t all = 0;
+  for (const LayerSpec& layer : model.layers) {
+    Tensors parameters;
+    for (const ParameterSpec& parameter : layer.parameters) {
+      parameters.push_back(at::ones(parameter.shape, at::kFloat));
+    }
+    all += count_bytes(parameters);
+    if (all > kMostBytes && !layers.empty()) break;
+    layers.push_back(std::move(parameters));
+  }
+  return layers;
+}
+
+using Layers = std::vector<std::vector<Tensors>>;  // by device
+
+std::int64_t bytes_of_layers(const Layers& layers, int devices) {
+  std::int64_t bytes = 0;
+  for (int d = 0; d < devices; ++d) {
+    for (const Tensors& layer : layers[static_cast<std::size_t>(d)]) bytes += count_bytes(layer);
+  }
+  return bytes;
+}
+
+template <class Work>
+double seconds_of(const Work& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+BytesPerSecond rate_of(std::int64_t bytes, std::vector<double> seconds) {
+  std::sort(seconds.begin(), seconds.end());
+  const double rate = static_cast<double>(bytes) / std::max(1e-9, seconds[seconds.size() / 2]);
+  return BytesPerSecond{std::max<std::int64_t>(1, static_cast<std::int64_t>(rate))};
+}
+
+struct Rates {
+  BytesPerSecond copied;
+  BytesPerSecond freed;
+};
+
+// Of the first `copying` devices, all together.
+Rates measure_rates(Workers& workers, const Layers& layers, int copying) {
+  std::vector<double> copying_seconds;
+  std::vector<double> freeing_seconds;
+  for (int round = 0; round < kRounds; ++round) {
+    Layers copies(layers.size());
+    const double copied = seconds_of([&] {
+      workers.run([&](DeviceId device) {
+        if (device.value >= copying) return;
+        for (const Tensors& layer : layers[device.index()]) {
+          copies[device.index()].push_back(copy_to_own_memory(layer));
+        }
+      });
+    });
+    const double freed =
+        seconds_of([&] { workers.run([&](DeviceId device) { copies[device.index()].clear(); }); });
+    if (round == 0) continue;
+    copying_seconds.push_back(copied);
+    freeing_seconds.push_back(freed);
+  }
+  const std::int64_t bytes = bytes_of_layers(layers, copying);
+  return {rate_of(bytes, copying_seconds), rate_of(bytes, freeing_seconds)};
+}
+
+BytesPerSecond hash_rate(const Layers& layers) {
+  LayerState state;
+  for (const Tensors& layer : layers.front()) {
+    state.parameters.insert(state.parameters.end(), layer.begin(), layer.end());
+  }
+  std::vector<double> seconds;
+  for (int round = 0; round < kRounds; ++round) {
+    const double time = seconds_of([&] { (void)hash_states({&state}); });
+    if (round > 0) seconds.push_back(time);
+  }
+  return rate_of(bytes_of(state).count, seconds);
+}
+
+}  // namespace
+
+OneMemory probe_memory(const ModelSpec& model, int devices) {
+  Layers layers;
+  for (int d = 0; d < devices; ++d) layers.push_back(make_layers(model));
+  Workers workers(devices);
+  const BytesPerSecond alone = measure_rates(workers, layers, 1).copied;
+  const Rates together = measure_rates(workers, layers, devices);
+  return {.copied_alone = alone,
+          .copied_together = together.copied,
+          .freed = together.freed,
+          .hashed = hash_rate(layers)};
+}
+
+}  // namespace frazil

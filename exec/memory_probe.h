@@ -1,0 +1,14 @@
+#pragma once
+// How fast devices of this process copy the state of layers into new memory, as a transition does
+// (exec/transition.h), free it and hash it.
+
+#include "exec/model.h"
+#include "planner/trajectory/transition_cost.h"
+
+namespace frazil {
+
+// Of stand-ins for the model's layers, 64 MiB for each device at most: medians of some rounds after
+// a first one that does not count. Takes a tenth of a second at most, mostly less.
+OneMemory probe_memory(const ModelSpec& model, int devices);
+
+}  // namespace frazil
