@@ -384,6 +384,47 @@ TEST(CountedTraffic, IsWhatTheSimulatorSendsForAnyMask) {
   EXPECT_GT(tied, 10);
 }
 
+// R owners with aligned shares send 2 (R - 1) times what trains: in mode exact each its share of
+// the others' nodes, then its sum to the others, in mode fast round a ring.
+TEST(CountedTraffic, OfReductionsFallsByExactlyTheFrozenShare) {
+  const auto count = [](const AllSent& sent) {
+    Traffic all;
+    for (const Traffic& each :
+         count_kinds(sent, {MessageKind::kGradientNodes, MessageKind::kGradientSum})) {
+      all += each;
+    }
+    return all.bytes;
+  };
+  for (const TestModel& model : {encoder_model(), uneven_mlp_model(), small_cnn_model()}) {
+    const ModelProfile profile = make_timed_structure(model.spec);
+    for (const int replicas : {2, 4}) {
+      for (const bool fast : {false, true}) {
+        std::int64_t before = -1;
+        std::int64_t frozen = 0;  // bytes of parameters
+        for (std::size_t blocks = 0; blocks < model.mask.size(); ++blocks) {
+          PlanForm form{.devices = 1, .micro_batches = 4, .replicas = replicas};
+          form.mask = model.mask;
+          for (std::size_t b = 0; b < blocks; ++b) form.mask[b] = '0';
+          SCOPED_TRACE(model.spec.name + ", " + form.mask + (fast ? ", fast" : ""));
+          Plan plan = make_plan(model, form);
+          if (fast) plan = reduce_fast(std::move(plan));
+          const std::int64_t bytes =
+              count(run_step(model, make_program(plan, profile, replicas, false), replicas, false));
+          std::int64_t trained = 0;
+          frozen = 0;
+          for (const Layer& layer : profile.layers) {
+            (form.mask[layer.block.index()] == '1' ? trained : frozen) += layer.parameters.count;
+          }
+          EXPECT_EQ(bytes, 2 * (replicas - 1) * trained);
+          if (blocks == 0) before = bytes;
+          EXPECT_EQ(before - bytes, 2 * (replicas - 1) * frozen);
+        }
+        EXPECT_GT(frozen, 0);
+      }
+    }
+  }
+}
+
 // Device 1 has the last stage of one pipeline and the first of the other, so that it has both uses
 // and lacks none: it serves the two others, and nothing else crosses.
 TEST(CountedTraffic, OfTiedUsesGoesOnlyToDevicesThatLackOne) {
