@@ -12,19 +12,6 @@ namespace {
 
 using std::chrono::microseconds;
 
-ModelProfile with_even_times(ModelProfile profile, int micro_batch_size) {
-  for (Layer& layer : profile.layers) {
-    layer.costs = {{.micro_batch_size = micro_batch_size,
-                    .forward = microseconds(100),
-                    .forward_frozen = microseconds(100),
-                    .backward_input = microseconds(100),
-                    .backward_weight = microseconds(100),
-                    .backward_weight_alone = microseconds(100),
-                    .stash = {}}};
-  }
-  return profile;
-}
-
 // One way of one replica.
 Pipeline make_direction(const ModelProfile& structure, const BenchPlan& shape, int index) {
   const Placement placement = family_of(shape.schedule).placement;
@@ -46,6 +33,19 @@ Pipeline make_direction(const ModelProfile& structure, const BenchPlan& shape, i
 
 }  // namespace
 
+ModelProfile with_even_times(ModelProfile profile, int micro_batch_size) {
+  for (Layer& layer : profile.layers) {
+    layer.costs = {{.micro_batch_size = micro_batch_size,
+                    .forward = microseconds(100),
+                    .forward_frozen = microseconds(100),
+                    .backward_input = microseconds(100),
+                    .backward_weight = microseconds(100),
+                    .backward_weight_alone = microseconds(100),
+                    .stash = {}}};
+  }
+  return profile;
+}
+
 int BenchPlan::stages() const { return devices * family_of(schedule).chunks; }
 
 int BenchPlan::pipelines() const { return replicas * directions(family_of(schedule).placement); }
@@ -54,7 +54,18 @@ BenchModel find_bench_model(const std::string& name) {
   VitConfig config{
       .image = 32, .channels = 3, .patch = 4, .dim = 192, .blocks = 12, .heads = 3, .classes = 10};
   if (name == "tiny") return {.name = name, .config = config, .batch_size = 64};
-  if (name != "wide") refuse_flags("--model " + name, "tiny or wide");
+  if (name == "base") {
+    return {.name = name,
+            .config = {.image = 32,
+                       .channels = 3,
+                       .patch = 16,
+                       .dim = 768,
+                       .blocks = 12,
+                       .heads = 12,
+                       .classes = 1000},
+            .batch_size = 8};
+  }
+  if (name != "wide") refuse_flags("--model " + name, "tiny, wide or base");
   config.dim = 384;
   config.blocks = 8;
   config.heads = 6;

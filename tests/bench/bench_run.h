@@ -1,5 +1,5 @@
 #pragma once
-// What the benchmarks of the executor share: two vision transformers, plans over them with equal
+// What the benchmarks of the executor share: some vision transformers, plans over them with equal
 // stages for every schedule that flushes, and batches made before any clock starts.
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace frazil {
 
-// 65 tokens each; "tiny" is 12 blocks of 192 with a batch of 64, "wide" 8 of 384 with one of 32.
+// "tiny" is 12 blocks of 192 with a batch of 64, "wide" 8 of 384 with one of 32, 65 tokens each;
+// "base" has the 86 million parameters of ViT-B/16, 5 tokens and a batch of 8.
 struct BenchModel {
   std::string name = "tiny";
   VitConfig config;
@@ -24,6 +25,9 @@ BenchModel find_bench_model(const std::string& name);
 
 // Momentum 0.9, learning rate 0.01, no weight decay, no clipping.
 OptimizerConfig momentum_sgd();
+
+// All layers take the same at this micro-batch size: for what asks for times and needs none.
+ModelProfile with_even_times(ModelProfile profile, int micro_batch_size);
 
 struct BenchPlan {
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
