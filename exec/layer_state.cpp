@@ -30,7 +30,7 @@ void hash_all(XXH64_state_t& hash, const std::vector<at::Tensor>& tensors) {
 
 LayerState make_initial_state(const ModelSpec& model, LayerId layer, std::uint64_t seed) {
   LayerState state;
-  state.parameters = initial_parameters(model, layer, seed);
+  state.parameters = copy_to_own_memory(initial_parameters(model, layer, seed));
   set_active(state, true);
   return state;
 }

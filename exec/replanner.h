@@ -43,8 +43,8 @@ class Replanner {
     return std::exchange(time_, Duration{0});
   }
 
-  // What asking again for the held plan takes; `most`, without asking, where that is nothing or
-  // long.
+  // What asking again for the held plan takes, the median of three; `most`, without asking, where
+  // that is nothing or long.
   Duration time_search(Duration most);
 
   // What asking, copying and starting are predicted to take: what they took at first, so that a

@@ -2,7 +2,7 @@
 // random between plans on one to four devices, in process, under masks that grow and shrink, with
 // the frozen prefix cached where a plan allows it. The planner is asked before each, as a run asks
 // it; the plan that is taken is drawn.
-//   plan   asking the planner; predicted: what a second question took at the beginning
+//   plan   asking the planner; predicted: what asking again took at the beginning
 //   move   state to its new owners, what is held no more freed; predicted: from the bytes, at rates
 //          measured before the first transition
 //   start  program, executors, cache; predicted: what putting the first plan in force again took,
@@ -13,6 +13,8 @@
 // only when it is touched, slowly, and takes back what is free: before each transition so much is
 // touched as the most plans hold.
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <optional>
@@ -100,6 +102,11 @@ Duration since(SteadyTime start) {
   return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
 }
 
+Duration median(std::array<Duration, 5> times) {
+  std::sort(times.begin(), times.end());
+  return times[2];
+}
+
 // A model that walks.
 class Walk {
  public:
@@ -124,9 +131,15 @@ class Walk {
     (void)ask(plan.mask);
     run_.switch_to(plan);
     train();
-    overhead_.plan = ask(plan.mask);
-    const SwitchReport again = run_.switch_to(plan);
-    overhead_.start = again.program_time + again.executor_time;
+    std::array<Duration, 5> plan_times;
+    std::array<Duration, 5> start_times;
+    for (std::size_t i = 0; i < plan_times.size(); ++i) {
+      plan_times[i] = ask(plan.mask);
+      const SwitchReport again = run_.switch_to(plan);
+      start_times[i] = again.program_time + again.executor_time;
+    }
+    overhead_.plan = median(plan_times);
+    overhead_.start = median(start_times);
     touch_memory();
     overhead_.memory = probe_memory(run_.model(), kDevices);
   }
@@ -277,7 +290,7 @@ void add_sums(const std::string& name, const std::vector<Transition>& taken, Tab
 ExitCode print_transitions(const Flags& flags) {
   const Options options = read_options(flags);
   Table table{{"model", "transitions", "plan ms", "move ms", "start ms", "total ms", "mean error %",
-               "mean bias %"},
+               "weighted by time %"},
               {}};
   const ForeignLoad load;
   for (const BenchModel& model : options.models) {
@@ -286,6 +299,7 @@ ExitCode print_transitions(const Flags& flags) {
     std::vector<Transition> taken;
     for (int i = 0; i < options.transitions; ++i) taken.push_back(walk.take());
     if (options.lists) list(taken);
+    (void)std::fflush(stdout);
     add_sums(model.name, taken, table);
   }
   std::printf(
