@@ -53,6 +53,16 @@ void add_reading(const ValidationGuard& guard, double reading, ValidationGuardSt
   state.variance = (1 - guard.smoothing) * (state.variance + guard.smoothing * distance * distance);
 }
 
+// What is wanted, but that no block freezes.
+Ruling wait(const Wish& wish) {
+  FreezeMask mask = wish.wanted;
+  for (int block = 0; block < mask.blocks(); ++block) {
+    if (wish.held.is_active(BlockId{block})) mask.set_active(BlockId{block}, true);
+  }
+  if (mask == wish.wanted) return {std::move(mask), ""};
+  return {std::move(mask), "No block freezes while the validation improves."};
+}
+
 }  // namespace
 
 Length in_steps(Length length, Step steps_per_epoch) {
@@ -118,9 +128,13 @@ Ruling rule(const ValidationGuard& guard, ValidationGuardState& state,
                           guard.metric == ValidationGuard::Metric::kLoss ? "loss" : "accuracy",
                           reading, state.mean.value_or(reading), most)};
     }
-    if (is_number) add_reading(guard, reading, state);
+    if (is_number) {
+      state.improves = !state.mean || -shortfall(guard, *state.mean, reading) > guard.tolerance;
+      add_reading(guard, reading, state);
+    }
     if (state.hold > 0) --state.hold;
   }
+  if (state.hold == 0 && guard.waits && state.improves) return wait(wish);
   if (state.hold == 0 || wish.wanted == all_active) return {wish.wanted, ""};
   return {all_active, fmt::format("All blocks stay active for {} more evaluations.", state.hold)};
 }

@@ -49,7 +49,9 @@ struct PrefixProjection {
 // keeps all active for the next `hold_evaluations` evaluations. mean m and variance v of a reading
 // x:
 //   d = x - m;  m += smoothing d;  v = (1 - smoothing) (v + smoothing d^2);  first: m = x, v = 0
-// A reading that thaws is left out of both.
+// A reading that thaws is left out of both. With `waits` no block freezes but after a reading that
+// is not better than the mean before it by more than tolerance: while the metric rises, a fall is
+// no sign that freezing harms, for it may rise more slowly instead.
 struct ValidationGuard {
   enum class Metric { kAccuracy, kLoss };
   Metric metric = Metric::kAccuracy;
@@ -57,13 +59,15 @@ struct ValidationGuard {
   double tolerance = 0.005;  // in the metric's own unit
   double smoothing = 0.2;    // (0, 1]
   int hold_evaluations = 2;  // >= 1
+  bool waits = false;
   friend bool operator==(const ValidationGuard&, const ValidationGuard&) = default;
 };
 struct ValidationGuardState {
   std::optional<Step> read;  // step of the last evaluation that was read
   std::optional<double> mean;
   double variance = 0;
-  int hold = 0;  // evaluations that all blocks stay active for
+  int hold = 0;          // evaluations that all blocks stay active for
+  bool improves = true;  // by the last reading that was no fall; so it begins
   std::int64_t thaws = 0;
   friend bool operator==(const ValidationGuardState&, const ValidationGuardState&) = default;
 };

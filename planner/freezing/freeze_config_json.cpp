@@ -77,9 +77,10 @@ std::string decorators_text(const Decorators& around) {
     const ValidationGuard& guard = *around.guard;
     add("validation_guard",
         fmt::format(R"({{"metric": "{}", "sigmas": {}, "tolerance": {}, "smoothing": {}, )"
-                    R"("hold_evaluations": {}}})",
+                    R"("hold_evaluations": {}, "wait_while_improving": {}}})",
                     guard.metric == ValidationGuard::Metric::kLoss ? "loss" : "accuracy",
-                    guard.sigmas, guard.tolerance, guard.smoothing, guard.hold_evaluations));
+                    guard.sigmas, guard.tolerance, guard.smoothing, guard.hold_evaluations,
+                    guard.waits));
   }
   if (around.minimum_interval) {
     add("minimum_interval", "{" + length_text(around.minimum_interval->length, "") + "}");

@@ -5,7 +5,8 @@
 //   {"policy": {"kind": "pt-paper", "alpha": 0.33, "start_epoch": 1, "interval_epochs": 1},
 //    "decorators": {"hysteresis": {"steps": 50}, "prefix": true,
 //                   "validation_guard": {"metric": "accuracy", "sigmas": 3, "tolerance": 0.005,
-//                                        "smoothing": 0.2, "hold_evaluations": 2},
+//                                        "smoothing": 0.2, "hold_evaluations": 2,
+//                                        "wait_while_improving": false},
 //                   "minimum_interval": {"epochs": 1},
 //                   "amortisation": {"margin_percent": 100, "within_epochs": 5}}}
 // A pace is "start_epoch" (from 1) and "interval_epochs", or "start_step" (from 0) and

@@ -111,6 +111,7 @@ ValidationGuardState parse_guard(const JsonCursor& object) {
   }
   state.variance = take_size(fields, "variance");
   state.hold = take_count(fields, "hold");
+  state.improves = fields.required("improves").boolean();
   state.thaws = fields.required("thaws").integer(0, kLargestInteger);
   fields.finish();
   return state;
@@ -148,8 +149,8 @@ std::string guard_text(const ValidationGuardState& state) {
   std::string text;
   if (state.read) text += fmt::format(R"("read_step": {}, )", *state.read);
   if (state.mean) text += fmt::format(R"("mean": {}, )", *state.mean);
-  return fmt::format(R"({{{}"variance": {}, "hold": {}, "thaws": {}}})", text, state.variance,
-                     state.hold, state.thaws);
+  return fmt::format(R"({{{}"variance": {}, "hold": {}, "improves": {}, "thaws": {}}})", text,
+                     state.variance, state.hold, state.improves, state.thaws);
 }
 
 }  // namespace

@@ -231,6 +231,7 @@ ValidationGuard parse_guard(const JsonCursor& object) {
   take(fields, "tolerance", 0, kLargestNumber, {}, guard.tolerance);
   take(fields, "smoothing", 0, 1, {.bottom = true}, guard.smoothing);
   take(fields, "hold_evaluations", 1, kLargestCount, guard.hold_evaluations);
+  if (const auto waits = fields.optional("wait_while_improving")) guard.waits = waits->boolean();
   fields.finish();
   return guard;
 }

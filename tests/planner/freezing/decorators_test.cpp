@@ -181,6 +181,44 @@ TEST(ValidationGuard, DoesNotBlameFreezingWhereNothingIsFrozen) {
   EXPECT_EQ(state.thaws, 0);
 }
 
+// Held against a look back: blocks freeze only after a reading that is no more than the tolerance
+// better than the weighted mean of those before, and what is frozen may thaw at any time.
+TEST(ValidationGuard, ThatWaitsLetsNothingFreezeWhileTheMetricImproves) {
+  const unsigned seed = 21;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const ValidationGuard guard{
+      .sigmas = 1000, .tolerance = 0.02, .smoothing = 0.4, .hold_evaluations = 1, .waits = true};
+  int waited = 0;
+  int passed = 0;
+  for (int trial = 0; trial < 30; ++trial) {
+    ValidationGuardState state;
+    std::optional<double> mean;
+    bool improves = true;
+    for (Step step = 1; step < 40; ++step) {
+      std::optional<Validation> validation;
+      if (random() % 2 == 0) {
+        const double reading = 0.5 + 0.01 * static_cast<double>(random() % 10);
+        validation = Validation{.step = step, .accuracy = reading};
+        improves = !mean || reading - *mean > 0.02;
+        mean = mean ? 0.6 * *mean + 0.4 * reading : reading;
+      }
+      const FreezeMask wanted = mask_of(random() % 2 == 0 ? "0011" : "1001");
+      const FreezeMask held = mask_of(random() % 2 == 0 ? "0111" : "1101");
+      const Ruling ruling = rule(guard, state, validation, {wanted, held, step});
+      ASSERT_EQ(ruling.reason.empty(), ruling.mask == wanted);
+      for (int block = 0; block < 4; ++block) {
+        const BlockId id{block};
+        const bool stays = improves && held.is_active(id);
+        ASSERT_EQ(ruling.mask.is_active(id), wanted.is_active(id) || stays);
+      }
+      ++(improves ? waited : passed);
+    }
+  }
+  EXPECT_GT(waited, 100);
+  EXPECT_GT(passed, 100);
+}
+
 // The recursion of the moving mean and variance is the weighted mean and variance of all readings:
 // weight (1 - s)^(n-1) of the first, s (1 - s)^(n-1-i) of the others.
 TEST(ValidationGuard, KeepsTheWeightedMeanAndVarianceOfAllReadings) {

@@ -33,16 +33,17 @@ TEST(FreezeConfigJson, IsWrittenWithEveryKey) {
   EXPECT_EQ(to_json(parse_config(R"({"policy": {"kind": "alpha", "alpha": 0.25}})", 9)),
             R"({"policy": {"kind": "alpha", "alpha": 0.25, "start_epoch": 1, )"
             R"("interval_epochs": 1}, "decorators": {}})");
-  EXPECT_EQ(to_json(parse_config(R"({"policy": {"kind": "plasticity", "start_step": 100},
+  EXPECT_EQ(
+      to_json(parse_config(R"({"policy": {"kind": "plasticity", "start_step": 100},
                                      "decorators": {"prefix": true, "validation_guard": {},
                                                     "amortisation": {"within_epochs": 2}}})",
-                                 9)),
-            R"({"policy": {"kind": "plasticity", "tolerance": 0.1, "patience": 1, )"
-            R"("smoothing": 1, "per_rate": false, "thaw_at_rate": 0, "start_step": 100, )"
-            R"("interval_steps": 1}, "decorators": {"prefix": true, "validation_guard": )"
-            R"({"metric": "accuracy", "sigmas": 3, "tolerance": 0.005, "smoothing": 0.2, )"
-            R"("hold_evaluations": 2}, "amortisation": {"margin_percent": 100, )"
-            R"("within_epochs": 2}}})");
+                           9)),
+      R"({"policy": {"kind": "plasticity", "tolerance": 0.1, "patience": 1, )"
+      R"("smoothing": 1, "per_rate": false, "thaw_at_rate": 0, "start_step": 100, )"
+      R"("interval_steps": 1}, "decorators": {"prefix": true, "validation_guard": )"
+      R"({"metric": "accuracy", "sigmas": 3, "tolerance": 0.005, "smoothing": 0.2, )"
+      R"("hold_evaluations": 2, "wait_while_improving": false}, "amortisation": {"margin_percent": 100, )"
+      R"("within_epochs": 2}}})");
 }
 
 TEST(FreezeConfigJson, EpochsCountFromOneAndStepsFromZero) {
@@ -219,10 +220,11 @@ TEST(FreezeStateJson, RefusesTheStateOfAnotherConfigurationOrModel) {
   const FreezeConfig config{PaperFreeze{}, {.guard = ValidationGuard{}}};
   FreezeState state = initial_state(config);
   const std::string text = to_json(state, config);
-  EXPECT_EQ(text,
-            R"({"format": "frazil.freeze_state", "version": 1, "policy": {"kind": "pt-paper", )"
-            R"("decided": 0, "reached": 0}, "validation_guard": {"variance": 0, "hold": 0, )"
-            R"("thaws": 0}})");
+  EXPECT_EQ(
+      text,
+      R"({"format": "frazil.freeze_state", "version": 1, "policy": {"kind": "pt-paper", )"
+      R"("decided": 0, "reached": 0}, "validation_guard": {"variance": 0, "hold": 0, "improves": true, )"
+      R"("thaws": 0}})");
   const auto refusal = [](const std::string& json, const FreezeConfig& wanted) -> std::string {
     try {
       parse_freeze_state(parse_json(json, "state.json"), wanted, 5);

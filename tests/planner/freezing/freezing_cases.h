@@ -85,6 +85,7 @@ inline Decorators draw_decorators(std::mt19937& random) {
                                    .smoothing = 0.3,
                                    .hold_evaluations = 2};
     if (random() % 2 == 0) around.guard->metric = ValidationGuard::Metric::kLoss;
+    around.guard->waits = random() % 4 == 0;
   }
   if (random() % 2 == 0) around.minimum_interval = MinimumInterval{draw_length()};
   if (random() % 2 == 0) {
