@@ -160,6 +160,10 @@ std::string to_text(const RunSummary& run) {
       count_of(run.steps, "step"), run.samples, seconds(run.total()), seconds(run.transitions),
       count_of(run.switches, "transition"), text_or_dash(run.rate(), 1));
   if (run.last_eval) text += fmt::format(", accuracy {:.2f} %", 100 * run.last_eval->accuracy);
+  if (run.last_eval && run.last_eval->validation) {
+    text +=
+        fmt::format(", validation accuracy {:.2f} %", 100 * run.last_eval->validation->accuracy);
+  }
   text += "\n";
   if (run.phases.empty()) return text;
   Table table{.header = {"from step", "steps", "plan", "predicted ms", "measured ms", "ratio",
@@ -210,6 +214,10 @@ std::string to_json(const std::vector<RunSummary>& runs) {
     if (run.last_eval) {
       item["loss"] = run.last_eval->loss;
       item["accuracy"] = run.last_eval->accuracy;
+      if (const auto& validation = run.last_eval->validation) {
+        item["validation_loss"] = validation->loss;
+        item["validation_accuracy"] = validation->accuracy;
+      }
     }
     item["phases"] = phases;
     list.push_back(item);

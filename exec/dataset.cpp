@@ -237,6 +237,20 @@ Dataset make_synthetic(int train, int test, int channels, int size, int classes,
   return dataset;
 }
 
+Dataset split_validation(Dataset data, int percent, std::uint64_t seed) {
+  ENSURE(percent >= 0 && percent <= 100 && data.validation.count() == 0, "a share of one part");
+  if (percent == 0) return data;
+  constexpr int kNoEpoch = -1;  // an order that no epoch has
+  const std::int64_t samples = data.train.count();
+  const std::int64_t taken = (samples * percent + 99) / 100;
+  std::vector<std::int64_t> order = epoch_order(samples, seed, kNoEpoch);
+  std::sort(order.begin(), order.begin() + taken);
+  std::sort(order.begin() + taken, order.end());
+  data.validation = gather(data.train, order, 0, taken);
+  data.train = gather(data.train, order, taken, samples - taken);
+  return data;
+}
+
 Samples gather(const Samples& samples, const std::vector<std::int64_t>& order, std::int64_t first,
                std::int64_t count) {
   const auto length = static_cast<std::int64_t>(order.size());

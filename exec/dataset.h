@@ -1,5 +1,6 @@
 #pragma once
-// Images and labels in memory, split once into a training and a test part.
+// Images and labels in memory, in a training and a test part; of the training part some may be kept
+// apart to validate with.
 
 #include <cstdint>
 #include <filesystem>
@@ -29,6 +30,7 @@ struct Dataset {
   int classes = 0;
   Samples train;
   Samples test;
+  Samples validation = {};  // what a run decides by; may be empty
 };
 
 // Handwritten digits, 8 x 8, 16 grey levels mapped to -1..1 (UCI Optical Recognition of Handwritten
@@ -42,6 +44,10 @@ Dataset read_digits(const std::filesystem::path& path);
 // equal arguments give equal bits, and the training part is the same whatever `test` is.
 Dataset make_synthetic(int train, int test, int channels, int size, int classes,
                        std::uint64_t seed);
+
+// Takes `percent` of the training samples, rounded up, away from them to validate with: a random
+// choice by the seed; the others keep their order. Requires: nothing to validate with yet.
+Dataset split_validation(Dataset data, int percent, std::uint64_t seed);
 
 // Rows `order[first .. first + count)` of a part as one contiguous micro-batch.
 Samples gather(const Samples& samples, const std::vector<std::int64_t>& order, std::int64_t first,

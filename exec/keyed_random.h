@@ -30,6 +30,18 @@ struct RandomKey {
   std::optional<SampleRows> rows = std::nullopt;  // of a slice: it draws what the whole would
 };
 
+// Whole numbers that follow from four others alone (SplitMix64: Steele, Lea, Flood 2014).
+class KeyedDraws {
+ public:
+  KeyedDraws(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d);
+  std::uint64_t next();
+  // Uniform in [0, bound), none favoured. Requires: bound > 0.
+  std::uint64_t below(std::uint64_t bound);
+
+ private:
+  std::uint64_t state_;
+};
+
 // A generator whose state depends on the four numbers alone.
 at::Generator make_generator(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d);
 

@@ -5,8 +5,10 @@
 #include <cmath>
 #include <initializer_list>
 #include <numbers>
+#include <span>
 #include <vector>
 
+#include "exec/random_hierarchy.h"
 #include "exec/run_config_names.h"
 #include "planner/freezing/freeze_json.h"
 #include "profiles/error.h"
@@ -18,6 +20,9 @@ namespace {
 
 constexpr int kLargestCount = 1 << 20;  // of epochs, widths, samples in a batch
 constexpr int kLargestSamples = 100'000'000;
+constexpr int kMostLevels = 20;
+constexpr int kMostSymbols = 1 << 10;
+constexpr int kMostPercent = 90;
 constexpr int kLargestSteps = 1'000'000'000;
 constexpr int kDigitImage = 8;
 constexpr int kDigitClasses = 10;
@@ -52,12 +57,16 @@ void take(JsonFields& fields, const std::string& key, Range range, double& value
 
 // The first name where the key is left out: the default of every such field.
 std::size_t take_name(JsonFields& fields, const std::string& key,
-                      const std::array<std::string_view, 2>& names) {
+                      std::span<const std::string_view> names) {
   const Given given = fields.optional(key);
   if (!given) return 0;
   const auto name = std::find(names.begin(), names.end(), given->text());
   if (name == names.end()) {
-    given->fail(given->describe(), json_string(names[0]) + " or " + json_string(names[1]));
+    std::string expected = json_string(names[0]);
+    for (std::size_t i = 1; i < names.size(); ++i) {
+      expected += (i + 1 < names.size() ? ", " : " or ") + json_string(names[i]);
+    }
+    given->fail(given->describe(), expected);
   }
   return static_cast<std::size_t>(name - names.begin());
 }
@@ -75,6 +84,12 @@ std::string with_value(const std::string& name, int value) {
   return name + " (" + std::to_string(value) + ")";
 }
 
+void take_generated(JsonFields& fields, DataConfig& data) {
+  take(fields, "train_samples", 1, kLargestSamples, data.train_samples);
+  take(fields, "test_samples", 1, kLargestSamples, data.test_samples);
+  take_seed(fields, data.seed);
+}
+
 DataConfig parse_data(const JsonCursor& object) {
   DataConfig data;
   JsonFields fields(object);
@@ -84,11 +99,17 @@ DataConfig parse_data(const JsonCursor& object) {
       if (const Given path = fields.optional("path")) data.path = path->text();
       break;
     case DataConfig::Kind::kSynthetic:
-      take(fields, "train_samples", 1, kLargestSamples, data.train_samples);
-      take(fields, "test_samples", 1, kLargestSamples, data.test_samples);
-      take_seed(fields, data.seed);
+      take_generated(fields, data);
+      break;
+    case DataConfig::Kind::kRandomHierarchy:
+      take(fields, "levels", 1, kMostLevels, data.hierarchy.levels);
+      take(fields, "symbols", 2, kMostSymbols, data.hierarchy.symbols);
+      take(fields, "synonyms", 1, kLargestCount, data.hierarchy.synonyms);
+      take(fields, "branching", 2, kMostSymbols, data.hierarchy.branching);
+      take_generated(fields, data);
       break;
   }
+  take(fields, "validation_percent", 0, kMostPercent, data.validation_percent);
   fields.finish();
   return data;
 }
@@ -223,8 +244,14 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
   JsonFields fields(parse_json(text, file));
   expect_format(fields, std::string(kRunFormat), kRunVersion);
   const Given model = fields.optional("model");
-  if (const Given data = fields.optional("data")) config.data = parse_data(*data);
+  const Given data = fields.optional("data");
+  if (data) config.data = parse_data(*data);
   if (model) config.model = parse_model(*model, config.data.kind);
+  if (config.data.kind == DataConfig::Kind::kRandomHierarchy) {
+    const std::optional<std::string> lacking = find_lacking(config.data, config.model);
+    const JsonCursor kind = JsonFields(*data).required("kind");
+    if (lacking) kind.fail(kind.describe(), *lacking);
+  }
   if (const Given optimizer = fields.optional("optimizer")) {
     config.optimizer = parse_optimizer(*optimizer);
   }

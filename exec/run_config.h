@@ -4,7 +4,7 @@
 //   {"format": "frazil.run", "version": 1,
 //    "model": {"image": 8, "channels": 1, "patch": 2, "dim": 64, "blocks": 6, "heads": 4,
 //              "classes": 10, "dropout": 0},
-//    "data": {"kind": "digits", "path": ""},
+//    "data": {"kind": "digits", "path": "", "validation_percent": 0},
 //    "optimizer": {"kind": "adamw", "learning_rate": 0.002, "weight_decay": 0.2, "beta1": 0.9,
 //                  "beta2": 0.999, "epsilon": 1e-8, "cosine": true, "warm_up_steps": 0,
 //                  "clip_norm": 0},
@@ -15,10 +15,14 @@
 // "freeze" is a freeze configuration (planner/freezing/freeze_json.h); for the schedule alpha alone
 // it may be {"alpha": 0.33, "start_epoch": 1, "interval_epochs": 1} (alpha 0: none).
 // Data and optimizer take the keys of their kind alone: "synthetic" takes train_samples,
-// test_samples and seed; "sgd" takes momentum in place of beta1, beta2 and epsilon. With
-// "message_order": "as-sent" messages between two devices are received in the order in which they
-// are sent, as over NCCL; plans whose lists wait for each other are refused in either order. A wait
-// for a single message that is over the deadline ends the run, naming who waits for what.
+// test_samples and seed, "random-hierarchy" (exec/random_hierarchy.h) these and levels 3, symbols
+// 8, synonyms 4, branching 2, for a model with a channel for each symbol; "sgd" takes momentum in
+// place of beta1, beta2 and epsilon. With "message_order": "as-sent" messages between two devices
+// are received in the order in which they are sent, as over NCCL; plans whose lists wait for each
+// other are refused in either order. A wait for a single message that is over the deadline ends the
+// run, naming who waits for what. "validation_percent" of the training samples, chosen by the run's
+// seed, are not trained on: each epoch ends with an evaluation over them, which is what a
+// validation guard reads; a run with one must have some. Nothing is decided by the test samples.
 // "augmentation": {"kind": "shift", "pixels": 1, "variants": 0} moves each training image by up to
 // so many pixels in both directions, as epoch, seed and sample say; with K variants epoch e draws
 // what epoch e mod K has drawn, without (0) each epoch draws anew, and nothing can be cached.
@@ -64,13 +68,24 @@ struct VitConfig {
   friend bool operator==(const VitConfig&, const VitConfig&) = default;
 };
 
+// A grammar (exec/random_hierarchy.h); its classes are the model's.
+struct HierarchyConfig {
+  int levels = 3;
+  int symbols = 8;
+  int synonyms = 4;
+  int branching = 2;
+  friend bool operator==(const HierarchyConfig&, const HierarchyConfig&) = default;
+};
+
 struct DataConfig {
-  enum class Kind { kDigits, kSynthetic };
+  enum class Kind { kDigits, kSynthetic, kRandomHierarchy };
   Kind kind = Kind::kDigits;
   std::string path;  // of kDigits; relative to the configuration file; empty: the shipped one
-  int train_samples = 256;  // of kSynthetic
+  int train_samples = 256;  // of the other kinds
   int test_samples = 64;
   std::uint64_t seed = 0;
+  HierarchyConfig hierarchy = {};  // of kRandomHierarchy
+  int validation_percent = 0;
   friend bool operator==(const DataConfig&, const DataConfig&) = default;
 };
 

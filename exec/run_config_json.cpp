@@ -36,7 +36,8 @@ std::string object_text(const Members& members) {
   return text + "}";
 }
 
-std::string name_text(const std::array<std::string_view, 2>& names, std::size_t index) {
+template <std::size_t N>
+std::string name_text(const std::array<std::string_view, N>& names, std::size_t index) {
   return json_string(names.at(index));
 }
 
@@ -51,6 +52,13 @@ std::string to_json(const VitConfig& model) {
                       {"dropout", number_text(model.dropout)}});
 }
 
+// Of the kinds that are generated.
+void add_generated(Members& members, const DataConfig& data) {
+  members.emplace_back("train_samples", std::to_string(data.train_samples));
+  members.emplace_back("test_samples", std::to_string(data.test_samples));
+  members.emplace_back("seed", seed_text(data.seed));
+}
+
 std::string to_json(const DataConfig& data) {
   Members members{{"kind", name_text(kDataKinds, static_cast<std::size_t>(data.kind))}};
   switch (data.kind) {
@@ -58,11 +66,17 @@ std::string to_json(const DataConfig& data) {
       members.emplace_back("path", json_string(data.path));
       break;
     case DataConfig::Kind::kSynthetic:
-      members.emplace_back("train_samples", std::to_string(data.train_samples));
-      members.emplace_back("test_samples", std::to_string(data.test_samples));
-      members.emplace_back("seed", seed_text(data.seed));
+      add_generated(members, data);
+      break;
+    case DataConfig::Kind::kRandomHierarchy:
+      members.emplace_back("levels", std::to_string(data.hierarchy.levels));
+      members.emplace_back("symbols", std::to_string(data.hierarchy.symbols));
+      members.emplace_back("synonyms", std::to_string(data.hierarchy.synonyms));
+      members.emplace_back("branching", std::to_string(data.hierarchy.branching));
+      add_generated(members, data);
       break;
   }
+  members.emplace_back("validation_percent", std::to_string(data.validation_percent));
   return object_text(members);
 }
 

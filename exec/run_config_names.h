@@ -11,7 +11,8 @@ inline constexpr int kRunVersion = 1;
 inline constexpr double kLargestNumber = 1e9;  // that is no count
 
 // Names by enumerator.
-inline constexpr std::array<std::string_view, 2> kDataKinds{"digits", "synthetic"};
+inline constexpr std::array<std::string_view, 3> kDataKinds{"digits", "synthetic",
+                                                            "random-hierarchy"};
 inline constexpr std::array<std::string_view, 2> kOptimizerKinds{"adamw", "sgd"};
 inline constexpr std::array<std::string_view, 2> kReductionModes{"exact", "fast"};
 inline constexpr std::array<std::string_view, 2> kMessageOrders{"by-tag", "as-sent"};

@@ -66,6 +66,10 @@ nlohmann::ordered_json to_answer(const TrainResult& result) {
   nlohmann::ordered_json answer;
   answer["accuracy"] = result.accuracy;
   answer["loss"] = result.loss;
+  if (result.validation) {
+    answer["validation"] = {{"accuracy", result.validation->accuracy},
+                            {"loss", result.validation->loss}};
+  }
   answer["training_time_ns"] = result.training_time.count();
   if (result.first_step > 0) answer["resumed_from_step"] = result.first_step;
   if (result.foreign_cores) answer["foreign_cores"] = *result.foreign_cores;
@@ -120,8 +124,12 @@ std::string print_result(const TrainResult& result) {
                           measured > 0 ? fixed(measured / predicted, 3) : "-"});
   }
   return to_text(table) + "test accuracy " + fixed(100 * result.accuracy, 2) + " %, loss " +
-         fixed(result.loss, 4) + ", training time " + fixed(seconds(result.training_time), 2) +
-         " s, weights " + hash_text(result.weight_hash) + "\n" +
+         fixed(result.loss, 4) +
+         (result.validation
+              ? ", validation accuracy " + fixed(100 * result.validation->accuracy, 2) + " %"
+              : "") +
+         ", training time " + fixed(seconds(result.training_time), 2) + " s, weights " +
+         hash_text(result.weight_hash) + "\n" +
          (result.cache ? to_text(*result.cache) + "\n" : "") +
          (result.foreign_cores
               ? "other programs kept " + fixed(*result.foreign_cores, 2) + " cores busy meanwhile\n"
@@ -250,6 +258,7 @@ ExitCode run_train(const po::variables_map& flags, const std::string& command) {
   options.durable = read_durable(flags);
   const Dataset data = load_data(options.config);
   refuse_larger_batch(options.config, data, required_text(flags, "run"));
+  refuse_unwatched_guard(options.config, required_text(flags, "run"));
   const bool quiet = flags["quiet"].as<bool>();
   check_machine("train", options.processors, static_cast<int>(options.cluster.devices.size()),
                 quiet);
@@ -267,7 +276,9 @@ ExitCode run_train(const po::variables_map& flags, const std::string& command) {
     progress->update(
         now.step * options.config.batch_size,
         "epoch " + std::to_string(now.epoch) + ", loss " + fixed(now.loss, 3) +
-            (now.accuracy ? ", accuracy " + fixed(100 * *now.accuracy, 1) + " %" : ""));
+            (now.accuracy ? ", accuracy " + fixed(100 * *now.accuracy, 1) + " %" : "") +
+            (now.validation ? ", validation " + fixed(100 * now.validation->accuracy, 1) + " %"
+                            : ""));
   };
   std::optional<StopSignals> signals;
   if (options.durable) {

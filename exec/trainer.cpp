@@ -49,6 +49,8 @@ class Training {
         replanner_(options),
         freezing_(config_.freeze, shape(), data.train, run_, replanner_),
         recorder_(describe_run(options, steps_, run_.devices()), options.event_log) {
+    ENSURE(!config_.freeze.decorators.guard || data.validation.count() > 0,
+           "a validation guard is given samples to validate with");
     if (options.durable) restore();
     decide(result_.first_step);
   }
@@ -96,7 +98,10 @@ class Training {
     freezing_.restore(position->authority, options_.durable->folder.string());
     std::vector<FreezeEvent> masks;
     for (const TracedMask& mask : freezing_.masks()) {
-      if (mask.step < position->step) masks.push_back({mask.step, MaskEvent{mask.mask}});
+      if (mask.step >= position->step) continue;
+      FreezeEvent& event = masks.emplace_back();
+      event.step = mask.step;
+      event.what = MaskEvent{mask.mask};
     }
     recorder_.begin(position->step, masks);
     begin_epoch(position->epoch);
@@ -295,14 +300,22 @@ class Training {
     result_.loss = evaluation.loss;
     result_.accuracy = evaluation.accuracy;
     accuracy_ = evaluation.accuracy;
-    validation_ = {step + 1, evaluation.loss, evaluation.accuracy};
+    const std::optional<PartScore> validation = validate(step + 1);
     recorder_.note(
         {step + 1, EvalEvent{epoch_ + 1, train_loss_ / static_cast<double>(epoch_samples_),
-                             evaluation.loss, evaluation.accuracy}});
+                             evaluation.loss, evaluation.accuracy, validation}});
     tell(step + 1, "");
     if (const auto report = cache_.report(); report && report->depth > 0) {
       tell(step + 1, to_text(*report));
     }
+  }
+
+  // Decisions are made by these samples; by those of the test never.
+  std::optional<PartScore> validate(Step step) {
+    if (data_.validation.count() == 0) return std::nullopt;
+    const Run::Evaluation own = run_.evaluate(data_.validation, config_.micro_batch_size);
+    validation_ = result_.validation = {step, own.loss, own.accuracy};
+    return PartScore{own.loss, own.accuracy};
   }
 
   void tell(Step step, const std::string& event, bool is_warning = false) {
@@ -310,7 +323,7 @@ class Training {
     if (const auto failure = recorder_.take_failure()) {
       tell(step, "the event log ends here: " + *failure, true);
     }
-    progress_({step, steps_, epoch_ + 1, last_loss_, accuracy_, event, is_warning});
+    progress_({step, steps_, epoch_ + 1, last_loss_, accuracy_, validation_, event, is_warning});
   }
 
   const TrainOptions& options_;

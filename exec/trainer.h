@@ -63,7 +63,8 @@ struct TrainResult {
   std::vector<TrainPhase> phases;
   double loss = 0;  // on the test part, after the last step
   double accuracy = 0;
-  Duration training_time{0};  // steps, re-planning and moving; not evaluation
+  std::optional<Validation> validation;  // likewise, where there are samples to validate with
+  Duration training_time{0};             // steps, re-planning and moving; not evaluation
   std::uint64_t weight_hash = 0;
   Bytes process_peak_resident;          // from the start of the process
   std::optional<double> foreign_cores;  // kept busy by other programs meanwhile
@@ -80,10 +81,12 @@ struct TrainProgress {
   int epoch = 0;
   double loss = 0;                 // of the last step
   std::optional<double> accuracy;  // of the last evaluation
-  std::string event;               // "blocks 0-2 frozen: 1 stage x 2 pipelines, ..." or empty
-  bool is_warning = false;         // the event is of something that went wrong
+  std::optional<Validation> validation = {};
+  std::string event;        // "blocks 0-2 frozen: 1 stage x 2 pipelines, ..." or empty
+  bool is_warning = false;  // the event is of something that went wrong
 };
 
+// Requires: samples to validate with where a validation guard decides.
 // Throws InfeasibleError when no plan fits, or the given one does not, before the first step;
 // PeerLost when a device fails. Of a durable run: InputError where the journal cannot be written or
 // a checkpoint that was asked for by `stop`; ReplayMismatch. One that fails in between is told of.

@@ -11,6 +11,7 @@
 
 #include "exec/numerics.h"
 #include "exec/optimizer.h"
+#include "exec/random_hierarchy.h"
 #include "exec/step_program.h"
 #include "exec/vit.h"
 #include "profiles/error.h"
@@ -38,7 +39,9 @@ DeviceChoice read_processors(const Flags& flags) {
   return choice;
 }
 
-Dataset load_data(const RunConfig& config) {
+namespace {
+
+Dataset load_whole(const RunConfig& config) {
   const VitConfig& model = config.model;
   switch (config.data.kind) {
     case DataConfig::Kind::kDigits: {
@@ -56,8 +59,22 @@ Dataset load_data(const RunConfig& config) {
     case DataConfig::Kind::kSynthetic:
       return make_synthetic(config.data.train_samples, config.data.test_samples, model.channels,
                             model.image, model.classes, config.data.seed);
+    case DataConfig::Kind::kRandomHierarchy:
+      return make_random_hierarchy(config.data, model);
   }
   ENSURE(false, "unknown kind of data");
+}
+
+}  // namespace
+
+Dataset load_data(const RunConfig& config) {
+  return split_validation(load_whole(config), config.data.validation_percent, config.seed);
+}
+
+void refuse_unwatched_guard(const RunConfig& config, const std::string& file) {
+  if (!config.freeze.decorators.guard || config.data.validation_percent > 0) return;
+  throw InputError(file, 0, "a validation guard over data with \"validation_percent\" 0",
+                   "some to validate with: the test samples decide nothing");
 }
 
 void refuse_larger_batch(const RunConfig& config, const Dataset& data, const std::string& file) {

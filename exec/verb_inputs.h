@@ -16,11 +16,15 @@ RunConfig read_config(const Flags& flags);
 // What --device names: the cores, or the GPUs of this machine. Throws InputError for another word
 // and where there is no GPU to use; to be asked first, before anything is computed.
 DeviceChoice read_processors(const Flags& flags);
-// The data a configuration names. Throws InputError when it does not fit the model.
+// The data a configuration names, with what it validates with taken from the training samples.
+// Throws InputError when it does not fit the model.
 Dataset load_data(const RunConfig& config);
 
 // An epoch has at least one whole batch. Throws InputError of the run's file where it has none.
 void refuse_larger_batch(const RunConfig& config, const Dataset& data, const std::string& file);
+
+// A validation guard has something to read. Throws InputError of the run's file where it has not.
+void refuse_unwatched_guard(const RunConfig& config, const std::string& file);
 
 // The structure of the configured model, without costs.
 ModelProfile structure_of(const RunConfig& config);

@@ -92,10 +92,18 @@ struct MemberWriter {
   std::string operator()(const EvalEvent& event) const {
     ensure_counts({event.epoch});
     ENSURE(!(event.accuracy < 0 || event.accuracy > 1), "an accuracy is a share, 0 to 1");
-    return fmt::format(R"("kind":"eval","epoch":{},"train_loss":{},"loss":{},"accuracy":{})",
+    std::string validation;
+    if (event.validation) {
+      const auto& [loss, accuracy] = *event.validation;
+      ENSURE(!(accuracy < 0 || accuracy > 1), "an accuracy is a share, 0 to 1");
+      validation = fmt::format(R"(,"validation_loss":{},"validation_accuracy":{})",
+                               real_text(loss, "validation_loss", step),
+                               real_text(accuracy, "validation_accuracy", step));
+    }
+    return fmt::format(R"("kind":"eval","epoch":{},"train_loss":{},"loss":{},"accuracy":{}{})",
                        event.epoch, real_text(event.train_loss, "train_loss", step),
                        real_text(event.loss, "loss", step),
-                       real_text(event.accuracy, "accuracy", step));
+                       real_text(event.accuracy, "accuracy", step), validation);
   }
   std::string operator()(const SignalsEvent& event) const {
     std::string members;
@@ -185,6 +193,10 @@ EvalEvent read_eval(JsonFields& fields) {
   event.train_loss = read_real(fields, "train_loss");
   event.loss = read_real(fields, "loss");
   event.accuracy = fields.required("accuracy").real(0, 1);
+  if (const auto loss = fields.optional("validation_loss")) {
+    event.validation = PartScore{loss->real(-kLargestReal, kLargestReal),
+                                 fields.required("validation_accuracy").real(0, 1)};
+  }
   return event;
 }
 

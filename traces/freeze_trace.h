@@ -14,13 +14,15 @@
 //    "moved_bytes":0,"predicted_plan_time_ns":0,"predicted_move_time_ns":0,
 //    "predicted_start_time_ns":0}                                                     (on one line)
 //   {"step":0,"kind":"cost","steps":10,"samples":320,"measured_ns":0}
-//   {"step":0,"kind":"eval","epoch":0,"train_loss":0.5,"loss":0.5,"accuracy":0.5}
+//   {"step":0,"kind":"eval","epoch":0,"train_loss":0.5,"loss":0.5,"accuracy":0.5,
+//    "validation_loss":0.5,"validation_accuracy":0.5}                                 (on one line)
 //   {"step":0,"kind":"signals","signals":{"..":0.5}}
 //   {"step":0,"kind":"step","loss":0.5,"samples":32,"time_ns":0}
 //   {"step":1,"kind":"checkpoint","time_ns":0}
 //   {"step":0,"kind":"x-cache","event":"begun","layers":5,"samples":48,"memory_bytes":0,
 //    "disk_bytes":0,"predicted_ns":0,"measured_ns":0,"note":".."}                     (on one line)
-// "by" and "reason" go together and may be left out, as may the three predicted times. Kinds "step"
+// "by" and "reason" go together and may be left out, as may the three predicted times, and the two
+// numbers of a validation. Kinds "step"
 // and "checkpoint" are those of a log that is written while the run lasts.
 
 #include <filesystem>
@@ -78,11 +80,19 @@ struct CostEvent {
   friend bool operator==(const CostEvent&, const CostEvent&) = default;
 };
 
+// How a run does on samples of one part.
+struct PartScore {
+  double loss = 0;
+  double accuracy = 0;  // 0..1
+  friend bool operator==(const PartScore&, const PartScore&) = default;
+};
+
 struct EvalEvent {
   int epoch = 0;
   double train_loss = 0;
-  double loss = 0;
-  double accuracy = 0;  // 0..1
+  double loss = 0;                                     // on the test part
+  double accuracy = 0;                                 // 0..1
+  std::optional<PartScore> validation = std::nullopt;  // on the part decisions are made by
   friend bool operator==(const EvalEvent&, const EvalEvent&) = default;
 };
 

@@ -25,11 +25,14 @@ RunIdentity identify_run(const RunConfig& config, const std::string& model_hash,
   }
   std::uint64_t hash =
       hash_text(model_hash + "\n" + to_json(deciding) + std::to_string(steps) + masks);
-  Tensors samples = data.train.inputs;
-  samples.push_back(data.train.labels);
-  for (const at::Tensor& tensor : samples) {
-    const at::Tensor whole = tensor.contiguous();
-    hash = hash_bytes(whole.const_data_ptr(), whole.nbytes(), hash);
+  for (const Samples* part : {&data.train, &data.validation}) {
+    if (part->count() == 0) continue;
+    Tensors samples = part->inputs;
+    samples.push_back(part->labels);
+    for (const at::Tensor& tensor : samples) {
+      const at::Tensor whole = tensor.contiguous();
+      hash = hash_bytes(whole.const_data_ptr(), whole.nbytes(), hash);
+    }
   }
   return {model_hash, hash};
 }

@@ -7,9 +7,9 @@
 
 namespace frazil {
 
-// Over all that decides the bits of a run of `steps` steps: model, settings, seed and training
-// samples; not where data and traces lie, nor how messages are ordered and awaited, nor plan and
-// devices.
+// Over all that decides the bits of a run of `steps` steps: model, settings, seed, the samples to
+// train and to validate with; not where data and traces lie, nor how messages are ordered and
+// awaited, nor plan and devices.
 RunIdentity identify_run(const RunConfig& config, const std::string& model_hash,
                          const Dataset& data, Step steps);
 

@@ -26,7 +26,8 @@ enum class Signal {
 
 std::string_view name_of(Signal signal);  // "gradient_norms"
 
-// The latest evaluation; one is read once, however often it is shown.
+// The latest evaluation of samples that are neither trained on nor tested with; one is read once,
+// however often it is shown.
 struct Validation {
   Step step = 0;        // before which the weights were judged
   double loss = 0;      // mean over the samples; not finite where the run has diverged

@@ -43,6 +43,18 @@ TEST(RunSummary, SaysWhichStepsAreNotInItsMeans) {
             "1 of the 5 steps is not in these means: a shorter one, the last of its epoch");
 }
 
+TEST(RunSummary, TellsTheLastValidationWhereThereIsOne) {
+  ReportRun run = make_run(2);
+  EXPECT_FALSE(has(to_text(summarize("run", run.trace)), "validation"));
+  EXPECT_FALSE(has(to_json({summarize("run", run.trace)}), "validation"));
+  run.trace.steps = 11;
+  add_event(run.trace, {11, EvalEvent{3, 0.5, 0.5, 0.5, PartScore{0.25, 0.875}}});
+  const RunSummary summary = summarize("run", run.trace);
+  EXPECT_TRUE(has(to_text(summary), ", accuracy 50.00 %, validation accuracy 87.50 %\n"));
+  EXPECT_TRUE(has(to_json({summary}), "\"validation_loss\": 0.25"));
+  EXPECT_TRUE(has(to_json({summary}), "\"validation_accuracy\": 0.875"));
+}
+
 TEST(RunSummary, CountsARunThatWasResumedFromItsFirstStep) {
   FreezeTrace trace = make_run(3).trace;
   for (FreezeEvent& event : trace.events) event.step += 100;

@@ -32,7 +32,8 @@ TEST(RunConfig, ReadsEveryKey) {
     "format": "frazil.run", "version": 1,
     "model": {"image": 32, "channels": 3, "patch": 4, "dim": 96, "blocks": 12, "heads": 3,
               "classes": 100, "dropout": 0.1},
-    "data": {"kind": "synthetic", "train_samples": 1000, "test_samples": 10, "seed": 5},
+    "data": {"kind": "synthetic", "train_samples": 1000, "test_samples": 10, "seed": 5,
+             "validation_percent": 90},
     "optimizer": {"kind": "sgd", "learning_rate": 0.1, "weight_decay": 0, "momentum": 0.5,
                   "cosine": false, "warm_up_steps": 1000000000, "clip_norm": 1.5},
     "epochs": 7, "batch_size": 40, "micro_batch_size": 10, "seed": 9007199254740992,
@@ -51,7 +52,8 @@ TEST(RunConfig, ReadsEveryKey) {
                .path = "",
                .train_samples = 1000,
                .test_samples = 10,
-               .seed = 5},
+               .seed = 5,
+               .validation_percent = 90},
       .optimizer = {.kind = OptimizerConfig::Kind::kSgd,
                     .learning_rate = 0.1,
                     .weight_decay = 0,
@@ -73,6 +75,23 @@ TEST(RunConfig, ReadsEveryKey) {
   EXPECT_EQ(parse(to_json(expected)), expected);
 }
 
+TEST(RunConfig, ReadsAGrammar) {
+  const RunConfig config = parse(with_members(
+      R"("model": {"image": 4, "channels": 5, "patch": 1, "classes": 6},
+      "data": {"kind": "random-hierarchy", "levels": 2, "symbols": 5, "synonyms": 3,
+               "branching": 3, "train_samples": 90, "test_samples": 30, "seed": 7,
+               "validation_percent": 10})"));
+  const DataConfig expected{.kind = DataConfig::Kind::kRandomHierarchy,
+                            .path = "",
+                            .train_samples = 90,
+                            .test_samples = 30,
+                            .seed = 7,
+                            .hierarchy = {.levels = 2, .symbols = 5, .synonyms = 3, .branching = 3},
+                            .validation_percent = 10};
+  EXPECT_EQ(config.data, expected);
+  EXPECT_EQ(parse(to_json(config)), config);
+}
+
 TEST(RunConfig, IsWrittenWithItsDefaults) {
   EXPECT_EQ(to_json(RunConfig{}),
             R"({
@@ -80,7 +99,7 @@ TEST(RunConfig, IsWrittenWithItsDefaults) {
   "version": 1,
   "model": {"image": 8, "channels": 1, "patch": 2, "dim": 64, "blocks": 6, "heads": 4, )"
             R"("classes": 10, "dropout": 0},
-  "data": {"kind": "digits", "path": ""},
+  "data": {"kind": "digits", "path": "", "validation_percent": 0},
   "optimizer": {"kind": "adamw", "learning_rate": 0.002, "weight_decay": 0.2, "beta1": 0.9, )"
             R"("beta2": 0.999, "epsilon": 1e-08, "cosine": true, "warm_up_steps": 0, )"
             R"("clip_norm": 0},
@@ -106,6 +125,7 @@ RunConfig draw_config(std::uint64_t seed) {
   config.model.heads = draw(1, 16);
   config.model.dim = config.model.heads * draw(1, 64);
   config.model.dropout = fraction();
+  config.data.validation_percent = draw(0, 90);
   config.data.path = draw(0, 1) == 0 ? "" : "a \"b\"\\\n\xc3\xa9/c.gz";
   config.optimizer.learning_rate = std::ldexp(fraction() + 0.1, draw(-900, 29));
   config.optimizer.epsilon = std::ldexp(1.0, draw(-1074, 0));
@@ -203,10 +223,17 @@ TEST(RunConfig, RefusesWhatCannotBeRun) {
       {R"("model": {"classes": 9})", "`9` at $.model.classes",
        "10 or more for ten digits, or data of kind \"synthetic\""},
       {R"("model": [])", "an array at $.model", "an object"},
-      {R"("data": {"kind": "cifar"})", "`\"cifar\"` at $.data.kind", R"("digits" or "synthetic")"},
+      {R"("data": {"kind": "cifar"})", "`\"cifar\"` at $.data.kind",
+       R"("digits", "synthetic" or "random-hierarchy")"},
       {R"("data": {"kind": 1})", "`1` at $.data.kind", "a string"},
       {R"("data": {"train_samples": 5})", R"(the unknown key "train_samples" at $.data)",
-       R"(no keys but "kind", "path")"},
+       R"(no keys but "kind", "path", "validation_percent")"},
+      {R"("data": {"validation_percent": 91})", "`91` at $.data.validation_percent",
+       "an integer from 0 to 90"},
+      {R"("data": {"kind": "random-hierarchy"})", "`\"random-hierarchy\"` at $.data.kind",
+       "channels (1) of the model equal to symbols (8)"},
+      {R"("data": {"kind": "random-hierarchy", "branching": 1})", "`1` at $.data.branching",
+       "an integer from 2 to 1024"},
       {R"("data": {"kind": "synthetic", "test_samples": 0})", "`0` at $.data.test_samples",
        "an integer from 1 to 100000000"},
       {R"("optimizer": {"learning_rate": 0})", "`0` at $.optimizer.learning_rate", "more than 0"},

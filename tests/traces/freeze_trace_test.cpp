@@ -36,6 +36,7 @@ FreezeTrace make_trace() {
       {21, TransitionEvent{1ms, 2ms, 3ns, moved, TransitionTimes{4ms, 5ms, 6ms}}},
       {29, StepEvent{0.25, 31, 7ms}},
       {30, EvalEvent{3, 1e-300, -0.0, 0.9921875}},
+      {30, EvalEvent{3, 0.5, 0.25, 0.75, PartScore{0.125, 1}}},
       {30, CheckpointEvent{8ms}},
       {30, CacheEvent{CacheChange::kBegun, 5, 48, Bytes{4'800}, Bytes{1}, 9ms, 0ns, "48 \"pay\""}},
       {31, CacheEvent{}},
@@ -203,6 +204,12 @@ TEST(FreezeTrace, RefusesBadTracesWithTheirLine) {
       {after_header(R"({"step":5,"kind":"x-cache","event":"lost"})"), 2,
        R"(found `"lost"` at $.event, expected declined, begun,)"},
       {after_header(R"({"step":5,"kind":"x-cache","event":"read","layers":-1})"), 2, "layers"},
+      {after_header(R"({"step":5,"kind":"eval","epoch":0,"train_loss":1,"loss":1,"accuracy":1,)"
+                    R"("validation_loss":1})"),
+       2, "validation_accuracy"},
+      {after_header(R"({"step":5,"kind":"eval","epoch":0,"train_loss":1,"loss":1,"accuracy":1,)"
+                    R"("validation_accuracy":1})"),
+       2, "validation_accuracy"},
       {after_header(R"({"step":5,"kind":"signals","signals":{"loss":1e999}})"), 2, "run.jsonl:2"},
       {after_header(R"({"step":5,"kind":"signals","signals":{"loss":"low"}})"), 2, "loss"},
   };
@@ -231,6 +238,10 @@ TEST(FreezeTrace, NeverWritesWhatCannotBeRead) {
   EXPECT_THROW(to_jsonl(with_event({0, EvalEvent{0, not_a_number, 0, 0}})), InputError);
   EXPECT_THROW(to_jsonl(with_event({0, EvalEvent{0, 0, infinity, 0}})), InputError);
   EXPECT_THROW(to_jsonl(with_event({0, EvalEvent{0, 0, 0, not_a_number}})), InputError);
+  EXPECT_THROW(to_jsonl(with_event({0, EvalEvent{0, 0, 0, 0, PartScore{infinity, 0}}})),
+               InputError);
+  EXPECT_THROW(to_jsonl(with_event({0, EvalEvent{0, 0, 0, 0, PartScore{0, 1.5}}})),
+               std::logic_error);
   EXPECT_THROW(to_jsonl(with_event({0, SignalsEvent{{{"loss", -infinity}}}})), InputError);
   EXPECT_THROW(to_jsonl(with_event({0, PlanEvent{"\xff", "", 0ns}})), InputError);
   EXPECT_THROW(to_jsonl(with_event({0, StepEvent{not_a_number, 1, 1ns}})), InputError);

@@ -64,6 +64,8 @@ class Policy : public testing::TestWithParam<PolicyCase> {
     options_.config = tiny_config();
     options_.config.optimizer.learning_rate = 1e-2;
     options_.config.model.dropout = 0.1;
+    options_.config.data.train_samples = 64;
+    options_.config.data.validation_percent = 25;
     set_freeze(GetParam().freeze);
     options_.profile = tiny_profile(options_.config);
     options_.cluster = tiny_cluster(Bytes{600'000});
