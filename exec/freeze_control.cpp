@@ -66,7 +66,11 @@ FreezeControl::FreezeControl(const FreezeConfig& config, const RunShape& shape,
       probe_(narrow(samples, 0, std::min(samples.count(), kProbeSamples))),
       run_(run),
       replanner_(replanner),
-      authority_(config, shape, predictor()) {}
+      authority_(config, shape, predictor(), room_finder()) {}
+
+FindRoom FreezeControl::room_finder() {
+  return [this](const FreezeMask& mask) { return replanner_.has_room(mask); };
+}
 
 PredictSwitch FreezeControl::predictor() {
   return [this](const FreezeMask&, const FreezeMask& to, Step) { return replanner_.predict(to); };
@@ -177,7 +181,7 @@ void FreezeControl::restore(const std::string& json, const std::string& file) {
     replanner_.set_overhead({.plan = plan, .start = start, .memory = memory});
   }
   fields.finish();
-  authority_ = FreezeAuthority(config_, shape_, std::move(state), predictor());
+  authority_ = FreezeAuthority(config_, shape_, std::move(state), predictor(), room_finder());
 }
 
 }  // namespace frazil

@@ -48,6 +48,7 @@ class FreezeControl {
  private:
   FreezeSignals measure(Step step, const Before& before);
   PredictSwitch predictor();
+  FindRoom room_finder();
 
   FreezeConfig config_;
   RunShape shape_;

@@ -40,7 +40,8 @@ Plan Replanner::answer(const FreezeMask& mask) {
   if (held_ && !options_.elastic) {
     Plan plan = *held_;
     plan.mask = mask;
-    return cache_prefix(plan);
+    plan = cache_prefix(plan);
+    if (fits(plan)) return plan;
   }
   const auto known = plans_.find(mask.text());
   if (known != plans_.end()) return known->second;
@@ -57,6 +58,7 @@ std::optional<Plan> Replanner::find_uncached() {
   if (!options_.elastic) {
     Plan plan = *held_;
     plan.cache_frozen_prefix = false;
+    if (!fits(plan)) return std::nullopt;
     return plan;
   }
   const auto known = uncached_.find(held_->mask.text());
@@ -77,6 +79,24 @@ const Plan& Replanner::hold(const Plan& plan) {
   held_ = plan;
   predicted_.clear();
   return *held_;
+}
+
+bool Replanner::fits(const Plan& plan) const {
+  return !judge_plan(plan, options_.profile, options_.cluster,
+                     options_.config.optimizer.clip_norm > 0)
+              .infeasible;
+}
+
+bool Replanner::has_room(const FreezeMask& mask) {
+  ENSURE(held_.has_value(), "a run goes on from some plan");
+  if (without_room_.count(mask.text()) > 0) return false;
+  try {
+    (void)answer(mask);
+    return true;
+  } catch (const InfeasibleError&) {
+    without_room_.insert(mask.text());
+    return false;
+  }
 }
 
 Plan Replanner::search(const FreezeMask& mask, bool caches) {

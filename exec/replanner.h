@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -22,15 +23,17 @@ class Replanner {
       : options_(options), search_(options.profile, options.cluster) {}
 
   // The plan to go on with under the mask, held from now on: to begin with the given one or the
-  // planner's best, later, where the run is elastic, the best under the mask, else the held one;
-  // with its frozen prefix cached where the run has a cache and the plan allows it.
-  // Throws InfeasibleError where no plan fits, InputError of a given one with a cached prefix in a
-  // run without a cache.
+  // planner's best, later, where the run is elastic or the held one has no room under the mask, the
+  // best under the mask, else the held one; with its frozen prefix cached where the run has a cache
+  // and the plan allows it. Throws InfeasibleError where no plan fits, InputError of a given one
+  // with a cached prefix in a run without a cache.
   const Plan& go_on(const FreezeMask& mask);
   // Under the held plan's mask the best that caches nothing; none where none fits.
   std::optional<Plan> find_uncached();
   // Goes on with this one in place of the held.
   const Plan& hold(const Plan& plan);
+  // Whether a plan to go on with fits. Requires: one is held.
+  bool has_room(const FreezeMask& mask);
   // What go_on(mask) would bring and cost.
   PredictedSwitch predict(const FreezeMask& mask);
   // The parts of going from `before` to the held plan, as the overhead says them: the planner is
@@ -55,6 +58,7 @@ class Replanner {
  private:
   Plan answer(const FreezeMask& mask);
   Plan search(const FreezeMask& mask, bool caches);
+  bool fits(const Plan& plan) const;
   Plan cache_prefix(const Plan& plan) const;
 
   const TrainOptions& options_;
@@ -64,6 +68,7 @@ class Replanner {
   std::map<std::string, Plan> plans_;
   std::map<std::string, std::optional<Plan>> uncached_;
   std::map<std::string, PredictedSwitch> predicted_;
+  std::set<std::string> without_room_;  // masks that no plan fits
   Duration time_{0};
   int searches_ = 0;  // in that time
   std::optional<TransitionOverhead> overhead_;

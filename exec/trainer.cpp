@@ -17,6 +17,7 @@
 #include "exec/trace_recorder.h"
 #include "exec/train_phase.h"
 #include "exec/vit.h"
+#include "planner/freezing/signal_memory.h"
 #include "planner/plan_changes.h"
 #include "profiles/error.h"
 
@@ -211,6 +212,7 @@ class Training {
     const std::map<std::string, double> signals = list_signals(decided_.signals);
     const bool is_told = step == result_.first_step || decision.changed || !signals.empty() ||
                          decision.by != decided_by_;
+    if (decision.by != decided_by_ && decision.by == kNoRoom) tell(step, decision.reason, true);
     decided_by_ = decision.by;
     if (!signals.empty()) recorder_.note({step, SignalsEvent{signals}});
     if (is_told) recorder_.note({step, MaskEvent{decision.mask, decision.by, decision.reason}});
@@ -359,7 +361,9 @@ class Training {
 
 TrainResult train(const TrainOptions& options, const Dataset& data,
                   const std::function<void(const TrainProgress&)>& progress) {
-  return Training(options, data, progress).run();
+  TrainOptions with_signals = options;
+  with_signals.profile = with_signal_memory(options.profile, options.config.freeze);
+  return Training(with_signals, data, progress).run();
 }
 
 }  // namespace frazil

@@ -22,8 +22,8 @@
 //   {"step":0,"kind":"x-cache","event":"begun","layers":5,"samples":48,"memory_bytes":0,
 //    "disk_bytes":0,"predicted_ns":0,"measured_ns":0,"note":".."}                     (on one line)
 // "by" and "reason" go together and may be left out, as may the three predicted times, and the two
-// numbers of a validation. Kinds "step"
-// and "checkpoint" are those of a log that is written while the run lasts.
+// numbers of a validation. Kinds "step" and "checkpoint" are those of a log that is written while
+// the run lasts.
 
 #include <filesystem>
 #include <map>

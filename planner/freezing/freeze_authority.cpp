@@ -71,14 +71,16 @@ FreezeState initial_state(const FreezeConfig& config) {
 }
 
 FreezeAuthority::FreezeAuthority(const FreezeConfig& config, const RunShape& run,
-                                 PredictSwitch predict)
-    : FreezeAuthority(config, run, initial_state(config), std::move(predict)) {}
+                                 PredictSwitch predict, FindRoom has_room)
+    : FreezeAuthority(config, run, initial_state(config), std::move(predict), std::move(has_room)) {
+}
 
 FreezeAuthority::FreezeAuthority(const FreezeConfig& config, const RunShape& run, FreezeState state,
-                                 PredictSwitch predict)
+                                 PredictSwitch predict, FindRoom has_room)
     : config_(in_steps(config, run.steps_per_epoch)),
       run_(run),
       predict_(std::move(predict)),
+      has_room_(std::move(has_room)),
       state_(std::move(state)) {
   ENSURE(run_.blocks >= 1 && run_.steps >= 1, "a run of a model");
   ENSURE(!needs_prediction(config_) || predict_, "an amortisation gate is given a prediction");
@@ -107,6 +109,12 @@ Decision FreezeAuthority::decide(const FreezeSignals& signals) {
   Decision decision{std::move(judged.wanted.mask), false, std::string(name_of(config_.policy)),
                     std::move(judged.wanted.reason)};
   apply_decorators(signals, held, decision);
+  if (!is_first && decision.mask != held && has_room_ && !has_room_(decision.mask)) {
+    decision.by = kNoRoom;
+    decision.reason =
+        fmt::format("Mask {} stays: no plan has room for {}.", held.text(), decision.mask.text());
+    decision.mask = held;
+  }
   decision.changed = is_first || decision.mask != held;
   if (!is_first && decision.changed) state_.changed = signals.step;
   state_.step = signals.step;

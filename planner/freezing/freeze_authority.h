@@ -4,6 +4,7 @@
 // signals give equal decisions; the state is a plain value, and an authority that is given it goes
 // on as the one that had it.
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,12 @@ struct FreezeState {
   friend bool operator==(const FreezeState&, const FreezeState&) = default;
 };
 
+// Whether the devices have room for a run under this mask, by whatever plan.
+using FindRoom = std::function<bool(const FreezeMask& mask)>;
+
+// Who declines a mask that there is no room for, as Decision::by names it.
+inline constexpr const char* kNoRoom = "memory";
+
 struct Decision {
   FreezeMask mask;       // holds from this step on
   bool changed = false;  // against the decision before; the first counts as a change
@@ -49,9 +56,11 @@ FreezeState initial_state(const FreezeConfig& config);
 class FreezeAuthority {
  public:
   // Requires: `predict` where the configuration needs it; a state of this configuration.
-  FreezeAuthority(const FreezeConfig& config, const RunShape& run, PredictSwitch predict = {});
+  // A change for which there is no room is declined, and asked for again as long as it is wanted.
+  FreezeAuthority(const FreezeConfig& config, const RunShape& run, PredictSwitch predict = {},
+                  FindRoom has_room = {});
   FreezeAuthority(const FreezeConfig& config, const RunShape& run, FreezeState state,
-                  PredictSwitch predict = {});
+                  PredictSwitch predict = {}, FindRoom has_room = {});
 
   // Requires: steps never decrease. Asked a second time for a step it repeats itself. The first
   // decision has nothing to change: only the prefix and the guard are heard.
@@ -70,6 +79,7 @@ class FreezeAuthority {
   FreezeConfig config_;  // lengths in steps
   RunShape run_;
   PredictSwitch predict_;
+  FindRoom has_room_;
   FreezeState state_;
 };
 

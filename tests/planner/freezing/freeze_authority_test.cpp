@@ -137,6 +137,45 @@ TEST(FreezeAuthority, HysteresisFollowsAPolicyThatKeepsItsMind) {
   }
 }
 
+// With room for at least three frozen blocks: under every policy and decorator the mask in force
+// has it, and what is declined is what would have been decided.
+TEST(FreezeAuthority, NeverChangesToAMaskThatHasNoRoom) {
+  const unsigned seed = 31;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  const FindRoom has_room = [](const FreezeMask& mask) { return mask.frozen_count() >= 3; };
+  int declined = 0;
+  int changed = 0;
+  for (int trial = 0; trial < 20; ++trial) {
+    for (const FreezePolicy& policy : sample_policies()) {
+      const FreezeConfig config{policy, draw_decorators(random)};
+      FreezeAuthority authority(config, kSampleRun, predict_by_count, has_room);
+      FreezeMask mask = authority.decide({.step = 0}).mask;
+      for (Step step = 1; step < kSampleRun.steps; ++step) {
+        FreezeAuthority free(config, kSampleRun, authority.state(), predict_by_count);
+        const FreezeSignals signals = draw_signals(random, step, kSampleRun);
+        const Decision decision = authority.decide(signals);
+        const Decision wanted = free.decide(signals);
+        if (decision.by == kNoRoom) {
+          ++declined;
+          ASSERT_EQ(decision.mask, mask);
+          ASSERT_FALSE(decision.changed);
+          ASSERT_FALSE(has_room(wanted.mask));
+          ASSERT_EQ(decision.reason, "Mask " + mask.text() + " stays: no plan has room for " +
+                                         wanted.mask.text() + ".");
+        } else {
+          ASSERT_EQ(decision, wanted);
+          ASSERT_TRUE(!decision.changed || has_room(decision.mask));
+        }
+        changed += decision.changed ? 1 : 0;
+        mask = decision.mask;
+      }
+    }
+  }
+  EXPECT_GT(declined, 100);
+  EXPECT_GT(changed, 100);
+}
+
 TEST(FreezeAuthority, GoesOnFromAStateThatWasWrittenAndReadBackAtAnyMoment) {
   const unsigned seed = 14;
   SCOPED_TRACE("seed " + std::to_string(seed));
