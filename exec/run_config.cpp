@@ -307,7 +307,7 @@ FreezeConfig parse_freeze(const JsonCursor& value, const VitConfig& model,
   if (is_short) return parse_alpha(fields);
   FreezeConfig config = parse_freeze_config(value, freeze_blocks(model), folder);
   if (auto* trace = std::get_if<TraceFreeze>(&config.policy)) {
-    trace->path = (std::filesystem::absolute(folder) / trace->path).lexically_normal().string();
+    trace->path = std::filesystem::absolute(folder / trace->path).lexically_normal().string();
   }
   return config;
 }
