@@ -35,7 +35,7 @@ struct PrefixCacheOptions {
 class PrefixCache {
  public:
   // `outputs`: of all layers, for some sample. Of `samples` samples. `files` outlives the cache.
-  // Throws InputError where the file on disk cannot be made.
+  // Throws InputError where the folder for the file on disk is not there.
   PrefixCache(const ModelSpec& model, const std::vector<Tensors>& outputs, std::int64_t samples,
               const FileSystem& files, const PrefixCacheOptions& options);
 

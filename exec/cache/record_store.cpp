@@ -18,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kAlignment = 64;
+constexpr std::string_view kNamed = ".tmp-features-";
 
 using Clock = std::chrono::steady_clock;
 
@@ -30,15 +31,24 @@ std::unique_ptr<File> open_nameless(const FileSystem& files, const fs::path& fol
   try {
     return std::make_unique<File>(files, folder, O_RDWR | O_TMPFILE);
   } catch (const InputError&) {
-    const fs::path path = folder / (".tmp-features-" + std::to_string(::getpid()));
-    remove_file(files, path);
+    // Those of processes that ended in between: nobody opens one by its name.
+    for (const std::string& name : list_folder(files, folder)) {
+      if (name.starts_with(kNamed)) files.unlink((folder / name).string());
+    }
+    const fs::path path = folder / (std::string(kNamed) + std::to_string(::getpid()));
     auto file = std::make_unique<File>(files, path, O_RDWR | O_CREAT | O_EXCL);
-    remove_file(files, path);
+    if (files.unlink(path.string()) < 0) remove_file(files, path);
     return file;
   }
 }
 
 Bytes size_of(std::string_view bytes) { return Bytes{static_cast<std::int64_t>(bytes.size())}; }
+
+bool is_folder(const FileSystem& files, const fs::path& path) {
+  const int folder = files.open(path.string(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder >= 0) files.close(folder);
+  return folder >= 0;
+}
 
 // Pages are only taken when they are written to.
 std::byte* reserve(std::int64_t bytes) {
@@ -70,18 +80,28 @@ RecordStore::RecordStore(const FileSystem& files, Bytes record, const StoreLimit
   }
   disk_slots_.count = std::min(records, limits.disk.count / stride_);
   try {
-    if (disk_slots_.count > 0) file_ = open_nameless(files, limits.folder);
+    open_file(files, limits.folder);
   } catch (...) {
-    if (memory_ != nullptr) {
-      ::munmap(memory_, static_cast<std::size_t>(memory_slots_.count * stride_));
-    }
+    release_memory();
     throw;
   }
 }
 
-RecordStore::~RecordStore() {
-  if (memory_ != nullptr) {
-    ::munmap(memory_, static_cast<std::size_t>(memory_slots_.count * stride_));
+RecordStore::~RecordStore() { release_memory(); }
+
+void RecordStore::release_memory() {
+  if (memory_ == nullptr) return;
+  ::munmap(memory_, static_cast<std::size_t>(memory_slots_.count * stride_));
+}
+
+void RecordStore::open_file(const FileSystem& files, const fs::path& folder) {
+  if (disk_slots_.count == 0) return;
+  try {
+    file_ = open_nameless(files, folder);
+  } catch (const InputError& error) {
+    if (!is_folder(files, folder)) throw;
+    warnings_.push_back(std::string(error.what()) + "; nothing is cached on disk");
+    disk_slots_.count = 0;
   }
 }
 

@@ -58,7 +58,8 @@ class RecordStore : public std::enable_shared_from_this<RecordStore> {
   using Handle = std::shared_ptr<const Record>;
 
   // Records have at most `record` bytes; there are never more than `records`, which is all that is
-  // reserved. Throws InputError where the file cannot be made. `files` outlives the store.
+  // reserved. Throws InputError where there is no such folder; where it takes no file, that is a
+  // warning and there is no room on disk. `files` outlives the store.
   static std::shared_ptr<RecordStore> make(const FileSystem& files, Bytes record,
                                            const StoreLimits& limits, std::int64_t records);
   ~RecordStore();
@@ -90,6 +91,8 @@ class RecordStore : public std::enable_shared_from_this<RecordStore> {
 
   RecordStore(const FileSystem& files, Bytes record, const StoreLimits& limits,
               std::int64_t records);
+  void open_file(const FileSystem& files, const std::filesystem::path& folder);
+  void release_memory();
   std::int64_t take(StoreTier tier);  // -1: none is left
   void give_back(StoreTier tier, std::int64_t slot);
   Handle write_to_disk(std::string_view bytes, std::int64_t slot);

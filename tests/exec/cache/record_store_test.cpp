@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "profiles/error.h"
+#include "profiles/text_file.h"
 #include "tests/exec/disk/faulty_files.h"
 
 namespace frazil {
@@ -126,6 +127,37 @@ TEST_F(Records, WantAFolderThatIsThere) {
     EXPECT_EQ(error.file().rfind(limits.folder.string(), 0), 0U);
     EXPECT_EQ(error.found(), "the error \"No such file or directory\" of open");
   }
+}
+
+TEST_F(Records, OfAFolderThatTakesNoFileAreInMemoryAlone) {
+  FileSystem files = files_;
+  files.open = [real = files_.open](const std::string& path, int flags) {
+    return (flags & O_ACCMODE) == O_RDWR ? -ENOSPC : real(path, flags);
+  };
+  const auto store = RecordStore::make(files, kRecord, room_for(1, 10), 100);
+  EXPECT_EQ(store->count(StoreTier::kDisk), 0);
+  EXPECT_NE(store->store(record_of(0)), nullptr);
+  EXPECT_EQ(store->store(record_of(1)), nullptr);
+  const std::vector<std::string> warnings = store->take_warnings();
+  ASSERT_EQ(warnings.size(), 1U);
+  EXPECT_TRUE(warnings.front().ends_with(
+      ": found the error \"No space left on device\" of open, expected a place for the files of a "
+      "run; nothing is cached on disk"))
+      << warnings.front();
+}
+
+// Of a process that ended between making its file and taking the name away.
+TEST_F(Records, WithoutNamelessFilesTakeAwayWhatAnotherProcessLeft) {
+  FileSystem files = files_;
+  files.open = [real = files_.open](const std::string& path, int flags) {
+    return (flags & O_TMPFILE) == O_TMPFILE ? -EOPNOTSUPP : real(path, flags);
+  };
+  write_text_file(folder_ / ".tmp-features-1", "left");
+  write_text_file(folder_ / "note.txt", "mine");
+  const auto store = RecordStore::make(files, kRecord, room_for(0, 10), 100);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / ".tmp-features-1"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "note.txt"));
+  EXPECT_NE(store->store(record_of(0)), nullptr);
 }
 
 TEST_F(Records, AFullDiskIsOneWarningAndTheCacheKeepsWhatItHas) {
