@@ -119,8 +119,9 @@ struct MemberWriter {
                        real_text(event.loss, "loss", step), event.samples, event.time.count());
   }
   std::string operator()(const CheckpointEvent& event) const {
-    ensure_counts({event.time.count()});
-    return fmt::format(R"("kind":"checkpoint","time_ns":{})", event.time.count());
+    ensure_counts({event.time.count(), event.of, step - event.of});
+    const std::string of = event.of == step ? "" : fmt::format(R"("of":{},)", event.of);
+    return fmt::format(R"("kind":"checkpoint",{}"time_ns":{})", of, event.time.count());
   }
   std::string operator()(const CacheEvent& event) const {
     ensure_counts({event.layers, event.samples, event.memory.count, event.disk.count,
@@ -243,7 +244,14 @@ std::int64_t count_events(const FreezeTrace& trace) {
   return std::count_if(trace.events.begin(), trace.events.end(), is_counted);
 }
 
-What read_what(const JsonCursor& kind, JsonFields& fields, std::size_t blocks) {
+CheckpointEvent read_checkpoint(JsonFields& fields, Step step) {
+  CheckpointEvent event{.of = step};
+  if (const auto of = fields.optional("of")) event.of = of->integer(0, step);
+  event.time = read_time(fields, "time_ns");
+  return event;
+}
+
+What read_what(const JsonCursor& kind, JsonFields& fields, std::size_t blocks, Step step) {
   const std::string& name = kind.text();
   if (name == "mask") return read_mask(fields, blocks);
   if (name == "plan") return read_plan(fields);
@@ -252,8 +260,8 @@ What read_what(const JsonCursor& kind, JsonFields& fields, std::size_t blocks) {
   if (name == "eval") return read_eval(fields);
   if (name == "signals") return read_signals(fields);
   if (name == "step") return read_step(fields);
-  if (name == "checkpoint") return CheckpointEvent{read_time(fields, "time_ns")};
   if (name == kCacheKind) return read_cache(fields);
+  if (name == "checkpoint") return read_checkpoint(fields, step);
   kind.fail(kind.describe(),
             "mask, plan, transition, cost, eval, signals, step, checkpoint or a kind of x-...");
 }
@@ -299,7 +307,7 @@ void read_event(const JsonCursor& line, FreezeTrace& trace, Step& last_step) {
     ++trace.skipped_extensions;
     return;
   }
-  trace.events.push_back({number, read_what(kind, fields, trace.blocks.size())});
+  trace.events.push_back({number, read_what(kind, fields, trace.blocks.size(), number)});
   fields.finish();
 }
 

@@ -18,12 +18,12 @@
 //    "validation_loss":0.5,"validation_accuracy":0.5}                                 (on one line)
 //   {"step":0,"kind":"signals","signals":{"..":0.5}}
 //   {"step":0,"kind":"step","loss":0.5,"samples":32,"time_ns":0}
-//   {"step":1,"kind":"checkpoint","time_ns":0}
+//   {"step":1,"kind":"checkpoint","of":1,"time_ns":0}
 //   {"step":0,"kind":"x-cache","event":"begun","layers":5,"samples":48,"memory_bytes":0,
 //    "disk_bytes":0,"predicted_ns":0,"measured_ns":0,"note":".."}                     (on one line)
-// "by" and "reason" go together and may be left out, as may the three predicted times, and the two
-// numbers of a validation. Kinds "step" and "checkpoint" are those of a log that is written while
-// the run lasts.
+// "by" and "reason" go together and may be left out, as may the three predicted times, the two
+// numbers of a validation, and of which step a checkpoint is, where it is of this one. Kinds "step"
+// and "checkpoint" are those of a log that is written while the run lasts.
 
 #include <filesystem>
 #include <map>
@@ -110,9 +110,11 @@ struct StepEvent {
   friend bool operator==(const StepEvent&, const StepEvent&) = default;
 };
 
-// Durable, with all steps before this one.
+// Durable by now: the state after `of` steps, at most this one, and the record of these. In the
+// file "of" may be left out where it is this step.
 struct CheckpointEvent {
   Duration time{0};
+  Step of = 0;
   friend bool operator==(const CheckpointEvent&, const CheckpointEvent&) = default;
 };
 

@@ -37,7 +37,7 @@ FreezeTrace make_trace() {
       {29, StepEvent{0.25, 31, 7ms}},
       {30, EvalEvent{3, 1e-300, -0.0, 0.9921875}},
       {30, EvalEvent{3, 0.5, 0.25, 0.75, PartScore{0.125, 1}}},
-      {30, CheckpointEvent{8ms}},
+      {30, CheckpointEvent{8ms, 30}},
       {30, CacheEvent{CacheChange::kBegun, 5, 48, Bytes{4'800}, Bytes{1}, 9ms, 0ns, "48 \"pay\""}},
       {31, CacheEvent{}},
   };
@@ -54,6 +54,21 @@ TEST(FreezeTrace, ReadsBackWhatItWrote) {
   const FreezeTrace again = parse_freeze_trace(text, "run.jsonl");
   EXPECT_EQ(again, trace);
   EXPECT_EQ(to_jsonl(again), text);
+}
+
+// Told of some steps after it was taken.
+TEST(FreezeTrace, KeepsTheStepOfACheckpoint) {
+  FreezeTrace trace;
+  trace.blocks = {"all"};
+  trace.open = true;
+  trace.events = {{23, CheckpointEvent{8ms, 20}}};
+  std::string text = to_jsonl(trace);
+  EXPECT_NE(text.find(R"({"step":23,"kind":"checkpoint","of":20,"time_ns":8000000})"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(parse_freeze_trace(text, "log.jsonl"), trace);
+  text.replace(text.find("\"of\":20"), 7, "\"of\":24");
+  EXPECT_THROW((void)parse_freeze_trace(text, "log.jsonl"), InputError);
 }
 
 TEST(FreezeTrace, MayEndWithoutALineEnd) {
@@ -249,6 +264,7 @@ TEST(FreezeTrace, NeverWritesWhatCannotBeRead) {
   EXPECT_THROW(to_jsonl(with_event({0, StepEvent{0, -1, 1ns}})), std::logic_error);
   EXPECT_THROW(to_jsonl(with_event({0, CheckpointEvent{-1ns}})), std::logic_error);
   EXPECT_THROW(to_jsonl(with_event({0, CacheEvent{CacheChange::kRead, 1, -1}})), std::logic_error);
+  EXPECT_THROW(to_jsonl(with_event({3, CheckpointEvent{1ns, 4}})), std::logic_error);
   EXPECT_THROW(to_jsonl(with_event({0, CostEvent{1, 1, -1ns}})), std::logic_error);
   EXPECT_THROW(to_jsonl(with_event({0, MaskEvent{FreezeMask::all_active(3)}})), std::logic_error);
   EXPECT_THROW(to_jsonl(with_event({-1, CostEvent{}})), std::logic_error);
