@@ -14,6 +14,8 @@
 #include "analysis/svg.h"
 #include "analysis/svg_parts.h"
 #include "profiles/error.h"
+#include "profiles/text_file.h"
+#include "traces/log_costs.h"
 #include "traces/timeline_csv.h"
 
 namespace frazil {
@@ -252,6 +254,11 @@ std::string draw_memory(const MemoryRecord& record) {
 }
 
 std::string draw_phase(const ReportPhase& phase, std::size_t number, std::size_t& spans_left) {
+  if (phase.predicted.spans.empty()) {
+    return fmt::format("<h3>Phase {}, from step {}</h3>\n", number, count_text(phase.first_step)) +
+           html_paragraph("remark", phase.summary) +
+           html_paragraph("remark", "The run was ended before its time lines were kept.");
+  }
   const Comparison comparison = compare(phase.predicted, phase.measured);
   const std::optional<Step> shown = representative_step(comparison);
   const Timeline measured = shown ? step_of(phase.measured, *shown) : Timeline{};
@@ -310,6 +317,49 @@ std::string draw_provenance(const std::vector<ReportRun>& runs) {
   return "<h2>Where the numbers come from</h2>\n" + html_table(table);
 }
 
+// The trace of a run that has ended, else the log of one that was interrupted.
+std::filesystem::path find_record(const std::filesystem::path& root) {
+  const std::filesystem::path trace = root / "trace.jsonl";
+  const std::filesystem::path log = root / "events.jsonl";
+  std::error_code error;
+  if (std::filesystem::exists(trace, error)) return trace;
+  if (std::filesystem::exists(log, error)) return log;
+  throw InputError(
+      root.string(), 0, "neither trace.jsonl nor events.jsonl",
+      "the folder that `frazil train --out` was given: the one is there when a run has "
+      "ended, the other while it lasts");
+}
+
+// Of a log: a line that was being written when the run was ended is left out, and costs are added.
+FreezeTrace read_record(const std::filesystem::path& record) {
+  std::string text = read_text_file(record);
+  const bool is_log = record.filename() == "events.jsonl";
+  if (is_log) text.resize(text.rfind('\n') + 1);
+  FreezeTrace trace = parse_freeze_trace(text, record.string());
+  if (is_log) trace.events = add_costs(trace);
+  return trace;
+}
+
+// What was done again under another plan, after a crash.
+void drop_steps(Timeline& measured, Step from) {
+  std::erase_if(measured.spans, [&](const Span& span) { return span.action.step >= from; });
+}
+
+// Of an interrupted run its time lines may be missing.
+ReportPhase read_phase(Step first, const PlanEvent& plan, const std::filesystem::path& place,
+                       bool is_open) {
+  ReportPhase phase{.first_step = first,
+                    .summary = plan.summary.empty() ? plan.plan : plan.summary,
+                    .predicted = {},
+                    .measured = {}};
+  std::error_code error;
+  if (is_open && !std::filesystem::exists(place / "measured.csv", error)) return phase;
+  phase.predicted = read_one_step(place / "predicted.csv");
+  phase.measured = read_timeline_csv(place / "measured.csv");
+  phase.memory = read_memory_record(place / "memory.json");
+  return phase;
+}
+
 }  // namespace
 
 std::string to_html(const std::string& title, const std::vector<std::string>& notes,
@@ -342,20 +392,17 @@ ReportRun read_run(const std::string& folder) {
   ReportRun run;
   const std::filesystem::path full = std::filesystem::absolute(root).lexically_normal();
   run.name = (full.has_filename() ? full : full.parent_path()).filename().string();
-  run.trace = read_freeze_trace(root / "trace.jsonl");
+  const std::filesystem::path record = find_record(root);
+  run.trace = read_record(record);
   for (const FreezeEvent& event : run.trace.events) {
-    const auto* plan = std::get_if<PlanEvent>(&event.what);
-    if (plan == nullptr) continue;
-    const auto phase_folder = root / fmt::format("phase-{}", run.phases.size());
-    run.phases.push_back({.first_step = event.step,
-                          .summary = plan->summary.empty() ? plan->plan : plan->summary,
-                          .predicted = read_one_step(phase_folder / "predicted.csv"),
-                          .measured = read_timeline_csv(phase_folder / "measured.csv"),
-                          .memory = read_memory_record(phase_folder / "memory.json")});
+    if (const auto* plan = std::get_if<PlanEvent>(&event.what)) {
+      const auto place = root / fmt::format("phase-{}", run.phases.size());
+      if (!run.phases.empty()) drop_steps(run.phases.back().measured, event.step);
+      run.phases.push_back(read_phase(event.step, *plan, place, run.trace.open));
+    }
   }
   if (run.phases.empty()) {
-    throw InputError((root / "trace.jsonl").string(), 0, "no plan",
-                     "the record of a run, which begins with one");
+    throw InputError(record.string(), 0, "no plan", "the record of a run, which begins with one");
   }
   return run;
 }

@@ -34,7 +34,8 @@ std::string to_html(const std::string& title, const std::vector<std::string>& no
 
 // Reads what `frazil train --out FOLDER` leaves: trace.jsonl, and
 // phase-<i>/{predicted.csv,measured.csv,memory.json} for the i-th plan event of the trace; the last
-// may be missing. Throws InputError.
+// may be missing. Of a run that was interrupted the log, events.jsonl, with the costs of its steps
+// added up, and those of the phases that are there; its trace is open. Throws InputError.
 ReportRun read_run(const std::string& folder);
 
 }  // namespace frazil

@@ -54,6 +54,7 @@ std::vector<frazil::NamedFile> list_files(const std::vector<std::string>& folder
   std::vector<frazil::NamedFile> files;
   for (const fs::path folder : folders) {
     files.push_back({"a run", folder / "trace.jsonl"});
+    files.push_back({"a run", folder / "events.jsonl"});
     std::size_t phase = 0;
     for (fs::path place; fs::is_directory(place = folder / fmt::format("phase-{}", phase));
          ++phase) {
@@ -72,11 +73,15 @@ ExitCode write_page(const po::variables_map& values) {
   }
   std::vector<frazil::ReportRun> runs;
   std::vector<frazil::RunSummary> summaries;
+  std::vector<std::string> notes;
   for (const std::string& folder : values["folder"].as<std::vector<std::string>>()) {
     runs.push_back(frazil::read_run(folder));
     summaries.push_back(frazil::summarize(runs.back().name, runs.back().trace));
     for (std::size_t i = 0; i < runs.back().phases.size(); ++i) {
       summaries.back().phases.at(i).memory = runs.back().phases[i].memory;
+    }
+    if (const std::string note = tell_interrupted(summaries.back()); !note.empty()) {
+      notes.push_back(runs.back().name + ": " + note);
     }
   }
   const std::string title =
@@ -95,8 +100,8 @@ ExitCode write_page(const po::variables_map& values) {
       answer += "\n";
     }
   }
-  frazil::write_and_answer([&] { frazil::write_text_file(out, frazil::to_html(title, {}, runs)); },
-                           answer);
+  frazil::write_and_answer(
+      [&] { frazil::write_text_file(out, frazil::to_html(title, notes, runs)); }, answer);
   fmt::print(stderr, "wrote {}\n", out);
   return ExitCode::kOk;
 }

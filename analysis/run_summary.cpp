@@ -49,10 +49,20 @@ void add_transition(const TransitionEvent& transition, RunSummary& run) {
   ++run.switches;
 }
 
-// A run goes from the step of its first event to its planned end.
+// The steps that a log tells of.
+Step count_logged(const FreezeTrace& log) {
+  Step done = 0;
+  for (const FreezeEvent& event : log.events) {
+    if (std::holds_alternative<StepEvent>(event.what)) done = event.step + 1;
+  }
+  return done;
+}
+
+// A run goes from the step of its first event to its end, planned or not.
 void count_unmeasured(const FreezeTrace& trace, RunSummary& run) {
   if (trace.events.empty()) return;
-  run.planned_steps = std::max<Step>(trace.steps - trace.events.front().step, run.steps);
+  const Step end = run.interrupted_after.value_or(trace.steps);
+  run.planned_steps = std::max<Step>(end - trace.events.front().step, run.steps);
   run.unmeasured_steps = run.planned_steps - run.steps;
 }
 
@@ -117,6 +127,8 @@ std::optional<double> RunSummary::prediction_error() const {
 RunSummary summarize(const std::string& name, const FreezeTrace& trace) {
   RunSummary run;
   run.name = name;
+  run.all_steps = trace.steps;
+  if (trace.open) run.interrupted_after = count_logged(trace);
   for (const FreezeEvent& event : trace.events) {
     if (const auto* plan = std::get_if<PlanEvent>(&event.what)) {
       PhaseSummary phase;
@@ -148,6 +160,14 @@ std::string tell_unmeasured(const RunSummary& run) {
                      : ": shorter ones, each the last of its epoch");
 }
 
+std::string tell_interrupted(const RunSummary& run) {
+  if (!run.interrupted_after) return "";
+  return fmt::format(
+      "interrupted, or running still: this is of the first {} of {} steps; a run with checkpoints "
+      "goes on with frazil train --resume",
+      *run.interrupted_after, run.all_steps);
+}
+
 std::string_view explain_allocator() {
   return "allocator: all that libtorch handed out in the device's thread, so also what an action "
          "makes and frees again before it ends; a message counts with its sender";
@@ -165,6 +185,7 @@ std::string to_text(const RunSummary& run) {
         fmt::format(", validation accuracy {:.2f} %", 100 * run.last_eval->validation->accuracy);
   }
   text += "\n";
+  if (run.interrupted_after) text += tell_interrupted(run) + "\n";
   if (run.phases.empty()) return text;
   Table table{.header = {"from step", "steps", "plan", "predicted ms", "measured ms", "ratio",
                          "predicted samples/s", "measured samples/s"},
@@ -211,6 +232,10 @@ std::string to_json(const std::vector<RunSummary>& runs) {
                  {"transitions", run.switches},
                  {"samples_per_second", number_or_null(run.rate())},
                  {"prediction_error", number_or_null(run.prediction_error())}};
+    if (run.interrupted_after) {
+      item["interrupted_after_step"] = *run.interrupted_after;
+      item["all_steps"] = run.all_steps;
+    }
     if (run.last_eval) {
       item["loss"] = run.last_eval->loss;
       item["accuracy"] = run.last_eval->accuracy;

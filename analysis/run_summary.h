@@ -39,6 +39,9 @@ struct RunSummary {
   // Steps of the run without a cost: those of batches that are short.
   std::int64_t unmeasured_steps = 0;
   std::int64_t planned_steps = 0;  // measured ones and those
+  // Of a log, whose run was interrupted (or runs still): the steps done of all.
+  std::optional<Step> interrupted_after;
+  std::int64_t all_steps = 0;
   std::optional<EvalEvent> last_eval;
   int evaluations = 0;  // one at the end of each epoch
   std::vector<PhaseSummary> phases;
@@ -55,6 +58,8 @@ RunSummary summarize(const std::string& name, const FreezeTrace& trace);
 // Which steps are in none of the numbers ("20 of the 900 steps are not in these means: shorter
 // ones, each the last of its epoch"), or nothing.
 std::string tell_unmeasured(const RunSummary& run);
+// "interrupted after step 7 of 18 ...", or nothing.
+std::string tell_interrupted(const RunSummary& run);
 // Why an allocator may hand out more than what is counted, or less.
 std::string_view explain_allocator();
 

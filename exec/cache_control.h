@@ -24,7 +24,7 @@ std::optional<Plan> with_cached_prefix(const Plan& plan, const ModelProfile& pro
 class CacheControl {
  public:
   // Of the samples of the training part. `options` and `run` outlive it. Throws InputError where
-  // the file on disk cannot be made, and of a durable run whose cache rounds: what was cached
+  // the folder of the file is not there, and of a durable run whose cache rounds: what was cached
   // before it ended would be missing when it goes on.
   CacheControl(const TrainOptions& options, const RunShape& shape, Run& run,
                const Samples& samples);
@@ -84,7 +84,6 @@ class CacheControl {
   std::int64_t variant_ = 0;  // of the epoch
   CacheAdmission admission_;
   Step round_;  // steps in which every sample is seen in each variant
-  FileSystem files_ = real_file_system();
   std::optional<PrefixCache> cache_;
   std::string room_warning_;
   std::string declined_;                          // why, of the plan in force

@@ -16,31 +16,37 @@ bool is_before(const FreezeEvent& event, Step first) {
   return event.step < first || (event.step == first && looks_back);
 }
 
-// What an earlier process has left of the run; nothing where that is not to be read.
-std::vector<FreezeEvent> read_earlier(const std::filesystem::path& path, const FreezeTrace& header,
-                                      Step first) {
-  std::vector<FreezeEvent> events;
-  try {
-    std::string text = read_text_file(path);
-    text.resize(text.rfind('\n') + 1);  // npos + 1 is 0
-    FreezeTrace earlier = parse_freeze_trace(text, path.string());
-    if (earlier.model_hash != header.model_hash || earlier.steps != header.steps) return {};
-    for (FreezeEvent& event : earlier.events) {
-      if (is_before(event, first)) events.push_back(std::move(event));
-    }
-  } catch (const InputError&) {
-    return {};
+// Each step up to `end` is there, in order.
+bool has_steps(const FreezeTrace& log, Step end) {
+  Step next = 0;
+  for (const FreezeEvent& event : log.events) {
+    if (!std::holds_alternative<StepEvent>(event.what)) continue;
+    if (event.step != next) return false;
+    ++next;
   }
-  return events;
+  return next == end;
 }
 
 }  // namespace
 
-EventLog::EventLog(std::filesystem::path path, FreezeTrace header, Step first)
+std::optional<FreezeTrace> read_earlier_log(const std::filesystem::path& path,
+                                            const FreezeTrace& header, Step first) {
+  try {
+    std::string text = read_text_file(path);
+    text.resize(text.rfind('\n') + 1);  // npos + 1 is 0
+    FreezeTrace log = parse_freeze_trace(text, path.string());
+    if (log.model_hash != header.model_hash || log.steps != header.steps) return std::nullopt;
+    std::erase_if(log.events, [&](const FreezeEvent& event) { return !is_before(event, first); });
+    if (!has_steps(log, first)) return std::nullopt;
+    return log;
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+EventLog::EventLog(std::filesystem::path path, FreezeTrace header)
     : path_(std::move(path)), blocks_(header.blocks.size()) {
   header.open = true;
-  header.events.clear();
-  if (first > 0) header.events = read_earlier(path_, header, first);
   write_text_file(path_, to_jsonl(header));
   file_.open(path_, std::ios::app | std::ios::binary);
   if (!file_) throw InputError(path_.string(), 0, "a file that cannot be written", "a log");

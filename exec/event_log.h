@@ -6,16 +6,21 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "traces/freeze_trace.h"
 
 namespace frazil {
 
+// What an earlier process has left at `path` of the run of `header`, which goes on with the step
+// `first`: its events before that. None where they are not those of every step.
+std::optional<FreezeTrace> read_earlier_log(const std::filesystem::path& path,
+                                            const FreezeTrace& header, Step first);
+
 class EventLog {
  public:
-  // Of a run that begins with the step `first`; of an earlier log of the same model at `path` the
-  // events before it are kept where it is not 0. Throws InputError.
-  EventLog(std::filesystem::path path, FreezeTrace header, Step first);
+  // In the place of what is at `path`; begins with the events of `header`. Throws InputError.
+  EventLog(std::filesystem::path path, FreezeTrace header);
 
   // Throws InputError where it cannot be written.
   void write(const FreezeEvent& event);

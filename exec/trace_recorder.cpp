@@ -7,6 +7,7 @@
 #include "planner/freezing/freeze_json.h"
 #include "planner/freezing/freeze_schedule.h"
 #include "profiles/error.h"
+#include "traces/log_costs.h"
 
 namespace frazil {
 
@@ -34,9 +35,22 @@ FreezeTrace describe_run(const TrainOptions& options, Step steps, const ComputeD
   return trace;
 }
 
-void TraceRecorder::begin(Step first, const std::vector<FreezeEvent>& before) {
-  first_ = first;
-  trace_.events = before;
+bool TraceRecorder::go_on(Step first, const std::vector<FreezeEvent>& masks) {
+  const std::optional<FreezeTrace> log =
+      place_.empty() ? std::nullopt : read_earlier_log(place_, trace_, first);
+  before_ = log ? log->events : masks;
+  trace_.events = log ? add_costs(*log) : masks;
+  std::erase_if(trace_.events, [](const FreezeEvent& event) {
+    return std::holds_alternative<StepEvent>(event.what) ||
+           std::holds_alternative<CheckpointEvent>(event.what);
+  });
+  return log.has_value();
+}
+
+std::size_t TraceRecorder::count_plans() const {
+  return static_cast<std::size_t>(std::count_if(
+      trace_.events.begin(), trace_.events.end(),
+      [](const FreezeEvent& event) { return std::holds_alternative<PlanEvent>(event.what); }));
 }
 
 void TraceRecorder::note(const FreezeEvent& event) {
@@ -44,11 +58,17 @@ void TraceRecorder::note(const FreezeEvent& event) {
   log(event);
 }
 
+void TraceRecorder::begin_log() {
+  FreezeTrace header = trace_;
+  header.events = std::move(before_);
+  log_.emplace(place_, std::move(header));
+}
+
 // A run is not to end for its log.
 void TraceRecorder::log(const FreezeEvent& event) {
   if (place_.empty()) return;
   try {
-    if (!log_) log_.emplace(place_, trace_, first_);
+    if (!log_) begin_log();
     log_->write(event);
   } catch (const InputError& error) {
     failure_ = error.what();

@@ -21,8 +21,10 @@ class TraceRecorder {
   TraceRecorder(FreezeTrace header, std::filesystem::path log)
       : trace_(std::move(header)), place_(std::move(log)) {}
 
-  // The run begins with this step; the masks so far came into force before.
-  void begin(Step first, const std::vector<FreezeEvent>& before);
+  // The run goes on with this step: trace and log with what the log has of the steps before. False
+  // where it has not all of that, or there is none: they begin with `masks`, those so far, then.
+  bool go_on(Step first, const std::vector<FreezeEvent>& masks);
+  std::size_t count_plans() const;  // so far
 
   void note(const FreezeEvent& event);  // in the trace and the log
   void log(const FreezeEvent& event);   // in the log alone
@@ -39,11 +41,13 @@ class TraceRecorder {
   std::map<std::string, std::string>& provenance() { return trace_.provenance; }
 
  private:
+  void begin_log();
+
   FreezeTrace trace_;
   std::filesystem::path place_;  // empty: not logged, or no more
   std::optional<EventLog> log_;  // from the first event on
   std::optional<std::string> failure_;
-  Step first_ = 0;  // of the process
+  std::vector<FreezeEvent> before_;  // what the log begins with
   Step stretch_first_ = 0;
   std::size_t stretch_place_ = 0;
   CostEvent stretch_;

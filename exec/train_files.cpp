@@ -23,17 +23,19 @@ fs::path phase_folder(const fs::path& folder, std::size_t phase) {
   return folder / ("phase-" + std::to_string(phase));
 }
 
+void add_files(const TrainPhase& phase, const fs::path& place, std::vector<NewFile>& files) {
+  files.push_back({place / "plan.json", to_json(phase.plan)});
+  files.push_back({place / "predicted.csv", to_csv(phase.predicted)});
+  files.push_back({place / "measured.csv", to_csv(phase.measured)});
+  if (phase.memory) files.push_back({place / "memory.json", to_json(*phase.memory)});
+  files.push_back({place / "trace.json", to_chrome_json({{"predicted", &phase.predicted},
+                                                         {"measured", &phase.measured}})});
+}
+
 std::vector<NewFile> list_files(const TrainResult& result, const fs::path& folder) {
   std::vector<NewFile> files;
   for (std::size_t i = 0; i < result.phases.size(); ++i) {
-    const TrainPhase& phase = result.phases[i];
-    const fs::path place = phase_folder(folder, i);
-    files.push_back({place / "plan.json", to_json(phase.plan)});
-    files.push_back({place / "predicted.csv", to_csv(phase.predicted)});
-    files.push_back({place / "measured.csv", to_csv(phase.measured)});
-    if (phase.memory) files.push_back({place / "memory.json", to_json(*phase.memory)});
-    files.push_back({place / "trace.json", to_chrome_json({{"predicted", &phase.predicted},
-                                                           {"measured", &phase.measured}})});
+    add_files(result.phases[i], phase_folder(folder, result.first_phase + i), files);
   }
   files.push_back({folder / "trace.jsonl", to_jsonl(result.trace)});
   return files;
@@ -48,15 +50,16 @@ struct Stale {
 // Later phases first: where a removal fails, those that are left still follow one another.
 Stale list_stale(const TrainResult& result, const fs::path& folder) {
   std::error_code error;
-  std::size_t end = result.phases.size();
+  const std::size_t last = result.first_phase + result.phases.size();
+  std::size_t end = last;
   while (fs::is_directory(phase_folder(folder, end), error)) ++end;
   Stale stale;
-  for (std::size_t i = end; i-- > 0;) {
+  for (std::size_t i = end; i-- > result.first_phase;) {
     const fs::path place = phase_folder(folder, i);
-    if (i >= result.phases.size()) {
+    if (i >= last) {
       for (const char* const name : kPhaseFiles) stale.files.push_back(place / name);
       stale.folders.push_back(place);
-    } else if (!result.phases[i].memory) {
+    } else if (!result.phases[i - result.first_phase].memory) {
       stale.files.push_back(place / "memory.json");
     }
   }
@@ -80,6 +83,17 @@ void remove_one(const fs::path& path) {
 }
 
 }  // namespace
+
+void write_phase(const TrainPhase& phase, std::size_t number, const fs::path& folder) {
+  const fs::path place = phase_folder(folder, number);
+  std::vector<fs::path> stale{folder / "trace.jsonl"};
+  for (const char* const name : kPhaseFiles) stale.push_back(place / name);
+  refuse_folders(stale);
+  for (const fs::path& file : stale) remove_one(file);
+  std::vector<NewFile> files;
+  add_files(phase, place, files);
+  write_text_files(files);
+}
 
 void write_result(const TrainResult& result, const fs::path& folder) {
   const Stale stale = list_stale(result, folder);

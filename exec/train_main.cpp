@@ -254,6 +254,9 @@ ExitCode run_train(const po::variables_map& flags, const std::string& command) {
     refuse_run_inside(flags, options.config, *folder);
     check_output_folder(*folder);
     options.event_log = std::filesystem::path(*folder) / "events.jsonl";
+    options.keep_phase = [folder = *folder](const TrainPhase& phase, std::size_t number) {
+      write_phase(phase, number, folder);
+    };
   }
   options.durable = read_durable(flags);
   const Dataset data = load_data(options.config);

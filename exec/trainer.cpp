@@ -69,7 +69,10 @@ class Training {
       decide(step + 1);
       if (durable_ && keep(step + 1)) break;
     }
-    if (durable_) durable_->finish();
+    if (durable_) {
+      durable_->finish();
+      tell_saved(result_.stopped_at.value_or(steps_));
+    }
     result_.weight_hash = run_.weight_hash();
     result_.process_peak_resident = peak_resident();
     result_.foreign_cores = load_.cores();
@@ -104,7 +107,11 @@ class Training {
       event.step = mask.step;
       event.what = MaskEvent{mask.mask};
     }
-    recorder_.begin(position->step, masks);
+    if (!recorder_.go_on(position->step, masks) && !options_.event_log.empty()) {
+      tell(position->step, "the event log lacks steps before " + std::to_string(position->step) +
+                               ": what is recorded of the run begins there");
+    }
+    result_.first_phase = recorder_.count_plans();
     begin_epoch(position->epoch);
     recorder_.begin_stretch(position->step);
     train_loss_ = position->epoch_loss;
@@ -113,29 +120,59 @@ class Training {
 
   // Whether the run is to end here.
   bool keep(Step done) {
+    tell_saved(done);
     const bool stops = options_.stop && options_.stop();
     if (!stops && !durable_->is_due(done)) return false;
-    const SteadyTime start = std::chrono::steady_clock::now();
-    const bool ends_epoch = done % steps_per_epoch_ == 0;
-    const double rate = learning_rate(config_.optimizer, done - 1, steps_);
-    const TrainingPosition position{.step = done,
-                                    .steps = steps_,
-                                    .step_in_epoch = done % steps_per_epoch_,
-                                    .epoch = static_cast<int>(done / steps_per_epoch_),
-                                    .epoch_loss = ends_epoch ? 0 : train_loss_,
-                                    .epoch_samples = ends_epoch ? 0 : epoch_samples_,
-                                    .learning_rate = rate,
-                                    .mask = run_.plan().mask,
-                                    .authority = freezing_.to_json()};
-    try {
-      durable_->save(run_, position);
-      recorder_.log({done, CheckpointEvent{since(start)}});
-    } catch (const InputError& error) {
-      if (stops) throw;
-      tell(done, std::string("no checkpoint was written: ") + error.what());
+    durable_->save(run_, position_at(done));
+    if (stops) {
+      durable_->finish();
+      result_.stopped_at = done;
+      keep_phase();
     }
-    if (stops) result_.stopped_at = done;
+    tell_saved(done, stops);
     return stops;
+  }
+
+  TrainingPosition position_at(Step done) const {
+    const bool ends_epoch = done % steps_per_epoch_ == 0;
+    return {.step = done,
+            .steps = steps_,
+            .step_in_epoch = done % steps_per_epoch_,
+            .epoch = static_cast<int>(done / steps_per_epoch_),
+            .epoch_loss = ends_epoch ? 0 : train_loss_,
+            .epoch_samples = ends_epoch ? 0 : epoch_samples_,
+            .learning_rate = learning_rate(config_.optimizer, done - 1, steps_),
+            .mask = run_.plan().mask,
+            .authority = freezing_.to_json()};
+  }
+
+  // What has become of checkpoints; one that was asked for must be there.
+  void tell_saved(Step now, bool is_asked_for = false) {
+    for (const SavedCheckpoint& saved : durable_->take_saved()) {
+      if (!saved.failure) {
+        recorder_.log({now, CheckpointEvent{saved.time, saved.step}});
+        continue;
+      }
+      try {
+        std::rethrow_exception(saved.failure);
+      } catch (const InputError& error) {
+        if (is_asked_for && saved.step == now) throw;
+        tell(now, std::string("no checkpoint was written: ") + error.what(), true);
+      }
+    }
+  }
+
+  // As it stands, the one in force.
+  void keep_phase() {
+    if (!durable_ || !options_.keep_phase || result_.phases.empty()) return;
+    const TrainPhase& phase = result_.phases.back();
+    const std::size_t number = result_.first_phase + result_.phases.size() - 1;
+    try {
+      options_.keep_phase(phase, number);
+    } catch (const InputError& error) {
+      tell(phase.first_step,
+           "phase " + std::to_string(number) + " was not kept: " + std::string(error.what()), true);
+    }
   }
 
   void begin_epoch(int epoch) {
@@ -166,6 +203,7 @@ class Training {
     }
     // A phase may begin inside an epoch: what was measured so far belongs to the phase before.
     recorder_.end_stretch();
+    keep_phase();
     const SteadyTime start = std::chrono::steady_clock::now();
     const Plan& plan = choose_plan(mask, step);
     TransitionEvent transition;
@@ -226,8 +264,10 @@ class Training {
     BegunPhase begun = predict_phase(step, plan, options_, is_given ? options_.plan_file : "");
     predicted_memory_ = std::move(begun.memory);
     const Duration predicted_step = begun.phase.predicted_step;
-    const std::string file = "phase-" + std::to_string(result_.phases.size()) + "/plan.json";
+    const std::size_t number = result_.first_phase + result_.phases.size();
+    const std::string file = "phase-" + std::to_string(number) + "/plan.json";
     result_.phases.push_back(std::move(begun.phase));
+    keep_phase();
     note_decision(step);
     recorder_.note({step, PlanEvent{file, summarize(plan), predicted_step}});
     recorder_.note({step, transition});

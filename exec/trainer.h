@@ -22,6 +22,8 @@
 
 namespace frazil {
 
+struct TrainPhase;
+
 struct TrainOptions {
   RunConfig config;
   ModelProfile profile;
@@ -39,6 +41,10 @@ struct TrainOptions {
   std::function<bool()> stop = {};
   // Where given, each event is written there as it happens (exec/event_log.h).
   std::filesystem::path event_log = {};
+  // Where given, told of each phase of a durable run when it begins and when it ends, by its number
+  // in the whole run. An InputError of it ends no run.
+  std::function<void(const TrainPhase&, std::size_t number)> keep_phase = {};
+  FileSystem cache_files = real_file_system();
 };
 
 // A stretch of steps under one plan.
@@ -69,8 +75,10 @@ struct TrainResult {
   Bytes process_peak_resident;          // from the start of the process
   std::optional<double> foreign_cores;  // kept busy by other programs meanwhile
   std::optional<CacheReport> cache;     // where the run has one
-  // Of this process: phases begin there, and the trace but for the masks before.
+  // Of this process, whose phases these are. The trace is that of the whole run, as far as its log
+  // has the steps before; of them it has the masks alone otherwise.
   Step first_step = 0;
+  std::size_t first_phase = 0;     // how many the trace has before
   std::optional<Step> stopped_at;  // done when it was asked to stop; evaluated if its epoch is over
 };
 

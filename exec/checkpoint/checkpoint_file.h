@@ -12,6 +12,7 @@
 // "version": 1, ...}, the members below and XXH64 of each tensor.
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ namespace frazil {
 struct RunIdentity {
   std::string model_hash;
   std::uint64_t run_hash = 0;  // over all that decides the bits but the plan
+  // What that is, by key; not in the checkpoint (exec/checkpoint/run_keys.h).
+  std::map<std::string, std::string> keys = {};
   friend bool operator==(const RunIdentity&, const RunIdentity&) = default;
 };
 

@@ -1,13 +1,16 @@
 #include "exec/checkpoint/durable_run.h"
 
+#include <ATen/ATen.h>
 #include <fcntl.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <chrono>
 #include <cstdio>
 #include <utility>
 
+#include "exec/checkpoint/run_keys.h"
 #include "exec/disk/hashes.h"
 #include "profiles/error.h"
 
@@ -18,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kJournal = "steps.journal";
 
-std::unique_ptr<File> lock_folder(const DurableOptions& options) {
+std::unique_ptr<File> lock_folder(const DurableOptions& options, const RunIdentity& run) {
   make_folders(options.files, options.folder);
   auto lock = std::make_unique<File>(options.files, options.folder, O_RDONLY | O_DIRECTORY);
   if (!lock->try_lock()) {
@@ -33,7 +36,27 @@ std::unique_ptr<File> lock_folder(const DurableOptions& options) {
     throw InputError(options.folder.string(), 0, "a run that was begun before",
                      "--resume to go on with it, or another folder");
   }
+  if (holds_run) (void)check_keys(options.files, options.folder, run);
   return lock;
+}
+
+JournalOptions without_syncs(JournalOptions options) {
+  options.syncs = false;
+  return options;
+}
+
+// On the host, and what later steps do not change.
+LayerState copy(const LayerState& state) {
+  const auto copy_all = [](const Tensors& tensors) {
+    Tensors copies;
+    for (const at::Tensor& tensor : tensors) {
+      const at::Tensor whole = tensor.detach();
+      copies.push_back(whole.is_cpu() ? whole.clone() : whole.cpu());
+    }
+    return copies;
+  };
+  return {copy_all(state.parameters), copy_all(state.first_moment), copy_all(state.second_moment),
+          state.updates, copy_all(state.gradient_sums)};
 }
 
 std::string loss_text(std::uint64_t bits) {
@@ -57,10 +80,16 @@ TrainingPosition load_run(Checkpoint checkpoint, Run& run) {
 DurableRun::DurableRun(const DurableOptions& options, const ModelSpec& model,
                        const RunIdentity& identity)
     : options_(options),
-      lock_(lock_folder(options_)),
+      lock_(lock_folder(options_, identity)),
       checkpoints_(options_.files, options_.folder, model, identity, options_.keep),
-      journal_(options_.files, options_.folder / kJournal, identity.run_hash, options_.journal) {
+      journal_(options_.files, options_.folder / kJournal, identity.run_hash,
+               without_syncs(options_.journal)),
+      jobs_(options_.in_background) {
   ENSURE(options_.every >= 1, "checkpoints are some steps apart");
+  const bool has_begun = journal_.steps() > 0;
+  if (!has_begun || !check_keys(options_.files, options_.folder, identity)) {
+    write_keys(options_.files, options_.folder, identity);
+  }
 }
 
 std::optional<TrainingPosition> DurableRun::restore(Run& run) {
@@ -80,9 +109,11 @@ std::optional<TrainingPosition> DurableRun::restore(Run& run) {
 }
 
 void DurableRun::record(Step step, double loss, const FreezeMask& mask) {
+  jobs_.check();
   const JournalRecord record{step, std::bit_cast<std::uint64_t>(loss), hash_text(mask.text())};
   if (step >= journal_.steps()) {
     journal_.append(record);
+    if (journal_.take_due()) jobs_.start([this] { journal_.sync(); });
     return;
   }
   const auto place = static_cast<std::size_t>(step);
@@ -99,8 +130,39 @@ void DurableRun::record(Step step, double loss, const FreezeMask& mask) {
 }
 
 void DurableRun::save(const Run& run, const TrainingPosition& position) {
+  jobs_.wait();  // one copy of the state at a time
+  auto layers = std::make_shared<Layers>();
+  for (const LayerState* const layer :
+       first_holders(run.states(), static_cast<int>(run.model().layers.size()))) {
+    layers->push_back(copy(*layer));
+  }
+  jobs_.start([this, position, layers] { write(position, *layers); });
+}
+
+void DurableRun::write(const TrainingPosition& position, const Layers& layers) {
+  const auto start = std::chrono::steady_clock::now();
   journal_.sync();
-  save_run(checkpoints_, run, position);
+  SavedCheckpoint saved{.step = position.step};
+  std::vector<const LayerState*> pointers;
+  for (const LayerState& layer : layers) pointers.push_back(&layer);
+  try {
+    checkpoints_.save(position, pointers);
+  } catch (const InputError&) {
+    saved.failure = std::current_exception();
+  }
+  saved.time = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  saved_.push_back(std::move(saved));
+}
+
+std::vector<SavedCheckpoint> DurableRun::take_saved() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::exchange(saved_, {});
+}
+
+void DurableRun::finish() {
+  jobs_.wait();
+  journal_.sync();
 }
 
 }  // namespace frazil

@@ -2,39 +2,69 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "exec/checkpoint/run_keys.h"
 #include "exec/disk/hashes.h"
 #include "planner/freezing/freeze_json.h"
 
 namespace frazil {
+namespace {
+
+using Keys = std::map<std::string, std::string>;
+
+// "optimizer.learning_rate": "0.002", ...
+void add_flat(const std::string& text, Keys& keys) {
+  const nlohmann::json flat = nlohmann::json::parse(text).flatten();
+  for (const auto& [pointer, value] : flat.items()) {
+    std::string key = pointer.substr(1);
+    std::replace(key.begin(), key.end(), '/', '.');
+    keys[key] = value.is_string() ? value.get<std::string>() : value.dump();
+  }
+}
+
+// What a trace holds decides, not where it lies.
+void add_trace(TraceFreeze& trace, Keys& keys) {
+  trace.path.clear();
+  std::string masks = std::to_string(trace.steps);
+  for (const TracedMask& mask : trace.masks) {
+    masks += "\n" + std::to_string(mask.step) + " " + mask.mask.text();
+  }
+  keys["freeze.trace"] =
+      std::to_string(trace.masks.size()) + " masks with the hash " + to_hex(hash_text(masks));
+  if (trace.rates) keys["freeze.trace.rates"] = to_json(FreezePolicy(*trace.rates));
+}
+
+std::string hash_samples(const Samples& data) {
+  std::uint64_t hash = 0;
+  Tensors samples = data.inputs;
+  samples.push_back(data.labels);
+  for (const at::Tensor& tensor : samples) {
+    const at::Tensor whole = tensor.contiguous();
+    hash = hash_bytes(whole.const_data_ptr(), whole.nbytes(), hash);
+  }
+  return to_hex(hash);
+}
+
+}  // namespace
 
 RunIdentity identify_run(const RunConfig& config, const std::string& model_hash,
                          const Dataset& data, Step steps) {
+  Keys keys;
   RunConfig deciding = config;
-  deciding.data.path.clear();
-  deciding.message_order = {};
-  deciding.deadline_seconds = 1;
+  if (auto* trace = std::get_if<TraceFreeze>(&deciding.freeze.policy)) add_trace(*trace, keys);
   deciding.cache = {};  // of one that rounds nothing is checkpointed
-  std::string masks;
-  if (auto* trace = std::get_if<TraceFreeze>(&deciding.freeze.policy)) {
-    trace->path.clear();
-    for (const TracedMask& mask : trace->masks) {
-      masks += "\n" + std::to_string(mask.step) + " " + mask.mask.text();
-    }
-    masks += "\n" + std::to_string(trace->steps);
-    if (trace->rates) masks += to_json(FreezePolicy(*trace->rates));
+  add_flat(to_json(deciding), keys);
+  for (const char* const key :
+       {"format", "version", "data.path", "message_order", "deadline_seconds"}) {
+    keys.erase(key);
   }
-  std::uint64_t hash =
-      hash_text(model_hash + "\n" + to_json(deciding) + std::to_string(steps) + masks);
-  for (const Samples* part : {&data.train, &data.validation}) {
-    if (part->count() == 0) continue;
-    Tensors samples = part->inputs;
-    samples.push_back(part->labels);
-    for (const at::Tensor& tensor : samples) {
-      const at::Tensor whole = tensor.contiguous();
-      hash = hash_bytes(whole.const_data_ptr(), whole.nbytes(), hash);
-    }
-  }
-  return {model_hash, hash};
+  keys["model.hash"] = model_hash;
+  keys["data.hash"] = hash_samples(data.train);
+  if (data.validation.count() > 0) keys["data.validation_hash"] = hash_samples(data.validation);
+  keys["steps"] = std::to_string(steps);
+  return {model_hash, hash_keys(keys), keys};
 }
 
 }  // namespace frazil

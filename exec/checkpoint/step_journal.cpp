@@ -110,30 +110,45 @@ void StepJournal::recover(std::uint64_t run_hash) {
   cut_bytes_ = static_cast<std::int64_t>(text.size() - place);
   if (cut_bytes_ > 0) file_.truncate(static_cast<std::int64_t>(place));
   steps_ = static_cast<Step>(recovered_.size());
+  group_ = steps_;
   // Records of a process that was killed may be there without ever having been synced.
   sync();
 }
 
 void StepJournal::append(const JournalRecord& record) {
-  ENSURE(!failed_, "a journal that could not be written is opened anew");
+  ENSURE(!failed_ && !(options_.syncs && sync_failed_),
+         "a journal that could not be written is opened anew");
   ENSURE(record.step == steps_, "steps are recorded in order");
   const std::string line = record_line(record, last_hash_);
-  failed_ = true;
-  file_.write(line);
-  failed_ = false;
+  try {
+    file_.write(line);
+  } catch (...) {
+    failed_ = true;
+    throw;
+  }
   last_hash_ = *sealed_hash(line, last_hash_);
   ++steps_;
-  const bool is_full = steps_ - acknowledged_ >= options_.records;
-  if (is_full || Clock::now() - last_sync_ >= options_.time) sync();
+  if (options_.syncs && take_due()) sync();
+}
+
+bool StepJournal::take_due() {
+  const bool is_full = steps_ - group_ >= options_.records;
+  if (!is_full && Clock::now() - group_time_ < options_.time) return false;
+  group_ = steps_;
+  group_time_ = Clock::now();
+  return true;
 }
 
 void StepJournal::sync() {
-  ENSURE(!failed_, "a journal that could not be written is opened anew");
-  failed_ = true;
-  file_.sync();
-  failed_ = false;
-  acknowledged_ = steps_;
-  last_sync_ = Clock::now();
+  ENSURE(!failed_ && !sync_failed_, "a journal that could not be written is opened anew");
+  const Step steps = steps_;
+  try {
+    file_.sync();
+  } catch (...) {
+    sync_failed_ = true;
+    throw;
+  }
+  acknowledged_ = steps;
 }
 
 }  // namespace frazil

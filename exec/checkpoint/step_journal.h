@@ -5,8 +5,10 @@
 // hashes are 16 hex digits. The hash of a record is XXH64 of what stands before it, seeded by the
 // hash of the line before: a record holds only after the records it was written after.
 //
-// Records are synced in groups. A step is *acknowledged* once its record is durable.
+// Records are synced in groups. A step is *acknowledged* once its record is durable. One thread
+// appends; another may sync meanwhile.
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -25,9 +27,10 @@ struct JournalRecord {
 };
 
 struct JournalOptions {
-  // Synced with the record that is the so manieth since the last sync, or comes so long after it.
+  // A group: until the record that is the so manieth of it, or comes so long after the last group.
   int records = 32;
   Duration time = std::chrono::milliseconds(100);
+  bool syncs = true;  // at the end of each; else whoever appends does so, asking take_due
 };
 
 class StepJournal {
@@ -44,8 +47,11 @@ class StepJournal {
   Step steps() const { return steps_; }                // recorded
   Step acknowledged() const { return acknowledged_; }  // of these, durable
 
-  // Of step steps(). After an InputError nothing can be appended any more.
+  // Of step steps(). After an InputError of it nothing can be appended any more.
   void append(const JournalRecord& record);
+  // Whether a group is at its end; the next one begins then.
+  bool take_due();
+  // All records of which append has returned. Once it has failed nothing is acknowledged any more.
   void sync();
 
  private:
@@ -58,11 +64,13 @@ class StepJournal {
   File file_;
   std::vector<JournalRecord> recovered_;
   std::int64_t cut_bytes_ = 0;
-  Step steps_ = 0;
-  Step acknowledged_ = 0;
+  std::atomic<Step> steps_{0};
+  std::atomic<Step> acknowledged_{0};
+  std::atomic<bool> failed_{false};       // to write
+  std::atomic<bool> sync_failed_{false};  // what is in the file may be lost
   std::uint64_t last_hash_ = 0;
-  bool failed_ = false;
-  Clock::time_point last_sync_ = Clock::now();
+  Step group_ = 0;  // the first step of the group
+  Clock::time_point group_time_ = Clock::now();
 };
 
 }  // namespace frazil
