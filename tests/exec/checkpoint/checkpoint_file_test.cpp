@@ -5,6 +5,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "exec/checkpoint/checkpoint_header.h"
+#include "exec/disk/hashes.h"
 #include "profiles/error.h"
 #include "tests/exec/checkpoint/small_states.h"
 #include "tests/exec/disk/disk_model.h"
@@ -154,6 +156,33 @@ TEST_F(CheckpointFile, AWellSealedHeaderOfAnotherShapeIsRefused) {
   EXPECT_NE(refusal().find("a header that is not that of this model"), std::string::npos);
   disk_.bytes(kPath) = std::string(8, '\xff') + "{}";
   EXPECT_NE(refusal().find("a header of 18446744073709551615 bytes"), std::string::npos);
+}
+
+// Sealed as it should be, with a member that nobody knows.
+TEST_F(CheckpointFile, AnUnknownKeyIsRefused) {
+  const std::vector<LayerState> states = random_states(model_, 3);
+  write(states);
+  const std::string whole = disk_.bytes(kPath);
+  std::uint64_t size = 0;
+  std::memcpy(&size, whole.data(), 8);
+  std::string metadata = find_metadata(whole.substr(8, size), kPath);
+  const auto rewrite = [&] {
+    const std::string header = make_header(
+        metadata,
+        list_tensors(model_,
+                     parse_metadata(find_metadata(whole.substr(8, size), kPath), kPath).layers));
+    const std::uint64_t bytes = header.size();
+    std::string text(reinterpret_cast<const char*>(&bytes), 8);
+    text += header;
+    const std::uint64_t hash = hash_text(text);
+    text.append(reinterpret_cast<const char*>(&hash), 8);
+    disk_.bytes(kPath) = text + whole.substr(8 + size + 8);
+  };
+  rewrite();
+  EXPECT_EQ(disk_.bytes(kPath), whole) << "the seal is made as the writer makes it";
+  metadata.insert(1, R"("surprise":1,)");
+  rewrite();
+  EXPECT_NE(refusal().find("surprise"), std::string::npos) << refusal();
 }
 
 TEST_F(CheckpointFile, IsWholeAfterShortAndInterruptedWrites) {

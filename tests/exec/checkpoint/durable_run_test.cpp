@@ -312,8 +312,9 @@ TEST_F(DurableTraining, GoesOnWithoutACheckpointThatCouldNotBeWritten) {
   options_.durable->journal.time = std::chrono::hours(1);
   std::vector<std::string> told;
   const auto listen = [&](const TrainProgress& now) {
-    // Between the records of the first steps and the checkpoint of the fourth.
-    if (now.step == 3 && now.event.empty()) faulty.arm(Fault::kNoSpace, 4);
+    if (now.step == 3 && now.event.empty()) {
+      faulty.arm(Fault::kNoSpace, "open /run/.tmp-step-000000000004.safetensors", 0);
+    }
     if (now.event.find("no checkpoint") == 0) told.push_back(now.event);
   };
   expect_whole(train(options_, data_, listen));

@@ -24,6 +24,11 @@ void DiskModel::make(const Change& change) {
 }
 
 int DiskModel::open(const std::string& path, int flags) {
+  if ((flags & O_TMPFILE) == O_TMPFILE) {
+    if (!gives_nameless_) return -EOPNOTSUPP;
+    open_[next_] = {path, std::make_shared<Inode>()};
+    return next_++;
+  }
   if ((flags & O_DIRECTORY) != 0) {
     open_[next_] = {path, nullptr};
     return next_++;
@@ -40,6 +45,21 @@ int DiskModel::open(const std::string& path, int flags) {
 FileSystem DiskModel::files() {
   FileSystem files;
   files.open = [this](const std::string& path, int flags) { return open(path, flags); };
+  files.read_at = [this](int file, void* bytes, std::size_t size, std::int64_t place) -> ssize_t {
+    const std::string& now = open_.at(file).inode->now;
+    const auto begin = std::min(static_cast<std::size_t>(place), now.size());
+    const std::size_t count = std::min(size, now.size() - begin);
+    std::memcpy(bytes, now.data() + begin, count);
+    return static_cast<ssize_t>(count);
+  };
+  files.write_at = [this](int file, const void* bytes, std::size_t size,
+                          std::int64_t place) -> ssize_t {
+    std::string& now = open_.at(file).inode->now;
+    const auto begin = static_cast<std::size_t>(place);
+    now.resize(std::max(now.size(), begin + size), '\0');
+    std::memcpy(now.data() + begin, bytes, size);
+    return static_cast<ssize_t>(size);
+  };
   files.read = [this](int file, void* bytes, std::size_t size) -> ssize_t {
     Open& open = open_.at(file);
     const std::size_t count = std::min(size, open.inode->now.size() - open.place);
@@ -101,6 +121,26 @@ FileSystem DiskModel::files() {
     }
     return 0;
   };
+  const auto guard = [mutex = mutex_](auto& call) {
+    call = [mutex, alone = std::move(call)](auto&&... arguments) {
+      const std::lock_guard<std::mutex> lock(*mutex);
+      return alone(arguments...);
+    };
+  };
+  guard(files.open);
+  guard(files.read);
+  guard(files.write);
+  guard(files.read_at);
+  guard(files.write_at);
+  guard(files.sync);
+  guard(files.truncate);
+  guard(files.size);
+  guard(files.lock);
+  guard(files.close);
+  guard(files.rename);
+  guard(files.unlink);
+  guard(files.make_folder);
+  guard(files.list);
   return files;
 }
 

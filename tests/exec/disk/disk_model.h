@@ -1,10 +1,11 @@
 #pragma once
 // A disk in memory that knows what would outlive a loss of power: bytes of a file as of its last
 // sync, names of a folder as of its last sync. What was not synced may be there or not, in part and
-// in any order.
+// in any order. Of several threads.
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <string>
 #include <vector>
@@ -17,6 +18,9 @@ class DiskModel {
  public:
   // Refers to this. Every folder is there from the beginning.
   FileSystem files();
+
+  // As some file systems: no file can be made that has no name.
+  void refuse_nameless() { gives_nameless_ = false; }
 
   // All processes end, the machine goes on.
   void kill() { open_.clear(); }
@@ -53,6 +57,8 @@ class DiskModel {
   std::vector<Change> pending_;
   std::map<int, Open> open_;
   int next_ = 3;
+  bool gives_nameless_ = true;
+  std::shared_ptr<std::mutex> mutex_ = std::make_shared<std::mutex>();
 };
 
 }  // namespace frazil

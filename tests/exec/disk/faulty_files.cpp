@@ -4,21 +4,72 @@
 #include <cerrno>
 
 namespace frazil {
+namespace {
+
+using Lock = std::lock_guard<std::mutex>;
+
+}  // namespace
 
 FaultyFiles::FaultyFiles(FileSystem real)
     : real_(std::move(real)), state_(std::make_shared<State>()) {}
 
-void FaultyFiles::arm(Fault fault, int calls) {
-  state_->fault = fault;
-  state_->left = calls;
+int FaultyFiles::calls() const {
+  const Lock lock(state_->mutex);
+  return static_cast<int>(state_->log.size());
 }
 
-int FaultyFiles::strike(State& state) {
-  ++state.calls;
-  const bool crashed = state.left < 0 && state.fault == Fault::kCrash;
-  if (crashed) throw Crash{};
-  if (state.left < 0 || state.left-- > 0) return 0;
-  switch (state.fault) {
+std::vector<std::string> FaultyFiles::log() const {
+  const Lock lock(state_->mutex);
+  return state_->log;
+}
+
+void FaultyFiles::arm(Fault fault, int calls) {
+  const Lock lock(state_->mutex);
+  state_->fault = fault;
+  state_->left = calls;
+  state_->only.clear();
+}
+
+void FaultyFiles::arm(Fault fault, const std::string& text, int calls) {
+  arm(fault, calls);
+  const Lock lock(state_->mutex);
+  state_->only = text;
+}
+
+bool FaultyFiles::has_struck() const {
+  const Lock lock(state_->mutex);
+  return state_->left < 0;
+}
+
+void FaultyFiles::disarm() {
+  const Lock lock(state_->mutex);
+  state_->left = 1 << 30;
+  state_->log.clear();
+  state_->only.clear();
+  state_->largest_write = std::size_t(-1);
+}
+
+void FaultyFiles::hinder(std::size_t largest_write) {
+  const Lock lock(state_->mutex);
+  state_->largest_write = largest_write;
+}
+
+bool FaultyFiles::State::is_next(const std::string& call) const {
+  const Lock lock(mutex);
+  return left == 0 && counts(call);
+}
+
+bool FaultyFiles::State::interrupts() const {
+  const Lock lock(mutex);
+  return largest_write != std::size_t(-1) && log.size() % 3 == 0;
+}
+
+int FaultyFiles::State::strike(const std::string& call) {
+  const Lock lock(mutex);
+  if (left < 0 && fault == Fault::kCrash) throw Crash{};
+  log.push_back(call);
+  if (left < 0 || !counts(call) || left-- > 0) return 0;
+  switch (fault) {
     case Fault::kCrash:
       throw Crash{};
     case Fault::kNoSpace:
@@ -29,45 +80,74 @@ int FaultyFiles::strike(State& state) {
   return 0;
 }
 
+std::string FaultyFiles::State::path_of(int file) {
+  const Lock lock(mutex);
+  return paths[file];
+}
+
 FileSystem FaultyFiles::files() {
   FileSystem files;
-  const auto wrap = [state = state_](auto call) {
-    return [state, call](auto&&... arguments) {
-      const int error = strike(*state);
-      return error != 0 ? static_cast<decltype(call(arguments...))>(-error) : call(arguments...);
+  // Of an open file, and of a name.
+  const auto of_file = [state = state_](const char* name, auto call) {
+    return [state, name, call](int file, auto... arguments) {
+      const int error = state->strike(name + (" " + state->path_of(file)));
+      return error != 0 ? static_cast<decltype(call(file, arguments...))>(-error)
+                        : call(file, arguments...);
     };
   };
-  files.open = wrap(real_.open);
-  files.read = wrap(real_.read);
+  const auto of_path = [state = state_](const char* name, auto call) {
+    return [state, name, call](const std::string& path, auto&&... arguments) {
+      const int error = state->strike(name + (" " + path));
+      return error != 0 ? -error : call(path, arguments...);
+    };
+  };
+  files.open = [state = state_, open = of_path("open", real_.open)](const std::string& path,
+                                                                    int flags) {
+    const int file = open(path, flags);
+    const Lock lock(state->mutex);
+    if (file >= 0) state->paths[file] = path;
+    return file;
+  };
+  files.read = of_file("read", real_.read);
   files.write = [state = state_, real = real_](int file, const void* bytes, std::size_t size) {
-    if (state->left == 0) (void)real.write(file, bytes, size / 2);
-    if (const int error = strike(*state); error != 0) return static_cast<ssize_t>(-error);
-    const bool hindered = state->largest_write != std::size_t(-1);
-    if (hindered && state->calls % 3 == 0) return static_cast<ssize_t>(-EINTR);
+    const std::string call = "write " + state->path_of(file);
+    if (state->is_next(call)) (void)real.write(file, bytes, size / 2);
+    if (const int error = state->strike(call); error != 0) {
+      return static_cast<ssize_t>(-error);
+    }
+    if (state->interrupts()) return static_cast<ssize_t>(-EINTR);
     return real.write(file, bytes, std::min(size, state->largest_write));
   };
-  files.read_at = wrap(real_.read_at);
+  files.read_at = of_file("read_at", real_.read_at);
   files.write_at = [state = state_, real = real_](int file, const void* bytes, std::size_t size,
                                                   std::int64_t place) {
-    if (state->left == 0) (void)real.write_at(file, bytes, size / 2, place);
-    if (const int error = strike(*state); error != 0) return static_cast<ssize_t>(-error);
-    const bool hindered = state->largest_write != std::size_t(-1);
-    if (hindered && state->calls % 3 == 0) return static_cast<ssize_t>(-EINTR);
+    const std::string call = "write_at " + state->path_of(file);
+    if (state->is_next(call)) (void)real.write_at(file, bytes, size / 2, place);
+    if (const int error = state->strike(call); error != 0) {
+      return static_cast<ssize_t>(-error);
+    }
+    if (state->interrupts()) return static_cast<ssize_t>(-EINTR);
     return real.write_at(file, bytes, std::min(size, state->largest_write), place);
   };
-  files.sync = wrap(real_.sync);
-  files.truncate = wrap(real_.truncate);
-  files.size = wrap(real_.size);
-  files.lock = wrap(real_.lock);
-  // Files close themselves while a crash is on its way: the next call meets it.
+  files.sync = of_file("sync", real_.sync);
+  files.truncate = of_file("truncate", real_.truncate);
+  files.size = of_file("size", real_.size);
+  files.lock = of_file("lock", real_.lock);
+  // Done even where it fails, as the system does. Files close themselves while a crash is on its
+  // way, so that the next call meets it.
   files.close = [state = state_, real = real_](int file) {
-    if (state->left == 0) --state->left;
-    return real.close(file);
+    int error = 0;
+    try {
+      error = state->strike("close " + state->path_of(file));
+    } catch (const Crash&) {
+    }
+    const int result = real.close(file);
+    return error != 0 ? -error : result;
   };
-  files.rename = wrap(real_.rename);
-  files.unlink = wrap(real_.unlink);
-  files.make_folder = wrap(real_.make_folder);
-  files.list = wrap(real_.list);
+  files.rename = of_path("rename", real_.rename);
+  files.unlink = of_path("unlink", real_.unlink);
+  files.make_folder = of_path("make_folder", real_.make_folder);
+  files.list = of_path("list", real_.list);
   return files;
 }
 

@@ -1,7 +1,11 @@
 #pragma once
-// A file system in which the call of a given number goes wrong.
+// A file system in which the call of a given number goes wrong. Of several threads.
 
+#include <map>
 #include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
 
 #include "exec/disk/file_system.h"
 
@@ -18,23 +22,36 @@ class FaultyFiles {
   explicit FaultyFiles(FileSystem real);
 
   FileSystem files();
-  int calls() const { return state_->calls; }
+  int calls() const;
+  // Each call so far, as its name and path: "write /run/steps.journal".
+  std::vector<std::string> log() const;
   // The call after `calls` more; of a write, half is done first. After a crash no call is done.
   void arm(Fault fault, int calls);
-  bool has_struck() const { return state_->left < 0; }
-  void disarm() { *state_ = State{}; }
+  // The call after `calls` more of this text in the log.
+  void arm(Fault fault, const std::string& text, int calls);
+  bool has_struck() const;
+  void disarm();
   // Every write takes no more bytes than this at once, and every third call is interrupted.
-  void hinder(std::size_t largest_write) { state_->largest_write = largest_write; }
+  void hinder(std::size_t largest_write);
 
  private:
   struct State {
-    int calls = 0;
+    mutable std::mutex mutex;  // of all below
+    std::vector<std::string> log;
+    std::string only;                  // calls of this text count; empty: all
+    std::map<int, std::string> paths;  // of what is open
     int left = 1 << 30;
     Fault fault = Fault::kCrash;
     std::size_t largest_write = std::size_t(-1);
+
+    // 0, or the error that the call gives.
+    int strike(const std::string& call);
+    bool counts(const std::string& call) const { return only.empty() || only == call; }
+    bool is_next(const std::string& call) const;
+    std::string path_of(int file);
+    // Of a write, once it has not been struck: whether it is interrupted.
+    bool interrupts() const;
   };
-  // 0, or the error that the call gives.
-  static int strike(State& state);
 
   FileSystem real_;
   std::shared_ptr<State> state_;

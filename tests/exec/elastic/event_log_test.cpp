@@ -6,10 +6,15 @@
 #include <filesystem>
 #include <fstream>
 
+#include "analysis/html_report.h"
+#include "analysis/run_summary.h"
+#include "exec/train_files.h"
 #include "exec/trainer.h"
 #include "profiles/error.h"
+#include "profiles/json.h"
 #include "profiles/text_file.h"
 #include "tests/exec/tiny_run.h"
+#include "traces/log_costs.h"
 
 namespace frazil {
 namespace {
@@ -42,6 +47,14 @@ std::vector<Step> steps_of(const FreezeTrace& trace) {
   std::vector<Step> steps;
   for (const FreezeEvent& event : trace.events) {
     if (std::holds_alternative<Event>(event.what)) steps.push_back(event.step);
+  }
+  return steps;
+}
+
+std::vector<Step> list_checkpoints(const FreezeTrace& trace) {
+  std::vector<Step> steps;
+  for (const FreezeEvent& event : trace.events) {
+    if (const auto* saved = std::get_if<CheckpointEvent>(&event.what)) steps.push_back(saved->of);
   }
   return steps;
 }
@@ -95,40 +108,187 @@ TEST_F(EventLogFile, OfAResumedRunHasEveryStepOnce) {
   Step done = 0;
   options_.stop = [&] { return ++done == 7; };
   (void)train(options_, data_);
-  EXPECT_EQ(steps_of<CheckpointEvent>(read()), (std::vector<Step>{4, 7}));
+  EXPECT_EQ(list_checkpoints(read()), (std::vector<Step>{4, 7}));
   std::ofstream(options_.event_log, std::ios::app) << R"({"step":7,"kind":"st)";
   options_.stop = {};
   options_.durable->resume = true;
   EXPECT_EQ(train(options_, data_).weight_hash, whole.weight_hash);
   const FreezeTrace log = read();
   EXPECT_EQ(steps_of<StepEvent>(log), all_steps());
-  EXPECT_EQ(steps_of<CheckpointEvent>(log), (std::vector<Step>{4, 7, 8, 12, 16}));
+  EXPECT_EQ(list_checkpoints(log), (std::vector<Step>{4, 7, 8, 12, 16}));
   EXPECT_EQ(steps_of<EvalEvent>(log), (std::vector<Step>{6, 12, 18}));
   EXPECT_EQ(log.provenance.at("resumed_from_step"), "7");
 }
 
-TEST_F(EventLogFile, OfAnotherModelIsNotGoneOnWith) {
+FreezeTrace make_header() {
   FreezeTrace header;
   header.model_hash = "0123456789abcdef";
   header.blocks = {"a", "b"};
   header.steps = 9;
-  fs::create_directories(folder_);
-  {
-    EventLog log(options_.event_log, header, 0);
-    log.write({3, StepEvent{0.5, 8, Duration{1}}});
-  }
-  EXPECT_EQ(read().events.size(), 1U);
-  { const EventLog again(options_.event_log, header, 5); }
-  EXPECT_EQ(read().events.size(), 1U);
-  { const EventLog again(options_.event_log, header, 3); }
-  EXPECT_TRUE(read().events.empty()) << "step 3 is done again";
-  {
-    EventLog log(options_.event_log, header, 0);
-    log.write({3, StepEvent{0.5, 8, Duration{1}}});
-  }
+  return header;
+}
+
+TEST_F(EventLogFile, IsGoneOnWithWhereItHasEveryStepOfThisModel) {
+  FreezeTrace header = make_header();
+  const auto write = [&](const std::vector<Step>& steps) {
+    EventLog log(options_.event_log, header);
+    for (const Step step : steps) log.write({step, StepEvent{0.5, 8, Duration{1}}});
+  };
+  const auto count = [&](Step first) -> std::optional<std::size_t> {
+    const auto log = read_earlier_log(options_.event_log, header, first);
+    return log ? std::optional(log->events.size()) : std::nullopt;
+  };
+  EXPECT_EQ(count(3), std::nullopt) << "no log";
+  write({0, 1, 2, 3});
+  EXPECT_EQ(count(3), 3U) << "step 3 is done again";
+  EXPECT_EQ(count(4), 4U);
+  EXPECT_EQ(count(5), std::nullopt) << "step 4 is missing";
+  write({0, 2, 3});
+  EXPECT_EQ(count(3), std::nullopt) << "step 1 is missing";
+  write({0, 1, 2});
   header.model_hash = "0123456789abcdee";
-  { const EventLog again(options_.event_log, header, 5); }
-  EXPECT_TRUE(read().events.empty());
+  EXPECT_EQ(count(3), std::nullopt);
+  write({0, 1, 2});
+  header.steps = 10;
+  EXPECT_EQ(count(3), std::nullopt);
+  std::ofstream(options_.event_log) << "a shopping list\n";
+  EXPECT_EQ(count(3), std::nullopt);
+}
+
+TEST_F(EventLogFile, BeginsWithWhatItsHeaderHolds) {
+  FreezeTrace header = make_header();
+  header.events = {{0, MaskEvent{FreezeMask::all_active(2)}}};
+  {
+    EventLog log(options_.event_log, header);
+    log.write({3, StepEvent{0.5, 8, Duration{1}}});
+  }
+  EXPECT_EQ(read().events.size(), 2U);
+  EXPECT_TRUE(read().open);
+}
+
+TEST_F(EventLogFile, WithItsCostsAddedUpIsTheTrace) {
+  options_.config.data.train_samples = 45;  // the last step of an epoch is short
+  const TrainResult result = train(options_, load_data(options_.config));
+  std::vector<FreezeEvent> events = add_costs(read());
+  std::erase_if(events, [](const FreezeEvent& event) {
+    return std::holds_alternative<StepEvent>(event.what);
+  });
+  EXPECT_EQ(events, result.trace.events);
+}
+
+// Masks by who decided, and evaluations, without what a process repeats when it begins: a decision
+// that was made before it, of which a checkpoint keeps no reason.
+std::vector<FreezeEvent> course_of(const FreezeTrace& trace) {
+  std::vector<FreezeEvent> events;
+  std::optional<FreezeMask> mask;
+  for (const FreezeEvent& event : trace.events) {
+    if (std::holds_alternative<EvalEvent>(event.what)) events.push_back(event);
+    const auto* decided = std::get_if<MaskEvent>(&event.what);
+    if (decided == nullptr) continue;
+    if (decided->mask != mask) {
+      events.push_back({event.step, MaskEvent{decided->mask, decided->by, ""}});
+    }
+    mask = decided->mask;
+  }
+  return events;
+}
+
+std::int64_t sum_costs(const FreezeTrace& trace) {
+  std::int64_t steps = 0;
+  for (const FreezeEvent& event : trace.events) {
+    if (const auto* cost = std::get_if<CostEvent>(&event.what)) steps += cost->steps;
+  }
+  return steps;
+}
+
+// Ended three times, inside epochs and between two, and by a crash that loses steps after the
+// checkpoint: the trace and the report are of the whole run, and the trace replays it.
+TEST_F(EventLogFile, OfAResumedRunGivesTheTraceOfTheWhole) {
+  const TrainResult whole = train(options_, data_);
+  const fs::path out = folder_ / "out";
+  options_.event_log = out / "events.jsonl";
+  options_.keep_phase = [&](const TrainPhase& phase, std::size_t number) {
+    write_phase(phase, number, out);
+  };
+  options_.durable = DurableOptions{.folder = out / "checkpoints", .every = 4};
+  options_.durable->in_background = false;  // or a process that is thrown out of may save or not
+  Step done = 0;
+  options_.stop = [&] { return ++done == 6; };
+  (void)train(options_, data_);
+  options_.durable->resume = true;
+  done = 0;
+  options_.stop = [&] { return ++done == 3; };
+  (void)train(options_, data_);
+  const ReportRun stopped = read_run(out.string());
+  EXPECT_EQ(summarize("out", stopped.trace).interrupted_after, 9);
+  EXPECT_EQ(summarize("out", stopped.trace).steps, 9);
+  // Steps 9 to 13 are done, of which the last checkpoint has 9 to 11.
+  options_.stop = {};
+  struct Killed {};
+  EXPECT_THROW((void)train(options_, data_,
+                           [](const TrainProgress& now) {
+                             if (now.step == 14) throw Killed{};
+                           }),
+               Killed);
+  const ReportRun killed = read_run(out.string());
+  EXPECT_TRUE(killed.trace.open);
+  EXPECT_EQ(summarize("out", killed.trace).interrupted_after, 14);
+  const TrainResult resumed = train(options_, data_);
+  EXPECT_EQ(resumed.first_step, 12);
+  write_result(resumed, out);
+
+  EXPECT_EQ(resumed.weight_hash, whole.weight_hash);
+  EXPECT_EQ(course_of(resumed.trace), course_of(whole.trace));
+  EXPECT_EQ(sum_costs(resumed.trace), kSteps);
+  const ReportRun report = read_run(out.string());
+  EXPECT_EQ(report.trace, resumed.trace);
+  const RunSummary summary = summarize("out", report.trace);
+  EXPECT_EQ(summary.steps, kSteps);
+  EXPECT_EQ(summary.unmeasured_steps, 0);
+  EXPECT_EQ(summary.evaluations, 3);
+  EXPECT_EQ(summary.interrupted_after, std::nullopt);
+  std::vector<Step> begins;
+  for (const ReportPhase& phase : report.phases) {
+    begins.push_back(phase.first_step);
+    EXPECT_FALSE(phase.predicted.spans.empty());
+    for (const Span& span : phase.measured.spans) EXPECT_GE(span.action.step, phase.first_step);
+  }
+  EXPECT_EQ(begins, (std::vector<Step>{0, 6, 9, 12}))
+      << "12: the mask changes, and a process begins";
+  EXPECT_EQ(resumed.first_phase, 3U);
+
+  TrainOptions replay = options_;
+  replay.durable.reset();
+  replay.event_log.clear();
+  write_text_file(folder_ / "freeze.json",
+                  R"({"policy": {"kind": "trace", "path": "out/trace.jsonl"}})");
+  replay.config.freeze =
+      parse_freeze(parse_json(read_text_file(folder_ / "freeze.json"), "freeze.json"),
+                   replay.config.model, folder_);
+  EXPECT_EQ(train(replay, data_).weight_hash, whole.weight_hash);
+}
+
+// What is left of the log is not enough: the record begins where the process does, and says so.
+TEST_F(EventLogFile, ThatLacksStepsIsNotGoneOnWith) {
+  options_.durable = DurableOptions{.folder = folder_ / "checkpoints", .every = 4};
+  Step done = 0;
+  options_.stop = [&] { return ++done == 7; };
+  (void)train(options_, data_);
+  std::string text = read_text_file(options_.event_log);
+  text.resize(text.size() / 2);
+  write_text_file(options_.event_log, text);
+  options_.stop = {};
+  options_.durable->resume = true;
+  std::string told;
+  const TrainResult resumed =
+      train(options_, data_, [&](const TrainProgress& now) { told += now.event + "\n"; });
+  EXPECT_NE(
+      told.find("the event log lacks steps before 7: what is recorded of the run begins there"),
+      std::string::npos)
+      << told;
+  EXPECT_EQ(resumed.first_phase, 0U);
+  EXPECT_EQ(sum_costs(resumed.trace), kSteps - 7);
+  EXPECT_EQ(steps_of<StepEvent>(read()).front(), 7);
 }
 
 TEST_F(EventLogFile, ThatCannotBeWrittenEndsNoRun) {
