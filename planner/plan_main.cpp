@@ -18,6 +18,7 @@
 #include "planner/print_plan.h"
 #include "planner/print_ranking.h"
 #include "planner/search/explain_plan.h"
+#include "planner/search/moved_cuts.h"
 #include "planner/search/relief.h"
 #include "planner/search/searched_orders.h"
 #include "planner/search/shape.h"
@@ -120,8 +121,17 @@ ExitCode plan_forecast(const Flags& values) {
     throw InputError(file, 1, fmt::format("{} blocks", trace.blocks.size()),
                      fmt::format("the model's {}", profile.blocks.size()));
   }
+  if (!trace.model_hash.empty() && trace.model_hash != model_hash(profile)) {
+    throw InputError(file, 1, "a trace of the model " + trace.model_hash,
+                     "one of the profile's, " + model_hash(profile));
+  }
+  const SearchOptions search = read_options(values, profile);
+  if (trace.batch_size > 0 && trace.batch_size != search.batch_size) {
+    throw InputError(file, 1, fmt::format("steps of {} samples", trace.batch_size),
+                     fmt::format("steps of --batch {}", search.batch_size));
+  }
   TrajectoryOptions options{
-      .search = read_options(values, profile),
+      .search = search,
       .plans_per_mask = integer_or(values, "plans-per-mask", 3, 1, kMostCounted),
       .overhead = {.start = duration_or(values, "switch-time", Duration{0})},
       .store = read_store(values),
@@ -209,6 +219,13 @@ ExitCode plan_verb(const Flags& values) {
   question.options.effort = integer_or(values, "effort", 100'000, 0, kMostCounted);
   Ranking ranking = search_plans(profile, question.cluster, question.options);
   Besides besides;
+  const MovedCuts moved = move_cuts(ranking, profile, question.cluster, question.options);
+  if (moved.faster > 0) {
+    besides.add(
+        fmt::format("{} faster with other cuts than those of the least busiest stage\n",
+                    moved.faster == 1 ? "1 plan is" : fmt::format("{} plans are", moved.faster)),
+        fmt::format(R"({{"moved_cuts": {}}})", moved.faster));
+  }
   if (order_search) {
     const std::vector<ShapeOrder> orders =
         search_orders(profile, question.cluster, question.options, *order_search);

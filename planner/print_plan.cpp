@@ -95,6 +95,19 @@ std::string list_flags(const ModelProfile& profile, bool extrapolated) {
   return text;
 }
 
+std::string list_free_links(const Cluster& cluster) {
+  const auto devices = static_cast<std::int64_t>(cluster.devices.size());
+  const std::int64_t all = devices * (devices - 1);
+  std::int64_t free = cluster.default_link.bandwidth.count == 0 ? all : 0;
+  for (const DirectedLink& link : cluster.links) {
+    if (cluster.default_link.bandwidth.count == 0 && link.link.bandwidth.count > 0) --free;
+    if (cluster.default_link.bandwidth.count > 0 && link.link.bandwidth.count == 0) ++free;
+  }
+  if (free == 0) return "";
+  return fmt::format("note: bytes take no time over {} of {} links, which have no bandwidth\n",
+                     free, all);
+}
+
 std::string list_held(const MemoryPeak& peak) {
   std::string text;
   for (int k = 0; k < kMemoryKinds; ++k) {
@@ -166,7 +179,8 @@ std::string print_simulation(const SimulatedPlan& simulated) {
                         overflow->reason);
   }
   if (find_activity(profile, plan).cached > 0) text += kCacheNote;
-  return text + list_flags(profile, simulation.extrapolated) + draw_small(simulation.timeline);
+  return text + list_flags(profile, simulation.extrapolated) + list_free_links(cluster) +
+         draw_small(simulation.timeline);
 }
 
 std::string simulation_json(const SimulatedPlan& simulated) {

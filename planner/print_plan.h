@@ -32,6 +32,9 @@ std::string count_of(std::int64_t number, std::string_view noun);
 
 // Notes, a line each, on what the numbers rest on that was not measured.
 std::string list_flags(const ModelProfile& profile, bool extrapolated);
+// A note where the cluster gives links no bandwidth, so that what they carry takes no time; of one
+// device none.
+std::string list_free_links(const Cluster& cluster);
 
 std::string print_what_if(const WhatIf& what_if, const WhatIfAnswer& answer);
 std::string what_if_json(const WhatIf& what_if, const WhatIfAnswer& answer);

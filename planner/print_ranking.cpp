@@ -181,7 +181,8 @@ std::string print_ranking(const Ranking& ranking, const Cluster& cluster,
   text += text_of(count_candidates(ranking), cluster.devices.size());
   if (ranking.left) text += text_of(*ranking.left, *ranking.best());
   if (caches) text += kCacheNote;
-  return text + infeasible + explain_suffixes(shown) + list_flags(profile, extrapolated);
+  return text + infeasible + explain_suffixes(shown) + list_flags(profile, extrapolated) +
+         list_free_links(cluster);
 }
 
 std::string ranking_json(const Ranking& ranking, const Cluster& cluster,

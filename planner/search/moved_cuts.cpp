@@ -1,0 +1,121 @@
+#include "planner/search/moved_cuts.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace frazil {
+namespace {
+
+// The last layer of each stage; none where a stage is not one range of layers.
+std::optional<std::vector<LayerId>> find_ends(const Pipeline& pipeline) {
+  std::vector<LayerId> ends;
+  for (const Stage& stage : pipeline.stages) {
+    if (stage.layers.size() != 1) return std::nullopt;
+    ends.push_back(stage.layers.front().last);
+  }
+  return ends;
+}
+
+std::int64_t count_actions(const Plan& plan) {
+  std::int64_t actions = 0;
+  for (const Pipeline& pipeline : plan.pipelines) {
+    std::int64_t micro_batches = 0;
+    for (const MicroBatches& owned : pipeline.micro_batches) {
+      micro_batches += owned.last.value - owned.first.value + 1;
+    }
+    actions += 3 * micro_batches * static_cast<std::int64_t>(pipeline.stages.size());
+  }
+  return actions;
+}
+
+class CutMover {
+ public:
+  CutMover(const ModelProfile& profile, const Cluster& cluster, const SearchOptions& options,
+           std::int64_t most_actions)
+      : profile_(profile),
+        cluster_(cluster),
+        options_{.clip = options.clip, .overlap = options.overlap},
+        actions_left_(most_actions) {}
+
+  // Whether it became faster.
+  bool improve(Candidate& candidate) {
+    bool improved = false;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::size_t p = 0; p < candidate.plan.pipelines.size(); ++p) {
+        const auto ends = find_ends(candidate.plan.pipelines[p]);
+        if (!ends) return improved;
+        if (is_like_one_before(candidate.plan, p, *ends)) continue;
+        for (std::size_t s = 0; s + 1 < ends->size(); ++s) {
+          for (const int step : {-1, 1}) {
+            while (try_move(candidate, p, s, step)) moved = improved = true;
+          }
+        }
+      }
+    }
+    return improved;
+  }
+
+  std::int64_t tried() const { return tried_; }
+
+ private:
+  static bool is_like_one_before(const Plan& plan, std::size_t p,
+                                 const std::vector<LayerId>& ends) {
+    const auto begin = plan.pipelines.begin();
+    return std::any_of(begin, begin + static_cast<std::ptrdiff_t>(p),
+                       [&](const Pipeline& other) { return find_ends(other) == ends; });
+  }
+
+  // The boundary behind stage s of pipeline p and of those like it.
+  bool try_move(Candidate& candidate, std::size_t p, std::size_t s, int step) {
+    const auto ends = find_ends(candidate.plan.pipelines[p]);
+    Plan plan = candidate.plan;
+    // A cached prefix lies in the first stage.
+    if (plan.cache_frozen_prefix && s == 0 && step < 0) return false;
+    for (Pipeline& pipeline : plan.pipelines) {
+      if (find_ends(pipeline) != ends) continue;
+      LayerRange& before = pipeline.stages[s].layers.front();
+      LayerRange& behind = pipeline.stages[s + 1].layers.front();
+      before.last.value += step;
+      behind.first.value += step;
+      if (before.last < before.first || behind.last < behind.first) return false;
+    }
+    const std::int64_t actions = count_actions(plan);
+    if (actions > actions_left_) return false;
+    actions_left_ -= actions;
+    ++tried_;
+    Candidate other = judge_plan(std::move(plan), profile_, cluster_, options_);
+    if (other.infeasible || other.makespan >= candidate.makespan) return false;
+    candidate = std::move(other);
+    return true;
+  }
+
+  const ModelProfile& profile_;
+  const Cluster& cluster_;
+  StepOptions options_;
+  std::int64_t actions_left_;
+  std::int64_t tried_ = 0;
+};
+
+}  // namespace
+
+MovedCuts move_cuts(Ranking& ranking, const ModelProfile& profile, const Cluster& cluster,
+                    const SearchOptions& options, std::int64_t most_actions) {
+  MovedCuts moved;
+  CutMover mover(profile, cluster, options, most_actions);
+  for (Candidate& candidate : ranking.candidates) {
+    if (!candidate.infeasible && mover.improve(candidate)) ++moved.faster;
+  }
+  moved.tried = mover.tried();
+  if (moved.faster == 0) return moved;
+  rank(ranking.candidates);
+  const auto is_equal = [](const Candidate& a, const Candidate& b) { return a.plan == b.plan; };
+  ranking.candidates.erase(
+      std::unique(ranking.candidates.begin(), ranking.candidates.end(), is_equal),
+      ranking.candidates.end());
+  return moved;
+}
+
+}  // namespace frazil

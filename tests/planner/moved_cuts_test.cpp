@@ -1,0 +1,107 @@
+// Cuts of a search's plans, moved until no boundary does better.
+
+#include "planner/search/moved_cuts.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "planner/search/shape.h"
+#include "tests/planner/search_cases.h"
+#include "tests/support/sample_models.h"
+
+namespace frazil {
+namespace {
+
+using std::chrono::microseconds;
+
+constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
+
+// The plan with the boundary behind a stage moved, in all pipelines that are cut as the first.
+std::optional<Plan> moved(Plan plan, std::size_t stage, int by) {
+  const std::vector<Stage> like = plan.pipelines.front().stages;
+  for (Pipeline& pipeline : plan.pipelines) {
+    bool alike = pipeline.stages.size() == like.size();
+    for (std::size_t s = 0; alike && s < like.size(); ++s) {
+      alike = pipeline.stages[s].layers == like[s].layers;
+    }
+    if (!alike) continue;
+    pipeline.stages[stage].layers[0].last.value += by;
+    pipeline.stages[stage + 1].layers[0].first.value += by;
+    for (const Stage& one : pipeline.stages) {
+      if (one.layers[0].last < one.layers[0].first) return std::nullopt;
+    }
+  }
+  return plan;
+}
+
+TEST(MovedCuts, AreNeverWorseAndNoBoundaryOfTheBestDoesBetter) {
+  int faster = 0;
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto [profile, cluster, options] = draw_search_question(seed);
+    Ranking ranking = search_plans(profile, cluster, options);
+    if (ranking.best() == nullptr) continue;
+    const Ranking before = ranking;
+    faster += move_cuts(ranking, profile, cluster, options, kUnlimited).faster;
+    ASSERT_NE(ranking.best(), nullptr);
+    for (std::size_t c = 0; c < ranking.candidates.size(); ++c) {
+      ASSERT_LE(ranking.candidates[c].makespan, before.candidates[c].makespan);
+    }
+    const Candidate& best = ranking.candidates.front();
+    const StepOptions step{.clip = options.clip, .overlap = options.overlap};
+    ASSERT_EQ(judge_plan(best.plan, profile, cluster, step).makespan, best.makespan);
+    validate(best.plan, profile, cluster, "moved");
+    for (std::size_t s = 0; s + 1 < best.plan.pipelines.front().stages.size(); ++s) {
+      for (const int by : {-1, 1}) {
+        const std::optional<Plan> other = moved(best.plan, s, by);
+        if (!other) continue;
+        const Candidate judged = judge_plan(*other, profile, cluster, step);
+        EXPECT_TRUE(judged.infeasible || judged.makespan >= best.makespan);
+      }
+    }
+  }
+  EXPECT_GT(faster, 10);
+}
+
+// Twelve equal layers, but what goes over the sixth boundary is large. It is sent while the devices
+// work: in the middle the stages are equal, and the search, which counts it as work, goes around.
+TEST(MovedCuts, FindACutWhoseMessagesHideBehindWork) {
+  ModelProfile profile = make_chain(12, microseconds{100}, microseconds{100}, microseconds{100});
+  profile.edges[5].tensor_bytes_per_sample = {Bytes{150'000}};
+  const Cluster cluster =
+      make_uniform_cluster(2, Bytes{1 << 30}, {microseconds{1}, BytesPerSecond{1'000'000'000}});
+  SearchOptions options;
+  options.batch_size = 16;
+  options.micro_batch_sizes = {1};
+  options.schedules = {ScheduleKind::kZbH2};
+  options.max_replicas = 1;
+  options.mask = FreezeMask::all_active(12);
+  Ranking ranking = search_plans(profile, cluster, options);
+  Duration least = Duration::max();
+  for (std::int32_t cut = 1; cut < 12; ++cut) {
+    Plan plan = ranking.candidates.front().plan;
+    ASSERT_EQ(plan.pipelines.front().stages.size(), 2U);
+    plan.pipelines = {make_pipeline(12, {LayerId{cut}}, {DeviceId{0}, DeviceId{1}},
+                                    plan.pipelines.front().micro_batches.front())};
+    least = std::min(least, judge_plan(plan, profile, cluster, false).makespan);
+  }
+  ASSERT_GT(ranking.candidates.front().makespan, least);
+  EXPECT_GT(move_cuts(ranking, profile, cluster, options).faster, 0);
+  EXPECT_EQ(ranking.candidates.front().makespan, least);
+}
+
+TEST(MovedCuts, StayWhereNothingMayBeSimulated) {
+  const auto [profile, cluster, options] = draw_search_question(3);
+  Ranking ranking = search_plans(profile, cluster, options);
+  const std::vector<Candidate> before = ranking.candidates;
+  EXPECT_EQ(move_cuts(ranking, profile, cluster, options, 0).tried, 0);
+  ASSERT_EQ(ranking.candidates.size(), before.size());
+  for (std::size_t c = 0; c < before.size(); ++c) {
+    EXPECT_EQ(ranking.candidates[c].plan, before[c].plan);
+  }
+}
+
+}  // namespace
+}  // namespace frazil
