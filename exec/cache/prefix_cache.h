@@ -62,7 +62,7 @@ class PrefixCache {
   PrefixCounts prefix_counts() const { return {asked_, whole_, parts_}; }
   void count_part() { ++parts_; }
   BatchSizes& batch_sizes() { return sizes_; }
-  // Samples that there is room for, at any depth, and what those that are there take.
+  // Samples that have room, at any depth: slots are of the largest; and what those there take.
   std::int64_t room() const;
   std::int64_t room(StoreTier tier) const { return cache_.records()->count(tier); }
   Bytes used(StoreTier tier) const { return cache_.records()->used(tier); }

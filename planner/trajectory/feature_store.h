@@ -47,7 +47,7 @@ struct FeatureStore {
 // are taken to carry the same tensors, so the largest counts. None where nothing crosses.
 std::optional<Bytes> find_feature_bytes(const ModelProfile& profile, int depth);
 
-// Of all samples at that depth; none where they are more than the tier's limit, or nothing crosses.
+// Of all samples at that depth (a run has slots of the largest); none over its limit or uncrossed.
 std::optional<Bytes> find_room(const FeatureStore& store, FeatureTier tier,
                                const ModelProfile& profile, int depth);
 

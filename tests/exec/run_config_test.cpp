@@ -260,7 +260,7 @@ TEST(RunConfig, RefusesWhatCannotBeRun) {
       {R"("learning_rate": 0.1)", R"(the unknown key "learning_rate" at $)",
        R"(no keys but "format", "version", "model", "data", "optimizer", "epochs", "batch_size", )"
        R"("micro_batch_size", "seed", "freeze", "reduction", "message_order", )"
-       R"("deadline_seconds", "cache")"},
+       R"("deadline_seconds", "augmentation", "cache")"},
   };
   for (const BadInput& bad : cases) {
     EXPECT_EQ(error_of(with_members(bad.members)),

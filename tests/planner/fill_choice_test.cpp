@@ -112,6 +112,8 @@ TEST(FillChoice, IsHeldAgainstTheBestPlanThatCachesNothing) {
   EXPECT_TRUE(choose_fill(question).pays());
   question.without = microseconds{20};
   EXPECT_FALSE(choose_fill(question).pays());
+  question.without = microseconds{60};
+  EXPECT_EQ(choose_fill(question).break_even, 10) << "the epoch that fills takes no longer";
 }
 
 // What the choice is held against: all numbers of samples in both tiers, in reals.
