@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <random>
 #include <set>
 
 #include "exec/trainer.h"
@@ -95,8 +97,7 @@ class TrainingFaults : public testing::Test {
       options.stop = {};
       options.durable->resume = true;
     }
-    ADD_FAILURE() << "the training does not end: "
-                  << (sentences_.empty() ? "" : sentences_.back());
+    ADD_FAILURE() << "the training does not end: " << (sentences_.empty() ? "" : sentences_.back());
     return {};
   }
   void expect_same_bits(const TrainResult& result) {
@@ -154,6 +155,8 @@ std::map<std::string, int> count_calls(const FaultyFiles& files) {
   return times;
 }
 
+// Each kind of call on each file at its first time, and a third of the others, drawn anew by each
+// test; with FRAZIL_ALL_FAULTS (./test.sh --soak) all of them.
 TEST_F(TrainingFaults, EveryCallMayFailOrBeTheLast) {
   FaultyFiles faulty(disk_.files());
   const TrainResult undisturbed = live(faulty);
@@ -167,20 +170,28 @@ TEST_F(TrainingFaults, EveryCallMayFailOrBeTheLast) {
                                           "truncate", "size", "lock", "close", "rename", "unlink",
                                           "make_folder", "list"}));
   const std::map<std::string, int> times = count_calls(faulty);
+  const bool all = std::getenv("FRAZIL_ALL_FAULTS") != nullptr;
+  const std::uint64_t seed = std::random_device{}();
+  std::mt19937_64 random(seed);
+  int tried = 0;
   int struck = 0;
   for (const Fault fault : {Fault::kCrash, Fault::kNoSpace, Fault::kInputOutput}) {
     for (const auto& [call, count] : times) {
       for (int time = 0; time < count; ++time) {
-        SCOPED_TRACE("fault " + std::to_string(static_cast<int>(fault)) + " at " + call +
-                     ", time " + std::to_string(time) + " of " + std::to_string(count));
+        if (!all && time > 0 && random() % 3 != 0) continue;
+        ++tried;
+        SCOPED_TRACE("seed " + std::to_string(seed) + ", fault " +
+                     std::to_string(static_cast<int>(fault)) + " at " + call + ", time " +
+                     std::to_string(time) + " of " + std::to_string(count));
         begin_anew();
         expect_recovery(fault, call, time);
         struck += has_struck_ ? 1 : 0;
       }
     }
   }
-  std::printf("%d calls, %d faults\n", faulty.calls(), struck);
-  EXPECT_GE(struck, 3 * faulty.calls() - 20) << "but for what threads do in another order";
+  std::printf("seed %llu: %d calls, %d faults\n", static_cast<unsigned long long>(seed),
+              faulty.calls(), struck);
+  EXPECT_GE(struck, tried - 20) << "but for what threads do in another order";
 }
 
 // Where the file of the cache has a name for a moment.
