@@ -32,7 +32,9 @@ std::unique_ptr<File> open_nameless(const FileSystem& files, const fs::path& fol
     return std::make_unique<File>(files, folder, O_RDWR | O_TMPFILE);
   } catch (const InputError&) {
     // Those of processes that ended in between: nobody opens one by its name.
-    for (const std::string& name : list_folder(files, folder)) {
+    std::vector<std::string> names;
+    files.list(folder.string(), names);
+    for (const std::string& name : names) {
       if (name.starts_with(kNamed)) files.unlink((folder / name).string());
     }
     const fs::path path = folder / (std::string(kNamed) + std::to_string(::getpid()));

@@ -136,7 +136,8 @@ TEST_F(Records, OfAFolderThatTakesNoFileAreInMemoryAlone) {
   };
   const auto store = RecordStore::make(files, kRecord, room_for(1, 10), 100);
   EXPECT_EQ(store->count(StoreTier::kDisk), 0);
-  EXPECT_NE(store->store(record_of(0)), nullptr);
+  const Handle in_memory = store->store(record_of(0));
+  EXPECT_NE(in_memory, nullptr);
   EXPECT_EQ(store->store(record_of(1)), nullptr);
   const std::vector<std::string> warnings = store->take_warnings();
   ASSERT_EQ(warnings.size(), 1U);
