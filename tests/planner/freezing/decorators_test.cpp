@@ -198,7 +198,8 @@ TEST(ValidationGuard, ThatWaitsLetsNothingFreezeWhileTheMetricImproves) {
     for (Step step = 1; step < 40; ++step) {
       std::optional<Validation> validation;
       if (random() % 2 == 0) {
-        const double reading = 0.5 + 0.01 * static_cast<double>(random() % 10);
+        // Begins with the lowest: no reading is so much worse that it thaws.
+        const double reading = mean ? 0.5 + 0.01 * static_cast<double>(random() % 10) : 0.5;
         validation = Validation{.step = step, .accuracy = reading};
         improves = !mean || reading - *mean > 0.02;
         mean = mean ? 0.6 * *mean + 0.4 * reading : reading;
