@@ -51,7 +51,10 @@ std::string print_plan(const ImportedPlan& read) {
   const SailorPlan& source = read.source;
   return fmt::format(
       "{}\ntensor parallelism {} on {} is in the profile: a device is one of its GPUs\nmeasured "
-      "iteration {}, of it reducing gradients {}, peak memory {}\n",
+      "iteration {}, of it reducing gradients {}, peak memory {}\n"
+      "note: times of small micro-batches hold what launching takes while profiled; frazil "
+      "reproduce "
+      "sailor takes straight lines over the size, and stages that stand still for messages\n",
       summarize(read.plan), source.degree, source.gpu, to_seconds(source.iteration),
       to_seconds(source.reduction),
       source.peak_memory ? to_text(*source.peak_memory) : "not measured");

@@ -263,7 +263,8 @@ TEST(FreezeTrace, NeverWritesWhatCannotBeRead) {
   EXPECT_THROW(to_jsonl(with_event({0, EvalEvent{0, 0, 0, 1.5}})), std::logic_error);
   EXPECT_THROW(to_jsonl(with_event({0, StepEvent{0, -1, 1ns}})), std::logic_error);
   EXPECT_THROW(to_jsonl(with_event({0, CheckpointEvent{-1ns}})), std::logic_error);
-  EXPECT_THROW(to_jsonl(with_event({0, CacheEvent{CacheChange::kRead, 1, -1}})), std::logic_error);
+  EXPECT_THROW(to_jsonl(with_event({0, CacheEvent{CacheChange::kRead, 1, -1, {}, {}}})),
+               std::logic_error);
   EXPECT_THROW(to_jsonl(with_event({3, CheckpointEvent{1ns, 4}})), std::logic_error);
   EXPECT_THROW(to_jsonl(with_event({0, CostEvent{1, 1, -1ns}})), std::logic_error);
   EXPECT_THROW(to_jsonl(with_event({0, MaskEvent{FreezeMask::all_active(3)}})), std::logic_error);
