@@ -1,5 +1,6 @@
 #include "exec/train_files.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <system_error>
@@ -82,6 +83,28 @@ void remove_one(const fs::path& path) {
                    "a file of an earlier run that can be removed");
 }
 
+// "plan.json.tmp.4231.0", of a process that was killed while it wrote (profiles/text_file.h).
+bool is_temporary(const std::string& name) {
+  const auto is_of = [&](const std::string& file) { return name.starts_with(file + ".tmp."); };
+  return is_of("trace.jsonl") || is_of("events.jsonl") ||
+         std::any_of(kPhaseFiles.begin(), kPhaseFiles.end(), is_of);
+}
+
+void remove_temporaries(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> places{folder};
+  while (fs::is_directory(phase_folder(folder, places.size() - 1), error)) {
+    places.push_back(phase_folder(folder, places.size() - 1));
+  }
+  for (const fs::path& place : places) {
+    std::vector<fs::path> left;
+    for (const auto& entry : fs::directory_iterator(place, error)) {
+      if (is_temporary(entry.path().filename().string())) left.push_back(entry.path());
+    }
+    for (const fs::path& file : left) remove_one(file);
+  }
+}
+
 }  // namespace
 
 void write_phase(const TrainPhase& phase, std::size_t number, const fs::path& folder) {
@@ -90,6 +113,7 @@ void write_phase(const TrainPhase& phase, std::size_t number, const fs::path& fo
   for (const char* const name : kPhaseFiles) stale.push_back(place / name);
   refuse_folders(stale);
   for (const fs::path& file : stale) remove_one(file);
+  remove_temporaries(folder);
   std::vector<NewFile> files;
   add_files(phase, place, files);
   write_text_files(files);

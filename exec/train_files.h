@@ -8,8 +8,8 @@
 namespace frazil {
 
 // A phase of a run that lasts: what a killed one leaves, beside events.jsonl. What was there under
-// this number goes first, and trace.jsonl, which is that of a run that has ended. Throws
-// InputError.
+// this number goes first, trace.jsonl, which is that of a run that has ended, and what a killed
+// process had half written. Throws InputError.
 void write_phase(const TrainPhase& phase, std::size_t number, const std::filesystem::path& folder);
 
 // Beside events.jsonl, which is written while the run lasts (exec/event_log.h):

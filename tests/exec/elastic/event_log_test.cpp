@@ -268,6 +268,20 @@ TEST_F(EventLogFile, OfAResumedRunGivesTheTraceOfTheWhole) {
   EXPECT_EQ(train(replay, data_).weight_hash, whole.weight_hash);
 }
 
+TEST_F(EventLogFile, BesideAPhaseLosesWhatAKilledProcessHadHalfWritten) {
+  const TrainResult result = train(options_, data_);
+  write_result(result, folder_);
+  const std::vector<fs::path> left{folder_ / "events.jsonl.tmp.4231.0",
+                                   folder_ / "phase-0/plan.json.tmp.4231.0",
+                                   folder_ / "phase-2/measured.csv.tmp.4231.2"};
+  for (const fs::path& file : left) write_text_file(file, "half");
+  write_text_file(folder_ / "phase-0/note.tmp.1", "mine");
+  write_phase(result.phases[1], 1, folder_);
+  for (const fs::path& file : left) EXPECT_FALSE(fs::exists(file)) << file;
+  EXPECT_TRUE(fs::exists(folder_ / "phase-0/note.tmp.1"));
+  EXPECT_TRUE(fs::exists(folder_ / "phase-0/plan.json"));
+}
+
 // What is left of the log is not enough: the record begins where the process does, and says so.
 TEST_F(EventLogFile, ThatLacksStepsIsNotGoneOnWith) {
   options_.durable = DurableOptions{.folder = folder_ / "checkpoints", .every = 4};
