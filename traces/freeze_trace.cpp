@@ -3,9 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -13,126 +10,18 @@
 #include "profiles/error.h"
 #include "profiles/json.h"
 #include "profiles/text_file.h"
+#include "traces/freeze_trace_names.h"
 
 namespace frazil {
 namespace {
 
-constexpr const char* kFormat = "frazil.freeze_trace";
-constexpr int kVersion = 1;
 constexpr int kMaximumInt = std::numeric_limits<int>::max();
 constexpr std::int64_t kMaximumInteger = std::numeric_limits<std::int64_t>::max();
 // Half the range, so that a step and a number of steps can be added.
 constexpr Step kLastStep = kMaximumInteger / 2;
 constexpr double kLargestReal = std::numeric_limits<double>::max();
 
-constexpr std::string_view kCacheKind = "x-cache";
-// By enumerator.
-constexpr std::array<std::string_view, 7> kCacheChanges{"declined", "begun",   "filled", "full",
-                                                        "left",     "checked", "read"};
-
 using What = decltype(FreezeEvent::what);
-
-// Shortest digits that read back as the same number, always with a point or an exponent.
-std::string real_text(double number, const std::string& name, Step step) {
-  if (!std::isfinite(number)) {
-    throw InputError("freeze trace", 0, fmt::format("{} {} at step {}", name, number, step),
-                     "a finite number");
-  }
-  std::string text = fmt::format("{}", number);
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";
-  return text;
-}
-
-void ensure_counts(std::initializer_list<std::int64_t> counts) {
-  ENSURE(std::min(counts) >= 0, "times, sizes and counts of a freeze trace are at least 0");
-}
-
-// The members of one event after its step.
-struct MemberWriter {
-  Step step = 0;
-  std::size_t blocks = 0;
-
-  std::string operator()(const MaskEvent& event) const {
-    ENSURE(static_cast<std::size_t>(event.mask.blocks()) == blocks && blocks > 0,
-           "a mask has one bit per block of its trace");
-    std::string why;
-    if (!event.by.empty()) {
-      why =
-          fmt::format(R"(,"by":{},"reason":{})", json_string(event.by), json_string(event.reason));
-    }
-    return fmt::format(R"("kind":"mask","mask":"{}"{})", event.mask.text(), why);
-  }
-  std::string operator()(const PlanEvent& event) const {
-    ensure_counts({event.predicted_step.count()});
-    return fmt::format(R"("kind":"plan","plan":{},"summary":{},"predicted_step_ns":{})",
-                       json_string(event.plan), json_string(event.summary),
-                       event.predicted_step.count());
-  }
-  std::string operator()(const TransitionEvent& event) const {
-    ensure_counts({event.plan_time.count(), event.move_time.count(), event.start_time.count(),
-                   event.moved.count});
-    std::string predicted;
-    if (event.predicted) {
-      const TransitionTimes& times = *event.predicted;
-      ensure_counts({times.plan.count(), times.move.count(), times.start.count()});
-      predicted = fmt::format(R"(,"predicted_plan_time_ns":{},"predicted_move_time_ns":{},)"
-                              R"("predicted_start_time_ns":{})",
-                              times.plan.count(), times.move.count(), times.start.count());
-    }
-    return fmt::format(R"("kind":"transition","plan_time_ns":{},"move_time_ns":{},)"
-                       R"("start_time_ns":{},"moved_bytes":{}{})",
-                       event.plan_time.count(), event.move_time.count(), event.start_time.count(),
-                       event.moved.count, predicted);
-  }
-  std::string operator()(const CostEvent& event) const {
-    ensure_counts({event.steps, event.samples, event.measured.count()});
-    return fmt::format(R"("kind":"cost","steps":{},"samples":{},"measured_ns":{})", event.steps,
-                       event.samples, event.measured.count());
-  }
-  std::string operator()(const EvalEvent& event) const {
-    ensure_counts({event.epoch});
-    ENSURE(!(event.accuracy < 0 || event.accuracy > 1), "an accuracy is a share, 0 to 1");
-    std::string validation;
-    if (event.validation) {
-      const auto& [loss, accuracy] = *event.validation;
-      ENSURE(!(accuracy < 0 || accuracy > 1), "an accuracy is a share, 0 to 1");
-      validation = fmt::format(R"(,"validation_loss":{},"validation_accuracy":{})",
-                               real_text(loss, "validation_loss", step),
-                               real_text(accuracy, "validation_accuracy", step));
-    }
-    return fmt::format(R"("kind":"eval","epoch":{},"train_loss":{},"loss":{},"accuracy":{}{})",
-                       event.epoch, real_text(event.train_loss, "train_loss", step),
-                       real_text(event.loss, "loss", step),
-                       real_text(event.accuracy, "accuracy", step), validation);
-  }
-  std::string operator()(const SignalsEvent& event) const {
-    std::string members;
-    for (const auto& [name, value] : event.signals) {
-      if (!members.empty()) members += ',';
-      members += json_string(name) + ':' + real_text(value, name, step);
-    }
-    return fmt::format(R"("kind":"signals","signals":{{{}}})", members);
-  }
-  std::string operator()(const StepEvent& event) const {
-    ensure_counts({event.samples, event.time.count()});
-    return fmt::format(R"("kind":"step","loss":{},"samples":{},"time_ns":{})",
-                       real_text(event.loss, "loss", step), event.samples, event.time.count());
-  }
-  std::string operator()(const CheckpointEvent& event) const {
-    ensure_counts({event.time.count(), event.of, step - event.of});
-    const std::string of = event.of == step ? "" : fmt::format(R"("of":{},)", event.of);
-    return fmt::format(R"("kind":"checkpoint",{}"time_ns":{})", of, event.time.count());
-  }
-  std::string operator()(const CacheEvent& event) const {
-    ensure_counts({event.layers, event.samples, event.memory.count, event.disk.count,
-                   event.predicted.count(), event.measured.count()});
-    return fmt::format(R"("kind":"{}","event":"{}","layers":{},"samples":{},"memory_bytes":{},)"
-                       R"("disk_bytes":{},"predicted_ns":{},"measured_ns":{},"note":{})",
-                       kCacheKind, name_of(event.change), event.layers, event.samples,
-                       event.memory.count, event.disk.count, event.predicted.count(),
-                       event.measured.count(), json_string(event.note));
-  }
-};
 
 Duration read_time(JsonFields& fields, const char* key) {
   return Duration{fields.required(key).integer(0, kMaximumInteger)};
@@ -236,14 +125,6 @@ CacheEvent read_cache(JsonFields& fields) {
   return event;
 }
 
-bool is_counted(const FreezeEvent& event) {
-  return !std::holds_alternative<CacheEvent>(event.what);
-}
-
-std::int64_t count_events(const FreezeTrace& trace) {
-  return std::count_if(trace.events.begin(), trace.events.end(), is_counted);
-}
-
 CheckpointEvent read_checkpoint(JsonFields& fields, Step step) {
   CheckpointEvent event{.of = step};
   if (const auto of = fields.optional("of")) event.of = of->integer(0, step);
@@ -273,7 +154,7 @@ struct Header {
 
 Header read_header(const JsonCursor& line) {
   JsonFields fields(line);
-  expect_format(fields, kFormat, kVersion);
+  expect_format(fields, kFreezeTraceFormat, kFreezeTraceVersion);
   Header header;
   FreezeTrace& trace = header.trace;
   trace.model_hash = fields.required("model_hash").text();
@@ -333,47 +214,6 @@ void refuse_cut(const Header& header, const std::string& file, int last_line) {
 
 }  // namespace
 
-std::string_view name_of(CacheChange change) {
-  return kCacheChanges.at(static_cast<std::size_t>(change));
-}
-
-std::string header_line(const FreezeTrace& trace) {
-  ensure_counts({trace.steps, trace.batch_size});
-  std::string blocks;
-  for (const std::string& block : trace.blocks) {
-    if (!blocks.empty()) blocks += ',';
-    blocks += json_string(block);
-  }
-  std::string provenance;
-  for (const auto& [key, value] : trace.provenance) {
-    if (!provenance.empty()) provenance += ',';
-    provenance += json_string(key) + ':' + json_string(value);
-  }
-  const std::string whole =
-      trace.open ? R"("open":true)" : fmt::format(R"("events":{})", count_events(trace));
-  return fmt::format(R"({{"format":"{}","version":{},"model_hash":{},"blocks":[{}],"steps":{},)"
-                     R"({},"batch_size":{},"provenance":{{{}}}}})"
-                     "\n",
-                     kFormat, kVersion, json_string(trace.model_hash), blocks, trace.steps, whole,
-                     trace.batch_size, provenance);
-}
-
-std::string event_line(const FreezeEvent& event, std::size_t blocks) {
-  const MemberWriter writer{event.step, blocks};
-  return fmt::format("{{\"step\":{},{}}}\n", event.step, std::visit(writer, event.what));
-}
-
-std::string to_jsonl(const FreezeTrace& trace) {
-  std::string text = header_line(trace);
-  Step last_step = 0;
-  for (const FreezeEvent& event : trace.events) {
-    ENSURE(event.step >= last_step, "the steps of a freeze trace never decrease");
-    last_step = event.step;
-    text += event_line(event, trace.blocks.size());
-  }
-  return text;
-}
-
 FreezeTrace parse_freeze_trace(std::string_view text, const std::string& file) {
   Header header;
   Step last_step = 0;
@@ -395,10 +235,6 @@ FreezeTrace parse_freeze_trace(std::string_view text, const std::string& file) {
 
 FreezeTrace read_freeze_trace(const std::filesystem::path& path) {
   return parse_freeze_trace(read_text_file(path), path.string());
-}
-
-void write_freeze_trace(const FreezeTrace& trace, const std::filesystem::path& path) {
-  write_text_file(path, to_jsonl(trace));
 }
 
 }  // namespace frazil
