@@ -19,13 +19,13 @@ using std::chrono::microseconds;
 class ForecastVerb : public testing::Test {
  protected:
   void SetUp() override {
-    write_model_profile(make_chain(8, microseconds{100}, microseconds{100}, microseconds{100}),
-                        folder.path("model.json"));
+    const ModelProfile profile =
+        make_chain(8, microseconds{100}, microseconds{100}, microseconds{100});
+    write_model_profile(profile, folder.path("model.json"));
     write_cluster(
         make_uniform_cluster(4, Bytes{30'000}, {microseconds{2}, BytesPerSecond{1'000'000'000}}),
         folder.path("cluster.json"));
-    FreezeTrace trace;
-    trace.model_hash = "0";
+    trace.model_hash = model_hash(profile);
     trace.blocks.assign(8, "block");
     trace.steps = 10'000;
     FreezeEvent& event = trace.events.emplace_back();
@@ -38,6 +38,7 @@ class ForecastVerb : public testing::Test {
     return folder.run("plan", "--profile model.json --cluster cluster.json --batch 8 " + flags);
   }
 
+  FreezeTrace trace;
   ProgramFolder folder{testing::UnitTest::GetInstance()->current_test_info()->name()};
 };
 
@@ -121,6 +122,23 @@ TEST_F(ForecastVerb, RefusesInOneSentence) {
     EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
     EXPECT_EQ(folder.count_files(), 3U);
   }
+}
+
+TEST_F(ForecastVerb, RefusesATraceOfAnotherRun) {
+  const auto refused = [&](const std::string& said) {
+    write_freeze_trace(trace, folder.path("trace.jsonl"));
+    const Outcome outcome = plan("--forecast trace.jsonl");
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;
+  };
+  trace.batch_size = 16;
+  refused("trace.jsonl:1: found steps of 16 samples, expected steps of --batch 8");
+  trace.batch_size = 8;
+  trace.model_hash = "feed";
+  refused("trace.jsonl:1: found a trace of the model feed, expected one of the profile's, ");
+  trace.model_hash.clear();
+  write_freeze_trace(trace, folder.path("trace.jsonl"));
+  EXPECT_EQ(plan("--forecast trace.jsonl").code, 0) << "it names no model";
 }
 
 TEST_F(ForecastVerb, RefusesATraceOfAnotherModel) {
