@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+#include <map>
+
 #include "planner/schedule_menu.h"
 #include "planner/searched_plan.h"
 
@@ -23,7 +26,14 @@ std::string shape_notation(std::size_t stages, std::size_t pipelines) {
 }
 
 std::string shape_notation(const Plan& plan) {
-  return shape_notation(plan.pipelines.front().stages.size(), plan.pipelines.size());
+  const std::size_t first = plan.pipelines.front().stages.size();
+  std::map<std::size_t, int, std::greater<>> others;
+  for (const Pipeline& pipeline : plan.pipelines) {
+    if (pipeline.stages.size() != first) ++others[pipeline.stages.size()];
+  }
+  std::string text = shape_notation(first, plan.pipelines.size());
+  for (const auto& [stages, count] : others) text += fmt::format(" ({} of {})", count, stages);
+  return text;
 }
 
 std::string schedule_notation(const Plan& plan) {

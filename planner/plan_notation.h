@@ -1,6 +1,7 @@
 #pragma once
-// How tables write plans: "4 x 2", stages of a pipeline x pipelines (of the first, where they are
-// not equally long), and a schedule with suffixes for what is not its own: "interleaved v4 K3 R".
+// How tables write plans: "4 x 2", stages of a pipeline x pipelines ("4 x 3 (2 of 3)": two of the
+// three pipelines have 3 stages), and a schedule with suffixes for what is not its own:
+// "interleaved v4 K3 R".
 
 #include <cstddef>
 #include <string>

@@ -135,6 +135,14 @@ std::string text_of(const RankingCounts& counts, std::size_t devices) {
   return text + "\n";
 }
 
+std::size_t widest_shape(const Ranking& ranking) {
+  std::size_t width = 8;
+  for (const Candidate& candidate : ranking.candidates) {
+    width = std::max(width, shape_notation(candidate.plan).size());
+  }
+  return width;
+}
+
 std::size_t widest_schedule(const Ranking& ranking) {
   std::size_t width = 8;
   for (const Candidate& candidate : ranking.candidates) {
@@ -147,10 +155,12 @@ std::size_t widest_schedule(const Ranking& ranking) {
 
 std::string print_ranking(const Ranking& ranking, const Cluster& cluster,
                           const ModelProfile& profile, int top) {
+  const std::size_t shape = widest_shape(ranking);
   const std::size_t width = widest_schedule(ranking);
-  std::string text = fmt::format("{:>4}  {:>12}  {:>10}  {:<8}  {:<{}}  {:>9}  {:>11}  {:>9}  {}\n",
-                                 "rank", "makespan", "samples/s", "stages", "schedule", width,
-                                 "micro-b.", "memory peak", "above lb", "cuts");
+  std::string text =
+      fmt::format("{:>4}  {:>12}  {:>10}  {:<{}}  {:<{}}  {:>9}  {:>11}  {:>9}  {}\n", "rank",
+                  "makespan", "samples/s", "stages", shape, "schedule", width, "micro-b.",
+                  "memory peak", "above lb", "cuts");
   std::string infeasible;
   int feasible_count = 0;
   int infeasible_count = 0;
@@ -163,7 +173,7 @@ std::string print_ranking(const Ranking& ranking, const Cluster& cluster,
     if (candidate.infeasible) {
       if (++infeasible_count > top) continue;
       shown.add(suffixes_of(plan));
-      infeasible += fmt::format("      {:<8}  {:<{}}  {:>9}  {}\n", shape_notation(plan),
+      infeasible += fmt::format("      {:<{}}  {:<{}}  {:>9}  {}\n", shape_notation(plan), shape,
                                 variant_notation(plan), width, micro, candidate.infeasible->reason);
       continue;
     }
@@ -171,9 +181,9 @@ std::string print_ranking(const Ranking& ranking, const Cluster& cluster,
     shown.add(suffixes_of(plan));
     extrapolated = extrapolated || candidate.extrapolated;
     caches = caches || plan.cache_frozen_prefix;
-    text += fmt::format("{:>4}  {:>12}  {:>10.1f}  {:<8}  {:<{}}  {:>9}  {:>11}  {:>9}  {}\n",
+    text += fmt::format("{:>4}  {:>12}  {:>10.1f}  {:<{}}  {:<{}}  {:>9}  {:>11}  {:>9}  {}\n",
                         feasible_count, to_text(candidate.makespan),
-                        samples_per_second(plan, candidate.makespan), shape_notation(plan),
+                        samples_per_second(plan, candidate.makespan), shape_notation(plan), shape,
                         variant_notation(plan), width, micro, to_text(largest_peak(candidate)),
                         percent(gap(candidate.makespan, candidate.bounds.makespan.time)),
                         cut_at(list_cuts(plan), 40));

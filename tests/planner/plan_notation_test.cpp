@@ -29,6 +29,15 @@ TEST(PlanNotation, HasASuffixForEachThingThatIsNotTheSchedulesOwn) {
       << "its own number of chunks";
 }
 
+TEST(PlanNotation, TellsHowManyPipelinesAreShorter) {
+  Plan plan = sample_plan({.kind = ScheduleKind::kZbH1});
+  plan.pipelines.push_back(plan.pipelines.back());
+  plan.pipelines[1].stages.pop_back();
+  EXPECT_EQ(shape_notation(plan), "3 x 3 (1 of 2)");
+  plan.pipelines[2].stages.resize(1);
+  EXPECT_EQ(shape_notation(plan), "3 x 3 (1 of 2) (1 of 1)");
+}
+
 TEST(PlanNotation, TellsSearchedListsFromOthers) {
   Plan plan = sample_plan({.kind = ScheduleKind::kZbH1, .in_flight = 2});
   EXPECT_EQ(shape_notation(plan), "3 x 2");
