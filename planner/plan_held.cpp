@@ -26,7 +26,16 @@ ExitCode plan_held(const Flags& values) {
   held.steps = required_integer(values, "steps", 1, 1'000'000'000);
   held.trained = held.plan.mask;
   held.overhead.start = duration_or(values, "switch-time", Duration{0});
-  const SearchOptions options = read_options(values, profile);
+  SearchOptions options = read_options(values, profile);
+  if (values.count("reduction") == 0) options.reduction = held.plan.reduction;
+  if (held.plan.reduction != options.reduction) {
+    throw InputError(file, 0, "a plan with the other reduction",
+                     "one with --reduction " + required_text(values, "reduction"));
+  }
+  // Other micro-batches would give a run other bits.
+  if (values.count("micro-batch") == 0 && options.reduction == ReductionMode::kExact) {
+    options.micro_batch_sizes = {held.plan.micro_batch_size};
+  }
   if (held.plan.batch_size != options.batch_size) {
     throw InputError(file, 0, fmt::format("a batch of {}", held.plan.batch_size),
                      fmt::format("--batch {}", options.batch_size));

@@ -48,8 +48,11 @@ po::options_description describe_flags() {
       ("budget", text(), "with search: moves to try for each order, default 300000")             //
       ("no-recompute", po::bool_switch(), "keep activations, never recompute them")              //
       ("cache", po::bool_switch(),
-       "also plans that read the frozen prefix's output from a cache")                         //
-      ("overlap-reductions", po::bool_switch(), "reductions begin while backwards still run")  //
+       "also plans that read the frozen prefix's output from a cache")  //
+      ("reduction", text(),
+       "exact: gradients add up to the same bits in every plan; or fast: they take less memory; "
+       "default exact, of a held plan its own")("overlap-reductions", po::bool_switch(),
+                                                "reductions begin while backwards still run")  //
       ("max-stages", text(), "most stages of a pipeline, each chunk of a device counted")      //
       ("max-replicas", text(), "most pipelines; default: as many as fit")                      //
       ("effort", text(),

@@ -89,6 +89,10 @@ SearchOptions read_options(const Flags& values, const ModelProfile& profile) {
     }
   }
   options.schedules = read_schedules(values).named;
+  if (const auto mode = optional_text(values, "reduction")) {
+    if (*mode != "exact" && *mode != "fast") refuse_flags("--reduction " + *mode, "exact or fast");
+    options.reduction = *mode == "fast" ? ReductionMode::kFast : ReductionMode::kExact;
+  }
   options.joint = true;
   options.recompute = !is_set(values, "no-recompute");
   options.cache = is_set(values, "cache");

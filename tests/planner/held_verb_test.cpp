@@ -69,6 +69,23 @@ TEST_F(HeldVerb, WritesThePlanToGoOnWithUnderTheMaskToCome) {
   EXPECT_NE(run(frozen_ + "--steps 1").out.find("go on with it"), std::string::npos);
 }
 
+// Others would give other bits.
+TEST_F(HeldVerb, KeepsTheMicroBatchesAndTheReductionOfThePlan) {
+  ASSERT_EQ(run("--micro-batch 2 --out held.json").code, 0);
+  ASSERT_EQ(run(frozen_ + "--steps 100000 --out next.json").code, 0);
+  EXPECT_EQ(read_plan(folder_.path("next.json")).micro_batch_size, 2);
+  ASSERT_EQ(run("--micro-batch 2 --reduction fast --out held.json").code, 0);
+  ASSERT_EQ(run(frozen_ + "--steps 100000 --out next.json").code, 0);
+  EXPECT_EQ(read_plan(folder_.path("next.json")).reduction, ReductionMode::kFast);
+  const Outcome other = run(frozen_ + "--steps 5 --reduction exact");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_NE(other.err.find("held.json: found a plan with the other reduction, expected one with "
+                           "--reduction exact"),
+            std::string::npos)
+      << other.err;
+  EXPECT_EQ(run("--reduction slow").code, 2);
+}
+
 TEST_F(HeldVerb, RefusesWhatDoesNotBelongTogether) {
   const auto refuses = [&](const std::string& flags, const std::string& said) {
     const Outcome outcome = run(flags);
