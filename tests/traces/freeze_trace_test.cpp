@@ -150,9 +150,9 @@ TEST(FreezeTrace, CountsExtensionsAndKeepsThemOut) {
 
 // So that a reader that leaves all extensions out takes the file for whole.
 TEST(FreezeTrace, DoesNotAnnounceWhatBecameOfTheCache) {
-  EXPECT_EQ(to_jsonl(make_trace()).substr(0, 400).find(R"("events":14)"), std::string::npos);
-  EXPECT_NE(to_jsonl(make_trace()).substr(0, 400).find(R"("events":12)"), std::string::npos);
   std::string text = to_jsonl(make_trace());
+  const std::string counted = "\"events\":" + std::to_string(make_trace().events.size() - 2) + ",";
+  EXPECT_NE(text.substr(0, text.find('\n')).find(counted), std::string::npos) << text;
   for (std::size_t at = 0; (at = text.find("x-cache", at)) != std::string::npos;) {
     text.replace(at, 7, "x-other");
   }
