@@ -80,13 +80,15 @@ run_thread_sanitizer() {
   if setarch "$(uname -m)" -R true 2>/dev/null; then steady=(setarch "$(uname -m)" -R); fi
   begin 'building the tests of the executor with the thread sanitizer (build/tsan)'
   cmake --preset tsan "-DFRAZIL_TORCH=${FRAZIL_TORCH:-}"
-  "${steady[@]}" cmake --build --preset tsan --parallel "$jobs" --target exec_thread_tests exec_cache_tests exec_stream_tests
+  "${steady[@]}" cmake --build --preset tsan --parallel "$jobs" --target exec_thread_tests exec_cache_tests exec_checkpoint_tests \
+    exec_stream_tests
   begin 'testing with the thread sanitizer'
   local -x TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/exec/thread_sanitizer.supp
   "${steady[@]}" build/tsan/bin/exec_thread_tests --gtest_brief=1 \
     --gtest_filter='-SharedStages.Equal*:MeasuredMemory.E*:MeasuredMemory.OfR*:MeasuredMemory.Re*:FailedRun.ALayer*:FailedRun.N*:FailedRun.O*' </dev/null
   "${steady[@]}" build/tsan/bin/exec_cache_tests --gtest_brief=1 \
     --gtest_filter='-PartlyCachedRun.HasTheSame*:PartlyCachedRun.OfEveryModel*:CachedMemory.Eq*' </dev/null
+  "${steady[@]}" build/tsan/bin/exec_checkpoint_tests --gtest_brief=1 --gtest_filter='BackgroundJobs*:DurableRun*' </dev/null
   "${steady[@]}" build/tsan/bin/exec_stream_tests --gtest_brief=1 </dev/null
 }
 

@@ -338,6 +338,16 @@ class EveryCachedWalk {
   Duration least_ = kNever;
 };
 
+// None where some mask has no plan that fits.
+std::optional<PlannedTrajectory> plan(const Case& drawn) {
+  try {
+    return plan_trajectory(drawn.question.profile, drawn.question.cluster, drawn.segments,
+                           drawn.options);
+  } catch (const InfeasibleError&) {
+    return std::nullopt;
+  }
+}
+
 TEST(PlanCaches, IsTheCheapestOfAllWalks) {
   int walks = 0;
   int fills = 0;
@@ -346,13 +356,8 @@ TEST(PlanCaches, IsTheCheapestOfAllWalks) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(seed);
     const Case drawn = draw_case(seed);
-    std::optional<PlannedTrajectory> planned;
-    try {
-      planned = plan_trajectory(drawn.question.profile, drawn.question.cluster, drawn.segments,
-                                drawn.options);
-    } catch (const InfeasibleError&) {
-      continue;
-    }
+    const std::optional<PlannedTrajectory> planned = plan(drawn);
+    if (!planned) continue;
     ++walks;
     ASSERT_EQ(planned->best.total, EveryCachedWalk(drawn, planned->candidates).find());
     ASSERT_LE(planned->best.total, planned->uncached->total);
@@ -394,13 +399,8 @@ TEST(PlanCaches, ASwitchHasPaidAfterTheStepsThatAreCountedOneByOneAlsoWhileACach
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(seed);
     const Case drawn = draw_case(seed);
-    std::optional<PlannedTrajectory> planned;
-    try {
-      planned = plan_trajectory(drawn.question.profile, drawn.question.cluster, drawn.segments,
-                                drawn.options);
-    } catch (const InfeasibleError&) {
-      continue;
-    }
+    const std::optional<PlannedTrajectory> planned = plan(drawn);
+    if (!planned) continue;
     EveryCachedWalk walks(drawn, planned->candidates);
     for (const PlannedSwitch& change : planned->switches) {
       if (change.forced) continue;
