@@ -51,12 +51,4 @@ Ranking PlanSearch::search(const SearchOptions& options) {
   return options.keep == 0 ? search_exhaustively(evaluator) : search_best_first(evaluator, options);
 }
 
-bool some_plan_fits(const ModelProfile& profile, const Cluster& cluster,
-                    const SearchOptions& options) {
-  check(options);
-  OrderTable orders;
-  Evaluator evaluator(profile, cluster, options, orders);
-  return some_plan_fits(evaluator, options);
-}
-
 }  // namespace frazil

@@ -74,8 +74,4 @@ class PlanSearch {
   std::unique_ptr<OrderTable> orders_;
 };
 
-// Whether search_plans() would find a plan that fits.
-bool some_plan_fits(const ModelProfile& profile, const Cluster& cluster,
-                    const SearchOptions& options);
-
 }  // namespace frazil
