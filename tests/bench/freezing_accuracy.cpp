@@ -28,6 +28,7 @@
 #include "planner/command_line.h"
 #include "planner/freezing/freeze_json.h"
 #include "profiles/json.h"
+#include "tests/bench/bench_run.h"
 #include "tests/bench/spread.h"
 
 namespace {
@@ -82,18 +83,7 @@ struct Course {
 
 // One stage is all there is to plan on one device, whatever layers take.
 ModelProfile make_profile(const RunConfig& config) {
-  using std::chrono::microseconds;
-  ModelProfile profile = structure_of(config);
-  for (Layer& layer : profile.layers) {
-    layer.costs = {{.micro_batch_size = config.micro_batch_size,
-                    .forward = microseconds(100),
-                    .forward_frozen = microseconds(100),
-                    .backward_input = microseconds(100),
-                    .backward_weight = microseconds(100),
-                    .backward_weight_alone = microseconds(100),
-                    .stash = {}}};
-  }
-  return profile;
+  return with_even_times(structure_of(config), config.micro_batch_size);
 }
 
 std::int64_t count_work(const ModelProfile& profile, const FreezeMask& mask) {

@@ -95,6 +95,8 @@ TEST(MovedCuts, FindACutWhoseMessagesHideBehindWork) {
 TEST(MovedCuts, StayWhereNothingMayBeSimulated) {
   const auto [profile, cluster, options] = draw_search_question(3);
   Ranking ranking = search_plans(profile, cluster, options);
+  ASSERT_NE(ranking.best(), nullptr);
+  ASSERT_GT(ranking.best()->plan.pipelines.front().stages.size(), 1U) << "there is a cut";
   const std::vector<Candidate> before = ranking.candidates;
   EXPECT_EQ(move_cuts(ranking, profile, cluster, options, 0).tried, 0);
   ASSERT_EQ(ranking.candidates.size(), before.size());
