@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "planner/placement.h"
+#include "planner/wake_times.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -26,25 +27,27 @@ struct Rules {
 struct StageState {
   int device = 0;
   int recomputes = 0;
+  std::array<Duration, kByPriority.size()> ready{};  // by priority
   std::vector<Duration> forward_end;
   std::vector<Duration> backward_end;
 };
 
 struct DeviceState {
   Duration free{0};
-  Duration next_start{0};   // of the first work it can do; kNever when none is known
   std::vector<int> stages;  // by depth
 };
 
 class ListScheduler {
  public:
   ListScheduler(const OrderProblem& problem, const Rules& rules)
-      : rules_(rules), micro_batches_(problem.micro_batches) {
-    stages_.resize(static_cast<std::size_t>(problem.stages()));
-    devices_.resize(static_cast<std::size_t>(problem.devices));
+      : rules_(rules),
+        micro_batches_(problem.micro_batches),
+        stages_(static_cast<std::size_t>(problem.stages())),
+        devices_(static_cast<std::size_t>(problem.devices)),
+        next_starts_(devices_.size(), kNever.count()) {
     for (int s = 0; s < problem.stages(); ++s) {
       stage(s).device = device_of_stage(rules.placement, problem.devices, 0, s);
-      device(s).stages.push_back(s);
+      devices_[static_cast<std::size_t>(stage(s).device)].stages.push_back(s);
     }
   }
 
@@ -52,25 +55,27 @@ class ListScheduler {
   // known.
   DeviceOrders run() {
     DeviceOrders orders(devices_.size());
-    for (DeviceState& device : devices_) find_next_start(device);
-    while (true) {
-      const auto next = std::min_element(
-          devices_.begin(), devices_.end(),
-          [](const DeviceState& a, const DeviceState& b) { return a.next_start < b.next_start; });
-      if (next->next_start == kNever) return orders;
-      const OrderedWork work = choose(*next);
-      perform(work, *next);
-      orders[static_cast<std::size_t>(next - devices_.begin())].push_back(work);
-      for (const int s : {work.stage - 1, work.stage, work.stage + 1}) {
-        if (s >= 0 && s <= last_stage()) find_next_start(device(s));
+    for (int s = 0; s <= last_stage(); ++s) find_ready(s);
+    for (std::size_t d = 0; d < devices_.size(); ++d) find_next_start(d);
+    while (next_starts_.earliest() != kNever.count()) {
+      const std::size_t next = place(next_starts_.next());
+      const Duration start{next_starts_.earliest()};
+      const OrderedWork work = choose(devices_[next], start);
+      perform(work, devices_[next], start);
+      orders[next].push_back(work);
+      const int first = std::max(0, work.stage - 1);
+      const int last = std::min(last_stage(), work.stage + 1);
+      for (int s = first; s <= last; ++s) find_ready(s);
+      for (int s = first; s <= last; ++s) {
+        find_next_start(static_cast<std::size_t>(stage(s).device));
       }
     }
+    return orders;
   }
 
  private:
   StageState& stage(int s) { return stages_[static_cast<std::size_t>(s)]; }
   const StageState& stage(int s) const { return stages_[static_cast<std::size_t>(s)]; }
-  DeviceState& device(int s) { return devices_[static_cast<std::size_t>(stage(s).device)]; }
   int last_stage() const { return static_cast<int>(stages_.size()) - 1; }
 
   int done(ActionKind kind, int s) const {
@@ -101,30 +106,39 @@ class ListScheduler {
     return arrival(stage(s + 1).backward_end, next, s + 1, s);
   }
 
-  void find_next_start(DeviceState& device) {
-    device.next_start = kNever;
-    for (const int s : device.stages) {
-      for (const ActionKind kind : kByPriority) {
-        device.next_start = std::min(device.next_start, std::max(device.free, ready(kind, s)));
-      }
+  void find_ready(int s) {
+    for (std::size_t k = 0; k < kByPriority.size(); ++k) {
+      stage(s).ready[k] = ready(kByPriority[k], s);
     }
   }
 
-  OrderedWork choose(const DeviceState& device) const {
-    for (const ActionKind kind : kByPriority) {
+  // Of devices that start together the first is next.
+  std::size_t place(std::size_t device) const { return devices_.size() - 1 - device; }
+
+  void find_next_start(std::size_t device) {
+    Duration earliest = kNever;
+    for (const int s : devices_[device].stages) {
+      for (const Duration ready : stage(s).ready) earliest = std::min(earliest, ready);
+    }
+    next_starts_.set(place(device), std::max(devices_[device].free, earliest).count());
+  }
+
+  OrderedWork choose(const DeviceState& device, Duration start) const {
+    for (std::size_t k = 0; k < kByPriority.size(); ++k) {
+      const ActionKind kind = kByPriority[k];
       const bool deepest_first = kind == ActionKind::kForward;
       for (std::size_t i = 0; i < device.stages.size(); ++i) {
         const int s = device.stages[deepest_first ? device.stages.size() - 1 - i : i];
-        if (ready(kind, s) <= device.next_start) return {kind, false, 0, s, done(kind, s)};
+        if (stage(s).ready[k] <= start) return {kind, false, 0, s, done(kind, s)};
       }
     }
     ENSURE(false, "a device starts work that it does not have");
   }
 
-  void perform(const OrderedWork& work, DeviceState& device) {
+  void perform(const OrderedWork& work, DeviceState& device, Duration start) {
     const StageTimes& times = rules_.times[static_cast<std::size_t>(work.stage)];
     const bool backward = work.kind == ActionKind::kBackward;
-    device.free = device.next_start + (backward ? times.total() - times.forward : times.forward);
+    device.free = start + (backward ? times.total() - times.forward : times.forward);
     if (work.kind == ActionKind::kForward) stage(work.stage).forward_end.push_back(device.free);
     if (work.kind == ActionKind::kRecompute) ++stage(work.stage).recomputes;
     if (backward) stage(work.stage).backward_end.push_back(device.free);
@@ -134,6 +148,7 @@ class ListScheduler {
   int micro_batches_;
   std::vector<StageState> stages_;
   std::vector<DeviceState> devices_;
+  WakeTimes next_starts_;  // by place: of the first work a device can do; kNever when none is known
 };
 
 void refuse_in_flight(const OrderProblem& problem, const char* name) {

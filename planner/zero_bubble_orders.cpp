@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "planner/linear_orders.h"
+#include "planner/wake_times.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -132,7 +133,6 @@ struct Device {
   std::array<int, 3> done{};  // by kind
   int depth = 1;
   Time free = 0;
-  Time wake = kNever;  // when it decides again
   Time work_left = 0;
 
   int flying() const { return done[kForward] - done[kInput]; }
@@ -146,6 +146,7 @@ class Sweep {
         span_bound_(span_bound),
         micro_batches_(static_cast<std::size_t>(pipeline.micro_batches)),
         devices_(pipeline.stages.size()),
+        wakes_(pipeline.stages.size(), kNever),
         kinds_(pipeline.stages.size()) {
     for (std::vector<Time>& ends : ends_) ends.resize(micro_batches_ * devices_.size());
     Time longest = 1;
@@ -154,7 +155,7 @@ class Sweep {
       devices_[s].depth = find_depth(s, longest);
       devices_[s].work_left = pipeline.micro_batches * stage(s).total();
     }
-    devices_[0].wake = 0;
+    wakes_.set(0, 0);
   }
 
   // Stops, with the worst score, as soon as the span must be longer than `longest_span`.
@@ -204,15 +205,8 @@ class Sweep {
 
   // The last of those that decide first: it knows what the device after it has just started.
   std::size_t find_next_device() const {
-    std::size_t first = devices_.size() - 1;
-    Time earliest = devices_[first].wake;
-    for (std::size_t s = first; s-- > 0;) {
-      const bool earlier = devices_[s].wake < earliest;
-      first = earlier ? s : first;
-      earliest = earlier ? devices_[s].wake : earliest;
-    }
-    ENSURE(earliest != kNever, "every device waits for another");
-    return first;
+    ENSURE(wakes_.earliest() != kNever, "every device waits for another");
+    return wakes_.next();
   }
 
   // When the inputs of the next F or I have arrived; kNever when not known.
@@ -235,13 +229,13 @@ class Sweep {
         device.flying() == device.depth || device.done[kForward] == pipeline_.micro_batches;
     const Kind next = filled ? kInput : kForward;
     const Time ready = arrival(next, s);
-    return ready <= device.wake ? std::optional(next) : wait(device, ready);
+    return ready <= wakes_.of(s) ? std::optional(next) : wait(s, ready);
   }
 
   std::optional<Kind> choose_by_cost(std::size_t s) {
     const Habit& habit = variant_.habit;
     Device& device = devices_[s];
-    const Time now = device.wake;
+    const Time now = wakes_.of(s);
     const Time slack = stage(s).head + span_bound_ - now - device.work_left;
     const int at_input = pipeline_.halves_at_input;
     const int halves = 2 * device.done[kForward] - at_input * device.done[kInput] -
@@ -253,7 +247,7 @@ class Sweep {
       if (4 * device.flying() < habit.forward_first_quarters * device.depth) return kForward;
       if (to_input <= 0) return kInput;
       const bool soon = 4 * to_input < habit.wait_quarters * stage(s).length[kForward];
-      return soon && to_input <= slack ? wait(device, now + to_input) : kForward;
+      return soon && to_input <= slack ? wait(s, now + to_input) : kForward;
     }
     if (to_input <= 0) return kInput;
     const Time gap = fits ? std::min(to_input, to_forward) : to_input;
@@ -261,11 +255,11 @@ class Sweep {
     const bool makes_room = to_forward <= 0;
     const bool worth = gap >= weight || 4 * gap >= habit.gap_quarters * weight || gap > slack;
     if (device.done[kWeight] < device.done[kInput] && (makes_room || worth)) return kWeight;
-    return wait(device, now + gap);
+    return wait(s, now + gap);
   }
 
-  static std::optional<Kind> wait(Device& device, Time until) {
-    device.wake = until;
+  std::optional<Kind> wait(std::size_t s, Time until) {
+    wakes_.set(s, until);
     return std::nullopt;
   }
 
@@ -281,11 +275,11 @@ class Sweep {
       const std::size_t to = kind == kForward ? s + 1 : s - 1;
       if (to < devices_.size()) {
         const Time decides = std::max(devices_[to].free, device.free + pipeline_.hop);
-        devices_[to].wake = std::min(devices_[to].wake, decides);
+        if (decides < wakes_.of(to)) wakes_.set(to, decides);
       }
     }
     ++device.done[kind];
-    device.wake = device.done[kWeight] < pipeline_.micro_batches ? device.free : kNever;
+    wakes_.set(s, device.done[kWeight] < pipeline_.micro_batches ? device.free : kNever);
   }
 
   const Pipeline& pipeline_;
@@ -293,6 +287,7 @@ class Sweep {
   Time span_bound_;
   std::size_t micro_batches_;
   std::vector<Device> devices_;
+  WakeTimes wakes_;                        // when each decides again
   std::array<std::vector<Time>, 2> ends_;  // of F and I, by stage, then micro-batch
   std::vector<std::vector<Kind>> kinds_;   // by stage, in order
 };
