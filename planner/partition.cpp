@@ -36,6 +36,8 @@ class ChainTable {
     for (std::size_t i = 0; i < costs.boundary.size(); ++i) {
       boundary_[i + 1] = costs.boundary[i].count();
     }
+    if (!costs.back.empty()) back_.assign(costs.layer.size() + 1, 0);
+    for (std::size_t i = 0; i < costs.back.size(); ++i) back_[i + 1] = costs.back[i].count();
     find_memory_windows();
   }
 
@@ -76,13 +78,18 @@ class ChainTable {
   }
   std::int64_t boundary(int cut) const { return boundary_[static_cast<std::size_t>(cut)]; }
   std::int64_t load(int stage, int first, int end) const {
-    return slowed(work(first, end), ppm(stage)) + boundary(first) + boundary(end);
+    const std::int64_t own = slowed(work(first, end), ppm(stage));
+    if (!back_.empty())
+      return std::max(own, back_[static_cast<std::size_t>(first)] + boundary(end));
+    return own + boundary(first) + boundary(end);
   }
   std::int64_t slowest() const {
     return *std::max_element(costs_.time_ppm.begin(), costs_.time_ppm.begin() + stages_);
   }
   std::int64_t largest_boundary() const {
-    return *std::max_element(boundary_.begin(), boundary_.end());
+    const auto largest = *std::max_element(boundary_.begin(), boundary_.end());
+    if (back_.empty()) return largest;
+    return std::max(largest, *std::max_element(back_.begin(), back_.end()));
   }
   std::size_t at(int stage, int cut) const {
     return static_cast<std::size_t>(stage) * static_cast<std::size_t>(layers_ + 1) +
@@ -196,6 +203,7 @@ class ChainTable {
   int layers_;
   std::vector<std::int64_t> work_;      // of the layers before a cut
   std::vector<std::int64_t> boundary_;  // at a cut; 0 at both ends of the chain
+  std::vector<std::int64_t> back_;      // likewise; empty where transfers block
   std::vector<int> memory_window_;      // by (stage, first): largest end; empty without limits
   std::vector<int> work_window_;        // by first: largest end whose work is within the bound
   std::vector<int> window_;             // by (stage, first): within both
@@ -206,6 +214,8 @@ class ChainTable {
 void check(const ChainCosts& costs, int stages) {
   const std::size_t layers = costs.layer.size();
   ENSURE(layers >= 1 && costs.boundary.size() + 1 == layers, "a boundary between any two layers");
+  ENSURE(costs.back.empty() || costs.back.size() + 1 == layers,
+         "a boundary between any two layers");
   ENSURE(stages >= 1 && costs.time_ppm.size() >= static_cast<std::size_t>(stages),
          "a slowdown for each stage");
   ENSURE(!costs.memory || costs.memory_limit.size() >= static_cast<std::size_t>(stages),

@@ -40,6 +40,8 @@ struct SearchOptions {
   // Also with the frozen prefix cached, wherever it leaves a layer for each stage but the first.
   // Reading features takes no time here. The same where nothing is frozen before layer 1.
   bool cache = false;
+  // Each shape also with the cuts for messages that run beside work (planner/search/propose.h).
+  bool overlapped_cuts = true;
   int keep = 2;  // so many of the best plans are found; 0: everything is simulated and ranked
   // Ends after so many shapes were cut, as soon as one fits, with what is known of the rest; 0:
   // when the answer is proven.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "planner/schedule_menu.h"
 #include "planner/search/variant_memory.h"
@@ -32,13 +33,19 @@ Rejection refuse(const std::string& sentence) {
   return rejection;
 }
 
-Rejection miss_memory(DeviceId device, Bytes needed, Bytes available) {
+Rejection miss_memory(std::optional<DeviceId> device, Bytes needed, Bytes available) {
   Rejection rejection;
   rejection.why = Rejection::Why::kMemory;
   rejection.device = device;
   rejection.needed = needed;
   rejection.available = available;
   return rejection;
+}
+
+// Of two cuts of a shape under one rule.
+bool comes_before(const Verdict& verdict, const Verdict& other) {
+  if (verdict.rejection) return false;
+  return other.rejection || verdict.makespan < other.makespan;
 }
 
 }  // namespace
@@ -110,37 +117,64 @@ NamedBound Evaluator::bound_by_shares(const Shape& shape) {
   return largest;
 }
 
-std::variant<NamedBound, Rejection> Evaluator::bound(const Shape& shape) {
-  const Proposal& dealt = proposer_.deal(shape);
-  const auto fits = [&](const GroupClass& group) { return proposer_.surely_fits(shape, group); };
-  if (std::all_of(dealt.classes.begin(), dealt.classes.end(), fits)) return bound(shape, dealt);
-  const DeviceGroups& groups = machines_.groups(shape.cell, shape.variant.arrangement);
-  const auto first_of = [&](std::size_t c) -> const DeviceGroup& {
-    const auto place = std::find(dealt.class_of.begin(), dealt.class_of.end(), static_cast<int>(c));
-    return groups[static_cast<std::size_t>(place - dealt.class_of.begin())];
-  };
-  for (std::size_t c = 0; c < dealt.classes.size(); ++c) {
-    const auto hopeless = proposer_.find_hopeless(shape, dealt.classes[c]);
-    if (!hopeless) continue;
-    return miss_memory(first_of(c).devices.front(), hopeless->needed, hopeless->available);
+std::vector<Proposal> Evaluator::propose(const Shape& shape, MemoryRule rule) {
+  std::vector<Proposal> proposals;
+  for (const Transfers transfers : {Transfers::kBlocking, Transfers::kOverlapped}) {
+    if (transfers == Transfers::kOverlapped && !options_.overlapped_cuts) continue;
+    auto proposal = proposer_.propose(shape, rule, transfers);
+    if (proposal) proposals.push_back(std::move(*proposal));
   }
-  // Which of its proposals is the first to fit is not known yet.
-  std::optional<NamedBound> least;
-  for (const MemoryRule rule : {MemoryRule::kWithoutReceive, MemoryRule::kWithLargestReceive}) {
-    const auto proposal = proposer_.propose(shape, rule);
-    if (!proposal) continue;
-    const NamedBound own = bound(shape, *proposal);
-    if (!least || own.time < least->time) least = own;
-  }
-  for (std::size_t c = 0; c < dealt.classes.size(); ++c) {
-    const auto held = proposer_.least_memory(shape, dealt.classes[c]);
+  return proposals;
+}
+
+bool Evaluator::surely_fits(const Shape& shape, const Proposal& proposal) {
+  return std::all_of(proposal.classes.begin(), proposal.classes.end(),
+                     [&](const GroupClass& group) { return proposer_.surely_fits(shape, group); });
+}
+
+std::optional<Rejection> Evaluator::surely_misses(const Shape& shape, const Proposal& proposal) {
+  for (std::size_t c = 0; c < proposal.classes.size(); ++c) {
+    const auto held = proposer_.least_memory(shape, proposal.classes[c]);
     if (held.needed <= held.available) continue;
-    if (least) return *least;
-    return miss_memory(first_of(c).devices[static_cast<std::size_t>(held.device)], held.needed,
+    const DeviceGroups& groups = machines_.groups(shape.cell, shape.variant.arrangement);
+    const auto place =
+        std::find(proposal.class_of.begin(), proposal.class_of.end(), static_cast<int>(c));
+    const DeviceGroup& first = groups[static_cast<std::size_t>(place - proposal.class_of.begin())];
+    return miss_memory(first.devices[static_cast<std::size_t>(held.device)], held.needed,
                        held.available);
   }
-  const NamedBound own = bound(shape, dealt);
-  return !least || own.time < least->time ? own : *least;
+  return std::nullopt;
+}
+
+std::variant<NamedBound, Rejection> Evaluator::bound(const Shape& shape) {
+  const Proposal& dealt = proposer_.deal(shape);
+  std::optional<Proposal> other;
+  if (options_.overlapped_cuts) {
+    other = proposer_.propose(shape, MemoryRule::kIgnored, Transfers::kOverlapped);
+  }
+  std::optional<NamedBound> least;
+  const auto lower = [&](const Proposal& proposal) {
+    const NamedBound own = bound(shape, proposal);
+    if (!least || own.time < least->time) least = own;
+  };
+  if (surely_fits(shape, dealt) && (!other || surely_fits(shape, *other))) {
+    lower(dealt);
+    if (other) lower(*other);
+    return *least;
+  }
+  for (const GroupClass& group : dealt.classes) {
+    const auto hopeless = proposer_.find_hopeless(shape, group);
+    if (hopeless) return miss_memory(std::nullopt, hopeless->needed, hopeless->available);
+  }
+  // Which of its proposals is the first to fit is not known yet.
+  for (const MemoryRule rule : {MemoryRule::kWithoutReceive, MemoryRule::kWithLargestReceive}) {
+    for (const Proposal& proposal : propose(shape, rule)) lower(proposal);
+  }
+  const auto missing = surely_misses(shape, dealt);
+  if (!missing) lower(dealt);
+  if (other && !surely_misses(shape, *other)) lower(*other);
+  if (least) return *least;
+  return *missing;
 }
 
 // Of its proposals the first that fits will be taken, which may be any that is not sure not to.
@@ -150,13 +184,13 @@ std::optional<std::variant<NamedBound, Rejection>> Evaluator::bound_by_order(con
   std::optional<Infeasible> overflow;
   const DeviceGroups& groups = machines_.groups(shape.cell, shape.variant.arrangement);
   for (const MemoryRule rule : kRules) {
-    const auto proposal = proposer_.propose(shape, rule);
-    if (!proposal) continue;
-    if (!GroupSimulation::applies(shape, *proposal, options_)) return std::nullopt;
-    const auto found = groups_.at_least(shape, *proposal, groups, most);
-    if (!found) return std::nullopt;
-    overflow = found->overflow;
-    if (!overflow && (!least || found->makespan < *least)) least = found->makespan;
+    for (const Proposal& proposal : propose(shape, rule)) {
+      if (!GroupSimulation::applies(shape, proposal, options_)) return std::nullopt;
+      const auto found = groups_.at_least(shape, proposal, groups, most);
+      if (!found) return std::nullopt;
+      overflow = found->overflow;
+      if (!overflow && (!least || found->makespan < *least)) least = found->makespan;
+    }
   }
   if (least) return NamedBound{*least, "order-of-work"};
   if (!overflow) return std::nullopt;
@@ -193,26 +227,34 @@ StepOutcome Evaluator::simulate_whole(const Plan& plan) {
   return outcome;
 }
 
-Verdict Evaluator::judge(const Shape& shape) {
+Verdict Evaluator::judge(const Shape& shape, Proposal proposal) {
   Verdict verdict;
-  for (const MemoryRule rule : kRules) {
-    auto proposal = proposer_.propose(shape, rule);
-    if (!proposal) continue;
-    StepOutcome outcome = simulate(shape, *proposal);
-    verdict.proposal = std::move(*proposal);
-    verdict.makespan = outcome.makespan;
-    verdict.memory = std::move(outcome.memory);
-    verdict.extrapolated = outcome.extrapolated;
-    verdict.rejection.reset();
-    if (outcome.refused) {
-      verdict.rejection = refuse(*outcome.refused);
-      return verdict;
-    }
-    const auto overflow = find_overflow(verdict.memory, cluster_);
-    if (!overflow) return verdict;
+  StepOutcome outcome = simulate(shape, proposal);
+  verdict.proposal = std::move(proposal);
+  verdict.makespan = outcome.makespan;
+  verdict.memory = std::move(outcome.memory);
+  verdict.extrapolated = outcome.extrapolated;
+  if (outcome.refused) {
+    verdict.rejection = refuse(*outcome.refused);
+  } else if (const auto overflow = find_overflow(verdict.memory, cluster_)) {
     verdict.rejection = miss_memory(overflow->device, overflow->needed, overflow->available);
   }
   return verdict;
+}
+
+Verdict Evaluator::judge(const Shape& shape) {
+  Verdict best;
+  for (const MemoryRule rule : kRules) {
+    std::optional<Verdict> own;
+    for (Proposal& proposal : propose(shape, rule)) {
+      Verdict verdict = judge(shape, std::move(proposal));
+      if (!own || comes_before(verdict, *own)) own = std::move(verdict);
+    }
+    if (!own) continue;
+    best = std::move(*own);
+    if (!best.rejection || best.rejection->why == Rejection::Why::kRefused) return best;
+  }
+  return best;
 }
 
 Candidate Evaluator::make_candidate(const Shape& shape, const Verdict& verdict) {
@@ -273,17 +315,23 @@ void Evaluator::add_bounds(Candidate& candidate) const {
 }
 
 Candidate Evaluator::judge_whole(const Shape& shape) {
-  Candidate candidate;
+  Candidate best;
   for (const MemoryRule rule : kRules) {
-    const auto proposal = proposer_.propose(shape, rule);
-    if (!proposal) continue;
-    ++simulated_;
-    candidate = judge_plan(plan_of(shape, *proposal), profile_, cluster_,
-                           {.clip = options_.clip, .overlap = options_.overlap});
-    const bool refused = candidate.infeasible && candidate.memory.empty();
-    if (!candidate.infeasible || refused) return candidate;
+    std::optional<Candidate> own;
+    for (const Proposal& proposal : propose(shape, rule)) {
+      ++simulated_;
+      Candidate candidate = judge_plan(plan_of(shape, proposal), profile_, cluster_,
+                                       {.clip = options_.clip, .overlap = options_.overlap});
+      const bool is_faster =
+          own && !candidate.infeasible && (own->infeasible || candidate.makespan < own->makespan);
+      if (!own || is_faster) own = std::move(candidate);
+    }
+    if (!own) continue;
+    best = std::move(*own);
+    const bool refused = best.infeasible && best.memory.empty();
+    if (!best.infeasible || refused) return best;
   }
-  return candidate;
+  return best;
 }
 
 }  // namespace frazil

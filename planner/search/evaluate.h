@@ -1,6 +1,7 @@
 #pragma once
-// One shape, from its bound to its candidate: the first of its proposals (planner/search/propose.h)
-// that an interpreter takes and that fits, else the last one with its reason.
+// One shape, from its bound to its candidate: the fastest of its proposals
+// (planner/search/propose.h) under the first rule for memory with one that fits, else the last one
+// with its reason.
 
 #include <map>
 #include <optional>
@@ -61,6 +62,11 @@ class Evaluator {
   using LoadKey =
       std::tuple<int, int, int, Placement, bool, bool, bool, bool, int, int, std::vector<LayerId>>;
 
+  // One, or two with different cuts, or none.
+  std::vector<Proposal> propose(const Shape& shape, MemoryRule rule);
+  bool surely_fits(const Shape& shape, const Proposal& proposal);
+  std::optional<Rejection> surely_misses(const Shape& shape, const Proposal& proposal);
+  Verdict judge(const Shape& shape, Proposal proposal);
   NamedBound bound(const Shape& shape, const Proposal& proposal);
   const GroupLoads& loads_of(const Shape& shape, const GroupClass& group, const Owners& owners);
   StepOutcome simulate(const Shape& shape, const Proposal& proposal);

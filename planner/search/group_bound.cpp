@@ -28,6 +28,45 @@ void raise_by_work(const GroupLoads& loads, NamedBound& bound) {
   }
 }
 
+// Of the stages of one direction, each of which sends one message at a time: not before its first
+// F, and what it sends last is still to be worked on.
+void raise_by_messages(const GroupLoads& loads, NamedBound& bound) {
+  const std::vector<StageLoad>& stages = loads.stages;
+  struct Sender {
+    Duration first = Duration::max();
+    Duration sent{0};
+    Duration after = Duration::max();  // the last message at least
+  };
+  std::vector<Sender> senders(loads.devices.size());
+  Duration returning = kNone;  // from the end of an F of the stage on
+  for (std::size_t s = stages.size(); s-- > 0;) {
+    const StageLoad& stage = stages[s];
+    Sender& sender = senders[stage.device];
+    const Duration own = loads.splits ? stage.times.input : stage.backward;
+    const Duration forwarded = stage.head + stage.times.forward;
+    if (s + 1 < stages.size() && stages[s + 1].joined) {
+      const StageLoad& next = stages[s + 1];
+      returning += next.down + next.times.forward;
+      if (next.down_sent > kNone) {
+        sender.first = std::min(sender.first, forwarded);
+        sender.sent += next.down_sent * loads.micro_batches;
+        sender.after = std::min(sender.after, returning - next.down_sent);
+      }
+    } else {
+      returning = own + (loads.splits ? stage.input_tail : std::max(stage.tail, stage.after()));
+    }
+    if (stage.carries && stage.up_sent > kNone) {
+      sender.first = std::min(sender.first, forwarded);
+      sender.sent += stage.up_sent * loads.micro_batches;
+      const Duration tail = loads.splits ? stage.input_tail : stage.tail;
+      sender.after = std::min(sender.after, tail - stage.up_sent);
+    }
+  }
+  for (const Sender& sender : senders) {
+    if (sender.sent > kNone) raise(bound, sender.first + sender.sent + sender.after, "messages");
+  }
+}
+
 // Whether each device runs all its forwards, chunk by chunk, before its first backward.
 bool runs_in_two_phases(ScheduleKind kind) {
   return kind == ScheduleKind::kGpipe || kind == ScheduleKind::kLoopedBfs;
@@ -150,6 +189,7 @@ NamedBound bound_group(const ShapeVariant& variant, const GroupLoads& loads) {
   if (loads.micro_batches <= 0) return bound;
   raise_by_work(loads, bound);
   if (loads.ways > 1) return bound;
+  raise_by_messages(loads, bound);
   if (variant.chunks == 1) raise_by_linear_bounds(variant, loads, bound);
   if (runs_in_two_phases(variant.schedule)) raise_by_phases(loads, bound);
   return bound;

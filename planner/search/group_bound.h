@@ -8,6 +8,8 @@
 //   device-warm-up-cool-down and gradient-chain of planner/linear_bounds.h + reduction + update, of
 //                            linear schedules with K in flight, where every boundary carries; of
 //                            2bp its I alone, then all W
+//   messages                 (one direction) a device sends one message at a time: until its first
+//                            F, all its messages, and what the last of them still has before it
 //   two-phases               (gpipe, looped-bfs: no B of a device before its last F) until the last
 //                            stage's device has its last F: of any device, head + F + what one
 //                            micro-batch still has before it; then of any device the B of one

@@ -12,19 +12,20 @@ namespace {
 void follow(const StageLoad& before, StageLoad& stage, const ChainSums& sums,
             const Cluster& machine) {
   const int cut = stage.span.first;
-  const auto hop = [&](std::size_t from, std::size_t to, Bytes size) {
+  const auto send = [&](std::size_t from, std::size_t to, Bytes size, Duration& sent) {
     if (from == to) return Duration{0};
     const Link link = machine.link(DeviceId{from}, DeviceId{to});
-    return size / link.bandwidth + link.latency;
+    sent = size / link.bandwidth;
+    return sent + link.latency;
   };
   stage.joined = sums.is_joined(cut);
   stage.carries = sums.carries(cut);
   if (stage.joined) {
-    stage.down = hop(before.device, stage.device, sums.neighbour_down(cut));
+    stage.down = send(before.device, stage.device, sums.neighbour_down(cut), stage.down_sent);
     stage.head = std::max(stage.head, before.head + before.times.forward + stage.down);
   }
   if (!stage.carries) return;
-  stage.up = hop(stage.device, before.device, sums.neighbour_up(cut));
+  stage.up = send(stage.device, before.device, sums.neighbour_up(cut), stage.up_sent);
   stage.tail = stage.up + before.backward + std::max(before.tail, before.after());
   stage.input_tail = stage.up + before.times.input + before.input_tail;
 }

@@ -25,6 +25,9 @@ struct StageLoad {
   bool carries = false;
   Duration down{0};
   Duration up{0};
+  // As long keep the messages of one micro-batch the device before, and this one, from sending.
+  Duration down_sent{0};
+  Duration up_sent{0};
   Duration reduction{0};
   Duration update{0};
   bool updates = false;

@@ -81,8 +81,8 @@ std::string print_families(const PlanExplanation& explanation) {
 // a group are too small together, for their mean, which need not be any device's.
 std::string name_device(const RejectedShapes& shapes, const Cluster& cluster) {
   if (!shapes.schedule) return "the largest device";
-  const Device& device = cluster.devices.at(shapes.rejection.device.index());
-  return device.memory_limit == shapes.rejection.available ? device.name : "the mean device";
+  const std::optional<DeviceId>& device = shapes.rejection.device;
+  return device ? cluster.devices.at(device->index()).name : "the mean device";
 }
 
 std::string print_nearest(const PlanExplanation& explanation, const Cluster& cluster) {

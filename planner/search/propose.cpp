@@ -5,6 +5,7 @@
 #include <set>
 
 #include "planner/search/variant_memory.h"
+#include "profiles/error.h"
 
 namespace frazil {
 
@@ -33,7 +34,8 @@ std::vector<LayerSpan> Proposer::spans_of(const std::vector<LayerId>& cuts) cons
   return spans;
 }
 
-ChainCosts Proposer::make_costs(const Shape& shape, const Cluster& machine) const {
+ChainCosts Proposer::make_costs(const Shape& shape, const Cluster& machine,
+                                Transfers transfers) const {
   const ChainSums& sums = sums_of(shape);
   const auto devices = static_cast<int>(machine.devices.size());
   const int stages = devices * shape.variant.chunks;
@@ -52,29 +54,68 @@ ChainCosts Proposer::make_costs(const Shape& shape, const Cluster& machine) cons
     const std::size_t at = device_of.size() - 1;
     if (s > 0 && device_of[at - 1] != device_of[at]) hops.emplace(device_of[at - 1], device_of[at]);
   }
-  // A boundary takes as long as on the slowest link between neighbouring stages.
+  // A boundary takes as long as on the slowest link between neighbouring stages. What is on its way
+  // keeps no device from sending the next.
   std::vector<std::pair<Link, Link>> links;
   for (const auto& [from, to] : hops) {
     const std::pair<Link, Link> ways{machine.link(from, to), machine.link(to, from)};
     if (std::find(links.begin(), links.end(), ways) == links.end()) links.push_back(ways);
   }
+  const bool blocking = transfers == Transfers::kBlocking;
   for (int cut = joined + 1; cut < sums.layers(); ++cut) {
-    Duration slowest{0};
+    Duration down{0};
+    Duration up{0};
+    Duration both{0};
     for (const auto& [there, back] : links) {
-      Duration time = sums.down(cut) / there.bandwidth + there.latency;
-      if (sums.up(cut).count > 0) time += sums.up(cut) / back.bandwidth + back.latency;
-      slowest = std::max(slowest, time);
+      const Duration sent = sums.down(cut) / there.bandwidth;
+      const Duration returned = sums.up(cut) / back.bandwidth;
+      const Duration hop_back = sums.up(cut).count > 0 ? back.latency : Duration{0};
+      down = std::max(down, sent);
+      up = std::max(up, returned);
+      both = std::max(both, sent + there.latency + returned + hop_back);
     }
-    costs.boundary.push_back(slowest);
+    costs.boundary.push_back(blocking ? both : down);
+    if (!blocking) costs.back.push_back(up);
   }
   return costs;
 }
 
-std::optional<std::vector<LayerId>> Proposer::find_cuts(const Shape& shape, const GroupClass& group,
-                                                        MemoryRule rule) {
-  if (rule != MemoryRule::kIgnored && keeps(shape, group, group.cuts, rule)) return group.cuts;
+// Stages that hold as many micro-batches under equal limits are told apart by nothing.
+void Proposer::add_memory(const Shape& shape, const GroupClass& group, MemoryRule rule,
+                          ChainCosts& costs) const {
+  const ShapeVariant& variant = shape.variant;
+  const Cluster& machine = machines_.machine(group.machine);
+  const auto devices = static_cast<int>(machine.devices.size());
+  const int stages = devices * variant.chunks;
+  std::vector<int> in_flight;
+  for (int s = 0; s < stages; ++s) {
+    const auto at = static_cast<std::size_t>(s);
+    const int device = device_of_stage(placement_of(variant), devices, 0, s);
+    const Bytes limit = machine.devices[static_cast<std::size_t>(device)].memory_limit;
+    costs.memory_limit.push_back(Bytes{limit.count / stages_per_device(variant)});
+    in_flight.push_back(most_in_flight(variant, group.share, stages, s));
+    const bool again = s > 0 && in_flight[at] == in_flight[at - 1] &&
+                       costs.memory_limit[at] == costs.memory_limit[at - 1] &&
+                       recomputes(variant, s, stages) == recomputes(variant, s - 1, stages);
+    costs.memory_like.push_back(again ? costs.memory_like.back() : s);
+  }
+  const ChainSums& sums = sums_of(shape);
+  const Bytes receive = rule == MemoryRule::kWithLargestReceive ? sums.largest_down() : Bytes{};
+  const int joined = joined_layers(shape);
+  costs.memory = [this, &sums, variant, receive, joined, in_flight, sets = group.gradient_sets](
+                     int stage, int of, int first, int last) {
+    const LayerSpan span{first == 0 ? 0 : first + joined, last + joined + 1};
+    return held(sums, span, sets, in_flight[static_cast<std::size_t>(stage)],
+                recomputes(variant, stage, of)) +
+           receive;
+  };
+}
+
+const std::optional<ChainPartition>& Proposer::part(const Shape& shape, const GroupClass& group,
+                                                    MemoryRule rule, Transfers transfers) {
   const bool ignored = rule == MemoryRule::kIgnored;
-  ShapeVariant variant = shape.variant;
+  Shape like = shape;
+  ShapeVariant& variant = like.variant;
   variant.arrangement = 0;
   // Where memory does not matter, or all of a share is held, schedules of one placement are alike.
   const bool known_depth = known_in_flight(variant, group.share, 1, 0).has_value();
@@ -82,66 +123,54 @@ std::optional<std::vector<LayerId>> Proposer::find_cuts(const Shape& shape, cons
     variant.in_flight = std::nullopt;
     variant.schedule = ignored ? example_of(placement_of(variant)) : alike(variant);
   }
-  const CutKey key{
-      shape.cell.micro_batch_size,      group.machine, variant, rule, ignored ? 0 : group.share,
-      ignored ? 0 : group.gradient_sets};
+  const CutKey key{shape.cell.micro_batch_size,
+                   group.machine,
+                   variant,
+                   rule,
+                   transfers,
+                   ignored ? 0 : group.share,
+                   ignored ? 0 : group.gradient_sets};
   const auto [known, is_new] = cuts_.try_emplace(key);
-  if (is_new) {
-    const Cluster& machine = machines_.machine(group.machine);
-    const int joined = joined_layers(shape);
-    ChainCosts costs = make_costs(shape, machine);
-    const auto devices = static_cast<int>(machine.devices.size());
-    const int stages = devices * variant.chunks;
-    if (!ignored) {
-      const int shared = stages_per_device(variant);
-      for (int s = 0; s < stages; ++s) {
-        const int device = device_of_stage(placement_of(variant), devices, 0, s);
-        const Bytes limit = machine.devices[static_cast<std::size_t>(device)].memory_limit;
-        costs.memory_limit.push_back(Bytes{limit.count / shared});
-      }
-      const Bytes receive =
-          rule == MemoryRule::kWithLargestReceive ? sums_of(shape).largest_down() : Bytes{};
-      std::vector<int> in_flight;
-      for (int stage = 0; stage < stages; ++stage) {
-        const auto at = static_cast<std::size_t>(stage);
-        in_flight.push_back(most_in_flight(variant, group.share, stages, stage));
-        const bool again =
-            stage > 0 && in_flight[at] == in_flight[at - 1] &&
-            costs.memory_limit[at] == costs.memory_limit[at - 1] &&
-            recomputes(variant, stage, stages) == recomputes(variant, stage - 1, stages);
-        costs.memory_like.push_back(again ? costs.memory_like.back() : stage);
-      }
-      const ChainSums& sums = sums_of(shape);
-      costs.memory = [&, receive, in_flight](int stage, int of, int first, int last) {
-        const LayerSpan span{first == 0 ? 0 : first + joined, last + joined + 1};
-        return held(sums, span, group.gradient_sets, in_flight[static_cast<std::size_t>(stage)],
-                    recomputes(variant, stage, of)) +
-               receive;
-      };
-    }
-    known->second = partition_into(costs, stages);
-    if (known->second) {
-      for (LayerId& cut : known->second->cuts) cut.value += joined;
-    }
+  if (!is_new) return known->second;
+  const Cluster& machine = machines_.machine(group.machine);
+  ChainCosts costs = make_costs(like, machine, transfers);
+  if (!ignored) add_memory(like, group, rule, costs);
+  known->second = partition_into(costs, static_cast<int>(machine.devices.size()) * variant.chunks);
+  if (known->second) {
+    for (LayerId& cut : known->second->cuts) cut.value += joined_layers(shape);
   }
-  if (!known->second) return std::nullopt;
-  return known->second->cuts;
+  return known->second;
+}
+
+const std::vector<LayerId>* Proposer::find_cuts(const Shape& shape, const GroupClass& group,
+                                                MemoryRule rule, Transfers transfers) {
+  const auto& free = part(shape, group, MemoryRule::kIgnored, transfers);
+  ENSURE(free.has_value(), "without memory limits every chain can be cut");
+  if (rule == MemoryRule::kIgnored || keeps(shape, group, free->cuts, rule)) return &free->cuts;
+  const auto& found = part(shape, group, rule, transfers);
+  return found ? &found->cuts : nullptr;
 }
 
 void Proposer::add_cuts(const Shape& shape, Proposal& proposal) {
   for (GroupClass& group : proposal.classes) {
-    group.cuts = *find_cuts(shape, group, MemoryRule::kIgnored);
+    group.cuts = *find_cuts(shape, group, MemoryRule::kIgnored, Transfers::kBlocking);
   }
 }
 
-std::optional<Proposal> Proposer::propose(const Shape& shape, MemoryRule rule) {
-  Proposal proposal = deal(shape);
-  for (GroupClass& group : proposal.classes) {
-    if (rule == MemoryRule::kIgnored) break;
-    auto cuts = find_cuts(shape, group, rule);
-    if (!cuts) return std::nullopt;
-    group.cuts = std::move(*cuts);
+std::optional<Proposal> Proposer::propose(const Shape& shape, MemoryRule rule,
+                                          Transfers transfers) {
+  const Proposal& dealt = deal(shape);
+  if (rule == MemoryRule::kIgnored && transfers == Transfers::kBlocking) return dealt;
+  std::vector<const std::vector<LayerId>*> cuts;
+  bool differs = transfers == Transfers::kBlocking;
+  for (const GroupClass& group : dealt.classes) {
+    cuts.push_back(find_cuts(shape, group, rule, transfers));
+    if (!cuts.back()) return std::nullopt;
+    differs = differs || *cuts.back() != *find_cuts(shape, group, rule, Transfers::kBlocking);
   }
+  if (!differs) return std::nullopt;
+  Proposal proposal = dealt;
+  for (std::size_t c = 0; c < cuts.size(); ++c) proposal.classes[c].cuts = *cuts[c];
   return proposal;
 }
 

@@ -2,7 +2,8 @@
 // From a shape to a plan: whose micro-batches, and where the cuts are. Micro-batches are dealt in
 // contiguous shares, each next one to the group that would end first; equal groups get equal shares
 // up to one. Groups that are alike get the same cuts: those with the least bottleneck
-// (planner/partition.h) under a rule for memory.
+// (planner/partition.h), as if messages stopped the work of their stages or as if all ran beside
+// it, under a rule for memory.
 
 #include <map>
 #include <optional>
@@ -21,6 +22,9 @@ namespace frazil {
 // over layers: it is left out first, and then charged at its largest everywhere. What a schedule
 // holds may be estimated too high, so that cuts that ignore memory are tried last.
 enum class MemoryRule { kWithoutReceive, kWithLargestReceive, kIgnored };
+
+// Of schedules some wait for each message and some for none.
+enum class Transfers { kBlocking, kOverlapped };
 
 // Groups with one machine, one share and one short last micro-batch among them or none.
 struct GroupClass {
@@ -56,10 +60,12 @@ class Proposer {
   Proposer(const SearchSpace& space, const std::vector<ChainSums>& sums, Machines& machines,
            Bytes input_per_sample);
 
-  // Shares and classes, with the cuts that ignore memory.
+  // Shares and classes, with the cuts of blocking transfers that ignore memory.
   const Proposal& deal(const Shape& shape);
-  // The same with the cuts of a rule; none where no cut keeps it.
-  std::optional<Proposal> propose(const Shape& shape, MemoryRule rule);
+  // The same with the cuts of a rule; none where no cut keeps it, or, with overlapped transfers,
+  // where these are the cuts of blocking ones.
+  std::optional<Proposal> propose(const Shape& shape, MemoryRule rule,
+                                  Transfers transfers = Transfers::kBlocking);
   // With the shares and the cuts of a plan's pipelines, as far as they follow the shape.
   std::optional<Proposal> read(const Shape& shape, const Plan& plan);
   // Whether all a class could ever hold fits, so that memory decides nothing.
@@ -87,7 +93,7 @@ class Proposer {
   std::vector<LayerSpan> spans_of(const std::vector<LayerId>& cuts) const;
 
  private:
-  using CutKey = std::tuple<int, int, ShapeVariant, MemoryRule, int, int>;
+  using CutKey = std::tuple<int, int, ShapeVariant, MemoryRule, Transfers, int, int>;
   using EqualKey = std::tuple<int, int, int>;  // micro-batch size, groups, directions
   using DealKey = std::tuple<ShapeCell, int, int, Placement, bool, bool>;
 
@@ -98,8 +104,11 @@ class Proposer {
   Proposal deal_by_load(const Shape& shape, const DeviceGroups& groups);
   Proposal classify(const Shape& shape, const DeviceGroups& groups, std::vector<int> shares);
   void add_cuts(const Shape& shape, Proposal& proposal);
-  std::optional<std::vector<LayerId>> find_cuts(const Shape& shape, const GroupClass& group,
-                                                MemoryRule rule);
+  // Null where none keeps the rule.
+  const std::vector<LayerId>* find_cuts(const Shape& shape, const GroupClass& group,
+                                        MemoryRule rule, Transfers transfers);
+  const std::optional<ChainPartition>& part(const Shape& shape, const GroupClass& group,
+                                            MemoryRule rule, Transfers transfers);
   struct GradientTree {
     int sets = 1;   // held at once
     int nodes = 1;  // shipped
@@ -107,7 +116,9 @@ class Proposer {
   const GradientTree& find_gradients(const MicroBatches& owned, int all);
   // Layers of a shape that no cut parts are one in its chain: so many less.
   int joined_layers(const Shape& shape) const;
-  ChainCosts make_costs(const Shape& shape, const Cluster& machine) const;
+  ChainCosts make_costs(const Shape& shape, const Cluster& machine, Transfers transfers) const;
+  void add_memory(const Shape& shape, const GroupClass& group, MemoryRule rule,
+                  ChainCosts& costs) const;
   Bytes held(const ChainSums& sums, LayerSpan span, int sets, int in_flight, bool recompute) const;
   bool keeps(const Shape& shape, const GroupClass& group, const std::vector<LayerId>& cuts,
              MemoryRule rule) const;

@@ -120,6 +120,7 @@ void plan_again_100_layers(benchmark::State& state) {
   options.micro_batch_sizes = {2};
   SearchOptions again = options;
   again.mask = FreezeMask::frozen_prefix(100, BlockId{static_cast<int>(state.range(1))});
+  again.overlapped_cuts = state.range(2) == 1;
   HeldState held;
   held.steps = 1000;
   held.trained = options.mask;
@@ -142,8 +143,8 @@ BENCHMARK(search_32_layers)
     ->ArgsProduct({{64, 512, 2048}, {0, 1}})
     ->Unit(benchmark::kMillisecond);
 BENCHMARK(plan_again_100_layers)
-    ->ArgNames({"unequal", "frozen"})
-    ->ArgsProduct({{0, 1}, {25, 60}})
+    ->ArgNames({"unequal", "frozen", "overlapped_cuts"})
+    ->ArgsProduct({{0, 1}, {25, 60}, {0, 1}})
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace

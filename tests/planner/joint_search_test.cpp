@@ -104,6 +104,7 @@ TEST(JointSearch, ThatEndsEarlySaysHowMuchBetterTheRestCouldBe) {
 
 TEST_P(JointSearchOver, NoBoundIsAboveTheTimeOfItsPlan) {
   int two_phases = 0;
+  int messages = 0;
   int weights_last = 0;  // of 2bp, bounded as a fused 1f1b
   for (std::uint64_t seed = 1000; seed < 1120; ++seed) {
     SCOPED_TRACE(seed);
@@ -127,6 +128,7 @@ TEST_P(JointSearchOver, NoBoundIsAboveTheTimeOfItsPlan) {
       const NamedBound& by_cuts = std::get<NamedBound>(bound);
       EXPECT_LE(by_cuts.time, verdict.makespan) << name;
       two_phases += by_cuts.name == "two-phases" ? 1 : 0;
+      messages += by_cuts.name == "messages" ? 1 : 0;
       weights_last += shape.variant.schedule == ScheduleKind::kTwoBp &&
                               by_cuts.name == "device-warm-up-cool-down"
                           ? 1
@@ -143,6 +145,7 @@ TEST_P(JointSearchOver, NoBoundIsAboveTheTimeOfItsPlan) {
     }
   }
   EXPECT_GT(two_phases, 20);
+  EXPECT_GT(messages, 0);
   EXPECT_GT(weights_last, 0);
 }
 

@@ -7,14 +7,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "planner/search/shape.h"
 #include "tests/planner/search_cases.h"
-#include "tests/support/sample_models.h"
 
 namespace frazil {
 namespace {
-
-using std::chrono::microseconds;
 
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 
@@ -63,33 +59,6 @@ TEST(MovedCuts, AreNeverWorseAndNoBoundaryOfTheBestDoesBetter) {
     }
   }
   EXPECT_GT(faster, 10);
-}
-
-// Twelve equal layers, but what goes over the sixth boundary is large. It is sent while the devices
-// work: in the middle the stages are equal, and the search, which counts it as work, goes around.
-TEST(MovedCuts, FindACutWhoseMessagesHideBehindWork) {
-  ModelProfile profile = make_chain(12, microseconds{100}, microseconds{100}, microseconds{100});
-  profile.edges[5].tensor_bytes_per_sample = {Bytes{150'000}};
-  const Cluster cluster =
-      make_uniform_cluster(2, Bytes{1 << 30}, {microseconds{1}, BytesPerSecond{1'000'000'000}});
-  SearchOptions options;
-  options.batch_size = 16;
-  options.micro_batch_sizes = {1};
-  options.schedules = {ScheduleKind::kZbH2};
-  options.max_replicas = 1;
-  options.mask = FreezeMask::all_active(12);
-  Ranking ranking = search_plans(profile, cluster, options);
-  Duration least = Duration::max();
-  for (std::int32_t cut = 1; cut < 12; ++cut) {
-    Plan plan = ranking.candidates.front().plan;
-    ASSERT_EQ(plan.pipelines.front().stages.size(), 2U);
-    plan.pipelines = {make_pipeline(12, {LayerId{cut}}, {DeviceId{0}, DeviceId{1}},
-                                    plan.pipelines.front().micro_batches.front())};
-    least = std::min(least, judge_plan(plan, profile, cluster, false).makespan);
-  }
-  ASSERT_GT(ranking.candidates.front().makespan, least);
-  EXPECT_GT(move_cuts(ranking, profile, cluster, options).faster, 0);
-  EXPECT_EQ(ranking.candidates.front().makespan, least);
 }
 
 TEST(MovedCuts, StayWhereNothingMayBeSimulated) {

@@ -36,8 +36,16 @@ std::optional<Duration> load_of(const ChainCosts& costs, const std::vector<int>&
     std::int64_t work = 0;
     for (int i = first; i <= last; ++i) work += costs.layer[static_cast<std::size_t>(i)].count();
     Duration load{work * costs.time_ppm[stage] / 1'000'000};
-    if (first > 0) load += costs.boundary[static_cast<std::size_t>(first) - 1];
-    if (last + 1 < layers) load += costs.boundary[static_cast<std::size_t>(last)];
+    const bool sends = last + 1 < layers;
+    if (costs.back.empty()) {
+      if (first > 0) load += costs.boundary[static_cast<std::size_t>(first) - 1];
+      if (sends) load += costs.boundary[static_cast<std::size_t>(last)];
+    } else {
+      Duration sent{0};
+      if (first > 0) sent += costs.back[static_cast<std::size_t>(first) - 1];
+      if (sends) sent += costs.boundary[static_cast<std::size_t>(last)];
+      load = std::max(load, sent);
+    }
     if (costs.memory && costs.memory(s, stages, first, last) > costs.memory_limit[stage]) {
       return std::nullopt;
     }
@@ -84,6 +92,9 @@ RandomChain make_random_chain(std::mt19937_64& random) {
   for (int i = 0; i < layers; ++i) chain.costs.layer.emplace_back(draw(0, largest));
   const int boundary = draw(0, 2) == 0 ? 0 : largest / draw(1, 4);
   for (int i = 0; i + 1 < layers; ++i) chain.costs.boundary.emplace_back(draw(0, boundary));
+  if (draw(0, 2) == 0) {
+    for (int i = 0; i + 1 < layers; ++i) chain.costs.back.emplace_back(draw(0, boundary));
+  }
   const bool unequal = draw(0, 1) == 1;
   for (int s = 0; s < chain.stages; ++s) {
     chain.costs.time_ppm.push_back(unequal ? draw(300'000, 3'000'000) : 1'000'000);

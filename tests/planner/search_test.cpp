@@ -137,6 +137,59 @@ TEST(Search, GivesASlowDeviceLess) {
   EXPECT_EQ(best->plan.pipelines.front().stages[1].layers.front().first, LayerId{2});
 }
 
+// Twelve equal layers, but what goes over the sixth boundary is large. A search that takes it for
+// work goes around; sent while the devices work, it is best left in the middle.
+TEST(Search, LeavesAMessageThatHidesBehindWorkWhereTheStagesAreEqual) {
+  ModelProfile profile = make_chain(12, microseconds{100}, microseconds{100}, microseconds{100});
+  profile.edges[5].tensor_bytes_per_sample = {Bytes{150'000}};
+  const Cluster cluster =
+      make_uniform_cluster(2, Bytes{1 << 30}, {microseconds{1}, BytesPerSecond{1'000'000'000}});
+  SearchOptions options;
+  options.batch_size = 16;
+  options.micro_batch_sizes = {1};
+  options.max_replicas = 1;
+  options.mask = FreezeMask::all_active(12);
+  options.schedules = {ScheduleKind::kZbH2};
+  const Candidate best = search_plans(profile, cluster, options).candidates.front();
+  Duration least = Duration::max();
+  for (std::int32_t cut = 1; cut < 12; ++cut) {
+    Plan plan = best.plan;
+    plan.pipelines = {make_pipeline(12, {LayerId{cut}}, {DeviceId{0}, DeviceId{1}},
+                                    best.plan.pipelines.front().micro_batches.front())};
+    least = std::min(least, judge_plan(plan, profile, cluster, false).makespan);
+  }
+  EXPECT_EQ(best.makespan, least) << "of all cuts";
+  EXPECT_EQ(best.plan.pipelines.front().stages[1].layers.front().first, LayerId{6});
+  options.overlapped_cuts = false;
+  EXPECT_GT(search_plans(profile, cluster, options).candidates.front().makespan, least);
+}
+
+TEST(Search, OfEqualTimesTheOneThatNeedsLeastMemoryComesFirst) {
+  const ModelProfile profile = make_model();
+  const Cluster cluster = make_uniform_cluster(2, Bytes{1 << 30}, {});
+  SearchOptions options = make_options(profile);
+  options.max_replicas = 1;
+  const Ranking ranking = search_plans(profile, cluster, options);
+  const auto most = [](const Candidate& candidate) {
+    Bytes peak;
+    for (const MemoryPeak& device : candidate.memory) peak = std::max(peak, device.total);
+    return peak;
+  };
+  int ties = 0;
+  for (std::size_t c = 1; c < ranking.candidates.size(); ++c) {
+    const auto [before_key, after_key] =
+        std::pair(ranking_key(ranking.candidates[c - 1]), ranking_key(ranking.candidates[c]));
+    const auto front = [](const RankingKey& key) {
+      return std::tuple(std::get<0>(key), std::get<1>(key), std::get<2>(key), std::get<3>(key),
+                        std::get<4>(key), std::get<5>(key), std::get<6>(key));
+    };
+    if (front(before_key) != front(after_key)) continue;
+    EXPECT_LE(most(ranking.candidates[c - 1]), most(ranking.candidates[c]));
+    ties += most(ranking.candidates[c - 1]) < most(ranking.candidates[c]) ? 1 : 0;
+  }
+  EXPECT_GT(ties, 0);
+}
+
 TEST(Search, KeepsAScheduleItCannotMakeWithItsReason) {
   const ModelProfile profile = make_model();
   const Cluster cluster = make_uniform_cluster(1, Bytes{10'000'000}, kLink);
