@@ -76,6 +76,14 @@ void write_files(const Flags& values, const std::vector<NewFile>& files) {
   for (const NewFile& file : files) outputs.push_back({"--out", file.path});
   refuse_overwriting(named_files(values, {"plan", "profile", "cluster"}), outputs);
   write_text_files(files);
+  std::string answer;
+  for (const NewFile& file : files) answer += fmt::format("wrote {}\n", file.path.string());
+  const auto given = [&](const char* flag) { return values.count(flag) > 0; };
+  if (given("stages") && required_text(values, "to") != "pytorch-csv" && !given("forward") &&
+      !given("backward-input") && !given("backward-weight")) {
+    answer += "without times every action takes 1 ms\n";
+  }
+  fmt::print("{}", answer);
 }
 
 // "schedule.csv" of pipeline or device 1 is "schedule.1.csv".

@@ -12,17 +12,18 @@
 #include "planner/graphs/plan_graph.h"
 #include "planner/named/named_planner.h"
 #include "planner/named/print_comparison.h"
+#include "planner/plan_forecast.h"
 #include "planner/plan_held.h"
 #include "planner/plan_json.h"
 #include "planner/plan_options.h"
 #include "planner/print_plan.h"
 #include "planner/print_ranking.h"
+#include "planner/schedule_menu.h"
 #include "planner/search/explain_plan.h"
 #include "planner/search/moved_cuts.h"
 #include "planner/search/relief.h"
 #include "planner/search/searched_orders.h"
 #include "planner/search/shape.h"
-#include "planner/trajectory/print_trajectory.h"
 #include "planner/trajectory/store_flags.h"
 #include "profiles/cluster_json.h"
 #include "profiles/model_profile_json.h"
@@ -43,7 +44,8 @@ po::options_description describe_flags() {
        "sizes to try, a comma list; default: the powers of two that were measured")      //
       ("mask", text(), "freeze mask, a bit per block, 1 = active; default: all active")  //
       ("schedules", text(),
-       "schedules to try, a comma list; default: all that are synchronous; with `search` among "
+       "schedules to try, a comma list; help lists them; default: all that are synchronous; with "
+       "`search` among "
        "them the order of work is searched too, for the best plans that split their backwards")  //
       ("budget", text(), "with search: moves to try for each order, default 300000")             //
       ("no-recompute", po::bool_switch(), "keep activations, never recompute them")              //
@@ -69,8 +71,9 @@ po::options_description describe_flags() {
        "forecast: steps between looks of the rule without one, default 1")  //
       ("planner", text(),
        "plan as another system does, and compare with the best plan; help lists them")  //
-      ("out", text(), "write the best plan")                                            //
-      ("top", text(), "rows to show, default 10")                                       //
+      ("out", text(),
+       "write the best plan; forecast: a file for each plan held, numbered by its first step")  //
+      ("top", text(), "rows to show, default 10")                                               //
       ("explain", po::bool_switch(),
        "also why: the runner-up, where the time goes, what was rejected; where nothing fits, what "
        "came nearest and what would help")  //
@@ -94,7 +97,7 @@ ExitCode compare_planner(const Flags& values, const std::string& name) {
   const PlannerComparison comparison{planner_name(*planner), named, ranking.best(), profile};
   const auto write = [&] {
     if (!named.infeasible && values.count("out") > 0) {
-      write_plan(named.plan, required_text(values, "out"));
+      write_plan(with_question(named.plan, options), required_text(values, "out"));
     }
   };
   write_and_answer(
@@ -106,42 +109,6 @@ ExitCode compare_planner(const Flags& values, const std::string& name) {
     throw InfeasibleError(
         fmt::format("the plan of {} cannot run: {}; {}", name, named.infeasible->reason, instead));
   }
-  return ExitCode::kOk;
-}
-
-ExitCode plan_forecast(const Flags& values) {
-  refuse_together(values, "--forecast",
-                  {"mask", "out", "top", "planner", "explain", "held", "steps", "effort"});
-  refuse_order_search(values, "--forecast");
-  if (is_set(values, "cache")) {
-    refuse_flags("--cache with --forecast", "--cache-memory or --cache-disk, which have a size");
-  }
-  const ModelProfile profile = read_model_profile(required_text(values, "profile"));
-  const Cluster cluster = read_cluster(required_text(values, "cluster"));
-  const std::string file = required_text(values, "forecast");
-  const FreezeTrace trace = read_freeze_trace(file);
-  if (trace.blocks.size() != profile.blocks.size()) {
-    throw InputError(file, 1, fmt::format("{} blocks", trace.blocks.size()),
-                     fmt::format("the model's {}", profile.blocks.size()));
-  }
-  if (!trace.model_hash.empty() && trace.model_hash != model_hash(profile)) {
-    throw InputError(file, 1, "a trace of the model " + trace.model_hash,
-                     "one of the profile's, " + model_hash(profile));
-  }
-  const SearchOptions search = read_options(values, profile);
-  if (trace.batch_size > 0 && trace.batch_size != search.batch_size) {
-    throw InputError(file, 1, fmt::format("steps of {} samples", trace.batch_size),
-                     fmt::format("steps of --batch {}", search.batch_size));
-  }
-  TrajectoryOptions options{
-      .search = search,
-      .plans_per_mask = integer_or(values, "plans-per-mask", 3, 1, kMostCounted),
-      .overhead = {.start = duration_or(values, "switch-time", Duration{0})},
-      .store = read_store(values),
-      .decide_every = integer_or(values, "decide-every", 1, 1, kMostCounted)};
-  const PlannedTrajectory planned =
-      plan_trajectory(profile, cluster, find_segments(trace, file), options);
-  fmt::print("{}", is_set(values, "json") ? trajectory_json(planned) : print_trajectory(planned));
   return ExitCode::kOk;
 }
 
@@ -182,7 +149,7 @@ ExitCode answer(const Flags& values, const ModelProfile& profile, const SearchCa
   }
   const auto write = [&] {
     if (best != nullptr && values.count("out") > 0) {
-      write_plan(best->plan, required_text(values, "out"));
+      write_plan(with_question(best->plan, options), required_text(values, "out"));
     }
   };
   write_and_answer(write, is_set(values, "json")
@@ -198,6 +165,15 @@ ExitCode plan_verb(const Flags& values) {
   if (values.count("graph") > 0) return plan_graph_verb(values);
   if (values.count("planner") > 0 && required_text(values, "planner") == "help") {
     fmt::print("{}\n", list_planners());
+    return ExitCode::kOk;
+  }
+  if (optional_text(values, "schedules") == "help") {
+    fmt::print(
+        "{}\nand beside them:\n"
+        "search            the best orders that a search finds, for the best plans that split "
+        "their "
+        "backwards\n",
+        describe_schedules());
     return ExitCode::kOk;
   }
   if (values.count("forecast") > 0) return plan_forecast(values);

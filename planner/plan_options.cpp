@@ -13,6 +13,14 @@ namespace {
 
 constexpr std::string_view kSearch = "search";  // beside the names of schedules
 
+const std::string kQuestion = "timed_with";  // in a plan's provenance
+
+std::string question_of(bool clip, bool overlap) {
+  std::string flags = clip ? "--clip" : "";
+  if (overlap) flags += flags.empty() ? "--overlap-reductions" : " --overlap-reductions";
+  return flags;
+}
+
 struct ListedSchedules {
   std::vector<ScheduleKind> named;
   bool search = false;
@@ -31,7 +39,7 @@ ListedSchedules read_schedules(const std::string& comma_list) {
                    "a name on both sides of each comma");
     }
     if (!kind && !is_search)
-      refuse_flags("--schedules " + name, "names that frazil simulate --schedule help lists");
+      refuse_flags("--schedules " + name, "names that frazil plan --schedules help lists");
     if (is_search ? listed.search : std::find(kinds.begin(), kinds.end(), *kind) != kinds.end()) {
       refuse_flags("--schedules " + comma_list, "each schedule once");
     }
@@ -71,6 +79,19 @@ void refuse_order_search(const Flags& values, const std::string& mode) {
   }
 }
 
+Plan with_question(Plan plan, const SearchOptions& options) {
+  const std::string flags = question_of(options.clip, options.overlap.has_value());
+  if (!flags.empty()) plan.provenance[kQuestion] = flags;
+  return plan;
+}
+
+std::string print_other_question(const Plan& plan, const StepOptions& asked) {
+  const auto said = plan.provenance.find(kQuestion);
+  if (said == plan.provenance.end()) return "";
+  if (said->second == question_of(asked.clip, asked.overlap.has_value())) return "";
+  return fmt::format("the plan was found for a step with {}\n", said->second);
+}
+
 SearchOptions read_options(const Flags& values, const ModelProfile& profile) {
   SearchOptions options;
   options.batch_size = required_integer(values, "batch", 1, kMostCounted);
@@ -83,10 +104,10 @@ SearchOptions read_options(const Flags& values, const ModelProfile& profile) {
   options.mask = FreezeMask::all_active(blocks);
   if (values.count("mask") > 0) {
     const std::string bits = required_text(values, "mask");
-    options.mask = FreezeMask::parse(bits, "command line", 0);
-    if (options.mask.blocks() != blocks) {
+    if (bits.size() != profile.blocks.size()) {
       refuse_flags("--mask " + bits, fmt::format("a bit for each of {} blocks", blocks));
     }
+    options.mask = FreezeMask::parse(bits, "command line", 0);
   }
   options.schedules = read_schedules(values).named;
   if (const auto mode = optional_text(values, "reduction")) {

@@ -22,6 +22,12 @@ bool is_plain(const Plan& plan) {
   });
 }
 
+Bytes fullest_device(const Candidate& candidate) {
+  Bytes most;
+  for (const MemoryPeak& peak : candidate.memory) most = std::max(most, peak.total);
+  return most;
+}
+
 }  // namespace
 
 int count_devices(const Plan& plan) {
@@ -96,6 +102,7 @@ RankingKey ranking_key(const Candidate& candidate) {
           count_devices(candidate.plan),
           candidate.plan.pipelines.front().stages.size(),
           !is_plain(candidate.plan),
+          fullest_device(candidate),
           summarize(candidate.plan)};
 }
 

@@ -46,14 +46,14 @@ struct Rejection {
   enum class Why : std::uint8_t {
     kBound,    // they take at least `time`, by the bound of that name
     kSlower,   // simulated: `time`
-    kMemory,   // `device` needs so much at least, and has less
+    kMemory,   // `device`, or the mean one of a group, needs so much at least, and has less
     kRefused,  // an interpreter refuses them, in this sentence
   };
   Why why = Why::kBound;
   std::string_view bound;
   Duration time{0};
   Duration against{0};  // the slowest plan that was kept
-  DeviceId device;
+  std::optional<DeviceId> device = std::nullopt;
   Bytes needed;
   Bytes available;
   std::string sentence;
@@ -80,7 +80,7 @@ struct NotLookedAt {
 };
 
 // Feasible ones first by (makespan, devices used, stages, plain ones before those that recompute or
-// have a depth of their own, summary); then the infeasible ones.
+// have a depth of their own, memory on the fullest device, summary); then the infeasible ones.
 struct Ranking {
   std::vector<Candidate> candidates;
   std::vector<RejectedShapes> rejected;  // by a search that does not simulate everything
@@ -98,9 +98,9 @@ Candidate judge_plan(Plan plan, const ModelProfile& profile, const Cluster& clus
 // Device places of its stages: a device counts once for each stage it has.
 int count_devices(const Plan& plan);
 
-// Infeasible, refused, bytes missing, makespan, devices, stages, not plain, summary.
+// Infeasible, refused, bytes missing, makespan, devices, stages, not plain, memory, summary.
 using RankingKey =
-    std::tuple<bool, bool, std::int64_t, Duration, int, std::size_t, bool, std::string>;
+    std::tuple<bool, bool, std::int64_t, Duration, int, std::size_t, bool, Bytes, std::string>;
 RankingKey ranking_key(const Candidate& candidate);
 void rank(std::vector<Candidate>& candidates);
 

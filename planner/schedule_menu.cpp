@@ -1,5 +1,7 @@
 #include "planner/schedule_menu.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -115,6 +117,14 @@ constexpr auto kFamilies = std::to_array<ScheduleFamily>({
 }  // namespace
 
 std::span<const ScheduleFamily> schedule_families() { return kFamilies; }
+
+std::string describe_schedules() {
+  std::string lines;
+  for (const ScheduleFamily& family : kFamilies) {
+    lines += fmt::format("{:<17} {}\n", schedule_name(family.kind), family.one_line);
+  }
+  return lines;
+}
 
 const ScheduleFamily& family_of(ScheduleKind kind) {
   const auto family = std::find_if(kFamilies.begin(), kFamilies.end(),

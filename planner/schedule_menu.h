@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "planner/device_order.h"
@@ -27,6 +28,8 @@ struct ScheduleFamily {
 // In menu order.
 std::span<const ScheduleFamily> schedule_families();
 const ScheduleFamily& family_of(ScheduleKind kind);
+// A line for each: its name and what it is.
+std::string describe_schedules();
 
 // The lists of one group of pipelines, one per direction. Throws InfeasibleError where the schedule
 // has a condition that p, v or m breaks, or needs times that are not known.

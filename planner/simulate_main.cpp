@@ -15,6 +15,7 @@
 #include "planner/flags.h"
 #include "planner/plan_changes.h"
 #include "planner/plan_json.h"
+#include "planner/plan_options.h"
 #include "planner/print_idle.h"
 #include "planner/print_messages.h"
 #include "planner/print_plan.h"
@@ -70,17 +71,15 @@ po::options_description describe_flags() {
 }
 
 void list_schedules() {
-  for (const ScheduleFamily& family : schedule_families()) {
-    fmt::print("{:<17} {}\n", schedule_name(family.kind), family.one_line);
-  }
   fmt::print(
-      "\nand with --plan, instead of fixed lists:\n"
+      "{}\nand with --plan, instead of fixed lists:\n"
       "fifo              what could start first, within the memory of its device\n"
       "priority          backwards first\n"
       "lrtf              what has the longest remaining time first\n"
       "\nand for stages in a line:\n"
       "search            the best order that a search finds, for --objective in --budget moves, in "
-      "the memory of zb-1p\n");
+      "the memory of zb-1p\n",
+      describe_schedules());
 }
 
 void write_timelines(const Flags& values, const SimulatedStep& step, int devices) {
@@ -299,8 +298,8 @@ ExitCode simulate_file(const Flags& values) {
   const PlanSimulation simulation = summarize(step, static_cast<int>(cluster.devices.size()));
   const PlanBounds bounds = find_bounds(plan, profile, cluster);
   const SimulatedPlan simulated{plan, profile, cluster, simulation, bounds, options.overlap};
-  print_answer(values, {print_simulation(simulated), simulation_json(simulated)}, step, plan,
-               profile, cluster);
+  const std::string text = print_simulation(simulated) + print_other_question(given, options);
+  print_answer(values, {text, simulation_json(simulated)}, step, plan, profile, cluster);
   return ExitCode::kOk;
 }
 

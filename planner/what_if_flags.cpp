@@ -25,6 +25,7 @@ void describe_what_if(boost::program_options::options_description& flags) {
 ScheduleKind read_schedule(const Flags& flags) {
   const std::string name = required_text(flags, "schedule");
   const auto kind = find_schedule(name);
+  if (!kind && find_policy(name)) refuse_flags("--schedule " + name + " with --stages", "--plan");
   if (!kind)
     refuse_flags("--schedule " + name, "a name that frazil simulate --schedule help lists");
   return *kind;

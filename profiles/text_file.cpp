@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -68,6 +69,11 @@ int write_all(OpenFile& file, std::string_view text) {
   return file.close_now() ? 0 : errno;
 }
 
+bool is_under(const fs::path& path, const char* folder) {
+  const fs::path root(folder);
+  return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
+}
+
 // Where the rename must go: through links, so that a link survives; never onto a folder, a pipe or
 // a device file, which a rename would replace.
 fs::path final_place(const fs::path& path) {
@@ -77,6 +83,9 @@ fs::path final_place(const fs::path& path) {
     place = fs::canonical(path, error);
     if (error) fail_write(path, describe_error(error.value()));
   }
+  // Such as /dev/stdout: a link to a file that someone writes to, which must not be replaced.
+  const fs::path named = fs::absolute(path, error).lexically_normal();
+  if (is_under(named, "/dev") || is_under(named, "/proc")) fail_write(path, "a special file");
   const fs::file_status status = fs::status(place, error);
   if (fs::is_directory(status)) fail_write(path, "a folder");
   if (fs::exists(status) && !fs::is_regular_file(status)) fail_write(path, "a special file");

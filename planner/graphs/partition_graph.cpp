@@ -230,11 +230,27 @@ class Partitioner {
     if (result.idle_devices > 0) {
       result.idle_reason = answer.split->stages.size() == parts_.parts.size()
                                ? IdleReason::kNoPartLeft
-                           : !result.is_optimal() ? IdleReason::kNotProven
-                           : is_part_alone        ? IdleReason::kPartAlone
-                                                  : IdleReason::kTransfersCostMore;
+                           : !result.is_optimal()         ? IdleReason::kNotProven
+                           : keeps_on_host(*answer.split) ? IdleReason::kDeviceMemory
+                           : is_part_alone                ? IdleReason::kPartAlone
+                                                          : IdleReason::kTransfersCostMore;
     }
     return result;
+  }
+
+  // Whether a host core holds nothing but what no device has the memory for, or cannot run.
+  bool keeps_on_host(const Split& split) const {
+    bool some = false;
+    for (const SplitStage& stage : split.stages) {
+      if (!stage.is_host) continue;
+      for (const std::size_t p : stage.parts) {
+        const Part& part = parts_.parts[p];
+        if (!part.runs_on_device) continue;
+        if (part.memory <= graph_.device_memory) return false;
+        some = true;
+      }
+    }
+    return some;
   }
 
   const WorkGraph& graph_;
@@ -263,6 +279,8 @@ std::string to_sentence(IdleReason reason) {
       return "none is idle";
     case IdleReason::kNoPartLeft:
       return "each part that must stay whole has a device of its own";
+    case IdleReason::kDeviceMemory:
+      return "no device has the memory for any of the parts that the host holds";
     case IdleReason::kPartAlone:
       return "the most loaded device holds one part, which must stay whole";
     case IdleReason::kTransfersCostMore:

@@ -25,6 +25,7 @@ struct SplitLimits {
 enum class IdleReason {
   kNone,               // no device is idle
   kNoPartLeft,         // each part has a device of its own
+  kDeviceMemory,       // host cores hold nothing but parts that no device has the memory for
   kPartAlone,          // the most loaded device holds one part
   kTransfersCostMore,  // every further cut costs more transfer than it saves
   kNotProven,          // the search ended first

@@ -74,12 +74,13 @@ std::vector<Duration> take_measured(const std::vector<SailorPlan>& plans) {
 
 double percent(double share) { return 100 * share; }
 
+double gibibytes(Bytes bytes) {
+  return static_cast<double>(bytes.count) / static_cast<double>(1 << 30);
+}
+
 std::string print_row(const SailorReport& report, std::size_t i) {
   const SailorPlan& plan = report.plans[i];
   const auto seconds = [](Duration time) { return static_cast<double>(time.count()) / 1e9; };
-  const auto gibibytes = [](Bytes bytes) {
-    return static_cast<double>(bytes.count) / static_cast<double>(1 << 30);
-  };
   return fmt::format(
       "{:<28} {:>2}x{:<2} {:>3} {:>5} {:>9.4f} {:>9.4f} {:>+7.2f} {:>9.4f} {:>+7.2f} {:>6.1f} "
       "{:>6}\n",
@@ -90,6 +91,21 @@ std::string print_row(const SailorReport& report, std::size_t i) {
       percent(relative_error(report.validation.predicted[i], *plan.iteration)),
       gibibytes(report.peak_memory[i]),
       plan.peak_memory ? fmt::format("{:.1f}", gibibytes(*plan.peak_memory)) : "-");
+}
+
+// What no profile lists, such as a process's own use of its device, is in none of the plans.
+std::string print_unseen_memory(const SailorReport& report) {
+  std::vector<Bytes> above;
+  for (std::size_t i = 0; i < report.plans.size(); ++i) {
+    if (const auto seen = report.plans[i].peak_memory)
+      above.push_back(*seen - report.peak_memory[i]);
+  }
+  if (above.empty()) return "";
+  const auto [least, most] = std::minmax_element(above.begin(), above.end());
+  return fmt::format(
+      "\npeak memory: the model's is the tensors of a step as the profile lists them, nothing else "
+      "of the process;\nwhat was seen is {:.1f} to {:.1f} GiB above it\n",
+      gibibytes(*least), gibibytes(*most));
 }
 
 std::string print_errors(const char* name, const ErrorSummary& errors) {
@@ -198,6 +214,7 @@ std::string print_sailor_report(const SailorReport& report) {
   text += print_errors("fitted to all, seen by the fit",
                        summarize_errors(report.plans, report.validation.in_sample));
   text += print_errors("Sailor's own simulator, 15 plans", kSailorsOwn);
+  text += print_unseen_memory(report);
   text += fmt::format("\n{:<26} {:>9} {:>9} {:>9}\n", "constant, without one plan", "least", "most",
                       "all plans");
   for (const NamedConstant& constant : kConstants) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "planner/plan_json.h"
 #include "profiles/cluster_json.h"
 #include "profiles/json.h"
 #include "profiles/model_profile_json.h"
@@ -50,6 +51,21 @@ TEST_F(ForecastVerb, TellsWhichPlanToHoldWhen) {
   EXPECT_NE(outcome.out.find("without a forecast"), std::string::npos) << outcome.out;
 }
 
+TEST_F(ForecastVerb, WritesEachPlanThatIsHeldUnderTheMaskOfItsFirstStep) {
+  const Outcome outcome =
+      plan("--forecast trace.jsonl --switch-time 5ms --clip --out plans/p.json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Plan first = read_plan(folder.path("plans/p.0.json"));
+  const Plan second = read_plan(folder.path("plans/p.100.json"));
+  EXPECT_EQ(first.mask.text(), "11111111");
+  EXPECT_EQ(second.mask.text(), "00000011");
+  EXPECT_NE(first.pipelines, second.pipelines);
+  const std::string files = "--profile model.json --cluster cluster.json --plan plans/p.100.json";
+  const std::string other = "the plan was found for a step with --clip\n";
+  EXPECT_NE(folder.run("simulate", files).out.find(other), std::string::npos);
+  EXPECT_EQ(folder.run("simulate", files + " --clip").out.find(other), std::string::npos);
+}
+
 TEST_F(ForecastVerb, AnswersInJsonWithTheSameBytesEachTime) {
   const Outcome outcome = plan("--forecast trace.jsonl --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -93,7 +109,7 @@ TEST_F(ForecastVerb, RefusesInOneSentence) {
   };
   const std::vector<Row> rows = {
       {"--forecast trace.jsonl --mask 11111111", 2, "--mask"},
-      {"--forecast trace.jsonl --out p.json", 2, "--out"},
+      {"--forecast trace.jsonl --out trace.jsonl", 2, "--out"},
       {"--forecast trace.jsonl --explain", 2, "--explain"},
       {"--forecast none.jsonl", 2, "none.jsonl"},
       {"--forecast model.json", 2, "model.json"},

@@ -65,6 +65,20 @@ TEST_F(GraphVerbs, PlanPrintsLoadsCertificateAndIdleDevices) {
             "device 2   idle: the most loaded device holds one part, which must stay whole\n");
 }
 
+TEST_F(GraphVerbs, PlanSaysThatTheHostHoldsWhatNoDeviceHasTheMemoryFor) {
+  std::string graph = kGraph;
+  graph.replace(graph.find("1000"), 4, "50");
+  graph.replace(graph.find("\"maxCPUs\": 0"), 12, "\"maxCPUs\": 1");
+  write_text_file(folder_.path("graph.json"), graph);
+  const Outcome outcome = folder_.run("plan", "--graph graph.json");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_NE(outcome.out.find("host 0"), std::string::npos) << outcome.out;
+  EXPECT_NE(
+      outcome.out.find("idle: no device has the memory for any of the parts that the host holds\n"),
+      std::string::npos)
+      << outcome.out;
+}
+
 TEST_F(GraphVerbs, PlanAnswersAGraphInJson) {
   const Outcome outcome = folder_.run("plan", "--graph graph.json --devices 1 --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;

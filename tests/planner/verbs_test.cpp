@@ -8,6 +8,7 @@
 
 #include "planner/plan_json.h"
 #include "planner/ranking.h"
+#include "planner/schedule_menu.h"
 #include "planner/schedules.h"
 #include "profiles/cluster_json.h"
 #include "profiles/json.h"
@@ -74,6 +75,30 @@ TEST_F(Verbs, SimulateListsScheduleFamilies) {
   EXPECT_EQ(outcome.code, 0);
   EXPECT_NE(outcome.out.find("gpipe"), std::string::npos);
   EXPECT_NE(outcome.out.find("1f1b"), std::string::npos);
+}
+
+TEST_F(Verbs, PlanListsTheSameFamiliesAndTheSearch) {
+  const Outcome outcome = run("plan", "--schedules help");
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.out.find(describe_schedules()), 0U);
+  EXPECT_NE(outcome.out.find("\nsearch "), std::string::npos);
+}
+
+TEST_F(Verbs, ExportNamesWhatItWroteAndSaysWhereItTookATimeForGranted) {
+  const std::string what_if = "--stages 2 --micro-batches 2 --schedule 1f1b --out ";
+  EXPECT_EQ(run("export", what_if + "step.svg --to svg").out,
+            "wrote step.svg\nwithout times every action takes 1 ms\n");
+  EXPECT_EQ(run("export", what_if + "step.svg --to svg" + kTimes).out, "wrote step.svg\n");
+  EXPECT_EQ(run("export", what_if + "lists.csv --to pytorch-csv").out, "wrote lists.csv\n");
+}
+
+TEST_F(Verbs, AMaskOfAnotherModelIsToldFromOneThatIsNone) {
+  const std::string files = "--profile model.json --cluster cluster.json --batch 8 --mask ";
+  EXPECT_EQ(run("plan", files + "000").err,
+            "frazil plan: command line: found --mask 000, expected a bit for each of 4 blocks\n");
+  EXPECT_EQ(run("plan", files + "0000").err,
+            "frazil plan: command line: found mask \"0000\", expected a 0 or 1 per block, the last "
+            "(the head never freezes) a 1\n");
 }
 
 TEST_F(Verbs, PlanWritesAPlanThatSimulateTakes) {

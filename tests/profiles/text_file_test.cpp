@@ -1,5 +1,6 @@
 #include "profiles/text_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -104,6 +105,16 @@ TEST_F(TextFile, RefusesToReplaceAFolderAndLeavesNothingBehind) {
   EXPECT_EQ(read_text_file(folder_ / "sub" / "inside"), "old");
   EXPECT_EQ(failure(folder_ / "", "new"), "a folder");
   EXPECT_EQ(names(), (std::vector<std::string>{"sub"}));
+}
+
+TEST_F(TextFile, RefusesToReplaceTheFileThatStandardOutputGoesTo) {
+  write_text_file(folder_ / "log", "old");
+  const int log = open((folder_ / "log").c_str(), O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(log, 0);
+  EXPECT_EQ(failure("/dev/fd/" + std::to_string(log), "new"), "a special file");
+  EXPECT_EQ(failure("/proc/self/fd/" + std::to_string(log), "new"), "a special file");
+  close(log);
+  EXPECT_EQ(read_text_file(folder_ / "log"), "old");
 }
 
 TEST_F(TextFile, RefusesToReplaceAPipe) {
