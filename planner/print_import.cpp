@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "planner/print_plan.h"
 #include "profiles/error.h"
 #include "profiles/quantity_text.h"
 
@@ -60,11 +61,11 @@ Json layers_json(const ModelProfile& profile) {
 std::string print_import(const KinetoImport& import) {
   const KinetoReport& report = import.report;
   std::string text = fmt::format(
-      "{} layers by {}, {} time, {} events of {} traces, median of {} steps ({} dropped as "
+      "{} by {}, {} time, {} events of {} traces, median of {} steps ({} dropped as "
       "warm-up)\n\n",
-      import.profile.layers.size(), name_of(report.layers_by),
-      report.is_device_time ? "device" : "host", report.events, report.traces, report.steps,
-      report.steps_dropped);
+      count_of(static_cast<std::int64_t>(import.profile.layers.size()), "layer"),
+      name_of(report.layers_by), report.is_device_time ? "device" : "host", report.events,
+      report.traces, report.steps, report.steps_dropped);
   text += print_layers(import.profile);
   const auto add_share = [&text](const char* what, const TimeShare& share) {
     text += fmt::format("{} time: {}, not attributed {}\n", what, to_text(Duration{share.total}),
@@ -108,9 +109,11 @@ std::string import_json(const KinetoImport& import) {
 }
 
 std::string print_import(const ImportedProfile& import) {
-  std::string text = fmt::format("{} layers, {} edges, micro-batch size {}\n\n",
-                                 import.profile.layers.size(), import.profile.edges.size(),
-                                 import.profile.layers.front().costs.front().micro_batch_size);
+  std::string text =
+      fmt::format("{}, {}, micro-batch size {}\n\n",
+                  count_of(static_cast<std::int64_t>(import.profile.layers.size()), "layer"),
+                  count_of(static_cast<std::int64_t>(import.profile.edges.size()), "edge"),
+                  import.profile.layers.front().costs.front().micro_batch_size);
   text += print_layers(import.profile) + "\n";
   for (const auto& [key, value] : import.profile.provenance) {
     text += fmt::format("{}: {}\n", key, value);

@@ -78,9 +78,10 @@ std::string print_schedules(const PipeBdResults& results) {
   for (std::size_t s = 0; s < results.schedules.size(); ++s) {
     const auto& [published, found, period] = results.schedules[s];
     text +=
-        fmt::format("{:<14}published {} at {}; rank {} is {} at {}, {} ms; a step takes {}\n",
-                    published.gpu, list(published.plan.groups), list(published.plan.cuts), s + 1,
-                    list(found.groups), list(found.cuts), in_ms(found.cost), to_text(period));
+        fmt::format("{:<14}published {} at {}; {} of the search {} at {}, {} ms; a step takes {}\n",
+                    published.gpu, list(published.plan.groups), list(published.plan.cuts),
+                    s == 0 ? "best" : "second best", list(found.groups), list(found.cuts),
+                    in_ms(found.cost), to_text(period));
   }
   return text;
 }
