@@ -158,8 +158,8 @@ class Sweep {
     wakes_.set(0, 0);
   }
 
-  // Stops, with the worst score, as soon as the span must be longer than `longest_span`.
-  Score run(Time longest_span) {
+  // Stops, with the worst score, as soon as the span or the makespan must be longer than this.
+  Score run(const Score& longest) {
     for (std::size_t left = 3 * micro_batches_ * devices_.size(); left > 0;) {
       const std::size_t s = find_next_device();
       const std::optional<Kind> kind = variant_.closed_form ? choose_in_turn(s) : choose_by_cost(s);
@@ -167,7 +167,8 @@ class Sweep {
       perform(*kind, s);
       --left;
       const Time earliest_end = devices_[s].free + devices_[s].work_left;
-      if (earliest_end - stage(s).head > longest_span) return {};
+      const bool too_long = earliest_end - stage(s).head > longest.span;
+      if (too_long || earliest_end > longest.makespan) return {};
     }
     Score score{0, 0};
     for (std::size_t s = 0; s < devices_.size(); ++s) {
@@ -314,7 +315,8 @@ DeviceOrders make_zero_bubble_order(const OrderProblem& problem, ActivationRelea
   DeviceOrders orders;
   for (const Variant& variant : list_variants(pipeline.in_flight)) {
     Sweep sweep(pipeline, variant, bounds.span);
-    const Score score = sweep.run(best.span);
+    // Of orders with the least span there is only the shorter one's makespan left to beat.
+    const Score score = sweep.run({best.span, best.span == bounds.span ? best.makespan : kNever});
     if (score >= best) continue;
     best = score;
     orders = sweep.orders();
