@@ -6,35 +6,17 @@
 #include <tuple>
 #include <utility>
 
-#include "planner/schedule_menu.h"
 #include "planner/search/dive.h"
 #include "planner/search/kept_plans.h"
+#include "planner/search/nearest_miss.h"
 #include "planner/search/rejections.h"
-#include "planner/search/variants.h"
+#include "planner/search/search_node.h"
 
 namespace frazil {
 namespace {
 
-// Part of what is left to search: a cell, those between it and the next longer one, the variants of
-// a cell that share a class, or one shape: bounded by the shares of its groups, then by its cuts,
-// at last by its order of work.
-struct Node {
-  enum class Kind : std::uint8_t { kCell, kLonger, kClass, kShared, kCut, kOrdered };
-
-  NamedBound bound;
-  int devices = 0;  // stages in all, at least
-  int stages = 0;   // of a pipeline, at least
-  Kind kind = Kind::kCell;
-  Shape shape;               // the cell, and of a class its first variant
-  std::int64_t ordinal = 0;  // of a shape: where listing everything would meet it
-
-  bool operator<(const Node& other) const {  // for a heap with the lowest bound in front
-    const auto key = [](const Node& node) {
-      return std::tie(node.bound.time, node.devices, node.stages, node.shape, node.kind);
-    };
-    return key(other) < key(*this);
-  }
-};
+using Node = SearchNode;
+using Kind = SearchNode::Kind;
 
 class BestFirst {
  public:
@@ -50,7 +32,8 @@ class BestFirst {
     std::vector<Node> nodes;
     for (const ShapeCell& cell : cells) {
       const ChainSums& sums = evaluator_.sums_of(cell.micro_batch_size);
-      nodes.push_back(cell_node(cell, evaluator_.work_bounds().bound(sums, cell)));
+      nodes.push_back(
+          make_cell_node(Kind::kCell, cell, evaluator_.work_bounds().bound(sums, cell)));
     }
     if (options_.held) hold();
     if (!only_fits_) dive(cells);
@@ -59,9 +42,8 @@ class BestFirst {
       push(node);
       if (!options_.joint || cell.replicas == 1) continue;
       const ChainSums& sums = evaluator_.sums_of(cell.micro_batch_size);
-      Node longer = cell_node(cell, evaluator_.work_bounds().bound_longer(sums, cell));
-      longer.kind = Node::Kind::kLonger;
-      push(longer);
+      const NamedBound longer = evaluator_.work_bounds().bound_longer(sums, cell);
+      push(make_cell_node(Kind::kLonger, cell, longer));
     }
     while (!queue_.empty() && !(only_fits_ && !kept_.empty()) && !is_beaten(queue_.front()) &&
            !is_spent()) {
@@ -74,7 +56,7 @@ class BestFirst {
     // The one with the lowest bound is beaten, and so are all others, or the search has ended
     // early.
     for (const Node& node : queue_) {
-      if (node.kind >= Node::Kind::kShared && judged_.count(node.shape) > 0) continue;
+      if (node.is_shape() && judged_.count(node.shape) > 0) continue;
       if (is_beaten(node)) {
         reject_by_bound(node);
       } else if (!only_fits_) {
@@ -86,24 +68,6 @@ class BestFirst {
   }
 
  private:
-  static Node cell_node(const ShapeCell& cell, const NamedBound& bound) {
-    return {.bound = bound,
-            .devices = cell.used(),
-            .stages = cell.devices,
-            .kind = Node::Kind::kCell,
-            .shape = {cell, {}},
-            .ordinal = 0};
-  }
-
-  Node shape_node(const Shape& shape, std::size_t ordinal, const NamedBound& bound) const {
-    return {.bound = bound,
-            .devices = stages_of(shape),
-            .stages = shape.cell.devices * shape.variant.chunks,
-            .kind = Node::Kind::kShared,
-            .shape = shape,
-            .ordinal = static_cast<std::int64_t>(ordinal)};
-  }
-
   void dive(const std::vector<ShapeCell>& cells) {
     take(pick_cells(evaluator_, cells));
     // Bounds say less of groups that are not alike.
@@ -123,7 +87,7 @@ class BestFirst {
     std::size_t left = 4;
     for (const PromisingShape& shape :
          find_promising(evaluator_, variants_, cells, kept_.most_makespan())) {
-      const Node node = shape_node(shape.shape, shape.ordinal, shape.bound);
+      const Node node = make_shape_node(shape.shape, shape.ordinal, shape.bound);
       if (is_beaten(node) || left == 0) break;
       if (judged_.count(shape.shape) > 0) continue;
       judge(node);
@@ -161,25 +125,25 @@ class BestFirst {
 
   void open(const Node& node) {
     switch (node.kind) {
-      case Node::Kind::kCell:
+      case Kind::kCell:
         open_cell(node.shape.cell);
         break;
-      case Node::Kind::kLonger:
+      case Kind::kLonger:
         for (const ShapeCell& cell : list_longer(node.shape.cell, evaluator_.space())) {
           const ChainSums& sums = evaluator_.sums_of(cell.micro_batch_size);
-          push(cell_node(cell, evaluator_.work_bounds().bound(sums, cell)));
+          push(make_cell_node(Kind::kCell, cell, evaluator_.work_bounds().bound(sums, cell)));
         }
         break;
-      case Node::Kind::kClass:
+      case Kind::kClass:
         open_class(node);
         break;
-      case Node::Kind::kShared:
+      case Kind::kShared:
         cut(node);
         break;
-      case Node::Kind::kCut:
+      case Kind::kCut:
         order(node);
         break;
-      case Node::Kind::kOrdered:
+      case Kind::kOrdered:
         judge(node);
         break;
     }
@@ -191,13 +155,14 @@ class BestFirst {
     const auto bound = evaluator_.bound_by_order(node.shape, kept_.most_makespan());
     if (!bound) return judge(node);
     if (const auto* rejection = std::get_if<Rejection>(&*bound)) {
-      if (!only_fits_ && kept_.empty() && !misses_more(*rejection)) return judge(node);
+      if (!only_fits_ && kept_.empty() && !nearest_.misses_less_than(*rejection))
+        return judge(node);
       rejected_.add(node.shape, true, 1, *rejection);
       return;
     }
     if (only_fits_) return judge(node);
     raise(node.bound, std::get<NamedBound>(*bound));
-    node.kind = Node::Kind::kOrdered;
+    node.kind = Kind::kOrdered;
     // Mostly exact, so that the lowest so far is soon the best so far.
     if (node.bound.time < lowest_order_ && !is_beaten(node)) {
       lowest_order_ = node.bound.time;
@@ -216,8 +181,8 @@ class BestFirst {
       rejection.why = Rejection::Why::kMemory;
       rejection.needed = needed;
       rejection.available = best.memory_limit;
-      rejected_.add({cell, {}}, false, variants_of(cell), rejection);
-      if (variants_of(cell) > 0) keep_nearest({cell, variants.variants.front()}, rejection);
+      rejected_.add({cell, {}}, false, count_variants(variants_, cell), rejection);
+      if (count_variants(variants_, cell) > 0) miss({cell, variants.variants.front()}, rejection);
       return;
     }
     for (const VariantList::Class& own : variants.classes) {
@@ -231,7 +196,7 @@ class BestFirst {
           .bound = evaluator_.work_bounds().bound(own_sums, cell, own.what, kept_.most_makespan()),
           .devices = cell.used(),
           .stages = cell.devices,
-          .kind = Node::Kind::kClass,
+          .kind = Kind::kClass,
           .shape = {cell, variants.variants[first]},
           .ordinal = 0};
       push(node);
@@ -243,7 +208,7 @@ class BestFirst {
     rejection.why = Rejection::Why::kRefused;
     rejection.sentence = "schedules that run both ways take an even number of devices";
     rejected_.add(shape, false, variants, rejection);
-    keep_nearest(shape, rejection);
+    miss(shape, rejection);
   }
 
   void open_class(const Node& node) {
@@ -256,7 +221,7 @@ class BestFirst {
       const Shape shape{cell, variants[v]};
       if (evaluator_.machines().repeats(cell, variants[v].arrangement)) continue;
       if (judged_.count(shape) > 0) continue;
-      Node single = shape_node(shape, v, node.bound);
+      Node single = make_shape_node(shape, v, node.bound);
       raise(single.bound, evaluator_.bound_by_shares(shape));
       push(single);
     }
@@ -267,11 +232,11 @@ class BestFirst {
     const auto bound = evaluator_.bound(node.shape);
     if (const auto* rejection = std::get_if<Rejection>(&bound)) {
       rejected_.add(node.shape, true, 1, *rejection);
-      keep_nearest(node.shape, *rejection);
+      miss(node.shape, *rejection);
       return;
     }
     raise(node.bound, std::get<NamedBound>(bound));
-    node.kind = Node::Kind::kCut;
+    node.kind = Kind::kCut;
     // What bounds leave out differs between schedules: of each the lowest so far is looked at.
     const auto lowest = lowest_cut_.try_emplace(node.shape.variant.schedule, Duration::max()).first;
     if (!only_fits_ && node.bound.time < lowest->second && !is_beaten(node)) {
@@ -286,7 +251,7 @@ class BestFirst {
     Verdict verdict = evaluator_.judge(node.shape);
     if (verdict.rejection) {
       rejected_.add(node.shape, true, 1, *verdict.rejection);
-      keep_nearest(node.shape, *verdict.rejection);
+      miss(node.shape, *verdict.rejection);
       return;
     }
     if (kept_.is_slower(verdict.makespan)) {
@@ -299,80 +264,26 @@ class BestFirst {
     if (gone && gone->shape) rejected_.add_slower(*gone->shape, gone->candidate.makespan);
   }
 
-  static int stages_of(const Shape& shape) {
-    return shape.cell.used() * shape.variant.chunks *
-           directions(family_of(shape.variant.schedule).placement);
+  void miss(const Shape& shape, const Rejection& rejection) {
+    if (kept_.empty()) nearest_.take(shape, rejection);
   }
 
-  // Than the nearest so far.
-  bool misses_more(const Rejection& rejection) const {
-    return nearest_ && !std::get<bool>(nearest_key_) &&
-           rejection.needed - rejection.available > std::get<Bytes>(nearest_key_);
-  }
-
-  void keep_nearest(const Shape& shape, const Rejection& rejection) {
-    if (!kept_.empty()) return;
-    const bool refused = rejection.why == Rejection::Why::kRefused;
-    const auto key = std::tuple(refused, rejection.needed - rejection.available, shape);
-    if (nearest_ && std::tie(nearest_key_) <= std::tie(key)) return;
-    nearest_ = shape;
-    nearest_key_ = key;
+  std::int64_t count(const Node& node) {
+    return count_shapes(node, evaluator_.space(), variants_, judged_);
   }
 
   void reject_by_bound(const Node& node) {
     if (only_fits_) return;
-    rejected_.add_bounded(node.shape, node.kind >= Node::Kind::kShared, count(node), node.bound);
-  }
-
-  std::int64_t variants_of(const ShapeCell& cell) {
-    return static_cast<std::int64_t>(variants_.of(cell).variants.size());
-  }
-
-  template <class Condition>
-  std::int64_t count_judged(Condition condition) const {
-    return std::count_if(judged_.begin(), judged_.end(), condition);
-  }
-
-  // Candidates of a node.
-  std::int64_t count(const Node& node) {
-    switch (node.kind) {
-      case Node::Kind::kShared:
-      case Node::Kind::kCut:
-      case Node::Kind::kOrdered:
-        return 1;
-      case Node::Kind::kCell:
-        return variants_of(node.shape.cell) -
-               count_judged([&](const Shape& shape) { return shape.cell == node.shape.cell; });
-      case Node::Kind::kClass: {
-        const VariantList& list = variants_.of(node.shape.cell);
-        const VariantClass wanted = class_of(node.shape.variant);
-        for (const VariantList::Class& own : list.classes) {
-          if (own.what != wanted) continue;
-          return own.variants - count_judged([&](const Shape& shape) {
-                   return shape.cell == node.shape.cell && class_of(shape.variant) == wanted;
-                 });
-        }
-        return 0;
-      }
-      case Node::Kind::kLonger: {
-        const ShapeCell& cell = node.shape.cell;
-        const int more = std::min(cell.replicas - 1, evaluator_.space().devices - cell.used());
-        if (more <= 0 || cell.devices + 1 > evaluator_.space().most_group_devices()) return 0;
-        ShapeCell longer = cell;
-        longer.longer = 1;
-        return more * variants_of(longer);
-      }
-    }
-    return 0;
+    rejected_.add_bounded(node.shape, node.is_shape(), count(node), node.bound);
   }
 
   Ranking finish() {
     Ranking ranking;
     ranking.candidates = kept_.take();
-    if (ranking.candidates.empty() && nearest_ && !only_fits_) {
-      const Verdict verdict = evaluator_.judge(*nearest_);
-      ranking.candidates.push_back(evaluator_.make_candidate(*nearest_, verdict));
-      rejected_.take_back(*nearest_);
+    if (ranking.candidates.empty() && nearest_.shape() && !only_fits_) {
+      const Shape& nearest = *nearest_.shape();
+      ranking.candidates.push_back(evaluator_.make_candidate(nearest, evaluator_.judge(nearest)));
+      rejected_.take_back(nearest);
     }
     for (Candidate& candidate : ranking.candidates) evaluator_.add_bounds(candidate);
     const bool feasible = ranking.best() != nullptr;
@@ -394,8 +305,7 @@ class BestFirst {
   std::set<Shape> judged_;
   Rejections rejected_;
   NotLookedAt left_{0, Duration::max()};
-  std::optional<Shape> nearest_;
-  std::tuple<bool, Bytes, Shape> nearest_key_;
+  NearestMiss nearest_;
   Variants variants_;
 };
 

@@ -1,0 +1,31 @@
+#pragma once
+// Where nothing fits so far: the shape that misses the least memory; of those that a schedule
+// refuses whatever the memory the first, where there is no other.
+
+#include <optional>
+#include <tuple>
+
+#include "planner/ranking.h"
+#include "planner/search/shape.h"
+
+namespace frazil {
+
+class NearestMiss {
+ public:
+  void take(const Shape& shape, const Rejection& rejection) {
+    const bool refused = rejection.why == Rejection::Why::kRefused;
+    const Key key{refused, rejection.needed - rejection.available, shape};
+    if (!key_ || key < *key_) key_ = key;
+  }
+  const Shape* shape() const { return key_ ? &std::get<Shape>(*key_) : nullptr; }
+  bool misses_less_than(const Rejection& rejection) const {
+    return key_ && !std::get<bool>(*key_) &&
+           rejection.needed - rejection.available > std::get<Bytes>(*key_);
+  }
+
+ private:
+  using Key = std::tuple<bool, Bytes, Shape>;
+  std::optional<Key> key_;
+};
+
+}  // namespace frazil

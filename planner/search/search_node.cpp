@@ -1,0 +1,88 @@
+#include "planner/search/search_node.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "planner/schedule_menu.h"
+
+namespace frazil {
+namespace {
+
+template <class Condition>
+std::int64_t count_judged(const std::set<Shape>& judged, Condition condition) {
+  return std::count_if(judged.begin(), judged.end(), condition);
+}
+
+std::int64_t count_class(const SearchNode& node, Variants& variants,
+                         const std::set<Shape>& judged) {
+  const VariantClass wanted = class_of(node.shape.variant);
+  for (const VariantList::Class& own : variants.of(node.shape.cell).classes) {
+    if (own.what != wanted) continue;
+    return own.variants - count_judged(judged, [&](const Shape& shape) {
+             return shape.cell == node.shape.cell && class_of(shape.variant) == wanted;
+           });
+  }
+  return 0;
+}
+
+std::int64_t count_longer(const ShapeCell& cell, const SearchSpace& space, Variants& variants) {
+  const int more = std::min(cell.replicas - 1, space.devices - cell.used());
+  if (more <= 0 || cell.devices + 1 > space.most_group_devices()) return 0;
+  ShapeCell longer = cell;
+  longer.longer = 1;
+  return more * count_variants(variants, longer);
+}
+
+}  // namespace
+
+bool SearchNode::operator<(const SearchNode& other) const {
+  const auto key = [](const SearchNode& node) {
+    return std::tie(node.bound.time, node.devices, node.stages, node.shape, node.kind);
+  };
+  return key(other) < key(*this);
+}
+
+SearchNode make_cell_node(SearchNode::Kind kind, const ShapeCell& cell, const NamedBound& bound) {
+  return {.bound = bound,
+          .devices = cell.used(),
+          .stages = cell.devices,
+          .kind = kind,
+          .shape = {cell, {}},
+          .ordinal = 0};
+}
+
+SearchNode make_shape_node(const Shape& shape, std::size_t ordinal, const NamedBound& bound) {
+  const ShapeVariant& variant = shape.variant;
+  return {.bound = bound,
+          .devices = shape.cell.used() * variant.chunks *
+                     directions(family_of(variant.schedule).placement),
+          .stages = shape.cell.devices * variant.chunks,
+          .kind = SearchNode::Kind::kShared,
+          .shape = shape,
+          .ordinal = static_cast<std::int64_t>(ordinal)};
+}
+
+std::int64_t count_variants(Variants& variants, const ShapeCell& cell) {
+  return static_cast<std::int64_t>(variants.of(cell).variants.size());
+}
+
+std::int64_t count_shapes(const SearchNode& node, const SearchSpace& space, Variants& variants,
+                          const std::set<Shape>& judged) {
+  switch (node.kind) {
+    case SearchNode::Kind::kShared:
+    case SearchNode::Kind::kCut:
+    case SearchNode::Kind::kOrdered:
+      return 1;
+    case SearchNode::Kind::kCell:
+      return count_variants(variants, node.shape.cell) -
+             count_judged(judged,
+                          [&](const Shape& shape) { return shape.cell == node.shape.cell; });
+    case SearchNode::Kind::kClass:
+      return count_class(node, variants, judged);
+    case SearchNode::Kind::kLonger:
+      return count_longer(node.shape.cell, space, variants);
+  }
+  return 0;
+}
+
+}  // namespace frazil
