@@ -16,8 +16,8 @@ namespace frazil {
 namespace {
 
 // "plan.json" of the plan held from step 300 on is "plan.300.json".
-void write_held_plans(const PlannedTrajectory& planned, const SearchOptions& search,
-                      const std::filesystem::path& out) {
+std::vector<NewFile> list_held_plans(const PlannedTrajectory& planned, const SearchOptions& search,
+                                     const std::filesystem::path& out) {
   std::vector<NewFile> files;
   for (std::size_t k = 0; k < planned.segments.size(); ++k) {
     const std::size_t held = planned.best.states[k];
@@ -28,7 +28,7 @@ void write_held_plans(const PlannedTrajectory& planned, const SearchOptions& sea
     file.replace_extension(fmt::format("{}{}", planned.segments[k].step, out.extension().string()));
     files.push_back({std::move(file), to_json(with_question(std::move(plan), search))});
   }
-  write_text_files(files);
+  return files;
 }
 
 }  // namespace
@@ -37,8 +37,8 @@ ExitCode plan_forecast(const Flags& values) {
   refuse_together(values, "--forecast",
                   {"mask", "top", "planner", "explain", "held", "steps", "effort"});
   refuse_order_search(values, "--forecast");
-  refuse_overwriting(named_files(values, {"profile", "cluster", "forecast"}),
-                     named_files(values, {"out"}));
+  const auto out = optional_text(values, "out");
+  if (out && out->empty()) refuse_flags("an empty --out", "the name of a file");
   if (is_set(values, "cache")) {
     refuse_flags("--cache with --forecast", "--cache-memory or --cache-disk, which have a size");
   }
@@ -67,11 +67,13 @@ ExitCode plan_forecast(const Flags& values) {
       .decide_every = integer_or(values, "decide-every", 1, 1, kMostCounted)};
   const PlannedTrajectory planned =
       plan_trajectory(profile, cluster, find_segments(trace, file), options);
-  write_and_answer(
-      [&] {
-        if (const auto out = optional_text(values, "out")) write_held_plans(planned, search, *out);
-      },
-      is_set(values, "json") ? trajectory_json(planned) : print_trajectory(planned));
+  const std::vector<NewFile> files =
+      out ? list_held_plans(planned, search, *out) : std::vector<NewFile>{};
+  std::vector<NamedFile> outputs;
+  for (const NewFile& file : files) outputs.push_back({"--out", file.path});
+  refuse_overwriting(named_files(values, {"profile", "cluster", "forecast"}), outputs);
+  write_and_answer([&] { write_text_files(files); },
+                   is_set(values, "json") ? trajectory_json(planned) : print_trajectory(planned));
   return ExitCode::kOk;
 }
 

@@ -52,7 +52,8 @@ ExitCode plan_held(const Flags& values) {
       judge_plan(masked, profile, cluster, {.clip = options.clip, .overlap = options.overlap}),
       *answer};
   const auto write = [&] {
-    if (values.count("out") > 0) write_plan(with_question(answer->next.plan, options), required_text(values, "out"));
+    if (values.count("out") > 0)
+      write_plan(with_question(answer->next.plan, options), required_text(values, "out"));
   };
   write_and_answer(write, is_set(values, "json") ? replan_json(asked) : print_replan(asked));
   return ExitCode::kOk;

@@ -131,7 +131,8 @@ class Besides {
 // where nothing fits, when the answer is out.
 ExitCode answer(const Flags& values, const ModelProfile& profile, const SearchCase& question,
                 Ranking ranking, Besides besides) {
-  const auto& [cluster, options] = question;
+  const Cluster& cluster = question.cluster;
+  const SearchOptions& options = question.options;
   const int top = integer_or(values, "top", 10, 1, kMostCounted);
   const Candidate* best = ranking.best();
   if (is_set(values, "explain")) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kSearch = "search";  // beside the names of schedules
 
-const std::string kQuestion = "timed_with";  // in a plan's provenance
+constexpr const char* kQuestion = "timed_with";  // in a plan's provenance
 
 std::string question_of(bool clip, bool overlap) {
   std::string flags = clip ? "--clip" : "";
@@ -81,6 +81,7 @@ void refuse_order_search(const Flags& values, const std::string& mode) {
 
 Plan with_question(Plan plan, const SearchOptions& options) {
   const std::string flags = question_of(options.clip, options.overlap.has_value());
+  plan.provenance.erase(kQuestion);
   if (!flags.empty()) plan.provenance[kQuestion] = flags;
   return plan;
 }

@@ -74,18 +74,27 @@ bool is_under(const fs::path& path, const char* folder) {
   return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
 }
 
+// Such as /dev/stdout or /proc/self/fd/1: a link to what someone has open, which no rename may
+// replace. What else lies there is a file like any other.
+bool is_open_file(const fs::path& link) {
+  std::error_code error;
+  const fs::path folder = fs::weakly_canonical(fs::absolute(link, error).parent_path(), error);
+  return folder == "/dev" || is_under(folder, "/proc");
+}
+
 // Where the rename must go: through links, so that a link survives; never onto a folder, a pipe or
 // a device file, which a rename would replace.
 fs::path final_place(const fs::path& path) {
+  constexpr int kMostLinks = 40;
   std::error_code error;
   fs::path place = path;
-  if (fs::is_symlink(fs::symlink_status(path, error))) {
-    place = fs::canonical(path, error);
+  for (int links = 0; fs::is_symlink(fs::symlink_status(place, error)); ++links) {
+    if (is_open_file(place)) fail_write(path, "a special file");
+    if (links == kMostLinks) fail_write(path, describe_error(ELOOP));
+    const fs::path target = fs::read_symlink(place, error);
     if (error) fail_write(path, describe_error(error.value()));
+    place = place.parent_path() / target;
   }
-  // Such as /dev/stdout: a link to a file that someone writes to, which must not be replaced.
-  const fs::path named = fs::absolute(path, error).lexically_normal();
-  if (is_under(named, "/dev") || is_under(named, "/proc")) fail_write(path, "a special file");
   const fs::file_status status = fs::status(place, error);
   if (fs::is_directory(status)) fail_write(path, "a folder");
   if (fs::exists(status) && !fs::is_regular_file(status)) fail_write(path, "a special file");

@@ -207,7 +207,6 @@ class Partitioner {
   GraphPartition describe(const Answer& answer) const {
     GraphPartition result;
     int used = 0;
-    bool is_part_alone = false;
     for (const SplitStage& split : answer.split->stages) {
       GraphStage stage{{}, split.is_host, split.work, split.transfer, split.memory};
       for (const std::size_t p : split.parts) {
@@ -216,8 +215,6 @@ class Partitioner {
       }
       std::sort(stage.nodes.begin(), stage.nodes.end());
       used += split.is_host ? 0 : 1;
-      is_part_alone =
-          is_part_alone || (split.load() == answer.split->load && split.parts.size() == 1);
       result.stages.push_back(std::move(stage));
     }
     result.load = answer.split->load;
@@ -228,14 +225,20 @@ class Partitioner {
     result.has_all_ideals = ideals_.has_value();
     result.states = states_;
     if (result.idle_devices > 0) {
-      result.idle_reason = answer.split->stages.size() == parts_.parts.size()
-                               ? IdleReason::kNoPartLeft
-                           : !result.is_optimal()         ? IdleReason::kNotProven
-                           : keeps_on_host(*answer.split) ? IdleReason::kDeviceMemory
-                           : is_part_alone                ? IdleReason::kPartAlone
-                                                          : IdleReason::kTransfersCostMore;
+      result.idle_reason = find_idle_reason(*answer.split, result.is_optimal());
     }
     return result;
+  }
+
+  IdleReason find_idle_reason(const Split& split, bool is_optimal) const {
+    if (split.stages.size() == parts_.parts.size()) return IdleReason::kNoPartLeft;
+    if (!is_optimal) return IdleReason::kNotProven;
+    if (keeps_on_host(split)) return IdleReason::kDeviceMemory;
+    const bool is_part_alone =
+        std::any_of(split.stages.begin(), split.stages.end(), [&](const SplitStage& stage) {
+          return stage.load() == split.load && stage.parts.size() == 1;
+        });
+    return is_part_alone ? IdleReason::kPartAlone : IdleReason::kTransfersCostMore;
   }
 
   // Whether a host core holds nothing but what no device has the memory for, or cannot run.

@@ -91,7 +91,7 @@ std::string print_results(const PipeBdResults& results) {
   std::string text =
       "Speed-up over data parallel (Pipe-BD, Jang et al. 2023), published and simulated\n";
   text += print_speedups(results);
-  text += fmt::format("order of TR, TR+DPU, TR+DPU+AHD for NAS on ImageNet: {}\n\n",
+  text += fmt::format("order of TR, TR+DPU, TR+DPU+AHD for NAS on ImageNet at +-25 %: {}\n\n",
                       verdict(results.order_is_published));
   text += "Seconds of an epoch of NAS on CIFAR-10, published and simulated\n";
   text += print_epoch(results);

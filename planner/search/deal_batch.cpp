@@ -22,6 +22,7 @@ std::vector<int> Proposer::share_equally(const Shape& shape) const {
   const int parts = shape.cell.replicas;
   const int units = all / ways;
   std::vector<int> shares;
+  shares.reserve(static_cast<std::size_t>(parts));
   for (int g = 0; g < parts; ++g) {
     shares.push_back(ways * (units / parts + (g < units % parts ? 1 : 0)));
   }
@@ -66,6 +67,7 @@ std::vector<int> Proposer::share_by_load(const Shape& shape, const DeviceGroups&
     if (known == machines.end()) machines.push_back(group.machine);
   }
   std::vector<std::int64_t> load_of;  // by machine: its bottleneck
+  load_of.reserve(machines.size());
   for (const int machine : machines) load_of.push_back(bottleneck_of(shape, machine));
   std::vector<std::int64_t> groups_of(load_of.size(), 0);  // by machine
   for (const std::size_t kind : kind_of) ++groups_of[kind];

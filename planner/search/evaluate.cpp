@@ -1,7 +1,6 @@
 #include "planner/search/evaluate.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "planner/schedule_menu.h"
@@ -12,13 +11,11 @@
 namespace frazil {
 namespace {
 
-constexpr std::array kRules{MemoryRule::kWithoutReceive, MemoryRule::kWithLargestReceive,
-                            MemoryRule::kIgnored};
-
 std::vector<ChainSums> sum_up(const ModelProfile& profile, Activity activity,
                               const SearchSpace& space) {
   std::vector<ChainSums> sums;
   const std::vector<int>& sizes = space.options.micro_batch_sizes;
+  sums.reserve(2 * sizes.size());
   for (const int size : sizes) sums.emplace_back(profile, activity, size);
   if (space.cached == 0) return sums;
   activity.cached = space.cached;
@@ -42,10 +39,29 @@ Rejection miss_memory(std::optional<DeviceId> device, Bytes needed, Bytes availa
   return rejection;
 }
 
-// Of two cuts of a shape under one rule.
+bool misses_less(const Rejection& rejection, const Rejection& other) {
+  const bool refused = rejection.why == Rejection::Why::kRefused;
+  const bool other_refused = other.why == Rejection::Why::kRefused;
+  if (refused != other_refused) return other_refused;
+  return rejection.needed - rejection.available < other.needed - other.available;
+}
+
+// Of two cuts of a shape: what fits, then the faster; else what misses less.
 bool comes_before(const Verdict& verdict, const Verdict& other) {
-  if (verdict.rejection) return false;
-  return other.rejection || verdict.makespan < other.makespan;
+  if (verdict.rejection && other.rejection)
+    return misses_less(*verdict.rejection, *other.rejection);
+  if (verdict.rejection || other.rejection) return other.rejection.has_value();
+  return verdict.makespan < other.makespan;
+}
+
+// The same, as a whole search ranks them.
+bool comes_before(const Candidate& candidate, const Candidate& other) {
+  const auto key = [](const Candidate& one) {
+    const auto [infeasible, refused, missing, makespan, devices, stages, plain, memory, name] =
+        ranking_key(one);
+    return std::tuple(infeasible, refused, missing, infeasible ? Duration{0} : makespan);
+  };
+  return key(candidate) < key(other);
 }
 
 }  // namespace
@@ -117,21 +133,6 @@ NamedBound Evaluator::bound_by_shares(const Shape& shape) {
   return largest;
 }
 
-std::vector<Proposal> Evaluator::propose(const Shape& shape, MemoryRule rule) {
-  std::vector<Proposal> proposals;
-  for (const Transfers transfers : {Transfers::kBlocking, Transfers::kOverlapped}) {
-    if (transfers == Transfers::kOverlapped && !options_.overlapped_cuts) continue;
-    auto proposal = proposer_.propose(shape, rule, transfers);
-    if (proposal) proposals.push_back(std::move(*proposal));
-  }
-  return proposals;
-}
-
-bool Evaluator::surely_fits(const Shape& shape, const Proposal& proposal) {
-  return std::all_of(proposal.classes.begin(), proposal.classes.end(),
-                     [&](const GroupClass& group) { return proposer_.surely_fits(shape, group); });
-}
-
 std::optional<Rejection> Evaluator::surely_misses(const Shape& shape, const Proposal& proposal) {
   for (std::size_t c = 0; c < proposal.classes.size(); ++c) {
     const auto held = proposer_.least_memory(shape, proposal.classes[c]);
@@ -147,54 +148,43 @@ std::optional<Rejection> Evaluator::surely_misses(const Shape& shape, const Prop
 }
 
 std::variant<NamedBound, Rejection> Evaluator::bound(const Shape& shape) {
-  const Proposal& dealt = proposer_.deal(shape);
-  std::optional<Proposal> other;
-  if (options_.overlapped_cuts) {
-    other = proposer_.propose(shape, MemoryRule::kIgnored, Transfers::kOverlapped);
-  }
-  std::optional<NamedBound> least;
-  const auto lower = [&](const Proposal& proposal) {
-    const NamedBound own = bound(shape, proposal);
-    if (!least || own.time < least->time) least = own;
-  };
-  if (surely_fits(shape, dealt) && (!other || surely_fits(shape, *other))) {
-    lower(dealt);
-    if (other) lower(*other);
-    return *least;
-  }
-  for (const GroupClass& group : dealt.classes) {
+  for (const GroupClass& group : proposer_.deal(shape).classes) {
     const auto hopeless = proposer_.find_hopeless(shape, group);
     if (hopeless) return miss_memory(std::nullopt, hopeless->needed, hopeless->available);
   }
-  // Which of its proposals is the first to fit is not known yet.
-  for (const MemoryRule rule : {MemoryRule::kWithoutReceive, MemoryRule::kWithLargestReceive}) {
-    for (const Proposal& proposal : propose(shape, rule)) lower(proposal);
+  // Which of its proposals will be the fastest to fit is not known yet.
+  std::optional<NamedBound> least;
+  std::optional<Rejection> missing;
+  for (const Proposal& proposal : proposer_.propose(shape)) {
+    if (auto own = surely_misses(shape, proposal)) {
+      if (!missing || misses_less(*own, *missing)) missing = std::move(own);
+      continue;
+    }
+    const NamedBound own = bound(shape, proposal);
+    if (!least || own.time < least->time) least = own;
   }
-  const auto missing = surely_misses(shape, dealt);
-  if (!missing) lower(dealt);
-  if (other && !surely_misses(shape, *other)) lower(*other);
   if (least) return *least;
   return *missing;
 }
 
-// Of its proposals the first that fits will be taken, which may be any that is not sure not to.
 std::optional<std::variant<NamedBound, Rejection>> Evaluator::bound_by_order(const Shape& shape,
                                                                              Duration most) {
   std::optional<Duration> least;
-  std::optional<Infeasible> overflow;
+  std::optional<Rejection> missing;
   const DeviceGroups& groups = machines_.groups(shape.cell, shape.variant.arrangement);
-  for (const MemoryRule rule : kRules) {
-    for (const Proposal& proposal : propose(shape, rule)) {
-      if (!GroupSimulation::applies(shape, proposal, options_)) return std::nullopt;
-      const auto found = groups_.at_least(shape, proposal, groups, most);
-      if (!found) return std::nullopt;
-      overflow = found->overflow;
-      if (!overflow && (!least || found->makespan < *least)) least = found->makespan;
+  for (const Proposal& proposal : proposer_.propose(shape)) {
+    if (!GroupSimulation::applies(shape, proposal, options_)) return std::nullopt;
+    const auto found = groups_.at_least(shape, proposal, groups, most);
+    if (!found) return std::nullopt;
+    if (const auto& overflow = found->overflow) {
+      Rejection own = miss_memory(overflow->device, overflow->needed, overflow->available);
+      if (!missing || misses_less(own, *missing)) missing = std::move(own);
+    } else if (!least || found->makespan < *least) {
+      least = found->makespan;
     }
   }
   if (least) return NamedBound{*least, "order-of-work"};
-  if (!overflow) return std::nullopt;
-  return miss_memory(overflow->device, overflow->needed, overflow->available);
+  return *missing;
 }
 
 Plan Evaluator::plan_of(const Shape& shape, const Proposal& proposal) {
@@ -242,19 +232,22 @@ Verdict Evaluator::judge(const Shape& shape, Proposal proposal) {
   return verdict;
 }
 
+// By the order of its work, where that is known.
+bool Evaluator::is_slower(const Shape& shape, const Proposal& proposal, Duration makespan) {
+  if (!GroupSimulation::applies(shape, proposal, options_)) return false;
+  const DeviceGroups& groups = machines_.groups(shape.cell, shape.variant.arrangement);
+  const auto found = groups_.at_least(shape, proposal, groups, makespan);
+  return found && (found->overflow || found->makespan >= makespan);
+}
+
 Verdict Evaluator::judge(const Shape& shape) {
-  Verdict best;
-  for (const MemoryRule rule : kRules) {
-    std::optional<Verdict> own;
-    for (Proposal& proposal : propose(shape, rule)) {
-      Verdict verdict = judge(shape, std::move(proposal));
-      if (!own || comes_before(verdict, *own)) own = std::move(verdict);
-    }
-    if (!own) continue;
-    best = std::move(*own);
-    if (!best.rejection || best.rejection->why == Rejection::Why::kRefused) return best;
+  std::optional<Verdict> best;
+  for (Proposal& proposal : proposer_.propose(shape)) {
+    if (best && !best->rejection && is_slower(shape, proposal, best->makespan)) continue;
+    Verdict verdict = judge(shape, std::move(proposal));
+    if (!best || comes_before(verdict, *best)) best = std::move(verdict);
   }
-  return best;
+  return std::move(*best);
 }
 
 Candidate Evaluator::make_candidate(const Shape& shape, const Verdict& verdict) {
@@ -315,23 +308,14 @@ void Evaluator::add_bounds(Candidate& candidate) const {
 }
 
 Candidate Evaluator::judge_whole(const Shape& shape) {
-  Candidate best;
-  for (const MemoryRule rule : kRules) {
-    std::optional<Candidate> own;
-    for (const Proposal& proposal : propose(shape, rule)) {
-      ++simulated_;
-      Candidate candidate = judge_plan(plan_of(shape, proposal), profile_, cluster_,
-                                       {.clip = options_.clip, .overlap = options_.overlap});
-      const bool is_faster =
-          own && !candidate.infeasible && (own->infeasible || candidate.makespan < own->makespan);
-      if (!own || is_faster) own = std::move(candidate);
-    }
-    if (!own) continue;
-    best = std::move(*own);
-    const bool refused = best.infeasible && best.memory.empty();
-    if (!best.infeasible || refused) return best;
+  std::optional<Candidate> best;
+  for (const Proposal& proposal : proposer_.propose(shape)) {
+    ++simulated_;
+    Candidate candidate = judge_plan(plan_of(shape, proposal), profile_, cluster_,
+                                     {.clip = options_.clip, .overlap = options_.overlap});
+    if (!best || comes_before(candidate, *best)) best = std::move(candidate);
   }
-  return best;
+  return std::move(*best);
 }
 
 }  // namespace frazil

@@ -1,7 +1,7 @@
 #pragma once
 // One shape, from its bound to its candidate: the fastest of its proposals
-// (planner/search/propose.h) under the first rule for memory with one that fits, else the last one
-// with its reason.
+// (planner/search/propose.h) that an interpreter takes and that fits, else the one that misses
+// least, with its reason.
 
 #include <map>
 #include <optional>
@@ -62,9 +62,7 @@ class Evaluator {
   using LoadKey =
       std::tuple<int, int, int, Placement, bool, bool, bool, bool, int, int, std::vector<LayerId>>;
 
-  // One, or two with different cuts, or none.
-  std::vector<Proposal> propose(const Shape& shape, MemoryRule rule);
-  bool surely_fits(const Shape& shape, const Proposal& proposal);
+  bool is_slower(const Shape& shape, const Proposal& proposal, Duration makespan);
   std::optional<Rejection> surely_misses(const Shape& shape, const Proposal& proposal);
   Verdict judge(const Shape& shape, Proposal proposal);
   NamedBound bound(const Shape& shape, const Proposal& proposal);

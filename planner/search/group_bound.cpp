@@ -28,39 +28,44 @@ void raise_by_work(const GroupLoads& loads, NamedBound& bound) {
   }
 }
 
-// Of the stages of one direction, each of which sends one message at a time: not before its first
-// F, and what it sends last is still to be worked on.
+// The messages of a device, which leave one at a time, none before its first F.
+struct Sender {
+  Duration first = Duration::max();
+  Duration sent{0};
+  Duration after = Duration::max();  // the last message at least
+
+  void add(const StageLoad& stage, Duration messages, Duration followed) {
+    if (messages == kNone) return;
+    first = std::min(first, stage.head + stage.times.forward);
+    sent += messages;
+    after = std::min(after, followed);
+  }
+};
+
+// From the end of an F of a stage that is the last to be joined on.
+Duration turn_back(const StageLoad& stage, bool splits) {
+  if (splits) return stage.times.input + stage.input_tail;
+  return stage.backward + std::max(stage.tail, stage.after());
+}
+
+// Of one direction: what a device sends last is still to be worked on.
 void raise_by_messages(const GroupLoads& loads, NamedBound& bound) {
   const std::vector<StageLoad>& stages = loads.stages;
-  struct Sender {
-    Duration first = Duration::max();
-    Duration sent{0};
-    Duration after = Duration::max();  // the last message at least
-  };
   std::vector<Sender> senders(loads.devices.size());
   Duration returning = kNone;  // from the end of an F of the stage on
   for (std::size_t s = stages.size(); s-- > 0;) {
     const StageLoad& stage = stages[s];
     Sender& sender = senders[stage.device];
-    const Duration own = loads.splits ? stage.times.input : stage.backward;
-    const Duration forwarded = stage.head + stage.times.forward;
     if (s + 1 < stages.size() && stages[s + 1].joined) {
       const StageLoad& next = stages[s + 1];
       returning += next.down + next.times.forward;
-      if (next.down_sent > kNone) {
-        sender.first = std::min(sender.first, forwarded);
-        sender.sent += next.down_sent * loads.micro_batches;
-        sender.after = std::min(sender.after, returning - next.down_sent);
-      }
+      sender.add(stage, next.down_sent * loads.micro_batches, returning - next.down_sent);
     } else {
-      returning = own + (loads.splits ? stage.input_tail : std::max(stage.tail, stage.after()));
+      returning = turn_back(stage, loads.splits);
     }
-    if (stage.carries && stage.up_sent > kNone) {
-      sender.first = std::min(sender.first, forwarded);
-      sender.sent += stage.up_sent * loads.micro_batches;
-      const Duration tail = loads.splits ? stage.input_tail : stage.tail;
-      sender.after = std::min(sender.after, tail - stage.up_sent);
-    }
+    if (!stage.carries) continue;
+    const Duration tail = loads.splits ? stage.input_tail : stage.tail;
+    sender.add(stage, stage.up_sent * loads.micro_batches, tail - stage.up_sent);
   }
   for (const Sender& sender : senders) {
     if (sender.sent > kNone) raise(bound, sender.first + sender.sent + sender.after, "messages");
@@ -140,8 +145,34 @@ std::vector<int> list_held(const ShapeVariant& variant, int micro_batches, int s
                      kind == ScheduleKind::kEagerOneForwardOneBackward ||
                      kind == ScheduleKind::kTwoBp;
   std::vector<int> held;
+  held.reserve(static_cast<std::size_t>(stages));
   for (int s = 0; s < stages; ++s) held.push_back(falls ? warm_up(depth, stages, s) : depth);
   return held;
+}
+
+// From stage `first` on; none where some boundary does not carry. All W of 2bp come last: without
+// them it is a fused 1f1b of the stages that have an I.
+std::optional<LinearPipeline> describe_pipeline(ScheduleKind kind, const GroupLoads& loads,
+                                                std::size_t first, const std::vector<int>& depths) {
+  const bool weights_last = kind == ScheduleKind::kTwoBp;
+  LinearPipeline pipeline;
+  pipeline.micro_batches = loads.micro_batches;
+  pipeline.splits_backward = loads.splits && !weights_last;
+  pipeline.in_flight.assign(depths.begin() + static_cast<std::ptrdiff_t>(first), depths.end());
+  if (kind == ScheduleKind::kZb1p || kind == ScheduleKind::kZb2p) {
+    pipeline.release = ActivationRelease::kHalfAtInput;
+  }
+  for (std::size_t s = first; s < loads.stages.size(); ++s) {
+    const StageLoad& stage = loads.stages[s];
+    const Duration weight = loads.splits ? stage.weight() : kNone;
+    pipeline.times.push_back(
+        {stage.times.forward, stage.backward - weight, weights_last ? kNone : weight});
+    if (s == first) continue;
+    if (!stage.joined || !stage.carries) return std::nullopt;
+    pipeline.down.push_back(stage.down);
+    pipeline.up.push_back(stage.up);
+  }
+  return pipeline;
 }
 
 void raise_by_linear_bounds(const ShapeVariant& variant, const GroupLoads& loads,
@@ -149,35 +180,21 @@ void raise_by_linear_bounds(const ShapeVariant& variant, const GroupLoads& loads
   const std::vector<StageLoad>& stages = loads.stages;
   const auto depths = list_held(variant, loads.micro_batches, static_cast<int>(stages.size()));
   if (depths.empty()) return;
-  const ScheduleKind kind = variant.schedule;
-  // All W of 2bp come last: without them it is a fused 1f1b of the stages that have an I.
-  const bool weights_last = kind == ScheduleKind::kTwoBp;
+  const bool weights_last = variant.schedule == ScheduleKind::kTwoBp;
   // Stages before the first one with a backward are part of the head.
-  const auto first = std::find_if(stages.begin(), stages.end(), [&](const StageLoad& stage) {
+  std::size_t first = 0;
+  const auto works = [&](const StageLoad& stage) {
     return weights_last ? stage.has_input : stage.has_backward;
-  });
-  if (first == stages.end()) return;
-  LinearPipeline pipeline;
-  pipeline.micro_batches = loads.micro_batches;
-  pipeline.splits_backward = loads.splits && !weights_last;
-  pipeline.in_flight.assign(depths.begin() + (first - stages.begin()), depths.end());
-  if (kind == ScheduleKind::kZb1p || kind == ScheduleKind::kZb2p) {
-    pipeline.release = ActivationRelease::kHalfAtInput;
-  }
-  for (auto stage = first; stage != stages.end(); ++stage) {
-    const Duration weight = loads.splits ? stage->weight() : kNone;
-    pipeline.times.push_back(
-        {stage->times.forward, stage->backward - weight, weights_last ? kNone : weight});
-    if (stage == first) continue;
-    if (!stage->joined || !stage->carries) return;
-    pipeline.down.push_back(stage->down);
-    pipeline.up.push_back(stage->up);
-  }
-  for (const LinearBound& linear : find_linear_bounds(pipeline)) {
-    auto span = linear.span_of_stage.begin();
-    for (auto stage = first; stage != stages.end(); ++stage, ++span) {
-      const Duration weights = weights_last ? stage->weight() * loads.micro_batches : kNone;
-      raise(bound, stage->head + *span + weights + stage->after(), linear.name);
+  };
+  while (first < stages.size() && !works(stages[first])) ++first;
+  if (first == stages.size()) return;
+  const auto pipeline = describe_pipeline(variant.schedule, loads, first, depths);
+  if (!pipeline) return;
+  for (const LinearBound& linear : find_linear_bounds(*pipeline)) {
+    for (std::size_t s = first; s < stages.size(); ++s) {
+      const Duration weights = weights_last ? stages[s].weight() * loads.micro_batches : kNone;
+      raise(bound, stages[s].head + linear.span_of_stage[s - first] + weights + stages[s].after(),
+            linear.name);
     }
   }
 }

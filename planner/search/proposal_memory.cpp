@@ -42,28 +42,6 @@ bool Proposer::keeps(const Shape& shape, const GroupClass& group, const std::vec
   return true;
 }
 
-bool Proposer::surely_fits(const Shape& shape, const GroupClass& group) {
-  const ChainSums& sums = sums_of(shape);
-  const Cluster& machine = machines_.machine(group.machine);
-  const auto devices = static_cast<int>(machine.devices.size());
-  const Placement placement = placement_of(shape.variant);
-  const std::vector<LayerSpan> spans = spans_of(group.cuts);
-  std::vector<Bytes> needed(machine.devices.size());
-  for (int way = 0; way < directions(placement); ++way) {
-    for (std::size_t s = 0; s < spans.size(); ++s) {
-      const int stage = static_cast<int>(s);
-      const int in_flight =
-          most_in_flight(shape.variant, group.share, static_cast<int>(spans.size()), stage);
-      needed[static_cast<std::size_t>(device_of_stage(placement, devices, way, stage))] +=
-          held(sums, spans[s], group.gradient_sets, in_flight, false) + sums.largest_down();
-    }
-  }
-  for (std::size_t d = 0; d < needed.size(); ++d) {
-    if (needed[d] > machine.devices[d].memory_limit) return false;
-  }
-  return true;
-}
-
 Proposer::LeastMemory Proposer::least_memory(const Shape& shape, const GroupClass& group) {
   const Cluster& machine = machines_.machine(group.machine);
   const ChainSums& sums = sums_of(shape);
@@ -101,8 +79,10 @@ std::optional<Proposer::LeastMemory> Proposer::find_hopeless(const Shape& shape,
   const bool whole = group.share > (group.has_short ? 1 : 0);
   // Each stage alone on its device holds the stash of one micro-batch at the least.
   const bool stashes = whole && stages_per_device(shape.variant) == 1;
-  // Each direction holds the model; the one with more gradient sets is not both.
-  const int ways = directions(placement_of(shape.variant));
+  // Each direction holds the model, but for the stage that both have on the middle one of an odd
+  // number of devices; the direction with more gradient sets is not both.
+  const bool apart = machine.devices.size() % 2 == 0;
+  const int ways = apart ? directions(placement_of(shape.variant)) : 1;
   const Bytes held = sums.parameters(all) * ways + sums.optimizer(all) * ways +
                      sums.updated_parameters(all) * (group.gradient_sets + ways - 1) +
                      (stashes ? sums.stash(all) : Bytes{});

@@ -157,21 +157,42 @@ void Proposer::add_cuts(const Shape& shape, Proposal& proposal) {
   }
 }
 
-std::optional<Proposal> Proposer::propose(const Shape& shape, MemoryRule rule,
-                                          Transfers transfers) {
-  const Proposal& dealt = deal(shape);
-  if (rule == MemoryRule::kIgnored && transfers == Transfers::kBlocking) return dealt;
-  std::vector<const std::vector<LayerId>*> cuts;
-  bool differs = transfers == Transfers::kBlocking;
+Proposer::CutsOfClasses Proposer::find_cuts(const Shape& shape, const Proposal& dealt,
+                                            MemoryRule rule, Transfers transfers) {
+  CutsOfClasses cuts;
   for (const GroupClass& group : dealt.classes) {
     cuts.push_back(find_cuts(shape, group, rule, transfers));
-    if (!cuts.back()) return std::nullopt;
-    differs = differs || *cuts.back() != *find_cuts(shape, group, rule, Transfers::kBlocking);
+    if (cuts.back() == nullptr) return {};
   }
-  if (!differs) return std::nullopt;
-  Proposal proposal = dealt;
-  for (std::size_t c = 0; c < cuts.size(); ++c) proposal.classes[c].cuts = *cuts[c];
-  return proposal;
+  return cuts;
+}
+
+std::vector<Proposal> Proposer::propose(const Shape& shape) {
+  const Proposal& dealt = deal(shape);
+  std::vector<CutsOfClasses> all;
+  const auto add = [&](CutsOfClasses cuts) {
+    const auto is_same = [&](const CutsOfClasses& other) {
+      return std::equal(cuts.begin(), cuts.end(), other.begin(), other.end(),
+                        [](const auto* a, const auto* b) { return *a == *b; });
+    };
+    if (!cuts.empty() && std::none_of(all.begin(), all.end(), is_same)) {
+      all.push_back(std::move(cuts));
+    }
+  };
+  for (const Transfers transfers : {Transfers::kBlocking, Transfers::kOverlapped}) {
+    if (transfers == Transfers::kOverlapped && !space_.options.overlapped_cuts) continue;
+    // What keeps the strictest rule keeps all.
+    for (const MemoryRule rule :
+         {MemoryRule::kWithLargestReceive, MemoryRule::kWithoutReceive, MemoryRule::kIgnored}) {
+      add(find_cuts(shape, dealt, rule, transfers));
+    }
+  }
+  std::vector<Proposal> proposals;
+  for (const CutsOfClasses& cuts : all) {
+    Proposal& proposal = proposals.emplace_back(dealt);
+    for (std::size_t c = 0; c < cuts.size(); ++c) proposal.classes[c].cuts = *cuts[c];
+  }
+  return proposals;
 }
 
 std::optional<Proposal> Proposer::read(const Shape& shape, const Plan& plan) {

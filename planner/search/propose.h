@@ -19,8 +19,8 @@
 namespace frazil {
 
 // How cuts treat memory. The receive buffer of a stage depends on where it is cut, so it is no sum
-// over layers: it is left out first, and then charged at its largest everywhere. What a schedule
-// holds may be estimated too high, so that cuts that ignore memory are tried last.
+// over layers: it is left out, or charged at its largest everywhere. What a schedule holds may be
+// estimated too high, so that cuts that ignore memory are tried too.
 enum class MemoryRule { kWithoutReceive, kWithLargestReceive, kIgnored };
 
 // Of schedules some wait for each message and some for none.
@@ -62,14 +62,11 @@ class Proposer {
 
   // Shares and classes, with the cuts of blocking transfers that ignore memory.
   const Proposal& deal(const Shape& shape);
-  // The same with the cuts of a rule; none where no cut keeps it, or, with overlapped transfers,
-  // where these are the cuts of blocking ones.
-  std::optional<Proposal> propose(const Shape& shape, MemoryRule rule,
-                                  Transfers transfers = Transfers::kBlocking);
+  // The same with the cuts of each rule for memory and for transfers, as far as some keep it; each
+  // once, blocking ones first.
+  std::vector<Proposal> propose(const Shape& shape);
   // With the shares and the cuts of a plan's pipelines, as far as they follow the shape.
   std::optional<Proposal> read(const Shape& shape, const Plan& plan);
-  // Whether all a class could ever hold fits, so that memory decides nothing.
-  bool surely_fits(const Shape& shape, const GroupClass& group);
   // Held for sure, by the device that misses most: state, and the stash of what the schedule must
   // hold at once.
   struct LeastMemory {
@@ -103,7 +100,12 @@ class Proposer {
   std::vector<int> share_by_load(const Shape& shape, const DeviceGroups& groups);
   Proposal deal_by_load(const Shape& shape, const DeviceGroups& groups);
   Proposal classify(const Shape& shape, const DeviceGroups& groups, std::vector<int> shares);
+  using CutsOfClasses = std::vector<const std::vector<LayerId>*>;
+
   void add_cuts(const Shape& shape, Proposal& proposal);
+  // Of all classes, or none where no cut of one keeps the rule.
+  CutsOfClasses find_cuts(const Shape& shape, const Proposal& dealt, MemoryRule rule,
+                          Transfers transfers);
   // Null where none keeps the rule.
   const std::vector<LayerId>* find_cuts(const Shape& shape, const GroupClass& group,
                                         MemoryRule rule, Transfers transfers);

@@ -8,6 +8,7 @@
 #include "profiles/cluster_json.h"
 #include "profiles/json.h"
 #include "profiles/model_profile_json.h"
+#include "profiles/text_file.h"
 #include "tests/support/program_folder.h"
 #include "tests/support/sample_models.h"
 #include "traces/freeze_trace.h"
@@ -66,6 +67,16 @@ TEST_F(ForecastVerb, WritesEachPlanThatIsHeldUnderTheMaskOfItsFirstStep) {
   EXPECT_EQ(folder.run("simulate", files + " --clip").out.find(other), std::string::npos);
 }
 
+TEST_F(ForecastVerb, NeverWritesAPlanOverWhatItRead) {
+  write_freeze_trace(trace, folder.path("trace.100.jsonl"));
+  const std::string before = read_text_file(folder.path("trace.100.jsonl"));
+  const Outcome outcome = plan("--forecast trace.100.jsonl --switch-time 5ms --out trace.jsonl");
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("trace.100.jsonl"), std::string::npos) << outcome.err;
+  EXPECT_EQ(read_text_file(folder.path("trace.100.jsonl")), before);
+  EXPECT_FALSE(std::filesystem::exists(folder.path("trace.0.jsonl")));
+}
+
 TEST_F(ForecastVerb, AnswersInJsonWithTheSameBytesEachTime) {
   const Outcome outcome = plan("--forecast trace.jsonl --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
@@ -109,7 +120,7 @@ TEST_F(ForecastVerb, RefusesInOneSentence) {
   };
   const std::vector<Row> rows = {
       {"--forecast trace.jsonl --mask 11111111", 2, "--mask"},
-      {"--forecast trace.jsonl --out trace.jsonl", 2, "--out"},
+      {"--forecast trace.jsonl --out ''", 2, "--out"},
       {"--forecast trace.jsonl --explain", 2, "--explain"},
       {"--forecast none.jsonl", 2, "none.jsonl"},
       {"--forecast model.json", 2, "model.json"},

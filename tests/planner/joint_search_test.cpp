@@ -25,7 +25,8 @@ class JointSearchOver : public testing::TestWithParam<DrawnQuestions> {};
 
 INSTANTIATE_TEST_SUITE_P(, JointSearchOver,
                          testing::Values(DrawnQuestions{"AnyMask", draw_search_question, 0},
-                                         DrawnQuestions{"CachedPrefix", draw_cached_question, 100}),
+                                         DrawnQuestions{"CachedPrefix", draw_cached_question, 100},
+                                         DrawnQuestions{"LittleMemory", draw_tight_question, 0}),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(JointSearchOver, FindsTheBestOfAllPlansAndTheSameRunnersUp) {
@@ -106,7 +107,7 @@ TEST_P(JointSearchOver, NoBoundIsAboveTheTimeOfItsPlan) {
   int two_phases = 0;
   int messages = 0;
   int weights_last = 0;  // of 2bp, bounded as a fused 1f1b
-  for (std::uint64_t seed = 1000; seed < 1120; ++seed) {
+  for (std::uint64_t seed = 1000; seed < 1150; ++seed) {
     SCOPED_TRACE(seed);
     const SearchQuestion question = GetParam().draw(seed);
     OrderTable orders;

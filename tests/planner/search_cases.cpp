@@ -141,6 +141,17 @@ SearchQuestion draw_cached_question(std::uint64_t seed) {
   return question;
 }
 
+SearchQuestion draw_tight_question(std::uint64_t seed) {
+  SearchQuestion question = draw_search_question(seed);
+  if (seed % 2 == 0) question.options.schedules = {ScheduleKind::kHanayo, ScheduleKind::kLoopedBfs};
+  const Bytes memory{5'000 + static_cast<std::int64_t>(seed * 7919 % 20'000)};
+  for (Device& device : question.cluster.devices) device.memory_limit = memory;
+  for (Edge& edge : question.profile.edges) {
+    for (Bytes& size : edge.tensor_bytes_per_sample) size = size * 4;
+  }
+  return question;
+}
+
 std::vector<Shape> list_shapes(Evaluator& evaluator) {
   std::vector<Shape> shapes;
   for (const ShapeCell& cell : list_cells(evaluator.space())) {

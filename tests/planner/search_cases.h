@@ -20,6 +20,10 @@ SearchQuestion draw_search_question(std::uint64_t seed);
 // The same with some blocks frozen from the first on, and plans that cache them to choose from.
 SearchQuestion draw_cached_question(std::uint64_t seed);
 
+// The same with little memory and large messages, every second time with stages that share a
+// device.
+SearchQuestion draw_tight_question(std::uint64_t seed);
+
 // Every shape that a search may propose, without those that come to the same devices.
 std::vector<Shape> list_shapes(Evaluator& evaluator);
 

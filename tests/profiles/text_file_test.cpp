@@ -113,8 +113,20 @@ TEST_F(TextFile, RefusesToReplaceTheFileThatStandardOutputGoesTo) {
   ASSERT_GE(log, 0);
   EXPECT_EQ(failure("/dev/fd/" + std::to_string(log), "new"), "a special file");
   EXPECT_EQ(failure("/proc/self/fd/" + std::to_string(log), "new"), "a special file");
+  fs::create_symlink("/dev/fd/" + std::to_string(log), folder_ / "link");
+  EXPECT_EQ(failure(folder_ / "link", "new"), "a special file");
   close(log);
   EXPECT_EQ(read_text_file(folder_ / "log"), "old");
+}
+
+TEST_F(TextFile, WritesIntoMemoryAndThroughLinksToFilesThatAreNotThereYet) {
+  const fs::path memory = "/dev/shm/frazil-text-file-" + std::to_string(getpid());
+  fs::create_symlink(memory, folder_ / "first");
+  fs::create_symlink("first", folder_ / "second");
+  write_text_file(folder_ / "second", "new");
+  EXPECT_EQ(read_text_file(memory), "new");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "first"));
+  fs::remove(memory);
 }
 
 TEST_F(TextFile, RefusesToReplaceAPipe) {
