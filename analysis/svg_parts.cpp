@@ -3,47 +3,80 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace frazil {
 namespace {
 
-// Variables, so that a page in the dark changes colours and nothing else.
-constexpr std::string_view kStyle = R"(<style>
-.frazil{--ink:#1c2330;--soft:#5d6878;--grid:#e2e6ec;--track:#f1f3f6;
---F:#0072b2;--B:#e69f00;--I:#d55e00;--W:#009e73;--R:#f0e442;--U:#cc79a7;--G:#56b4e9;--S:#8d96a3;
---M:#6b5b95;--s0:#0072b2;--s1:#d55e00;--s2:#009e73;--s3:#b0558a;--s4:#a87400;--s5:#3aa0dd;
---frozen:#8cc6ea;--active:#e69f00;--warn:#b3261e;
-display:block;max-width:100%;height:auto;
+struct Colour {
+  std::string_view name;
+  std::string_view light;
+  std::string_view dark;
+};
+constexpr auto kColours = std::to_array<Colour>({
+    {"ink", "#1c2330", "#e8ebf0"},    {"soft", "#5d6878", "#9aa5b5"},
+    {"grid", "#e2e6ec", "#2b323d"},   {"track", "#f1f3f6", "#20262f"},
+    {"F", "#0072b2", "#2b8fd0"},      {"B", "#e69f00", "#e69f00"},
+    {"I", "#d55e00", "#d55e00"},      {"W", "#009e73", "#009e73"},
+    {"R", "#f0e442", "#f0e442"},      {"U", "#cc79a7", "#cc79a7"},
+    {"G", "#56b4e9", "#b8e3fa"},      {"S", "#8d96a3", "#8d96a3"},
+    {"M", "#6b5b95", "#6b5b95"},      {"s0", "#0072b2", "#4fb0ea"},
+    {"s1", "#d55e00", "#f08a50"},     {"s2", "#009e73", "#2fc79a"},
+    {"s3", "#b0558a", "#dd9bc1"},     {"s4", "#a87400", "#e6b94a"},
+    {"s5", "#3aa0dd", "#9bd8f8"},     {"frozen", "#8cc6ea", "#3f86b3"},
+    {"active", "#e69f00", "#d9960a"}, {"warn", "#b3261e", "#ff8a80"},
+});
+
+constexpr std::string_view kBase = R"(.frazil{display:block;max-width:100%;height:auto;
 font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif;
 font-variant-numeric:tabular-nums}
-@media (prefers-color-scheme:dark){.frazil{--ink:#e8ebf0;--soft:#9aa5b5;--grid:#2b323d;
---track:#20262f;--F:#2b8fd0;--G:#b8e3fa;--s0:#4fb0ea;--s1:#f08a50;--s2:#2fc79a;--s3:#dd9bc1;--s4:#e6b94a;
---s5:#9bd8f8;--frozen:#3f86b3;--active:#d9960a;--warn:#ff8a80}}
-.frazil text{fill:var(--ink)}.frazil .soft{fill:var(--soft)}
+)";
+
+// A colour stands as $name.
+constexpr std::string_view kRules = R"(.frazil text{fill:$ink}.frazil .soft{fill:$soft}
 .frazil .title{font-weight:600;font-size:13px}
-.frazil .tiny{font-size:9.5px;fill:var(--soft)}.frazil .small{font-size:11px;fill:var(--soft)}.frazil .in{font-size:10.5px}
-.frazil .grid{stroke:var(--grid);fill:none}.frazil .axis{stroke:var(--soft);fill:none}
-.frazil .warn{fill:var(--warn);font-weight:600}.frazil .level{stroke:var(--ink);stroke-dasharray:9 5;fill:none}
-.frazil .mark{stroke:var(--soft);stroke-dasharray:3 3;fill:none}.frazil .track{fill:var(--track)}
+.frazil .tiny{font-size:9.5px;fill:$soft}.frazil .small{font-size:11px;fill:$soft}.frazil .in{font-size:10.5px}
+.frazil .grid{stroke:$grid;fill:none}.frazil .axis{stroke:$soft;fill:none}
+.frazil .warn{fill:$warn;font-weight:600}.frazil .level{stroke:$ink;stroke-dasharray:9 5;fill:none}
+.frazil .mark{stroke:$soft;stroke-dasharray:3 3;fill:none}.frazil .track{fill:$track}
 .frazil .line{fill:none;stroke-width:2;stroke-linejoin:round}
-.frazil .F path{fill:var(--F)}.frazil .B path{fill:var(--B)}.frazil .I path{fill:var(--I)}
-.frazil .W path{fill:var(--W)}.frazil .R path{fill:var(--R)}.frazil .U path{fill:var(--U)}
-.frazil .G path{fill:var(--G)}.frazil .S path{fill:var(--S)}.frazil .M path{fill:var(--M)}
+.frazil .F path{fill:$F}.frazil .B path{fill:$B}.frazil .I path{fill:$I}
+.frazil .W path{fill:$W}.frazil .R path{fill:$R}.frazil .U path{fill:$U}
+.frazil .G path{fill:$G}.frazil .S path{fill:$S}.frazil .M path{fill:$M}
 .frazil .F .in,.frazil .M .in{fill:#fff}
 .frazil .B .in,.frazil .I .in,.frazil .W .in,.frazil .R .in,.frazil .U .in,
 .frazil .G .in,.frazil .S .in{fill:#10151d}
-.frazil .N path{fill:var(--soft)}
+.frazil .N path{fill:$soft}
 .frazil .c1 path{fill-opacity:.55}.frazil .c2 path{fill-opacity:.32}.frazil .c3 path{fill-opacity:.18}
-.frazil .c1 .in,.frazil .c2 .in,.frazil .c3 .in{fill:var(--ink)}
-.frazil .frozen path{fill:var(--frozen)}.frazil .active path{fill:var(--active)}
-.frazil .s0 path{fill:var(--s0)}.frazil .s1 path{fill:var(--s1)}.frazil .s2 path{fill:var(--s2)}
-.frazil .s3 path{fill:var(--s3)}.frazil .s4 path{fill:var(--s4)}.frazil .s5 path{fill:var(--s5)}
-.frazil .s0 .line{fill:none;stroke:var(--s0)}.frazil .s1 .line{fill:none;stroke:var(--s1);stroke-dasharray:7 4}
-.frazil .s2 .line{fill:none;stroke:var(--s2)}.frazil .s3 .line{fill:none;stroke:var(--s3);stroke-dasharray:2 3}
-.frazil .s4 .line{fill:none;stroke:var(--s4)}.frazil .s5 .line{fill:none;stroke:var(--s5);stroke-dasharray:9 3 2 3}
-</style>
+.frazil .c1 .in,.frazil .c2 .in,.frazil .c3 .in{fill:$ink}
+.frazil .frozen path{fill:$frozen}.frazil .active path{fill:$active}
+.frazil .s0 path{fill:$s0}.frazil .s1 path{fill:$s1}.frazil .s2 path{fill:$s2}
+.frazil .s3 path{fill:$s3}.frazil .s4 path{fill:$s4}.frazil .s5 path{fill:$s5}
+.frazil .s0 .line{fill:none;stroke:$s0}.frazil .s1 .line{fill:none;stroke:$s1;stroke-dasharray:7 4}
+.frazil .s2 .line{fill:none;stroke:$s2}.frazil .s3 .line{fill:none;stroke:$s3;stroke-dasharray:2 3}
+.frazil .s4 .line{fill:none;stroke:$s4}.frazil .s5 .line{fill:none;stroke:$s5;stroke-dasharray:9 3 2 3}
 )";
+
+// Not variables: what is no browser paints these black.
+std::string colour_rules(std::string_view Colour::*shade) {
+  std::string rules(kRules);
+  for (const Colour& colour : kColours) {
+    const std::string name = fmt::format("${}", colour.name);
+    for (std::size_t at = rules.find(name); at != std::string::npos;
+         at = rules.find(name, at + 1)) {
+      const char next = rules[at + name.size()];
+      if (next == ';' || next == '}') rules.replace(at, name.size(), colour.*shade);
+    }
+  }
+  return rules;
+}
+
+// A page in the dark changes colours and nothing else.
+std::string make_style() {
+  return fmt::format("<style>\n{}{}@media (prefers-color-scheme:dark){{\n{}}}\n</style>\n", kBase,
+                     colour_rules(&Colour::light), colour_rules(&Colour::dark));
+}
 
 std::string_view anchor_name(Anchor anchor) {
   switch (anchor) {
@@ -102,7 +135,7 @@ std::string open_svg(double width, double height, std::string_view label) {
              "aria-label=\"{}\" width=\"{:.0f}\" height=\"{:.0f}\" viewBox=\"0 0 {:.0f} "
              "{:.0f}\">\n",
              escape_markup(label), width, height, width, height) +
-         std::string(kStyle);
+         make_style();
 }
 
 std::string close_svg() { return "</svg>\n"; }

@@ -136,7 +136,9 @@ ExitCode answer(const Flags& values, const ModelProfile& profile, const SearchCa
   const int top = integer_or(values, "top", 10, 1, kMostCounted);
   const Candidate* best = ranking.best();
   if (is_set(values, "explain")) {
-    const PlanExplanation explanation = explain_plan(ranking, profile, cluster, options);
+    SearchOptions shown = options;
+    shown.keep = std::max(2, top);
+    const PlanExplanation explanation = explain_plan(ranking, profile, cluster, shown);
     besides.add(print_plan_explanation(explanation, cluster),
                 plan_explanation_json(explanation, cluster));
   }
@@ -174,7 +176,7 @@ ExitCode plan_verb(const Flags& values) {
         "search            the best orders that a search finds, for the best plans that split "
         "their "
         "backwards\n",
-        describe_schedules());
+        describe_schedules(/*synchronous_alone=*/true));
     return ExitCode::kOk;
   }
   if (values.count("forecast") > 0) return plan_forecast(values);
@@ -195,11 +197,14 @@ ExitCode plan_verb(const Flags& values) {
   const ModelProfile profile = read_model_profile(required_text(values, "profile"));
   SearchCase question{read_cluster(required_text(values, "cluster")), {}};
   question.options = read_options(values, profile);
-  question.options.keep = std::max(2, top);
+  // However many rows are shown, so that the first does not depend on it.
+  constexpr int kMovedPlans = 32;
+  question.options.keep = std::max(kMovedPlans, top);
   question.options.effort = integer_or(values, "effort", 100'000, 0, kMostCounted);
   Ranking ranking = search_plans(profile, question.cluster, question.options);
   Besides besides;
-  const MovedCuts moved = move_cuts(ranking, profile, question.cluster, question.options);
+  const MovedCuts moved =
+      move_cuts(ranking, profile, question.cluster, question.options, {.plans = kMovedPlans});
   if (moved.faster > 0) {
     besides.add(
         fmt::format("{} faster with other cuts than those of the least busiest stage\n",

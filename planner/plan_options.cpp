@@ -40,6 +40,10 @@ ListedSchedules read_schedules(const std::string& comma_list) {
     }
     if (!kind && !is_search)
       refuse_flags("--schedules " + name, "names that frazil plan --schedules help lists");
+    if (kind && family_of(*kind).versions != WeightVersions::kSync) {
+      refuse_flags("--schedules " + name,
+                   "schedules that flush, which keep one version of weights");
+    }
     if (is_search ? listed.search : std::find(kinds.begin(), kinds.end(), *kind) != kinds.end()) {
       refuse_flags("--schedules " + comma_list, "each schedule once");
     }

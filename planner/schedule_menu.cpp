@@ -118,9 +118,10 @@ constexpr auto kFamilies = std::to_array<ScheduleFamily>({
 
 std::span<const ScheduleFamily> schedule_families() { return kFamilies; }
 
-std::string describe_schedules() {
+std::string describe_schedules(bool synchronous_alone) {
   std::string lines;
   for (const ScheduleFamily& family : kFamilies) {
+    if (synchronous_alone && family.versions != WeightVersions::kSync) continue;
     lines += fmt::format("{:<17} {}\n", schedule_name(family.kind), family.one_line);
   }
   return lines;

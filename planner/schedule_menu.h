@@ -28,8 +28,8 @@ struct ScheduleFamily {
 // In menu order.
 std::span<const ScheduleFamily> schedule_families();
 const ScheduleFamily& family_of(ScheduleKind kind);
-// A line for each: its name and what it is.
-std::string describe_schedules();
+// A line for each, or for each that keeps one version of the weights: its name and what it is.
+std::string describe_schedules(bool synchronous_alone = false);
 
 // The lists of one group of pipelines, one per direction. Throws InfeasibleError where the schedule
 // has a condition that p, v or m breaks, or needs times that are not known.

@@ -94,6 +94,9 @@ fs::path final_place(const fs::path& path) {
     const fs::path target = fs::read_symlink(place, error);
     if (error) fail_write(path, describe_error(error.value()));
     place = place.parent_path() / target;
+    if (!fs::exists(fs::symlink_status(place, error))) {
+      fail_write(path, describe_error(error ? error.value() : ENOENT));
+    }
   }
   const fs::file_status status = fs::status(place, error);
   if (fs::is_directory(status)) fail_write(path, "a folder");

@@ -11,13 +11,13 @@ namespace {
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
 // Of equal shares to `groups`, of those that begin first.
-int most_nodes(int micro_batches, int groups, int ways) {
+int most_nodes(int micro_batches, int groups, int ways, bool has_short) {
   constexpr int kLooked = 8;
   const int units = micro_batches / ways;
   int most = 1;
   int first = 0;
   for (int g = 0; g + 1 < groups && g < kLooked; ++g) {
-    const int own = units / groups + (g < units % groups ? 1 : 0);
+    const int own = equal_share(units, groups, g, has_short && micro_batches % ways == 0);
     for (int way = 0; way < ways && own > 0; ++way) {
       const auto nodes = maximal_nodes({{first, first + own}}, micro_batches);
       most = std::max(most, static_cast<int>(nodes.size()));
@@ -47,6 +47,12 @@ std::vector<int> split_largest(int micro_batches, std::size_t most) {
 
 }  // namespace
 
+int equal_share(int units, int groups, int group, bool has_short) {
+  const int more = units % groups;
+  const bool has_more = has_short ? group >= groups - more : group < more;
+  return units / groups + (has_more ? 1 : 0);
+}
+
 BatchDeals::BatchDeals(const SearchSpace& space, const Machines& machines)
     : space_(space),
       alike_(machines.groups_are_alike()),
@@ -57,6 +63,7 @@ BatchDeals::BatchDeals(const SearchSpace& space, const Machines& machines)
 
 std::vector<BatchDeals::Replicas> BatchDeals::look_up(int size) const {
   const int micro_batches = space_.micro_batches(size);
+  const bool has_short = space_.options.batch_size % size != 0;
   const auto most = static_cast<std::size_t>(space_.most_replicas(size));
   const std::vector<int> largest = split_largest(micro_batches, 2 * most);
   std::vector<Replicas> by_replicas(most + 1);
@@ -66,7 +73,7 @@ std::vector<BatchDeals::Replicas> BatchDeals::look_up(int size) const {
       const auto at = static_cast<std::size_t>(ways - 1);
       // The second half of a share may have one more.
       entry.largest[at] = ways * largest[static_cast<std::size_t>(ways) * r - 1] - (ways - 1);
-      if (alike_) entry.nodes[at] = most_nodes(micro_batches, static_cast<int>(r), ways);
+      if (alike_) entry.nodes[at] = most_nodes(micro_batches, static_cast<int>(r), ways, has_short);
     }
   }
   return by_replicas;

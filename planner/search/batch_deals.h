@@ -12,6 +12,10 @@
 
 namespace frazil {
 
+// Of so many units to equal groups: equal up to one. Those with one more come first, or last, where
+// the very last micro-batch is a short one.
+int equal_share(int units, int groups, int group, bool has_short);
+
 // Some group has so many whole micro-batches or more, and some owner so many nodes.
 struct BatchDeal {
   int micro_batches = 1;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "planner/search/batch_deals.h"
 #include "planner/search/variant_memory.h"
 #include "profiles/error.h"
 #include "sim/gradient_tree_shape.h"
@@ -23,8 +24,9 @@ std::vector<int> Proposer::share_equally(const Shape& shape) const {
   const int units = all / ways;
   std::vector<int> shares;
   shares.reserve(static_cast<std::size_t>(parts));
+  const bool has_short = space_.options.batch_size % shape.cell.micro_batch_size != 0;
   for (int g = 0; g < parts; ++g) {
-    shares.push_back(ways * (units / parts + (g < units % parts ? 1 : 0)));
+    shares.push_back(ways * equal_share(units, parts, g, has_short && all % ways == 0));
   }
   shares.back() += all % ways;
   return shares;
@@ -72,7 +74,8 @@ std::vector<int> Proposer::share_by_load(const Shape& shape, const DeviceGroups&
   std::vector<std::int64_t> groups_of(load_of.size(), 0);  // by machine
   for (const std::size_t kind : kind_of) ++groups_of[kind];
   // Each next one to the group that would end first: by some time each has as many as it can end
-  // until then, and the few that are left go to those that would end right after, in their order.
+  // until then, and the few that are left go to those that would end right after, in their order;
+  // from the last on, where the last micro-batch is a short one.
   const std::int64_t units = all / ways;
   const auto dealt = [&](std::int64_t time) {
     std::int64_t sum = 0;
@@ -86,10 +89,13 @@ std::vector<int> Proposer::share_by_load(const Shape& shape, const DeviceGroups&
     (dealt(middle) <= units ? time : too_late) = middle;
   }
   std::int64_t left = units - dealt(time);
-  std::vector<int> shares;
-  for (const std::size_t kind : kind_of) {
-    const bool next = left > 0 && too_late % load_of[kind] == 0;
-    shares.push_back(static_cast<int>(ways * (time / load_of[kind] + (next ? 1 : 0))));
+  std::vector<int> shares(kind_of.size());
+  const bool has_short = space_.options.batch_size % shape.cell.micro_batch_size != 0;
+  for (std::size_t place = 0; place < shares.size(); ++place) {
+    const std::size_t g = has_short && all % ways == 0 ? shares.size() - 1 - place : place;
+    const std::int64_t load = load_of[kind_of[g]];
+    const bool next = left > 0 && too_late % load == 0;
+    shares[g] = static_cast<int>(ways * (time / load + (next ? 1 : 0)));
     if (next) --left;
   }
   shares.back() += all % ways;

@@ -102,10 +102,12 @@ class CutMover {
 }  // namespace
 
 MovedCuts move_cuts(Ranking& ranking, const ModelProfile& profile, const Cluster& cluster,
-                    const SearchOptions& options, std::int64_t most_actions) {
+                    const SearchOptions& options, const MovedCutsLimits& limits) {
   MovedCuts moved;
-  CutMover mover(profile, cluster, options, most_actions);
-  for (Candidate& candidate : ranking.candidates) {
+  CutMover mover(profile, cluster, options, limits.actions);
+  const std::size_t plans = std::min(limits.plans, ranking.candidates.size());
+  for (std::size_t c = 0; c < plans; ++c) {
+    Candidate& candidate = ranking.candidates[c];
     if (!candidate.infeasible && mover.improve(candidate)) ++moved.faster;
   }
   moved.tried = mover.tried();

@@ -3,7 +3,9 @@
 // stage, as if no message overlapped work (planner/search/propose.h). Where messages do, or devices
 // wait for each other, other cuts of the same shape may be faster.
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "planner/search.h"
 
@@ -14,11 +16,17 @@ struct MovedCuts {
   std::int64_t tried = 0;  // cuts, each simulated
 };
 
+struct MovedCutsLimits {
+  std::size_t plans = std::numeric_limits<std::size_t>::max();  // the best so many
+  // Ends early when the plans simulated had so many F, I and W together.
+  std::int64_t actions = 4'000'000;
+};
+
 // Moves the boundaries of the plans that fit, best first, by one layer at a time, as long as that
-// makes the plan faster and it fits; pipelines that are cut alike stay so. Ends early when the
-// plans simulated had `most_actions` F, I and W together. Then all are ranked again, those that
-// have become equal once. Of `options` the clipping and the overlap of reductions are read.
+// makes the plan faster and it fits; pipelines that are cut alike stay so. Then all are ranked
+// again, those that have become equal once. Of `options` the clipping and the overlap of reductions
+// are read.
 MovedCuts move_cuts(Ranking& ranking, const ModelProfile& profile, const Cluster& cluster,
-                    const SearchOptions& options, std::int64_t most_actions = 4'000'000);
+                    const SearchOptions& options, const MovedCutsLimits& limits = {});
 
 }  // namespace frazil

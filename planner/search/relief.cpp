@@ -43,6 +43,8 @@ std::string_view name_of(Relief::Kind kind) {
       return "micro_batch_size";
     case Relief::Kind::kRecompute:
       return "recompute";
+    case Relief::Kind::kFast:
+      return "fast_reduction";
     case Relief::Kind::kFreeze:
       return "frozen_blocks";
     case Relief::Kind::kDevices:
@@ -124,6 +126,9 @@ SearchCase with_relief(const SearchCase& question, const Relief& relief) {
     case Relief::Kind::kRecompute:
       changed.options.recompute = relief.amount > 0;
       break;
+    case Relief::Kind::kFast:
+      if (relief.amount > 0) changed.options.reduction = ReductionMode::kFast;
+      break;
     case Relief::Kind::kFreeze:
       for (int block = 0; block < amount; ++block) {
         changed.options.mask.set_active(BlockId{block}, false);
@@ -155,6 +160,9 @@ std::vector<Relief> find_relief(const ModelProfile& profile, const SearchCase& q
   keep(finder.least({Kind::kMemoryOfEach, {}, 1}, missing, kMostMemory));
   keep(finder.largest_micro_batch());
   if (!question.options.recompute) keep(finder.least({Kind::kRecompute, {}, 1}, 1, 1));
+  if (question.options.reduction == ReductionMode::kExact) {
+    keep(finder.least({Kind::kFast, {}, 1}, 1, 1));
+  }
   keep(finder.least({Kind::kFreeze, {}, 1}, 1, question.options.mask.blocks() - 1));
   const auto devices = static_cast<std::int64_t>(question.cluster.devices.size());
   keep(finder.least({Kind::kDevices, {}, 1}, 1, 3 * devices));
@@ -173,6 +181,8 @@ std::string to_text(const Relief& relief, const Cluster& cluster) {
       return fmt::format("micro-batch {}", relief.amount);
     case Relief::Kind::kRecompute:
       return "recompute";
+    case Relief::Kind::kFast:
+      return "reductions in mode fast";
     case Relief::Kind::kFreeze:
       return fmt::format("the first {} frozen", count_of(relief.amount, "block"));
     case Relief::Kind::kDevices:

@@ -16,6 +16,7 @@ struct Relief {
     kMemoryOfEach,  // `amount` bytes more on every device
     kMicroBatch,    // micro-batches of `amount` samples, fewer than any that was offered
     kRecompute,     // stages recompute
+    kFast,          // reductions in mode fast, which sums up in any order
     kFreeze,        // the first `amount` blocks are frozen
     kDevices,       // `amount` more devices like the last
   };

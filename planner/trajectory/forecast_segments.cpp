@@ -14,6 +14,10 @@ std::vector<ForecastSegment> find_segments(const FreezeTrace& trace, const std::
       {0, 0, FreezeMask::all_active(static_cast<int>(trace.blocks.size()))}};
   for (const FreezeEvent& event : trace.events) {
     const auto* const mask = std::get_if<MaskEvent>(&event.what);
+    if (mask != nullptr && event.step > trace.steps) {
+      throw InputError(file, 0, "a mask at step " + std::to_string(event.step),
+                       "one within the " + std::to_string(trace.steps) + " steps of the trace");
+    }
     if (mask == nullptr || event.step >= trace.steps || mask->mask == segments.back().mask)
       continue;
     if (event.step == segments.back().step) {

@@ -33,9 +33,9 @@ std::string print_replan(const ReplanCase& asked) {
                   held.infeasible ? held.infeasible->reason : to_text(held.makespan) + " a step");
   if (answer.stays) {
     return text + fmt::format(
-                      "go on with it: no other plan takes less over {} steps, with the "
+                      "go on with it: no other plan of the search takes less over {}, with the "
                       "switch to it\n",
-                      asked.held.steps);
+                      count_of(asked.held.steps, "step"));
   }
   text += fmt::format("switch  {}: {} a step\n", summarize(answer.next.plan),
                       to_text(answer.next.makespan));
@@ -46,7 +46,8 @@ std::string print_replan(const ReplanCase& asked) {
   } else {
     text += "; the held plan does not run under this mask";
   }
-  text += fmt::format("\nover {} steps {}", asked.held.steps, to_text(all_steps(asked)));
+  text +=
+      fmt::format("\nover {} {}", count_of(asked.held.steps, "step"), to_text(all_steps(asked)));
   if (!held.infeasible) {
     text += fmt::format(" instead of {}", to_text(held.makespan * asked.held.steps));
   }

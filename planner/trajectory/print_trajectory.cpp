@@ -102,12 +102,17 @@ std::string compare(const char* what, const std::optional<Trajectory>& other, Du
                      ratio(other->total, best));
 }
 
+std::string count_switches(int changes) {
+  return fmt::format("{} {}", changes, changes == 1 ? "switch" : "switches");
+}
+
 std::string online_row(const OnlineRun& run) {
   return fmt::format(
-      "without a forecast, over {} plans at symmetric prices: {} with {} switches, {:.2f} % above "
+      "without a forecast, over {} plans at symmetric prices: {} with {}, {:.2f} % above "
       "hindsight's {}; never above {} x it + {}\n",
-      run.candidates, to_text(run.paid), run.changes, 100 * (ratio(run.paid, run.hindsight) - 1),
-      to_text(run.hindsight), run.factor, to_text(run.additive));
+      run.candidates, to_text(run.paid), count_switches(run.changes),
+      100 * (ratio(run.paid, run.hindsight) - 1), to_text(run.hindsight), run.factor,
+      to_text(run.additive));
 }
 
 Json features_json(const HeldFeatures& features) {
@@ -149,7 +154,9 @@ std::string print_trajectory(const PlannedTrajectory& planned) {
   text += fmt::format("{:<36}{:>12}\n", "all steps and switches", to_text(planned.best.total));
   if (planned.caches) text += compare("nothing cached", planned.uncached, planned.best.total);
   text += compare("one plan throughout", planned.held, planned.best.total);
-  text += compare("always the best plan of the moment", planned.greedy, planned.best.total);
+  text += compare(
+      planned.caches ? "always the best, nothing cached" : "always the best plan of the moment",
+      planned.greedy, planned.best.total);
   if (planned.online) text += online_row(*planned.online);
   return text;
 }

@@ -107,6 +107,7 @@ class CsvReader {
     note("stash bytes are each layer's input alone, a lower bound", find("stash") == nullptr);
     note("no optimizer state", find("optimizer_state") == nullptr);
     note("no update time", find("update") == nullptr);
+    note("sizes of no whole number of bytes are rounded up", is_size_rounded_);
     note("activations of no whole number of bytes a sample are rounded up", is_rounded_);
     validate(profile, file_);
     return std::move(imported_);
@@ -163,14 +164,13 @@ class CsvReader {
     need("backward_weight");
   }
 
-  std::int64_t quantity_or_zero(const char* name, const Cells& cells) const {
+  std::int64_t quantity_or_zero(const char* name, const Cells& cells) {
     const Column* const column = find(name);
     if (column == nullptr) return 0;
     const std::string& cell = cells[static_cast<std::size_t>(column - columns_.data())];
     auto value = scale_decimal(cell, column->unit->decimals, Rounding::kExact);
     const std::int64_t times = column->unit->times;
     if (value && *value > kLargestQuantity / times) value.reset();
-    // A binary unit with decimals: "1.5" KiB is whole bytes, "1.3" is not.
     if (!value && times > 1)
       value = scale_binary(cell, times);
     else if (value)
@@ -185,15 +185,15 @@ class CsvReader {
     return *value;
   }
 
-  // times is a power of two, so a number of at most this many decimals is whole exactly where
-  // the number without its point, times it, ends in as many zeros.
-  static std::optional<std::int64_t> scale_binary(const std::string& cell, std::int64_t times) {
+  // Rounded up: few decimals of a binary unit are whole bytes.
+  std::optional<std::int64_t> scale_binary(const std::string& cell, std::int64_t times) {
     constexpr int kDecimals = 6;
     constexpr std::int64_t kPlaces = 1'000'000;
     const auto scaled = scale_decimal(cell, kDecimals, Rounding::kExact);
     if (!scaled || *scaled > kLargestQuantity / times) return std::nullopt;
-    if (*scaled * times % kPlaces != 0) return std::nullopt;
-    return *scaled * times / kPlaces;
+    const bool is_rounded = *scaled * times % kPlaces != 0;
+    is_size_rounded_ = is_size_rounded_ || is_rounded;
+    return *scaled * times / kPlaces + (is_rounded ? 1 : 0);
   }
 
   const std::string& text_of(const char* name, const Cells& cells) const {
@@ -269,6 +269,7 @@ class CsvReader {
   std::set<std::string> names_;
   std::set<std::string> block_names_;
   Bytes before_;  // activation of the layer before
+  bool is_size_rounded_ = false;
   bool is_rounded_ = false;
   ImportedProfile imported_;
 };

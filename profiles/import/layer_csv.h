@@ -7,9 +7,10 @@
 // activation_<b> (the layer's output); and, where they are wanted, parameter_<b>,
 // optimizer_state_<b>, stash_<b> (default: the layer's input), update_<t>, block (a name; default:
 // a block for each layer). <t> is s, ms, us or ns; <b> is bytes, kB, MB, GB, KiB, MiB or GiB. Times
-// and sizes are of one micro-batch, exact: what is no whole number of ns or bytes is refused. A
-// cell in double quotes may hold commas and doubled quotes. The last layer has the loss. A whole
-// backward is split by the rule of model_profile.h. Bytes per sample are rounded up.
+// and sizes are of one micro-batch, exact: what is no whole number of ns or bytes is refused, but
+// for decimals of KiB, MiB and GiB (at most six), which are rounded up. A cell in double quotes may
+// hold commas and doubled quotes. The last layer has the loss. A whole backward is split by the
+// rule of model_profile.h. Bytes per sample are rounded up.
 
 #include <string>
 #include <string_view>

@@ -188,9 +188,13 @@ TEST(BatchDeals, OfEqualGroupsAreTheDealTheyGet) {
     const SearchSpace space{4, static_cast<int>(cluster.devices.size()), machines.arrangements(),
                             options};
     const int units = question.micro_batches() / question.ways;
+    // The short one is the last of the last group, which then has one more with it.
+    const bool has_short = options.batch_size % options.micro_batch_sizes.front() != 0;
+    const bool to_the_last = has_short && question.micro_batches() % question.ways == 0;
     std::vector<int> shares;
     for (int g = 0; g < question.groups; ++g) {
-      const int more = g < units % question.groups ? 1 : 0;
+      const int place = to_the_last ? question.groups - 1 - g : g;
+      const int more = place < units % question.groups ? 1 : 0;
       shares.push_back(question.ways * (units / question.groups + more));
     }
     shares.back() += question.micro_batches() % question.ways;

@@ -40,7 +40,7 @@ TEST(MovedCuts, AreNeverWorseAndNoBoundaryOfTheBestDoesBetter) {
     Ranking ranking = search_plans(profile, cluster, options);
     if (ranking.best() == nullptr) continue;
     const Ranking before = ranking;
-    faster += move_cuts(ranking, profile, cluster, options, kUnlimited).faster;
+    faster += move_cuts(ranking, profile, cluster, options, {.actions = kUnlimited}).faster;
     ASSERT_NE(ranking.best(), nullptr);
     for (std::size_t c = 0; c < ranking.candidates.size(); ++c) {
       ASSERT_LE(ranking.candidates[c].makespan, before.candidates[c].makespan);
@@ -67,7 +67,7 @@ TEST(MovedCuts, StayWhereNothingMayBeSimulated) {
   ASSERT_NE(ranking.best(), nullptr);
   ASSERT_GT(ranking.best()->plan.pipelines.front().stages.size(), 1U) << "there is a cut";
   const std::vector<Candidate> before = ranking.candidates;
-  EXPECT_EQ(move_cuts(ranking, profile, cluster, options, 0).tried, 0);
+  EXPECT_EQ(move_cuts(ranking, profile, cluster, options, {.actions = 0}).tried, 0);
   ASSERT_EQ(ranking.candidates.size(), before.size());
   for (std::size_t c = 0; c < before.size(); ++c) {
     EXPECT_EQ(ranking.candidates[c].plan, before[c].plan);

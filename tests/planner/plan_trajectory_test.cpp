@@ -52,7 +52,8 @@ TEST(PlanTrajectory, ReadsTheSegmentsOfATrace) {
   EXPECT_EQ(segments[0], (ForecastSegment{0, 9, FreezeMask::parse("01111111", "t", 1)}));
   EXPECT_EQ(segments[1], (ForecastSegment{9, 11, FreezeMask::parse("00111111", "t", 1)}));
   EXPECT_EQ(find_segments(trace_of({{3, "01111111"}, {3, "11111111"}}, 4), "t").size(), 1U);
-  EXPECT_EQ(find_segments(trace_of({{7, "01111111"}}, 4), "t").size(), 1U) << "after the last step";
+  EXPECT_EQ(find_segments(trace_of({{4, "01111111"}}, 4), "t").size(), 1U) << "after the last step";
+  EXPECT_THROW(find_segments(trace_of({{5, "01111111"}}, 4), "t"), InputError);
   EXPECT_THROW(find_segments(trace_of({}, 0), "t"), InputError);
 }
 

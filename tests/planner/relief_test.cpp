@@ -87,6 +87,22 @@ TEST(Relief, SuggestsRecomputingWhereItIsEnough) {
   EXPECT_NE(list_relief(reliefs, question.cluster).find("or recompute"), std::string::npos);
 }
 
+// Six micro-batches are sums of a tree in mode exact, of which some are held; fast has one sum.
+TEST(Relief, SuggestsTheFastReductionWhereItIsEnough) {
+  SearchQuestion question = make_tight_question(1, Bytes{1}, ReductionMode::kFast);
+  question.options.batch_size = 6;
+  question.options.micro_batch_sizes = {1};
+  const std::vector<Relief> memory = find(question);
+  ASSERT_EQ(memory.front().kind, Relief::Kind::kMemoryOfOne);
+  question.cluster = with_relief({question.cluster, question.options}, memory.front()).cluster;
+  question.options.reduction = ReductionMode::kExact;
+  const std::vector<Relief> reliefs = find(question);
+  const Relief fast{.kind = Relief::Kind::kFast, .device = {}, .amount = 1};
+  EXPECT_NE(std::find(reliefs.begin(), reliefs.end(), fast), reliefs.end());
+  EXPECT_NE(list_relief(reliefs, question.cluster).find("or reductions in mode fast"),
+            std::string::npos);
+}
+
 TEST(ExplainedPlan, ItsPartsAddUpToTheMakespanAndItsCountsToTheCandidates) {
   int explained = 0;
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {

@@ -164,6 +164,31 @@ TEST(Search, LeavesAMessageThatHidesBehindWorkWhereTheStagesAreEqual) {
   EXPECT_GT(search_plans(profile, cluster, options).candidates.front().makespan, least);
 }
 
+// Nine micro-batches, the last with one sample of four: five and four take as long as five whole
+// ones, four and five hardly longer than four.
+TEST(Search, GivesTheShortMicroBatchToAPipelineWithOneMore) {
+  const ModelProfile profile = make_chain(2, microseconds{10}, microseconds{10}, microseconds{10});
+  const Cluster cluster = make_uniform_cluster(2, Bytes{1 << 30}, {});
+  SearchOptions options;
+  options.batch_size = 33;
+  options.micro_batch_sizes = {4};
+  options.max_stages = 1;
+  options.mask = FreezeMask::all_active(2);
+  for (const bool joint : {false, true}) {
+    options.joint = joint;
+    const Candidate best = search_plans(profile, cluster, options).candidates.front();
+    ASSERT_EQ(best.plan.pipelines.size(), 2U);
+    Duration least = Duration::max();
+    for (std::int32_t first = 1; first < 9; ++first) {
+      Plan plan = best.plan;
+      plan.pipelines[0].micro_batches = {{MicroBatchId{0}, MicroBatchId{first - 1}}};
+      plan.pipelines[1].micro_batches = {{MicroBatchId{first}, MicroBatchId{8}}};
+      least = std::min(least, judge_plan(plan, profile, cluster, false).makespan);
+    }
+    EXPECT_EQ(best.makespan, least);
+  }
+}
+
 TEST(Search, OfEqualTimesTheOneThatNeedsLeastMemoryComesFirst) {
   const ModelProfile profile = make_model();
   const Cluster cluster = make_uniform_cluster(2, Bytes{1 << 30}, {});

@@ -77,10 +77,11 @@ TEST_F(Verbs, SimulateListsScheduleFamilies) {
   EXPECT_NE(outcome.out.find("1f1b"), std::string::npos);
 }
 
-TEST_F(Verbs, PlanListsTheSameFamiliesAndTheSearch) {
+TEST_F(Verbs, PlanListsTheFamiliesThatFlushAndTheSearch) {
   const Outcome outcome = run("plan", "--schedules help");
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_EQ(outcome.out.find(describe_schedules()), 0U);
+  EXPECT_EQ(outcome.out.find(describe_schedules(/*synchronous_alone=*/true)), 0U);
+  EXPECT_EQ(outcome.out.find("pipedream"), std::string::npos);
   EXPECT_NE(outcome.out.find("\nsearch "), std::string::npos);
 }
 
@@ -90,6 +91,20 @@ TEST_F(Verbs, ExportNamesWhatItWroteAndSaysWhereItTookATimeForGranted) {
             "wrote step.svg\nwithout times every action takes 1 ms\n");
   EXPECT_EQ(run("export", what_if + "step.svg --to svg" + kTimes).out, "wrote step.svg\n");
   EXPECT_EQ(run("export", what_if + "lists.csv --to pytorch-csv").out, "wrote lists.csv\n");
+}
+
+TEST_F(Verbs, TheBestPlanDoesNotDependOnHowManyRowsAreShown) {
+  ModelProfile profile = make_chain(9, microseconds(10), microseconds(10), microseconds(10));
+  for (std::size_t l = 0; l < profile.layers.size(); ++l) {
+    for (CostSample& cost : profile.layers[l].costs) cost.forward += microseconds(l * l % 7 * 4);
+  }
+  write_model_profile(profile, path("uneven.json"));
+  write_cluster(make_uniform_cluster(4, Bytes{1'000'000}, {microseconds(3), {}}),
+                path("four.json"));
+  const std::string question = "--profile uneven.json --cluster four.json --batch 12 --out ";
+  ASSERT_EQ(run("plan", question + "few.json --top 1").code, 0);
+  ASSERT_EQ(run("plan", question + "many.json --top 200").code, 0);
+  EXPECT_EQ(read_text_file(path("few.json")), read_text_file(path("many.json")));
 }
 
 TEST_F(Verbs, AMaskOfAnotherModelIsToldFromOneThatIsNone) {
@@ -421,6 +436,7 @@ TEST_F(Verbs, BadUsageEndsWithOneSentenceAndWritesNothing) {
       {"plan", files_given + " --batch 8 --mask 0110"},
       {"plan", files_given + " --batch 8 --schedules gpipe,none"},
       {"plan", files_given + " --batch 8 --schedules 1f1b,"},
+      {"plan", files_given + " --batch 8 --schedules 1f1b,pipedream"},
       {"plan", files_given + " --batch 8 --schedules ,1f1b"},
       {"plan", files_given + " --batch 8 --top 0"},
       {"plan", "--profile broken.json --cluster cluster.json --batch 8"},

@@ -80,6 +80,19 @@ TEST(LayerCsv, TakesSizesAsThoseOfTheGivenSamples) {
   EXPECT_EQ(profile.layers[0].costs.front().micro_batch_size, 64);
 }
 
+TEST(LayerCsv, RoundsDecimalsOfABinaryUnitUpToBytes) {
+  const std::string table =
+      "name,forward_ms,backward_ms,activation_MiB,parameter_KiB\n"
+      "a,1,2,0.1,1.5\n"
+      "b,1,2,0.5,90.3\n";
+  const ImportedProfile import = parse_layer_csv(table, "layers.csv", {});
+  EXPECT_EQ(import.profile.edges[0].tensor_bytes_per_sample.front(), Bytes{104'858});
+  EXPECT_EQ(import.profile.layers[0].parameters, Bytes{1'536});
+  EXPECT_EQ(import.profile.layers[1].parameters, Bytes{92'468});
+  const std::string note = "sizes of no whole number of bytes are rounded up";
+  EXPECT_EQ(std::count(import.notes.begin(), import.notes.end(), note), 1);
+}
+
 TEST(LayerCsv, RefusesHostileTablesInOneSentence) {
   const std::string columns =
       "name, block, forward_<t>, backward_<t>, backward_input_<t>, backward_weight_<t>, "
@@ -127,8 +140,9 @@ TEST(LayerCsv, RefusesHostileTablesInOneSentence) {
        ns},
       {"half a byte", with(kTable, "4000", "4000.5"), 4, "activation_bytes `4000.5`", bytes},
       {"too large", with(kTable, "44302336", "1e16"), 2, "activation_bytes `1e16`", bytes},
-      {"no whole bytes", with(with(kTable, "activation_bytes", "activation_KiB"), "4000", "0.3"), 4,
-       "activation_KiB `0.3`", bytes},
+      {"no whole bytes",
+       with(with(kTable, "activation_bytes", "activation_KiB"), "4000", "0.0000003"), 4,
+       "activation_KiB `0.0000003`", bytes},
       {"zero byte", with(kTable, "conv", std::string("c\0v", 3)), 2, "a control character",
        "a line of text"},
       {"Latin-1", with(kTable, "conv", "c\xf6v"), 2, "bytes that are not UTF-8", "UTF-8 text"},

@@ -119,8 +119,9 @@ TEST_F(TextFile, RefusesToReplaceTheFileThatStandardOutputGoesTo) {
   EXPECT_EQ(read_text_file(folder_ / "log"), "old");
 }
 
-TEST_F(TextFile, WritesIntoMemoryAndThroughLinksToFilesThatAreNotThereYet) {
+TEST_F(TextFile, WritesIntoMemoryAndThroughLinksToLinks) {
   const fs::path memory = "/dev/shm/frazil-text-file-" + std::to_string(getpid());
+  write_text_file(memory, "old");
   fs::create_symlink(memory, folder_ / "first");
   fs::create_symlink("first", folder_ / "second");
   write_text_file(folder_ / "second", "new");
