@@ -41,7 +41,8 @@ ExitCode plan_held(const Flags& values) {
                      fmt::format("--batch {}", options.batch_size));
   }
   PlanSearch search(profile, cluster);
-  const auto answer = replan(search, profile, cluster, held, options);
+  constexpr int kMovedPlans = 32;
+  const auto answer = replan(search, profile, cluster, held, options, kMovedPlans);
   if (!answer) {
     throw InfeasibleError(explain_no_plan(profile, {cluster, options}, search.search(options)));
   }

@@ -23,8 +23,10 @@ struct Replan {
   bool stays = false;  // with the held plan
 };
 
-// `options`: with the mask to come; how many plans are kept is not read. None where nothing fits.
+// `options`: with the mask to come; how many plans are kept is not read. With `moved_plans` the
+// cuts of so many of the best are moved as well (search/moved_cuts.h). None where nothing fits.
 std::optional<Replan> replan(PlanSearch& search, const ModelProfile& profile,
-                             const Cluster& cluster, const HeldState& held, SearchOptions options);
+                             const Cluster& cluster, const HeldState& held, SearchOptions options,
+                             int moved_plans = 0);
 
 }  // namespace frazil

@@ -39,6 +39,32 @@ std::optional<HeldState> draw_held(const SearchQuestion& question, std::mt19937_
   return held;
 }
 
+TEST(Replan, WithMovedCutsNeverCostsMoreAndSometimesLess) {
+  int less = 0;
+  for (std::uint64_t seed = 1; seed <= 160; ++seed) {
+    SCOPED_TRACE(seed);
+    const SearchQuestion question = draw_search_question(seed);
+    std::mt19937_64 random(seed);
+    std::optional<HeldState> held = draw_held(question, random);
+    if (!held) continue;
+    if (seed % 2 == 0) held->steps = 1000;
+    PlanSearch search(question.profile, question.cluster);
+    const auto ask = [&](int moved) {
+      return replan(search, question.profile, question.cluster, *held, question.options, moved);
+    };
+    const auto plain = ask(0);
+    const auto moved = ask(8);
+    ASSERT_EQ(plain.has_value(), moved.has_value());
+    if (!plain) continue;
+    const auto total = [&](const Replan& next) {
+      return next.next.makespan * held->steps + next.cost.total;
+    };
+    EXPECT_LE(total(*moved), total(*plain));
+    less += total(*moved) < total(*plain) ? 1 : 0;
+  }
+  EXPECT_GT(less, 5);
+}
+
 TEST(Replan, TakesWhatCostsLeastOfTheHeldPlanAndAllOthers) {
   int stays = 0;
   int goes = 0;
