@@ -4,6 +4,7 @@
 
 #include "planner/plan_json.h"
 #include "planner/plan_options.h"
+#include "planner/search/moved_cuts.h"
 #include "planner/search/relief.h"
 #include "planner/trajectory/print_replan.h"
 #include "profiles/cluster_json.h"
@@ -41,7 +42,6 @@ ExitCode plan_held(const Flags& values) {
                      fmt::format("--batch {}", options.batch_size));
   }
   PlanSearch search(profile, cluster);
-  constexpr int kMovedPlans = 32;
   const auto answer = replan(search, profile, cluster, held, options, kMovedPlans);
   if (!answer) {
     throw InfeasibleError(explain_no_plan(profile, {cluster, options}, search.search(options)));

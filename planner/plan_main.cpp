@@ -45,10 +45,10 @@ po::options_description describe_flags() {
       ("mask", text(), "freeze mask, a bit per block, 1 = active; default: all active")  //
       ("schedules", text(),
        "schedules to try, a comma list; help lists them; default: all that are synchronous; with "
-       "`search` among "
-       "them the order of work is searched too, for the best plans that split their backwards")  //
-      ("budget", text(), "with search: moves to try for each order, default 300000")             //
-      ("no-recompute", po::bool_switch(), "keep activations, never recompute them")              //
+       "`search` among them the order of work is searched too, for the best plans that split their "
+       "backwards")                                                                   //
+      ("budget", text(), "with search: moves to try for each order, default 300000")  //
+      ("no-recompute", po::bool_switch(), "keep activations, never recompute them")   //
       ("cache", po::bool_switch(),
        "also plans that read the frozen prefix's output from a cache")  //
       ("reduction", text(),
@@ -174,8 +174,7 @@ ExitCode plan_verb(const Flags& values) {
     fmt::print(
         "{}\nand beside them:\n"
         "search            the best orders that a search finds, for the best plans that split "
-        "their "
-        "backwards\n",
+        "their backwards\n",
         describe_schedules(/*synchronous_alone=*/true));
     return ExitCode::kOk;
   }
@@ -198,7 +197,6 @@ ExitCode plan_verb(const Flags& values) {
   SearchCase question{read_cluster(required_text(values, "cluster")), {}};
   question.options = read_options(values, profile);
   // However many rows are shown, so that the first does not depend on it.
-  constexpr int kMovedPlans = 32;
   question.options.keep = std::max(kMovedPlans, top);
   question.options.effort = integer_or(values, "effort", 100'000, 0, kMostCounted);
   Ranking ranking = search_plans(profile, question.cluster, question.options);

@@ -1,6 +1,6 @@
 #pragma once
 // The cuts of a search's plans, moved. A search gives each shape the cuts with the least busiest
-// stage, as if no message overlapped work (planner/search/propose.h). Where messages do, or devices
+// stage, as if messages stopped the work or ran beside it (planner/search/propose.h). Where devices
 // wait for each other, other cuts of the same shape may be faster.
 
 #include <cstddef>
@@ -15,6 +15,9 @@ struct MovedCuts {
   int faster = 0;          // plans
   std::int64_t tried = 0;  // cuts, each simulated
 };
+
+// Of so many of the best plans cuts are moved where someone waits for the answer.
+inline constexpr int kMovedPlans = 32;
 
 struct MovedCutsLimits {
   std::size_t plans = std::numeric_limits<std::size_t>::max();  // the best so many

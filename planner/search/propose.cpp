@@ -181,7 +181,7 @@ std::vector<Proposal> Proposer::propose(const Shape& shape) {
   };
   for (const Transfers transfers : {Transfers::kBlocking, Transfers::kOverlapped}) {
     if (transfers == Transfers::kOverlapped && !space_.options.overlapped_cuts) continue;
-    // What keeps the strictest rule keeps all.
+    // Cuts that keep the strictest rule are the same under all: then there is one proposal.
     for (const MemoryRule rule :
          {MemoryRule::kWithLargestReceive, MemoryRule::kWithoutReceive, MemoryRule::kIgnored}) {
       add(find_cuts(shape, dealt, rule, transfers));

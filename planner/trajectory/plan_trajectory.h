@@ -26,7 +26,7 @@ struct ForecastSegment {
 };
 
 // The masks of a trace, to its last step: neighbours differ, each has a step. All blocks are active
-// until the first. Throws InputError{file} where the trace says no steps.
+// until the first. Throws InputError{file} where the trace says no steps, or a mask after them.
 std::vector<ForecastSegment> find_segments(const FreezeTrace& trace, const std::string& file);
 
 struct TrajectoryOptions {
