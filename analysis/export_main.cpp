@@ -65,7 +65,7 @@ WhatIfInputs read_files(const Flags& values) {
   const std::string file = required_text(values, "plan");
   WhatIfInputs inputs{read_model_profile(required_text(values, "profile")),
                       read_cluster(required_text(values, "cluster")), read_plan(file)};
-  validate(inputs.plan, inputs.profile, inputs.cluster, file);
+  validate(inputs.plan, inputs.profile, inputs.cluster, file, lines_of(file));
   return inputs;
 }
 

@@ -103,7 +103,7 @@ ExitCode import_schedule(const Flags& values, const std::vector<std::string>& fi
   const ModelProfile profile = read_model_profile(required_text(values, "profile"));
   const Cluster cluster = read_cluster(required_text(values, "cluster"));
   const Plan given = read_plan(plan_file);
-  validate(given, profile, cluster, plan_file);
+  validate(given, profile, cluster, plan_file, lines_of(plan_file));
   const PytorchSchedule imported = parse_pytorch_csv(
       read_text_file(files.front()), files.front(),
       is_set(values, "legacy") ? LegacyPytorch::kConvert : LegacyPytorch::kRefuse);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "profiles/cluster.h"
+#include "profiles/json_lines.h"
 #include "profiles/model_profile.h"
 #include "traces/action.h"
 #include "traces/freeze_mask.h"
@@ -136,9 +137,10 @@ std::string summarize(const Plan& plan);
 // Everything that can be wrong in a plan by itself and against the model and the cluster: hash of
 // another model, layers missing, doubled or not convex, unknown devices, micro-batches that are not
 // owned exactly once or do not add up to the batch, mask length, ...
-// Throws InputError{file, 0} with the JSON path in `found`.
+// Throws InputError{file, the line of what is wrong} with the JSON path in `found`; faults of a
+// schedule's actions name action and device instead.
 void validate(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
-              const std::string& file);
+              const std::string& file, const LineOf& line_of = {});
 
 // One pipeline of consecutive stages: layer cuts[i] begins stage i + 1; stage i on devices[i].
 Pipeline make_pipeline(int layers, const std::vector<LayerId>& cuts,

@@ -21,14 +21,16 @@ constexpr int kMostMicroBatches = 1'000'000;
 // The one shape of a fault: where in the plan, what stands there, what belongs there.
 class Checker {
  public:
-  explicit Checker(const std::string& file) : file_(file) {}
+  Checker(const std::string& file, const LineOf& line_of) : file_(file), line_of_(line_of) {}
   [[noreturn]] void fail(const std::string& path, const std::string& found,
                          const std::string& expected) const {
-    throw InputError(file_, 0, fmt::format("{} at {}", found, path), expected);
+    throw InputError(file_, line_of_ ? line_of_(path) : 0, fmt::format("{} at {}", found, path),
+                     expected);
   }
 
  private:
   std::string file_;
+  LineOf line_of_;
 };
 
 // Closed ranges [first, last] must lie in 0..end-1, ascend and be disjoint. `Range` is a LayerRange
@@ -180,8 +182,8 @@ void check_schedule(const NamedSchedule& schedule, const Checker& checker) {
 }  // namespace
 
 void validate(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
-              const std::string& file) {
-  const Checker checker(file);
+              const std::string& file, const LineOf& line_of) {
+  const Checker checker(file, line_of);
   const int layers = static_cast<int>(profile.layers.size());
   const int devices = static_cast<int>(cluster.devices.size());
   const std::string hash = model_hash(profile);
@@ -229,7 +231,7 @@ void validate(const Plan& plan, const ModelProfile& profile, const Cluster& clus
           fmt::format("{} list{}", given->devices.size(), given->devices.size() == 1 ? "" : "s"),
           fmt::format("one list for each of the cluster's {} devices", devices));
     }
-    validate_schedule({given->devices}, plan, find_activity(profile, plan.mask), file);
+    validate_schedule({given->devices}, plan, find_activity(profile, plan.mask), file, line_of);
   }
 }
 

@@ -31,8 +31,12 @@ constexpr Kinds kR = bit(ActionKind::kRecompute);
 // Walks a compute schedule and keeps, for each micro-batch of each stage, what was done so far.
 class ScheduleChecker {
  public:
-  ScheduleChecker(const Plan& plan, const Activity& activity, const std::string& file)
-      : plan_(plan), activity_(activity), file_(file) {}
+  ScheduleChecker(const Plan& plan, const Activity& activity, const std::string& file,
+                  const LineOf& line_of)
+      : plan_(plan), activity_(activity), file_(file), line_of_(line_of) {}
+
+  // What follows is of this device.
+  void enter(DeviceId device) { path_ = fmt::format("$.schedule.actions[{}]", device.value); }
 
   void check(DeviceId device, const Action& action) {
     if (const auto* pair = std::get_if<ActionPair>(&action.detail)) {
@@ -57,7 +61,8 @@ class ScheduleChecker {
   }
 
   // Everything each stage must do has been done for every micro-batch it owns.
-  void finish() const {
+  void finish() {
+    path_ = "$.schedule.actions";
     for (std::size_t p = 0; p < plan_.pipelines.size(); ++p) {
       const Pipeline& pipeline = plan_.pipelines[p];
       for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
@@ -75,7 +80,8 @@ class ScheduleChecker {
 
  private:
   [[noreturn]] void fail(const std::string& found, const std::string& expected) const {
-    throw InputError(file_, 0, found, expected);
+    const int line = line_of_ ? line_of_(path_) : 0;
+    throw InputError(file_, line, found, expected);
   }
 
   // A pair whose backward waits for its own forward would wait for itself.
@@ -195,15 +201,18 @@ class ScheduleChecker {
   const Plan& plan_;
   const Activity& activity_;
   std::string file_;
+  LineOf line_of_;
+  std::string path_;  // of what is looked at, in a plan file
   std::map<std::tuple<PipelineId, StageId, MicroBatchId, std::optional<std::int32_t>>, Kinds> done_;
 };
 
 }  // namespace
 
 void validate_schedule(const Schedule& compute, const Plan& plan, const Activity& activity,
-                       const std::string& file) {
-  ScheduleChecker checker(plan, activity, file);
+                       const std::string& file, const LineOf& line_of) {
+  ScheduleChecker checker(plan, activity, file, line_of);
   for (std::size_t device = 0; device < compute.devices.size(); ++device) {
+    checker.enter(DeviceId{device});
     for (const Action& action : compute.devices[device]) checker.check(DeviceId{device}, action);
   }
   checker.finish();

@@ -287,7 +287,7 @@ ExitCode simulate_file(const Flags& values) {
   ModelProfile profile = read_model_profile(required_text(values, "profile"));
   Cluster cluster = read_cluster(required_text(values, "cluster"));
   const Plan given = read_plan(file);
-  validate(given, profile, cluster, file);
+  validate(given, profile, cluster, file, lines_of(file));
   change(values, profile, cluster);
   const bool compares = is_set(values, "compare");
   if (compares) refuse_with_compare(values);

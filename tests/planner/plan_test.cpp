@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "planner/plan_json.h"
 #include "profiles/error.h"
+#include "tests/support/program_folder.h"
 #include "tests/support/sample_models.h"
 
 namespace frazil {
@@ -244,6 +247,38 @@ TEST(Plan, NamesEveryFaultInOneSentence) {
       EXPECT_EQ(error.line(), 0);
     }
   }
+}
+
+// As a plan file is written: a device's actions on a line of their own.
+TEST(Plan, FaultsFoundAfterReadingCarryTheLine) {
+  const ProgramFolder folder("plan-lines");
+  const auto fault_line = [&](const Plan& plan) {
+    write_plan(plan, folder.path("plan.json"));
+    try {
+      validate(plan, model(), cluster(), "plan.json", lines_of(folder.path("plan.json")));
+    } catch (const InputError& error) {
+      return error.line();
+    }
+    return -1;
+  };
+  // Of the plan written last.
+  const auto line_with = [&](const std::string& text) {
+    const std::string file = read_text_file(folder.path("plan.json"));
+    const auto end = file.begin() + static_cast<std::ptrdiff_t>(file.find(text));
+    return 1 + static_cast<int>(std::count(file.begin(), end, '\n'));
+  };
+  Plan plan = sample_plan();
+  plan.pipelines.at(0).stages.at(1).devices = {DeviceId{77}};
+  int line = fault_line(plan);
+  EXPECT_EQ(line, line_with("\"devices\": [77]"));
+  plan = sample_plan();
+  plan.micro_batch_size = 0;
+  line = fault_line(plan);
+  EXPECT_EQ(line, line_with("\"micro_batch_size\""));
+  plan = sample_plan();
+  plan.schedule = ExplicitSchedule{{{}, {}, {parse_action("0F0")}, {}}};
+  line = fault_line(plan);
+  EXPECT_EQ(line, line_with("[\"0F0\"]"));
 }
 
 }  // namespace
