@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "planner/reproduce/frazil_plans.h"
+#include "planner/reproduce/pipetransformer_runs.h"
 #include "planner/reproduce/pipetransformer_tables.h"
 
 namespace frazil {

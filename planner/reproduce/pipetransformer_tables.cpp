@@ -2,28 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "planner/freezing/freeze_policy.h"
 #include "planner/named/pipe_transformer.h"
+#include "planner/reproduce/pipetransformer_runs.h"
 #include "planner/reproduce/rtx5000.h"
 
 namespace frazil {
 namespace {
-
-constexpr int kVitLayers = 12;
-constexpr int kEpochs = 10;
-constexpr double kAlpha = 1.0 / 3;
-constexpr std::int64_t kImagenetSamples = 1'281'167;
-constexpr std::int64_t kCifarSamples = 50'000;
-constexpr ElasticParts kNothing{.auto_pipe = false, .auto_dp = false, .auto_cache = false};
-constexpr ElasticParts kAll{};
-constexpr ElasticParts kNoCache{.auto_cache = false};
-constexpr ElasticParts kNoReplicas{.auto_dp = false};
-
-Training cifar_training(int classes) {
-  return {.profile = make_rtx5000_vision(vit_b16(classes)),
-          .pipeline_batch = 320,
-          .samples = kCifarSamples};
-}
 
 // One plan of ViT-B/16 on two hosts.
 struct Setting {
@@ -59,72 +43,7 @@ Setting forward_only(int samples) {
           .devices_per_host = 1};
 }
 
-double speed_up(const std::vector<Epoch>& base, const std::vector<Epoch>& run,
-                std::int64_t samples) {
-  return static_cast<double>(training_time(base, samples).count()) /
-         static_cast<double>(training_time(run, samples).count());
-}
-
-double wall_clock(const std::vector<Epoch>& epochs, std::int64_t samples) {
-  return static_cast<double>((training_time(epochs, samples) + transition_time(epochs)).count());
-}
-
-std::vector<Epoch> simulate_baseline(const Training& training, int epochs) {
-  return simulate_run(training, std::vector<int>(static_cast<std::size_t>(epochs), 0), kNothing);
-}
-
-// Baseline over elastic, transitions charged to both.
-double wall_clock_speed_up(const Training& training, const std::vector<int>& frozen) {
-  const auto epochs = static_cast<int>(frozen.size());
-  return wall_clock(simulate_baseline(training, epochs), training.samples) /
-         wall_clock(simulate_run(training, frozen, kAll), training.samples);
-}
-
-ResultTable reproduce_curve(const std::string& title, const ElasticParts& parts,
-                            const std::vector<double>& published) {
-  ResultTable table{.title = title, .unit = "samples/s", .rows = {}};
-  const auto frozen = freeze_schedule(kVitLayers, kAlpha, kEpochs);
-  const auto epochs = simulate_run(imagenet_training(), frozen, parts);
-  for (std::size_t e = 0; e < epochs.size(); ++e) {
-    table.rows.push_back({fmt::format("epoch {}: L_f {}, K {}, R {}", e, epochs[e].frozen,
-                                      epochs[e].length, epochs[e].pipelines),
-                          published[e], epochs[e].rate()});
-  }
-  return table;
-}
-
-// The first number of frozen layers at which reading features beats computing them.
-int find_crossover(const ModelProfile& profile, int layers, int pipeline_batch) {
-  for (int frozen = 1; frozen <= layers; ++frozen) {
-    const auto simulate = [&](std::optional<int> cached) {
-      const EpochModel model = make_epoch_model(profile, frozen, cached);
-      const PipeTransformerShape shape{.length = 8,
-                                       .pipelines_per_host = 1,
-                                       .batch_size = 2 * pipeline_batch,
-                                       .micro_batches = count_micro_batches(8),
-                                       .mask = model.mask};
-      return simulate_shape(model, shape, 8).time;
-    };
-    if (simulate(frozen) < simulate(std::nullopt)) return frozen;
-  }
-  return layers + 1;
-}
-
 }  // namespace
-
-Training imagenet_training() {
-  return {.profile = make_rtx5000_vision(vit_b16(1000)),
-          .pipeline_batch = 400,
-          .samples = kImagenetSamples};
-}
-
-std::vector<int> freeze_schedule(int layers, double alpha, int epochs) {
-  std::vector<int> frozen;
-  for (int epoch = 0; epoch < epochs; ++epoch) {
-    frozen.push_back(alpha_frozen_layers(layers, alpha, epoch));
-  }
-  return frozen;
-}
 
 ResultTable reproduce_throughputs() {
   using Role = RowRole;
@@ -204,8 +123,8 @@ ResultTable reproduce_throughputs() {
 
 ResultTable reproduce_ablation() {
   const Training training = imagenet_training();
-  const auto frozen = freeze_schedule(kVitLayers, kAlpha, kEpochs);
-  const auto base = simulate_baseline(training, kEpochs);
+  const auto frozen = freeze_schedule(kVitLayers, kPublishedAlpha, kPublishedEpochs);
+  const auto base = simulate_baseline(training, kPublishedEpochs);
   const auto ratio = [&](const ElasticParts& parts) {
     return speed_up(base, simulate_run(training, frozen, parts), training.samples);
   };
@@ -213,43 +132,25 @@ ResultTable reproduce_ablation() {
                     .unit = "speed-up over GPipe K 8, R 2",
                     .bar = 0.15};
   table.rows = {
-      {"freeze only", 0.95, ratio(kNothing), RowRole::kPrediction,
+      {"freeze only", 0.95, ratio(kFreezingAlone), RowRole::kPrediction,
        "it does strictly less than its baseline; no cause was published, and the released code "
        "cannot run it"},
-      {"AutoPipe + AutoCache", 1.26, ratio(kNoReplicas), RowRole::kPrediction,
+      {"AutoPipe + AutoCache", 1.26, ratio(kWithoutReplicas), RowRole::kPrediction,
        fmt::format("the plot's baseline has 350 samples/s where the log of the same plan has 411; "
                    "over 350 this run is {:.2f}",
-                   ratio(kNoReplicas) * base.front().rate() / 350)},
-      {"AutoPipe + AutoDP", 2.27, ratio(kNoCache)},
-      {"all", 2.83, ratio(kAll)},
+                   ratio(kWithoutReplicas) * base.front().rate() / 350)},
+      {"AutoPipe + AutoDP", 2.27, ratio(kWithoutCache)},
+      {"all", 2.83, ratio(kAllParts)},
   };
   return table;
-}
-
-std::vector<ResultTable> reproduce_epochs() {
-  const auto frozen = freeze_schedule(kVitLayers, kAlpha, kEpochs);
-  const auto two = simulate_run(imagenet_training(), frozen, kNoReplicas);
-  const auto uncut = simulate_run(imagenet_training(), frozen, kNothing);
-  const std::string plotted = "read off the plot; the log of the same plan has 411";
-  ResultTable others{.title = "Fig. 9: other curves", .unit = "samples/s"};
-  others.rows = {
-      {"baseline, every epoch", 350, uncut.front().rate(), RowRole::kPrediction, plotted},
-      {"freeze only, epoch 1, at most", 350, uncut[1].rate()},
-      {"AutoPipe + AutoCache, epoch 9, at most", 1000, two.back().rate(), RowRole::kUpperBound},
-  };
-  return {reproduce_curve("Fig. 9: all parts", kAll,
-                          {400, 350, 600, 1300, 1600, 3300, 4600, 4400, 7300, 7400}),
-          reproduce_curve("Fig. 9: without cache", kNoCache,
-                          {400, 350, 480, 900, 930, 1830, 1830, 2000, 2030, 2030}),
-          others};
 }
 
 ResultTable reproduce_whole_runs() {
   const Training training = cifar_training(10);
   const std::vector<int> by_hand{0, 6, 6, 8, 8, 8, 10, 10, 12, 12};
   const auto minutes = [](double ns) { return ns / 60e9; };
-  const double base = wall_clock(simulate_baseline(training, kEpochs), training.samples);
-  const double run = wall_clock(simulate_run(training, by_hand, kAll), training.samples);
+  const double base = wall_clock(simulate_baseline(training, kPublishedEpochs), training.samples);
+  const double run = wall_clock(simulate_run(training, by_hand, kAllParts), training.samples);
   const double of_a_host =
       simulate_setting({.length = 4, .pipeline_batch = 320, .devices_per_host = 4}) / 2;
   const std::string reason = "evaluating after each epoch is left out";
@@ -259,7 +160,7 @@ ResultTable reproduce_whole_runs() {
       {"K 8, R 2, no freezing", 24, minutes(base), RowRole::kPrediction, reason},
       {"frozen by hand, all parts", 10, minutes(run)},
       {"K 4 on one host of 4, no freezing", 56,
-       minutes(static_cast<double>(kEpochs * training.samples) / of_a_host * 1e9)},
+       minutes(static_cast<double>(kPublishedEpochs * training.samples) / of_a_host * 1e9)},
   };
   return table;
 }
@@ -276,30 +177,18 @@ ResultTable reproduce_headline() {
   ResultTable table{.title = "Table 1, transitions charged", .unit = "speed-up"};
   table.rows = {
       {"ImageNet, ViT-B/16, alpha 1/3", 2.83,
-       wall_clock_speed_up(imagenet, freeze_schedule(kVitLayers, kAlpha, kEpochs))},
+       wall_clock_speed_up(imagenet,
+                           freeze_schedule(kVitLayers, kPublishedAlpha, kPublishedEpochs))},
       {"CIFAR-100, ViT-B/16, alpha 1/4", 2.44,
-       wall_clock_speed_up(cifar100, freeze_schedule(kVitLayers, 1.0 / 4, kEpochs)),
+       wall_clock_speed_up(cifar100, freeze_schedule(kVitLayers, 1.0 / 4, kPublishedEpochs)),
        RowRole::kPrediction, "the times in the same row of the table give 2.83: it mixes runs"},
       {"SQuAD 1.1, BERT-large, alpha 1/3, 3 epochs", 2.10,
-       wall_clock_speed_up(squad, freeze_schedule(bert.transformer.layers, kAlpha, 3)),
+       wall_clock_speed_up(squad, freeze_schedule(bert.transformer.layers, kPublishedAlpha, 3)),
        RowRole::kPrediction,
        "epoch 0 is as long as the baseline's, so 2.10 asks for 4.7 times its speed in the other "
        "two, of which the first still has K 8"},
   };
   return table;
-}
-
-ResultTable reproduce_alpha_sweep() {
-  const Training training = cifar_training(100);
-  const auto row = [&](const std::string& name, double alpha, double published) {
-    return ResultRow{name, published,
-                     wall_clock_speed_up(training, freeze_schedule(kVitLayers, alpha, kEpochs))};
-  };
-  return {.title = "Fig. 10: freeze rate, ViT-B/16 on CIFAR-100, transitions charged",
-          .unit = "speed-up",
-          .rows = {row("alpha 1/5", 1.0 / 5, 2.04), row("alpha 1/4", 1.0 / 4, 2.44),
-                   row("alpha 1/3", 1.0 / 3, 2.83), row("alpha 2/5", 2.0 / 5, 3.29),
-                   row("alpha 1/2", 1.0 / 2, 3.86)}};
 }
 
 ResultTable reproduce_micro_batches() {
@@ -312,18 +201,6 @@ ResultTable reproduce_micro_batches() {
                           times == 6 ? RowRole::kCalibration : RowRole::kPrediction});
     ++times;
   }
-  return table;
-}
-
-ResultTable reproduce_cache_crossover() {
-  const BertShape bert = bert_large();
-  const auto vit = make_rtx5000_vision(vit_b16(1000));
-  const auto large = make_rtx5000_bert(bert, BertTask::kQuestionAnswering, /*sequence=*/256);
-  ResultTable table{.title = "Fig. 12: frozen layers from which the cache pays", .unit = "layers"};
-  table.rows = {
-      {"ViT-B/16", 3, static_cast<double>(find_crossover(vit, kVitLayers, 400))},
-      {"BERT-large", 5, static_cast<double>(find_crossover(large, bert.transformer.layers, 64))},
-  };
   return table;
 }
 

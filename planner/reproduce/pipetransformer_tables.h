@@ -5,14 +5,9 @@
 
 #include <vector>
 
-#include "planner/reproduce/elastic_run.h"
 #include "planner/reproduce/result_table.h"
 
 namespace frazil {
-
-// ViT-B/16 on ImageNet, 400 samples a pipeline: the training of Fig. 9. By epoch L_f for alpha.
-Training imagenet_training();
-std::vector<int> freeze_schedule(int layers, double alpha, int epochs);
 
 ResultTable reproduce_throughputs();          // of single plans, from logs and notes
 ResultTable reproduce_ablation();             // Fig. 9, bars

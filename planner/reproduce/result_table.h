@@ -19,7 +19,7 @@ struct ResultRow {
   double published = 0;  // a range is its middle
   double simulated = 0;
   RowRole role = RowRole::kPrediction;
-  std::string reason = "";  // of a row that misses the bar of its table, one sentence
+  std::string reason = "";  // why it is off, one sentence
 
   double error() const { return simulated / published - 1; }
 };

@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "planner/reproduce/frazil_plans.h"
+#include "planner/reproduce/pipetransformer_runs.h"
 #include "planner/reproduce/pipetransformer_tables.h"
 #include "planner/reproduce/rtx5000.h"
 #include "profiles/error.h"
@@ -86,6 +88,18 @@ TEST(PipeTransformerReproduction, WhatEachPartAddsMeetsItsBar) {
 
 TEST(PipeTransformerReproduction, WholeRunsMeetTheirBar) {
   expect_bars(reproduce_whole_runs(), {{"K 8, R 2, no freezing", -0.110}});
+}
+
+TEST(PipeTransformerReproduction, WhatIsOffByMoreThanATenthSaysWhy) {
+  int off = 0;
+  for (const ResultTable& table : reproduce_pipetransformer_tables()) {
+    for (const ResultRow& row : table.rows) {
+      if (row.role != RowRole::kPrediction || std::abs(row.error()) <= 0.1) continue;
+      ++off;
+      EXPECT_FALSE(row.reason.empty()) << table.title << ": " << row.name;
+    }
+  }
+  EXPECT_GT(off, 10);
 }
 
 TEST(PipeTransformerReproduction, FreezingFasterIsFaster) {
