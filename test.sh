@@ -7,7 +7,7 @@
 #   ./test.sh --tidy            only clang-format over all sources, clang-tidy over those outside tests (version 14 of both)
 #   ./test.sh --coverage        only the coverage build, its tests and the lines they reach (gcovr)
 # FRAZIL_TORCH as in setup.sh. CMAKE_BUILD_PARALLEL_LEVEL sets the number of jobs (default: one per core). FRAZIL_FUZZ_SEED and
-# FRAZIL_FUZZ_SECONDS set where fuzzing starts and how long it takes (default: 1 and 60).
+# FRAZIL_FUZZ_SECONDS set where fuzzing starts and how long it takes of each reader (default: 1 and 60).
 set -Eeuo pipefail
 cd "$(dirname "$0")"
 
@@ -92,13 +92,13 @@ run_thread_sanitizer() {
   "${steady[@]}" build/tsan/bin/exec_stream_tests --gtest_brief=1 </dev/null
 }
 
-# fuzz NAME SECONDS: build/fuzz/bin/fuzz_NAME from its seeds on. Equal seeds of the fuzzer begin alike, so its corpus is never kept.
+# fuzz NAME: build/fuzz/bin/fuzz_NAME from its seeds on. Equal seeds of the fuzzer begin alike, so its corpus is never kept.
 fuzz() {
   local name=$1 place=build/fuzz/$1
   rm -rf "$place/corpus"
   mkdir -p "$place/corpus" "$place/found"
   if ! ASAN_OPTIONS=allow_addr2line=1:quarantine_size_mb=64 UBSAN_OPTIONS=allow_addr2line=1:print_stacktrace=1 "build/fuzz/bin/fuzz_$name" "-seed=$fuzz_seed" \
-    "-max_total_time=$2" -rss_limit_mb=512 -malloc_limit_mb=64 -timeout=5 "-dict=tests/fuzz/$name.dict" "-artifact_prefix=$place/found/" \
+    "-max_total_time=$fuzz_seconds" -rss_limit_mb=512 -malloc_limit_mb=64 -timeout=5 "-dict=tests/fuzz/$name.dict" "-artifact_prefix=$place/found/" \
     -print_final_stats=1 "$place/corpus" "tests/fuzz/seeds/$name" >"$place/log" 2>&1 </dev/null; then
     grep -v '^#' "$place/log" | tail -n 40 >&2
     printf 'test.sh: fuzz_%s failed (-seed=%s); again with: build/fuzz/bin/fuzz_%s %s\n' \
@@ -113,29 +113,26 @@ fuzz() {
   ' "$place/log"
 }
 
-# Beside the longest one, for as long: the others, one after another.
-fuzz_other_readers() {
-  fuzz timeline_csv $(((fuzz_seconds + 1) / 2)) || return 1
-  local name
-  for name in pipedream_graph layer_csv work_graph; do fuzz "$name" $(((fuzz_seconds + 5) / 6)) || return 1; done
-}
-
 run_fuzzers() {
   begin 'building the fuzzers of the readers (build/fuzz)'
   local compiler
   compiler=$(./setup.sh --fuzzing-compiler)
   cmake --preset fuzz "-DCMAKE_CXX_COMPILER=$compiler"
   cmake --build --preset fuzz --parallel "$jobs"
-  begin "fuzzing the readers for $fuzz_seconds s (-seed=$fuzz_seed)"
-  local running=() failed=no
-  fuzz pytorch_csv "$fuzz_seconds" &
-  running+=($!)
-  fuzz_other_readers &
-  running+=($!)
-  fuzz sailor $(((fuzz_seconds + 3) / 4)) &
-  running+=($!)
-  local one
-  for one in "${running[@]}"; do wait "$one" || failed=yes; done
+  begin "fuzzing each reader for $fuzz_seconds s (-seed=$fuzz_seed)"
+  local running=0 failed=no name
+  for name in pytorch_csv timeline_csv sailor pipedream_graph layer_csv work_graph; do
+    if [ "$running" -lt "$jobs" ]; then
+      running=$((running + 1))
+    else
+      wait -n || failed=yes
+    fi
+    fuzz "$name" &
+  done
+  while [ "$running" -gt 0 ]; do
+    wait -n || failed=yes
+    running=$((running - 1))
+  done
   [ "$failed" = no ]
 }
 
