@@ -34,12 +34,6 @@ std::string cut_at(const std::string& text, std::size_t width) {
   return text.size() <= width ? text : text.substr(0, width - 3) + "...";
 }
 
-Bytes largest_peak(const Candidate& candidate) {
-  Bytes largest;
-  for (const MemoryPeak& peak : candidate.memory) largest = std::max(largest, peak.total);
-  return largest;
-}
-
 Json candidate_json(const Candidate& candidate, const Cluster& cluster) {
   const Plan& plan = candidate.plan;
   Json json = {{"summary", summarize(plan)},
@@ -118,9 +112,10 @@ RankingCounts count_candidates(const Ranking& ranking) {
 
 // Of a search that ended before its answer was proven.
 std::string text_of(const NotLookedAt& left, const Candidate& best) {
-  const std::string text = fmt::format("{} not looked at; none takes less than {}",
-                                       count_of(left.candidates, "plan"), to_text(left.at_least));
-  if (best.makespan <= left.at_least) return text + ", so that the best is proven\n";
+  const std::string text =
+      fmt::format("{} not looked at; none takes less than {} as it is cut first",
+                  count_of(left.candidates, "plan"), to_text(left.at_least));
+  if (best.makespan <= left.at_least) return text + ", and the best takes no more\n";
   return text + fmt::format(", and the best is {} above that\n",
                             percent(gap(best.makespan, left.at_least)));
 }
@@ -135,58 +130,130 @@ std::string text_of(const RankingCounts& counts, std::size_t devices) {
   return text + "\n";
 }
 
-std::size_t widest_shape(const Ranking& ranking) {
-  std::size_t width = 8;
+// Candidates that differ in the schedule's name alone, the first before the others.
+using Row = std::vector<const Candidate*>;
+
+std::vector<Row> list_rows(const Ranking& ranking) {
+  std::vector<Row> rows;
   for (const Candidate& candidate : ranking.candidates) {
-    width = std::max(width, shape_notation(candidate.plan).size());
+    if (candidate.infeasible) break;
+    const auto own = std::find_if(rows.begin(), rows.end(), [&](const Row& row) {
+      return differ_in_schedule_alone(*row.front(), candidate);
+    });
+    if (own == rows.end()) {
+      rows.push_back({&candidate});
+    } else {
+      own->push_back(&candidate);
+    }
   }
-  return width;
+  return rows;
 }
 
-std::size_t widest_schedule(const Ranking& ranking) {
-  std::size_t width = 8;
-  for (const Candidate& candidate : ranking.candidates) {
-    width = std::max(width, variant_notation(candidate.plan).size());
+// Each once, in the order in which the data meets them.
+std::vector<DeviceId> devices_of(const Pipeline& pipeline) {
+  std::vector<DeviceId> devices;
+  for (const Stage& stage : pipeline.stages) {
+    for (const DeviceId device : stage.devices) {
+      if (std::find(devices.begin(), devices.end(), device) == devices.end()) {
+        devices.push_back(device);
+      }
+    }
   }
-  return width;
+  return devices;
+}
+
+// "a b | d c" where pipelines do not take the devices as they are listed; else nothing.
+std::string list_devices(const Plan& plan, const Cluster& cluster) {
+  std::string text;
+  std::vector<DeviceId> all;
+  for (const Pipeline& pipeline : plan.pipelines) {
+    const std::vector<DeviceId> devices = devices_of(pipeline);
+    // The other way through the devices of one before.
+    if (std::find(all.begin(), all.end(), devices.front()) != all.end()) continue;
+    if (!text.empty()) text += " |";
+    for (const DeviceId device : devices) {
+      text += (text.empty() ? "" : " ") + cluster.devices[device.index()].name;
+      all.push_back(device);
+    }
+  }
+  return std::is_sorted(all.begin(), all.end()) ? "" : text;
+}
+
+struct Widths {
+  std::size_t shape = 8;
+  std::size_t schedule = 8;
+};
+
+Widths find_widths(const Ranking& ranking) {
+  Widths widths;
+  for (const Candidate& candidate : ranking.candidates) {
+    widths.shape = std::max(widths.shape, shape_notation(candidate.plan).size());
+    widths.schedule = std::max(widths.schedule, variant_notation(candidate.plan).size());
+  }
+  return widths;
+}
+
+std::string micro_batches_of(const Plan& plan) {
+  return fmt::format("{} of {}", plan.micro_batches(), plan.micro_batch_size);
+}
+
+std::string print_head(const Widths& widths) {
+  return fmt::format("{:>4}  {:>12}  {:>10}  {:<{}}  {:<{}}  {:>9}  {:>11}  {:>9}  {}\n", "rank",
+                     "makespan", "samples/s", "stages", widths.shape, "schedule", widths.schedule,
+                     "micro-b.", "memory peak", "above lb", "cuts");
+}
+
+// Below the schedule: the other names, and the devices.
+std::string print_row(const Row& row, int rank, const Widths& widths, const Cluster& cluster) {
+  const Candidate& first = *row.front();
+  const Plan& plan = first.plan;
+  std::string text = fmt::format(
+      "{:>4}  {:>12}  {:>10.1f}  {:<{}}  {:<{}}  {:>9}  {:>11}  {:>9}  {}\n", rank,
+      to_text(first.makespan), samples_per_second(plan, first.makespan), shape_notation(plan),
+      widths.shape, variant_notation(plan), widths.schedule, micro_batches_of(plan),
+      to_text(fullest_device(first)), percent(gap(first.makespan, first.bounds.makespan.time)),
+      cut_at(list_cuts(plan), 40));
+  const std::string margin(34 + widths.shape, ' ');
+  std::string others;
+  for (auto other = row.begin() + 1; other != row.end(); ++other) {
+    others += (others.empty() ? "" : ", ") + variant_notation((*other)->plan);
+  }
+  if (!others.empty()) text += fmt::format("{}or {}\n", margin, others);
+  const std::string devices = list_devices(plan, cluster);
+  if (!devices.empty()) text += fmt::format("{}on {}\n", margin, cut_at(devices, 80));
+  return text;
+}
+
+std::string print_infeasible(const Candidate& candidate, const Widths& widths) {
+  return fmt::format("      {:<{}}  {:<{}}  {:>9}  {}\n", shape_notation(candidate.plan),
+                     widths.shape, variant_notation(candidate.plan), widths.schedule,
+                     micro_batches_of(candidate.plan), candidate.infeasible->reason);
 }
 
 }  // namespace
 
 std::string print_ranking(const Ranking& ranking, const Cluster& cluster,
                           const ModelProfile& profile, int top) {
-  const std::size_t shape = widest_shape(ranking);
-  const std::size_t width = widest_schedule(ranking);
-  std::string text =
-      fmt::format("{:>4}  {:>12}  {:>10}  {:<{}}  {:<{}}  {:>9}  {:>11}  {:>9}  {}\n", "rank",
-                  "makespan", "samples/s", "stages", shape, "schedule", width, "micro-b.",
-                  "memory peak", "above lb", "cuts");
-  std::string infeasible;
-  int feasible_count = 0;
-  int infeasible_count = 0;
+  const Widths widths = find_widths(ranking);
+  std::string text = print_head(widths);
   bool extrapolated = false;
-  Suffixes shown;
   bool caches = false;
+  Suffixes shown;
+  int count = 0;
+  for (const Row& row : list_rows(ranking)) {
+    if (++count > top) break;
+    text += print_row(row, count, widths, cluster);
+    for (const Candidate* const candidate : row) shown.add(suffixes_of(candidate->plan));
+    extrapolated = extrapolated || row.front()->extrapolated;
+    caches = caches || row.front()->plan.cache_frozen_prefix;
+  }
+  count = 0;
+  std::string infeasible;
   for (const Candidate& candidate : ranking.candidates) {
-    const Plan& plan = candidate.plan;
-    const std::string micro = fmt::format("{} of {}", plan.micro_batches(), plan.micro_batch_size);
-    if (candidate.infeasible) {
-      if (++infeasible_count > top) continue;
-      shown.add(suffixes_of(plan));
-      infeasible += fmt::format("      {:<{}}  {:<{}}  {:>9}  {}\n", shape_notation(plan), shape,
-                                variant_notation(plan), width, micro, candidate.infeasible->reason);
-      continue;
-    }
-    if (++feasible_count > top) continue;
-    shown.add(suffixes_of(plan));
-    extrapolated = extrapolated || candidate.extrapolated;
-    caches = caches || plan.cache_frozen_prefix;
-    text += fmt::format("{:>4}  {:>12}  {:>10.1f}  {:<{}}  {:<{}}  {:>9}  {:>11}  {:>9}  {}\n",
-                        feasible_count, to_text(candidate.makespan),
-                        samples_per_second(plan, candidate.makespan), shape_notation(plan), shape,
-                        variant_notation(plan), width, micro, to_text(largest_peak(candidate)),
-                        percent(gap(candidate.makespan, candidate.bounds.makespan.time)),
-                        cut_at(list_cuts(plan), 40));
+    if (!candidate.infeasible) continue;
+    if (++count > top) break;
+    infeasible += print_infeasible(candidate, widths);
+    shown.add(suffixes_of(candidate.plan));
   }
   text += text_of(count_candidates(ranking), cluster.devices.size());
   if (ranking.left) text += text_of(*ranking.left, *ranking.best());

@@ -22,13 +22,26 @@ bool is_plain(const Plan& plan) {
   });
 }
 
+}  // namespace
+
 Bytes fullest_device(const Candidate& candidate) {
   Bytes most;
   for (const MemoryPeak& peak : candidate.memory) most = std::max(most, peak.total);
   return most;
 }
 
-}  // namespace
+bool differ_in_schedule_alone(const Candidate& a, const Candidate& b) {
+  if (a.makespan != b.makespan || a.infeasible || b.infeasible) return false;
+  const auto is_as_full = [](const MemoryPeak& x, const MemoryPeak& y) {
+    return x.total == y.total;
+  };
+  if (!std::equal(a.memory.begin(), a.memory.end(), b.memory.begin(), b.memory.end(), is_as_full)) {
+    return false;
+  }
+  Plan plan = b.plan;
+  plan.schedule = a.plan.schedule;
+  return plan == a.plan;
+}
 
 int count_devices(const Plan& plan) {
   std::size_t devices = 0;

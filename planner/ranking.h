@@ -95,6 +95,11 @@ Candidate judge_plan(Plan plan, const ModelProfile& profile, const Cluster& clus
                      const StepOptions& options);
 Candidate judge_plan(Plan plan, const ModelProfile& profile, const Cluster& cluster, bool clip);
 
+Bytes fullest_device(const Candidate& candidate);
+// Whether two candidates that fit are one plan under two schedules' names: equal stages, devices
+// and micro-batches, as long, and as much memory on each device.
+bool differ_in_schedule_alone(const Candidate& a, const Candidate& b);
+
 // Device places of its stages: a device counts once for each stage it has.
 int count_devices(const Plan& plan);
 

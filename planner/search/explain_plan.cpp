@@ -168,9 +168,8 @@ std::string explain_idleness(const Ranking& ranking, int used) {
     }
   }
   if (ranking.left) {
-    return fmt::format(
-        "some plans on more devices were not looked at; what was not takes at least {}",
-        to_text(ranking.left->at_least));
+    return fmt::format("some plans were not looked at; they take at least {}",
+                       to_text(ranking.left->at_least));
   }
   if (!least) {
     return too_large ? "plans on more devices do not fit into memory"
@@ -220,6 +219,10 @@ PlanExplanation explain_plan(const Ranking& ranking, const ModelProfile& profile
   PlanExplanation explanation;
   for (const Candidate& candidate : ranking.candidates) {
     if (candidate.infeasible || explanation.best.size() == 2) break;
+    if (!explanation.best.empty() &&
+        differ_in_schedule_alone(candidate, ranking.candidates.front())) {
+      continue;
+    }
     explanation.best.push_back(explain(candidate, profile, cluster, options));
   }
   explanation.families = count_families(ranking.rejected);

@@ -61,7 +61,8 @@ struct IdleDevices {
 };
 
 struct PlanExplanation {
-  std::vector<ExplainedCandidate> best;  // one or two; none where nothing fits
+  // One or two, of which the second is not the first by another name; none where nothing fits.
+  std::vector<ExplainedCandidate> best;
   // Where nothing fits: of those too large, for each shape and schedule the one that misses least,
   // with the candidates of all its sizes and depths; as many as a search keeps, nearest first.
   std::vector<RejectedShapes> nearest;
