@@ -5,6 +5,7 @@
 #include "planner/command_line.h"
 #include "planner/plan_json.h"
 #include "planner/plan_options.h"
+#include "planner/search/moved_cuts.h"
 #include "planner/trajectory/print_trajectory.h"
 #include "planner/trajectory/store_flags.h"
 #include "profiles/cluster_json.h"
@@ -35,7 +36,7 @@ std::vector<NewFile> list_held_plans(const PlannedTrajectory& planned, const Sea
 
 ExitCode plan_forecast(const Flags& values) {
   refuse_together(values, "--forecast",
-                  {"mask", "top", "planner", "explain", "held", "steps", "effort"});
+                  {"mask", "top", "planner", "explain", "held", "steps", "effort", "gap"});
   refuse_order_search(values, "--forecast");
   const auto out = optional_text(values, "out");
   if (out && out->empty()) refuse_flags("an empty --out", "the name of a file");
@@ -62,6 +63,7 @@ ExitCode plan_forecast(const Flags& values) {
   TrajectoryOptions options{
       .search = search,
       .plans_per_mask = integer_or(values, "plans-per-mask", 3, 1, kMostCounted),
+      .moved_plans = kMovedPlans,
       .overhead = {.start = duration_or(values, "switch-time", Duration{0})},
       .store = read_store(values),
       .decide_every = integer_or(values, "decide-every", 1, 1, kMostCounted)};

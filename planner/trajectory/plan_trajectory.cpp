@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "planner/search/moved_cuts.h"
 #include "planner/search/relief.h"
 #include "planner/trajectory/plan_caches.h"
 #include "planner/trajectory/step_times.h"
@@ -44,15 +45,26 @@ void add_best(const Ranking& ranking, int most, std::vector<Plan>& candidates) {
   }
 }
 
+// Up to so many masks have the whole limit of move_cuts() each; more of them share it.
+constexpr std::int64_t kMasksMovedWhole = 10;
+
 std::vector<Plan> find_candidates(const ModelProfile& profile, const Cluster& cluster,
                                   const MaskTable& table, const TrajectoryOptions& options) {
   PlanSearch plans(profile, cluster);
+  MovedCutsLimits limits{.plans = static_cast<std::size_t>(options.moved_plans)};
+  const auto masks = static_cast<std::int64_t>(table.masks.size());
+  limits.actions = std::min(limits.actions, limits.actions * kMasksMovedWhole / masks);
+  const auto rank_plans = [&](const SearchOptions& search) {
+    Ranking ranking = plans.search(search);
+    if (options.moved_plans > 0) move_cuts(ranking, profile, cluster, search, limits);
+    return ranking;
+  };
   std::vector<Plan> candidates;
   for (const FreezeMask& mask : table.masks) {
     SearchOptions search = options.search;
     search.mask = mask;
-    search.keep = options.plans_per_mask;
-    const Ranking ranking = plans.search(search);
+    search.keep = std::max(options.plans_per_mask, options.moved_plans);
+    const Ranking ranking = rank_plans(search);
     if (ranking.best() == nullptr) {
       throw InfeasibleError("under the mask " + mask.text() + " " +
                             explain_no_plan(profile, {cluster, search}, ranking));
@@ -60,7 +72,7 @@ std::vector<Plan> find_candidates(const ModelProfile& profile, const Cluster& cl
     add_best(ranking, options.plans_per_mask, candidates);
     if (!options.store || count_frozen_prefix(profile, find_activity(profile, mask)) == 0) continue;
     search.cache = true;
-    add_best(plans.search(search), options.plans_per_mask, candidates);
+    add_best(rank_plans(search), options.plans_per_mask, candidates);
   }
   return candidates;
 }

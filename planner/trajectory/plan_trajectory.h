@@ -32,6 +32,10 @@ std::vector<ForecastSegment> find_segments(const FreezeTrace& trace, const std::
 struct TrajectoryOptions {
   SearchOptions search = {};  // its mask is not read
   int plans_per_mask = 3;     // candidates that each mask's search adds
+  // Of so many of each mask's best plans the cuts are moved first (planner/search/moved_cuts.h),
+  // with at most ten times the actions of one search for all masks, and as many for plans that
+  // cache; 0: none.
+  int moved_plans = 0;
   TransitionOverhead overhead = {};
   std::optional<FeatureStore> store = std::nullopt;
   Step decide_every = 1;  // the rule without a forecast looks every so many steps

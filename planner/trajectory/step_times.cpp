@@ -231,8 +231,8 @@ Duration StepTimes::simulate(std::size_t mask, std::size_t plan, int depth) cons
   activity.cached = depth;
   masked.cache_frozen_prefix = depth > 0 && depth == prefix_[mask];
   try {
-    const Simulation step =
-        simulate_step(masked, activity, profile_, cluster_, {.clip = options_.clip}).simulation;
+    const StepOptions options{.clip = options_.clip, .overlap = options_.overlap};
+    const Simulation step = simulate_step(masked, activity, profile_, cluster_, options).simulation;
     return find_overflow(step.memory, cluster_) ? kNever : step.makespan;
   } catch (const InfeasibleError&) {
     return kNever;

@@ -4,6 +4,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include "planner/search/moved_cuts.h"
 #include "planner/search/shape.h"
 #include "planner/trajectory/plan_trajectory.h"
 
@@ -106,6 +107,7 @@ void trajectory_of_all_schedules_over_100_freeze_events_on_16_devices(benchmark:
   options.search.micro_batch_sizes = frazil::measured_sizes(profile, 64);
   options.search.schedules = frazil::synchronous_schedules();
   options.search.joint = options.search.recompute = true;
+  options.moved_plans = frazil::kMovedPlans;
   plan_over_100_freeze_events(state, profile, options);
 }
 BENCHMARK(trajectory_of_all_schedules_over_100_freeze_events_on_16_devices)
