@@ -69,6 +69,14 @@ TEST_F(HeldVerb, WritesThePlanToGoOnWithUnderTheMaskToCome) {
   EXPECT_NE(run(frozen_ + "--steps 1").out.find("go on with it"), std::string::npos);
 }
 
+TEST_F(HeldVerb, SaysHowFarAnAnswerWithinAGapCanBeAboveTheLeast) {
+  const Outcome near = run(frozen_ + "--steps 100000 --gap 90");
+  ASSERT_EQ(near.code, 0) << near.err;
+  EXPECT_NE(near.out.find(" a step, so that the answer is at most "), std::string::npos)
+      << near.out;
+  EXPECT_EQ(run(frozen_ + "--steps 100000").out.find("not looked at"), std::string::npos);
+}
+
 // Others would give other bits.
 TEST_F(HeldVerb, KeepsTheMicroBatchesAndTheReductionOfThePlan) {
   ASSERT_EQ(run("--micro-batch 2 --out held.json").code, 0);
@@ -79,7 +87,7 @@ TEST_F(HeldVerb, KeepsTheMicroBatchesAndTheReductionOfThePlan) {
   EXPECT_EQ(read_plan(folder_.path("next.json")).reduction, ReductionMode::kFast);
   const Outcome other = run(frozen_ + "--steps 5 --reduction exact");
   EXPECT_EQ(other.code, 2);
-  EXPECT_NE(other.err.find("held.json: found a plan with the other reduction, expected one with "
+  EXPECT_NE(other.err.find("held.json:25: found a plan with the other reduction, expected one with "
                            "--reduction exact"),
             std::string::npos)
       << other.err;
@@ -102,7 +110,9 @@ TEST_F(HeldVerb, RefusesWhatDoesNotBelongTogether) {
   const Outcome other = folder_.run(
       "plan", "--profile model.json --cluster cluster.json --batch 4 --held held.json --steps 5");
   EXPECT_EQ(other.code, 2);
-  EXPECT_NE(other.err.find("held.json: a batch of 8"), std::string::npos) << other.err;
+  EXPECT_NE(other.err.find("held.json:5: found a batch of 8, expected --batch 4"),
+            std::string::npos)
+      << other.err;
 }
 
 }  // namespace
