@@ -23,14 +23,14 @@ ExitCode plan_held(const Flags& values) {
   const Cluster cluster = read_cluster(required_text(values, "cluster"));
   HeldState held;
   held.plan = read_plan(file);
-  validate(held.plan, profile, cluster, file);
+  validate(held.plan, profile, cluster, file, lines_of(file));
   held.steps = required_integer(values, "steps", 1, 1'000'000'000);
   held.trained = held.plan.mask;
   held.overhead.start = duration_or(values, "switch-time", Duration{0});
   SearchOptions options = read_options(values, profile);
   if (values.count("reduction") == 0) options.reduction = held.plan.reduction;
   if (held.plan.reduction != options.reduction) {
-    throw InputError(file, 0, "a plan with the other reduction",
+    throw InputError(file, lines_of(file)("$.reduction"), "a plan with the other reduction",
                      "one with --reduction " + required_text(values, "reduction"));
   }
   // Other micro-batches would give a run other bits.
@@ -38,7 +38,8 @@ ExitCode plan_held(const Flags& values) {
     options.micro_batch_sizes = {held.plan.micro_batch_size};
   }
   if (held.plan.batch_size != options.batch_size) {
-    throw InputError(file, 0, fmt::format("a batch of {}", held.plan.batch_size),
+    throw InputError(file, lines_of(file)("$.batch_size"),
+                     fmt::format("a batch of {}", held.plan.batch_size),
                      fmt::format("--batch {}", options.batch_size));
   }
   PlanSearch search(profile, cluster);

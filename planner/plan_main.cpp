@@ -59,7 +59,9 @@ po::options_description describe_flags() {
       ("max-replicas", text(), "most pipelines; default: as many as fit")                      //
       ("effort", text(),
        "end with what is found after bounding the cuts of so many plans, default 100000; 0: go on "
-       "until the best is proven")                                                             //
+       "until the best is proven")  //
+      ("gap", text(),
+       "end when the best is proven to be within so many percent of the least; default 0")     //
       ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")     //
       ("forecast", text(), "a freeze trace: plan which plan to hold when, switches included")  //
       ("held", text(),
@@ -85,7 +87,7 @@ po::options_description describe_flags() {
 
 // `--planner NAME`: its plan, judged and written, beside the best one of the search.
 ExitCode compare_planner(const Flags& values, const std::string& name) {
-  refuse_together(values, "--planner", {"top", "explain", "effort", "cache"});
+  refuse_together(values, "--planner", {"top", "explain", "effort", "gap", "cache"});
   refuse_order_search(values, "--planner");
   const auto planner = find_planner(name);
   if (!planner) refuse_flags("--planner " + name, "one of " + list_planners());

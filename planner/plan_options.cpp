@@ -126,6 +126,7 @@ SearchOptions read_options(const Flags& values, const ModelProfile& profile) {
   options.max_stages = integer_or(values, "max-stages", 0, 1, kMostCounted);
   options.max_replicas = integer_or(values, "max-replicas", 0, 1, kMostCounted);
   options.clip = is_set(values, "clip");
+  if (values.count("gap") > 0) options.gap_ppm = required_percent_ppm(values, "gap");
   return options;
 }
 

@@ -46,6 +46,9 @@ struct SearchOptions {
   // Ends after so many shapes were cut, as soon as one fits, with what is known of the rest; 0:
   // when the answer is proven.
   std::int64_t effort = 0;
+  // Ends when `keep` plans are found and the best is proven to be no more than so many millionths
+  // above the least there can be; the others are the best of those looked at.
+  std::int64_t gap_ppm = 0;
   std::optional<HeldPlan> held = std::nullopt;  // not where everything is ranked
 };
 

@@ -56,6 +56,7 @@ ExitCode plan_graph_verb(const Flags& values) {
                                       "batch",       "micro-batch",
                                       "mask",        "schedules",
                                       "budget",      "no-recompute",
+                                      "gap",
                                       "cache",       "overlap-reductions",
                                       "max-stages",  "max-replicas",
                                       "effort",      "clip",

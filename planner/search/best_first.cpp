@@ -18,6 +18,13 @@ namespace {
 using Node = SearchNode;
 using Kind = SearchNode::Kind;
 
+// Of what is at most half of the longest time.
+Duration scale_up(Duration time, std::int64_t ppm) {
+  constexpr std::int64_t kMillion = 1'000'000;
+  const std::int64_t whole = time.count() / kMillion;
+  return time + Duration{whole * ppm + time.count() % kMillion * ppm / kMillion};
+}
+
 class BestFirst {
  public:
   BestFirst(Evaluator& evaluator, const SearchOptions& options, bool only_fits)
@@ -45,25 +52,18 @@ class BestFirst {
       const NamedBound longer = evaluator_.work_bounds().bound_longer(sums, cell);
       push(make_cell_node(Kind::kLonger, cell, longer));
     }
-    while (!queue_.empty() && !(only_fits_ && !kept_.empty()) && !is_beaten(queue_.front()) &&
+    while (!queue_.empty() && !(only_fits_ && !kept_.empty()) && !is_close(queue_.front()) &&
            !is_spent()) {
       std::pop_heap(queue_.begin(), queue_.end());
       const Node node = queue_.back();
       queue_.pop_back();
       open(node);
     }
-    if (!queue_.empty() && !is_beaten(queue_.front()) && is_spent()) climb();
-    // The one with the lowest bound is beaten, and so are all others, or the search has ended
-    // early.
-    for (const Node& node : queue_) {
-      if (node.is_shape() && judged_.count(node.shape) > 0) continue;
-      if (is_beaten(node)) {
-        reject_by_bound(node);
-      } else if (!only_fits_) {
-        left_.candidates += count(node);
-        left_.at_least = std::min(left_.at_least, node.bound.time);
-      }
-    }
+    if (!queue_.empty() && !is_close(queue_.front()) && is_spent()) climb();
+    // The one with the lowest bound is beaten, or close, and so are all others; or the search has
+    // ended early.
+    for (const Node& node : queue_) leave(node);
+    for (const Node& node : close_) leave(node);
     return finish();
   }
 
@@ -88,7 +88,7 @@ class BestFirst {
     for (const PromisingShape& shape :
          find_promising(evaluator_, variants_, cells, kept_.most_makespan())) {
       const Node node = make_shape_node(shape.shape, shape.ordinal, shape.bound);
-      if (is_beaten(node) || left == 0) break;
+      if (is_close(node) || left == 0) break;
       if (judged_.count(shape.shape) > 0) continue;
       judge(node);
       --left;
@@ -98,6 +98,10 @@ class BestFirst {
   void push(const Node& node) {
     if (is_beaten(node)) {
       reject_by_bound(node);
+      return;
+    }
+    if (is_close(node)) {
+      close_.push_back(node);
       return;
     }
     queue_.push_back(node);
@@ -113,6 +117,24 @@ class BestFirst {
 
   bool is_beaten(const Node& node) const {
     return kept_.beat(node.bound.time, node.devices, node.stages);
+  }
+
+  // Or could be better than the best by so little that nobody asks.
+  bool is_close(const Node& node) const {
+    if (is_beaten(node)) return true;
+    return options_.gap_ppm > 0 && node.bound.time < Duration::max() / 2 &&
+           kept_.beat_with_the_best(scale_up(node.bound.time, options_.gap_ppm));
+  }
+
+  // At the end: beaten by what was found since, or never looked at.
+  void leave(const Node& node) {
+    if (node.is_shape() && judged_.count(node.shape) > 0) return;
+    if (is_beaten(node)) {
+      reject_by_bound(node);
+    } else if (!only_fits_) {
+      left_.candidates += count(node);
+      left_.at_least = std::min(left_.at_least, node.bound.time);
+    }
   }
 
   // Going on with the held plan, to begin with.
@@ -164,7 +186,7 @@ class BestFirst {
     raise(node.bound, std::get<NamedBound>(*bound));
     node.kind = Kind::kOrdered;
     // Mostly exact, so that the lowest so far is soon the best so far.
-    if (node.bound.time < lowest_order_ && !is_beaten(node)) {
+    if (node.bound.time < lowest_order_ && !is_close(node)) {
       lowest_order_ = node.bound.time;
       return judge(node);
     }
@@ -239,7 +261,7 @@ class BestFirst {
     node.kind = Kind::kCut;
     // What bounds leave out differs between schedules: of each the lowest so far is looked at.
     const auto lowest = lowest_cut_.try_emplace(node.shape.variant.schedule, Duration::max()).first;
-    if (!only_fits_ && node.bound.time < lowest->second && !is_beaten(node)) {
+    if (!only_fits_ && node.bound.time < lowest->second && !is_close(node)) {
       lowest->second = node.bound.time;
       return order(node);
     }
@@ -274,7 +296,10 @@ class BestFirst {
 
   void reject_by_bound(const Node& node) {
     if (only_fits_) return;
-    rejected_.add_bounded(node.shape, node.is_shape(), count(node), node.bound);
+    Shape shape = node.shape;
+    // The most that it stands for, so that they count as plans on so many devices.
+    if (node.kind == Kind::kLonger) shape.cell.longer = most_longer(shape.cell, evaluator_.space());
+    rejected_.add_bounded(shape, node.is_shape(), count(node), node.bound);
   }
 
   Ranking finish() {
@@ -297,6 +322,7 @@ class BestFirst {
   const SearchOptions& options_;
   bool only_fits_;
   std::vector<Node> queue_;  // a heap
+  std::vector<Node> close_;  // not worth a look when they came up
   KeptPlans kept_;
   std::optional<Plan> held_;                     // where it fits
   std::int64_t cut_ = 0;                         // shapes

@@ -16,6 +16,10 @@ bool KeptPlans::beat(Duration makespan, int devices, int stages) const {
   return is_full() && std::tuple(cost_of_steps(makespan), devices, stages) > worst_;
 }
 
+bool KeptPlans::beat_with_the_best(Duration makespan) const {
+  return is_full() && cost_of_steps(makespan) >= plans_.front().cost;
+}
+
 Duration KeptPlans::most_makespan() const {
   if (!is_full()) return Duration::max();
   const Duration worst = std::get<Duration>(worst_);

@@ -1,6 +1,7 @@
 #pragma once
 // The best plans that a search has found so far: those whose step, or whose steps to come with the
-// switch to them, cost least. What is left to search is measured against the worst of them.
+// switch to them, cost least. What is left to search is measured against the worst of them, and
+// where a gap is allowed against the best.
 
 #include <cstdint>
 #include <optional>
@@ -32,6 +33,8 @@ class KeptPlans {
   // Neither the cost of a step that takes at least so long nor what breaks ties, stages in all and
   // of a pipeline, can be less than of the worst that is kept.
   bool beat(Duration makespan, int devices, int stages) const;
+  // All places are taken, and a step that takes at least so long does not cost less than the best.
+  bool beat_with_the_best(Duration makespan) const;
   // The longest step that costs no more than the worst that is kept; of any length where there is
   // room.
   Duration most_makespan() const;

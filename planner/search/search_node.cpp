@@ -26,8 +26,8 @@ std::int64_t count_class(const SearchNode& node, Variants& variants,
 }
 
 std::int64_t count_longer(const ShapeCell& cell, const SearchSpace& space, Variants& variants) {
-  const int more = std::min(cell.replicas - 1, space.devices - cell.used());
-  if (more <= 0 || cell.devices + 1 > space.most_group_devices()) return 0;
+  const int more = most_longer(cell, space);
+  if (more == 0) return 0;
   ShapeCell longer = cell;
   longer.longer = 1;
   return more * count_variants(variants, longer);
@@ -40,6 +40,11 @@ bool SearchNode::operator<(const SearchNode& other) const {
     return std::tie(node.bound.time, node.devices, node.stages, node.shape, node.kind);
   };
   return key(other) < key(*this);
+}
+
+int most_longer(const ShapeCell& cell, const SearchSpace& space) {
+  if (cell.devices + 1 > space.most_group_devices()) return 0;
+  return std::max(0, std::min(cell.replicas - 1, space.devices - cell.used()));
 }
 
 SearchNode make_cell_node(SearchNode::Kind kind, const ShapeCell& cell, const NamedBound& bound) {

@@ -27,6 +27,8 @@ struct SearchNode {
 SearchNode make_cell_node(SearchNode::Kind kind, const ShapeCell& cell, const NamedBound& bound);
 SearchNode make_shape_node(const Shape& shape, std::size_t ordinal, const NamedBound& bound);
 
+// How many groups of a cell of equal ones may have a device more.
+int most_longer(const ShapeCell& cell, const SearchSpace& space);
 std::int64_t count_variants(Variants& variants, const ShapeCell& cell);
 // Shapes of a node that are not judged yet.
 std::int64_t count_shapes(const SearchNode& node, const SearchSpace& space, Variants& variants,

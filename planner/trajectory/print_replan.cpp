@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "planner/print_parts.h"
 #include "planner/print_plan.h"
 #include "profiles/quantity_text.h"
 
@@ -14,6 +16,18 @@ using Json = nlohmann::ordered_json;
 
 Duration all_steps(const ReplanCase& asked) {
   return asked.answer.next.makespan * asked.held.steps + asked.answer.cost.total;
+}
+
+// How far the answer can be above the least, switches to the others taken for nothing.
+std::string print_left(const ReplanCase& asked) {
+  const std::optional<NotLookedAt>& left = asked.answer.left;
+  if (!left) return "";
+  const Duration least = std::min(all_steps(asked), left->at_least * asked.held.steps);
+  return fmt::format(
+      "{} not looked at; none takes less than {} a step, so that the answer is at most {} above "
+      "the least\n",
+      count_of(left->candidates, "plan"), to_text(left->at_least),
+      percent(gap(all_steps(asked), least)));
 }
 
 }  // namespace
@@ -28,14 +42,16 @@ std::optional<std::int64_t> find_break_even(const ReplanCase& asked) {
 std::string print_replan(const ReplanCase& asked) {
   const Candidate& held = asked.going_on;
   const Replan& answer = asked.answer;
+  const std::string left = print_left(asked);
   std::string text =
       fmt::format("held    {}: {}\n", summarize(held.plan),
                   held.infeasible ? held.infeasible->reason : to_text(held.makespan) + " a step");
   if (answer.stays) {
-    return text + fmt::format(
-                      "go on with it: no other plan of the search takes less over {}, with the "
-                      "switch to it\n",
-                      count_of(asked.held.steps, "step"));
+    return text +
+           fmt::format(
+               "go on with it: no other plan {} takes less over {}, with the switch to it\n",
+               answer.left ? "looked at" : "of the search", count_of(asked.held.steps, "step")) +
+           left;
   }
   text += fmt::format("switch  {}: {} a step\n", summarize(answer.next.plan),
                       to_text(answer.next.makespan));
@@ -51,7 +67,7 @@ std::string print_replan(const ReplanCase& asked) {
   if (!held.infeasible) {
     text += fmt::format(" instead of {}", to_text(held.makespan * asked.held.steps));
   }
-  return text + "\n";
+  return text + "\n" + left;
 }
 
 std::string replan_json(const ReplanCase& asked) {
@@ -67,6 +83,10 @@ std::string replan_json(const ReplanCase& asked) {
     json["held_does_not_run"] = asked.going_on.infeasible->reason;
   } else {
     json["held_step_ns"] = asked.going_on.makespan.count();
+  }
+  if (answer.left) {
+    json["not_looked_at"] = answer.left->candidates;
+    json["not_looked_at_take_at_least_ns"] = answer.left->at_least.count();
   }
   if (const auto steps = find_break_even(asked)) json["break_even_steps"] = *steps;
   return json.dump() + "\n";

@@ -43,6 +43,7 @@ std::optional<Replan> replan(PlanSearch& search, const ModelProfile& profile,
   unmasked.mask = held.plan.mask;
   unmasked.model_hash = held.plan.model_hash;
   answer.stays = unmasked == held.plan;
+  answer.left = ranking.left;
   return answer;
 }
 

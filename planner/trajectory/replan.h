@@ -1,7 +1,8 @@
 #pragma once
 // Which plan to go on with when the mask has changed: of the held one and all plans of a search
 // the one whose steps to come take least together with the switch to it (transition_cost.h). Exact,
-// as the search is: a plan is left out only where the steps alone take longer.
+// as the search is: a plan is left out only where the steps alone take longer; with `gap_ppm` where
+// they alone take no less than the answer by more than that.
 
 #include <optional>
 
@@ -20,7 +21,8 @@ struct HeldState {
 struct Replan {
   Candidate next;
   TransitionCost cost;
-  bool stays = false;  // with the held plan
+  bool stays = false;                              // with the held plan
+  std::optional<NotLookedAt> left = std::nullopt;  // by a search that ended early
 };
 
 // `options`: with the mask to come; how many plans are kept is not read. With `moved_plans` the

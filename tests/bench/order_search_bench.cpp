@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
+#include <limits>
 #include <optional>
 #include <string>
 #include <thread>
@@ -78,14 +79,27 @@ void search_published(std::int64_t moves) {
   print(spent);
 }
 
-void print_quantiles(const std::string& what, std::vector<double> percents) {
+// The most that was asked for, percent.
+struct Bars {
+  double median = std::numeric_limits<double>::infinity();
+  double high = std::numeric_limits<double>::infinity();  // 95th percentile
+  double most = std::numeric_limits<double>::infinity();
+};
+
+std::string verdict(bool met) { return met ? "met" : "MISSED"; }
+
+void print_quantiles(const std::string& what, std::vector<double> percents,
+                     const std::optional<Bars>& bars = std::nullopt) {
   if (percents.empty()) return;
   std::sort(percents.begin(), percents.end());
   const auto quantile = [&](std::size_t percent) {
     return percents[std::min(percents.size() - 1, percents.size() * percent / 100)];
   };
-  fmt::print("  {:<44} median {:.2f} %, 95th percentile {:.2f} %, most {:.2f} %\n", what,
-             quantile(50), quantile(95), percents.back());
+  fmt::print("  {:<52} median {:.2f} %, 95th percentile {:.2f} %, most {:.2f} %{}\n", what,
+             quantile(50), quantile(95), percents.back(),
+             !bars ? ""
+                   : ": " + verdict(quantile(50) <= bars->median && quantile(95) <= bars->high &&
+                                    percents.back() <= bars->most));
 }
 
 // What is searched of one drawn pipeline.
@@ -166,11 +180,13 @@ void search_drawn(const std::string& name, StageTimes mean, Duration hop,
     spent.seconds += record.spent.seconds;
     spent.longest = std::max(spent.longest, record.spent.longest);
   }
-  print_quantiles("makespan above its bound", std::move(makespans));
+  print_quantiles("makespan above its bound (bars 2, 5 %)", std::move(makespans),
+                  Bars{.median = 2, .high = 5});
   print_quantiles("span above its bound", std::move(spans));
-  print_quantiles(fmt::format("span above that of 18 times the moves, of {}", longer.size()),
-                  longer);
-  fmt::print("  worse than the zero-bubble heuristic: {}\n", worse);
+  print_quantiles(fmt::format("span above that of 18 times the moves, {} (bar 1 %)", longer.size()),
+                  longer, Bars{.most = 1});
+  fmt::print("  worse than the zero-bubble heuristic: {} (bar 0): {}\n", worse,
+             verdict(worse == 0));
   print(spent);
 }
 

@@ -121,6 +121,7 @@ void plan_again_100_layers(benchmark::State& state) {
   SearchOptions again = options;
   again.mask = FreezeMask::frozen_prefix(100, BlockId{static_cast<int>(state.range(1))});
   again.overlapped_cuts = state.range(2) == 1;
+  again.gap_ppm = state.range(3);
   HeldState held;
   held.steps = 1000;
   held.trained = options.mask;
@@ -135,6 +136,9 @@ void plan_again_100_layers(benchmark::State& state) {
   }
   state.counters["makespan_ms"] = static_cast<double>(next->next.makespan.count()) / 1e6;
   state.counters["switch_ms"] = static_cast<double>(next->cost.total.count()) / 1e6;
+  const Duration step = next->next.makespan;
+  const Duration least = next->left ? std::min(step, next->left->at_least) : step;
+  state.counters["at_least_ms"] = static_cast<double>(least.count()) / 1e6;
   state.SetLabel(summarize(next->next.plan));
 }
 
@@ -143,8 +147,8 @@ BENCHMARK(search_32_layers)
     ->ArgsProduct({{64, 512, 2048}, {0, 1}})
     ->Unit(benchmark::kMillisecond);
 BENCHMARK(plan_again_100_layers)
-    ->ArgNames({"unequal", "frozen", "overlapped_cuts"})
-    ->ArgsProduct({{0, 1}, {25, 60}, {0, 1}})
+    ->ArgNames({"unequal", "frozen", "overlapped_cuts", "gap_ppm"})
+    ->ArgsProduct({{0, 1}, {25, 60}, {0, 1}, {0, 10'000}})
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace

@@ -185,6 +185,37 @@ TEST_P(JointSearchOver, GroupsSimulatedOnceGiveTheWholePlansTimesAndPeaks) {
   EXPECT_GT(reducing, 100);
 }
 
+// With plans left that could be a little better, and no more than it may.
+TEST_P(JointSearchOver, EndsWithinTheGapThatIsAskedFor) {
+  int early = 0;
+  int simulated = 0;
+  int simulated_to_the_proof = 0;
+  for (std::uint64_t seed = 8000; seed < 8150; ++seed) {
+    SCOPED_TRACE(seed);
+    SearchQuestion question = GetParam().draw(seed);
+    question.options.keep = 2;
+    const Ranking proven = search_plans(question.profile, question.cluster, question.options);
+    question.options.gap_ppm = 50'000;
+    const Ranking found = search_plans(question.profile, question.cluster, question.options);
+    ASSERT_EQ(found.best() == nullptr, proven.best() == nullptr);
+    if (found.best() == nullptr) continue;
+    EXPECT_FALSE(proven.left.has_value());
+    const Duration least = proven.best()->makespan;
+    EXPECT_LE(found.best()->makespan.count() * 100, least.count() * 105);
+    if (!found.left) {
+      EXPECT_EQ(found.best()->makespan, least);
+      continue;
+    }
+    ++early;
+    EXPECT_LE(std::min(found.left->at_least, found.best()->makespan), least);
+    EXPECT_LE(found.best()->makespan.count() * 100, found.left->at_least.count() * 105);
+    simulated += found.simulated;
+    simulated_to_the_proof += proven.simulated;
+  }
+  EXPECT_GT(early, 10);
+  EXPECT_LT(simulated, simulated_to_the_proof);
+}
+
 TEST(JointSearch, IsNeverWorseWithMoreDevices) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(seed);

@@ -107,6 +107,22 @@ TEST_F(Verbs, TheBestPlanDoesNotDependOnHowManyRowsAreShown) {
   EXPECT_EQ(read_text_file(path("few.json")), read_text_file(path("many.json")));
 }
 
+TEST_F(Verbs, PlanEndsWithinTheGapThatIsAskedForAndSaysSo) {
+  write_cluster(make_uniform_cluster(16, Bytes{1'000'000}, {microseconds(5), {}}),
+                path("many.json"));
+  const std::string question = "--profile model.json --cluster many.json --batch 64 --top 1 ";
+  const auto answer = [&](const std::string& flags) { return run("plan", question + flags); };
+  EXPECT_EQ(answer("").out.find("not looked at"), std::string::npos);
+  const Outcome near = answer("--gap 60");
+  ASSERT_EQ(near.code, 0) << near.err;
+  EXPECT_NE(near.out.find(" not looked at; none takes less than "), std::string::npos) << near.out;
+  EXPECT_EQ(answer("--gap 101").err,
+            "frazil plan: command line: found --gap 101, expected a percentage from 0 to 100 with "
+            "at most four decimals\n");
+  EXPECT_EQ(answer("--gap 5 --planner uniform").code, 2);
+  EXPECT_EQ(answer("--gap 5 --forecast trace.jsonl").code, 2);
+}
+
 TEST_F(Verbs, AMaskOfAnotherModelIsToldFromOneThatIsNone) {
   const std::string files = "--profile model.json --cluster cluster.json --batch 8 --mask ";
   EXPECT_EQ(run("plan", files + "000").err,
@@ -369,12 +385,20 @@ TEST_F(Verbs, ARankingCountsWhatDoesNotFitApartFromWhatCannotBeMade) {
   const std::size_t cuts = ranked.out.find("  cuts\n");
   std::istringstream lines(ranked.out);
   int rows = 0;
+  int others = 0;  // that differ from the row above in the schedule's name alone
   for (std::string line; std::getline(lines, line) && !line.starts_with("5 plans");) {
     if (line.find("rank") != std::string::npos) continue;
+    if (line.find(" or ") != std::string::npos) {
+      EXPECT_EQ(line.substr(line.find("or ")), "or eager-1f1b");
+      EXPECT_EQ(line.find("or "), ranked.out.find("schedule"));
+      ++others;
+      continue;
+    }
     EXPECT_EQ(line.find(" %  ") + 2, cuts) << ranked.out;
     ++rows;
   }
-  EXPECT_EQ(rows, 5);
+  EXPECT_EQ(rows, 4);
+  EXPECT_EQ(others, 1);
 
   const Outcome none = run("simulate", "--stages 4 --micro-batches 8 --compare --fits 1" + kTimes);
   EXPECT_EQ(none.code, 3);
