@@ -49,20 +49,12 @@ std::int64_t size_of(int file) {
       "a place for the files of a run");
 }
 
-// Records of an unnamed file are read in any order: without the windows of reading ahead each is
-// asked for whole.
-void read_whole_pieces(int file) { (void)::posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM); }
-
 }  // namespace
 
 FileSystem real_file_system() {
   return {
-      .open =
-          [](const std::string& path, int flags) {
-            const int file = or_error(::open(path.c_str(), flags, 0600));
-            if (file >= 0 && (flags & O_TMPFILE) == O_TMPFILE) read_whole_pieces(file);
-            return file;
-          },
+      .open = [](const std::string& path,
+                 int flags) { return or_error(::open(path.c_str(), flags, 0600)); },
       .read = [](int file, void* bytes,
                  std::size_t size) { return or_error(::read(file, bytes, size)); },
       .write = [](int file, const void* bytes,

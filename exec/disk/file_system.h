@@ -17,8 +17,7 @@ namespace frazil {
 
 // Each as the system's call of that name, but for errors: -errno, and errno is not looked at.
 struct FileSystem {
-  // New files: 0600. One that never has a name is told to be read in any order.
-  std::function<int(const std::string& path, int flags)> open;
+  std::function<int(const std::string& path, int flags)> open;  // new files: 0600
   std::function<ssize_t(int file, void* bytes, std::size_t size)> read;
   std::function<ssize_t(int file, const void* bytes, std::size_t size)> write;
   std::function<ssize_t(int file, void* bytes, std::size_t size, std::int64_t place)> read_at;

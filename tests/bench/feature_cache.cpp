@@ -163,14 +163,6 @@ Tier measure_memory(const Options& options) {
   return tier;
 }
 
-// The same file, opened for reading from beginning to end: how the cache reads is not its affair.
-int open_again(int file) {
-  const int again = ::open(("/proc/self/fd/" + std::to_string(file)).c_str(), O_RDONLY);
-  if (again < 0) throw std::runtime_error("the file cannot be opened again");
-  (void)::posix_fadvise(again, 0, 0, POSIX_FADV_SEQUENTIAL);
-  return again;
-}
-
 void drop_pages(int file) {
   if (::fsync(file) != 0 || ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED) != 0) {
     throw std::runtime_error("the pages of the file cannot be dropped");
@@ -190,14 +182,13 @@ Tier measure_disk(const Options& options) {
   fill(cache, options);
   Memory into(options.micro_batch * options.bytes);
   const Memory piece(4 << 20);
-  const int again = open_again(file);
   const auto all = static_cast<double>(options.records * stride);
   Tier tier{"disk", {}, {}};
   for (int round = 0; round < options.rounds; ++round) {
     drop_pages(file);
     const double read = seconds_of([&] {
       off_t place = 0;
-      while (const ssize_t count = ::pread(again, piece.at(0), 4 << 20, place)) {
+      while (const ssize_t count = ::pread(file, piece.at(0), 4 << 20, place)) {
         if (count < 0) throw std::runtime_error("the file cannot be read");
         place += count;
       }
@@ -206,7 +197,6 @@ Tier measure_disk(const Options& options) {
     drop_pages(file);
     tier.cache.push_back(all / read_epoch(cache, options, draw_order(options, round), into));
   }
-  (void)::close(again);
   return tier;
 }
 
