@@ -25,6 +25,12 @@ void refuse_what_is_not_searched(const Plan& plan) {
   std::map<DeviceId, const Pipeline*> taken;
   for (const Pipeline& pipeline : plan.pipelines) {
     for (const Stage& stage : pipeline.stages) {
+      if (stage.devices.size() == 1 &&
+          std::count_if(pipeline.stages.begin(), pipeline.stages.end(),
+                        [&](const Stage& other) { return other.devices == stage.devices; }) > 1) {
+        throw InfeasibleError(
+            "the order is searched of stages that each have a device of their own");
+      }
       if (stage.memory != MemoryPolicy::kKeep) {
         throw InfeasibleError(
             "the order is searched of stages that keep what their backward needs");

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/changed_plan.h"
 #include "planner/command_line.h"
 #include "planner/compare_schedules.h"
 #include "planner/contended_step.h"
@@ -21,7 +22,6 @@
 #include "planner/print_plan.h"
 #include "planner/print_ranking.h"
 #include "planner/schedule_menu.h"
-#include "planner/searched_plan.h"
 #include "planner/what_if_changes.h"
 #include "planner/what_if_flags.h"
 #include "profiles/cluster_json.h"
@@ -215,46 +215,6 @@ ExitCode simulate_what_if(const Flags& values) {
   return ExitCode::kOk;
 }
 
-// The plan with what the command line says instead.
-Plan change_plan(const Flags& values, Plan plan, const ModelProfile& profile,
-                 const Cluster& cluster) {
-  const bool keeps_lists = std::holds_alternative<ExplicitSchedule>(plan.schedule) &&
-                           values.count("schedule") == 0 && !is_set(values, "compare");
-  if (const auto number = optional_integer(values, "micro-batches", 1, plan.batch_size)) {
-    if (keeps_lists && *number != plan.micro_batches()) {
-      refuse_flags(fmt::format("--micro-batches {} for a plan whose own lists have {}", *number,
-                               count_of(plan.micro_batches(), "micro-batch")),
-                   "--schedule too");
-    }
-    plan = with_micro_batches(std::move(plan), *number);
-  }
-  const std::optional<OrderSearchOptions> search = read_search(values);
-  if (values.count("schedule") + values.count("in-flight") == 0) return plan;
-  if (values.count("schedule") > 0) {
-    if (const auto policy = find_policy(required_text(values, "schedule"))) {
-      if (values.count("in-flight") > 0) {
-        refuse_flags(fmt::format("--in-flight with --schedule {}", policy_name(*policy)),
-                     "a schedule with fixed lists, for a dispatch policy goes by memory");
-      }
-      return with_schedule(std::move(plan), *policy);
-    }
-  }
-  const auto* named = std::get_if<NamedSchedule>(&plan.schedule);
-  NamedSchedule schedule;
-  if (search) {
-    schedule.kind = kSearchedWithin;
-  } else if (values.count("schedule") > 0) {
-    schedule.kind = read_schedule(values);
-  } else if (named != nullptr) {
-    schedule.kind = named->kind;
-  } else {
-    refuse_flags("--in-flight for a plan whose lists are given outright", "--schedule too");
-  }
-  schedule.in_flight = optional_integer(values, "in-flight", 1, kMostCounted);
-  plan = with_schedule(std::move(plan), schedule);
-  return search ? search_order(std::move(plan), profile, cluster, *search).plan : plan;
-}
-
 StepOptions read_step_options(const Flags& values, const Plan& plan) {
   StepOptions options{.clip = is_set(values, "clip")};
   if (is_set(values, "overlap-reductions")) options.overlap.emplace();
@@ -291,14 +251,16 @@ ExitCode simulate_file(const Flags& values) {
   change(values, profile, cluster);
   const bool compares = is_set(values, "compare");
   if (compares) refuse_with_compare(values);
-  const Plan plan = change_plan(values, given, profile, cluster);
+  const StepOptions options = read_step_options(values, given);
+  const ChangedPlan changed = change_plan(values, given, profile, cluster, options);
+  const Plan& plan = changed.plan;
   if (compares) return compare_on_plan(values, plan, profile, cluster);
-  const StepOptions options = read_step_options(values, plan);
   const SimulatedStep step = simulate_step(plan, profile, cluster, options);
   const PlanSimulation simulation = summarize(step, static_cast<int>(cluster.devices.size()));
   const PlanBounds bounds = find_bounds(plan, profile, cluster);
   const SimulatedPlan simulated{plan, profile, cluster, simulation, bounds, options.overlap};
-  const std::string text = print_simulation(simulated) + print_other_question(given, options);
+  const std::string text =
+      print_simulation(simulated) + changed.searched + print_other_question(given, options);
   print_answer(values, {text, simulation_json(simulated)}, step, plan, profile, cluster);
   return ExitCode::kOk;
 }

@@ -20,13 +20,19 @@ double gap_percent(const Candidate& candidate) {
                 1);
 }
 
+// None, where an order that is known reaches the bound of F, I, W and messages.
+std::string describe_moves(const ShapeOrder& order) {
+  if (order.moves_tried > 0 || !order.refusal.empty()) return count_of(order.moves_tried, "move");
+  return "none of F, I, W and messages is better than one of the known";
+}
+
 std::string describe_outcome(const ShapeOrder& order) {
   if (!order.refusal.empty()) return order.refusal;
   const Candidate& searched = order.searched;
   if (searched.infeasible) return searched.infeasible->reason;
-  return fmt::format("{}, {:.2f} % above its bound of {} ({}); {}", to_text(searched.makespan),
-                     gap_percent(searched), to_text(searched.bounds.makespan.time),
-                     searched.bounds.makespan.name,
+  return fmt::format("{}, {:.2f} % above what every order takes, {} ({}); {}",
+                     to_text(searched.makespan), gap_percent(searched),
+                     to_text(searched.bounds.makespan.time), searched.bounds.makespan.name,
                      order.taken ? "taken" : "no better than the named one");
 }
 
@@ -45,7 +51,7 @@ std::string print_orders(const std::vector<ShapeOrder>& orders) {
     text +=
         fmt::format("{}, {} of {}, {} at {}: {}: {}\n", shape_notation(plan), plan.micro_batches(),
                     plan.micro_batch_size, variant_notation(plan), to_text(order.named.makespan),
-                    count_of(order.moves_tried, "move"), describe_outcome(order));
+                    describe_moves(order), describe_outcome(order));
   }
   return text + explain_suffixes(suffixes);
 }

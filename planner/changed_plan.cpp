@@ -1,0 +1,111 @@
+#include "planner/changed_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "planner/order_search.h"
+#include "planner/plan_changes.h"
+#include "planner/print_plan.h"
+#include "planner/ranking.h"
+#include "planner/searched_plan.h"
+#include "planner/what_if_flags.h"
+#include "profiles/quantity_text.h"
+
+namespace frazil {
+namespace {
+
+ScheduleKind searched_within(const NamedSchedule* named) {
+  if (named == nullptr) return kSearchedWithin;
+  switch (named->kind) {
+    case ScheduleKind::kZbH1:
+    case ScheduleKind::kZbH2:
+    case ScheduleKind::kZb1p:
+    case ScheduleKind::kZb2p:
+      return named->kind;
+    default:
+      return kSearchedWithin;
+  }
+}
+
+std::string describe(const Candidate& own, const Candidate& found, const SearchedPlan& searched,
+                     ScheduleKind within, bool is_taken) {
+  std::int64_t moves = 0;
+  for (const SearchedOrder& order : searched.found) moves = std::max(moves, order.moves_tried);
+  std::string outcome = "its own order is kept, for that found ";
+  if (is_taken && found.makespan == own.makespan) {
+    outcome = "as fast as its own order";
+  } else if (is_taken && own.infeasible) {
+    outcome = "its own order does not run";
+  } else if (is_taken) {
+    outcome = fmt::format("{} faster than its own order", to_text(own.makespan - found.makespan));
+  } else if (found.infeasible) {
+    outcome += "does not fit: " + found.infeasible->reason;
+  } else {
+    outcome += fmt::format("takes {}", to_text(found.makespan));
+  }
+  return fmt::format("searched     in the memory of {}: {}; {}\n", schedule_name(within),
+                     count_of(moves, "move"), outcome);
+}
+
+ChangedPlan search_plan(Plan plan, const ModelProfile& profile, const Cluster& cluster,
+                        const StepOptions& step, const OrderSearchOptions& options) {
+  const ScheduleKind within = std::get<NamedSchedule>(plan.schedule).kind;
+  SearchedPlan searched = search_order(plan, profile, cluster, options);
+  const Candidate own = judge_plan(std::move(plan), profile, cluster, step);
+  const Candidate found = judge_plan(searched.plan, profile, cluster, step);
+  const bool is_better = !found.infeasible && (own.infeasible || found.makespan <= own.makespan);
+  // Where neither fits the answer shows what was asked for.
+  const bool is_taken =
+      is_better || options.objective == Objective::kSpan || (own.infeasible && found.infeasible);
+  return {is_taken ? found.plan : own.plan, describe(own, found, searched, within, is_taken)};
+}
+
+}  // namespace
+
+ChangedPlan change_plan(const Flags& values, Plan plan, const ModelProfile& profile,
+                        const Cluster& cluster, const StepOptions& step) {
+  const bool keeps_lists = std::holds_alternative<ExplicitSchedule>(plan.schedule) &&
+                           values.count("schedule") == 0 && !is_set(values, "compare");
+  if (const auto number = optional_integer(values, "micro-batches", 1, plan.batch_size)) {
+    if (keeps_lists && *number != plan.micro_batches()) {
+      refuse_flags(fmt::format("--micro-batches {} for a plan whose own lists have {}", *number,
+                               count_of(plan.micro_batches(), "micro-batch")),
+                   "--schedule too");
+    }
+    plan = with_micro_batches(std::move(plan), *number);
+  }
+  const std::optional<OrderSearchOptions> search = read_search(values);
+  if (values.count("schedule") + values.count("in-flight") == 0) return {plan, ""};
+  if (values.count("schedule") > 0) {
+    if (const auto policy = find_policy(required_text(values, "schedule"))) {
+      if (values.count("in-flight") > 0) {
+        refuse_flags(fmt::format("--in-flight with --schedule {}", policy_name(*policy)),
+                     "a schedule with fixed lists, for a dispatch policy goes by memory");
+      }
+      return {with_schedule(std::move(plan), *policy), ""};
+    }
+  }
+  const auto* named = std::get_if<NamedSchedule>(&plan.schedule);
+  NamedSchedule schedule;
+  if (search) {
+    schedule.kind = searched_within(named);
+    if (named != nullptr && named->kind == schedule.kind) schedule.in_flight = named->in_flight;
+  } else if (values.count("schedule") > 0) {
+    schedule.kind = read_schedule(values);
+  } else if (named != nullptr) {
+    schedule.kind = named->kind;
+  } else {
+    refuse_flags("--in-flight for a plan whose lists are given outright", "--schedule too");
+  }
+  if (values.count("in-flight") > 0) {
+    schedule.in_flight = optional_integer(values, "in-flight", 1, kMostCounted);
+  }
+  plan = with_schedule(std::move(plan), schedule);
+  if (search) return search_plan(std::move(plan), profile, cluster, step, *search);
+  return {std::move(plan), ""};
+}
+
+}  // namespace frazil
