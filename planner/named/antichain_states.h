@@ -31,7 +31,7 @@ struct AntichainState {
   Bytes output;  // of the augmented antichain
 };
 
-inline constexpr int kMostStates = 1000;
+inline constexpr int kMostStates = 20'000;
 
 // Topologically sorted; the first holds the first operator without an incoming edge. Throws
 // InfeasibleError where there are more than kMostStates. Requires: an operator, no cycle.

@@ -76,10 +76,10 @@ TEST(AntichainStates, HoldWhatIsStillReadBeyondThem) {
 
 TEST(AntichainStates, AreRefusedWhereThereAreTooMany) {
   OperatorGraph graph;
-  graph.operators.resize(14);
-  for (int i = 1; i < 13; ++i) {
+  graph.operators.resize(18);
+  for (int i = 1; i < 17; ++i) {
     graph.edges.emplace_back(0, i);
-    graph.edges.emplace_back(i, 13);
+    graph.edges.emplace_back(i, 17);
   }
   EXPECT_THROW(find_antichain_states(graph), InfeasibleError);
 }
