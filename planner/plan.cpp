@@ -201,13 +201,16 @@ std::optional<DispatchPolicy> find_policy(std::string_view name) {
 }
 
 std::string summarize(const Plan& plan) {
+  const int last = plan.batch_size - (plan.micro_batches() - 1) * plan.micro_batch_size;
+  const bool is_short = plan.micro_batches() > 1 && last < plan.micro_batch_size;
   const std::string cuts = cuts_text(plan);
   const int micro_batches = plan.micro_batches();
   return fmt::format(
-      "{}{}, {}, {} of {}{}{}{}{}", shape_text(plan), devices_text(plan),
+      "{}{}, {}, {} of {}{}{}{}{}{}", shape_text(plan), devices_text(plan),
       schedule_text(plan.schedule),
       micro_batches == 1 ? "1 micro-batch" : fmt::format("{} micro-batches", micro_batches),
-      plan.micro_batch_size, memory_text(plan), cuts.empty() ? "" : ", ", cuts,
+      plan.micro_batch_size, is_short ? fmt::format(", the last of {}", last) : "",
+      memory_text(plan), cuts.empty() ? "" : ", ", cuts,
       plan.cache_frozen_prefix ? ", cached prefix" : "");
 }
 

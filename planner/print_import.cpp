@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "planner/print_plan.h"
@@ -32,13 +33,15 @@ Json share_json(const TimeShare& share) {
 }
 
 std::string print_layers(const ModelProfile& profile) {
+  std::size_t width = 32;
+  for (const Layer& layer : profile.layers) width = std::max(width, layer.name.size());
   std::string text =
-      fmt::format("{:<32} {:>12} {:>12} {:>12} {:>12}\n", "layer", "F", "I", "W", "update");
+      fmt::format("{:<{}} {:>12} {:>12} {:>12} {:>12}\n", "layer", width, "F", "I", "W", "update");
   for (const Layer& layer : profile.layers) {
     const CostSample& cost = layer.costs.front();
-    text += fmt::format("{:<32} {:>12} {:>12} {:>12} {:>12}\n", layer.name, to_text(cost.forward),
-                        to_text(cost.backward_input), to_text(cost.backward_weight),
-                        to_text(layer.update));
+    text += fmt::format("{:<{}} {:>12} {:>12} {:>12} {:>12}\n", layer.name, width,
+                        to_text(cost.forward), to_text(cost.backward_input),
+                        to_text(cost.backward_weight), to_text(layer.update));
   }
   return text;
 }

@@ -24,13 +24,6 @@ std::string text_of(const ReductionOverlap& overlap, const Plan& plan) {
          (fast ? "in buckets of " + to_text(overlap.bucket) : std::string("node by node")) + "\n";
 }
 
-// The summary, and what is left for the last micro-batch of a batch that does not divide.
-std::string describe(const Plan& plan) {
-  const int last = plan.batch_size - (plan.micro_batches() - 1) * plan.micro_batch_size;
-  const bool is_short = plan.micro_batches() > 1 && last < plan.micro_batch_size;
-  return summarize(plan) + (is_short ? fmt::format(", the last micro-batch of {}", last) : "");
-}
-
 std::string draw_small(const Timeline& timeline) {
   constexpr int kMostDevices = 16;
   constexpr std::int64_t kMostColumns = 100;
@@ -168,7 +161,7 @@ std::string print_simulation(const SimulatedPlan& simulated) {
       "makespan     {} ({:.1f} samples/s, bubble {})\n"
       "span         {} (bubble {})\n"
       "lower bound  {} ({}), {} above it\n",
-      describe(plan), to_text(simulation.makespan), samples_per_second(plan, simulation.makespan),
+      summarize(plan), to_text(simulation.makespan), samples_per_second(plan, simulation.makespan),
       percent(bubble(simulation.timeline)), to_text(span),
       percent(bubble_of_span(simulation.timeline)), to_text(bounds.makespan.time),
       bounds.makespan.name, percent(gap(simulation.makespan, bounds.makespan.time)));

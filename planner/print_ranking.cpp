@@ -113,7 +113,7 @@ RankingCounts count_candidates(const Ranking& ranking) {
 // Of a search that ended before its answer was proven.
 std::string text_of(const NotLookedAt& left, const Candidate& best) {
   const std::string text =
-      fmt::format("{} not looked at; none takes less than {} as it is cut first",
+      fmt::format("{} not looked at; none takes less than {} before its cuts are moved",
                   count_of(left.candidates, "plan"), to_text(left.at_least));
   if (best.makespan <= left.at_least) return text + ", and the best takes no more\n";
   return text + fmt::format(", and the best is {} above that\n",
@@ -193,8 +193,11 @@ Widths find_widths(const Ranking& ranking) {
   return widths;
 }
 
+// "4 of 8/7": the last has 7 samples.
 std::string micro_batches_of(const Plan& plan) {
-  return fmt::format("{} of {}", plan.micro_batches(), plan.micro_batch_size);
+  const int last = plan.batch_size - (plan.micro_batches() - 1) * plan.micro_batch_size;
+  return fmt::format("{} of {}{}", plan.micro_batches(), plan.micro_batch_size,
+                     last < plan.micro_batch_size ? fmt::format("/{}", last) : "");
 }
 
 std::string print_head(const Widths& widths) {
@@ -288,10 +291,11 @@ std::string ranking_json(const Ranking& ranking, const Cluster& cluster,
   return json.dump() + "\n";
 }
 
-std::string explain_infeasible(const Ranking& ranking) {
+std::string explain_infeasible(const Ranking& ranking, const std::string& by) {
   if (ranking.candidates.empty()) return "no plan is feasible: there is nothing to choose from";
   const Candidate& nearest = ranking.candidates.front();
-  return fmt::format("no plan is feasible; the nearest, {}: {}", summarize(nearest.plan),
+  return fmt::format("no plan is feasible; the nearest{}, {}: {}",
+                     by.empty() ? "" : " by the " + by, summarize(nearest.plan),
                      nearest.infeasible ? nearest.infeasible->reason : "fits");
 }
 

@@ -11,14 +11,15 @@ namespace frazil {
 // The first `top` feasible candidates, then the first `top` infeasible ones with their reasons:
 // too little memory, or no interpreter makes them; the two are counted apart, as are those that a
 // search left out by their bounds. In the table candidates that differ in the schedule's name alone
-// are one row, and devices are listed where pipelines take them in another order. `more`: a JSON object
-// whose members are added.
+// are one row, and devices are listed where pipelines take them in another order. `more`: a JSON
+// object whose members are added.
 std::string print_ranking(const Ranking& ranking, const Cluster& cluster,
                           const ModelProfile& profile, int top);
 std::string ranking_json(const Ranking& ranking, const Cluster& cluster,
                          const ModelProfile& profile, int top, const std::string& more = "{}");
 
-// Why nothing in the ranking can run: the candidate that misses least, what it needs and has.
-std::string explain_infeasible(const Ranking& ranking);
+// Why nothing in the ranking can run: the candidate that misses least, what it needs and has. `by`:
+// of what, where others miss less of something else.
+std::string explain_infeasible(const Ranking& ranking, const std::string& by = "");
 
 }  // namespace frazil

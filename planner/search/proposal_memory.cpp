@@ -90,7 +90,8 @@ std::optional<Proposer::LeastMemory> Proposer::find_hopeless(const Shape& shape,
   for (const Device& device : machine.devices) available += device.memory_limit;
   if (held <= available) return std::nullopt;
   const auto devices = static_cast<std::int64_t>(machine.devices.size());
-  return LeastMemory{0, Bytes{held.count / devices + 1}, Bytes{available.count / devices}};
+  return LeastMemory{0, Bytes{(held.count + devices - 1) / devices},
+                     Bytes{available.count / devices}};
 }
 
 }  // namespace frazil

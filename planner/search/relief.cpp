@@ -250,7 +250,9 @@ std::string explain_no_plan(const ModelProfile& profile, const SearchCase& quest
   Ranking relieved;
   relieved.candidates = find_relieved(profile, question, reliefs);
   const bool is_named = !relieved.candidates.empty();
-  return explain_infeasible(is_named ? relieved : ranking) + "; " +
+  const bool is_one = is_named && reliefs.front().kind == Relief::Kind::kMemoryOfOne;
+  const std::string by = !is_named ? "" : is_one ? "memory of one device" : "memory of each device";
+  return explain_infeasible(is_named ? relieved : ranking, by) + "; " +
          list_relief(reliefs, question.cluster, is_named);
 }
 

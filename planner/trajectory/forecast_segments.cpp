@@ -12,10 +12,12 @@ std::vector<ForecastSegment> find_segments(const FreezeTrace& trace, const std::
   }
   std::vector<ForecastSegment> segments{
       {0, 0, FreezeMask::all_active(static_cast<int>(trace.blocks.size()))}};
-  for (const FreezeEvent& event : trace.events) {
+  for (std::size_t i = 0; i < trace.events.size(); ++i) {
+    const FreezeEvent& event = trace.events[i];
     const auto* const mask = std::get_if<MaskEvent>(&event.what);
     if (mask != nullptr && event.step > trace.steps) {
-      throw InputError(file, 0, "a mask at step " + std::to_string(event.step),
+      const int line = static_cast<int>(i) + 2;  // behind the header, an event a line
+      throw InputError(file, line, "a mask at step " + std::to_string(event.step),
                        "one within the " + std::to_string(trace.steps) + " steps of the trace");
     }
     if (mask == nullptr || event.step >= trace.steps || mask->mask == segments.back().mask)

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "planner/print_plan.h"
 #include "profiles/quantity_text.h"
 
 namespace frazil {
@@ -70,7 +71,7 @@ std::string segment_rows(const PlannedTrajectory& planned) {
 std::string why(const PlannedSwitch& change) {
   if (change.forced) return "the plan before does not fit";
   if (!change.break_even) return "pays with what follows";
-  return fmt::format("paid back after {} steps", *change.break_even);
+  return fmt::format("paid back after {}", count_of(*change.break_even, "step"));
 }
 
 std::string switch_rows(const PlannedTrajectory& planned) {
@@ -87,11 +88,13 @@ std::string fill_rows(const PlannedTrajectory& planned) {
   std::string text;
   for (const PlannedFill& fill : planned.caches->fills) {
     const std::string source = fill.source.depth == 0 ? "the input" : text_of(fill.source) + " on";
-    text += fmt::format("fill at step {}: {}, {}, from {}; {} steps take {} more in all; {}\n",
-                        planned.segments[fill.segment].step, text_of(fill.features),
-                        to_text(fill.bytes), source, fill.steps, to_text(fill.cost),
-                        fill.break_even ? fmt::format("paid back after {} steps", *fill.break_even)
-                                        : std::string("pays with what follows"));
+    text += fmt::format(
+        "fill at step {}: {}, {}, from {}; {} steps take {} more in all than reading it would; "
+        "{}\n",
+        planned.segments[fill.segment].step, text_of(fill.features), to_text(fill.bytes), source,
+        fill.steps, to_text(fill.cost),
+        fill.break_even ? fmt::format("paid back after {}", count_of(*fill.break_even, "step"))
+                        : std::string("pays with what follows"));
   }
   return text.empty() ? "no cache pays\n" : text;
 }
@@ -108,8 +111,9 @@ std::string count_switches(int changes) {
 
 std::string online_row(const OnlineRun& run) {
   return fmt::format(
-      "without a forecast, over {} plans at symmetric prices: {} with {}, {:.2f} % above "
-      "hindsight's {}; never above {} x it + {}\n",
+      "without a forecast, over the {} plans that run under every mask, at symmetric prices: {} "
+      "with "
+      "{}, {:.2f} % above their hindsight's {}; never above {} x it + {}\n",
       run.candidates, to_text(run.paid), count_switches(run.changes),
       100 * (ratio(run.paid, run.hindsight) - 1), to_text(run.hindsight), run.factor,
       to_text(run.additive));

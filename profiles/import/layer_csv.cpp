@@ -179,8 +179,8 @@ class CsvReader {
       const bool is_time = std::find(kTimeColumns.begin(), kTimeColumns.end(), column->quantity) !=
                            kTimeColumns.end();
       fail(fmt::format("{} {}", column->title, quote(cell)),
-           fmt::format("a whole number of {} from 0 to {}", is_time ? "ns" : "bytes",
-                       kLargestQuantity));
+           fmt::format("{} that are a whole number of {} from 0 to {}", column->unit->name,
+                       is_time ? "ns" : "bytes", kLargestQuantity));
     }
     return *value;
   }

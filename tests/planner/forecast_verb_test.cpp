@@ -140,7 +140,7 @@ TEST_F(ForecastVerb, RefusesInOneSentence) {
       {"--forecast trace.jsonl --cache-disk-latency 1ms", 2, "without --cache-disk"},
       {"--cache-memory 1MB", 2, "--cache-memory without --forecast"},
       {"--forecast trace.jsonl --max-stages 1", 3,
-       "under the mask 11111111 no plan is feasible; the nearest, "}};
+       "under the mask 11111111 no plan is feasible; the nearest by the memory of "}};
   for (const Row& row : rows) {
     SCOPED_TRACE(row.flags);
     const Outcome outcome = plan(row.flags);

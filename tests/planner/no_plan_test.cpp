@@ -56,9 +56,10 @@ TEST(NoPlan, TheNamedPlanMissesJustWhatTheHintGives) {
           << text;
       continue;
     }
-    EXPECT_EQ(text.find("no plan is feasible; the nearest, " + summarize(named.plan) + ": " +
-                        named.infeasible->reason + "; it would fit with " +
-                        to_text(first, question.cluster)),
+    const std::string by = first.kind == Relief::Kind::kMemoryOfOne ? "one" : "each";
+    EXPECT_EQ(text.find("no plan is feasible; the nearest by the memory of " + by + " device, " +
+                        summarize(named.plan) + ": " + named.infeasible->reason +
+                        "; it would fit with " + to_text(first, question.cluster)),
               0U)
         << text;
     ++told;

@@ -77,12 +77,14 @@ TEST(Plan, EveryScheduleHasItsOwnName) {
 
 TEST(Plan, SummaryTellsShapeScheduleMicroBatchesAndCut) {
   Plan plan = sample_plan();
-  EXPECT_EQ(summarize(plan), "2 stages x 2 pipelines, 1f1b, 5 micro-batches of 8, cut 5");
+  EXPECT_EQ(summarize(plan),
+            "2 stages x 2 pipelines, 1f1b, 5 micro-batches of 8, the last of 6, cut 5");
   plan.pipelines[1] = make_pipeline(8, {LayerId{4}}, {DeviceId{2}, DeviceId{3}}, interval(3, 4));
-  EXPECT_EQ(summarize(plan), "2 stages x 2 pipelines, 1f1b, 5 micro-batches of 8, cut 5 | cut 4");
+  EXPECT_EQ(summarize(plan),
+            "2 stages x 2 pipelines, 1f1b, 5 micro-batches of 8, the last of 6, cut 5 | cut 4");
   plan.pipelines[1] = make_pipeline(8, {}, {DeviceId{2}}, interval(3, 4));
   EXPECT_EQ(summarize(plan),
-            "2+1 stages in 2 pipelines, 1f1b, 5 micro-batches of 8, cut 5 | no cut");
+            "2+1 stages in 2 pipelines, 1f1b, 5 micro-batches of 8, the last of 6, cut 5 | no cut");
   plan.pipelines.erase(plan.pipelines.begin());
   plan.batch_size = 8;
   plan.schedule = NamedSchedule{.kind = ScheduleKind::kGpipe};
@@ -96,7 +98,7 @@ TEST(Plan, SummaryTellsShapeScheduleMicroBatchesAndCut) {
 
 TEST(Plan, SummaryTellsWhereStagesDoNotKeepWhatTheyComputed) {
   Plan plan = sample_plan();
-  const std::string before = "2 stages x 2 pipelines, 1f1b, 5 micro-batches of 8";
+  const std::string before = "2 stages x 2 pipelines, 1f1b, 5 micro-batches of 8, the last of 6";
   plan.pipelines[0].stages[1].memory = MemoryPolicy::kRecompute;
   EXPECT_EQ(summarize(plan), before + ", recompute in 1 of 4 stages, cut 5");
   plan.pipelines[1].stages[1].memory = MemoryPolicy::kOffload;
@@ -149,8 +151,9 @@ TEST(Plan, StagesNeedNotBeConsecutiveLayersToBeConvex) {
     pipeline.stages[1].layers = {{LayerId{2}, LayerId{3}}, {LayerId{6}, LayerId{7}}};
   }
   EXPECT_NO_THROW(validate(plan, towers, cluster(), "plan.json"));
-  EXPECT_EQ(summarize(plan),
-            "2 stages x 2 pipelines, 1f1b, 5 micro-batches of 8, layers 0-1+4-5 2-3+6-7");
+  EXPECT_EQ(
+      summarize(plan),
+      "2 stages x 2 pipelines, 1f1b, 5 micro-batches of 8, the last of 6, layers 0-1+4-5 2-3+6-7");
   // In a chain the same stages read from each other.
   plan.model_hash = model_hash(model());
   EXPECT_THROW(validate(plan, model(), cluster(), "plan.json"), InputError);

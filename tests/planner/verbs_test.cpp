@@ -349,7 +349,7 @@ TEST_F(Verbs, AnAnswerSaysWhatItRestsOn) {
     return text.find(part) != std::string::npos;
   };
   const std::string plain = answer("");
-  EXPECT_TRUE(has(plain, "3 micro-batches of 3, cut 2, the last micro-batch of 2\n")) << plain;
+  EXPECT_TRUE(has(plain, "3 micro-batches of 3, the last of 2, cut 2\n")) << plain;
   EXPECT_FALSE(has(plain, "overlap"));
   EXPECT_FALSE(has(plain, "placeholders"));
   EXPECT_TRUE(has(answer("--overlap-reductions --bucket 2KiB"),

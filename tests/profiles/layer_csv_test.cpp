@@ -98,8 +98,8 @@ TEST(LayerCsv, RefusesHostileTablesInOneSentence) {
       "name, block, forward_<t>, backward_<t>, backward_input_<t>, backward_weight_<t>, "
       "update_<t>, activation_<b>, parameter_<b>, optimizer_state_<b> or stash_<b> (<t>: s ms us "
       "ns; <b>: bytes kB MB GB KiB MiB GiB)";
-  const std::string ns = "a whole number of ns from 0 to 9007199254740992";
-  const std::string bytes = "a whole number of bytes from 0 to 9007199254740992";
+  const std::string ns = "ms that are a whole number of ns from 0 to 9007199254740992";
+  const std::string bytes = "bytes that are a whole number of bytes from 0 to 9007199254740992";
   const std::vector<Refusal> refusals = {
       {"empty", "", 1, "no text", "at least one line"},
       {"header alone", kTable.substr(0, kTable.find('\n')), 1, "a header alone",
@@ -142,7 +142,7 @@ TEST(LayerCsv, RefusesHostileTablesInOneSentence) {
       {"too large", with(kTable, "44302336", "1e16"), 2, "activation_bytes `1e16`", bytes},
       {"no whole bytes",
        with(with(kTable, "activation_bytes", "activation_KiB"), "4000", "0.0000003"), 4,
-       "activation_KiB `0.0000003`", bytes},
+       "activation_KiB `0.0000003`", "KiB" + bytes.substr(5)},
       {"zero byte", with(kTable, "conv", std::string("c\0v", 3)), 2, "a control character",
        "a line of text"},
       {"Latin-1", with(kTable, "conv", "c\xf6v"), 2, "bytes that are not UTF-8", "UTF-8 text"},
