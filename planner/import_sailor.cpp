@@ -52,6 +52,7 @@ std::string print_plan(const ImportedPlan& read) {
   return fmt::format(
       "{}\ntensor parallelism {} on {} is in the profile: a device is one of its GPUs\nmeasured "
       "iteration {}, of it reducing gradients {}, peak memory {}\n"
+      "note: memory limits are not in its files: devices have as much as can be told\n"
       "note: times of small micro-batches hold what launching takes while profiled; frazil "
       "reproduce "
       "sailor takes straight lines over the size, and stages that stand still for messages\n",

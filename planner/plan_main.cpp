@@ -91,6 +91,9 @@ ExitCode compare_planner(const Flags& values, const std::string& name) {
   refuse_order_search(values, "--planner");
   const auto planner = find_planner(name);
   if (!planner) refuse_flags("--planner " + name, "one of " + list_planners());
+  if (values.count("micro-batch") > 0 && chooses_its_micro_batches(*planner)) {
+    refuse_flags("--micro-batch with --planner " + name, "one or the other: it chooses its own");
+  }
   const ModelProfile profile = read_model_profile(required_text(values, "profile"));
   const Cluster cluster = read_cluster(required_text(values, "cluster"));
   const SearchOptions options = read_options(values, profile);

@@ -212,6 +212,17 @@ void refuse_cut(const Header& header, const std::string& file, int last_line) {
       fmt::format("an event at step {}, the end of the run by its first line", header.trace.steps));
 }
 
+// A file of another kind mostly has a whole object on no line.
+JsonCursor parse_line(std::string_view text, const std::string& file, int line) {
+  try {
+    return parse_json(text, file, line);
+  } catch (const InputError& error) {
+    if (line > 1 || error.found() != "unexpected end of the text") throw;
+    throw InputError(file, line, "no JSON object that ends on the line",
+                     "a freeze trace, an object on each line");
+  }
+}
+
 }  // namespace
 
 FreezeTrace parse_freeze_trace(std::string_view text, const std::string& file) {
@@ -221,7 +232,7 @@ FreezeTrace parse_freeze_trace(std::string_view text, const std::string& file) {
   while (line == 0 || !text.empty()) {
     ++line;
     const std::size_t end = std::min(text.find('\n'), text.size());
-    const JsonCursor value = parse_json(text.substr(0, end), file, line);
+    const JsonCursor value = parse_line(text.substr(0, end), file, line);
     if (line == 1) {
       header = read_header(value);
     } else {

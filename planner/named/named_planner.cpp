@@ -147,6 +147,11 @@ std::string list_planners() {
   return names;
 }
 
+bool chooses_its_micro_batches(NamedPlanner planner) {
+  return planner == NamedPlanner::kPipeBd || planner == NamedPlanner::kPipeBdMemory ||
+         planner == NamedPlanner::kPipeTransformer;
+}
+
 Plan make_named_plan(NamedPlanner planner, const ModelProfile& profile, const Cluster& cluster,
                      const FreezeMask& mask, const BatchOptions& batch) {
   ENSURE(batch.batch_size >= 1 && batch.micro_batch_size >= 1, "a sample");

@@ -38,6 +38,9 @@ enum class NamedPlanner : std::uint8_t {
   kUniform,
 };
 
+// Whatever sizes of micro-batches are asked for.
+bool chooses_its_micro_batches(NamedPlanner planner);
+
 std::string_view planner_name(NamedPlanner planner);
 std::optional<NamedPlanner> find_planner(std::string_view name);
 std::string list_planners();  // "pipe-bd, pipe-bd-memory, ..."

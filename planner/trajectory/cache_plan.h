@@ -26,6 +26,8 @@ struct CachePlan {
   std::vector<Bytes> bytes;          // by segment, of all samples
   std::vector<Duration> step_times;  // by segment, of a step that reads, or where none does fills
   std::vector<PlannedFill> fills;
+  // Where no tier holds the features of any mask: what the smallest take.
+  std::optional<Bytes> least_room = std::nullopt;
 };
 
 }  // namespace frazil

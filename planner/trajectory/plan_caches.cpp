@@ -31,11 +31,14 @@ void CachePlanner::list_rooms(const ModelProfile& profile) {
   depths.erase(std::unique(depths.begin(), depths.end()), depths.end());
   of_sample_.resize(profile.layers.size());
   for (const int depth : depths) {
-    if (depth == 0) continue;
+    const auto of_sample = depth == 0 ? std::nullopt : find_feature_bytes(profile, depth);
+    if (!of_sample) continue;
+    const Bytes all = *of_sample * store_.samples;
+    least_room_ = least_room_ ? std::min(*least_room_, all) : all;
     for (const FeatureTier tier : {FeatureTier::kMemory, FeatureTier::kDisk}) {
       if (!find_room(store_, tier, profile, depth)) continue;
       question_.rooms.push_back({depth, tier});
-      of_sample_[static_cast<std::size_t>(depth)] = *find_feature_bytes(profile, depth);
+      of_sample_[static_cast<std::size_t>(depth)] = *of_sample;
     }
   }
 }
@@ -173,6 +176,7 @@ Bytes CachePlanner::room_of(HeldFeatures features) const {
 
 CachePlan CachePlanner::describe(const CachedWalk& walk) {
   CachePlan planned{walk, {}, {}, {}};
+  if (question_.rooms.empty()) planned.least_room = least_room_;
   for (std::size_t k = 0; k < segments_.size(); ++k) {
     const HeldCache& cache = walk.caches[k];
     planned.bytes.push_back(room_of(cache.features));

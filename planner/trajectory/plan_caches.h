@@ -65,7 +65,8 @@ class CachePlanner {
   const FeatureStore& store_;
   StepTimes& steps_;
   CacheQuestion question_;
-  std::vector<Bytes> of_sample_;  // by depth
+  std::vector<Bytes> of_sample_;     // by depth
+  std::optional<Bytes> least_room_;  // that the features of a depth take, in whatever tier
 };
 
 }  // namespace frazil

@@ -96,6 +96,9 @@ std::string fill_rows(const PlannedTrajectory& planned) {
         fill.break_even ? fmt::format("paid back after {}", count_of(*fill.break_even, "step"))
                         : std::string("pays with what follows"));
   }
+  if (const auto& least = planned.caches->least_room) {
+    text += fmt::format("no cache fits: the smallest takes {}\n", to_text(*least));
+  }
   return text.empty() ? "no cache pays\n" : text;
 }
 

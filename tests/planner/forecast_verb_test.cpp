@@ -109,6 +109,9 @@ TEST_F(ForecastVerb, NamesWhatIsCachedWhenAndWhatFillingCosts) {
   // 500 us for each of eight micro-batches are more than a step.
   const Outcome slow = plan(cached + " --cache-disk-latency 500us");
   EXPECT_NE(slow.out.find("no cache pays"), std::string::npos) << slow.out;
+  const Outcome small = plan("--forecast trace.jsonl --samples 8000 --cache-disk 79kB");
+  EXPECT_NE(small.out.find("no cache fits: the smallest takes 78.13 KiB\n"), std::string::npos)
+      << small.out;
   EXPECT_EQ(plan("--forecast trace.jsonl").out.find("cache"), std::string::npos);
 }
 
@@ -123,7 +126,11 @@ TEST_F(ForecastVerb, RefusesInOneSentence) {
       {"--forecast trace.jsonl --out ''", 2, "--out"},
       {"--forecast trace.jsonl --explain", 2, "--explain"},
       {"--forecast none.jsonl", 2, "none.jsonl"},
-      {"--forecast model.json", 2, "model.json"},
+      {"--forecast model.json", 2,
+       "model.json:1: found no JSON object that ends on the line, expected a freeze trace, an "
+       "object on each line"},
+      {"--forecast trace.jsonl --gap 5", 2, "--gap"},
+      {"--planner pipe-bd --micro-batch 2", 2, "it chooses its own"},
       {"--forecast trace.jsonl --plans-per-mask 0", 2, "--plans-per-mask"},
       {"--forecast trace.jsonl --switch-time 5", 2, "--switch-time"},
       {"--forecast trace.jsonl --decide-every -1", 2, "--decide-every"},
