@@ -46,7 +46,7 @@ void add_best(const Ranking& ranking, int most, std::vector<Plan>& candidates) {
 }
 
 // Up to so many masks have the whole limit of move_cuts() each; more of them share it.
-constexpr std::int64_t kMasksMovedWhole = 10;
+constexpr std::int64_t kMasksMovedWhole = 4;
 
 std::vector<Plan> find_candidates(const ModelProfile& profile, const Cluster& cluster,
                                   const MaskTable& table, const TrajectoryOptions& options) {

@@ -33,7 +33,7 @@ struct TrajectoryOptions {
   SearchOptions search = {};  // its mask is not read
   int plans_per_mask = 3;     // candidates that each mask's search adds
   // Of so many of each mask's best plans the cuts are moved first (planner/search/moved_cuts.h),
-  // with at most ten times the actions of one search for all masks, and as many for plans that
+  // with at most four times the actions of one search for all masks, and as many for plans that
   // cache; 0: none.
   int moved_plans = 0;
   TransitionOverhead overhead = {};
