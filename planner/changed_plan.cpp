@@ -63,34 +63,24 @@ ChangedPlan search_plan(Plan plan, const ModelProfile& profile, const Cluster& c
   return {is_taken ? found.plan : own.plan, describe(own, found, searched, within, is_taken)};
 }
 
-}  // namespace
-
-ChangedPlan change_plan(const Flags& values, Plan plan, const ModelProfile& profile,
-                        const Cluster& cluster, const StepOptions& step) {
+// As many micro-batches as --micro-batches says.
+Plan divide_batch(const Flags& values, Plan plan) {
+  const auto number = optional_integer(values, "micro-batches", 1, plan.batch_size);
+  if (!number) return plan;
   const bool keeps_lists = std::holds_alternative<ExplicitSchedule>(plan.schedule) &&
                            values.count("schedule") == 0 && !is_set(values, "compare");
-  if (const auto number = optional_integer(values, "micro-batches", 1, plan.batch_size)) {
-    if (keeps_lists && *number != plan.micro_batches()) {
-      refuse_flags(fmt::format("--micro-batches {} for a plan whose own lists have {}", *number,
-                               count_of(plan.micro_batches(), "micro-batch")),
-                   "--schedule too");
-    }
-    plan = with_micro_batches(std::move(plan), *number);
+  if (keeps_lists && *number != plan.micro_batches()) {
+    refuse_flags(fmt::format("--micro-batches {} for a plan whose own lists have {}", *number,
+                             count_of(plan.micro_batches(), "micro-batch")),
+                 "--schedule too");
   }
-  const std::optional<OrderSearchOptions> search = read_search(values);
-  if (values.count("schedule") + values.count("in-flight") == 0) return {plan, ""};
-  if (values.count("schedule") > 0) {
-    if (const auto policy = find_policy(required_text(values, "schedule"))) {
-      if (values.count("in-flight") > 0) {
-        refuse_flags(fmt::format("--in-flight with --schedule {}", policy_name(*policy)),
-                     "a schedule with fixed lists, for a dispatch policy goes by memory");
-      }
-      return {with_schedule(std::move(plan), *policy), ""};
-    }
-  }
+  return with_micro_batches(std::move(plan), *number);
+}
+
+NamedSchedule read_named_schedule(const Flags& values, const Plan& plan, bool is_searched) {
   const auto* named = std::get_if<NamedSchedule>(&plan.schedule);
   NamedSchedule schedule;
-  if (search) {
+  if (is_searched) {
     schedule.kind = searched_within(named);
     if (named != nullptr && named->kind == schedule.kind) schedule.in_flight = named->in_flight;
   } else if (values.count("schedule") > 0) {
@@ -103,6 +93,26 @@ ChangedPlan change_plan(const Flags& values, Plan plan, const ModelProfile& prof
   if (values.count("in-flight") > 0) {
     schedule.in_flight = optional_integer(values, "in-flight", 1, kMostCounted);
   }
+  return schedule;
+}
+
+}  // namespace
+
+ChangedPlan change_plan(const Flags& values, Plan plan, const ModelProfile& profile,
+                        const Cluster& cluster, const StepOptions& step) {
+  plan = divide_batch(values, std::move(plan));
+  const std::optional<OrderSearchOptions> search = read_search(values);
+  if (values.count("schedule") + values.count("in-flight") == 0) return {plan, ""};
+  const auto policy =
+      values.count("schedule") > 0 ? find_policy(required_text(values, "schedule")) : std::nullopt;
+  if (policy) {
+    if (values.count("in-flight") > 0) {
+      refuse_flags(fmt::format("--in-flight with --schedule {}", policy_name(*policy)),
+                   "a schedule with fixed lists, for a dispatch policy goes by memory");
+    }
+    return {with_schedule(std::move(plan), *policy), ""};
+  }
+  const NamedSchedule schedule = read_named_schedule(values, plan, search.has_value());
   plan = with_schedule(std::move(plan), schedule);
   if (search) return search_plan(std::move(plan), profile, cluster, step, *search);
   return {std::move(plan), ""};

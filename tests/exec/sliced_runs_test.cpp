@@ -70,14 +70,15 @@ TEST(SlicedRuns, TakesAShortBatchInTurnWhereItsLastMicroBatchIsTooSmall) {
   for (const int short_by : {1, 2, 3}) {
     SCOPED_TRACE(short_by);
     const SlicedOutcome found = run_short(one, short_by, note);
-    EXPECT_EQ(note,
-              short_by == 1
-                  ? ""
-                  : "a batch of " + std::to_string(12 - short_by) +
-                        " samples runs as 2 stages x 1 pipeline on 3+1 devices, 1f1b, 3 "
-                        "micro-batches of 4, cut 3, for stage 0 of pipeline 0 shares micro-batches "
-                        "by samples among 3 devices, but micro-batch 2 has " +
-                        std::to_string(4 - short_by));
+    EXPECT_EQ(note, short_by == 1
+                        ? ""
+                        : "a batch of " + std::to_string(12 - short_by) +
+                              " samples runs as 2 stages x 1 pipeline on 3+1 devices, 1f1b, 3 "
+                              "micro-batches of 4, the last of " +
+                              std::to_string(4 - short_by) +
+                              ", cut 3, for stage 0 of pipeline 0 shares micro-batches by samples "
+                              "among 3 devices, but micro-batch 2 has " +
+                              std::to_string(4 - short_by));
     expect_same_training(found, run_short({{{0}}}, short_by, note), 1e-6);
   }
 }
