@@ -72,6 +72,7 @@ ExitCode plan_forecast(const Flags& values) {
   const std::vector<NewFile> files =
       out ? list_held_plans(planned, search, *out) : std::vector<NewFile>{};
   std::vector<NamedFile> outputs;
+  outputs.reserve(files.size());
   for (const NewFile& file : files) outputs.push_back({"--out", file.path});
   refuse_overwriting(named_files(values, {"profile", "cluster", "forecast"}), outputs);
   write_and_answer([&] { write_text_files(files); },

@@ -19,6 +19,7 @@ Training imagenet_training() {
 
 std::vector<int> freeze_schedule(int layers, double alpha, int epochs) {
   std::vector<int> frozen;
+  frozen.reserve(static_cast<std::size_t>(epochs));
   for (int epoch = 0; epoch < epochs; ++epoch) {
     frozen.push_back(alpha_frozen_layers(layers, alpha, epoch));
   }
