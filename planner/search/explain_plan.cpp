@@ -138,35 +138,40 @@ std::vector<RejectedShapes> list_nearest(const std::vector<RejectedShapes>& reje
   return nearest;
 }
 
-// What the plans that would use more devices come to.
-std::string explain_idleness(const Ranking& ranking, int used) {
-  std::optional<Rejection> least;  // of those that would run
-  bool too_large = false;
-  const auto takes = [](const RejectedShapes& shape) {
-    return shape.group_devices * shape.groups + shape.longer;
-  };
+// Devices.
+int takes(const RejectedShapes& shapes) {
+  return shapes.group_devices * shapes.groups + shapes.longer;
+}
+
+// Of all that would run on more devices than `used` the fastest, by its bound or simulated.
+std::optional<Rejection> fastest_of_larger(const Ranking& ranking, int used) {
+  std::optional<Rejection> least;
   for (const RejectedShapes& rejected : ranking.rejected) {
-    if (takes(rejected) <= used) continue;
     const Rejection& rejection = rejected.rejection;
-    too_large = too_large || rejection.why == Rejection::Why::kMemory;
     const bool runs =
         rejection.why == Rejection::Why::kBound || rejection.why == Rejection::Why::kSlower;
-    if (runs && (!least || rejection.time < least->time)) least = rejection;
+    if (takes(rejected) > used && runs && (!least || rejection.time < least->time)) {
+      least = rejection;
+    }
   }
   for (std::size_t c = 1; c < ranking.candidates.size(); ++c) {
     const Candidate& other = ranking.candidates[c];
     if (other.infeasible || static_cast<int>(list_used(other.plan).size()) <= used) continue;
-    if (!least || other.makespan < least->time) {
-      least = Rejection{.why = Rejection::Why::kSlower,
-                        .bound = {},
-                        .time = other.makespan,
-                        .against = Duration{0},
-                        .device = {},
-                        .needed = {},
-                        .available = {},
-                        .sentence = {}};
-    }
+    if (least && other.makespan >= least->time) continue;
+    least.emplace();
+    least->why = Rejection::Why::kSlower;
+    least->time = other.makespan;
   }
+  return least;
+}
+
+// What the plans that would use more devices come to.
+std::string explain_idleness(const Ranking& ranking, int used) {
+  const std::optional<Rejection> least = fastest_of_larger(ranking, used);
+  const bool too_large = std::any_of(
+      ranking.rejected.begin(), ranking.rejected.end(), [&](const RejectedShapes& rejected) {
+        return takes(rejected) > used && rejected.rejection.why == Rejection::Why::kMemory;
+      });
   if (ranking.left) {
     return fmt::format("some plans were not looked at; they take at least {}",
                        to_text(ranking.left->at_least));

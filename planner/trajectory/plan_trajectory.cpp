@@ -273,6 +273,7 @@ class Planner {
     for (std::size_t k = 0; k < planned_.segments.size(); ++k) {
       for (Step left = planned_.segments[k].steps; left > 0; left -= options_.decide_every) {
         std::vector<Duration> task;
+        task.reserve(fitting.size());
         for (const std::size_t candidate : fitting) {
           task.push_back(step_time(k, candidate) * std::min(left, options_.decide_every));
         }

@@ -171,10 +171,11 @@ class CsvReader {
     auto value = scale_decimal(cell, column->unit->decimals, Rounding::kExact);
     const std::int64_t times = column->unit->times;
     if (value && *value > kLargestQuantity / times) value.reset();
-    if (!value && times > 1)
+    if (!value && times > 1) {
       value = scale_binary(cell, times);
-    else if (value)
+    } else if (value) {
       *value *= times;
+    }
     if (!value) {
       const bool is_time = std::find(kTimeColumns.begin(), kTimeColumns.end(), column->quantity) !=
                            kTimeColumns.end();
