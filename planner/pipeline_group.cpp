@@ -19,19 +19,6 @@ std::vector<MicroBatchId> owned_micro_batches(const Pipeline& pipeline) {
   return owned;
 }
 
-// The devices of a pipeline in the order in which its data meets them.
-std::vector<DeviceId> devices_in_order(const Pipeline& pipeline) {
-  std::vector<DeviceId> devices;
-  for (const Stage& stage : pipeline.stages) {
-    for (const DeviceId device : stage.devices) {
-      if (std::find(devices.begin(), devices.end(), device) == devices.end()) {
-        devices.push_back(device);
-      }
-    }
-  }
-  return devices;
-}
-
 void refuse_other_placement(const Pipeline& pipeline, PipelineId id, const PipelineGroup& group,
                             const ScheduleFamily& family, int direction) {
   for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
@@ -72,6 +59,18 @@ void refuse_in_flight(const NamedSchedule& chosen, const ScheduleFamily& family)
 }
 
 }  // namespace
+
+std::vector<DeviceId> devices_in_order(const Pipeline& pipeline) {
+  std::vector<DeviceId> devices;
+  for (const Stage& stage : pipeline.stages) {
+    for (const DeviceId device : stage.devices) {
+      if (std::find(devices.begin(), devices.end(), device) == devices.end()) {
+        devices.push_back(device);
+      }
+    }
+  }
+  return devices;
+}
 
 PipelineGroup read_group(const Plan& plan, PipelineId first, const ScheduleFamily& family) {
   const auto& chosen = std::get<NamedSchedule>(plan.schedule);

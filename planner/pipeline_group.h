@@ -21,6 +21,9 @@ struct PipelineGroup {
 // Throws InfeasibleError where the plan's stages, chunks, depth or shares are not the schedule's.
 PipelineGroup read_group(const Plan& plan, PipelineId first, const ScheduleFamily& family);
 
+// The devices of a pipeline, each once, in the order in which its data meets them.
+std::vector<DeviceId> devices_in_order(const Pipeline& pipeline);
+
 // The group of one pipeline whatever its stages, and the devices (0..p-1) of each.
 PipelineGroup read_any_placement(const Plan& plan, PipelineId id);
 std::vector<StagePlaces> places_of_stages(const Pipeline& pipeline,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "planner/pipeline_group.h"
 #include "planner/plan_notation.h"
 #include "planner/print_parts.h"
 #include "planner/print_plan.h"
@@ -149,25 +150,12 @@ std::vector<Row> list_rows(const Ranking& ranking) {
   return rows;
 }
 
-// Each once, in the order in which the data meets them.
-std::vector<DeviceId> devices_of(const Pipeline& pipeline) {
-  std::vector<DeviceId> devices;
-  for (const Stage& stage : pipeline.stages) {
-    for (const DeviceId device : stage.devices) {
-      if (std::find(devices.begin(), devices.end(), device) == devices.end()) {
-        devices.push_back(device);
-      }
-    }
-  }
-  return devices;
-}
-
 // "a b | d c" where pipelines do not take the devices as they are listed; else nothing.
 std::string list_devices(const Plan& plan, const Cluster& cluster) {
   std::string text;
   std::vector<DeviceId> all;
   for (const Pipeline& pipeline : plan.pipelines) {
-    const std::vector<DeviceId> devices = devices_of(pipeline);
+    const std::vector<DeviceId> devices = devices_in_order(pipeline);
     // The other way through the devices of one before.
     if (std::find(all.begin(), all.end(), devices.front()) != all.end()) continue;
     if (!text.empty()) text += " |";
