@@ -51,7 +51,6 @@ OneMemory read_memory(const JsonCursor& value) {
   };
   const OneMemory memory{.copied_alone = rate("copied_alone"),
                          .copied_together = rate("copied_together"),
-                         .freed = rate("freed"),
                          .hashed = rate("hashed")};
   fields.finish();
   return memory;
@@ -143,12 +142,13 @@ std::string FreezeControl::to_json() const {
   text["sketches"] = Json::array();
   for (const std::vector<double>& sketch : then_) text["sketches"].push_back(sketch_text(sketch));
   if (const auto& overhead = replanner_.overhead()) {
-    text["overhead"] = {{"plan_ns", overhead->plan.count()}, {"start_ns", overhead->start.count()}};
+    text["overhead"] = {{"plan_ns", overhead->plan.count()},
+                        {"move_ns", overhead->move.count()},
+                        {"start_ns", overhead->start.count()}};
     if (const auto& memory = overhead->memory) {
       text["overhead"]["memory_bytes_per_second"] = {
           {"copied_alone", memory->copied_alone.count},
           {"copied_together", memory->copied_together.count},
-          {"freed", memory->freed.count},
           {"hashed", memory->hashed.count}};
     }
   }
@@ -173,12 +173,16 @@ void FreezeControl::restore(const std::string& json, const std::string& file) {
   }
   if (const auto overhead = fields.optional("overhead")) {
     JsonFields parts(*overhead);
-    const Duration plan{parts.required("plan_ns").integer(0, kLargestQuantity)};
-    const Duration start{parts.required("start_ns").integer(0, kLargestQuantity)};
+    const auto time = [&](const char* name) {
+      return Duration{parts.required(name).integer(0, kLargestQuantity)};
+    };
+    const Duration plan = time("plan_ns");
+    const Duration move = time("move_ns");
+    const Duration start = time("start_ns");
     std::optional<OneMemory> memory;
     if (const auto rates = parts.optional("memory_bytes_per_second")) memory = read_memory(*rates);
     parts.finish();
-    replanner_.set_overhead({.plan = plan, .start = start, .memory = memory});
+    replanner_.set_overhead({.plan = plan, .move = move, .start = start, .memory = memory});
   }
   fields.finish();
   authority_ = FreezeAuthority(config_, shape_, std::move(state), predictor(), room_finder());

@@ -35,6 +35,8 @@ class FreezeControl {
   void ask(Step step, Measurement& measurement) const;
   // The mask from `step` on. Requires: asked of before the step before, steps one after another.
   Decided decide(Step step, const Before& before);
+  // The mask that is expected after the one in force (FreezeAuthority::foresee).
+  std::optional<FreezeMask> foresee(Step within) const { return authority_.foresee(within); }
   // Of the blocks' learning rates in a step; empty: all 1.
   std::vector<double> rate_factors(Step step) const;
   // The masks so far, each from the step on where it came into force.

@@ -4,15 +4,14 @@
 #include <ATen/ATen.h>
 #include <xxhash.h>
 
-#include "exec/state_memory.h"
 #include "exec/tensor_bytes.h"
 #include "profiles/error.h"
 
 namespace frazil {
 namespace {
 
-Tensors clone_all(const Tensors& tensors) {
-  Tensors copies = copy_to_own_memory(tensors);
+Tensors clone_all(const Tensors& tensors, const StateMemory& memory) {
+  Tensors copies = memory.copy(tensors);
   for (std::size_t i = 0; i < copies.size(); ++i) {
     copies[i].set_requires_grad(tensors[i].requires_grad());
   }
@@ -28,16 +27,23 @@ void hash_all(XXH64_state_t& hash, const std::vector<at::Tensor>& tensors) {
 
 }  // namespace
 
-LayerState make_initial_state(const ModelSpec& model, LayerId layer, std::uint64_t seed) {
+LayerState make_initial_state(const ModelSpec& model, LayerId layer, std::uint64_t seed,
+                              const StateMemory& memory) {
   LayerState state;
-  state.parameters = copy_to_own_memory(initial_parameters(model, layer, seed));
+  state.memory = memory;
+  state.parameters = memory.copy(initial_parameters(model, layer, seed));
   set_active(state, true);
   return state;
 }
 
 LayerState clone(const LayerState& state) {
-  return {clone_all(state.parameters), clone_all(state.first_moment),
-          clone_all(state.second_moment), state.updates, clone_all(state.gradient_sums)};
+  const StateMemory& memory = state.memory;
+  return {.parameters = clone_all(state.parameters, memory),
+          .first_moment = clone_all(state.first_moment, memory),
+          .second_moment = clone_all(state.second_moment, memory),
+          .updates = state.updates,
+          .gradient_sums = clone_all(state.gradient_sums, memory),
+          .memory = memory};
 }
 
 Bytes bytes_of(const LayerState& state) {

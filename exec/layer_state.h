@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "exec/model.h"
+#include "exec/state_memory.h"
 
 namespace frazil {
 
@@ -19,12 +20,14 @@ struct LayerState {
   std::int64_t updates = 0;
   // The layer's gradients added up since a freeze policy last read them; empty where none does.
   std::vector<at::Tensor> gradient_sums = {};
+  StateMemory memory = {};  // that new moments and copies come from
 };
 
 // The layers a device holds.
 using DeviceState = std::map<LayerId, LayerState>;
 
-LayerState make_initial_state(const ModelSpec& model, LayerId layer, std::uint64_t seed);
+LayerState make_initial_state(const ModelSpec& model, LayerId layer, std::uint64_t seed,
+                              const StateMemory& memory = {});
 // A deep copy, for a new replica.
 LayerState clone(const LayerState& state);
 Bytes bytes_of(const LayerState& state);

@@ -10,6 +10,7 @@
 #include "exec/state_memory.h"
 #include "exec/tensor_bytes.h"
 #include "exec/workers.h"
+#include "profiles/error.h"
 
 namespace frazil {
 namespace {
@@ -56,33 +57,23 @@ BytesPerSecond rate_of(std::int64_t bytes, std::vector<double> seconds) {
   return BytesPerSecond{std::max<std::int64_t>(1, static_cast<std::int64_t>(rate))};
 }
 
-struct Rates {
-  BytesPerSecond copied;
-  BytesPerSecond freed;
-};
-
 // Of the first `copying` devices, all together.
-Rates measure_rates(Workers& workers, const Layers& layers, int copying) {
-  std::vector<double> copying_seconds;
-  std::vector<double> freeing_seconds;
+BytesPerSecond copy_rate(Workers& workers, const Layers& layers, int copying) {
+  const StateMemory memory = StateMemory::keeping();
+  std::vector<double> seconds;
   for (int round = 0; round < kRounds; ++round) {
     Layers copies(layers.size());
-    const double copied = seconds_of([&] {
+    const double time = seconds_of([&] {
       workers.run([&](DeviceId device) {
         if (device.value >= copying) return;
         for (const Tensors& layer : layers[device.index()]) {
-          copies[device.index()].push_back(copy_to_own_memory(layer));
+          copies[device.index()].push_back(memory.copy(layer));
         }
       });
     });
-    const double freed =
-        seconds_of([&] { workers.run([&](DeviceId device) { copies[device.index()].clear(); }); });
-    if (round == 0) continue;
-    copying_seconds.push_back(copied);
-    freeing_seconds.push_back(freed);
+    if (round > 0) seconds.push_back(time);
   }
-  const std::int64_t bytes = bytes_of_layers(layers, copying);
-  return {rate_of(bytes, copying_seconds), rate_of(bytes, freeing_seconds)};
+  return rate_of(bytes_of_layers(layers, copying), seconds);
 }
 
 BytesPerSecond hash_rate(const Layers& layers) {
@@ -92,6 +83,7 @@ BytesPerSecond hash_rate(const Layers& layers) {
   }
   std::vector<double> seconds;
   for (int round = 0; round < kRounds; ++round) {
+    fill_processor_caches();
     const double time = seconds_of([&] { (void)hash_states({&state}); });
     if (round > 0) seconds.push_back(time);
   }
@@ -104,12 +96,16 @@ OneMemory probe_memory(const ModelSpec& model, int devices) {
   Layers layers;
   for (int d = 0; d < devices; ++d) layers.push_back(make_layers(model));
   Workers workers(devices);
-  const BytesPerSecond alone = measure_rates(workers, layers, 1).copied;
-  const Rates together = measure_rates(workers, layers, devices);
-  return {.copied_alone = alone,
-          .copied_together = together.copied,
-          .freed = together.freed,
+  return {.copied_alone = copy_rate(workers, layers, 1),
+          .copied_together = copy_rate(workers, layers, devices),
           .hashed = hash_rate(layers)};
+}
+
+void fill_processor_caches() {
+  std::vector<std::int64_t> more(std::size_t{1} << 23, 1);
+  std::int64_t sum = 0;
+  for (std::int64_t& each : more) sum += each += 1;
+  ENSURE(sum == 2 * static_cast<std::int64_t>(more.size()), "what was written is read");
 }
 
 }  // namespace frazil

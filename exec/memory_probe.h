@@ -1,6 +1,6 @@
 #pragma once
-// How fast devices of this process copy the state of layers into new memory, as a transition does
-// (exec/transition.h), free it and hash it.
+// How fast devices of this process copy the state of layers into memory that is kept for it, as a
+// transition does (exec/transition.h), and hash it.
 
 #include "exec/model.h"
 #include "planner/trajectory/transition_cost.h"
@@ -10,5 +10,9 @@ namespace frazil {
 // Of stand-ins for the model's layers, 64 MiB for each device at most: medians of some rounds after
 // a first one that does not count. Takes a tenth of a second at most, mostly less.
 OneMemory probe_memory(const ModelSpec& model, int devices);
+
+// Reads and writes more than the processor's caches hold: what is timed next finds them as it does
+// after a step of training.
+void fill_processor_caches();
 
 }  // namespace frazil

@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
-#include "exec/state_memory.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -13,8 +12,8 @@ void update_adamw(LayerState& state, const std::vector<at::Tensor>& parameters,
                   const std::vector<at::Tensor>& gradients, const OptimizerConfig& config,
                   double learning_rate) {
   if (state.first_moment.empty()) {
-    state.first_moment = zeros_in_own_memory(parameters);
-    state.second_moment = zeros_in_own_memory(parameters);
+    state.first_moment = state.memory.zeros(parameters);
+    state.second_moment = state.memory.zeros(parameters);
   }
   const std::vector<at::Tensor> steps(parameters.size(),
                                       at::full({}, static_cast<double>(state.updates + 1),
@@ -28,7 +27,7 @@ void update_sgd(LayerState& state, const std::vector<at::Tensor>& parameters,
                 const std::vector<at::Tensor>& gradients, const OptimizerConfig& config,
                 double learning_rate) {
   const bool first = state.first_moment.empty();
-  if (config.momentum != 0 && first) state.first_moment = zeros_in_own_memory(parameters);
+  if (config.momentum != 0 && first) state.first_moment = state.memory.zeros(parameters);
   at::_fused_sgd_(parameters, gradients, state.first_moment, config.weight_decay, config.momentum,
                   learning_rate, /*dampening=*/0, /*nesterov=*/false, /*maximize=*/false, first);
 }

@@ -6,6 +6,7 @@
 #include "analysis/table.h"
 #include "exec/foreign_load.h"
 #include "exec/numerics.h"
+#include "exec/process_memory.h"
 #include "exec/profiler.h"
 #include "exec/progress.h"
 #include "exec/verb_inputs.h"
@@ -126,6 +127,7 @@ ExitCode run_profile(const po::variables_map& flags, const std::string& command)
 
 int run_profile_verb(int argc, char** argv) {
   prepare_numerics();
+  keep_freed_memory();
   const Verb verb{"profile", "Times every layer of a model inside real training steps.",
                   "frazil profile --run FILE [--out model.json] [--cluster-out cluster.json]"};
   const std::string command = command_text(argc, argv);

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 
 #include "exec/cache_control.h"
+#include "exec/memory_probe.h"
 #include "planner/activity.h"
 #include "planner/freezing/predict_switch.h"
 #include "planner/search/relief.h"
@@ -19,6 +21,47 @@ Duration since(std::chrono::steady_clock::time_point start) {
 }
 
 }  // namespace
+
+// By the thread until is_done.
+struct Replanner::Expected {
+  FreezeMask mask;
+  std::optional<Plan> plan = std::nullopt;
+  std::optional<Plan> uncached = std::nullopt;  // where the plan caches
+  std::atomic<bool> is_done = false;
+};
+
+void Replanner::expect(const FreezeMask& mask) {
+  if (!options_.elastic || plans_.count(mask.text()) > 0) return;
+  take_expected();
+  expected_ = std::make_shared<Expected>(mask);
+  jobs_.start([this, expected = expected_] {
+    try {
+      const bool caches = options_.config.cache.is_on();
+      expected->plan = search(expected->mask, caches);
+      if (expected->plan->cache_frozen_prefix) expected->uncached = search(expected->mask, false);
+    } catch (const InfeasibleError&) {
+      // Told to whoever asks.
+    }
+    expected->is_done = true;
+  });
+}
+
+std::optional<Plan> Replanner::find_expected(const FreezeMask& mask) {
+  if (expected_ && expected_->is_done) take_expected();
+  const auto known = plans_.find(mask.text());
+  if (known == plans_.end()) return std::nullopt;
+  return known->second;
+}
+
+void Replanner::take_expected() {
+  if (!expected_) return;
+  jobs_.wait();
+  const std::shared_ptr<const Expected> expected = std::exchange(expected_, nullptr);
+  if (!expected->plan) return;
+  plans_.emplace(expected->mask.text(), *expected->plan);
+  // Without one where it caches, it is asked again, and says so.
+  if (expected->uncached) uncached_.emplace(expected->mask.text(), expected->uncached);
+}
 
 const Plan& Replanner::go_on(const FreezeMask& mask) {
   if (!held_ && options_.plan) {
@@ -43,9 +86,13 @@ Plan Replanner::answer(const FreezeMask& mask) {
     plan = cache_prefix(plan);
     if (fits(plan)) return plan;
   }
-  const auto known = plans_.find(mask.text());
-  if (known != plans_.end()) return known->second;
   const auto start = std::chrono::steady_clock::now();
+  if (plans_.count(mask.text()) == 0) take_expected();
+  const auto known = plans_.find(mask.text());
+  if (known != plans_.end()) {
+    time_ += since(start);
+    return known->second;
+  }
   Plan plan = search(mask, options_.config.cache.is_on());
   time_ += since(start);
   ++searches_;
@@ -61,6 +108,7 @@ std::optional<Plan> Replanner::find_uncached() {
     if (!fits(plan)) return std::nullopt;
     return plan;
   }
+  take_expected();
   const auto known = uncached_.find(held_->mask.text());
   if (known != uncached_.end()) return known->second;
   const auto start = std::chrono::steady_clock::now();
@@ -124,8 +172,10 @@ Duration Replanner::time_search(Duration most) {
   constexpr Duration kLong = std::chrono::milliseconds(50);
   ENSURE(held_.has_value(), "there is something to ask for");
   if (most.count() == 0 || most > kLong) return most;
+  take_expected();
   std::array<Duration, 3> times;
   for (Duration& time : times) {
+    fill_processor_caches();
     const auto start = std::chrono::steady_clock::now();
     (void)search(held_->mask, options_.config.cache.is_on());
     time = since(start);

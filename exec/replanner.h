@@ -3,11 +3,13 @@
 // bring and cost.
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "exec/checkpoint/background_jobs.h"
 #include "exec/trainer.h"
 #include "planner/freezing/decorators.h"
 #include "planner/search.h"
@@ -32,6 +34,11 @@ class Replanner {
   std::optional<Plan> find_uncached();
   // Goes on with this one in place of the held.
   const Plan& hold(const Plan& plan);
+  // Works out in a thread of its own what go_on(mask) and then find_uncached() will ask the
+  // planner, where they will. What was expected before is worked out first.
+  void expect(const FreezeMask& mask);
+  // The plan that has been found for the mask; none as long as none is known.
+  std::optional<Plan> find_expected(const FreezeMask& mask);
   // Whether a plan to go on with fits. Requires: one is held.
   bool has_room(const FreezeMask& mask);
   // What go_on(mask) would bring and cost.
@@ -40,7 +47,7 @@ class Replanner {
   // asked as often as it has been since take_time(), the bytes are the profile's.
   TransitionTimes predict_times(const Plan& before) const;
 
-  // Spent on asking the planner since the last call.
+  // Spent on asking the planner, or on waiting for what it is asked ahead, since the last call.
   Duration take_time() {
     searches_ = 0;
     return std::exchange(time_, Duration{0});
@@ -56,6 +63,8 @@ class Replanner {
   void set_overhead(const TransitionOverhead& overhead) { overhead_ = overhead; }
 
  private:
+  struct Expected;
+  void take_expected();
   Plan answer(const FreezeMask& mask);
   Plan search(const FreezeMask& mask, bool caches);
   bool fits(const Plan& plan) const;
@@ -72,6 +81,8 @@ class Replanner {
   Duration time_{0};
   int searches_ = 0;  // in that time
   std::optional<TransitionOverhead> overhead_;
+  std::shared_ptr<Expected> expected_;  // in work, or to be taken; then search_ is the thread's
+  BackgroundJobs jobs_{true};           // last: it uses the others
 };
 
 }  // namespace frazil

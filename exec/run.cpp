@@ -57,7 +57,7 @@ Run::Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, int dev
       workers_(devices, {.grace = std::max<Duration>(options.deadline, std::chrono::minutes(1)),
                          .on_stuck = {}}) {
   for (std::size_t l = 0; l < model_.layers.size(); ++l) {
-    states_[0][LayerId{l}] = make_initial_state(model_, LayerId{l}, seed);
+    states_[0][LayerId{l}] = make_initial_state(model_, LayerId{l}, seed, state_memory_);
   }
   for (int d = 0; d < devices; ++d) {
     const ComputeDevice& device = devices_[static_cast<std::size_t>(d)];
@@ -131,16 +131,24 @@ void Run::move_to(StepProgram program, SwitchReport& report) {
 }
 
 MoveReport Run::move_states(const StepProgram& program) {
-  const MoveReport report =
-      move_layers(states_, program.plan, static_cast<int>(model_.layers.size()),
-                  [this](const std::function<void(DeviceId)>& job) { on_every_device(job); });
+  // First, so that no moments of layers that freeze are copied.
   on_every_device([&](DeviceId device) {
     for (auto& [layer, state] : states_[device.index()]) {
       set_active(state, program.activity.layers[layer.index()].active);
     }
   });
+  const MoveReport report =
+      move_layers(states_, program.plan, static_cast<int>(model_.layers.size()),
+                  [this](const std::function<void(DeviceId)>& job) { on_every_device(job); });
   settle_states();
   return report;
+}
+
+std::vector<Bytes> Run::copied_blocks(const Plan& plan) const {
+  const Activity activity = find_activity(structure_, plan.mask);
+  std::vector<bool> freezes;
+  for (const LayerActivity& layer : activity.layers) freezes.push_back(!layer.active);
+  return frazil::copied_blocks(states_, plan, freezes);
 }
 
 // What GPUs do for the driving thread is that thread's to wait for.
@@ -153,6 +161,7 @@ void Run::restore(std::vector<LayerState> layers) {
   ENSURE(full_ == nullptr, "a run is restored before its first plan");
   ENSURE(layers.size() == model_.layers.size(), "a state for each layer");
   for (std::size_t l = 0; l < layers.size(); ++l) {
+    layers[l].memory = state_memory_;
     states_[0].at(LayerId{l}) = std::move(layers[l]);
   }
   settle_states();

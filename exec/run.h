@@ -60,6 +60,10 @@ class Run {
   // starts new executors. Throws InfeasibleError, and InputError for a plan of another model or of
   // more devices; then the old plan stays in force.
   SwitchReport switch_to(const Plan& plan);
+  // The blocks that going to this plan would copy state into, for state_memory() to reserve, on
+  // whatever thread. Requires: a plan is in force.
+  std::vector<Bytes> copied_blocks(const Plan& plan) const;
+  const StateMemory& state_memory() const { return state_memory_; }
   // Takes over the state of another run of the same model, `layers[l]` that of layer l, in place of
   // the start values. Requires: no plan has been in force.
   void restore(std::vector<LayerState> layers);
@@ -119,6 +123,7 @@ class Run {
   RunOptions options_;
   ModelProfile structure_;
   ComputeDevices devices_;  // before what lives on them
+  StateMemory state_memory_ = StateMemory::keeping();
   std::vector<DeviceState> states_;
   std::vector<std::unique_ptr<Communicator>> communicators_;
   SteadyTime origin_;

@@ -8,6 +8,7 @@
 #include "analysis/table.h"
 #include "exec/checkpoint/stop_signals.h"
 #include "exec/numerics.h"
+#include "exec/process_memory.h"
 #include "exec/progress.h"
 #include "exec/train_files.h"
 #include "exec/trainer.h"
@@ -305,6 +306,7 @@ ExitCode run_train(const po::variables_map& flags, const std::string& command) {
 
 int run_train_verb(int argc, char** argv) {
   prepare_numerics();
+  keep_freed_memory();
   const Verb verb{"train", "Trains a model by a plan, re-planning as layers freeze.",
                   "frazil train --run FILE --profile FILE --cluster FILE [--out FOLDER]"};
   const std::string command = command_text(argc, argv);

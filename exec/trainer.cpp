@@ -12,6 +12,7 @@
 #include "exec/freeze_control.h"
 #include "exec/host_facts.h"
 #include "exec/memory_probe.h"
+#include "exec/preparation.h"
 #include "exec/replanner.h"
 #include "exec/run.h"
 #include "exec/trace_recorder.h"
@@ -33,6 +34,8 @@ Step count_steps(const TrainOptions& options, Step steps_per_epoch) {
   return options.max_steps > 0 ? std::min(all, Step{options.max_steps}) : all;
 }
 
+constexpr Step kForeseen = 32;
+
 class Training {
  public:
   Training(const TrainOptions& options, const Dataset& data,
@@ -48,6 +51,7 @@ class Training {
              run_options(config_, options.processors)),
         cache_(options, shape(), run_, data.train),
         replanner_(options),
+        preparation_(replanner_, run_),
         freezing_(config_.freeze, shape(), data.train, run_, replanner_),
         recorder_(describe_run(options, steps_, run_.devices()), options.event_log) {
     ENSURE(!config_.freeze.decorators.guard || data.validation.count() > 0,
@@ -198,6 +202,7 @@ class Training {
     const bool is_first = step == result_.first_step;
     const FreezeMask& mask = decided_.decision.mask;
     if (!is_first && mask == run_.plan().mask) {
+      if (step % kForeseen == 0) preparation_.expect(freezing_.foresee(2 * kForeseen));
       note_decision(step);
       return;
     }
@@ -205,18 +210,21 @@ class Training {
     recorder_.end_stretch();
     keep_phase();
     const SteadyTime start = std::chrono::steady_clock::now();
+    preparation_.end();
+    const Duration waited = since(start);
     const Plan& plan = choose_plan(mask, step);
     TransitionEvent transition;
     if (!is_first) transition.predicted = replanner_.predict_times(result_.phases.back().plan);
     transition.plan_time = replanner_.take_time();
     const SwitchReport report =
         run_.switch_to(with_lists(plan, options_.profile, options_.cluster));
-    transition.move_time = report.move_time;
+    transition.move_time = waited + report.move_time;
     transition.start_time = report.start_time();
     transition.moved = report.move.moved;
     result_.training_time += since(start);
     if (!replanner_.overhead()) replanner_.set_overhead(measure_overhead(transition));
     begin_phase(step, plan, transition);
+    preparation_.expect(freezing_.foresee(kForeseen));
     recorder_.begin_stretch(step);
   }
 
@@ -237,8 +245,9 @@ class Training {
   TransitionOverhead measure_overhead(const TransitionEvent& first) {
     TransitionOverhead overhead{.plan = first.plan_time, .start = first.start_time};
     if (!options_.elastic || options_.processors.kind != DeviceKind::kCpu) return overhead;
-    const SwitchReport again = run_.switch_to(Plan(run_.plan()));
     overhead.plan = std::min(overhead.plan, replanner_.time_search(first.plan_time));
+    const SwitchReport again = run_.switch_to(Plan(run_.plan()));
+    overhead.move = again.move_time;
     overhead.start = again.program_time + again.executor_time;
     overhead.memory = probe_memory(run_.model(), run_.devices().count());
     return overhead;
@@ -332,6 +341,7 @@ class Training {
     last_loss_ = result.loss;
     recorder_.log({step, StepEvent{result.loss, count, time}});
     cache_.add_step(step, time);
+    preparation_.go_on();
     note_cache();
     tell(step + 1, "");
   }
@@ -378,6 +388,7 @@ class Training {
   Run run_;
   CacheControl cache_;
   Replanner replanner_;
+  Preparation preparation_;
   FreezeControl freezing_;
   TraceRecorder recorder_;
   std::optional<DurableRun> durable_;

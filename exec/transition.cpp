@@ -143,6 +143,25 @@ MoveReport move_layers(std::vector<DeviceState>& states, const Plan& plan, int l
   return moves.report;
 }
 
+std::vector<Bytes> copied_blocks(const std::vector<DeviceState>& states, const Plan& plan,
+                                 const std::vector<bool>& freezes) {
+  const Moves moves = find_moves(states, plan, static_cast<int>(freezes.size()));
+  std::vector<Bytes> blocks;
+  for (const std::vector<Copy>& own : moves.copies) {
+    for (const Copy& copy : own) {
+      const LayerState& state = states[copy.source].at(copy.layer);
+      blocks.push_back(StateMemory::block_of(state.parameters));
+      if (freezes[copy.layer.index()]) continue;
+      for (const Tensors* moment :
+           {&state.first_moment, &state.second_moment, &state.gradient_sums}) {
+        blocks.push_back(StateMemory::block_of(*moment));
+      }
+    }
+  }
+  std::erase(blocks, Bytes{});
+  return blocks;
+}
+
 std::vector<const LayerState*> first_holders(const std::vector<DeviceState>& states, int layers) {
   std::vector<const LayerState*> holders;
   holders.reserve(static_cast<std::size_t>(layers));

@@ -28,6 +28,10 @@ using OnEveryDevice = std::function<void(const std::function<void(DeviceId)>&)>;
 MoveReport move_layers(std::vector<DeviceState>& states, const Plan& plan, int layers,
                        const OnEveryDevice& on_every = {});
 
+// The blocks of StateMemory that move_layers would copy into, were `freezes` without moments.
+std::vector<Bytes> copied_blocks(const std::vector<DeviceState>& states, const Plan& plan,
+                                 const std::vector<bool>& freezes);
+
 // The first holder of each layer, in layer order. Requires: every layer is held somewhere.
 std::vector<const LayerState*> first_holders(const std::vector<DeviceState>& states, int layers);
 

@@ -5,6 +5,7 @@
 
 #include "analysis/table.h"
 #include "exec/numerics.h"
+#include "exec/process_memory.h"
 #include "exec/progress.h"
 #include "exec/verb_inputs.h"
 #include "exec/verify.h"
@@ -137,6 +138,7 @@ ExitCode run_verify(const po::variables_map& flags) {
 
 int run_verify_verb(int argc, char** argv) {
   prepare_numerics();
+  keep_freed_memory();
   const Verb verb{"verify", "Checks that a plan still runs as its costs say.",
                   "frazil verify --run FILE --cluster FILE --plan FILE [--blocks N]"};
   return run_verb(verb, argc, argv, describe_flags(), run_verify);

@@ -46,13 +46,11 @@ JournalOptions without_syncs(JournalOptions options) {
 }
 
 // On the host, and what later steps do not change.
-LayerState copy(const LayerState& state) {
-  const auto copy_all = [](const Tensors& tensors) {
+LayerState copy(const LayerState& state, const StateMemory& memory) {
+  const auto copy_all = [&memory](const Tensors& tensors) {
+    if (tensors.empty() || tensors.front().is_cpu()) return memory.copy(tensors);
     Tensors copies;
-    for (const at::Tensor& tensor : tensors) {
-      const at::Tensor whole = tensor.detach();
-      copies.push_back(whole.is_cpu() ? whole.clone() : whole.cpu());
-    }
+    for (const at::Tensor& tensor : tensors) copies.push_back(tensor.detach().cpu());
     return copies;
   };
   return {copy_all(state.parameters), copy_all(state.first_moment), copy_all(state.second_moment),
@@ -134,7 +132,7 @@ void DurableRun::save(const Run& run, const TrainingPosition& position) {
   auto layers = std::make_shared<Layers>();
   for (const LayerState* const layer :
        first_holders(run.states(), static_cast<int>(run.model().layers.size()))) {
-    layers->push_back(copy(*layer));
+    layers->push_back(copy(*layer, memory_));
   }
   jobs_.start([this, position, layers] { write(position, *layers); });
 }

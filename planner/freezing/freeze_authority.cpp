@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "planner/freezing/freeze_schedule.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -120,6 +122,22 @@ Decision FreezeAuthority::decide(const FreezeSignals& signals) {
   state_.step = signals.step;
   state_.mask = decision.mask;
   return decision;
+}
+
+std::optional<FreezeMask> FreezeAuthority::foresee(Step within) const {
+  if (!state_.step) return std::nullopt;
+  if (!signals_of(config_.policy).empty()) {
+    const int frozen_layers = std::max(project_prefix(state_.mask).frozen_count() - 1, 0);
+    if (frozen_layers >= run_.blocks - 2) return std::nullopt;
+    return freeze_layers(run_.blocks, frozen_layers + 1);
+  }
+  const Step end = std::min(*state_.step + 1 + within, run_.steps);
+  for (Step step = *state_.step + 1; step < end; ++step) {
+    FreezeMask mask = want_by_step(config_.policy, step, run_)->mask;
+    if (config_.decorators.prefix) mask = project_prefix(mask);
+    if (mask != state_.mask) return mask;
+  }
+  return std::nullopt;
 }
 
 void FreezeAuthority::apply_decorators(const FreezeSignals& signals, const FreezeMask& held,

@@ -66,6 +66,12 @@ class FreezeAuthority {
   // decision has nothing to change: only the prefix and the guard are heard.
   Decision decide(const FreezeSignals& signals);
 
+  // The mask that is in force after the held one, as far as can be told before: what a policy that
+  // reads the step alone wants next, where that is within so many steps, and of one that reads
+  // signals, that one more layer freezes. Only the prefix is heard of the decorators. None before
+  // the first decision.
+  std::optional<FreezeMask> foresee(Step within) const;
+
   // What decide will read at `step`: to be asked before step - 1 runs. Signals that sum over steps
   // are to be summed all the time where needed_signals(config) has them. The validation is read
   // whenever there is a new one.

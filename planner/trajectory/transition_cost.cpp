@@ -112,7 +112,8 @@ Duration Transitions::at_least(std::size_t from, std::size_t to, const StatePric
                                const TransitionOverhead& overhead) const {
   const Change& change = changes_[from * plans_.size() + to];
   if (change.alike) return Duration{0};
-  if (overhead.memory) return overhead.plan + overhead.start;
+  const Duration given = overhead.plan + overhead.move + overhead.start;
+  if (overhead.memory) return given;
   Duration longest{0};
   Duration own{0};
   DeviceId taker;
@@ -123,7 +124,7 @@ Duration Transitions::at_least(std::size_t from, std::size_t to, const StatePric
            prices.fastest[static_cast<std::size_t>(receipt.first)];
     longest = std::max(longest, own);
   }
-  return overhead.plan + longest + overhead.start;
+  return given + longest;
 }
 
 TransitionCost Transitions::predict(std::size_t from, std::size_t to, const StatePrices& prices,
@@ -159,6 +160,7 @@ TransitionCost Transitions::predict(std::size_t from, std::size_t to, const Stat
   for (const Traffic& device : traffic) {
     cost.move = std::max({cost.move, device.sends, device.receives});
   }
+  cost.move += overhead.move;
   cost.total = overhead.plan + cost.move + overhead.start;
   return cost;
 }
@@ -170,7 +172,6 @@ TransitionCost Transitions::predict_here(std::size_t from, std::size_t to,
   TransitionCost cost;
   std::vector<Bytes> copied(cluster_.devices.size());
   Bytes copied_by_all;
-  Bytes freed;
   for (std::size_t l = 0; l < prices.layers.size(); ++l) {
     const std::vector<DeviceId>& before = holders_[from][l];
     const std::vector<DeviceId>& after = holders_[to][l];
@@ -179,23 +180,18 @@ TransitionCost Transitions::predict_here(std::size_t from, std::size_t to,
                         std::back_inserter(takers));
     const std::size_t givers = before.size() + takers.size() - after.size();
     const StatePrices::OfLayer& price = prices.layers[l];
-    cost.moved += price.size * static_cast<std::int64_t>(takers.size());
+    const Bytes size = active.layers[l].weight_gradient ? price.size : price.size - price.moments;
+    cost.moved += size * static_cast<std::int64_t>(takers.size());
     for (std::size_t t = givers; t < takers.size(); ++t) {
-      copied[takers[t].index()] += price.size;
-      copied_by_all += price.size;
-    }
-    if (givers > takers.size()) {
-      freed += price.size * static_cast<std::int64_t>(givers - takers.size());
-    }
-    if (!active.layers[l].weight_gradient) {
-      freed += price.moments * static_cast<std::int64_t>(after.size());
+      copied[takers[t].index()] += size;
+      copied_by_all += size;
     }
   }
   cost.move = copied_by_all / overhead.memory->copied_together;
   for (const Bytes own : copied) {
     cost.move = std::max(cost.move, own / overhead.memory->copied_alone);
   }
-  cost.move += freed / overhead.memory->freed;
+  cost.move += overhead.move;
   cost.total =
       overhead.plan + cost.move + overhead.start + hashed(plans_[to]) / overhead.memory->hashed;
   return cost;

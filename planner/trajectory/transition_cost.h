@@ -8,9 +8,10 @@
 // from the holder of the layer with the fastest way there (ties: the one that has sent least so
 // far, then the smaller). Before and after come times that do not depend on the plans.
 // Devices that share one memory hand over for nothing what they give up; what is left is copied by
-// its takers, of several the last ones, or freed, at the rates of OneMemory:
-//   move  = the longer of: the most that any device copies / alone; all copies / together
-//           + what no device holds any more, moments of layers that freeze too, / freed
+// its takers, of several the last ones, without the moments of layers that freeze, into memory that
+// is touched already, at the rates of OneMemory:
+//   move  = what is given + the longer of: the most that any device copies / alone;
+//           all copies / together
 //   start = what is given + the weights of a cached frozen prefix / hashed
 
 #include <optional>
@@ -27,13 +28,13 @@ namespace frazil {
 struct OneMemory {
   BytesPerSecond copied_alone;     // by one device
   BytesPerSecond copied_together;  // by all devices at once
-  BytesPerSecond freed;            // by all devices at once
   BytesPerSecond hashed;           // one layer after the other
   friend bool operator==(const OneMemory&, const OneMemory&) = default;
 };
 
 struct TransitionOverhead {
   Duration plan{0};                                // asking the planner
+  Duration move{0};                                // telling all devices, where nothing is copied
   Duration start{0};                               // new programs and executors
   std::optional<OneMemory> memory = std::nullopt;  // where the devices share one
   friend bool operator==(const TransitionOverhead&, const TransitionOverhead&) = default;

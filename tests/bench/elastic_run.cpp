@@ -21,6 +21,7 @@
 #include "analysis/table.h"
 #include "exec/foreign_load.h"
 #include "exec/numerics.h"
+#include "exec/process_memory.h"
 #include "exec/profiler.h"
 #include "exec/progress.h"
 #include "exec/trainer.h"
@@ -284,6 +285,7 @@ ExitCode print_runs(const Flags& flags) {
 
 int main(int argc, char** argv) {
   prepare_numerics();
+  keep_freed_memory();
   const Verb verb{"bench_elastic_run",
                   "Times elastic training with a cache beside the work that is left to do.",
                   "bench_elastic_run [--run FILE] [--runs N]"};

@@ -3,15 +3,14 @@
 // the frozen prefix cached where a plan allows it. The planner is asked before each, as a run asks
 // it; the plan that is taken is drawn.
 //   plan   asking the planner; predicted: what asking again took at the beginning
-//   move   state to its new owners, what is held no more freed; predicted: from the bytes, at rates
-//          measured before the first transition
+//   move   state to its new owners; predicted: what telling all devices took, and from the bytes,
+//          at rates measured before the first transition
 //   start  program, executors, cache; predicted: what putting the first plan in force again took,
 //          and from the bytes that a cache hashes
 // Nothing that is predicted knows the transition it is predicted for, or a later one. There is
 // nothing to drain between two steps; threads and communicators stay. Beside the parts: how much
-// longer the first step after a transition took than the second. A virtual machine gives memory
-// only when it is touched, slowly, and takes back what is free: before each transition so much is
-// touched as the most plans hold.
+// longer the first step after a transition took than the second. The memory that a transition
+// copies into is reserved before it, as a run reserves it in the background (exec/preparation.h).
 
 #include <algorithm>
 #include <array>
@@ -26,6 +25,7 @@
 #include "exec/foreign_load.h"
 #include "exec/memory_probe.h"
 #include "exec/numerics.h"
+#include "exec/process_memory.h"
 #include "exec/run.h"
 #include "exec/verb_inputs.h"
 #include "exec/vit.h"
@@ -132,15 +132,18 @@ class Walk {
     run_.switch_to(plan);
     train();
     std::array<Duration, 5> plan_times;
+    std::array<Duration, 5> move_times;
     std::array<Duration, 5> start_times;
     for (std::size_t i = 0; i < plan_times.size(); ++i) {
+      fill_processor_caches();
       plan_times[i] = ask(plan.mask);
       const SwitchReport again = run_.switch_to(plan);
+      move_times[i] = again.move_time;
       start_times[i] = again.program_time + again.executor_time;
     }
     overhead_.plan = median(plan_times);
+    overhead_.move = median(move_times);
     overhead_.start = median(start_times);
-    touch_memory();
     overhead_.memory = probe_memory(run_.model(), kDevices);
   }
 
@@ -153,7 +156,7 @@ class Walk {
     const TransitionCost cost = predict_transition(before, next, profile_, cluster_,
                                                    find_activity(profile_, before.mask), overhead_);
     taken.predicted = {overhead_.plan, cost.move, cost.total - cost.move - overhead_.plan};
-    touch_memory();
+    run_.state_memory().reserve(run_.copied_blocks(next));
     taken.measured.plan = ask(next.mask);
     const SwitchReport report = run_.switch_to(next);
     taken.measured.move = report.move_time;
@@ -206,17 +209,6 @@ class Walk {
     search.cache = true;
     (void)search_.search(search);
     return since(start);
-  }
-
-  // A replica for each device but one.
-  void touch_memory() {
-    std::vector<LayerState> copies;
-    for (int d = 1; d < kDevices; ++d) {
-      for (const LayerState* state :
-           first_holders(run_.states(), static_cast<int>(run_.model().layers.size()))) {
-        copies.push_back(clone(*state));
-      }
-    }
   }
 
   Duration train() {
@@ -315,6 +307,7 @@ ExitCode print_transitions(const Flags& flags) {
 
 int main(int argc, char** argv) {
   prepare_numerics();
+  keep_freed_memory();
   const Verb verb{"bench_transition",
                   "Times transitions part by part beside what is predicted of them.",
                   "bench_transition [--model tiny|wide|base] [--transitions N] [--list]"};

@@ -17,6 +17,7 @@
 #include "analysis/table.h"
 #include "exec/foreign_load.h"
 #include "exec/numerics.h"
+#include "exec/process_memory.h"
 #include "exec/progress.h"
 #include "exec/run.h"
 #include "exec/verb_inputs.h"
@@ -240,6 +241,7 @@ ExitCode print_stalls(const Flags& flags) {
 
 int main(int argc, char** argv) {
   prepare_numerics();
+  keep_freed_memory();
   const Verb verb{"bench_transition_stall",
                   "Times transitions between two stages and two replicas beside their bound.",
                   "bench_transition_stall [--model tiny|wide|base] [--transitions N]"};

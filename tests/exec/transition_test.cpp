@@ -197,10 +197,10 @@ TEST(MoveLayers, MovesTheBytesThatThePlannerPredicts) {
   const TransitionOverhead one_memory{
       .memory = OneMemory{.copied_alone = BytesPerSecond{1'000'000'000},
                           .copied_together = BytesPerSecond{1'000'000'000},
-                          .freed = {},
                           .hashed = {}}};
   int moves = 0;
   int copies = 0;
+  int lighter = 0;
   for (const PlanShape& shape : shapes) {
     run.step(0, 1e-2, small_micro_batches(0, 6));
     const Plan before = run.plan();
@@ -211,12 +211,19 @@ TEST(MoveLayers, MovesTheBytesThatThePlannerPredicts) {
         predict_transition(before, next, run.structure(), cluster,
                            find_activity(run.structure(), before.mask), one_memory);
     const MoveReport report = run.switch_to(next).move;
-    EXPECT_EQ(report.moved, predicted.moved) << summarize(next);
     EXPECT_EQ(report.moved, copied.moved) << summarize(next);
+    // Between memories the moments of what freezes just then go along.
+    const bool freezes = next.mask.frozen_count() > before.mask.frozen_count();
+    if (!freezes) {
+      EXPECT_EQ(report.moved, predicted.moved) << summarize(next);
+    }
+    EXPECT_LE(report.moved, predicted.moved) << summarize(next);
+    lighter += report.moved < predicted.moved ? 1 : 0;
     EXPECT_EQ(report.copied.count, copied.move.count()) << summarize(next);
     moves += predicted.moved.count > 0 ? 1 : 0;
     copies += report.copied.count > 0 ? 1 : 0;
   }
+  EXPECT_EQ(lighter, 2) << "where a layer freezes that goes elsewhere";
   EXPECT_EQ(copies, 2) << "from one holder to several";
   EXPECT_EQ(moves, 5) << "replicas that hold everything only give up";
 }
@@ -266,39 +273,6 @@ TEST(MoveLayers, MovesNothingWhereACopyFails) {
                std::bad_alloc);
   EXPECT_EQ(states[0].size(), kSmallLayers);
   for (std::size_t d = 1; d < states.size(); ++d) EXPECT_TRUE(states[d].empty());
-}
-
-TEST(StateMemory, HoldsTheSameBitsAlignedAndApart) {
-  for (const std::int64_t values : {0, 1, 15, 100, (1 << 18) - 21, (1 << 18) + 3, 1 << 20}) {
-    SCOPED_TRACE(values);
-    const at::Tensor trained = at::randn({1, values}).requires_grad_();
-    const Tensors from{at::randn({3, 5}), trained, at::arange(values)};
-    const Tensors copies = copy_to_own_memory(from);
-    ASSERT_EQ(copies.size(), from.size());
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      EXPECT_TRUE(at::equal(copies[i], from[i]));
-      EXPECT_EQ(copies[i].sizes(), from[i].sizes());
-      EXPECT_EQ(copies[i].scalar_type(), from[i].scalar_type());
-      EXPECT_FALSE(copies[i].requires_grad());
-      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(copies[i].const_data_ptr()) % 64, 0U);
-      EXPECT_TRUE(values == 0 || copies[i].const_data_ptr() != from[i].const_data_ptr());
-    }
-    const Tensors zeros = zeros_in_own_memory(from);
-    for (std::size_t i = 0; i < from.size(); ++i) {
-      EXPECT_TRUE(at::equal(zeros[i], at::zeros_like(from[i])));
-    }
-    if (values == 0) continue;
-    copies[1].fill_(7);
-    EXPECT_FALSE(at::equal(copies[1], trained));
-    EXPECT_TRUE(at::equal(copies[0], from[0]) && at::equal(copies[2], from[2]));
-  }
-}
-
-// One tensor alone keeps the whole block.
-TEST(StateMemory, LastsAsLongAsAnyOfItsTensors) {
-  const at::Tensor from = at::randn({1 << 19});
-  at::Tensor last = copy_to_own_memory({from, at::zeros({1 << 19}), from}).at(2);
-  EXPECT_TRUE(at::equal(last, from));
 }
 
 TEST(MoveLayers, NeedsEveryLayerSomewhere) {

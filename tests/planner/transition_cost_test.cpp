@@ -36,7 +36,7 @@ TransitionCost predict(const Plan& from, const Plan& to, int devices,
   const ModelProfile profile = chain();
   return predict_transition(from, to, profile, slow_links(devices),
                             find_activity(profile, FreezeMask::parse(trained, "test", 1)),
-                            {microseconds{7}, microseconds{11}});
+                            {.plan = microseconds{7}, .start = microseconds{11}});
 }
 
 TEST(TransitionCost, OfTheSamePlaceIsNothing) {
@@ -79,13 +79,11 @@ TEST(TransitionCost, IsThatOfTheBusiestDevice) {
   EXPECT_EQ(predict(two, replicas, 4).move, microseconds{6 * (3000 + 5)});
 }
 
-// Within one memory a byte takes 10 ns to copy, of all devices together 4 ns, 2 ns to free and 1 ns
-// to hash.
-TEST(TransitionCost, WithinOneMemoryIsThatOfWhatIsCopiedFreedAndHashed) {
-  const TransitionOverhead overhead{microseconds{7}, microseconds{11},
+// Within one memory a byte takes 10 ns to copy, of all devices together 4 ns, and 1 ns to hash.
+TEST(TransitionCost, WithinOneMemoryIsThatOfWhatIsCopiedAndHashed) {
+  const TransitionOverhead overhead{microseconds{7}, microseconds{3}, microseconds{11},
                                     OneMemory{.copied_alone = BytesPerSecond{100'000'000},
                                               .copied_together = BytesPerSecond{250'000'000},
-                                              .freed = BytesPerSecond{500'000'000},
                                               .hashed = BytesPerSecond{1'000'000'000}}};
   const ModelProfile profile = chain();
   const auto price = [&](const Plan& from, const Plan& to) {
@@ -110,27 +108,28 @@ TEST(TransitionCost, WithinOneMemoryIsThatOfWhatIsCopiedFreedAndHashed) {
   const Plan four = replicate({{}, {}, {}, {}});
   // Handed over.
   EXPECT_EQ(price(one, two).moved, Bytes{2 * 3000});
-  EXPECT_EQ(price(one, two).move, Duration{0});
-  EXPECT_EQ(price(one, two).total, microseconds{18});
+  EXPECT_EQ(price(one, two).move, microseconds{3});
+  EXPECT_EQ(price(one, two).total, microseconds{21});
   // Two of four replicas go away.
   EXPECT_EQ(price(four, replicas).moved, Bytes{});
-  EXPECT_EQ(price(four, replicas).move, microseconds{2 * 6 * 3000 / 500});
+  EXPECT_EQ(price(four, replicas).move, microseconds{3});
   // The first copies 2 layers and the second 4: the second alone takes longer than both share.
-  EXPECT_EQ(price(two, replicas).move, microseconds{4 * 3000 / 100});
-  EXPECT_EQ(price(two, replicas).total, microseconds{120 + 18});
+  EXPECT_EQ(price(two, replicas).move, microseconds{4 * 3000 / 100 + 3});
+  EXPECT_EQ(price(two, replicas).total, microseconds{120 + 21});
   // Three copy all: together they are slower than each alone.
-  EXPECT_EQ(price(one, four).move, microseconds{3 * 6 * 3000 / 250});
+  EXPECT_EQ(price(one, four).move, microseconds{3 * 6 * 3000 / 250 + 3});
   // A stage that goes elsewhere is handed over to the first taker, the second copies.
   const Plan moved = stages({LayerId{4}}, {DeviceId{2}, DeviceId{3}});
-  EXPECT_EQ(price(moved, replicas).move, microseconds{6 * 3000 / 100});
+  EXPECT_EQ(price(moved, replicas).move, microseconds{6 * 3000 / 100 + 3});
   EXPECT_EQ(price(moved, replicas).moved, Bytes{2 * 6 * 3000});
-  // Layers that freeze lose their moments wherever they are held, and are hashed where cached.
-  Plan frozen = two;
+  // Layers that freeze leave their moments, and are hashed where cached.
+  Plan frozen = replicas;
   frozen.mask = FreezeMask::parse("000111", "test", 1);
-  EXPECT_EQ(price(one, frozen).move, microseconds{3 * 2000 / 500});
+  EXPECT_EQ(price(one, frozen).moved, Bytes{3 * 1000 + 3 * 3000});
+  EXPECT_EQ(price(one, frozen).move, microseconds{12000 / 100 + 3});
   frozen.cache_frozen_prefix = true;
-  EXPECT_EQ(price(one, frozen).move, microseconds{12});
-  EXPECT_EQ(price(one, frozen).total, microseconds{12 + 3 + 18});
+  EXPECT_EQ(price(one, frozen).move, microseconds{123});
+  EXPECT_EQ(price(one, frozen).total, microseconds{123 + 3 + 18});
 }
 
 // Whatever the plans: no less than what the layers' bytes need at the busiest receiver, and moved

@@ -176,6 +176,50 @@ TEST(FreezeAuthority, NeverChangesToAMaskThatHasNoRoom) {
   EXPECT_GT(changed, 100);
 }
 
+// Of policies that read the step alone it is what comes, and nothing else comes before; of the
+// others a guess, which never is the mask in force.
+TEST(FreezeAuthority, ForeseesTheNextMask) {
+  constexpr Step kWithin = 8;
+  const unsigned seed = 17;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  int foreseen = 0;
+  int guessed = 0;
+  for (const FreezePolicy& policy : sample_policies()) {
+    for (const bool prefix : {false, true}) {
+      Decorators around;
+      if (prefix) around.prefix.emplace();
+      const FreezePolicy paced = in_steps(policy, kSampleRun.steps_per_epoch);
+      FreezeAuthority authority = make_authority({policy, around});
+      EXPECT_EQ(authority.foresee(kWithin), std::nullopt) << "before the first decision";
+      (void)authority.decide(draw_signals(random, 0, kSampleRun));
+      for (Step step = 0; step + 1 < kSampleRun.steps; ++step) {
+        const FreezeMask held = authority.state().mask;
+        const std::optional<FreezeMask> next = authority.foresee(kWithin);
+        ASSERT_NE(next, held);
+        if (!want_by_step(paced, step, kSampleRun)) {
+          ASSERT_EQ(next.has_value(), held.frozen_count() < kSampleBlocks - 1);
+          ASSERT_TRUE(!next || next->frozen_count() > held.frozen_count());
+          guessed += next ? 1 : 0;
+        } else {
+          FreezeAuthority ahead = authority;
+          std::optional<FreezeMask> comes;
+          for (Step later = step + 1; later <= step + kWithin && later < kSampleRun.steps;
+               ++later) {
+            const Decision decision = ahead.decide({.step = later});
+            if (!comes && decision.changed) comes = decision.mask;
+          }
+          ASSERT_EQ(next, comes) << name_of(policy) << " at " << step;
+          foreseen += next ? 1 : 0;
+        }
+        (void)authority.decide(draw_signals(random, step + 1, kSampleRun));
+      }
+    }
+  }
+  EXPECT_GT(foreseen, 500);
+  EXPECT_GT(guessed, 100);
+}
+
 TEST(FreezeAuthority, GoesOnFromAStateThatWasWrittenAndReadBackAtAnyMoment) {
   const unsigned seed = 14;
   SCOPED_TRACE("seed " + std::to_string(seed));
