@@ -97,6 +97,10 @@ RecordStore::Handle FeatureCache::promote(const RecordStore::Record& record, int
 }
 
 // A record found is compared with the index's: another may be in its place by now.
+void FeatureCache::will_read(const Found& found) {
+  for (const RecordStore::Handle& record : found.records) store_->will_read(*record);
+}
+
 bool FeatureCache::read(const Found& found, std::size_t i, void* bytes) {
   const RecordStore::Handle& record = found.records[i];
   const bool is_given = store_->read(*record, bytes);

@@ -124,6 +124,7 @@ std::vector<PrefixRows> PrefixCache::read(std::span<const std::int64_t> samples)
     part.found.samples.push_back(samples[i]);
     part.found.records.push_back(std::move(one.records.front()));
   }
+  for (const auto& [depth, part] : parts) cache_.will_read(part.found);
   std::vector<PrefixRows> found;
   std::vector<std::int64_t> missing;
   for (auto& [depth, part] : parts) {

@@ -195,6 +195,10 @@ bool RecordStore::read(const Record& record, void* bytes) {
   return is_given;
 }
 
+void RecordStore::will_read(const Record& record) {
+  if (record.tier_ == StoreTier::kDisk) file_->will_need(record.size_, record.slot_ * stride_);
+}
+
 bool RecordStore::read_from_disk(const Record& record, void* bytes) {
   std::string found = "the cache on disk does not hold what was written to it";
   try {

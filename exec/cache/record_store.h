@@ -74,6 +74,8 @@ class RecordStore : public std::enable_shared_from_this<RecordStore> {
   // Exactly what was stored, of its size; false, with a warning the first time, where the disk does
   // not give it back.
   bool read(const Record& record, void* bytes);
+  // It is read soon: what lies on the disk begins to come.
+  void will_read(const Record& record);
 
   Bytes room(StoreTier tier) const;          // of all records that fit
   std::int64_t count(StoreTier tier) const;  // of them

@@ -67,6 +67,11 @@ FileSystem real_file_system() {
           [](int file, const void* bytes, std::size_t size, std::int64_t place) {
             return or_error(::pwrite(file, bytes, size, off_t{place}));
           },
+      .will_need =
+          [](int file, std::size_t size, std::int64_t place) {
+            return -::posix_fadvise(file, off_t{place}, static_cast<off_t>(size),
+                                    POSIX_FADV_WILLNEED);
+          },
       .sync = [](int file) { return or_error(::fsync(file)); },
       .truncate = [](int file,
                      std::int64_t size) { return or_error(::ftruncate(file, off_t{size})); },
@@ -139,6 +144,10 @@ std::size_t File::read_at(void* bytes, std::size_t size, std::int64_t place) {
     done += static_cast<std::size_t>(count);
   }
   return done;
+}
+
+void File::will_need(std::size_t size, std::int64_t place) {
+  (void)files_.will_need(descriptor_, size, place);
 }
 
 std::int64_t File::size() {

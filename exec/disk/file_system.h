@@ -23,6 +23,8 @@ struct FileSystem {
   std::function<ssize_t(int file, void* bytes, std::size_t size, std::int64_t place)> read_at;
   std::function<ssize_t(int file, const void* bytes, std::size_t size, std::int64_t place)>
       write_at;
+  // Bytes that are read soon, for the system to begin with.
+  std::function<int(int file, std::size_t size, std::int64_t place)> will_need;
   std::function<int(int file)> sync;  // fsync, of a folder too
   std::function<int(int file, std::int64_t size)> truncate;
   std::function<std::int64_t(int file)> size;
@@ -51,6 +53,7 @@ class File {
   // At a place counted from the file's beginning; of several threads too.
   void write_at(std::string_view bytes, std::int64_t place);
   std::size_t read_at(void* bytes, std::size_t size, std::int64_t place);
+  void will_need(std::size_t size, std::int64_t place);  // a hint: tells of no error
   std::int64_t size();
   void truncate(std::int64_t size);
   void sync();

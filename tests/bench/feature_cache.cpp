@@ -129,6 +129,7 @@ double read_epoch(FeatureCache& cache, const Options& options, const Order& orde
       const auto count =
           static_cast<std::size_t>(std::min(options.micro_batch, options.records - first));
       const FeatureCache::Found found = cache.find({order.data() + first, count}, 0);
+      cache.will_read(found);
       for (std::size_t i = 0; i < count; ++i) {
         if (!cache.read(found, i, into.at(static_cast<std::int64_t>(i) * options.bytes))) {
           throw std::runtime_error("a record is lost");

@@ -71,6 +71,7 @@ FileSystem DiskModel::files() {
     open_.at(file).inode->now.append(static_cast<const char*>(bytes), size);
     return static_cast<ssize_t>(size);
   };
+  files.will_need = [](int, std::size_t, std::int64_t) { return 0; };
   files.sync = [this](int file) {
     const Open& open = open_.at(file);
     if (open.inode) {
@@ -132,6 +133,7 @@ FileSystem DiskModel::files() {
   guard(files.write);
   guard(files.read_at);
   guard(files.write_at);
+  guard(files.will_need);
   guard(files.sync);
   guard(files.truncate);
   guard(files.size);

@@ -129,6 +129,7 @@ FileSystem FaultyFiles::files() {
     if (state->interrupts()) return static_cast<ssize_t>(-EINTR);
     return real.write_at(file, bytes, std::min(size, state->largest_write), place);
   };
+  files.will_need = of_file("will_need", real_.will_need);
   files.sync = of_file("sync", real_.sync);
   files.truncate = of_file("truncate", real_.truncate);
   files.size = of_file("size", real_.size);
