@@ -33,49 +33,79 @@ std::vector<std::pair<double, std::string>> phase_marks(const std::vector<RunSum
 
 using MakeSeries = std::function<Series(const ReportRun&)>;
 
-// Nothing when no run has a point.
-std::string draw_overlay(Chart chart, const std::vector<ReportRun>& runs, const MakeSeries& make,
-                         int width, int height) {
-  bool any = false;
-  for (const ReportRun& run : runs) {
-    chart.series.push_back(make(run));
-    any = any || !chart.series.back().x.empty();
+Chart overlay(Chart chart, const std::vector<ReportRun>& runs, const MakeSeries& make) {
+  for (const ReportRun& run : runs) chart.series.push_back(make(run));
+  return chart;
+}
+
+Chart overlay(Chart chart, const std::vector<ReportRun>& runs, EvalValue value) {
+  return overlay(std::move(chart), runs,
+                 [value](const ReportRun& run) { return eval_series(run.name, run.trace, value); });
+}
+
+// Beside each run's curve on the test part the one on the part that decisions are made by.
+Chart with_validation(Chart chart, const std::vector<ReportRun>& runs, EvalValue value) {
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    Series series = eval_series(runs[i].name + ", validation", runs[i].trace, value);
+    if (series.x.empty()) continue;
+    series.beside = i;
+    chart.series[i].name += ", test";
+    chart.series.push_back(std::move(series));
   }
+  return chart;
+}
+
+// Nothing when no run has a point.
+std::string draw_overlay(const Chart& chart, int width, int height) {
+  const bool any = std::any_of(chart.series.begin(), chart.series.end(),
+                               [](const Series& series) { return !series.x.empty(); });
   return any ? html_figure(draw_chart(chart, width, height)) : "";
+}
+
+std::string draw_throughput(const std::vector<ReportRun>& runs,
+                            const std::vector<RunSummary>& summaries) {
+  const Chart chart =
+      overlay({"Throughput", "step", "samples/s", {}, phase_marks(summaries)}, runs,
+              [](const ReportRun& run) { return throughput_series(run.name, run.trace); });
+  return draw_overlay(chart, kFullWidth, 260);
+}
+
+std::string draw_staircases(const std::vector<ReportRun>& runs) {
+  const auto freezing = std::count_if(
+      runs.begin(), runs.end(), [](const ReportRun& run) { return freezes_anything(run.trace); });
+  std::string markup;
+  for (const ReportRun& run : runs) {
+    if (!freezes_anything(run.trace)) continue;
+    if (freezing > 1) markup += html_paragraph("remark", "The blocks of " + run.name);
+    markup += html_figure(draw_freeze_staircase(run.trace));
+  }
+  return markup;
+}
+
+std::vector<Chart> chart_evaluations(const std::vector<ReportRun>& runs) {
+  const std::string percent = "% of held-out data";
+  return {
+      with_validation(overlay({"Loss", "step", "held-out data", {}, {}}, runs, EvalValue::kLoss),
+                      runs, EvalValue::kValidationLoss),
+      overlay({"Training loss", "step", "", {}, {}}, runs, EvalValue::kTrainLoss),
+      with_validation(
+          overlay({"Accuracy", "step", percent, {}, {}}, runs, EvalValue::kAccuracyPercent), runs,
+          EvalValue::kValidationAccuracyPercent),
+      overlay({"Accuracy over time", "seconds of training and transitions", percent, {}, {}}, runs,
+              [](const ReportRun& run) {
+                return eval_over_time(run.name, run.trace, EvalValue::kAccuracyPercent);
+              })};
 }
 
 }  // namespace
 
 std::string draw_curves(const std::vector<ReportRun>& runs,
                         const std::vector<RunSummary>& summaries) {
-  const auto marks = phase_marks(summaries);
-  const auto of_value = [](EvalValue value) -> MakeSeries {
-    return [value](const ReportRun& run) { return eval_series(run.name, run.trace, value); };
-  };
-  std::string markup = draw_overlay(
-      {"Throughput", "step", "samples/s", {}, marks}, runs,
-      [](const ReportRun& run) { return throughput_series(run.name, run.trace); }, kFullWidth, 260);
-  const auto freezing = std::count_if(
-      runs.begin(), runs.end(), [](const ReportRun& run) { return freezes_anything(run.trace); });
-  for (const ReportRun& run : runs) {
-    if (!freezes_anything(run.trace)) continue;
-    if (freezing > 1) markup += html_paragraph("remark", "The blocks of " + run.name);
-    markup += html_figure(draw_freeze_staircase(run.trace));
-  }
+  std::string markup = draw_throughput(runs, summaries) + draw_staircases(runs);
   markup += "<div class=\"pair\">\n";
-  markup += draw_overlay({"Loss", "step", "held-out data", {}, {}}, runs,
-                         of_value(EvalValue::kLoss), kHalfWidth, 250);
-  markup += draw_overlay({"Training loss", "step", "", {}, {}}, runs,
-                         of_value(EvalValue::kTrainLoss), kHalfWidth, 250);
-  markup += draw_overlay({"Accuracy", "step", "% of held-out data", {}, {}}, runs,
-                         of_value(EvalValue::kAccuracyPercent), kHalfWidth, 250);
-  markup += draw_overlay(
-      {"Accuracy over time", "seconds of training and transitions", "% of held-out data", {}, {}},
-      runs,
-      [](const ReportRun& run) {
-        return eval_over_time(run.name, run.trace, EvalValue::kAccuracyPercent);
-      },
-      kHalfWidth, 250);
+  for (const Chart& chart : chart_evaluations(runs)) {
+    markup += draw_overlay(chart, kHalfWidth, 250);
+  }
   return markup + "</div>\n";
 }
 

@@ -97,6 +97,8 @@ std::string draw_phase_table(const RunSummary& run) {
   Table table{.header = {"phase", "from step", "steps", "plan", "predicted ms/step",
                          "measured ms/step", "ratio", "predicted samples/s", "measured samples/s"},
               .rows = {}};
+  const bool extrapolates = run.extrapolates();
+  if (extrapolates) table.header.push_back("");
   for (std::size_t i = 0; i < run.phases.size(); ++i) {
     const PhaseSummary& phase = run.phases[i];
     table.rows.push_back({std::to_string(i), count_text(phase.first_step), count_text(phase.steps),
@@ -104,8 +106,12 @@ std::string draw_phase_table(const RunSummary& run) {
                           number_text(ms_of(phase.measured_step_ns()), 3),
                           number_text(phase.ratio(), 3), rate_text(phase.predicted_rate()),
                           rate_text(phase.measured_rate())});
+    if (extrapolates) table.rows.back().push_back(phase.extrapolated ? "extrapolated" : "");
   }
   std::string markup = html_table(table);
+  if (extrapolates) {
+    markup += html_paragraph("remark", fmt::format("{}.", explain_extrapolated()));
+  }
   if (run.unmeasured_steps > 0) {
     markup += html_paragraph("remark", tell_unmeasured(run) + ".");
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 
@@ -45,34 +46,63 @@ std::vector<Tile> make_tiles(const std::vector<RunSummary>& runs) {
   return tiles;
 }
 
+void add_score(const std::optional<PartScore>& score, std::vector<std::string>& row) {
+  std::optional<double> loss;
+  std::optional<double> accuracy;
+  if (score) {
+    loss = score->loss;
+    accuracy = 100 * score->accuracy;
+  }
+  row.push_back(number_text(loss, 4));
+  row.push_back(number_text(accuracy, 2));
+}
+
+std::optional<PartScore> test_score(const RunSummary& run) {
+  if (!run.last_eval) return std::nullopt;
+  return PartScore{run.last_eval->loss, run.last_eval->accuracy};
+}
+
+std::optional<PartScore> validation_score(const RunSummary& run) {
+  if (!run.last_eval) return std::nullopt;
+  return run.last_eval->validation;
+}
+
+Table tabulate(const std::vector<RunSummary>& runs) {
+  Table table{.header = {"run", "steps", "samples", "training s", "transitions s", "total s",
+                         "samples/s", "loss", "accuracy %"},
+              .rows = {}};
+  const bool validates = std::any_of(runs.begin(), runs.end(), [](const RunSummary& run) {
+    return validation_score(run).has_value();
+  });
+  if (validates) {
+    table.header.insert(table.header.end(), {"validation loss", "validation accuracy %"});
+  }
+  if (runs.size() > 1) table.header.push_back("speed");
+  const std::optional<double> base = runs.back().rate();
+  for (const RunSummary& run : runs) {
+    std::vector<std::string> row{run.name,
+                                 count_text(run.steps),
+                                 count_text(run.samples),
+                                 seconds_text(run.training),
+                                 seconds_text(run.transitions),
+                                 seconds_text(run.total()),
+                                 rate_text(run.rate())};
+    add_score(test_score(run), row);
+    if (validates) add_score(validation_score(run), row);
+    if (runs.size() > 1) {
+      row.push_back(run.rate() && base ? fmt::format("{:.2f}x", *run.rate() / *base) : "–");
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
 }  // namespace
 
 std::string draw_tiles(const std::vector<RunSummary>& runs) { return html_tiles(make_tiles(runs)); }
 
 std::string draw_totals(const std::vector<RunSummary>& runs) {
-  Table table{.header = {"run", "steps", "samples", "training s", "transitions s", "total s",
-                         "samples/s", "loss", "accuracy %"},
-              .rows = {}};
-  if (runs.size() > 1) table.header.push_back("speed");
-  const std::optional<double> base = runs.back().rate();
-  for (const RunSummary& run : runs) {
-    std::optional<double> loss;
-    std::optional<double> accuracy;
-    if (run.last_eval) {
-      loss = run.last_eval->loss;
-      accuracy = 100 * run.last_eval->accuracy;
-    }
-    table.rows.push_back({run.name, count_text(run.steps), count_text(run.samples),
-                          seconds_text(run.training), seconds_text(run.transitions),
-                          seconds_text(run.total()), rate_text(run.rate()), number_text(loss, 4),
-                          number_text(accuracy, 2)});
-    if (runs.size() > 1) {
-      const std::string speed =
-          run.rate() && base ? fmt::format("{:.2f}x", *run.rate() / *base) : "–";
-      table.rows.back().push_back(speed);
-    }
-  }
-  std::string markup = html_table(table);
+  std::string markup = html_table(tabulate(runs));
   for (const RunSummary& run : runs) {
     if (run.unmeasured_steps == 0) continue;
     markup += html_paragraph("remark", fmt::format("{}: {}.", run.name, tell_unmeasured(run)));

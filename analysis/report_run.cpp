@@ -14,8 +14,8 @@ namespace {
 
 // The trace of a run that has ended, else the log of one that was interrupted.
 std::filesystem::path find_record(const std::filesystem::path& root) {
-  const std::filesystem::path trace = root / "trace.jsonl";
-  const std::filesystem::path log = root / "events.jsonl";
+  std::filesystem::path trace = root / "trace.jsonl";
+  std::filesystem::path log = root / "events.jsonl";
   std::error_code error;
   if (std::filesystem::exists(trace, error)) return trace;
   if (std::filesystem::exists(log, error)) return log;
