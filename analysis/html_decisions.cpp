@@ -10,8 +10,6 @@
 namespace frazil {
 namespace {
 
-constexpr std::size_t kOpenRows = 14;
-
 std::string ms_text(Duration duration) {
   return number_text(static_cast<double>(duration.count()) / 1e6, 3);
 }
@@ -35,9 +33,8 @@ std::string draw_decisions(const FreezeTrace& trace) {
     table.rows.push_back({count_text(event.step), mask->mask.text(), mask->by, mask->reason});
   }
   if (table.rows.empty()) return "";
-  return fmt::format("<h3>Freezing</h3>\n<details{}><summary>Decisions ({})</summary>\n",
-                     table.rows.size() <= kOpenRows ? " open" : "", table.rows.size()) +
-         html_table(table) + "</details>\n";
+  return "<h3>Freezing</h3>\n" +
+         html_details(fmt::format("Decisions ({})", table.rows.size()), table);
 }
 
 std::string draw_transitions(const FreezeTrace& trace) {

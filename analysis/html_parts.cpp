@@ -109,6 +109,13 @@ std::string html_table(const Table& table) {
   return markup + "</tbody></table></div>\n";
 }
 
+std::string html_details(std::string_view summary, const Table& table, const std::string& below) {
+  constexpr std::size_t kOpenRows = 14;
+  return fmt::format("<details{}><summary>{}</summary>\n",
+                     table.rows.size() <= kOpenRows ? " open" : "", escape_markup(summary)) +
+         html_table(table) + below + "</details>\n";
+}
+
 std::string html_tiles(const std::vector<Tile>& tiles) {
   std::string markup = "<div class=\"tiles\">\n";
   for (const Tile& tile : tiles) {
@@ -133,5 +140,10 @@ std::string number_text(std::optional<double> value, int decimals) {
 }
 
 std::string count_text(std::int64_t value) { return group_thousands(fmt::format("{}", value)); }
+
+std::string rate_text(std::optional<double> per_second) {
+  if (!per_second || *per_second >= 1000) return number_text(per_second, 0);
+  return number_text(per_second, *per_second >= 10 ? 1 : 3);
+}
 
 }  // namespace frazil

@@ -2,40 +2,15 @@
 // The report of a run: one self-contained HTML page, no network, no script needed. Predicted above
 // measured time lines per phase, the freeze staircase, throughput and loss over time, tables.
 
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "analysis/compare.h"
-#include "analysis/memory_record.h"
-#include "traces/freeze_trace.h"
-#include "traces/timeline.h"
+#include "analysis/report_run.h"
 
 namespace frazil {
-
-// A stretch of a run between two plans.
-struct ReportPhase {
-  Step first_step = 0;
-  std::string summary;  // of the plan
-  Timeline predicted;   // one step
-  Timeline measured;    // sampled steps of this phase
-  std::optional<MemoryRecord> memory = {};
-};
-
-struct ReportRun {
-  std::string name;  // "elastic", "unfrozen"
-  FreezeTrace trace;
-  std::vector<ReportPhase> phases;
-};
 
 // `notes`: lines shown under the title (flags: extrapolated costs, costs split by rule, ...).
 std::string to_html(const std::string& title, const std::vector<std::string>& notes,
                     const std::vector<ReportRun>& runs);
-
-// Reads what `frazil train --out FOLDER` leaves: trace.jsonl, and
-// phase-<i>/{predicted.csv,measured.csv,memory.json} for the i-th plan event of the trace; the last
-// may be missing. Of a run that was interrupted the log, events.jsonl, with the costs of its steps
-// added up, and those of the phases that are there; its trace is open. Throws InputError.
-ReportRun read_run(const std::string& folder);
 
 }  // namespace frazil

@@ -1,6 +1,7 @@
 #include "analysis/run_series.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace frazil {
 namespace {
@@ -17,7 +18,7 @@ struct Bin {
 
 double seconds_of(Duration duration) { return static_cast<double>(duration.count()) / 1e9; }
 
-double pick(const EvalEvent& eval, EvalValue value) {
+std::optional<double> pick(const EvalEvent& eval, EvalValue value) {
   switch (value) {
     case EvalValue::kTrainLoss:
       return eval.train_loss;
@@ -25,8 +26,20 @@ double pick(const EvalEvent& eval, EvalValue value) {
       return eval.loss;
     case EvalValue::kAccuracyPercent:
       return 100 * eval.accuracy;
+    case EvalValue::kValidationLoss:
+      if (eval.validation) return eval.validation->loss;
+      break;
+    case EvalValue::kValidationAccuracyPercent:
+      if (eval.validation) return 100 * eval.validation->accuracy;
+      break;
   }
-  return eval.loss;
+  return std::nullopt;
+}
+
+void add_point(Series& series, double x, std::optional<double> y) {
+  if (!y) return;
+  series.x.push_back(x);
+  series.y.push_back(*y);
 }
 
 // Every k-th point and the last one.
@@ -86,8 +99,7 @@ Series eval_series(const std::string& name, const FreezeTrace& trace, EvalValue 
   for (const FreezeEvent& event : trace.events) {
     const auto* eval = std::get_if<EvalEvent>(&event.what);
     if (eval == nullptr) continue;
-    series.x.push_back(static_cast<double>(event.step));
-    series.y.push_back(pick(*eval, value));
+    add_point(series, static_cast<double>(event.step), pick(*eval, value));
   }
   thin_out(series);
   return series;
@@ -103,8 +115,7 @@ Series eval_over_time(const std::string& name, const FreezeTrace& trace, EvalVal
       seconds +=
           seconds_of(part->plan_time) + seconds_of(part->move_time) + seconds_of(part->start_time);
     } else if (const auto* eval = std::get_if<EvalEvent>(&event.what)) {
-      series.x.push_back(seconds);
-      series.y.push_back(pick(*eval, value));
+      add_point(series, seconds, pick(*eval, value));
     }
   }
   thin_out(series);

@@ -12,7 +12,14 @@ namespace frazil {
 // Samples per second over steps; neighbouring cost events of one phase are added up.
 Series throughput_series(const std::string& name, const FreezeTrace& trace);
 
-enum class EvalValue { kTrainLoss, kLoss, kAccuracyPercent };
+enum class EvalValue {
+  kTrainLoss,
+  kLoss,
+  kAccuracyPercent,
+  kValidationLoss,
+  kValidationAccuracyPercent
+};
+// Of the evaluations that have the value.
 Series eval_series(const std::string& name, const FreezeTrace& trace, EvalValue value);
 // Over seconds of training and transitions before the evaluation.
 Series eval_over_time(const std::string& name, const FreezeTrace& trace, EvalValue value);

@@ -84,6 +84,23 @@ Json number_or_null(const std::optional<double>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
+Table tabulate_phases(const RunSummary& run) {
+  Table table{.header = {"from step", "steps", "plan", "predicted ms", "measured ms", "ratio",
+                         "predicted samples/s", "measured samples/s"},
+              .rows = {}};
+  const bool extrapolates = run.extrapolates();
+  if (extrapolates) table.header.push_back("");
+  for (const PhaseSummary& phase : run.phases) {
+    table.rows.push_back({std::to_string(phase.first_step), std::to_string(phase.steps), phase.plan,
+                          text_or_dash(static_cast<double>(phase.predicted_step.count()) / 1e6, 3),
+                          text_or_dash(to_ms(phase.measured_step_ns()), 3),
+                          text_or_dash(phase.ratio(), 3), text_or_dash(phase.predicted_rate(), 1),
+                          text_or_dash(phase.measured_rate(), 1)});
+    if (extrapolates) table.rows.back().push_back(phase.extrapolated ? "extrapolated" : "");
+  }
+  return table;
+}
+
 }  // namespace
 
 std::optional<double> PhaseSummary::measured_step_ns() const {
@@ -108,6 +125,11 @@ std::optional<double> PhaseSummary::predicted_rate() const {
 
 std::optional<double> RunSummary::rate() const {
   return per_second(samples, static_cast<double>(total().count()));
+}
+
+bool RunSummary::extrapolates() const {
+  return std::any_of(phases.begin(), phases.end(),
+                     [](const PhaseSummary& phase) { return phase.extrapolated; });
 }
 
 std::optional<double> RunSummary::prediction_error() const {
@@ -135,6 +157,7 @@ RunSummary summarize(const std::string& name, const FreezeTrace& trace) {
       phase.first_step = event.step;
       phase.plan = plan->summary.empty() ? plan->plan : plan->summary;
       phase.predicted_step = plan->predicted_step;
+      phase.extrapolated = plan->extrapolated;
       run.phases.push_back(phase);
     } else if (const auto* cost = std::get_if<CostEvent>(&event.what)) {
       add_cost(*cost, run);
@@ -168,6 +191,10 @@ std::string tell_interrupted(const RunSummary& run) {
       *run.interrupted_after, run.all_steps);
 }
 
+std::string_view explain_extrapolated() {
+  return "extrapolated: predicted beyond the micro-batch sizes that were measured";
+}
+
 std::string_view explain_allocator() {
   return "allocator: all that libtorch handed out in the device's thread, so also what an action "
          "makes and frees again before it ends; a message counts with its sender";
@@ -187,17 +214,8 @@ std::string to_text(const RunSummary& run) {
   text += "\n";
   if (run.interrupted_after) text += tell_interrupted(run) + "\n";
   if (run.phases.empty()) return text;
-  Table table{.header = {"from step", "steps", "plan", "predicted ms", "measured ms", "ratio",
-                         "predicted samples/s", "measured samples/s"},
-              .rows = {}};
-  for (const PhaseSummary& phase : run.phases) {
-    table.rows.push_back({std::to_string(phase.first_step), std::to_string(phase.steps), phase.plan,
-                          text_or_dash(static_cast<double>(phase.predicted_step.count()) / 1e6, 3),
-                          text_or_dash(to_ms(phase.measured_step_ns()), 3),
-                          text_or_dash(phase.ratio(), 3), text_or_dash(phase.predicted_rate(), 1),
-                          text_or_dash(phase.measured_rate(), 1)});
-  }
-  text += to_text(table);
+  text += to_text(tabulate_phases(run));
+  if (run.extrapolates()) text += std::string(explain_extrapolated()) + "\n";
   if (run.unmeasured_steps > 0) text += tell_unmeasured(run) + "\n";
   std::vector<std::pair<Step, const MemoryRecord*>> memories;
   for (const PhaseSummary& phase : run.phases) {
@@ -221,6 +239,7 @@ std::string to_json(const std::vector<RunSummary>& runs) {
                         {"predicted_step_ns", phase.predicted_step.count()},
                         {"measured_step_ns", number_or_null(phase.measured_step_ns())},
                         {"ratio", number_or_null(phase.ratio())}});
+      if (phase.extrapolated) phases.back()["extrapolated"] = true;
       if (phase.memory) phases.back()["memory"] = Json::parse(peaks_json(*phase.memory));
     }
     Json item = {{"name", run.name},

@@ -17,7 +17,8 @@ struct PhaseSummary {
   Step first_step = 0;
   std::string plan;
   Duration predicted_step{0};
-  std::int64_t steps = 0;  // measured ones
+  bool extrapolated = false;  // the prediction
+  std::int64_t steps = 0;     // measured ones
   std::int64_t samples = 0;
   Duration measured{0};                // sum over the steps
   std::optional<MemoryRecord> memory;  // not of the trace: where the run left it
@@ -48,6 +49,7 @@ struct RunSummary {
 
   Duration total() const { return training + transitions; }
   std::optional<double> rate() const;  // samples/s over the total
+  bool extrapolates() const;           // in some phase
   // Sum over phases of |predicted - measured| time, as a share of the measured one.
   std::optional<double> prediction_error() const;
 };
@@ -60,6 +62,8 @@ RunSummary summarize(const std::string& name, const FreezeTrace& trace);
 std::string tell_unmeasured(const RunSummary& run);
 // "interrupted after step 7 of 18 ...", or nothing.
 std::string tell_interrupted(const RunSummary& run);
+// What the word "extrapolated" by a phase means.
+std::string_view explain_extrapolated();
 // Why an allocator may hand out more than what is counted, or less.
 std::string_view explain_allocator();
 

@@ -14,7 +14,7 @@
 namespace frazil {
 namespace {
 
-constexpr int kColours = 6;
+constexpr std::size_t kColours = 6;
 constexpr double kMarkRow = 14;
 constexpr std::size_t kMostMarkRows = 3;
 constexpr double kAxisRoom = 40;
@@ -80,10 +80,17 @@ std::string line_path(const Series& series, const Frame& frame) {
   return path;
 }
 
-std::string draw_series(const Series& series, int colour, const Frame& frame) {
+// The number of a series among the colours.
+std::size_t colour_of(const Chart& chart, std::size_t series) {
+  return chart.series[series].beside.value_or(series) % kColours;
+}
+
+std::string draw_series(const Series& series, std::size_t colour, const Frame& frame) {
   constexpr std::size_t kMostDots = 40;
-  std::string svg = fmt::format("<g class=\"s{}\"><title>{}</title><path class=\"line\" d=\"{}\"/>",
-                                colour, escape_markup(series.name), line_path(series, frame));
+  std::string svg =
+      fmt::format("<g class=\"s{}\"{}><title>{}</title><path class=\"line\" d=\"{}\"/>", colour,
+                  faint_attribute(series.beside.has_value()), escape_markup(series.name),
+                  line_path(series, frame));
   if (!series.steps && series.x.size() <= kMostDots) {
     for (std::size_t i = 0; i < series.x.size(); ++i) {
       if (!std::isfinite(series.x[i]) || !std::isfinite(series.y[i])) continue;
@@ -172,9 +179,10 @@ std::vector<LegendEntry> legend_of(const Chart& chart) {
   for (std::size_t i = 0; i < chart.series.size(); ++i) {
     const Series& series = chart.series[i];
     if (chart.series.size() == 1 && series.remark.empty()) continue;
-    entries.push_back({.css_class = fmt::format("s{}", i % kColours),
+    entries.push_back({.css_class = fmt::format("s{}", colour_of(chart, i)),
                        .word = series.name + series.remark,
-                       .warns = series.warns});
+                       .warns = series.warns,
+                       .faint = series.beside.has_value()});
   }
   return entries;
 }
@@ -202,7 +210,7 @@ std::string draw_chart(const Chart& chart, int width, int height) {
                     draw_y_axis(*frame) + draw_mark_lines(chart, *frame, words_top) +
                     draw_x_axis(*frame, chart.x_label) + draw_levels(chart, *frame);
   for (std::size_t i = 0; i < chart.series.size(); ++i) {
-    svg += draw_series(chart.series[i], static_cast<int>(i % kColours), *frame);
+    svg += draw_series(chart.series[i], colour_of(chart, i), *frame);
   }
   return svg + close_svg();
 }

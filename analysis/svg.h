@@ -2,6 +2,7 @@
 // Pictures as SVG text: time lines (Gantt), staircases and lines over time. Self-contained, no
 // script, readable in light and dark; every span has a <title> with action and times.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct Series {
   bool steps = false;       // hold each value until the next x
   std::string remark = {};  // behind the name in the legend
   bool warns = false;       // the legend's words stand out
+  // Fainter, in the colour of the series of that number: another curve of the same thing.
+  std::optional<std::size_t> beside = {};
 };
 struct Chart {
   std::string title;

@@ -192,6 +192,8 @@ Ticks make_ticks(double low, double high, int wanted) {
   return ticks;
 }
 
+std::string_view faint_attribute(bool faint) { return faint ? " opacity=\".45\"" : ""; }
+
 Legend draw_legend(const std::vector<LegendEntry>& entries, double left, double right, double top) {
   constexpr double kRow = 18;
   constexpr double kSwatch = 11;
@@ -207,9 +209,9 @@ Legend draw_legend(const std::vector<LegendEntry>& entries, double left, double 
       y += kRow;
     }
     if (!entry.css_class.empty()) {
-      legend.svg +=
-          fmt::format("<g class=\"{}\"><path d=\"M{} {}h{}v{}h-{}z\"/></g>\n", entry.css_class,
-                      coordinate(x), coordinate(y + 3), kSwatch, kSwatch, kSwatch);
+      legend.svg += fmt::format("<g class=\"{}\"{}><path d=\"M{} {}h{}v{}h-{}z\"/></g>\n",
+                                entry.css_class, faint_attribute(entry.faint), coordinate(x),
+                                coordinate(y + 3), kSwatch, kSwatch, kSwatch);
     }
     legend.svg +=
         draw_text(x + indent, y + 13, Anchor::kStart, entry.warns ? "warn" : "soft", entry.word);

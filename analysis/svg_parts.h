@@ -37,10 +37,14 @@ struct Ticks {
 };
 Ticks make_ticks(double low, double high, int wanted);
 
+// Behind the class of a group: fainter, or nothing.
+std::string_view faint_attribute(bool faint);
+
 struct LegendEntry {
   std::string css_class;  // of the swatch; none where empty
   std::string word;
   bool warns = false;
+  bool faint = false;
 };
 struct Legend {
   std::string svg;

@@ -272,13 +272,14 @@ class Training {
     const bool is_given = options_.plan && (result_.phases.empty() || !options_.elastic);
     BegunPhase begun = predict_phase(step, plan, options_, is_given ? options_.plan_file : "");
     predicted_memory_ = std::move(begun.memory);
-    const Duration predicted_step = begun.phase.predicted_step;
     const std::size_t number = result_.first_phase + result_.phases.size();
     const std::string file = "phase-" + std::to_string(number) + "/plan.json";
+    const PlanEvent event{file, summarize(plan), begun.phase.predicted_step,
+                          begun.phase.extrapolated};
     result_.phases.push_back(std::move(begun.phase));
     keep_phase();
     note_decision(step);
-    recorder_.note({step, PlanEvent{file, summarize(plan), predicted_step}});
+    recorder_.note({step, event});
     recorder_.note({step, transition});
     cache_.begin(plan, step);
     note_cache();

@@ -52,6 +52,7 @@ PlanEvent read_plan(JsonFields& fields) {
   event.plan = fields.required("plan").text();
   event.summary = fields.required("summary").text();
   event.predicted_step = read_time(fields, "predicted_step_ns");
+  if (const auto flag = fields.optional("extrapolated")) event.extrapolated = flag->boolean();
   return event;
 }
 

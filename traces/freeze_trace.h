@@ -9,7 +9,8 @@
 //   {"format":"frazil.freeze_trace","version":1,"model_hash":"..","blocks":["embedding",..],
 //    "steps":100,"events":6,"batch_size":32,"provenance":{"..":".."}}                 (on one line)
 //   {"step":0,"kind":"mask","mask":"0001111","by":"alpha","reason":".."}
-//   {"step":0,"kind":"plan","plan":"..","summary":"..","predicted_step_ns":0}
+//   {"step":0,"kind":"plan","plan":"..","summary":"..","predicted_step_ns":0,
+//    "extrapolated":true}                                                             (on one line)
 //   {"step":0,"kind":"transition","plan_time_ns":0,"move_time_ns":0,"start_time_ns":0,
 //    "moved_bytes":0,"predicted_plan_time_ns":0,"predicted_move_time_ns":0,
 //    "predicted_start_time_ns":0}                                                     (on one line)
@@ -22,8 +23,9 @@
 //   {"step":0,"kind":"x-cache","event":"begun","layers":5,"samples":48,"memory_bytes":0,
 //    "disk_bytes":0,"predicted_ns":0,"measured_ns":0,"note":".."}                     (on one line)
 // "by" and "reason" go together and may be left out, as may the three predicted times, the two
-// numbers of a validation, and of which step a checkpoint is, where it is of this one. Kinds "step"
-// and "checkpoint" are those of a log that is written while the run lasts.
+// numbers of a validation, of which step a checkpoint is, where it is of this one, and
+// "extrapolated" where it is false. Kinds "step" and "checkpoint" are those of a log that is
+// written while the run lasts.
 
 #include <filesystem>
 #include <map>
@@ -51,6 +53,7 @@ struct PlanEvent {
   std::string plan;     // file of the plan, relative to the trace, or its one-line summary
   std::string summary;  // "2 stages x 1 pipeline, 1f1b, cuts 7"
   Duration predicted_step{0};
+  bool extrapolated = false;  // the prediction goes beyond the measured micro-batch sizes
   friend bool operator==(const PlanEvent&, const PlanEvent&) = default;
 };
 

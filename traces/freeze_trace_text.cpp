@@ -45,9 +45,10 @@ struct MemberWriter {
   }
   std::string operator()(const PlanEvent& event) const {
     ensure_counts({event.predicted_step.count()});
-    return fmt::format(R"("kind":"plan","plan":{},"summary":{},"predicted_step_ns":{})",
+    return fmt::format(R"("kind":"plan","plan":{},"summary":{},"predicted_step_ns":{}{})",
                        json_string(event.plan), json_string(event.summary),
-                       event.predicted_step.count());
+                       event.predicted_step.count(),
+                       event.extrapolated ? R"(,"extrapolated":true)" : "");
   }
   std::string operator()(const TransitionEvent& event) const {
     ensure_counts({event.plan_time.count(), event.move_time.count(), event.start_time.count(),

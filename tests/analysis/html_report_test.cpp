@@ -7,11 +7,14 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/html_parts.h"
+#include "analysis/html_phases.h"
+#include "analysis/html_totals.h"
 #include "analysis/run_series.h"
 #include "analysis/run_summary.h"
 #include "profiles/error.h"
 #include "profiles/text_file.h"
 #include "tests/analysis/sample_runs.h"
+#include "tests/support/golden.h"
 #include "traces/timeline_csv.h"
 
 namespace frazil {
@@ -125,6 +128,17 @@ TEST(Evaluations, LieAfterTheTimeThatLedToThem) {
   EXPECT_DOUBLE_EQ(series.y[1], 90);
 }
 
+TEST(Evaluations, OfAValidationAreThoseThatHaveOne) {
+  FreezeTrace trace = sample_run("run").trace;
+  const auto series_of = [&](EvalValue value) { return eval_series("run", trace, value); };
+  EXPECT_TRUE(series_of(EvalValue::kValidationLoss).x.empty());
+  events_of<EvalEvent>(trace).at(1)->validation = PartScore{0.25, 0.875};
+  EXPECT_EQ(series_of(EvalValue::kValidationLoss).x, std::vector<double>{40});
+  EXPECT_EQ(series_of(EvalValue::kValidationLoss).y, std::vector<double>{0.25});
+  EXPECT_EQ(series_of(EvalValue::kValidationAccuracyPercent).y, std::vector<double>{87.5});
+  EXPECT_EQ(series_of(EvalValue::kAccuracyPercent).x, (std::vector<double>{20, 40}));
+}
+
 TEST(NumberText, GroupsThousands) {
   EXPECT_EQ(number_text(1234567.891, 2), "1,234,567.89");
   EXPECT_EQ(number_text(-1234.0, 0), "-1,234");
@@ -147,6 +161,39 @@ TEST(HtmlReport, ShowsRunsPhasesAndNotes) {
   }
   EXPECT_EQ(page, to_html("Digits", {"costs are extrapolated"},
                           {sample_run("elastic"), sample_run("other")}));
+}
+
+// The second phase of the run is extrapolated.
+ReportRun validated_run(const std::string& name) {
+  ReportRun run = sample_run(name);
+  events_of<PlanEvent>(run.trace).at(1)->extrapolated = true;
+  events_of<EvalEvent>(run.trace).at(0)->validation = PartScore{1.25, 0.5};
+  events_of<EvalEvent>(run.trace).at(1)->validation = PartScore{0.5, 0.875};
+  return run;
+}
+
+TEST(HtmlReport, TabulatesValidationsAndExtrapolatedPhasesLikeThis) {
+  const RunSummary validated = summarize("validated", validated_run("validated").trace);
+  const RunSummary other = summarize("other", sample_run("other").trace);
+  EXPECT_TRUE(matches_golden("analysis_totals.html", draw_totals({validated, other})));
+  EXPECT_TRUE(matches_golden("analysis_phases.html", draw_phase_table(validated)));
+}
+
+TEST(HtmlReport, LaysTheCurveOfAValidationBesideThatOfTheTest) {
+  const std::string page = to_html("t", {}, {sample_run("other"), validated_run("run")});
+  for (const char* part :
+       {"<g class=\"s1\"><title>run, test</title>",
+        "<g class=\"s1\" opacity=\".45\"><title>run, validation</title>",
+        "run, validation 40: 87.5", "run, validation 20: 1.25", "<title>other</title>"}) {
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  }
+}
+
+TEST(HtmlReport, NamesNoPartAndNoExtrapolationWhereARunHasNone) {
+  const std::string page = to_html("t", {}, {sample_run("other"), sample_run("run")});
+  for (const char* word : {"validation", ", test", "extrapolated", "opacity=\".45\""}) {
+    EXPECT_EQ(page.find(word), std::string::npos) << word;
+  }
 }
 
 TEST(HtmlReport, GivesARunsTimeWithTheSameDigitsInTileAndTable) {

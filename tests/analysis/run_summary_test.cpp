@@ -20,12 +20,13 @@ bool has(const std::string& text, std::string_view part) {
 ReportRun make_run(int epochs) {
   ReportRun run = sample_run("run");
   run.phases.resize(1);
-  run.trace.steps = 5 * epochs;
+  run.trace.steps = Step{5} * epochs;
   run.trace.events = {{0, PlanEvent{"phase-0/plan.json", "plan", 10ms}},
                       {0, TransitionEvent{1ms, 1ms, 1ms, Bytes{0}}}};
   for (int epoch = 0; epoch < epochs; ++epoch) {
-    add_event(run.trace, {5 * epoch, CostEvent{4, 32, 40ms}});
-    add_event(run.trace, {5 * epoch + 5, EvalEvent{epoch + 1, 0.5, 0.5, 0.5}});
+    const Step first = Step{5} * epoch;
+    add_event(run.trace, {first, CostEvent{4, 32, 40ms}});
+    add_event(run.trace, {first + 5, EvalEvent{epoch + 1, 0.5, 0.5, 0.5}});
   }
   return run;
 }
@@ -53,6 +54,22 @@ TEST(RunSummary, TellsTheLastValidationWhereThereIsOne) {
   EXPECT_TRUE(has(to_text(summary), ", accuracy 50.00 %, validation accuracy 87.50 %\n"));
   EXPECT_TRUE(has(to_json({summary}), "\"validation_loss\": 0.25"));
   EXPECT_TRUE(has(to_json({summary}), "\"validation_accuracy\": 0.875"));
+}
+
+TEST(RunSummary, SaysByAPhaseThatItsPredictionIsExtrapolated) {
+  ReportRun run = sample_run("run");
+  const std::string note = std::string(explain_extrapolated()) + "\n";
+  RunSummary summary = summarize("run", run.trace);
+  EXPECT_FALSE(has(to_text(summary), "extrapolated"));
+  EXPECT_FALSE(has(to_json({summary}), "extrapolated"));
+  events_of<PlanEvent>(run.trace).at(1)->extrapolated = true;
+  summary = summarize("run", run.trace);
+  EXPECT_FALSE(summary.phases.at(0).extrapolated);
+  EXPECT_TRUE(summary.phases.at(1).extrapolated);
+  const std::string text = to_text(summary);
+  EXPECT_TRUE(has(text, "             1280.0  extrapolated\n" + note)) << text;
+  EXPECT_EQ(text.find("extrapolated"), text.rfind("  extrapolated\n") + 2) << "one phase alone";
+  EXPECT_TRUE(has(to_json({summary}), "\"extrapolated\": true"));
 }
 
 TEST(RunSummary, CountsARunThatWasResumedFromItsFirstStep) {

@@ -57,6 +57,16 @@ inline Timeline two_stages(std::int64_t unit, Step step, std::int64_t begin) {
 
 void add_event(FreezeTrace& trace, const FreezeEvent& event);
 
+// Pointers into the trace, for changes.
+template <typename Event>
+std::vector<Event*> events_of(FreezeTrace& trace) {
+  std::vector<Event*> events;
+  for (FreezeEvent& event : trace.events) {
+    if (auto* what = std::get_if<Event>(&event.what)) events.push_back(what);
+  }
+  return events;
+}
+
 // Step 21: a device that holds 1 MiB of parameters, and a stash of 2 MiB predicted, 4 MiB measured.
 MemoryRecord sample_memory();
 

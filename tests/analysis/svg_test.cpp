@@ -103,6 +103,17 @@ TEST(SvgChart, IsThisText) {
   EXPECT_TRUE(matches_golden("analysis_chart.svg", draw_chart(chart, 480, 200)));
 }
 
+TEST(SvgChart, DrawsACurveBesideAnotherFainterInItsColour) {
+  Chart chart;
+  chart.series = {{"a", {0, 1}, {1, 2}}, {"b", {0, 1}, {2, 3}}, {"b again", {0, 1}, {3, 4}}};
+  const std::string faint = "<g class=\"s1\" opacity=\".45\">";
+  EXPECT_EQ(count_of(draw_chart(chart), faint), 0U);
+  chart.series[2].beside = 1;
+  const std::string svg = draw_chart(chart);
+  EXPECT_EQ(count_of(svg, faint), 2U) << "the curve and its swatch";
+  EXPECT_EQ(count_of(svg, "<g class=\"s2\""), 0U);
+}
+
 TEST(SvgChart, BreaksItsLineWhereAValueIsNoNumber) {
   Chart chart;
   chart.series = {{"a", {0, 1, 2, 3, 4}, {1, 2, std::nan(""), 2, 1}, true}};

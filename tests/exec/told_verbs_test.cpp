@@ -11,6 +11,7 @@
 #include "profiles/cluster_json.h"
 #include "profiles/json.h"
 #include "profiles/model_profile_json.h"
+#include "profiles/text_file.h"
 #include "tests/exec/tiny_run.h"
 #include "tests/support/program_folder.h"
 
@@ -116,10 +117,12 @@ TEST_F(ToldVerbs, TrainSaysWherePredictionsGoBeyondTheMeasuredSizes) {
   const Outcome beyond = folder_.run("train", kTrain + "--steps 1");
   ASSERT_EQ(beyond.code, 0) << beyond.err;
   EXPECT_NE(beyond.out.find(note), std::string::npos) << beyond.out;
-  const Outcome json = folder_.run("train", kTrain + "--steps 1 --json");
+  const Outcome json = folder_.run("train", kTrain + "--steps 1 --json --out beyond");
   JsonFields answer(parse_json(json.out, "answer"));
   JsonFields phase(answer.required("phases").items().at(0));
   EXPECT_TRUE(phase.required("extrapolated").boolean());
+  const std::string trace = read_text_file(path("beyond/trace.jsonl"));
+  EXPECT_NE(trace.find("\"extrapolated\":true"), std::string::npos) << trace;
 }
 
 TEST_F(ToldVerbs, ProgressNamesNoAccuracyBeforeThereIsOne) {

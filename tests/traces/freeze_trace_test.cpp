@@ -34,6 +34,7 @@ FreezeTrace make_trace() {
       {20, TransitionEvent{1ms, 2ms, 3ns, moved}},
       {21, MaskEvent{FreezeMask::all_active(3), "validation_guard", "It is \"bad\"."}},
       {21, TransitionEvent{1ms, 2ms, 3ns, moved, TransitionTimes{4ms, 5ms, 6ms}}},
+      {21, PlanEvent{"plan1.json", "1 stage", 1ms, true}},
       {29, StepEvent{0.25, 31, 7ms}},
       {30, EvalEvent{3, 1e-300, -0.0, 0.9921875}},
       {30, EvalEvent{3, 0.5, 0.25, 0.75, PartScore{0.125, 1}}},
@@ -54,6 +55,18 @@ TEST(FreezeTrace, ReadsBackWhatItWrote) {
   const FreezeTrace again = parse_freeze_trace(text, "run.jsonl");
   EXPECT_EQ(again, trace);
   EXPECT_EQ(to_jsonl(again), text);
+}
+
+TEST(FreezeTrace, TakesAPlanThatDoesNotSayWhetherItsPredictionIsExtrapolated) {
+  FreezeTrace trace;
+  trace.blocks = {"all"};
+  trace.events = {{0, PlanEvent{"plan.json", "1 stage", 1ms, true}}};
+  std::string text = to_jsonl(trace);
+  const std::string flag = ",\"extrapolated\":true";
+  text.replace(text.find(flag), flag.size(), "");
+  trace.events = {{0, PlanEvent{"plan.json", "1 stage", 1ms, false}}};
+  EXPECT_EQ(parse_freeze_trace(text, "run.jsonl"), trace);
+  EXPECT_EQ(to_jsonl(trace), text);
 }
 
 // Told of some steps after it was taken.

@@ -1,0 +1,80 @@
+#include "analysis/report_run.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "profiles/error.h"
+#include "profiles/text_file.h"
+#include "traces/log_costs.h"
+#include "traces/timeline_csv.h"
+
+namespace frazil {
+namespace {
+
+// The trace of a run that has ended, else the log of one that was interrupted.
+std::filesystem::path find_record(const std::filesystem::path& root) {
+  std::filesystem::path trace = root / "trace.jsonl";
+  std::filesystem::path log = root / "events.jsonl";
+  std::error_code error;
+  if (std::filesystem::exists(trace, error)) return trace;
+  if (std::filesystem::exists(log, error)) return log;
+  throw InputError(
+      root.string(), 0, "neither trace.jsonl nor events.jsonl",
+      "the folder that `frazil train --out` was given: the one is there when a run has "
+      "ended, the other while it lasts");
+}
+
+// Of a log: a line that was being written when the run was ended is left out, and costs are added.
+FreezeTrace read_record(const std::filesystem::path& record) {
+  std::string text = read_text_file(record);
+  const bool is_log = record.filename() == "events.jsonl";
+  if (is_log) text.resize(text.rfind('\n') + 1);
+  FreezeTrace trace = parse_freeze_trace(text, record.string());
+  if (is_log) trace.events = add_costs(trace);
+  return trace;
+}
+
+// What was done again under another plan, after a crash.
+void drop_steps(Timeline& measured, Step from) {
+  std::erase_if(measured.spans, [&](const Span& span) { return span.action.step >= from; });
+}
+
+// Of an interrupted run its time lines may be missing.
+ReportPhase read_phase(Step first, const PlanEvent& plan, const std::filesystem::path& place,
+                       bool is_open) {
+  ReportPhase phase{.first_step = first,
+                    .summary = plan.summary.empty() ? plan.plan : plan.summary,
+                    .predicted = {},
+                    .measured = {}};
+  std::error_code error;
+  if (is_open && !std::filesystem::exists(place / "measured.csv", error)) return phase;
+  phase.predicted = read_one_step(place / "predicted.csv");
+  phase.measured = read_timeline_csv(place / "measured.csv");
+  phase.memory = read_memory_record(place / "memory.json");
+  return phase;
+}
+
+}  // namespace
+
+ReportRun read_run(const std::string& folder) {
+  const std::filesystem::path root(folder);
+  ReportRun run;
+  const std::filesystem::path full = std::filesystem::absolute(root).lexically_normal();
+  run.name = (full.has_filename() ? full : full.parent_path()).filename().string();
+  const std::filesystem::path record = find_record(root);
+  run.trace = read_record(record);
+  for (const FreezeEvent& event : run.trace.events) {
+    if (const auto* plan = std::get_if<PlanEvent>(&event.what)) {
+      const auto place = root / fmt::format("phase-{}", run.phases.size());
+      if (!run.phases.empty()) drop_steps(run.phases.back().measured, event.step);
+      run.phases.push_back(read_phase(event.step, *plan, place, run.trace.open));
+    }
+  }
+  if (run.phases.empty()) {
+    throw InputError(record.string(), 0, "no plan", "the record of a run, which begins with one");
+  }
+  return run;
+}
+
+}  // namespace frazil
