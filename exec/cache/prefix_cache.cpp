@@ -93,7 +93,9 @@ Bytes PrefixCache::bytes_per_sample(int depth) const {
 }
 
 void PrefixCache::expect(std::vector<ReadAhead::SampleIds> micro_batches) {
-  if (depth_ > 0 && !options_.checks) ahead_.expect(std::move(micro_batches));
+  if (depth_ == 0 || options_.checks) return;
+  for (const ReadAhead::SampleIds& samples : micro_batches) cache_.will_read(samples, 0);
+  ahead_.expect(std::move(micro_batches));
 }
 
 std::int64_t PrefixCache::room() const {
@@ -124,7 +126,6 @@ std::vector<PrefixRows> PrefixCache::read(std::span<const std::int64_t> samples)
     part.found.samples.push_back(samples[i]);
     part.found.records.push_back(std::move(one.records.front()));
   }
-  for (const auto& [depth, part] : parts) cache_.will_read(part.found);
   std::vector<PrefixRows> found;
   std::vector<std::int64_t> missing;
   for (auto& [depth, part] : parts) {

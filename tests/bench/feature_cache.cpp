@@ -122,14 +122,22 @@ void fill(FeatureCache& cache, const Options& options) {
   if (!cache.is_whole()) throw std::runtime_error("there is no room for the records");
 }
 
-// One epoch, by micro-batches, each into its place in `into`.
+// One epoch, by micro-batches, each into its place in `into`; of the two to come the disk is told,
+// as a run tells it of a step to come.
 double read_epoch(FeatureCache& cache, const Options& options, const Order& order, Memory& into) {
   return seconds_of([&] {
+    const auto tell = [&](std::int64_t first, std::int64_t count) {
+      const std::int64_t end = std::min(first + count, options.records);
+      if (first < end) {
+        cache.will_read({order.data() + first, static_cast<std::size_t>(end - first)}, 0);
+      }
+    };
+    tell(0, 2 * options.micro_batch);
     for (std::int64_t first = 0; first < options.records; first += options.micro_batch) {
+      tell(first + 2 * options.micro_batch, options.micro_batch);
       const auto count =
           static_cast<std::size_t>(std::min(options.micro_batch, options.records - first));
       const FeatureCache::Found found = cache.find({order.data() + first, count}, 0);
-      cache.will_read(found);
       for (std::size_t i = 0; i < count; ++i) {
         if (!cache.read(found, i, into.at(static_cast<std::int64_t>(i) * options.bytes))) {
           throw std::runtime_error("a record is lost");
