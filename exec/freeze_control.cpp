@@ -72,7 +72,9 @@ FindRoom FreezeControl::room_finder() {
 }
 
 PredictSwitch FreezeControl::predictor() {
-  return [this](const FreezeMask&, const FreezeMask& to, Step) { return replanner_.predict(to); };
+  return [this](const FreezeMask&, const FreezeMask& to, Step step) {
+    return replanner_.predict(to, std::min(shape_.steps_per_epoch, shape_.steps - step));
+  };
 }
 
 void FreezeControl::ask(Step step, Measurement& measurement) const {

@@ -191,14 +191,20 @@ Plan Replanner::cache_prefix(const Plan& plan) const {
   return with_cached_prefix(plan, options_.profile).value_or(without);
 }
 
-PredictedSwitch Replanner::predict(const FreezeMask& mask) {
+PredictedSwitch Replanner::predict(const FreezeMask& mask, Step filling) {
   ENSURE(held_.has_value(), "a switch is from some plan");
-  const auto known = predicted_.find(mask.text());
-  if (known != predicted_.end()) return known->second;
-  return predicted_[mask.text()] =
-             predict_switch(*held_, answer(mask), options_.profile, options_.cluster,
-                            {.clip = options_.config.optimizer.clip_norm > 0},
-                            overhead_.value_or(TransitionOverhead{}));
+  auto known = predicted_.find(mask.text());
+  if (known == predicted_.end()) {
+    const StepOptions step{.clip = options_.config.optimizer.clip_norm > 0};
+    const Plan next = answer(mask);
+    const Predicted predicted{predict_switch(*held_, next, options_.profile, options_.cluster, step,
+                                             overhead_.value_or(TransitionOverhead{})),
+                              predict_fill(*held_, next, options_.profile, options_.cluster, step)};
+    known = predicted_.emplace(mask.text(), predicted).first;
+  }
+  PredictedSwitch predicted = known->second.full;
+  predicted.cost += known->second.fill * filling;
+  return predicted;
 }
 
 TransitionTimes Replanner::predict_times(const Plan& before) const {

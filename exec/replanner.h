@@ -41,8 +41,8 @@ class Replanner {
   std::optional<Plan> find_expected(const FreezeMask& mask);
   // Whether a plan to go on with fits. Requires: one is held.
   bool has_room(const FreezeMask& mask);
-  // What go_on(mask) would bring and cost.
-  PredictedSwitch predict(const FreezeMask& mask);
+  // What go_on(mask) would bring and cost; a cache it brings is filled in so many steps at most.
+  PredictedSwitch predict(const FreezeMask& mask, Step filling);
   // The parts of going from `before` to the held plan, as the overhead says them: the planner is
   // asked as often as it has been since take_time(), the bytes are the profile's.
   TransitionTimes predict_times(const Plan& before) const;
@@ -76,7 +76,11 @@ class Replanner {
   // By the mask's bits: what the planner has said, and what it has predicted from the held plan.
   std::map<std::string, Plan> plans_;
   std::map<std::string, std::optional<Plan>> uncached_;
-  std::map<std::string, PredictedSwitch> predicted_;
+  struct Predicted {
+    PredictedSwitch full;  // as if its cache were full
+    Duration fill{0};      // more, of a step that fills it
+  };
+  std::map<std::string, Predicted> predicted_;
   std::set<std::string> without_room_;  // masks that no plan fits
   Duration time_{0};
   int searches_ = 0;  // in that time

@@ -81,7 +81,7 @@ struct MinimumInterval {
 // What a change of mask would bring and cost, as the planner predicts it.
 struct PredictedSwitch {
   Duration saved_per_step{0};  // negative where steps get longer
-  Duration cost{0};            // of asking, moving and starting
+  Duration cost{0};            // of asking, moving and starting, and of filling a cache
 };
 using PredictSwitch =
     std::function<PredictedSwitch(const FreezeMask& from, const FreezeMask& to, Step step)>;

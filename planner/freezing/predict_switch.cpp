@@ -1,8 +1,17 @@
 #include "planner/freezing/predict_switch.h"
 
+#include <algorithm>
+
 #include "planner/activity.h"
 
 namespace frazil {
+namespace {
+
+int cached_layers(const Plan& plan, const ModelProfile& profile) {
+  return plan.cache_frozen_prefix ? find_activity(profile, plan).cached : 0;
+}
+
+}  // namespace
 
 PredictedSwitch predict_switch(const Plan& held, const Plan& next, const ModelProfile& profile,
                                const Cluster& cluster, const StepOptions& options,
@@ -12,6 +21,28 @@ PredictedSwitch predict_switch(const Plan& held, const Plan& next, const ModelPr
   return {.saved_per_step = simulate_plan(held, profile, cluster, options).makespan -
                             simulate_plan(next, profile, cluster, options).makespan,
           .cost = cost.total};
+}
+
+Duration predict_fill(const Plan& held, const Plan& next, const ModelProfile& profile,
+                      const Cluster& cluster, const StepOptions& options) {
+  const int before = cached_layers(held, profile);
+  const int after = cached_layers(next, profile);
+  if (after <= before) return Duration{0};
+  Plan uncached = next;
+  uncached.cache_frozen_prefix = false;
+  const Duration longer = simulate_plan(uncached, profile, cluster, options).makespan -
+                          simulate_plan(next, profile, cluster, options).makespan;
+  __extension__ using Wide = __int128;
+  Wide run = 0;
+  Wide all = 0;
+  for (int l = 0; l < after; ++l) {
+    const Layer& layer = profile.layers[static_cast<std::size_t>(l)];
+    const std::int64_t time = cost_at(layer, next.micro_batch_size).cost.forward_frozen.count();
+    all += time;
+    if (l >= before) run += time;
+  }
+  if (all == 0 || longer <= Duration{0}) return Duration{0};
+  return Duration{static_cast<std::int64_t>(longer.count() * run / all)};
 }
 
 }  // namespace frazil

@@ -13,4 +13,10 @@ PredictedSwitch predict_switch(const Plan& held, const Plan& next, const ModelPr
                                const Cluster& cluster, const StepOptions& options = {},
                                const TransitionOverhead& overhead = {});
 
+// How much longer than `next` says a step takes that fills the cache `next` has, writing left out:
+// the frozen prefix runs too, of what `held` has cached from its boundary on, whose share is that
+// of the layers' frozen F. Zero where `next` caches nothing, or `held` as much.
+Duration predict_fill(const Plan& held, const Plan& next, const ModelProfile& profile,
+                      const Cluster& cluster, const StepOptions& options = {});
+
 }  // namespace frazil

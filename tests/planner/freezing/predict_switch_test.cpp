@@ -95,6 +95,34 @@ TEST(PredictSwitch, LetsAnAuthorityFreezeOnlyWhileEnoughStepsAreLeft) {
   }
 }
 
+// On one device a step is a sum: what fills is the prefix's F of every micro-batch, from where the
+// depth before ends.
+TEST(PredictFill, IsThePrefixFromTheOldBoundaryOn) {
+  ModelProfile profile = chain();
+  for (std::size_t l = 0; l < profile.layers.size(); ++l) {
+    for (CostSample& cost : profile.layers[l].costs) {
+      cost.forward_frozen = microseconds{10 * (static_cast<int>(l) + 1)};
+    }
+  }
+  const Cluster one = make_uniform_cluster(1, Bytes{1 << 30}, {});
+  SearchOptions search = make_options().search;
+  const auto plan_of = [&](int frozen, bool caches) {
+    search.mask = frozen == 0 ? kActive : FreezeMask::frozen_prefix(kBlocks, BlockId{frozen - 1});
+    Plan plan = search_plans(profile, one, search).best()->plan;
+    plan.cache_frozen_prefix = caches;
+    return plan;
+  };
+  const auto fill = [&](const Plan& held, const Plan& next) {
+    return predict_fill(held, next, profile, one);
+  };
+  EXPECT_EQ(fill(plan_of(0, false), plan_of(3, false)), Duration{0});
+  EXPECT_EQ(fill(plan_of(0, false), plan_of(3, true)), microseconds{8 * (10 + 20 + 30)});
+  EXPECT_EQ(fill(plan_of(1, true), plan_of(3, true)), microseconds{8 * (20 + 30)});
+  EXPECT_EQ(fill(plan_of(1, false), plan_of(3, true)), microseconds{8 * (10 + 20 + 30)});
+  EXPECT_EQ(fill(plan_of(3, true), plan_of(3, true)), Duration{0});
+  EXPECT_EQ(fill(plan_of(5, true), plan_of(3, true)), Duration{0});
+}
+
 TEST(PredictSwitch, OfAPlanThatStaysIsThatOfTheMaskAlone) {
   Plan held = plan_both().candidates[0];
   held.mask = kActive;
