@@ -1,5 +1,7 @@
 #include "exec/preparation.h"
 
+#include <exception>
+
 namespace frazil {
 
 void Preparation::expect(const std::optional<FreezeMask>& mask) {
@@ -16,7 +18,11 @@ void Preparation::go_on() {
   is_reserved_ = true;
   // Read here: the states are the devices' while a step runs.
   jobs_.start([memory = run_.state_memory(), blocks = run_.copied_blocks(*plan)] {
-    memory.reserve(blocks);
+    try {
+      memory.reserve(blocks);
+    } catch (const std::exception&) {
+      // What could not be prepared is done, or fails, when it is needed.
+    }
   });
 }
 

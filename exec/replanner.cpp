@@ -26,7 +26,7 @@ Duration since(std::chrono::steady_clock::time_point start) {
 struct Replanner::Expected {
   FreezeMask mask;
   std::optional<Plan> plan = std::nullopt;
-  std::optional<Plan> uncached = std::nullopt;  // where the plan caches
+  std::optional<Plan> uncached = std::nullopt;  // where the plan caches; none: none fits
   std::atomic<bool> is_done = false;
 };
 
@@ -36,11 +36,13 @@ void Replanner::expect(const FreezeMask& mask) {
   expected_ = std::make_shared<Expected>(mask);
   jobs_.start([this, expected = expected_] {
     try {
-      const bool caches = options_.config.cache.is_on();
-      expected->plan = search(expected->mask, caches);
-      if (expected->plan->cache_frozen_prefix) expected->uncached = search(expected->mask, false);
-    } catch (const InfeasibleError&) {
-      // Told to whoever asks.
+      std::optional<Plan> uncached;
+      std::optional<Plan> plan = find(expected->mask, options_.config.cache.is_on());
+      if (plan && plan->cache_frozen_prefix) uncached = find(expected->mask, false);
+      expected->uncached = std::move(uncached);
+      expected->plan = std::move(plan);
+    } catch (const std::exception&) {
+      // A guess ends no run: who asks for it meets the same, and is told.
     }
     expected->is_done = true;
   });
@@ -59,8 +61,9 @@ void Replanner::take_expected() {
   const std::shared_ptr<const Expected> expected = std::exchange(expected_, nullptr);
   if (!expected->plan) return;
   plans_.emplace(expected->mask.text(), *expected->plan);
-  // Without one where it caches, it is asked again, and says so.
-  if (expected->uncached) uncached_.emplace(expected->mask.text(), expected->uncached);
+  if (expected->plan->cache_frozen_prefix) {
+    uncached_.emplace(expected->mask.text(), expected->uncached);
+  }
 }
 
 const Plan& Replanner::go_on(const FreezeMask& mask) {
@@ -87,13 +90,17 @@ Plan Replanner::answer(const FreezeMask& mask) {
     if (fits(plan)) return plan;
   }
   const auto start = std::chrono::steady_clock::now();
-  if (plans_.count(mask.text()) == 0) take_expected();
+  if (plans_.count(mask.text()) == 0) {
+    // Waiting for what is being asked counts as asking.
+    if (expected_ && expected_->mask == mask && !expected_->is_done) ++searches_;
+    take_expected();
+  }
   const auto known = plans_.find(mask.text());
   if (known != plans_.end()) {
     time_ += since(start);
     return known->second;
   }
-  Plan plan = search(mask, options_.config.cache.is_on());
+  Plan plan = *find(mask, options_.config.cache.is_on(), /*explains=*/true);
   time_ += since(start);
   ++searches_;
   return plans_[mask.text()] = std::move(plan);
@@ -112,12 +119,8 @@ std::optional<Plan> Replanner::find_uncached() {
   const auto known = uncached_.find(held_->mask.text());
   if (known != uncached_.end()) return known->second;
   const auto start = std::chrono::steady_clock::now();
-  std::optional<Plan> plan;
-  try {
-    plan = search(held_->mask, /*caches=*/false);
-  } catch (const InfeasibleError&) {
-    // The cached prefix is what makes it fit.
-  }
+  // None where the cached prefix is what makes it fit.
+  std::optional<Plan> plan = find(held_->mask, /*caches=*/false);
   time_ += since(start);
   ++searches_;
   return uncached_[held_->mask.text()] = std::move(plan);
@@ -147,7 +150,7 @@ bool Replanner::has_room(const FreezeMask& mask) {
   }
 }
 
-Plan Replanner::search(const FreezeMask& mask, bool caches) {
+SearchOptions Replanner::question(const FreezeMask& mask, bool caches) const {
   SearchOptions search;
   search.batch_size = options_.config.batch_size;
   search.micro_batch_sizes = {options_.config.micro_batch_size};
@@ -155,17 +158,20 @@ Plan Replanner::search(const FreezeMask& mask, bool caches) {
   search.reduction = options_.config.reduction;
   search.clip = options_.config.optimizer.clip_norm > 0;
   search.cache = caches;
+  return search;
+}
+
+std::optional<Plan> Replanner::find(const FreezeMask& mask, bool caches, bool explains) {
+  SearchOptions search = question(mask, caches);
   Ranking ranking = search_.search(search);
   if (ranking.best() == nullptr) {
     search.schedules = synchronous_schedules();
     search.joint = search.recompute = true;
     ranking = search_.search(search);
   }
-  const Candidate* best = ranking.best();
-  if (best == nullptr) {
-    throw InfeasibleError(explain_no_plan(options_.profile, {options_.cluster, search}, ranking));
-  }
-  return best->plan;
+  if (const Candidate* const best = ranking.best()) return best->plan;
+  if (!explains) return std::nullopt;
+  throw InfeasibleError(explain_no_plan(options_.profile, {options_.cluster, search}, ranking));
 }
 
 Duration Replanner::time_search(Duration most) {
@@ -177,7 +183,7 @@ Duration Replanner::time_search(Duration most) {
   for (Duration& time : times) {
     fill_processor_caches();
     const auto start = std::chrono::steady_clock::now();
-    (void)search(held_->mask, options_.config.cache.is_on());
+    (void)find(held_->mask, options_.config.cache.is_on());
     time = since(start);
   }
   std::sort(times.begin(), times.end());
@@ -213,7 +219,9 @@ TransitionTimes Replanner::predict_times(const Plan& before) const {
       predict_transition(before, *held_, options_.profile, options_.cluster,
                          find_activity(options_.profile, before.mask), overhead);
   const Duration start = std::max(overhead.start, cost.total - cost.move - overhead.plan);
-  return {.plan = overhead.plan * searches_, .move = cost.move, .start = start};
+  return {.plan = overhead.plan * searches_,
+          .move = std::max(overhead.move, cost.move),
+          .start = start};
 }
 
 }  // namespace frazil

@@ -34,8 +34,9 @@ class Replanner {
   std::optional<Plan> find_uncached();
   // Goes on with this one in place of the held.
   const Plan& hold(const Plan& plan);
-  // Works out in a thread of its own what go_on(mask) and then find_uncached() will ask the
-  // planner, where they will. What was expected before is worked out first.
+  // Works out in a thread of its own, as far as that ends well, what go_on(mask) and then
+  // find_uncached() will ask the planner, where they will. What was expected before is worked out
+  // first.
   void expect(const FreezeMask& mask);
   // The plan that has been found for the mask; none as long as none is known.
   std::optional<Plan> find_expected(const FreezeMask& mask);
@@ -66,7 +67,9 @@ class Replanner {
   struct Expected;
   void take_expected();
   Plan answer(const FreezeMask& mask);
-  Plan search(const FreezeMask& mask, bool caches);
+  SearchOptions question(const FreezeMask& mask, bool caches) const;
+  // The best plan; where none fits, none, or InfeasibleError with the reason.
+  std::optional<Plan> find(const FreezeMask& mask, bool caches, bool explains = false);
   bool fits(const Plan& plan) const;
   Plan cache_prefix(const Plan& plan) const;
 

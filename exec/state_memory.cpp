@@ -68,7 +68,7 @@ class StateMemory::Pool : public std::enable_shared_from_this<Pool> {
  public:
   std::shared_ptr<Block> take(std::size_t bytes) {
     std::unique_ptr<Block> block = find_kept(bytes);
-    if (!block) block = std::make_unique<Block>(bytes);
+    if (!block) block = make_block(bytes);
     std::vector<std::unique_ptr<Block>> surplus;  // unmapped without the lock
     {
       const std::lock_guard<std::mutex> lock(mutex_);
@@ -107,8 +107,11 @@ class StateMemory::Pool : public std::enable_shared_from_this<Pool> {
       }
       ready.back()->touch();
     }
+    std::vector<std::unique_ptr<Block>> surplus;  // unmapped without the lock
     const std::lock_guard<std::mutex> lock(mutex_);
     for (std::unique_ptr<Block>& block : ready) add_kept(std::move(block));
+    // Others may have taken some meanwhile.
+    surplus = shrink(0);
   }
 
   Usage usage() {
@@ -117,6 +120,18 @@ class StateMemory::Pool : public std::enable_shared_from_this<Pool> {
   }
 
  private:
+  // What is kept is given back where the system has no more.
+  std::unique_ptr<Block> make_block(std::size_t bytes) {
+    try {
+      return std::make_unique<Block>(bytes);
+    } catch (const std::bad_alloc&) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      kept_.clear();
+      kept_bytes_ = 0;
+    }
+    return std::make_unique<Block>(bytes);
+  }
+
   // One that is little larger will do.
   std::unique_ptr<Block> find_kept(std::size_t bytes) {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -34,7 +34,7 @@ Step count_steps(const TrainOptions& options, Step steps_per_epoch) {
   return options.max_steps > 0 ? std::min(all, Step{options.max_steps}) : all;
 }
 
-// The next mask is looked for that often, so far ahead: time enough to prepare for it.
+// The next mask is looked for every so many steps, twice as far ahead: time enough to prepare.
 constexpr Step kForeseen = 32;
 
 class Training {

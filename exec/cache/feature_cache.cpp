@@ -96,7 +96,6 @@ RecordStore::Handle FeatureCache::promote(const RecordStore::Record& record, int
   return store_->store_in_memory({static_cast<const char*>(bytes), record.size()});
 }
 
-// A record found is compared with the index's: another may be in its place by now.
 void FeatureCache::will_read(std::span<const std::int64_t> samples, int variant) {
   std::vector<RecordStore::Handle> records;
   {
@@ -113,6 +112,7 @@ void FeatureCache::will_read(std::span<const std::int64_t> samples, int variant)
   for (const RecordStore::Handle& record : records) store_->will_read(*record);
 }
 
+// A record found is compared with the index's: another may be in its place by now.
 bool FeatureCache::read(const Found& found, std::size_t i, void* bytes) {
   const RecordStore::Handle& record = found.records[i];
   const bool is_given = store_->read(*record, bytes);

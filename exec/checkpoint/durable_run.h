@@ -84,8 +84,8 @@ class DurableRun {
   std::vector<std::string> notes_;
   std::mutex mutex_;  // of the next
   std::vector<SavedCheckpoint> saved_;
-  StateMemory memory_ = StateMemory::keeping();  // of the copy that is written
-  BackgroundJobs jobs_;  // last: they use the others
+  StateMemory memory_ = StateMemory::keeping();  // of the copy that is written, kept for the next
+  BackgroundJobs jobs_;                          // last: they use the others
 };
 
 }  // namespace frazil

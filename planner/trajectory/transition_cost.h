@@ -9,7 +9,7 @@
 // far, then the smaller). Before and after come times that do not depend on the plans.
 // Devices that share one memory hand over for nothing what they give up; what is left is copied by
 // its takers, of several the last ones, without the moments of layers that freeze, into memory that
-// is touched already, at the rates of OneMemory:
+// is touched already, as a run has it that foresaw the transition, at the rates of OneMemory:
 //   move  = what is given + the longer of: the most that any device copies / alone;
 //           all copies / together
 //   start = what is given + the weights of a cached frozen prefix / hashed

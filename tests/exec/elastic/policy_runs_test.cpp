@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <ostream>
+#include <set>
 
 #include "exec/trainer.h"
 #include "planner/freezing/freeze_json.h"
@@ -195,6 +196,7 @@ TEST_P(GatedRun, FreezesWhereASwitchPaysAndWaitsWhereItDoesNot) {
 TEST_P(GatedRun, SetsPredictedBesideMeasuredTransitionsPartByPart) {
   const TrainResult result = train(options_, data_);
   int transitions = 0;
+  std::set<Duration> asked;
   for (const FreezeEvent& event : result.trace.events) {
     const auto* transition = std::get_if<TransitionEvent>(&event.what);
     if (transition == nullptr) continue;
@@ -203,10 +205,12 @@ TEST_P(GatedRun, SetsPredictedBesideMeasuredTransitionsPartByPart) {
     EXPECT_EQ(transition->predicted.has_value(), transitions > 0) << "nothing is before the first";
     ++transitions;
     if (!transition->predicted) continue;
-    EXPECT_GT(transition->predicted->plan, Duration{0});
+    // Nothing where the planner had answered ahead, else what asking took at first.
+    if (transition->predicted->plan > Duration{0}) asked.insert(transition->predicted->plan);
     EXPECT_GT(transition->predicted->start, Duration{0});
-    EXPECT_EQ(transition->predicted->move > Duration{0}, transition->moved > Bytes{0});
+    EXPECT_GT(transition->predicted->move, Duration{0}) << "the devices are told, at least";
   }
+  EXPECT_LE(asked.size(), 1U);
   EXPECT_EQ(transitions, 3);
 }
 
