@@ -94,6 +94,7 @@ bool CheckpointFolder::holds(Step step) {
 void CheckpointFolder::prune(Step newest) {
   try {
     const std::vector<Step> all = steps();
+    if (static_cast<int>(all.size()) <= keep_) return;
     int kept = 0;
     for (auto step = all.rbegin(); step != all.rend(); ++step) {
       if (*step > newest) continue;

@@ -32,13 +32,16 @@ class CheckpointFolder {
   // InputError where it holds some, and none is good. Changes nothing.
   std::optional<Found> load(Step latest);
 
+  // Of steps up to `newest` only the last good ones that are to be kept stay, as far as others can
+  // be removed. Every save does so; a process may have been killed in between.
+  void prune(Step newest);
+
   std::vector<Step> steps() const;  // of all files, ascending
 
  private:
   std::filesystem::path path_of(Step step) const;
   void write(const std::filesystem::path& temporary, const TrainingPosition& position,
              const std::vector<const LayerState*>& layers);
-  void prune(Step newest);
   bool holds(Step step);
 
   const FileSystem& files_;

@@ -101,6 +101,7 @@ std::optional<TrainingPosition> DurableRun::restore(Run& run) {
   if (!found) return std::nullopt;
   notes_.insert(notes_.end(), found->passed_over.begin(), found->passed_over.end());
   TrainingPosition position = load_run(std::move(found->checkpoint), run);
+  checkpoints_.prune(position.step);
   notes_.push_back("the run goes on from the checkpoint of step " + std::to_string(position.step) +
                    ", doing " + std::to_string(recorded - position.step) + " steps again");
   return position;

@@ -124,6 +124,23 @@ TEST_F(Checkpoints, OfLaterStepsAreLeftToTheRunThatComesToThem) {
   EXPECT_EQ(folder.steps(), (std::vector<Step>{6, 7, 10, 15}));
 }
 
+// Of a process that was killed between a save and what goes for it: three where two are kept.
+TEST_F(Checkpoints, ThatAKilledProcessDidNotRemoveGoWhenTheRunGoesOn) {
+  {
+    CheckpointFolder folder = open(files_, 3);
+    for (const Step step : {5, 10, 15}) save(folder, step);
+  }
+  CheckpointFolder folder = open(files_);
+  EXPECT_TRUE(folder.load(kNever));
+  EXPECT_EQ(folder.steps(), (std::vector<Step>{5, 10, 15})) << "reading removes nothing";
+  folder.prune(10);
+  EXPECT_EQ(folder.steps(), (std::vector<Step>{5, 10, 15})) << "later ones do not count";
+  folder.prune(15);
+  EXPECT_EQ(folder.steps(), (std::vector<Step>{10, 15}));
+  folder.prune(15);
+  EXPECT_EQ(folder.steps(), (std::vector<Step>{10, 15}));
+}
+
 // Of a save that failed on a disk that would not remove it either, and of a process that was
 // killed.
 TEST_F(Checkpoints, LeftoversOfAnUnfinishedSaveGo) {
