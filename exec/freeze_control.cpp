@@ -73,7 +73,7 @@ FindRoom FreezeControl::room_finder() {
 
 PredictSwitch FreezeControl::predictor() {
   return [this](const FreezeMask&, const FreezeMask& to, Step step) {
-    return replanner_.predict(to, std::min(shape_.steps_per_epoch, shape_.steps - step));
+    return replanner_.predict(to, shape_.steps_per_epoch, shape_.steps - step);
   };
 }
 

@@ -13,6 +13,7 @@ void Preparation::expect(const std::optional<FreezeMask>& mask) {
 
 void Preparation::go_on() {
   if (!mask_ || is_reserved_) return;
+  replanner_.expect(*mask_);
   const std::optional<Plan> plan = replanner_.find_expected(*mask_);
   if (!plan) return;
   is_reserved_ = true;

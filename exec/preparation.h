@@ -19,7 +19,7 @@ class Preparation {
 
   // Between two steps: this mask is expected next; none: nothing is. May be told again.
   void expect(const std::optional<FreezeMask>& mask);
-  // Between two steps: where the planner has answered, memory for its plan is being reserved.
+  // Between two steps: the planner is being asked, or memory for its plan is being reserved.
   void go_on();
   // Before a transition: waits for memory that is being reserved. Nothing is expected any more.
   void end();

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 
+#include "exec/augmentation.h"
 #include "exec/cache_control.h"
 #include "exec/memory_probe.h"
 #include "planner/activity.h"
@@ -32,7 +33,10 @@ struct Replanner::Expected {
 
 void Replanner::expect(const FreezeMask& mask) {
   if (!options_.elastic || plans_.count(mask.text()) > 0) return;
-  take_expected();
+  if (expected_) {
+    if (expected_->mask == mask || !expected_->is_done) return;
+    take_expected();
+  }
   expected_ = std::make_shared<Expected>(mask);
   jobs_.start([this, expected = expected_] {
     try {
@@ -197,7 +201,7 @@ Plan Replanner::cache_prefix(const Plan& plan) const {
   return with_cached_prefix(plan, options_.profile).value_or(without);
 }
 
-PredictedSwitch Replanner::predict(const FreezeMask& mask, Step filling) {
+PredictedSwitch Replanner::predict(const FreezeMask& mask, Step epoch, Step left) {
   ENSURE(held_.has_value(), "a switch is from some plan");
   auto known = predicted_.find(mask.text());
   if (known == predicted_.end()) {
@@ -209,6 +213,8 @@ PredictedSwitch Replanner::predict(const FreezeMask& mask, Step filling) {
     known = predicted_.emplace(mask.text(), predicted).first;
   }
   PredictedSwitch predicted = known->second.full;
+  const int variants = count_variants(options_.config.augmentation).value_or(1);
+  const Step filling = std::min(epoch * variants, left);
   predicted.cost += known->second.fill * filling;
   return predicted;
 }

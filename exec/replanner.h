@@ -35,15 +35,16 @@ class Replanner {
   // Goes on with this one in place of the held.
   const Plan& hold(const Plan& plan);
   // Works out in a thread of its own, as far as that ends well, what go_on(mask) and then
-  // find_uncached() will ask the planner, where they will. What was expected before is worked out
-  // first.
+  // find_uncached() will ask the planner, where they will. Waits for nothing: while something else
+  // is being worked out it is not begun, and may be told again.
   void expect(const FreezeMask& mask);
   // The plan that has been found for the mask; none as long as none is known.
   std::optional<Plan> find_expected(const FreezeMask& mask);
   // Whether a plan to go on with fits. Requires: one is held.
   bool has_room(const FreezeMask& mask);
-  // What go_on(mask) would bring and cost; a cache it brings is filled in so many steps at most.
-  PredictedSwitch predict(const FreezeMask& mask, Step filling);
+  // What go_on(mask) would bring and cost; a cache it brings is filled in an epoch for each variant
+  // of the samples, or in the steps that are left.
+  PredictedSwitch predict(const FreezeMask& mask, Step epoch, Step left);
   // The parts of going from `before` to the held plan, as the overhead says them: the planner is
   // asked as often as it has been since take_time(), the bytes are the profile's.
   TransitionTimes predict_times(const Plan& before) const;

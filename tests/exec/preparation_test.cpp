@@ -79,6 +79,26 @@ TEST(Replanner, AnswersTheSameWhateverWasExpectedAndHoweverFarThatIs) {
   }
 }
 
+// A switch that brings a cache costs what filling it takes: an epoch of steps for each variant, and
+// no more steps than are left.
+TEST(Replanner, ChargesTheStepsThatFillACacheForEachVariant) {
+  TrainOptions options = elastic_options();
+  const auto cost = [&](Step epoch, Step left) {
+    Replanner replanner(options);
+    (void)replanner.go_on(mask("11111"));
+    return replanner.predict(mask("00011"), epoch, left).cost;
+  };
+  const Duration moving = cost(0, 100);
+  const Duration one_step = cost(1, 100) - moving;
+  EXPECT_GT(one_step, Duration{0});
+  EXPECT_EQ(cost(6, 100), moving + 6 * one_step);
+  EXPECT_EQ(cost(6, 4), moving + 4 * one_step);
+  options.config.augmentation = {
+      .kind = AugmentationConfig::Kind::kShift, .pixels = 1, .variants = 3};
+  EXPECT_EQ(cost(6, 100), moving + 18 * one_step);
+  EXPECT_EQ(cost(6, 10), moving + 10 * one_step);
+}
+
 TEST(Replanner, TellsWhoAsksThatNothingFitsThoughItWasExpected) {
   TrainOptions options = elastic_options(Bytes{1'000});
   Replanner replanner(options);
