@@ -8,7 +8,7 @@
 namespace frazil {
 
 // Of stand-ins for the model's layers, 64 MiB for each device at most: medians of some rounds after
-// a first one that does not count. Takes a tenth of a second at most, mostly less.
+// a first one that does not count.
 OneMemory probe_memory(const ModelSpec& model, int devices);
 
 // Reads and writes more than the processor's caches hold: what is timed next finds them as it does

@@ -1,5 +1,5 @@
 #pragma once
-// Jobs that wait for the disk, one after another in a thread of their own while training goes on.
+// Jobs done one after another in a thread of their own while training goes on.
 // After one that has thrown none is done any more.
 
 #include <condition_variable>
