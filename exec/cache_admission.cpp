@@ -34,9 +34,10 @@ Duration CacheAdmission::step_time(const Plan& plan, int depth) const {
   activity.cached = depth;
   uncached.cache_frozen_prefix =
       depth > 0 && depth == count_frozen_prefix(options_.profile, activity);
-  return simulate_step(uncached, activity, options_.profile, options_.cluster,
-                       {.clip = options_.config.optimizer.clip_norm > 0})
-      .simulation.makespan;
+  const Duration makespan = simulate_step(uncached, activity, options_.profile, options_.cluster,
+                                          {.clip = options_.config.optimizer.clip_norm > 0})
+                                .simulation.makespan;
+  return makespan / batches_of(plan, options_.config);
 }
 
 // A line through the forwards of one sample and of a whole micro-batch: what is left at no sample.
@@ -71,7 +72,8 @@ CacheAdmission::Answer CacheAdmission::ask(const Plan& cached, const std::option
   question.store = find_store(of_sample, room);
   question.of_sample = of_sample;
   question.epoch = run_.steps_per_epoch;
-  question.micro_batches = run_.steps_per_epoch * cached.micro_batches();
+  question.micro_batches =
+      run_.steps_per_epoch * cached.micro_batches() / batches_of(cached, options_.config);
   question.steps = count_resident_steps(forecast_, run_, options_.profile, step, answer.depth);
   question.reads = step_time(cached, answer.depth);
   question.fills = step_time(cached, 0);

@@ -39,7 +39,7 @@ class CacheAdmission {
              const FeatureCache::Source& source, Bytes of_sample, const FeatureRoom& room) const;
 
  private:
-  Duration step_time(const Plan& plan, int depth) const;
+  Duration step_time(const Plan& plan, int depth) const;  // for a batch of the run
   Duration fixed_part(Duration prefix, int from, int depth) const;
   FeatureStore find_store(Bytes of_sample, const FeatureRoom& room) const;
 

@@ -146,25 +146,26 @@ Duration CacheControl::reading() const {
   return cache_->traffic(StoreTier::kMemory).reading + cache_->traffic(StoreTier::kDisk).reading;
 }
 
-void CacheControl::add_step(Step step, Duration time) {
+void CacheControl::add_step(Step step, Step places, Duration time) {
   if (!cache_ || course_.depth == 0) return;
   held_ = cache_->find_source();
-  ++course_.steps;
+  const Step before = course_.steps;
+  course_.steps += places;
   course_.time += time;
   const FeatureCounts counts = cache_->counts();
   if (counts.turned_away > course_.counts.turned_away && !course_.is_full) {
     course_.is_full = true;
-    note(step + 1, describe_held(CacheChange::kFull));
+    note(step + places, describe_held(CacheChange::kFull));
   }
-  note_left(step + 1);
-  if (course_.steps != round_) return;
+  note_left(step + places);
+  if (before >= round_ || course_.steps < round_) return;
   course_.reading = reading();
   course_.filled = counts;
   if (!course_.answer || !course_.answer->fills) return;
   CacheEvent event = describe_held(CacheChange::kFilled);
   event.predicted = course_.answer->choice.fill;
   event.measured = course_.time;
-  note(step + 1, event);
+  note(step + places, event);
 }
 
 // Of the depth before, once nothing of it is there.
@@ -220,23 +221,11 @@ void CacheControl::end(Step steps) {
   if (cache_) end_course(steps);
 }
 
-std::vector<std::int64_t> CacheControl::list_samples(const std::vector<std::int64_t>& order,
-                                                     std::int64_t first, std::int64_t count) const {
-  std::vector<std::int64_t> samples;
-  if (!cache_ || cache_->depth() == 0) return samples;
-  for (std::int64_t i = first; i < first + count; ++i) {
-    samples.push_back(variant_ * samples_ + order[static_cast<std::size_t>(i) % order.size()]);
-  }
-  return samples;
-}
-
-void CacheControl::expect(const std::vector<std::int64_t>& order, std::int64_t first,
-                          std::int64_t count, int size) {
-  const std::vector<std::int64_t> samples = list_samples(order, first, count);
-  if (samples.empty()) return;
+void CacheControl::expect(const std::vector<std::int64_t>& samples, int size) {
   std::vector<ReadAhead::SampleIds> micro_batches;
-  for (std::int64_t begin = 0; begin < count; begin += size) {
-    const std::int64_t end = std::min<std::int64_t>(begin + size, count);
+  const auto count = static_cast<std::ptrdiff_t>(samples.size());
+  for (std::ptrdiff_t begin = 0; begin < count; begin += size) {
+    const std::ptrdiff_t end = std::min<std::ptrdiff_t>(begin + size, count);
     micro_batches.emplace_back(samples.begin() + begin, samples.begin() + end);
   }
   cache_->expect(std::move(micro_batches));

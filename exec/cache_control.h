@@ -34,21 +34,19 @@ class CacheControl {
   bool admit(const Plan& cached, const std::optional<Plan>& without, Step step);
   // After it: the plan that has come into force before this step.
   void begin(const Plan& plan, Step step);
-  // A step is done.
-  void add_step(Step step, Duration time);
+  // A step is done that has taken so many places (exec/sample_loader.h).
+  void add_step(Step step, Step places, Duration time);
   // The run is over, after so many steps.
   void end(Step steps);
   // What has happened since the last call.
   std::vector<FreezeEvent> take_events() { return std::exchange(events_, {}); }
 
-  // What the epoch to come draws of each sample, where there are several variants.
-  void set_variant(std::int64_t variant) { variant_ = variant; }
-  // In the cache, of `count` samples from order[first] on; none where nothing is cached.
-  std::vector<std::int64_t> list_samples(const std::vector<std::int64_t>& order, std::int64_t first,
-                                         std::int64_t count) const;
-  // Reads ahead for a step on `count` samples from order[first] on, in micro-batches of `size`.
-  void expect(const std::vector<std::int64_t>& order, std::int64_t first, std::int64_t count,
-              int size);
+  // Whether something is cached: a step tells which samples it works on, by their numbers in it.
+  bool is_used() const { return cache_ && cache_->depth() > 0; }
+  // Every sample has been seen at the depth in force: what is not there now has no room.
+  bool is_filled() const { return course_.steps >= round_; }
+  // Reads ahead for the step on these, in micro-batches of `size`.
+  void expect(const std::vector<std::int64_t>& samples, int size);
   // What is cached under the plan that has come into force, or why nothing is, to go on with after
   // a sentence; empty where there is nothing to say.
   std::string describe(const Plan& plan, const ModelProfile& profile) const;
@@ -62,7 +60,7 @@ class CacheControl {
     int depth = 0;  // 0: nothing is cached
     std::optional<CacheAdmission::Answer> answer = std::nullopt;
     Step first = 0;
-    Step steps = 0;  // done
+    Step steps = 0;  // done, counted in places
     Duration time{0};
     Duration reading{0};        // of the tiers, when it was filled
     FeatureCounts counts = {};  // before it
@@ -81,7 +79,6 @@ class CacheControl {
   const ModelProfile& profile_;
   int variants_;
   std::int64_t samples_;
-  std::int64_t variant_ = 0;  // of the epoch
   CacheAdmission admission_;
   Step round_;  // steps in which every sample is seen in each variant
   std::optional<PrefixCache> cache_;

@@ -78,7 +78,7 @@ PredictSwitch FreezeControl::predictor() {
 }
 
 void FreezeControl::ask(Step step, Measurement& measurement) const {
-  measurement.gradient_squares = contains(authority_.needed_signals(step), Signal::kGradientNorms);
+  measurement.gradient_squares |= contains(authority_.needed_signals(step), Signal::kGradientNorms);
   measurement.gradient_sums = contains(needed_signals(config_), Signal::kIntervalGradients);
 }
 

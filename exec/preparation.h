@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "exec/checkpoint/background_jobs.h"
+#include "exec/background_jobs.h"
 #include "exec/replanner.h"
 #include "exec/run.h"
 

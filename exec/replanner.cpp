@@ -21,6 +21,13 @@ Duration since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
 }
 
+// Of as many samples as they have in common.
+bool is_faster_by_sample(const Candidate& a, const Candidate& b) {
+  __extension__ using Wide = __int128;
+  return Wide{a.makespan.count()} * b.plan.batch_size <
+         Wide{b.makespan.count()} * a.plan.batch_size;
+}
+
 }  // namespace
 
 // By the thread until is_done.
@@ -32,7 +39,7 @@ struct Replanner::Expected {
 };
 
 void Replanner::expect(const FreezeMask& mask) {
-  if (!options_.elastic || plans_.count(mask.text()) > 0) return;
+  if (!held_ || !options_.elastic || plans_.count(mask.text()) > 0) return;
   if (expected_) {
     if (expected_->mask == mask || !expected_->is_done) return;
     take_expected();
@@ -82,6 +89,7 @@ const Plan& Replanner::go_on(const FreezeMask& mask) {
   } else {
     held_ = answer(mask);
   }
+  if (first_pipelines_ == 0) first_pipelines_ = static_cast<int>(held_->pipelines.size());
   predicted_.clear();
   return *held_;
 }
@@ -165,7 +173,36 @@ SearchOptions Replanner::question(const FreezeMask& mask, bool caches) const {
   return search;
 }
 
+// As many batches to a step as there are times the pipelines of the first plan.
+std::optional<Plan> Replanner::find_grown(const FreezeMask& mask, bool caches) {
+  constexpr int kLooksAt = 32;  // of the best for each batch
+  const int first = first_pipelines_;
+  const int devices = static_cast<int>(options_.cluster.devices.size());
+  const std::int64_t whole_batches = samples_ / options_.config.batch_size;
+  const std::int64_t most = std::min<std::int64_t>(devices / first, whole_batches);
+  std::optional<Candidate> fastest;
+  for (int growth = 1; growth <= std::max<std::int64_t>(1, most); ++growth) {
+    SearchOptions search = question(mask, caches);
+    search.batch_size *= growth;
+    search.max_replicas = growth * first + first - 1;
+    search.keep = kLooksAt;
+    const Ranking ranking = search_.search(search);
+    const auto grown = [&](const Candidate& candidate) {
+      const int pipelines = static_cast<int>(candidate.plan.pipelines.size());
+      return !candidate.infeasible && std::max(1, pipelines / first) == growth;
+    };
+    const auto best = std::find_if(ranking.candidates.begin(), ranking.candidates.end(), grown);
+    if (best == ranking.candidates.end()) continue;
+    if (!fastest || is_faster_by_sample(*best, *fastest)) fastest = *best;
+  }
+  if (!fastest) return std::nullopt;
+  return fastest->plan;
+}
+
 std::optional<Plan> Replanner::find(const FreezeMask& mask, bool caches, bool explains) {
+  if (options_.config.batch_growth == BatchGrowth::kWithPipelines && first_pipelines_ > 0) {
+    if (std::optional<Plan> plan = find_grown(mask, caches)) return plan;
+  }
   SearchOptions search = question(mask, caches);
   Ranking ranking = search_.search(search);
   if (ranking.best() == nullptr) {
@@ -209,10 +246,12 @@ PredictedSwitch Replanner::predict(const FreezeMask& mask, Step epoch, Step left
     const Plan next = answer(mask);
     const Predicted predicted{predict_switch(*held_, next, options_.profile, options_.cluster, step,
                                              overhead_.value_or(TransitionOverhead{})),
-                              predict_fill(*held_, next, options_.profile, options_.cluster, step)};
+                              predict_fill(*held_, next, options_.profile, options_.cluster, step) /
+                                  batches_of(next, options_.config)};
     known = predicted_.emplace(mask.text(), predicted).first;
   }
   PredictedSwitch predicted = known->second.full;
+  predicted.saved_per_step /= batches_of(*held_, options_.config);
   const int variants = count_variants(options_.config.augmentation).value_or(1);
   const Step filling = std::min(epoch * variants, left);
   predicted.cost += known->second.fill * filling;

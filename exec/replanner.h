@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "exec/checkpoint/background_jobs.h"
+#include "exec/background_jobs.h"
 #include "exec/trainer.h"
 #include "planner/freezing/decorators.h"
 #include "planner/search.h"
@@ -20,15 +20,16 @@ namespace frazil {
 
 class Replanner {
  public:
-  // `options` outlives this.
-  explicit Replanner(const TrainOptions& options)
-      : options_(options), search_(options.profile, options.cluster) {}
+  // Of a run over so many training samples. `options` outlives this.
+  Replanner(const TrainOptions& options, std::int64_t samples)
+      : options_(options), samples_(samples), search_(options.profile, options.cluster) {}
 
   // The plan to go on with under the mask, held from now on: to begin with the given one or the
   // planner's best, later, where the run is elastic or the held one has no room under the mask, the
   // best under the mask, else the held one; with its frozen prefix cached where the run has a cache
   // and the plan allows it. Throws InfeasibleError where no plan fits, InputError of a given one
-  // with a cached prefix in a run without a cache.
+  // with a cached prefix in a run without a cache. Where the batch grows with the pipelines, the
+  // plan is the fastest by sample of those that are best for the batch which their pipelines have.
   const Plan& go_on(const FreezeMask& mask);
   // Under the held plan's mask the best that caches nothing; none where none fits.
   std::optional<Plan> find_uncached();
@@ -36,7 +37,8 @@ class Replanner {
   const Plan& hold(const Plan& plan);
   // Works out in a thread of its own, as far as that ends well, what go_on(mask) and then
   // find_uncached() will ask the planner, where they will. Waits for nothing: while something else
-  // is being worked out it is not begun, and may be told again.
+  // is being worked out, or before there is a plan to go on from, it is not begun, and may be told
+  // again.
   void expect(const FreezeMask& mask);
   // The plan that has been found for the mask; none as long as none is known.
   std::optional<Plan> find_expected(const FreezeMask& mask);
@@ -69,13 +71,16 @@ class Replanner {
   void take_expected();
   Plan answer(const FreezeMask& mask);
   SearchOptions question(const FreezeMask& mask, bool caches) const;
+  std::optional<Plan> find_grown(const FreezeMask& mask, bool caches);
   // The best plan; where none fits, none, or InfeasibleError with the reason.
   std::optional<Plan> find(const FreezeMask& mask, bool caches, bool explains = false);
   bool fits(const Plan& plan) const;
   Plan cache_prefix(const Plan& plan) const;
 
   const TrainOptions& options_;
+  std::int64_t samples_;
   PlanSearch search_;
+  int first_pipelines_ = 0;  // of the first plan; 0: there is none
   std::optional<Plan> held_;
   // By the mask's bits: what the planner has said, and what it has predicted from the held plan.
   std::map<std::string, Plan> plans_;

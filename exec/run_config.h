@@ -8,13 +8,16 @@
 //    "optimizer": {"kind": "adamw", "learning_rate": 0.002, "weight_decay": 0.2, "beta1": 0.9,
 //                  "beta2": 0.999, "epsilon": 1e-8, "cosine": true, "warm_up_steps": 0,
 //                  "clip_norm": 0},
-//    "epochs": 20, "batch_size": 32, "micro_batch_size": 8, "seed": 1,
+//    "epochs": 20, "batch_size": 32, "batch_growth": "none", "micro_batch_size": 8, "seed": 1,
 //    "freeze": {"policy": {"kind": "none"}, "decorators": {}}, "reduction": "exact",
 //    "message_order": "by-tag", "deadline_seconds": 600,
 //    "cache": {"kind": "off"}}
 // "freeze" is a freeze configuration (planner/freezing/freeze_json.h); for the schedule alpha alone
 // it may be {"alpha": 0.33, "start_epoch": 1, "interval_epochs": 1} (alpha 0: none).
-// Data and optimizer take the keys of their kind alone: "synthetic" takes train_samples,
+// With "batch_growth": "with-pipelines" each pipeline keeps its share of the batch, as in
+// PipeTransformer: with g times the pipelines that the run began with a step takes g batches, and
+// counts as g steps of the schedules for learning rate and freezing; such a run learns by its
+// plans. Data and optimizer take the keys of their kind alone: "synthetic" takes train_samples,
 // test_samples and seed, "random-hierarchy" (exec/random_hierarchy.h) these and levels 3, symbols
 // 8, synonyms 4, branching 2, for a model with a channel for each symbol; "sgd" takes momentum in
 // place of beta1, beta2 and epsilon. With "message_order": "as-sent" messages between two devices
@@ -129,12 +132,15 @@ struct CacheConfig {
   friend bool operator==(const CacheConfig&, const CacheConfig&) = default;
 };
 
+enum class BatchGrowth { kNone, kWithPipelines };
+
 struct RunConfig {
   VitConfig model;
   DataConfig data;
   OptimizerConfig optimizer;
   int epochs = 20;
-  int batch_size = 32;
+  int batch_size = 32;  // of a step, or of as many pipelines as there are first where it grows
+  BatchGrowth batch_growth = BatchGrowth::kNone;
   int micro_batch_size = 8;
   std::uint64_t seed = 1;
   FreezeConfig freeze = {};
@@ -161,6 +167,11 @@ FreezeConfig parse_freeze(const JsonCursor& value, const VitConfig& model,
                           const std::filesystem::path& folder);
 // Blocks of the model that freeze or not: embedding, head and those between.
 int freeze_blocks(const VitConfig& model);
+
+// Batches of the run that a step of a plan takes at once: 1 where the batch is fixed.
+inline Step batches_of(const Plan& plan, const RunConfig& config) {
+  return plan.batch_size / config.batch_size;
+}
 
 // Learning rate of a step (0-based) of a run of `steps` that begins with w warm_up_steps:
 // rate x (step + 1) / w for step < w, then rate x (1 + cos(pi (step - w) / (steps - w))) / 2, or

@@ -139,6 +139,10 @@ std::string to_json(const RunConfig& config) {
       {"reduction", name_text(kReductionModes, static_cast<std::size_t>(config.reduction))},
       {"message_order", name_text(kMessageOrders, static_cast<std::size_t>(config.message_order))},
       {"deadline_seconds", number_text(config.deadline_seconds)}};
+  if (config.batch_growth != BatchGrowth::kNone) {
+    members.emplace_back("batch_growth",
+                         name_text(kBatchGrowths, static_cast<std::size_t>(config.batch_growth)));
+  }
   if (config.augmentation.is_random()) {
     members.emplace_back("augmentation", to_json(config.augmentation));
   }

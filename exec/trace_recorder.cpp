@@ -23,6 +23,9 @@ FreezeTrace describe_run(const TrainOptions& options, Step steps, const ComputeD
   if (const auto rates = find_rates(options.config.freeze.policy)) {
     trace.provenance["rates"] = to_json(FreezePolicy(*rates));
   }
+  if (options.config.batch_growth == BatchGrowth::kWithPipelines) {
+    trace.provenance["batch"] = "grows with the pipelines";
+  }
   if (options.config.cache.is_on()) {
     const int variants = count_variants(options.config.augmentation).value_or(1);
     trace.provenance["cache"] = options.config.augmentation.is_random()

@@ -5,21 +5,19 @@
 #include <stdexcept>
 #include <utility>
 
-#include "exec/augmentation.h"
 #include "exec/cache_control.h"
 #include "exec/checkpoint/run_identity.h"
+#include "exec/elastic_plan.h"
 #include "exec/foreign_load.h"
 #include "exec/freeze_control.h"
 #include "exec/host_facts.h"
-#include "exec/memory_probe.h"
-#include "exec/preparation.h"
 #include "exec/replanner.h"
 #include "exec/run.h"
+#include "exec/sample_loader.h"
 #include "exec/trace_recorder.h"
 #include "exec/train_phase.h"
 #include "exec/vit.h"
 #include "planner/freezing/signal_memory.h"
-#include "planner/plan_changes.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -37,6 +35,10 @@ Step count_steps(const TrainOptions& options, Step steps_per_epoch) {
 // The next mask is looked for every so many steps, twice as far ahead: time enough to prepare.
 constexpr Step kForeseen = 32;
 
+constexpr const char* kGrows =
+    "the batch grows with the pipelines, as PipeTransformer's: losses and weights follow from the "
+    "plans, the learning rate is that of the configured batch";
+
 class Training {
  public:
   Training(const TrainOptions& options, const Dataset& data,
@@ -45,34 +47,38 @@ class Training {
         config_(options.config),
         data_(data),
         progress_(progress),
-        steps_per_epoch_((data.train.count() + config_.batch_size - 1) / config_.batch_size),
+        places_{data.train.count(), config_.batch_size},
+        steps_per_epoch_(places_.of_epoch()),
         steps_(count_steps(options, steps_per_epoch_)),
+        loader_(data.train, config_),
         run_(make_vit(config_.model), config_.optimizer, config_.seed,
              static_cast<int>(options.cluster.devices.size()),
              run_options(config_, options.processors)),
         cache_(options, shape(), run_, data.train),
-        replanner_(options),
-        preparation_(replanner_, run_),
+        replanner_(options, data.train.count()),
+        plans_(options, run_, cache_, replanner_),
         freezing_(config_.freeze, shape(), data.train, run_, replanner_),
         recorder_(describe_run(options, steps_, run_.devices()), options.event_log) {
     ENSURE(!config_.freeze.decorators.guard || data.validation.count() > 0,
            "a validation guard is given samples to validate with");
+    if (config_.batch_growth == BatchGrowth::kWithPipelines) tell(0, kGrows);
     if (options.durable) restore();
-    decide(result_.first_step);
+    decide(result_.first_step, result_.first_step);
   }
 
   TrainResult run() {
-    for (Step step = result_.first_step; step < steps_; ++step) {
+    Step next = 0;
+    for (Step step = result_.first_step; step < steps_; step = next) {
       if (step % steps_per_epoch_ == 0) begin_epoch(static_cast<int>(step / steps_per_epoch_));
       follow_policy(step);
-      take_step(step);
-      const bool is_last = step + 1 == steps_;
+      next = take_step(step);
+      const bool is_last = next == steps_;
       if (durable_) durable_->record(step, last_loss_, run_.plan().mask);
-      if (is_last || (step + 1) % steps_per_epoch_ == 0) end_epoch(step);
+      if (is_last || next % steps_per_epoch_ == 0) end_epoch(next);
       if (is_last) break;
       // Before the checkpoint, which then needs no signals of the step.
-      decide(step + 1);
-      if (durable_ && keep(step + 1)) break;
+      decide(step + 1, next);
+      if (durable_ && keep(next)) break;
     }
     if (durable_) {
       durable_->finish();
@@ -97,6 +103,12 @@ class Training {
   }
 
   void restore() {
+    if (config_.batch_growth != BatchGrowth::kNone) {
+      throw InputError("run configuration", 0,
+                       "a batch that grows with the pipelines, so that "
+                       "what is learnt follows from the plans",
+                       "a fixed one where the run keeps checkpoints");
+    }
     const std::string hash = model_hash(options_.profile);
     durable_.emplace(*options_.durable, run_.model(), identify_run(config_, hash, data_, steps_));
     const std::optional<TrainingPosition> position = durable_->restore(run_);
@@ -182,20 +194,20 @@ class Training {
 
   void begin_epoch(int epoch) {
     epoch_ = epoch;
-    order_ = epoch_order(data_.train.count(), config_.seed, epoch);
-    variant_ = variant_of(config_.augmentation, epoch);
-    cache_.set_variant(variant_);
     recorder_.begin_stretch(epoch * steps_per_epoch_);
     train_loss_ = 0;
     epoch_samples_ = 0;
   }
 
-  // About a step, when the step before is done.
-  void decide(Step step) {
+  // About a step, when the step before is done; where that has taken several places, about each.
+  void decide(Step first, Step step) {
     const SteadyTime start = std::chrono::steady_clock::now();
-    decided_ =
-        freezing_.decide(step, {std::move(gradient_squares_),
-                                learning_rate(config_.optimizer, step, steps_), validation_});
+    FreezeControl::Before before{std::move(gradient_squares_), 0, validation_};
+    for (Step place = first; place <= step; ++place) {
+      before.learning_rate = learning_rate(config_.optimizer, place, steps_);
+      FreezeControl::Decided decided = freezing_.decide(place, before);
+      if (place == first || decided.decision.changed) decided_ = std::move(decided);
+    }
     result_.training_time += since(start);
   }
 
@@ -203,7 +215,7 @@ class Training {
     const bool is_first = step == result_.first_step;
     const FreezeMask& mask = decided_.decision.mask;
     if (!is_first && mask == run_.plan().mask) {
-      if (step % kForeseen == 0) preparation_.expect(freezing_.foresee(2 * kForeseen));
+      if (step >= foreseen_ + kForeseen) foresee(step, 2 * kForeseen);
       note_decision(step);
       return;
     }
@@ -211,47 +223,22 @@ class Training {
     recorder_.end_stretch();
     keep_phase();
     const SteadyTime start = std::chrono::steady_clock::now();
-    preparation_.end();
-    const Duration waited = since(start);
-    const Plan& plan = choose_plan(mask, step);
-    TransitionEvent transition;
-    if (!is_first) transition.predicted = replanner_.predict_times(result_.phases.back().plan);
-    transition.plan_time = replanner_.take_time();
-    const SwitchReport report =
-        run_.switch_to(with_lists(plan, options_.profile, options_.cluster));
-    transition.move_time = waited + report.move_time;
-    transition.start_time = report.start_time();
-    transition.moved = report.move.moved;
+    ElasticPlan::Switched switched = plans_.go_to(mask, step);
+    const TransitionEvent transition = switched.transition;
+    begin_phase(step, std::move(switched));
     result_.training_time += since(start);
-    if (!replanner_.overhead()) replanner_.set_overhead(measure_overhead(transition));
-    begin_phase(step, plan, transition);
-    preparation_.expect(freezing_.foresee(kForeseen));
+    if (is_first) plans_.find_overhead(transition);
+    foresee(step, kForeseen);
     recorder_.begin_stretch(step);
   }
 
-  // One that caches only where that pays.
-  const Plan& choose_plan(const FreezeMask& mask, Step step) {
-    const Plan& plan = replanner_.go_on(mask);
-    if (!plan.cache_frozen_prefix) return plan;
-    const std::optional<Plan> uncached = replanner_.find_uncached();
-    return cache_.admit(plan, uncached, step) ? plan : replanner_.hold(*uncached);
+  void foresee(Step step, Step within) {
+    foreseen_ = step;
+    plans_.expect(freezing_.foresee(within));
   }
 
   void note_cache() {
     for (const FreezeEvent& event : cache_.take_events()) recorder_.note(event);
-  }
-
-  // When the first plan is in force, before anything has moved: what is asked and started for the
-  // first time takes longer than ever after.
-  TransitionOverhead measure_overhead(const TransitionEvent& first) {
-    TransitionOverhead overhead{.plan = first.plan_time, .start = first.start_time};
-    if (!options_.elastic || options_.processors.kind != DeviceKind::kCpu) return overhead;
-    overhead.plan = std::min(overhead.plan, replanner_.time_search(first.plan_time));
-    const SwitchReport again = run_.switch_to(Plan(run_.plan()));
-    overhead.move = again.move_time;
-    overhead.start = again.program_time + again.executor_time;
-    overhead.memory = probe_memory(run_.model(), run_.devices().count());
-    return overhead;
   }
 
   // Of the many that change nothing, those that have read something or have another author.
@@ -266,55 +253,56 @@ class Training {
     if (is_told) recorder_.note({step, MaskEvent{decision.mask, decision.by, decision.reason}});
   }
 
-  void begin_phase(Step step, const Plan& plan, const TransitionEvent& transition) {
-    if (durable_ && plan.versions != WeightVersions::kSync) {
-      throw InfeasibleError("a plan with weight versions cannot be checkpointed");
-    }
-    const bool is_given = options_.plan && (result_.phases.empty() || !options_.elastic);
-    BegunPhase begun = predict_phase(step, plan, options_, is_given ? options_.plan_file : "");
-    predicted_memory_ = std::move(begun.memory);
+  void begin_phase(Step step, ElasticPlan::Switched switched) {
+    predicted_memory_ = std::move(switched.begun.memory);
     const std::size_t number = result_.first_phase + result_.phases.size();
     const std::string file = "phase-" + std::to_string(number) + "/plan.json";
-    const PlanEvent event{file, summarize(plan), begun.phase.predicted_step,
-                          begun.phase.extrapolated};
-    result_.phases.push_back(std::move(begun.phase));
+    result_.phases.push_back(std::move(switched.begun.phase));
+    const TrainPhase& phase = result_.phases.back();
+    const Plan& plan = phase.plan;
     keep_phase();
     note_decision(step);
-    recorder_.note({step, event});
-    recorder_.note({step, transition});
+    recorder_.note(
+        {step, PlanEvent{file, summarize(plan), phase.predicted_step, phase.extrapolated}});
+    recorder_.note({step, switched.transition});
     cache_.begin(plan, step);
     note_cache();
     tell(step, "mask " + plan.mask.text() + ": " + summarize(plan) +
                    cache_.describe(plan, options_.profile));
   }
 
-  // Of the step that begins with this sample of the epoch.
-  std::int64_t count_samples(std::int64_t first) const {
-    return std::min<std::int64_t>(config_.batch_size, data_.train.count() - first);
+  // Of the step at this place, under the plan in force.
+  SampleRange range_at(Step step) const {
+    return places_.range(step, std::min(batches_of(run_.plan(), config_), steps_ - step));
   }
 
-  void take_step(Step step) {
+  // While the step before runs, which may be storing what the next epoch begins with.
+  void expect(const SampleRange& range) {
+    loader_.expect(range);
+    if (!cache_.is_used() || (range.epoch != epoch_ && !cache_.is_filled())) return;
+    cache_.expect(loader_.cache_numbers(range), config_.micro_batch_size);
+  }
+
+  // The place of the next step.
+  Step take_step(Step step) {
     TrainPhase& phase = result_.phases.back();
     const SteadyTime start = std::chrono::steady_clock::now();
-    const std::int64_t first = step % steps_per_epoch_ * config_.batch_size;
-    const std::int64_t count = count_samples(first);
-    std::vector<Samples> micro_batches =
-        gather_micro_batches(data_.train, order_, first, count, config_.micro_batch_size);
-    augment(
-        micro_batches,
-        std::span(order_).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count)),
-        config_.augmentation, config_.seed, variant_);
-    const bool full = count == config_.batch_size;
+    const SampleRange range = range_at(step);
+    const Step places = places_.count(range);
+    const Step next = step + places;
+    const std::vector<Samples> micro_batches = loader_.take(range);
+    if (next < steps_) expect(range_at(next));
+    const bool full = range.count == run_.plan().batch_size;
     const bool sampled = full && is_sampled(phase, step);
     // Moments are there from the second step on.
     const bool weighed = full && !sampled && !phase.memory && step > phase.first_step;
     Measurement measurement{.memory = weighed};
-    freezing_.ask(step + 1, measurement);
+    for (Step place = step + 1; place <= next; ++place) freezing_.ask(place, measurement);
     run_.measure(measurement);
-    cache_.expect(order_, first + count, count_samples(first + count), config_.micro_batch_size);
     StepResult result =
         run_.step(step, learning_rate(config_.optimizer, step, steps_), micro_batches, sampled,
-                  freezing_.rate_factors(step), cache_.list_samples(order_, first, count));
+                  freezing_.rate_factors(step),
+                  cache_.is_used() ? loader_.cache_numbers(range) : std::vector<std::int64_t>{});
     for (const std::string& warning : cache_.take_warnings()) tell(step, warning, true);
     gradient_squares_ = std::move(result.gradient_squares);
     const Duration time = since(start);
@@ -333,34 +321,34 @@ class Training {
                                std::to_string(result.loss) +
                                ": the training has diverged (a smaller learning rate?)");
     }
-    train_loss_ += result.loss * static_cast<double>(count);
-    epoch_samples_ += count;
+    train_loss_ += result.loss * static_cast<double>(range.count);
+    epoch_samples_ += range.count;
     if (full) {
       ++phase.steps;
       phase.measured_time += time;
-      recorder_.add_step(count, time);
+      recorder_.add_step(range.count, time);
     }
     last_loss_ = result.loss;
-    recorder_.log({step, StepEvent{result.loss, count, time}});
-    cache_.add_step(step, time);
-    preparation_.go_on();
+    recorder_.log({step, StepEvent{result.loss, range.count, time}});
+    cache_.add_step(step, places, time);
+    plans_.go_on();
     note_cache();
-    tell(step + 1, "");
+    tell(next, "");
+    return next;
   }
 
-  void end_epoch(Step step) {
+  void end_epoch(Step done) {
     recorder_.end_stretch();
     const Run::Evaluation evaluation = run_.evaluate(data_.test, config_.micro_batch_size);
     result_.loss = evaluation.loss;
     result_.accuracy = evaluation.accuracy;
     accuracy_ = evaluation.accuracy;
-    const std::optional<PartScore> validation = validate(step + 1);
-    recorder_.note(
-        {step + 1, EvalEvent{epoch_ + 1, train_loss_ / static_cast<double>(epoch_samples_),
-                             evaluation.loss, evaluation.accuracy, validation}});
-    tell(step + 1, "");
+    const std::optional<PartScore> validation = validate(done);
+    recorder_.note({done, EvalEvent{epoch_ + 1, train_loss_ / static_cast<double>(epoch_samples_),
+                                    evaluation.loss, evaluation.accuracy, validation}});
+    tell(done, "");
     if (const auto report = cache_.report(); report && report->depth > 0) {
-      tell(step + 1, to_text(*report));
+      tell(done, to_text(*report));
     }
   }
 
@@ -385,12 +373,14 @@ class Training {
   std::string told_;  // of a short batch
   const Dataset& data_;
   const std::function<void(const TrainProgress&)>& progress_;
+  RunPlaces places_;
   Step steps_per_epoch_;
   Step steps_;
+  SampleLoader loader_;
   Run run_;
   CacheControl cache_;
   Replanner replanner_;
-  Preparation preparation_;
+  ElasticPlan plans_;
   FreezeControl freezing_;
   TraceRecorder recorder_;
   std::optional<DurableRun> durable_;
@@ -398,8 +388,7 @@ class Training {
   TrainResult result_;
   ForeignLoad load_;
   int epoch_ = 0;
-  std::vector<std::int64_t> order_;
-  std::int64_t variant_ = 0;
+  Step foreseen_ = 0;      // when it was looked for what comes next
   double train_loss_ = 0;  // sum over the epoch's samples
   std::int64_t epoch_samples_ = 0;
   FreezeControl::Decided decided_;

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/checkpoint/background_jobs.h"
+#include "exec/background_jobs.h"
 #include "exec/checkpoint/checkpoint_folder.h"
 #include "exec/checkpoint/step_journal.h"
 #include "exec/run.h"

@@ -7,6 +7,8 @@
 namespace frazil {
 namespace {
 
+__extension__ using Wide = __int128;
+
 int cached_layers(const Plan& plan, const ModelProfile& profile) {
   return plan.cache_frozen_prefix ? find_activity(profile, plan).cached : 0;
 }
@@ -18,8 +20,10 @@ PredictedSwitch predict_switch(const Plan& held, const Plan& next, const ModelPr
                                const TransitionOverhead& overhead) {
   const TransitionCost cost =
       predict_transition(held, next, profile, cluster, find_activity(profile, held.mask), overhead);
+  const Duration after = simulate_plan(next, profile, cluster, options).makespan;
+  const Wide for_as_many = Wide{after.count()} * held.batch_size / next.batch_size;
   return {.saved_per_step = simulate_plan(held, profile, cluster, options).makespan -
-                            simulate_plan(next, profile, cluster, options).makespan,
+                            Duration{static_cast<std::int64_t>(for_as_many)},
           .cost = cost.total};
 }
 
@@ -32,7 +36,6 @@ Duration predict_fill(const Plan& held, const Plan& next, const ModelProfile& pr
   uncached.cache_frozen_prefix = false;
   const Duration longer = simulate_plan(uncached, profile, cluster, options).makespan -
                           simulate_plan(next, profile, cluster, options).makespan;
-  __extension__ using Wide = __int128;
   Wide run = 0;
   Wide all = 0;
   for (int l = 0; l < after; ++l) {

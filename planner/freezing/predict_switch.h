@@ -8,7 +8,8 @@
 
 namespace frazil {
 
-// `held`: the plan that executes, `next`: the one that would; each with its mask.
+// `held`: the plan that executes, `next`: the one that would; each with its mask. What is saved is
+// of a step of held: of another batch that next has, its step counts for as many samples.
 PredictedSwitch predict_switch(const Plan& held, const Plan& next, const ModelProfile& profile,
                                const Cluster& cluster, const StepOptions& options = {},
                                const TransitionOverhead& overhead = {});

@@ -13,6 +13,7 @@
 namespace frazil {
 namespace {
 
+constexpr std::int64_t kSamples = 48;
 constexpr Bytes kLimit{600'000};  // half the model, and all of it once blocks are frozen
 
 TrainOptions elastic_options(Bytes limit = kLimit) {
@@ -42,8 +43,8 @@ TEST(Replanner, AnswersAheadWhatItWouldHaveAnswered) {
   const TrainOptions options = elastic_options();
   for (const char* bits : kMasks) {
     SCOPED_TRACE(bits);
-    Replanner alone(options);
-    Replanner ahead(options);
+    Replanner alone(options, kSamples);
+    Replanner ahead(options, kSamples);
     (void)alone.go_on(mask("11111"));
     (void)ahead.go_on(mask("11111"));
     ahead.expect(mask(bits));
@@ -65,8 +66,8 @@ TEST(Replanner, AnswersTheSameWhateverWasExpectedAndHoweverFarThatIs) {
   for (const char* expected : kMasks) {
     for (const char* asked : kMasks) {
       SCOPED_TRACE(std::string(expected) + " " + asked);
-      Replanner alone(options);
-      Replanner ahead(options);
+      Replanner alone(options, kSamples);
+      Replanner ahead(options, kSamples);
       (void)alone.go_on(mask("11111"));
       (void)ahead.go_on(mask("11111"));
       ahead.expect(mask(expected));
@@ -84,7 +85,7 @@ TEST(Replanner, AnswersTheSameWhateverWasExpectedAndHoweverFarThatIs) {
 TEST(Replanner, ChargesTheStepsThatFillACacheForEachVariant) {
   TrainOptions options = elastic_options();
   const auto cost = [&](Step epoch, Step left) {
-    Replanner replanner(options);
+    Replanner replanner(options, kSamples);
     (void)replanner.go_on(mask("11111"));
     return replanner.predict(mask("00011"), epoch, left).cost;
   };
@@ -99,9 +100,28 @@ TEST(Replanner, ChargesTheStepsThatFillACacheForEachVariant) {
   EXPECT_EQ(cost(6, 10), moving + 10 * one_step);
 }
 
+// Where the batch grows the steps of two plans are not of one size: all is counted by the batch that
+// is configured, of which there are as many to an epoch under every plan.
+TEST(Replanner, CountsWhatASwitchBringsByTheConfiguredBatch) {
+  TrainOptions options = elastic_options();
+  options.config.cache = {};
+  options.config.batch_growth = BatchGrowth::kWithPipelines;
+  Replanner replanner(options, kSamples);
+  const Plan first = replanner.go_on(mask("11111"));
+  const PredictedSwitch forth = replanner.predict(mask("00001"), 6, 100);
+  const Plan grown = replanner.go_on(mask("00001"));
+  ASSERT_EQ(grown.batch_size, 2 * first.batch_size);
+  const auto step = [&](const Plan& plan) {
+    return simulate_plan(plan, options.profile, options.cluster).makespan;
+  };
+  EXPECT_EQ(forth.saved_per_step, step(first) - step(grown) / 2);
+  const PredictedSwitch back = replanner.predict(mask("11111"), 6, 100);
+  EXPECT_EQ(back.saved_per_step, step(grown) / 2 - step(first));
+}
+
 TEST(Replanner, TellsWhoAsksThatNothingFitsThoughItWasExpected) {
   TrainOptions options = elastic_options(Bytes{1'000});
-  Replanner replanner(options);
+  Replanner replanner(options, kSamples);
   replanner.expect(mask("00111"));
   EXPECT_THROW((void)replanner.go_on(mask("00111")), InfeasibleError);
   EXPECT_EQ(replanner.find_expected(mask("00111")), std::nullopt);
@@ -110,7 +130,7 @@ TEST(Replanner, TellsWhoAsksThatNothingFitsThoughItWasExpected) {
 TEST(Replanner, AsksNothingAheadForARunThatKeepsItsPlan) {
   TrainOptions options = elastic_options();
   options.elastic = false;
-  Replanner replanner(options);
+  Replanner replanner(options, kSamples);
   (void)replanner.go_on(mask("00011"));
   replanner.expect(mask("00001"));
   EXPECT_EQ(replanner.find_expected(mask("00001")), std::nullopt);
@@ -118,7 +138,7 @@ TEST(Replanner, AsksNothingAheadForARunThatKeepsItsPlan) {
 
 TEST(Preparation, ReservesTheMemoryThatTheTransitionCopiesInto) {
   const TrainOptions options = elastic_options();
-  Replanner replanner(options);
+  Replanner replanner(options, kSamples);
   frazil::Run run(make_vit(options.config.model), options.config.optimizer, 7, 2);
   Preparation preparation(replanner, run);
   const Dataset data = load_data(options.config);
@@ -152,7 +172,7 @@ TEST(Preparation, ReservesTheMemoryThatTheTransitionCopiesInto) {
 
 TEST(Preparation, EndsWithTheRunWhateverGoesOn) {
   const TrainOptions options = elastic_options();
-  Replanner replanner(options);
+  Replanner replanner(options, kSamples);
   frazil::Run run(make_vit(options.config.model), options.config.optimizer, 7, 2);
   Preparation preparation(replanner, run);
   run.switch_to(with_lists(replanner.go_on(mask("11111")), options.profile, options.cluster));

@@ -36,7 +36,8 @@ TEST(RunConfig, ReadsEveryKey) {
              "validation_percent": 90},
     "optimizer": {"kind": "sgd", "learning_rate": 0.1, "weight_decay": 0, "momentum": 0.5,
                   "cosine": false, "warm_up_steps": 1000000000, "clip_norm": 1.5},
-    "epochs": 7, "batch_size": 40, "micro_batch_size": 10, "seed": 9007199254740992,
+    "epochs": 7, "batch_size": 40, "batch_growth": "with-pipelines", "micro_batch_size": 10,
+    "seed": 9007199254740992,
     "freeze": {"alpha": 0.333333, "start_epoch": 11, "interval_epochs": 2},
     "reduction": "fast", "message_order": "as-sent", "deadline_seconds": 2.5})");
   const RunConfig expected{
@@ -63,6 +64,7 @@ TEST(RunConfig, ReadsEveryKey) {
                     .clip_norm = 1.5},
       .epochs = 7,
       .batch_size = 40,
+      .batch_growth = BatchGrowth::kWithPipelines,
       .micro_batch_size = 10,
       .seed = 9007199254740992,
       .freeze = {AlphaFreeze{
@@ -133,6 +135,7 @@ RunConfig draw_config(std::uint64_t seed) {
   config.optimizer.cosine = draw(0, 1) == 0;
   config.optimizer.warm_up_steps = draw(0, 1'000'000'000);
   config.batch_size = draw(1, 1000);
+  if (draw(0, 1) == 0) config.batch_growth = BatchGrowth::kWithPipelines;
   config.micro_batch_size = draw(1, config.batch_size);
   config.seed = engine() >> 11;
   config.freeze.policy = AlphaFreeze{
@@ -257,9 +260,11 @@ TEST(RunConfig, RefusesWhatCannotBeRun) {
       {R"("freeze": {"alpha": -0.5})", "`-0.5` at $.freeze.alpha", "a number from 0 to 1"},
       {R"("freeze": {"start_epoch": 0})", "`0` at $.freeze.start_epoch", counts},
       {R"("freeze": {"interval_epochs": 0})", "`0` at $.freeze.interval_epochs", counts},
+      {R"("batch_growth": "always")", R"(`"always"` at $.batch_growth)",
+       R"("none" or "with-pipelines")"},
       {R"("learning_rate": 0.1)", R"(the unknown key "learning_rate" at $)",
        R"(no keys but "format", "version", "model", "data", "optimizer", "epochs", "batch_size", )"
-       R"("micro_batch_size", "seed", "freeze", "reduction", "message_order", )"
+       R"("batch_growth", "micro_batch_size", "seed", "freeze", "reduction", "message_order", )"
        R"("deadline_seconds", "augmentation", "cache")"},
   };
   for (const BadInput& bad : cases) {

@@ -1,4 +1,4 @@
-#include "exec/checkpoint/background_jobs.h"
+#include "exec/background_jobs.h"
 
 #include <utility>
 

@@ -1,0 +1,73 @@
+#include "exec/elastic_plan.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "exec/memory_probe.h"
+#include "planner/plan_changes.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+Duration since(SteadyTime start) {
+  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+}
+
+}  // namespace
+
+ElasticPlan::ElasticPlan(const TrainOptions& options, Run& run, CacheControl& cache,
+                         Replanner& replanner)
+    : options_(options),
+      run_(run),
+      cache_(cache),
+      replanner_(replanner),
+      preparation_(replanner, run) {}
+
+// One that caches only where that pays.
+const Plan& ElasticPlan::choose(const FreezeMask& mask, Step step) {
+  const Plan& plan = replanner_.go_on(mask);
+  if (!plan.cache_frozen_prefix) return plan;
+  const std::optional<Plan> uncached = replanner_.find_uncached();
+  return cache_.admit(plan, uncached, step) ? plan : replanner_.hold(*uncached);
+}
+
+ElasticPlan::Switched ElasticPlan::go_to(const FreezeMask& mask, Step step) {
+  const SteadyTime start = std::chrono::steady_clock::now();
+  preparation_.end();
+  const Duration waited = since(start);
+  const Plan& plan = choose(mask, step);
+  if (options_.durable && plan.versions != WeightVersions::kSync) {
+    throw InfeasibleError("a plan with weight versions cannot be checkpointed");
+  }
+  const SteadyTime predicting = std::chrono::steady_clock::now();
+  const bool is_given = options_.plan && (!plan_ || !options_.elastic);
+  Switched switched{predict_phase(step, plan, options_, is_given ? options_.plan_file : ""), {}};
+  TransitionEvent& transition = switched.transition;
+  const Duration simulating = since(predicting);
+  if (plan_) transition.predicted = replanner_.predict_times(*plan_);
+  transition.plan_time = replanner_.take_time() + simulating;
+  const SwitchReport report = run_.switch_to(with_lists(plan, options_.profile, options_.cluster));
+  transition.move_time = waited + report.move_time;
+  transition.start_time = report.start_time();
+  transition.moved = report.move.moved;
+  plan_ = plan;
+  return switched;
+}
+
+void ElasticPlan::find_overhead(const TransitionEvent& first) {
+  if (replanner_.overhead()) return;
+  TransitionOverhead overhead{.plan = first.plan_time, .start = first.start_time};
+  if (options_.elastic && options_.processors.kind == DeviceKind::kCpu) {
+    // What is asked and started for the first time takes longer than ever after.
+    overhead.plan = std::min(overhead.plan, replanner_.time_search(first.plan_time));
+    const SwitchReport again = run_.switch_to(Plan(run_.plan()));
+    overhead.move = again.move_time;
+    overhead.start = again.program_time + again.executor_time;
+    overhead.memory = probe_memory(run_.model(), run_.devices().count());
+  }
+  replanner_.set_overhead(overhead);
+}
+
+}  // namespace frazil
