@@ -1,6 +1,7 @@
 #include "exec/elastic_plan.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <utility>
 
@@ -13,6 +14,11 @@ namespace {
 
 Duration since(SteadyTime start) {
   return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+}
+
+Duration median(std::array<Duration, 3> times) {
+  std::sort(times.begin(), times.end());
+  return times[1];
 }
 
 }  // namespace
@@ -62,10 +68,17 @@ void ElasticPlan::find_overhead(const TransitionEvent& first) {
   if (options_.elastic && options_.processors.kind == DeviceKind::kCpu) {
     // What is asked and started for the first time takes longer than ever after.
     overhead.plan = std::min(overhead.plan, replanner_.time_search(first.plan_time));
-    const SwitchReport again = run_.switch_to(Plan(run_.plan()));
-    overhead.move = again.move_time;
-    overhead.start = again.program_time + again.executor_time;
-    overhead.memory = probe_memory(run_.model(), run_.devices().count());
+    std::array<Duration, 3> moves;
+    std::array<Duration, 3> starts;
+    for (std::size_t i = 0; i < moves.size(); ++i) {
+      fill_processor_caches();
+      const SwitchReport again = run_.switch_to(Plan(run_.plan()));
+      moves[i] = again.move_time;
+      starts[i] = again.program_time + again.executor_time;
+    }
+    overhead.move = median(moves);
+    overhead.start = median(starts);
+    overhead.memory = probe_memory(run_);
   }
   replanner_.set_overhead(overhead);
 }

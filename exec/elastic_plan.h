@@ -31,7 +31,8 @@ class ElasticPlan {
   Switched go_to(const FreezeMask& mask, Step step);
 
   // After the first: what going on from it costs at least, if it is not known (a run that is
-  // resumed knows it), found by putting the same plan in force once more. Takes its time.
+  // resumed knows it), found by putting the same plan in force three times more, with nothing of
+  // it in the processor's caches, as after a step. Takes its time.
   void find_overhead(const TransitionEvent& first);
 
   // The mask that is expected next; none: nothing is.

@@ -15,21 +15,21 @@
 namespace frazil {
 namespace {
 
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 26;
+constexpr std::int64_t kMostCopied = std::int64_t{1} << 26;  // by a device
+constexpr std::int64_t kMostHashed = std::int64_t{1} << 29;
 constexpr int kRounds = 4;  // the first does not count
 
-// The parameters of layers, one after another, as far as they fit; of one layer always.
-std::vector<Tensors> make_layers(const ModelSpec& model) {
+// The parameters of the run's layers from one on, as far as they fit; of one layer always.
+std::vector<Tensors> list_layers(const Run& run, std::size_t begin, std::int64_t most) {
+  const auto count = static_cast<int>(run.model().layers.size());
+  const std::vector<const LayerState*> holders = first_holders(run.states(), count);
   std::vector<Tensors> layers;
   std::int64_t all = 0;
-  for (const LayerSpec& layer : model.layers) {
-    Tensors parameters;
-    for (const ParameterSpec& parameter : layer.parameters) {
-      parameters.push_back(at::ones(parameter.shape, at::kFloat));
-    }
+  for (std::size_t l = 0; l < holders.size(); ++l) {
+    const Tensors& parameters = holders[(begin + l) % holders.size()]->parameters;
     all += count_bytes(parameters);
-    if (all > kMostBytes && !layers.empty()) break;
-    layers.push_back(std::move(parameters));
+    if (all > most && !layers.empty()) break;
+    layers.push_back(parameters);
   }
   return layers;
 }
@@ -63,6 +63,7 @@ BytesPerSecond copy_rate(Workers& workers, const Layers& layers, int copying) {
   std::vector<double> seconds;
   for (int round = 0; round < kRounds; ++round) {
     Layers copies(layers.size());
+    fill_processor_caches();
     const double time = seconds_of([&] {
       workers.run([&](DeviceId device) {
         if (device.value >= copying) return;
@@ -76,9 +77,9 @@ BytesPerSecond copy_rate(Workers& workers, const Layers& layers, int copying) {
   return rate_of(bytes_of_layers(layers, copying), seconds);
 }
 
-BytesPerSecond hash_rate(const Layers& layers) {
+BytesPerSecond hash_rate(const std::vector<Tensors>& layers) {
   LayerState state;
-  for (const Tensors& layer : layers.front()) {
+  for (const Tensors& layer : layers) {
     state.parameters.insert(state.parameters.end(), layer.begin(), layer.end());
   }
   std::vector<double> seconds;
@@ -92,13 +93,17 @@ BytesPerSecond hash_rate(const Layers& layers) {
 
 }  // namespace
 
-OneMemory probe_memory(const ModelSpec& model, int devices) {
+OneMemory probe_memory(const Run& run) {
+  const int devices = run.devices().count();
+  const std::size_t apart = run.model().layers.size() / static_cast<std::size_t>(devices);
   Layers layers;
-  for (int d = 0; d < devices; ++d) layers.push_back(make_layers(model));
+  for (int d = 0; d < devices; ++d) {
+    layers.push_back(list_layers(run, apart * static_cast<std::size_t>(d), kMostCopied));
+  }
   Workers workers(devices);
   return {.copied_alone = copy_rate(workers, layers, 1),
           .copied_together = copy_rate(workers, layers, devices),
-          .hashed = hash_rate(layers)};
+          .hashed = hash_rate(list_layers(run, 0, kMostHashed))};
 }
 
 void fill_processor_caches() {

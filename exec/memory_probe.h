@@ -2,14 +2,15 @@
 // How fast devices of this process copy the state of layers into memory that is kept for it, as a
 // transition does (exec/transition.h), and hash it.
 
-#include "exec/model.h"
+#include "exec/run.h"
 #include "planner/trajectory/transition_cost.h"
 
 namespace frazil {
 
-// Of stand-ins for the model's layers, 64 MiB for each device at most: medians of some rounds after
-// a first one that does not count.
-OneMemory probe_memory(const ModelSpec& model, int devices);
+// Of the weights of its layers, of which nothing is in the processor's caches: 64 MiB for each
+// device are copied at most, 512 MiB hashed; medians of some rounds after a first one that does not
+// count. Between steps.
+OneMemory probe_memory(const Run& run);
 
 // Reads and writes more than the processor's caches hold: what is timed next finds them as it does
 // after a step of training.

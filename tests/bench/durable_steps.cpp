@@ -4,10 +4,17 @@
 // of whole rounds are not.
 //   digits   the shipped run: 300 thousand parameters with AdamW, 8 x 8 images, batch of 32
 //   tiny     12 blocks of 192 over 65 tokens, 5 million parameters, batch of 64
-// On the disk of the temporary folder; times of the wall clock. Losses of both must be the same.
+// On the disk of the temporary folder; times of the wall clock. A third course, without either like
+// the first, takes its turn too, in each order equally often: its ratio to the first is what the
+// noise of the machine alone gives.
+//   verdict  of the median ratio of the kept course to the first: met or missed when its whole 95 %
+//            bootstrap interval over the rounds says so
+// Losses of all must be the same.
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -16,11 +23,14 @@
 #include "exec/checkpoint/durable_run.h"
 #include "exec/foreign_load.h"
 #include "exec/numerics.h"
+#include "exec/process_memory.h"
+#include "exec/verb_inputs.h"
 #include "exec/vit.h"
 #include "planner/command_line.h"
 #include "planner/flags.h"
 #include "tests/bench/bench_run.h"
 #include "tests/bench/spread.h"
+#include "tests/bench/verdict.h"
 
 namespace {
 
@@ -28,12 +38,14 @@ namespace po = boost::program_options;
 using namespace frazil;
 using Seconds = std::chrono::duration<double>;
 
+constexpr double kBar = 1.035;
+
 struct Options {
   BenchModel model;
   BenchPlan plan;
   int every = 20;
   int checkpoints = 5;  // of a round
-  int rounds = 8;
+  int rounds = 12;
   bool in_background = true;
 };
 
@@ -46,7 +58,7 @@ po::options_description describe_flags() {
       ("every", text(), "steps from checkpoint to checkpoint, default 20")  //
       ("checkpoints", text(), "of a round, default 5")                      //
       ("foreground", po::bool_switch(), "steps wait for the disk")          //
-      ("rounds", text(), "of each, after one that does not count, default 8");
+      ("rounds", text(), "of each, after one that does not count, default 12");
   return flags;
 }
 
@@ -67,9 +79,12 @@ Options read_options(const Flags& flags) {
 
 struct Course {
   std::unique_ptr<Run> run;
+  DurableRun* durable = nullptr;  // none: nothing keeps it
   Step step = 0;
   double loss = 0;
-  double kept_seconds = 0;  // in which steps waited for what keeps them
+  double all_seconds = 0;
+  double kept_seconds = 0;           // in which steps waited for what keeps them
+  std::vector<double> seconds = {};  // of the rounds that count
 };
 
 Course begin(const Options& options) {
@@ -79,65 +94,90 @@ Course begin(const Options& options) {
   return course;
 }
 
-// A round, and how long it took.
-double take_round(Course& course, const Options& options,
-                  const std::vector<std::vector<Samples>>& batches, DurableRun* durable) {
-  const auto start = std::chrono::steady_clock::now();
+double seconds_since(SteadyTime start) {
+  return Seconds(std::chrono::steady_clock::now() - start).count();
+}
+
+// What keeps the step that has just been done.
+void keep_step(Course& course) {
+  const SteadyTime start = std::chrono::steady_clock::now();
+  const FreezeMask& mask = course.run->plan().mask;
+  course.durable->record(course.step, course.loss, mask);
+  const Step done = course.step + 1;
+  if (course.durable->is_due(done)) {
+    course.durable->save(*course.run, {.step = done, .steps = 1 << 30, .mask = mask});
+  }
+  course.kept_seconds += seconds_since(start);
+}
+
+void take_round(Course& course, const Options& options,
+                const std::vector<std::vector<Samples>>& batches, bool counts) {
+  const SteadyTime start = std::chrono::steady_clock::now();
   for (int i = 0; i < options.every * options.checkpoints; ++i, ++course.step) {
     const auto batch = static_cast<std::size_t>(course.step) % batches.size();
     course.loss = course.run->step(course.step, 1e-4, batches[batch]).loss;
-    if (durable == nullptr) continue;
-    const auto done_at = std::chrono::steady_clock::now();
-    durable->record(course.step, course.loss, course.run->plan().mask);
-    const Step done = course.step + 1;
-    if (durable->is_due(done)) {
-      durable->save(*course.run, {.step = done, .steps = 1 << 30, .mask = course.run->plan().mask});
-    }
-    course.kept_seconds += Seconds(std::chrono::steady_clock::now() - done_at).count();
+    if (course.durable != nullptr) keep_step(course);
   }
-  if (durable != nullptr) {
-    const auto done_at = std::chrono::steady_clock::now();
-    durable->finish();
-    course.kept_seconds += Seconds(std::chrono::steady_clock::now() - done_at).count();
+  if (course.durable != nullptr) {
+    const SteadyTime finishing = std::chrono::steady_clock::now();
+    course.durable->finish();
+    course.kept_seconds += seconds_since(finishing);
   }
-  return Seconds(std::chrono::steady_clock::now() - start).count();
+  const double seconds = seconds_since(start);
+  course.all_seconds += seconds;
+  if (counts) course.seconds.push_back(seconds);
+}
+
+RatioInterval compare(const Course& course, const Course& plain) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < course.seconds.size(); ++i) {
+    ratios.push_back(course.seconds[i] / plain.seconds[i]);
+  }
+  return bootstrap_ratio(ratios, 1);
+}
+
+// How much longer it takes, in percent: "2.10 (0.90 to 3.20)".
+std::string to_percent_text(const RatioInterval& ratio) {
+  return to_range_text(100 * (ratio.median - 1), 100 * (ratio.low - 1), 100 * (ratio.high - 1), 2);
+}
+
+void print(const Options& options, const Course& plain, const Course& other, const Course& kept,
+           const std::optional<double>& cores) {
+  const RatioInterval ratio = compare(kept, plain);
+  const double step = find_spread(plain.seconds).median / (options.every * options.checkpoints);
+  std::printf("%s, %d devices: a step of %.2f ms; %d rounds of %d checkpoints; %s\n",
+              options.model.name.c_str(), options.plan.devices, 1e3 * step, options.rounds,
+              options.checkpoints, to_load_text(cores).c_str());
+  std::printf(
+      "a checkpoint every %d steps takes %s %% more, of which steps waited %.2f %%; bar %s %%: "
+      "%s\n",
+      options.every, to_percent_text(ratio).c_str(), 100 * kept.kept_seconds / kept.all_seconds,
+      fixed(100 * (kBar - 1), 1).c_str(), verdict_at_most(ratio.low, ratio.high, kBar).c_str());
+  std::printf("noise alone: the same without any takes %s %% more\n",
+              to_percent_text(compare(other, plain)).c_str());
 }
 
 ExitCode measure(const Options& options, const std::filesystem::path& folder) {
   const auto batches = make_batches(options.model.config, options.plan, 8, 11);
-  Course plain = begin(options);
-  Course kept = begin(options);
+  std::array<Course, 3> courses{begin(options), begin(options), begin(options)};
+  const auto& [plain, other, kept] = courses;
   DurableRun durable(
       {.folder = folder, .every = options.every, .in_background = options.in_background},
       kept.run->model(), {"bench", 1});
+  courses.back().durable = &durable;
   const ForeignLoad load;
-  std::vector<double> ratios;
-  std::vector<double> seconds;
-  double all_seconds = 0;  // of the run that is kept
+  std::array<std::size_t, 3> order{0, 1, 2};
   for (int round = 0; round <= options.rounds; ++round) {
-    // Whoever begins a round is the other one in the next.
-    double without = 0;
-    if (round % 2 == 0) without = take_round(plain, options, batches, nullptr);
-    const double with = take_round(kept, options, batches, &durable);
-    if (round % 2 != 0) without = take_round(plain, options, batches, nullptr);
-    all_seconds += with;
-    if (round == 0) continue;
-    ratios.push_back(with / without);
-    seconds.push_back(without / (options.every * options.checkpoints));
+    for (const std::size_t course : order) {
+      take_round(courses.at(course), options, batches, round > 0);
+    }
+    // In six rounds each order comes once.
+    std::next_permutation(order.begin(), order.end());
   }
-  if (plain.loss != kept.loss) throw std::runtime_error("a run that is kept gives another loss");
-  const RatioInterval ratio = bootstrap_ratio(ratios, 1);
-  const Spread step = find_spread(seconds);
-  const std::optional<double> others = load.cores();
-  std::printf(
-      "%s, %d devices: a step of %.2f ms; a checkpoint every %d steps takes %.2f %% (95 %%: %.2f "
-      "to "
-      "%.2f, %d rounds of %d checkpoints), of which steps waited %.2f %%; other programs kept %s "
-      "cores busy\n",
-      options.model.name.c_str(), options.plan.devices, 1e3 * step.median, options.every,
-      100 * (ratio.median - 1), 100 * (ratio.low - 1), 100 * (ratio.high - 1), options.rounds,
-      options.checkpoints, 100 * kept.kept_seconds / all_seconds,
-      others ? std::to_string(*others).c_str() : "an unknown number of");
+  if (plain.loss != kept.loss || plain.loss != other.loss) {
+    throw std::runtime_error("a run that is kept gives another loss");
+  }
+  print(options, plain, other, kept, load.cores());
   return ExitCode::kOk;
 }
 
@@ -154,6 +194,7 @@ ExitCode run(const Flags& flags) {
 
 int main(int argc, char** argv) {
   prepare_numerics();
+  keep_freed_memory();
   const Verb verb{"bench_durable_steps", "Measures what a journal and checkpoints cost a training.",
                   "bench_durable_steps [--model NAME] [--every N] [--checkpoints N] [--rounds N]"};
   return run_verb(verb, argc, argv, describe_flags(), run);

@@ -5,17 +5,16 @@
 //   fill   the prefix run once per depth, from where the depth before ended, by the devices
 //   read   what was found in the cache, at the rate of memcpy in records of that size, measured
 //   wall   of the training, evaluation apart
-//   share  wall / (work + fill + read), profiled and run anew each time; the median and its 95 %
-//          bootstrap interval over the runs; met or missed when the whole interval says so
-// Where the rest goes: transitions, what the plans leave idle as simulated, and what steps take
-// beyond that.
+//   share  wall / (work + fill + read) of each run; the median and its 95 % bootstrap interval over
+//          the runs; met or missed when the whole interval says so
+// A machine's speed drifts, so each run is profiled before and after its training, in half of the
+// rounds each, and work and fill are by the mean of both. Plans and simulated steps know the first
+// alone. Where the rest goes: transitions, what the plans leave idle as simulated, and what steps
+// take beyond that.
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
-#include <numeric>
 #include <optional>
-#include <random>
 
 #include "analysis/ratio_interval.h"
 #include "analysis/table.h"
@@ -26,9 +25,11 @@
 #include "exec/progress.h"
 #include "exec/trainer.h"
 #include "exec/verb_inputs.h"
-#include "planner/activity.h"
 #include "planner/command_line.h"
+#include "tests/bench/least_work.h"
+#include "tests/bench/mean_profile.h"
 #include "tests/bench/spread.h"
+#include "tests/bench/verdict.h"
 
 namespace {
 
@@ -52,11 +53,11 @@ po::options_description describe_flags() {
   flags.add_options()  //
       ("run", text(),
        "a run configuration with a cache; default: 8 blocks of 192, 17 tokens, "
-       "10 epochs of 8 batches of 64")                               //
-      ("devices", text(), "default 2")                               //
-      ("runs", text(), "each with a profile of its own, default 5")  //
-      ("profile-rounds", text(), "of 8 steps, default 4")            //
-      ("seed", text(), "of weights, data and intervals, default 1")  //
+       "10 epochs of 8 batches of 64")                                                       //
+      ("devices", text(), "default 2")                                                       //
+      ("runs", text(), "each with profiles of its own, default 5")                           //
+      ("profile-rounds", text(), "of 8 steps, half before and half after a run, default 4")  //
+      ("seed", text(), "of weights, data and intervals, default 1")                          //
       ("quiet", po::bool_switch(), "no progress");
   return flags;
 }
@@ -92,115 +93,9 @@ Options read_options(const Flags& flags) {
 
 double seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
 
-// Bytes per second of one core that copies records in random order.
-double copy_rate(std::int64_t record) {
-  const auto count = static_cast<std::size_t>(std::max<std::int64_t>(8, (1 << 26) / record));
-  const auto size = static_cast<std::size_t>(record);
-  const std::vector<char> from(count * size, 1);
-  std::vector<char> into(8 * size, 2);
-  std::vector<std::size_t> order(count);
-  std::iota(order.begin(), order.end(), 0);
-  std::shuffle(order.begin(), order.end(), std::mt19937_64(1));
-  const auto start = std::chrono::steady_clock::now();
-  for (std::size_t i = 0; i < count; ++i) {
-    std::memcpy(into.data() + i % 8 * size, from.data() + order[i] * size, size);
-  }
-  return static_cast<double>(count * size) /
-         seconds(std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start));
-}
-
-// Seconds of all devices together.
-struct Work {
-  double compute = 0;
-  double fill = 0;
-  double read = 0;
-  double all() const { return compute + fill + read; }
-};
-
-// The least work of steps under a plan: of each micro-batch, and of the update.
-class StepWork {
- public:
-  StepWork(const ModelProfile& profile, const Plan& plan)
-      : profile_(profile), activity_(find_activity(profile, plan)) {}
-
-  double of_samples(std::int64_t samples) const {
-    double work = 0;
-    for (std::size_t l = 0; l < profile_.layers.size(); ++l) {
-      const CostSample& cost = profile_.layers[l].costs.front();
-      const LayerActivity& own = activity_.layers[l];
-      const LayerId layer{l};
-      if (activity_.is_cached(layer)) continue;
-      Duration time = activity_.backward(layer) ? cost.forward : cost.forward_frozen;
-      if (own.input_gradient) time += cost.backward_input;
-      if (own.weight_gradient) {
-        time += own.input_gradient ? cost.backward_weight : cost.backward_weight_alone;
-      }
-      work += seconds(time) / cost.micro_batch_size;
-    }
-    return work * static_cast<double>(samples);
-  }
-  double of_update() const {
-    double work = 0;
-    for (std::size_t l = 0; l < profile_.layers.size(); ++l) {
-      if (activity_.layers[l].weight_gradient) work += seconds(profile_.layers[l].update);
-    }
-    return work;
-  }
-  double of_fill(int begin, std::int64_t samples) const {
-    double work = 0;
-    for (int l = begin; l < activity_.cached; ++l) {
-      const CostSample& cost = profile_.layers[static_cast<std::size_t>(l)].costs.front();
-      work += seconds(cost.forward_frozen) / cost.micro_batch_size;
-    }
-    return work * static_cast<double>(samples);
-  }
-  int cached() const { return activity_.cached; }
-
- private:
-  const ModelProfile& profile_;
-  Activity activity_;
-};
-
-struct Steps {
-  Step first = 0;
-  Step end = 0;
-};
-
-Steps steps_of(const TrainResult& result, std::size_t phase) {
-  const bool is_last = phase + 1 == result.phases.size();
-  return {result.phases[phase].first_step,
-          is_last ? result.trace.steps : result.phases[phase + 1].first_step};
-}
-
-Work find_work(const TrainResult& result, const ModelProfile& profile, const RunConfig& config,
-               std::int64_t samples) {
-  const Step steps_per_epoch = (samples + config.batch_size - 1) / config.batch_size;
-  Work work;
-  int filled = 0;
-  for (std::size_t p = 0; p < result.phases.size(); ++p) {
-    const StepWork of_step(profile, result.phases[p].plan);
-    const Steps steps = steps_of(result, p);
-    for (Step step = steps.first; step < steps.end; ++step) {
-      const std::int64_t first = step % steps_per_epoch * config.batch_size;
-      work.compute +=
-          of_step.of_samples(std::min<std::int64_t>(config.batch_size, samples - first)) +
-          of_step.of_update();
-    }
-    work.fill += of_step.of_fill(std::min(filled, of_step.cached()), samples);
-    filled = of_step.cached();
-  }
-  const CacheReport& cache = *result.cache;
-  if (cache.bytes_per_sample.count > 0) {
-    const auto found = static_cast<double>(cache.counts.found + cache.counts.found_before);
-    work.read = found * static_cast<double>(cache.bytes_per_sample.count) /
-                copy_rate(cache.bytes_per_sample.count);
-  }
-  return work;
-}
-
 // One run, in seconds of the wall.
 struct Course {
-  Work work;  // divided by the devices
+  LeastWork work;  // divided by the devices
   double wall = 0;
   double plan = 0;  // transitions
   double move = 0;
@@ -210,30 +105,17 @@ struct Course {
   double share() const { return wall / work.all(); }
 };
 
-Course take_course(const Options& options, const Dataset& data) {
-  ProfileOptions profiling;
-  profiling.micro_batch_sizes = {options.config.micro_batch_size};
-  profiling.devices = options.devices;
-  profiling.rounds = options.profile_rounds;
-  const MeasuredProfile measured = measure_profile(options.config, data, profiling);
-  TrainOptions training;
-  training.config = options.config;
-  training.profile = measured.profile;
-  training.cluster = measured.cluster;
-  const TrainResult result = train(training, data);
-  Course course;
-  course.work = find_work(result, measured.profile, options.config, data.train.count());
-  const double devices = options.devices;
-  course.work.compute /= devices;
-  course.work.fill /= devices;
-  course.work.read /= devices;
-  course.wall = seconds(result.training_time);
+double sum_simulated(const TrainResult& result) {
   double simulated = 0;
   for (std::size_t p = 0; p < result.phases.size(); ++p) {
-    const Steps steps = steps_of(result, p);
+    const StepRange steps = steps_of(result, p);
     simulated +=
         seconds(result.phases[p].predicted_step) * static_cast<double>(steps.end - steps.first);
   }
+  return simulated;
+}
+
+void add_transitions(const TrainResult& result, Course& course) {
   for (const FreezeEvent& event : result.trace.events) {
     const auto* transition = std::get_if<TransitionEvent>(&event.what);
     if (transition == nullptr) continue;
@@ -241,15 +123,57 @@ Course take_course(const Options& options, const Dataset& data) {
     course.move += seconds(transition->move_time);
     course.start += seconds(transition->start_time);
   }
-  course.idle = simulated - course.work.compute;
-  course.beyond = course.wall - course.plan - course.move - course.start - simulated -
-                  course.work.fill - course.work.read;
+}
+
+MeasuredProfile measure_half(const Options& options, const Dataset& data) {
+  ProfileOptions profiling;
+  profiling.micro_batch_sizes = {options.config.micro_batch_size};
+  profiling.devices = options.devices;
+  profiling.rounds = std::max(1, options.profile_rounds / 2);
+  return measure_profile(options.config, data, profiling);
+}
+
+Course take_course(const Options& options, const Dataset& data) {
+  const MeasuredProfile before = measure_half(options, data);
+  TrainOptions training;
+  training.config = options.config;
+  training.profile = before.profile;
+  training.cluster = before.cluster;
+  const TrainResult result = train(training, data);
+  const ModelProfile mean = mean_times(before.profile, measure_half(options, data).profile);
+  const auto work_by = [&](const ModelProfile& profile) {
+    return find_work(result, profile, options.config, data.train.count());
+  };
+  Course course;
+  LeastWork work = work_by(mean);
+  work.read = find_reading(*result.cache);
+  course.work = work.over(options.devices);
+  course.wall = seconds(result.training_time);
+  add_transitions(result, course);
+  // Both by the profile before.
+  course.idle = sum_simulated(result) - work_by(before.profile).over(options.devices).compute;
+  course.beyond =
+      course.wall - course.plan - course.move - course.start - course.idle - course.work.all();
   return course;
 }
 
-std::string verdict_of(const RatioInterval& share) {
-  if (share.high <= kBar) return "met";
-  return share.low > kBar ? "missed" : "undecided";
+double median_share(const std::vector<Course>& courses, double Course::*part) {
+  std::vector<double> shares;
+  for (const Course& course : courses) shares.push_back(course.*part / course.work.all());
+  return find_spread(std::move(shares)).median;
+}
+
+void print_verdict(const std::vector<Course>& courses, std::uint64_t seed,
+                   const std::optional<double>& others) {
+  std::vector<double> shares;
+  for (const Course& course : courses) shares.push_back(course.share());
+  const RatioInterval share = bootstrap_ratio(shares, seed);
+  std::printf("wall / (work + fill + read) is %s; bar %s: %s; %s\n",
+              to_range_text(share.median, share.low, share.high, 3).c_str(), fixed(kBar, 2).c_str(),
+              verdict_at_most(share.low, share.high, kBar).c_str(), to_load_text(others).c_str());
+  std::printf("of work + fill + read, medians: idle as simulated %s %%, beyond %s %%\n",
+              fixed(100 * median_share(courses, &Course::idle), 1).c_str(),
+              fixed(100 * median_share(courses, &Course::beyond), 1).c_str());
 }
 
 ExitCode print_runs(const Flags& flags) {
@@ -260,10 +184,10 @@ ExitCode print_runs(const Flags& flags) {
   Table table{{"run", "wall s", "work", "fill", "read", "plan", "move", "start",
                "idle as simulated", "beyond", "share"},
               {}};
-  std::vector<double> shares;
+  std::vector<Course> courses;
   for (int i = 0; i < options.runs; ++i) {
-    const Course course = take_course(options, data);
-    shares.push_back(course.share());
+    courses.push_back(take_course(options, data));
+    const Course& course = courses.back();
     table.rows.push_back({std::to_string(i + 1), fixed(course.wall, 3),
                           fixed(course.work.compute, 3), fixed(course.work.fill, 3),
                           fixed(course.work.read, 4), fixed(course.plan, 4), fixed(course.move, 4),
@@ -271,13 +195,9 @@ ExitCode print_runs(const Flags& flags) {
                           fixed(course.share(), 3)});
     progress.update(i + 1, "");
   }
-  const RatioInterval share = bootstrap_ratio(shares, options.seed);
   const std::optional<double> others = load.cores();
   std::printf("%s", to_text(table).c_str());
-  std::printf("wall / (work + fill + read) is %s; bar %s: %s; other programs kept %s cores busy\n",
-              to_range_text(share.median, share.low, share.high, 3).c_str(), fixed(kBar, 2).c_str(),
-              verdict_of(share).c_str(),
-              others ? fixed(*others, 2).c_str() : "an unknown number of");
+  print_verdict(courses, options.seed, others);
   return ExitCode::kOk;
 }
 

@@ -2,8 +2,10 @@
 // gives: from memory against memcpy of as many bytes in the same pieces and order, from disk
 // against reading the same file once from its beginning to its end. Rounds of both, one after the
 // other; before each pass over the disk its pages are dropped from memory.
+//   share    cache / machine, by round; the median and its 95 % bootstrap interval
+//   verdict  of each tier: met where the whole interval is at least the bar, missed where it is
+//            below, else undecided
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -24,6 +26,8 @@
 #include "planner/command_line.h"
 #include "planner/flags.h"
 #include "tests/bench/spread.h"
+#include "tests/bench/verdict.h"
+#include "tests/bench/watched_files.h"
 
 namespace {
 
@@ -31,6 +35,7 @@ namespace po = boost::program_options;
 using namespace frazil;
 
 constexpr double kGigabyte = 1e9;
+constexpr double kBar = 0.8;  // of what the machine gives
 
 struct Options {
   std::int64_t records = 1000;
@@ -172,21 +177,11 @@ Tier measure_memory(const Options& options) {
   return tier;
 }
 
-void drop_pages(int file) {
-  if (::fsync(file) != 0 || ::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED) != 0) {
-    throw std::runtime_error("the pages of the file cannot be dropped");
-  }
-}
-
 Tier measure_disk(const Options& options) {
-  int file = -1;
-  FileSystem files = real_file_system();
-  files.open = [&file, open = files.open](const std::string& path, int flags) {
-    return file = open(path, flags);
-  };
+  const WatchedFiles watched;
   const std::int64_t stride = (options.bytes + 63) / 64 * 64;
-  FeatureCache cache(files, {{}, Bytes{options.records * stride}, options.folder}, options.records,
-                     1, Bytes{options.bytes});
+  FeatureCache cache(watched.files(), {{}, Bytes{options.records * stride}, options.folder},
+                     options.records, 1, Bytes{options.bytes});
   cache.use({.layers = {1}}, Bytes{options.bytes});
   fill(cache, options);
   Memory into(options.micro_batch * options.bytes);
@@ -194,16 +189,16 @@ Tier measure_disk(const Options& options) {
   const auto all = static_cast<double>(options.records * stride);
   Tier tier{"disk", {}, {}};
   for (int round = 0; round < options.rounds; ++round) {
-    drop_pages(file);
+    watched.drop_pages();
     const double read = seconds_of([&] {
       off_t place = 0;
-      while (const ssize_t count = ::pread(file, piece.at(0), 4 << 20, place)) {
+      while (const ssize_t count = ::pread(watched.last(), piece.at(0), 4 << 20, place)) {
         if (count < 0) throw std::runtime_error("the file cannot be read");
         place += count;
       }
     });
     tier.machine.push_back(all / read);
-    drop_pages(file);
+    watched.drop_pages();
     tier.cache.push_back(all / read_epoch(cache, options, draw_order(options, round), into));
   }
   return tier;
@@ -225,6 +220,7 @@ std::string rate_text(const std::vector<double>& rates) {
 
 void print(const Tier& tier, const Options& options) {
   const RatioInterval ratio = compare(tier, options.seed);
+  const std::string verdict = verdict_at_least(ratio.low, ratio.high, kBar);
   if (options.json) {
     const nlohmann::ordered_json line{
         {"tier", tier.name},
@@ -232,13 +228,16 @@ void print(const Tier& tier, const Options& options) {
         {"record_bytes", options.bytes},
         {"machine_bytes_per_second", find_spread(tier.machine).median},
         {"cache_bytes_per_second", find_spread(tier.cache).median},
-        {"ratio", {{"median", ratio.median}, {"low", ratio.low}, {"high", ratio.high}}}};
+        {"ratio", {{"median", ratio.median}, {"low", ratio.low}, {"high", ratio.high}}},
+        {"bar", kBar},
+        {"verdict", verdict}};
     std::printf("%s\n", line.dump().c_str());
     return;
   }
-  std::printf("%-6s  machine %s GB/s, cache %s GB/s, cache / machine %s\n", tier.name.c_str(),
-              rate_text(tier.machine).c_str(), rate_text(tier.cache).c_str(),
-              to_range_text(ratio.median, ratio.low, ratio.high, 3).c_str());
+  std::printf("%-6s  machine %s GB/s, cache %s GB/s, cache / machine %s; bar %s: %s\n",
+              tier.name.c_str(), rate_text(tier.machine).c_str(), rate_text(tier.cache).c_str(),
+              to_range_text(ratio.median, ratio.low, ratio.high, 3).c_str(), fixed(kBar, 2).c_str(),
+              verdict.c_str());
 }
 
 ExitCode run(const Flags& flags) {
@@ -246,11 +245,10 @@ ExitCode run(const Flags& flags) {
   const ForeignLoad load;
   print(measure_memory(options), options);
   print(measure_disk(options), options);
-  const std::optional<double> others = load.cores();
   if (!options.json) {
-    std::printf("%lld records of %lld bytes, %d rounds; other programs kept %s cores busy\n",
+    std::printf("%lld records of %lld bytes, %d rounds; %s\n",
                 static_cast<long long>(options.records), static_cast<long long>(options.bytes),
-                options.rounds, others ? fixed(*others, 2).c_str() : "an unknown number of");
+                options.rounds, to_load_text(load.cores()).c_str());
   }
   return ExitCode::kOk;
 }

@@ -15,6 +15,7 @@
 #include "exec/cache/prefix_cache.h"
 #include "exec/foreign_load.h"
 #include "exec/numerics.h"
+#include "exec/process_memory.h"
 #include "exec/run.h"
 #include "exec/verb_inputs.h"
 #include "exec/vit.h"
@@ -70,7 +71,7 @@ Course begin(const Options& options, const RunConfig& config, const Dataset& dat
   plan.micro_batch_size = options.micro_batch;
   plan.batch_size = kBatch;
   plan.mask = FreezeMask::frozen_prefix(static_cast<int>(run.structure().blocks.size()),
-                                        BlockId{options.frozen});
+                                        BlockId{options.frozen - 1});
   plan.schedule = NamedSchedule{.kind = ScheduleKind::kGpipe, .in_flight = {}};
   plan.cache_frozen_prefix = percent > 0;
   plan.pipelines = {
@@ -166,6 +167,7 @@ ExitCode run(const Flags& flags) {
 
 int main(int argc, char** argv) {
   prepare_numerics();
+  keep_freed_memory();
   const Verb verb{"bench_partly_cached",
                   "Measures a cache of the frozen prefix with room for some samples.",
                   "bench_partly_cached [--run FILE] [--frozen N] [--micro-batch N] [--rounds N]"};

@@ -26,6 +26,7 @@
 #include "tests/bench/bench_run.h"
 #include "tests/bench/resident_memory.h"
 #include "tests/bench/spread.h"
+#include "tests/bench/verdict.h"
 
 namespace {
 
@@ -193,11 +194,6 @@ RatioInterval find_share(const Direction& direction, const Answer& answer, std::
   return bootstrap_ratio(shares, seed);
 }
 
-std::string verdict_of(const RatioInterval& share) {
-  if (share.high <= 1) return "met";
-  return share.low > 1 ? "missed" : "undecided";
-}
-
 void print(const Answer& answer, const Options& options) {
   Table table{
       {"transition", "moved MB", "copied MB", "stall ms (least to most)",
@@ -210,7 +206,8 @@ void print(const Answer& answer, const Options& options) {
                           fixed(static_cast<double>(direction->move.moved.count) * 1e-6, 1),
                           fixed(static_cast<double>(direction->move.copied.count) * 1e-6, 1),
                           to_range_text(stall.median * 1e3, stall.least * 1e3, stall.most * 1e3, 1),
-                          to_range_text(share.median, share.low, share.high, 3), verdict_of(share),
+                          to_range_text(share.median, share.low, share.high, 3),
+                          verdict_at_most(share.low, share.high, 1),
                           fixed(median_ms(*direction, &SwitchReport::program_time), 2),
                           fixed(median_ms(*direction, &SwitchReport::move_time), 1),
                           fixed(median_ms(*direction, &SwitchReport::executor_time), 2)});
