@@ -96,22 +96,6 @@ RecordStore::Handle FeatureCache::promote(const RecordStore::Record& record, int
   return store_->store_in_memory({static_cast<const char*>(bytes), record.size()});
 }
 
-void FeatureCache::will_read(std::span<const std::int64_t> samples, int variant) {
-  std::vector<RecordStore::Handle> records;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (const std::int64_t sample : samples) {
-      const std::size_t place = place_of(sample, variant);
-      if (!now_.records.empty() && now_.records[place]) {
-        records.push_back(now_.records[place]);
-      } else if (before_ && before_->records[place]) {
-        records.push_back(before_->records[place]);
-      }
-    }
-  }
-  for (const RecordStore::Handle& record : records) store_->will_read(*record);
-}
-
 // A record found is compared with the index's: another may be in its place by now.
 bool FeatureCache::read(const Found& found, std::size_t i, void* bytes) {
   const RecordStore::Handle& record = found.records[i];

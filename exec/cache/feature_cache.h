@@ -74,8 +74,6 @@ class FeatureCache {
     std::vector<RecordStore::Handle> records;
   };
   Found find(std::span<const std::int64_t> samples, int variant);
-  // These are found and read soon: what lies on the disk begins to come.
-  void will_read(std::span<const std::int64_t> samples, int variant);
   // The feature of found.samples[i], of its depth's size. False: it is lost, and no longer there.
   bool read(const Found& found, std::size_t i, void* bytes);
   // Of the key in force. One that is there already stays. What was found of the sample at the depth

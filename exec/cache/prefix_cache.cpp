@@ -74,7 +74,8 @@ PrefixCache::PrefixCache(const ModelSpec& model, const std::vector<Tensors>& out
       cache_(files, options.limits, samples * options.variants, /*variants=*/1,
              find_largest(layouts_)),
       sizes_(options.precision == FeaturePrecision::kFloat32),
-      ahead_([this](const ReadAhead::SampleIds& ids) { return read(ids); }) {}
+      ahead_([this](const ReadAhead::SampleIds& ids) { return read(ids); },
+             options.limits.disk.count > 0 ? ReadAhead::kReadersOfDisk : 1) {}
 
 void PrefixCache::use(int depth, const std::vector<const LayerState*>& states) {
   ahead_.forget();
@@ -94,7 +95,6 @@ Bytes PrefixCache::bytes_per_sample(int depth) const {
 
 void PrefixCache::expect(std::vector<ReadAhead::SampleIds> micro_batches) {
   if (depth_ == 0 || options_.checks) return;
-  for (const ReadAhead::SampleIds& samples : micro_batches) cache_.will_read(samples, 0);
   ahead_.expect(std::move(micro_batches));
 }
 

@@ -7,7 +7,9 @@
 
 namespace frazil {
 
-ReadAhead::ReadAhead(Read read) : read_(std::move(read)), thread_([this] { run(); }) {}
+ReadAhead::ReadAhead(Read read, int readers) : read_(std::move(read)) {
+  for (int i = 0; i < readers; ++i) threads_.emplace_back([this] { run(); });
+}
 
 ReadAhead::~ReadAhead() {
   {
@@ -15,7 +17,7 @@ ReadAhead::~ReadAhead() {
     ends_ = true;
   }
   changed_.notify_all();
-  thread_.join();
+  for (std::thread& thread : threads_) thread.join();
 }
 
 void ReadAhead::expect(std::vector<SampleIds> micro_batches) {
@@ -24,7 +26,7 @@ void ReadAhead::expect(std::vector<SampleIds> micro_batches) {
     std::erase_if(entries_, [this](const Entry& entry) { return entry.round < round_; });
     ++round_;
     for (SampleIds& samples : micro_batches) {
-      entries_.push_back({.samples = std::move(samples), .round = round_});
+      entries_.push_back({.samples = std::move(samples), .round = round_, .number = entered_++});
     }
   }
   changed_.notify_all();
@@ -33,7 +35,7 @@ void ReadAhead::expect(std::vector<SampleIds> micro_batches) {
 void ReadAhead::forget() {
   std::unique_lock<std::mutex> lock(mutex_);
   entries_.clear();
-  changed_.wait(lock, [this] { return !is_reading_; });
+  changed_.wait(lock, [this] { return reading_ == 0; });
 }
 
 std::optional<std::vector<PrefixRows>> ReadAhead::take(std::span<const std::int64_t> samples) {
@@ -54,8 +56,14 @@ std::optional<std::vector<PrefixRows>> ReadAhead::take(std::span<const std::int6
 
 ReadAhead::Entry* ReadAhead::find_next() {
   const auto next = std::find_if(entries_.begin(), entries_.end(),
-                                 [](const Entry& entry) { return !entry.is_done; });
+                                 [](const Entry& entry) { return !entry.is_begun; });
   return next == entries_.end() ? nullptr : &*next;
+}
+
+ReadAhead::Entry* ReadAhead::find(std::int64_t number) {
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [number](const Entry& entry) { return entry.number == number; });
+  return found == entries_.end() ? nullptr : &*found;
 }
 
 void ReadAhead::run() {
@@ -63,8 +71,11 @@ void ReadAhead::run() {
   while (true) {
     changed_.wait(lock, [this] { return ends_ || find_next() != nullptr; });
     if (ends_) return;
-    const SampleIds samples = find_next()->samples;
-    is_reading_ = true;
+    Entry* const next = find_next();
+    next->is_begun = true;
+    const std::int64_t number = next->number;
+    const SampleIds samples = next->samples;
+    ++reading_;
     lock.unlock();
     std::vector<PrefixRows> rows;
     std::exception_ptr failure;
@@ -74,9 +85,8 @@ void ReadAhead::run() {
       failure = std::current_exception();
     }
     lock.lock();
-    is_reading_ = false;
-    // Dropped meanwhile, or still the next: others are taken when they are done alone.
-    if (Entry* const entry = find_next(); entry != nullptr && entry->samples == samples) {
+    --reading_;
+    if (Entry* const entry = find(number)) {  // else it was dropped meanwhile
       entry->rows = std::move(rows);
       entry->failure = failure;
       entry->is_done = true;

@@ -1,6 +1,6 @@
 #pragma once
-// Features of the micro-batches to come, read in the background in the order in which they will be
-// asked for. Asked by the threads of all devices.
+// Features of the micro-batches to come, read in the background by one thread or several, begun in
+// the order in which they will be asked for. Asked by the threads of all devices.
 
 #include <condition_variable>
 #include <cstdint>
@@ -22,13 +22,16 @@ class ReadAhead {
   using SampleIds = std::vector<std::int64_t>;
   using Read = std::function<std::vector<PrefixRows>(const SampleIds&)>;
 
-  // `read` is called in a thread of this.
-  explicit ReadAhead(Read read);
-  ~ReadAhead();  // ends after the micro-batch that is being read
+  // A disk gives most when it is asked for several records at once; more than these gain nothing.
+  static constexpr int kReadersOfDisk = 4;
+
+  // `read` is called in `readers` threads of this, each with a micro-batch of its own.
+  explicit ReadAhead(Read read, int readers = 1);
+  ~ReadAhead();  // ends after the micro-batches that are being read
   ReadAhead(const ReadAhead&) = delete;
   ReadAhead& operator=(const ReadAhead&) = delete;
 
-  // Reads these too, one after another: those of the next step, while what was expected last is
+  // Reads these too, in their order: those of the next step, while what was expected last is
   // being taken. What was expected before that and not taken is dropped.
   void expect(std::vector<SampleIds> micro_batches);
   // Drops all; nothing is being read when it returns.
@@ -40,22 +43,26 @@ class ReadAhead {
  private:
   struct Entry {
     SampleIds samples;
-    std::int64_t round = 0;  // of expect()
+    std::int64_t round = 0;   // of expect()
+    std::int64_t number = 0;  // of all entries ever
+    bool is_begun = false;
     bool is_done = false;
     std::vector<PrefixRows> rows = {};
     std::exception_ptr failure = {};
   };
   void run();
-  Entry* find_next();
+  Entry* find_next();  // not begun
+  Entry* find(std::int64_t number);
 
   Read read_;
   std::mutex mutex_;  // of all below
   std::condition_variable changed_;
   std::deque<Entry> entries_;
   std::int64_t round_ = 0;
-  bool is_reading_ = false;
+  std::int64_t entered_ = 0;
+  int reading_ = 0;  // threads that are
   bool ends_ = false;
-  std::thread thread_;  // last: it uses the others
+  std::vector<std::thread> threads_;  // last: they use the others
 };
 
 }  // namespace frazil

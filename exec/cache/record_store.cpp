@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -18,30 +17,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kAlignment = 64;
-constexpr std::string_view kNamed = ".tmp-features-";
 
 using Clock = std::chrono::steady_clock;
 
 Duration since(Clock::time_point start) {
   return std::chrono::duration_cast<Duration>(Clock::now() - start);
-}
-
-// Without a name from the beginning where the file system can, else it loses the name at once.
-std::unique_ptr<File> open_nameless(const FileSystem& files, const fs::path& folder) {
-  try {
-    return std::make_unique<File>(files, folder, O_RDWR | O_TMPFILE);
-  } catch (const InputError&) {
-    // Those of processes that ended in between: nobody opens one by its name.
-    std::vector<std::string> names;
-    files.list(folder.string(), names);
-    for (const std::string& name : names) {
-      if (name.starts_with(kNamed)) files.unlink((folder / name).string());
-    }
-    const fs::path path = folder / (std::string(kNamed) + std::to_string(::getpid()));
-    auto file = std::make_unique<File>(files, path, O_RDWR | O_CREAT | O_EXCL);
-    if (files.unlink(path.string()) < 0) remove_file(files, path);
-    return file;
-  }
 }
 
 Bytes size_of(std::string_view bytes) { return Bytes{static_cast<std::int64_t>(bytes.size())}; }
@@ -99,7 +79,7 @@ void RecordStore::release_memory() {
 void RecordStore::open_file(const FileSystem& files, const fs::path& folder) {
   if (disk_slots_.count == 0) return;
   try {
-    file_ = open_nameless(files, folder);
+    file_ = std::make_unique<RecordFile>(files, folder);
   } catch (const InputError& error) {
     if (!is_folder(files, folder)) throw;
     warnings_.push_back(std::string(error.what()) + "; nothing is cached on disk");
@@ -163,7 +143,7 @@ RecordStore::Handle RecordStore::store_on_disk(std::string_view bytes) {
 
 RecordStore::Handle RecordStore::write_to_disk(std::string_view bytes, std::int64_t slot) {
   try {
-    file_->write_at(bytes, slot * stride_);
+    file_->write(bytes, slot * stride_);
   } catch (const InputError& error) {
     const std::lock_guard<std::mutex> lock(mutex_);
     // The slot is not used again, nor any that was never written.
@@ -195,14 +175,10 @@ bool RecordStore::read(const Record& record, void* bytes) {
   return is_given;
 }
 
-void RecordStore::will_read(const Record& record) {
-  if (record.tier_ == StoreTier::kDisk) file_->will_need(record.size_, record.slot_ * stride_);
-}
-
 bool RecordStore::read_from_disk(const Record& record, void* bytes) {
   std::string found = "the cache on disk does not hold what was written to it";
   try {
-    const std::size_t count = file_->read_at(bytes, record.size_, record.slot_ * stride_);
+    const std::size_t count = file_->read(bytes, record.size_, record.slot_ * stride_);
     if (count == record.size_ && hash_bytes(bytes, count) == record.hash_) return true;
   } catch (const InputError& error) {
     found = error.what();

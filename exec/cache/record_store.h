@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "exec/cache/record_file.h"
 #include "exec/disk/file_system.h"
 #include "profiles/units.h"
 
@@ -74,8 +75,6 @@ class RecordStore : public std::enable_shared_from_this<RecordStore> {
   // Exactly what was stored, of its size; false, with a warning the first time, where the disk does
   // not give it back.
   bool read(const Record& record, void* bytes);
-  // It is read soon: what lies on the disk begins to come.
-  void will_read(const Record& record);
 
   Bytes room(StoreTier tier) const;          // of all records that fit
   std::int64_t count(StoreTier tier) const;  // of them
@@ -106,7 +105,7 @@ class RecordStore : public std::enable_shared_from_this<RecordStore> {
 
   std::int64_t stride_;
   std::byte* memory_ = nullptr;
-  std::unique_ptr<File> file_;
+  std::unique_ptr<RecordFile> file_;
   mutable std::mutex mutex_;  // of all below
   Slots memory_slots_;
   Slots disk_slots_;

@@ -3,9 +3,11 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
@@ -42,6 +44,21 @@ std::int64_t size_of(int file) {
   return ::fstat(file, &status) != 0 ? -errno : std::int64_t{status.st_size};
 }
 
+int find_in_memory(int file, std::size_t size, std::int64_t place) {
+  const auto page = static_cast<std::int64_t>(::sysconf(_SC_PAGESIZE));
+  const std::int64_t first = place / page * page;
+  const std::size_t length = size + static_cast<std::size_t>(place - first);
+  void* const pages = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, file, off_t{first});
+  if (pages == MAP_FAILED) return -errno;
+  std::vector<unsigned char> there(length / static_cast<std::size_t>(page) + 1, 1);
+  const int result = or_error(::mincore(pages, length, there.data()));
+  ::munmap(pages, length);
+  if (result < 0) return result;
+  return std::all_of(there.begin(), there.end(), [](unsigned char is) { return (is & 1) != 0; })
+             ? 1
+             : 0;
+}
+
 [[noreturn]] void fail(const fs::path& path, std::int64_t error, const std::string& call) {
   throw InputError(
       path.string(), 0,
@@ -67,11 +84,17 @@ FileSystem real_file_system() {
           [](int file, const void* bytes, std::size_t size, std::int64_t place) {
             return or_error(::pwrite(file, bytes, size, off_t{place}));
           },
-      .will_need =
-          [](int file, std::size_t size, std::int64_t place) {
-            return -::posix_fadvise(file, off_t{place}, static_cast<off_t>(size),
-                                    POSIX_FADV_WILLNEED);
+      .open_direct =
+          [](int file) {
+            // It may have no name but this.
+            const std::string path = "/proc/self/fd/" + std::to_string(file);
+            return or_error(::open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
           },
+      .read_direct =
+          [](int file, void* bytes, std::size_t size, std::int64_t place) {
+            return or_error(::pread(file, bytes, size, off_t{place}));
+          },
+      .is_in_memory = find_in_memory,
       .sync = [](int file) { return or_error(::fsync(file)); },
       .truncate = [](int file,
                      std::int64_t size) { return or_error(::ftruncate(file, off_t{size})); },
@@ -95,6 +118,7 @@ File::File(const FileSystem& files, const fs::path& path, int flags)
 }
 
 File::~File() {
+  if (direct_ >= 0) files_.close(direct_);
   if (descriptor_ >= 0) files_.close(descriptor_);
 }
 
@@ -146,8 +170,19 @@ std::size_t File::read_at(void* bytes, std::size_t size, std::int64_t place) {
   return done;
 }
 
-void File::will_need(std::size_t size, std::int64_t place) {
-  (void)files_.will_need(descriptor_, size, place);
+bool File::is_in_memory(std::size_t size, std::int64_t place) {
+  return files_.is_in_memory(descriptor_, size, place) > 0;
+}
+
+bool File::open_direct() {
+  if (direct_ < 0) direct_ = files_.open_direct(descriptor_);
+  return direct_ >= 0;
+}
+
+bool File::read_direct(void* bytes, std::size_t size, std::int64_t place, std::size_t needed) {
+  ssize_t count = -EINTR;
+  while (count == -EINTR) count = files_.read_direct(direct_, bytes, size, place);
+  return count >= 0 && static_cast<std::size_t>(count) >= needed;
 }
 
 std::int64_t File::size() {

@@ -23,8 +23,12 @@ struct FileSystem {
   std::function<ssize_t(int file, void* bytes, std::size_t size, std::int64_t place)> read_at;
   std::function<ssize_t(int file, const void* bytes, std::size_t size, std::int64_t place)>
       write_at;
-  // Bytes that are read soon, for the system to begin with.
-  std::function<int(int file, std::size_t size, std::int64_t place)> will_need;
+  // The same file once more, open for read_direct alone: past the system's memory (O_DIRECT), of
+  // whole blocks, into memory that is aligned as they are.
+  std::function<int(int file)> open_direct;
+  std::function<ssize_t(int file, void* bytes, std::size_t size, std::int64_t place)> read_direct;
+  // mincore: 1 where the system has all these bytes in memory, else 0.
+  std::function<int(int file, std::size_t size, std::int64_t place)> is_in_memory;
   std::function<int(int file)> sync;  // fsync, of a folder too
   std::function<int(int file, std::int64_t size)> truncate;
   std::function<std::int64_t(int file)> size;
@@ -53,7 +57,14 @@ class File {
   // At a place counted from the file's beginning; of several threads too.
   void write_at(std::string_view bytes, std::int64_t place);
   std::size_t read_at(void* bytes, std::size_t size, std::int64_t place);
-  void will_need(std::size_t size, std::int64_t place);  // a hint: tells of no error
+  // Whether the system has these bytes in memory; a failure to say is a no.
+  bool is_in_memory(std::size_t size, std::int64_t place);
+  // From now on there is read_direct. False: the file system has no such way.
+  bool open_direct();
+  // Whole blocks past the system's memory, in one call: whether the first `needed` bytes came.
+  // Size, place and memory are multiples of kBlock. Throws nothing: read_at tells what is wrong.
+  bool read_direct(void* bytes, std::size_t size, std::int64_t place, std::size_t needed);
+  static constexpr std::size_t kBlock = 4096;
   std::int64_t size();
   void truncate(std::int64_t size);
   void sync();
@@ -66,6 +77,7 @@ class File {
   const FileSystem& files_;
   std::filesystem::path path_;
   int descriptor_;
+  int direct_ = -1;
 };
 
 // Names made, renamed or removed in it last from here on. Throws as File does.

@@ -6,6 +6,7 @@
 //   verdict  of each tier: met where the whole interval is at least the bar, missed where it is
 //            below, else undecided
 
+#include <ATen/ATen.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -21,7 +22,9 @@
 
 #include "analysis/ratio_interval.h"
 #include "exec/cache/feature_cache.h"
+#include "exec/cache/read_ahead.h"
 #include "exec/foreign_load.h"
+#include "exec/process_memory.h"
 #include "exec/verb_inputs.h"
 #include "planner/command_line.h"
 #include "planner/flags.h"
@@ -35,7 +38,8 @@ namespace po = boost::program_options;
 using namespace frazil;
 
 constexpr double kGigabyte = 1e9;
-constexpr double kBar = 0.8;  // of what the machine gives
+constexpr std::size_t kStep = 4;  // micro-batches
+constexpr double kBar = 0.8;      // of what the machine gives
 
 struct Options {
   std::int64_t records = 1000;
@@ -127,26 +131,62 @@ void fill(FeatureCache& cache, const Options& options) {
   if (!cache.is_whole()) throw std::runtime_error("there is no room for the records");
 }
 
-// One epoch, by micro-batches, each into its place in `into`; of the two to come the disk is told,
-// as a run tells it of a step to come.
+// One micro-batch, one record after another.
+void read_records(FeatureCache& cache, const Options& options,
+                  std::span<const std::int64_t> samples, char* into) {
+  const FeatureCache::Found found = cache.find(samples, 0);
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (!cache.read(found, i, into + static_cast<std::int64_t>(i) * options.bytes)) {
+      throw std::runtime_error("a record is lost");
+    }
+  }
+}
+
+// The samples of an epoch by micro-batches.
+std::vector<Order> cut(const Order& order, const Options& options) {
+  std::vector<Order> micro_batches;
+  const auto size = static_cast<std::ptrdiff_t>(options.micro_batch);
+  const auto count = static_cast<std::ptrdiff_t>(order.size());
+  for (std::ptrdiff_t first = 0; first < count; first += size) {
+    micro_batches.emplace_back(order.begin() + first,
+                               order.begin() + std::min(first + size, count));
+  }
+  return micro_batches;
+}
+
+// Each into the same place.
 double read_epoch(FeatureCache& cache, const Options& options, const Order& order, Memory& into) {
+  const std::vector<Order> micro_batches = cut(order, options);
   return seconds_of([&] {
-    const auto tell = [&](std::int64_t first, std::int64_t count) {
-      const std::int64_t end = std::min(first + count, options.records);
-      if (first < end) {
-        cache.will_read({order.data() + first, static_cast<std::size_t>(end - first)}, 0);
-      }
-    };
-    tell(0, 2 * options.micro_batch);
-    for (std::int64_t first = 0; first < options.records; first += options.micro_batch) {
-      tell(first + 2 * options.micro_batch, options.micro_batch);
-      const auto count =
-          static_cast<std::size_t>(std::min(options.micro_batch, options.records - first));
-      const FeatureCache::Found found = cache.find({order.data() + first, count}, 0);
-      for (std::size_t i = 0; i < count; ++i) {
-        if (!cache.read(found, i, into.at(static_cast<std::int64_t>(i) * options.bytes))) {
-          throw std::runtime_error("a record is lost");
-        }
+    for (const Order& samples : micro_batches) read_records(cache, options, samples, into.at(0));
+  });
+}
+
+// As a run does: a step ahead, in the background, into tensors of their own.
+double read_epoch_ahead(FeatureCache& cache, const Options& options, const Order& order) {
+  ReadAhead ahead(
+      [&](const Order& samples) {
+        const auto rows = static_cast<std::int64_t>(samples.size());
+        const at::Tensor tensor = at::empty({rows, options.bytes}, at::kByte);
+        read_records(cache, options, samples, static_cast<char*>(tensor.data_ptr()));
+        return std::vector<PrefixRows>{{.depth = 1, .tensors = {tensor}}};
+      },
+      ReadAhead::kReadersOfDisk);
+  const std::vector<Order> micro_batches = cut(order, options);
+  const auto step = [&](std::size_t first) {
+    const std::size_t begin = std::min(first, micro_batches.size());
+    const std::size_t end = std::min(first + kStep, micro_batches.size());
+    return std::span(micro_batches).subspan(begin, end - begin);
+  };
+  const auto expect = [&](std::span<const Order> steps) {
+    ahead.expect({steps.begin(), steps.end()});
+  };
+  return seconds_of([&] {
+    expect(step(0));
+    for (std::size_t first = 0; first < micro_batches.size(); first += kStep) {
+      expect(step(first + kStep));
+      for (const Order& samples : step(first)) {
+        if (!ahead.take(samples)) throw std::runtime_error("a micro-batch was not read ahead");
       }
     }
   });
@@ -184,7 +224,6 @@ Tier measure_disk(const Options& options) {
                      options.records, 1, Bytes{options.bytes});
   cache.use({.layers = {1}}, Bytes{options.bytes});
   fill(cache, options);
-  Memory into(options.micro_batch * options.bytes);
   const Memory piece(4 << 20);
   const auto all = static_cast<double>(options.records * stride);
   Tier tier{"disk", {}, {}};
@@ -199,7 +238,7 @@ Tier measure_disk(const Options& options) {
     });
     tier.machine.push_back(all / read);
     watched.drop_pages();
-    tier.cache.push_back(all / read_epoch(cache, options, draw_order(options, round), into));
+    tier.cache.push_back(all / read_epoch_ahead(cache, options, draw_order(options, round)));
   }
   return tier;
 }
@@ -256,6 +295,7 @@ ExitCode run(const Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  keep_freed_memory();
   const Verb verb{"bench_feature_cache",
                   "Compares reading cached features with what memory and disk give.",
                   "bench_feature_cache [--records N] [--bytes N] [--folder DIR] [--json]"};

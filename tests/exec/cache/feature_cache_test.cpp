@@ -192,36 +192,6 @@ TEST_F(Features, ThatTheDiskLosesAreMissedOnceAndStoredAgain) {
   EXPECT_EQ(cache.counts().lost, 1);
 }
 
-// The disk is told of what lies there, at both depths, and of nothing else; that it cannot listen
-// changes nothing.
-TEST_F(Features, ThatAreReadSoonAreToldToTheDisk) {
-  std::vector<std::pair<std::size_t, std::int64_t>> told;
-  FileSystem files = files_;
-  files.will_need = [&told](int, std::size_t size, std::int64_t place) {
-    told.emplace_back(size, place);
-    return -EINVAL;
-  };
-  const StoreLimits limits{Bytes{2 * kFeature.count}, Bytes{kSamples * kFeature.count},
-                           std::filesystem::temp_directory_path()};
-  FeatureCache cache(files, limits, kSamples, 1, kFeature);
-  cache.will_read(all_samples(), 0);
-  cache.use(key_of(1), kFeature);
-  cache.will_read(all_samples(), 0);
-  EXPECT_TRUE(told.empty()) << "nothing is there";
-  (void)pass(cache, {0, 1, 2, 3}, 1);  // the first two in memory
-  cache.will_read(std::vector<std::int64_t>{3, 1, 2}, 0);
-  const auto size = static_cast<std::size_t>(kFeature.count);
-  const auto stride = (kFeature.count + 63) / 64 * 64;
-  EXPECT_EQ(told, (std::vector<std::pair<std::size_t, std::int64_t>>{{size, stride}, {size, 0}}));
-  cache.use(key_of(2), kFeature);
-  cache.will_read(std::vector<std::int64_t>{0, 2, 4}, 0);
-  EXPECT_EQ(told.size(), 3U) << "the second at the depth before";
-  EXPECT_EQ(told.back(), (std::pair<std::size_t, std::int64_t>{size, 0}));
-  cache.use(key_of(1), kFeature);
-  (void)pass(cache, {2, 3}, 1);
-  EXPECT_EQ(cache.counts().lost, 0);
-}
-
 // Any sequence of micro-batches, depths, weights and limits: what is found was stored under that
 // very key, and what a training reads is what it would have computed.
 TEST_F(Features, OfARandomTrainingAreAlwaysTheRightOnes) {

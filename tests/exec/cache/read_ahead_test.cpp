@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <future>
 #include <stdexcept>
+#include <thread>
 
 namespace frazil {
 namespace {
@@ -92,6 +94,44 @@ TEST(ReadAhead, ForgetsAllAndReadsNoMore) {
   ahead.expect({{4}});
   EXPECT_EQ(ahead.take(Ids{4})->front().depth, 4);
   EXPECT_EQ(reader.read.size(), read + 1);
+}
+
+// The first micro-batch is read only when the second has been.
+TEST(ReadAhead, HasSeveralReadAtOnceAndGivesEachWhatIsItsOwn) {
+  std::promise<void> second;
+  std::shared_future<void> is_read = second.get_future().share();
+  const auto read = [&](const Ids& samples) {
+    if (samples.front() == 1) is_read.wait();
+    if (samples.front() == 2) second.set_value();
+    return std::vector<PrefixRows>{{.depth = static_cast<int>(samples.front())}};
+  };
+  ReadAhead ahead(read, 2);
+  ahead.expect({{1}, {2}, {3}});
+  EXPECT_EQ(ahead.take(Ids{1})->front().depth, 1);
+  EXPECT_EQ(ahead.take(Ids{2})->front().depth, 2);
+  EXPECT_EQ(ahead.take(Ids{3})->front().depth, 3);
+}
+
+TEST(ReadAhead, ForgetsWhatSeveralRead) {
+  for (int round = 0; round < 50; ++round) {
+    std::atomic<int> reading{0};
+    const auto read = [&](const Ids& samples) {
+      ++reading;
+      std::this_thread::yield();
+      --reading;
+      return std::vector<PrefixRows>{{.depth = static_cast<int>(samples.front())}};
+    };
+    ReadAhead ahead(read, 4);
+    std::vector<Ids> many;
+    for (std::int64_t i = 0; i < 100; ++i) many.push_back({i});
+    ahead.expect(many);
+    (void)ahead.take(Ids{round});
+    ahead.forget();
+    EXPECT_EQ(reading, 0);
+    EXPECT_FALSE(ahead.take(Ids{99}).has_value());
+    ahead.expect({{7}});
+    EXPECT_EQ(ahead.take(Ids{7})->front().depth, 7);
+  }
 }
 
 TEST(ReadAhead, ThrowsWhereTheReadingHas) {

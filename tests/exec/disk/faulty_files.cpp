@@ -59,6 +59,11 @@ bool FaultyFiles::State::is_next(const std::string& call) const {
   return left == 0 && counts(call);
 }
 
+bool has_another_way(const std::string& call) {
+  return call.starts_with("open_direct ") || call.starts_with("read_direct ") ||
+         call.starts_with("is_in_memory ");
+}
+
 bool FaultyFiles::State::interrupts() const {
   const Lock lock(mutex);
   return largest_write != std::size_t(-1) && log.size() % 3 == 0;
@@ -129,7 +134,15 @@ FileSystem FaultyFiles::files() {
     if (state->interrupts()) return static_cast<ssize_t>(-EINTR);
     return real.write_at(file, bytes, std::min(size, state->largest_write), place);
   };
-  files.will_need = of_file("will_need", real_.will_need);
+  files.open_direct = [state = state_, open = of_file("open_direct", real_.open_direct)](int file) {
+    const int direct = open(file);
+    const std::string path = state->path_of(file);
+    const Lock lock(state->mutex);
+    if (direct >= 0) state->paths[direct] = path;
+    return direct;
+  };
+  files.read_direct = of_file("read_direct", real_.read_direct);
+  files.is_in_memory = of_file("is_in_memory", real_.is_in_memory);
   files.sync = of_file("sync", real_.sync);
   files.truncate = of_file("truncate", real_.truncate);
   files.size = of_file("size", real_.size);

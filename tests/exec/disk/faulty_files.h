@@ -16,6 +16,10 @@ struct Crash {};
 
 enum class Fault { kCrash, kNoSpace, kInputOutput };
 
+// Of the log: what such a call was to do is done in another way where it fails, and told of
+// nowhere.
+bool has_another_way(const std::string& call);
+
 // Counts calls; does nothing wrong before `arm`.
 class FaultyFiles {
  public:
