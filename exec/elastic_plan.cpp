@@ -47,19 +47,20 @@ ElasticPlan::Switched ElasticPlan::go_to(const FreezeMask& mask, Step step) {
   if (options_.durable && plan.versions != WeightVersions::kSync) {
     throw InfeasibleError("a plan with weight versions cannot be checkpointed");
   }
-  const SteadyTime predicting = std::chrono::steady_clock::now();
-  const bool is_given = options_.plan && (!plan_ || !options_.elastic);
-  Switched switched{predict_phase(step, plan, options_, is_given ? options_.plan_file : ""), {}};
-  TransitionEvent& transition = switched.transition;
-  const Duration simulating = since(predicting);
+  TransitionEvent transition;
   if (plan_) transition.predicted = replanner_.predict_times(*plan_);
-  transition.plan_time = replanner_.take_time() + simulating;
+  transition.plan_time = replanner_.take_time();
   const SwitchReport report = run_.switch_to(with_lists(plan, options_.profile, options_.cluster));
   transition.move_time = waited + report.move_time;
   transition.start_time = report.start_time();
   transition.moved = report.move.moved;
+  // Behind the switch, which says more of a plan that cannot be executed.
+  const SteadyTime predicting = std::chrono::steady_clock::now();
+  const bool is_given = options_.plan && (!plan_ || !options_.elastic);
+  BegunPhase begun = predict_phase(step, plan, options_, is_given ? options_.plan_file : "");
+  transition.plan_time += since(predicting);
   plan_ = plan;
-  return switched;
+  return {std::move(begun), transition};
 }
 
 void ElasticPlan::find_overhead(const TransitionEvent& first) {

@@ -27,7 +27,7 @@ class ElasticPlan {
   //   move   state to its new owners, and waiting for memory that is being reserved for it
   //   start  program, executors, cache
   // Predicted: as the overhead says (planner/trajectory/transition_cost.h); of the first nothing.
-  // Throws InfeasibleError before anything has moved.
+  // Throws InfeasibleError where no plan fits, or the given one does not.
   Switched go_to(const FreezeMask& mask, Step step);
 
   // After the first: what going on from it costs at least, if it is not known (a run that is
