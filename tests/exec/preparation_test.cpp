@@ -100,8 +100,8 @@ TEST(Replanner, ChargesTheStepsThatFillACacheForEachVariant) {
   EXPECT_EQ(cost(6, 10), moving + 10 * one_step);
 }
 
-// Where the batch grows the steps of two plans are not of one size: all is counted by the batch that
-// is configured, of which there are as many to an epoch under every plan.
+// Where the batch grows the steps of two plans are not of one size: all is counted by the batch
+// that is configured, of which there are as many to an epoch under every plan.
 TEST(Replanner, CountsWhatASwitchBringsByTheConfiguredBatch) {
   TrainOptions options = elastic_options();
   options.config.cache = {};
