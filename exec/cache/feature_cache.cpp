@@ -126,12 +126,15 @@ void FeatureCache::store(std::int64_t sample, int variant, std::string_view byte
     const std::lock_guard<std::mutex> lock(mutex_);
     if (now_.records.empty() || now_.records[place] || now_.room.is_none()) return;
     ENSURE(static_cast<std::int64_t>(bytes.size()) == now_.feature.count, "a feature of its size");
-    if (!now_.has_room()) {
+    // Those of the depth before keep their room until they come: one that is computed beside them
+    // in another thread does not take it.
+    const bool has_served = before_ && before_->records[place];
+    if (!now_.has_room(before_ && !has_served ? before_->held() : 0)) {
       ++counts_.turned_away;
       return;
     }
     // It has served: the new one was computed from it, and takes its room.
-    if (before_) forget(*before_, place);
+    if (has_served) forget(*before_, place);
     may_go_to_disk = now_.on_disk < now_.room.on_disk;
     if (now_.in_memory >= now_.room.in_memory) tier = StoreTier::kDisk;
     ++now_.held_in(tier);

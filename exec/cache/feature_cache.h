@@ -110,7 +110,11 @@ class FeatureCache {
     std::int64_t& held_in(StoreTier tier) {
       return tier == StoreTier::kMemory ? in_memory : on_disk;
     }
-    bool has_room() const { return in_memory < room.in_memory || on_disk < room.on_disk; }
+    // For one more, besides `others` that will come.
+    bool has_room(std::int64_t others) const {
+      if (room.in_memory == FeatureRoom::kAny || room.on_disk == FeatureRoom::kAny) return true;
+      return held() + others < room.in_memory + room.on_disk;
+    }
   };
   std::size_t place_of(std::int64_t sample, int variant) const;
   bool covers(const Depth& depth, std::span<const std::int64_t> samples, int variant) const;

@@ -258,6 +258,18 @@ TEST_F(Features, AreKeptInEachTierAsFarAsIsAdmitted) {
   EXPECT_EQ(cache.records()->traffic(StoreTier::kMemory).written, kFeature * 2);
 }
 
+TEST_F(Features, OfTheDepthBeforeKeepTheirRoomFromThoseThatAreNew) {
+  FeatureCache cache(files_, memory_for(kSamples), kSamples, 1, kFeature);
+  cache.use(key_of(2), kFeature, {.in_memory = 4, .on_disk = 0});
+  pass(cache, {0, 1, 2, 3}, 2);
+  cache.use(key_of(3), kFeature, {.in_memory = 4, .on_disk = 0});
+  EXPECT_EQ(pass(cache, {4, 5}, 3), 0);
+  EXPECT_EQ(pass(cache, {0, 1, 2, 3}, 3), 2);
+  EXPECT_EQ(pass(cache, {0, 1, 2, 3}, 3), 3);
+  EXPECT_EQ(cache.counts().turned_away, 2);
+  EXPECT_EQ(cache.find_source().in_memory, 4);
+}
+
 // Several depths later the features that are there still are what all goes on from.
 TEST_F(Features, ServeOnWhereNothingIsAdmittedOfDeeperOnes) {
   FeatureCache cache(files_, memory_for(kSamples), kSamples, 1, kFeature);
