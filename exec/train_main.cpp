@@ -168,8 +168,11 @@ TrainOptions read_options(const po::variables_map& flags, const std::string& com
   options.profile = read_model_profile(profile_file);
   const ModelProfile structure = structure_of(options.config);
   if (model_hash(structure) != model_hash(options.profile)) {
-    throw InputError(profile_file, 0, "a profile of model " + options.profile.model,
-                     "one of the run's model, " + structure.model);
+    const bool same_name = structure.model == options.profile.model;
+    throw InputError(
+        profile_file, 0,
+        "a profile of model " + options.profile.model + (same_name ? ", but of other layers" : ""),
+        "one of the run's model, " + structure.model);
   }
   options.cluster = read_cluster(required_text(flags, "cluster"));
   if (const auto path = optional_text(flags, "plan")) {
