@@ -11,6 +11,7 @@
 #include "planner/chakra.h"
 #include "planner/command_line.h"
 #include "planner/flags.h"
+#include "planner/plan_check.h"
 #include "planner/plan_json.h"
 #include "planner/pytorch_csv.h"
 #include "planner/schedule_menu.h"

@@ -14,6 +14,7 @@
 #include "exec/trainer.h"
 #include "exec/verb_inputs.h"
 #include "planner/command_line.h"
+#include "planner/plan_check.h"
 #include "planner/plan_json.h"
 #include "planner/print_plan.h"
 #include "profiles/cluster_json.h"

@@ -10,6 +10,7 @@
 #include "exec/verb_inputs.h"
 #include "exec/verify.h"
 #include "planner/command_line.h"
+#include "planner/plan_check.h"
 #include "planner/plan_json.h"
 #include "profiles/cluster_json.h"
 

@@ -10,6 +10,7 @@
 #include "planner/flags.h"
 #include "planner/import_sailor.h"
 #include "planner/plan_changes.h"
+#include "planner/plan_check.h"
 #include "planner/plan_json.h"
 #include "planner/print_import.h"
 #include "planner/print_plan.h"

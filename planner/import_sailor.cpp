@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/command_line.h"
+#include "planner/plan_check.h"
 #include "planner/plan_json.h"
 #include "planner/sailor_plan.h"
 #include "profiles/cluster_json.h"

@@ -200,6 +200,12 @@ std::optional<DispatchPolicy> find_policy(std::string_view name) {
   return std::nullopt;
 }
 
+bool has_searched_order(const Plan& plan) {
+  const auto said = plan.provenance.find("schedule");
+  return std::holds_alternative<ExplicitSchedule>(plan.schedule) && said != plan.provenance.end() &&
+         said->second.starts_with(kSearched);
+}
+
 std::string summarize(const Plan& plan) {
   const int last = plan.batch_size - (plan.micro_batches() - 1) * plan.micro_batch_size;
   const bool is_short = plan.micro_batches() > 1 && last < plan.micro_batch_size;

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "profiles/cluster.h"
-#include "profiles/json_lines.h"
 #include "profiles/model_profile.h"
 #include "traces/action.h"
 #include "traces/freeze_mask.h"
@@ -131,16 +130,13 @@ std::optional<ScheduleKind> find_schedule(std::string_view name);
 std::string_view policy_name(DispatchPolicy policy);  // "fifo", "priority", "lrtf", "steal"
 std::optional<DispatchPolicy> find_policy(std::string_view name);
 
+// How the provenance of a searched order begins (key "schedule").
+inline constexpr std::string_view kSearched = "searched for the least ";
+// Whether the lists of the plan come from a search over orders of work, as its provenance says.
+bool has_searched_order(const Plan& plan);
+
 // "2 stages x 1 pipeline, 1f1b, 4 micro-batches of 8, cut 7": one line for people.
 std::string summarize(const Plan& plan);
-
-// Everything that can be wrong in a plan by itself and against the model and the cluster: hash of
-// another model, layers missing, doubled or not convex, unknown devices, micro-batches that are not
-// owned exactly once or do not add up to the batch, mask length, ...
-// Throws InputError{file, the line of what is wrong} with the JSON path in `found`; faults of a
-// schedule's actions name action and device instead.
-void validate(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
-              const std::string& file, const LineOf& line_of = {});
 
 // One pipeline of consecutive stages: layer cuts[i] begins stage i + 1; stage i on devices[i].
 Pipeline make_pipeline(int layers, const std::vector<LayerId>& cuts,

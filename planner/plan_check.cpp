@@ -1,4 +1,4 @@
-// What can be wrong in a plan.
+#include "planner/plan_check.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,6 @@
 #include <set>
 
 #include "planner/activity.h"
-#include "planner/plan.h"
 #include "planner/schedule_check.h"
 #include "planner/stage_slices.h"
 #include "profiles/error.h"

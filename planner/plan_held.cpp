@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "planner/plan_check.h"
 #include "planner/plan_json.h"
 #include "planner/plan_options.h"
 #include "planner/search/moved_cuts.h"

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "planner/schedule_menu.h"
-#include "planner/searched_plan.h"
 
 namespace frazil {
 namespace {

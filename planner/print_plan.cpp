@@ -73,49 +73,6 @@ std::string describe_search(const WhatIf& what_if, const WhatIfAnswer& answer) {
 
 }  // namespace
 
-std::string list_flags(const ModelProfile& profile, bool extrapolated) {
-  std::string text;
-  if (const std::string unknown = unknown_bytes(profile); !unknown.empty()) {
-    text += fmt::format(
-        "note: {} are not known: bytes in the profile are placeholders for what its trace does "
-        "not tell\n",
-        unknown);
-  }
-  if (extrapolated) text += "note: some costs are extrapolated beyond the measured sizes\n";
-  if (profile.backward_was_split_by_rule) {
-    text += "note: the profile's backward was split into I and W by rule, not measured\n";
-  }
-  return text;
-}
-
-std::string list_free_links(const Cluster& cluster) {
-  const auto devices = static_cast<std::int64_t>(cluster.devices.size());
-  const std::int64_t all = devices * (devices - 1);
-  std::int64_t free = cluster.default_link.bandwidth.count == 0 ? all : 0;
-  for (const DirectedLink& link : cluster.links) {
-    if (cluster.default_link.bandwidth.count == 0 && link.link.bandwidth.count > 0) --free;
-    if (cluster.default_link.bandwidth.count > 0 && link.link.bandwidth.count == 0) ++free;
-  }
-  if (free == 0) return "";
-  return fmt::format("note: bytes take no time over {} of {} links, which have no bandwidth\n",
-                     free, all);
-}
-
-std::string list_held(const MemoryPeak& peak) {
-  std::string text;
-  for (int k = 0; k < kMemoryKinds; ++k) {
-    const Bytes held = peak.held[static_cast<std::size_t>(k)];
-    if (held.count == 0) continue;
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ",
-                        memory_kind_name(static_cast<MemoryKind>(k)), to_text(held));
-  }
-  return text.empty() ? "nothing" : text;
-}
-
-std::string count_of(std::int64_t number, std::string_view noun) {
-  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : noun.ends_with("h") ? "es" : "s");
-}
-
 std::string print_what_if(const WhatIf& what_if, const WhatIfAnswer& answer) {
   const PlanBounds& bounds = answer.bounds;
   std::string text = fmt::format(

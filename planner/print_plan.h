@@ -1,14 +1,11 @@
 #pragma once
 // Answers of the verbs plan and simulate, for people (tables) and for programs (one JSON object).
 
-#include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "planner/bounds.h"
 #include "planner/plan.h"
-#include "planner/search.h"
 #include "planner/simulate_plan.h"
 #include "planner/what_if.h"
 
@@ -23,18 +20,6 @@ struct SimulatedPlan {
   const PlanBounds& bounds;
   std::optional<ReductionOverlap> overlap = std::nullopt;  // as it was simulated
 };
-
-// "parameters 1.50 MiB, stash 3.00 MiB": what a device holds at its peak.
-std::string list_held(const MemoryPeak& peak);
-
-// "1 plan", "2 plans".
-std::string count_of(std::int64_t number, std::string_view noun);
-
-// Notes, a line each, on what the numbers rest on that was not measured.
-std::string list_flags(const ModelProfile& profile, bool extrapolated);
-// A note where the cluster gives links no bandwidth, so that what they carry takes no time; of one
-// device none.
-std::string list_free_links(const Cluster& cluster);
 
 std::string print_what_if(const WhatIf& what_if, const WhatIfAnswer& answer);
 std::string what_if_json(const WhatIf& what_if, const WhatIfAnswer& answer);

@@ -279,12 +279,4 @@ std::string ranking_json(const Ranking& ranking, const Cluster& cluster,
   return json.dump() + "\n";
 }
 
-std::string explain_infeasible(const Ranking& ranking, const std::string& by) {
-  if (ranking.candidates.empty()) return "no plan is feasible: there is nothing to choose from";
-  const Candidate& nearest = ranking.candidates.front();
-  return fmt::format("no plan is feasible; the nearest{}, {}: {}",
-                     by.empty() ? "" : " by the " + by, summarize(nearest.plan),
-                     nearest.infeasible ? nearest.infeasible->reason : "fits");
-}
-
 }  // namespace frazil

@@ -18,8 +18,4 @@ std::string print_ranking(const Ranking& ranking, const Cluster& cluster,
 std::string ranking_json(const Ranking& ranking, const Cluster& cluster,
                          const ModelProfile& profile, int top, const std::string& more = "{}");
 
-// Why nothing in the ranking can run: the candidate that misses least, what it needs and has. `by`:
-// of what, where others miss less of something else.
-std::string explain_infeasible(const Ranking& ranking, const std::string& by = "");
-
 }  // namespace frazil

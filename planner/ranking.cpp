@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "planner/print_plan.h"
+#include "planner/print_parts.h"
 #include "planner/simulate_plan.h"
 #include "profiles/error.h"
 #include "profiles/quantity_text.h"
@@ -129,6 +129,14 @@ void rank(std::vector<Candidate>& candidates) {
   ranked.reserve(candidates.size());
   for (const auto& [key, i] : order) ranked.push_back(std::move(candidates[i]));
   candidates = std::move(ranked);
+}
+
+std::string explain_infeasible(const Ranking& ranking, const std::string& by) {
+  if (ranking.candidates.empty()) return "no plan is feasible: there is nothing to choose from";
+  const Candidate& nearest = ranking.candidates.front();
+  return fmt::format("no plan is feasible; the nearest{}, {}: {}",
+                     by.empty() ? "" : " by the " + by, summarize(nearest.plan),
+                     nearest.infeasible ? nearest.infeasible->reason : "fits");
 }
 
 }  // namespace frazil

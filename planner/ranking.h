@@ -109,4 +109,8 @@ using RankingKey =
 RankingKey ranking_key(const Candidate& candidate);
 void rank(std::vector<Candidate>& candidates);
 
+// Why nothing in the ranking can run: the candidate that misses least, what it needs and has. `by`:
+// of what, where others miss less of something else.
+std::string explain_infeasible(const Ranking& ranking, const std::string& by = "");
+
 }  // namespace frazil

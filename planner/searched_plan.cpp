@@ -19,8 +19,6 @@
 namespace frazil {
 namespace {
 
-constexpr std::string_view kSearched = "searched for the least ";  // how its provenance begins
-
 void refuse_what_is_not_searched(const Plan& plan) {
   std::map<DeviceId, const Pipeline*> taken;
   for (const Pipeline& pipeline : plan.pipelines) {
@@ -116,12 +114,6 @@ SearchedPlan search_order(Plan plan, const ModelProfile& profile, const Cluster&
   plan.schedule = std::move(schedule);
   plan.provenance["schedule"] = describe(found, named, options);
   return {std::move(plan), std::move(found)};
-}
-
-bool has_searched_order(const Plan& plan) {
-  const auto said = plan.provenance.find("schedule");
-  return std::holds_alternative<ExplicitSchedule>(plan.schedule) && said != plan.provenance.end() &&
-         said->second.starts_with(kSearched);
 }
 
 }  // namespace frazil

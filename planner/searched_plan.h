@@ -24,7 +24,4 @@ struct SearchedPlan {
 SearchedPlan search_order(Plan plan, const ModelProfile& profile, const Cluster& cluster,
                           const OrderSearchOptions& options = {});
 
-// Whether the lists of a plan come from such a search, as its provenance says.
-bool has_searched_order(const Plan& plan);
-
 }  // namespace frazil

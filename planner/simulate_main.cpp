@@ -15,6 +15,7 @@
 #include "planner/contended_step.h"
 #include "planner/flags.h"
 #include "planner/plan_changes.h"
+#include "planner/plan_check.h"
 #include "planner/plan_json.h"
 #include "planner/plan_options.h"
 #include "planner/print_idle.h"

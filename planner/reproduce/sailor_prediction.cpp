@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "planner/contended_step.h"
+#include "planner/plan_check.h"
 #include "planner/reproduce/affine_profile.h"
 #include "planner/sailor_plan.h"
 #include "planner/simulate_plan.h"

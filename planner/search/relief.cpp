@@ -4,12 +4,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
-#include "planner/print_plan.h"
-#include "planner/print_ranking.h"
+#include "planner/print_parts.h"
 #include "planner/search/best_first.h"
 #include "planner/search/order_table.h"
 #include "profiles/error.h"
@@ -31,26 +29,6 @@ void add_devices(Cluster& cluster, std::int64_t count) {
     device.name = fmt::format("another{}", i);
     cluster.devices.push_back(std::move(device));
   }
-}
-
-std::string_view name_of(Relief::Kind kind) {
-  switch (kind) {
-    case Relief::Kind::kMemoryOfOne:
-      return "memory_of_one_device_bytes";
-    case Relief::Kind::kMemoryOfEach:
-      return "memory_of_every_device_bytes";
-    case Relief::Kind::kMicroBatch:
-      return "micro_batch_size";
-    case Relief::Kind::kRecompute:
-      return "recompute";
-    case Relief::Kind::kFast:
-      return "fast_reduction";
-    case Relief::Kind::kFreeze:
-      return "frozen_blocks";
-    case Relief::Kind::kDevices:
-      return "more_devices";
-  }
-  return "";
 }
 
 class ReliefFinder {
@@ -189,23 +167,6 @@ std::string to_text(const Relief& relief, const Cluster& cluster) {
       return fmt::format("{} more like the last", count_of(relief.amount, "device"));
   }
   return "";
-}
-
-std::string relief_json(const std::vector<Relief>& reliefs, const Cluster& cluster) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const Relief& relief : reliefs) {
-    list.push_back({{"change", name_of(relief.kind)},
-                    {"amount", relief.amount},
-                    {"text", to_text(relief, cluster)}});
-  }
-  return nlohmann::ordered_json{{"relief", list}}.dump();
-}
-
-std::string print_relief(const std::vector<Relief>& reliefs, const Cluster& cluster) {
-  if (reliefs.empty()) return "\nno single change makes a plan fit\n";
-  std::string text = "\na plan would fit with any one of\n";
-  for (const Relief& relief : reliefs) text += "  " + to_text(relief, cluster) + "\n";
-  return text;
 }
 
 std::string list_relief(const std::vector<Relief>& reliefs, const Cluster& cluster,

@@ -45,8 +45,6 @@ std::string to_text(const Relief& relief, const Cluster& cluster);
 // named before: "it would fit with 3.1 GiB more on device2; another plan would fit with ..".
 std::string list_relief(const std::vector<Relief>& reliefs, const Cluster& cluster,
                         bool first_is_of_named = false);
-// A line for each change.
-std::string print_relief(const std::vector<Relief>& reliefs, const Cluster& cluster);
 // The plan that the first change, of memory, makes fit, judged without it, where it misses just so
 // much; else nothing.
 std::vector<Candidate> find_relieved(const ModelProfile& profile, const SearchCase& question,
@@ -58,7 +56,5 @@ std::string explain_no_plan(const ModelProfile& profile, const SearchCase& quest
                             const Ranking& ranking);
 std::string explain_no_plan(const ModelProfile& profile, const SearchCase& question,
                             const Ranking& ranking, const std::vector<Relief>& reliefs);
-// {"relief": [{"change", "amount", "text"}, ..]}
-std::string relief_json(const std::vector<Relief>& reliefs, const Cluster& cluster);
 
 }  // namespace frazil

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "planner/activity.h"
+#include "planner/plan_check.h"
 #include "planner/search.h"
 #include "tests/support/sample_models.h"
 

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/plan_check.h"
 #include "planner/schedule_menu.h"
 #include "profiles/json.h"
 #include "profiles/model_profile_json.h"

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <random>
 
+#include "planner/plan_check.h"
 #include "planner/schedule_check.h"
 #include "planner/schedule_menu.h"
 #include "planner/schedules.h"

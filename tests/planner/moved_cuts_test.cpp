@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "planner/plan_check.h"
 #include "tests/planner/search_cases.h"
 
 namespace frazil {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "planner/named/pipe_bd.h"
+#include "planner/plan_check.h"
 #include "profiles/cluster_json.h"
 #include "profiles/error.h"
 #include "profiles/json.h"

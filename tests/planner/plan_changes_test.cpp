@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "planner/plan_check.h"
 #include "planner/simulate_plan.h"
 #include "profiles/error.h"
 #include "tests/support/sample_models.h"

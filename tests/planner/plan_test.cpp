@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/plan_check.h"
 #include "planner/plan_json.h"
 #include "profiles/error.h"
 #include "tests/support/program_folder.h"

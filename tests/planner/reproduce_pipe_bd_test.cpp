@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/named/pipe_bd.h"
+#include "planner/plan_check.h"
 #include "planner/reproduce/pipe_bd_results.h"
 #include "planner/reproduce/pipe_bd_workloads.h"
 #include "planner/reproduce/repeat_steps.h"

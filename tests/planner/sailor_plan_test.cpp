@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "planner/plan_check.h"
 #include "planner/plan_json.h"
 #include "planner/simulate_plan.h"
 #include "profiles/cluster_json.h"

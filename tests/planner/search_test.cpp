@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "planner/plan_check.h"
 #include "planner/print_plan.h"
 #include "planner/print_ranking.h"
 #include "tests/support/golden.h"

@@ -10,6 +10,7 @@
 #include <string>
 #include <variant>
 
+#include "planner/plan_check.h"
 #include "planner/plan_json.h"
 #include "planner/searched_plan.h"
 #include "profiles/cluster_json.h"

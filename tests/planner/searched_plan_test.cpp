@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "planner/plan_changes.h"
+#include "planner/plan_check.h"
 #include "planner/schedules.h"
 #include "planner/simulate_plan.h"
 #include "planner/what_if.h"

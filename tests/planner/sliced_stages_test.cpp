@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "planner/footprint.h"
+#include "planner/plan_check.h"
 #include "planner/reduction_groups.h"
 #include "planner/schedule_menu.h"
 #include "planner/schedules.h"

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "planner/plan_check.h"
 #include "planner/schedules.h"
 #include "profiles/error.h"
 

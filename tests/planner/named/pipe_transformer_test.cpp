@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/plan_check.h"
 #include "planner/reproduce/rtx5000.h"
 #include "planner/simulate_plan.h"
 #include "profiles/error.h"
