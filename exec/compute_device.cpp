@@ -6,10 +6,10 @@
 #include <set>
 #include <thread>
 
-#include "exec/dataset.h"
 #include "exec/layer_state.h"
 #include "exec/load_accelerator.h"
 #include "exec/numerics.h"
+#include "exec/samples.h"
 #include "exec/step_fault.h"
 #include "profiles/error.h"
 #include "profiles/quantity_text.h"

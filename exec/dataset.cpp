@@ -181,17 +181,6 @@ at::Tensor label_by_map(const at::Tensor& images, const at::Tensor& map) {
 
 }  // namespace
 
-std::int64_t Samples::count() const { return labels.defined() ? labels.size(0) : 0; }
-
-Samples narrow(const Samples& samples, std::int64_t first, std::int64_t count) {
-  Samples some;
-  for (const at::Tensor& input : samples.inputs) {
-    some.inputs.push_back(input.narrow(0, first, count));
-  }
-  some.labels = samples.labels.narrow(0, first, count);
-  return some;
-}
-
 Dataset read_digits(const std::filesystem::path& path) {
   const std::string file = path.string();
   const std::string packed = read_text_file(path);

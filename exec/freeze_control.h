@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "exec/dataset.h"
 #include "exec/freeze_signals.h"
 #include "exec/replanner.h"
 #include "exec/run.h"
+#include "exec/samples.h"
 #include "planner/freezing/freeze_authority.h"
 
 namespace frazil {

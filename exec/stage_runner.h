@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "exec/cache/prefix_boundary.h"
-#include "exec/dataset.h"
 #include "exec/kept_weights.h"
 #include "exec/layer_graph.h"
 #include "exec/layer_state.h"
 #include "exec/recorder.h"
+#include "exec/samples.h"
 #include "planner/plan.h"
 
 namespace frazil {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "exec/allocation_meter.h"
-#include "exec/dataset.h"
 #include "exec/layer_state.h"
+#include "exec/samples.h"
 
 namespace frazil {
 

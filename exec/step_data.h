@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "exec/dataset.h"
+#include "exec/samples.h"
 #include "exec/stage_runner.h"
 #include "exec/step_program.h"
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "exec/dataset.h"
+#include "exec/samples.h"
 
 namespace frazil {
 
