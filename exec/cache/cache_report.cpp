@@ -1,7 +1,5 @@
 #include "exec/cache/cache_report.h"
 
-#include "exec/run_config_names.h"
-
 namespace frazil {
 
 std::string_view name_of(FeaturePrecision precision) {

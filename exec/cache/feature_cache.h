@@ -5,6 +5,7 @@
 // the depth before stays, to go on from, until the new one is there; then it leaves. A run that
 // ends, however, leaves nothing (exec/cache/record_store.h). Of several threads.
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -20,6 +21,8 @@
 namespace frazil {
 
 enum class FeaturePrecision { kFloat32, kBfloat16 };
+// Names by enumerator.
+inline constexpr std::array<std::string_view, 2> kPrecisions{"float32", "bfloat16"};
 
 // By which layers features were made. `layers[l]`: a hash over all that layer l's output follows
 // from but the sample: its parameters and state. Its depth is how many they are.
