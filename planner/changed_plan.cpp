@@ -8,7 +8,7 @@
 
 #include "planner/order_search.h"
 #include "planner/plan_changes.h"
-#include "planner/print_plan.h"
+#include "planner/print_parts.h"
 #include "planner/ranking.h"
 #include "planner/searched_plan.h"
 #include "planner/what_if_flags.h"

@@ -16,7 +16,6 @@
 #include "planner/plan_held.h"
 #include "planner/plan_json.h"
 #include "planner/plan_options.h"
-#include "planner/print_plan.h"
 #include "planner/print_ranking.h"
 #include "planner/print_relief.h"
 #include "planner/schedule_menu.h"

@@ -10,6 +10,7 @@
 #include "planner/activity.h"
 #include "planner/plan_notation.h"
 #include "planner/print_parts.h"
+#include "planner/ranking.h"
 #include "planner/schedule_menu.h"
 #include "profiles/quantity_text.h"
 

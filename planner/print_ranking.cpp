@@ -8,7 +8,6 @@
 #include "planner/pipeline_group.h"
 #include "planner/plan_notation.h"
 #include "planner/print_parts.h"
-#include "planner/print_plan.h"
 #include "planner/schedule_menu.h"
 #include "profiles/quantity_text.h"
 

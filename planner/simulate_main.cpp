@@ -20,6 +20,7 @@
 #include "planner/plan_options.h"
 #include "planner/print_idle.h"
 #include "planner/print_messages.h"
+#include "planner/print_parts.h"
 #include "planner/print_plan.h"
 #include "planner/print_ranking.h"
 #include "planner/schedule_menu.h"

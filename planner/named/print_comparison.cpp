@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "planner/print_plan.h"
+#include "planner/print_parts.h"
 #include "profiles/quantity_text.h"
 
 namespace frazil {

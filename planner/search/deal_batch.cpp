@@ -10,13 +10,6 @@
 
 namespace frazil {
 
-std::vector<MicroBatches> split_share(int first, int share, int directions) {
-  if (directions == 1) return {{MicroBatchId{first}, MicroBatchId{first + share - 1}}};
-  const int half = share / 2;
-  return {{MicroBatchId{first}, MicroBatchId{first + half - 1}},
-          {MicroBatchId{first + half}, MicroBatchId{first + share - 1}}};
-}
-
 std::vector<int> Proposer::share_equally(const Shape& shape) const {
   const int ways = directions(placement_of(shape.variant));
   const int all = space_.micro_batches(shape.cell.micro_batch_size);
@@ -43,9 +36,9 @@ std::int64_t Proposer::bottleneck_of(const Shape& shape, int machine_of_group) {
   const auto* cuts = find_cuts(shape, alone, MemoryRule::kIgnored, Transfers::kBlocking);
   const Cluster& machine = machines_.machine(machine_of_group);
   const auto devices = static_cast<int>(machine.devices.size());
-  const ChainSums& sums = sums_of(shape);
+  const ChainSums& sums = sums_.of(shape);
   std::vector<std::int64_t> work(machine.devices.size(), 0);
-  const std::vector<LayerSpan> spans = spans_of(*cuts);
+  const std::vector<LayerSpan> spans = sums_.spans_of(*cuts);
   for (int way = 0; way < directions(placement); ++way) {
     for (std::size_t s = 0; s < spans.size(); ++s) {
       const auto device =
@@ -114,14 +107,6 @@ const Proposer::GradientTree& Proposer::find_gradients(const MicroBatches& owned
     known->second.nodes = static_cast<int>(maximal_nodes(interval, all).size());
   }
   return known->second;
-}
-
-Owners Proposer::owners_of(const Shape& shape, const Proposal& proposal) const {
-  const int ways = directions(placement_of(shape.variant));
-  // Of an odd number of devices the one in the middle has a stage both ways.
-  const bool apart = ways == 1 || (shape.cell.devices % 2 == 0 && shape.cell.longer == 0);
-  if (!apart) return {shape.cell.replicas, 1};
-  return {shape.cell.replicas * ways, proposal.most_nodes};
 }
 
 const Proposal& Proposer::deal(const Shape& shape) {

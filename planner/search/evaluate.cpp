@@ -11,18 +11,6 @@
 namespace frazil {
 namespace {
 
-std::vector<ChainSums> sum_up(const ModelProfile& profile, Activity activity,
-                              const SearchSpace& space) {
-  std::vector<ChainSums> sums;
-  const std::vector<int>& sizes = space.options.micro_batch_sizes;
-  sums.reserve(2 * sizes.size());
-  for (const int size : sizes) sums.emplace_back(profile, activity, size);
-  if (space.cached == 0) return sums;
-  activity.cached = space.cached;
-  for (const int size : sizes) sums.emplace_back(profile, activity, size);
-  return sums;
-}
-
 Rejection refuse(const std::string& sentence) {
   Rejection rejection;
   rejection.why = Rejection::Why::kRefused;
@@ -77,13 +65,13 @@ Evaluator::Evaluator(const ModelProfile& profile, const Cluster& cluster,
       space_{static_cast<int>(profile.layers.size()), static_cast<int>(cluster.devices.size()),
              machines_.arrangements(), options,
              options.cache ? count_frozen_prefix(profile, activity_) : 0},
-      sums_(sum_up(profile, activity_, space_)),
+      sums_(profile, activity_, space_),
       bounds_(space_, machines_, cluster),
       proposer_(space_, sums_, machines_, profile.input_bytes_per_sample),
-      groups_(profile, cluster, activity_, options, machines_, proposer_, orders) {}
+      groups_(profile, cluster, activity_, options, machines_, sums_, orders) {}
 
 NamedBound Evaluator::bound(const Shape& shape, const Proposal& proposal) {
-  const Owners owners = proposer_.owners_of(shape, proposal);
+  const Owners owners = owners_of(shape, proposal);
   NamedBound largest{Duration{0}, "busiest-device"};
   for (const GroupClass& group : proposal.classes) {
     const NamedBound own = bound_group(shape.variant, loads_of(shape, group, owners));
@@ -108,16 +96,15 @@ const GroupLoads& Evaluator::loads_of(const Shape& shape, const GroupClass& grou
               group.cuts};
   const auto [known, is_new] = loads_.try_emplace(std::move(key));
   if (is_new) {
-    known->second =
-        add_up_loads(shape, group, proposer_.spans_of(group.cuts), proposer_.sums_of(shape),
-                     machines_.machine(group.machine), bounds_, owners);
+    known->second = add_up_loads(shape, group, sums_.spans_of(group.cuts), sums_.of(shape),
+                                 machines_.machine(group.machine), bounds_, owners);
   }
   return known->second;
 }
 
 NamedBound Evaluator::bound_by_shares(const Shape& shape) {
   const Proposal& dealt = proposer_.deal(shape);
-  const Owners owners = proposer_.owners_of(shape, dealt);
+  const Owners owners = owners_of(shape, dealt);
   const VariantClass variant = class_of(shape.variant);
   NamedBound largest{Duration{0}, "total-work"};
   for (const GroupClass& group : dealt.classes) {
@@ -125,7 +112,7 @@ NamedBound Evaluator::bound_by_shares(const Shape& shape) {
                          owners.devices / shape.cell.replicas};
     const auto [known, is_new] = by_shares_.try_emplace({shape.cell, variant, deal, group.machine});
     if (is_new) {
-      known->second = bounds_.bound_group(proposer_.sums_of(shape), shape.cell, variant, deal,
+      known->second = bounds_.bound_group(sums_.of(shape), shape.cell, variant, deal,
                                           machines_.machine(group.machine));
     }
     if (known->second.time > largest.time) largest = known->second;

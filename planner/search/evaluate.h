@@ -11,6 +11,7 @@
 #include "planner/ranking.h"
 #include "planner/search/group_bound.h"
 #include "planner/search/group_simulation.h"
+#include "planner/search/propose.h"
 
 namespace frazil {
 
@@ -33,7 +34,7 @@ class Evaluator {
   Machines& machines() { return machines_; }
   const WorkBounds& work_bounds() const { return bounds_; }
   // Of plans that cache the prefix, or of those that do not.
-  const ChainSums& sums_of(int size, bool cached) const { return proposer_.sums_of(size, cached); }
+  const ChainSums& sums_of(int size, bool cached) const { return sums_.of(size, cached); }
   // No more than those of any plan.
   const ChainSums& sums_of(int size) const { return sums_of(size, space_.cached > 0); }
   int simulated() const { return groups_.simulated() + simulated_; }
@@ -80,7 +81,7 @@ class Evaluator {
   std::string hash_;
   Machines machines_;
   SearchSpace space_;
-  std::vector<ChainSums> sums_;
+  SpaceSums sums_;
   WorkBounds bounds_;
   Proposer proposer_;
   GroupSimulation groups_;

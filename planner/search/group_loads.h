@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "planner/search/propose.h"
+#include "planner/search/proposal.h"
 #include "planner/search/work_bound.h"
 
 namespace frazil {

@@ -14,7 +14,8 @@
 
 #include "planner/ranking.h"
 #include "planner/search/order_times.h"
-#include "planner/search/propose.h"
+#include "planner/search/proposal.h"
+#include "planner/search/space_sums.h"
 
 namespace frazil {
 
@@ -38,7 +39,7 @@ class GroupSimulation {
  public:
   // All must outlive this.
   GroupSimulation(const ModelProfile& profile, const Cluster& cluster, const Activity& activity,
-                  const SearchOptions& options, const Machines& machines, const Proposer& proposer,
+                  const SearchOptions& options, const Machines& machines, const SpaceSums& sums,
                   OrderTable& orders);
 
   static bool applies(const Shape& shape, const Proposal& proposal, const SearchOptions& options);
@@ -73,7 +74,7 @@ class GroupSimulation {
   const Activity& activity_;
   const SearchOptions& options_;
   const Machines& machines_;
-  const Proposer& proposer_;
+  const SpaceSums& space_sums_;
   OrderTimer timer_;
   std::map<Key, OrderTimes> times_;
   std::map<Key, GroupRun> runs_;

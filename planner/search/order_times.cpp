@@ -298,11 +298,11 @@ OrderTimes time_orders(const Shape& shape, const GroupClass& group, const ChainS
   return ListRunner(shape, group, sums, machine).run(orders, most);
 }
 
-OrderTimer::OrderTimer(const ModelProfile& profile, const Machines& machines,
-                       const Proposer& proposer, const SearchOptions& options, OrderTable& orders)
+OrderTimer::OrderTimer(const ModelProfile& profile, const Machines& machines, const SpaceSums& sums,
+                       const SearchOptions& options, OrderTable& orders)
     : profile_(profile),
       machines_(machines),
-      proposer_(proposer),
+      space_sums_(sums),
       options_(options),
       orders_(orders) {}
 
@@ -331,7 +331,7 @@ const DeviceOrders& OrderTimer::orders_of(const Shape& shape, const GroupClass& 
 OrderTimes OrderTimer::time(const Shape& shape, const GroupClass& group, Duration most) {
   try {
     const DeviceOrders& orders = orders_of(shape, group);
-    const ChainSums& sums = proposer_.sums_of(shape);
+    const ChainSums& sums = space_sums_.of(shape);
     return time_orders(shape, group, sums, machines_.machine(group.machine), orders, most);
   } catch (const InfeasibleError&) {
     return {};

@@ -13,7 +13,8 @@
 #include <vector>
 
 #include "planner/search/order_table.h"
-#include "planner/search/propose.h"
+#include "planner/search/proposal.h"
+#include "planner/search/space_sums.h"
 
 namespace frazil {
 
@@ -33,7 +34,7 @@ OrderTimes time_orders(const Shape& shape, const GroupClass& group, const ChainS
 class OrderTimer {
  public:
   // All must outlive this.
-  OrderTimer(const ModelProfile& profile, const Machines& machines, const Proposer& proposer,
+  OrderTimer(const ModelProfile& profile, const Machines& machines, const SpaceSums& sums,
              const SearchOptions& options, OrderTable& orders);
 
   // As time_orders(); not known where the schedule refuses the numbers.
@@ -45,7 +46,7 @@ class OrderTimer {
 
   const ModelProfile& profile_;
   const Machines& machines_;
-  const Proposer& proposer_;
+  const SpaceSums& space_sums_;
   const SearchOptions& options_;
   OrderTable& orders_;   // of schedules that look at no times
   DeviceOrders priced_;  // of one that does

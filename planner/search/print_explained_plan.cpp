@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/plan_notation.h"
-#include "planner/print_plan.h"
+#include "planner/print_parts.h"
 #include "planner/search/explain_plan.h"
 #include "profiles/quantity_text.h"
 

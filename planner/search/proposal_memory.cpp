@@ -25,16 +25,16 @@ bool Proposer::keeps(const Shape& shape, const GroupClass& group, const std::vec
                      MemoryRule rule) const {
   const Cluster& machine = machines_.machine(group.machine);
   const auto devices = static_cast<int>(machine.devices.size());
-  const std::vector<LayerSpan> spans = spans_of(cuts);
+  const std::vector<LayerSpan> spans = sums_.spans_of(cuts);
   const auto stages = static_cast<int>(spans.size());
   const Bytes receive =
-      rule == MemoryRule::kWithLargestReceive ? sums_of(shape).largest_down() : Bytes{};
+      rule == MemoryRule::kWithLargestReceive ? sums_.of(shape).largest_down() : Bytes{};
   for (int s = 0; s < stages; ++s) {
     const int device = device_of_stage(placement_of(shape.variant), devices, 0, s);
     const Bytes limit = machine.devices[static_cast<std::size_t>(device)].memory_limit;
     const int in_flight = most_in_flight(shape.variant, group.share, stages, s);
     const Bytes needed =
-        held(sums_of(shape), spans[static_cast<std::size_t>(s)], group.gradient_sets, in_flight,
+        held(sums_.of(shape), spans[static_cast<std::size_t>(s)], group.gradient_sets, in_flight,
              recomputes(shape.variant, s, stages)) +
         receive;
     if (needed > Bytes{limit.count / stages_per_device(shape.variant)}) return false;
@@ -44,10 +44,10 @@ bool Proposer::keeps(const Shape& shape, const GroupClass& group, const std::vec
 
 Proposer::LeastMemory Proposer::least_memory(const Shape& shape, const GroupClass& group) {
   const Cluster& machine = machines_.machine(group.machine);
-  const ChainSums& sums = sums_of(shape);
+  const ChainSums& sums = sums_.of(shape);
   const auto devices = static_cast<int>(machine.devices.size());
   const Placement placement = placement_of(shape.variant);
-  const std::vector<LayerSpan> spans = spans_of(group.cuts);
+  const std::vector<LayerSpan> spans = sums_.spans_of(group.cuts);
   std::vector<Bytes> needed(machine.devices.size());
   const bool whole = group.share > (group.has_short ? 1 : 0);
   for (std::size_t s = 0; s < spans.size(); ++s) {
@@ -74,7 +74,7 @@ Proposer::LeastMemory Proposer::least_memory(const Shape& shape, const GroupClas
 std::optional<Proposer::LeastMemory> Proposer::find_hopeless(const Shape& shape,
                                                              const GroupClass& group) {
   const Cluster& machine = machines_.machine(group.machine);
-  const ChainSums& sums = sums_of(shape);
+  const ChainSums& sums = sums_.of(shape);
   const LayerSpan all{0, space_.layers};
   const bool whole = group.share > (group.has_short ? 1 : 0);
   // Each stage alone on its device holds the stash of one micro-batch at the least.

@@ -9,34 +9,17 @@
 
 namespace frazil {
 
-Proposer::Proposer(const SearchSpace& space, const std::vector<ChainSums>& sums, Machines& machines,
+Proposer::Proposer(const SearchSpace& space, const SpaceSums& sums, Machines& machines,
                    Bytes input_per_sample)
     : space_(space), sums_(sums), machines_(machines), input_per_sample_(input_per_sample) {}
-
-const ChainSums& Proposer::sums_of(int micro_batch_size, bool cached) const {
-  const auto& sizes = space_.options.micro_batch_sizes;
-  const auto place = std::find(sizes.begin(), sizes.end(), micro_batch_size);
-  return sums_[static_cast<std::size_t>(place - sizes.begin()) + (cached ? sizes.size() : 0)];
-}
 
 int Proposer::joined_layers(const Shape& shape) const {
   return shape.variant.cached ? space_.cached - 1 : 0;
 }
 
-std::vector<LayerSpan> Proposer::spans_of(const std::vector<LayerId>& cuts) const {
-  std::vector<LayerSpan> spans;
-  int first = 0;
-  for (const LayerId cut : cuts) {
-    spans.push_back({first, cut.value});
-    first = cut.value;
-  }
-  spans.push_back({first, space_.layers});
-  return spans;
-}
-
 ChainCosts Proposer::make_costs(const Shape& shape, const Cluster& machine,
                                 Transfers transfers) const {
-  const ChainSums& sums = sums_of(shape);
+  const ChainSums& sums = sums_.of(shape);
   const auto devices = static_cast<int>(machine.devices.size());
   const int stages = devices * shape.variant.chunks;
   const Placement placement = placement_of(shape.variant);
@@ -99,7 +82,7 @@ void Proposer::add_memory(const Shape& shape, const GroupClass& group, MemoryRul
                        recomputes(variant, s, stages) == recomputes(variant, s - 1, stages);
     costs.memory_like.push_back(again ? costs.memory_like.back() : s);
   }
-  const ChainSums& sums = sums_of(shape);
+  const ChainSums& sums = sums_.of(shape);
   const Bytes receive = rule == MemoryRule::kWithLargestReceive ? sums.largest_down() : Bytes{};
   const int joined = joined_layers(shape);
   costs.memory = [this, &sums, variant, receive, joined, in_flight, sets = group.gradient_sets](
@@ -217,54 +200,6 @@ std::optional<Proposal> Proposer::read(const Shape& shape, const Plan& plan) {
     proposal.classes[static_cast<std::size_t>(proposal.class_of[g])].cuts = std::move(cuts);
   }
   return proposal;
-}
-
-Plan make_plan(const Shape& shape, const Proposal& proposal, const DeviceGroups& groups,
-               const SearchOptions& options, int layers) {
-  Plan plan;
-  plan.batch_size = options.batch_size;
-  plan.micro_batch_size = shape.cell.micro_batch_size;
-  plan.mask = options.mask;
-  plan.cache_frozen_prefix = shape.variant.cached;
-  plan.reduction = options.reduction;
-  plan.schedule = shape.variant.named();
-  const Placement placement = placement_of(shape.variant);
-  int first = 0;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    const auto& cuts = proposal.classes[static_cast<std::size_t>(proposal.class_of[g])].cuts;
-    const auto devices = static_cast<int>(groups[g].devices.size());
-    const auto stages = static_cast<int>(cuts.size()) + 1;
-    const auto shares = split_share(first, proposal.shares[g], directions(placement));
-    first += proposal.shares[g];
-    for (int way = 0; way < directions(placement); ++way) {
-      std::vector<DeviceId> device_of;
-      for (int s = 0; s < stages; ++s) {
-        const int device = device_of_stage(placement, devices, way, s);
-        device_of.push_back(groups[g].devices[static_cast<std::size_t>(device)]);
-      }
-      Pipeline pipeline =
-          make_pipeline(layers, cuts, device_of, shares[static_cast<std::size_t>(way)]);
-      for (int s = 0; s < stages; ++s) {
-        if (!recomputes(shape.variant, s, stages)) continue;
-        pipeline.stages[static_cast<std::size_t>(s)].memory = MemoryPolicy::kRecompute;
-      }
-      plan.pipelines.push_back(std::move(pipeline));
-    }
-  }
-  return plan;
-}
-
-Plan make_group_plan(const Shape& shape, const GroupClass& group, const Cluster& machine,
-                     const SearchOptions& options, int layers) {
-  SearchOptions alone = options;
-  const int size = shape.cell.micro_batch_size;
-  const int missing = group.has_short ? size - options.batch_size % size : 0;
-  alone.batch_size = group.share * size - missing;
-  DeviceGroups groups(1);
-  for (std::size_t d = 0; d < machine.devices.size(); ++d) {
-    groups.front().devices.emplace_back(d);
-  }
-  return make_plan(shape, {1, {group.share}, {0}, {group}}, groups, alone, layers);
 }
 
 }  // namespace frazil

@@ -13,8 +13,9 @@
 
 #include "planner/partition.h"
 #include "planner/placement.h"
-#include "planner/search/chain_sums.h"
 #include "planner/search/machines.h"
+#include "planner/search/proposal.h"
+#include "planner/search/space_sums.h"
 
 namespace frazil {
 
@@ -26,38 +27,10 @@ enum class MemoryRule { kWithoutReceive, kWithLargestReceive, kIgnored };
 // Of schedules some wait for each message and some for none.
 enum class Transfers { kBlocking, kOverlapped };
 
-// Groups with one machine, one share and one short last micro-batch among them or none.
-struct GroupClass {
-  int machine = 0;
-  int groups = 0;
-  int share = 0;
-  bool has_short = false;
-  int gradient_sets = 1;  // of the group that holds most
-  std::vector<LayerId> cuts;
-};
-
-struct Proposal {
-  int most_nodes = 1;               // of the gradient tree that one direction of a group ships
-  std::vector<int> shares;          // by group
-  std::vector<int> class_of;        // by group
-  std::vector<GroupClass> classes;  // in the order of their first groups
-};
-
-// Who reduces each layer's gradients: so many devices, of which one ships that many nodes of the
-// gradient tree or more.
-struct Owners {
-  int devices = 1;
-  int nodes = 1;
-};
-
-// The micro-batches of a group, by direction.
-std::vector<MicroBatches> split_share(int first, int share, int directions);
-
 class Proposer {
  public:
-  // All must outlive this. `sums`: by micro-batch size, and once more with the prefix cached where
-  // the space has one.
-  Proposer(const SearchSpace& space, const std::vector<ChainSums>& sums, Machines& machines,
+  // All must outlive this.
+  Proposer(const SearchSpace& space, const SpaceSums& sums, Machines& machines,
            Bytes input_per_sample);
 
   // Shares and classes, with the cuts of blocking transfers that ignore memory.
@@ -77,17 +50,6 @@ class Proposer {
   LeastMemory least_memory(const Shape& shape, const GroupClass& group);
   // Whatever the cuts: where the devices of a group together are too small, their mean.
   std::optional<LeastMemory> find_hopeless(const Shape& shape, const GroupClass& group);
-
-  // Who reduces the gradients of a layer.
-  Owners owners_of(const Shape& shape, const Proposal& proposal) const;
-
-  // `cached`: without the forwards of the cached prefix. Requires: the space has one.
-  const ChainSums& sums_of(int micro_batch_size, bool cached) const;
-  const ChainSums& sums_of(const Shape& shape) const {
-    return sums_of(shape.cell.micro_batch_size, shape.variant.cached);
-  }
-  // Stages of one direction.
-  std::vector<LayerSpan> spans_of(const std::vector<LayerId>& cuts) const;
 
  private:
   using CutKey = std::tuple<int, int, ShapeVariant, MemoryRule, Transfers, int, int>;
@@ -126,7 +88,7 @@ class Proposer {
              MemoryRule rule) const;
 
   const SearchSpace& space_;
-  const std::vector<ChainSums>& sums_;
+  const SpaceSums& sums_;
   Machines& machines_;
   Bytes input_per_sample_;
   std::map<DealKey, Proposal> deals_;
@@ -136,12 +98,5 @@ class Proposer {
   std::map<std::tuple<int, int, int, Placement, bool, bool>, std::int64_t> bottlenecks_;
   std::unordered_map<std::uint64_t, GradientTree> gradients_;  // by (all, first, end)
 };
-
-// The plan of a proposal, but for its model's hash.
-Plan make_plan(const Shape& shape, const Proposal& proposal, const DeviceGroups& groups,
-               const SearchOptions& options, int layers);
-// Of one group alone: its devices and its micro-batches, numbered from 0.
-Plan make_group_plan(const Shape& shape, const GroupClass& group, const Cluster& machine,
-                     const SearchOptions& options, int layers);
 
 }  // namespace frazil

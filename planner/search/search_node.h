@@ -7,6 +7,7 @@
 #include <set>
 
 #include "planner/search/variants.h"
+#include "planner/search/work_bound.h"
 
 namespace frazil {
 

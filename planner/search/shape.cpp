@@ -118,6 +118,15 @@ std::vector<ShapeCell> list_longer(const ShapeCell& cell, const SearchSpace& spa
   return cells;
 }
 
+VariantClass class_of(const ShapeVariant& variant) {
+  const bool linear =
+      family_of(variant.schedule).placement == Placement::kLinear && variant.chunks == 1;
+  // Where varuna recomputes, it does more than a stage that keeps its stash.
+  const bool recompute = variant.recompute && variant.schedule != ScheduleKind::kVaruna;
+  const bool one_way = directions(family_of(variant.schedule).placement) == 1;
+  return {linear, one_way, splits_backward(variant.schedule), recompute, variant.cached};
+}
+
 std::vector<ShapeVariant> list_variants(const ShapeCell& cell, const SearchSpace& space) {
   std::vector<ShapeVariant> variants;
   for (const ScheduleKind kind : space.options.schedules) {

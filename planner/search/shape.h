@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "planner/plan.h"
-#include "planner/search.h"
+#include "planner/search/search_options.h"
 
 namespace frazil {
 
@@ -34,6 +34,17 @@ struct ShapeVariant {
   NamedSchedule named() const { return {schedule, in_flight, chunks}; }
   friend auto operator<=>(const ShapeVariant&, const ShapeVariant&) = default;
 };
+
+// What the variants of a cell have in common as far as best-cut goes.
+struct VariantClass {
+  bool one_stage_per_device = true;
+  bool one_way = true;
+  bool splits = false;
+  bool recompute = false;
+  bool cached = false;
+  friend auto operator<=>(const VariantClass&, const VariantClass&) = default;
+};
+VariantClass class_of(const ShapeVariant& variant);
 
 struct Shape {
   ShapeCell cell;

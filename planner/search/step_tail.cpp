@@ -24,14 +24,14 @@ int stage_of(const std::vector<LayerSpan>& spans, int layer) {
 }  // namespace
 
 StepTail::StepTail(const Shape& shape, const Proposal& proposal, const DeviceGroups& groups,
-                   const Proposer& proposer, const Cluster& cluster, const SearchOptions& options)
+                   const SpaceSums& sums, const Cluster& cluster, const SearchOptions& options)
     : shape_(shape),
       proposal_(proposal),
       groups_(groups),
-      proposer_(proposer),
+      space_sums_(sums),
       cluster_(cluster),
       options_(options),
-      sums_(proposer.sums_of(shape)),
+      sums_(sums.of(shape)),
       micro_batches_((options.batch_size + shape.cell.micro_batch_size - 1) /
                      shape.cell.micro_batch_size),
       ends_(cluster.devices.size()) {
@@ -49,7 +49,7 @@ void StepTail::list_pipelines() {
     first += proposal_.shares[g];
     for (int way = 0; way < directions(placement); ++way) {
       OnePipeline& pipeline = pipelines_.emplace_back();
-      pipeline.spans = proposer_.spans_of(cuts);
+      pipeline.spans = space_sums_.spans_of(cuts);
       pipeline.owned = shares[static_cast<std::size_t>(way)];
       pipeline.sets =
           options_.reduction == ReductionMode::kExact

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "planner/reduction_groups.h"
-#include "planner/search/propose.h"
+#include "planner/search/proposal.h"
+#include "planner/search/space_sums.h"
 
 namespace frazil {
 
@@ -15,7 +16,7 @@ class StepTail {
  public:
   // All must outlive this. Requires: every group has micro-batches.
   StepTail(const Shape& shape, const Proposal& proposal, const DeviceGroups& groups,
-           const Proposer& proposer, const Cluster& cluster, const SearchOptions& options);
+           const SpaceSums& sums, const Cluster& cluster, const SearchOptions& options);
 
   // `spare`: what the device held at most until then besides what it holds throughout.
   void set_last_work(DeviceId device, Duration end, Bytes spare) {
@@ -83,7 +84,7 @@ class StepTail {
   const Shape& shape_;
   const Proposal& proposal_;
   const DeviceGroups& groups_;
-  const Proposer& proposer_;
+  const SpaceSums& space_sums_;
   const Cluster& cluster_;
   const SearchOptions& options_;
   const ChainSums& sums_;

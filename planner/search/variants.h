@@ -5,7 +5,7 @@
 #include <tuple>
 #include <vector>
 
-#include "planner/search/work_bound.h"
+#include "planner/search/shape.h"
 
 namespace frazil {
 

@@ -16,15 +16,6 @@ int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
 }  // namespace
 
-VariantClass class_of(const ShapeVariant& variant) {
-  const bool linear =
-      family_of(variant.schedule).placement == Placement::kLinear && variant.chunks == 1;
-  // Where varuna recomputes, it does more than a stage that keeps its stash.
-  const bool recompute = variant.recompute && variant.schedule != ScheduleKind::kVaruna;
-  const bool one_way = directions(family_of(variant.schedule).placement) == 1;
-  return {linear, one_way, splits_backward(variant.schedule), recompute, variant.cached};
-}
-
 WorkBounds::WorkBounds(const SearchSpace& space, const Machines& machines, const Cluster& cluster)
     : space_(space),
       deals_(space, machines),

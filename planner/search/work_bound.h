@@ -37,17 +37,6 @@ struct NamedBound {
   std::string_view name;
 };
 
-// What the variants of a cell have in common as far as best-cut goes.
-struct VariantClass {
-  bool one_stage_per_device = true;
-  bool one_way = true;
-  bool splits = false;
-  bool recompute = false;
-  bool cached = false;
-  friend auto operator<=>(const VariantClass&, const VariantClass&) = default;
-};
-VariantClass class_of(const ShapeVariant& variant);
-
 class WorkBounds {
  public:
   // The space and the machines must outlive this.

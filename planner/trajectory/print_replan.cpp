@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/print_parts.h"
-#include "planner/print_plan.h"
 #include "profiles/quantity_text.h"
 
 namespace frazil {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "planner/print_plan.h"
+#include "planner/print_parts.h"
 #include "profiles/quantity_text.h"
 
 namespace frazil {
