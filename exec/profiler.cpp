@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "exec/configured_run.h"
 #include "exec/foreign_load.h"
 #include "exec/host_facts.h"
 #include "exec/layer_times.h"

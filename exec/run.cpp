@@ -29,13 +29,6 @@ int count_samples(const std::vector<Samples>& micro_batches) {
 
 }  // namespace
 
-RunOptions run_options(const RunConfig& config, const DeviceChoice& devices) {
-  const std::chrono::duration<double> deadline(config.deadline_seconds);
-  return {.order = config.message_order,
-          .deadline = std::max(std::chrono::round<Duration>(deadline), Duration{1}),
-          .devices = devices};
-}
-
 struct Run::Program {
   StepProgram step;
   std::string note;  // what it runs instead of the plan's own schedule, and why

@@ -44,7 +44,6 @@ struct RunOptions {
   Duration deadline = std::chrono::minutes(10);
   DeviceChoice devices = {};
 };
-RunOptions run_options(const RunConfig& config, const DeviceChoice& devices = {});
 
 class Run {
  public:

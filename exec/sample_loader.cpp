@@ -4,8 +4,6 @@
 #include <span>
 #include <utility>
 
-#include "exec/augmentation.h"
-
 namespace frazil {
 
 SampleRange RunPlaces::range(Step place, Step places) const {
@@ -13,9 +11,6 @@ SampleRange RunPlaces::range(Step place, Step places) const {
   return {static_cast<int>(place / of_epoch()), first,
           std::min<std::int64_t>(places * batch_size, samples - first)};
 }
-
-SampleLoader::SampleLoader(Samples samples, const RunConfig& config)
-    : samples_(std::move(samples)), config_(config) {}
 
 SampleLoader::Order SampleLoader::order_of(int epoch) {
   const auto known = orders_.find(epoch);

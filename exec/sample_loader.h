@@ -6,11 +6,12 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "exec/augmentation.h"
 #include "exec/background_jobs.h"
 #include "exec/dataset.h"
-#include "exec/run_config.h"
 #include "profiles/units.h"
 
 namespace frazil {
@@ -35,10 +36,18 @@ struct RunPlaces {
   Step count(const SampleRange& range) const { return (range.count + batch_size - 1) / batch_size; }
 };
 
+// What the samples of a step follow from, besides their range.
+struct LoaderConfig {
+  int micro_batch_size = 8;
+  std::uint64_t seed = 1;  // of the order of an epoch and of augmentation
+  AugmentationConfig augmentation = {};
+};
+
 class SampleLoader {
  public:
-  // Of the training part. `config` outlives this.
-  SampleLoader(Samples samples, const RunConfig& config);
+  // Of the training part.
+  SampleLoader(Samples samples, const LoaderConfig& config)
+      : samples_(std::move(samples)), config_(config) {}
 
   // These are asked for next: begins to make them. What was expected before is waited for.
   void expect(const SampleRange& range);
@@ -53,7 +62,7 @@ class SampleLoader {
   std::vector<Samples> make(const SampleRange& range, const Order& order) const;
 
   Samples samples_;
-  const RunConfig& config_;
+  LoaderConfig config_;
   std::map<int, Order> orders_;          // of the latest epochs
   std::optional<SampleRange> expected_;  // then `made_` is the thread's until it has ended
   std::vector<Samples> made_;

@@ -7,6 +7,7 @@
 
 #include "analysis/table.h"
 #include "exec/checkpoint/stop_signals.h"
+#include "exec/configured_run.h"
 #include "exec/numerics.h"
 #include "exec/process_memory.h"
 #include "exec/progress.h"
@@ -16,7 +17,7 @@
 #include "planner/command_line.h"
 #include "planner/plan_check.h"
 #include "planner/plan_json.h"
-#include "planner/print_plan.h"
+#include "planner/print_parts.h"
 #include "profiles/cluster_json.h"
 #include "profiles/json.h"
 #include "profiles/model_profile_json.h"

@@ -7,6 +7,7 @@
 
 #include "exec/cache_control.h"
 #include "exec/checkpoint/run_identity.h"
+#include "exec/configured_run.h"
 #include "exec/elastic_plan.h"
 #include "exec/foreign_load.h"
 #include "exec/freeze_control.h"
@@ -50,7 +51,7 @@ class Training {
         places_{data.train.count(), config_.batch_size},
         steps_per_epoch_(places_.of_epoch()),
         steps_(count_steps(options, steps_per_epoch_)),
-        loader_(data.train, config_),
+        loader_(data.train, loader_config(config_)),
         run_(make_vit(config_.model), config_.optimizer, config_.seed,
              static_cast<int>(options.cluster.devices.size()),
              run_options(config_, options.processors)),

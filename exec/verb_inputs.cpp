@@ -10,10 +10,8 @@
 #include <optional>
 
 #include "exec/numerics.h"
-#include "exec/optimizer.h"
 #include "exec/random_hierarchy.h"
 #include "exec/step_program.h"
-#include "exec/vit.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -82,11 +80,6 @@ void refuse_larger_batch(const RunConfig& config, const Dataset& data, const std
   if (config.batch_size <= samples) return;
   throw InputError(file, 0, "a batch of " + std::to_string(config.batch_size) + " samples",
                    "at most the " + std::to_string(samples) + " there are to train on");
-}
-
-ModelProfile structure_of(const RunConfig& config) {
-  return make_structure(make_vit(config.model),
-                        optimizer_bytes_per_parameter_byte(config.optimizer));
 }
 
 void check_machine(const std::string& verb, const DeviceChoice& choice, int devices, bool quiet) {

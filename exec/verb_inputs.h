@@ -7,7 +7,6 @@
 #include "exec/dataset.h"
 #include "exec/run_config.h"
 #include "planner/flags.h"
-#include "profiles/model_profile.h"
 
 namespace frazil {
 
@@ -25,9 +24,6 @@ void refuse_larger_batch(const RunConfig& config, const Dataset& data, const std
 
 // A validation guard has something to read. Throws InputError of the run's file where it has not.
 void refuse_unwatched_guard(const RunConfig& config, const std::string& file);
-
-// The structure of the configured model, without costs.
-ModelProfile structure_of(const RunConfig& config);
 
 // Tries the rules of exec/numerics.h, before anything is computed: a machine that breaks one is
 // told of on stderr, unless `quiet`, in one sentence that begins with the verb.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "exec/configured_run.h"
 #include "exec/foreign_load.h"
 #include "exec/layer_times.h"
 #include "exec/run.h"

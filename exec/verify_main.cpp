@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/table.h"
+#include "exec/configured_run.h"
 #include "exec/numerics.h"
 #include "exec/process_memory.h"
 #include "exec/progress.h"

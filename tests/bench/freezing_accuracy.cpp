@@ -20,6 +20,7 @@
 #include <sstream>
 
 #include "analysis/table.h"
+#include "exec/configured_run.h"
 #include "exec/foreign_load.h"
 #include "exec/numerics.h"
 #include "exec/trainer.h"

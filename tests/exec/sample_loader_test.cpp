@@ -15,9 +15,8 @@ constexpr int kSamples = 50;
 constexpr int kBatch = 8;  // 7 places an epoch, the last of 2 samples
 constexpr RunPlaces kPlaces{kSamples, kBatch};
 
-RunConfig make_config(int variants) {
-  RunConfig config;
-  config.batch_size = kBatch;
+LoaderConfig make_config(int variants) {
+  LoaderConfig config;
   config.micro_batch_size = 4;
   config.augmentation = {.kind = AugmentationConfig::Kind::kShift, .pixels = 2};
   config.augmentation.variants = variants;
@@ -28,7 +27,7 @@ RunConfig make_config(int variants) {
 Samples make_samples() { return make_synthetic(kSamples, 1, 1, 8, 4, 3).train; }
 
 // Made on the spot.
-std::vector<Samples> make_plainly(const Samples& samples, const RunConfig& config,
+std::vector<Samples> make_plainly(const Samples& samples, const LoaderConfig& config,
                                   const SampleRange& range) {
   const auto order = epoch_order(kSamples, config.seed, range.epoch);
   std::vector<Samples> made =
@@ -64,7 +63,7 @@ TEST(RunPlaces, WhateverStepsTakeAtOnceEverySampleComesOncePerEpoch) {
   const std::uint64_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
-  const RunConfig config = make_config(0);
+  const LoaderConfig config = make_config(0);
   SampleLoader loader(make_samples(), config);
   Step place = 0;
   for (int epoch = 0; epoch < 20; ++epoch) {
@@ -82,7 +81,7 @@ TEST(RunPlaces, WhateverStepsTakeAtOnceEverySampleComesOncePerEpoch) {
 }
 
 TEST(SampleLoader, GivesWhatIsMadeOnTheSpotWhetherItWasExpectedOrNot) {
-  const RunConfig config = make_config(2);
+  const LoaderConfig config = make_config(2);
   const Samples samples = make_samples();
   SampleLoader loader(samples, config);
   for (Step place = 0; place < 4 * kPlaces.of_epoch(); ++place) {
@@ -95,7 +94,7 @@ TEST(SampleLoader, GivesWhatIsMadeOnTheSpotWhetherItWasExpectedOrNot) {
 }
 
 TEST(SampleLoader, TellsASampleInEachVariantByItsOwnNumber) {
-  const RunConfig config = make_config(3);
+  const LoaderConfig config = make_config(3);
   SampleLoader loader(make_samples(), config);
   for (int epoch = 0; epoch < 7; ++epoch) {
     const auto order = epoch_order(kSamples, config.seed, epoch);

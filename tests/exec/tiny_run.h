@@ -1,6 +1,7 @@
 #pragma once
 // A training run of seconds, and a model profile for it made by hand.
 
+#include "exec/configured_run.h"
 #include "exec/run_config.h"
 #include "exec/trainer.h"
 #include "exec/verb_inputs.h"
