@@ -8,10 +8,18 @@
 #include <span>
 #include <vector>
 
-#include "exec/dataset.h"
-#include "exec/run_config.h"
+#include "exec/samples.h"
 
 namespace frazil {
+
+struct AugmentationConfig {
+  enum class Kind { kNone, kShift };
+  Kind kind = Kind::kNone;
+  int pixels = 1;
+  int variants = 0;  // 0: a new one in every epoch
+  bool is_random() const { return kind != Kind::kNone; }
+  friend bool operator==(const AugmentationConfig&, const AugmentationConfig&) = default;
+};
 
 // Epoch e draws variant e mod K; of an augmentation that draws anew in every epoch variant e; 0
 // where nothing is random.

@@ -8,7 +8,6 @@
 
 #include "exec/clip.h"
 #include "exec/freeze_signals.h"
-#include "exec/optimizer.h"
 #include "exec/step_fault.h"
 #include "profiles/error.h"
 

@@ -3,6 +3,9 @@
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
 
+#include <cmath>
+#include <numbers>
+
 #include "profiles/error.h"
 
 namespace frazil {
@@ -60,6 +63,19 @@ int optimizer_bytes_per_parameter_byte(const OptimizerConfig& config) {
       return config.momentum == 0 ? 0 : 1;
   }
   ENSURE(false, "unknown optimizer");
+}
+
+double learning_rate(const OptimizerConfig& config, Step step, Step steps) {
+  ENSURE(steps >= 1 && step >= 0 && step <= steps, "a step within its run");
+  const Step warm_up = config.warm_up_steps;
+  if (step < warm_up) {
+    return config.learning_rate * static_cast<double>(step + 1) / static_cast<double>(warm_up);
+  }
+  // A run that the warm-up fills has nothing left to fall over.
+  if (!config.cosine || steps == warm_up) return config.learning_rate;
+  const double progress =
+      static_cast<double>(step - warm_up) / static_cast<double>(steps - warm_up);
+  return config.learning_rate * (1 + std::cos(std::numbers::pi * progress)) / 2;
 }
 
 }  // namespace frazil

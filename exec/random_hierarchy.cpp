@@ -120,8 +120,8 @@ std::int64_t count_sentences(const HierarchyConfig& shape) {
   return power(shape.synonyms, choices);
 }
 
-std::optional<std::string> find_lacking(const DataConfig& data, const VitConfig& model) {
-  const HierarchyConfig& shape = data.hierarchy;
+std::optional<std::string> find_lacking(const HierarchyConfig& shape, std::int64_t samples,
+                                        const VitConfig& model) {
   const auto named = [](const std::string& name, std::int64_t value) {
     return name + " (" + std::to_string(value) + ")";
   };
@@ -144,7 +144,6 @@ std::optional<std::string> find_lacking(const DataConfig& data, const VitConfig&
     return named("image", model.image) + " of the model with a pixel for each of " +
            std::to_string(count_leaves(shape)) + " leaves";
   }
-  const std::int64_t samples = std::int64_t{data.train_samples} + data.test_samples;
   if ((samples + model.classes - 1) / model.classes > count_sentences(shape)) {
     return std::to_string(samples) + " samples of " + named("classes", model.classes) + " of " +
            std::to_string(count_sentences(shape)) + " sentences each";
@@ -181,11 +180,12 @@ Symbols RandomHierarchy::derive(int label, std::uint64_t key) const {
   return sentence;
 }
 
-Dataset make_random_hierarchy(const DataConfig& data, const VitConfig& model) {
-  const std::optional<std::string> lacking = find_lacking(data, model);
+Dataset make_random_hierarchy(const HierarchyConfig& shape, int train, int test,
+                              const VitConfig& model, std::uint64_t seed) {
+  const std::optional<std::string> lacking = find_lacking(shape, std::int64_t{train} + test, model);
   ENSURE(!lacking, "a random hierarchy with " + lacking.value_or(""));
-  const RandomHierarchy grammar(data.hierarchy, model.classes, data.seed);
-  SentenceSource source(grammar, model.classes, data.seed);
+  const RandomHierarchy grammar(shape, model.classes, seed);
+  SentenceSource source(grammar, model.classes, seed);
   Dataset dataset{.name = "random-hierarchy",
                   .channels = model.channels,
                   .height = model.image,
@@ -193,8 +193,8 @@ Dataset make_random_hierarchy(const DataConfig& data, const VitConfig& model) {
                   .classes = model.classes,
                   .train = {},
                   .test = {}};
-  dataset.train = make_part(source, data.hierarchy, model.image, data.train_samples);
-  dataset.test = make_part(source, data.hierarchy, model.image, data.test_samples);
+  dataset.train = make_part(source, shape, model.image, train);
+  dataset.test = make_part(source, shape, model.image, test);
   return dataset;
 }
 

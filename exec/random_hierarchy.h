@@ -12,17 +12,28 @@
 #include <vector>
 
 #include "exec/dataset.h"
-#include "exec/run_config.h"
+#include "exec/vit.h"
 
 namespace frazil {
+
+// Its classes are the model's.
+struct HierarchyConfig {
+  int levels = 3;
+  int symbols = 8;
+  int synonyms = 4;
+  int branching = 2;
+  friend bool operator==(const HierarchyConfig&, const HierarchyConfig&) = default;
+};
 
 // All three saturate at kLargestQuantity.
 std::int64_t count_leaves(const HierarchyConfig& shape);       // of a sentence
 std::int64_t count_right_sides(const HierarchyConfig& shape);  // that a level can choose from
 std::int64_t count_sentences(const HierarchyConfig& shape);    // of a class
 
-// What such data would need of their own numbers or of the model, in a few words; none: nothing.
-std::optional<std::string> find_lacking(const DataConfig& data, const VitConfig& model);
+// What so many samples of training and test together would need of the shape or of the model, in a
+// few words; none: nothing.
+std::optional<std::string> find_lacking(const HierarchyConfig& shape, std::int64_t samples,
+                                        const VitConfig& model);
 
 // Of a rule's right side and of a sentence.
 using Symbols = std::vector<std::uint16_t>;
@@ -52,6 +63,7 @@ class RandomHierarchy {
 // leaves are 0. No sentence comes twice in both parts together, and classes are equally frequent
 // up to one sample. The training part is the same whatever the size of the test part is.
 // Requires: find_lacking() nothing.
-Dataset make_random_hierarchy(const DataConfig& data, const VitConfig& model);
+Dataset make_random_hierarchy(const HierarchyConfig& shape, int train, int test,
+                              const VitConfig& model, std::uint64_t seed);
 
 }  // namespace frazil

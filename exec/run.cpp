@@ -9,7 +9,6 @@
 #include "exec/cache/prefix_cache.h"
 #include "exec/device_communicator.h"
 #include "exec/in_process_communicator.h"
-#include "exec/optimizer.h"
 #include "planner/plan_check.h"
 #include "profiles/cluster.h"
 #include "profiles/error.h"

@@ -11,8 +11,10 @@
 #include <vector>
 
 #include "exec/executor.h"
+#include "exec/optimizer.h"
 #include "exec/transition.h"
 #include "exec/workers.h"
+#include "planner/message_order.h"
 
 namespace frazil {
 

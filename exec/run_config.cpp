@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <initializer_list>
-#include <numbers>
 #include <span>
 #include <vector>
 
@@ -248,7 +246,9 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
   if (data) config.data = parse_data(*data);
   if (model) config.model = parse_model(*model, config.data.kind);
   if (config.data.kind == DataConfig::Kind::kRandomHierarchy) {
-    const std::optional<std::string> lacking = find_lacking(config.data, config.model);
+    const std::optional<std::string> lacking = find_lacking(
+        config.data.hierarchy, std::int64_t{config.data.train_samples} + config.data.test_samples,
+        config.model);
     const JsonCursor kind = JsonFields(*data).required("kind");
     if (lacking) kind.fail(kind.describe(), *lacking);
   }
@@ -314,18 +314,5 @@ FreezeConfig parse_freeze(const JsonCursor& value, const VitConfig& model,
 }
 
 int freeze_blocks(const VitConfig& model) { return model.blocks + 2; }
-
-double learning_rate(const OptimizerConfig& config, Step step, Step steps) {
-  ENSURE(steps >= 1 && step >= 0 && step <= steps, "a step within its run");
-  const Step warm_up = config.warm_up_steps;
-  if (step < warm_up) {
-    return config.learning_rate * static_cast<double>(step + 1) / static_cast<double>(warm_up);
-  }
-  // A run that the warm-up fills has nothing left to fall over.
-  if (!config.cosine || steps == warm_up) return config.learning_rate;
-  const double progress =
-      static_cast<double>(step - warm_up) / static_cast<double>(steps - warm_up);
-  return config.learning_rate * (1 + std::cos(std::numbers::pi * progress)) / 2;
-}
 
 }  // namespace frazil

@@ -46,91 +46,19 @@
 #include <string>
 #include <string_view>
 
-#include "exec/cache/feature_cache.h"
+#include "exec/augmentation.h"
+#include "exec/cache/cache_config.h"
+#include "exec/data_config.h"
+#include "exec/optimizer.h"
+#include "exec/vit.h"
 #include "planner/freezing/freeze_authority.h"
 #include "planner/message_order.h"
 #include "planner/plan.h"
-#include "planner/trajectory/feature_store.h"
 #include "profiles/units.h"
 
 namespace frazil {
 
 class JsonCursor;
-
-// A vision transformer: pre-norm, class token, learned positions, erf GELU. Two layers (attention,
-// MLP) a block; block 0 is the embedding, the last block final norm and head.
-struct VitConfig {
-  int image = 8;
-  int channels = 1;
-  int patch = 2;
-  int dim = 64;
-  int blocks = 6;
-  int heads = 4;
-  int classes = 10;
-  double dropout = 0;  // after each attention and MLP projection
-  friend bool operator==(const VitConfig&, const VitConfig&) = default;
-};
-
-// A grammar (exec/random_hierarchy.h); its classes are the model's.
-struct HierarchyConfig {
-  int levels = 3;
-  int symbols = 8;
-  int synonyms = 4;
-  int branching = 2;
-  friend bool operator==(const HierarchyConfig&, const HierarchyConfig&) = default;
-};
-
-struct DataConfig {
-  enum class Kind { kDigits, kSynthetic, kRandomHierarchy };
-  Kind kind = Kind::kDigits;
-  std::string path;  // of kDigits; relative to the configuration file; empty: the shipped one
-  int train_samples = 256;  // of the other kinds
-  int test_samples = 64;
-  std::uint64_t seed = 0;
-  HierarchyConfig hierarchy = {};  // of kRandomHierarchy
-  int validation_percent = 0;
-  friend bool operator==(const DataConfig&, const DataConfig&) = default;
-};
-
-struct OptimizerConfig {
-  enum class Kind { kAdamW, kSgd };
-  Kind kind = Kind::kAdamW;
-  double learning_rate = 2e-3;
-  double weight_decay = 0.2;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-8;
-  double momentum = 0.9;  // of SGD
-  bool cosine = true;     // learning rate falls to 0 over the run along half a cosine
-  int warm_up_steps = 0;  // first ones, in which it rises to learning_rate in equal parts
-  double clip_norm = 0;   // global gradient norm; 0: no clipping
-  friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
-};
-
-struct AugmentationConfig {
-  enum class Kind { kNone, kShift };
-  Kind kind = Kind::kNone;
-  int pixels = 1;
-  int variants = 0;  // 0: a new one in every epoch
-  bool is_random() const { return kind != Kind::kNone; }
-  friend bool operator==(const AugmentationConfig&, const AugmentationConfig&) = default;
-};
-
-struct CacheConfig {
-  enum class Kind { kOff, kOn };
-  Kind kind = Kind::kOff;
-  Bytes memory{1 << 30};
-  Bytes disk = {};
-  std::string folder = {};
-  FeaturePrecision precision = FeaturePrecision::kFloat32;
-  bool check = false;
-  enum class Admission { kPredicted, kAlways };
-  Admission admission = Admission::kPredicted;
-  Link memory_link = kMemoryLink;
-  Link disk_link = kDiskLink;
-  bool is_on() const { return kind == Kind::kOn; }
-  friend bool operator==(const CacheConfig&, const CacheConfig&) = default;
-};
 
 enum class BatchGrowth { kNone, kWithPipelines };
 
@@ -172,10 +100,5 @@ int freeze_blocks(const VitConfig& model);
 inline Step batches_of(const Plan& plan, const RunConfig& config) {
   return plan.batch_size / config.batch_size;
 }
-
-// Learning rate of a step (0-based) of a run of `steps` that begins with w warm_up_steps:
-// rate x (step + 1) / w for step < w, then rate x (1 + cos(pi (step - w) / (steps - w))) / 2, or
-// the rate itself without the cosine.
-double learning_rate(const OptimizerConfig& config, Step step, Step steps);
 
 }  // namespace frazil

@@ -58,7 +58,8 @@ Dataset load_whole(const RunConfig& config) {
       return make_synthetic(config.data.train_samples, config.data.test_samples, model.channels,
                             model.image, model.classes, config.data.seed);
     case DataConfig::Kind::kRandomHierarchy:
-      return make_random_hierarchy(config.data, model);
+      return make_random_hierarchy(config.data.hierarchy, config.data.train_samples,
+                                   config.data.test_samples, model, config.data.seed);
   }
   ENSURE(false, "unknown kind of data");
 }

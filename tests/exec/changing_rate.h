@@ -1,7 +1,7 @@
 #pragma once
 // The learning rate of tests of equal bits: by the trainer's rule, and another one at every step.
 
-#include "exec/run_config.h"
+#include "exec/optimizer.h"
 
 namespace frazil {
 

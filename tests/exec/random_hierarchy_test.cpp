@@ -80,16 +80,6 @@ Symbols read_pixels(const at::Tensor& image, std::int64_t leaves) {
   return sentence;
 }
 
-DataConfig data_of(const HierarchyConfig& shape, int train, int test, std::uint64_t seed) {
-  DataConfig data;
-  data.kind = DataConfig::Kind::kRandomHierarchy;
-  data.hierarchy = shape;
-  data.train_samples = train;
-  data.test_samples = test;
-  data.seed = seed;
-  return data;
-}
-
 VitConfig model_of(const HierarchyConfig& shape, int image, int classes) {
   VitConfig model;
   model.image = image;
@@ -148,7 +138,7 @@ TEST(RandomHierarchy, GivesEverySentenceOfASmallGrammarOnce) {
       }
     }
     ASSERT_EQ(expected.size(), 24U) << "all different";
-    const Dataset data = make_random_hierarchy(data_of(shape, 17, 7, seed), model_of(shape, 2, 3));
+    const Dataset data = make_random_hierarchy(shape, 17, 7, model_of(shape, 2, 3), seed);
     std::map<Symbols, int> found;
     for (const Samples* part : {&data.train, &data.test}) {
       for (std::int64_t i = 0; i < part->count(); ++i) {
@@ -192,7 +182,7 @@ TEST(RandomHierarchy, FavoursNoSentence) {
 
 TEST(RandomHierarchy, PartsHaveNoSentenceTwiceAndAllClassesAlike) {
   const HierarchyConfig shape{.levels = 3, .symbols = 8, .synonyms = 2, .branching = 2};
-  const Dataset data = make_random_hierarchy(data_of(shape, 611, 300, 3), model_of(shape, 3, 8));
+  const Dataset data = make_random_hierarchy(shape, 611, 300, model_of(shape, 3, 8), 3);
   std::set<Symbols> seen;
   for (const Samples* part : {&data.train, &data.test}) {
     for (std::int64_t i = 0; i < part->count(); ++i) {
@@ -206,7 +196,7 @@ TEST(RandomHierarchy, PartsHaveNoSentenceTwiceAndAllClassesAlike) {
 
 TEST(RandomHierarchy, IsPixelsOfMeanZeroAndVarianceOneOverTheSymbols) {
   const HierarchyConfig shape{.levels = 3, .symbols = 5, .synonyms = 2, .branching = 2};
-  const Dataset data = make_random_hierarchy(data_of(shape, 40, 10, 6), model_of(shape, 3, 5));
+  const Dataset data = make_random_hierarchy(shape, 40, 10, model_of(shape, 3, 5), 6);
   const at::Tensor images = data.train.inputs[0].to(at::kDouble);
   EXPECT_EQ(images.sizes(), (at::IntArrayRef{40, 5, 3, 3}));
   const at::Tensor leaves = images.flatten(2).narrow(2, 0, 8);
@@ -222,7 +212,7 @@ TEST(RandomHierarchy, IsTheSameOnEveryMachine) {
   EXPECT_EQ(grammar.right_sides(0), (std::vector<Symbols>{{2, 0}, {1, 1}, {2, 2}, {0, 2}}));
   EXPECT_EQ(grammar.right_sides(1),
             (std::vector<Symbols>{{0, 1}, {1, 0}, {1, 2}, {0, 2}, {2, 1}, {2, 2}}));
-  const Dataset data = make_random_hierarchy(data_of(shape, 4, 2, 5), model_of(shape, 2, 2));
+  const Dataset data = make_random_hierarchy(shape, 4, 2, model_of(shape, 2, 2), 5);
   std::vector<Symbols> sentences;
   for (std::int64_t i = 0; i < 4; ++i) {
     EXPECT_EQ(data.train.labels[i].item<std::int64_t>(), i % 2);
@@ -238,8 +228,7 @@ TEST(RandomHierarchy, IsTheSameOnEveryMachine) {
 TEST(RandomHierarchy, DrawsTheSameTrainingPartWhateverIsTested) {
   const HierarchyConfig shape;
   const auto train = [&](int test, std::uint64_t seed) {
-    return make_random_hierarchy(data_of(shape, 50, test, seed), model_of(shape, 3, 8))
-        .train.inputs[0];
+    return make_random_hierarchy(shape, 50, test, model_of(shape, 3, 8), seed).train.inputs[0];
   };
   EXPECT_TRUE(at::equal(train(7, 1), train(90, 1)));
   EXPECT_FALSE(at::equal(train(7, 1), train(7, 2)));
@@ -248,22 +237,20 @@ TEST(RandomHierarchy, DrawsTheSameTrainingPartWhateverIsTested) {
 TEST(RandomHierarchy, SaysWhatDataOrModelLack) {
   const HierarchyConfig shape{.levels = 2, .symbols = 3, .synonyms = 2, .branching = 2};
   const VitConfig model = model_of(shape, 2, 3);
-  EXPECT_EQ(find_lacking(data_of(shape, 17, 7, 0), model), std::nullopt);
-  EXPECT_EQ(find_lacking(data_of(shape, 18, 7, 0), model),
-            "25 samples of classes (3) of 8 sentences each");
-  EXPECT_EQ(find_lacking(data_of(shape, 1, 1, 0), model_of(shape, 1, 3)),
+  EXPECT_EQ(find_lacking(shape, 24, model), std::nullopt);
+  EXPECT_EQ(find_lacking(shape, 25, model), "25 samples of classes (3) of 8 sentences each");
+  EXPECT_EQ(find_lacking(shape, 2, model_of(shape, 1, 3)),
             "image (1) of the model with a pixel for each of 4 leaves");
   VitConfig grey = model;
   grey.channels = 1;
-  EXPECT_EQ(find_lacking(data_of(shape, 1, 1, 0), grey),
-            "channels (1) of the model equal to symbols (3)");
-  EXPECT_EQ(find_lacking(data_of(shape, 1, 1, 0), model_of(shape, 2, 5)),
+  EXPECT_EQ(find_lacking(shape, 2, grey), "channels (1) of the model equal to symbols (3)");
+  EXPECT_EQ(find_lacking(shape, 2, model_of(shape, 2, 5)),
             "synonyms (2) for each of 5 symbols or classes among the 9 right sides of symbols and "
             "branching");
   const HierarchyConfig wide{.levels = 2, .symbols = 1024, .synonyms = 2, .branching = 3};
-  EXPECT_EQ(find_lacking(data_of(wide, 1, 1, 0), model_of(wide, 3, 3)),
+  EXPECT_EQ(find_lacking(wide, 2, model_of(wide, 3, 3)),
             "symbols (1024) to the power of branching (3) of at most 1048576");
-  EXPECT_THROW(make_random_hierarchy(data_of(shape, 18, 7, 0), model), std::logic_error);
+  EXPECT_THROW(make_random_hierarchy(shape, 18, 7, model, 0), std::logic_error);
 }
 
 }  // namespace

@@ -1,0 +1,30 @@
+#pragma once
+// Whether a run caches what its frozen prefix puts out, in how much memory and disk, and when it
+// fills a depth: "cache" of a run configuration (exec/run_config.h).
+
+#include <string>
+
+#include "exec/cache/feature_cache.h"
+#include "planner/trajectory/feature_store.h"
+#include "profiles/cluster.h"
+#include "profiles/units.h"
+
+namespace frazil {
+
+struct CacheConfig {
+  enum class Kind { kOff, kOn };
+  Kind kind = Kind::kOff;
+  Bytes memory{1 << 30};
+  Bytes disk = {};
+  std::string folder = {};
+  FeaturePrecision precision = FeaturePrecision::kFloat32;
+  bool check = false;
+  enum class Admission { kPredicted, kAlways };
+  Admission admission = Admission::kPredicted;
+  Link memory_link = kMemoryLink;
+  Link disk_link = kDiskLink;
+  bool is_on() const { return kind == Kind::kOn; }
+  friend bool operator==(const CacheConfig&, const CacheConfig&) = default;
+};
+
+}  // namespace frazil
