@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/table.h"
+#include "exec/fixed.h"
 #include "exec/foreign_load.h"
 #include "exec/numerics.h"
 #include "exec/process_memory.h"

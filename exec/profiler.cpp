@@ -4,6 +4,7 @@
 #include <map>
 
 #include "exec/configured_run.h"
+#include "exec/fixed.h"
 #include "exec/foreign_load.h"
 #include "exec/host_facts.h"
 #include "exec/layer_times.h"
@@ -11,7 +12,6 @@
 #include "exec/optimizer.h"
 #include "exec/run.h"
 #include "exec/stash_meter.h"
-#include "exec/verb_inputs.h"
 #include "exec/vit.h"
 #include "profiles/error.h"
 

@@ -8,6 +8,7 @@
 #include "analysis/table.h"
 #include "exec/checkpoint/stop_signals.h"
 #include "exec/configured_run.h"
+#include "exec/fixed.h"
 #include "exec/numerics.h"
 #include "exec/process_memory.h"
 #include "exec/progress.h"

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -128,12 +127,6 @@ std::string command_text(int argc, char** argv) {
   std::string text = "frazil " + verb;
   for (int i = 1; i < argc; ++i) text += std::string(" ") + argv[i];
   return to_one_line(text);
-}
-
-std::string fixed(double value, int decimals) {
-  std::array<char, 64> text{};
-  const int size = std::snprintf(text.data(), text.size(), "%.*f", decimals, value);
-  return {text.data(), static_cast<std::size_t>(size)};
 }
 
 }  // namespace frazil

@@ -36,7 +36,5 @@ void check_output_file(const std::string& file);
 
 // "frazil train --run digits.json ...": for provenance.
 std::string command_text(int argc, char** argv);
-// Fixed decimals without fmt, which torch's own headers shadow in this folder.
-std::string fixed(double value, int decimals);
 
 }  // namespace frazil

@@ -5,6 +5,7 @@
 
 #include "analysis/table.h"
 #include "exec/configured_run.h"
+#include "exec/fixed.h"
 #include "exec/numerics.h"
 #include "exec/process_memory.h"
 #include "exec/progress.h"

@@ -21,10 +21,10 @@
 
 #include "analysis/ratio_interval.h"
 #include "exec/checkpoint/durable_run.h"
+#include "exec/fixed.h"
 #include "exec/foreign_load.h"
 #include "exec/numerics.h"
 #include "exec/process_memory.h"
-#include "exec/verb_inputs.h"
 #include "exec/vit.h"
 #include "planner/command_line.h"
 #include "planner/flags.h"

@@ -18,6 +18,7 @@
 
 #include "analysis/ratio_interval.h"
 #include "analysis/table.h"
+#include "exec/fixed.h"
 #include "exec/foreign_load.h"
 #include "exec/numerics.h"
 #include "exec/process_memory.h"

@@ -21,6 +21,7 @@
 
 #include "analysis/table.h"
 #include "exec/configured_run.h"
+#include "exec/fixed.h"
 #include "exec/foreign_load.h"
 #include "exec/numerics.h"
 #include "exec/trainer.h"

@@ -13,6 +13,7 @@
 
 #include "analysis/table.h"
 #include "exec/cache/prefix_cache.h"
+#include "exec/fixed.h"
 #include "exec/foreign_load.h"
 #include "exec/numerics.h"
 #include "exec/process_memory.h"

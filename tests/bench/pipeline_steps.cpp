@@ -14,10 +14,10 @@
 #include "exec/foreign_load.h"
 #include "exec/numerics.h"
 #include "exec/run.h"
-#include "exec/verb_inputs.h"
 #include "exec/vit.h"
 #include "planner/command_line.h"
-#include "planner/schedule_menu.h"
+#include "planner/flags.h"
+#include "planner/schedule_facts.h"
 #include "tests/bench/bench_run.h"
 #include "tests/bench/resident_memory.h"
 #include "tests/bench/spread.h"
@@ -75,7 +75,7 @@ ScheduleKind read_schedule(const std::string& name) {
   const auto other = std::find_if(kOtherNames.begin(), kOtherNames.end(),
                                   [&](const OtherName& each) { return each.name == name; });
   const auto kind = other == kOtherNames.end() ? find_schedule(name) : other->kind;
-  if (!kind || family_of(*kind).versions != WeightVersions::kSync) {
+  if (!kind || facts_of(*kind).versions != WeightVersions::kSync) {
     refuse_flags("--schedule " + name,
                  "1f1b, gpipe, interleaved, izb, zbv, replicas or another schedule that "
                  "flushes at the end of a step");

@@ -14,11 +14,12 @@
 
 #include "analysis/ratio_interval.h"
 #include "analysis/table.h"
+#include "exec/fixed.h"
 #include "exec/foreign_load.h"
 #include "exec/numerics.h"
 #include "exec/progress.h"
-#include "exec/verb_inputs.h"
 #include "planner/command_line.h"
+#include "planner/flags.h"
 #include "planner/simulate_plan.h"
 #include "tests/bench/plan_trials.h"
 #include "tests/bench/resident_memory.h"

@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "exec/verb_inputs.h"
+#include "exec/fixed.h"
 #include "profiles/error.h"
 
 namespace frazil {

@@ -21,11 +21,12 @@
 #include <cstdio>
 
 #include "analysis/table.h"
+#include "exec/fixed.h"
 #include "exec/foreign_load.h"
 #include "exec/numerics.h"
 #include "exec/process_memory.h"
-#include "exec/verb_inputs.h"
 #include "planner/command_line.h"
+#include "planner/flags.h"
 #include "tests/bench/bench_run.h"
 #include "tests/bench/spread.h"
 #include "tests/bench/transition_walk.h"

@@ -1,6 +1,6 @@
 #include "tests/bench/verdict.h"
 
-#include "exec/verb_inputs.h"
+#include "exec/fixed.h"
 
 namespace frazil {
 
