@@ -14,7 +14,7 @@
 #include "planner/plan_check.h"
 #include "planner/plan_json.h"
 #include "planner/pytorch_csv.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/schedules.h"
 #include "planner/what_if_flags.h"
 #include "profiles/cluster_json.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "analysis/table.h"
-#include "planner/print_plan.h"
+#include "planner/print_parts.h"
 #include "profiles/error.h"
 #include "profiles/quantity_text.h"
 

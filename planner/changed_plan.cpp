@@ -19,15 +19,7 @@ namespace {
 
 ScheduleKind searched_within(const NamedSchedule* named) {
   if (named == nullptr) return kSearchedWithin;
-  switch (named->kind) {
-    case ScheduleKind::kZbH1:
-    case ScheduleKind::kZbH2:
-    case ScheduleKind::kZb1p:
-    case ScheduleKind::kZb2p:
-      return named->kind;
-    default:
-      return kSearchedWithin;
-  }
+  return holds_level(facts_of(named->kind)) ? named->kind : kSearchedWithin;
 }
 
 std::string describe(const Candidate& own, const Candidate& found, const SearchedPlan& searched,

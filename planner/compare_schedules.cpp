@@ -5,21 +5,21 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "profiles/error.h"
 #include "profiles/quantity_text.h"
 
 namespace frazil {
 namespace {
 
-ComparedSchedule ask(const WhatIf& question, const ScheduleFamily& family, int chunks,
+ComparedSchedule ask(const WhatIf& question, const ScheduleFacts& facts, int chunks,
                      const ComparisonOptions& options) {
   ComparedSchedule row;
   row.what_if = question;
-  row.what_if.schedule = family.kind;
+  row.what_if.schedule = facts.kind;
   row.what_if.chunks = chunks;
   row.what_if.in_flight.reset();
-  row.copies = directions(family.placement);
+  row.copies = directions(facts.placement);
   try {
     row.answer = answer_what_if(make_what_if(row.what_if));
   } catch (const InfeasibleError& error) {
@@ -36,9 +36,9 @@ ComparedSchedule ask(const WhatIf& question, const ScheduleFamily& family, int c
 }
 
 std::string name_of(const ComparedSchedule& row) {
-  const ScheduleFamily& family = family_of(row.what_if.schedule);
-  const std::string name(schedule_name(family.kind));
-  return family.legal == ScheduleFamily::Chunks::kFixed
+  const ScheduleFacts& facts = facts_of(row.what_if.schedule);
+  const std::string name(schedule_name(facts.kind));
+  return facts.legal == ScheduleFacts::Chunks::kFixed
              ? name
              : fmt::format("{} v={}", name, *row.what_if.chunks);
 }
@@ -48,11 +48,11 @@ std::string name_of(const ComparedSchedule& row) {
 std::vector<ComparedSchedule> compare_schedules(const WhatIf& question,
                                                 const ComparisonOptions& options) {
   std::vector<ComparedSchedule> compared;
-  for (const ScheduleFamily& family : schedule_families()) {
-    if (family.versions != WeightVersions::kSync) continue;
-    const bool open = family.legal != ScheduleFamily::Chunks::kFixed;
-    for (const int chunks : open ? options.chunks : std::vector<int>{family.chunks}) {
-      compared.push_back(ask(question, family, chunks, options));
+  for (const ScheduleFacts& facts : all_schedules()) {
+    if (facts.versions != WeightVersions::kSync) continue;
+    const bool open = facts.legal != ScheduleFacts::Chunks::kFixed;
+    for (const int chunks : open ? options.chunks : std::vector<int>{facts.chunks}) {
+      compared.push_back(ask(question, facts, chunks, options));
     }
   }
   std::stable_sort(compared.begin(), compared.end(),

@@ -1,8 +1,6 @@
 #include "planner/linear_bounds.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdint>
 #include <utility>
 
 #include "planner/linear_orders.h"
@@ -12,29 +10,6 @@ namespace frazil {
 namespace {
 
 constexpr Duration kNone{0};
-
-// A row of the schedules that these bounds know. K = per_device p + more, where the plan gives
-// none; 0: all micro-batches.
-struct LinearSchedule {
-  enum Held : std::uint8_t { kFalling, kLevel, kLevelInHalves };
-
-  ScheduleKind kind;
-  bool splits_backward;
-  Held held;
-  int per_device;
-  int more;
-};
-
-constexpr std::array kLinearSchedules{
-    LinearSchedule{ScheduleKind::kGpipe, false, LinearSchedule::kLevel, 0, 0},
-    LinearSchedule{ScheduleKind::kOneForwardOneBackward, false, LinearSchedule::kFalling, 1, 0},
-    LinearSchedule{ScheduleKind::kEagerOneForwardOneBackward, false, LinearSchedule::kFalling, 2,
-                   -1},
-    LinearSchedule{ScheduleKind::kZbH1, true, LinearSchedule::kLevel, 1, 0},
-    LinearSchedule{ScheduleKind::kZbH2, true, LinearSchedule::kLevel, 2, -1},
-    LinearSchedule{ScheduleKind::kZb1p, true, LinearSchedule::kLevelInHalves, 1, 0},
-    LinearSchedule{ScheduleKind::kZb2p, true, LinearSchedule::kLevelInHalves, 2, 0},
-    LinearSchedule{ScheduleKind::kTwoBp, true, LinearSchedule::kLevel, 0, 0}};
 
 // Least times from the first F of a stage.
 struct StageReach {
@@ -127,18 +102,18 @@ std::vector<LinearBound> find_linear_bounds(const LinearPipeline& pipeline) {
 
 std::optional<LinearClass> find_linear_class(const NamedSchedule& schedule,
                                              const PipelineTable& pipeline, int micro_batches) {
-  const auto known = std::find_if(kLinearSchedules.begin(), kLinearSchedules.end(),
-                                  [&](const auto& linear) { return linear.kind == schedule.kind; });
-  if (known == kLinearSchedules.end()) return std::nullopt;
+  const ScheduleFacts& facts = facts_of(schedule.kind);
+  if (!has_linear_bounds(facts)) return std::nullopt;
   const auto stages = static_cast<int>(pipeline.stages.size());
-  const int own = known->per_device * stages + known->more;
-  const int depth = own == 0 ? micro_batches : schedule.in_flight.value_or(own);
+  // All F of gpipe and all W of 2bp come together: every micro-batch is held at once.
+  const bool holds_all =
+      facts.bounds == BoundClass::kTwoPhases || facts.bounds == BoundClass::kWeightsLast;
+  const int depth =
+      holds_all ? micro_batches : schedule.in_flight.value_or(facts.own_in_flight.on(stages));
   LinearClass found;
-  found.splits_backward = known->splits_backward;
-  if (known->held == LinearSchedule::kLevelInHalves) {
-    found.release = ActivationRelease::kHalfAtInput;
-  }
-  const bool falls = known->held == LinearSchedule::kFalling;
+  found.splits_backward = facts.splits_backward;
+  if (facts.bounds == BoundClass::kLevelInHalves) found.release = ActivationRelease::kHalfAtInput;
+  const bool falls = facts.bounds == BoundClass::kFalling;
   for (int s = 0; s < stages; ++s) {
     const auto at = static_cast<std::size_t>(s);
     if (!pipeline.stages[at].has_backward) continue;  // none after one that has

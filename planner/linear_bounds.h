@@ -71,7 +71,7 @@ struct LinearClass {
   std::vector<std::size_t> boundaries;  // between them, by index
 };
 
-// None elsewhere, and none for schedules that are not listed here. K of gpipe and 2bp is m; of 1f1b
+// None elsewhere, and none for schedules without linear bounds. K of gpipe and 2bp is m; of 1f1b
 // and eager-1f1b it falls from stage to stage (warm_up in planner/linear_orders.h); of zb-h1,
 // zb-h2, zb-1p and zb-2p it is the same on every stage, and the last two release a half at I.
 std::optional<LinearClass> find_linear_class(const NamedSchedule& schedule,

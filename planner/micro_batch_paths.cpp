@@ -1,7 +1,6 @@
 #include "planner/micro_batch_paths.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <utility>
 #include <variant>
@@ -14,22 +13,10 @@ namespace {
 
 constexpr Duration kNone{0};
 
-constexpr std::array kFusedSchedules{ScheduleKind::kGpipe,
-                                     ScheduleKind::kOneForwardOneBackward,
-                                     ScheduleKind::kEagerOneForwardOneBackward,
-                                     ScheduleKind::kInterleaved,
-                                     ScheduleKind::kLoopedBfs,
-                                     ScheduleKind::kChimera,
-                                     ScheduleKind::kBitPipe,
-                                     ScheduleKind::kHanayo,
-                                     ScheduleKind::kPipeDream,
-                                     ScheduleKind::kPipeDream2Bw,
-                                     ScheduleKind::kVaruna};
-
 // Whether every backward is a B, or an I that has no W. What is not known to be may be split.
 bool is_fused(const ScheduleChoice& schedule) {
   if (const auto* named = std::get_if<NamedSchedule>(&schedule)) {
-    return std::count(kFusedSchedules.begin(), kFusedSchedules.end(), named->kind) > 0;
+    return !facts_of(named->kind).splits_backward;
   }
   const auto* given = std::get_if<ExplicitSchedule>(&schedule);
   if (given == nullptr) return false;

@@ -20,42 +20,42 @@ std::vector<MicroBatchId> owned_micro_batches(const Pipeline& pipeline) {
 }
 
 void refuse_other_placement(const Pipeline& pipeline, PipelineId id, const PipelineGroup& group,
-                            const ScheduleFamily& family, int direction) {
+                            const ScheduleFacts& facts, int direction) {
   for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
     const int place =
-        device_of_stage(family.placement, group.problem.devices, direction, static_cast<int>(s));
+        device_of_stage(facts.placement, group.problem.devices, direction, static_cast<int>(s));
     const DeviceId expected = group.devices[static_cast<std::size_t>(place)];
     const DeviceId found = pipeline.stages[s].devices.front();
     if (found == expected) continue;
     throw InfeasibleError(fmt::format(
         "{} (placement {}) places stage {} of pipeline {} on device {}, not on device {}",
-        schedule_name(family.kind), placement_name(family.placement), s, id.value, expected.value,
+        schedule_name(facts.kind), placement_name(facts.placement), s, id.value, expected.value,
         found.value));
   }
 }
 
-void refuse_chunks(const NamedSchedule& chosen, const ScheduleFamily& family, std::size_t stages,
+void refuse_chunks(const NamedSchedule& chosen, const ScheduleFacts& facts, std::size_t stages,
                    int devices) {
-  const std::string_view name = schedule_name(family.kind);
+  const std::string_view name = schedule_name(facts.kind);
   if (stages != static_cast<std::size_t>(devices) * static_cast<std::size_t>(chosen.chunks)) {
     throw InfeasibleError(
         fmt::format("{} with {} {} per device does not fit {} stages on {} "
                     "devices",
                     name, chosen.chunks, chosen.chunks == 1 ? "chunk" : "chunks", stages, devices));
   }
-  const bool legal = family.legal == ScheduleFamily::Chunks::kAny ||
-                     (family.legal == ScheduleFamily::Chunks::kEven && chosen.chunks % 2 == 0) ||
-                     chosen.chunks == family.chunks;
+  const bool legal = facts.legal == ScheduleFacts::Chunks::kAny ||
+                     (facts.legal == ScheduleFacts::Chunks::kEven && chosen.chunks % 2 == 0) ||
+                     chosen.chunks == facts.chunks;
   if (!legal) {
-    throw InfeasibleError(fmt::format("{} has {} {} per device, not {}", name, family.chunks,
-                                      family.chunks == 1 ? "chunk" : "chunks", chosen.chunks));
+    throw InfeasibleError(fmt::format("{} has {} {} per device, not {}", name, facts.chunks,
+                                      facts.chunks == 1 ? "chunk" : "chunks", chosen.chunks));
   }
 }
 
-void refuse_in_flight(const NamedSchedule& chosen, const ScheduleFamily& family) {
-  if (!chosen.in_flight || family.takes_in_flight) return;
+void refuse_in_flight(const NamedSchedule& chosen, const ScheduleFacts& facts) {
+  if (!chosen.in_flight || facts.takes_in_flight) return;
   throw InfeasibleError(fmt::format("in-flight {} is not defined for {}, which fixes it itself",
-                                    *chosen.in_flight, schedule_name(family.kind)));
+                                    *chosen.in_flight, schedule_name(facts.kind)));
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ std::vector<DeviceId> devices_in_order(const Pipeline& pipeline) {
   return devices;
 }
 
-PipelineGroup read_group(const Plan& plan, PipelineId first, const ScheduleFamily& family) {
+PipelineGroup read_group(const Plan& plan, PipelineId first, const ScheduleFacts& facts) {
   const auto& chosen = std::get<NamedSchedule>(plan.schedule);
   PipelineGroup group;
   group.first = first;
@@ -83,32 +83,32 @@ PipelineGroup read_group(const Plan& plan, PipelineId first, const ScheduleFamil
   problem.chunks = chosen.chunks;
   problem.micro_batches = 0;
   problem.in_flight = chosen.in_flight;
-  refuse_chunks(chosen, family, along.stages.size(), problem.devices);
-  refuse_in_flight(chosen, family);
-  for (int direction = 0; direction < directions(family.placement); ++direction) {
+  refuse_chunks(chosen, facts, along.stages.size(), problem.devices);
+  refuse_in_flight(chosen, facts);
+  for (int direction = 0; direction < directions(facts.placement); ++direction) {
     const PipelineId id{first.value + direction};
     if (id.index() >= plan.pipelines.size() ||
         plan.pipelines[id.index()].stages.size() != along.stages.size()) {
       throw InfeasibleError(fmt::format(
           "{} runs both ways: each pipeline needs a second one of as many stages after it",
-          schedule_name(family.kind)));
+          schedule_name(facts.kind)));
     }
     const Pipeline& pipeline = plan.pipelines[id.index()];
-    refuse_other_placement(pipeline, id, group, family, direction);
+    refuse_other_placement(pipeline, id, group, facts, direction);
     group.owned.push_back(owned_micro_batches(pipeline));
     problem.micro_batches += static_cast<int>(group.owned.back().size());
   }
   if (group.owned.front().size() != group.owned.back().size()) {
     throw InfeasibleError(fmt::format(
         "{} gives each direction as many micro-batches as the other, not {} and {}",
-        schedule_name(family.kind), group.owned.front().size(), group.owned.back().size()));
+        schedule_name(facts.kind), group.owned.front().size(), group.owned.back().size()));
   }
   return group;
 }
 
 PipelineGroup read_any_placement(const Plan& plan, PipelineId id) {
   const auto& chosen = std::get<NamedSchedule>(plan.schedule);
-  refuse_in_flight(chosen, family_of(chosen.kind));
+  refuse_in_flight(chosen, facts_of(chosen.kind));
   PipelineGroup group;
   group.first = id;
   const Pipeline& pipeline = plan.pipelines[id.index()];

@@ -6,7 +6,7 @@
 
 #include "planner/device_order.h"
 #include "planner/plan.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/shared_orders.h"
 
 namespace frazil {
@@ -19,7 +19,7 @@ struct PipelineGroup {
 };
 
 // Throws InfeasibleError where the plan's stages, chunks, depth or shares are not the schedule's.
-PipelineGroup read_group(const Plan& plan, PipelineId first, const ScheduleFamily& family);
+PipelineGroup read_group(const Plan& plan, PipelineId first, const ScheduleFacts& facts);
 
 // The devices of a pipeline, each once, in the order in which its data meets them.
 std::vector<DeviceId> devices_in_order(const Pipeline& pipeline);

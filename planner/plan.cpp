@@ -13,35 +13,6 @@
 namespace frazil {
 namespace {
 
-struct NamedKind {
-  ScheduleKind kind;
-  std::string_view name;
-};
-constexpr std::array<NamedKind, 22> kScheduleNames{{
-    {ScheduleKind::kGpipe, "gpipe"},
-    {ScheduleKind::kOneForwardOneBackward, "1f1b"},
-    {ScheduleKind::kEagerOneForwardOneBackward, "eager-1f1b"},
-    {ScheduleKind::kInterleaved, "interleaved-1f1b"},
-    {ScheduleKind::kLoopedBfs, "looped-bfs"},
-    {ScheduleKind::kZbH1, "zb-h1"},
-    {ScheduleKind::kZbH2, "zb-h2"},
-    {ScheduleKind::kZb1p, "zb-1p"},
-    {ScheduleKind::kZb2p, "zb-2p"},
-    {ScheduleKind::kZbV, "zb-v"},
-    {ScheduleKind::kVHalf, "v-half"},
-    {ScheduleKind::kVMin, "v-min"},
-    {ScheduleKind::kInterleavedZb, "interleaved-zb"},
-    {ScheduleKind::kDualPipe, "dualpipe"},
-    {ScheduleKind::kDualPipeV, "dualpipev"},
-    {ScheduleKind::kChimera, "chimera"},
-    {ScheduleKind::kBitPipe, "bitpipe"},
-    {ScheduleKind::kHanayo, "hanayo"},
-    {ScheduleKind::kTwoBp, "2bp"},
-    {ScheduleKind::kPipeDream, "pipedream"},
-    {ScheduleKind::kPipeDream2Bw, "pipedream-2bw"},
-    {ScheduleKind::kVaruna, "varuna"},
-}};
-
 bool is_consecutive(const Pipeline& pipeline) {
   int next = 0;
   for (const Stage& stage : pipeline.stages) {
@@ -162,20 +133,6 @@ int samples_in(const Plan& plan, MicroBatchId micro_batch) {
          fmt::format("micro-batch {} is not in the batch", micro_batch.value));
   return std::min(plan.micro_batch_size,
                   plan.batch_size - micro_batch.value * plan.micro_batch_size);
-}
-
-std::string_view schedule_name(ScheduleKind kind) {
-  const auto* entry = std::find_if(kScheduleNames.begin(), kScheduleNames.end(),
-                                   [&](const NamedKind& named) { return named.kind == kind; });
-  ENSURE(entry != kScheduleNames.end(), "every schedule has a name");
-  return entry->name;
-}
-
-std::optional<ScheduleKind> find_schedule(std::string_view name) {
-  const auto* entry = std::find_if(kScheduleNames.begin(), kScheduleNames.end(),
-                                   [&](const NamedKind& named) { return named.name == name; });
-  if (entry == kScheduleNames.end()) return std::nullopt;
-  return entry->kind;
 }
 
 std::string_view policy_name(DispatchPolicy policy) {

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "planner/schedule_facts.h"
 #include "profiles/cluster.h"
 #include "profiles/model_profile.h"
 #include "traces/action.h"
@@ -45,31 +46,6 @@ struct Pipeline {
   friend bool operator==(const Pipeline&, const Pipeline&) = default;
 };
 
-enum class ScheduleKind {
-  kGpipe,
-  kOneForwardOneBackward,
-  kEagerOneForwardOneBackward,
-  kInterleaved,
-  kLoopedBfs,
-  kZbH1,
-  kZbH2,
-  kZb1p,
-  kZb2p,
-  kZbV,
-  kVHalf,
-  kVMin,
-  kInterleavedZb,
-  kDualPipe,
-  kDualPipeV,
-  kChimera,
-  kBitPipe,
-  kHanayo,
-  kTwoBp,
-  kPipeDream,
-  kPipeDream2Bw,
-  kVaruna
-};
-
 struct NamedSchedule {
   ScheduleKind kind = ScheduleKind::kOneForwardOneBackward;
   // K, micro-batches in flight; none: the schedule's own.
@@ -86,7 +62,6 @@ enum class DispatchPolicy { kFifo, kPriority, kLrtf, kSteal };
 using ScheduleChoice = std::variant<NamedSchedule, ExplicitSchedule, DispatchPolicy>;
 
 enum class ReductionMode { kExact, kFast };
-enum class WeightVersions { kSync, kStash, kTwoBuffered, kLatest, kPredicted };
 
 struct Plan {
   std::string model_hash;
@@ -125,8 +100,6 @@ int turn_of(const Pipeline& pipeline, MicroBatchId micro_batch);
 // last may be short.
 int samples_in(const Plan& plan, MicroBatchId micro_batch);
 
-std::string_view schedule_name(ScheduleKind kind);  // "gpipe", "1f1b", "zb-h1", ...
-std::optional<ScheduleKind> find_schedule(std::string_view name);
 std::string_view policy_name(DispatchPolicy policy);  // "fifo", "priority", "lrtf", "steal"
 std::optional<DispatchPolicy> find_policy(std::string_view name);
 

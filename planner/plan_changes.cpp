@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/schedules.h"
 #include "profiles/error.h"
 
@@ -39,8 +39,8 @@ Plan with_schedule(Plan plan, NamedSchedule schedule) {
   // GPipe takes stages as they lie, others each device's stages as chunks.
   schedule.chunks = schedule.kind == ScheduleKind::kGpipe ? 1 : count_chunks(plan);
   plan.schedule = schedule;
-  plan.versions = family_of(schedule.kind).versions;
-  if (schedule.kind == ScheduleKind::kVaruna) recompute_as_varuna(plan);
+  plan.versions = facts_of(schedule.kind).versions;
+  if (facts_of(schedule.kind).recomputes_itself) recompute_as_varuna(plan);
   return plan;
 }
 
@@ -53,7 +53,7 @@ Plan with_schedule(Plan plan, DispatchPolicy policy) {
 Plan with_lists(Plan plan, const ModelProfile& profile, const Cluster& cluster) {
   const auto* named = std::get_if<NamedSchedule>(&plan.schedule);
   const bool decides = named == nullptr ? std::holds_alternative<DispatchPolicy>(plan.schedule)
-                                        : family_of(named->kind).needs_costs;
+                                        : facts_of(named->kind).needs_costs;
   if (!decides) return plan;
   const PlanCosts costs{profile, cluster};
   const auto devices = static_cast<int>(cluster.devices.size());
@@ -121,11 +121,11 @@ Ranking compare_schedules(const Plan& plan, const ModelProfile& profile, const C
                           bool clip) {
   const int chunks = count_chunks(plan);
   Ranking ranking;
-  for (const ScheduleFamily& family : schedule_families()) {
-    if (family.versions != WeightVersions::kSync) continue;
-    if (chunks == 1 && family.legal != ScheduleFamily::Chunks::kFixed) continue;
+  for (const ScheduleFacts& facts : all_schedules()) {
+    if (facts.versions != WeightVersions::kSync) continue;
+    if (chunks == 1 && facts.legal != ScheduleFacts::Chunks::kFixed) continue;
     ranking.candidates.push_back(
-        judge_plan(with_schedule(plan, {.kind = family.kind}), profile, cluster, clip));
+        judge_plan(with_schedule(plan, {.kind = facts.kind}), profile, cluster, clip));
   }
   rank(ranking.candidates);
   return ranking;

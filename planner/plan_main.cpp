@@ -18,7 +18,7 @@
 #include "planner/plan_options.h"
 #include "planner/print_ranking.h"
 #include "planner/print_relief.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/search/explain_plan.h"
 #include "planner/search/moved_cuts.h"
 #include "planner/search/searched_orders.h"

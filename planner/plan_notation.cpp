@@ -5,7 +5,7 @@
 #include <functional>
 #include <map>
 
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 
 namespace frazil {
 namespace {
@@ -56,7 +56,7 @@ void Suffixes::add(const Suffixes& others) {
 }
 
 Suffixes suffixes_of(const NamedSchedule& schedule, bool recompute) {
-  return {schedule.chunks != family_of(schedule.kind).chunks, schedule.in_flight.has_value(),
+  return {schedule.chunks != facts_of(schedule.kind).chunks, schedule.in_flight.has_value(),
           recompute};
 }
 

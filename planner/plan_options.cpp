@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/search/shape.h"
 
 namespace frazil {
@@ -40,7 +40,7 @@ ListedSchedules read_schedules(const std::string& comma_list) {
     }
     if (!kind && !is_search)
       refuse_flags("--schedules " + name, "names that frazil plan --schedules help lists");
-    if (kind && family_of(*kind).versions != WeightVersions::kSync) {
+    if (kind && facts_of(*kind).versions != WeightVersions::kSync) {
       refuse_flags("--schedules " + name,
                    "schedules that flush, which keep one version of weights");
     }

@@ -11,7 +11,7 @@
 #include "planner/plan_notation.h"
 #include "planner/print_parts.h"
 #include "planner/ranking.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "profiles/quantity_text.h"
 
 namespace frazil {
@@ -87,7 +87,7 @@ std::string print_what_if(const WhatIf& what_if, const WhatIfAnswer& answer) {
       to_text(bounds.makespan.time), bounds.makespan.name,
       percent(gap(answer.makespan, bounds.makespan.time)));
   for (const int peak : answer.peak_chunks) text += fmt::format(" {}", peak);
-  const int chunks = what_if.chunks.value_or(family_of(what_if.schedule).chunks);
+  const int chunks = what_if.chunks.value_or(facts_of(what_if.schedule).chunks);
   return text +
          (chunks == 1 ? " micro-batches" : fmt::format(" chunks of 1/{} micro-batch", chunks)) +
          " at most, by device\n" + describe_search(what_if, answer);
@@ -102,7 +102,7 @@ std::string what_if_json(const WhatIf& what_if, const WhatIfAnswer& answer) {
                {"bubble", answer.bubble},
                {"bubble_span", answer.bubble_span},
                {"peak_chunks", answer.peak_chunks},
-               {"chunks", what_if.chunks.value_or(family_of(what_if.schedule).chunks)}};
+               {"chunks", what_if.chunks.value_or(facts_of(what_if.schedule).chunks)}};
   json.update(Json::parse(bounds_json(answer.bounds)));
   if (what_if.search && answer.moves_tried) {
     json["objective"] = objective_name(what_if.search->objective);

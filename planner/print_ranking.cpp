@@ -8,7 +8,7 @@
 #include "planner/pipeline_group.h"
 #include "planner/plan_notation.h"
 #include "planner/print_parts.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "profiles/quantity_text.h"
 
 namespace frazil {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "planner/dispatch.h"
+#include "planner/make_orders.h"
 #include "planner/pipeline_group.h"
 #include "planner/schedule_check.h"
 #include "planner/shared_orders.h"
@@ -37,7 +38,7 @@ Action name_work(const OrderedWork& work, const Plan& plan, const PipelineGroup&
 // Whether `work` needs an R right before it that its schedule does not place.
 bool needs_recompute(const OrderedWork& work, const Plan& plan, const PipelineGroup& group) {
   if (work.kind != ActionKind::kBackward && work.kind != ActionKind::kBackwardInput) return false;
-  if (std::get<NamedSchedule>(plan.schedule).kind == ScheduleKind::kVaruna) return false;
+  if (facts_of(std::get<NamedSchedule>(plan.schedule).kind).recomputes_itself) return false;
   const std::size_t pipeline = group.first.index() + static_cast<std::size_t>(work.direction);
   const Stage& stage = plan.pipelines[pipeline].stages[static_cast<std::size_t>(work.stage)];
   return stage.memory == MemoryPolicy::kRecompute;
@@ -105,7 +106,7 @@ bool is_any_shared(const Plan& plan, PipelineId first, int pipelines) {
 void refuse_other_than_shared(const Plan& plan, PipelineId id) {
   const auto& chosen = std::get<NamedSchedule>(plan.schedule);
   const std::string_view name = schedule_name(chosen.kind);
-  if (!takes_shared_stages(chosen.kind)) {
+  if (!facts_of(chosen.kind).takes_shared_stages) {
     throw InfeasibleError(fmt::format(
         "{} takes no stages on several devices; gpipe, 1f1b, eager-1f1b and zb-h1 do", name));
   }
@@ -187,20 +188,20 @@ Activity forward_only(const Plan& plan) {
 }
 
 // The lists of one group of pipelines, by the devices of the group.
-DeviceOrders order_group(const Plan& plan, PipelineId id, const ScheduleFamily& family,
+DeviceOrders order_group(const Plan& plan, PipelineId id, const ScheduleFacts& facts,
                          const PlanCosts* costs, PipelineGroup& group) {
   const auto& chosen = std::get<NamedSchedule>(plan.schedule);
-  const bool is_shared = is_any_shared(plan, id, directions(family.placement));
+  const bool is_shared = is_any_shared(plan, id, directions(facts.placement));
   if (is_shared) refuse_other_than_shared(plan, id);
   if (is_shared || (chosen.kind == ScheduleKind::kGpipe && chosen.chunks == 1)) {
     group = read_any_placement(plan, id);
     const auto places = places_of_stages(plan.pipelines[id.index()], group.devices);
     return make_shared_orders(chosen.kind, group.problem, places);
   }
-  group = read_group(plan, id, family);
-  if (chosen.kind == ScheduleKind::kVaruna) refuse_kept_varuna(plan.pipelines[id.index()], id);
+  group = read_group(plan, id, facts);
+  if (facts.recomputes_itself) refuse_kept_varuna(plan.pipelines[id.index()], id);
   if (group.problem.micro_batches == 0) return {};
-  if (family.needs_costs && costs != nullptr) {
+  if (facts.needs_costs && costs != nullptr) {
     find_stage_times(plan, id, costs->profile, costs->cluster, group.problem);
   }
   return make_orders(chosen.kind, group.problem);
@@ -208,21 +209,21 @@ DeviceOrders order_group(const Plan& plan, PipelineId id, const ScheduleFamily& 
 
 Schedule make_named(const Plan& plan, int devices, const PlanCosts* costs) {
   const auto& chosen = std::get<NamedSchedule>(plan.schedule);
-  const ScheduleFamily& family = family_of(chosen.kind);
-  refuse_versions(plan, family.versions, schedule_name(family.kind));
-  if (family.versions != WeightVersions::kSync && plan.pipelines.size() > 1) {
+  const ScheduleFacts& facts = facts_of(chosen.kind);
+  refuse_versions(plan, facts.versions, schedule_name(facts.kind));
+  if (facts.versions != WeightVersions::kSync && plan.pipelines.size() > 1) {
     throw InfeasibleError(
         fmt::format("{} updates among its backwards, and reductions there are not interpreted yet; "
                     "it takes one "
                     "pipeline, not {}",
-                    schedule_name(family.kind), plan.pipelines.size()));
+                    schedule_name(facts.kind), plan.pipelines.size()));
   }
   Schedule schedule;
   schedule.devices.resize(static_cast<std::size_t>(devices));
-  const auto step = static_cast<std::size_t>(directions(family.placement));
+  const auto step = static_cast<std::size_t>(directions(facts.placement));
   for (std::size_t p = 0; p < plan.pipelines.size(); p += step) {
     PipelineGroup group;
-    const DeviceOrders orders = order_group(plan, PipelineId{p}, family, costs, group);
+    const DeviceOrders orders = order_group(plan, PipelineId{p}, facts, costs, group);
     for (std::size_t d = 0; d < orders.size(); ++d) {
       const DeviceId device = group.devices[d];
       append_named(orders[d], plan, group, device, schedule.devices.at(device.index()));

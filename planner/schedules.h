@@ -1,5 +1,5 @@
 #pragma once
-// Plan -> compute schedule. The generators (*_orders.h, listed in planner/schedule_menu.h) see
+// Plan -> compute schedule. The generators (*_orders.h, listed in planner/schedule_facts.h) see
 // numbers; this gives their lists the names of a plan.
 
 #include "planner/plan.h"

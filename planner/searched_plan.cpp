@@ -13,7 +13,7 @@
 #include "planner/linear_bounds.h"
 #include "planner/micro_batch_paths.h"
 #include "planner/pipeline_group.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -98,7 +98,7 @@ SearchedPlan search_order(Plan plan, const ModelProfile& profile, const Cluster&
   ExplicitSchedule schedule;
   schedule.devices.resize(cluster.devices.size());
   for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
-    const PipelineGroup group = read_group(plan, PipelineId{p}, family_of(named.kind));
+    const PipelineGroup group = read_group(plan, PipelineId{p}, facts_of(named.kind));
     const auto micro_batches = static_cast<int>(group.owned.front().size());
     LinearPipeline own = read_pipeline(named, PipelineId{p}, table[p], micro_batches, pricing);
     const auto equal =

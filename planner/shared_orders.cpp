@@ -99,14 +99,10 @@ DeviceOrders make_gpipe_anywhere(const OrderProblem& problem, const Places& plac
 
 }  // namespace
 
-bool takes_shared_stages(ScheduleKind kind) {
-  return kind == ScheduleKind::kGpipe || kind == ScheduleKind::kOneForwardOneBackward ||
-         kind == ScheduleKind::kEagerOneForwardOneBackward || kind == ScheduleKind::kZbH1;
-}
-
 DeviceOrders make_shared_orders(ScheduleKind kind, const OrderProblem& problem,
                                 const Places& places) {
-  ENSURE(takes_shared_stages(kind) && !places.empty(), "a schedule of stages on several devices");
+  ENSURE(facts_of(kind).takes_shared_stages && !places.empty(),
+         "a schedule of stages on several devices");
   if (kind == ScheduleKind::kGpipe) return make_gpipe_anywhere(problem, places);
   const std::vector<DeviceRule> rules = find_rules(kind, problem, places);
   DeviceOrders orders(static_cast<std::size_t>(problem.devices));

@@ -21,11 +21,9 @@
 #include <vector>
 
 #include "planner/device_order.h"
-#include "planner/plan.h"
+#include "planner/schedule_facts.h"
 
 namespace frazil {
-
-bool takes_shared_stages(ScheduleKind kind);
 
 // The devices of a stage, of 0..p-1.
 struct StagePlaces {
@@ -34,8 +32,8 @@ struct StagePlaces {
 };
 
 // Uses of the problem: devices, micro_batches, in_flight. `stages`: one per device, but gpipe takes
-// them as they lie: forwards in the order of stages, backwards against it. Requires:
-// takes_shared_stages(kind).
+// them as they lie: forwards in the order of stages, backwards against it. Requires: the
+// schedule takes shared stages.
 DeviceOrders make_shared_orders(ScheduleKind kind, const OrderProblem& problem,
                                 const std::vector<StagePlaces>& stages);
 

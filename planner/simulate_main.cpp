@@ -23,7 +23,7 @@
 #include "planner/print_parts.h"
 #include "planner/print_plan.h"
 #include "planner/print_ranking.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/what_if_changes.h"
 #include "planner/what_if_flags.h"
 #include "profiles/cluster_json.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "planner/activity.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/schedules.h"
 #include "planner/searched_plan.h"
 #include "profiles/error.h"
@@ -29,11 +29,11 @@ constexpr std::int64_t kMostTime = std::int64_t{1} << 62;
 std::vector<Duration> spread(const std::vector<Duration>& times, const WhatIf& what_if,
                              const char* flag) {
   const int devices = what_if.stages;
-  const ScheduleFamily& family = family_of(what_if.schedule);
-  if (times.size() > 1 && directions(family.placement) > 1) {
+  const ScheduleFacts& facts = facts_of(what_if.schedule);
+  if (times.size() > 1 && directions(facts.placement) > 1) {
     throw InfeasibleError(
         fmt::format("{} has each stage on two devices, so {} takes one time, not {}",
-                    schedule_name(family.kind), flag, times.size()));
+                    schedule_name(facts.kind), flag, times.size()));
   }
   if (times.size() == 1) return std::vector<Duration>(static_cast<std::size_t>(devices), times[0]);
   if (times.size() != static_cast<std::size_t>(devices)) {
@@ -44,31 +44,31 @@ std::vector<Duration> spread(const std::vector<Duration>& times, const WhatIf& w
 }
 
 int chunks_of(const WhatIf& what_if) {
-  return what_if.chunks.value_or(family_of(what_if.schedule).chunks);
+  return what_if.chunks.value_or(facts_of(what_if.schedule).chunks);
 }
 
 void check_chunks(const WhatIf& what_if) {
-  const ScheduleFamily& family = family_of(what_if.schedule);
+  const ScheduleFacts& facts = facts_of(what_if.schedule);
   const std::string found =
-      fmt::format("--chunks {} with schedule {}", chunks_of(what_if), schedule_name(family.kind));
+      fmt::format("--chunks {} with schedule {}", chunks_of(what_if), schedule_name(facts.kind));
   const int chunks = chunks_of(what_if);
-  switch (family.legal) {
-    case ScheduleFamily::Chunks::kFixed:
-      if (chunks != family.chunks) {
-        refuse(found, fmt::format("{}, which is all it has", family.chunks));
+  switch (facts.legal) {
+    case ScheduleFacts::Chunks::kFixed:
+      if (chunks != facts.chunks) {
+        refuse(found, fmt::format("{}, which is all it has", facts.chunks));
       }
       return;
-    case ScheduleFamily::Chunks::kEven:
+    case ScheduleFacts::Chunks::kEven:
       if (chunks < 2 || chunks % 2 != 0) refuse(found, "an even number, two for each wave");
       return;
-    case ScheduleFamily::Chunks::kAny:
+    case ScheduleFacts::Chunks::kAny:
       if (chunks < 1) refuse(found, "at least 1");
       return;
   }
 }
 
 void check(const WhatIf& what_if) {
-  const ScheduleFamily& family = family_of(what_if.schedule);
+  const ScheduleFacts& facts = facts_of(what_if.schedule);
   if (what_if.stages < 1 || what_if.stages > kMostStages) {
     refuse(fmt::format("{} stages", what_if.stages), fmt::format("1 to {}", kMostStages));
   }
@@ -87,9 +87,9 @@ void check(const WhatIf& what_if) {
     refuse(fmt::format("{} stages of {} micro-batches", what_if.stages, what_if.micro_batches),
            fmt::format("at most {} actions", kMostActions));
   }
-  if (what_if.in_flight && !family.takes_in_flight) {
+  if (what_if.in_flight && !facts.takes_in_flight) {
     refuse(fmt::format("--in-flight {} with schedule {}", *what_if.in_flight,
-                       schedule_name(family.kind)),
+                       schedule_name(facts.kind)),
            "no --in-flight, because the schedule fixes it itself");
   }
   if (what_if.in_flight && *what_if.in_flight < 1) {
@@ -150,7 +150,7 @@ ModelProfile make_profile(const std::vector<StageTimes>& stages) {
   return profile;
 }
 
-std::vector<StageTimes> list_stage_times(const WhatIf& what_if, const ScheduleFamily& family) {
+std::vector<StageTimes> list_stage_times(const WhatIf& what_if, const ScheduleFacts& facts) {
   const auto forward = spread(what_if.forward, what_if, "--forward");
   const auto input = spread(what_if.backward_input, what_if, "--backward-input");
   const auto weight = spread(what_if.backward_weight, what_if, "--backward-weight");
@@ -158,7 +158,7 @@ std::vector<StageTimes> list_stage_times(const WhatIf& what_if, const ScheduleFa
   std::vector<StageTimes> times;
   for (int s = 0; s < what_if.stages * chunks; ++s) {
     const auto device =
-        static_cast<std::size_t>(device_of_stage(family.placement, what_if.stages, 0, s));
+        static_cast<std::size_t>(device_of_stage(facts.placement, what_if.stages, 0, s));
     const int chunk = s / what_if.stages;
     const auto share = [&](Duration time) { return share_of(time, chunk, chunks); };
     times.push_back({share(forward[device]), share(input[device]), share(weight[device])});
@@ -167,20 +167,20 @@ std::vector<StageTimes> list_stage_times(const WhatIf& what_if, const ScheduleFa
 }
 
 // Stage 0 holds the layer without cost too.
-Pipeline make_direction(const WhatIf& what_if, const ScheduleFamily& family, int direction) {
+Pipeline make_direction(const WhatIf& what_if, const ScheduleFacts& facts, int direction) {
   const int stages = what_if.stages * chunks_of(what_if);
   Pipeline pipeline;
   for (int s = 0; s < stages; ++s) {
     Stage stage;
     stage.layers = {{LayerId{s == 0 ? 0 : s + 1}, LayerId{s + 1}}};
-    stage.devices = {DeviceId{device_of_stage(family.placement, what_if.stages, direction, s)}};
-    if (family.kind == ScheduleKind::kVaruna && s + 1 < stages) {
+    stage.devices = {DeviceId{device_of_stage(facts.placement, what_if.stages, direction, s)}};
+    if (facts.recomputes_itself && s + 1 < stages) {
       stage.memory = MemoryPolicy::kRecompute;
     }
     pipeline.stages.push_back(stage);
   }
   const int m = what_if.micro_batches;
-  const int half = directions(family.placement) == 1 ? m : m / 2;
+  const int half = directions(facts.placement) == 1 ? m : m / 2;
   pipeline.micro_batches = {direction == 0 ? MicroBatches{MicroBatchId{0}, MicroBatchId{half - 1}}
                                            : MicroBatches{MicroBatchId{half}, MicroBatchId{m - 1}}};
   return pipeline;
@@ -240,9 +240,9 @@ void sum_up(const SimulatedStep& simulated, WhatIfAnswer& answer, std::size_t de
 
 WhatIfInputs make_what_if(const WhatIf& what_if) {
   check(what_if);
-  const ScheduleFamily& family = family_of(what_if.schedule);
+  const ScheduleFacts& facts = facts_of(what_if.schedule);
   WhatIfInputs inputs;
-  inputs.profile = make_profile(list_stage_times(what_if, family));
+  inputs.profile = make_profile(list_stage_times(what_if, facts));
   check_sum(what_if, inputs.profile);
   constexpr Bytes kUnlimited{std::numeric_limits<std::int64_t>::max()};
   inputs.cluster = make_uniform_cluster(what_if.stages, kUnlimited, {what_if.hop, {}});
@@ -251,12 +251,12 @@ WhatIfInputs make_what_if(const WhatIf& what_if) {
   plan.batch_size = what_if.micro_batches;
   plan.micro_batch_size = 1;
   plan.mask = FreezeMask::all_active(static_cast<int>(inputs.profile.blocks.size()));
-  for (int direction = 0; direction < directions(family.placement); ++direction) {
-    plan.pipelines.push_back(make_direction(what_if, family, direction));
+  for (int direction = 0; direction < directions(facts.placement); ++direction) {
+    plan.pipelines.push_back(make_direction(what_if, facts, direction));
   }
   plan.schedule = NamedSchedule{
       .kind = what_if.schedule, .in_flight = what_if.in_flight, .chunks = chunks_of(what_if)};
-  plan.versions = family.versions;
+  plan.versions = facts.versions;
   plan.reduction = ReductionMode::kFast;
   return inputs;
 }

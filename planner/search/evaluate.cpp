@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/search/variant_memory.h"
 #include "planner/simulate_plan.h"
 #include "profiles/error.h"
@@ -87,9 +87,9 @@ const GroupLoads& Evaluator::loads_of(const Shape& shape, const GroupClass& grou
               group.machine,
               group.share - (group.has_short ? 1 : 0),
               placement_of(variant),
-              splits_backward(variant.schedule),
+              facts_of(variant.schedule).splits_backward,
               variant.recompute,
-              variant.schedule == ScheduleKind::kVaruna,
+              facts_of(variant.schedule).recomputes_itself,
               variant.cached,
               owners.devices,
               owners.nodes,

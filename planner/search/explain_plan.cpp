@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "planner/plan_notation.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/simulate_plan.h"
 #include "profiles/quantity_text.h"
 #include "sim/cost_model.h"
@@ -68,28 +68,28 @@ void add_refusal(std::vector<Refusals>& refusals, const std::string& sentence,
   }
 }
 
-void count_in(FamilyCount& family, const RejectedShapes& rejected) {
+void count_in(FamilyCount& facts, const RejectedShapes& rejected) {
   const Rejection& rejection = rejected.rejection;
   switch (rejection.why) {
     case Rejection::Why::kBound:
-      if (family.bounded == 0 || rejection.time < family.nearest_bound) {
-        family.nearest_bound = rejection.time;
-        family.nearest_bound_name = std::string(rejection.bound);
+      if (facts.bounded == 0 || rejection.time < facts.nearest_bound) {
+        facts.nearest_bound = rejection.time;
+        facts.nearest_bound_name = std::string(rejection.bound);
       }
-      family.bounded += rejected.candidates;
+      facts.bounded += rejected.candidates;
       break;
     case Rejection::Why::kSlower:
-      family.slower += rejected.candidates;
+      facts.slower += rejected.candidates;
       break;
     case Rejection::Why::kMemory:
-      family.too_large += rejected.candidates;
-      if (!family.nearest_fit || missing(rejected) < missing(*family.nearest_fit)) {
-        family.nearest_fit = rejected;
+      facts.too_large += rejected.candidates;
+      if (!facts.nearest_fit || missing(rejected) < missing(*facts.nearest_fit)) {
+        facts.nearest_fit = rejected;
       }
       break;
     case Rejection::Why::kRefused:
-      family.refused += rejected.candidates;
-      add_refusal(family.refusals, rejection.sentence, rejected.candidates);
+      facts.refused += rejected.candidates;
+      add_refusal(facts.refusals, rejection.sentence, rejected.candidates);
       break;
   }
 }
@@ -104,10 +104,10 @@ std::vector<FamilyCount> count_families(const std::vector<RejectedShapes>& all) 
   }
   std::vector<FamilyCount> families;
   if (any.bounded + any.too_large + any.refused > 0) families.push_back(any);
-  for (const ScheduleFamily& family : schedule_families()) {
-    const auto counted = by_kind.find(family.kind);
+  for (const ScheduleFacts& facts : all_schedules()) {
+    const auto counted = by_kind.find(facts.kind);
     if (counted == by_kind.end()) continue;
-    counted->second.schedule = std::string(schedule_name(family.kind));
+    counted->second.schedule = std::string(schedule_name(facts.kind));
     families.push_back(counted->second);
   }
   return families;
@@ -203,7 +203,7 @@ IdleDevices find_idle(const Ranking& ranking, const Cluster& cluster) {
 std::string shape_notation(const RejectedShapes& shapes) {
   const int longest = shapes.group_devices + (shapes.longer > 0 ? 1 : 0);
   const int chunks = shapes.schedule ? shapes.schedule->chunks : 1;
-  const int ways = shapes.schedule ? directions(family_of(shapes.schedule->kind).placement) : 1;
+  const int ways = shapes.schedule ? directions(facts_of(shapes.schedule->kind).placement) : 1;
   std::string text = shape_notation(static_cast<std::size_t>(longest * chunks),
                                     static_cast<std::size_t>(shapes.groups * ways));
   const int shorter = (shapes.groups - shapes.longer) * ways;

@@ -5,7 +5,7 @@
 
 #include "planner/linear_bounds.h"
 #include "planner/linear_orders.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 
 namespace frazil {
 namespace {
@@ -72,11 +72,6 @@ void raise_by_messages(const GroupLoads& loads, NamedBound& bound) {
   }
 }
 
-// Whether each device runs all its forwards, chunk by chunk, before its first backward.
-bool runs_in_two_phases(ScheduleKind kind) {
-  return kind == ScheduleKind::kGpipe || kind == ScheduleKind::kLoopedBfs;
-}
-
 // When the last stage's device has its last forward, at least: of each device whose last forward
 // leads there.
 Duration find_turn(const GroupLoads& loads) {
@@ -130,20 +125,13 @@ void raise_by_phases(const GroupLoads& loads, NamedBound& bound) {
 
 // K by stage; empty where the schedule is none that the linear bounds know.
 std::vector<int> list_held(const ShapeVariant& variant, int micro_batches, int stages) {
-  const ScheduleKind kind = variant.schedule;
-  int depth = 0;
-  if (kind == ScheduleKind::kGpipe) depth = micro_batches;
-  const bool own = kind == ScheduleKind::kOneForwardOneBackward || kind == ScheduleKind::kZbH1 ||
-                   kind == ScheduleKind::kZb1p || kind == ScheduleKind::kTwoBp;
-  if (own) depth = variant.in_flight.value_or(stages);
-  if (kind == ScheduleKind::kEagerOneForwardOneBackward || kind == ScheduleKind::kZbH2) {
-    depth = variant.in_flight.value_or(2 * stages - 1);
-  }
-  if (kind == ScheduleKind::kZb2p) depth = variant.in_flight.value_or(2 * stages);
-  if (depth == 0) return {};
-  const bool falls = kind == ScheduleKind::kOneForwardOneBackward ||
-                     kind == ScheduleKind::kEagerOneForwardOneBackward ||
-                     kind == ScheduleKind::kTwoBp;
+  const ScheduleFacts& facts = facts_of(variant.schedule);
+  if (!has_linear_bounds(facts)) return {};
+  const int depth = facts.bounds == BoundClass::kTwoPhases
+                        ? micro_batches
+                        : variant.in_flight.value_or(facts.own_in_flight.on(stages));
+  const bool falls =
+      facts.bounds == BoundClass::kFalling || facts.bounds == BoundClass::kWeightsLast;
   std::vector<int> held;
   held.reserve(static_cast<std::size_t>(stages));
   for (int s = 0; s < stages; ++s) held.push_back(falls ? warm_up(depth, stages, s) : depth);
@@ -152,16 +140,14 @@ std::vector<int> list_held(const ShapeVariant& variant, int micro_batches, int s
 
 // From stage `first` on; none where some boundary does not carry. All W of 2bp come last: without
 // them it is a fused 1f1b of the stages that have an I.
-std::optional<LinearPipeline> describe_pipeline(ScheduleKind kind, const GroupLoads& loads,
+std::optional<LinearPipeline> describe_pipeline(BoundClass bounds, const GroupLoads& loads,
                                                 std::size_t first, const std::vector<int>& depths) {
-  const bool weights_last = kind == ScheduleKind::kTwoBp;
+  const bool weights_last = bounds == BoundClass::kWeightsLast;
   LinearPipeline pipeline;
   pipeline.micro_batches = loads.micro_batches;
   pipeline.splits_backward = loads.splits && !weights_last;
   pipeline.in_flight.assign(depths.begin() + static_cast<std::ptrdiff_t>(first), depths.end());
-  if (kind == ScheduleKind::kZb1p || kind == ScheduleKind::kZb2p) {
-    pipeline.release = ActivationRelease::kHalfAtInput;
-  }
+  if (bounds == BoundClass::kLevelInHalves) pipeline.release = ActivationRelease::kHalfAtInput;
   for (std::size_t s = first; s < loads.stages.size(); ++s) {
     const StageLoad& stage = loads.stages[s];
     const Duration weight = loads.splits ? stage.weight() : kNone;
@@ -180,7 +166,8 @@ void raise_by_linear_bounds(const ShapeVariant& variant, const GroupLoads& loads
   const std::vector<StageLoad>& stages = loads.stages;
   const auto depths = list_held(variant, loads.micro_batches, static_cast<int>(stages.size()));
   if (depths.empty()) return;
-  const bool weights_last = variant.schedule == ScheduleKind::kTwoBp;
+  const BoundClass bounds = facts_of(variant.schedule).bounds;
+  const bool weights_last = bounds == BoundClass::kWeightsLast;
   // Stages before the first one with a backward are part of the head.
   std::size_t first = 0;
   const auto works = [&](const StageLoad& stage) {
@@ -188,7 +175,7 @@ void raise_by_linear_bounds(const ShapeVariant& variant, const GroupLoads& loads
   };
   while (first < stages.size() && !works(stages[first])) ++first;
   if (first == stages.size()) return;
-  const auto pipeline = describe_pipeline(variant.schedule, loads, first, depths);
+  const auto pipeline = describe_pipeline(bounds, loads, first, depths);
   if (!pipeline) return;
   for (const LinearBound& linear : find_linear_bounds(*pipeline)) {
     for (std::size_t s = first; s < stages.size(); ++s) {
@@ -208,7 +195,7 @@ NamedBound bound_group(const ShapeVariant& variant, const GroupLoads& loads) {
   if (loads.ways > 1) return bound;
   raise_by_messages(loads, bound);
   if (variant.chunks == 1) raise_by_linear_bounds(variant, loads, bound);
-  if (runs_in_two_phases(variant.schedule)) raise_by_phases(loads, bound);
+  if (facts_of(variant.schedule).bounds == BoundClass::kTwoPhases) raise_by_phases(loads, bound);
   return bound;
 }
 

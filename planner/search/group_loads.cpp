@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/search/variant_memory.h"
 
 namespace frazil {
@@ -55,7 +55,7 @@ GroupLoads add_up_loads(const Shape& shape, const GroupClass& group,
   const auto stages = static_cast<int>(spans.size());
   GroupLoads loads;
   loads.micro_batches = group.share - (group.has_short ? 1 : 0);
-  loads.splits = splits_backward(shape.variant.schedule);
+  loads.splits = facts_of(shape.variant.schedule).splits_backward;
   loads.ways = directions(placement);
   loads.devices.resize(machine.devices.size());
   if (loads.micro_batches <= 0) return loads;

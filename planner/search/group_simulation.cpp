@@ -4,7 +4,7 @@
 
 #include "planner/reduction_groups.h"
 #include "planner/schedule.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/schedules.h"
 #include "planner/search/step_tail.h"
 #include "planner/simulate_plan.h"
@@ -71,7 +71,7 @@ GroupSimulation::GroupSimulation(const ModelProfile& profile, const Cluster& clu
 
 bool GroupSimulation::applies(const Shape& shape, const Proposal& proposal,
                               const SearchOptions& options) {
-  const int ways = directions(family_of(shape.variant.schedule).placement);
+  const int ways = directions(facts_of(shape.variant.schedule).placement);
   return !options.overlap && std::all_of(proposal.classes.begin(), proposal.classes.end(),
                                          [&](const GroupClass& group) {
                                            return group.share >= ways && group.share % ways == 0;

@@ -1,6 +1,6 @@
 #include "planner/search/order_table.h"
 
-#include "planner/schedule_menu.h"
+#include "planner/make_orders.h"
 
 namespace frazil {
 

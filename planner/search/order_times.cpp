@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "planner/schedule_menu.h"
+#include "planner/make_orders.h"
+#include "planner/schedule_facts.h"
 #include "planner/search/variant_memory.h"
 #include "planner/stage_times.h"
 #include "profiles/error.h"
@@ -33,7 +34,7 @@ class ListRunner {
  public:
   ListRunner(const Shape& shape, const GroupClass& group, const ChainSums& sums,
              const Cluster& machine)
-      : placement_(family_of(shape.variant.schedule).placement),
+      : placement_(facts_of(shape.variant.schedule).placement),
         devices_(machine.devices.size()),
         ways_(static_cast<std::size_t>(directions(placement_))),
         of_way_(static_cast<std::size_t>(group.share) / ways_) {
@@ -120,7 +121,7 @@ class ListRunner {
       first = end;
     }
     stages_of_way_ = static_cast<std::size_t>(count);
-    recompute_ = shape.variant.recompute && shape.variant.schedule != ScheduleKind::kVaruna;
+    recompute_ = shape.variant.recompute && !facts_of(shape.variant.schedule).recomputes_itself;
   }
 
   void join(TimedStage& stage, const ChainSums& sums, int cut, const Cluster& machine, int way,
@@ -318,7 +319,7 @@ OrderProblem OrderTimer::describe(const Shape& shape, const GroupClass& group) c
 const DeviceOrders& OrderTimer::orders_of(const Shape& shape, const GroupClass& group) {
   const ScheduleKind kind = shape.variant.schedule;
   OrderProblem problem = describe(shape, group);
-  if (family_of(kind).needs_costs) {
+  if (facts_of(kind).needs_costs) {
     const Cluster& machine = machines_.machine(group.machine);
     const auto layers = static_cast<int>(profile_.layers.size());
     find_stage_times(make_group_plan(shape, group, machine, options_, layers), PipelineId{0},

@@ -102,9 +102,9 @@ const std::optional<ChainPartition>& Proposer::part(const Shape& shape, const Gr
   variant.arrangement = 0;
   // Where memory does not matter, or all of a share is held, schedules of one placement are alike.
   const bool known_depth = known_in_flight(variant, group.share, 1, 0).has_value();
-  if (variant.schedule != ScheduleKind::kVaruna && (ignored || !known_depth)) {
+  if (!facts_of(variant.schedule).recomputes_itself && (ignored || !known_depth)) {
     variant.in_flight = std::nullopt;
-    variant.schedule = ignored ? example_of(placement_of(variant)) : alike(variant);
+    variant.schedule = example_of(placement_of(variant));
   }
   const CutKey key{shape.cell.micro_batch_size,
                    group.machine,

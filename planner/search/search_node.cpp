@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 
 namespace frazil {
 namespace {
@@ -59,8 +59,8 @@ SearchNode make_cell_node(SearchNode::Kind kind, const ShapeCell& cell, const Na
 SearchNode make_shape_node(const Shape& shape, std::size_t ordinal, const NamedBound& bound) {
   const ShapeVariant& variant = shape.variant;
   return {.bound = bound,
-          .devices = shape.cell.used() * variant.chunks *
-                     directions(family_of(variant.schedule).placement),
+          .devices =
+              shape.cell.used() * variant.chunks * directions(facts_of(variant.schedule).placement),
           .stages = shape.cell.devices * variant.chunks,
           .kind = SearchNode::Kind::kShared,
           .shape = shape,

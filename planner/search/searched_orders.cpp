@@ -17,14 +17,11 @@ const NamedSchedule& schedule_of(const Candidate& candidate) {
 int depth_of(const Candidate& candidate) {
   const auto stages = static_cast<int>(candidate.plan.pipelines.front().stages.size());
   const NamedSchedule& schedule = schedule_of(candidate);
-  int own = stages;
-  if (schedule.kind == ScheduleKind::kZbH2) own = 2 * stages - 1;
-  if (schedule.kind == ScheduleKind::kZb2p) own = 2 * stages;
-  return schedule.in_flight.value_or(own);
+  return schedule.in_flight.value_or(facts_of(schedule.kind).own_in_flight.on(stages));
 }
 
 bool releases_half(ScheduleKind kind) {
-  return kind == ScheduleKind::kZb1p || kind == ScheduleKind::kZb2p;
+  return facts_of(kind).bounds == BoundClass::kLevelInHalves;
 }
 
 bool differ_in_depth_alone(const Candidate& a, const Candidate& b) {
@@ -40,8 +37,10 @@ bool has_single_stages(const Plan& plan) {
 
 std::vector<Candidate> find_shapes(const ModelProfile& profile, const Cluster& cluster,
                                    SearchOptions options) {
-  options.schedules = {ScheduleKind::kZbH1, ScheduleKind::kZbH2, ScheduleKind::kZb1p,
-                       ScheduleKind::kZb2p};
+  options.schedules.clear();
+  for (const ScheduleFacts& facts : all_schedules()) {
+    if (holds_level(facts)) options.schedules.push_back(facts.kind);
+  }
   options.recompute = false;
   Ranking ranking = search_plans(profile, cluster, options);
   std::vector<Candidate> shapes;

@@ -1,9 +1,8 @@
 #include "planner/search/shape.h"
 
 #include <algorithm>
-#include <array>
 
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 
 namespace frazil {
 namespace {
@@ -13,7 +12,7 @@ bool is_listed(const SearchOptions& options, ScheduleKind kind) {
          options.schedules.end();
 }
 
-std::vector<int> list_chunks(const ScheduleFamily& family, const ShapeCell& cell,
+std::vector<int> list_chunks(const ScheduleFacts& facts, const ShapeCell& cell,
                              const SearchSpace& space) {
   const int longest = cell.devices + (cell.longer > 0 ? 1 : 0);
   const int limit = space.options.max_stages;
@@ -22,43 +21,42 @@ std::vector<int> list_chunks(const ScheduleFamily& family, const ShapeCell& cell
   const auto add = [&](int v) {
     if (longest * v <= most) chunks.push_back(v);
   };
-  const bool varies = family.legal != ScheduleFamily::Chunks::kFixed;
+  const bool varies = facts.legal != ScheduleFacts::Chunks::kFixed;
   if (!varies || !space.options.joint || cell.devices == 1) {
-    add(family.chunks);
+    add(facts.chunks);
     return chunks;
   }
   for (const int v : {2, 3, 4, 6, 8}) {
-    if (family.legal == ScheduleFamily::Chunks::kAny || v % 2 == 0) add(v);
+    if (facts.legal == ScheduleFacts::Chunks::kAny || v % 2 == 0) add(v);
   }
   return chunks;
 }
 
-// K that the family has as its own, and the one under which another of the list already goes.
-std::array<int, 2> known_depths(ScheduleKind kind, int devices, const SearchOptions& options) {
-  const auto twice = [&](ScheduleKind other, int depth) {
-    return is_listed(options, other) ? depth : devices;
-  };
-  if (kind == ScheduleKind::kOneForwardOneBackward) {
-    return {devices, twice(ScheduleKind::kEagerOneForwardOneBackward, 2 * devices - 1)};
+// Of schedules that differ in the depth alone the first one takes every K.
+bool varies_depth(const ScheduleFacts& facts) {
+  return has_linear_bounds(facts) && facts.takes_in_flight && facts.own_in_flight == OwnInFlight{};
+}
+
+// The schedule's own K, and those under which others of the list already go.
+std::vector<int> known_depths(const ScheduleFacts& facts, int devices,
+                              const SearchOptions& options) {
+  std::vector<int> depths{facts.own_in_flight.on(devices)};
+  for (const ScheduleFacts& other : all_schedules()) {
+    if (other.bounds == facts.bounds && is_listed(options, other.kind)) {
+      depths.push_back(other.own_in_flight.on(devices));
+    }
   }
-  if (kind == ScheduleKind::kZbH1) return {devices, twice(ScheduleKind::kZbH2, 2 * devices - 1)};
-  if (kind == ScheduleKind::kZb1p) return {devices, twice(ScheduleKind::kZb2p, 2 * devices)};
-  return {devices, devices};
+  return depths;
 }
 
-bool varies_depth(ScheduleKind kind) {
-  return kind == ScheduleKind::kOneForwardOneBackward || kind == ScheduleKind::kZbH1 ||
-         kind == ScheduleKind::kZb1p || kind == ScheduleKind::kTwoBp;
-}
-
-std::vector<std::optional<int>> list_depths(ScheduleKind kind, const ShapeCell& cell,
+std::vector<std::optional<int>> list_depths(const ScheduleFacts& facts, const ShapeCell& cell,
                                             const SearchSpace& space) {
   std::vector<std::optional<int>> depths{std::nullopt};
   const int p = cell.devices;
-  if (!space.options.joint || !varies_depth(kind) || p == 1) return depths;
+  if (!space.options.joint || !varies_depth(facts) || p == 1) return depths;
   const int micro_batches = space.micro_batches(cell.micro_batch_size);
   const int share = (micro_batches + cell.replicas - 1) / cell.replicas;
-  const auto known = known_depths(kind, p, space.options);
+  const auto known = known_depths(facts, p, space.options);
   const int steps = std::min(16, 2 * p);
   for (int i = 1; i <= steps; ++i) {
     const int depth = 2 * p * i / steps;
@@ -68,8 +66,8 @@ std::vector<std::optional<int>> list_depths(ScheduleKind kind, const ShapeCell& 
   return depths;
 }
 
-std::vector<bool> list_recomputes(ScheduleKind kind, const SearchOptions& options) {
-  if (kind == ScheduleKind::kVaruna) return {true};
+std::vector<bool> list_recomputes(const ScheduleFacts& facts, const SearchOptions& options) {
+  if (facts.recomputes_itself) return {true};
   if (options.recompute) return {false, true};
   return {false};
 }
@@ -119,21 +117,21 @@ std::vector<ShapeCell> list_longer(const ShapeCell& cell, const SearchSpace& spa
 }
 
 VariantClass class_of(const ShapeVariant& variant) {
-  const bool linear =
-      family_of(variant.schedule).placement == Placement::kLinear && variant.chunks == 1;
-  // Where varuna recomputes, it does more than a stage that keeps its stash.
-  const bool recompute = variant.recompute && variant.schedule != ScheduleKind::kVaruna;
-  const bool one_way = directions(family_of(variant.schedule).placement) == 1;
-  return {linear, one_way, splits_backward(variant.schedule), recompute, variant.cached};
+  const ScheduleFacts& facts = facts_of(variant.schedule);
+  const bool linear = facts.placement == Placement::kLinear && variant.chunks == 1;
+  // A schedule that recomputes itself does more than a stage that keeps its stash.
+  const bool recompute = variant.recompute && !facts.recomputes_itself;
+  const bool one_way = directions(facts.placement) == 1;
+  return {linear, one_way, facts.splits_backward, recompute, variant.cached};
 }
 
 std::vector<ShapeVariant> list_variants(const ShapeCell& cell, const SearchSpace& space) {
   std::vector<ShapeVariant> variants;
   for (const ScheduleKind kind : space.options.schedules) {
-    const ScheduleFamily& family = family_of(kind);
-    for (const int chunks : list_chunks(family, cell, space)) {
-      for (const std::optional<int> depth : list_depths(kind, cell, space)) {
-        for (const bool recompute : list_recomputes(kind, space.options)) {
+    const ScheduleFacts& facts = facts_of(kind);
+    for (const int chunks : list_chunks(facts, cell, space)) {
+      for (const std::optional<int> depth : list_depths(facts, cell, space)) {
+        for (const bool recompute : list_recomputes(facts, space.options)) {
           for (const bool cached : list_cached(chunks, cell, space)) {
             for (int a = 0; a < space.arrangements; ++a) {
               variants.push_back({a, kind, chunks, depth, recompute, cached});
@@ -151,7 +149,7 @@ std::optional<Shape> find_shape(const Plan& plan) {
   if (named == nullptr || plan.pipelines.empty() || plan.pipelines.front().stages.empty()) {
     return std::nullopt;
   }
-  const auto ways = static_cast<std::size_t>(directions(family_of(named->kind).placement));
+  const auto ways = static_cast<std::size_t>(directions(facts_of(named->kind).placement));
   const auto devices_of = [&](const Pipeline& pipeline) {
     return static_cast<int>(pipeline.stages.size()) / named->chunks;
   };
@@ -176,44 +174,6 @@ std::optional<Shape> find_shape(const Plan& plan) {
                    first.memory == MemoryPolicy::kRecompute,
                    plan.cache_frozen_prefix};
   return shape;
-}
-
-bool splits_backward(ScheduleKind kind) {
-  switch (kind) {
-    case ScheduleKind::kGpipe:
-    case ScheduleKind::kOneForwardOneBackward:
-    case ScheduleKind::kEagerOneForwardOneBackward:
-    case ScheduleKind::kInterleaved:
-    case ScheduleKind::kLoopedBfs:
-    case ScheduleKind::kChimera:
-    case ScheduleKind::kBitPipe:
-    case ScheduleKind::kHanayo:
-    case ScheduleKind::kPipeDream:
-    case ScheduleKind::kPipeDream2Bw:
-    case ScheduleKind::kVaruna:
-      return false;
-    case ScheduleKind::kZbH1:
-    case ScheduleKind::kZbH2:
-    case ScheduleKind::kZb1p:
-    case ScheduleKind::kZb2p:
-    case ScheduleKind::kZbV:
-    case ScheduleKind::kVHalf:
-    case ScheduleKind::kVMin:
-    case ScheduleKind::kInterleavedZb:
-    case ScheduleKind::kDualPipe:
-    case ScheduleKind::kDualPipeV:
-    case ScheduleKind::kTwoBp:
-      return true;
-  }
-  return true;
-}
-
-std::vector<ScheduleKind> synchronous_schedules() {
-  std::vector<ScheduleKind> kinds;
-  for (const ScheduleFamily& family : schedule_families()) {
-    if (family.versions == WeightVersions::kSync) kinds.push_back(family.kind);
-  }
-  return kinds;
 }
 
 }  // namespace frazil

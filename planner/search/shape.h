@@ -83,9 +83,4 @@ std::vector<ShapeVariant> list_variants(const ShapeCell& cell, const SearchSpace
 // is not known. None of a plan that is no shape's for sure.
 std::optional<Shape> find_shape(const Plan& plan);
 
-// Whether its backwards may be split into I and W.
-bool splits_backward(ScheduleKind kind);
-// The schedules of the menu that update once, at the end of a step.
-std::vector<ScheduleKind> synchronous_schedules();
-
 }  // namespace frazil

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "planner/reduction_memory.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "profiles/error.h"
 #include "sim/collective_cost.h"
 #include "sim/gradient_tree_shape.h"
@@ -40,7 +40,7 @@ StepTail::StepTail(const Shape& shape, const Proposal& proposal, const DeviceGro
 }
 
 void StepTail::list_pipelines() {
-  const Placement placement = family_of(shape_.variant.schedule).placement;
+  const Placement placement = facts_of(shape_.variant.schedule).placement;
   int first = 0;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     const auto& cuts = proposal_.classes[static_cast<std::size_t>(proposal_.class_of[g])].cuts;

@@ -11,11 +11,8 @@ namespace frazil {
 
 Placement placement_of(const ShapeVariant& variant);
 
-// Some schedule with this placement.
+// The first schedule of the menu with this placement.
 ScheduleKind example_of(Placement placement);
-
-// Of the schedules that are taken to hold all of a share, one with the same placement.
-ScheduleKind alike(const ShapeVariant& variant);
 
 // Of both directions.
 int stages_per_device(const ShapeVariant& variant);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 
 namespace frazil {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "planner/placement.h"
 #include "planner/ranking.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/search/machines.h"
 #include "planner/simulate_plan.h"
 #include "planner/trajectory/trajectory.h"
@@ -31,15 +31,15 @@ bool is_bounded(const Plan& plan) {
   if (named == nullptr || plan.cache_frozen_prefix || plan.versions != WeightVersions::kSync) {
     return false;
   }
-  const ScheduleFamily& family = family_of(named->kind);
-  if (family.versions != WeightVersions::kSync || directions(family.placement) != 1) return false;
+  const ScheduleFacts& facts = facts_of(named->kind);
+  if (facts.versions != WeightVersions::kSync || directions(facts.placement) != 1) return false;
   const MemoryPolicy memory = plan.pipelines.front().stages.front().memory;
   std::set<DeviceId> known;
   for (const Pipeline& pipeline : plan.pipelines) {
     std::set<DeviceId> own;
     if (pipeline.micro_batches.size() != 1) return false;
     for (const Stage& stage : pipeline.stages) {
-      const bool same = stage.memory == memory || named->kind == ScheduleKind::kVaruna;
+      const bool same = stage.memory == memory || facts_of(named->kind).recomputes_itself;
       if (!lies_alone(stage) || !same || known.count(stage.devices.front()) > 0) return false;
       own.insert(stage.devices.front());
     }
@@ -62,7 +62,7 @@ int count_first_layers(const Plan& plan, int layers) {
 // By device: parameters, optimizer state, and so many sets of gradients.
 std::vector<Bytes> list_state(const Shape& shape, const std::vector<LayerSpan>& spans, int sets,
                               const ChainSums& sums) {
-  const Placement placement = family_of(shape.variant.schedule).placement;
+  const Placement placement = facts_of(shape.variant.schedule).placement;
   std::vector<Bytes> state(static_cast<std::size_t>(shape.cell.devices));
   for (std::size_t s = 0; s < spans.size(); ++s) {
     const int at = device_of_stage(placement, shape.cell.devices, 0, static_cast<int>(s));
@@ -110,7 +110,7 @@ StepTimes::StepTimes(const std::vector<Plan>& plans, const std::vector<FreezeMas
 }
 
 Cluster StepTimes::make_machine(const Pipeline& pipeline, const NamedSchedule& named) const {
-  const Placement placement = family_of(named.kind).placement;
+  const Placement placement = facts_of(named.kind).placement;
   const std::size_t devices = pipeline.stages.size() / static_cast<std::size_t>(named.chunks);
   std::vector<DeviceId> own(devices);
   for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
@@ -198,7 +198,7 @@ StepTimes::Entry StepTimes::bound_by_order(const std::vector<PipelineClass>& cla
   for (const PipelineClass& own : classes) {
     if (entry.exact) break;
     const ShapeVariant& variant = own.shape.variant;
-    if (family_of(variant.schedule).needs_costs) continue;
+    if (facts_of(variant.schedule).needs_costs) continue;
     OrderProblem problem;
     problem.devices = own.shape.cell.devices;
     problem.chunks = variant.chunks;

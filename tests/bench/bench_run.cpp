@@ -4,7 +4,7 @@
 
 #include "planner/flags.h"
 #include "planner/plan_changes.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -14,7 +14,7 @@ using std::chrono::microseconds;
 
 // One way of one replica.
 Pipeline make_direction(const ModelProfile& structure, const BenchPlan& shape, int index) {
-  const Placement placement = family_of(shape.schedule).placement;
+  const Placement placement = facts_of(shape.schedule).placement;
   const int ways = directions(placement);
   const int first_device = index / ways * shape.devices;
   const int blocks = static_cast<int>(structure.blocks.size()) - 2;
@@ -46,9 +46,9 @@ ModelProfile with_even_times(ModelProfile profile, int micro_batch_size) {
   return profile;
 }
 
-int BenchPlan::stages() const { return devices * family_of(schedule).chunks; }
+int BenchPlan::stages() const { return devices * facts_of(schedule).chunks; }
 
-int BenchPlan::pipelines() const { return replicas * directions(family_of(schedule).placement); }
+int BenchPlan::pipelines() const { return replicas * directions(facts_of(schedule).placement); }
 
 BenchModel find_bench_model(const std::string& name) {
   VitConfig config{

@@ -41,7 +41,7 @@
 #include "exec/numerics.h"
 #include "exec/run.h"
 #include "exec/vit.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "profiles/error.h"
 #include "tests/bench/bench_run.h"
 #include "tests/bench/direct_training.h"
@@ -250,17 +250,17 @@ benchmark::internal::Benchmark* add(const std::string& name, Body body, Schedule
 }
 
 void add_benchmarks() {
-  for (const ScheduleFamily& family : schedule_families()) {
-    if (family.versions != WeightVersions::kSync || family.kind == ScheduleKind::kVaruna) continue;
+  for (const ScheduleFacts& facts : all_schedules()) {
+    if (facts.versions != WeightVersions::kSync || facts.kind == ScheduleKind::kVaruna) continue;
     const bool is_basic =
-        family.kind == ScheduleKind::kGpipe || family.kind == ScheduleKind::kOneForwardOneBackward;
+        facts.kind == ScheduleKind::kGpipe || facts.kind == ScheduleKind::kOneForwardOneBackward;
     const std::vector<std::int64_t> devices =
         is_basic ? std::vector<std::int64_t>{1, 2} : std::vector<std::int64_t>{2};
-    add("overhead", overhead, family.kind)
+    add("overhead", overhead, facts.kind)
         ->ArgNames({"devices", "M"})
         ->ArgsProduct({devices, {kFew, 16, kMany}})
         ->Iterations(40);
-    add("slope", slope, family.kind)->ArgNames({"devices"})->ArgsProduct({devices})->Iterations(60);
+    add("slope", slope, facts.kind)->ArgNames({"devices"})->ArgsProduct({devices})->Iterations(60);
   }
 }
 

@@ -63,10 +63,10 @@ void expect_bounded(const Peaks& peaks) {
 
 // Two devices with clipping and nothing frozen, four with frozen layers in between.
 TEST(AllocationBound, HoldsForEverySchedule) {
-  for (const ScheduleFamily& family : schedule_families()) {
+  for (const ScheduleFacts& facts : all_schedules()) {
     for (const int devices : {2, 4}) {
-      const bool clip = family.versions == WeightVersions::kSync && devices == 2;
-      const FamilyForm form{family.kind, devices, chunks_of(family).front(), 8,
+      const bool clip = facts.versions == WeightVersions::kSync && devices == 2;
+      const FamilyForm form{facts.kind, devices, chunks_of(facts).front(), 8,
                             devices == 2 ? "11111" : "10101"};
       SCOPED_TRACE(name_of(form) + (clip ? ", clipped" : ""));
       expect_bounded(compare(form, clip));

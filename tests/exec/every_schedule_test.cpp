@@ -8,7 +8,7 @@
 #include <set>
 
 #include "exec/optimizer.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "profiles/error.h"
 #include "tests/exec/family_plans.h"
 
@@ -76,13 +76,13 @@ TEST(EverySchedule, EqualsOneDeviceBitForBit) {
   std::mt19937 random(seed);  // which optimizer
   int combinations = 0;
   std::map<ScheduleKind, std::set<int>> seen;  // devices
-  for (const ScheduleFamily& family : schedule_families()) {
-    if (family.versions != WeightVersions::kSync) continue;
+  for (const ScheduleFacts& facts : all_schedules()) {
+    if (facts.versions != WeightVersions::kSync) continue;
     for (const int devices : {2, 4}) {
-      for (const int chunks : chunks_of(family)) {
+      for (const int chunks : chunks_of(facts)) {
         if (devices * chunks > kSmallLayers) continue;
         for (const int micro_batches : {5, 6, 8, 12}) {
-          const FamilyForm one{family.kind, devices, chunks, micro_batches};
+          const FamilyForm one{facts.kind, devices, chunks, micro_batches};
           SCOPED_TRACE(name_of(one));
           const auto index = static_cast<int>(random() % 2);
           const Setting setting = make_setting(index);
@@ -95,7 +95,7 @@ TEST(EverySchedule, EqualsOneDeviceBitForBit) {
           EXPECT_EQ(run_plan(setting, plan, devices, micro_batches),
                     one_device.hash(index, micro_batches, one.mask));
           ++combinations;
-          seen[family.kind].insert(devices);
+          seen[facts.kind].insert(devices);
         }
       }
     }
@@ -120,13 +120,13 @@ TEST(EverySchedule, EqualsOneDeviceUnderEveryPrefixAndRandomMasks) {
     if (mask.find("10") != std::string::npos) masks.push_back(mask);
   }
   int runs = 0;
-  for (const ScheduleFamily& family : schedule_families()) {
-    if (family.versions != WeightVersions::kSync) continue;
+  for (const ScheduleFacts& facts : all_schedules()) {
+    if (facts.versions != WeightVersions::kSync) continue;
     for (int trial = 0; trial < 14; ++trial) {
       const bool is_prefix = trial < 4;
       const std::string mask = is_prefix ? masks[static_cast<std::size_t>(trial)]
                                          : masks[4 + random() % (masks.size() - 4)];
-      const FamilyForm one{family.kind, 2, chunks_of(family).front(), 6, mask};
+      const FamilyForm one{facts.kind, 2, chunks_of(facts).front(), 6, mask};
       SCOPED_TRACE(name_of(one));
       const Setting setting = make_setting(1);
       const Plan plan = place_family(one, structure_of(setting));
@@ -153,9 +153,9 @@ TEST(EverySchedule, TakesAShortBatchAndSaysWhatItRunsThen) {
   const std::uint64_t expected =
       run_short(setting, make_small_plan(structure, {.micro_batches = 6, .owned = {6}}), 1, note);
   int fallbacks = 0;
-  for (const ScheduleFamily& family : schedule_families()) {
-    if (family.versions != WeightVersions::kSync) continue;
-    const FamilyForm one{family.kind, 2, chunks_of(family).front(), 6};
+  for (const ScheduleFacts& facts : all_schedules()) {
+    if (facts.versions != WeightVersions::kSync) continue;
+    const FamilyForm one{facts.kind, 2, chunks_of(facts).front(), 6};
     SCOPED_TRACE(name_of(one));
     EXPECT_EQ(run_short(setting, place_family(one, structure), 2, note), expected);
     if (note.empty()) continue;

@@ -48,14 +48,14 @@ std::vector<Placed> place_all() {
     bool clip;
   };
   std::vector<Placed> all;
-  for (const ScheduleFamily& family : schedule_families()) {
+  for (const ScheduleFacts& facts : all_schedules()) {
     for (const auto& [devices, mask, clip] : {Case{2, "11111", false}, Case{2, "10101", true},
                                               Case{4, "11111", true}, Case{4, "00111", false}}) {
-      const FamilyForm form{family.kind, devices, chunks_of(family).front(), 8, mask};
+      const FamilyForm form{facts.kind, devices, chunks_of(facts).front(), 8, mask};
       all.push_back({.name = name_of(form),
-                     .kind = family.kind,
+                     .kind = facts.kind,
                      .devices = devices,
-                     .clip = clip && family.versions == WeightVersions::kSync,
+                     .clip = clip && facts.versions == WeightVersions::kSync,
                      .plan = place_family(form, small_profile())});
     }
   }
@@ -214,7 +214,7 @@ TEST(ExecutedOrder, IsThePlannedOneAndHasTheActionsOfTheSimulatedTimeLineForEver
     expect_planned_and_simulated(placed);
     (placed.clip ? seen_clipped : seen).insert(placed.kind);
   }
-  EXPECT_EQ(seen.size(), schedule_families().size()) << "all that the menu lists";
+  EXPECT_EQ(seen.size(), all_schedules().size()) << "all that the menu lists";
   EXPECT_EQ(seen_clipped.size(), 20U) << "all but the two without a flush";
 }
 

@@ -33,13 +33,13 @@ TEST(FamilyMemory, EqualsTheSimulatedOfEverySchedule) {
   for (const auto& [devices, micro_batches, mask, optimizer] : make_cases()) {
     const ModelProfile profile =
         make_measured_profile(model, optimizer, small_micro_batches(0, 1).front());
-    for (const ScheduleFamily& family : schedule_families()) {
-      const FamilyForm form{family.kind, devices, chunks_of(family).front(), micro_batches, mask};
+    for (const ScheduleFacts& facts : all_schedules()) {
+      const FamilyForm form{facts.kind, devices, chunks_of(facts).front(), micro_batches, mask};
       SCOPED_TRACE(name_of(form));
       expect_equal(measure_memories(
           model, optimizer, profile, place_family(form, profile), devices,
           {small_micro_batches(0, micro_batches), small_micro_batches(1, micro_batches)}));
-      ++compared[family.kind];
+      ++compared[facts.kind];
     }
   }
   EXPECT_EQ(compared.size(), 22U) << "all that the menu lists";

@@ -15,8 +15,8 @@ std::string name_of(const FamilyForm& form) {
          std::to_string(form.micro_batches) + " micro-batches, mask " + form.mask;
 }
 
-std::vector<int> chunks_of(const ScheduleFamily& family) {
-  if (family.legal == ScheduleFamily::Chunks::kFixed) return {family.chunks};
+std::vector<int> chunks_of(const ScheduleFacts& facts) {
+  if (facts.legal == ScheduleFacts::Chunks::kFixed) return {facts.chunks};
   return {2, 4};
 }
 
@@ -40,9 +40,9 @@ Cluster make_family_cluster(int devices, BytesPerSecond bandwidth) {
 }
 
 Plan place_family(const FamilyForm& form, const ModelProfile& structure) {
-  const ScheduleFamily& family = family_of(form.kind);
+  const ScheduleFacts& facts = facts_of(form.kind);
   const int stages = form.devices * form.chunks;
-  const int ways = directions(family.placement);
+  const int ways = directions(facts.placement);
   if (form.micro_batches % ways != 0) throw InfeasibleError("micro-batches for both ways");
   Plan plan = make_small_plan(
       structure,
@@ -53,7 +53,7 @@ Plan place_family(const FamilyForm& form, const ModelProfile& structure) {
     std::vector<DeviceId> devices;
     for (int s = 0; s < stages; ++s) {
       if (s > 0) cuts.emplace_back(s * kSmallLayers / stages);
-      devices.emplace_back(device_of_stage(family.placement, form.devices, direction, s));
+      devices.emplace_back(device_of_stage(facts.placement, form.devices, direction, s));
     }
     const int share = form.micro_batches / ways;
     plan.pipelines.push_back(make_pipeline(

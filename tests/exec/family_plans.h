@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "tests/exec/small_vit.h"
 
 namespace frazil {
@@ -20,7 +20,7 @@ struct FamilyForm {
 std::string name_of(const FamilyForm& form);
 
 // Some legal numbers of chunks per device; the first is the least.
-std::vector<int> chunks_of(const ScheduleFamily& family);
+std::vector<int> chunks_of(const ScheduleFacts& facts);
 
 // Uneven times, for the schedules that decide by them.
 ModelProfile with_times(ModelProfile structure);

@@ -6,7 +6,7 @@
 #include "exec/numerics.h"
 #include "planner/placement.h"
 #include "planner/plan_changes.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/schedules.h"
 #include "tests/exec/gpu_test.h"
 #include "tests/exec/small_vit.h"
@@ -63,10 +63,10 @@ Plan one_device(const Setting& setting, const std::string& mask = "11111") {
 
 Plan place(const Setting& setting, ScheduleKind kind, int devices,
            const std::string& mask = "11111") {
-  const ScheduleFamily& family = family_of(kind);
-  const int chunks = family.legal == ScheduleFamily::Chunks::kFixed ? family.chunks : 2;
+  const ScheduleFacts& facts = facts_of(kind);
+  const int chunks = facts.legal == ScheduleFacts::Chunks::kFixed ? facts.chunks : 2;
   const int stages = devices * chunks;
-  const int ways = directions(family.placement);
+  const int ways = directions(facts.placement);
   Plan plan = one_device(setting, mask);
   plan.pipelines.clear();
   for (int direction = 0; direction < ways; ++direction) {
@@ -74,7 +74,7 @@ Plan place(const Setting& setting, ScheduleKind kind, int devices,
     std::vector<DeviceId> places;
     for (int s = 0; s < stages; ++s) {
       if (s > 0) cuts.emplace_back(s * kSmallLayers / stages);
-      places.emplace_back(device_of_stage(family.placement, devices, direction, s));
+      places.emplace_back(device_of_stage(facts.placement, devices, direction, s));
     }
     const int share = kMicroBatches / ways;
     plan.pipelines.push_back(make_pipeline(

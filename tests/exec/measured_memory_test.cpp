@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "profiles/error.h"
 #include "tests/exec/measured_memories.h"
 #include "tests/exec/models/model_plans.h"

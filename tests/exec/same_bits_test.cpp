@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "planner/placement.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "tests/exec/changing_rate.h"
 #include "tests/exec/small_vit.h"
 
@@ -94,9 +94,9 @@ TEST(SameBits, TwoStagesWithEveryCutAndBothSchedulesEqualOneDevice) {
 // The plan of a schedule on two devices, cut into its stages as evenly as eight layers allow.
 Plan place_on_two_devices(const ModelProfile& structure, ScheduleKind kind, int chunks,
                           int micro_batches) {
-  const ScheduleFamily& family = family_of(kind);
+  const ScheduleFacts& facts = facts_of(kind);
   const int stages = 2 * chunks;
-  const int ways = directions(family.placement);
+  const int ways = directions(facts.placement);
   Plan plan = make_small_plan(structure, one_device(micro_batches));
   plan.pipelines.clear();
   plan.schedule = NamedSchedule{.kind = kind, .chunks = chunks};
@@ -105,7 +105,7 @@ Plan place_on_two_devices(const ModelProfile& structure, ScheduleKind kind, int 
     std::vector<DeviceId> devices;
     for (int s = 0; s < stages; ++s) {
       if (s > 0) cuts.emplace_back(s * kSmallLayers / stages);
-      devices.emplace_back(device_of_stage(family.placement, 2, direction, s));
+      devices.emplace_back(device_of_stage(facts.placement, 2, direction, s));
     }
     const int share = micro_batches / ways;
     plan.pipelines.push_back(make_pipeline(

@@ -16,7 +16,7 @@
 #include "exec/verb_inputs.h"
 #include "exec/vit.h"
 #include "planner/command_line.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/schedules.h"
 #include "profiles/error.h"
 #include "tests/bench/bench_run.h"
@@ -183,13 +183,13 @@ ExitCode run_steps(const Flags& flags) {
     print(line);
   };
   for (const int devices : options.devices) {
-    for (const ScheduleFamily& family : schedule_families()) {
-      if (family.versions != WeightVersions::kSync) continue;
+    for (const ScheduleFacts& facts : all_schedules()) {
+      if (facts.versions != WeightVersions::kSync) continue;
       BenchPlan shape = alone;
-      shape.schedule = family.kind;
+      shape.schedule = facts.kind;
       shape.devices = devices;
       if (shape.micro_batches % shape.pipelines() != 0) continue;
-      measure_and_print(std::string(schedule_name(family.kind)), devices, shape);
+      measure_and_print(std::string(schedule_name(facts.kind)), devices, shape);
     }
     BenchPlan replicas = alone;
     replicas.replicas = devices;

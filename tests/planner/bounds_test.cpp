@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/schedules.h"
 #include "planner/simulate_plan.h"
 #include "planner/what_if.h"
@@ -209,7 +209,7 @@ RandomPlan make_random_plan(std::mt19937_64& random) {
                          ScheduleKind::kInterleaved,
                          ScheduleKind::kInterleavedZb};
   NamedSchedule schedule{.kind = kinds[random() % kinds.size()]};
-  if (family_of(schedule.kind).takes_in_flight && draw(0, 1) == 1) schedule.in_flight = draw(1, 9);
+  if (facts_of(schedule.kind).takes_in_flight && draw(0, 1) == 1) schedule.in_flight = draw(1, 9);
   plan.schedule = schedule;
   // gpipe stands on any placement
   const int places = schedule.kind == ScheduleKind::kGpipe ? draw(1, stages) : stages;
@@ -301,14 +301,14 @@ WhatIf make_random_question(ScheduleKind kind, std::mt19937_64& random) {
   const auto draw = [&](int low, int high) {
     return std::uniform_int_distribution<int>(low, high)(random);
   };
-  const ScheduleFamily& family = family_of(kind);
+  const ScheduleFacts& facts = facts_of(kind);
   WhatIf what_if;
   what_if.schedule = kind;
   what_if.stages = 2 * draw(1, 3);
   what_if.micro_batches = what_if.stages * draw(1, 4);
-  if (family.legal != ScheduleFamily::Chunks::kFixed) what_if.chunks = 2 * draw(1, 2);
-  if (family.takes_in_flight && draw(0, 1) == 1) what_if.in_flight = draw(1, 12);
-  const int values = directions(family.placement) == 1 && draw(0, 1) == 1 ? what_if.stages : 1;
+  if (facts.legal != ScheduleFacts::Chunks::kFixed) what_if.chunks = 2 * draw(1, 2);
+  if (facts.takes_in_flight && draw(0, 1) == 1) what_if.in_flight = draw(1, 12);
+  const int values = directions(facts.placement) == 1 && draw(0, 1) == 1 ? what_if.stages : 1;
   for (int i = 0; i < values; ++i) {
     what_if.forward.emplace_back(draw(1, 1000));
     what_if.backward_input.emplace_back(draw(1, 1000));
@@ -319,12 +319,12 @@ WhatIf make_random_question(ScheduleKind kind, std::mt19937_64& random) {
 }
 
 TEST(Bounds, AreNeverAboveTheTimesOfAnyScheduleOfTheMenu) {
-  for (const ScheduleFamily& family : schedule_families()) {
+  for (const ScheduleFacts& facts : all_schedules()) {
     int answers = 0;
     for (std::uint64_t seed = 0; seed < 100; ++seed) {
-      SCOPED_TRACE(std::string(schedule_name(family.kind)) + ", seed " + std::to_string(seed));
+      SCOPED_TRACE(std::string(schedule_name(facts.kind)) + ", seed " + std::to_string(seed));
       std::mt19937_64 random(seed);
-      const WhatIfInputs inputs = make_what_if(make_random_question(family.kind, random));
+      const WhatIfInputs inputs = make_what_if(make_random_question(facts.kind, random));
       try {
         const WhatIfAnswer answer = answer_what_if(inputs);
         EXPECT_LE(answer.bounds.makespan.time, answer.makespan) << answer.bounds.makespan.name;
@@ -333,7 +333,7 @@ TEST(Bounds, AreNeverAboveTheTimesOfAnyScheduleOfTheMenu) {
       } catch (const InfeasibleError&) {  // not every schedule takes any number of micro-batches
       }
     }
-    EXPECT_GT(answers, 50) << schedule_name(family.kind);
+    EXPECT_GT(answers, 50) << schedule_name(facts.kind);
   }
 }
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "planner/plan_check.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "profiles/json.h"
 #include "profiles/model_profile_json.h"
 #include "tests/planner/chakra_steps.h"
@@ -112,17 +112,17 @@ TEST(Chakra, MessagesOfSixteenMebibytesTakeAstraSimsTime) {
 }
 
 // Times are multiples of 24 us, so that each of up to four chunks has whole microseconds.
-WhatIf random_question(std::mt19937_64& random, const ScheduleFamily& family) {
+WhatIf random_question(std::mt19937_64& random, const ScheduleFacts& facts) {
   WhatIf what_if;
-  what_if.schedule = family.kind;
-  const bool both_ways = directions(family.placement) == 2;
+  what_if.schedule = facts.kind;
+  const bool both_ways = directions(facts.placement) == 2;
   what_if.stages = both_ways ? 2 * (1 + below(random, 3)) : 1 + below(random, 6);
   const int p = what_if.stages;
-  what_if.micro_batches = both_ways || family.kind == ScheduleKind::kDualPipeV
+  what_if.micro_batches = both_ways || facts.kind == ScheduleKind::kDualPipeV
                               ? p * (2 + below(random, 2))
                               : 1 + below(random, 3 * p + 2);
-  if (family.legal == ScheduleFamily::Chunks::kAny) what_if.chunks = 1 + below(random, 4);
-  if (family.legal == ScheduleFamily::Chunks::kEven) what_if.chunks = 2 + 2 * below(random, 2);
+  if (facts.legal == ScheduleFacts::Chunks::kAny) what_if.chunks = 1 + below(random, 4);
+  if (facts.legal == ScheduleFacts::Chunks::kEven) what_if.chunks = 2 + 2 * below(random, 2);
   const int times = both_ways ? 1 : p;
   for (int d = 0; d < times; ++d) {
     what_if.forward.push_back(microseconds(24) * (1 + below(random, 50)));
@@ -134,11 +134,11 @@ WhatIf random_question(std::mt19937_64& random, const ScheduleFamily& family) {
 }
 
 TEST(Chakra, EveryScheduleReplaysToTheSimulatorsTimes) {
-  for (const ScheduleFamily& family : schedule_families()) {
+  for (const ScheduleFacts& facts : all_schedules()) {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
-      SCOPED_TRACE(std::string(schedule_name(family.kind)) + " seed " + std::to_string(seed));
+      SCOPED_TRACE(std::string(schedule_name(facts.kind)) + " seed " + std::to_string(seed));
       std::mt19937_64 random(seed);
-      const WhatIf what_if = random_question(random, family);
+      const WhatIf what_if = random_question(random, facts);
       const WhatIfInputs inputs = make_what_if(what_if);
       const SimulatedStep step = simulate_what_if(inputs);
       expect_replay(inputs, step, {.latency_ns = what_if.hop.count()});

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 
 namespace frazil {
 namespace {
@@ -64,7 +64,7 @@ TEST(CompareSchedules, PrintsARowForEverySchedule) {
   const auto rows = std::count(text.begin(), text.end(), '\n');
   EXPECT_EQ(static_cast<std::size_t>(rows), compared.size() + 1);
   // Four families have two numbers of chunks; the two without a flush are left out.
-  EXPECT_EQ(compared.size(), schedule_families().size() - 2 + 4);
+  EXPECT_EQ(compared.size(), all_schedules().size() - 2 + 4);
   EXPECT_NE(text.find("1f1b                   132.000 ms    27.3%"), std::string::npos) << text;
   const auto json = nlohmann::json::parse(comparison_json(compared));
   EXPECT_EQ(json.at("compared").size(), compared.size());

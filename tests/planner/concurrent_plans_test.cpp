@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "planner/plan_json.h"
-#include "planner/print_plan.h"
 #include "planner/print_ranking.h"
 #include "planner/search/explain_plan.h"
 #include "planner/search/searched_orders.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/simulate_plan.h"
 #include "planner/what_if.h"
 #include "profiles/error.h"
@@ -25,9 +25,9 @@ WhatIfInputs ask(ScheduleKind kind) {
 }
 
 TEST(ContendedStep, WithoutARuleEveryScheduleTakesItsStaticTime) {
-  for (const ScheduleFamily& family : schedule_families()) {
-    SCOPED_TRACE(schedule_name(family.kind));
-    const WhatIfInputs inputs = ask(family.kind);
+  for (const ScheduleFacts& facts : all_schedules()) {
+    SCOPED_TRACE(schedule_name(facts.kind));
+    const WhatIfInputs inputs = ask(facts.kind);
     const SimulatedStep step = simulate_what_if(inputs);
     EXPECT_EQ(simulate_contended(step.lowered, inputs.profile, inputs.cluster, {}).makespan,
               step.simulation.makespan);

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "planner/message_order.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/schedules.h"
 #include "planner/what_if.h"
 #include "profiles/error.h"
@@ -80,10 +80,10 @@ TEST(Deadlock, NeighboursOnAListAreHandedOverTogether) {
 }
 
 TEST(Deadlock, ReceivesInTheOrderOfOneRunComeThroughEveryWay) {
-  for (const ScheduleFamily& family : schedule_families()) {
-    SCOPED_TRACE(schedule_name(family.kind));
+  for (const ScheduleFacts& facts : all_schedules()) {
+    SCOPED_TRACE(schedule_name(facts.kind));
     for (const int stages : {2, 4}) {
-      const Schedule ordered = order_receives(complete(family.kind, stages, 2 * stages));
+      const Schedule ordered = order_receives(complete(facts.kind, stages, 2 * stages));
       for (const auto lowering : {MessageLowering::kEagerReceive, MessageLowering::kJustInTime,
                                   MessageLowering::kGrouped}) {
         EXPECT_EQ(find_deadlock(ordered, lowering), std::nullopt)

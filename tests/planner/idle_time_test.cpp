@@ -9,7 +9,7 @@
 #include <string>
 #include <tuple>
 
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/schedules.h"
 #include "planner/what_if.h"
 #include "sim/collective_cost.h"
@@ -342,13 +342,13 @@ class ByName {
   std::map<Key, TimePoint> ends_;
 };
 
-WhatIf random_question(std::mt19937_64& random, const ScheduleFamily& family) {
+WhatIf random_question(std::mt19937_64& random, const ScheduleFacts& facts) {
   const int p = 2 * (static_cast<int>(random() % 3) + 1);
   WhatIf what_if;
   what_if.stages = p;
   what_if.micro_batches = 2 * p * (static_cast<int>(random() % 2) + 1);
-  what_if.schedule = family.kind;
-  const bool both_ways = directions(family.placement) > 1;
+  what_if.schedule = facts.kind;
+  const bool both_ways = directions(facts.placement) > 1;
   const auto times = [&] {
     std::vector<Duration> drawn(both_ways ? 1 : static_cast<std::size_t>(p));
     for (Duration& time : drawn) time = Duration{random() % 200 + 20};
@@ -363,11 +363,11 @@ WhatIf random_question(std::mt19937_64& random, const ScheduleFamily& family) {
 
 TEST(IdleTime, SplitsEverySchedulesTimeAsNamesAndTimesOfItsActionsTell) {
   DeviceTime seen;
-  for (const ScheduleFamily& family : schedule_families()) {
+  for (const ScheduleFacts& facts : all_schedules()) {
     for (std::uint64_t seed = 0; seed < 25; ++seed) {
       std::mt19937_64 random(seed);
-      const WhatIf what_if = random_question(random, family);
-      SCOPED_TRACE(std::string(schedule_name(family.kind)) + ", seed " + std::to_string(seed));
+      const WhatIf what_if = random_question(random, facts);
+      SCOPED_TRACE(std::string(schedule_name(facts.kind)) + ", seed " + std::to_string(seed));
       const WhatIfInputs inputs = make_what_if(what_if);
       const Explained explained = explain(inputs.plan, inputs.profile, inputs.cluster);
       expect_whole(explained);
@@ -389,10 +389,10 @@ TEST(IdleTime, SplitsEverySchedulesTimeAsNamesAndTimesOfItsActionsTell) {
 }
 
 TEST(IdleTime, NothingIsExposedWithoutCommunication) {
-  for (const ScheduleFamily& family : schedule_families()) {
-    SCOPED_TRACE(std::string(schedule_name(family.kind)));
+  for (const ScheduleFacts& facts : all_schedules()) {
+    SCOPED_TRACE(std::string(schedule_name(facts.kind)));
     std::mt19937_64 random(1);
-    WhatIf what_if = random_question(random, family);
+    WhatIf what_if = random_question(random, facts);
     what_if.hop = Duration{0};
     EXPECT_EQ(sum(explain(what_if).devices).exposed_communication, Duration{0});
   }

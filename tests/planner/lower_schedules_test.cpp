@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <random>
 
+#include "planner/make_orders.h"
 #include "planner/plan_check.h"
 #include "planner/schedule_check.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/schedules.h"
 #include "planner/simulate_plan.h"
 #include "planner/what_if.h"
@@ -27,18 +28,18 @@ int below(std::mt19937_64& random, int limit) {
 }
 
 // A question that the schedule's conditions allow.
-WhatIf random_question(std::mt19937_64& random, const ScheduleFamily& family) {
+WhatIf random_question(std::mt19937_64& random, const ScheduleFacts& facts) {
   WhatIf what_if;
-  what_if.schedule = family.kind;
-  const bool both_ways = directions(family.placement) == 2;
+  what_if.schedule = facts.kind;
+  const bool both_ways = directions(facts.placement) == 2;
   what_if.stages = both_ways ? 2 * (1 + below(random, 3)) : 1 + below(random, 6);
   const int p = what_if.stages;
-  what_if.micro_batches = both_ways || family.kind == ScheduleKind::kDualPipeV
+  what_if.micro_batches = both_ways || facts.kind == ScheduleKind::kDualPipeV
                               ? p * (2 + below(random, 2))
                               : 1 + below(random, 3 * p + 2);
-  if (family.legal == ScheduleFamily::Chunks::kAny) what_if.chunks = 1 + below(random, 4);
-  if (family.legal == ScheduleFamily::Chunks::kEven) what_if.chunks = 2 + 2 * below(random, 2);
-  if (family.takes_in_flight && below(random, 2) == 0) {
+  if (facts.legal == ScheduleFacts::Chunks::kAny) what_if.chunks = 1 + below(random, 4);
+  if (facts.legal == ScheduleFacts::Chunks::kEven) what_if.chunks = 2 + 2 * below(random, 2);
+  if (facts.takes_in_flight && below(random, 2) == 0) {
     what_if.in_flight = 1 + below(random, 2 * p + 1);
   }
   const int times = both_ways ? 1 : p;
@@ -52,18 +53,18 @@ WhatIf random_question(std::mt19937_64& random, const ScheduleFamily& family) {
 }
 
 // The question as the generators see it, from its own times: not by way of a plan.
-OrderProblem to_problem(const WhatIf& what_if, const ScheduleFamily& family) {
+OrderProblem to_problem(const WhatIf& what_if, const ScheduleFacts& facts) {
   const auto of_device = [](const std::vector<Duration>& times, int device) {
     return times.size() == 1 ? times[0] : times.at(static_cast<std::size_t>(device));
   };
   OrderProblem problem;
   problem.devices = what_if.stages;
-  problem.chunks = what_if.chunks.value_or(family.chunks);
+  problem.chunks = what_if.chunks.value_or(facts.chunks);
   problem.micro_batches = what_if.micro_batches;
   problem.in_flight = what_if.in_flight;
   problem.hop = what_if.hop;
   for (int s = 0; s < problem.stages(); ++s) {
-    const int device = device_of_stage(family.placement, problem.devices, 0, s);
+    const int device = device_of_stage(facts.placement, problem.devices, 0, s);
     const OrderProblem shares = make_order_problem(
         problem.devices, problem.chunks, problem.micro_batches,
         {of_device(what_if.forward, device), of_device(what_if.backward_input, device),
@@ -74,20 +75,19 @@ OrderProblem to_problem(const WhatIf& what_if, const ScheduleFamily& family) {
 }
 
 TEST(LowerSchedules, EveryScheduleTakesTheTimeOfTheReference) {
-  for (const ScheduleFamily& family : schedule_families()) {
-    SCOPED_TRACE(schedule_name(family.kind));
+  for (const ScheduleFacts& facts : all_schedules()) {
+    SCOPED_TRACE(schedule_name(facts.kind));
     for (std::uint64_t seed = 0; seed < 100; ++seed) {
       SCOPED_TRACE("seed " + std::to_string(seed));
       std::mt19937_64 random(seed);
-      const WhatIf what_if = random_question(random, family);
-      const OrderProblem problem = to_problem(what_if, family);
+      const WhatIf what_if = random_question(random, facts);
+      const OrderProblem problem = to_problem(what_if, facts);
       OrderProblem seen = problem;  // by the generator: times only where it decides by them
-      if (!family.needs_costs) {
+      if (!facts.needs_costs) {
         seen.times.clear();
         seen.hop = Duration{0};
       }
-      const OrderTimes times =
-          time_orders(make_orders(family.kind, seen), problem, family.placement);
+      const OrderTimes times = time_orders(make_orders(facts.kind, seen), problem, facts.placement);
       const WhatIfInputs inputs = make_what_if(what_if);
       const WhatIfAnswer answer = answer_what_if(inputs);
       EXPECT_EQ(answer.makespan.count(), times.makespan);
@@ -99,12 +99,12 @@ TEST(LowerSchedules, EveryScheduleTakesTheTimeOfTheReference) {
 
 // Each stage stashes one byte, so the bytes held over time are the chunks counted along the list.
 TEST(LowerSchedules, MemoryOverTimeIsWhatTheListsCount) {
-  for (const ScheduleFamily& family : schedule_families()) {
-    SCOPED_TRACE(schedule_name(family.kind));
+  for (const ScheduleFacts& facts : all_schedules()) {
+    SCOPED_TRACE(schedule_name(facts.kind));
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       SCOPED_TRACE("seed " + std::to_string(seed));
       std::mt19937_64 random(seed);
-      const WhatIfInputs inputs = make_what_if(random_question(random, family));
+      const WhatIfInputs inputs = make_what_if(random_question(random, facts));
       const std::vector<int> peaks = answer_what_if(inputs).peak_chunks;
       const PlanSimulation simulation = simulate_plan(inputs.plan, inputs.profile, inputs.cluster);
       for (std::size_t d = 0; d < peaks.size(); ++d) {
@@ -116,12 +116,12 @@ TEST(LowerSchedules, MemoryOverTimeIsWhatTheListsCount) {
 }
 
 TEST(LowerSchedules, EveryScheduleOfAPlanIsValid) {
-  for (const ScheduleFamily& family : schedule_families()) {
-    SCOPED_TRACE(schedule_name(family.kind));
+  for (const ScheduleFacts& facts : all_schedules()) {
+    SCOPED_TRACE(schedule_name(facts.kind));
     for (std::uint64_t seed = 0; seed < 30; ++seed) {
       SCOPED_TRACE("seed " + std::to_string(seed));
       std::mt19937_64 random(seed);
-      const WhatIfInputs inputs = make_what_if(random_question(random, family));
+      const WhatIfInputs inputs = make_what_if(random_question(random, facts));
       const PlanCosts costs{inputs.profile, inputs.cluster};
       const auto devices = static_cast<int>(inputs.cluster.devices.size());
       EXPECT_NO_THROW(validate(inputs.plan, inputs.profile, inputs.cluster, "plan"));

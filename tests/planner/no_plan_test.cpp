@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "planner/print_plan.h"
 #include "planner/print_ranking.h"
 #include "planner/search/explain_plan.h"
 #include "planner/search/relief.h"

@@ -6,7 +6,7 @@
 #include <random>
 #include <string>
 
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/schedules.h"
 #include "planner/what_if.h"
 #include "sim/cost_model.h"
@@ -86,14 +86,14 @@ TEST(PathShares, NameCollectivesAndUpdates) {
 
 TEST(PathShares, AddUpToTheMakespanOfEverySchedule) {
   PathShares seen;
-  for (const ScheduleFamily& family : schedule_families()) {
+  for (const ScheduleFacts& facts : all_schedules()) {
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
-      SCOPED_TRACE(std::string(schedule_name(family.kind)) + ", seed " + std::to_string(seed));
+      SCOPED_TRACE(std::string(schedule_name(facts.kind)) + ", seed " + std::to_string(seed));
       std::mt19937_64 random(seed);
       WhatIf what_if;
       what_if.stages = 2 * (static_cast<int>(random() % 3) + 1);
       what_if.micro_batches = 2 * what_if.stages;
-      what_if.schedule = family.kind;
+      what_if.schedule = facts.kind;
       what_if.forward = {Duration{random() % 100 + 20}};
       what_if.backward_input = {Duration{random() % 100 + 20}};
       what_if.backward_weight = {Duration{random() % 100 + 20}};

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/schedules.h"
 #include "planner/what_if.h"
 #include "sim/cost_model.h"

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/search/explain_plan.h"
 #include "tests/support/sample_models.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "planner/plan_json.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/schedules.h"
 #include "planner/what_if.h"
 #include "profiles/cluster_json.h"
@@ -96,12 +96,12 @@ TEST(PytorchCsv, NothingToDoMakesNoFile) {
 }
 
 TEST(PytorchCsv, SixteenFamiliesOfTheMenuCanBeSaid) {
-  const auto& families = schedule_families();
+  const auto& families = all_schedules();
   EXPECT_EQ(std::count_if(families.begin(), families.end(), is_expressible), 16);
 }
 
 TEST(PytorchCsv, ComputeActionsOfEverySayableScheduleComeBack) {
-  for_each_expressible([](const WhatIfInputs& inputs, const ScheduleFamily& family) {
+  for_each_expressible([](const WhatIfInputs& inputs, const ScheduleFacts& facts) {
     const auto p = static_cast<int>(inputs.cluster.devices.size());
     const Schedule compute = compute_of(inputs);
     for (const PytorchDialect dialect : {kComputeOnly, kComputeComms}) {
@@ -114,14 +114,14 @@ TEST(PytorchCsv, ComputeActionsOfEverySayableScheduleComeBack) {
       ASSERT_EQ(imported.shape.stages, static_cast<int>(inputs.plan.pipelines.at(0).stages.size()));
       for (int s = 0; s < imported.shape.stages; ++s) {
         EXPECT_EQ(imported.shape.rank_of_stage.at(static_cast<std::size_t>(s)).value,
-                  device_of_stage(family.placement, p, 0, s));
+                  device_of_stage(facts.placement, p, 0, s));
       }
     }
   });
 }
 
 TEST(PytorchCsv, ImportedSchedulesTakeTheirTimeWithOurCosts) {
-  for_each_expressible([](const WhatIfInputs& inputs, const ScheduleFamily&) {
+  for_each_expressible([](const WhatIfInputs& inputs, const ScheduleFacts&) {
     const PytorchSchedule imported =
         parse_pytorch_csv(only_csv(completed_of(inputs), kComputeComms), "export.csv");
     WhatIfInputs given = inputs;

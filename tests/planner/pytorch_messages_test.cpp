@@ -101,7 +101,7 @@ void expect_good_messages(const Schedule& rows) {
 
 TEST(PytorchCsv, MessagesOfEverySayableScheduleSuitATransportWithoutTags) {
   int moved = 0;
-  for_each_expressible([&](const WhatIfInputs& inputs, const ScheduleFamily&) {
+  for_each_expressible([&](const WhatIfInputs& inputs, const ScheduleFacts&) {
     const Schedule completed = completed_of(inputs);
     moved += run_in_lockstep(completed) ? 0 : 1;
     expect_good_messages(

@@ -46,21 +46,21 @@ bool run_in_lockstep(const Schedule& schedule) {
   return !find_deadlock(schedule, MessageLowering::kJustInTime);
 }
 
-bool is_expressible(const ScheduleFamily& family) {
-  return directions(family.placement) == 1 && family.versions == WeightVersions::kSync &&
-         family.kind != ScheduleKind::kVaruna;
+bool is_expressible(const ScheduleFacts& facts) {
+  return directions(facts.placement) == 1 && facts.versions == WeightVersions::kSync &&
+         facts.kind != ScheduleKind::kVaruna;
 }
 
 void for_each_expressible(
-    const std::function<void(const WhatIfInputs&, const ScheduleFamily&)>& visit) {
-  for (const ScheduleFamily& family : schedule_families()) {
-    if (!is_expressible(family)) continue;
-    std::vector<int> chunks{family.chunks};
-    if (family.legal != ScheduleFamily::Chunks::kFixed) chunks.push_back(4);
+    const std::function<void(const WhatIfInputs&, const ScheduleFacts&)>& visit) {
+  for (const ScheduleFacts& facts : all_schedules()) {
+    if (!is_expressible(facts)) continue;
+    std::vector<int> chunks{facts.chunks};
+    if (facts.legal != ScheduleFacts::Chunks::kFixed) chunks.push_back(4);
     for (const int v : chunks) {
       for (const auto& [p, m] : {std::pair{1, 2}, {2, 4}, {3, 6}, {4, 8}, {4, 12}}) {
-        SCOPED_TRACE(fmt::format("{} p {} v {} m {}", schedule_name(family.kind), p, v, m));
-        visit(make_inputs(family.kind, p, m, v), family);
+        SCOPED_TRACE(fmt::format("{} p {} v {} m {}", schedule_name(facts.kind), p, v, m));
+        visit(make_inputs(facts.kind, p, m, v), facts);
       }
     }
   }

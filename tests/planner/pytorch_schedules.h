@@ -6,7 +6,7 @@
 #include <string>
 
 #include "planner/pytorch_csv.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/what_if.h"
 
 namespace frazil {
@@ -23,10 +23,10 @@ std::string only_csv(const Schedule& schedule, PytorchDialect dialect);
 // Whether all lists end where a device has one message open at a time, until its other end is too.
 bool run_in_lockstep(const Schedule& schedule);
 
-bool is_expressible(const ScheduleFamily& family);
+bool is_expressible(const ScheduleFacts& facts);
 
 // Every schedule that PyTorch can say, in several sizes.
 void for_each_expressible(
-    const std::function<void(const WhatIfInputs&, const ScheduleFamily&)>& visit);
+    const std::function<void(const WhatIfInputs&, const ScheduleFacts&)>& visit);
 
 }  // namespace frazil

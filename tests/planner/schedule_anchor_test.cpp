@@ -11,7 +11,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "planner/schedule_menu.h"
+#include "planner/make_orders.h"
+#include "planner/schedule_facts.h"
 #include "planner/what_if.h"
 #include "tests/planner/order_cases.h"
 #include "tests/planner/order_reference.h"
@@ -90,7 +91,7 @@ WhatIf ask(const Anchor& anchor) {
   what_if.stages = anchor.integer(kDevices);
   what_if.micro_batches = anchor.integer(kMicroBatches);
   // The file counts both replicas of a schedule that runs both ways as chunks.
-  const Placement placement = family_of(what_if.schedule).placement;
+  const Placement placement = facts_of(what_if.schedule).placement;
   what_if.chunks = anchor.integer(kChunks) / directions(placement);
   what_if.forward = {time(kForward)};
   what_if.backward_input = {time(kInput)};
@@ -131,7 +132,7 @@ TEST(ScheduleAnchor, EveryRowIsMetByTheReferenceToo) {
         what_if.stages, *what_if.chunks, what_if.micro_batches,
         {what_if.forward[0], what_if.backward_input[0], what_if.backward_weight[0]}, what_if.hop);
     const OrderTimes times = time_orders(make_orders(what_if.schedule, problem), problem,
-                                         family_of(what_if.schedule).placement);
+                                         facts_of(what_if.schedule).placement);
     const WhatIfAnswer answer = answer_what_if(make_what_if(what_if));
     EXPECT_EQ(times.makespan, answer.makespan.count());
     EXPECT_EQ(times.span, answer.span.count());

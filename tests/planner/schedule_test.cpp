@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/schedules.h"
 #include "profiles/error.h"
 #include "tests/support/golden.h"
@@ -254,9 +254,9 @@ TEST(Schedule, RefusesAnUpdateAmongBackwardsOfAParameterTiedAcrossDevices) {
 }
 
 // One chunk per device, no costs needed, no recomputing, no versions.
-bool stands_on_a_line(const ScheduleFamily& family) {
-  return family.placement == Placement::kLinear && !family.needs_costs &&
-         family.versions == WeightVersions::kSync && family.kind != ScheduleKind::kVaruna;
+bool stands_on_a_line(const ScheduleFacts& facts) {
+  return facts.placement == Placement::kLinear && !facts.needs_costs &&
+         facts.versions == WeightVersions::kSync && facts.kind != ScheduleKind::kVaruna;
 }
 
 // Walks all lists in order; a RECV waits for its SEND, an F or B for nothing else. True when every
@@ -334,9 +334,9 @@ TEST(Schedule, EverySendOfRandomModelsMeetsItsReceive) {
     const int micro_batches = 1 + static_cast<int>(random() % 8);
     Plan plan = plan_of(mask.text(), micro_batches,
                         {make_pipeline(layers, cuts, devices, interval(0, micro_batches - 1))});
-    for (const ScheduleFamily& family : schedule_families()) {
-      if (!stands_on_a_line(family)) continue;
-      plan.schedule = NamedSchedule{.kind = family.kind};
+    for (const ScheduleFacts& facts : all_schedules()) {
+      if (!stands_on_a_line(facts)) continue;
+      plan.schedule = NamedSchedule{.kind = facts.kind};
       const Schedule completed =
           complete_schedule(make_schedule(plan, static_cast<int>(devices.size())), plan, profile,
                             find_activity(profile, mask));

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "planner/schedule_check.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/what_if.h"
 #include "profiles/error.h"
 #include "tests/support/sample_models.h"
@@ -44,9 +44,9 @@ Activity activity_of(int layers, const FreezeMask& mask) {
 }
 
 // The families of one chunk per device with fused backwards, in step.
-std::vector<ScheduleFamily> fused_families() {
-  return {family_of(ScheduleKind::kGpipe), family_of(ScheduleKind::kOneForwardOneBackward),
-          family_of(ScheduleKind::kEagerOneForwardOneBackward)};
+std::vector<ScheduleFacts> fused_families() {
+  return {facts_of(ScheduleKind::kGpipe), facts_of(ScheduleKind::kOneForwardOneBackward),
+          facts_of(ScheduleKind::kEagerOneForwardOneBackward)};
 }
 
 std::string picture(const Plan& plan, int devices) { return to_text(make_schedule(plan, devices)); }
@@ -171,14 +171,14 @@ TEST(Schedules, ExplicitScheduleIsReturnedAsItIs) {
 
 TEST(Schedules, MenuListsEveryKindOnceAndEachCanBeMade) {
   std::set<ScheduleKind> listed;
-  for (const ScheduleFamily& family : schedule_families()) {
-    SCOPED_TRACE(schedule_name(family.kind));
-    EXPECT_TRUE(listed.insert(family.kind).second);
-    EXPECT_FALSE(family.one_line.empty());
+  for (const ScheduleFacts& facts : all_schedules()) {
+    SCOPED_TRACE(schedule_name(facts.kind));
+    EXPECT_TRUE(listed.insert(facts.kind).second);
+    EXPECT_FALSE(facts.one_line.empty());
     WhatIf what_if;
     what_if.stages = 4;
     what_if.micro_batches = 8;
-    what_if.schedule = family.kind;
+    what_if.schedule = facts.kind;
     what_if.forward = what_if.backward_input = what_if.backward_weight = {Duration{1}};
     const WhatIfInputs inputs = make_what_if(what_if);
     const PlanCosts costs{inputs.profile, inputs.cluster};
@@ -295,11 +295,11 @@ TEST(Schedules, LinearFamiliesTakeTheTimeOfTheClosedForm) {
   // Equal stages, F = 1, B = 2, free transfers: (m + p - 1)(F + B).
   for (int stages = 1; stages <= 6; ++stages) {
     for (int micro_batches = 1; micro_batches <= 12; ++micro_batches) {
-      for (const ScheduleFamily& family : fused_families()) {
-        SCOPED_TRACE(std::string(schedule_name(family.kind)) + " p " + std::to_string(stages) +
+      for (const ScheduleFacts& facts : fused_families()) {
+        SCOPED_TRACE(std::string(schedule_name(facts.kind)) + " p " + std::to_string(stages) +
                      " m " + std::to_string(micro_batches));
         const Schedule schedule =
-            make_schedule(linear_plan(family.kind, stages, micro_batches), stages);
+            make_schedule(linear_plan(facts.kind, stages, micro_batches), stages);
         EXPECT_EQ(run_in_order(schedule, stages), (micro_batches + stages - 1) * 3);
       }
     }

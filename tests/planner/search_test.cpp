@@ -5,7 +5,6 @@
 #include <set>
 
 #include "planner/plan_check.h"
-#include "planner/print_plan.h"
 #include "planner/print_ranking.h"
 #include "tests/support/golden.h"
 #include "tests/support/sample_models.h"

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "planner/deadlock.h"
+#include "planner/make_orders.h"
 #include "planner/message_order.h"
 #include "planner/schedule_check.h"
-#include "planner/schedule_menu.h"
 #include "planner/schedules.h"
 #include "profiles/error.h"
 #include "tests/planner/shared_plans.h"

@@ -7,7 +7,7 @@
 #include "planner/footprint.h"
 #include "planner/plan_check.h"
 #include "planner/reduction_groups.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/schedules.h"
 #include "planner/simulate_plan.h"
 #include "profiles/error.h"
@@ -190,10 +190,10 @@ std::string refuse(const Plan& plan, int devices) {
 }
 
 TEST(SlicedStages, OfOtherSchedulesAreRefusedInOneSentence) {
-  for (const ScheduleFamily& family : schedule_families()) {
-    Plan plan = make_sliced_plan({2, 1}, 4, 4, {.kind = family.kind});
-    plan.versions = family.versions;
-    const std::string name(schedule_name(family.kind));
+  for (const ScheduleFacts& facts : all_schedules()) {
+    Plan plan = make_sliced_plan({2, 1}, 4, 4, {.kind = facts.kind});
+    plan.versions = facts.versions;
+    const std::string name(schedule_name(facts.kind));
     const bool takes = name == "gpipe" || name == "1f1b" || name == "eager-1f1b" || name == "zb-h1";
     EXPECT_EQ(refuse(plan, 3), takes ? "accepted"
                                      : name +

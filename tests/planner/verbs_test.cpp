@@ -8,7 +8,7 @@
 
 #include "planner/plan_json.h"
 #include "planner/ranking.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/schedules.h"
 #include "profiles/cluster_json.h"
 #include "profiles/json.h"

@@ -3,7 +3,7 @@
 #include "exec/optimizer.h"
 #include "planner/placement.h"
 #include "planner/plan_changes.h"
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "planner/schedules.h"
 #include "profiles/error.h"
 
@@ -27,8 +27,8 @@ std::vector<LayerId> cut_layers(const PlanForm& form, int layers) {
 
 // One replica's pipelines, one per direction, on devices from `device` on.
 void add_replica(const PlanForm& form, int layers, int device, MicroBatches owned, Plan& plan) {
-  const ScheduleFamily& family = family_of(form.schedule);
-  const int ways = directions(family.placement);
+  const ScheduleFacts& facts = facts_of(form.schedule);
+  const int ways = directions(facts.placement);
   if (owned.count() % ways != 0) throw InfeasibleError("micro-batches for both ways");
   const std::vector<LayerId> cuts = cut_layers(form, layers);
   const int share = owned.count() / ways;
@@ -36,7 +36,7 @@ void add_replica(const PlanForm& form, int layers, int device, MicroBatches owne
     std::vector<DeviceId> devices;
     for (std::size_t s = 0; s <= cuts.size(); ++s) {
       const int place =
-          device_of_stage(family.placement, form.devices, direction, static_cast<int>(s));
+          device_of_stage(facts.placement, form.devices, direction, static_cast<int>(s));
       devices.emplace_back(device + place);
     }
     const int first = owned.first.value + direction * share;

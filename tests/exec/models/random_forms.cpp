@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/schedule_menu.h"
+#include "planner/schedule_facts.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -37,14 +37,14 @@ std::string RandomForms::mask(const TestModel& model) {
 
 PlanForm RandomForms::form(const TestModel& model, const std::string& mask) {
   while (true) {
-    const ScheduleFamily& family = schedule_families()[static_cast<std::size_t>(
-        draw(static_cast<int>(schedule_families().size())))];
-    if (family.versions != WeightVersions::kSync || family.kind == ScheduleKind::kVaruna) {
+    const ScheduleFacts& facts = all_schedules()[static_cast<std::size_t>(
+        draw(static_cast<int>(all_schedules().size())))];
+    if (facts.versions != WeightVersions::kSync || facts.kind == ScheduleKind::kVaruna) {
       continue;
     }
-    PlanForm form{.schedule = family.kind,
+    PlanForm form{.schedule = facts.kind,
                   .devices = 2 + draw(3),
-                  .chunks = family.chunks,
+                  .chunks = facts.chunks,
                   .micro_batches = 5 + draw(2),
                   .mask = mask,
                   .recompute = draw(4) == 0,
