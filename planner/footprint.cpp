@@ -76,11 +76,7 @@ std::vector<int> count_remote_samples(const Pipeline& pipeline, DeviceId device,
         if (part.device != device) samples += part.samples.count();
       }
     }
-    for (const LayerRange& range : stage.layers) {
-      for (LayerId layer = range.first; layer <= range.last; ++layer.value) {
-        remote.at(layer.index()) = samples;
-      }
-    }
+    for_each_layer(stage, [&](LayerId layer) { remote.at(layer.index()) = samples; });
   }
   return remote;
 }
@@ -95,12 +91,6 @@ Bytes add(Bytes sum, Bytes part, int times) {
                      "a stage of fewer bytes");
   }
   return {static_cast<std::int64_t>(total)};
-}
-
-bool holds_layer(const Stage& stage, LayerId layer) {
-  return std::any_of(stage.layers.begin(), stage.layers.end(), [&](const LayerRange& range) {
-    return range.first <= layer && layer <= range.last;
-  });
 }
 
 bool lies_on(const Stage& stage, DeviceId device) {

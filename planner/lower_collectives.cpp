@@ -7,7 +7,7 @@ namespace frazil {
 namespace {
 
 // The last task that adds to an owner's gradients; none of an owner without micro-batches.
-TaskId find_last_gradient(const LoweringState& state, const ReductionOwner& owner) {
+TaskId find_last_gradient(const LoweringState& state, const LayerHolder& owner) {
   TaskId last = kNoTask;
   const std::size_t row = state.row_of(owner);
   for (const MicroBatches& owned : owner.micro_batches) {
@@ -21,7 +21,7 @@ TaskId find_last_gradient(const LoweringState& state, const ReductionOwner& owne
 
 // A backward inside a pair is never cut: then the whole of it is waited for.
 void wait_for_bucket(LoweringState& state, const ReductionGroup& bucket, TaskId entry) {
-  for (const ReductionOwner& owner : bucket.owners) {
+  for (const LayerHolder& owner : bucket.owners) {
     const auto& pieces = state.tasks_of(owner.pipeline, owner.stage, owner.device).pieces;
     if (pieces.empty()) {
       const TaskId last = find_last_gradient(state, owner);
@@ -65,7 +65,7 @@ TaskId add_group(LoweringState& state, const ReductionGroup& group, const Collec
                    ships_nodes(state) ? find_gather_memory(group, state.plan, d)
                                       : find_reduction_memory(group, state.plan, device));
   }
-  for (const ReductionOwner& owner : group.owners) {
+  for (const LayerHolder& owner : group.owners) {
     const TaskId update = state.tasks_of(owner.pipeline, owner.stage, owner.device).update;
     if (update == kNoTask) continue;
     state.wait(update, state.devices[owner.device.index()].last_collective);
@@ -87,7 +87,7 @@ void hold_gradients(LoweringState& state, DeviceId device, Bytes size) {
 Action name_reduction(const ReductionGroup& group, DeviceId device) {
   const auto owner =
       std::find_if(group.owners.begin(), group.owners.end(),
-                   [&](const ReductionOwner& candidate) { return candidate.device == device; });
+                   [&](const LayerHolder& candidate) { return candidate.device == device; });
   return make_stage_action(owner->pipeline, owner->stage, ActionKind::kReduceGradients);
 }
 

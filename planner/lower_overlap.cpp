@@ -11,7 +11,7 @@ namespace {
 
 // Where a stage's gradients are cut: the lowest layer of each of its buckets, last layers first.
 std::vector<LayerId> find_cuts(const LoweringState& state, DeviceId device, const Action& action) {
-  const auto is_own = [&](const ReductionOwner& owner) {
+  const auto is_own = [&](const LayerHolder& owner) {
     return owner.pipeline == action.pipeline && owner.stage == action.stage &&
            owner.device == device;
   };
@@ -34,7 +34,7 @@ struct Shipment {
 TaskId find_ready(const LoweringState& state, const ReductionGroup& group, DeviceId device,
                   const TreeNode& node) {
   TaskId ready = kNoTask;
-  for (const ReductionOwner& owner : group.owners) {
+  for (const LayerHolder& owner : group.owners) {
     if (owner.device != device) continue;
     for (const MicroBatches& owned : owner.micro_batches) {
       const int first = std::max(owned.first.value, node.first);

@@ -98,7 +98,7 @@ struct LoweringState {
   std::size_t slot(std::size_t row, MicroBatchId micro_batch) const {
     return row * micro_batches + micro_batch.index();
   }
-  std::size_t row_of(const ReductionOwner& owner) const {
+  std::size_t row_of(const LayerHolder& owner) const {
     const auto& stages = plan.pipelines[owner.pipeline.index()].stages;
     return rows.of(owner.pipeline, owner.stage,
                    slice_on(stages[owner.stage.index()], owner.device));

@@ -157,6 +157,12 @@ std::optional<DispatchPolicy> find_policy(std::string_view name) {
   return std::nullopt;
 }
 
+bool holds_layer(const Stage& stage, LayerId layer) {
+  return std::any_of(stage.layers.begin(), stage.layers.end(), [&](const LayerRange& range) {
+    return range.first <= layer && layer <= range.last;
+  });
+}
+
 bool has_searched_order(const Plan& plan) {
   const auto said = plan.provenance.find("schedule");
   return std::holds_alternative<ExplicitSchedule>(plan.schedule) && said != plan.provenance.end() &&

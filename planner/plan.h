@@ -39,6 +39,15 @@ struct Stage {
   friend bool operator==(const Stage&, const Stage&) = default;
 };
 
+bool holds_layer(const Stage& stage, LayerId layer);
+// Calls visit(LayerId) for each layer of the stage, ascending.
+template <class Visit>
+void for_each_layer(const Stage& stage, Visit visit) {
+  for (const LayerRange& range : stage.layers) {
+    for (LayerId layer = range.first; layer <= range.last; ++layer.value) visit(layer);
+  }
+}
+
 // Stages that together hold the model, and the global micro-batches [first, last] they own.
 struct Pipeline {
   std::vector<Stage> stages;

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <set>
 
 #include "planner/activity.h"
+#include "planner/plan_topology.h"
 #include "planner/schedule_check.h"
 #include "planner/stage_slices.h"
 #include "profiles/error.h"
@@ -103,37 +105,34 @@ void check_slices(const Plan& plan, PipelineId pipeline, StageId stage, const st
                            slices_of(plan.pipelines[pipeline.index()].stages[stage.index()])));
 }
 
-// The stage of every layer.
-std::vector<int> check_coverage(const Pipeline& pipeline, const std::string& path, int layers,
-                                const Checker& checker) {
-  std::vector<int> stage_of(static_cast<std::size_t>(layers), -1);
+// Every layer in one stage: what a plan's topology rests on.
+void check_coverage(const Pipeline& pipeline, const std::string& path, int layers,
+                    const Checker& checker) {
+  std::vector<std::optional<std::size_t>> seen_in(static_cast<std::size_t>(layers));
   for (std::size_t stage = 0; stage < pipeline.stages.size(); ++stage) {
-    for (const LayerRange& range : pipeline.stages[stage].layers) {
-      for (LayerId layer = range.first; layer <= range.last; ++layer.value) {
-        int& owner = stage_of[layer.index()];
-        if (owner >= 0) {
-          checker.fail(path, fmt::format("layer {} in stages {} and {}", layer.value, owner, stage),
-                       "every layer in one stage");
-        }
-        owner = static_cast<int>(stage);
+    for_each_layer(pipeline.stages[stage], [&](LayerId layer) {
+      std::optional<std::size_t>& seen = seen_in[layer.index()];
+      if (seen) {
+        checker.fail(path, fmt::format("layer {} in stages {} and {}", layer.value, *seen, stage),
+                     "every layer in one stage");
       }
-    }
+      seen = stage;
+    });
   }
-  const auto missing = std::find(stage_of.begin(), stage_of.end(), -1);
-  if (missing != stage_of.end()) {
-    checker.fail(path, fmt::format("layer {} in no stage", missing - stage_of.begin()),
+  const auto missing = std::find(seen_in.begin(), seen_in.end(), std::nullopt);
+  if (missing != seen_in.end()) {
+    checker.fail(path, fmt::format("layer {} in no stage", missing - seen_in.begin()),
                  "every layer in one stage");
   }
-  return stage_of;
 }
 
 // When no edge runs back to an earlier stage, every stage is convex and the stages can run in
 // order.
-void check_order(const std::vector<int>& stage_of, const std::vector<Edge>& edges,
+void check_order(const std::vector<StageId>& stage_of, const std::vector<Edge>& edges,
                  const std::string& path, const Checker& checker) {
   for (const Edge& edge : edges) {
-    const int from = stage_of.at(edge.from.index());
-    const int to = stage_of.at(edge.to.index());
+    const int from = stage_of.at(edge.from.index()).value;
+    const int to = stage_of.at(edge.to.index()).value;
     if (from > to) {
       checker.fail(path,
                    fmt::format("layer {} of stage {} feeding layer {} of stage {}", edge.from.value,
@@ -209,8 +208,8 @@ void validate(const Plan& plan, const ModelProfile& profile, const Cluster& clus
       check_ranges(pipeline.stages[stage].layers, layers, here + ".layers", checker);
       check_stage_devices(pipeline.stages[stage], here, devices, checker);
     }
-    const std::vector<int> stage_of = check_coverage(pipeline, path, layers, checker);
-    check_order(stage_of, profile.edges, path, checker);
+    check_coverage(pipeline, path, layers, checker);
+    check_order(find_stages(pipeline, profile.layers.size()), profile.edges, path, checker);
     check_ranges(pipeline.micro_batches, plan.micro_batches(), path + ".micro_batches", checker);
   }
   check_owners(plan, checker);

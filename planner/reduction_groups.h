@@ -6,26 +6,17 @@
 #include <vector>
 
 #include "planner/activity.h"
-#include "planner/plan.h"
+#include "planner/plan_topology.h"
 #include "profiles/model_profile.h"
 #include "sim/gradient_tree_shape.h"
 #include "sim/work.h"
 
 namespace frazil {
 
-// A device of a stage.
-struct ReductionOwner {
-  PipelineId pipeline;
-  StageId stage;
-  DeviceId device;
-  std::vector<MicroBatches> micro_batches;  // perhaps none: it joins all the same
-  friend bool operator==(const ReductionOwner&, const ReductionOwner&) = default;
-};
-
 struct ReductionGroup {
-  std::vector<LayerId> layers;         // ascending; all are updated
-  std::vector<ReductionOwner> owners;  // by pipeline, then in the order of the stage's devices
-  Collective collective;               // devices ascending; `owned` by the plan's micro-batches
+  std::vector<LayerId> layers;      // ascending; all are updated
+  std::vector<LayerHolder> owners;  // by pipeline, then in the order of the stage's devices
+  Collective collective;            // devices ascending; `owned` by the plan's micro-batches
   std::vector<std::vector<TreeNode>> nodes;  // by device of the collective: what it ships in exact
 
   friend bool operator==(const ReductionGroup&, const ReductionGroup&) = default;

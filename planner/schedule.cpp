@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "planner/message.h"
+#include "planner/plan_topology.h"
 #include "planner/reduction_groups.h"
 #include "planner/stage_slices.h"
 #include "profiles/error.h"
@@ -29,13 +30,6 @@ struct StageLinks {
 
 using PipelineLinks = std::vector<StageLinks>;  // by stage
 
-template <class Visit>
-void for_each_layer(const Stage& stage, Visit visit) {
-  for (const LayerRange& range : stage.layers) {
-    for (LayerId id = range.first; id <= range.last; ++id.value) visit(id);
-  }
-}
-
 StageLinks describe_stage(const Stage& stage, const Activity& activity) {
   StageLinks links;
   links.stage = &stage;
@@ -48,29 +42,16 @@ StageLinks describe_stage(const Stage& stage, const Activity& activity) {
   return links;
 }
 
-std::vector<StageId> find_stages(const Pipeline& pipeline, std::size_t layers) {
-  std::vector<StageId> stage_of(layers);
-  for (std::size_t stage = 0; stage < pipeline.stages.size(); ++stage) {
-    for_each_layer(pipeline.stages[stage],
-                   [&](LayerId id) { stage_of.at(id.index()) = StageId{stage}; });
-  }
-  return stage_of;
-}
-
 PipelineLinks link_stages(const Pipeline& pipeline, const ModelProfile& profile,
                           const Activity& activity) {
   PipelineLinks links;
   for (const Stage& stage : pipeline.stages) links.push_back(describe_stage(stage, activity));
-  const std::vector<StageId> stage_of = find_stages(pipeline, profile.layers.size());
-  for (std::size_t i = 0; i < profile.edges.size(); ++i) {
-    const StageId from = stage_of.at(profile.edges[i].from.index());
-    const StageId to = stage_of.at(profile.edges[i].to.index());
-    if (from == to) continue;
-    links[to.index()].reads_from.insert(from);
-    links[from.index()].feeds.insert(to);
-    if (!activity.edge_carries.at(i)) continue;
-    links[from.index()].gradients_from.insert(to);
-    links[to.index()].gradients_to.insert(from);
+  for (const StageCrossing& crossing : find_topology(pipeline, profile, activity).crossings) {
+    links[crossing.to.index()].reads_from.insert(crossing.from);
+    links[crossing.from.index()].feeds.insert(crossing.to);
+    if (crossing.carrying.empty()) continue;
+    links[crossing.from.index()].gradients_from.insert(crossing.to);
+    links[crossing.to.index()].gradients_to.insert(crossing.from);
   }
   return links;
 }

@@ -1,9 +1,9 @@
 #include "planner/stage_work.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
+#include "planner/plan_topology.h"
 #include "planner/stage_slices.h"
 #include "profiles/error.h"
 
@@ -33,29 +33,12 @@ std::vector<LayerWork> find_backward_parts(const Stage& stage, ActionKind kind,
   return parts;
 }
 
-std::vector<StageId> find_stages_of_layers(const Pipeline& pipeline, std::size_t layers) {
-  constexpr StageId kNowhere{-1};
-  std::vector<StageId> stage_of(layers, kNowhere);
-  for (std::size_t stage = 0; stage < pipeline.stages.size(); ++stage) {
-    for (const LayerRange& range : pipeline.stages[stage].layers) {
-      for (LayerId layer = range.first; layer <= range.last; ++layer.value) {
-        stage_of.at(layer.index()) = StageId{stage};
-      }
-    }
-  }
-  ENSURE(std::find(stage_of.begin(), stage_of.end(), kNowhere) == stage_of.end(),
-         "a layer lies in no stage of the pipeline");
-  return stage_of;
-}
-
 // The layers of `stage` that are not in `held` yet; they are put there.
 std::vector<LayerRange> take_new_layers(const Stage& stage, std::set<LayerId>& held) {
   std::vector<LayerRange> taken;
-  for (const LayerRange& range : stage.layers) {
-    for (LayerId layer = range.first; layer <= range.last; ++layer.value) {
-      if (held.insert(layer).second) taken.push_back({layer, layer});
-    }
-  }
+  for_each_layer(stage, [&](LayerId layer) {
+    if (held.insert(layer).second) taken.push_back({layer, layer});
+  });
   return taken;
 }
 
@@ -64,27 +47,22 @@ std::vector<LayerRange> take_new_layers(const Stage& stage, std::set<LayerId>& h
 std::vector<StageBoundary> find_stage_boundaries(const Pipeline& pipeline,
                                                  const ModelProfile& profile,
                                                  const Activity& activity) {
-  const std::vector<StageId> stage_of = find_stages_of_layers(pipeline, profile.layers.size());
-  std::map<std::pair<StageId, StageId>, StageBoundary> boundaries;
-  for (std::size_t i = 0; i < profile.edges.size(); ++i) {
-    const Edge& edge = profile.edges[i];
-    const StageId from = stage_of.at(edge.from.index());
-    const StageId to = stage_of.at(edge.to.index());
-    if (from == to) continue;
-    StageBoundary& boundary = boundaries[{from, to}];
-    boundary.from = from;
-    boundary.to = to;
-    boundary.activation_per_sample += edge.bytes(1);
-    if (!activity.backward(edge.to)) boundary.buffer_per_sample += edge.bytes(1);
-    if (activity.edge_carries.at(i)) {
-      boundary.gradient_per_sample += edge.bytes(1);
-      boundary.carries = true;
+  std::vector<StageBoundary> boundaries;
+  for (const StageCrossing& crossing : find_topology(pipeline, profile, activity).crossings) {
+    StageBoundary& boundary = boundaries.emplace_back();
+    boundary.from = crossing.from;
+    boundary.to = crossing.to;
+    boundary.carries = !crossing.carrying.empty();
+    for (const std::size_t e : crossing.edges) {
+      const Edge& edge = profile.edges[e];
+      boundary.activation_per_sample += edge.bytes(1);
+      if (!activity.backward(edge.to)) boundary.buffer_per_sample += edge.bytes(1);
+    }
+    for (const std::size_t e : crossing.carrying) {
+      boundary.gradient_per_sample += profile.edges[e].bytes(1);
     }
   }
-  std::vector<StageBoundary> sorted;
-  sorted.reserve(boundaries.size());
-  for (const auto& [stages, boundary] : boundaries) sorted.push_back(boundary);
-  return sorted;
+  return boundaries;
 }
 
 std::vector<LayerWork> find_stage_parts(const Stage& stage, ActionKind kind,
@@ -97,17 +75,15 @@ std::vector<LayerWork> find_stage_parts(const Stage& stage, ActionKind kind,
   if (backward) return find_backward_parts(stage, kind, activity);
   std::vector<LayerWork> parts;
   const bool saves = kind == ActionKind::kRecompute || stage.memory != MemoryPolicy::kRecompute;
-  for (const LayerRange& range : stage.layers) {
-    for (LayerId layer = range.first; layer <= range.last; ++layer.value) {
-      if (forward) {
-        if (activity.is_cached(layer)) continue;
-        parts.push_back({layer, saves && activity.backward(layer) ? LayerPart::kForward
-                                                                  : LayerPart::kForwardFrozen});
-      } else if (activity.layers.at(layer.index()).weight_gradient) {
-        parts.push_back({layer, LayerPart::kUpdate});
-      }
+  for_each_layer(stage, [&](LayerId layer) {
+    if (forward) {
+      if (activity.is_cached(layer)) return;
+      parts.push_back({layer, saves && activity.backward(layer) ? LayerPart::kForward
+                                                                : LayerPart::kForwardFrozen});
+    } else if (activity.layers.at(layer.index()).weight_gradient) {
+      parts.push_back({layer, LayerPart::kUpdate});
     }
-  }
+  });
   return parts;
 }
 

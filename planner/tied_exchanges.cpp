@@ -11,36 +11,15 @@
 namespace frazil {
 namespace {
 
-StageId find_stage(const Pipeline& pipeline, LayerId layer) {
-  const auto holds = [&](const LayerRange& range) {
-    return range.first <= layer && layer <= range.last;
-  };
-  const auto stage =
-      std::find_if(pipeline.stages.begin(), pipeline.stages.end(), [&](const Stage& candidate) {
-        return std::any_of(candidate.layers.begin(), candidate.layers.end(), holds);
-      });
-  ENSURE(stage != pipeline.stages.end(), "a layer lies in no stage of the pipeline");
-  return StageId{static_cast<std::size_t>(stage - pipeline.stages.begin())};
-}
-
-const std::vector<DeviceId>& find_holders(const Pipeline& pipeline, LayerId layer) {
+const std::vector<DeviceId>& devices_holding(const Pipeline& pipeline, LayerId layer) {
   return pipeline.stages[find_stage(pipeline, layer).index()].devices;
-}
-
-std::vector<LayerId> find_updated_uses(const TiedParameter& tied, const Activity& activity) {
-  std::vector<LayerId> layers;
-  for (const LayerId layer : tied.layers) {
-    if (activity.layers.at(layer.index()).weight_gradient) layers.push_back(layer);
-  }
-  std::sort(layers.begin(), layers.end());
-  return layers;
 }
 
 // In one pipeline.
 std::set<DeviceId> find_partners(const Pipeline& pipeline, const std::vector<LayerId>& layers) {
   std::set<DeviceId> all;
   for (const LayerId layer : layers) {
-    const std::vector<DeviceId>& holders = find_holders(pipeline, layer);
+    const std::vector<DeviceId>& holders = devices_holding(pipeline, layer);
     all.insert(holders.begin(), holders.end());
   }
   return all;
@@ -77,7 +56,7 @@ std::vector<TiedUse> find_uses_on(const std::vector<DeviceId>& devices, const Pl
   for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
     for (const LayerId layer : layers) {
       TiedUse use{PipelineId{p}, layer, find_stage(plan.pipelines[p], layer), {}};
-      for (const DeviceId device : find_holders(plan.pipelines[p], layer)) {
+      for (const DeviceId device : devices_holding(plan.pipelines[p], layer)) {
         if (std::binary_search(devices.begin(), devices.end(), device)) {
           use.devices.push_back(device);
         }
@@ -95,11 +74,11 @@ std::vector<TiedMessage> find_tied_messages(const Plan& plan, const std::vector<
   for (const LayerId layer : layers) {
     std::set<DeviceId> served;
     for (const Pipeline& pipeline : plan.pipelines) {
-      const std::vector<DeviceId>& holders = find_holders(pipeline, layer);
+      const std::vector<DeviceId>& holders = devices_holding(pipeline, layer);
       served.insert(holders.begin(), holders.end());
     }
     for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
-      const std::vector<DeviceId>& holders = find_holders(plan.pipelines[p], layer);
+      const std::vector<DeviceId>& holders = devices_holding(plan.pipelines[p], layer);
       std::size_t turn = 0;
       for (const DeviceId device : find_partners(plan.pipelines[p], layers)) {
         if (!served.insert(device).second) continue;

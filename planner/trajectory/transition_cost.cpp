@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "planner/plan_topology.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -25,28 +26,11 @@ bool runs_alike(const Plan& a, const Plan& b) {
 
 }  // namespace
 
-std::vector<std::vector<DeviceId>> find_holders(const Plan& plan, std::size_t layers) {
-  std::vector<std::set<DeviceId>> holders(layers);
-  for (const Pipeline& pipeline : plan.pipelines) {
-    for (const Stage& stage : pipeline.stages) {
-      for (const LayerRange& range : stage.layers) {
-        for (LayerId l = range.first; l <= range.last; ++l.value) {
-          holders.at(l.index()).insert(stage.devices.begin(), stage.devices.end());
-        }
-      }
-    }
-  }
-  std::vector<std::vector<DeviceId>> lists;
-  lists.reserve(layers);
-  for (const std::set<DeviceId>& set : holders) lists.emplace_back(set.begin(), set.end());
-  return lists;
-}
-
 Transitions::Transitions(const std::vector<Plan>& plans, const ModelProfile& profile,
                          const Cluster& cluster)
     : plans_(plans), profile_(profile), cluster_(cluster) {
   for (const Plan& plan : plans_) {
-    holders_.push_back(find_holders(plan, profile.layers.size()));
+    holders_.push_back(find_holding_devices(plan, profile.layers.size()));
     for (const std::vector<DeviceId>& holders : holders_.back()) {
       ENSURE(!holders.empty(), "every layer is held somewhere");
     }

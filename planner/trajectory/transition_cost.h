@@ -47,9 +47,6 @@ struct TransitionCost {
   friend bool operator==(const TransitionCost&, const TransitionCost&) = default;
 };
 
-// By layer, the devices that hold it under a plan, ascending.
-std::vector<std::vector<DeviceId>> find_holders(const Plan& plan, std::size_t layers);
-
 // `trained`: what was active until now; of a frozen layer no optimizer state is left.
 TransitionCost predict_transition(const Plan& from, const Plan& to, const ModelProfile& profile,
                                   const Cluster& cluster, const Activity& trained,

@@ -168,7 +168,7 @@ TEST(SlicedStages, ReduceInARingAmongAllTheirDevices) {
   ASSERT_EQ(groups.size(), 1U);
   EXPECT_EQ(groups[0].collective.kind, CollectiveKind::kRingAllReduce);
   EXPECT_EQ(groups[0].collective.devices.size(), 3U);
-  for (const ReductionOwner& owner : groups[0].owners) {
+  for (const LayerHolder& owner : groups[0].owners) {
     EXPECT_EQ(owner.micro_batches, plan.pipelines[0].micro_batches);
   }
 }
