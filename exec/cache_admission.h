@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "exec/cache/feature_cache.h"
-#include "exec/trainer.h"
+#include "exec/train_options.h"
 #include "planner/trajectory/cache_residency.h"
 #include "planner/trajectory/fill_choice.h"
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "exec/background_jobs.h"
-#include "exec/trainer.h"
+#include "exec/train_options.h"
 #include "planner/freezing/decorators.h"
 #include "planner/search.h"
 #include "planner/trajectory/transition_cost.h"

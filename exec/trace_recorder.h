@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "exec/event_log.h"
-#include "exec/trainer.h"
+#include "exec/train_options.h"
 #include "traces/freeze_trace.h"
 
 namespace frazil {

@@ -1,13 +1,36 @@
 #pragma once
 // A phase of a run: what is predicted of it when it begins, and which of its steps are measured.
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "analysis/memory_record.h"
 #include "exec/memory_account.h"
-#include "exec/trainer.h"
+#include "exec/train_options.h"
+#include "planner/plan.h"
+#include "profiles/units.h"
+#include "traces/timeline.h"
 
 namespace frazil {
+
+// A stretch of steps under one plan.
+struct TrainPhase {
+  Step first_step = 0;
+  Plan plan;
+  Timeline predicted;  // one step
+  Duration predicted_step{0};
+  bool extrapolated = false;  // the prediction goes beyond the measured micro-batch sizes
+  Timeline measured;          // sampled steps
+  std::int64_t steps = 0;     // full batches
+  Duration measured_time{0};  // of them, gathering of samples included
+  // Of the second step that is full, measured besides its time; none of a shorter phase.
+  std::optional<MemoryRecord> memory;
+
+  double predicted_samples_per_second() const;
+  double measured_samples_per_second() const;  // 0 when no full batch ran
+};
 
 struct BegunPhase {
   TrainPhase phase;

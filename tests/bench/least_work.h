@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "exec/trainer.h"
+#include "exec/train_result.h"
 
 namespace frazil {
 
