@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "exec/clip.h"
-#include "exec/freeze_signals.h"
+#include "exec/gradient_signals.h"
 #include "exec/step_fault.h"
 #include "profiles/error.h"
 

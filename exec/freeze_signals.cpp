@@ -25,25 +25,6 @@ std::vector<double> as_doubles(const Tensors& outputs, std::int64_t samples) {
 
 }  // namespace
 
-double sum_squares(const Tensors& gradients) {
-  double sum = 0;
-  for (const at::Tensor& gradient : gradients) {
-    sum += gradient.to(at::kDouble).square().sum().item<double>();
-  }
-  return sum;
-}
-
-void add_to_sums(LayerState& state, const Tensors& gradients) {
-  const bool is_first = state.gradient_sums.empty();
-  for (std::size_t p = 0; p < gradients.size(); ++p) {
-    if (is_first) {
-      state.gradient_sums.push_back(gradients[p].clone());
-    } else {
-      state.gradient_sums[p].add_(gradients[p]);
-    }
-  }
-}
-
 std::vector<double> gradient_norms(const ModelSpec& model, const std::vector<double>& squares) {
   ENSURE(squares.size() == model.layers.size(), "a sum for each layer");
   std::vector<double> norms(model.blocks.size());

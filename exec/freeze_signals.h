@@ -15,11 +15,6 @@ namespace frazil {
 class Run;
 struct Samples;
 
-// Over all elements, tensor by tensor.
-double sum_squares(const Tensors& gradients);
-// Adds what a step gave to the layer's sums.
-void add_to_sums(LayerState& state, const Tensors& gradients);
-
 // Roots of the sums over each block's layers. `squares`: by layer.
 std::vector<double> gradient_norms(const ModelSpec& model, const std::vector<double>& squares);
 // L1 norms of the blocks' sums of gradients; 0 of one that has none.
