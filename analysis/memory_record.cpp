@@ -6,7 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "analysis/memory_chart.h"
+#include "analysis/svg/memory_chart.h"
 #include "profiles/json.h"
 #include "profiles/quantity_text.h"
 #include "profiles/text_file.h"

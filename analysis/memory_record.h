@@ -1,6 +1,7 @@
 #pragma once
 // What the devices of a run held in one step, predicted beside measured: logical bytes, as
-// planner/footprint.h counts them. `frazil train --out` leaves it for each phase as memory.json:
+// planner/lowering/footprint.h counts them. `frazil train --out` leaves it for each phase as
+// memory.json:
 //   {"format": "frazil.memory", "version": 1, "step": 451, "process_peak_resident_bytes": 91234304,
 //    "devices": [
 //   {"name": "device0", "limit_bytes": 8388608,
@@ -18,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/table.h"
-#include "planner/simulate_plan.h"
+#include "analysis/tables/table.h"
+#include "planner/prediction/simulate_plan.h"
 #include "profiles/cluster.h"
 #include "sim/memory.h"
 
@@ -37,7 +38,7 @@ struct DeviceMemory {
   std::optional<Bytes> limit;
   HeldMemory predicted;
   HeldMemory measured;
-  Bytes allocator_peak;  // MeasuredMemory::allocator_peak in exec/memory_account.h
+  Bytes allocator_peak;  // MeasuredMemory::allocator_peak in exec/measuring/memory_account.h
   friend bool operator==(const DeviceMemory&, const DeviceMemory&) = default;
 };
 

@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "analysis/cache_table.h"
 #include "analysis/compare.h"
-#include "analysis/html_report.h"
+#include "analysis/html/html_report.h"
 #include "analysis/run_summary.h"
-#include "analysis/table.h"
-#include "planner/command_line.h"
-#include "planner/flags.h"
+#include "analysis/tables/cache_table.h"
+#include "analysis/tables/table.h"
+#include "planner/verbs/command_line.h"
+#include "planner/verbs/flags.h"
 #include "profiles/error.h"
 #include "profiles/text_file.h"
 #include "traces/timeline_csv.h"

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "analysis/svg.h"
+#include "analysis/svg/svg.h"
 #include "traces/freeze_trace.h"
 
 namespace frazil {

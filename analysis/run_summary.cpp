@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "analysis/table.h"
-#include "planner/print_parts.h"
+#include "analysis/tables/table.h"
+#include "planner/prediction/answer_parts.h"
 #include "profiles/error.h"
 #include "profiles/quantity_text.h"
 

@@ -8,7 +8,7 @@
 // size that ever gave other bits none is used: a batch is filled with copies of a row up to the
 // next. That trials hold for all micro-batches of the shape follows from the rule that any cache of
 // features rests on: in batches of one size a row has the same bits wherever and beside whatever it
-// stands (exec/numerics.h). Of several threads.
+// stands (exec/devices/numerics.h). Of several threads.
 
 #include <compare>
 #include <cstdint>

@@ -1,11 +1,11 @@
 #pragma once
 // Whether a run caches what its frozen prefix puts out, in how much memory and disk, and when it
-// fills a depth: "cache" of a run configuration (exec/run_config.h).
+// fills a depth: "cache" of a run configuration (exec/config/run_config.h).
 
 #include <string>
 
 #include "exec/cache/feature_cache.h"
-#include "planner/trajectory/feature_store.h"
+#include "planner/transitions/feature_store.h"
 #include "profiles/cluster.h"
 #include "profiles/units.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "exec/cache/feature_cache.h"
-#include "exec/tensors.h"
+#include "exec/tensors/tensors.h"
 
 namespace frazil {
 

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <vector>
 
-#include "exec/model.h"
-#include "exec/tensors.h"
+#include "exec/models/model.h"
+#include "exec/tensors/tensors.h"
 
 namespace frazil {
 

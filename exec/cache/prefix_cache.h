@@ -1,10 +1,11 @@
 #pragma once
 // The cache of a run's frozen prefix: what the prefix put out for each sample (exec/cache/
 // feature_cache.h), found row by row and kept as it comes out while there is room; nothing makes
-// way for another. Rows that are missing run the prefix (exec/prefix_completion.h), from where the
-// depth before ended if they are there. In float32 the bits are those of a run without a cache as
-// far as a layer gives a sample the same bits in every micro-batch of one size (exec/numerics.h);
-// `checks` finds out. Used by the threads of all devices; `use` between two steps.
+// way for another. Rows that are missing run the prefix (exec/run/prefix_completion.h), from where
+// the depth before ended if they are there. In float32 the bits are those of a run without a cache
+// as far as a layer gives a sample the same bits in every micro-batch of one size
+// (exec/devices/numerics.h); `checks` finds out. Used by the threads of all devices; `use` between
+// two steps.
 
 #include <atomic>
 #include <cstdint>
@@ -19,7 +20,7 @@
 #include "exec/cache/prefix_counts.h"
 #include "exec/cache/prefix_rows.h"
 #include "exec/cache/read_ahead.h"
-#include "exec/layer_state.h"
+#include "exec/state/layer_state.h"
 
 namespace frazil {
 

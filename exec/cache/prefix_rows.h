@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "exec/tensors.h"
+#include "exec/tensors/tensors.h"
 
 namespace frazil {
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "exec/disk/file_system.h"
-#include "exec/layer_state.h"
+#include "exec/state/layer_state.h"
 #include "traces/freeze_mask.h"
 
 namespace frazil {

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "exec/background_jobs.h"
 #include "exec/checkpoint/checkpoint_folder.h"
 #include "exec/checkpoint/step_journal.h"
-#include "exec/run.h"
+#include "exec/devices/background_jobs.h"
+#include "exec/run/run.h"
 
 namespace frazil {
 

@@ -2,8 +2,8 @@
 // Which run a checkpoint belongs to.
 
 #include "exec/checkpoint/checkpoint_file.h"
-#include "exec/dataset.h"
-#include "exec/run_config.h"
+#include "exec/config/run_config.h"
+#include "exec/data/dataset.h"
 
 namespace frazil {
 

@@ -5,7 +5,7 @@
 // smallest. While a largest block exceeds the smallest by more than the largest element, the
 // smallest takes one element from its neighbour towards the largest. It bounds the spread, not the
 // largest block, and knows neither boundaries nor memory, so it may lie above the min-max optimum
-// of planner/partition.h.
+// of planner/partition/partition.h.
 //
 // Known: of equal blocks the last counts as largest and the first as smallest. Chosen: exact
 // integers instead of normalised floating point; where that neighbour is empty, it is itself taken

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "planner/activity.h"
-#include "planner/plan.h"
+#include "planner/plan/activity.h"
+#include "planner/plan/plan.h"
 #include "profiles/model_profile.h"
 
 namespace frazil {

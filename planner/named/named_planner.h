@@ -19,9 +19,9 @@
 #include <string>
 #include <string_view>
 
-#include "planner/plan.h"
-#include "planner/ranking.h"
-#include "planner/search.h"
+#include "planner/plan/plan.h"
+#include "planner/prediction/ranking.h"
+#include "planner/search/search.h"
 #include "profiles/cluster.h"
 #include "profiles/model_profile.h"
 

@@ -11,7 +11,7 @@
 // link from device 0 to 1, as the code measures it.
 
 #include "planner/named/hybrid_distribution.h"
-#include "planner/plan.h"
+#include "planner/plan/plan.h"
 #include "profiles/cluster.h"
 #include "profiles/model_profile.h"
 

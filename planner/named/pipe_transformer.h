@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "planner/named/pipe_transformer_balance.h"
-#include "planner/plan.h"
+#include "planner/plan/plan.h"
 #include "profiles/cluster.h"
 #include "profiles/model_profile.h"
 

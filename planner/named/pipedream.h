@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "planner/named/antichain_states.h"
-#include "planner/plan.h"
+#include "planner/plan/plan.h"
 
 namespace frazil {
 

@@ -7,7 +7,7 @@
 // that a micro-batch stays on a host through the stages of one pipeline within it. Its weight
 // versions are left out: a step is synchronous, in the order of 1f1b.
 
-#include "planner/plan.h"
+#include "planner/plan/plan.h"
 #include "profiles/cluster.h"
 #include "profiles/model_profile.h"
 

@@ -1,12 +1,12 @@
 #include "planner/reproduce/elastic_run.h"
 
-#include "planner/activity.h"
-#include "planner/lower.h"
+#include "planner/lowering/lower.h"
 #include "planner/named/pipe_transformer.h"
-#include "planner/ranking.h"
+#include "planner/plan/activity.h"
+#include "planner/prediction/ranking.h"
 #include "planner/reproduce/launches.h"
 #include "planner/reproduce/rtx5000.h"
-#include "planner/schedules.h"
+#include "planner/schedules/make_schedule.h"
 #include "profiles/error.h"
 #include "sim/simulate.h"
 

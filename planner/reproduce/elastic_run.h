@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "planner/named/pipe_transformer.h"
-#include "planner/plan.h"
+#include "planner/plan/plan.h"
 #include "profiles/model_profile.h"
 #include "profiles/units.h"
 #include "traces/freeze_mask.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "planner/reproduce/rtx5000.h"
-#include "planner/search.h"
+#include "planner/search/search.h"
 #include "profiles/error.h"
 
 namespace frazil {

@@ -1,6 +1,6 @@
 #pragma once
-// PipeTransformer's freeze trace under plans of this project's own search (planner/search.h): the
-// same model, masks, cache and machine park.
+// PipeTransformer's freeze trace under plans of this project's own search
+// (planner/search/search.h): the same model, masks, cache and machine park.
 
 #include <string>
 #include <vector>

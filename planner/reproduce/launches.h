@@ -5,8 +5,8 @@
 // launch. Backwards are started by a thread per device and cost nothing here; neither do frozen
 // layers ahead of their pipeline, which are launched once for a whole batch.
 
-#include "planner/lower.h"
-#include "planner/plan.h"
+#include "planner/lowering/lower.h"
+#include "planner/plan/plan.h"
 #include "profiles/units.h"
 
 namespace frazil {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "planner/prediction/simulate_plan.h"
 #include "planner/reproduce/pipe_bd_workloads.h"
 #include "planner/reproduce/repeat_steps.h"
-#include "planner/simulate_plan.h"
 
 namespace frazil {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "planner/plan.h"
+#include "planner/plan/plan.h"
 #include "planner/reproduce/pipe_bd_published.h"
 #include "profiles/cluster.h"
 #include "profiles/model_profile.h"

@@ -3,7 +3,7 @@
 
 #include <boost/program_options.hpp>
 
-#include "planner/flags.h"
+#include "planner/verbs/flags.h"
 #include "profiles/error.h"
 
 namespace frazil {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "planner/simulate_plan.h"
+#include "planner/prediction/simulate_plan.h"
 #include "profiles/error.h"
 #include "sim/cost_model.h"
 #include "sim/event_graph.h"

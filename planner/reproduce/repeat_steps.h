@@ -3,8 +3,8 @@
 // to the one before it, so a device begins the next as soon as its own update is done (decoupled
 // update), unless the step has a barrier in it. Memory is left out.
 
-#include "planner/lower.h"
-#include "planner/plan.h"
+#include "planner/lowering/lower.h"
+#include "planner/plan/plan.h"
 #include "sim/jitter.h"
 #include "sim/task_graph.h"
 

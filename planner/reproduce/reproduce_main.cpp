@@ -9,11 +9,11 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/command_line.h"
-#include "planner/flags.h"
 #include "planner/reproduce/pipe_bd.h"
 #include "planner/reproduce/pipetransformer.h"
 #include "planner/reproduce/sailor.h"
+#include "planner/verbs/command_line.h"
+#include "planner/verbs/flags.h"
 
 namespace frazil {
 namespace {

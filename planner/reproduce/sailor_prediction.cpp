@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/contended_step.h"
-#include "planner/plan_check.h"
+#include "planner/actions/validate_plan.h"
+#include "planner/interop/sailor_plan.h"
+#include "planner/prediction/contended_step.h"
+#include "planner/prediction/simulate_plan.h"
 #include "planner/reproduce/affine_profile.h"
-#include "planner/sailor_plan.h"
-#include "planner/simulate_plan.h"
 
 namespace frazil {
 namespace {

@@ -1,6 +1,7 @@
 #pragma once
-// What the simulator says of Sailor's measured plans. The step is that of planner/simulate_plan.h:
-// 1F1B, a ring all-reduce per stage after its last backward, updates as profiled. Beside it:
+// What the simulator says of Sailor's measured plans. The step is that of
+// planner/prediction/simulate_plan.h: 1F1B, a ring all-reduce per stage after its last backward,
+// updates as profiled. Beside it:
 //   layers    straight lines over the micro-batch size (planner/reproduce/affine_profile.h),
 //   because
 //             a row of a small micro-batch times the host that launches, hooks of the profiler
@@ -18,8 +19,8 @@
 #include <map>
 #include <vector>
 
-#include "planner/lower.h"
-#include "planner/plan.h"
+#include "planner/lowering/lower.h"
+#include "planner/plan/plan.h"
 #include "profiles/import/sailor_folder.h"
 #include "profiles/model_profile.h"
 #include "profiles/units.h"

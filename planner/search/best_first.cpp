@@ -6,11 +6,11 @@
 #include <tuple>
 #include <utility>
 
-#include "planner/search/dive.h"
 #include "planner/search/kept_plans.h"
 #include "planner/search/nearest_miss.h"
 #include "planner/search/rejections.h"
 #include "planner/search/search_node.h"
+#include "planner/search/warm_start.h"
 
 namespace frazil {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/schedule_facts.h"
-#include "planner/search/variant_memory.h"
-#include "planner/simulate_plan.h"
+#include "planner/bounds/variant_memory.h"
+#include "planner/plan/schedule_facts.h"
+#include "planner/prediction/simulate_plan.h"
 #include "profiles/error.h"
 
 namespace frazil {

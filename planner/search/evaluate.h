@@ -8,9 +8,9 @@
 #include <tuple>
 #include <variant>
 
-#include "planner/ranking.h"
-#include "planner/search/group_bound.h"
-#include "planner/search/group_simulation.h"
+#include "planner/bounds/group_bound.h"
+#include "planner/bounds/group_simulation.h"
+#include "planner/prediction/ranking.h"
 #include "planner/search/propose.h"
 
 namespace frazil {

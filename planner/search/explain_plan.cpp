@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "planner/plan_notation.h"
-#include "planner/schedule_facts.h"
-#include "planner/simulate_plan.h"
+#include "planner/plan/schedule_facts.h"
+#include "planner/prediction/plan_notation.h"
+#include "planner/prediction/simulate_plan.h"
 #include "profiles/quantity_text.h"
 #include "sim/cost_model.h"
 

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "planner/idle_time.h"
-#include "planner/search.h"
+#include "planner/prediction/idle_time.h"
+#include "planner/search/search.h"
 
 namespace frazil {
 
-// Where a step's time goes: the mean over the devices a plan uses of planner/idle_time.h, which
-// adds up to the makespan within a ns for each part.
+// Where a step's time goes: the mean over the devices a plan uses of
+// planner/prediction/idle_time.h, which adds up to the makespan within a ns for each part.
 struct StepShares {
   Duration compute{0};                // updates, too
   Duration bubble{0};                 // fill, drain, and waits for other stages
@@ -49,8 +49,9 @@ struct FamilyCount {
   std::optional<RejectedShapes> nearest_fit;
 };
 
-// "4 x 2" as in tables (planner/plan_notation.h), "5 x 3 (2 of 4)" where two of three pipelines
-// have a stage less for a device less. Without a schedule as if each device had one stage.
+// "4 x 2" as in tables (planner/prediction/plan_notation.h), "5 x 3 (2 of 4)" where two of three
+// pipelines have a stage less for a device less. Without a schedule as if each device had one
+// stage.
 std::string shape_notation(const RejectedShapes& shapes);
 // "4 x 2, micro-batch 8, 1f1b K3 R"
 std::string describe_shapes(const RejectedShapes& shapes);

@@ -8,8 +8,8 @@
 #include <tuple>
 #include <vector>
 
-#include "planner/ranking.h"
-#include "planner/search/shape.h"
+#include "planner/bounds/shape.h"
+#include "planner/prediction/ranking.h"
 
 namespace frazil {
 

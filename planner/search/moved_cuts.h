@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "planner/search.h"
+#include "planner/search/search.h"
 
 namespace frazil {
 

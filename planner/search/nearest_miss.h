@@ -5,8 +5,8 @@
 #include <optional>
 #include <tuple>
 
-#include "planner/ranking.h"
-#include "planner/search/shape.h"
+#include "planner/bounds/shape.h"
+#include "planner/prediction/ranking.h"
 
 namespace frazil {
 

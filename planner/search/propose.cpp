@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "planner/search/variant_memory.h"
+#include "planner/bounds/variant_memory.h"
 #include "profiles/error.h"
 
 namespace frazil {

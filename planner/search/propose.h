@@ -2,8 +2,8 @@
 // From a shape to a plan: whose micro-batches, and where the cuts are. Micro-batches are dealt in
 // contiguous shares, each next one to the group that would end first; equal groups get equal shares
 // up to one. Groups that are alike get the same cuts: those with the least bottleneck
-// (planner/partition.h), as if messages stopped the work of their stages or as if all ran beside
-// it, under a rule for memory.
+// (planner/partition/partition.h), as if messages stopped the work of their stages or as if all ran
+// beside it, under a rule for memory.
 
 #include <map>
 #include <optional>
@@ -11,11 +11,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "planner/partition.h"
-#include "planner/placement.h"
-#include "planner/search/machines.h"
-#include "planner/search/proposal.h"
-#include "planner/search/space_sums.h"
+#include "planner/bounds/device_groups.h"
+#include "planner/bounds/proposal.h"
+#include "planner/bounds/space_sums.h"
+#include "planner/partition/partition.h"
+#include "planner/plan/placement.h"
 
 namespace frazil {
 

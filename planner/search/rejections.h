@@ -3,9 +3,9 @@
 
 #include <vector>
 
-#include "planner/ranking.h"
-#include "planner/search/shape.h"
-#include "planner/search/work_bound.h"
+#include "planner/bounds/shape.h"
+#include "planner/bounds/work_bound.h"
+#include "planner/prediction/ranking.h"
 
 namespace frazil {
 

@@ -7,9 +7,9 @@
 #include <optional>
 #include <utility>
 
-#include "planner/print_parts.h"
+#include "planner/bounds/order_table.h"
+#include "planner/prediction/answer_parts.h"
 #include "planner/search/best_first.h"
-#include "planner/search/order_table.h"
 #include "profiles/error.h"
 #include "profiles/quantity_text.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/search.h"
+#include "planner/search/search.h"
 
 namespace frazil {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "planner/schedule_facts.h"
+#include "planner/plan/schedule_facts.h"
 
 namespace frazil {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <set>
 
+#include "planner/bounds/work_bound.h"
 #include "planner/search/variants.h"
-#include "planner/search/work_bound.h"
 
 namespace frazil {
 

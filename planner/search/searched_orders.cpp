@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/searched_plan.h"
+#include "planner/order_search/searched_plan.h"
 #include "profiles/error.h"
 
 namespace frazil {

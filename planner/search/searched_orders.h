@@ -1,15 +1,15 @@
 #pragma once
-// The order of work searched (planner/order_search.h) for the best shapes of a plan search: those
-// that are best with zb-h1, zb-h2, zb-1p and zb-2p, which say what their stages may hold. Stages
-// have each their own times; groups of devices are searched one by one. Equal input gives equal
-// bytes.
+// The order of work searched (planner/order_search/order_search.h) for the best shapes of a plan
+// search: those that are best with zb-h1, zb-h2, zb-1p and zb-2p, which say what their stages may
+// hold. Stages have each their own times; groups of devices are searched one by one. Equal input
+// gives equal bytes.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "planner/order_search.h"
-#include "planner/search.h"
+#include "planner/order_search/order_search.h"
+#include "planner/search/search.h"
 
 namespace frazil {
 

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <vector>
 
-#include "planner/search/shape.h"
+#include "planner/bounds/shape.h"
 
 namespace frazil {
 

@@ -15,8 +15,8 @@
 #include <optional>
 #include <vector>
 
-#include "planner/trajectory/feature_store.h"
-#include "planner/trajectory/trajectory.h"
+#include "planner/trajectory/cheapest_walk.h"
+#include "planner/transitions/feature_store.h"
 #include "traces/freeze_trace.h"
 
 namespace frazil {

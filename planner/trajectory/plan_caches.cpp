@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "planner/trajectory/least_rest.h"
+#include "planner/trajectory/remaining_bound.h"
 
 namespace frazil {
 namespace {

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "planner/search.h"
+#include "planner/search/search.h"
 #include "planner/trajectory/cache_plan.h"
-#include "planner/trajectory/trajectory.h"
-#include "planner/trajectory/transition_cost.h"
+#include "planner/trajectory/cheapest_walk.h"
+#include "planner/transitions/transition_cost.h"
 #include "traces/freeze_trace.h"
 
 namespace frazil {

@@ -4,12 +4,12 @@
 #include <map>
 #include <set>
 
-#include "planner/placement.h"
-#include "planner/ranking.h"
-#include "planner/schedule_facts.h"
-#include "planner/search/machines.h"
-#include "planner/simulate_plan.h"
-#include "planner/trajectory/trajectory.h"
+#include "planner/bounds/device_groups.h"
+#include "planner/plan/placement.h"
+#include "planner/plan/schedule_facts.h"
+#include "planner/prediction/ranking.h"
+#include "planner/prediction/simulate_plan.h"
+#include "planner/trajectory/cheapest_walk.h"
 #include "profiles/error.h"
 #include "sim/gradient_tree_shape.h"
 

@@ -1,7 +1,7 @@
 #pragma once
 // What a step of each plan takes under each mask: simulated when asked for, once; until then no
 // more than that is known, of plans that are synchronous, each stage on a device of its own: by
-// planner/search/group_bound.h, and of steps that read a cache also by order_times.h there,
+// planner/bounds/group_bound.h, and of steps that read a cache also by order_times.h there,
 //   last work of a device + its reductions and updates
 // which is exact on chains. A plan does not fit where parameters, optimizer state and sets of
 // gradients do not; of steps that read a cache, where those and the stash do not. Reading what is
@@ -12,9 +12,9 @@
 #include <tuple>
 #include <vector>
 
-#include "planner/plan.h"
-#include "planner/search/group_bound.h"
-#include "planner/search/order_times.h"
+#include "planner/bounds/group_bound.h"
+#include "planner/bounds/order_times.h"
+#include "planner/plan/plan.h"
 
 namespace frazil {
 
@@ -24,7 +24,7 @@ class StepTimes {
   StepTimes(const std::vector<Plan>& plans, const std::vector<FreezeMask>& masks,
             const ModelProfile& profile, const Cluster& cluster, const SearchOptions& options);
 
-  // kNever (planner/trajectory/trajectory.h) where it does not fit or is refused.
+  // kNever (planner/trajectory/cheapest_walk.h) where it does not fit or is refused.
   Duration exact(std::size_t mask, std::size_t plan);
   // The exact one where it is known, else no more than it.
   Duration known(std::size_t mask, std::size_t plan) const { return at(mask, plan).time; }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/trajectory/trajectory.h"
+#include "planner/trajectory/cheapest_walk.h"
 #include "profiles/error.h"
 
 namespace frazil {

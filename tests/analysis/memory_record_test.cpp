@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "analysis/memory_chart.h"
+#include "analysis/svg/memory_chart.h"
 #include "profiles/error.h"
 #include "tests/analysis/sample_runs.h"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "analysis/html_report.h"
+#include "analysis/html/html_report.h"
 #include "profiles/error.h"
 #include "profiles/text_file.h"
 #include "tests/analysis/sample_runs.h"

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "analysis/html_report.h"
+#include "analysis/html/html_report.h"
 
 namespace frazil {
 

@@ -1,7 +1,7 @@
 // Any text is refused in a sentence, or is a schedule of PyTorch's that survives every way it is
 // written again: cell by cell as it was read, and by our own export, which may count ranks anew.
 
-#include "planner/pytorch_csv.h"
+#include "planner/interop/pytorch_csv.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "planner/graphs/partition_graph.h"
+#include "planner/partition/partition_graph.h"
 #include "profiles/import/work_graph_json.h"
 #include "tests/fuzz/property.h"
 

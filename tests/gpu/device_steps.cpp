@@ -8,19 +8,19 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "exec/host_facts.h"
-#include "exec/layer_times.h"
-#include "exec/load_accelerator.h"
-#include "exec/numerics.h"
-#include "exec/run.h"
-#include "exec/verb_inputs.h"
-#include "exec/vit.h"
-#include "planner/command_line.h"
-#include "planner/schedule_facts.h"
-#include "planner/schedules.h"
+#include "exec/devices/host_facts.h"
+#include "exec/devices/load_accelerator.h"
+#include "exec/devices/numerics.h"
+#include "exec/measuring/layer_times.h"
+#include "exec/models/vit.h"
+#include "exec/run/run.h"
+#include "exec/verbs/verb_inputs.h"
+#include "planner/plan/schedule_facts.h"
+#include "planner/schedules/make_schedule.h"
+#include "planner/verbs/command_line.h"
 #include "profiles/error.h"
-#include "tests/bench/bench_run.h"
-#include "tests/bench/spread.h"
+#include "tests/bench/support/bench_run.h"
+#include "tests/bench/support/spread.h"
 
 namespace {
 

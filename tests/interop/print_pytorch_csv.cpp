@@ -5,7 +5,7 @@
 #include <exception>
 #include <string_view>
 
-#include "planner/pytorch_csv.h"
+#include "planner/interop/pytorch_csv.h"
 #include "profiles/error.h"
 #include "profiles/text_file.h"
 

@@ -8,7 +8,7 @@
 #include <random>
 
 #include "profiles/error.h"
-#include "tests/traces/kineto_text.h"
+#include "tests/traces/kineto/kineto_text.h"
 
 namespace frazil {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "profiles/error.h"
-#include "tests/traces/kineto_text.h"
+#include "tests/traces/kineto/kineto_text.h"
 #include "tests/traces/sample_timelines.h"
 #include "traces/chrome_trace.h"
 

@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "exec/cache/prefix_cache.h"
-#include "exec/run.h"
-#include "planner/trajectory/feature_store.h"
+#include "exec/run/run.h"
+#include "planner/transitions/feature_store.h"
 #include "tests/exec/models/test_models.h"
 
 namespace frazil {

@@ -9,12 +9,12 @@
 #include <random>
 
 #include "exec/checkpoint/run_identity.h"
-#include "exec/trainer.h"
-#include "planner/plan.h"
+#include "exec/train/trainer.h"
+#include "planner/plan/plan.h"
 #include "profiles/error.h"
 #include "tests/exec/disk/disk_model.h"
 #include "tests/exec/disk/faulty_files.h"
-#include "tests/exec/tiny_run.h"
+#include "tests/exec/support/tiny_run.h"
 
 namespace frazil {
 namespace {

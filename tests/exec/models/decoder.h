@@ -3,7 +3,7 @@
 // MLP), final norm, logits. The first and the last layer hold one table. The samples' input is
 // token ids, their labels the next ones, both [n, tokens] int64; the loss is over all positions.
 
-#include "exec/model.h"
+#include "exec/models/model.h"
 #include "tests/exec/models/step_samples.h"
 
 namespace frazil {

@@ -9,7 +9,7 @@
 // itself: cross entropy against the teacher's probabilities, which are its second output. The
 // samples' input is [n, dim] float32.
 
-#include "exec/model.h"
+#include "exec/models/model.h"
 #include "tests/exec/models/step_samples.h"
 
 namespace frazil {

@@ -5,7 +5,7 @@
 // stands. The mask goes from layer to layer over detached edges, beside the hidden states; nobody
 // reads what the last block passes on.
 
-#include "exec/model.h"
+#include "exec/models/model.h"
 #include "tests/exec/models/step_samples.h"
 
 namespace frazil {

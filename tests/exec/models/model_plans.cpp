@@ -1,10 +1,10 @@
 #include "tests/exec/models/model_plans.h"
 
-#include "exec/optimizer.h"
-#include "planner/placement.h"
-#include "planner/plan_changes.h"
-#include "planner/schedule_facts.h"
-#include "planner/schedules.h"
+#include "exec/state/optimizer.h"
+#include "planner/plan/placement.h"
+#include "planner/plan/schedule_facts.h"
+#include "planner/schedules/make_schedule.h"
+#include "planner/what_if/plan_changes.h"
 #include "profiles/error.h"
 
 namespace frazil {

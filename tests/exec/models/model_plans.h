@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/run.h"
+#include "exec/run/run.h"
 #include "tests/exec/models/test_models.h"
 
 namespace frazil {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/schedule_facts.h"
+#include "planner/plan/schedule_facts.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -37,8 +37,8 @@ std::string RandomForms::mask(const TestModel& model) {
 
 PlanForm RandomForms::form(const TestModel& model, const std::string& mask) {
   while (true) {
-    const ScheduleFacts& facts = all_schedules()[static_cast<std::size_t>(
-        draw(static_cast<int>(all_schedules().size())))];
+    const ScheduleFacts& facts =
+        all_schedules()[static_cast<std::size_t>(draw(static_cast<int>(all_schedules().size())))];
     if (facts.versions != WeightVersions::kSync || facts.kind == ScheduleKind::kVaruna) {
       continue;
     }

@@ -5,7 +5,7 @@
 // of the stem's, over a detached edge. Norms are over groups of channels, without parameters. The
 // samples' input is [n, 1, size, size] float32.
 
-#include "exec/model.h"
+#include "exec/models/model.h"
 #include "tests/exec/models/step_samples.h"
 
 namespace frazil {

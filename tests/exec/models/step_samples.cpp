@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "exec/keyed_random.h"
+#include "exec/tensors/keyed_random.h"
 
 namespace frazil {
 

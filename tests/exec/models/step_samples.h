@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "exec/samples.h"
+#include "exec/tensors/samples.h"
 
 namespace frazil {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/model.h"
+#include "exec/models/model.h"
 #include "tests/exec/models/step_samples.h"
 
 namespace frazil {

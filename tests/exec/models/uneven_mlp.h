@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "exec/model.h"
+#include "exec/models/model.h"
 #include "tests/exec/models/step_samples.h"
 
 namespace frazil {

@@ -15,7 +15,7 @@
 
 #include "planner/freezing/freeze_policy.h"
 #include "planner/named/pipe_transformer_models.h"
-#include "planner/partition.h"
+#include "planner/partition/partition.h"
 
 namespace frazil {
 namespace {

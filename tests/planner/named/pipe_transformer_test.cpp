@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/plan_check.h"
+#include "planner/actions/validate_plan.h"
+#include "planner/prediction/simulate_plan.h"
 #include "planner/reproduce/rtx5000.h"
-#include "planner/simulate_plan.h"
 #include "profiles/error.h"
 
 namespace frazil {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/activity.h"
-#include "planner/schedules.h"
+#include "planner/plan/activity.h"
+#include "planner/schedules/make_schedule.h"
 #include "sim/simulate.h"
 #include "tests/support/sample_models.h"
 

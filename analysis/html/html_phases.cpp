@@ -1,0 +1,141 @@
+#include "analysis/html/html_phases.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/compare.h"
+#include "analysis/html/html_parts.h"
+#include "analysis/svg/memory_chart.h"
+#include "analysis/svg/svg.h"
+
+namespace frazil {
+namespace {
+
+double ms_of(Duration duration) { return static_cast<double>(duration.count()) / 1e6; }
+
+std::optional<double> ms_of(std::optional<double> nanoseconds) {
+  if (nanoseconds) *nanoseconds /= 1e6;
+  return nanoseconds;
+}
+
+// The step whose makespan is the (lower) median.
+std::optional<Step> representative_step(const Comparison& comparison) {
+  std::vector<std::pair<Duration, Step>> steps;
+  for (const StepRow& row : comparison.steps) steps.emplace_back(row.measured, row.step);
+  if (steps.empty()) return std::nullopt;
+  std::sort(steps.begin(), steps.end());
+  return steps[(steps.size() - 1) / 2].second;
+}
+
+std::string draw_lone_actions(const std::string& label, const std::vector<std::string>& actions) {
+  if (actions.empty()) return "";
+  return html_paragraph("remark", fmt::format("Only {}: {}", label, fmt::join(actions, "  ")));
+}
+
+std::string draw_comparison(const Comparison& comparison) {
+  Table table{.header = {"stage", "action", "count", "predicted ms", "measured ms", "ratio"},
+              .rows = {}};
+  for (const ActionRow& row : comparison.actions) {
+    const std::string stage = row.pipeline.value == 0
+                                  ? fmt::format("{}", row.stage.value)
+                                  : fmt::format("{}:{}", row.pipeline.value, row.stage.value);
+    table.rows.push_back({stage, std::string(kind_name(row.kind)), count_text(row.count),
+                          number_text(ms_of(row.predicted), 3), number_text(ms_of(row.measured), 3),
+                          number_text(row.ratio(), 3)});
+  }
+  return html_details(fmt::format("By stage and action ({} rows)", table.rows.size()), table,
+                      draw_lone_actions("predicted", comparison.only_predicted) +
+                          draw_lone_actions("measured", comparison.only_measured));
+}
+
+std::string draw_memory(const MemoryRecord& record) {
+  constexpr std::size_t kMostCharts = 4;
+  std::string markup = html_paragraph(
+      "", fmt::format("Memory of step {}, counted alike on both sides, and what the allocator "
+                      "handed out in each device's thread.",
+                      count_text(record.step)));
+  markup += "<div class=\"pair\">\n";
+  for (std::size_t d = 0; d < std::min(record.devices.size(), kMostCharts); ++d) {
+    markup += html_figure(draw_chart(make_memory_chart(record.devices[d]), kHalfWidth, 240));
+  }
+  markup += "</div>\n";
+  if (record.devices.size() > kMostCharts) {
+    markup += html_paragraph("remark", fmt::format("The curves of {} more devices are left out.",
+                                                   record.devices.size() - kMostCharts));
+  }
+  const Table table = tabulate_memory(record);
+  return markup + html_details(fmt::format("By device and kind ({} rows)", table.rows.size()),
+                               table,
+                               html_paragraph("remark", fmt::format("{}.", explain_allocator())));
+}
+
+std::string draw_head(const ReportPhase& phase, std::size_t number) {
+  return fmt::format("<h3>Phase {}, from step {}</h3>\n", number, count_text(phase.first_step)) +
+         html_paragraph("remark", phase.summary);
+}
+
+// `shown`: the measured step to draw, if any.
+std::string draw_lines(const ReportPhase& phase, std::optional<Step> shown, std::size_t steps,
+                       std::size_t& spans_left) {
+  const Timeline measured = shown ? step_of(phase.measured, *shown) : Timeline{};
+  const std::size_t spans = phase.predicted.spans.size() + measured.spans.size();
+  if (spans > spans_left) {
+    return html_paragraph("remark", "Its time lines are left out to keep this page small.");
+  }
+  spans_left -= spans;
+  const std::string title =
+      shown ? fmt::format("Measured: step {}, the median of {}", count_text(*shown), steps)
+            : "Measured";
+  return html_figure(
+      draw_timelines({{"Predicted", &phase.predicted}, {title, &measured}}, kFullWidth));
+}
+
+}  // namespace
+
+std::string draw_phase_table(const RunSummary& run) {
+  Table table{.header = {"phase", "from step", "steps", "plan", "predicted ms/step",
+                         "measured ms/step", "ratio", "predicted samples/s", "measured samples/s"},
+              .rows = {}};
+  const bool extrapolates = run.extrapolates();
+  if (extrapolates) table.header.push_back("");
+  for (std::size_t i = 0; i < run.phases.size(); ++i) {
+    const PhaseSummary& phase = run.phases[i];
+    table.rows.push_back({std::to_string(i), count_text(phase.first_step), count_text(phase.steps),
+                          phase.plan, number_text(ms_of(phase.predicted_step), 3),
+                          number_text(ms_of(phase.measured_step_ns()), 3),
+                          number_text(phase.ratio(), 3), rate_text(phase.predicted_rate()),
+                          rate_text(phase.measured_rate())});
+    if (extrapolates) table.rows.back().push_back(phase.extrapolated ? "extrapolated" : "");
+  }
+  std::string markup = html_table(table);
+  if (extrapolates) {
+    markup += html_paragraph("remark", fmt::format("{}.", explain_extrapolated()));
+  }
+  if (run.unmeasured_steps > 0) {
+    markup += html_paragraph("remark", tell_unmeasured(run) + ".");
+  }
+  return markup;
+}
+
+std::string draw_phase(const ReportPhase& phase, std::size_t number, std::size_t& spans_left) {
+  std::string markup = draw_head(phase, number);
+  if (phase.predicted.spans.empty()) {
+    return markup + html_paragraph("remark", "The run was ended before its time lines were kept.");
+  }
+  const Comparison comparison = compare(phase.predicted, phase.measured);
+  const std::optional<Step> shown = representative_step(comparison);
+  markup += draw_lines(phase, shown, comparison.steps.size(), spans_left);
+  if (shown) {
+    markup += html_paragraph(
+        "", fmt::format("One step: predicted {:.3f} ms, measured {:.3f} ms (mean of the lowest "
+                        "90 % of {} steps), ratio {}.",
+                        ms_of(comparison.predicted_step), ms_of(comparison.measured_step),
+                        comparison.steps.size(), number_text(comparison.step_ratio, 3)));
+    markup += draw_comparison(comparison);
+  }
+  if (phase.memory) markup += draw_memory(*phase.memory);
+  return markup;
+}
+
+}  // namespace frazil

@@ -1,0 +1,74 @@
+#include "analysis/html/html_report.h"
+
+#include <fmt/format.h>
+
+#include "analysis/html/html_curves.h"
+#include "analysis/html/html_decisions.h"
+#include "analysis/html/html_parts.h"
+#include "analysis/html/html_phases.h"
+#include "analysis/html/html_totals.h"
+#include "analysis/run_summary.h"
+#include "analysis/svg/svg_parts.h"
+
+namespace frazil {
+namespace {
+
+// About 200 bytes a span: time lines take less than 800 kB of a page.
+constexpr std::size_t kMostSpans = 4000;
+
+std::string draw_run(const ReportRun& run, const RunSummary& summary, std::size_t& spans_left) {
+  std::string markup =
+      fmt::format("<h2>Predicted against measured: {}</h2>\n", escape_markup(run.name));
+  if (!summary.phases.empty()) {
+    markup += html_paragraph("lead",
+                             "Ratio = predicted / measured time: below 1, the run was slower than "
+                             "predicted.");
+    markup += draw_phase_table(summary);
+  }
+  markup += draw_decisions(run.trace);
+  markup += draw_transitions(run.trace);
+  markup += draw_cache(run.trace);
+  for (std::size_t i = 0; i < run.phases.size(); ++i) {
+    markup += draw_phase(run.phases[i], i, spans_left);
+  }
+  return markup;
+}
+
+std::string draw_provenance(const std::vector<ReportRun>& runs) {
+  Table table{.header = {"run", "what", "value"}, .rows = {}};
+  for (const ReportRun& run : runs) {
+    for (const auto& [key, value] : run.trace.provenance) {
+      table.rows.push_back({run.name, key, value});
+    }
+  }
+  if (table.rows.empty()) return "";
+  return "<h2>Where the numbers come from</h2>\n" + html_table(table);
+}
+
+}  // namespace
+
+std::string to_html(const std::string& title, const std::vector<std::string>& notes,
+                    const std::vector<ReportRun>& runs) {
+  std::string page = open_page(title);
+  page += fmt::format("<h1>{}</h1>\n", escape_markup(title));
+  page += html_paragraph("lead", "The same plan, simulated and executed, laid side by side.");
+  if (!notes.empty()) {
+    page += "<ul class=\"notes\">\n";
+    for (const std::string& note : notes) page += "<li>" + escape_markup(note) + "</li>\n";
+    page += "</ul>\n";
+  }
+  std::vector<RunSummary> summaries;
+  summaries.reserve(runs.size());
+  for (const ReportRun& run : runs) summaries.push_back(summarize(run.name, run.trace));
+  if (!summaries.empty()) {
+    page += draw_tiles(summaries) + draw_totals(summaries);
+    page += "<h2>The course of training</h2>\n" + draw_curves(runs, summaries);
+  }
+  std::size_t spans_left = kMostSpans;
+  for (std::size_t i = 0; i < runs.size(); ++i) page += draw_run(runs[i], summaries[i], spans_left);
+  page += draw_provenance(runs);
+  page += "<footer>Frazil " FRAZIL_VERSION "</footer>\n";
+  return page + close_page();
+}
+
+}  // namespace frazil

@@ -1,0 +1,218 @@
+#include "analysis/svg/svg.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include "analysis/svg/svg_frame.h"
+#include "analysis/svg/svg_parts.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+constexpr std::size_t kColours = 6;
+constexpr double kMarkRow = 14;
+constexpr std::size_t kMostMarkRows = 3;
+constexpr double kAxisRoom = 40;
+constexpr double kLeastPlot = 90;
+
+struct MarkWords {
+  std::string svg;
+  double height = 0;
+};
+
+// Words stand in as many rows as keep them apart; a word that finds no room is left out, its line
+// is not.
+MarkWords draw_mark_words(const Chart& chart, const Frame& frame, double top) {
+  std::vector<double> taken;  // right end per row
+  MarkWords words;
+  for (const auto& [value, word] : chart.marks) {
+    if (word.empty() || value < frame.x_range.low || value > frame.x_range.high) continue;
+    const double width = text_width(word, 9.5);
+    const double x = std::min(frame.x(value) + 3, frame.right - width);
+    const auto free =
+        std::find_if(taken.begin(), taken.end(), [x](double end) { return end + 4 < x; });
+    if (free == taken.end() && taken.size() >= kMostMarkRows) continue;
+    const auto row = static_cast<double>(free - taken.begin());
+    if (free == taken.end()) {
+      taken.push_back(x + width);
+    } else {
+      *free = x + width;
+    }
+    words.svg += draw_text(x, top + kMarkRow * row + 10, Anchor::kStart, "tiny", word);
+  }
+  words.height = kMarkRow * static_cast<double>(taken.size());
+  return words;
+}
+
+std::string draw_mark_lines(const Chart& chart, const Frame& frame, double top) {
+  std::string svg;
+  for (const auto& [value, word] : chart.marks) {
+    if (value < frame.x_range.low || value > frame.x_range.high) continue;
+    svg += fmt::format("<path class=\"mark\" d=\"M{} {}V{}\"/>\n", coordinate(frame.x(value)),
+                       coordinate(top), coordinate(frame.bottom));
+  }
+  return svg;
+}
+
+// A value that is no number breaks the line.
+std::string line_path(const Series& series, const Frame& frame) {
+  std::string path;
+  bool drawing = false;
+  for (std::size_t i = 0; i < series.x.size(); ++i) {
+    if (!std::isfinite(series.x[i]) || !std::isfinite(series.y[i])) {
+      drawing = false;
+      continue;
+    }
+    const std::string x = coordinate(frame.x(series.x[i]));
+    const std::string y = coordinate(frame.y(series.y[i]));
+    if (!drawing) {
+      path += fmt::format("M{} {}", x, y);
+    } else {
+      path += series.steps ? fmt::format("H{}V{}", x, y) : fmt::format("L{} {}", x, y);
+    }
+    drawing = true;
+  }
+  return path;
+}
+
+// The number of a series among the colours.
+std::size_t colour_of(const Chart& chart, std::size_t series) {
+  return chart.series[series].beside.value_or(series) % kColours;
+}
+
+std::string draw_series(const Series& series, std::size_t colour, const Frame& frame) {
+  constexpr std::size_t kMostDots = 40;
+  std::string svg =
+      fmt::format("<g class=\"s{}\"{}><title>{}</title><path class=\"line\" d=\"{}\"/>", colour,
+                  faint_attribute(series.beside.has_value()), escape_markup(series.name),
+                  line_path(series, frame));
+  if (!series.steps && series.x.size() <= kMostDots) {
+    for (std::size_t i = 0; i < series.x.size(); ++i) {
+      if (!std::isfinite(series.x[i]) || !std::isfinite(series.y[i])) continue;
+      svg += fmt::format(
+          "<path d=\"M{} {}m-3 0a3 3 0 1 0 6 0a3 3 0 1 0 -6 0z\"><title>{} {:.4g}: {:.4g}</title>"
+          "</path>",
+          coordinate(frame.x(series.x[i])), coordinate(frame.y(series.y[i])),
+          escape_markup(series.name), series.x[i], series.y[i]);
+    }
+  }
+  return svg + "</g>\n";
+}
+
+// Where a word would stand.
+struct Place {
+  double left;
+  double right;
+  double top;
+  double bottom;
+
+  bool meets(const Place& other) const {
+    return left < other.right && other.left < right && top < other.bottom && other.top < bottom;
+  }
+};
+
+bool meets_curve(const Chart& chart, const Frame& frame, const Place& place) {
+  for (const Series& series : chart.series) {
+    for (std::size_t i = 0; i + 1 < series.x.size(); ++i) {
+      const auto [low, high] = std::minmax({frame.y(series.y[i]), frame.y(series.y[i + 1])});
+      const Place stretch{frame.x(series.x[i]), frame.x(series.x[i + 1]), low - 1, high + 1};
+      if (place.meets(stretch)) return true;
+    }
+  }
+  return false;
+}
+
+// Above or below its line, right or left, where nothing is in the way; else its line says it alone.
+std::string draw_levels(const Chart& chart, const Frame& frame) {
+  constexpr double kLetter = 9.5;
+  std::vector<Place> taken;
+  std::string svg;
+  for (const auto& [value, word] : chart.levels) {
+    const double y = frame.y(value);
+    svg += fmt::format("<path class=\"level\" d=\"M{} {}H{}\"/>\n", coordinate(frame.left),
+                       coordinate(y), coordinate(frame.right));
+    const double width = text_width(word, kLetter);
+    for (const double left : {frame.right - width, frame.left + 4}) {
+      const std::array<Place, 2> places = {Place{left, left + width, y - 13, y - 2},
+                                           Place{left, left + width, y + 2, y + 13}};
+      const auto free = std::find_if(places.begin(), places.end(), [&](const Place& place) {
+        return !meets_curve(chart, frame, place) && place.bottom < frame.bottom &&
+               std::none_of(taken.begin(), taken.end(),
+                            [&](const Place& other) { return place.meets(other); });
+      });
+      if (free == places.end()) continue;
+      svg += draw_text(left, free->bottom - 2, Anchor::kStart, "tiny", word);
+      taken.push_back(*free);
+      break;
+    }
+  }
+  return svg;
+}
+
+// Its height follows once it is known what stands above it.
+std::optional<Frame> make_frame(const Chart& chart, double width) {
+  const Margins margins = margins_of(width);
+  Frame frame{.left = margins.left, .right = width - margins.right, .x_range = {}, .y_range = {}};
+  for (const Series& series : chart.series) {
+    ENSURE(series.x.size() == series.y.size(), "a series has a y for each x");
+    for (const double value : series.x) frame.x_range.take(value);
+    for (const double value : series.y) frame.y_range.take(value);
+  }
+  if (frame.x_range.empty() || frame.y_range.empty()) return std::nullopt;
+  for (const auto& [value, word] : chart.levels) frame.y_range.take(value);
+  // Curves begin soon after the start; then the axis begins at it.
+  if (frame.x_range.low > 0 && frame.x_range.low < 0.3 * frame.x_range.high) frame.x_range.low = 0;
+  widen_if_flat(frame.x_range);
+  if (chart.counts) frame.y_ticks = static_cast<int>(std::clamp(frame.y_range.high, 1.0, 5.0));
+  round_ends(frame.y_range, frame.y_ticks);
+  return frame;
+}
+
+// One curve needs no name unless there is something to say about it.
+std::vector<LegendEntry> legend_of(const Chart& chart) {
+  std::vector<LegendEntry> entries;
+  for (std::size_t i = 0; i < chart.series.size(); ++i) {
+    const Series& series = chart.series[i];
+    if (chart.series.size() == 1 && series.remark.empty()) continue;
+    entries.push_back({.css_class = fmt::format("s{}", colour_of(chart, i)),
+                       .word = series.name + series.remark,
+                       .warns = series.warns,
+                       .faint = series.beside.has_value()});
+  }
+  return entries;
+}
+
+std::string draw_head(const Chart& chart, double width, double height) {
+  return open_svg(width, height, chart.title) +
+         draw_text(0, 14, Anchor::kStart, "title", chart.title) +
+         draw_text(text_width(chart.title, 14.5) + 10, 14, Anchor::kStart, "soft", chart.y_label);
+}
+
+}  // namespace
+
+std::string draw_chart(const Chart& chart, int width, int height) {
+  std::optional<Frame> frame = make_frame(chart, width);
+  if (!frame) {
+    return draw_head(chart, width, height) +
+           draw_text(width / 2.0, height / 2.0, Anchor::kMiddle, "soft", "no data") + close_svg();
+  }
+  const Legend legend = draw_legend(legend_of(chart), frame->left, frame->right, 22);
+  const double words_top = 24 + legend.height;
+  const MarkWords words = draw_mark_words(chart, *frame, words_top);
+  frame->top = words_top + words.height + 6;
+  frame->bottom = std::max(height - kAxisRoom, frame->top + kLeastPlot);
+  std::string svg = draw_head(chart, width, frame->bottom + kAxisRoom) + legend.svg + words.svg +
+                    draw_y_axis(*frame) + draw_mark_lines(chart, *frame, words_top) +
+                    draw_x_axis(*frame, chart.x_label) + draw_levels(chart, *frame);
+  for (std::size_t i = 0; i < chart.series.size(); ++i) {
+    svg += draw_series(chart.series[i], colour_of(chart, i), *frame);
+  }
+  return svg + close_svg();
+}
+
+}  // namespace frazil

@@ -1,0 +1,81 @@
+#pragma once
+// What the ranks of an in-process world share: a mailbox each, the barrier, and the cause once the
+// world is aborted. Sending, and receiving what is there, take one mailbox's lock; only a rank
+// about to sleep takes the room's, and then all mailboxes' under it, for a snapshot of all waits.
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "exec/communication/communicator.h"
+#include "exec/communication/wait_graph.h"
+
+namespace frazil {
+
+struct PostedMessage {
+  Tensors tensors;
+  std::uint64_t order = 0;  // among those of its sender, receiver and lane
+};
+
+using MessageKey = std::pair<int, Tag>;  // sender and name
+
+struct Mailbox {
+  std::mutex mutex;  // of everything but `posts`
+  std::condition_variable arrived;
+  std::map<MessageKey, PostedMessage> messages;
+  std::atomic<std::uint64_t> posts{0};  // for who spins
+  // What the owner sleeps for, set and cleared together with looking for it: who has `awaited` and
+  // no such message sleeps on until it is sent.
+  std::optional<MessageKey> awaited;
+};
+
+class MailboxRoom {
+ public:
+  MailboxRoom(int ranks, const CommunicatorOptions& options);
+
+  int ranks() const { return static_cast<int>(mailboxes_.size()); }
+  const CommunicatorOptions& options() const { return options_; }
+  Mailbox& mailbox(int rank) { return mailboxes_[static_cast<std::size_t>(rank)]; }
+
+  bool aborted() const { return aborted_.load(); }
+  [[noreturn]] void throw_cause();
+  void abort(const std::string& reason);
+  void fail(const CommunicationFault& fault);
+
+  // Aborts when the wait of `rank`, just entered into its mailbox, can never end.
+  void check_wait(int rank);
+  // Aborts for the wait of `rank`, still in its mailbox, that is over the deadline.
+  void expire(int rank);
+  void pass_barrier(int rank);
+  void finish(int rank);
+  void leave(int rank);
+
+ private:
+  struct Cause {
+    std::string reason;
+    std::optional<CommunicationFault> fault;
+  };
+
+  bool set_cause(Cause cause);
+  void drop_messages();
+  void set_finished(int rank, std::int64_t jobs);
+  WaitGraph take_snapshot();
+
+  CommunicatorOptions options_;
+  std::vector<Mailbox> mailboxes_;
+  std::mutex mutex_;  // of all below; taken before any mailbox's, never after
+  std::condition_variable everyone_;
+  std::vector<bool> at_barrier_;
+  std::uint64_t round_ = 0;
+  std::vector<std::int64_t> finished_;
+  std::optional<Cause> cause_;
+  std::atomic<bool> aborted_{false};
+};
+
+}  // namespace frazil

@@ -1,0 +1,65 @@
+#include "exec/communication/message_tag.h"
+
+namespace frazil {
+namespace {
+
+std::string of_pipeline(const Tag& tag) {
+  return tag.pipeline == 0 ? "" : " of pipeline " + std::to_string(tag.pipeline);
+}
+
+// Of the stage before or after it the receiving stage alone tells.
+std::string between_stages(const Tag& tag, int usual) {
+  const std::string from = tag.from == usual ? "" : " from stage " + std::to_string(tag.from);
+  return from + " into stage " + std::to_string(tag.stage) + of_pipeline(tag);
+}
+
+std::string in_round(const Tag& tag) {
+  return tag.from == 0 ? "" : ", round " + std::to_string(tag.from);
+}
+
+std::string name_content(const Tag& tag) {
+  const std::string index = std::to_string(tag.index);
+  switch (tag.kind) {
+    case MessageKind::kActivation:
+      return "the activation of micro-batch " + index + between_stages(tag, tag.stage - 1);
+    case MessageKind::kActivationGradient:
+      return "the gradient of micro-batch " + index + between_stages(tag, tag.stage + 1);
+    case MessageKind::kGradientNodes:
+      return "the partial gradients of the layers from " + index + " on" + in_round(tag);
+    case MessageKind::kGradientSum:
+      return "the summed gradients of the layers from " + index + " on" + in_round(tag);
+    case MessageKind::kTiedSum:
+      return "the gradients of the tied layer " + index;
+    case MessageKind::kSquaredNorms:
+      return tag.index == 0 ? "the squared norms" : "the clip scale";
+    case MessageKind::kProbe:
+      return "probe " + index;
+  }
+  return "a message";
+}
+
+}  // namespace
+
+std::string to_text(const Tag& tag) {
+  return name_content(tag) + " (step " + std::to_string(tag.step) + ")";
+}
+
+MessageLane lane_of(MessageKind kind) {
+  switch (kind) {
+    case MessageKind::kActivation:
+      return MessageLane::kActivation;
+    case MessageKind::kActivationGradient:
+      return MessageLane::kActivationGradient;
+    case MessageKind::kGradientNodes:
+    case MessageKind::kGradientSum:
+    case MessageKind::kTiedSum:
+      return MessageLane::kReduction;
+    case MessageKind::kSquaredNorms:
+      return MessageLane::kNorms;
+    case MessageKind::kProbe:
+      return MessageLane::kProbe;
+  }
+  return MessageLane::kProbe;
+}
+
+}  // namespace frazil

@@ -1,0 +1,29 @@
+#include "exec/config/configured_run.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "exec/models/vit.h"
+#include "exec/state/optimizer.h"
+
+namespace frazil {
+
+RunOptions run_options(const RunConfig& config, const DeviceChoice& devices) {
+  const std::chrono::duration<double> deadline(config.deadline_seconds);
+  return {.order = config.message_order,
+          .deadline = std::max(std::chrono::round<Duration>(deadline), Duration{1}),
+          .devices = devices};
+}
+
+LoaderConfig loader_config(const RunConfig& config) {
+  return {.micro_batch_size = config.micro_batch_size,
+          .seed = config.seed,
+          .augmentation = config.augmentation};
+}
+
+ModelProfile structure_of(const RunConfig& config) {
+  return make_structure(make_vit(config.model),
+                        optimizer_bytes_per_parameter_byte(config.optimizer));
+}
+
+}  // namespace frazil

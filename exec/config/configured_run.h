@@ -1,0 +1,19 @@
+#pragma once
+// What a run configuration gives to those below, which know none: the options of a run, what its
+// samples are made by, the structure of its model.
+
+#include "exec/config/run_config.h"
+#include "exec/data/sample_loader.h"
+#include "exec/run/run.h"
+#include "profiles/model_profile.h"
+
+namespace frazil {
+
+RunOptions run_options(const RunConfig& config, const DeviceChoice& devices = {});
+
+LoaderConfig loader_config(const RunConfig& config);
+
+// The structure of the configured model, without costs.
+ModelProfile structure_of(const RunConfig& config);
+
+}  // namespace frazil

@@ -1,0 +1,318 @@
+#include "exec/config/run_config.h"
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "exec/config/run_config_names.h"
+#include "exec/data/random_hierarchy.h"
+#include "planner/freezing/freeze_json.h"
+#include "profiles/error.h"
+#include "profiles/json.h"
+#include "profiles/text_file.h"
+
+namespace frazil {
+namespace {
+
+constexpr int kLargestCount = 1 << 20;  // of epochs, widths, samples in a batch
+constexpr int kLargestSamples = 100'000'000;
+constexpr int kMostLevels = 20;
+constexpr int kMostSymbols = 1 << 10;
+constexpr int kMostPercent = 90;
+constexpr int kLargestSteps = 1'000'000'000;
+constexpr int kDigitImage = 8;
+constexpr int kDigitClasses = 10;
+
+constexpr int kLargestShift = 1'000;
+constexpr int kMostVariants = 1'000'000;
+
+// What the file gives for a key, if it does.
+using Given = std::optional<JsonCursor>;
+
+Given take(JsonFields& fields, const std::string& key, int minimum, int maximum, int& value) {
+  Given given = fields.optional(key);
+  if (given) value = static_cast<int>(given->integer(minimum, maximum));
+  return given;
+}
+
+void take_seed(JsonFields& fields, std::uint64_t& seed) {
+  const Given given = fields.optional("seed");
+  if (given) seed = static_cast<std::uint64_t>(given->integer(0, kLargestQuantity));
+}
+
+enum class Range { kPositive, kNotNegative, kFraction };
+
+// kPositive leaves out 0, kFraction leaves out 1.
+void take(JsonFields& fields, const std::string& key, Range range, double& value) {
+  const Given given = fields.optional(key);
+  if (!given) return;
+  value = given->real(0, range == Range::kFraction ? 1 : kLargestNumber);
+  if (range == Range::kPositive && value == 0) given->fail(given->describe(), "more than 0");
+  if (range == Range::kFraction && value == 1) given->fail(given->describe(), "less than 1");
+}
+
+// The first name where the key is left out: the default of every such field.
+std::size_t take_name(JsonFields& fields, const std::string& key,
+                      std::span<const std::string_view> names) {
+  const Given given = fields.optional(key);
+  if (!given) return 0;
+  const auto name = std::find(names.begin(), names.end(), given->text());
+  if (name == names.end()) {
+    std::string expected = json_string(names[0]);
+    for (std::size_t i = 1; i < names.size(); ++i) {
+      expected += (i + 1 < names.size() ? ", " : " or ") + json_string(names[i]);
+    }
+    given->fail(given->describe(), expected);
+  }
+  return static_cast<std::size_t>(name - names.begin());
+}
+
+// Two keys that do not go together: the error stands at the first of them that the file gives.
+// The defaults go together, so the file gives one.
+[[noreturn]] void blame(std::initializer_list<Given> keys, const std::string& expected) {
+  for (const Given& key : keys) {
+    if (key) key->fail(key->describe(), expected);
+  }
+  ENSURE(false, "defaults do not go together");
+}
+
+std::string with_value(const std::string& name, int value) {
+  return name + " (" + std::to_string(value) + ")";
+}
+
+void take_generated(JsonFields& fields, DataConfig& data) {
+  take(fields, "train_samples", 1, kLargestSamples, data.train_samples);
+  take(fields, "test_samples", 1, kLargestSamples, data.test_samples);
+  take_seed(fields, data.seed);
+}
+
+DataConfig parse_data(const JsonCursor& object) {
+  DataConfig data;
+  JsonFields fields(object);
+  data.kind = static_cast<DataConfig::Kind>(take_name(fields, "kind", kDataKinds));
+  switch (data.kind) {
+    case DataConfig::Kind::kDigits:
+      if (const Given path = fields.optional("path")) data.path = path->text();
+      break;
+    case DataConfig::Kind::kSynthetic:
+      take_generated(fields, data);
+      break;
+    case DataConfig::Kind::kRandomHierarchy:
+      take(fields, "levels", 1, kMostLevels, data.hierarchy.levels);
+      take(fields, "symbols", 2, kMostSymbols, data.hierarchy.symbols);
+      take(fields, "synonyms", 1, kLargestCount, data.hierarchy.synonyms);
+      take(fields, "branching", 2, kMostSymbols, data.hierarchy.branching);
+      take_generated(fields, data);
+      break;
+  }
+  take(fields, "validation_percent", 0, kMostPercent, data.validation_percent);
+  fields.finish();
+  return data;
+}
+
+VitConfig parse_model(const JsonCursor& object, DataConfig::Kind data) {
+  VitConfig model;
+  JsonFields fields(object);
+  const Given image = take(fields, "image", 1, kLargestCount, model.image);
+  const Given channels = take(fields, "channels", 1, kLargestCount, model.channels);
+  const Given patch = take(fields, "patch", 1, kLargestCount, model.patch);
+  const Given dim = take(fields, "dim", 1, kLargestCount, model.dim);
+  take(fields, "blocks", 1, kLargestCount, model.blocks);
+  const Given heads = take(fields, "heads", 1, kLargestCount, model.heads);
+  const Given classes = take(fields, "classes", 2, kLargestCount, model.classes);
+  take(fields, "dropout", Range::kFraction, model.dropout);
+  fields.finish();
+  if (model.image % model.patch != 0) {
+    blame({patch, image},
+          with_value("image", model.image) + " divisible by " + with_value("patch", model.patch));
+  }
+  if (model.dim % model.heads != 0) {
+    blame({heads, dim},
+          with_value("dim", model.dim) + " divisible by " + with_value("heads", model.heads));
+  }
+  if (data == DataConfig::Kind::kDigits) {
+    const std::string otherwise = ", or data of kind \"synthetic\"";
+    if (model.image != kDigitImage) blame({image}, "8, the size of a digit" + otherwise);
+    if (model.channels != 1) blame({channels}, "1, the grey of a digit" + otherwise);
+    if (model.classes < kDigitClasses) blame({classes}, "10 or more for ten digits" + otherwise);
+  }
+  return model;
+}
+
+OptimizerConfig parse_optimizer(const JsonCursor& object) {
+  OptimizerConfig optimizer;
+  JsonFields fields(object);
+  optimizer.kind = static_cast<OptimizerConfig::Kind>(take_name(fields, "kind", kOptimizerKinds));
+  take(fields, "learning_rate", Range::kPositive, optimizer.learning_rate);
+  take(fields, "weight_decay", Range::kNotNegative, optimizer.weight_decay);
+  switch (optimizer.kind) {
+    case OptimizerConfig::Kind::kAdamW:
+      take(fields, "beta1", Range::kFraction, optimizer.beta1);
+      take(fields, "beta2", Range::kFraction, optimizer.beta2);
+      take(fields, "epsilon", Range::kPositive, optimizer.epsilon);
+      break;
+    case OptimizerConfig::Kind::kSgd:
+      take(fields, "momentum", Range::kFraction, optimizer.momentum);
+      break;
+  }
+  if (const Given cosine = fields.optional("cosine")) optimizer.cosine = cosine->boolean();
+  take(fields, "warm_up_steps", 0, kLargestSteps, optimizer.warm_up_steps);
+  take(fields, "clip_norm", Range::kNotNegative, optimizer.clip_norm);
+  fields.finish();
+  return optimizer;
+}
+
+// PipeTransformer's schedule by its three numbers alone, in epochs; alpha 0 is no freezing.
+FreezeConfig parse_alpha(JsonFields& fields) {
+  AlphaFreeze alpha{.alpha = 0, .start = 0, .interval = 1, .unit = PaceUnit::kEpochs};
+  int start_epoch = 1;
+  int interval_epochs = 1;
+  take(fields, "alpha", Range::kFraction, alpha.alpha);
+  take(fields, "start_epoch", 1, kLargestCount, start_epoch);
+  take(fields, "interval_epochs", 1, kLargestCount, interval_epochs);
+  fields.finish();
+  if (alpha.alpha == 0) return {};
+  alpha.start = start_epoch - 1;
+  alpha.interval = interval_epochs;
+  return {alpha, {}};
+}
+
+void take_bytes(JsonFields& fields, const std::string& key, Bytes& bytes) {
+  if (const Given given = fields.optional(key)) bytes.count = given->integer(0, kLargestQuantity);
+}
+
+void take_link(JsonFields& fields, const std::string& tier, Link& link) {
+  const std::string bandwidth = tier + "_bandwidth_bytes_per_second";
+  if (const Given rate = fields.optional(bandwidth.c_str())) {
+    link.bandwidth = BytesPerSecond{rate->integer(1, kLargestQuantity)};
+  }
+  const std::string latency = tier + "_latency_ns";
+  if (const Given time = fields.optional(latency.c_str())) {
+    link.latency = Duration{time->integer(0, kLargestQuantity)};
+  }
+}
+
+CacheConfig parse_cache(const JsonCursor& object) {
+  CacheConfig cache;
+  JsonFields fields(object);
+  cache.kind = static_cast<CacheConfig::Kind>(take_name(fields, "kind", kCacheKinds));
+  if (cache.is_on()) {
+    take_bytes(fields, "memory_bytes", cache.memory);
+    take_bytes(fields, "disk_bytes", cache.disk);
+    if (const Given folder = fields.optional("folder")) cache.folder = folder->text();
+    cache.precision = static_cast<FeaturePrecision>(take_name(fields, "precision", kPrecisions));
+    if (const Given check = fields.optional("check")) cache.check = check->boolean();
+    cache.admission =
+        static_cast<CacheConfig::Admission>(take_name(fields, "admission", kCacheAdmissions));
+    take_link(fields, "memory", cache.memory_link);
+    take_link(fields, "disk", cache.disk_link);
+  }
+  fields.finish();
+  return cache;
+}
+
+AugmentationConfig parse_augmentation(const JsonCursor& object) {
+  AugmentationConfig augmentation;
+  JsonFields fields(object);
+  augmentation.kind =
+      static_cast<AugmentationConfig::Kind>(take_name(fields, "kind", kAugmentationKinds));
+  if (augmentation.is_random()) {
+    take(fields, "pixels", 1, kLargestShift, augmentation.pixels);
+    take(fields, "variants", 0, kMostVariants, augmentation.variants);
+  }
+  fields.finish();
+  return augmentation;
+}
+
+// What is drawn anew in every epoch is never in a cache; to read an old draw in its place would
+// freeze the augmentation silently.
+void refuse_fresh_draws(const JsonCursor& cache, const RunConfig& config) {
+  if (!config.cache.is_on() || !config.augmentation.is_random()) return;
+  if (config.augmentation.variants > 0) return;
+  cache.fail("a cache beside an augmentation that draws anew in every epoch",
+             "\"variants\" in the augmentation, which names how many draws there are, or no cache");
+}
+
+}  // namespace
+
+RunConfig parse_run_config(std::string_view text, const std::string& file) {
+  RunConfig config;
+  JsonFields fields(parse_json(text, file));
+  expect_format(fields, std::string(kRunFormat), kRunVersion);
+  const Given model = fields.optional("model");
+  const Given data = fields.optional("data");
+  if (data) config.data = parse_data(*data);
+  if (model) config.model = parse_model(*model, config.data.kind);
+  if (config.data.kind == DataConfig::Kind::kRandomHierarchy) {
+    const std::optional<std::string> lacking = find_lacking(
+        config.data.hierarchy, std::int64_t{config.data.train_samples} + config.data.test_samples,
+        config.model);
+    const JsonCursor kind = JsonFields(*data).required("kind");
+    if (lacking) kind.fail(kind.describe(), *lacking);
+  }
+  if (const Given optimizer = fields.optional("optimizer")) {
+    config.optimizer = parse_optimizer(*optimizer);
+  }
+  take(fields, "epochs", 1, kLargestCount, config.epochs);
+  const Given batch = take(fields, "batch_size", 1, kLargestCount, config.batch_size);
+  config.batch_growth = static_cast<BatchGrowth>(take_name(fields, "batch_growth", kBatchGrowths));
+  const Given micro_batch =
+      take(fields, "micro_batch_size", 1, kLargestCount, config.micro_batch_size);
+  take_seed(fields, config.seed);
+  if (const Given freeze = fields.optional("freeze")) {
+    config.freeze = parse_freeze(*freeze, config.model, std::filesystem::path(file).parent_path());
+  }
+  config.reduction = static_cast<ReductionMode>(take_name(fields, "reduction", kReductionModes));
+  config.message_order =
+      static_cast<MessageOrder>(take_name(fields, "message_order", kMessageOrders));
+  take(fields, "deadline_seconds", Range::kPositive, config.deadline_seconds);
+  if (const Given augmentation = fields.optional("augmentation")) {
+    config.augmentation = parse_augmentation(*augmentation);
+  }
+  if (const Given cache = fields.optional("cache")) {
+    config.cache = parse_cache(*cache);
+    refuse_fresh_draws(*cache, config);
+  }
+  fields.finish();
+  if (config.micro_batch_size > config.batch_size) {
+    blame({micro_batch, batch}, with_value("micro_batch_size", config.micro_batch_size) +
+                                    " no larger than " +
+                                    with_value("batch_size", config.batch_size));
+  }
+  return config;
+}
+
+RunConfig read_run_config(const std::filesystem::path& path) {
+  RunConfig config = parse_run_config(read_text_file(path), path.string());
+  const std::filesystem::path place = std::filesystem::absolute(path).parent_path();
+  if (!config.cache.folder.empty()) {
+    config.cache.folder = (place / config.cache.folder).lexically_normal().string();
+  }
+  if (config.data.kind != DataConfig::Kind::kDigits) return config;
+  const std::filesystem::path data =
+      config.data.path.empty() ? std::filesystem::path(FRAZIL_DATA_FOLDER) / "digits.csv.gz"
+                               : place / config.data.path;
+  config.data.path = data.lexically_normal().string();
+  return config;
+}
+
+FreezeConfig parse_freeze(const JsonCursor& value, const VitConfig& model,
+                          const std::filesystem::path& folder) {
+  JsonFields fields(value);
+  const std::vector<std::string> keys = fields.keys();
+  const bool is_short = std::none_of(keys.begin(), keys.end(), [](const std::string& key) {
+    return key == "policy" || key == "decorators";
+  });
+  if (is_short) return parse_alpha(fields);
+  FreezeConfig config = parse_freeze_config(value, freeze_blocks(model), folder);
+  if (auto* trace = std::get_if<TraceFreeze>(&config.policy)) {
+    trace->path = std::filesystem::absolute(folder / trace->path).lexically_normal().string();
+  }
+  return config;
+}
+
+int freeze_blocks(const VitConfig& model) { return model.blocks + 2; }
+
+}  // namespace frazil

@@ -1,0 +1,157 @@
+// A run configuration, written.
+
+#include <array>
+#include <charconv>
+#include <utility>
+#include <vector>
+
+#include "exec/config/run_config.h"
+#include "exec/config/run_config_names.h"
+#include "planner/freezing/freeze_json.h"
+#include "profiles/error.h"
+#include "profiles/json.h"
+
+namespace frazil {
+namespace {
+
+std::string number_text(double value) {
+  ENSURE(value >= 0 && value <= kLargestNumber, "a number that a file can hold");
+  std::array<char, 32> buffer{};
+  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  return {buffer.data(), result.ptr};
+}
+
+std::string seed_text(std::uint64_t seed) {
+  ENSURE(seed <= static_cast<std::uint64_t>(kLargestQuantity), "a seed that a file can hold");
+  return std::to_string(seed);
+}
+
+using Members = std::vector<std::pair<std::string, std::string>>;
+
+std::string object_text(const Members& members) {
+  std::string text;
+  for (const auto& [key, value] : members) {
+    text += (text.empty() ? "{" : ", ") + json_string(key) + ": " + value;
+  }
+  return text + "}";
+}
+
+template <std::size_t N>
+std::string name_text(const std::array<std::string_view, N>& names, std::size_t index) {
+  return json_string(names.at(index));
+}
+
+std::string to_json(const VitConfig& model) {
+  return object_text({{"image", std::to_string(model.image)},
+                      {"channels", std::to_string(model.channels)},
+                      {"patch", std::to_string(model.patch)},
+                      {"dim", std::to_string(model.dim)},
+                      {"blocks", std::to_string(model.blocks)},
+                      {"heads", std::to_string(model.heads)},
+                      {"classes", std::to_string(model.classes)},
+                      {"dropout", number_text(model.dropout)}});
+}
+
+// Of the kinds that are generated.
+void add_generated(Members& members, const DataConfig& data) {
+  members.emplace_back("train_samples", std::to_string(data.train_samples));
+  members.emplace_back("test_samples", std::to_string(data.test_samples));
+  members.emplace_back("seed", seed_text(data.seed));
+}
+
+std::string to_json(const DataConfig& data) {
+  Members members{{"kind", name_text(kDataKinds, static_cast<std::size_t>(data.kind))}};
+  switch (data.kind) {
+    case DataConfig::Kind::kDigits:
+      members.emplace_back("path", json_string(data.path));
+      break;
+    case DataConfig::Kind::kSynthetic:
+      add_generated(members, data);
+      break;
+    case DataConfig::Kind::kRandomHierarchy:
+      members.emplace_back("levels", std::to_string(data.hierarchy.levels));
+      members.emplace_back("symbols", std::to_string(data.hierarchy.symbols));
+      members.emplace_back("synonyms", std::to_string(data.hierarchy.synonyms));
+      members.emplace_back("branching", std::to_string(data.hierarchy.branching));
+      add_generated(members, data);
+      break;
+  }
+  members.emplace_back("validation_percent", std::to_string(data.validation_percent));
+  return object_text(members);
+}
+
+std::string to_json(const OptimizerConfig& optimizer) {
+  Members members{{"kind", name_text(kOptimizerKinds, static_cast<std::size_t>(optimizer.kind))},
+                  {"learning_rate", number_text(optimizer.learning_rate)},
+                  {"weight_decay", number_text(optimizer.weight_decay)}};
+  switch (optimizer.kind) {
+    case OptimizerConfig::Kind::kAdamW:
+      members.emplace_back("beta1", number_text(optimizer.beta1));
+      members.emplace_back("beta2", number_text(optimizer.beta2));
+      members.emplace_back("epsilon", number_text(optimizer.epsilon));
+      break;
+    case OptimizerConfig::Kind::kSgd:
+      members.emplace_back("momentum", number_text(optimizer.momentum));
+      break;
+  }
+  members.emplace_back("cosine", optimizer.cosine ? "true" : "false");
+  members.emplace_back("warm_up_steps", std::to_string(optimizer.warm_up_steps));
+  members.emplace_back("clip_norm", number_text(optimizer.clip_norm));
+  return object_text(members);
+}
+
+std::string to_json(const AugmentationConfig& augmentation) {
+  return object_text(
+      {{"kind", name_text(kAugmentationKinds, static_cast<std::size_t>(augmentation.kind))},
+       {"pixels", std::to_string(augmentation.pixels)},
+       {"variants", std::to_string(augmentation.variants)}});
+}
+
+std::string to_json(const CacheConfig& cache) {
+  return object_text(
+      {{"kind", name_text(kCacheKinds, static_cast<std::size_t>(cache.kind))},
+       {"memory_bytes", std::to_string(cache.memory.count)},
+       {"disk_bytes", std::to_string(cache.disk.count)},
+       {"folder", json_string(cache.folder)},
+       {"precision", name_text(kPrecisions, static_cast<std::size_t>(cache.precision))},
+       {"check", cache.check ? "true" : "false"},
+       {"admission", name_text(kCacheAdmissions, static_cast<std::size_t>(cache.admission))},
+       {"memory_bandwidth_bytes_per_second", std::to_string(cache.memory_link.bandwidth.count)},
+       {"memory_latency_ns", std::to_string(cache.memory_link.latency.count())},
+       {"disk_bandwidth_bytes_per_second", std::to_string(cache.disk_link.bandwidth.count)},
+       {"disk_latency_ns", std::to_string(cache.disk_link.latency.count())}});
+}
+
+}  // namespace
+
+std::string to_json(const RunConfig& config) {
+  Members members{
+      {"format", json_string(kRunFormat)},
+      {"version", std::to_string(kRunVersion)},
+      {"model", to_json(config.model)},
+      {"data", to_json(config.data)},
+      {"optimizer", to_json(config.optimizer)},
+      {"epochs", std::to_string(config.epochs)},
+      {"batch_size", std::to_string(config.batch_size)},
+      {"micro_batch_size", std::to_string(config.micro_batch_size)},
+      {"seed", seed_text(config.seed)},
+      {"freeze", to_json(config.freeze)},
+      {"reduction", name_text(kReductionModes, static_cast<std::size_t>(config.reduction))},
+      {"message_order", name_text(kMessageOrders, static_cast<std::size_t>(config.message_order))},
+      {"deadline_seconds", number_text(config.deadline_seconds)}};
+  if (config.batch_growth != BatchGrowth::kNone) {
+    members.emplace_back("batch_growth",
+                         name_text(kBatchGrowths, static_cast<std::size_t>(config.batch_growth)));
+  }
+  if (config.augmentation.is_random()) {
+    members.emplace_back("augmentation", to_json(config.augmentation));
+  }
+  if (config.cache.is_on()) members.emplace_back("cache", to_json(config.cache));
+  std::string text;
+  for (const auto& [key, value] : members) {
+    text += (text.empty() ? "{\n  " : ",\n  ") + json_string(key) + ": " + value;
+  }
+  return text + "\n}\n";
+}
+
+}  // namespace frazil

@@ -1,0 +1,23 @@
+#pragma once
+// Which data a run learns: "data" of a run configuration (exec/config/run_config.h).
+
+#include <cstdint>
+#include <string>
+
+#include "exec/data/random_hierarchy.h"
+
+namespace frazil {
+
+struct DataConfig {
+  enum class Kind { kDigits, kSynthetic, kRandomHierarchy };
+  Kind kind = Kind::kDigits;
+  std::string path;  // of kDigits; relative to the configuration file; empty: the shipped one
+  int train_samples = 256;  // of the other kinds
+  int test_samples = 64;
+  std::uint64_t seed = 0;
+  HierarchyConfig hierarchy = {};  // of kRandomHierarchy
+  int validation_percent = 0;
+  friend bool operator==(const DataConfig&, const DataConfig&) = default;
+};
+
+}  // namespace frazil

@@ -1,0 +1,72 @@
+#pragma once
+// The samples of the steps to come: drawn by epoch, gathered and augmented in a thread of its own
+// while the step before runs. What a step gets is the same as if it were made when it is asked for.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "exec/data/augmentation.h"
+#include "exec/data/dataset.h"
+#include "exec/devices/background_jobs.h"
+#include "profiles/units.h"
+
+namespace frazil {
+
+// Samples [first, first + count) of the order of an epoch.
+struct SampleRange {
+  int epoch = 0;
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+  friend bool operator==(const SampleRange&, const SampleRange&) = default;
+};
+
+// A run of `samples` samples an epoch goes on in places, one for each batch of the configured size;
+// the last of an epoch may be short. A step takes those of one place, or, where the batch has
+// grown, of several, but never of two epochs.
+struct RunPlaces {
+  std::int64_t samples = 1;
+  int batch_size = 1;
+
+  Step of_epoch() const { return (samples + batch_size - 1) / batch_size; }
+  SampleRange range(Step place, Step places) const;
+  Step count(const SampleRange& range) const { return (range.count + batch_size - 1) / batch_size; }
+};
+
+// What the samples of a step follow from, besides their range.
+struct LoaderConfig {
+  int micro_batch_size = 8;
+  std::uint64_t seed = 1;  // of the order of an epoch and of augmentation
+  AugmentationConfig augmentation = {};
+};
+
+class SampleLoader {
+ public:
+  // Of the training part.
+  SampleLoader(Samples samples, const LoaderConfig& config)
+      : samples_(std::move(samples)), config_(config) {}
+
+  // These are asked for next: begins to make them. What was expected before is waited for.
+  void expect(const SampleRange& range);
+  // By micro-batches. Throws what making them has thrown.
+  std::vector<Samples> take(const SampleRange& range);
+  // Their numbers in a cache: sample s in variant v is v x samples + s.
+  std::vector<std::int64_t> cache_numbers(const SampleRange& range);
+
+ private:
+  using Order = std::shared_ptr<const std::vector<std::int64_t>>;
+  Order order_of(int epoch);
+  std::vector<Samples> make(const SampleRange& range, const Order& order) const;
+
+  Samples samples_;
+  LoaderConfig config_;
+  std::map<int, Order> orders_;          // of the latest epochs
+  std::optional<SampleRange> expected_;  // then `made_` is the thread's until it has ended
+  std::vector<Samples> made_;
+  BackgroundJobs jobs_{true};  // last: it uses the others
+};
+
+}  // namespace frazil

@@ -1,0 +1,192 @@
+#include "exec/devices/compute_device.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <set>
+#include <thread>
+
+#include "exec/devices/load_accelerator.h"
+#include "exec/devices/numerics.h"
+#include "exec/devices/step_fault.h"
+#include "exec/state/layer_state.h"
+#include "exec/tensors/samples.h"
+#include "profiles/error.h"
+#include "profiles/quantity_text.h"
+
+namespace frazil {
+
+struct ComputeDevice::Gpu {
+  ~Gpu() {
+    if (stream != nullptr) table->close(stream);
+  }
+
+  const AcceleratorTable* table = nullptr;
+  StreamHandle stream = nullptr;
+  int index = 0;   // of the GPU
+  int device = 0;  // of the run
+  Duration deadline{0};
+  const std::atomic<bool>* abandoned = nullptr;
+
+  // Asks until it is done, so that an abandoned world and a GPU that never answers end it.
+  template <class IsDone>
+  void poll(const IsDone& is_done) const {
+    if (is_done()) return;
+    const auto until = std::chrono::steady_clock::now() + deadline;
+    while (!is_done()) {
+      if (abandoned->load(std::memory_order_relaxed)) {
+        throw PeerLost("device " + std::to_string(device) + " stops, for another one has failed");
+      }
+      if (std::chrono::steady_clock::now() > until) {
+        throw DeviceLost("device " + std::to_string(device) + " has not done its work on GPU " +
+                         std::to_string(index) + " within " + to_text(deadline));
+      }
+      std::this_thread::yield();
+    }
+  }
+};
+
+namespace {
+
+[[noreturn]] void refuse(const std::string& found) {
+  throw InputError("--device cuda", 0, found, "a GPU with a driver for CUDA 13, or --device cpu");
+}
+
+const AcceleratorTable& open_plugin(const DeviceChoice& choice) {
+  return load_accelerator(choice.plugin.empty() ? default_plugin() : choice.plugin);
+}
+
+// Those of the choice, each checked to be there.
+std::vector<int> find_gpus(const DeviceChoice& choice, const AcceleratorTable& table) {
+  int there = 0;
+  try {
+    there = table.count_gpus();
+  } catch (const std::exception& error) {
+    refuse("no working driver (" + to_one_line(error.what()) + ")");
+  }
+  if (there == 0) refuse("no GPU");
+  std::vector<int> gpus = choice.gpus;
+  if (gpus.empty()) {
+    for (int gpu = 0; gpu < there; ++gpu) gpus.push_back(gpu);
+  }
+  for (const int gpu : gpus) {
+    if (gpu < 0 || gpu >= there) {
+      throw InputError("--device cuda", 0, "GPU " + std::to_string(gpu),
+                       "one of the " + std::to_string(there) + " that are here, counted from 0");
+    }
+  }
+  return gpus;
+}
+
+}  // namespace
+
+void ComputeDevice::enter() const {
+  if (is_gpu()) gpu_->table->enter(gpu_->stream);
+}
+
+void ComputeDevice::wait() const {
+  gpu_->poll([this] { return gpu_->table->is_idle(gpu_->stream); });
+}
+
+void ComputeDevice::receive(Tensors& tensors) const {
+  if (!is_gpu()) return;
+  Tensors left;
+  for (at::Tensor& tensor : tensors) {
+    if (tensor.device() == place_) {
+      gpu_->table->mark(gpu_->stream, tensor);
+    } else if (!tensor.is_cpu()) {
+      left.push_back(tensor);
+      tensor = tensor.to(place_);
+    }
+  }
+  // Their memory is another stream's, which may use it again as soon as they are let go.
+  if (!left.empty()) wait();
+}
+
+std::unique_ptr<const Samples> ComputeDevice::bring(const Samples& samples) const {
+  if (!is_gpu()) return nullptr;
+  auto brought = std::make_unique<Samples>();
+  for (const at::Tensor& input : samples.inputs) brought->inputs.push_back(input.to(place_));
+  brought->labels = samples.labels.to(place_);
+  return brought;
+}
+
+void ComputeDevice::adopt(LayerState& state) const {
+  if (!is_gpu()) return;
+  adopt(state.parameters);
+  adopt(state.first_moment);
+  adopt(state.second_moment);
+  adopt(state.gradient_sums);
+}
+
+void ComputeDevice::adopt(Tensors& tensors) const {
+  for (at::Tensor& tensor : tensors) {
+    if (tensor.device() == place_) {
+      gpu_->table->mark(gpu_->stream, tensor);
+    } else {
+      const bool is_active = tensor.requires_grad();
+      tensor = tensor.detach().to(place_).set_requires_grad(is_active);
+    }
+  }
+}
+
+ComputeDevices::ComputeDevices(const DeviceChoice& choice, int devices, Duration deadline) {
+  devices_.resize(static_cast<std::size_t>(devices));
+  if (choice.kind == DeviceKind::kCpu) return;
+  const AcceleratorTable& table = open_plugin(choice);
+  const std::vector<int> gpus = find_gpus(choice, table);
+  prepare_gpu_numerics();
+  const int count = static_cast<int>(gpus.size());
+  for (int d = 0; d < devices; ++d) {
+    const int place = d % count;
+    const int shares = choice.splits ? (devices - place + count - 1) / count : 1;
+    const int gpu = gpus[static_cast<std::size_t>(place)];
+    auto made = std::make_unique<ComputeDevice::Gpu>(ComputeDevice::Gpu{.table = &table,
+                                                                        .index = gpu,
+                                                                        .device = d,
+                                                                        .deadline = deadline,
+                                                                        .abandoned = &abandoned_});
+    made->stream = table.open(gpu, choice.splits ? d / count : 0, shares);
+    const Bytes memory{table.describe(gpu).memory_bytes / ((devices - place + count - 1) / count)};
+    memory_per_device_ = d == 0 ? memory : std::min(memory_per_device_, memory);
+    ComputeDevice& device = devices_[static_cast<std::size_t>(d)];
+    device.place_ = table.place(made->stream);
+    device.gpu_ = made.get();
+    streams_.push_back(std::move(made));
+  }
+}
+
+ComputeDevices::~ComputeDevices() = default;
+
+void ComputeDevices::abandon() { abandoned_.store(true); }
+
+void ComputeDevices::settle() const {
+  std::set<int> settled;
+  for (const auto& gpu : streams_) {
+    if (!settled.insert(gpu->index).second) continue;
+    gpu->poll([&] { return gpu->table->is_settled(gpu->index); });
+  }
+}
+
+std::string ComputeDevices::text() const {
+  const std::string count = std::to_string(devices_.size());
+  if (streams_.empty()) return count + (devices_.size() == 1 ? " core" : " cores");
+  const ComputeDevice::Gpu& first = *streams_.front();
+  return count + (devices_.size() == 1 ? " stream of " : " streams of ") +
+         first.table->describe(first.index).name + " (" + first.table->part(first.stream) + ")";
+}
+
+Bytes ComputeDevices::memory_per_device() const { return memory_per_device_; }
+
+void check_devices(const DeviceChoice& choice) {
+  if (choice.kind == DeviceKind::kCuda) (void)find_gpus(choice, open_plugin(choice));
+}
+
+int count_devices(const DeviceChoice& choice) {
+  if (choice.kind == DeviceKind::kCpu) {
+    return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  }
+  return static_cast<int>(find_gpus(choice, open_plugin(choice)).size());
+}
+
+}  // namespace frazil

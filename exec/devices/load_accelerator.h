@@ -1,0 +1,18 @@
+#pragma once
+// Finds and opens the plug-in for GPUs. Once opened it stays.
+
+#include <filesystem>
+
+#include "exec/devices/accelerator.h"
+
+namespace frazil {
+
+// Where the build puts it: ../lib/libfrazil_cuda.so as seen from the running program.
+std::filesystem::path default_plugin();
+
+// Throws InputError, one sentence each: there is no such file, it does not load (with the loader's
+// words), it is no plug-in, it is of another version. To be called before the process's first
+// backward pass: torch looks for CUDA once.
+const AcceleratorTable& load_accelerator(const std::filesystem::path& plugin = default_plugin());
+
+}  // namespace frazil

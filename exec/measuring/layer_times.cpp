@@ -1,0 +1,68 @@
+#include "exec/measuring/layer_times.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/ratio_interval.h"
+
+namespace frazil {
+namespace {
+
+Duration to_duration(double nanoseconds) {
+  return Duration{std::llround(std::max(0.0, nanoseconds))};
+}
+
+Duration trimmed(const std::vector<double>& samples, double keep) {
+  return samples.empty() ? Duration{0} : to_duration(trimmed_mean(samples, keep));
+}
+
+}  // namespace
+
+void LayerTimes::add(const std::vector<LayerSample>& samples) {
+  for (const LayerSample& sample : samples) {
+    samples_[{sample.layer, sample.phase, sample.samples}].push_back(
+        static_cast<double>(sample.duration.count()));
+  }
+}
+
+bool LayerTimes::has(LayerId layer, LayerPhase phase, int samples) const {
+  return samples_.contains({layer, phase, samples});
+}
+
+Duration LayerTimes::mean(LayerId layer, LayerPhase phase, int samples) const {
+  const auto found = samples_.find({layer, phase, samples});
+  return found == samples_.end() ? Duration{0} : trimmed(found->second, keep_);
+}
+
+Duration LayerTimes::forward_and_backward(LayerId layer, int samples) const {
+  return mean(layer, LayerPhase::kForward, samples) + mean(layer, LayerPhase::kLoss, samples) +
+         mean(layer, LayerPhase::kBackward, samples);
+}
+
+void OverheadMeter::add_step(Duration step_time, const std::vector<Span>& spans,
+                             const std::vector<LayerSample>& samples) {
+  Timeline timeline;
+  double inside_actions = 0;
+  double actions = 0;
+  for (const Span& span : spans) {
+    timeline.spans.push_back(span);
+    if (span.action.kind != ActionKind::kForward && span.action.kind != ActionKind::kBackward) {
+      continue;
+    }
+    inside_actions += static_cast<double>(span.duration().count());
+    ++actions;
+  }
+  for (const LayerSample& sample : samples) {
+    if (sample.phase != LayerPhase::kUpdate) {
+      inside_actions -= static_cast<double>(sample.duration.count());
+    }
+  }
+  if (actions > 0) per_action_.push_back(inside_actions / actions);
+  per_step_.push_back(static_cast<double>((step_time - makespan(timeline)).count()));
+}
+
+Overheads OverheadMeter::overheads() const {
+  return {trimmed(per_action_, keep_), trimmed(per_step_, keep_)};
+}
+
+}  // namespace frazil

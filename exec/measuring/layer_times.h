@@ -1,0 +1,52 @@
+#pragma once
+// Layer samples gathered into mean times by layer, phase and micro-batch size: trimmed means
+// (analysis/ratio_interval.h), because means of parts add up to the mean of the whole.
+
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "exec/measuring/recorder.h"
+
+namespace frazil {
+
+class LayerTimes {
+ public:
+  // `keep`: share of the samples, from the lowest, that a mean is taken over.
+  explicit LayerTimes(double keep = 0.9) : keep_(keep) {}
+
+  void add(const std::vector<LayerSample>& samples);
+  bool has(LayerId layer, LayerPhase phase, int samples) const;
+  // Trimmed mean; 0 when there is no sample.
+  Duration mean(LayerId layer, LayerPhase phase, int samples) const;
+  // Forward, loss and backward of a layer at a micro-batch size, one of each.
+  Duration forward_and_backward(LayerId layer, int samples) const;
+
+ private:
+  double keep_;
+  std::map<std::tuple<LayerId, LayerPhase, int>, std::vector<double>> samples_;
+};
+
+// What actions cost beside their layers, and steps beside their actions.
+struct Overheads {
+  Duration per_action{0};
+  Duration per_step{0};
+};
+
+// From recorded steps: (F and B spans - their layers' samples) / actions, and (step times -
+// makespans) / steps; never below 0.
+class OverheadMeter {
+ public:
+  explicit OverheadMeter(double keep = 0.9) : keep_(keep) {}
+
+  void add_step(Duration step_time, const std::vector<Span>& spans,
+                const std::vector<LayerSample>& samples);
+  Overheads overheads() const;
+
+ private:
+  double keep_;
+  std::vector<double> per_action_;
+  std::vector<double> per_step_;
+};
+
+}  // namespace frazil

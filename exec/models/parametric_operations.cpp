@@ -1,0 +1,74 @@
+#include "exec/models/parametric_operations.h"
+
+#include <ATen/ATen.h>
+#include <ATen/ExpandUtils.h>
+
+#include <array>
+#include <tuple>
+#include <utility>
+
+namespace frazil {
+namespace {
+
+// What autograd does after at::linear: both gradients over rows, the weight's as one product. Only
+// where at::linear works on rows itself.
+std::function<Tensors(const at::Tensor&)> differentiate_linear(const at::Tensor& x, bool has_bias) {
+  if (x.dim() > 2 && !x.is_contiguous()) return {};
+  return [x, has_bias](const at::Tensor& gradient) {
+    const at::Tensor rows = gradient.reshape({-1, gradient.size(-1)});
+    Tensors found{at::mm(rows.t(), x.reshape({-1, x.size(-1)}))};
+    if (has_bias) found.push_back(at::sum_to(rows, at::IntArrayRef(rows.size(1))));
+    return found;
+  };
+}
+
+}  // namespace
+
+at::Tensor ParametricOperations::linear(const at::Tensor& x, std::size_t weight,
+                                        std::size_t bias) const {
+  at::Tensor output = at::linear(x, parameters_[weight], parameters_[bias]);
+  if (listener_ != nullptr) {
+    listener_->push_back({output, {weight, bias}, differentiate_linear(x, /*has_bias=*/true)});
+  }
+  return output;
+}
+
+at::Tensor ParametricOperations::linear_without_bias(const at::Tensor& x,
+                                                     std::size_t weight) const {
+  at::Tensor output = at::linear(x, parameters_[weight]);
+  if (listener_ != nullptr) {
+    listener_->push_back({output, {weight}, differentiate_linear(x, /*has_bias=*/false)});
+  }
+  return output;
+}
+
+at::Tensor ParametricOperations::layer_norm(const at::Tensor& x, std::size_t weight,
+                                            std::size_t bias, double epsilon) const {
+  const at::Tensor& scale = parameters_[weight];
+  const at::Tensor& shift = parameters_[bias];
+  const auto [output, mean, deviation] =
+      at::native_layer_norm(x, scale.sizes(), scale, shift, epsilon);
+  if (listener_ == nullptr) return output;
+  // Bound by structured bindings, which a lambda cannot take as they are.
+  const auto differentiate = [x, scale, shift, mean = mean,
+                              deviation = deviation](const at::Tensor& gradient) {
+    auto [of_x, of_scale, of_shift] =
+        at::native_layer_norm_backward(gradient, x, scale.sizes(), mean, deviation, scale, shift,
+                                       std::array<bool, 3>{false, true, true});
+    return Tensors{std::move(of_scale), std::move(of_shift)};
+  };
+  listener_->push_back({output, {weight, bias}, differentiate});
+  return output;
+}
+
+at::Tensor ParametricOperations::convolution(const at::Tensor& x, std::size_t weight,
+                                             std::size_t bias, int stride, int padding) const {
+  at::Tensor output =
+      at::conv2d(x, parameters_[weight], parameters_[bias], {stride, stride}, {padding, padding});
+  if (listener_ != nullptr) {
+    listener_->push_back({output, {weight, bias}, {}});
+  }
+  return output;
+}
+
+}  // namespace frazil

@@ -1,0 +1,193 @@
+#include "exec/profile/verify.h"
+
+#include <algorithm>
+
+#include "exec/config/configured_run.h"
+#include "exec/devices/foreign_load.h"
+#include "exec/measuring/layer_times.h"
+#include "exec/measuring/stash_meter.h"
+#include "exec/models/vit.h"
+#include "exec/run/run.h"
+#include "planner/prediction/ranking.h"
+#include "planner/prediction/simulate_plan.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+constexpr int kWarmUpSteps = 8;
+
+// Whole means inside a block: trimming would cut the spikes of every layer by itself, but those of
+// a step only together, and so predict too little. Outliers are left to the median over the blocks.
+constexpr double kKeepAll = 1;
+
+// One half of a block: some steps of the plan, measured.
+struct Half {
+  LayerTimes times{kKeepAll};
+  OverheadMeter overheads{kKeepAll};
+  std::vector<double> step_times;  // ns
+};
+
+class Verifying {
+ public:
+  // Throws InfeasibleError where the plan needs more memory than its devices have.
+  Verifying(const VerifyOptions& options, const Dataset& data)
+      : options_(options),
+        data_(data),
+        order_(epoch_order(data.train.count(), options.seed, 0)),
+        run_(make_vit(options.config.model), options.config.optimizer, options.config.seed,
+             static_cast<int>(options.cluster.devices.size()),
+             run_options(options.config, options.processors)) {
+    weigh_layers();
+    // What fits does not depend on times: given lists and schedules that need none are all that
+    // runs.
+    refuse_overflow(predict({}).memory, options.cluster, options.plan_file);
+    run_.switch_to(options.plan);
+  }
+
+  void warm_up() {
+    Half half;
+    run_.measure({.layers = true});
+    for (int i = 0; i < kWarmUpSteps; ++i) take_step(half);
+  }
+
+  // A step of each half in turn, so that both see the same moments of a drifting machine; which
+  // comes first alternates too.
+  std::pair<Half, Half> take_block() {
+    std::pair<Half, Half> block;
+    for (int i = 0; i < options_.steps; ++i) {
+      for (const bool planted : {i % 2 == 0, i % 2 != 0}) {
+        Measurement measurement{.layers = true};
+        if (planted) {
+          measurement.slow_layer = options_.slow_layer;
+          measurement.slow_percent = options_.slow_percent;
+        }
+        run_.measure(measurement);
+        take_step(planted ? block.second : block.first);
+      }
+    }
+    return block;
+  }
+
+  // The plan's step as the simulator sees it with this half's costs.
+  PlanSimulation predict(const Half& half) const {
+    ModelProfile profile = run_.structure();
+    const int size = options_.plan.micro_batch_size;
+    for (std::size_t l = 0; l < profile.layers.size(); ++l) {
+      const LayerId id{l};
+      CostSample cost;
+      cost.micro_batch_size = size;
+      cost.forward = half.times.mean(id, LayerPhase::kForward, size) +
+                     half.times.mean(id, LayerPhase::kLoss, size);
+      cost.forward_frozen = cost.forward;
+      // The plan's own mask decides what a whole backward does, so it needs no split here.
+      cost.backward_weight = half.times.mean(id, LayerPhase::kBackward, size);
+      if (half.times.has(id, LayerPhase::kBackwardInput, size)) {
+        cost.backward_input = half.times.mean(id, LayerPhase::kBackwardInput, size);
+        cost.backward_weight = half.times.mean(id, LayerPhase::kBackwardWeight, size);
+      }
+      cost.backward_weight_alone = cost.backward_weight;
+      if (cost.backward_input.count() == 0 &&
+          !find_activity(profile, options_.plan.mask).layers[l].weight_gradient) {
+        std::swap(cost.backward_input, cost.backward_weight);
+      }
+      cost.stash = stashes_[l];
+      cost.stash_frozen = stashes_of_frozen_[l];
+      profile.layers[l].costs = {cost};
+      profile.layers[l].update = half.times.mean(id, LayerPhase::kUpdate, 0);
+    }
+    Cluster cluster = options_.cluster;
+    const Overheads overheads = half.overheads.overheads();
+    for (Device& device : cluster.devices) {
+      device.action_overhead = overheads.per_action;
+      device.step_overhead = overheads.per_step;
+    }
+    return simulate_plan(options_.plan, profile, cluster,
+                         {.clip = options_.config.optimizer.clip_norm > 0});
+  }
+
+  const Run& run() const { return run_; }
+
+ private:
+  // What each layer keeps of a micro-batch: on the first device, which holds all of them until a
+  // plan is in force.
+  void weigh_layers() {
+    const int size = options_.plan.micro_batch_size;
+    const Samples there = gather_micro_batches(data_.train, order_, 0, size, size)[0];
+    const auto brought = run_.devices()[0].bring(there);
+    const Samples& samples = brought ? *brought : there;
+    stashes_ = measure_stashes(run_.model(), run_.states()[0], samples);
+    stashes_of_frozen_ = measure_stashes(run_.model(), run_.states()[0], samples, true);
+  }
+
+  void take_step(Half& half) {
+    const SteadyTime start = std::chrono::steady_clock::now();
+    const std::vector<Samples> micro_batches =
+        gather_micro_batches(data_.train, order_, step_ * options_.plan.batch_size,
+                             options_.plan.batch_size, options_.plan.micro_batch_size);
+    const StepResult result =
+        run_.step(step_++, options_.config.optimizer.learning_rate, micro_batches, true);
+    const auto time =
+        std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+    const std::vector<LayerSample> samples = run_.take_layer_samples();
+    half.times.add(samples);
+    half.overheads.add_step(time, result.spans, samples);
+    half.step_times.push_back(static_cast<double>(time.count()));
+  }
+
+  const VerifyOptions& options_;
+  const Dataset& data_;
+  std::vector<std::int64_t> order_;
+  Run run_;
+  std::vector<Bytes> stashes_;  // by layer
+  std::vector<Bytes> stashes_of_frozen_;
+  Step step_ = 0;
+};
+
+}  // namespace
+
+Verification verify(const VerifyOptions& options, const Dataset& data,
+                    const std::function<void(int, int)>& progress) {
+  if (options.plan.cache_frozen_prefix) {
+    throw InfeasibleError("verify times every layer, so it takes no plan with a cached prefix");
+  }
+  Verifying verifying(options, data);
+  verifying.warm_up();
+  const std::size_t layers = verifying.run().model().layers.size();
+  const int size = options.plan.micro_batch_size;
+  std::vector<BlockRatios> compared{{"step", {}}};
+  for (const LayerSpec& layer : verifying.run().model().layers)
+    compared.push_back({layer.name, {}});
+  std::vector<double> predicted_steps;
+  std::vector<double> measured_steps;
+  for (int block = 0; block < options.blocks; ++block) {
+    const ForeignLoad load;
+    const auto [profiled, measured] = verifying.take_block();
+    if (progress) progress(block + 1, options.blocks);
+    if (load.cores().value_or(0) > options.most_foreign_cores) continue;
+    predicted_steps.push_back(static_cast<double>(verifying.predict(profiled).makespan.count()));
+    measured_steps.push_back(trimmed_mean(measured.step_times, kKeepAll));
+    compared[0].ratios.push_back(predicted_steps.back() / measured_steps.back());
+    for (std::size_t l = 0; l < layers; ++l) {
+      const Duration before = profiled.times.forward_and_backward(LayerId{l}, size);
+      const Duration after = measured.times.forward_and_backward(LayerId{l}, size);
+      if (after.count() > 0 && before.count() > 0) {
+        compared[l + 1].ratios.push_back(static_cast<double>(before.count()) /
+                                         static_cast<double>(after.count()));
+      }
+    }
+  }
+  Verification verification;
+  const auto kept = static_cast<int>(compared[0].ratios.size());
+  verification.dropped_blocks = options.blocks - kept;
+  if (kept == 0) return verification;
+  verification.predicted_step = Duration{static_cast<Duration::rep>(trimmed_mean(predicted_steps))};
+  verification.measured_step = Duration{static_cast<Duration::rep>(trimmed_mean(measured_steps))};
+  const Conclusion conclusion =
+      conclude(compared, {.bar = options.bar, .seed = options.seed, .blocks = options.blocks});
+  verification.ratios = conclusion.ratios;
+  verification.verdict = conclusion.verdict;
+  return verification;
+}
+
+}  // namespace frazil

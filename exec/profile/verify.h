@@ -1,0 +1,52 @@
+#pragma once
+// The regression check: does a plan still run as its costs say? Blocks of profile steps (layer
+// times inside the plan's own steps) and run steps in turn; each block predicts its run from its
+// profile. The ratio predicted / measured of the step, and of every layer, with an interval over
+// blocks. Blocks in which other programs kept the machine busy are dropped, whatever they show, and
+// counted.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "analysis/verification.h"
+#include "exec/config/run_config.h"
+#include "exec/data/dataset.h"
+#include "exec/devices/compute_device.h"
+#include "exec/devices/foreign_load.h"
+#include "planner/plan/plan.h"
+#include "profiles/cluster.h"
+
+namespace frazil {
+
+struct VerifyOptions {
+  RunConfig config;
+  Cluster cluster;
+  Plan plan;
+  std::string plan_file;         // for refusals
+  DeviceChoice processors = {};  // what the devices of the cluster are here
+  int blocks = 40;
+  int steps = 8;                                  // per half of a block
+  double bar = 0.1;                               // largest accepted deviation
+  double most_foreign_cores = kMostForeignCores;  // a block with more foreign load is dropped
+  std::uint64_t seed = 1;
+  // Self-test: in the run halves this layer is slower by this much.
+  int slow_layer = -1;
+  int slow_percent = 0;
+};
+
+struct Verification {
+  std::vector<VerifiedRatio> ratios;  // the step first, then the layers
+  Duration predicted_step{0};         // means over the blocks
+  Duration measured_step{0};
+  int dropped_blocks = 0;
+  // By analysis/verification.h.
+  Verdict verdict = Verdict::kInconclusive;
+};
+
+// Throws InfeasibleError before the first block where an interpreter refuses the plan, or a device
+// has too little memory for it, as the simulator counts what its layers keep here.
+Verification verify(const VerifyOptions& options, const Dataset& data,
+                    const std::function<void(int, int)>& progress = {});
+
+}  // namespace frazil

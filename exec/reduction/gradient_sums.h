@@ -1,0 +1,69 @@
+#pragma once
+// The gradients of the layers that one device holds, in one step: added as micro-batches come (a
+// tree in mode exact, a running sum in mode fast), reduced over owners, ready for the update. The
+// sums of a tied parameter's uses are added in layer order, on every device that holds a use.
+
+#include <map>
+#include <set>
+#include <vector>
+
+#include "exec/communication/communicator.h"
+#include "exec/measuring/memory_account.h"
+#include "exec/measuring/reduction_meter.h"
+#include "exec/program/step_program.h"
+#include "exec/reduction/gradient_tree.h"
+#include "exec/reduction/running_sum.h"
+#include "exec/state/layer_state.h"
+
+namespace frazil {
+
+class GradientSums {
+ public:
+  // References must outlive it.
+  GradientSums(const StepProgram& program, DeviceId device, const DeviceState& state,
+               Communicator& communicator, MemoryAccount& memory);
+
+  // Begins a step: nothing has come yet.
+  void begin(Step step);
+  void add(LayerId layer, MicroBatchId micro_batch, Tensors gradients);
+  // All groups of layers that this device shares with others, by ascending layer: one order for
+  // every device, so two owners can never wait for each other's later group. Once per step.
+  void reduce();
+
+  // Whether the sum of a layer is still to be taken: one device may hold it in two pipelines.
+  bool has(LayerId layer) const { return layers_.contains(layer) && !taken_.contains(layer); }
+  // The sums of everything, for the norm; a tied parameter at its first use alone.
+  std::map<LayerId, Tensors> complete();
+  // The sum of a layer, once; with weight versions that of the micro-batches since the last time.
+  Tensors take(LayerId layer);
+
+ private:
+  using Layers = std::set<LayerId>;
+
+  void reduce_group(Layers::const_iterator first, Layers::const_iterator end);
+  Tensors reduce_exact_group(const std::vector<LayerId>& group, const Tensors& like, Tag tag,
+                             const TellHeld& tell_held);
+  Tensors reduce_fast_group(const std::vector<LayerId>& group, const Tensors& like, Tag tag,
+                            const TellHeld& tell_held);
+  void reserve(LayerId layer, std::size_t sets);
+  Bytes reserved_of(const Layers& layers);
+  void finish();
+  void add_uses(const TiedUses& uses);
+
+  const StepProgram& program_;
+  DeviceId device_;
+  const DeviceState& state_;
+  Communicator& communicator_;
+  MemoryAccount& memory_;
+  Layers layers_;  // of this device, with weight gradients
+  bool is_exact_;
+  Step step_ = 0;
+  std::map<LayerId, GradientTree> trees_;
+  std::map<LayerId, RunningSum> running_;
+  std::map<LayerId, Tensors> sums_;  // complete
+  Layers taken_;                     // of them, in this step
+  bool reduced_ = false;
+  bool finished_ = false;
+};
+
+}  // namespace frazil

@@ -1,0 +1,325 @@
+#include "exec/run/executor.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "exec/devices/step_fault.h"
+#include "exec/reduction/clip.h"
+#include "exec/run/gradient_signals.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+[[noreturn]] void refuse(const Action& action) {
+  throw InfeasibleError("the executor does not perform " + to_text(action) + " yet");
+}
+
+MicroBatchId micro_batch_of(const Action& action) {
+  ENSURE(action.micro_batches.has_value(), "an action with a micro-batch");
+  if (action.micro_batches->count() != 1) refuse(action);
+  return action.micro_batches->first;
+}
+
+// What layers [0, depth) put out for the micro-batch of an F.
+Action move_features(const Action& forward, int depth, Place from, Place to) {
+  Action move = forward;
+  move.kind = ActionKind::kMove;
+  move.detail = CellMove{.cell = CellKind::kFeatures,
+                         .layers = std::pair(LayerId{0}, LayerId{depth - 1}),
+                         .version = {},
+                         .from = from,
+                         .to = to};
+  return move;
+}
+
+}  // namespace
+
+Executor::Executor(const ModelSpec& model, const OptimizerConfig& optimizer,
+                   const StepProgram& program, DeviceId device, DeviceState& state,
+                   Communicator& communicator, Recorder& recorder, const Measurement& measurement)
+    : model_(model),
+      optimizer_(optimizer),
+      program_(program),
+      device_(device),
+      state_(state),
+      communicator_(communicator),
+      recorder_(recorder),
+      measurement_(measurement),
+      gradients_(program, device, state, communicator, recorder.memory()),
+      entries_(model, program),
+      data_(program),
+      reads_(program.versions),
+      kept_(program.plan.versions, recorder.memory()) {
+  for (std::size_t p = 0; p < program.plan.pipelines.size(); ++p) {
+    for (std::size_t s = 0; s < program.plan.pipelines[p].stages.size(); ++s) {
+      const PipelineId pipeline{p};
+      const StageId stage{s};
+      const Stage& described = program.stage(pipeline, stage);
+      if (std::find(described.devices.begin(), described.devices.end(), device) ==
+          described.devices.end()) {
+        continue;
+      }
+      const StageWork work{described.layers, program.splits_backward(pipeline, stage),
+                           described.memory == MemoryPolicy::kRecompute};
+      const auto add = [this](LayerId layer, MicroBatchId micro_batch, Tensors gradients) {
+        gradients_.add(layer, micro_batch, std::move(gradients));
+      };
+      runners_.try_emplace({pipeline, stage}, model, work, program.activity, state, add, recorder,
+                           measurement);
+    }
+  }
+  if (program.activity.cached > 0) {
+    prefix_.emplace(model, program.activity, state, recorder, measurement);
+  }
+}
+
+std::vector<LossSample> Executor::run_step(const StepInput& input) {
+  input_ = input;
+  data_.begin(input);
+  losses_.clear();
+  entries_.clear();
+  reads_.begin();
+  clip_scale_ = 1;
+  step_ = input.step;
+  action_ = nullptr;
+  try {
+    gradients_.begin(input.step);
+    if (measurement_.memory) begin_memory();
+    for (const Action& action : program_.schedule.devices[device_.index()]) {
+      action_.store(&action, std::memory_order_relaxed);
+      perform(action);
+      kept_.settle();
+    }
+    kept_.clear();
+    action_ = nullptr;
+    communicator_.finish();
+  } catch (...) {
+    rethrow_at({.rank = device_.value, .step = input.step, .action = action_});
+  }
+  return std::move(losses_);
+}
+
+std::string Executor::place() const {
+  const Action* const action = action_;
+  return "step " + std::to_string(step_) + (action ? ", action " + to_text(*action) : "");
+}
+
+void Executor::perform(const Action& action) {
+  const SteadyTime start = recorder_.now();
+  Lane lane = Lane::kCompute;
+  switch (action.kind) {
+    case ActionKind::kForward:
+    case ActionKind::kBackward:
+    case ActionKind::kBackwardInput:
+    case ActionKind::kBackwardWeight:
+    case ActionKind::kRecompute:
+      compute(action);
+      break;
+    case ActionKind::kPair:
+      for (const Action& half : std::get<ActionPair>(action.detail).halves) compute(half);
+      break;
+    case ActionKind::kSendForward:
+    case ActionKind::kSendBackward:
+      send(action);
+      lane = Lane::kSend;
+      break;
+    case ActionKind::kReceiveForward:
+    case ActionKind::kReceiveBackward:
+      receive(action);
+      lane = Lane::kReceive;
+      break;
+    case ActionKind::kReduceGradients:
+      gradients_.reduce();
+      lane = Lane::kCollective;
+      break;
+    case ActionKind::kBarrier:
+      exchange_norms();
+      lane = Lane::kCollective;
+      break;
+    case ActionKind::kUpdate:
+      update(action);
+      break;
+    case ActionKind::kUnshard:
+    case ActionKind::kReshard:
+    case ActionKind::kMove:
+      refuse(action);
+  }
+  recorder_.add(action, input_.step, lane, start);
+}
+
+void Executor::compute(const Action& action) {
+  switch (action.kind) {
+    case ActionKind::kForward:
+      forward(action);
+      return;
+    case ActionKind::kBackward:
+    case ActionKind::kBackwardInput:
+      backward(action);
+      return;
+    case ActionKind::kBackwardWeight:
+      backward_weight(action);
+      return;
+    case ActionKind::kRecompute:
+      runner(action).recompute(micro_batch_of(action));
+      return;
+    case ActionKind::kSendForward:
+    case ActionKind::kSendBackward:
+    case ActionKind::kReceiveForward:
+    case ActionKind::kReceiveBackward:
+    case ActionKind::kReduceGradients:
+    case ActionKind::kBarrier:
+    case ActionKind::kUpdate:
+    case ActionKind::kUnshard:
+    case ActionKind::kReshard:
+    case ActionKind::kPair:
+    case ActionKind::kMove:
+      refuse(action);
+  }
+}
+
+StageRunner& Executor::runner(const Action& action) {
+  return runners_.at({action.pipeline, action.stage});
+}
+
+void Executor::begin_memory() {
+  Bytes parameters;
+  Bytes optimizer;
+  for (const auto& [layer, state] : state_) {
+    const Bytes moments = bytes_of_moments(state);
+    parameters += bytes_of(state) - moments;
+    optimizer += moments;
+  }
+  recorder_.memory().begin(device_, parameters, optimizer);
+}
+
+void Executor::forward(const Action& action) {
+  const MicroBatchId micro_batch = micro_batch_of(action);
+  const std::int64_t received = measurement_.memory ? entries_.count_received(action) : 0;
+  recorder_.memory().change(MemoryKind::kReceive, received);
+  const OldWeights& old = reads_.choose(action, kept_.before_newest());
+  reads_.note(action, program_.stage(action.pipeline, action.stage).layers, old);
+  StageRunner::Data data = data_.of(action);
+  const std::span<const std::int64_t> ids = data_.cached_ids(action);
+  if (!ids.empty()) find_features(action, ids, data);
+  StageRunner::Forwarded forwarded =
+      runner(action).forward(micro_batch, data, entries_.take_activations(action), old);
+  recorder_.memory().change(MemoryKind::kReceive, -received);
+  if (!ids.empty() && !forwarded.features.empty()) keep_features(action, forwarded.features);
+  entries_.leave_activations(action, std::move(forwarded.outputs));
+  const double share = data_.share_of_step(action);
+  for (const LayerLoss& loss : forwarded.losses) {
+    losses_.push_back({micro_batch, loss.layer, loss.value * share});
+  }
+}
+
+// Reading the cache, with what missing rows run for it, and writing to it are spans inside the F.
+void Executor::find_features(const Action& action, std::span<const std::int64_t> ids,
+                             StageRunner::Data& data) {
+  const SteadyTime start = recorder_.now();
+  data.features = prefix_->find(*input_.cache, ids, micro_batch_of(action), data);
+  if (data.features.depth == 0) return;
+  const Place here{Place::Kind::kDevice, device_};
+  recorder_.add_inside(move_features(action, data.features.depth, {}, here), input_.step, start);
+}
+
+void Executor::keep_features(const Action& action, const Tensors& features) {
+  const SteadyTime start = recorder_.now();
+  data_.keep_features(action, features);
+  const Place here{Place::Kind::kDevice, device_};
+  recorder_.add_inside(move_features(action, program_.activity.cached, here, {}), input_.step,
+                       start);
+}
+
+void Executor::backward(const Action& action) {
+  const MicroBatchId micro_batch = micro_batch_of(action);
+  StageRunner& stage = runner(action);
+  EdgeTensors gradients = entries_.take_gradients(action);
+  if (action.kind == ActionKind::kBackwardInput) {
+    gradients = stage.backward_input(micro_batch, std::move(gradients));
+  } else if (measurement_.split_backward && input_.step % 2 == 1) {
+    gradients = stage.backward_apart(micro_batch, std::move(gradients));
+  } else {
+    gradients = stage.backward(micro_batch, std::move(gradients));
+  }
+  entries_.leave_gradients(action, std::move(gradients));
+}
+
+// Where no layer of a stage has an I, its W is the whole of its backward.
+void Executor::backward_weight(const Action& action) {
+  const MicroBatchId micro_batch = micro_batch_of(action);
+  StageRunner& stage = runner(action);
+  const bool is_whole = !stage.has_halves(micro_batch);
+  stage.backward_weight(micro_batch, is_whole ? entries_.take_gradients(action) : EdgeTensors());
+}
+
+Tag Executor::tag_of(const Message& message) const {
+  return {.kind = message.backward ? MessageKind::kActivationGradient : MessageKind::kActivation,
+          .pipeline = message.pipeline.value,
+          .from = message.from.value,
+          .stage = message.to.value,
+          .index = message.micro_batch.value,
+          .step = input_.step};
+}
+
+void Executor::send(const Action& action) {
+  const Message message = message_of(action);
+  const DeviceId to =
+      program_.device_of(message.pipeline, message.to, micro_batch_of(action), message.to_slice);
+  communicator_.send(to.value, tag_of(message), entries_.take(message));
+}
+
+void Executor::receive(const Action& action) {
+  const Message message = message_of(action);
+  const DeviceId from = program_.device_of(message.pipeline, message.from, micro_batch_of(action),
+                                           message.from_slice);
+  entries_.put(message, communicator_.receive(from.value, tag_of(message)));
+}
+
+void Executor::exchange_norms() {
+  clip_scale_ = find_clip_scale(gradients_.complete(), program_, device_, communicator_,
+                                input_.step, optimizer_.clip_norm);
+}
+
+void Executor::update(const Action& action) {
+  for (const LayerRange& range : program_.stage(action.pipeline, action.stage).layers) {
+    for (LayerId l = range.first; l <= range.last; ++l.value) {
+      if (!gradients_.has(l)) continue;
+      update_weights(l, gradients_.take(l));
+    }
+  }
+  for (const WeightRead& read : reads_.end_group(action.stage)) recorder_.add_weight_read(read);
+}
+
+double Executor::rate_of(LayerId layer) const {
+  if (input_.rate_factors.empty()) return input_.learning_rate;
+  return input_.learning_rate * input_.rate_factors[model_.layers[layer.index()].block.index()];
+}
+
+void Executor::update_weights(LayerId layer, Tensors gradients) {
+  const SteadyTime start = recorder_.now();
+  for (at::Tensor& gradient : gradients) gradient = gradient.contiguous();
+  LayerState& state = state_.at(layer);
+  kept_.keep(layer, state);
+  const bool counts = recorder_.memory().is_open();
+  const Bytes before = counts ? bytes_of_moments(state) : Bytes{};
+  if (measurement_.gradient_sums) add_to_sums(state, gradients);
+  if (measurement_.gradient_squares && program_.owners[layer.index()].front().device == device_) {
+    recorder_.add_gradient_squares({layer, sum_squares(gradients)});
+  }
+  if (clip_scale_ != 1) {
+    for (at::Tensor& gradient : gradients) gradient = at::mul(gradient, clip_scale_);
+  }
+  update_layer(state, gradients, optimizer_, rate_of(layer));
+  const Bytes after = counts ? bytes_of_moments(state) : Bytes{};
+  recorder_.memory().change(MemoryKind::kOptimizer, (after - before).count);
+  if (measurement_.layers) {
+    recorder_.add_layer({layer, LayerPhase::kUpdate, 0,
+                         std::chrono::duration_cast<Duration>(recorder_.end_work() - start)});
+  }
+}
+
+}  // namespace frazil

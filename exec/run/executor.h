@@ -1,0 +1,91 @@
+#pragma once
+// The executor of one device: performs its list of actions with one switch, the twin of the
+// planner's lowering, under the exactness rules of the design (same bits for every synchronous plan
+// with equal micro-batches). Runs in its device's thread.
+
+#include <atomic>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "exec/communication/communicator.h"
+#include "exec/program/step_program.h"
+#include "exec/reduction/gradient_sums.h"
+#include "exec/run/kept_weights.h"
+#include "exec/run/prefix_completion.h"
+#include "exec/run/stage_entries.h"
+#include "exec/run/stage_runner.h"
+#include "exec/run/step_data.h"
+#include "exec/run/weight_reads.h"
+#include "exec/state/optimizer.h"
+
+namespace frazil {
+
+struct LossSample {
+  MicroBatchId micro_batch;
+  LayerId layer;
+  double value = 0;  // scaled: those of a step add up to its mean
+  friend auto operator<=>(const LossSample&, const LossSample&) = default;
+};
+
+class Executor {
+ public:
+  // References must outlive the executor.
+  Executor(const ModelSpec& model, const OptimizerConfig& optimizer, const StepProgram& program,
+           DeviceId device, DeviceState& state, Communicator& communicator, Recorder& recorder,
+           const Measurement& measurement);
+
+  // One training step. Returns the losses that this device saw. What goes wrong names rank, step
+  // and action and keeps its kind (exec/devices/step_fault.h): InfeasibleError of an action that it
+  // cannot perform, OutOfMemory, ...; PeerLost of another rank's fault as it is. State is undefined
+  // then.
+  std::vector<LossSample> run_step(const StepInput& input);
+
+  // "step 17, action 1B3": where it is. Of any thread, while the program lives.
+  std::string place() const;
+
+ private:
+  void perform(const Action& action);
+  void compute(const Action& action);
+  void forward(const Action& action);
+  void find_features(const Action& action, std::span<const std::int64_t> ids,
+                     StageRunner::Data& data);
+  void keep_features(const Action& action, const Tensors& features);
+  void backward(const Action& action);
+  void backward_weight(const Action& action);
+  void send(const Action& action);
+  void receive(const Action& action);
+  void exchange_norms();
+  void begin_memory();
+  void update(const Action& action);
+  void update_weights(LayerId layer, Tensors gradients);
+  double rate_of(LayerId layer) const;
+  StageRunner& runner(const Action& action);
+  Tag tag_of(const Message& message) const;
+
+  const ModelSpec& model_;
+  const OptimizerConfig& optimizer_;
+  const StepProgram& program_;
+  DeviceId device_;
+  DeviceState& state_;
+  Communicator& communicator_;
+  Recorder& recorder_;
+  const Measurement& measurement_;
+
+  std::map<std::pair<PipelineId, StageId>, StageRunner> runners_;
+  std::optional<PrefixCompletion> prefix_;  // where a first stage of it has a cached prefix
+  GradientSums gradients_;
+  StageEntries entries_;
+  StepData data_;
+  WeightReads reads_;
+  KeptWeights kept_;
+  std::vector<LossSample> losses_;
+  StepInput input_;
+  double clip_scale_ = 1;
+  std::atomic<Step> step_{0};
+  std::atomic<const Action*> action_{nullptr};  // none: before the first, after the last
+};
+
+}  // namespace frazil

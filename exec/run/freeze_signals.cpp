@@ -1,0 +1,90 @@
+#include "exec/run/freeze_signals.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "exec/run/run.h"
+#include "planner/freezing/plasticity.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+// Sample by sample, all floating outputs of the layer.
+std::vector<double> as_doubles(const Tensors& outputs, std::int64_t samples) {
+  Tensors rows;
+  for (const at::Tensor& output : outputs) {
+    if (output.is_floating_point()) rows.push_back(output.to(at::kDouble).reshape({samples, -1}));
+  }
+  ENSURE(!rows.empty(), "a block puts out real numbers");
+  const at::Tensor table = at::cat(rows, 1).contiguous();
+  const auto* first = table.const_data_ptr<double>();
+  return {first, first + table.numel()};
+}
+
+}  // namespace
+
+std::vector<double> gradient_norms(const ModelSpec& model, const std::vector<double>& squares) {
+  ENSURE(squares.size() == model.layers.size(), "a sum for each layer");
+  std::vector<double> norms(model.blocks.size());
+  for (std::size_t l = 0; l < squares.size(); ++l) {
+    norms.at(model.layers[l].block.index()) += squares[l];
+  }
+  for (double& norm : norms) norm = std::sqrt(norm);
+  return norms;
+}
+
+std::vector<double> interval_gradients(const Run& run) {
+  const ModelSpec& model = run.model();
+  const std::vector<const LayerState*> holders =
+      first_holders(run.states(), static_cast<int>(model.layers.size()));
+  std::vector<double> norms(model.blocks.size());
+  for (std::size_t l = 0; l < holders.size(); ++l) {
+    for (const at::Tensor& sum : holders[l]->gradient_sums) {
+      norms.at(model.layers[l].block.index()) += sum.to(at::kDouble).abs().sum().item<double>();
+    }
+  }
+  return norms;
+}
+
+Sketches sketch_blocks(const Run& run, const Samples& probe) {
+  const ModelSpec& model = run.model();
+  const std::vector<Tensors> outputs = run.outputs(probe);
+  Sketches sketches(model.blocks.size());
+  for (std::size_t l = 0; l < outputs.size(); ++l) {
+    const bool is_last =
+        l + 1 == outputs.size() || model.layers[l + 1].block != model.layers[l].block;
+    if (!is_last) continue;
+    sketches.at(model.layers[l].block.index()) =
+        make_sketch(as_doubles(outputs[l], probe.count()), static_cast<std::size_t>(probe.count()));
+  }
+  return sketches;
+}
+
+std::vector<double> compare_sketches(const Sketches& now, const Sketches& then) {
+  ENSURE(now.size() == then.size(), "sketches of the same blocks");
+  std::vector<double> changes;
+  changes.reserve(now.size());
+  for (std::size_t b = 0; b < now.size(); ++b) changes.push_back(plasticity(now[b], then[b]));
+  return changes;
+}
+
+std::map<std::string, double> list_signals(const FreezeSignals& signals) {
+  std::map<std::string, double> named;
+  const auto add = [&](Signal signal, const std::vector<double>& values) {
+    for (std::size_t b = 0; b < values.size(); ++b) {
+      if (!std::isfinite(values[b])) continue;
+      named[std::string(name_of(signal)) + "." + std::to_string(b)] = values[b];
+    }
+  };
+  add(Signal::kGradientNorms, signals.gradient_norms);
+  add(Signal::kIntervalGradients, signals.interval_gradients);
+  add(Signal::kPlasticity, signals.plasticity);
+  if (signals.learning_rate && !named.empty()) {
+    named[std::string(name_of(Signal::kLearningRate))] = *signals.learning_rate;
+  }
+  return named;
+}
+
+}  // namespace frazil

@@ -1,0 +1,141 @@
+#pragma once
+// A running training: devices with their state, the program in force, and one call per step. Knows
+// plans, not policies; the trainer, the profiler, verify and the tests drive it.
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exec/devices/workers.h"
+#include "exec/run/executor.h"
+#include "exec/state/optimizer.h"
+#include "exec/state/transition.h"
+#include "planner/actions/message_order.h"
+
+namespace frazil {
+
+struct StepResult {
+  double loss = 0;                       // mean over the step's samples
+  Duration wall{0};                      // from handing the step out to the last device's end
+  std::vector<Span> spans;               // of all devices; empty unless recording
+  std::vector<MeasuredMemory> memory;    // by device, where it is measured
+  std::vector<WeightRead> weight_reads;  // with weight versions, of all stages
+  std::vector<double> gradient_squares;  // by layer, where they are measured; 0: no gradient
+  std::string note;  // of a short batch that its plan's schedule is illegal for: what ran instead
+};
+
+// A switch in parts, one after another. There is nothing to drain between two steps, and threads
+// and communicators are the run's.
+struct SwitchReport {
+  MoveReport move;
+  Duration program_time{0};   // the plan checked, its program made
+  Duration move_time{0};      // state to its new owners; what nobody holds any more freed
+  Duration executor_time{0};  // old executors ended, new ones made
+  Duration cache_time{0};     // the cache told which layers are frozen: it hashes their weights
+  Duration start_time() const { return program_time + executor_time + cache_time; }
+};
+
+struct RunOptions {
+  MessageOrder order = MessageOrder::kByTag;
+  // Of a single wait for a message or a GPU; and within it, but at least a second, some device ends
+  // an action.
+  Duration deadline = std::chrono::minutes(10);
+  DeviceChoice devices = {};
+};
+
+class Run {
+ public:
+  // Start values by `seed`, held by device 0 until the first switch_to.
+  // Throws as ComputeDevices does.
+  Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, int devices,
+      const RunOptions& options = {});
+  ~Run();
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  // Puts a plan in force between two steps: moves state, freezes and thaws by the plan's mask,
+  // starts new executors. Throws InfeasibleError, and InputError for a plan of another model or of
+  // more devices; then the old plan stays in force.
+  SwitchReport switch_to(const Plan& plan);
+  // The blocks that going to this plan would copy state into, for state_memory() to reserve, on
+  // whatever thread. Requires: a plan is in force.
+  std::vector<Bytes> copied_blocks(const Plan& plan) const;
+  const StateMemory& state_memory() const { return state_memory_; }
+  // Takes over the state of another run of the same model, `layers[l]` that of layer l, in place of
+  // the start values. Requires: no plan has been in force.
+  void restore(std::vector<LayerState> layers);
+  // From the next switch_to on, where the plan caches the frozen prefix, its features are kept and
+  // found there. Outlives the run's steps.
+  void attach(PrefixCache& cache) { cache_ = &cache; }
+  void measure(const Measurement& measurement) { measurement_ = measurement; }
+
+  // One step over the global micro-batches; the last ones may be missing or short (a short batch).
+  // Throws what the first device to fail throws (exec/devices/step_fault.h). Then state and
+  // messages are undefined, and any further step or switch_to is a std::logic_error that says so.
+  // `rate_factors` multiply the learning rate, by block; empty: all 1. `sample_ids` tell a cache
+  // which samples these are, one after another; empty: it is not used.
+  StepResult step(Step step, double learning_rate, const std::vector<Samples>& micro_batches,
+                  bool record = false, const std::vector<double>& rate_factors = {},
+                  const std::vector<std::int64_t>& sample_ids = {});
+
+  // Layer samples since the last call, all devices together.
+  std::vector<LayerSample> take_layer_samples();
+  // Mean loss, and of a classifier the share of right answers, over `samples`, by the first
+  // holders, in eval mode.
+  struct Evaluation {
+    double loss = 0;
+    double accuracy = 0;
+  };
+  Evaluation evaluate(const Samples& samples, int micro_batch_size) const;
+  // Outputs of all layers, made in the same way, on the host.
+  std::vector<Tensors> outputs(const Samples& samples) const;
+  // Sums of gradients begin anew.
+  void clear_gradient_sums();
+
+  // Over all weights and optimizer state, in layer order; replicas must agree (ENSURE).
+  std::uint64_t weight_hash() const;
+  const Plan& plan() const;
+  const ModelSpec& model() const { return model_; }
+  const ModelProfile& structure() const { return structure_; }
+  const std::vector<DeviceState>& states() const { return states_; }
+  const ComputeDevices& devices() const { return devices_; }
+
+ private:
+  struct Program;  // a step program with an executor per device
+  Program& program_for(int samples);
+  void refuse_after_failure() const;
+  void run_job(const std::function<void(DeviceId)>& job,
+               const std::function<std::string(DeviceId)>& place = {});
+  StepProgram make_step_program(const Plan& plan) const;
+  std::unique_ptr<Program> start(StepProgram program);
+  void move_to(StepProgram program, SwitchReport& report);
+  MoveReport move_states(const StepProgram& program);
+  void on_every_device(const std::function<void(DeviceId)>& job);
+  void settle_states();
+  std::vector<Tensors> gather_parameters() const;
+
+  ModelSpec model_;
+  OptimizerConfig optimizer_;
+  std::uint64_t seed_;
+  RunOptions options_;
+  ModelProfile structure_;
+  ComputeDevices devices_;  // before what lives on them
+  StateMemory state_memory_ = StateMemory::keeping();
+  std::vector<DeviceState> states_;
+  std::vector<std::unique_ptr<Communicator>> communicators_;
+  SteadyTime origin_;
+  std::atomic<std::int64_t> ended_actions_{0};
+  std::vector<Recorder> recorders_;
+  Measurement measurement_;
+  PrefixCache* cache_ = nullptr;
+  std::string failure_;  // of a step or switch, told in one sentence
+  std::unique_ptr<Program> full_;
+  std::unique_ptr<Program> short_;  // of the last short batch seen
+  Workers workers_;                 // last: its threads end first
+};
+
+}  // namespace frazil

@@ -1,0 +1,76 @@
+#include "exec/tensors/keyed_random.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <limits>
+#include <vector>
+
+#include "exec/tensors/sample_rows.h"
+
+namespace frazil {
+namespace {
+
+constexpr std::uint64_t kStride = 0x9e3779b97f4a7c15ULL;
+
+// splitmix64 (Steele, Lea, Flood 2014): spreads neighbouring keys over unrelated seeds.
+std::uint64_t mix(std::uint64_t x) {
+  x += kStride;
+  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27U)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31U);
+}
+
+std::uint64_t mix_key(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d) {
+  return mix(mix(mix(mix(a) + b) + c) + d);
+}
+
+// In the order of elements, whatever the strides of what it is for; on the host, so that a GPU
+// drops what a core would.
+at::Tensor draw_mask(at::IntArrayRef sizes, const at::TensorOptions& options, double rate,
+                     at::Generator& generator) {
+  return at::empty(sizes, options.device(at::kCPU))
+      .bernoulli_(1 - rate, generator)
+      .div_(1 - rate)
+      .to(options.device());
+}
+
+}  // namespace
+
+KeyedDraws::KeyedDraws(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d)
+    : state_(mix_key(a, b, c, d)) {}
+
+std::uint64_t KeyedDraws::next() {
+  const std::uint64_t drawn = mix(state_);
+  state_ += kStride;
+  return drawn;
+}
+
+std::uint64_t KeyedDraws::below(std::uint64_t bound) {
+  // Draws above the last whole multiple of the bound are thrown away.
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  const std::uint64_t excess = (kMost % bound + 1) % bound;
+  std::uint64_t drawn = next();
+  while (drawn > kMost - excess) drawn = next();
+  return drawn % bound;
+}
+
+at::Generator make_generator(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d) {
+  return at::make_generator<at::CPUGeneratorImpl>(mix_key(a, b, c, d));
+}
+
+at::Tensor drop(const at::Tensor& x, double rate, LayerId layer, const RandomKey& key,
+                bool training) {
+  if (!training || rate == 0) return x;
+  // at::dropout takes no generator, so the mask is drawn here, by key.
+  at::Generator generator = make_generator(key.seed, static_cast<std::uint64_t>(key.step),
+                                           layer.index(), key.micro_batch.index());
+  if (!key.rows) return x * draw_mask(x.sizes(), x.options(), rate, generator);
+  require_samples(x, layer, key.rows->count);
+  std::vector<std::int64_t> sizes = x.sizes().vec();
+  sizes.front() = key.rows->all;
+  const at::Tensor mask = draw_mask(sizes, x.options(), rate, generator);
+  return x * mask.narrow(0, key.rows->first, key.rows->count);
+}
+
+}  // namespace frazil

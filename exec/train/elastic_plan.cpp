@@ -1,0 +1,87 @@
+#include "exec/train/elastic_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include "exec/train/memory_probe.h"
+#include "planner/what_if/plan_changes.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+Duration since(SteadyTime start) {
+  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+}
+
+Duration median(std::array<Duration, 3> times) {
+  std::sort(times.begin(), times.end());
+  return times[1];
+}
+
+}  // namespace
+
+ElasticPlan::ElasticPlan(const TrainOptions& options, Run& run, CacheControl& cache,
+                         Replanner& replanner)
+    : options_(options),
+      run_(run),
+      cache_(cache),
+      replanner_(replanner),
+      preparation_(replanner, run) {}
+
+// One that caches only where that pays.
+const Plan& ElasticPlan::choose(const FreezeMask& mask, Step step) {
+  const Plan& plan = replanner_.go_on(mask);
+  if (!plan.cache_frozen_prefix) return plan;
+  const std::optional<Plan> uncached = replanner_.find_uncached();
+  return cache_.admit(plan, uncached, step) ? plan : replanner_.hold(*uncached);
+}
+
+ElasticPlan::Switched ElasticPlan::go_to(const FreezeMask& mask, Step step) {
+  const SteadyTime start = std::chrono::steady_clock::now();
+  preparation_.end();
+  const Duration waited = since(start);
+  const Plan& plan = choose(mask, step);
+  if (options_.durable && plan.versions != WeightVersions::kSync) {
+    throw InfeasibleError("a plan with weight versions cannot be checkpointed");
+  }
+  TransitionEvent transition;
+  if (plan_) transition.predicted = replanner_.predict_times(*plan_);
+  transition.plan_time = replanner_.take_time();
+  const SwitchReport report = run_.switch_to(with_lists(plan, options_.profile, options_.cluster));
+  transition.move_time = waited + report.move_time;
+  transition.start_time = report.start_time();
+  transition.moved = report.move.moved;
+  // Behind the switch, which says more of a plan that cannot be executed.
+  const SteadyTime predicting = std::chrono::steady_clock::now();
+  const bool is_given = options_.plan && (!plan_ || !options_.elastic);
+  BegunPhase begun = predict_phase(step, plan, options_, is_given ? options_.plan_file : "");
+  transition.plan_time += since(predicting);
+  plan_ = plan;
+  return {std::move(begun), transition};
+}
+
+void ElasticPlan::find_overhead(const TransitionEvent& first) {
+  if (replanner_.overhead()) return;
+  TransitionOverhead overhead{.plan = first.plan_time, .start = first.start_time};
+  if (options_.elastic && options_.processors.kind == DeviceKind::kCpu) {
+    // What is asked and started for the first time takes longer than ever after.
+    overhead.plan = std::min(overhead.plan, replanner_.time_search(first.plan_time));
+    std::array<Duration, 3> moves;
+    std::array<Duration, 3> starts;
+    for (std::size_t i = 0; i < moves.size(); ++i) {
+      fill_processor_caches();
+      const SwitchReport again = run_.switch_to(Plan(run_.plan()));
+      moves[i] = again.move_time;
+      starts[i] = again.program_time + again.executor_time;
+    }
+    overhead.move = median(moves);
+    overhead.start = median(starts);
+    overhead.memory = probe_memory(run_);
+  }
+  replanner_.set_overhead(overhead);
+}
+
+}  // namespace frazil

@@ -1,0 +1,117 @@
+#include "exec/train/memory_probe.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "exec/devices/workers.h"
+#include "exec/state/layer_state.h"
+#include "exec/state/state_memory.h"
+#include "exec/tensors/tensor_bytes.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+constexpr std::int64_t kMostCopied = std::int64_t{1} << 26;  // by a device
+constexpr std::int64_t kMostHashed = std::int64_t{1} << 29;
+constexpr int kRounds = 4;  // the first does not count
+
+// The parameters of the run's layers from one on, as far as they fit; of one layer always.
+std::vector<Tensors> list_layers(const Run& run, std::size_t begin, std::int64_t most) {
+  const auto count = static_cast<int>(run.model().layers.size());
+  const std::vector<const LayerState*> holders = first_holders(run.states(), count);
+  std::vector<Tensors> layers;
+  std::int64_t all = 0;
+  for (std::size_t l = 0; l < holders.size(); ++l) {
+    const Tensors& parameters = holders[(begin + l) % holders.size()]->parameters;
+    all += count_bytes(parameters);
+    if (all > most && !layers.empty()) break;
+    layers.push_back(parameters);
+  }
+  return layers;
+}
+
+using Layers = std::vector<std::vector<Tensors>>;  // by device
+
+std::int64_t bytes_of_layers(const Layers& layers, int devices) {
+  std::int64_t bytes = 0;
+  for (int d = 0; d < devices; ++d) {
+    for (const Tensors& layer : layers[static_cast<std::size_t>(d)]) bytes += count_bytes(layer);
+  }
+  return bytes;
+}
+
+template <class Work>
+double seconds_of(const Work& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+BytesPerSecond rate_of(std::int64_t bytes, std::vector<double> seconds) {
+  std::sort(seconds.begin(), seconds.end());
+  const double rate = static_cast<double>(bytes) / std::max(1e-9, seconds[seconds.size() / 2]);
+  return BytesPerSecond{std::max<std::int64_t>(1, static_cast<std::int64_t>(rate))};
+}
+
+// Of the first `copying` devices, all together.
+BytesPerSecond copy_rate(Workers& workers, const Layers& layers, int copying) {
+  const StateMemory memory = StateMemory::keeping();
+  std::vector<double> seconds;
+  for (int round = 0; round < kRounds; ++round) {
+    Layers copies(layers.size());
+    fill_processor_caches();
+    const double time = seconds_of([&] {
+      workers.run([&](DeviceId device) {
+        if (device.value >= copying) return;
+        for (const Tensors& layer : layers[device.index()]) {
+          copies[device.index()].push_back(memory.copy(layer));
+        }
+      });
+    });
+    if (round > 0) seconds.push_back(time);
+  }
+  return rate_of(bytes_of_layers(layers, copying), seconds);
+}
+
+BytesPerSecond hash_rate(const std::vector<Tensors>& layers) {
+  LayerState state;
+  for (const Tensors& layer : layers) {
+    state.parameters.insert(state.parameters.end(), layer.begin(), layer.end());
+  }
+  std::vector<double> seconds;
+  for (int round = 0; round < kRounds; ++round) {
+    fill_processor_caches();
+    const double time = seconds_of([&] { (void)hash_states({&state}); });
+    if (round > 0) seconds.push_back(time);
+  }
+  return rate_of(bytes_of(state).count, seconds);
+}
+
+}  // namespace
+
+OneMemory probe_memory(const Run& run) {
+  const int devices = run.devices().count();
+  const std::size_t apart = run.model().layers.size() / static_cast<std::size_t>(devices);
+  Layers layers;
+  for (int d = 0; d < devices; ++d) {
+    layers.push_back(list_layers(run, apart * static_cast<std::size_t>(d), kMostCopied));
+  }
+  Workers workers(devices);
+  return {.copied_alone = copy_rate(workers, layers, 1),
+          .copied_together = copy_rate(workers, layers, devices),
+          .hashed = hash_rate(list_layers(run, 0, kMostHashed))};
+}
+
+void fill_processor_caches() {
+  std::vector<std::int64_t> more(std::size_t{1} << 23, 1);
+  std::int64_t sum = 0;
+  for (std::int64_t& each : more) sum += each += 1;
+  // The sum is needed, so that no compiler leaves the work out.
+  ENSURE(sum == 2 * static_cast<std::int64_t>(more.size()), "memory holds what is written to it");
+}
+
+}  // namespace frazil

@@ -1,0 +1,102 @@
+#include "exec/train/trace_recorder.h"
+
+#include <algorithm>
+
+#include "exec/data/augmentation.h"
+#include "exec/devices/host_facts.h"
+#include "planner/freezing/freeze_json.h"
+#include "planner/freezing/freeze_schedule.h"
+#include "profiles/error.h"
+#include "traces/log_costs.h"
+
+namespace frazil {
+
+FreezeTrace describe_run(const TrainOptions& options, Step steps, const ComputeDevices& devices) {
+  FreezeTrace trace;
+  trace.model_hash = model_hash(options.profile);
+  trace.blocks = options.profile.blocks;
+  trace.steps = steps;
+  trace.batch_size = options.config.batch_size;
+  trace.provenance = host_facts();
+  trace.provenance["command"] = options.command;
+  trace.provenance["freeze"] = to_json(options.config.freeze);
+  if (const auto rates = find_rates(options.config.freeze.policy)) {
+    trace.provenance["rates"] = to_json(FreezePolicy(*rates));
+  }
+  if (options.config.batch_growth == BatchGrowth::kWithPipelines) {
+    trace.provenance["batch"] = "grows with the pipelines";
+  }
+  if (options.config.cache.is_on()) {
+    const int variants = count_variants(options.config.augmentation).value_or(1);
+    trace.provenance["cache"] = options.config.augmentation.is_random()
+                                    ? "variants, " + std::to_string(variants) + " of each sample"
+                                    : "deterministic";
+  }
+  if (options.processors.kind != DeviceKind::kCpu) {
+    trace.provenance["devices"] = devices.text();
+  }
+  return trace;
+}
+
+bool TraceRecorder::go_on(Step first, const std::vector<FreezeEvent>& masks) {
+  const std::optional<FreezeTrace> log =
+      place_.empty() ? std::nullopt : read_earlier_log(place_, trace_, first);
+  before_ = log ? log->events : masks;
+  trace_.events = log ? add_costs(*log) : masks;
+  std::erase_if(trace_.events, [](const FreezeEvent& event) {
+    return std::holds_alternative<StepEvent>(event.what) ||
+           std::holds_alternative<CheckpointEvent>(event.what);
+  });
+  return log.has_value();
+}
+
+std::size_t TraceRecorder::count_plans() const {
+  return static_cast<std::size_t>(std::count_if(
+      trace_.events.begin(), trace_.events.end(),
+      [](const FreezeEvent& event) { return std::holds_alternative<PlanEvent>(event.what); }));
+}
+
+void TraceRecorder::note(const FreezeEvent& event) {
+  trace_.events.push_back(event);
+  log(event);
+}
+
+void TraceRecorder::begin_log() {
+  FreezeTrace header = trace_;
+  header.events = std::move(before_);
+  log_.emplace(place_, std::move(header));
+}
+
+// A run is not to end for its log.
+void TraceRecorder::log(const FreezeEvent& event) {
+  if (place_.empty()) return;
+  try {
+    if (!log_) begin_log();
+    log_->write(event);
+  } catch (const InputError& error) {
+    failure_ = error.what();
+    place_.clear();
+    log_.reset();
+  }
+}
+
+void TraceRecorder::begin_stretch(Step first) {
+  stretch_first_ = first;
+  stretch_place_ = trace_.events.size();
+  stretch_ = {};
+}
+
+void TraceRecorder::add_step(std::int64_t samples, Duration time) {
+  ++stretch_.steps;
+  stretch_.samples += samples;
+  stretch_.measured += time;
+}
+
+void TraceRecorder::end_stretch() {
+  if (stretch_.steps == 0) return;
+  const auto place = trace_.events.begin() + static_cast<std::ptrdiff_t>(stretch_place_);
+  trace_.events.insert(place, {stretch_first_, stretch_});
+  stretch_ = {};
+}
+
+}  // namespace frazil

@@ -1,0 +1,133 @@
+#include "exec/train/train_files.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "planner/plan/plan_json.h"
+#include "profiles/error.h"
+#include "profiles/text_file.h"
+#include "traces/chrome_trace.h"
+#include "traces/timeline_csv.h"
+
+namespace frazil {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array kPhaseFiles{"plan.json", "predicted.csv", "measured.csv", "memory.json",
+                                 "trace.json"};
+
+fs::path phase_folder(const fs::path& folder, std::size_t phase) {
+  return folder / ("phase-" + std::to_string(phase));
+}
+
+void add_files(const TrainPhase& phase, const fs::path& place, std::vector<NewFile>& files) {
+  files.push_back({place / "plan.json", to_json(phase.plan)});
+  files.push_back({place / "predicted.csv", to_csv(phase.predicted)});
+  files.push_back({place / "measured.csv", to_csv(phase.measured)});
+  if (phase.memory) files.push_back({place / "memory.json", to_json(*phase.memory)});
+  files.push_back({place / "trace.json", to_chrome_json({{"predicted", &phase.predicted},
+                                                         {"measured", &phase.measured}})});
+}
+
+std::vector<NewFile> list_files(const TrainResult& result, const fs::path& folder) {
+  std::vector<NewFile> files;
+  for (std::size_t i = 0; i < result.phases.size(); ++i) {
+    add_files(result.phases[i], phase_folder(folder, result.first_phase + i), files);
+  }
+  files.push_back({folder / "trace.jsonl", to_jsonl(result.trace)});
+  return files;
+}
+
+// What an earlier run may have left.
+struct Stale {
+  std::vector<fs::path> files;
+  std::vector<fs::path> folders;
+};
+
+// Later phases first: where a removal fails, those that are left still follow one another.
+Stale list_stale(const TrainResult& result, const fs::path& folder) {
+  std::error_code error;
+  const std::size_t last = result.first_phase + result.phases.size();
+  std::size_t end = last;
+  while (fs::is_directory(phase_folder(folder, end), error)) ++end;
+  Stale stale;
+  for (std::size_t i = end; i-- > result.first_phase;) {
+    const fs::path place = phase_folder(folder, i);
+    if (i >= last) {
+      for (const char* const name : kPhaseFiles) stale.files.push_back(place / name);
+      stale.folders.push_back(place);
+    } else if (!result.phases[i - result.first_phase].memory) {
+      stale.files.push_back(place / "memory.json");
+    }
+  }
+  return stale;
+}
+
+void refuse_folders(const std::vector<fs::path>& files) {
+  std::error_code error;
+  for (const fs::path& file : files) {
+    if (!fs::is_directory(file, error)) continue;
+    throw InputError(file.string(), 0, "a folder", "a file of an earlier run, or none");
+  }
+}
+
+void remove_one(const fs::path& path) {
+  std::error_code error;
+  fs::remove(path, error);
+  if (!error) return;
+  throw InputError(path.string(), 0, "the error \"" + error.message() + "\"",
+                   "a file of an earlier run that can be removed");
+}
+
+// "plan.json.tmp.4231.0", of a process that was killed while it wrote (profiles/text_file.h).
+bool is_temporary(const std::string& name) {
+  const auto is_of = [&](const std::string& file) { return name.starts_with(file + ".tmp."); };
+  return is_of("trace.jsonl") || is_of("events.jsonl") ||
+         std::any_of(kPhaseFiles.begin(), kPhaseFiles.end(), is_of);
+}
+
+void remove_temporaries(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> places{folder};
+  while (fs::is_directory(phase_folder(folder, places.size() - 1), error)) {
+    places.push_back(phase_folder(folder, places.size() - 1));
+  }
+  for (const fs::path& place : places) {
+    std::vector<fs::path> left;
+    for (const auto& entry : fs::directory_iterator(place, error)) {
+      if (is_temporary(entry.path().filename().string())) left.push_back(entry.path());
+    }
+    for (const fs::path& file : left) remove_one(file);
+  }
+}
+
+}  // namespace
+
+void write_phase(const TrainPhase& phase, std::size_t number, const fs::path& folder) {
+  const fs::path place = phase_folder(folder, number);
+  std::vector<fs::path> stale{folder / "trace.jsonl"};
+  for (const char* const name : kPhaseFiles) stale.push_back(place / name);
+  refuse_folders(stale);
+  for (const fs::path& file : stale) remove_one(file);
+  remove_temporaries(folder);
+  std::vector<NewFile> files;
+  add_files(phase, place, files);
+  write_text_files(files);
+}
+
+void write_result(const TrainResult& result, const fs::path& folder) {
+  const Stale stale = list_stale(result, folder);
+  refuse_folders(stale.files);
+  write_text_files(list_files(result, folder));
+  for (const fs::path& file : stale.files) remove_one(file);
+  for (const fs::path& place : stale.folders) {
+    std::error_code error;
+    if (fs::is_empty(place, error)) remove_one(place);
+  }
+}
+
+}  // namespace frazil

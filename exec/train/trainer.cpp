@@ -1,0 +1,412 @@
+#include "exec/train/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include "exec/checkpoint/run_identity.h"
+#include "exec/config/configured_run.h"
+#include "exec/data/sample_loader.h"
+#include "exec/devices/foreign_load.h"
+#include "exec/devices/host_facts.h"
+#include "exec/models/vit.h"
+#include "exec/run/run.h"
+#include "exec/train/cache_control.h"
+#include "exec/train/elastic_plan.h"
+#include "exec/train/freeze_control.h"
+#include "exec/train/replanner.h"
+#include "exec/train/trace_recorder.h"
+#include "exec/train/train_phase.h"
+#include "planner/freezing/signal_memory.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+Duration since(SteadyTime start) {
+  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+}
+
+Step count_steps(const TrainOptions& options, Step steps_per_epoch) {
+  const Step all = steps_per_epoch * options.config.epochs;
+  return options.max_steps > 0 ? std::min(all, Step{options.max_steps}) : all;
+}
+
+// The next mask is looked for every so many steps, twice as far ahead: time enough to prepare.
+constexpr Step kForeseen = 32;
+
+constexpr const char* kGrows =
+    "the batch grows with the pipelines, as PipeTransformer's: losses and weights follow from the "
+    "plans, the learning rate is that of the configured batch";
+
+class Training {
+ public:
+  Training(const TrainOptions& options, const Dataset& data,
+           const std::function<void(const TrainProgress&)>& progress)
+      : options_(options),
+        config_(options.config),
+        data_(data),
+        progress_(progress),
+        places_{data.train.count(), config_.batch_size},
+        steps_per_epoch_(places_.of_epoch()),
+        steps_(count_steps(options, steps_per_epoch_)),
+        loader_(data.train, loader_config(config_)),
+        run_(make_vit(config_.model), config_.optimizer, config_.seed,
+             static_cast<int>(options.cluster.devices.size()),
+             run_options(config_, options.processors)),
+        cache_(options, shape(), run_, data.train),
+        replanner_(options, data.train.count()),
+        plans_(options, run_, cache_, replanner_),
+        freezing_(config_.freeze, shape(), data.train, run_, replanner_),
+        recorder_(describe_run(options, steps_, run_.devices()), options.event_log) {
+    ENSURE(!config_.freeze.decorators.guard || data.validation.count() > 0,
+           "a validation guard is given samples to validate with");
+    if (config_.batch_growth == BatchGrowth::kWithPipelines) tell(0, kGrows);
+    if (options.durable) restore();
+    decide(result_.first_step, result_.first_step);
+  }
+
+  TrainResult run() {
+    Step next = 0;
+    for (Step step = result_.first_step; step < steps_; step = next) {
+      if (step % steps_per_epoch_ == 0) begin_epoch(static_cast<int>(step / steps_per_epoch_));
+      follow_policy(step);
+      next = take_step(step);
+      const bool is_last = next == steps_;
+      if (durable_) durable_->record(step, last_loss_, run_.plan().mask);
+      if (is_last || next % steps_per_epoch_ == 0) end_epoch(next);
+      if (is_last) break;
+      // Before the checkpoint, which then needs no signals of the step.
+      decide(step + 1, next);
+      if (durable_ && keep(next)) break;
+    }
+    if (durable_) {
+      durable_->finish();
+      tell_saved(result_.stopped_at.value_or(steps_));
+    }
+    result_.weight_hash = run_.weight_hash();
+    result_.process_peak_resident = peak_resident();
+    result_.foreign_cores = load_.cores();
+    result_.cache = cache_.report();
+    cache_.end(result_.stopped_at.value_or(steps_));
+    note_cache();
+    result_.trace = recorder_.take_trace();
+    return std::move(result_);
+  }
+
+ private:
+  RunShape shape() const {
+    return {.blocks = static_cast<int>(options_.profile.blocks.size()),
+            .steps = steps_,
+            .steps_per_epoch = steps_per_epoch_,
+            .seed = config_.seed};
+  }
+
+  void restore() {
+    if (config_.batch_growth != BatchGrowth::kNone) {
+      throw InputError("run configuration", 0,
+                       "a batch that grows with the pipelines, so that "
+                       "what is learnt follows from the plans",
+                       "a fixed one where the run keeps checkpoints");
+    }
+    const std::string hash = model_hash(options_.profile);
+    durable_.emplace(*options_.durable, run_.model(), identify_run(config_, hash, data_, steps_));
+    const std::optional<TrainingPosition> position = durable_->restore(run_);
+    for (const std::string& note : durable_->notes()) tell(position ? position->step : 0, note);
+    if (!position) return;
+    result_.first_step = position->step;
+    recorder_.provenance()["resumed_from_step"] = std::to_string(position->step);
+    freezing_.restore(position->authority, options_.durable->folder.string());
+    std::vector<FreezeEvent> masks;
+    for (const TracedMask& mask : freezing_.masks()) {
+      if (mask.step >= position->step) continue;
+      FreezeEvent& event = masks.emplace_back();
+      event.step = mask.step;
+      event.what = MaskEvent{mask.mask};
+    }
+    if (!recorder_.go_on(position->step, masks) && !options_.event_log.empty()) {
+      tell(position->step, "the event log lacks steps before " + std::to_string(position->step) +
+                               ": what is recorded of the run begins there");
+    }
+    result_.first_phase = recorder_.count_plans();
+    begin_epoch(position->epoch);
+    recorder_.begin_stretch(position->step);
+    train_loss_ = position->epoch_loss;
+    epoch_samples_ = position->epoch_samples;
+  }
+
+  // Whether the run is to end here.
+  bool keep(Step done) {
+    tell_saved(done);
+    const bool stops = options_.stop && options_.stop();
+    if (!stops && !durable_->is_due(done)) return false;
+    durable_->save(run_, position_at(done));
+    if (stops) {
+      durable_->finish();
+      result_.stopped_at = done;
+      keep_phase();
+    }
+    tell_saved(done, stops);
+    return stops;
+  }
+
+  TrainingPosition position_at(Step done) const {
+    const bool ends_epoch = done % steps_per_epoch_ == 0;
+    return {.step = done,
+            .steps = steps_,
+            .step_in_epoch = done % steps_per_epoch_,
+            .epoch = static_cast<int>(done / steps_per_epoch_),
+            .epoch_loss = ends_epoch ? 0 : train_loss_,
+            .epoch_samples = ends_epoch ? 0 : epoch_samples_,
+            .learning_rate = learning_rate(config_.optimizer, done - 1, steps_),
+            .mask = run_.plan().mask,
+            .authority = freezing_.to_json()};
+  }
+
+  // What has become of checkpoints; one that was asked for must be there.
+  void tell_saved(Step now, bool is_asked_for = false) {
+    for (const SavedCheckpoint& saved : durable_->take_saved()) {
+      if (!saved.failure) {
+        recorder_.log({now, CheckpointEvent{saved.time, saved.step}});
+        continue;
+      }
+      try {
+        std::rethrow_exception(saved.failure);
+      } catch (const InputError& error) {
+        if (is_asked_for && saved.step == now) throw;
+        tell(now, std::string("no checkpoint was written: ") + error.what(), true);
+      }
+    }
+  }
+
+  // As it stands, the one in force.
+  void keep_phase() {
+    if (!durable_ || !options_.keep_phase || result_.phases.empty()) return;
+    const TrainPhase& phase = result_.phases.back();
+    const std::size_t number = result_.first_phase + result_.phases.size() - 1;
+    try {
+      options_.keep_phase(phase, number);
+    } catch (const InputError& error) {
+      tell(phase.first_step,
+           "phase " + std::to_string(number) + " was not kept: " + std::string(error.what()), true);
+    }
+  }
+
+  void begin_epoch(int epoch) {
+    epoch_ = epoch;
+    recorder_.begin_stretch(epoch * steps_per_epoch_);
+    train_loss_ = 0;
+    epoch_samples_ = 0;
+  }
+
+  // About a step, when the step before is done; where that has taken several places, about each.
+  void decide(Step first, Step step) {
+    const SteadyTime start = std::chrono::steady_clock::now();
+    FreezeControl::Before before{std::move(gradient_squares_), 0, validation_};
+    for (Step place = first; place <= step; ++place) {
+      before.learning_rate = learning_rate(config_.optimizer, place, steps_);
+      FreezeControl::Decided decided = freezing_.decide(place, before);
+      if (place == first || decided.decision.changed) decided_ = std::move(decided);
+    }
+    result_.training_time += since(start);
+  }
+
+  void follow_policy(Step step) {
+    const bool is_first = step == result_.first_step;
+    const FreezeMask& mask = decided_.decision.mask;
+    if (!is_first && mask == run_.plan().mask) {
+      if (step >= foreseen_ + kForeseen) foresee(step, 2 * kForeseen);
+      note_decision(step);
+      return;
+    }
+    // A phase may begin inside an epoch: what was measured so far belongs to the phase before.
+    recorder_.end_stretch();
+    keep_phase();
+    const SteadyTime start = std::chrono::steady_clock::now();
+    ElasticPlan::Switched switched = plans_.go_to(mask, step);
+    const TransitionEvent transition = switched.transition;
+    begin_phase(step, std::move(switched));
+    result_.training_time += since(start);
+    if (is_first) plans_.find_overhead(transition);
+    foresee(step, kForeseen);
+    recorder_.begin_stretch(step);
+  }
+
+  void foresee(Step step, Step within) {
+    foreseen_ = step;
+    plans_.expect(freezing_.foresee(within));
+  }
+
+  void note_cache() {
+    for (const FreezeEvent& event : cache_.take_events()) recorder_.note(event);
+  }
+
+  // Of the many that change nothing, those that have read something or have another author.
+  void note_decision(Step step) {
+    const Decision& decision = decided_.decision;
+    const std::map<std::string, double> signals = list_signals(decided_.signals);
+    const bool is_told = step == result_.first_step || decision.changed || !signals.empty() ||
+                         decision.by != decided_by_;
+    if (decision.by != decided_by_ && decision.by == kNoRoom) tell(step, decision.reason, true);
+    decided_by_ = decision.by;
+    if (!signals.empty()) recorder_.note({step, SignalsEvent{signals}});
+    if (is_told) recorder_.note({step, MaskEvent{decision.mask, decision.by, decision.reason}});
+  }
+
+  void begin_phase(Step step, ElasticPlan::Switched switched) {
+    predicted_memory_ = std::move(switched.begun.memory);
+    const std::size_t number = result_.first_phase + result_.phases.size();
+    const std::string file = "phase-" + std::to_string(number) + "/plan.json";
+    result_.phases.push_back(std::move(switched.begun.phase));
+    const TrainPhase& phase = result_.phases.back();
+    const Plan& plan = phase.plan;
+    keep_phase();
+    note_decision(step);
+    recorder_.note(
+        {step, PlanEvent{file, summarize(plan), phase.predicted_step, phase.extrapolated}});
+    recorder_.note({step, switched.transition});
+    cache_.begin(plan, step);
+    note_cache();
+    tell(step, "mask " + plan.mask.text() + ": " + summarize(plan) +
+                   cache_.describe(plan, options_.profile));
+  }
+
+  // Of the step at this place, under the plan in force.
+  SampleRange range_at(Step step) const {
+    return places_.range(step, std::min(batches_of(run_.plan(), config_), steps_ - step));
+  }
+
+  // While the step before runs, which may be storing what the next epoch begins with.
+  void expect(const SampleRange& range) {
+    loader_.expect(range);
+    if (!cache_.is_used() || (range.epoch != epoch_ && !cache_.is_filled())) return;
+    cache_.expect(loader_.cache_numbers(range), config_.micro_batch_size);
+  }
+
+  // The place of the next step.
+  Step take_step(Step step) {
+    TrainPhase& phase = result_.phases.back();
+    const SteadyTime start = std::chrono::steady_clock::now();
+    const SampleRange range = range_at(step);
+    const Step places = places_.count(range);
+    const Step next = step + places;
+    const std::vector<Samples> micro_batches = loader_.take(range);
+    if (next < steps_) expect(range_at(next));
+    const bool full = range.count == run_.plan().batch_size;
+    const bool sampled = full && is_sampled(phase, step);
+    // Moments are there from the second step on.
+    const bool weighed = full && !sampled && !phase.memory && step > phase.first_step;
+    Measurement measurement{.memory = weighed};
+    for (Step place = step + 1; place <= next; ++place) freezing_.ask(place, measurement);
+    run_.measure(measurement);
+    StepResult result =
+        run_.step(step, learning_rate(config_.optimizer, step, steps_), micro_batches, sampled,
+                  freezing_.rate_factors(step),
+                  cache_.is_used() ? loader_.cache_numbers(range) : std::vector<std::int64_t>{});
+    for (const std::string& warning : cache_.take_warnings()) tell(step, warning, true);
+    gradient_squares_ = std::move(result.gradient_squares);
+    const Duration time = since(start);
+    result_.training_time += time;
+    if (!result.note.empty() && result.note != told_) {
+      told_ = result.note;
+      tell(step, told_);
+    }
+    if (weighed) phase.memory = add_measured(predicted_memory_, step, std::move(result.memory));
+    if (sampled) {
+      phase.measured.spans.insert(phase.measured.spans.end(), result.spans.begin(),
+                                  result.spans.end());
+    }
+    if (!std::isfinite(result.loss)) {
+      throw std::runtime_error("step " + std::to_string(step) + " has loss " +
+                               std::to_string(result.loss) +
+                               ": the training has diverged (a smaller learning rate?)");
+    }
+    train_loss_ += result.loss * static_cast<double>(range.count);
+    epoch_samples_ += range.count;
+    if (full) {
+      ++phase.steps;
+      phase.measured_time += time;
+      recorder_.add_step(range.count, time);
+    }
+    last_loss_ = result.loss;
+    recorder_.log({step, StepEvent{result.loss, range.count, time}});
+    cache_.add_step(step, places, time);
+    plans_.go_on();
+    note_cache();
+    tell(next, "");
+    return next;
+  }
+
+  void end_epoch(Step done) {
+    recorder_.end_stretch();
+    const Run::Evaluation evaluation = run_.evaluate(data_.test, config_.micro_batch_size);
+    result_.loss = evaluation.loss;
+    result_.accuracy = evaluation.accuracy;
+    accuracy_ = evaluation.accuracy;
+    const std::optional<PartScore> validation = validate(done);
+    recorder_.note({done, EvalEvent{epoch_ + 1, train_loss_ / static_cast<double>(epoch_samples_),
+                                    evaluation.loss, evaluation.accuracy, validation}});
+    tell(done, "");
+    if (const auto report = cache_.report(); report && report->depth > 0) {
+      tell(done, to_text(*report));
+    }
+  }
+
+  // Decisions are made by these samples; by those of the test never.
+  std::optional<PartScore> validate(Step step) {
+    if (data_.validation.count() == 0) return std::nullopt;
+    const Run::Evaluation own = run_.evaluate(data_.validation, config_.micro_batch_size);
+    validation_ = result_.validation = {step, own.loss, own.accuracy};
+    return PartScore{own.loss, own.accuracy};
+  }
+
+  void tell(Step step, const std::string& event, bool is_warning = false) {
+    if (!progress_) return;
+    if (const auto failure = recorder_.take_failure()) {
+      tell(step, "the event log ends here: " + *failure, true);
+    }
+    progress_({step, steps_, epoch_ + 1, last_loss_, accuracy_, validation_, event, is_warning});
+  }
+
+  const TrainOptions& options_;
+  const RunConfig& config_;
+  std::string told_;  // of a short batch
+  const Dataset& data_;
+  const std::function<void(const TrainProgress&)>& progress_;
+  RunPlaces places_;
+  Step steps_per_epoch_;
+  Step steps_;
+  SampleLoader loader_;
+  Run run_;
+  CacheControl cache_;
+  Replanner replanner_;
+  ElasticPlan plans_;
+  FreezeControl freezing_;
+  TraceRecorder recorder_;
+  std::optional<DurableRun> durable_;
+  MemoryRecord predicted_memory_;  // of the phase
+  TrainResult result_;
+  ForeignLoad load_;
+  int epoch_ = 0;
+  Step foreseen_ = 0;      // when it was looked for what comes next
+  double train_loss_ = 0;  // sum over the epoch's samples
+  std::int64_t epoch_samples_ = 0;
+  FreezeControl::Decided decided_;
+  std::string decided_by_;  // before
+  std::optional<Validation> validation_;
+  std::vector<double> gradient_squares_;
+  double last_loss_ = 0;
+  std::optional<double> accuracy_;  // none before the first evaluation
+};
+
+}  // namespace
+
+TrainResult train(const TrainOptions& options, const Dataset& data,
+                  const std::function<void(const TrainProgress&)>& progress) {
+  TrainOptions with_signals = options;
+  with_signals.profile = with_signal_memory(options.profile, options.config.freeze);
+  return Training(with_signals, data, progress).run();
+}
+
+}  // namespace frazil

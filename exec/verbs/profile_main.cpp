@@ -1,0 +1,142 @@
+// frazil profile: times every layer of a model inside real training steps on this machine.
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "analysis/tables/table.h"
+#include "exec/devices/foreign_load.h"
+#include "exec/devices/numerics.h"
+#include "exec/measuring/fixed.h"
+#include "exec/measuring/process_memory.h"
+#include "exec/profile/profiler.h"
+#include "exec/train/progress.h"
+#include "exec/verbs/verb_inputs.h"
+#include "planner/verbs/command_line.h"
+#include "profiles/cluster_json.h"
+#include "profiles/model_profile_json.h"
+#include "profiles/quantity_text.h"
+#include "profiles/text_file.h"
+
+namespace frazil {
+namespace {
+
+namespace po = boost::program_options;
+
+po::options_description describe_flags() {
+  po::options_description flags("flags", 100);
+  const auto text = [] { return po::value<std::string>(); };
+  flags.add_options()                                                         //
+      ("run", text(), "run configuration: model, data, optimizer")            //
+      ("device", text(), "what they are: cpu (default) or cuda")              //
+      ("devices", text(), "devices to use; default: one per core or GPU")     //
+      ("micro-batch", text(), "sizes, a comma list; default: the run's own")  //
+      ("memory-limit", text(),
+       "of each device, such as 8MiB; default: 1TiB, of GPUs their own")  //
+      ("rounds", text(), "rounds over the sizes, default 12")             //
+      ("steps", text(), "steps per round and size, default 8")            //
+      ("seed", text(), "instead of the run's own")                        //
+      ("out", text(), "write the model profile")                          //
+      ("cluster-out", text(), "write the cluster")                        //
+      ("quiet", po::bool_switch(), "no progress")                         //
+      ("json", po::bool_switch(), "answer in JSON");
+  return flags;
+}
+
+std::string milliseconds(Duration duration) {
+  return fixed(static_cast<double>(duration.count()) / 1e6, 3);
+}
+
+std::string print_profile(const MeasuredProfile& measured) {
+  Table table{{"layer", "micro-batch", "F ms", "F frozen ms", "I ms", "W ms", "W alone ms", "U ms",
+               "stash", "parameters"},
+              {}};
+  for (const Layer& layer : measured.profile.layers) {
+    for (const CostSample& cost : layer.costs) {
+      table.rows.push_back({layer.name, std::to_string(cost.micro_batch_size),
+                            milliseconds(cost.forward), milliseconds(cost.forward_frozen),
+                            milliseconds(cost.backward_input), milliseconds(cost.backward_weight),
+                            milliseconds(cost.backward_weight_alone), milliseconds(layer.update),
+                            to_text(cost.stash), to_text(layer.parameters)});
+    }
+  }
+  const Device& device = measured.cluster.devices[0];
+  return to_text(table) + "each action + " + milliseconds(device.action_overhead) +
+         " ms, each step + " + milliseconds(device.step_overhead) + " ms, hop " +
+         milliseconds(measured.cluster.default_link.latency) + " ms, link " +
+         to_text(Bytes{measured.cluster.default_link.bandwidth.count}) + "/s\n";
+}
+
+std::string to_answer(const MeasuredProfile& measured) {
+  const nlohmann::ordered_json answer{
+      {"profile", nlohmann::ordered_json::parse(to_json(measured.profile))},
+      {"cluster", nlohmann::ordered_json::parse(to_json(measured.cluster))}};
+  return answer.dump(2) + "\n";
+}
+
+void tell_foreign_load(const MeasuredProfile& measured) {
+  if (measured.foreign_cores.value_or(0) <= kMostForeignCores) return;
+  std::fprintf(stderr,
+               "frazil profile: other programs kept %s cores busy meanwhile, so these times may be "
+               "too long\n",
+               fixed(*measured.foreign_cores, 2).c_str());
+}
+
+ExitCode run_profile(const po::variables_map& flags, const std::string& command) {
+  const RunConfig config = read_config(flags);
+  const Dataset data = load_data(config);
+  ProfileOptions options;
+  options.command = command;
+  options.processors = read_processors(flags);
+  options.devices = integer_or(flags, "devices", count_devices(options.processors), 1, 1024);
+  options.micro_batch_sizes = {config.micro_batch_size};
+  if (const auto sizes = optional_text(flags, "micro-batch")) {
+    options.micro_batch_sizes = checked_flags("--micro-batch", *sizes, 1, kMostCounted);
+  }
+  if (const auto limit = optional_text(flags, "memory-limit")) {
+    options.memory_limit = parse_bytes(*limit, "--memory-limit");
+  }
+  options.rounds = integer_or(flags, "rounds", options.rounds, 1, kMostCounted);
+  options.steps = integer_or(flags, "steps", options.steps, 2, kMostCounted);
+  std::vector<NamedFile> inputs = named_files(flags, {"run"});
+  if (!config.data.path.empty()) inputs.push_back({"the data", config.data.path});
+  refuse_overwriting(inputs, named_files(flags, {"out", "cluster-out"}));
+  for (const char* const flag : {"out", "cluster-out"}) {
+    if (const auto file = optional_text(flags, flag)) check_output_file(*file);
+  }
+  const bool quiet = flags["quiet"].as<bool>();
+  check_machine("profile", options.processors, options.devices, quiet);
+  MeasuredProfile measured;
+  {
+    Progress progress("profile", options.rounds + 1, quiet, "rounds");
+    measured =
+        measure_profile(config, data, options, [&](int done, int) { progress.update(done, ""); });
+  }
+  if (!quiet) tell_foreign_load(measured);
+  const auto write = [&] {
+    std::vector<NewFile> files;
+    if (const auto path = optional_text(flags, "out")) {
+      files.push_back({*path, to_json(measured.profile)});
+    }
+    if (const auto path = optional_text(flags, "cluster-out")) {
+      files.push_back({*path, to_json(measured.cluster)});
+    }
+    write_text_files(files);
+  };
+  write_and_answer(write, flags["json"].as<bool>() ? to_answer(measured) : print_profile(measured));
+  return ExitCode::kOk;
+}
+
+int run_profile_verb(int argc, char** argv) {
+  prepare_numerics();
+  keep_freed_memory();
+  const Verb verb{"profile", "Times every layer of a model inside real training steps.",
+                  "frazil profile --run FILE [--out model.json] [--cluster-out cluster.json]"};
+  const std::string command = command_text(argc, argv);
+  return run_verb(verb, argc, argv, describe_flags(),
+                  [&](const po::variables_map& flags) { return run_profile(flags, command); });
+}
+
+}  // namespace
+}  // namespace frazil
+
+int main(int argc, char** argv) { return frazil::run_profile_verb(argc, argv); }

@@ -1,0 +1,132 @@
+#include "exec/verbs/verb_inputs.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+#include "exec/data/random_hierarchy.h"
+#include "exec/devices/numerics.h"
+#include "exec/program/step_program.h"
+#include "profiles/error.h"
+
+namespace frazil {
+
+RunConfig read_config(const Flags& flags) {
+  RunConfig config = read_run_config(required_text(flags, "run"));
+  constexpr int kLargestSeed = 1'000'000'000;
+  if (flags.count("seed") > 0) {
+    config.seed = static_cast<std::uint64_t>(integer_or(flags, "seed", 0, 0, kLargestSeed));
+  }
+  return config;
+}
+
+DeviceChoice read_processors(const Flags& flags) {
+  DeviceChoice choice;
+  const std::string word = optional_text(flags, "device").value_or("cpu");
+  if (word == "cuda") {
+    choice.kind = DeviceKind::kCuda;
+  } else if (word != "cpu") {
+    refuse_flags("--device " + word, "cpu or cuda");
+  }
+  check_devices(choice);
+  return choice;
+}
+
+namespace {
+
+Dataset load_whole(const RunConfig& config) {
+  const VitConfig& model = config.model;
+  switch (config.data.kind) {
+    case DataConfig::Kind::kDigits: {
+      Dataset data = read_digits(config.data.path);
+      if (data.height != model.image || data.channels != model.channels ||
+          data.classes != model.classes) {
+        throw InputError("run configuration", 0,
+                         "a model for " + std::to_string(model.channels) + " x " +
+                             std::to_string(model.image) + " x " + std::to_string(model.image) +
+                             " images of " + std::to_string(model.classes) + " classes",
+                         "one for the digits: image 8, channels 1, classes 10");
+      }
+      return data;
+    }
+    case DataConfig::Kind::kSynthetic:
+      return make_synthetic(config.data.train_samples, config.data.test_samples, model.channels,
+                            model.image, model.classes, config.data.seed);
+    case DataConfig::Kind::kRandomHierarchy:
+      return make_random_hierarchy(config.data.hierarchy, config.data.train_samples,
+                                   config.data.test_samples, model, config.data.seed);
+  }
+  ENSURE(false, "unknown kind of data");
+}
+
+}  // namespace
+
+Dataset load_data(const RunConfig& config) {
+  return split_validation(load_whole(config), config.data.validation_percent, config.seed);
+}
+
+void refuse_unwatched_guard(const RunConfig& config, const std::string& file) {
+  if (!config.freeze.decorators.guard || config.data.validation_percent > 0) return;
+  throw InputError(file, 0, "a validation guard over data with \"validation_percent\" 0",
+                   "some to validate with: the test samples decide nothing");
+}
+
+void refuse_larger_batch(const RunConfig& config, const Dataset& data, const std::string& file) {
+  const std::int64_t samples = data.train.count();
+  if (config.batch_size <= samples) return;
+  throw InputError(file, 0, "a batch of " + std::to_string(config.batch_size) + " samples",
+                   "at most the " + std::to_string(samples) + " there are to train on");
+}
+
+void check_machine(const std::string& verb, const DeviceChoice& choice, int devices, bool quiet) {
+  if (quiet) return;
+  // Devices of a cluster beyond the cores that there are share them.
+  const int tried =
+      choice.kind == DeviceKind::kCpu ? std::min(devices, count_devices(choice)) : devices;
+  std::optional<std::string> broken = check_numerics();
+  if (!broken) broken = check_numerics(ComputeDevices(choice, tried));
+  if (broken) std::fprintf(stderr, "frazil %s: %s\n", verb.c_str(), broken->c_str());
+}
+
+void check_output_folder(const std::string& folder) {
+  // The nearest place that exists decides, by a folder that is gone at once: permissions alone do
+  // not tell for every user and file system.
+  std::error_code error;
+  std::filesystem::path place = std::filesystem::absolute(folder);
+  while (!std::filesystem::exists(place, error) && !error && place.has_relative_path()) {
+    place = place.parent_path();
+  }
+  std::string probe = (place / ".frazil.XXXXXX").string();
+  const bool is_folder = !error && std::filesystem::is_directory(place, error);
+  if (!is_folder || ::mkdtemp(probe.data()) == nullptr) {
+    throw InputError(folder, 0, "a place that cannot be written", "a folder for the results");
+  }
+  ::rmdir(probe.c_str());
+}
+
+void check_output_file(const std::string& file) {
+  const std::filesystem::path parent = std::filesystem::absolute(file).parent_path();
+  check_output_folder(parent.string());
+  if (std::filesystem::is_directory(file)) {
+    throw InputError(file, 0, "a folder", "a file to write");
+  }
+  if (std::filesystem::exists(file) && !std::filesystem::is_regular_file(file)) {
+    throw InputError(file, 0, "a special file", "a file to write");
+  }
+}
+
+std::string command_text(int argc, char** argv) {
+  // Through the front door a program is called by its verb alone.
+  std::string verb = std::filesystem::path(argc > 0 ? argv[0] : "").filename().string();
+  const std::string prefix = "frazil-";
+  if (verb.starts_with(prefix)) verb.erase(0, prefix.size());
+  std::string text = "frazil " + verb;
+  for (int i = 1; i < argc; ++i) text += std::string(" ") + argv[i];
+  return to_one_line(text);
+}
+
+}  // namespace frazil

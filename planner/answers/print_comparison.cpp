@@ -1,0 +1,87 @@
+#include "planner/answers/print_comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "planner/prediction/answer_parts.h"
+#include "profiles/quantity_text.h"
+
+namespace frazil {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double samples_per_second(const Candidate& candidate) {
+  if (candidate.makespan.count() == 0) return 0;
+  return candidate.plan.batch_size * 1e9 / static_cast<double>(candidate.makespan.count());
+}
+
+Bytes largest_peak(const Candidate& candidate) {
+  Bytes largest;
+  for (const MemoryPeak& peak : candidate.memory) largest = std::max(largest, peak.total);
+  return largest;
+}
+
+std::string row(std::string_view name, const Candidate& candidate) {
+  std::string text = fmt::format("{:<16}  {:>12}  {:>10.1f}  {:>11}  {}\n", name,
+                                 to_text(candidate.makespan), samples_per_second(candidate),
+                                 to_text(largest_peak(candidate)), summarize(candidate.plan));
+  if (candidate.infeasible) {
+    text += fmt::format("{:<16}  cannot run: {}\n", "", candidate.infeasible->reason);
+  }
+  return text;
+}
+
+Json candidate_json(const Candidate& candidate) {
+  Json json = {{"summary", summarize(candidate.plan)},
+               {"feasible", !candidate.infeasible.has_value()},
+               {"makespan_ns", candidate.makespan.count()},
+               {"samples_per_second", samples_per_second(candidate)},
+               {"memory_peak_bytes", largest_peak(candidate).count},
+               {"extrapolated", candidate.extrapolated}};
+  if (candidate.infeasible) json["reason"] = candidate.infeasible->reason;
+  return json;
+}
+
+}  // namespace
+
+std::optional<double> makespan_ratio(const PlannerComparison& comparison) {
+  const Candidate* own = comparison.own;
+  if (own == nullptr || own->infeasible || comparison.named.infeasible) return std::nullopt;
+  if (own->makespan.count() == 0) return std::nullopt;
+  return static_cast<double>(comparison.named.makespan.count()) /
+         static_cast<double>(own->makespan.count());
+}
+
+std::string print_comparison(const PlannerComparison& comparison) {
+  std::string text = fmt::format("{:<16}  {:>12}  {:>10}  {:>11}  {}\n", "planner", "makespan",
+                                 "samples/s", "memory peak", "plan");
+  text += row(comparison.planner, comparison.named);
+  bool extrapolated = comparison.named.extrapolated;
+  if (comparison.own != nullptr) {
+    text += row("frazil", *comparison.own);
+    extrapolated = extrapolated || comparison.own->extrapolated;
+  } else {
+    text += fmt::format("{:<16}  no plan is feasible\n", "frazil");
+  }
+  if (const auto ratio = makespan_ratio(comparison)) {
+    text +=
+        fmt::format("{} takes {:.3f} times as long as frazil's best\n", comparison.planner, *ratio);
+  }
+  return text + list_flags(comparison.profile, extrapolated);
+}
+
+std::string comparison_json(const PlannerComparison& comparison) {
+  const auto ratio = makespan_ratio(comparison);
+  const Json json = {
+      {"planner", comparison.planner},
+      {"named", candidate_json(comparison.named)},
+      {"frazil", comparison.own == nullptr ? Json() : candidate_json(*comparison.own)},
+      {"ratio", ratio ? Json(*ratio) : Json()},
+      {"backward_was_split_by_rule", comparison.profile.backward_was_split_by_rule}};
+  return json.dump() + "\n";
+}
+
+}  // namespace frazil

@@ -1,0 +1,17 @@
+#pragma once
+// Whether the messages of a plan's step come through under each lowering, in words and as JSON.
+
+#include <string>
+
+#include "planner/plan/plan.h"
+#include "profiles/cluster.h"
+#include "profiles/model_profile.h"
+
+namespace frazil {
+
+// A line per lowering: "messages, just in time: device 0 waits at ..." or "... come through".
+std::string print_messages(const Plan& plan, const ModelProfile& profile, const Cluster& cluster);
+// {"messages": {"eager receive": null, "just in time": "device 0 waits ...", "grouped": null}}
+std::string messages_json(const Plan& plan, const ModelProfile& profile, const Cluster& cluster);
+
+}  // namespace frazil

@@ -1,0 +1,168 @@
+#include "planner/answers/print_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "planner/plan/activity.h"
+#include "planner/plan/schedule_facts.h"
+#include "planner/prediction/answer_parts.h"
+#include "planner/prediction/plan_notation.h"
+#include "planner/prediction/ranking.h"
+#include "profiles/quantity_text.h"
+
+namespace frazil {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string text_of(const ReductionOverlap& overlap, const Plan& plan) {
+  const bool fast = plan.reduction == ReductionMode::kFast;
+  return "reductions   overlap with backwards, " +
+         (fast ? "in buckets of " + to_text(overlap.bucket) : std::string("node by node")) + "\n";
+}
+
+std::string draw_small(const Timeline& timeline) {
+  constexpr int kMostDevices = 16;
+  constexpr std::int64_t kMostColumns = 100;
+  const Duration length = makespan(timeline);
+  if (timeline.devices > kMostDevices || length.count() == 0) return "";
+  // The shortest compute span is the natural cell; a step that has none this wide is not drawn.
+  Duration cell = length;
+  for (const Span& span : timeline.spans) {
+    const bool counts = span.lane == Lane::kCompute && span.duration().count() > 0 &&
+                        span.action.kind != ActionKind::kUpdate;
+    if (counts) cell = std::min(cell, span.duration());
+  }
+  const Duration least = (length + Duration{kMostColumns - 1}) / kMostColumns;
+  if (cell < least / 2) return "";
+  return "\n" + draw(timeline, std::max(cell, least));
+}
+
+std::string device_rows(const SimulatedPlan& simulated) {
+  const std::vector<Device>& devices = simulated.cluster.devices;
+  std::size_t width = 6;
+  for (const Device& device : devices) width = std::max(width, device.name.size());
+  std::string text = fmt::format("\n{:<{}}  {:>12}  {:>12}  {:>12}  holds at its peak\n", "device",
+                                 width, "busy", "memory peak", "limit");
+  for (std::size_t d = 0; d < devices.size(); ++d) {
+    const MemoryPeak& peak = simulated.simulation.memory[d];
+    const bool over = peak.total > devices[d].memory_limit;
+    text += fmt::format("{:<{}}  {:>12}  {:>12}  {:>12}  {}{}\n", devices[d].name, width,
+                        to_text(busy(simulated.simulation.timeline, DeviceId{d})),
+                        to_text(peak.total), to_text(devices[d].memory_limit),
+                        over ? "DOES NOT FIT: " : "", list_held(peak));
+  }
+  return text;
+}
+
+std::string describe_search(const WhatIf& what_if, const WhatIfAnswer& answer) {
+  if (!what_if.search || !answer.moves_tried) return "";
+  const bool for_span = what_if.search->objective == Objective::kSpan;
+  const Duration bound = for_span ? answer.bounds.span.time : answer.bounds.makespan.time;
+  const Duration time = for_span ? answer.span : answer.makespan;
+  const std::string proof =
+      time == bound ? "no order is better"
+                    : fmt::format("at most {} more than the least", percent(gap(time, bound)));
+  return fmt::format("searched     for the least {}: {}, {}\n",
+                     objective_name(what_if.search->objective),
+                     count_of(*answer.moves_tried, "move"), proof);
+}
+
+}  // namespace
+
+std::string print_what_if(const WhatIf& what_if, const WhatIfAnswer& answer) {
+  const PlanBounds& bounds = answer.bounds;
+  std::string text = fmt::format(
+      "{} stages, {} micro-batches, {}\n"
+      "makespan     {} (bubble {})\n"
+      "span         {} (bubble {})\n"
+      "lower bound  {} ({}), {} above it\n"
+      "in flight   ",
+      what_if.stages, what_if.micro_batches, schedule_name(what_if), to_text(answer.makespan),
+      percent(answer.bubble), to_text(answer.span), percent(answer.bubble_span),
+      to_text(bounds.makespan.time), bounds.makespan.name,
+      percent(gap(answer.makespan, bounds.makespan.time)));
+  for (const int peak : answer.peak_chunks) text += fmt::format(" {}", peak);
+  const int chunks = what_if.chunks.value_or(facts_of(what_if.schedule).chunks);
+  return text +
+         (chunks == 1 ? " micro-batches" : fmt::format(" chunks of 1/{} micro-batch", chunks)) +
+         " at most, by device\n" + describe_search(what_if, answer);
+}
+
+std::string what_if_json(const WhatIf& what_if, const WhatIfAnswer& answer) {
+  Json json = {{"schedule", schedule_name(what_if)},
+               {"stages", what_if.stages},
+               {"micro_batches", what_if.micro_batches},
+               {"makespan_ns", answer.makespan.count()},
+               {"span_ns", answer.span.count()},
+               {"bubble", answer.bubble},
+               {"bubble_span", answer.bubble_span},
+               {"peak_chunks", answer.peak_chunks},
+               {"chunks", what_if.chunks.value_or(facts_of(what_if.schedule).chunks)}};
+  json.update(Json::parse(bounds_json(answer.bounds)));
+  if (what_if.search && answer.moves_tried) {
+    json["objective"] = objective_name(what_if.search->objective);
+    json["moves_tried"] = *answer.moves_tried;
+  }
+  return json.dump() + "\n";
+}
+
+std::string print_simulation(const SimulatedPlan& simulated) {
+  const auto& [plan, profile, cluster, simulation, bounds, overlap] = simulated;
+  const Duration span = max_span(simulation.timeline);
+  std::string text = fmt::format(
+      "{}\n"
+      "makespan     {} ({:.1f} samples/s, bubble {})\n"
+      "span         {} (bubble {})\n"
+      "lower bound  {} ({}), {} above it\n",
+      summarize(plan), to_text(simulation.makespan), samples_per_second(plan, simulation.makespan),
+      percent(bubble(simulation.timeline)), to_text(span),
+      percent(bubble_of_span(simulation.timeline)), to_text(bounds.makespan.time),
+      bounds.makespan.name, percent(gap(simulation.makespan, bounds.makespan.time)));
+  if (overlap) text += text_of(*overlap, plan);
+  text += device_rows(simulated);
+  if (const auto overflow = find_overflow(simulation.memory, cluster)) {
+    text += fmt::format("this plan does not fit into memory, and train refuses it: {}\n",
+                        overflow->reason);
+  }
+  if (find_activity(profile, plan).cached > 0) text += kCacheNote;
+  return text + list_flags(profile, simulation.extrapolated) + list_free_links(cluster) +
+         draw_small(simulation.timeline);
+}
+
+std::string simulation_json(const SimulatedPlan& simulated) {
+  const auto& [plan, profile, cluster, simulation, bounds, overlap] = simulated;
+  Json json = {{"summary", summarize(plan)},
+               {"makespan_ns", simulation.makespan.count()},
+               {"span_ns", max_span(simulation.timeline).count()},
+               {"samples_per_second", samples_per_second(plan, simulation.makespan)},
+               {"bubble", bubble(simulation.timeline)},
+               {"bubble_span", bubble_of_span(simulation.timeline)}};
+  json.update(Json::parse(bounds_json(bounds)));
+  const std::optional<Infeasible> overflow = find_overflow(simulation.memory, cluster);
+  json["fits"] = !overflow.has_value();
+  if (overflow) json["reason"] = overflow->reason;
+  json["extrapolated"] = simulation.extrapolated;
+  json["backward_was_split_by_rule"] = profile.backward_was_split_by_rule;
+  json["bytes_are_placeholders"] = !unknown_bytes(profile).empty();
+  if (find_activity(profile, plan).cached > 0) json["cache_reads_are_free"] = true;
+  json["reductions_overlap"] = overlap.has_value();
+  if (overlap && plan.reduction == ReductionMode::kFast) {
+    json["bucket_bytes"] = overlap->bucket.count;
+  }
+  Json devices = Json::array();
+  for (std::size_t d = 0; d < cluster.devices.size(); ++d) {
+    Json device = {{"name", cluster.devices[d].name},
+                   {"busy_ns", busy(simulation.timeline, DeviceId{d}).count()}};
+    device.update(Json::parse(memory_json(simulation.memory[d], cluster.devices[d])));
+    devices.push_back(device);
+  }
+  json["devices"] = devices;
+  return json.dump() + "\n";
+}
+
+}  // namespace frazil

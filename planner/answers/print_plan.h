@@ -1,0 +1,31 @@
+#pragma once
+// Answers of the verbs plan and simulate, for people (tables) and for programs (one JSON object).
+
+#include <optional>
+#include <string>
+
+#include "planner/plan/plan.h"
+#include "planner/prediction/bounds.h"
+#include "planner/prediction/simulate_plan.h"
+#include "planner/what_if/what_if.h"
+
+namespace frazil {
+
+// A plan and what the simulator says of it.
+struct SimulatedPlan {
+  const Plan& plan;
+  const ModelProfile& profile;
+  const Cluster& cluster;
+  const PlanSimulation& simulation;
+  const PlanBounds& bounds;
+  std::optional<ReductionOverlap> overlap = std::nullopt;  // as it was simulated
+};
+
+std::string print_what_if(const WhatIf& what_if, const WhatIfAnswer& answer);
+std::string what_if_json(const WhatIf& what_if, const WhatIfAnswer& answer);
+
+// With a picture of the time line when it is small: at most 16 devices and 100 columns.
+std::string print_simulation(const SimulatedPlan& simulated);
+std::string simulation_json(const SimulatedPlan& simulated);
+
+}  // namespace frazil

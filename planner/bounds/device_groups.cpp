@@ -1,0 +1,197 @@
+#include "planner/bounds/device_groups.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+auto traits(const Device& device) {
+  return std::tuple(device.time_ppm, Bytes{-device.memory_limit.count}, device.action_overhead,
+                    device.step_overhead);
+}
+
+std::size_t index_of(int value) { return static_cast<std::size_t>(value); }
+
+}  // namespace
+
+Machines::Machines(const Cluster& cluster, bool joint) : cluster_(cluster) {
+  find_kinds();
+  find_links();
+  find_best();
+  if (joint) {
+    find_arrangements();
+  } else {
+    std::sort(by_speed_.begin(), by_speed_.end());
+    arrangements_.push_back({});
+  }
+}
+
+void Machines::find_kinds() {
+  for (const Device& device : cluster_.devices) {
+    const auto same = [&](const Device& kind) { return traits(kind) == traits(device); };
+    if (std::none_of(kinds_.begin(), kinds_.end(), same)) kinds_.push_back(device);
+  }
+  std::sort(kinds_.begin(), kinds_.end(),
+            [](const Device& a, const Device& b) { return traits(a) < traits(b); });
+  for (const Device& device : cluster_.devices) {
+    const auto same = [&](const Device& kind) { return traits(kind) == traits(device); };
+    kind_of_.push_back(
+        static_cast<int>(std::find_if(kinds_.begin(), kinds_.end(), same) - kinds_.begin()));
+    by_speed_.emplace_back(by_speed_.size());
+  }
+  std::sort(by_speed_.begin(), by_speed_.end(), [&](DeviceId a, DeviceId b) {
+    const auto key = [&](DeviceId id) {
+      return std::tuple(kind_of_[id.index()], cluster_.devices[id.index()].host, id);
+    };
+    return key(a) < key(b);
+  });
+}
+
+void Machines::find_arrangements() {
+  const std::size_t kinds = kinds_.size();
+  std::vector<int> ranks(kinds);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::vector<std::vector<int>> orders;
+  if (kinds <= 3) {
+    do {
+      orders.push_back(ranks);
+    } while (std::next_permutation(ranks.begin(), ranks.end()));
+  } else {
+    orders.push_back(ranks);
+    std::reverse(ranks.begin(), ranks.end());
+    orders.push_back(ranks);
+  }
+  for (const std::vector<int>& order : orders) arrangements_.push_back({order, false});
+  if (kinds == 1 && link_at_.empty()) return;
+  for (const std::vector<int>& order : orders) arrangements_.push_back({order, true});
+}
+
+void Machines::find_links() {
+  links_.push_back(cluster_.default_link);
+  if (cluster_.links.empty()) return;
+  const std::size_t devices = cluster_.devices.size();
+  link_at_.assign(devices * devices, 0);
+  std::map<std::pair<Duration, BytesPerSecond>, std::int32_t> known;
+  const auto find = [&](const Link& link) {
+    const auto [place, is_new] =
+        known.try_emplace({link.latency, link.bandwidth}, static_cast<std::int32_t>(known.size()));
+    if (is_new && place->second > 0) links_.push_back(link);
+    return place->second;
+  };
+  find(cluster_.default_link);
+  for (const DirectedLink& link : cluster_.links) {
+    link_at_[link.from.index() * devices + link.to.index()] = find(link.link);
+  }
+}
+
+void Machines::find_best() {
+  best_device_ = kinds_.front();
+  for (const Device& kind : kinds_) {
+    best_device_.memory_limit = std::max(best_device_.memory_limit, kind.memory_limit);
+    best_device_.action_overhead = std::min(best_device_.action_overhead, kind.action_overhead);
+    best_device_.step_overhead = std::min(best_device_.step_overhead, kind.step_overhead);
+  }
+  best_link_ = links_.front();
+  for (const Link& link : links_) {
+    best_link_.latency = std::min(best_link_.latency, link.latency);
+    const bool unlimited = best_link_.bandwidth.count == 0 || link.bandwidth.count == 0;
+    best_link_.bandwidth =
+        unlimited ? BytesPerSecond{} : std::max(best_link_.bandwidth, link.bandwidth);
+  }
+}
+
+int Machines::link_of(DeviceId from, DeviceId to) const {
+  if (link_at_.empty()) return 0;
+  return link_at_[from.index() * cluster_.devices.size() + to.index()];
+}
+
+int Machines::find_machine(const std::vector<DeviceId>& devices) {
+  std::vector<int> key;
+  for (const DeviceId device : devices) key.push_back(kind_of_[device.index()]);
+  if (!link_at_.empty()) {
+    for (const DeviceId from : devices) {
+      for (const DeviceId to : devices) {
+        if (from != to) key.push_back(link_of(from, to));
+      }
+    }
+  }
+  key.push_back(static_cast<int>(devices.size()));
+  const auto [known, is_new] =
+      machine_of_.try_emplace(std::move(key), static_cast<int>(machines_.size()));
+  if (!is_new) return known->second;
+  Cluster& machine = machines_.emplace_back();
+  machine.hosts = cluster_.hosts;
+  machine.default_link = cluster_.default_link;
+  for (const DeviceId device : devices) {
+    machine.devices.push_back(cluster_.devices[device.index()]);
+  }
+  for (std::size_t a = 0; a < devices.size(); ++a) {
+    for (std::size_t b = 0; b < devices.size(); ++b) {
+      if (a == b || link_of(devices[a], devices[b]) == 0) continue;
+      machine.links.push_back(
+          {DeviceId{a}, DeviceId{b}, links_[index_of(link_of(devices[a], devices[b]))]});
+    }
+  }
+  return known->second;
+}
+
+std::vector<DeviceId> Machines::pick(int count, const Arrangement& arrangement) const {
+  std::vector<DeviceId> picked(by_speed_.begin(), by_speed_.begin() + count);
+  if (arrangement.rank_of_kind.empty()) return picked;
+  std::stable_sort(picked.begin(), picked.end(), [&](DeviceId a, DeviceId b) {
+    return arrangement.rank_of_kind[index_of(kind_of_[a.index()])] <
+           arrangement.rank_of_kind[index_of(kind_of_[b.index()])];
+  });
+  return picked;
+}
+
+DeviceGroups Machines::make_groups(const ShapeCell& cell, const Arrangement& arrangement) {
+  ENSURE(cell.used() <= static_cast<int>(cluster_.devices.size()), "more devices than there are");
+  const std::vector<DeviceId> picked = pick(cell.used(), arrangement);
+  DeviceGroups groups(index_of(cell.replicas));
+  std::size_t next = 0;
+  if (arrangement.across) {
+    for (int s = 0; s <= cell.devices; ++s) {
+      const int with_one = s < cell.devices ? cell.replicas : cell.longer;
+      for (int g = 0; g < with_one; ++g) groups[index_of(g)].devices.push_back(picked[next++]);
+    }
+  } else {
+    for (int g = 0; g < cell.replicas; ++g) {
+      const int length = cell.devices + (g < cell.longer ? 1 : 0);
+      for (int s = 0; s < length; ++s) groups[index_of(g)].devices.push_back(picked[next++]);
+    }
+  }
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const bool as_before =
+        g > 0 && groups_are_alike() && groups[g].devices.size() == groups[g - 1].devices.size();
+    groups[g].machine = as_before ? groups[g - 1].machine : find_machine(groups[g].devices);
+  }
+  return groups;
+}
+
+const DeviceGroups& Machines::groups(const ShapeCell& cell, int arrangement) {
+  const Key key{arrangement, cell.devices, cell.replicas, cell.longer};
+  const auto known = groups_.find(key);
+  if (known != groups_.end()) return known->second;
+  return groups_.emplace(key, make_groups(cell, arrangements_[index_of(arrangement)]))
+      .first->second;
+}
+
+bool Machines::repeats(const ShapeCell& cell, int arrangement) {
+  if (arrangement == 0) return false;
+  const DeviceGroups& own = groups(cell, arrangement);
+  for (int before = 0; before < arrangement; ++before) {
+    const DeviceGroups& other = groups(cell, before);
+    const auto same = [](const DeviceGroup& a, const DeviceGroup& b) {
+      return a.devices == b.devices;
+    };
+    if (std::equal(own.begin(), own.end(), other.begin(), other.end(), same)) return true;
+  }
+  return false;
+}
+
+}  // namespace frazil

@@ -1,0 +1,74 @@
+#pragma once
+// What the stages and devices of a group take in a step when the cuts are known: the work of one
+// micro-batch, what it must meet before a stage (head) and after it (tail), and what follows the
+// last backward. The same for all variants with one placement, chunks, recomputing and way to split
+// backwards. Heads and tails follow the boundaries between neighbouring stages alone, as far as the
+// layers on both sides are joined. The short micro-batch counts for nothing.
+
+#include <vector>
+
+#include "planner/bounds/proposal.h"
+#include "planner/bounds/work_bound.h"
+
+namespace frazil {
+
+struct StageLoad {
+  LayerSpan span;
+  std::size_t device = 0;  // of the machine
+  SpanTimes times;         // of one micro-batch
+  Duration backward{0};    // B, or I and W where they may run as one
+  bool has_backward = false;
+  bool has_input = false;  // an I
+  // From the stage before: whether its output, and the gradient back, cross; and how long each
+  // takes.
+  bool joined = false;
+  bool carries = false;
+  Duration down{0};
+  Duration up{0};
+  // As long keep the messages of one micro-batch the device before, and this one, from sending.
+  Duration down_sent{0};
+  Duration up_sent{0};
+  Duration reduction{0};
+  Duration update{0};
+  bool updates = false;
+  Duration head{0};
+  Duration tail{0};
+  Duration input_tail{0};  // of I alone
+
+  Duration after() const { return reduction + update; }
+  Duration weight() const { return backward - std::min(backward, times.input); }
+};
+
+struct DeviceLoad {
+  Duration head = Duration::max();
+  Duration work{0};  // of all micro-batches
+  Duration weight{0};
+  Duration tail = Duration::max();
+  Duration input_tail = Duration::max();
+  // Of its stages with an update: reductions run one after the other, and so do updates.
+  Duration reductions{0};
+  Duration updates{0};
+  Duration least_reduction = Duration::max();
+  Duration least_update = Duration::max();
+
+  bool has_stage() const { return head != Duration::max(); }
+  Duration after() const {
+    if (least_update == Duration::max()) return Duration{0};
+    return std::max(reductions + least_update, least_reduction + updates);
+  }
+};
+
+struct GroupLoads {
+  int micro_batches = 0;          // whole ones
+  bool splits = false;            // backwards
+  int ways = 1;                   // directions
+  std::vector<StageLoad> stages;  // of the last direction
+  std::vector<DeviceLoad> devices;
+};
+
+// Of the group of class `group`, with its cuts as spans.
+GroupLoads add_up_loads(const Shape& shape, const GroupClass& group,
+                        const std::vector<LayerSpan>& spans, const ChainSums& sums,
+                        const Cluster& machine, const WorkBounds& reductions, const Owners& owners);
+
+}  // namespace frazil

@@ -1,0 +1,207 @@
+#include "planner/bounds/group_simulation.h"
+
+#include <algorithm>
+
+#include "planner/actions/schedule.h"
+#include "planner/bounds/reduction_tail.h"
+#include "planner/plan/reduction_groups.h"
+#include "planner/plan/schedule_facts.h"
+#include "planner/prediction/simulate_plan.h"
+#include "planner/schedules/make_schedule.h"
+#include "profiles/error.h"
+#include "sim/gradient_tree_shape.h"
+
+namespace frazil {
+namespace {
+
+// What groups do together comes later.
+void drop_joint_actions(Schedule& schedule) {
+  for (std::vector<Action>& list : schedule.devices) {
+    std::erase_if(list, [](const Action& action) {
+      return action.kind == ActionKind::kReduceGradients || action.kind == ActionKind::kUpdate;
+    });
+  }
+}
+
+std::vector<Duration> find_last_work(const LoweredStep& step, const Simulation& simulation,
+                                     std::size_t devices) {
+  std::vector<Duration> last(devices, Duration{0});
+  const TaskGraph& graph = step.graph;
+  for (TaskId task = 0; task < static_cast<TaskId>(graph.size()); ++task) {
+    const auto& lane = graph.lanes()[graph.lane_of()[task]];
+    if (lane.lane != Lane::kCompute) continue;
+    Duration& end = last[lane.device.index()];
+    end = std::max(end, simulation.end[task].time_since_epoch());
+  }
+  return last;
+}
+
+Bytes& held_of(MemoryPeak& peak, MemoryKind kind) {
+  return peak.held[static_cast<std::size_t>(kind)];
+}
+
+Bytes held_throughout(MemoryPeak& peak) {
+  return held_of(peak, MemoryKind::kParameters) + held_of(peak, MemoryKind::kGradients) +
+         held_of(peak, MemoryKind::kOptimizer);
+}
+
+// A reduction takes so much when nothing but the state is there.
+void reach_peak(MemoryPeak& peak, TimePoint at, Bytes reducing) {
+  peak.total = held_throughout(peak) + reducing;
+  peak.at = at;
+  held_of(peak, MemoryKind::kGradients) += reducing;
+  for (const MemoryKind kind : {MemoryKind::kStash, MemoryKind::kReceive, MemoryKind::kCache}) {
+    held_of(peak, kind) = Bytes{};
+  }
+}
+
+}  // namespace
+
+GroupSimulation::GroupSimulation(const ModelProfile& profile, const Cluster& cluster,
+                                 const Activity& activity, const SearchOptions& options,
+                                 const Machines& machines, const SpaceSums& sums,
+                                 OrderTable& orders)
+    : profile_(profile),
+      cluster_(cluster),
+      activity_(activity),
+      options_(options),
+      machines_(machines),
+      space_sums_(sums),
+      timer_(profile, machines, sums, options, orders) {}
+
+bool GroupSimulation::applies(const Shape& shape, const Proposal& proposal,
+                              const SearchOptions& options) {
+  const int ways = directions(facts_of(shape.variant.schedule).placement);
+  return !options.overlap && std::all_of(proposal.classes.begin(), proposal.classes.end(),
+                                         [&](const GroupClass& group) {
+                                           return group.share >= ways && group.share % ways == 0;
+                                         });
+}
+
+GroupRun GroupSimulation::run_anew(const Shape& shape, const GroupClass& group) const {
+  const Cluster& machine = machines_.machine(group.machine);
+  const auto layers = static_cast<int>(profile_.layers.size());
+  GroupRun result;
+  try {
+    const Plan plan = make_group_plan(shape, group, machine, options_, layers);
+    const Activity activity = find_activity(profile_, plan);
+    const PlanCosts costs{profile_, machine};
+    const Schedule compute = make_schedule(plan, static_cast<int>(machine.devices.size()), &costs);
+    Schedule completed = complete_schedule(compute, plan, profile_, activity);
+    drop_joint_actions(completed);
+    const LoweredStep step = lower(plan, completed, profile_, machine, activity);
+    Simulation simulation = frazil::simulate(step.graph, profile_, machine);
+    result.last_work = find_last_work(step, simulation, machine.devices.size());
+    result.memory = std::move(simulation.memory);
+    result.extrapolated = simulation.extrapolated;
+  } catch (const InfeasibleError& error) {
+    result.refused = error.what();
+  }
+  return result;
+}
+
+GroupSimulation::Key GroupSimulation::key_of(const Shape& shape, const GroupClass& group) const {
+  ShapeVariant variant = shape.variant;
+  variant.arrangement = 0;
+  return {group.machine, group.share, group.has_short, shape.cell.micro_batch_size,
+          variant,       group.cuts};
+}
+
+const GroupRun& GroupSimulation::run(const Shape& shape, const GroupClass& group) {
+  const auto [known, is_new] = runs_.try_emplace(key_of(shape, group));
+  if (is_new) {
+    ++simulated_;
+    known->second = run_anew(shape, group);
+  }
+  return known->second;
+}
+
+const OrderTimes& GroupSimulation::time(const Shape& shape, const GroupClass& group,
+                                        Duration most) {
+  const auto [known, is_new] = times_.try_emplace(key_of(shape, group));
+  if (is_new) known->second = timer_.time(shape, group, most);
+  return known->second;
+}
+
+void GroupSimulation::set_tied(StepTail& tail, const Shape& shape, const Proposal& proposal,
+                               const DeviceGroups& groups) const {
+  if (profile_.tied.empty()) return;
+  const auto layers = static_cast<int>(profile_.layers.size());
+  tail.set_tied(make_plan(shape, proposal, groups, options_, layers), profile_, activity_);
+}
+
+std::optional<GroupSimulation::Least> GroupSimulation::at_least(const Shape& shape,
+                                                                const Proposal& proposal,
+                                                                const DeviceGroups& groups,
+                                                                Duration most) {
+  std::vector<const OrderTimes*> times;
+  for (const GroupClass& group : proposal.classes) {
+    times.push_back(&time(shape, group, most));
+    if (!times.back()->known) return std::nullopt;
+  }
+  std::vector<MemoryPeak> memory(cluster_.devices.size());
+  Duration last{0};
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const OrderTimes& own = *times[static_cast<std::size_t>(proposal.class_of[g])];
+    for (std::size_t d = 0; d < groups[g].devices.size(); ++d) {
+      last = std::max(last, own.last_work[d]);
+      memory[groups[g].devices[d].index()].total = own.held[d];
+    }
+  }
+  const auto overflow = find_overflow(memory, cluster_);
+  if (overflow || last > most) return Least{last, overflow};
+  StepTail tail(shape, proposal, groups, space_sums_, cluster_, options_);
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const OrderTimes& own = *times[static_cast<std::size_t>(proposal.class_of[g])];
+    for (std::size_t d = 0; d < groups[g].devices.size(); ++d) {
+      tail.set_last_work(groups[g].devices[d], own.last_work[d], Bytes{kLargestQuantity});
+    }
+  }
+  set_tied(tail, shape, proposal, groups);
+  return Least{tail.makespan(), std::nullopt};
+}
+
+StepOutcome GroupSimulation::simulate(const Shape& shape, const Proposal& proposal,
+                                      const DeviceGroups& groups) {
+  StepOutcome outcome;
+  // A group that is refused is soon known, and then no other needs to run.
+  for (const GroupClass& group : proposal.classes) {
+    if (time(shape, group, Duration::max()).known) continue;
+    outcome.refused = run(shape, group).refused;
+    if (outcome.refused) return outcome;
+  }
+  std::vector<const GroupRun*> runs;
+  for (const GroupClass& group : proposal.classes) {
+    runs.push_back(&run(shape, group));
+    outcome.extrapolated = outcome.extrapolated || runs.back()->extrapolated;
+    if (runs.back()->refused) {
+      outcome.refused = runs.back()->refused;
+      return outcome;
+    }
+  }
+  StepTail tail(shape, proposal, groups, space_sums_, cluster_, options_);
+  outcome.memory.resize(cluster_.devices.size());
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const GroupRun& own = *runs[static_cast<std::size_t>(proposal.class_of[g])];
+    for (std::size_t d = 0; d < groups[g].devices.size(); ++d) {
+      const DeviceId device = groups[g].devices[d];
+      MemoryPeak peak = own.memory[d];
+      Bytes& held = held_of(peak, MemoryKind::kGradients);
+      const Bytes gradients = tail.gradients_on(device);
+      peak.total += gradients - held;
+      held = gradients;
+      tail.set_last_work(device, own.last_work[d], peak.total - held_throughout(peak));
+      outcome.memory[device.index()] = peak;
+    }
+  }
+  set_tied(tail, shape, proposal, groups);
+  outcome.makespan = tail.makespan();
+  for (std::size_t d = 0; d < outcome.memory.size(); ++d) {
+    if (const auto& reducing = tail.reducing_on(DeviceId{d})) {
+      reach_peak(outcome.memory[d], TimePoint{reducing->at}, reducing->size);
+    }
+  }
+  return outcome;
+}
+
+}  // namespace frazil

@@ -1,0 +1,342 @@
+#include "planner/bounds/order_times.h"
+
+#include <algorithm>
+
+#include "planner/bounds/variant_memory.h"
+#include "planner/orders/make_orders.h"
+#include "planner/plan/schedule_facts.h"
+#include "planner/schedules/stage_times.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+constexpr Duration kNone{0};
+constexpr Duration kNotYet{-1};
+
+// One stage of one direction. The short micro-batch is the last of the last direction.
+struct TimedStage {
+  std::size_t device = 0;
+  SpanTimes times;
+  bool has_input = false;
+  bool has_weight = false;
+  bool joined = false;   // waits for the F of the stage before
+  bool carries = false;  // gives it a gradient
+  // Over the boundary to the stage before: on the sender's lane, then on the way.
+  Duration down{0};
+  Duration down_hop{0};
+  Duration up{0};
+  Duration up_hop{0};
+  Bytes stash;
+};
+
+class ListRunner {
+ public:
+  ListRunner(const Shape& shape, const GroupClass& group, const ChainSums& sums,
+             const Cluster& machine)
+      : placement_(facts_of(shape.variant.schedule).placement),
+        devices_(machine.devices.size()),
+        ways_(static_cast<std::size_t>(directions(placement_))),
+        of_way_(static_cast<std::size_t>(group.share) / ways_) {
+    if (group.has_short) short_ = of_way_ - 1;
+    for (std::size_t way = 0; way < ways_; ++way) add_stages(shape, group, sums, machine, way);
+    const std::size_t works = stages_.size() * of_way_;
+    forward_.assign(works, kNotYet);
+    gradient_.assign(works, kNotYet);
+    for (std::size_t d = 0; d < devices_.size(); ++d) {
+      devices_[d].free = devices_[d].sent = machine.devices[d].step_overhead;
+    }
+  }
+
+  OrderTimes run(const DeviceOrders& orders, Duration most) {
+    OrderTimes found;
+    if (orders.size() != devices_.size()) return found;
+    if (most < Duration::max()) leave_idle(most);
+    for (bool moved = true; moved && !too_long_;) {
+      moved = false;
+      found.known = true;
+      for (std::size_t d = 0; d < orders.size(); ++d) {
+        moved = run_device(d, orders[d]) || moved;
+        found.known = found.known && devices_[d].next == orders[d].size();
+      }
+      if (found.known) break;
+    }
+    found.known = found.known || too_long_;
+    for (const DeviceState& device : devices_) {
+      found.last_work.push_back(device.worked ? device.free + std::max(kNone, device.left) : kNone);
+      found.held.push_back(device.state + device.most_stash);
+    }
+    return found;
+  }
+
+ private:
+  struct DeviceState {
+    std::size_t next = 0;  // of its list
+    Duration free{0};
+    Duration sent{0};  // its messages so far have left
+    bool worked = false;
+    Duration left{0};                     // of its F and backwards, at least
+    Duration may_idle = Duration::max();  // before it all takes too long
+    Bytes state;
+    Bytes stash;
+    Bytes most_stash;
+  };
+
+  // What each device may still idle, beside its work, to be done within `most`.
+  void leave_idle(Duration most) {
+    const auto whole = static_cast<std::int64_t>(of_way_) - (short_ < of_way_ ? 1 : 0);
+    for (const TimedStage& stage : stages_) {
+      const SpanTimes& times = stage.times;
+      const Duration backward = std::min(times.backward, times.input + times.weight);
+      devices_[stage.device].left += (times.forward + backward) * whole;
+    }
+    for (DeviceState& device : devices_) device.may_idle = most - device.free - device.left;
+  }
+
+  void add_stages(const Shape& shape, const GroupClass& group, const ChainSums& sums,
+                  const Cluster& machine, std::size_t way) {
+    const auto count = static_cast<int>(group.cuts.size()) + 1;
+    const auto p = static_cast<int>(machine.devices.size());
+    int first = 0;
+    for (int s = 0; s < count; ++s) {
+      const auto at = static_cast<std::size_t>(s);
+      const int end = s + 1 < count ? group.cuts[at].value : sums.layers();
+      const LayerSpan span{first, end};
+      const auto here =
+          static_cast<std::size_t>(device_of_stage(placement_, p, static_cast<int>(way), s));
+      const bool again = recomputes(shape.variant, s, count);
+      TimedStage& stage = stages_.emplace_back();
+      stage.device = here;
+      stage.times = sums.times(span, machine.devices[here], again);
+      stage.has_input = sums.has_input(span);
+      stage.has_weight = sums.has_update(span);
+      if (s > 0) join(stage, sums, first, machine, static_cast<int>(way), s);
+      if (!again && sums.has_backward(span)) stage.stash = sums.stash(span);
+      if (way == 0) {
+        devices_[here].state +=
+            sums.parameters(span) + sums.optimizer(span) + sums.updated_parameters(span);
+      } else {
+        stage.stash = Bytes{};
+      }
+      first = end;
+    }
+    stages_of_way_ = static_cast<std::size_t>(count);
+    recompute_ = shape.variant.recompute && !facts_of(shape.variant.schedule).recomputes_itself;
+  }
+
+  void join(TimedStage& stage, const ChainSums& sums, int cut, const Cluster& machine, int way,
+            int s) const {
+    const auto p = static_cast<int>(machine.devices.size());
+    const DeviceId before{device_of_stage(placement_, p, way, s - 1)};
+    const DeviceId here{device_of_stage(placement_, p, way, s)};
+    stage.joined = sums.is_joined(cut);
+    stage.carries = sums.carries(cut);
+    if (before == here) return;
+    const Link there = machine.link(before, here);
+    const Link back = machine.link(here, before);
+    stage.down = sums.neighbour_down(cut) / there.bandwidth;
+    stage.down_hop = there.latency;
+    stage.up = sums.neighbour_up(cut) / back.bandwidth;
+    stage.up_hop = back.latency;
+  }
+
+  bool is_short(const OrderedWork& work) const {
+    return static_cast<std::size_t>(work.micro_batch) == short_ &&
+           static_cast<std::size_t>(work.direction) + 1 == ways_;
+  }
+  std::size_t stage_at(const OrderedWork& work) const {
+    return static_cast<std::size_t>(work.direction) * stages_of_way_ +
+           static_cast<std::size_t>(work.stage);
+  }
+  std::size_t place(std::size_t stage, const OrderedWork& work) const {
+    return stage * of_way_ + static_cast<std::size_t>(work.micro_batch);
+  }
+  bool is_last(const OrderedWork& work) const {
+    return static_cast<std::size_t>(work.stage) + 1 == stages_of_way_;
+  }
+
+  bool is_needed(const OrderedWork& work) const {
+    const TimedStage& stage = stages_[stage_at(work)];
+    switch (work.kind) {
+      case ActionKind::kForward:
+        return true;
+      case ActionKind::kBackwardInput:
+        return stage.has_input;
+      case ActionKind::kBackwardWeight:
+        return stage.has_weight;
+      default:
+        return stage.has_input || stage.has_weight;
+    }
+  }
+
+  Duration length_of(const OrderedWork& work) const {
+    if (is_short(work)) return kNone;
+    const SpanTimes& times = stages_[stage_at(work)].times;
+    switch (work.kind) {
+      case ActionKind::kForward:
+        return times.forward;
+      case ActionKind::kBackwardInput:
+        return times.input;
+      case ActionKind::kBackwardWeight:
+        return times.weight;
+      case ActionKind::kBackward:
+        return times.backward;
+      case ActionKind::kRecompute:
+        return times.recompute;
+      default:
+        return kNone;
+    }
+  }
+
+  // When what it waits for is there; kNotYet: it is not known yet.
+  Duration arrival_of(const OrderedWork& work) const {
+    const std::size_t at = stage_at(work);
+    const TimedStage& stage = stages_[at];
+    if (work.kind == ActionKind::kForward) {
+      return work.stage > 0 && stage.joined ? forward_[place(at, work)] : kNone;
+    }
+    const bool begins = work.kind == ActionKind::kBackward ||
+                        work.kind == ActionKind::kBackwardInput ||
+                        (work.kind == ActionKind::kBackwardWeight && !stage.has_input);
+    if (!begins || is_last(work) || !stages_[at + 1].carries) return kNone;
+    return gradient_[place(at, work)];
+  }
+
+  void send(DeviceState& device, Duration end, Duration time, Duration hop, Duration& arrival) {
+    device.sent = std::max(device.sent, end) + time;
+    arrival = device.sent + hop;
+  }
+
+  void finish(DeviceState& device, const OrderedWork& work, Duration end) {
+    const std::size_t at = stage_at(work);
+    const TimedStage& stage = stages_[at];
+    const bool small = is_short(work);
+    if (work.kind == ActionKind::kForward) {
+      if (!small) device.stash += stage.stash;
+      device.most_stash = std::max(device.most_stash, device.stash);
+      if (is_last(work) || !stages_[at + 1].joined) return;
+      const TimedStage& next = stages_[at + 1];
+      Duration& arrival = forward_[place(at + 1, work)];
+      if (small || (next.down + next.down_hop) == kNone) {
+        arrival = end;
+      } else {
+        send(device, end, next.down, next.down_hop, arrival);
+      }
+      return;
+    }
+    if (work.kind != ActionKind::kBackward && work.kind != ActionKind::kBackwardInput &&
+        (work.kind != ActionKind::kBackwardWeight || stage.has_input)) {
+      return;
+    }
+    if (!small) device.stash -= stage.stash;
+    if (work.kind == ActionKind::kBackwardWeight || work.stage == 0 || !stage.carries) return;
+    Duration& arrival = gradient_[place(at - 1, work)];
+    if (small || (stage.up + stage.up_hop) == kNone) {
+      arrival = end;
+    } else {
+      send(device, end, stage.up, stage.up_hop, arrival);
+    }
+  }
+
+  // Before a B, or an I whether or not the stage has one, where the schedule places no R itself.
+  Duration again(const OrderedWork& work) const {
+    const bool before =
+        work.kind == ActionKind::kBackward || work.kind == ActionKind::kBackwardInput;
+    if (!recompute_ || !before || is_short(work)) return kNone;
+    return stages_[stage_at(work)].times.recompute;
+  }
+
+  bool run_device(std::size_t d, const DeviceOrder& order) {
+    DeviceState& device = devices_[d];
+    const std::size_t begun = device.next;
+    while (device.next < order.size() && !too_long_) {
+      const OrderedWork& work = order[device.next];
+      const bool paired =
+          work.overlaps_next && is_needed(work) && is_needed(order[device.next + 1]);
+      const OrderedWork& second = order[device.next + (paired ? 1 : 0)];
+      const bool needed = is_needed(work);
+      const Duration arrival = paired   ? later_of(arrival_of(work), arrival_of(second))
+                               : needed ? arrival_of(work)
+                                        : kNone;
+      if (arrival == kNotYet) break;
+      device.free += again(second);
+      if (needed) {
+        const Duration length = length_of(work) + (paired ? length_of(second) : kNone);
+        device.left -= length;
+        device.may_idle -= std::max(kNone, arrival - device.free);
+        too_long_ = too_long_ || device.may_idle < kNone;
+        device.free = std::max(device.free, arrival) + length;
+        device.worked = true;
+        finish(device, work, device.free);
+        if (paired) finish(device, second, device.free);
+      }
+      device.next += paired ? 2 : 1;
+    }
+    return device.next != begun;
+  }
+
+  static Duration later_of(Duration a, Duration b) {
+    return a == kNotYet || b == kNotYet ? kNotYet : std::max(a, b);
+  }
+
+  Placement placement_;
+  std::vector<DeviceState> devices_;
+  std::size_t ways_;
+  std::size_t of_way_;  // micro-batches
+  std::size_t short_ = static_cast<std::size_t>(-1);
+  std::size_t stages_of_way_ = 0;
+  bool recompute_ = false;
+  bool too_long_ = false;
+  std::vector<TimedStage> stages_;  // by direction
+  std::vector<Duration> forward_;   // by stage and micro-batch: when its input is there
+  std::vector<Duration> gradient_;
+};
+
+}  // namespace
+
+OrderTimes time_orders(const Shape& shape, const GroupClass& group, const ChainSums& sums,
+                       const Cluster& machine, const DeviceOrders& orders, Duration most) {
+  return ListRunner(shape, group, sums, machine).run(orders, most);
+}
+
+OrderTimer::OrderTimer(const ModelProfile& profile, const Machines& machines, const SpaceSums& sums,
+                       const SearchOptions& options, OrderTable& orders)
+    : profile_(profile),
+      machines_(machines),
+      space_sums_(sums),
+      options_(options),
+      orders_(orders) {}
+
+OrderProblem OrderTimer::describe(const Shape& shape, const GroupClass& group) const {
+  OrderProblem problem;
+  problem.devices = static_cast<int>(machines_.machine(group.machine).devices.size());
+  problem.chunks = shape.variant.chunks;
+  problem.micro_batches = group.share;
+  problem.in_flight = shape.variant.in_flight;
+  return problem;
+}
+
+const DeviceOrders& OrderTimer::orders_of(const Shape& shape, const GroupClass& group) {
+  const ScheduleKind kind = shape.variant.schedule;
+  OrderProblem problem = describe(shape, group);
+  if (facts_of(kind).needs_costs) {
+    const Cluster& machine = machines_.machine(group.machine);
+    const auto layers = static_cast<int>(profile_.layers.size());
+    find_stage_times(make_group_plan(shape, group, machine, options_, layers), PipelineId{0},
+                     profile_, machine, problem);
+    return priced_ = make_orders(kind, problem);
+  }
+  return orders_.find(kind, problem);
+}
+
+OrderTimes OrderTimer::time(const Shape& shape, const GroupClass& group, Duration most) {
+  try {
+    const DeviceOrders& orders = orders_of(shape, group);
+    const ChainSums& sums = space_sums_.of(shape);
+    return time_orders(shape, group, sums, machines_.machine(group.machine), orders, most);
+  } catch (const InfeasibleError&) {
+    return {};
+  }
+}
+
+}  // namespace frazil

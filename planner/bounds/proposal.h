@@ -1,0 +1,48 @@
+#pragma once
+// What a shape becomes once its micro-batches are dealt and its cuts are known, and the plan that
+// it makes. Groups that are alike are a class: they have the same share and the same cuts.
+
+#include <vector>
+
+#include "planner/bounds/device_groups.h"
+#include "planner/bounds/shape.h"
+#include "planner/plan/plan.h"
+
+namespace frazil {
+
+// Groups with one machine, one share and one short last micro-batch among them or none.
+struct GroupClass {
+  int machine = 0;
+  int groups = 0;
+  int share = 0;
+  bool has_short = false;
+  int gradient_sets = 1;  // of the group that holds most
+  std::vector<LayerId> cuts;
+};
+
+struct Proposal {
+  int most_nodes = 1;               // of the gradient tree that one direction of a group ships
+  std::vector<int> shares;          // by group
+  std::vector<int> class_of;        // by group
+  std::vector<GroupClass> classes;  // in the order of their first groups
+};
+
+// Who reduces each layer's gradients: so many devices, of which one ships that many nodes of the
+// gradient tree or more.
+struct Owners {
+  int devices = 1;
+  int nodes = 1;
+};
+
+// The micro-batches of a group, by direction.
+std::vector<MicroBatches> split_share(int first, int share, int directions);
+Owners owners_of(const Shape& shape, const Proposal& proposal);
+
+// The plan of a proposal, but for its model's hash.
+Plan make_plan(const Shape& shape, const Proposal& proposal, const DeviceGroups& groups,
+               const SearchOptions& options, int layers);
+// Of one group alone: its devices and its micro-batches, numbered from 0.
+Plan make_group_plan(const Shape& shape, const GroupClass& group, const Cluster& machine,
+                     const SearchOptions& options, int layers);
+
+}  // namespace frazil

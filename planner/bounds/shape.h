@@ -1,0 +1,86 @@
+#pragma once
+// A candidate of the search before its cuts are known: numbers alone, cheap to list, count and put
+// in order. Groups of devices hold the model and share the batch. A group has one pipeline, or two
+// over the same devices where the schedule runs both ways.
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "planner/bounds/search_options.h"
+#include "planner/plan/plan.h"
+
+namespace frazil {
+
+struct ShapeCell {
+  int devices = 1;   // of a group
+  int replicas = 1;  // groups
+  int longer = 0;    // the first so many groups have one device more; < replicas
+  int micro_batch_size = 1;
+
+  int used() const { return devices * replicas + longer; }
+  friend auto operator<=>(const ShapeCell&, const ShapeCell&) = default;
+};
+
+struct ShapeVariant {
+  int arrangement = 0;  // of the devices, planner/bounds/device_groups.h
+  ScheduleKind schedule = ScheduleKind::kGpipe;
+  int chunks = 1;
+  std::optional<int> in_flight = std::nullopt;  // none: the schedule's own
+  bool recompute = false;
+  bool cached = false;  // the frozen prefix
+
+  NamedSchedule named() const { return {schedule, in_flight, chunks}; }
+  friend auto operator<=>(const ShapeVariant&, const ShapeVariant&) = default;
+};
+
+// What the variants of a cell have in common as far as best-cut goes.
+struct VariantClass {
+  bool one_stage_per_device = true;
+  bool one_way = true;
+  bool splits = false;
+  bool recompute = false;
+  bool cached = false;
+  friend auto operator<=>(const VariantClass&, const VariantClass&) = default;
+};
+VariantClass class_of(const ShapeVariant& variant);
+
+struct Shape {
+  ShapeCell cell;
+  ShapeVariant variant;
+  friend auto operator<=>(const Shape&, const Shape&) = default;
+};
+
+// What a search chooses from.
+struct SearchSpace {
+  int layers = 1;
+  int devices = 1;
+  int arrangements = 1;
+  const SearchOptions& options;
+  int cached = 0;  // layers of the frozen prefix, where plans may cache it
+
+  int micro_batches(int size) const { return (options.batch_size + size - 1) / size; }
+  int most_group_devices() const;
+  int most_replicas(int size) const;
+};
+
+// Every cell whose groups are equally long, by (devices, size, replicas).
+std::vector<ShapeCell> list_cells(const SearchSpace& space);
+// The cells between this one and the one whose groups all have a device more; none where the
+// search keeps groups equally long.
+std::vector<ShapeCell> list_longer(const ShapeCell& cell, const SearchSpace& space);
+
+// Every variant of a cell that is no longer than the search allows. Joint: chunks 2, 3, 4, 6, 8
+// where the schedule takes any number; K from
+// 1 to 2p in at most sixteen steps, its own left out. Else the schedule's own chunks and depth.
+// Arrangements are those of the space, and recomputing, of all stages, as the options say. A prefix
+// is cached by the first stage alone, so that pipelines with more stages than are left layers, and
+// one, go without; those that run both ways have a first stage each.
+std::vector<ShapeVariant> list_variants(const ShapeCell& cell, const SearchSpace& space);
+
+// Of a plan whose pipelines are groups of one length or two, the longer ones first; its arrangement
+// is not known. None of a plan that is no shape's for sure.
+std::optional<Shape> find_shape(const Plan& plan);
+
+}  // namespace frazil

@@ -1,0 +1,303 @@
+#include "planner/bounds/work_bound.h"
+
+#include <algorithm>
+
+#include "planner/plan/schedule_facts.h"
+
+namespace frazil {
+namespace {
+
+constexpr std::int64_t kMillion = 1'000'000;
+constexpr Duration kNone{0};
+constexpr VariantClass kLeast{.one_stage_per_device = false, .one_way = false, .splits = true};
+__extension__ using Wide = __int128;
+
+int ceil_div(int a, int b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+WorkBounds::WorkBounds(const SearchSpace& space, const Machines& machines, const Cluster& cluster)
+    : space_(space),
+      deals_(space, machines),
+      device_(machines.best_device()),
+      link_(machines.best_link()) {
+  std::vector<std::int64_t> slowdowns;
+  for (const Device& device : cluster.devices) slowdowns.push_back(device.time_ppm);
+  std::sort(slowdowns.begin(), slowdowns.end());
+  speed_.push_back(0);
+  for (const std::int64_t ppm : slowdowns) {
+    rounds_ = rounds_ || ppm != kMillion;
+    speed_.push_back(speed_.back() + (kMillion * kMillion + ppm - 1) / ppm);
+  }
+  least_speed_ = kMillion * kMillion / slowdowns.back();
+}
+
+Duration WorkBounds::rounding(std::int64_t actions) const {
+  return Duration{rounds_ ? actions : 0};
+}
+
+// F, I and W of a stage are each rounded down to whole ns.
+Duration WorkBounds::total_work(const ChainSums& sums, const ShapeCell& cell,
+                                const GroupTime& group) const {
+  const std::int64_t m = whole_micro_batches(sums.micro_batch_size());
+  const Wide work = static_cast<Wide>(sums.least_work(false).count()) * m * kMillion;
+  // A slow device could do least meanwhile.
+  const Wide others = static_cast<Wide>(group.reductions.count()) * cell.replicas * least_speed_;
+  const int devices = std::min(space_.devices, cell.used());
+  const auto time =
+      static_cast<std::int64_t>((work + others) / speed_[static_cast<std::size_t>(devices)]);
+  return Duration{time} - rounding(3 * m * sums.layers() / devices + 1);
+}
+
+// Of a group: each of its layers is reduced by one of its devices, or by two.
+Duration WorkBounds::all_reductions(const ChainSums& sums, const ShapeCell& cell,
+                                    const BatchDeal& deal) const {
+  const Bytes bytes = sums.updated_parameters({0, sums.layers()});
+  return deal.ways * reduction(bytes, deal.ways * cell.replicas, deal.nodes);
+}
+
+Duration WorkBounds::path_before(const ChainSums& sums, int first) const {
+  const Duration path = slow_down(sums.least_head(first), device_.time_ppm);
+  return std::max(kNone, path - rounding(sums.layers()));
+}
+
+Duration WorkBounds::path_after(const ChainSums& sums, const VariantClass& variant,
+                                int first) const {
+  if (variant.splits) return kNone;
+  const Duration path = slow_down(sums.least_tail(first), device_.time_ppm);
+  return std::max(kNone, path - rounding(sums.layers()));
+}
+
+// Stage d is the first on device d, or both ways on one of two devices, and begins at layer d or
+// later.
+Duration WorkBounds::all_paths(const ChainSums& sums, const VariantClass& variant, int ways,
+                               int devices) const {
+  Duration sum{0};
+  for (int d = 0; d < std::min(devices, sums.layers()); ++d) {
+    const int first = ways == 1 ? d : std::min(d, devices - 1 - d);
+    sum += sums.least_head(first);
+    if (!variant.splits) sum += sums.least_tail(first);
+  }
+  return std::max(kNone, slow_down(sum, device_.time_ppm) - rounding(2 * devices * sums.layers()));
+}
+
+WorkBounds::GroupTime WorkBounds::time_of_group(const ChainSums& sums, const ShapeCell& cell,
+                                                const VariantClass& variant, const BatchDeal& deal,
+                                                int devices, bool one_way) const {
+  const Duration work = slow_down(sums.least_work(variant.recompute), device_.time_ppm);
+  const ChainSums::Crowd& crowd = sums.crowd(devices, one_way, variant.recompute);
+  const auto load = [&](const ChainSums::Load& own) {
+    const Duration share = slow_down(own.work, device_.time_ppm) - rounding(4 * sums.layers());
+    return GroupTime::Load{
+        std::max(kNone, share),
+        reduction(own.updated_parameters, deal.ways * cell.replicas, deal.nodes)};
+  };
+  GroupTime::Load even = load(crowd.even);
+  const int last = crowd.holders - 1;
+  // The path after the last backward hides its reduction.
+  even.once = std::max(even.once, path_after(sums, variant, one_way ? last : last / 2)) +
+              path_before(sums, one_way ? last : last / 2);
+  return {.devices = devices,
+          .one = load(crowd.one),
+          .even = even,
+          .more = load(crowd.more),
+          .work = std::max(kNone, work - rounding(4 * sums.layers())),
+          .paths = all_paths(sums, variant, one_way ? 1 : 2, devices),
+          .reductions = all_reductions(sums, cell, deal)};
+}
+
+Duration WorkBounds::GroupTime::at_least(std::int64_t micro_batches) const {
+  if (micro_batches == 0) return reductions / devices;
+  return std::max({one.at_least(micro_batches),
+                   std::min(even.at_least(micro_batches), more.at_least(micro_batches)),
+                   (work * micro_batches + reductions + paths) / devices});
+}
+
+std::int64_t WorkBounds::GroupTime::Load::most_within(Duration time, std::int64_t most) const {
+  if (time < once) return 0;
+  return share.count() > 0 ? std::min(most, (time - once) / share) : most;
+}
+
+std::int64_t WorkBounds::GroupTime::most_within(Duration time, std::int64_t most) const {
+  most = std::min(one.most_within(time, most),
+                  std::max(even.most_within(time, most), more.most_within(time, most)));
+  // (work n + paths + reductions) / devices <= time, rounded down.
+  const Duration room = (time + Duration{1}) * devices - Duration{1} - paths - reductions;
+  if (room < kNone) return 0;
+  return work.count() > 0 ? std::min(most, room / work) : most;
+}
+
+Duration WorkBounds::least_time(const ChainSums& sums, const ShapeCell& cell,
+                                const VariantClass& variant, const BatchDeal& deal) const {
+  const int m = whole_micro_batches(sums.micro_batch_size());
+  const int some_longer = cell.longer > 0 ? 1 : 0;
+  const bool one_way = deal.ways == 1;
+  const GroupTime longest =
+      time_of_group(sums, cell, variant, deal, cell.devices + some_longer, one_way);
+  const GroupTime shortest = time_of_group(sums, cell, variant, deal, cell.devices, one_way);
+  // Paths of a longer group may be longer, too.
+  Duration time =
+      std::min(longest.at_least(deal.micro_batches), shortest.at_least(deal.micro_batches));
+  if (cell.longer > 0) {
+    const auto can_share = [&](Duration most) {
+      return shortest.most_within(most, m) * (cell.replicas - cell.longer) +
+                 longest.most_within(most, m) * cell.longer >=
+             m;
+    };
+    Duration below = std::max(time, shortest.at_least(0)) - Duration{1};
+    Duration enough = std::max({below + Duration{1}, shortest.at_least(ceil_div(m, cell.replicas)),
+                                longest.at_least(ceil_div(m, cell.replicas))});
+    while (enough - below > Duration{1}) {
+      const Duration middle = below + (enough - below) / 2;
+      (can_share(middle) ? enough : below) = middle;
+    }
+    time = enough;
+  }
+  return std::max(time, total_work(sums, cell, shortest));
+}
+
+NamedBound WorkBounds::bound(const ChainSums& sums, const ShapeCell& cell) const {
+  Duration least = Duration::max();
+  for (const BatchDeal& deal : deals_.list(cell)) {
+    least = std::min(least, least_time(sums, cell, kLeast, deal));
+  }
+  if (cell.longer > 0) least = std::min(least, least_time_of_even(sums, cell, kLeast));
+  return {std::max(kNone, least), "total-work"};
+}
+
+NamedBound WorkBounds::bound_longer(const ChainSums& sums, const ShapeCell& cell) const {
+  ShapeCell longest = cell;
+  longest.longer = std::max(1, std::min(cell.replicas - 1, space_.devices - cell.used()));
+  NamedBound least = bound(sums, longest);
+  ShapeCell shortest = cell;
+  shortest.longer = 1;  // with the most groups that have an even number of devices
+  if (cell.devices % 2 == 0) {
+    least.time = std::min(least.time, least_time_of_even(sums, shortest, kLeast));
+  }
+  return least;
+}
+
+Duration WorkBounds::reduction(Bytes bytes, int owners, int nodes) const {
+  if (owners < 2 || bytes.count == 0 || space_.options.overlap) return kNone;
+  const std::int64_t steps = static_cast<std::int64_t>(owners) - 1;
+  const Bytes share{(bytes.count + owners - 1) / owners};
+  return 2 * steps * link_.latency + share * (steps * (nodes + 1)) / link_.bandwidth;
+}
+
+bool WorkBounds::some_cut_keeps(const ChainSums& sums, const ShapeCell& cell,
+                                const VariantClass& variant, const BatchDeal& deal,
+                                Duration most) const {
+  const int stages = cell.devices + (cell.longer > 0 ? 1 : 0);
+  const std::int64_t n = deal.micro_batches;
+  const Duration slack = rounding(sums.layers());
+  const auto path = [&](Duration time) {
+    return std::max(kNone, slow_down(time, device_.time_ppm) - slack);
+  };
+  const auto load = [&](LayerSpan span) {
+    const SpanTimes times = sums.times(span, device_, variant.recompute);
+    const Duration backward =
+        variant.splits ? std::min(times.backward, times.input + times.weight) : times.backward;
+    const Duration after = reduction(sums.updated_parameters(span), cell.replicas, deal.nodes) +
+                           sums.update(span, device_);
+    const Duration tail = variant.splits ? kNone : path(sums.tail(span.first, false));
+    Duration time = (times.forward + times.recompute + backward) * n + std::max(tail, after);
+    if (variant.splits) {
+      time = std::max(time, (times.forward + times.recompute + times.input) * n +
+                                path(sums.tail(span.first, true)));
+    }
+    return path(sums.head(span.first)) + time;
+  };
+  int first = 0;
+  for (int s = 0; s < stages && first < sums.layers(); ++s) {
+    int fits = first;
+    int too_long = sums.layers() + 1;
+    while (fits + 1 < too_long) {
+      const int end = fits + (too_long - fits) / 2;
+      (load({first, end}) <= most ? fits : too_long) = end;
+    }
+    if (fits == first) return false;
+    first = fits;
+  }
+  return first == sums.layers();
+}
+
+bool WorkBounds::keeps(const ChainSums& sums, const ShapeCell& cell, const VariantClass& variant,
+                       const BatchDeal& deal, Duration most) const {
+  const int stages = cell.devices + (cell.longer > 0 ? 1 : 0);
+  KnownTimes& known = known_cuts_[{sums.micro_batch_size(), stages, cell.replicas, deal, variant}];
+  if (most <= known.too_short) return false;
+  if (most >= known.enough) return true;
+  const bool kept = some_cut_keeps(sums, cell, variant, deal, most);
+  (kept ? known.enough : known.too_short) = most;
+  return kept;
+}
+
+Duration WorkBounds::best_cut(const ChainSums& sums, const ShapeCell& cell,
+                              const VariantClass& variant, const BatchDeal& deal, Duration least,
+                              Duration most) const {
+  const auto kept = [&](Duration time) { return keeps(sums, cell, variant, deal, time); };
+  if (least >= most || kept(least)) return least;
+  if (most < Duration::max() && !kept(most)) return most + Duration{1};
+  Duration below = least;
+  Duration enough = below + Duration{1};
+  while (!kept(enough)) {
+    below = enough;
+    enough += enough;
+  }
+  while (enough - below > Duration{1} && (enough - below) * 256 > enough) {
+    const Duration middle = below + (enough - below) / 2;
+    (kept(middle) ? enough : below) = middle;
+  }
+  return below + Duration{1};
+}
+
+Duration WorkBounds::least_time_of_even(const ChainSums& sums, const ShapeCell& cell,
+                                        const VariantClass& variant) const {
+  const bool longer_are = cell.devices % 2 != 0;
+  const int groups = longer_are ? cell.longer : cell.replicas - cell.longer;
+  const BatchDeal deal{ceil_div(whole_micro_batches(cell.micro_batch_size), groups), 1, 1};
+  return time_of_group(sums, cell, variant, deal, cell.devices + (longer_are ? 1 : 0), false)
+      .at_least(deal.micro_batches);
+}
+
+NamedBound WorkBounds::bound(const ChainSums& sums, const ShapeCell& cell,
+                             const VariantClass& variant, Duration most) const {
+  if (!variant.one_way && cell.longer > 0) {
+    return {std::max(kNone, least_time_of_even(sums, cell, variant)), "total-work"};
+  }
+  NamedBound least{Duration::max(), "total-work"};
+  for (const BatchDeal& deal : deals_.list(cell, variant.one_way ? 1 : 2)) {
+    NamedBound own{std::max(kNone, least_time(sums, cell, variant, deal)), "total-work"};
+    if (variant.one_stage_per_device) {
+      const Duration cut = best_cut(sums, cell, variant, deal, own.time, most);
+      if (cut > own.time) own = {cut, "best-cut"};
+    }
+    if (own.time < least.time) least = own;
+  }
+  return least;
+}
+
+NamedBound WorkBounds::bound_group(const ChainSums& sums, const ShapeCell& cell,
+                                   const VariantClass& variant, const BatchDeal& deal,
+                                   const Cluster& machine) const {
+  const auto devices = static_cast<int>(machine.devices.size());
+  const GroupTime group = time_of_group(sums, cell, variant, deal, devices, variant.one_way);
+  // Of its devices as fast as they are together.
+  Wide speed = 0;
+  for (const Device& device : machine.devices) {
+    speed += (kMillion * kMillion + device.time_ppm - 1) / device.time_ppm;
+  }
+  const Wide work = static_cast<Wide>(group.work.count()) * deal.micro_batches *
+                    (kMillion * kMillion / device_.time_ppm);
+  const Duration mean{static_cast<std::int64_t>(work / speed)};
+  return {std::max({kNone, mean, group.at_least(deal.micro_batches)}), "total-work"};
+}
+
+Bytes WorkBounds::least_memory(const ChainSums& sums, const ShapeCell& cell) const {
+  const LayerSpan all{0, sums.layers()};
+  const Bytes held = sums.parameters(all) + sums.updated_parameters(all) + sums.optimizer(all);
+  const int devices = cell.devices + (cell.longer > 0 ? 1 : 0);
+  return Bytes{(held.count + devices - 1) / devices};
+}
+
+}  // namespace frazil

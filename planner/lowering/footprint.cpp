@@ -1,0 +1,223 @@
+#include "planner/lowering/footprint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "planner/orders/linear_orders.h"
+#include "planner/plan/stage_slices.h"
+#include "profiles/error.h"
+#include "sim/gradient_tree_shape.h"
+
+namespace frazil {
+namespace {
+
+// An update takes away what is there of its group of micro-batches.
+int find_sets_of_groups(int group, int micro_batches) {
+  int most = 1;
+  for (int first = 0; first < micro_batches; first += group) {
+    const TreeNode owned{first, std::min(first + group, micro_batches)};
+    most = std::max(most, held_gradient_sets({owned}, micro_batches));
+  }
+  return most;
+}
+
+// One without any micro-batch still holds the finished sum that its update reads.
+int find_sets(const Plan& plan, const Pipeline& pipeline,
+              const std::vector<MicroBatches>& micro_batches) {
+  if (plan.reduction == ReductionMode::kFast || micro_batches.empty()) return 1;
+  if (plan.versions == WeightVersions::kStash) return 1;  // an update takes each away at once
+  if (plan.versions == WeightVersions::kTwoBuffered) {
+    return find_sets_of_groups(static_cast<int>(pipeline.stages.size()), plan.micro_batches());
+  }
+  std::vector<TreeNode> owned;
+  owned.reserve(micro_batches.size());
+  for (const MicroBatches& interval : micro_batches) {
+    owned.push_back({.first = interval.first.value, .end = interval.last.value + 1});
+  }
+  return held_gradient_sets(owned, plan.micro_batches());
+}
+
+// Copies of the weights that the plan's versions keep of a layer that is updated: 1 where they are
+// in step, two with PipeDream-2BW. With PipeDream w forwards come before the first update and read
+// one version; when m updates are done the w - 1 in flight, as far as they are not of the first w,
+// have read one each, and forwards end after M - w updates: min(w, M - w + 2) with the newest.
+int find_weight_versions(const Plan& plan, const Pipeline& pipeline, StageId stage) {
+  if (plan.versions == WeightVersions::kTwoBuffered) return 2;
+  const auto* named = std::get_if<NamedSchedule>(&plan.schedule);
+  if (plan.versions != WeightVersions::kStash || named == nullptr) return 1;
+  const int stages = static_cast<int>(pipeline.stages.size());
+  int owned = 0;
+  for (const MicroBatches& interval : pipeline.micro_batches) owned += interval.count();
+  const int first = std::clamp(warm_up(named->in_flight.value_or(stages), stages, stage.value), 1,
+                               std::max(owned, 1));
+  return std::min(first, std::max(owned - first + 2, 1));
+}
+
+// For every layer, of how many samples what it makes comes from another device than `device`, which
+// works on the samples `own` of all that a micro-batch has. Without a micro-batch: of a pipeline
+// whose stages lie on one device each, whatever the micro-batch.
+std::vector<int> count_remote_samples(const Pipeline& pipeline, DeviceId device, int all,
+                                      const SampleInterval& own,
+                                      std::optional<MicroBatchId> micro_batch, std::size_t layers) {
+  std::vector<int> remote(layers, 0);
+  for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+    const Stage& stage = pipeline.stages[s];
+    int samples = 0;
+    if (!micro_batch) {
+      samples = stage.devices.front() == device ? 0 : own.count();
+    } else {
+      for (const StagePart& part : find_parts(pipeline, StageId{s}, *micro_batch, all, own)) {
+        if (part.device != device) samples += part.samples.count();
+      }
+    }
+    for_each_layer(stage, [&](LayerId layer) { remote.at(layer.index()) = samples; });
+  }
+  return remote;
+}
+
+// A profile bounds single counts, not what a plan makes of them.
+__extension__ using Wide = __int128;
+
+Bytes add(Bytes sum, Bytes part, int times) {
+  const Wide total = sum.count + static_cast<Wide>(part.count) * times;
+  if (total > kLargestQuantity) {
+    throw InputError("plan", 0, fmt::format("a stage of more than {} bytes", kLargestQuantity),
+                     "a stage of fewer bytes");
+  }
+  return {static_cast<std::int64_t>(total)};
+}
+
+bool lies_on(const Stage& stage, DeviceId device) {
+  return std::find(stage.devices.begin(), stage.devices.end(), device) != stage.devices.end();
+}
+
+int count_pipelines_on(const Plan& plan, DeviceId device) {
+  const auto has_it = [device](const Pipeline& pipeline) {
+    return std::any_of(pipeline.stages.begin(), pipeline.stages.end(),
+                       [device](const Stage& stage) { return lies_on(stage, device); });
+  };
+  return static_cast<int>(std::count_if(plan.pipelines.begin(), plan.pipelines.end(), has_it));
+}
+
+// What the layers with a backward read from outside the stage or from the cache, model inputs
+// included.
+Bytes find_kept_inputs(int samples, const Stage& stage, const ModelProfile& profile,
+                       const Activity& activity) {
+  std::vector<bool> reads(profile.layers.size(), false);
+  Bytes kept;
+  for (const Edge& edge : profile.edges) {
+    reads[edge.to.index()] = true;
+    const bool is_inside = holds_layer(stage, edge.from) && !activity.is_cached(edge.from);
+    if (holds_layer(stage, edge.to) && !is_inside && activity.backward(edge.to)) {
+      kept = add(kept, edge.bytes(samples), 1);
+    }
+  }
+  for (std::size_t l = 0; l < profile.layers.size(); ++l) {
+    if (reads[l] || !holds_layer(stage, LayerId{l}) || !activity.backward(LayerId{l})) continue;
+    kept = add(kept, profile.input_bytes_per_sample, samples);
+  }
+  return kept;
+}
+
+// What the layers without a backward receive. The stash of the others holds their input already.
+Bytes find_received(const Stage& stage, const std::vector<int>& remote_samples,
+                    const ModelProfile& profile, const Activity& activity) {
+  Bytes received;
+  for (const Edge& edge : profile.edges) {
+    const int samples = remote_samples[edge.from.index()];
+    if (samples == 0 || !holds_layer(stage, edge.to) || activity.backward(edge.to)) continue;
+    received = add(received, edge.bytes(samples), 1);
+  }
+  return received;
+}
+
+// Of the micro-batch that receives most: where stages have devices in common, others may find
+// there what they read.
+Bytes find_most_received(const Plan& plan, PipelineId pipeline_id, StageId stage_id,
+                         DeviceId device, const ModelProfile& profile, const Activity& activity) {
+  const Pipeline& pipeline = plan.pipelines[pipeline_id.index()];
+  const Stage& stage = pipeline.stages[stage_id.index()];
+  const int all = plan.micro_batch_size;
+  const SampleInterval own = samples_of(stage, slice_on(stage, device), all);
+  const auto count_remote = [&](std::optional<MicroBatchId> m) {
+    return count_remote_samples(pipeline, device, all, own, m, profile.layers.size());
+  };
+  std::set<std::vector<int>> seen;
+  if (has_shared_stage(pipeline)) {
+    for (const MicroBatches& owned : micro_batches_on(pipeline, stage_id, device)) {
+      for (MicroBatchId m = owned.first; m <= owned.last; ++m.value) seen.insert(count_remote(m));
+    }
+  } else {
+    seen.insert(count_remote(std::nullopt));
+  }
+  Bytes most;
+  for (const std::vector<int>& remote : seen) {
+    most = std::max(most, find_received(stage, remote, profile, activity));
+  }
+  return most;
+}
+
+}  // namespace
+
+int find_gradient_sets(const Plan& plan, LayerId layer, DeviceId device) {
+  int sets = 0;
+  for (const Pipeline& pipeline : plan.pipelines) {
+    for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+      if (!lies_on(pipeline.stages[s], device) || !holds_layer(pipeline.stages[s], layer)) continue;
+      sets += find_sets(plan, pipeline, micro_batches_on(pipeline, StageId{s}, device));
+    }
+  }
+  return sets;
+}
+
+StageFootprint find_footprint(const Plan& plan, PipelineId pipeline_id, StageId stage_id,
+                              DeviceId device, const ModelProfile& profile,
+                              const Activity& activity) {
+  const Pipeline& pipeline = plan.pipelines.at(pipeline_id.index());
+  const Stage& stage = pipeline.stages.at(stage_id.index());
+  const bool is_once = count_pipelines_on(plan, device) == 1;
+  const int own_sets = find_sets(plan, pipeline, micro_batches_on(pipeline, stage_id, device));
+  const int versions = find_weight_versions(plan, pipeline, stage_id);
+  // None of a slice where the size is that of another pipeline's short micro-batch.
+  const int samples = samples_of(stage, slice_on(stage, device), plan.micro_batch_size).count();
+
+  StageFootprint footprint;
+  for (const LayerRange& range : stage.layers) {
+    for (LayerId id = range.first; id <= range.last; ++id.value) {
+      const Layer& layer = profile.layers.at(id.index());
+      const bool updated = activity.layers.at(id.index()).weight_gradient;
+      footprint.parameters = add(footprint.parameters, layer.parameters, updated ? versions : 1);
+      if (updated) {
+        const int sets = is_once ? own_sets : find_gradient_sets(plan, id, device);
+        footprint.gradients = add(footprint.gradients, layer.parameters, sets);
+        footprint.optimizer = add(footprint.optimizer, layer.optimizer_state, 1);
+      }
+      if (activity.backward(id) && samples > 0) {
+        const Bytes stash = cost_at(layer, samples).cost.kept(updated);
+        footprint.stash_per_micro_batch = add(footprint.stash_per_micro_batch, stash, 1);
+        if (!updated) footprint.stash_of_frozen = add(footprint.stash_of_frozen, stash, 1);
+      }
+    }
+  }
+  footprint.receive_per_micro_batch =
+      find_most_received(plan, pipeline_id, stage_id, device, profile, activity);
+  if (stage.memory == MemoryPolicy::kRecompute && samples > 0) {
+    footprint.input_per_micro_batch = std::min(footprint.stash_per_micro_batch,
+                                               find_kept_inputs(samples, stage, profile, activity));
+  }
+  return footprint;
+}
+
+StageFootprint find_footprint(const Plan& plan, PipelineId pipeline, StageId stage,
+                              const ModelProfile& profile, const Activity& activity) {
+  const Stage& described = plan.pipelines.at(pipeline.index()).stages.at(stage.index());
+  return find_footprint(plan, pipeline, stage, described.devices.front(), profile, activity);
+}
+
+}  // namespace frazil

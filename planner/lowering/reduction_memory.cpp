@@ -1,0 +1,140 @@
+#include "planner/lowering/reduction_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "planner/lowering/footprint.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+constexpr std::int64_t kFloatBytes = 4;
+
+__extension__ using Wide = __int128;
+
+Bytes beyond(Wide taken, Bytes held) {
+  if (taken > kLargestQuantity) {
+    throw InputError("plan", 0,
+                     fmt::format("a reduction that takes more than {} bytes", kLargestQuantity),
+                     "a reduction of fewer bytes");
+  }
+  return {std::max<std::int64_t>(0, static_cast<std::int64_t>(taken) - held.count)};
+}
+
+Wide product(Bytes size, std::size_t times) { return static_cast<Wide>(size.count) * times; }
+
+bool lies_on(const TiedUse& use, DeviceId device) {
+  return std::find(use.devices.begin(), use.devices.end(), device) != use.devices.end();
+}
+
+// The sums held besides the device's own at the worst moment, as the executor adds uses in layer
+// order: into the total as soon as it is nobody else's.
+int count_sums_beside(const std::vector<LayerId>& uses, const std::set<LayerId>& own,
+                      const std::set<LayerId>& sent) {
+  int most = 0;
+  int total = 0;  // 1: a tensor of its own
+  bool may_write = false;
+  bool first = true;
+  for (const LayerId use : uses) {
+    const bool is_own = own.contains(use);
+    const int came = is_own ? 0 : 1;
+    if (std::exchange(first, false)) {
+      total = came;
+      may_write = is_own && !sent.contains(use);
+      most = total;
+      continue;
+    }
+    most = std::max(most, total + came + (may_write ? 0 : 1));
+    if (!std::exchange(may_write, true)) total = 1;
+  }
+  // A sum that is sent gets a tensor in its place: one the total, every other a copy.
+  const auto is_sent = [&](LayerId use) { return sent.contains(use); };
+  const auto replaced = std::count_if(own.begin(), own.end(), is_sent);
+  return std::max(most, replaced > total ? 1 : most);
+}
+
+}  // namespace
+
+Bytes share_of_floats(Bytes size, std::size_t part, std::size_t parts) {
+  const std::int64_t floats = size.count / kFloatBytes;
+  const auto boundary = [&](std::size_t k) {
+    const auto all = static_cast<std::int64_t>(parts);
+    const auto place = static_cast<std::int64_t>(k);
+    return floats / all * place + floats % all * place / all;
+  };
+  return {kFloatBytes * (boundary(part + 1) - boundary(part))};
+}
+
+Bytes find_exact_reduction_memory(Bytes size, const std::vector<std::vector<TreeNode>>& nodes,
+                                  std::size_t self, int micro_batches, Bytes held) {
+  std::vector<std::vector<TreeNode>> others = nodes;
+  others.erase(others.begin() + static_cast<std::ptrdiff_t>(self));
+  const Bytes share = share_of_floats(size, self, nodes.size());
+  const int received = received_gradient_sets(nodes[self], others, micro_batches);
+  const Wide adding =
+      product(size, nodes[self].size()) + product(share, static_cast<std::size_t>(received));
+  return std::max(beyond(adding, held), find_gather_memory(size, nodes.size(), self, held));
+}
+
+Bytes find_gather_memory(Bytes size, std::size_t owners, std::size_t self, Bytes held) {
+  Bytes largest;
+  for (std::size_t owner = 0; owner < owners; ++owner) {
+    if (owner != self) largest = std::max(largest, share_of_floats(size, owner, owners));
+  }
+  return beyond(product(size, 1) + share_of_floats(size, self, owners).count + largest.count, held);
+}
+
+Bytes bound_exact_reduction_memory(Bytes size, std::size_t owners, int own, int received,
+                                   Bytes held) {
+  const Wide share = size.count / static_cast<std::int64_t>(owners) + kFloatBytes;
+  const Wide adding = product(size, static_cast<std::size_t>(own)) + share * received;
+  return beyond(std::max(adding, product(size, 1) + 2 * share), held);
+}
+
+Bytes find_ring_reduction_memory(Bytes size, Bytes held) { return beyond(product(size, 2), held); }
+
+Bytes find_gather_memory(const ReductionGroup& group, const Plan& plan, std::size_t self) {
+  const Collective& collective = group.collective;
+  const int sets = find_gradient_sets(plan, group.layers.front(), collective.devices.at(self));
+  return find_gather_memory(collective.size, collective.devices.size(), self,
+                            collective.size * sets);
+}
+
+Bytes find_reduction_memory(const ReductionGroup& group, const Plan& plan, DeviceId device) {
+  const Bytes size = group.collective.size;
+  const Bytes held = size * find_gradient_sets(plan, group.layers.front(), device);
+  if (plan.reduction == ReductionMode::kFast) return find_ring_reduction_memory(size, held);
+  const std::vector<DeviceId>& devices = group.collective.devices;
+  const auto self = std::find(devices.begin(), devices.end(), device) - devices.begin();
+  return find_exact_reduction_memory(size, group.nodes, static_cast<std::size_t>(self),
+                                     plan.micro_batches(), held);
+}
+
+Bytes find_tied_memory(const TiedExchange& exchange, const std::vector<TiedExchange>& exchanges,
+                       const Plan& plan, const ModelProfile& profile, DeviceId device) {
+  std::set<LayerId> uses;
+  std::set<LayerId> sent;
+  for (const TiedExchange& each : exchanges) {
+    if (each.tied != exchange.tied) continue;
+    for (const TiedUse& use : each.uses) uses.insert(use.layer);
+    for (const TiedMessage& message : each.messages) {
+      uses.insert(message.layer);
+      if (message.from == device) sent.insert(message.layer);
+    }
+  }
+  std::set<LayerId> own;
+  int sets = 0;
+  for (const TiedUse& use : exchange.uses) {
+    if (!lies_on(use, device) || !own.insert(use.layer).second) continue;
+    sets += find_gradient_sets(plan, use.layer, device);
+  }
+  const Bytes sum = profile.tied.at(exchange.tied).bytes;
+  const int beside = count_sums_beside({uses.begin(), uses.end()}, own, sent);
+  return beyond(product(sum, own.size() + static_cast<std::size_t>(beside)), sum * sets);
+}
+
+}  // namespace frazil

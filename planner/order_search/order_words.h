@@ -1,0 +1,25 @@
+#pragma once
+// An order of linear stages as words: what a device does in turn, F, I or W. Micro-batches of a
+// kind run in the order 0 .. m-1 (planner/prediction/linear_bounds.h says why no order is better
+// for another one), so that the kinds say all.
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "planner/orders/device_order.h"
+
+namespace frazil {
+
+enum class Letter : std::uint8_t { kF, kI, kW };
+inline constexpr std::size_t kLetters = 3;
+constexpr std::size_t index_of(Letter letter) { return static_cast<std::size_t>(letter); }
+
+using Word = std::vector<Letter>;
+using Words = std::vector<Word>;  // by stage
+
+// A B is an I and its W. Requires: one chunk per device, F, I, W and B.
+Words to_words(const DeviceOrders& orders);
+DeviceOrders to_orders(const Words& words);
+
+}  // namespace frazil

@@ -1,0 +1,53 @@
+#pragma once
+// What a schedule generator sees and what it makes. It sees pipelines as numbers: p devices, v
+// chunks of the model on each, m micro-batches. It makes one list of compute work per device, of
+// stages 0..S-1 (S = p v) and micro-batches counted from 0 in each direction. Schedules whose model
+// runs both ways over the devices have two directions with m / 2 micro-batches each; the stages of
+// each are counted along its own way. planner/schedules/make_schedule.h gives the lists the names
+// of a plan.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "profiles/units.h"
+#include "traces/action.h"
+
+namespace frazil {
+
+// One stage, one micro-batch.
+struct StageTimes {
+  Duration forward{0};
+  Duration backward_input{0};
+  Duration backward_weight{0};
+
+  Duration total() const { return forward + backward_input + backward_weight; }
+  friend bool operator==(const StageTimes&, const StageTimes&) = default;
+};
+
+struct OrderProblem {
+  int devices = 1;               // p
+  int chunks = 1;                // v, stages of each direction per device
+  int micro_batches = 1;         // m, of all directions together
+  std::optional<int> in_flight;  // K; none: the schedule's own
+  // For the generators that decide by cost: by stage, and the time of a message. Empty: not known.
+  std::vector<StageTimes> times;
+  Duration hop{0};
+
+  int stages() const { return devices * chunks; }
+};
+
+// F, I, W, B, R or U. An F that `overlaps_next` forms a pair with the B or I after it.
+struct OrderedWork {
+  ActionKind kind = ActionKind::kForward;
+  bool overlaps_next = false;
+  std::int16_t direction = 0;
+  std::int32_t stage = 0;
+  std::int32_t micro_batch = 0;
+  friend bool operator==(const OrderedWork&, const OrderedWork&) = default;
+};
+
+using DeviceOrder = std::vector<OrderedWork>;
+using DeviceOrders = std::vector<DeviceOrder>;  // by device 0..p-1
+
+}  // namespace frazil

@@ -1,0 +1,120 @@
+#include "planner/orders/shared_orders.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include "planner/orders/looped_orders.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+using Places = std::vector<StagePlaces>;
+
+std::int64_t divide_up(std::int64_t count, std::int64_t parts) {
+  return (count + parts - 1) / parts;
+}
+
+// Devices that take micro-batches in turn.
+std::int64_t turns_of(const StagePlaces& stage) {
+  return stage.is_sliced ? 1 : static_cast<std::int64_t>(stage.devices.size());
+}
+
+// Turns of all stages after each.
+std::vector<std::int64_t> count_later(const Places& places) {
+  std::vector<std::int64_t> later(places.size(), 0);
+  for (std::size_t s = places.size() - 1; s > 0; --s) {
+    later[s - 1] = later[s] + turns_of(places[s]);
+  }
+  return later;
+}
+
+// What a device of each stage does first, and when its W come.
+std::vector<DeviceRule> find_rules(ScheduleKind kind, const OrderProblem& problem,
+                                   const Places& places) {
+  const std::vector<std::int64_t> later = count_later(places);
+  const std::int64_t all_later = later.front();
+  const std::int64_t first_devices = turns_of(places.front());
+  // Micro-batches in flight in the first stage besides one per device.
+  std::int64_t ahead = all_later;
+  if (kind == ScheduleKind::kEagerOneForwardOneBackward) ahead = 2 * all_later;
+  if (problem.in_flight) ahead = (std::int64_t{*problem.in_flight} - 1) * first_devices;
+  std::vector<DeviceRule> rules;
+  std::int64_t least_sent = std::numeric_limits<std::int64_t>::max();  // before a backward
+  for (std::size_t s = 0; s < places.size(); ++s) {
+    const std::int64_t devices = turns_of(places[s]);
+    const std::int64_t wanted = all_later == 0
+                                    ? 1 + ahead / first_devices
+                                    : 1 + divide_up(ahead * later[s], all_later * devices);
+    const std::int64_t first = std::min(wanted, 1 + (least_sent - 1) / devices);
+    least_sent = std::min(least_sent, first * devices);
+    const std::int64_t held = divide_up(ahead + first_devices, devices);
+    const auto at_most_all = [&](std::int64_t count) {
+      return static_cast<int>(std::clamp<std::int64_t>(count, 0, problem.micro_batches));
+    };
+    rules.push_back({at_most_all(first), std::nullopt});
+    if (kind == ScheduleKind::kZbH1) rules.back().weight_lag = at_most_all(held - first);
+  }
+  return rules;
+}
+
+// Of `turns` devices of a stage the one at `turn`: every d-th micro-batch, under its rule.
+DeviceOrder make_list(std::size_t stage, std::size_t turn, std::int64_t turns, int micro_batches,
+                      const DeviceRule& rule) {
+  const auto d = static_cast<int>(turns);
+  const auto first = static_cast<int>(turn);
+  OrderProblem own;
+  own.micro_batches = (micro_batches - first + d - 1) / d;
+  if (own.micro_batches <= 0) return {};
+  DeviceOrder order = make_looped_orders(own, 1, {rule}).front();
+  for (OrderedWork& work : order) {
+    work.stage = static_cast<std::int32_t>(stage);
+    work.micro_batch = first + work.micro_batch * d;
+  }
+  return order;
+}
+
+DeviceOrders make_gpipe_anywhere(const OrderProblem& problem, const Places& places) {
+  DeviceOrders orders(static_cast<std::size_t>(problem.devices));
+  const auto append = [&](std::size_t stage, ActionKind kind) {
+    const auto& [devices, is_sliced] = places[stage];
+    for (int m = 0; m < problem.micro_batches; ++m) {
+      OrderedWork work;
+      work.kind = kind;
+      work.stage = static_cast<std::int32_t>(stage);
+      work.micro_batch = m;
+      const std::size_t turn = static_cast<std::size_t>(m) % devices.size();
+      for (std::size_t d = 0; d < devices.size(); ++d) {
+        if (is_sliced || d == turn) orders[static_cast<std::size_t>(devices[d])].push_back(work);
+      }
+    }
+  };
+  for (std::size_t s = 0; s < places.size(); ++s) append(s, ActionKind::kForward);
+  for (std::size_t s = places.size(); s > 0; --s) append(s - 1, ActionKind::kBackward);
+  return orders;
+}
+
+}  // namespace
+
+DeviceOrders make_shared_orders(ScheduleKind kind, const OrderProblem& problem,
+                                const Places& places) {
+  ENSURE(facts_of(kind).takes_shared_stages && !places.empty(),
+         "a schedule of stages on several devices");
+  if (kind == ScheduleKind::kGpipe) return make_gpipe_anywhere(problem, places);
+  const std::vector<DeviceRule> rules = find_rules(kind, problem, places);
+  DeviceOrders orders(static_cast<std::size_t>(problem.devices));
+  for (std::size_t s = 0; s < places.size(); ++s) {
+    for (std::size_t d = 0; d < places[s].devices.size(); ++d) {
+      DeviceOrder& order = orders.at(static_cast<std::size_t>(places[s].devices[d]));
+      ENSURE(order.empty(), "one stage per device");
+      order = make_list(s, places[s].is_sliced ? 0 : d, turns_of(places[s]), problem.micro_batches,
+                        rules[s]);
+    }
+  }
+  return orders;
+}
+
+}  // namespace frazil

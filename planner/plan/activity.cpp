@@ -1,0 +1,127 @@
+#include "planner/plan/activity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+std::vector<bool> find_active_layers(const ModelProfile& profile, const FreezeMask& mask) {
+  std::vector<bool> active;
+  for (const Layer& layer : profile.layers) {
+    active.push_back(layer.parameters.count > 0 && mask.is_active(layer.block));
+  }
+  for (const TiedParameter& tied : profile.tied) {
+    const bool any_block_active = std::any_of(
+        tied.layers.begin(), tied.layers.end(),
+        [&](LayerId layer) { return mask.is_active(profile.layers.at(layer.index()).block); });
+    if (!any_block_active) continue;
+    for (const LayerId layer : tied.layers) active.at(layer.index()) = true;
+  }
+  return active;
+}
+
+// Edges are sorted by their first layer and run forward, so one pass against their order sees each
+// layer after everything that reads from it; a pass along their order, after everything it reads.
+std::vector<bool> find_layers_that_reach_a_loss(const ModelProfile& profile) {
+  std::vector<bool> reaches;
+  for (const Layer& layer : profile.layers) reaches.push_back(layer.has_loss);
+  for (auto edge = profile.edges.rbegin(); edge != profile.edges.rend(); ++edge) {
+    if (edge->kind == EdgeKind::kGradient && reaches.at(edge->to.index())) {
+      reaches.at(edge->from.index()) = true;
+    }
+  }
+  return reaches;
+}
+
+// Layers that are active or have an active ancestor.
+std::vector<bool> find_layers_that_need_gradients(const ModelProfile& profile,
+                                                  std::vector<bool> active) {
+  for (const Edge& edge : profile.edges) {
+    if (edge.kind == EdgeKind::kGradient && active.at(edge.from.index())) {
+      active.at(edge.to.index()) = true;
+    }
+  }
+  return active;
+}
+
+template <class Predicate>
+bool any_layer(const Stage& stage, Predicate predicate) {
+  for (const LayerRange& range : stage.layers) {
+    for (LayerId layer = range.first; layer <= range.last; ++layer.value) {
+      if (predicate(layer)) return true;
+    }
+  }
+  return false;
+}
+
+// Only the first stage reads samples, and with them what is cached of them.
+void refuse_prefix_of_other_stages(const Plan& plan, int cached) {
+  for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
+    const std::vector<Stage>& stages = plan.pipelines[p].stages;
+    for (std::size_t s = 1; s < stages.size(); ++s) {
+      if (!any_layer(stages[s], [&](LayerId layer) { return layer.value < cached; })) continue;
+      throw InfeasibleError(
+          fmt::format("the cached frozen prefix, {}, does not lie in the first stage of "
+                      "pipeline {} alone: stage {} holds some of it",
+                      cached == 1 ? "layer 0" : fmt::format("layers 0-{}", cached - 1), p, s));
+    }
+  }
+}
+
+}  // namespace
+
+Activity find_activity(const ModelProfile& profile, const FreezeMask& mask) {
+  ENSURE(mask.blocks() == static_cast<int>(profile.blocks.size()),
+         "the freeze mask has one bit per block of the model");
+  const std::vector<bool> active = find_active_layers(profile, mask);
+  const std::vector<bool> reaches = find_layers_that_reach_a_loss(profile);
+  const std::vector<bool> needs = find_layers_that_need_gradients(profile, active);
+
+  Activity activity;
+  for (std::size_t layer = 0; layer < profile.layers.size(); ++layer) {
+    activity.layers.push_back(
+        {.active = active[layer], .weight_gradient = active[layer] && reaches[layer]});
+  }
+  for (const Edge& edge : profile.edges) {
+    const bool carries =
+        edge.kind == EdgeKind::kGradient && reaches[edge.to.index()] && needs[edge.from.index()];
+    activity.edge_carries.push_back(carries);
+    if (carries) activity.layers[edge.to.index()].input_gradient = true;
+  }
+  return activity;
+}
+
+int count_frozen_prefix(const ModelProfile& profile, const Activity& activity) {
+  int count = 0;
+  for (const Layer& layer : profile.layers) {
+    if (layer.has_loss || activity.layers[static_cast<std::size_t>(count)].active ||
+        activity.backward(LayerId{count})) {
+      break;
+    }
+    ++count;
+  }
+  return count;
+}
+
+Activity find_activity(const ModelProfile& profile, const Plan& plan) {
+  Activity activity = find_activity(profile, plan.mask);
+  if (!plan.cache_frozen_prefix) return activity;
+  activity.cached = count_frozen_prefix(profile, activity);
+  refuse_prefix_of_other_stages(plan, activity.cached);
+  return activity;
+}
+
+bool stage_has_backward(const Stage& stage, const Activity& activity) {
+  return any_layer(stage, [&](LayerId layer) { return activity.backward(layer); });
+}
+
+bool stage_has_update(const Stage& stage, const Activity& activity) {
+  return any_layer(
+      stage, [&](LayerId layer) { return activity.layers.at(layer.index()).weight_gradient; });
+}
+
+}  // namespace frazil

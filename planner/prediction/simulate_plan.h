@@ -1,0 +1,43 @@
+#pragma once
+// A plan's step in one go: make_schedule, complete_schedule, lower, simulate.
+
+#include <optional>
+#include <vector>
+
+#include "planner/lowering/lower.h"
+#include "planner/plan/activity.h"
+#include "planner/plan/plan.h"
+#include "sim/simulate.h"
+
+namespace frazil {
+
+// The graph and its times: what an explanation needs.
+struct SimulatedStep {
+  LoweredStep lowered;
+  Simulation simulation;
+};
+
+struct StepOptions {
+  bool clip = false;  // a barrier before updates
+  std::optional<ReductionOverlap> overlap = std::nullopt;
+};
+
+SimulatedStep simulate_step(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
+                            const StepOptions& options = {});
+// The same where layers do what `activity` says, so that fewer are cached than the plan could.
+// Requires: those that are lie in the first stage of every pipeline.
+SimulatedStep simulate_step(const Plan& plan, const Activity& activity, const ModelProfile& profile,
+                            const Cluster& cluster, const StepOptions& options = {});
+
+struct PlanSimulation {
+  Timeline timeline;
+  Duration makespan{0};
+  std::vector<MemoryPeak> memory;  // by device
+  bool extrapolated = false;
+};
+
+PlanSimulation summarize(const SimulatedStep& step, int devices);
+PlanSimulation simulate_plan(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
+                             const StepOptions& options = {});
+
+}  // namespace frazil

@@ -1,0 +1,17 @@
+#pragma once
+// What the stages of a pipeline take, for the generators that decide by cost.
+
+#include "planner/orders/device_order.h"
+#include "planner/plan/plan.h"
+#include "profiles/cluster.h"
+#include "profiles/model_profile.h"
+
+namespace frazil {
+
+// Sets problem.times (one whole micro-batch on the stage's device; parts that the freeze mask makes
+// needless are 0) and problem.hop: the longest a message between neighbouring stages takes.
+// Requires: stages on one device each.
+void find_stage_times(const Plan& plan, PipelineId pipeline, const ModelProfile& profile,
+                      const Cluster& cluster, OrderProblem& problem);
+
+}  // namespace frazil

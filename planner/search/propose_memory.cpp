@@ -1,0 +1,97 @@
+// What the stages of a proposal hold.
+#include "planner/search/propose.h"
+
+#include <algorithm>
+
+#include "planner/bounds/variant_memory.h"
+
+namespace frazil {
+
+// A stage that recomputes keeps its inputs, and the whole stash of one micro-batch at a time.
+Bytes Proposer::held(const ChainSums& sums, LayerSpan span, int sets, int in_flight,
+                     bool recompute) const {
+  const Bytes stash = sums.stash(span);
+  Bytes kept = stash * in_flight;
+  if (recompute) {
+    const Bytes input = std::min(
+        stash,
+        std::max(sums.largest_down(), Bytes{input_per_sample_.count * sums.micro_batch_size()}));
+    kept = input * in_flight + (stash - input);
+  }
+  return sums.parameters(span) + sums.optimizer(span) + sums.updated_parameters(span) * sets + kept;
+}
+
+bool Proposer::keeps(const Shape& shape, const GroupClass& group, const std::vector<LayerId>& cuts,
+                     MemoryRule rule) const {
+  const Cluster& machine = machines_.machine(group.machine);
+  const auto devices = static_cast<int>(machine.devices.size());
+  const std::vector<LayerSpan> spans = sums_.spans_of(cuts);
+  const auto stages = static_cast<int>(spans.size());
+  const Bytes receive =
+      rule == MemoryRule::kWithLargestReceive ? sums_.of(shape).largest_down() : Bytes{};
+  for (int s = 0; s < stages; ++s) {
+    const int device = device_of_stage(placement_of(shape.variant), devices, 0, s);
+    const Bytes limit = machine.devices[static_cast<std::size_t>(device)].memory_limit;
+    const int in_flight = most_in_flight(shape.variant, group.share, stages, s);
+    const Bytes needed =
+        held(sums_.of(shape), spans[static_cast<std::size_t>(s)], group.gradient_sets, in_flight,
+             recomputes(shape.variant, s, stages)) +
+        receive;
+    if (needed > Bytes{limit.count / stages_per_device(shape.variant)}) return false;
+  }
+  return true;
+}
+
+Proposer::LeastMemory Proposer::least_memory(const Shape& shape, const GroupClass& group) {
+  const Cluster& machine = machines_.machine(group.machine);
+  const ChainSums& sums = sums_.of(shape);
+  const auto devices = static_cast<int>(machine.devices.size());
+  const Placement placement = placement_of(shape.variant);
+  const std::vector<LayerSpan> spans = sums_.spans_of(group.cuts);
+  std::vector<Bytes> needed(machine.devices.size());
+  const bool whole = group.share > (group.has_short ? 1 : 0);
+  for (std::size_t s = 0; s < spans.size(); ++s) {
+    const int stage = static_cast<int>(s);
+    const int stages = static_cast<int>(spans.size());
+    int stashes = whole ? 1 : 0;
+    if (!recomputes(shape.variant, stage, stages)) {
+      const auto known = known_in_flight(shape.variant, group.share, stages, stage);
+      stashes = std::max(stashes, known.value_or(0) - (group.has_short ? 1 : 0));
+    }
+    needed[static_cast<std::size_t>(device_of_stage(placement, devices, 0, stage))] +=
+        sums.parameters(spans[s]) + sums.optimizer(spans[s]) + sums.updated_parameters(spans[s]) +
+        (stages_per_device(shape.variant) == 1 ? sums.stash(spans[s]) * stashes : Bytes{});
+  }
+  LeastMemory worst;
+  for (std::size_t d = 0; d < needed.size(); ++d) {
+    const Bytes available = machine.devices[d].memory_limit;
+    if (d > 0 && needed[d] - available <= worst.needed - worst.available) continue;
+    worst = {static_cast<int>(d), needed[d], available};
+  }
+  return worst;
+}
+
+std::optional<Proposer::LeastMemory> Proposer::find_hopeless(const Shape& shape,
+                                                             const GroupClass& group) {
+  const Cluster& machine = machines_.machine(group.machine);
+  const ChainSums& sums = sums_.of(shape);
+  const LayerSpan all{0, space_.layers};
+  const bool whole = group.share > (group.has_short ? 1 : 0);
+  // Each stage alone on its device holds the stash of one micro-batch at the least.
+  const bool stashes = whole && stages_per_device(shape.variant) == 1;
+  // Each direction holds the model, but for the stage that both have on the middle one of an odd
+  // number of devices; the direction with more gradient sets is not both.
+  const bool apart = machine.devices.size() % 2 == 0;
+  const int ways = apart ? directions(placement_of(shape.variant)) : 1;
+  const Bytes held = sums.parameters(all) * ways + sums.optimizer(all) * ways +
+                     sums.updated_parameters(all) * (group.gradient_sets + ways - 1) +
+                     (stashes ? sums.stash(all) : Bytes{});
+  Bytes available;
+  for (const Device& device : machine.devices) available += device.memory_limit;
+  if (held <= available) return std::nullopt;
+  const auto devices = static_cast<std::int64_t>(machine.devices.size());
+  return LeastMemory{0, Bytes{(held.count + devices - 1) / devices},
+                     Bytes{available.count / devices}};
+}
+
+}  // namespace frazil

@@ -1,0 +1,50 @@
+#include "planner/transitions/replan.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "planner/search/moved_cuts.h"
+
+namespace frazil {
+
+std::optional<Replan> replan(PlanSearch& search, const ModelProfile& profile,
+                             const Cluster& cluster, const HeldState& held, SearchOptions options,
+                             int moved_plans) {
+  const Activity trained = find_activity(profile, held.trained);
+  const auto cost_to = [&](const Plan& plan) {
+    return predict_transition(held.plan, plan, profile, cluster, trained, held.overhead);
+  };
+  options.keep = std::max(1, moved_plans);
+  options.held =
+      HeldPlan{held.plan, held.steps, [&](const Plan& plan) { return cost_to(plan).total; }};
+  Ranking ranking = search.search(options);
+  if (ranking.best() == nullptr) return std::nullopt;
+  if (moved_plans > 0) {
+    Ranking moved = ranking;
+    move_cuts(moved, profile, cluster, options);
+    std::move(moved.candidates.begin(), moved.candidates.end(),
+              std::back_inserter(ranking.candidates));
+  }
+  const auto steps_and_switch = [&](const Candidate& candidate) {
+    const Duration most = Duration::max() / 2;
+    const Duration steps =
+        candidate.makespan > most / held.steps ? most : candidate.makespan * held.steps;
+    return steps + cost_to(candidate.plan).total;
+  };
+  const auto best = std::min_element(ranking.candidates.begin(), ranking.candidates.end(),
+                                     [&](const Candidate& a, const Candidate& b) {
+                                       return steps_and_switch(a) < steps_and_switch(b);
+                                     });
+  Replan answer;
+  answer.next = std::move(*best);
+  answer.cost = cost_to(answer.next.plan);
+  Plan unmasked = answer.next.plan;
+  unmasked.mask = held.plan.mask;
+  unmasked.model_hash = held.plan.model_hash;
+  answer.stays = unmasked == held.plan;
+  answer.left = ranking.left;
+  return answer;
+}
+
+}  // namespace frazil

@@ -1,0 +1,175 @@
+// frazil import: what other programs measured or planned, as profiles and plans.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "planner/actions/validate_plan.h"
+#include "planner/answers/print_import.h"
+#include "planner/answers/print_plan.h"
+#include "planner/interop/pytorch_csv.h"
+#include "planner/plan/plan_json.h"
+#include "planner/verbs/command_line.h"
+#include "planner/verbs/flags.h"
+#include "planner/verbs/import_sailor.h"
+#include "planner/what_if/plan_changes.h"
+#include "profiles/cluster_json.h"
+#include "profiles/import/layer_csv.h"
+#include "profiles/import/pipedream_graph.h"
+#include "profiles/model_profile_json.h"
+#include "profiles/text_file.h"
+
+namespace frazil {
+namespace {
+
+namespace po = boost::program_options;
+
+po::options_description describe_flags() {
+  po::options_description flags("flags", 100);
+  const auto text = [] { return po::value<std::string>(); };
+  flags.add_options()                                          //
+      ("out", text(), "write the model profile, or the plan")  //
+      ("micro-batch-size", text(),
+       "samples of a micro-batch in the traced or measured run, default 1")           //
+      ("micro-batches", text(), "kineto: micro-batches of a traced step, default 1")  //
+      ("model", text(), "name of the model, default imported")                        //
+      ("layer-ranges", text(),
+       "kineto: names of ranges that mark layers begin so, default layer:")                   //
+      ("plan", text(), "pytorch-csv: the plan that gets this schedule")                       //
+      ("profile", text(), "pytorch-csv: profile of its model")                                //
+      ("cluster", text(), "pytorch-csv: its cluster")                                         //
+      ("legacy", po::bool_switch(), "pytorch-csv: an older file, with B for I and BW for B")  //
+      ("json", po::bool_switch(), "answer in JSON");
+  describe_sailor_import(flags);
+  return flags;
+}
+
+KinetoOptions read_options(const Flags& values) {
+  KinetoOptions options;
+  options.micro_batch_size =
+      integer_or(values, "micro-batch-size", options.micro_batch_size, 1, kMostCounted);
+  options.micro_batches =
+      integer_or(values, "micro-batches", options.micro_batches, 1, kMostCounted);
+  options.model = optional_text(values, "model").value_or(options.model);
+  if (const auto prefix = optional_text(values, "layer-ranges")) {
+    options.layer_prefix = *prefix;
+    options.needs_ranges = true;
+    if (prefix->empty()) refuse_flags("an empty --layer-ranges", "the begin of a name");
+  }
+  return options;
+}
+
+std::vector<NamedFile> name_files(const std::string& name, const std::vector<std::string>& paths) {
+  std::vector<NamedFile> files;
+  files.reserve(paths.size());
+  for (const std::string& path : paths) files.push_back({name, path});
+  return files;
+}
+
+// A trace counts once.
+void refuse_doubled(const std::vector<std::string>& traces) {
+  for (auto trace = traces.begin(); trace != traces.end(); ++trace) {
+    const bool doubled = std::any_of(traces.begin(), trace, [&](const std::string& before) {
+      return is_same_file(before, *trace);
+    });
+    if (doubled) refuse_flags("trace " + *trace + " twice", "each trace once");
+  }
+}
+
+ExitCode import_traces(const Flags& values, const std::vector<std::string>& traces) {
+  refuse_together(values, "import kineto", {"plan", "profile", "cluster", "legacy", "data"});
+  if (traces.empty()) refuse_flags("no trace", "at least one");
+  refuse_doubled(traces);
+  const std::string out = required_text(values, "out");
+  refuse_overwriting(name_files("a trace", traces), {{"--out", out}});
+  const KinetoOptions options = read_options(values);
+  const KinetoImport import = import_kineto({traces.begin(), traces.end()}, options);
+  write_and_answer([&] { write_model_profile(import.profile, out); },
+                   is_set(values, "json") ? import_json(import) : print_import(import));
+  return ExitCode::kOk;
+}
+
+// The schedule takes the place of the plan's own; what it then takes is simulated.
+ExitCode import_schedule(const Flags& values, const std::vector<std::string>& files) {
+  refuse_together(values, "import pytorch-csv",
+                  {"micro-batch-size", "micro-batches", "model", "layer-ranges", "data"});
+  if (files.size() != 1) refuse_flags(fmt::format("{} schedules", files.size()), "one");
+  const std::string out = required_text(values, "out");
+  std::vector<NamedFile> inputs = named_files(values, {"plan", "profile", "cluster"});
+  inputs.push_back({"the schedule", files.front()});
+  refuse_overwriting(inputs, {{"--out", out}});
+  const std::string plan_file = required_text(values, "plan");
+  const ModelProfile profile = read_model_profile(required_text(values, "profile"));
+  const Cluster cluster = read_cluster(required_text(values, "cluster"));
+  const Plan given = read_plan(plan_file);
+  validate(given, profile, cluster, plan_file, lines_of(plan_file));
+  const PytorchSchedule imported = parse_pytorch_csv(
+      read_text_file(files.front()), files.front(),
+      is_set(values, "legacy") ? LegacyPytorch::kConvert : LegacyPytorch::kRefuse);
+  const auto devices = static_cast<int>(cluster.devices.size());
+  const Plan plan = with_pytorch_schedule(given, imported, devices, files.front());
+  const PlanSimulation simulation = simulate_plan(plan, profile, cluster);
+  const PlanBounds bounds = find_bounds(plan, profile, cluster);
+  const SimulatedPlan simulated{plan, profile, cluster, simulation, bounds};
+  write_and_answer([&] { write_plan(plan, out); }, is_set(values, "json")
+                                                       ? simulation_json(simulated)
+                                                       : print_simulation(simulated));
+  return ExitCode::kOk;
+}
+
+// A file of layers in the form of another program.
+template <class Parse>
+ExitCode import_layers(const Flags& values, const std::string& kind,
+                       const std::vector<std::string>& files, Parse parse) {
+  refuse_together(
+      values, "import " + kind,
+      {"micro-batches", "layer-ranges", "plan", "profile", "cluster", "legacy", "data"});
+  if (files.size() != 1) refuse_flags(fmt::format("{} files", files.size()), "one");
+  const std::string out = required_text(values, "out");
+  refuse_overwriting({{"the layers", files.front()}}, {{"--out", out}});
+  ImportOptions options;
+  options.micro_batch_size =
+      integer_or(values, "micro-batch-size", options.micro_batch_size, 1, kMostCounted);
+  options.model = optional_text(values, "model").value_or(options.model);
+  const ImportedProfile import = parse(read_text_file(files.front()), files.front(), options);
+  write_and_answer([&] { write_model_profile(import.profile, out); },
+                   is_set(values, "json") ? import_json(import) : print_import(import));
+  return ExitCode::kOk;
+}
+
+ExitCode import_verb(const Flags& values) {
+  constexpr const char* kKinds = "kineto, pytorch-csv, sailor, pipedream or csv";
+  std::vector<std::string> words = text_list(values, "word");
+  if (words.empty()) refuse_flags("nothing to import", kKinds);
+  const std::string kind = words.front();
+  words.erase(words.begin());
+  if (kind == "kineto") return import_traces(values, words);
+  if (kind == "pytorch-csv") return import_schedule(values, words);
+  if (kind == "sailor") return import_sailor(values, words);
+  if (kind == "pipedream") return import_layers(values, kind, words, parse_pipedream_graph);
+  if (kind == "csv") return import_layers(values, kind, words, parse_layer_csv);
+  refuse_flags(fmt::format("`{}`", kind), kKinds);
+}
+
+int run_import_verb(int argc, char** argv) {
+  const Verb verb{
+      "import",
+      "Turns traces of PyTorch's profiler, PipeDream's graphs and tables of layers into a model "
+      "profile, a schedule of PyTorch's into a plan, a plan and measurements of Sailor's into "
+      "profile, plan and cluster.",
+      "frazil import kineto TRACE... --out FILE [--micro-batch-size N] [--model NAME]\n"
+      "   or: frazil import pytorch-csv SCHEDULE --plan FILE --profile FILE --cluster FILE --out "
+      "FILE\n"
+      "   or: frazil import sailor PLAN --data FOLDER --out FOLDER\n"
+      "   or: frazil import pipedream GRAPH --out FILE [--micro-batch-size N] [--model NAME]\n"
+      "   or: frazil import csv TABLE --out FILE [--micro-batch-size N] [--model NAME]",
+      "word"};
+  return run_verb(verb, argc, argv, describe_flags(), import_verb);
+}
+
+}  // namespace
+}  // namespace frazil
+
+int main(int argc, char** argv) { return frazil::run_import_verb(argc, argv); }

@@ -1,0 +1,83 @@
+#include "planner/verbs/plan_forecast.h"
+
+#include <fmt/format.h>
+
+#include "planner/answers/print_trajectory.h"
+#include "planner/plan/plan_json.h"
+#include "planner/search/moved_cuts.h"
+#include "planner/verbs/command_line.h"
+#include "planner/verbs/plan_options.h"
+#include "planner/verbs/store_flags.h"
+#include "profiles/cluster_json.h"
+#include "profiles/error.h"
+#include "profiles/model_profile_json.h"
+#include "profiles/text_file.h"
+
+namespace frazil {
+namespace {
+
+// "plan.json" of the plan held from step 300 on is "plan.300.json".
+std::vector<NewFile> list_held_plans(const PlannedTrajectory& planned, const SearchOptions& search,
+                                     const std::filesystem::path& out) {
+  std::vector<NewFile> files;
+  for (std::size_t k = 0; k < planned.segments.size(); ++k) {
+    const std::size_t held = planned.best.states[k];
+    if (k > 0 && held == planned.best.states[k - 1]) continue;
+    Plan plan = planned.candidates[held];
+    plan.mask = planned.segments[k].mask;
+    std::filesystem::path file = out;
+    file.replace_extension(fmt::format("{}{}", planned.segments[k].step, out.extension().string()));
+    files.push_back({std::move(file), to_json(with_question(std::move(plan), search))});
+  }
+  return files;
+}
+
+}  // namespace
+
+ExitCode plan_forecast(const Flags& values) {
+  refuse_together(values, "--forecast",
+                  {"mask", "top", "planner", "explain", "held", "steps", "effort", "gap"});
+  refuse_order_search(values, "--forecast");
+  const auto out = optional_text(values, "out");
+  if (out && out->empty()) refuse_flags("an empty --out", "the name of a file");
+  if (is_set(values, "cache")) {
+    refuse_flags("--cache with --forecast", "--cache-memory or --cache-disk, which have a size");
+  }
+  const ModelProfile profile = read_model_profile(required_text(values, "profile"));
+  const Cluster cluster = read_cluster(required_text(values, "cluster"));
+  const std::string file = required_text(values, "forecast");
+  const FreezeTrace trace = read_freeze_trace(file);
+  if (trace.blocks.size() != profile.blocks.size()) {
+    throw InputError(file, 1, fmt::format("{} blocks", trace.blocks.size()),
+                     fmt::format("the model's {}", profile.blocks.size()));
+  }
+  if (!trace.model_hash.empty() && trace.model_hash != model_hash(profile)) {
+    throw InputError(file, 1, "a trace of the model " + trace.model_hash,
+                     "one of the profile's, " + model_hash(profile));
+  }
+  const SearchOptions search = read_options(values, profile);
+  if (trace.batch_size > 0 && trace.batch_size != search.batch_size) {
+    throw InputError(file, 1, fmt::format("steps of {} samples", trace.batch_size),
+                     fmt::format("steps of --batch {}", search.batch_size));
+  }
+  TrajectoryOptions options{
+      .search = search,
+      .plans_per_mask = integer_or(values, "plans-per-mask", 3, 1, kMostCounted),
+      .moved_plans = kMovedPlans,
+      .overhead = {.start = duration_or(values, "switch-time", Duration{0})},
+      .store = read_store(values),
+      .decide_every = integer_or(values, "decide-every", 1, 1, kMostCounted)};
+  const PlannedTrajectory planned =
+      plan_trajectory(profile, cluster, find_segments(trace, file), options);
+  const std::vector<NewFile> files =
+      out ? list_held_plans(planned, search, *out) : std::vector<NewFile>{};
+  std::vector<NamedFile> outputs;
+  outputs.reserve(files.size());
+  for (const NewFile& file : files) outputs.push_back({"--out", file.path});
+  refuse_overwriting(named_files(values, {"profile", "cluster", "forecast"}), outputs);
+  write_and_answer([&] { write_text_files(files); },
+                   is_set(values, "json") ? trajectory_json(planned) : print_trajectory(planned));
+  return ExitCode::kOk;
+}
+
+}  // namespace frazil

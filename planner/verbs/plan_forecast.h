@@ -1,0 +1,12 @@
+#pragma once
+// `frazil plan --forecast trace`: which plan to hold when, switches included; --out writes a file
+// for each plan that is held, under the mask of its first step.
+
+#include "planner/verbs/flags.h"
+#include "profiles/error.h"
+
+namespace frazil {
+
+ExitCode plan_forecast(const Flags& values);
+
+}  // namespace frazil

@@ -1,0 +1,65 @@
+#include "planner/verbs/plan_held.h"
+
+#include <fmt/format.h>
+
+#include "planner/actions/validate_plan.h"
+#include "planner/answers/print_replan.h"
+#include "planner/plan/plan_json.h"
+#include "planner/search/moved_cuts.h"
+#include "planner/search/relief.h"
+#include "planner/verbs/plan_options.h"
+#include "profiles/cluster_json.h"
+#include "profiles/error.h"
+#include "profiles/model_profile_json.h"
+
+namespace frazil {
+
+ExitCode plan_held(const Flags& values) {
+  refuse_together(values, "--held", {"planner", "top", "explain", "effort", "devices", "states"});
+  refuse_order_search(values, "--held");
+  refuse_overwriting(named_files(values, {"profile", "cluster", "held"}),
+                     named_files(values, {"out"}));
+  const std::string file = required_text(values, "held");
+  const ModelProfile profile = read_model_profile(required_text(values, "profile"));
+  const Cluster cluster = read_cluster(required_text(values, "cluster"));
+  HeldState held;
+  held.plan = read_plan(file);
+  validate(held.plan, profile, cluster, file, lines_of(file));
+  held.steps = required_integer(values, "steps", 1, 1'000'000'000);
+  held.trained = held.plan.mask;
+  held.overhead.start = duration_or(values, "switch-time", Duration{0});
+  SearchOptions options = read_options(values, profile);
+  if (values.count("reduction") == 0) options.reduction = held.plan.reduction;
+  if (held.plan.reduction != options.reduction) {
+    throw InputError(file, lines_of(file)("$.reduction"), "a plan with the other reduction",
+                     "one with --reduction " + required_text(values, "reduction"));
+  }
+  // Other micro-batches would give a run other bits.
+  if (values.count("micro-batch") == 0 && options.reduction == ReductionMode::kExact) {
+    options.micro_batch_sizes = {held.plan.micro_batch_size};
+  }
+  if (held.plan.batch_size != options.batch_size) {
+    throw InputError(file, lines_of(file)("$.batch_size"),
+                     fmt::format("a batch of {}", held.plan.batch_size),
+                     fmt::format("--batch {}", options.batch_size));
+  }
+  PlanSearch search(profile, cluster);
+  const auto answer = replan(search, profile, cluster, held, options, kMovedPlans);
+  if (!answer) {
+    throw InfeasibleError(explain_no_plan(profile, {cluster, options}, search.search(options)));
+  }
+  Plan masked = held.plan;
+  masked.mask = options.mask;
+  const ReplanCase asked{
+      held,
+      judge_plan(masked, profile, cluster, {.clip = options.clip, .overlap = options.overlap}),
+      *answer};
+  const auto write = [&] {
+    if (values.count("out") > 0)
+      write_plan(with_question(answer->next.plan, options), required_text(values, "out"));
+  };
+  write_and_answer(write, is_set(values, "json") ? replan_json(asked) : print_replan(asked));
+  return ExitCode::kOk;
+}
+
+}  // namespace frazil

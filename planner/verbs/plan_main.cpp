@@ -1,0 +1,239 @@
+// frazil plan: the best pipeline for a model on a cluster.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "planner/answers/print_comparison.h"
+#include "planner/answers/print_ranking.h"
+#include "planner/answers/print_relief.h"
+#include "planner/bounds/shape.h"
+#include "planner/named/named_planner.h"
+#include "planner/plan/plan_json.h"
+#include "planner/plan/schedule_facts.h"
+#include "planner/search/explain_plan.h"
+#include "planner/search/moved_cuts.h"
+#include "planner/search/searched_orders.h"
+#include "planner/verbs/command_line.h"
+#include "planner/verbs/flags.h"
+#include "planner/verbs/plan_forecast.h"
+#include "planner/verbs/plan_graph.h"
+#include "planner/verbs/plan_held.h"
+#include "planner/verbs/plan_options.h"
+#include "planner/verbs/store_flags.h"
+#include "profiles/cluster_json.h"
+#include "profiles/model_profile_json.h"
+
+namespace frazil {
+namespace {
+
+namespace po = boost::program_options;
+
+po::options_description describe_flags() {
+  po::options_description flags("flags", 100);
+  const auto text = [] { return po::value<std::string>(); };
+  flags.add_options()                              //
+      ("profile", text(), "profile of the model")  //
+      ("cluster", text(), "the cluster")           //
+      ("batch", text(), "samples of a step")       //
+      ("micro-batch", text(),
+       "sizes to try, a comma list; default: the powers of two that were measured")      //
+      ("mask", text(), "freeze mask, a bit per block, 1 = active; default: all active")  //
+      ("schedules", text(),
+       "schedules to try, a comma list; help lists them; default: all that are synchronous; with "
+       "`search` among them the order of work is searched too, for the best plans that split their "
+       "backwards")                                                                   //
+      ("budget", text(), "with search: moves to try for each order, default 300000")  //
+      ("no-recompute", po::bool_switch(), "keep activations, never recompute them")   //
+      ("cache", po::bool_switch(),
+       "also plans that read the frozen prefix's output from a cache")  //
+      ("reduction", text(),
+       "exact: gradients add up to the same bits in every plan; or fast: they take less memory; "
+       "default exact, of a held plan its own")("overlap-reductions", po::bool_switch(),
+                                                "reductions begin while backwards still run")  //
+      ("max-stages", text(), "most stages of a pipeline, each chunk of a device counted")      //
+      ("max-replicas", text(), "most pipelines; default: as many as fit")                      //
+      ("effort", text(),
+       "end with what is found after bounding the cuts of so many plans, default 100000; 0: go on "
+       "until the best is proven")  //
+      ("gap", text(),
+       "end when the best is proven to be within so many percent of the least; default 0")     //
+      ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")     //
+      ("forecast", text(), "a freeze trace: plan which plan to hold when, switches included")  //
+      ("held", text(),
+       "a plan that executes: whether to go on with it or to switch, under --mask")            //
+      ("steps", text(), "held: steps to come, over which a switch has to pay")                 //
+      ("plans-per-mask", text(), "forecast: candidates of each mask, default 3")               //
+      ("switch-time", text(), "forecast, held: of a switch beside moving state, default 0ms")  //
+      ("decide-every", text(),
+       "forecast: steps between looks of the rule without one, default 1")  //
+      ("planner", text(),
+       "plan as another system does, and compare with the best plan; help lists them")  //
+      ("out", text(),
+       "write the best plan; forecast: a file for each plan held, numbered by its first step")  //
+      ("top", text(), "rows to show, default 10")                                               //
+      ("explain", po::bool_switch(),
+       "also why: the runner-up, where the time goes, what was rejected; where nothing fits, what "
+       "came nearest and what would help")  //
+      ("json", po::bool_switch(), "answer in JSON");
+  add_store_flags(flags);
+  add_graph_flags(flags);
+  return flags;
+}
+
+// `--planner NAME`: its plan, judged and written, beside the best one of the search.
+ExitCode compare_planner(const Flags& values, const std::string& name) {
+  refuse_together(values, "--planner", {"top", "explain", "effort", "gap", "cache"});
+  refuse_order_search(values, "--planner");
+  const auto planner = find_planner(name);
+  if (!planner) refuse_flags("--planner " + name, "one of " + list_planners());
+  if (values.count("micro-batch") > 0 && chooses_its_micro_batches(*planner)) {
+    refuse_flags("--micro-batch with --planner " + name, "one or the other: it chooses its own");
+  }
+  const ModelProfile profile = read_model_profile(required_text(values, "profile"));
+  const Cluster cluster = read_cluster(required_text(values, "cluster"));
+  const SearchOptions options = read_options(values, profile);
+  const Candidate named = judge_named_planner(*planner, profile, cluster, options);
+  const Ranking ranking = search_plans(profile, cluster, options);
+  const PlannerComparison comparison{planner_name(*planner), named, ranking.best(), profile};
+  const auto write = [&] {
+    if (!named.infeasible && values.count("out") > 0) {
+      write_plan(with_question(named.plan, options), required_text(values, "out"));
+    }
+  };
+  write_and_answer(
+      write, is_set(values, "json") ? comparison_json(comparison) : print_comparison(comparison));
+  if (named.infeasible) {
+    const char* instead = ranking.best() != nullptr
+                              ? "without --planner there is a plan that fits"
+                              : "no plan fits; without --planner the answer says what would help";
+    throw InfeasibleError(
+        fmt::format("the plan of {} cannot run: {}; {}", name, named.infeasible->reason, instead));
+  }
+  return ExitCode::kOk;
+}
+
+// What stands below the ranking: as text, and as members of the answer in JSON.
+class Besides {
+ public:
+  void add(const std::string& text, const std::string& json) {
+    text_ += text;
+    json_.update(nlohmann::ordered_json::parse(json));
+  }
+  const std::string& text() const { return text_; }
+  std::string json() const { return json_.dump(); }
+
+ private:
+  std::string text_;
+  nlohmann::ordered_json json_ = nlohmann::ordered_json::object();
+};
+
+// The ranking, with what was asked for besides, and the best plan written. Throws InfeasibleError
+// where nothing fits, when the answer is out.
+ExitCode answer(const Flags& values, const ModelProfile& profile, const SearchCase& question,
+                Ranking ranking, Besides besides) {
+  const Cluster& cluster = question.cluster;
+  const SearchOptions& options = question.options;
+  const int top = integer_or(values, "top", 10, 1, kMostCounted);
+  const Candidate* best = ranking.best();
+  if (is_set(values, "explain")) {
+    SearchOptions shown = options;
+    shown.keep = std::max(2, top);
+    const PlanExplanation explanation = explain_plan(ranking, profile, cluster, shown);
+    besides.add(print_plan_explanation(explanation, cluster),
+                plan_explanation_json(explanation, cluster));
+  }
+  std::vector<Relief> reliefs;
+  if (best == nullptr) {
+    reliefs = find_relief(profile, question, ranking);
+    besides.add(is_set(values, "explain") ? print_relief(reliefs, cluster) : "",
+                relief_json(reliefs, cluster));
+    std::vector<Candidate> relieved = find_relieved(profile, question, reliefs);
+    if (!relieved.empty()) ranking.candidates = std::move(relieved);
+  }
+  const auto write = [&] {
+    if (best != nullptr && values.count("out") > 0) {
+      write_plan(with_question(best->plan, options), required_text(values, "out"));
+    }
+  };
+  write_and_answer(write, is_set(values, "json")
+                              ? ranking_json(ranking, cluster, profile, top, besides.json())
+                              : print_ranking(ranking, cluster, profile, top) + besides.text());
+  if (best == nullptr) {
+    throw InfeasibleError(explain_no_plan(profile, question, ranking, reliefs));
+  }
+  return ExitCode::kOk;
+}
+
+ExitCode plan_verb(const Flags& values) {
+  if (values.count("graph") > 0) return plan_graph_verb(values);
+  if (values.count("planner") > 0 && required_text(values, "planner") == "help") {
+    fmt::print("{}\n", list_planners());
+    return ExitCode::kOk;
+  }
+  if (optional_text(values, "schedules") == "help") {
+    fmt::print(
+        "{}\nand beside them:\n"
+        "search            the best orders that a search finds, for the best plans that split "
+        "their backwards\n",
+        describe_schedules(/*synchronous_alone=*/true));
+    return ExitCode::kOk;
+  }
+  if (values.count("forecast") > 0) return plan_forecast(values);
+  for (const char* flag : {"plans-per-mask", "decide-every"}) {
+    if (values.count(flag) > 0) refuse_flags(fmt::format("--{} without --forecast", flag), "both");
+  }
+  if (values.count("held") > 0) return plan_held(values);
+  if (values.count("steps") > 0) refuse_flags("--steps without --held", "both");
+  if (values.count("switch-time") > 0) {
+    refuse_flags("--switch-time without --forecast or --held", "one of them");
+  }
+  refuse_store_flags(values, "--forecast");
+  refuse_together(values, "--profile", {"devices", "states"});
+  refuse_overwriting(named_files(values, {"profile", "cluster"}), named_files(values, {"out"}));
+  if (values.count("planner") > 0) return compare_planner(values, required_text(values, "planner"));
+  const int top = integer_or(values, "top", 10, 1, kMostCounted);
+  const std::optional<OrderSearchOptions> order_search = read_order_search(values);
+  const ModelProfile profile = read_model_profile(required_text(values, "profile"));
+  SearchCase question{read_cluster(required_text(values, "cluster")), {}};
+  question.options = read_options(values, profile);
+  // However many rows are shown, so that the first does not depend on it.
+  question.options.keep = std::max(kMovedPlans, top);
+  question.options.effort = integer_or(values, "effort", 100'000, 0, kMostCounted);
+  Ranking ranking = search_plans(profile, question.cluster, question.options);
+  Besides besides;
+  const MovedCuts moved =
+      move_cuts(ranking, profile, question.cluster, question.options, {.plans = kMovedPlans});
+  if (moved.faster > 0) {
+    besides.add(
+        fmt::format("{} faster with other cuts than those of the least busiest stage\n",
+                    moved.faster == 1 ? "1 plan is" : fmt::format("{} plans are", moved.faster)),
+        fmt::format(R"({{"moved_cuts": {}}})", moved.faster));
+  }
+  if (order_search) {
+    const std::vector<ShapeOrder> orders =
+        search_orders(profile, question.cluster, question.options, *order_search);
+    add_orders(ranking, orders);
+    besides.add(print_orders(orders), orders_json(orders));
+  }
+  return answer(values, profile, question, ranking, std::move(besides));
+}
+
+int run_plan_verb(int argc, char** argv) {
+  const Verb verb{
+      "plan",
+      "Finds the best pipeline for a model on a cluster, or the best contiguous split of "
+      "a work graph.",
+      "frazil plan --profile FILE --cluster FILE --batch N [--out plan.json]\n"
+      "   or: frazil plan ... --held plan.json --mask BITS --steps N\n"
+      "   or: frazil plan --graph FILE [--devices K] [--states N]"};
+  return run_verb(verb, argc, argv, describe_flags(), plan_verb);
+}
+
+}  // namespace
+}  // namespace frazil
+
+int main(int argc, char** argv) { return frazil::run_plan_verb(argc, argv); }

@@ -1,0 +1,133 @@
+#include "planner/verbs/plan_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "planner/bounds/shape.h"
+#include "planner/plan/schedule_facts.h"
+
+namespace frazil {
+namespace {
+
+constexpr std::string_view kSearch = "search";  // beside the names of schedules
+
+constexpr const char* kQuestion = "timed_with";  // in a plan's provenance
+
+std::string question_of(bool clip, bool overlap) {
+  std::string flags = clip ? "--clip" : "";
+  if (overlap) flags += flags.empty() ? "--overlap-reductions" : " --overlap-reductions";
+  return flags;
+}
+
+struct ListedSchedules {
+  std::vector<ScheduleKind> named;
+  bool search = false;
+};
+
+ListedSchedules read_schedules(const std::string& comma_list) {
+  ListedSchedules listed;
+  std::vector<ScheduleKind>& kinds = listed.named;
+  for (std::size_t begin = 0; begin <= comma_list.size();) {
+    const std::size_t end = std::min(comma_list.find(',', begin), comma_list.size());
+    const std::string name = comma_list.substr(begin, end - begin);
+    const auto kind = find_schedule(name);
+    const bool is_search = name == kSearch;
+    if (name.empty()) {
+      refuse_flags(fmt::format("--schedules `{}`", comma_list),
+                   "a name on both sides of each comma");
+    }
+    if (!kind && !is_search)
+      refuse_flags("--schedules " + name, "names that frazil plan --schedules help lists");
+    if (kind && facts_of(*kind).versions != WeightVersions::kSync) {
+      refuse_flags("--schedules " + name,
+                   "schedules that flush, which keep one version of weights");
+    }
+    if (is_search ? listed.search : std::find(kinds.begin(), kinds.end(), *kind) != kinds.end()) {
+      refuse_flags("--schedules " + comma_list, "each schedule once");
+    }
+    if (is_search) {
+      listed.search = true;
+    } else {
+      kinds.push_back(*kind);
+    }
+    begin = end + 1;
+  }
+  if (kinds.empty()) kinds = synchronous_schedules();
+  return listed;
+}
+
+ListedSchedules read_schedules(const Flags& values) {
+  if (values.count("schedules") > 0) return read_schedules(required_text(values, "schedules"));
+  return {synchronous_schedules(), false};
+}
+
+}  // namespace
+
+std::optional<OrderSearchOptions> read_order_search(const Flags& values) {
+  constexpr int kMoves = 300'000;  // a round: about a fifth of a CPU second of 8 stages
+  constexpr int kMostMoves = 1'000'000'000;
+  if (!read_schedules(values).search) {
+    if (values.count("budget") > 0) refuse_flags("--budget without --schedules search", "both");
+    return std::nullopt;
+  }
+  OrderSearchOptions options;
+  options.budget = integer_or(values, "budget", kMoves, 0, kMostMoves);
+  return options;
+}
+
+void refuse_order_search(const Flags& values, const std::string& mode) {
+  if (read_order_search(values)) {
+    refuse_flags("--schedules search with " + mode, "one or the other");
+  }
+}
+
+Plan with_question(Plan plan, const SearchOptions& options) {
+  const std::string flags = question_of(options.clip, options.overlap.has_value());
+  plan.provenance.erase(kQuestion);
+  if (!flags.empty()) plan.provenance[kQuestion] = flags;
+  return plan;
+}
+
+std::string print_other_question(const Plan& plan, const StepOptions& asked) {
+  const auto said = plan.provenance.find(kQuestion);
+  if (said == plan.provenance.end()) return "";
+  if (said->second == question_of(asked.clip, asked.overlap.has_value())) return "";
+  return fmt::format("the plan was found for a step with {}\n", said->second);
+}
+
+SearchOptions read_options(const Flags& values, const ModelProfile& profile) {
+  SearchOptions options;
+  options.batch_size = required_integer(values, "batch", 1, kMostCounted);
+  options.micro_batch_sizes =
+      values.count("micro-batch") > 0
+          ? checked_flags("--micro-batch", required_text(values, "micro-batch"), 1,
+                          options.batch_size)
+          : measured_sizes(profile, options.batch_size);
+  const auto blocks = static_cast<int>(profile.blocks.size());
+  options.mask = FreezeMask::all_active(blocks);
+  if (values.count("mask") > 0) {
+    const std::string bits = required_text(values, "mask");
+    if (bits.size() != profile.blocks.size()) {
+      refuse_flags("--mask " + bits, fmt::format("a bit for each of {} blocks", blocks));
+    }
+    options.mask = FreezeMask::parse(bits, "command line", 0);
+  }
+  options.schedules = read_schedules(values).named;
+  if (const auto mode = optional_text(values, "reduction")) {
+    if (*mode != "exact" && *mode != "fast") refuse_flags("--reduction " + *mode, "exact or fast");
+    options.reduction = *mode == "fast" ? ReductionMode::kFast : ReductionMode::kExact;
+  }
+  options.joint = true;
+  options.recompute = !is_set(values, "no-recompute");
+  options.cache = is_set(values, "cache");
+  if (is_set(values, "overlap-reductions")) options.overlap.emplace();
+  options.max_stages = integer_or(values, "max-stages", 0, 1, kMostCounted);
+  options.max_replicas = integer_or(values, "max-replicas", 0, 1, kMostCounted);
+  options.clip = is_set(values, "clip");
+  if (values.count("gap") > 0) options.gap_ppm = required_percent_ppm(values, "gap");
+  return options;
+}
+
+}  // namespace frazil

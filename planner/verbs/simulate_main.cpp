@@ -1,0 +1,295 @@
+// frazil simulate: what a schedule or a plan takes, predicted.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "planner/actions/validate_plan.h"
+#include "planner/answers/print_idle.h"
+#include "planner/answers/print_messages.h"
+#include "planner/answers/print_plan.h"
+#include "planner/answers/print_ranking.h"
+#include "planner/plan/plan_json.h"
+#include "planner/plan/schedule_facts.h"
+#include "planner/prediction/answer_parts.h"
+#include "planner/prediction/contended_step.h"
+#include "planner/verbs/changed_plan.h"
+#include "planner/verbs/command_line.h"
+#include "planner/verbs/flags.h"
+#include "planner/verbs/plan_options.h"
+#include "planner/verbs/what_if_flags.h"
+#include "planner/what_if/compare_schedules.h"
+#include "planner/what_if/plan_changes.h"
+#include "planner/what_if/what_if_changes.h"
+#include "profiles/cluster_json.h"
+#include "profiles/model_profile_json.h"
+#include "profiles/quantity_text.h"
+#include "profiles/text_file.h"
+#include "traces/chrome_trace.h"
+#include "traces/timeline_csv.h"
+
+namespace frazil {
+namespace {
+
+namespace po = boost::program_options;
+
+po::options_description describe_flags() {
+  po::options_description flags("flags", 100);
+  const auto text = [] { return po::value<std::string>(); };
+  describe_what_if(flags);
+  flags.add_options()("compare", po::bool_switch(), "every schedule that flushes, ranked")  //
+      ("fits", text(), "with --compare: micro-batches that fit on a device")                //
+      ("plan", text(), "plan to simulate")                                                  //
+      ("profile", text(), "profile of its model")                                           //
+      ("cluster", text(), "its cluster")                                                    //
+      ("change", po::value<std::vector<std::string>>()->composing(),
+       "what if: `device 2 x1.5`, `straggler 3 +30%`, `link 0>1 x2`, `layer 5 x0.5`; may be "
+       "repeated; "
+       "layer 0 of a what-if has no cost, layer s+1 is stage s")                               //
+      ("explain", po::bool_switch(), "where the time of each device goes; the critical path")  //
+      ("messages", po::bool_switch(), "whether messages come through: three ways of sending")  //
+      ("share-links", po::bool_switch(), "with --plan: links shared by max-min fair rates")    //
+      ("block-sends", po::bool_switch(),
+       "with --plan: a SEND stops its device until it is through")  //
+      ("buffers", text(),
+       "with --plan: messages on their way per pair of devices; 0: rendezvous")                //
+      ("wait-for-memory", po::bool_switch(), "what finds no room on its device waits for it")  //
+      ("overlap-reductions", po::bool_switch(),
+       "reductions begin among the backwards: mode fast bucket by bucket, exact node by node")  //
+      ("bucket", text(), "with --overlap-reductions in mode fast, default 25MiB")               //
+      ("jitter", text(), "each time varies by so many percent, such as 2.5: p10, median, p90")  //
+      ("draws", text(), "with --jitter, default 200")                                           //
+      ("seed", text(), "with --jitter, default 0")                                              //
+      ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")      //
+      ("out", text(), "write the time line as CSV")                                             //
+      ("chrome", text(), "write the time line as a Chrome trace")                               //
+      ("json", po::bool_switch(), "answer in JSON");
+  return flags;
+}
+
+void list_schedules() {
+  fmt::print(
+      "{}\nand with --plan, instead of fixed lists:\n"
+      "fifo              what could start first, within the memory of its device\n"
+      "priority          backwards first\n"
+      "lrtf              what has the longest remaining time first\n"
+      "\nand for stages in a line:\n"
+      "search            the best order that a search finds, for --objective in --budget moves, in "
+      "the memory of zb-1p\n",
+      describe_schedules());
+}
+
+void write_timelines(const Flags& values, const SimulatedStep& step, int devices) {
+  if (values.count("out") == 0 && values.count("chrome") == 0) return;
+  const Timeline timeline = summarize(step, devices).timeline;
+  std::vector<NewFile> files;
+  if (const auto out = optional_text(values, "out")) files.push_back({*out, to_csv(timeline)});
+  if (const auto chrome = optional_text(values, "chrome")) {
+    files.push_back({*chrome, to_chrome_json({{"predicted", &timeline}})});
+  }
+  write_text_files(files);
+}
+
+void refuse_with_compare(const Flags& values) {
+  refuse_together(values, "--compare",
+                  {"schedule", "objective", "budget", "chunks", "in-flight", "out", "chrome",
+                   "explain", "messages", "share-links", "block-sends", "buffers",
+                   "wait-for-memory", "overlap-reductions", "bucket", "jitter", "draws", "seed"});
+}
+
+ExitCode compare(const Flags& values) {
+  refuse_with_compare(values);
+  refuse_together(values, "--compare", {"change"});
+  ComparisonOptions options;
+  if (values.count("fits") > 0) {
+    options.most_in_flight = required_integer(values, "fits", 1, kMostCounted);
+  }
+  const std::vector<ComparedSchedule> compared =
+      compare_schedules(read_what_if(values, {}, true), options);
+  const bool json = is_set(values, "json");
+  fmt::print("{}", json ? comparison_json(compared) : print_comparison(compared));
+  const bool any = std::any_of(compared.begin(), compared.end(),
+                               [](const ComparedSchedule& row) { return row.reason.empty(); });
+  if (any) return ExitCode::kOk;
+  const bool some_made =
+      std::any_of(compared.begin(), compared.end(),
+                  [](const ComparedSchedule& row) { return row.most_in_flight > 0; });
+  throw InfeasibleError(
+      some_made
+          ? fmt::format("no schedule of the menu holds as little as {} on a device",
+                        count_of(static_cast<std::int64_t>(*options.most_in_flight), "micro-batch"))
+          : "no schedule of the menu can be made for these numbers");
+}
+
+void change(const Flags& values, ModelProfile& profile, Cluster& cluster) {
+  if (values.count("change") == 0) return;
+  std::vector<WhatIfChange> changes;
+  for (const std::string& text : values["change"].as<std::vector<std::string>>()) {
+    changes.push_back(parse_change(text, "--change"));
+  }
+  Measured changed = apply_changes(changes, {profile, cluster}, "--change");
+  profile = std::move(changed.profile);
+  cluster = std::move(changed.cluster);
+}
+
+ContentionOptions read_contention(const Flags& values) {
+  ContentionOptions options;
+  options.share_links = is_set(values, "share-links");
+  options.block_sends = is_set(values, "block-sends");
+  options.wait_for_memory = is_set(values, "wait-for-memory");
+  options.buffers = optional_integer(values, "buffers", 0, kMostCounted);
+  for (const char* flag : {"draws", "seed"}) {
+    if (values.count(flag) > 0 && values.count("jitter") == 0) {
+      refuse_flags(fmt::format("--{} without --jitter", flag), "both");
+    }
+  }
+  if (values.count("jitter") == 0) return options;
+  Jitter& jitter = options.jitter.emplace();
+  jitter.amplitude_ppm = required_percent_ppm(values, "jitter");
+  jitter.draws = integer_or(values, "draws", jitter.draws, 1, 100'000);
+  if (values.count("seed") > 0) {
+    jitter.seed = static_cast<std::uint64_t>(
+        required_integer(values, "seed", 0, std::numeric_limits<int>::max()));
+  }
+  return options;
+}
+
+struct Answer {
+  std::string text;
+  std::string json;
+};
+
+// The answer with what was asked for besides: one text, or one JSON object. Files are written when
+// nothing can be refused any more.
+void print_answer(const Flags& values, Answer answer, const SimulatedStep& step, const Plan& plan,
+                  const ModelProfile& profile, const Cluster& cluster) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::parse(answer.json);
+  const auto add = [&](const std::string& more) {
+    json.update(nlohmann::ordered_json::parse(more));
+  };
+  const ContentionOptions contention = read_contention(values);
+  if (contention.any()) {
+    const ContendedStep contended = simulate_contended(step.lowered, profile, cluster, contention);
+    answer.text += print_contended(contended, contention);
+    add(contended_json(contended, contention));
+  }
+  if (is_set(values, "explain")) {
+    answer.text += print_explanation(step, profile, cluster);
+    add(explanation_json(step, profile, cluster));
+  }
+  if (is_set(values, "messages")) {
+    answer.text += print_messages(plan, profile, cluster);
+    add(messages_json(plan, profile, cluster));
+  }
+  write_and_answer([&] { write_timelines(values, step, static_cast<int>(cluster.devices.size())); },
+                   is_set(values, "json") ? json.dump() + "\n" : answer.text);
+}
+
+// Its messages are pure latency: nothing of them can be shared or stop a device.
+void refuse_contention(const Flags& values) {
+  for (const char* const flag : {"share-links", "block-sends", "buffers"}) {
+    if (values.count(flag) == 0 || values[flag].defaulted()) continue;
+    refuse_flags(fmt::format("--{} with --stages", flag),
+                 "--plan, for a what-if's messages are pure latency");
+  }
+}
+
+ExitCode simulate_what_if(const Flags& values) {
+  refuse_together(
+      values, "--stages",
+      {"plan", "profile", "cluster", "clip", "overlap-reductions", "bucket", "wait-for-memory"});
+  refuse_contention(values);
+  if (is_set(values, "compare")) return compare(values);
+  if (values.count("fits") > 0) refuse_flags("--fits without --compare", "both");
+  const WhatIf what_if = read_what_if(values, {});
+  WhatIfInputs inputs = make_what_if(what_if);
+  change(values, inputs.profile, inputs.cluster);
+  const std::optional<SearchedOrder> searched = search_what_if(what_if, inputs);
+  const SimulatedStep step = simulate_what_if(inputs);
+  const WhatIfAnswer answer = answer_what_if(inputs, step, searched);
+  print_answer(values, {print_what_if(what_if, answer), what_if_json(what_if, answer)}, step,
+               inputs.plan, inputs.profile, inputs.cluster);
+  return ExitCode::kOk;
+}
+
+StepOptions read_step_options(const Flags& values, const Plan& plan) {
+  StepOptions options{.clip = is_set(values, "clip")};
+  if (is_set(values, "overlap-reductions")) options.overlap.emplace();
+  if (values.count("bucket") > 0) {
+    if (!options.overlap) refuse_flags("--bucket without --overlap-reductions", "both");
+    if (plan.reduction != ReductionMode::kFast) {
+      refuse_flags("--bucket for a plan of mode exact", "mode fast, which alone has buckets");
+    }
+    options.overlap->bucket = parse_bytes(required_text(values, "bucket"), "--bucket");
+  }
+  return options;
+}
+
+// Every schedule on the plan's stages.
+ExitCode compare_on_plan(const Flags& values, const Plan& plan, const ModelProfile& profile,
+                         const Cluster& cluster) {
+  const Ranking ranking = compare_schedules(plan, profile, cluster, is_set(values, "clip"));
+  const auto all = static_cast<int>(ranking.candidates.size());
+  fmt::print("{}", is_set(values, "json") ? ranking_json(ranking, cluster, profile, all)
+                                          : print_ranking(ranking, cluster, profile, all));
+  if (ranking.best() == nullptr) throw InfeasibleError(explain_infeasible(ranking));
+  return ExitCode::kOk;
+}
+
+ExitCode simulate_file(const Flags& values) {
+  refuse_together(
+      values, "--plan",
+      {"stages", "forward", "backward-input", "backward-weight", "hop", "chunks", "fits"});
+  const std::string file = required_text(values, "plan");
+  ModelProfile profile = read_model_profile(required_text(values, "profile"));
+  Cluster cluster = read_cluster(required_text(values, "cluster"));
+  const Plan given = read_plan(file);
+  validate(given, profile, cluster, file, lines_of(file));
+  change(values, profile, cluster);
+  const bool compares = is_set(values, "compare");
+  if (compares) refuse_with_compare(values);
+  const StepOptions options = read_step_options(values, given);
+  const ChangedPlan changed = change_plan(values, given, profile, cluster, options);
+  const Plan& plan = changed.plan;
+  if (compares) return compare_on_plan(values, plan, profile, cluster);
+  const SimulatedStep step = simulate_step(plan, profile, cluster, options);
+  const PlanSimulation simulation = summarize(step, static_cast<int>(cluster.devices.size()));
+  const PlanBounds bounds = find_bounds(plan, profile, cluster);
+  const SimulatedPlan simulated{plan, profile, cluster, simulation, bounds, options.overlap};
+  const std::string text =
+      print_simulation(simulated) + changed.searched + print_other_question(given, options);
+  print_answer(values, {text, simulation_json(simulated)}, step, plan, profile, cluster);
+  return ExitCode::kOk;
+}
+
+ExitCode simulate_verb(const Flags& values) {
+  if (optional_text(values, "schedule") == "help") {
+    list_schedules();
+    return ExitCode::kOk;
+  }
+  refuse_overwriting(named_files(values, {"plan", "profile", "cluster"}),
+                     named_files(values, {"out", "chrome"}));
+  if (values.count("plan") > 0) return simulate_file(values);
+  if (values.count("stages") == 0) refuse_flags("neither --plan nor --stages", "one of them");
+  return simulate_what_if(values);
+}
+
+int run_simulate_verb(int argc, char** argv) {
+  const Verb verb{
+      "simulate", "Predicts how long a plan, or a schedule given by a few times, takes.",
+      "frazil simulate --stages N --micro-batches N --schedule NAME --forward TIME\n"
+      "         --backward-input TIME --backward-weight TIME [--hop TIME] [--in-flight N]\n"
+      "   or: frazil simulate --plan FILE --profile FILE --cluster FILE [--schedule NAME]\n"
+      "         [--micro-batches N]"};
+  return run_verb(verb, argc, argv, describe_flags(), simulate_verb);
+}
+
+}  // namespace
+}  // namespace frazil
+
+int main(int argc, char** argv) { return frazil::run_simulate_verb(argc, argv); }

@@ -1,0 +1,215 @@
+// Step times on two devices: a vision transformer under one schedule, or as two replicas, SGD with
+// momentum 0.9; what against_torch.py puts beside stock PyTorch. One JSON line; its keys mean what
+// they mean there: a step lasts until its slowest device is done, optimizer included, `cuts` are
+// the transformer layers before each stage but the first, `cpu_s` is of one step and all devices,
+// `others` is how many cores other programs kept busy.
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+
+#include "exec/devices/foreign_load.h"
+#include "exec/devices/numerics.h"
+#include "exec/models/vit.h"
+#include "exec/run/run.h"
+#include "planner/plan/schedule_facts.h"
+#include "planner/verbs/command_line.h"
+#include "planner/verbs/flags.h"
+#include "tests/bench/support/bench_run.h"
+#include "tests/bench/support/resident_memory.h"
+#include "tests/bench/support/spread.h"
+
+namespace {
+
+namespace po = boost::program_options;
+using namespace frazil;
+
+constexpr int kDevices = 2;
+
+struct Options {
+  std::string schedule = "1f1b";  // as it was asked for
+  BenchModel model;
+  BenchPlan plan;
+  int steps = 20;  // warm-up included
+  int warm_up = 3;
+  std::uint64_t seed = 1;
+};
+
+struct Measured {
+  Plan plan;
+  std::vector<double> seconds;  // of the steps after the warm-up
+  double cpu_seconds = 0;       // of all of them
+  std::vector<double> losses;   // of the first three steps
+  std::optional<double> others;
+};
+
+po::options_description describe_flags() {
+  po::options_description flags("flags", 100);
+  const auto text = [] { return po::value<std::string>(); };
+  flags.add_options()                              //
+      ("model", text(), "tiny (default) or wide")  //
+      ("schedule", text(),
+       "1f1b (default), gpipe, interleaved, izb, zbv, or another that simulate lists; replicas: "
+       "two, of one stage each")                                                                  //
+      ("reduction", text(), "exact (default) or fast")                                            //
+      ("micro-batches", text(), "of a step, a divisor of the batch (64, of wide 32), default 8")  //
+      ("steps", text(), "warm-up included, default 20")                                           //
+      ("warmup", text(), "steps that do not count, default 3")                                    //
+      ("seed", text(), "of weights and data, default 1");
+  return flags;
+}
+
+// The baseline's names for what has another one here.
+struct OtherName {
+  std::string_view name;
+  ScheduleKind kind;
+};
+constexpr std::array kOtherNames = {OtherName{"interleaved", ScheduleKind::kInterleaved},
+                                    OtherName{"izb", ScheduleKind::kInterleavedZb},
+                                    OtherName{"zbv", ScheduleKind::kZbV}};
+
+ScheduleKind read_schedule(const std::string& name) {
+  const auto other = std::find_if(kOtherNames.begin(), kOtherNames.end(),
+                                  [&](const OtherName& each) { return each.name == name; });
+  const auto kind = other == kOtherNames.end() ? find_schedule(name) : other->kind;
+  if (!kind || facts_of(*kind).versions != WeightVersions::kSync) {
+    refuse_flags("--schedule " + name,
+                 "1f1b, gpipe, interleaved, izb, zbv, replicas or another schedule that "
+                 "flushes at the end of a step");
+  }
+  return *kind;
+}
+
+ReductionMode read_reduction(const std::string& name) {
+  if (name == "fast") return ReductionMode::kFast;
+  if (name != "exact") refuse_flags("--reduction " + name, "exact or fast");
+  return ReductionMode::kExact;
+}
+
+void check_micro_batches(const BenchPlan& plan) {
+  if (plan.batch_size % plan.micro_batches == 0 && plan.micro_batches % plan.pipelines() == 0) {
+    return;
+  }
+  refuse_flags("--micro-batches " + std::to_string(plan.micro_batches),
+               "a divisor of " + std::to_string(plan.batch_size) + " that " +
+                   std::to_string(plan.pipelines()) + " divides");
+}
+
+Options read_options(const Flags& flags) {
+  Options options;
+  options.model = find_bench_model(optional_text(flags, "model").value_or("tiny"));
+  options.schedule = optional_text(flags, "schedule").value_or(options.schedule);
+  BenchPlan& plan = options.plan;
+  plan.batch_size = options.model.batch_size;
+  if (options.schedule == "replicas") {
+    plan.replicas = kDevices;
+  } else {
+    plan.schedule = read_schedule(options.schedule);
+    plan.devices = kDevices;
+  }
+  plan.reduction = read_reduction(optional_text(flags, "reduction").value_or("exact"));
+  plan.micro_batches = integer_or(flags, "micro-batches", plan.micro_batches, 1, plan.batch_size);
+  check_micro_batches(plan);
+  options.steps = integer_or(flags, "steps", options.steps, 1, 1000);
+  options.warm_up = integer_or(flags, "warmup", options.warm_up, 0, options.steps - 1);
+  options.seed = static_cast<std::uint64_t>(integer_or(flags, "seed", 1, 0, 1'000'000));
+  return options;
+}
+
+Measured measure(const Options& options) {
+  const OptimizerConfig optimizer = momentum_sgd();
+  Run run(make_vit(options.model.config), optimizer, options.seed, kDevices);
+  run.switch_to(make_bench_plan(run.structure(), options.plan));
+  const auto batches =
+      make_batches(options.model.config, options.plan, options.steps, options.seed);
+  Measured measured{.plan = run.plan(), .seconds = {}, .losses = {}, .others = {}};
+  std::optional<ForeignLoad> foreign;
+  double cpu_before = 0;
+  for (int step = 0; step < options.steps; ++step) {
+    if (step == options.warm_up) {
+      foreign.emplace();
+      cpu_before = cpu_seconds();
+    }
+    const SteadyTime start = std::chrono::steady_clock::now();
+    const StepResult result =
+        run.step(step, optimizer.learning_rate, batches[static_cast<std::size_t>(step)]);
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    if (step >= options.warm_up) measured.seconds.push_back(elapsed.count());
+    if (measured.losses.size() < 3) measured.losses.push_back(result.loss);
+  }
+  measured.cpu_seconds = cpu_seconds() - cpu_before;
+  measured.others = foreign->cores();
+  return measured;
+}
+
+// Cuts a tenth at both ends, or one value of five to nine, as the other side of the comparison
+// does.
+double trimmed_at_both_ends(const std::vector<double>& sorted) {
+  const std::size_t cut = sorted.size() >= 10 ? sorted.size() / 10 : (sorted.size() > 4 ? 1 : 0);
+  const double sum = std::accumulate(sorted.begin() + static_cast<std::ptrdiff_t>(cut),
+                                     sorted.end() - static_cast<std::ptrdiff_t>(cut), 0.0);
+  return sum / static_cast<double>(sorted.size() - 2 * cut);
+}
+
+// Transformer layers before each stage but the first: the embedding is layer 0, then two a block.
+std::vector<int> list_cuts(const Pipeline& pipeline) {
+  std::vector<int> cuts;
+  for (std::size_t s = 1; s < pipeline.stages.size(); ++s) {
+    cuts.push_back((pipeline.stages[s].layers.front().first.value - 1) / 2);
+  }
+  return cuts;
+}
+
+std::vector<std::vector<int>> list_devices(const Plan& plan) {
+  std::vector<std::vector<int>> of_pipelines;
+  for (const Pipeline& pipeline : plan.pipelines) {
+    std::vector<int>& devices = of_pipelines.emplace_back();
+    for (const Stage& stage : pipeline.stages) devices.push_back(stage.devices.front().value);
+  }
+  return of_pipelines;
+}
+
+nlohmann::ordered_json to_record(const Options& options, Measured measured) {
+  std::sort(measured.seconds.begin(), measured.seconds.end());
+  const auto steps = static_cast<double>(measured.seconds.size());
+  const Spread spread = find_spread(measured.seconds);
+  nlohmann::ordered_json record{
+      {"model", options.model.name},
+      {"schedule", options.schedule},
+      {"plan", summarize(measured.plan)},
+      {"cuts", list_cuts(measured.plan.pipelines.front())},
+      {"devices", list_devices(measured.plan)},
+      {"reduction", options.plan.reduction == ReductionMode::kExact ? "exact" : "fast"},
+      {"micro_batches", options.plan.micro_batches},
+      {"micro_batch_size", measured.plan.micro_batch_size},
+      {"steps", measured.seconds.size()},
+      {"median_s", spread.median},
+      {"least_s", spread.least},
+      {"most_s", spread.most},
+      {"trimmed_mean_s", trimmed_at_both_ends(measured.seconds)},
+      {"samples_per_s", options.plan.batch_size / spread.median},
+      {"cpu_s", measured.cpu_seconds / steps},
+      {"peak_rss_mib", static_cast<double>(resident_peak()) / (1 << 20)},
+      {"losses", measured.losses}};
+  record["others"] = measured.others ? nlohmann::ordered_json(*measured.others) : nullptr;
+  return record;
+}
+
+ExitCode print_record(const Flags& flags) {
+  const Options options = read_options(flags);
+  std::printf("%s\n", to_record(options, measure(options)).dump().c_str());
+  return ExitCode::kOk;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  prepare_numerics();
+  const Verb verb{"bench_pipeline_steps", "Times the training steps of a schedule on two devices.",
+                  "bench_pipeline_steps [--model tiny|wide] [--schedule NAME|replicas] "
+                  "[--micro-batches N] [--steps N]"};
+  return run_verb(verb, argc, argv, describe_flags(), print_record);
+}

@@ -1,0 +1,88 @@
+// After an abort every later call of every rank throws, whatever it is and however many came
+// before, and nothing is kept: no message, no thread, no file.
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include "exec/communication/in_process_communicator.h"
+#include "tests/exec/support/rank_failures.h"
+
+namespace frazil {
+namespace {
+
+TEST(InProcess, ABarrierAfterAnAbortLetsNobodyThrough) {
+  const auto ranks = make_in_process_communicators(2);
+  ranks[0]->abort("gone");
+  EXPECT_THROW(ranks[0]->barrier(), PeerLost);
+  EXPECT_THROW(ranks[1]->barrier(), PeerLost);
+  EXPECT_THROW(ranks[1]->barrier(), PeerLost);
+}
+
+TEST(InProcess, SendAfterAnAbortThrows) {
+  const auto ranks = make_in_process_communicators(2);
+  ranks[0]->abort("gone");
+  EXPECT_THROW(ranks[1]->send(0, {}, {}), PeerLost);
+}
+
+TEST(InProcess, ReceiveAfterAnAbortThrowsEvenIfTheMessageIsThere) {
+  const auto ranks = make_in_process_communicators(2);
+  ranks[0]->send(1, {}, {});
+  ranks[0]->abort("gone");
+  EXPECT_THROW((void)ranks[1]->receive(0, {}), PeerLost);
+}
+
+using WeakTensor = c10::weak_intrusive_ptr<at::TensorImpl, at::UndefinedTensorImpl>;
+
+WeakTensor send_one(Communicator& from, int to, std::int32_t index) {
+  at::Tensor tensor = at::ones({16});
+  WeakTensor weak(tensor.getIntrusivePtr());
+  (void)failure_of([&] { from.send(to, {.index = index}, {std::move(tensor)}); });
+  return weak;
+}
+
+TEST(InProcess, AnAbortFreesWhatNobodyHasReceivedAndWhatIsSentLater) {
+  const auto ranks = make_in_process_communicators(2);
+  const WeakTensor before = send_one(*ranks[0], 1, 0);
+  EXPECT_FALSE(before.expired());
+  ranks[1]->abort("gone");
+  EXPECT_TRUE(before.expired());
+  EXPECT_TRUE(send_one(*ranks[0], 1, 1).expired());
+}
+
+TEST(InProcess, AWorldThatEndsFreesWhatNobodyHasReceived) {
+  auto ranks = make_in_process_communicators(2);
+  const WeakTensor weak = send_one(*ranks[0], 1, 0);
+  ranks.clear();
+  EXPECT_TRUE(weak.expired());
+}
+
+TEST(InProcess, FinishingAndLeavingAnAbortedWorldIsAllowed) {
+  const auto ranks = make_in_process_communicators(2);
+  ranks[0]->abort("gone");
+  EXPECT_NO_THROW(ranks[1]->finish());
+  EXPECT_NO_THROW(ranks[1]->leave());
+  EXPECT_EQ(failure_of([&] { ranks[0]->barrier(); }).sentence, "gone");
+}
+
+TEST(InProcess, WorldsThatFailLeaveNoThreadNoFileAndTheNextOneWorks) {
+  std::thread([] {}).join();  // a sanitizer may start one of its own with the first
+  const std::ptrdiff_t threads = count_threads();
+  const std::ptrdiff_t files = count_entries("/proc/self/fd");
+  for (int round = 0; round < 20; ++round) {
+    const auto failed = make_in_process_communicators(3);
+    const auto failures = failures_of(failed, [](Communicator& self) {
+      if (self.rank() == 1) return self.abort("device 1 is out of memory");
+      (void)self.receive(1, {.index = self.rank()});
+    });
+    EXPECT_EQ(sentences_of(failures), (std::vector<std::string>{"device 1 is out of memory", "",
+                                                                "device 1 is out of memory"}));
+    const auto next = make_in_process_communicators(3);
+    EXPECT_EQ(sentences_of(failures_of(next, [](Communicator& self) { self.barrier(); })),
+              std::vector<std::string>(3));
+  }
+  EXPECT_TRUE(threads_come_down_to(threads));
+  EXPECT_EQ(count_entries("/proc/self/fd"), files);
+}
+
+}  // namespace
+}  // namespace frazil

@@ -1,0 +1,413 @@
+#include "exec/config/run_config.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <random>
+
+#include "profiles/error.h"
+#include "profiles/text_file.h"
+
+namespace frazil {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kHeader = R"({"format": "frazil.run", "version": 1)";
+
+// A configuration whose members stand on line 2.
+std::string with_members(const std::string& members) {
+  return std::string(kHeader) + ",\n" + members + "}";
+}
+
+RunConfig parse(const std::string& text) { return parse_run_config(text, "run.json"); }
+
+TEST(RunConfig, HasADefaultForEverything) {
+  EXPECT_EQ(parse(std::string(kHeader) + "}"), RunConfig{});
+}
+
+TEST(RunConfig, ReadsEveryKey) {
+  const RunConfig config = parse(R"({
+    "format": "frazil.run", "version": 1,
+    "model": {"image": 32, "channels": 3, "patch": 4, "dim": 96, "blocks": 12, "heads": 3,
+              "classes": 100, "dropout": 0.1},
+    "data": {"kind": "synthetic", "train_samples": 1000, "test_samples": 10, "seed": 5,
+             "validation_percent": 90},
+    "optimizer": {"kind": "sgd", "learning_rate": 0.1, "weight_decay": 0, "momentum": 0.5,
+                  "cosine": false, "warm_up_steps": 1000000000, "clip_norm": 1.5},
+    "epochs": 7, "batch_size": 40, "batch_growth": "with-pipelines", "micro_batch_size": 10,
+    "seed": 9007199254740992,
+    "freeze": {"alpha": 0.333333, "start_epoch": 11, "interval_epochs": 2},
+    "reduction": "fast", "message_order": "as-sent", "deadline_seconds": 2.5})");
+  const RunConfig expected{
+      .model = {.image = 32,
+                .channels = 3,
+                .patch = 4,
+                .dim = 96,
+                .blocks = 12,
+                .heads = 3,
+                .classes = 100,
+                .dropout = 0.1},
+      .data = {.kind = DataConfig::Kind::kSynthetic,
+               .path = "",
+               .train_samples = 1000,
+               .test_samples = 10,
+               .seed = 5,
+               .validation_percent = 90},
+      .optimizer = {.kind = OptimizerConfig::Kind::kSgd,
+                    .learning_rate = 0.1,
+                    .weight_decay = 0,
+                    .momentum = 0.5,
+                    .cosine = false,
+                    .warm_up_steps = 1'000'000'000,
+                    .clip_norm = 1.5},
+      .epochs = 7,
+      .batch_size = 40,
+      .batch_growth = BatchGrowth::kWithPipelines,
+      .micro_batch_size = 10,
+      .seed = 9007199254740992,
+      .freeze = {AlphaFreeze{
+                     .alpha = 0.333333, .start = 10, .interval = 2, .unit = PaceUnit::kEpochs},
+                 {}},
+      .reduction = ReductionMode::kFast,
+      .message_order = MessageOrder::kAsSent,
+      .deadline_seconds = 2.5};
+  EXPECT_EQ(config, expected);
+  EXPECT_EQ(parse(to_json(expected)), expected);
+}
+
+TEST(RunConfig, ReadsAGrammar) {
+  const RunConfig config = parse(with_members(
+      R"("model": {"image": 4, "channels": 5, "patch": 1, "classes": 6},
+      "data": {"kind": "random-hierarchy", "levels": 2, "symbols": 5, "synonyms": 3,
+               "branching": 3, "train_samples": 90, "test_samples": 30, "seed": 7,
+               "validation_percent": 10})"));
+  const DataConfig expected{.kind = DataConfig::Kind::kRandomHierarchy,
+                            .path = "",
+                            .train_samples = 90,
+                            .test_samples = 30,
+                            .seed = 7,
+                            .hierarchy = {.levels = 2, .symbols = 5, .synonyms = 3, .branching = 3},
+                            .validation_percent = 10};
+  EXPECT_EQ(config.data, expected);
+  EXPECT_EQ(parse(to_json(config)), config);
+}
+
+TEST(RunConfig, IsWrittenWithItsDefaults) {
+  EXPECT_EQ(to_json(RunConfig{}),
+            R"({
+  "format": "frazil.run",
+  "version": 1,
+  "model": {"image": 8, "channels": 1, "patch": 2, "dim": 64, "blocks": 6, "heads": 4, )"
+            R"("classes": 10, "dropout": 0},
+  "data": {"kind": "digits", "path": "", "validation_percent": 0},
+  "optimizer": {"kind": "adamw", "learning_rate": 0.002, "weight_decay": 0.2, "beta1": 0.9, )"
+            R"("beta2": 0.999, "epsilon": 1e-08, "cosine": true, "warm_up_steps": 0, )"
+            R"("clip_norm": 0},
+  "epochs": 20,
+  "batch_size": 32,
+  "micro_batch_size": 8,
+  "seed": 1,
+  "freeze": {"policy": {"kind": "none"}, "decorators": {}},
+  "reduction": "exact",
+  "message_order": "by-tag",
+  "deadline_seconds": 600
+}
+)");
+}
+
+RunConfig draw_config(std::uint64_t seed) {
+  std::mt19937_64 engine(seed);
+  const auto draw = [&](int low, int high) {
+    return std::uniform_int_distribution<int>(low, high)(engine);
+  };
+  const auto fraction = [&] { return std::uniform_real_distribution<double>(0, 1)(engine); };
+  RunConfig config;
+  config.model.heads = draw(1, 16);
+  config.model.dim = config.model.heads * draw(1, 64);
+  config.model.dropout = fraction();
+  config.data.validation_percent = draw(0, 90);
+  config.data.path = draw(0, 1) == 0 ? "" : "a \"b\"\\\n\xc3\xa9/c.gz";
+  config.optimizer.learning_rate = std::ldexp(fraction() + 0.1, draw(-900, 29));
+  config.optimizer.epsilon = std::ldexp(1.0, draw(-1074, 0));
+  config.optimizer.beta2 = fraction();
+  config.optimizer.cosine = draw(0, 1) == 0;
+  config.optimizer.warm_up_steps = draw(0, 1'000'000'000);
+  config.batch_size = draw(1, 1000);
+  if (draw(0, 1) == 0) config.batch_growth = BatchGrowth::kWithPipelines;
+  config.micro_batch_size = draw(1, config.batch_size);
+  config.seed = engine() >> 11;
+  config.freeze.policy = AlphaFreeze{
+      .alpha = fraction(), .start = draw(0, 98), .interval = draw(1, 9), .unit = PaceUnit::kEpochs};
+  if (draw(0, 1) == 0) config.message_order = MessageOrder::kAsSent;
+  config.deadline_seconds = std::ldexp(fraction() + 0.1, draw(-900, 29));
+  if (draw(0, 1) == 0) {
+    config.data = {.kind = DataConfig::Kind::kSynthetic,
+                   .path = "",
+                   .train_samples = draw(1, 9999),
+                   .test_samples = 1,
+                   .seed = engine() >> 11};
+    config.model.patch = draw(1, 16);
+    config.model.image = config.model.patch * draw(1, 16);
+    config.model.channels = draw(1, 3);
+    config.model.classes = draw(2, 1000);
+  }
+  return config;
+}
+
+// Doubles of any size and precision come back with the same bits.
+TEST(RunConfig, RoundTrips) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    const RunConfig config = draw_config(seed);
+    const std::string text = to_json(config);
+    EXPECT_EQ(parse(text), config) << text;
+    EXPECT_EQ(to_json(parse(text)), text);
+  }
+}
+
+TEST(RunConfig, IsNotWrittenWithWhatNoFileHolds) {
+  RunConfig config;
+  config.optimizer.learning_rate = std::nan("");
+  EXPECT_THROW(to_json(config), std::logic_error);
+  config = {};
+  config.seed = (std::uint64_t{1} << 53) + 1;
+  EXPECT_THROW(to_json(config), std::logic_error);
+}
+
+std::string error_of(const std::string& text) {
+  try {
+    parse(text);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "no error in " + text;
+}
+
+struct BadInput {
+  std::string members;
+  std::string found;
+  std::string expected;
+};
+
+TEST(RunConfig, RefusesWhatCannotBeRun) {
+  const std::string counts = "an integer from 1 to 1048576";
+  const std::string steps = "an integer from 0 to 1000000000";
+  const std::string below_one = "less than 1";
+  const std::vector<BadInput> cases{
+      {R"("epochs": 0)", "`0` at $.epochs", counts},
+      {R"("epochs": 2.5)", "`2.5` at $.epochs", counts},
+      {R"("batch_size": 1048577)", "`1048577` at $.batch_size", counts},
+      {R"("micro_batch_size": -1)", "`-1` at $.micro_batch_size", counts},
+      {R"("batch_size": 16, "micro_batch_size": 17)", "`17` at $.micro_batch_size",
+       "micro_batch_size (17) no larger than batch_size (16)"},
+      {R"("batch_size": 4)", "`4` at $.batch_size",
+       "micro_batch_size (8) no larger than batch_size (4)"},
+      {R"("seed": -1)", "`-1` at $.seed", "an integer from 0 to 9007199254740992"},
+      {R"("reduction": "quick")", "`\"quick\"` at $.reduction", R"("exact" or "fast")"},
+      {R"("message_order": "sorted")", "`\"sorted\"` at $.message_order",
+       R"("by-tag" or "as-sent")"},
+      {R"("deadline_seconds": 0)", "`0` at $.deadline_seconds", "more than 0"},
+      {R"("deadline_seconds": "1s")", "`\"1s\"` at $.deadline_seconds",
+       "a number from 0 to 1000000000"},
+      {R"("model": {"heads": 5})", "`5` at $.model.heads", "dim (64) divisible by heads (5)"},
+      {R"("model": {"dim": 66})", "`66` at $.model.dim", "dim (66) divisible by heads (4)"},
+      {R"("model": {"patch": 3})", "`3` at $.model.patch", "image (8) divisible by patch (3)"},
+      {R"("model": {"patch": 16})", "`16` at $.model.patch", "image (8) divisible by patch (16)"},
+      {R"("model": {"patch": 0})", "`0` at $.model.patch", counts},
+      {R"("model": {"heads": 0})", "`0` at $.model.heads", counts},
+      {R"("model": {"classes": 1})", "`1` at $.model.classes", "an integer from 2 to 1048576"},
+      {R"("model": {"dropout": 1})", "`1` at $.model.dropout", below_one},
+      {R"("model": {"image": 32})", "`32` at $.model.image",
+       "8, the size of a digit, or data of kind \"synthetic\""},
+      {R"("model": {"channels": 3})", "`3` at $.model.channels",
+       "1, the grey of a digit, or data of kind \"synthetic\""},
+      {R"("model": {"classes": 9})", "`9` at $.model.classes",
+       "10 or more for ten digits, or data of kind \"synthetic\""},
+      {R"("model": [])", "an array at $.model", "an object"},
+      {R"("data": {"kind": "cifar"})", "`\"cifar\"` at $.data.kind",
+       R"("digits", "synthetic" or "random-hierarchy")"},
+      {R"("data": {"kind": 1})", "`1` at $.data.kind", "a string"},
+      {R"("data": {"train_samples": 5})", R"(the unknown key "train_samples" at $.data)",
+       R"(no keys but "kind", "path", "validation_percent")"},
+      {R"("data": {"validation_percent": 91})", "`91` at $.data.validation_percent",
+       "an integer from 0 to 90"},
+      {R"("data": {"kind": "random-hierarchy"})", "`\"random-hierarchy\"` at $.data.kind",
+       "channels (1) of the model equal to symbols (8)"},
+      {R"("data": {"kind": "random-hierarchy", "branching": 1})", "`1` at $.data.branching",
+       "an integer from 2 to 1024"},
+      {R"("data": {"kind": "synthetic", "test_samples": 0})", "`0` at $.data.test_samples",
+       "an integer from 1 to 100000000"},
+      {R"("optimizer": {"learning_rate": 0})", "`0` at $.optimizer.learning_rate", "more than 0"},
+      {R"("optimizer": {"learning_rate": true})", "`true` at $.optimizer.learning_rate",
+       "a number from 0 to 1000000000"},
+      {R"("optimizer": {"beta1": 1.0})", "`1.0` at $.optimizer.beta1", below_one},
+      {R"("optimizer": {"epsilon": 0.0})", "`0.0` at $.optimizer.epsilon", "more than 0"},
+      {R"("optimizer": {"weight_decay": -0.1})", "`-0.1` at $.optimizer.weight_decay",
+       "a number from 0 to 1000000000"},
+      {R"("optimizer": {"momentum": 0.5})", R"(the unknown key "momentum" at $.optimizer)",
+       R"(no keys but "kind", "learning_rate", "weight_decay", "beta1", "beta2", "epsilon", )"
+       R"("cosine", "warm_up_steps", "clip_norm")"},
+      {R"("optimizer": {"cosine": 1})", "`1` at $.optimizer.cosine", "`true` or `false`"},
+      {R"("optimizer": {"warm_up_steps": -1})", "`-1` at $.optimizer.warm_up_steps", steps},
+      {R"("optimizer": {"warm_up_steps": 1.5})", "`1.5` at $.optimizer.warm_up_steps", steps},
+      {R"("optimizer": {"warm_up_steps": 1000000001})", "`1000000001` at $.optimizer.warm_up_steps",
+       steps},
+      {R"("optimizer": {"clip_norm": -1})", "`-1` at $.optimizer.clip_norm",
+       "a number from 0 to 1000000000"},
+      {R"("freeze": {"alpha": 1})", "`1` at $.freeze.alpha", below_one},
+      {R"("freeze": {"alpha": -0.5})", "`-0.5` at $.freeze.alpha", "a number from 0 to 1"},
+      {R"("freeze": {"start_epoch": 0})", "`0` at $.freeze.start_epoch", counts},
+      {R"("freeze": {"interval_epochs": 0})", "`0` at $.freeze.interval_epochs", counts},
+      {R"("batch_growth": "always")", R"(`"always"` at $.batch_growth)",
+       R"("none" or "with-pipelines")"},
+      {R"("learning_rate": 0.1)", R"(the unknown key "learning_rate" at $)",
+       R"(no keys but "format", "version", "model", "data", "optimizer", "epochs", "batch_size", )"
+       R"("batch_growth", "micro_batch_size", "seed", "freeze", "reduction", "message_order", )"
+       R"("deadline_seconds", "augmentation", "cache")"},
+  };
+  for (const BadInput& bad : cases) {
+    EXPECT_EQ(error_of(with_members(bad.members)),
+              "run.json:2: found " + bad.found + ", expected " + bad.expected);
+  }
+}
+
+TEST(RunConfig, RefusesNumbersThatAreNotFinite) {
+  for (const std::string number : {"1e999", "NaN", "Infinity", "-1e999"}) {
+    const std::string rate = R"("optimizer": {"learning_rate": )" + number + "}";
+    EXPECT_EQ(error_of(with_members(rate)).find("run.json:2: found "), 0U) << number;
+  }
+}
+
+TEST(RunConfig, RefusesAnotherFormatAndDuplicateKeys) {
+  EXPECT_THROW(parse(R"({"format": "frazil.plan", "version": 1})"), InputError);
+  EXPECT_THROW(parse(R"({"format": "frazil.run", "version": 2})"), InputError);
+  EXPECT_THROW(parse(R"({"version": 1})"), InputError);
+  EXPECT_THROW(parse(with_members(R"("epochs": 1, "epochs": 1)")), InputError);
+  EXPECT_THROW(parse(""), InputError);
+}
+
+class RunConfigFile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder_ = fs::temp_directory_path() / ("frazil_" + name + std::to_string(getpid()));
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  RunConfig read(const std::string& members) const {
+    write_text_file(folder_ / "run.json", with_members(members));
+    return read_run_config(folder_ / "run.json");
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(RunConfigFile, NamesDataFromItsOwnFolder) {
+  EXPECT_EQ(read(R"("data": {"path": "../data/my.csv.gz"})").data.path,
+            (folder_.parent_path() / "data/my.csv.gz").string());
+  EXPECT_EQ(read(R"("data": {"path": "/data/my.csv.gz"})").data.path, "/data/my.csv.gz");
+}
+
+TEST_F(RunConfigFile, WithoutAPathMeansTheShippedDigits) {
+  const fs::path shipped = read(R"("epochs": 3)").data.path;
+  EXPECT_TRUE(shipped.is_absolute());
+  EXPECT_TRUE(fs::exists(shipped)) << shipped;
+  EXPECT_EQ(shipped.filename(), "digits.csv.gz");
+  EXPECT_EQ(read(R"("data": {"kind": "synthetic"})").data.path, "");
+}
+
+TEST_F(RunConfigFile, ThatIsMissingOrBadIsAnErrorWithItsName) {
+  EXPECT_THROW(read_run_config(folder_ / "none.json"), InputError);
+  try {
+    read(R"("epochs": 0)");
+    ADD_FAILURE() << "no error";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.file(), (folder_ / "run.json").string());
+    EXPECT_EQ(error.line(), 2);
+  }
+}
+
+FreezeConfig freeze_of(const std::string& json) {
+  return parse(R"({"format": "frazil.run", "version": 1, "freeze": )" + json + "}").freeze;
+}
+
+TEST(FreezeConfig, OfAlphaAloneIsAPolicyInEpochsCountedFromOne) {
+  const AlphaFreeze alpha{.alpha = 0.25, .start = 10, .interval = 2, .unit = PaceUnit::kEpochs};
+  EXPECT_EQ(freeze_of(R"({"alpha": 0.25, "start_epoch": 11, "interval_epochs": 2})").policy,
+            FreezePolicy(alpha));
+  EXPECT_EQ(freeze_of(R"({"policy": {"kind": "alpha", "alpha": 0.25, "start_epoch": 11,
+                                     "interval_epochs": 2}})")
+                .policy,
+            FreezePolicy(alpha));
+  EXPECT_EQ(freeze_of(R"({"start_epoch": 11})"), FreezeConfig{});
+  EXPECT_EQ(freeze_of("{}"), FreezeConfig{});
+}
+
+TEST(FreezeConfig, TakesAnyPolicyWithItsDecorators) {
+  const FreezeConfig config = freeze_of(
+      R"({"policy": {"kind": "random", "active_layers": 3},
+          "decorators": {"minimum_interval": {"steps": 5}}})");
+  EXPECT_EQ(std::get<RandomFreeze>(config.policy).active_layers, 3);
+  EXPECT_EQ(config.decorators.minimum_interval->length, (Length{5, PaceUnit::kSteps}));
+}
+
+// Six blocks, embedding and head.
+TEST(FreezeConfig, IsThatOfTheModel) {
+  EXPECT_EQ(std::get<StaticFreeze>(
+                freeze_of(R"({"policy": {"kind": "static", "mask": "01111111"}})").policy)
+                .mask->blocks(),
+            8);
+  EXPECT_THROW(freeze_of(R"({"policy": {"kind": "static", "mask": "0111"}})"), InputError);
+  EXPECT_THROW(freeze_of(R"({"policy": {"kind": "random", "active_layers": 7}})"), InputError);
+  EXPECT_THROW(freeze_of(R"({"policy": {"kind": "none", "alpha": 0.5}})"), InputError);
+  EXPECT_THROW(freeze_of(R"({"alpha": 0.5, "policy": {"kind": "none"}})"), InputError);
+  EXPECT_THROW(freeze_of(R"({"alpha": 0.5, "start_step": 3})"), InputError);
+}
+
+TEST(LearningRate, FallsAlongHalfACosine) {
+  const OptimizerConfig config{.learning_rate = 0.5, .cosine = true};
+  EXPECT_DOUBLE_EQ(learning_rate(config, 0, 120), 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 40, 120), 0.375);  // cos 60 degrees = 1/2
+  EXPECT_DOUBLE_EQ(learning_rate(config, 60, 120), 0.25);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 80, 120), 0.125);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 120, 120), 0);
+  EXPECT_THROW(learning_rate(config, 121, 120), std::logic_error);
+}
+
+TEST(LearningRate, RisesInEqualPartsBeforeTheCosine) {
+  const OptimizerConfig config{.learning_rate = 0.5, .cosine = true, .warm_up_steps = 4};
+  EXPECT_DOUBLE_EQ(learning_rate(config, 0, 124), 0.125);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 1, 124), 0.25);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 2, 124), 0.375);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 3, 124), 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 4, 124), 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 44, 124), 0.375);  // cos 60 degrees = 1/2
+  EXPECT_DOUBLE_EQ(learning_rate(config, 64, 124), 0.25);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 84, 124), 0.125);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 124, 124), 0);
+}
+
+TEST(LearningRate, OnlyRisesInARunNoLongerThanItsWarmUp) {
+  const OptimizerConfig config{.learning_rate = 0.5, .cosine = true, .warm_up_steps = 4};
+  EXPECT_DOUBLE_EQ(learning_rate(config, 1, 2), 0.25);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 3, 4), 0.5);
+  EXPECT_DOUBLE_EQ(learning_rate(config, 4, 4), 0.5);
+}
+
+TEST(LearningRate, StaysAfterTheWarmUpWithoutTheCosine) {
+  const OptimizerConfig config{.learning_rate = 0.5, .cosine = false, .warm_up_steps = 2};
+  EXPECT_DOUBLE_EQ(learning_rate(config, 0, 10), 0.25);
+  EXPECT_EQ(learning_rate(config, 1, 10), 0.5);
+  EXPECT_EQ(learning_rate(config, 9, 10), 0.5);
+}
+
+TEST(LearningRate, StaysWithoutTheCosine) {
+  const OptimizerConfig config{.learning_rate = 0.5, .cosine = false};
+  EXPECT_EQ(learning_rate(config, 0, 10), 0.5);
+  EXPECT_EQ(learning_rate(config, 9, 10), 0.5);
+}
+
+}  // namespace
+}  // namespace frazil

@@ -1,0 +1,69 @@
+#include "exec/measuring/layer_times.h"
+
+#include <gtest/gtest.h>
+
+namespace frazil {
+namespace {
+
+LayerSample sample(int layer, LayerPhase phase, int samples, int nanoseconds) {
+  return {LayerId{layer}, phase, samples, Duration{nanoseconds}};
+}
+
+TEST(LayerTimes, AreMeansByLayerPhaseAndSize) {
+  LayerTimes times;
+  times.add({sample(0, LayerPhase::kForward, 4, 100), sample(0, LayerPhase::kForward, 8, 500),
+             sample(1, LayerPhase::kForward, 4, 7000)});
+  times.add({sample(0, LayerPhase::kForward, 4, 201), sample(0, LayerPhase::kBackward, 4, 30)});
+  EXPECT_EQ(times.mean(LayerId{0}, LayerPhase::kForward, 4), Duration{151});  // 150.5
+  EXPECT_EQ(times.mean(LayerId{0}, LayerPhase::kForward, 8), Duration{500});
+  EXPECT_EQ(times.mean(LayerId{1}, LayerPhase::kForward, 4), Duration{7000});
+  EXPECT_EQ(times.mean(LayerId{1}, LayerPhase::kBackward, 4), Duration{0});
+  EXPECT_TRUE(times.has(LayerId{0}, LayerPhase::kBackward, 4));
+  EXPECT_FALSE(times.has(LayerId{0}, LayerPhase::kBackward, 8));
+}
+
+TEST(LayerTimes, LeaveTheSlowestTenthOut) {
+  LayerTimes times;
+  std::vector<LayerSample> samples(19, sample(2, LayerPhase::kForward, 1, 10));
+  samples.push_back(sample(2, LayerPhase::kForward, 1, 1'000'000));
+  times.add(samples);
+  EXPECT_EQ(times.mean(LayerId{2}, LayerPhase::kForward, 1), Duration{10});
+}
+
+TEST(LayerTimes, AddForwardLossAndBackwardButNoUpdate) {
+  LayerTimes times;
+  times.add({sample(3, LayerPhase::kForward, 2, 10), sample(3, LayerPhase::kLoss, 2, 200),
+             sample(3, LayerPhase::kBackward, 2, 3000), sample(3, LayerPhase::kUpdate, 0, 40'000),
+             sample(3, LayerPhase::kBackwardInput, 2, 500'000)});
+  EXPECT_EQ(times.forward_and_backward(LayerId{3}, 2), Duration{3210});
+}
+
+Span span(const char* action, int begin, int end) {
+  Span made;
+  made.action = parse_action(action);
+  made.start = TimePoint{Duration{begin}};
+  made.end = TimePoint{Duration{end}};
+  return made;
+}
+
+// F and B take 100 and 200 ns, their layers 80 and 150; the step takes 430 ns, its spans 400.
+TEST(Overheads, AreWhatLayersAndActionsLeaveOver) {
+  OverheadMeter meter;
+  EXPECT_EQ(meter.overheads().per_action, Duration{0});
+  EXPECT_EQ(meter.overheads().per_step, Duration{0});
+  meter.add_step(Duration{430}, {span("0F0", 0, 100), span("0B0", 100, 300), span("0U", 300, 400)},
+                 {sample(0, LayerPhase::kForward, 1, 80), sample(0, LayerPhase::kBackward, 1, 150),
+                  sample(0, LayerPhase::kUpdate, 0, 99)});
+  EXPECT_EQ(meter.overheads().per_action, Duration{35});
+  EXPECT_EQ(meter.overheads().per_step, Duration{30});
+}
+
+TEST(Overheads, AreNeverNegative) {
+  OverheadMeter meter;
+  meter.add_step(Duration{90}, {span("0F0", 0, 100)}, {sample(0, LayerPhase::kForward, 1, 120)});
+  EXPECT_EQ(meter.overheads().per_action, Duration{0});
+  EXPECT_EQ(meter.overheads().per_step, Duration{0});
+}
+
+}  // namespace
+}  // namespace frazil

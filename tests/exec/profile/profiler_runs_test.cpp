@@ -1,0 +1,141 @@
+// The profiler and the regression check on a tiny run: shape and sense of their answers, no verdict
+// on the machine's speed.
+
+#include <gtest/gtest.h>
+
+#include "exec/profile/profiler.h"
+#include "exec/profile/verify.h"
+#include "planner/search/search.h"
+#include "tests/exec/support/tiny_run.h"
+
+namespace frazil {
+namespace {
+
+MeasuredProfile measure_tiny() {
+  const RunConfig config = tiny_config();
+  ProfileOptions options;
+  options.micro_batch_sizes = {4, 2, 4};
+  options.rounds = 1;
+  options.steps = 2;
+  options.warm_up_steps = 1;
+  options.memory_limit = Bytes{1'000'000};
+  options.command = "frazil profile";
+  std::vector<std::pair<int, int>> told;
+  MeasuredProfile measured =
+      measure_profile(config, load_data(config), options,
+                      [&](int done, int total) { told.emplace_back(done, total); });
+  EXPECT_EQ(told, (std::vector<std::pair<int, int>>{{1, 2}, {2, 2}}));
+  return measured;
+}
+
+TEST(Profiler, AnswersWithAProfileAndAClusterThatPlan) {
+  const MeasuredProfile measured = measure_tiny();
+  validate(measured.profile, "profile");
+  validate(measured.cluster, "cluster");
+  EXPECT_EQ(model_hash(measured.profile), model_hash(structure_of(tiny_config())));
+  ASSERT_EQ(measured.cluster.devices.size(), 2U);
+  EXPECT_EQ(measured.cluster.devices[0].memory_limit, Bytes{1'000'000});
+  EXPECT_GT(measured.cluster.default_link.bandwidth.count, 0);
+  EXPECT_EQ(measured.profile.provenance.at("command"), "frazil profile");
+  SearchOptions search;
+  search.batch_size = 8;
+  search.micro_batch_sizes = {4};
+  search.mask = FreezeMask::all_active(kSmallBlocks);
+  EXPECT_NE(search_plans(measured.profile, measured.cluster, search).best(), nullptr);
+}
+
+TEST(Profiler, MeasuresEveryLayerAtEverySizeOnce) {
+  const MeasuredProfile measured = measure_tiny();
+  for (std::size_t l = 0; l < measured.profile.layers.size(); ++l) {
+    SCOPED_TRACE(measured.profile.layers[l].name);
+    const Layer& layer = measured.profile.layers[l];
+    ASSERT_EQ(layer.costs.size(), 2U);
+    EXPECT_GT(layer.update.count(), 0);
+    EXPECT_EQ(layer.costs[0].micro_batch_size, 2);
+    EXPECT_EQ(layer.costs[1].micro_batch_size, 4);
+    EXPECT_GT(layer.costs[1].stash, layer.costs[0].stash);
+    for (const CostSample& cost : layer.costs) {
+      EXPECT_GT(cost.forward.count(), 0);
+      EXPECT_GT(cost.stash.count, 0);
+      EXPECT_GE(cost.backward_weight_alone, cost.backward_weight);
+      if (l == 0) {
+        EXPECT_EQ(cost.backward_input.count(), 0) << "nothing wants the gradient of an image";
+        EXPECT_GT(cost.backward_weight.count(), 0);
+      } else {
+        EXPECT_GT(cost.backward_input.count(), 0);
+        EXPECT_GT(cost.backward_weight_alone.count(), 0);
+      }
+    }
+  }
+}
+
+VerifyOptions tiny_verification() {
+  VerifyOptions options;
+  options.config = tiny_config();
+  options.cluster = tiny_cluster(Bytes{1 << 30});
+  options.plan = make_small_plan(structure_of(options.config),
+                                 {.micro_batches = 4, .cuts = {{4}}, .owned = {4}});
+  options.blocks = 2;
+  options.steps = 1;
+  options.most_foreign_cores = 1000;  // these tests share the machine
+  return options;
+}
+
+TEST(Verify, GivesARatioOfTheStepAndOfEveryLayer) {
+  const VerifyOptions options = tiny_verification();
+  std::vector<int> told;
+  const Verification verification =
+      verify(options, load_data(options.config), [&](int done, int) { told.push_back(done); });
+  EXPECT_EQ(told, (std::vector<int>{1, 2}));
+  const ModelSpec model = make_vit(options.config.model);
+  ASSERT_EQ(verification.ratios.size(), model.layers.size() + 1);
+  EXPECT_EQ(verification.ratios[0].name, "step");
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    EXPECT_EQ(verification.ratios[l + 1].name, model.layers[l].name);
+  }
+  for (const VerifiedRatio& row : verification.ratios) {
+    EXPECT_EQ(row.ratio.blocks, 2);
+    EXPECT_GT(row.ratio.low, 0);
+    EXPECT_LE(row.ratio.low, row.ratio.median);
+    EXPECT_LE(row.ratio.median, row.ratio.high);
+  }
+  EXPECT_GT(verification.predicted_step.count(), 0);
+  EXPECT_GT(verification.measured_step.count(), 0);
+}
+
+TEST(Verify, DropsBlocksOfABusyMachineAndDecidesNothingThen) {
+  VerifyOptions options = tiny_verification();
+  options.most_foreign_cores = -1;  // whatever the machine does is too much
+  const Verification verification = verify(options, load_data(options.config));
+  EXPECT_EQ(verification.dropped_blocks, 2);
+  EXPECT_TRUE(verification.ratios.empty());
+  EXPECT_EQ(verification.verdict, Verdict::kInconclusive);
+}
+
+TEST(Verify, PricesFrozenLayersByTheirForwardAlone) {
+  VerifyOptions options = tiny_verification();
+  for (int block = 0; block + 1 < kSmallBlocks; ++block) {
+    options.plan.mask.set_active(BlockId{block}, false);
+  }
+  const Verification all = verify(tiny_verification(), load_data(options.config));
+  const Verification frozen = verify(options, load_data(options.config));
+  ASSERT_EQ(frozen.ratios.size(), kSmallLayers + 1U);
+  // Only the head learns: most of the backward is gone from what is predicted, on any machine.
+  EXPECT_GT(frozen.predicted_step.count(), 0);
+  EXPECT_LT(frozen.predicted_step, all.predicted_step);
+}
+
+// A tenfold slower layer stands out on any machine.
+TEST(Verify, SeesAPlantedSlowdown) {
+  VerifyOptions options = tiny_verification();
+  options.slow_layer = 3;
+  options.slow_percent = 900;
+  options.blocks = 5;
+  options.steps = 2;
+  const Verification verification = verify(options, load_data(options.config));
+  ASSERT_EQ(verification.ratios.size(), kSmallLayers + 1U);
+  EXPECT_LT(verification.ratios[4].ratio.median, 0.5);
+}
+
+}  // namespace
+}  // namespace frazil

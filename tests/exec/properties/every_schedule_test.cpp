@@ -1,0 +1,169 @@
+// Every schedule of a flush, on every placement: the bits of one device, and frozen layers
+// anywhere.
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+
+#include "exec/state/optimizer.h"
+#include "planner/plan/schedule_facts.h"
+#include "profiles/error.h"
+#include "tests/exec/support/family_plans.h"
+
+namespace frazil {
+namespace {
+
+struct Setting {
+  OptimizerConfig optimizer;
+  VitConfig model = small_config();
+};
+
+// AdamW with dropout and clipping; SGD with momentum.
+Setting make_setting(int index) {
+  Setting setting;
+  setting.optimizer.learning_rate = 1e-2;
+  setting.optimizer.warm_up_steps = 2;
+  if (index % 2 == 0) {
+    setting.model.dropout = 0.1;
+    setting.optimizer.clip_norm = 0.5;
+  } else {
+    setting.optimizer.kind = OptimizerConfig::Kind::kSgd;
+    setting.optimizer.momentum = 0.9;
+  }
+  return setting;
+}
+
+std::uint64_t run_plan(const Setting& setting, const Plan& plan, int devices, int micro_batches) {
+  Run run(make_vit(setting.model), setting.optimizer, 7, devices);
+  run.switch_to(plan);
+  for (const Step step : {0, 3}) {  // of the warm-up, and along the cosine
+    run.step(step, learning_rate(setting.optimizer, step, 5),
+             small_micro_batches(step, micro_batches));
+  }
+  return run.weight_hash();
+}
+
+ModelProfile structure_of(const Setting& setting) {
+  return make_structure(make_vit(setting.model),
+                        optimizer_bytes_per_parameter_byte(setting.optimizer));
+}
+
+// What one device gives, remembered.
+class OneDevice {
+ public:
+  std::uint64_t hash(int setting, int micro_batches, const std::string& mask) {
+    const auto [known, added] = hashes_.try_emplace({setting, micro_batches, mask}, 0);
+    if (added) {
+      const Setting made = make_setting(setting);
+      const Plan plan =
+          make_small_plan(structure_of(made),
+                          {.micro_batches = micro_batches, .owned = {micro_batches}, .mask = mask});
+      known->second = run_plan(made, plan, 1, micro_batches);
+    }
+    return known->second;
+  }
+
+ private:
+  std::map<std::tuple<int, int, std::string>, std::uint64_t> hashes_;
+};
+
+TEST(EverySchedule, EqualsOneDeviceBitForBit) {
+  OneDevice one_device;
+  const unsigned seed = 20261122;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);  // which optimizer
+  int combinations = 0;
+  std::map<ScheduleKind, std::set<int>> seen;  // devices
+  for (const ScheduleFacts& facts : all_schedules()) {
+    if (facts.versions != WeightVersions::kSync) continue;
+    for (const int devices : {2, 4}) {
+      for (const int chunks : chunks_of(facts)) {
+        if (devices * chunks > kSmallLayers) continue;
+        for (const int micro_batches : {5, 6, 8, 12}) {
+          const FamilyForm one{facts.kind, devices, chunks, micro_batches};
+          SCOPED_TRACE(name_of(one));
+          const auto index = static_cast<int>(random() % 2);
+          const Setting setting = make_setting(index);
+          Plan plan;
+          try {
+            plan = place_family(one, structure_of(setting));
+          } catch (const InfeasibleError&) {
+            continue;  // e.g. dualpipe with an odd number of micro-batches
+          }
+          EXPECT_EQ(run_plan(setting, plan, devices, micro_batches),
+                    one_device.hash(index, micro_batches, one.mask));
+          ++combinations;
+          seen[facts.kind].insert(devices);
+        }
+      }
+    }
+  }
+  EXPECT_GE(combinations, 100);
+  EXPECT_EQ(seen.size(), 20U) << "all but the two without a flush";
+  for (const auto& [kind, devices] : seen) {
+    EXPECT_EQ(devices, (std::set<int>{2, 4})) << schedule_name(kind);
+  }
+}
+
+TEST(EverySchedule, EqualsOneDeviceUnderEveryPrefixAndRandomMasks) {
+  OneDevice one_device;
+  const unsigned seed = 20261124;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  std::vector<std::string> masks = {"01111", "00111", "00011", "00001"};
+  for (int b = 1; b < 16; ++b) {  // interior: a frozen block behind an active one, the head active
+    std::string mask;
+    for (int bit = 0; bit < 4; ++bit) mask += ((b >> bit) & 1) != 0 ? '1' : '0';
+    mask += "1";
+    if (mask.find("10") != std::string::npos) masks.push_back(mask);
+  }
+  int runs = 0;
+  for (const ScheduleFacts& facts : all_schedules()) {
+    if (facts.versions != WeightVersions::kSync) continue;
+    for (int trial = 0; trial < 14; ++trial) {
+      const bool is_prefix = trial < 4;
+      const std::string mask = is_prefix ? masks[static_cast<std::size_t>(trial)]
+                                         : masks[4 + random() % (masks.size() - 4)];
+      const FamilyForm one{facts.kind, 2, chunks_of(facts).front(), 6, mask};
+      SCOPED_TRACE(name_of(one));
+      const Setting setting = make_setting(1);
+      const Plan plan = place_family(one, structure_of(setting));
+      EXPECT_EQ(run_plan(setting, plan, 2, 6), one_device.hash(1, 6, mask));
+      ++runs;
+    }
+  }
+  EXPECT_GE(runs, 280);
+}
+
+// The last step has 5 of 6 micro-batches, the last of them short.
+TEST(EverySchedule, TakesAShortBatchAndSaysWhatItRunsThen) {
+  const auto run_short = [](const Setting& setting, const Plan& plan, int devices,
+                            std::string& note) {
+    frazil::Run run(make_vit(setting.model), setting.optimizer, 7, devices);
+    run.switch_to(plan);
+    run.step(0, 1e-2, small_micro_batches(0, 6));
+    note = run.step(1, 1e-2, small_micro_batches(1, 5, 1)).note;
+    return run.weight_hash();
+  };
+  const Setting setting = make_setting(0);
+  const ModelProfile structure = structure_of(setting);
+  std::string note;
+  const std::uint64_t expected =
+      run_short(setting, make_small_plan(structure, {.micro_batches = 6, .owned = {6}}), 1, note);
+  int fallbacks = 0;
+  for (const ScheduleFacts& facts : all_schedules()) {
+    if (facts.versions != WeightVersions::kSync) continue;
+    const FamilyForm one{facts.kind, 2, chunks_of(facts).front(), 6};
+    SCOPED_TRACE(name_of(one));
+    EXPECT_EQ(run_short(setting, place_family(one, structure), 2, note), expected);
+    if (note.empty()) continue;
+    ++fallbacks;
+    EXPECT_EQ(note.find("a batch of 14 samples runs as "), 0U) << note;
+  }
+  EXPECT_GT(fallbacks, 0);
+}
+
+}  // namespace
+}  // namespace frazil

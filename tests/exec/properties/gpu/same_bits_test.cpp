@@ -1,0 +1,187 @@
+// On a GPU as on cores: with equal micro-batches every plan gives the same bits, whatever streams
+// it runs on, and whether these have parts of the GPU of their own.
+
+#include <map>
+
+#include "exec/devices/numerics.h"
+#include "planner/plan/placement.h"
+#include "planner/plan/schedule_facts.h"
+#include "planner/schedules/make_schedule.h"
+#include "planner/what_if/plan_changes.h"
+#include "tests/exec/properties/gpu/gpu_test.h"
+#include "tests/exec/support/small_vit.h"
+
+namespace frazil {
+namespace {
+
+constexpr int kMicroBatches = 8;
+
+struct Setting {
+  std::string name;
+  OptimizerConfig optimizer = {};
+  VitConfig model = small_config();
+};
+
+// Small, with dropout and clipping; and wide enough that other kernels are chosen.
+std::vector<Setting> settings() {
+  Setting small{.name = "small"};
+  small.model.dropout = 0.1;
+  small.optimizer.clip_norm = 0.5;
+  Setting wide{.name = "wide"};
+  wide.model.dim = 512;
+  wide.model.heads = 8;
+  wide.optimizer.kind = OptimizerConfig::Kind::kSgd;
+  wide.optimizer.momentum = 0.9;
+  return {small, wide};
+}
+
+struct Outcome {
+  std::uint64_t hash = 0;
+  std::vector<double> losses;
+};
+
+Outcome run_plans(const Setting& setting, const std::map<Step, Plan>& plans, int devices,
+                  const DeviceChoice& choice) {
+  frazil::Run run(make_vit(setting.model), setting.optimizer, 7, devices, {.devices = choice});
+  Outcome outcome;
+  for (Step step = 0; step < 3; ++step) {
+    if (const auto plan = plans.find(step); plan != plans.end()) run.switch_to(plan->second);
+    outcome.losses.push_back(run.step(step, 1e-2, small_micro_batches(step, kMicroBatches)).loss);
+  }
+  outcome.hash = run.weight_hash();
+  return outcome;
+}
+
+ModelProfile structure_of(const Setting& setting) {
+  return make_structure(make_vit(setting.model), 2);
+}
+
+Plan one_device(const Setting& setting, const std::string& mask = "11111") {
+  return make_small_plan(structure_of(setting),
+                         {.micro_batches = kMicroBatches, .owned = {kMicroBatches}, .mask = mask});
+}
+
+Plan place(const Setting& setting, ScheduleKind kind, int devices,
+           const std::string& mask = "11111") {
+  const ScheduleFacts& facts = facts_of(kind);
+  const int chunks = facts.legal == ScheduleFacts::Chunks::kFixed ? facts.chunks : 2;
+  const int stages = devices * chunks;
+  const int ways = directions(facts.placement);
+  Plan plan = one_device(setting, mask);
+  plan.pipelines.clear();
+  for (int direction = 0; direction < ways; ++direction) {
+    std::vector<LayerId> cuts;
+    std::vector<DeviceId> places;
+    for (int s = 0; s < stages; ++s) {
+      if (s > 0) cuts.emplace_back(s * kSmallLayers / stages);
+      places.emplace_back(device_of_stage(facts.placement, devices, direction, s));
+    }
+    const int share = kMicroBatches / ways;
+    plan.pipelines.push_back(make_pipeline(
+        kSmallLayers, cuts, places,
+        {MicroBatchId{direction * share}, MicroBatchId{(direction + 1) * share - 1}}));
+  }
+  return with_schedule(plan, {.kind = kind, .chunks = chunks});
+}
+
+class GpuSameBits : public GpuTest {};
+
+TEST_F(GpuSameBits, OneStreamRepeatsItself) {
+  for (const Setting& setting : settings()) {
+    const std::map<Step, Plan> plan = {{0, one_device(setting)}};
+    const Outcome first = run_plans(setting, plan, 1, streams());
+    EXPECT_EQ(run_plans(setting, plan, 1, streams()).hash, first.hash) << setting.name;
+  }
+}
+
+TEST_F(GpuSameBits, SchedulesEqualOneStream) {
+  for (const Setting& setting : settings()) {
+    const std::uint64_t expected =
+        run_plans(setting, {{0, one_device(setting)}}, 1, streams()).hash;
+    for (const bool splits : {false, true}) {
+      for (const auto& [kind, devices] : {std::pair(ScheduleKind::kGpipe, 2),
+                                          {ScheduleKind::kGpipe, 4},
+                                          {ScheduleKind::kOneForwardOneBackward, 2},
+                                          {ScheduleKind::kOneForwardOneBackward, 4},
+                                          {ScheduleKind::kInterleaved, 2},
+                                          {ScheduleKind::kInterleaved, 4},
+                                          {ScheduleKind::kZbH1, 2},
+                                          {ScheduleKind::kZbV, 2},
+                                          {ScheduleKind::kZbV, 4},
+                                          {ScheduleKind::kChimera, 2}}) {
+        EXPECT_EQ(
+            run_plans(setting, {{0, place(setting, kind, devices)}}, devices, streams(splits)).hash,
+            expected)
+            << setting.name << ", " << schedule_name(kind) << " on " << devices << " streams "
+            << (splits ? "with parts" : "that share the GPU");
+      }
+    }
+  }
+}
+
+TEST_F(GpuSameBits, ReplicasEqualOneStream) {
+  for (const Setting& setting : settings()) {
+    const ModelProfile structure = structure_of(setting);
+    const std::uint64_t expected =
+        run_plans(setting, {{0, one_device(setting)}}, 1, streams()).hash;
+    for (const PlanShape& shape :
+         std::vector<PlanShape>{{.micro_batches = 8, .cuts = {{}, {}}, .owned = {4, 4}},
+                                {.micro_batches = 8, .cuts = {{}, {}, {}}, .owned = {3, 3, 2}},
+                                {.micro_batches = 8, .cuts = {{3}, {5}}, .owned = {5, 3}}}) {
+      const int devices = devices_of(shape);
+      EXPECT_EQ(
+          run_plans(setting, {{0, make_small_plan(structure, shape)}}, devices, streams()).hash,
+          expected)
+          << setting.name << " on " << devices << " streams";
+    }
+  }
+}
+
+TEST_F(GpuSameBits, FrozenPrefixesEqualOneStream) {
+  const Setting setting = settings().front();
+  for (const char* mask : {"01111", "00011", "10101"}) {
+    const std::uint64_t expected =
+        run_plans(setting, {{0, one_device(setting, mask)}}, 1, streams()).hash;
+    for (const ScheduleKind kind : {ScheduleKind::kOneForwardOneBackward, ScheduleKind::kZbV}) {
+      EXPECT_EQ(run_plans(setting, {{0, place(setting, kind, 2, mask)}}, 2, streams()).hash,
+                expected)
+          << schedule_name(kind) << ", mask " << mask;
+    }
+  }
+}
+
+TEST_F(GpuSameBits, ARunThatMovesEqualsOneThatDoesNot) {
+  for (const Setting& setting : settings()) {
+    const std::uint64_t expected =
+        run_plans(setting, {{0, one_device(setting)}}, 1, streams()).hash;
+    const std::map<Step, Plan> moving = {
+        {0, place(setting, ScheduleKind::kOneForwardOneBackward, 4)},
+        {1, make_small_plan(structure_of(setting),
+                            {.micro_batches = 8, .cuts = {{}, {}}, .owned = {4, 4}})},
+        {2, place(setting, ScheduleKind::kZbV, 2)}};
+    EXPECT_EQ(run_plans(setting, moving, 4, streams()).hash, expected) << setting.name;
+  }
+}
+
+// Another processor rounds otherwise, and learns the same.
+TEST_F(GpuSameBits, LossesAreThoseOfACore) {
+  for (const Setting& setting : settings()) {
+    const std::map<Step, Plan> plan = {{0, one_device(setting)}};
+    const Outcome gpu = run_plans(setting, plan, 1, streams());
+    const Outcome core = run_plans(setting, plan, 1, {});
+    for (std::size_t step = 0; step < gpu.losses.size(); ++step) {
+      EXPECT_NEAR(gpu.losses[step], core.losses[step], 1e-2 * core.losses[step])
+          << setting.name << ", step " << step;
+    }
+  }
+}
+
+TEST_F(GpuSameBits, ALayerIsTheSameOnEveryStream) {
+  for (const bool splits : {false, true}) {
+    EXPECT_EQ(check_numerics(ComputeDevices(streams(splits), 4)), std::nullopt);
+  }
+  EXPECT_EQ(check_numerics(ComputeDevices(streams(), 1)), std::nullopt);
+}
+
+}  // namespace
+}  // namespace frazil

@@ -1,0 +1,148 @@
+// The fused kernels against the formulas, by hand and in double.
+
+#include "exec/state/optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/exec/support/random_tensors.h"
+
+namespace frazil {
+namespace {
+
+constexpr int kSteps = 5;
+constexpr double kRate = 0.01;
+
+std::vector<double> values_of(const at::Tensor& tensor) {
+  const at::Tensor flat = tensor.detach().to(at::kDouble).contiguous().view(-1);
+  return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
+}
+
+// Loshchilov & Hutter 2019, algorithm 2, with the rate of a step as its schedule multiplier.
+class AdamWByHand {
+ public:
+  explicit AdamWByHand(const OptimizerConfig& config) : c_(config) {}
+
+  void update(std::vector<double>& weights, const std::vector<double>& gradient) {
+    first_.resize(weights.size());
+    second_.resize(weights.size());
+    ++step_;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      first_[i] = c_.beta1 * first_[i] + (1 - c_.beta1) * gradient[i];
+      second_[i] = c_.beta2 * second_[i] + (1 - c_.beta2) * gradient[i] * gradient[i];
+      const double mean = first_[i] / (1 - std::pow(c_.beta1, step_));
+      const double square = second_[i] / (1 - std::pow(c_.beta2, step_));
+      weights[i] -=
+          kRate * (mean / (std::sqrt(square) + c_.epsilon) + c_.weight_decay * weights[i]);
+    }
+  }
+
+ private:
+  OptimizerConfig c_;
+  int step_ = 0;
+  std::vector<double> first_;
+  std::vector<double> second_;
+};
+
+// Sutskever et al. 2013 in PyTorch's form: buffer = momentum buffer + (g + decay w), w -= rate
+// buffer.
+class SgdByHand {
+ public:
+  explicit SgdByHand(const OptimizerConfig& config) : c_(config) {}
+
+  void update(std::vector<double>& weights, const std::vector<double>& gradient) {
+    buffer_.resize(weights.size());
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      buffer_[i] = c_.momentum * buffer_[i] + gradient[i] + c_.weight_decay * weights[i];
+      weights[i] -= kRate * buffer_[i];
+    }
+  }
+
+ private:
+  OptimizerConfig c_;
+  std::vector<double> buffer_;
+};
+
+// Largest difference after each of some steps, relative to 1 + |w|.
+template <class ByHand>
+double largest_error(const OptimizerConfig& config) {
+  RandomTensors random(21);
+  LayerState state;
+  state.parameters = {random.draw({6, 5}), random.draw({9})};
+  set_active(state, true);
+  std::vector<std::vector<double>> weights;
+  std::vector<ByHand> by_hand;
+  for (const at::Tensor& parameter : state.parameters) {
+    weights.push_back(values_of(parameter));
+    by_hand.emplace_back(config);
+  }
+  double largest = 0;
+  for (int step = 0; step < kSteps; ++step) {
+    const Tensors gradients{random.draw({6, 5}), random.draw({9})};
+    std::vector<std::vector<double>> exact;
+    for (const at::Tensor& gradient : gradients) exact.push_back(values_of(gradient));
+    update_layer(state, gradients, config, kRate);
+    for (std::size_t p = 0; p < weights.size(); ++p) {
+      by_hand[p].update(weights[p], exact[p]);
+      const std::vector<double> got = values_of(state.parameters[p]);
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        largest =
+            std::max(largest, std::abs(got[i] - weights[p][i]) / (1 + std::abs(weights[p][i])));
+      }
+    }
+  }
+  EXPECT_EQ(state.updates, kSteps);
+  return largest;
+}
+
+TEST(Optimizer, AdamWFollowsItsFormula) {
+  EXPECT_LT(largest_error<AdamWByHand>({}), 1e-6);
+  OptimizerConfig other;
+  other.beta1 = 0.5;
+  other.beta2 = 0.9;
+  other.epsilon = 0.1;
+  other.weight_decay = 0;
+  EXPECT_LT(largest_error<AdamWByHand>(other), 1e-6);
+}
+
+TEST(Optimizer, SgdFollowsItsFormula) {
+  OptimizerConfig config;
+  config.kind = OptimizerConfig::Kind::kSgd;
+  for (const double momentum : {0.0, 0.9}) {
+    for (const double decay : {0.0, 0.2}) {
+      config.momentum = momentum;
+      config.weight_decay = decay;
+      EXPECT_LT(largest_error<SgdByHand>(config), 1e-6) << momentum << ", " << decay;
+    }
+  }
+}
+
+TEST(Optimizer, HoldsTheBytesItSays) {
+  OptimizerConfig config;
+  EXPECT_EQ(optimizer_bytes_per_parameter_byte(config), 2);
+  config.kind = OptimizerConfig::Kind::kSgd;
+  EXPECT_EQ(optimizer_bytes_per_parameter_byte(config), 1);
+  config.momentum = 0;
+  EXPECT_EQ(optimizer_bytes_per_parameter_byte(config), 0);
+  for (const auto kind : {OptimizerConfig::Kind::kAdamW, OptimizerConfig::Kind::kSgd}) {
+    for (const double momentum : {0.0, 0.9}) {
+      config.kind = kind;
+      config.momentum = momentum;
+      LayerState state;
+      state.parameters = {at::zeros({10}), at::zeros({3})};
+      const Bytes parameters = bytes_of(state);
+      update_layer(state, {at::ones({10}), at::ones({3})}, config, kRate);
+      EXPECT_EQ(bytes_of(state), parameters * (1 + optimizer_bytes_per_parameter_byte(config)));
+    }
+  }
+}
+
+TEST(Optimizer, TakesOneGradientPerParameter) {
+  LayerState state;
+  state.parameters = {at::zeros({2})};
+  EXPECT_THROW(update_layer(state, {}, {}, kRate), std::logic_error);
+}
+
+}  // namespace
+}  // namespace frazil

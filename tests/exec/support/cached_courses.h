@@ -1,0 +1,43 @@
+#pragma once
+// Runs over epochs whose masks and plans change, with and without a cache of the frozen prefix.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/cache/prefix_cache.h"
+#include "tests/exec/support/small_vit.h"
+
+namespace frazil {
+
+// Three steps an epoch over a small vision transformer; plans hold 6 micro-batches of 3 samples.
+inline constexpr int kCourseBatch = 18;
+inline constexpr std::int64_t kCourseSamples = 3 * kCourseBatch;
+
+struct CourseOptions {
+  std::optional<PrefixCacheOptions> cache = std::nullopt;
+  std::int64_t samples = kCourseSamples;
+  bool recomputes = false;  // every stage
+  // The first stage also on one more device, the last: how they share it.
+  std::optional<DeviceAxis> shared = std::nullopt;
+  FileSystem files = real_file_system();
+};
+
+struct Course {
+  std::vector<std::uint64_t> losses;  // their bits
+  std::uint64_t weights = 0;
+  // By epoch and layer: samples that the layer's forward has run for.
+  std::vector<std::vector<std::int64_t>> forwards;
+  FeatureCounts counts = {};
+  PrefixCounts micro_batches = {};
+  std::vector<std::string> warnings = {};
+};
+
+// An epoch under each plan, in an order of samples of its own.
+Course take_course(const std::vector<PlanShape>& epochs, const CourseOptions& options);
+
+// Room in memory for all that a course caches.
+PrefixCacheOptions ample_memory();
+
+}  // namespace frazil

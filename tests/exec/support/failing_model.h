@@ -1,0 +1,61 @@
+#pragma once
+// The small transformer with one fault in the middle of its third step, in a layer of the second of
+// two stages, and what must be gone when the run has ended: every tensor, those that its layers
+// have met above all, threads, files.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <vector>
+
+#include "exec/models/model.h"
+
+namespace frazil {
+
+inline constexpr Step kFailingStep = 2;
+inline constexpr int kFailingMicroBatch = 1;
+inline constexpr std::size_t kFailingLayer = 5;
+
+// Seen, not kept.
+class MetTensors {
+ public:
+  void add(const Tensors& tensors);
+  std::size_t count() const { return met_.size(); }
+  bool all_gone() const;
+
+ private:
+  std::mutex mutex_;
+  std::vector<c10::weak_intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>> met_;
+};
+
+enum class FaultPlace {
+  kForward,
+  kLoss,
+  kBackward,        // B, or I where a stage splits its backward
+  kBackwardWeight,  // W
+  kRecompute,       // R
+  // Nothing is called; the layer's W, which nobody looks at, hands out what the place cannot add up
+  // or apply: a gradient that lacks a row, one of another type.
+  kReduction,
+  kUpdate,
+};
+
+// At `place`, `fault` is called. `met` must outlive the model.
+ModelSpec make_failing(FaultPlace place, const std::function<void()>& fault, MetTensors& met);
+
+// What a process has before a run that fails; afterwards it must have that and no more.
+class Surroundings {
+ public:
+  Surroundings();
+  bool unchanged() const;  // waits for threads to go
+
+ private:
+  std::ptrdiff_t threads_;
+  std::ptrdiff_t files_;
+  std::int64_t allocations_;  // of tensors, whoever holds them
+};
+
+}  // namespace frazil

@@ -1,0 +1,50 @@
+#pragma once
+// A training run of seconds, and a model profile for it made by hand.
+
+#include "exec/config/configured_run.h"
+#include "exec/config/run_config.h"
+#include "exec/train/trainer.h"
+#include "exec/verbs/verb_inputs.h"
+#include "tests/exec/support/small_vit.h"
+
+namespace frazil {
+
+// 48 samples in 6 steps of 2 micro-batches of 4, 3 epochs; freezing begins with the second.
+inline RunConfig tiny_config() {
+  RunConfig config;
+  config.model = small_config();
+  config.data.kind = DataConfig::Kind::kSynthetic;
+  config.data.train_samples = 48;
+  config.data.test_samples = 12;
+  config.epochs = 3;
+  config.batch_size = 8;
+  config.micro_batch_size = 4;
+  config.freeze.policy =
+      AlphaFreeze{.alpha = 0.5, .start = 1, .interval = 1, .unit = PaceUnit::kEpochs};
+  return config;
+}
+
+// Every layer alike: 100 us forward, 200 us backward, 20 kB of stash at a micro-batch of 4.
+inline ModelProfile tiny_profile(const RunConfig& config) {
+  ModelProfile profile = structure_of(config);
+  for (Layer& layer : profile.layers) {
+    CostSample cost;
+    cost.micro_batch_size = 4;
+    cost.forward = std::chrono::microseconds(100);
+    cost.forward_frozen = std::chrono::microseconds(80);
+    cost.backward_input = std::chrono::microseconds(100);
+    cost.backward_weight = std::chrono::microseconds(100);
+    cost.backward_weight_alone = std::chrono::microseconds(150);
+    cost.stash = Bytes{20'000};
+    layer.costs = {cost};
+    layer.update = std::chrono::microseconds(10);
+  }
+  return profile;
+}
+
+inline Cluster tiny_cluster(Bytes memory_limit) {
+  return make_uniform_cluster(2, memory_limit,
+                              {std::chrono::microseconds(5), BytesPerSecond{1'000'000'000}});
+}
+
+}  // namespace frazil

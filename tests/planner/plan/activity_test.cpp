@@ -1,0 +1,162 @@
+#include "planner/plan/activity.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/support/sample_models.h"
+
+namespace frazil {
+namespace {
+
+using std::chrono::milliseconds;
+
+ModelProfile chain(int layers) {
+  return make_chain(layers, milliseconds{1}, milliseconds{1}, milliseconds{1});
+}
+
+FreezeMask mask(const std::string& bits) { return FreezeMask::parse(bits, "test", 1); }
+
+// One letter per layer: F forward only, I, W, or B for both.
+std::string picture(const Activity& activity) {
+  std::string text;
+  for (const LayerActivity& layer : activity.layers) {
+    const char* letters[2][2] = {{"F", "W"}, {"I", "B"}};
+    text += letters[layer.input_gradient ? 1 : 0][layer.weight_gradient ? 1 : 0];
+  }
+  return text;
+}
+
+Edge edge(int from, int to, EdgeKind kind = EdgeKind::kGradient) {
+  return {LayerId{from}, LayerId{to}, kind, {Bytes{1}}};
+}
+
+TEST(Activity, FirstActiveLayerOfAChainNeedsItsWeightGradientAlone) {
+  EXPECT_EQ(picture(find_activity(chain(4), mask("1111"))), "WBBB");
+}
+
+TEST(Activity, FrozenPrefixHasNoBackwardAtAll) {
+  EXPECT_EQ(picture(find_activity(chain(4), mask("0011"))), "FFWB");
+}
+
+TEST(Activity, FrozenBlocksInTheMiddlePassGradientsThrough) {
+  EXPECT_EQ(picture(find_activity(chain(5), mask("01001"))), "FWIIB");
+}
+
+TEST(Activity, LayersWithoutParametersAreNeverActive) {
+  ModelProfile profile = chain(4);
+  profile.layers[0].parameters = Bytes{0};
+  profile.layers[2].parameters = Bytes{0};
+  EXPECT_EQ(picture(find_activity(profile, mask("1111"))), "FWIB");
+}
+
+TEST(Activity, NothingFlowsOverADetachedEdge) {
+  // A teacher 0 -> 1 feeds a student 2 -> 3 block by block.
+  ModelProfile profile = chain(4);
+  profile.layers[2].has_loss = true;
+  profile.edges = {edge(0, 1), edge(0, 2, EdgeKind::kDetached), edge(1, 3, EdgeKind::kDetached)};
+  EXPECT_EQ(picture(find_activity(profile, mask("0011"))), "FFWW");
+  // The teacher reaches no loss along gradient edges, so it learns nothing, frozen or not.
+  EXPECT_EQ(picture(find_activity(profile, mask("1111"))), "FFWW");
+}
+
+TEST(Activity, BranchesThatReachNoLossHaveNoBackward) {
+  ModelProfile profile = chain(4);
+  profile.edges = {edge(0, 1), edge(0, 3), edge(1, 2)};
+  const Activity activity = find_activity(profile, mask("1111"));
+  EXPECT_EQ(picture(activity), "WFFB");
+  EXPECT_EQ(activity.edge_carries, (std::vector<bool>{false, true, false}));
+}
+
+TEST(Activity, TiedParameterIsActiveWhereverOneOfItsBlocksIs) {
+  ModelProfile profile = chain(4);
+  profile.tied = {{"embedding", Bytes{1000}, {LayerId{0}, LayerId{3}}}};
+  EXPECT_EQ(picture(find_activity(profile, mask("0001"))), "WIIB");
+  profile.tied = {{"middle", Bytes{1000}, {LayerId{1}, LayerId{2}}}};
+  EXPECT_EQ(picture(find_activity(profile, mask("0001"))), "FFFW");
+}
+
+TEST(Activity, StagesAskTheirLayers) {
+  const Activity activity = find_activity(chain(5), mask("01001"));
+  const auto stage = [](int first, int last) {
+    return Stage{.layers = {{LayerId{first}, LayerId{last}}}, .devices = {DeviceId{0}}};
+  };
+  EXPECT_FALSE(stage_has_backward(stage(0, 0), activity));
+  EXPECT_TRUE(stage_has_backward(stage(0, 1), activity));
+  EXPECT_TRUE(stage_has_update(stage(0, 1), activity));
+  EXPECT_TRUE(stage_has_backward(stage(2, 3), activity));
+  EXPECT_FALSE(stage_has_update(stage(2, 3), activity));
+}
+
+// The definitions, read as reachability by walking every path.
+class PathOracle {
+ public:
+  PathOracle(const ModelProfile& profile, const FreezeMask& mask)
+      : profile_(profile), mask_(mask) {}
+
+  bool active(int layer) const {
+    const Layer& entry = profile_.layers[static_cast<std::size_t>(layer)];
+    return entry.parameters.count > 0 && mask_.is_active(entry.block);
+  }
+  bool reaches_loss(int layer) const {
+    if (profile_.layers[static_cast<std::size_t>(layer)].has_loss) return true;
+    return std::any_of(profile_.edges.begin(), profile_.edges.end(), [&](const Edge& e) {
+      return e.kind == EdgeKind::kGradient && e.from.value == layer && reaches_loss(e.to.value);
+    });
+  }
+  bool active_upward(int layer) const {
+    if (active(layer)) return true;
+    return std::any_of(profile_.edges.begin(), profile_.edges.end(), [&](const Edge& e) {
+      return e.kind == EdgeKind::kGradient && e.to.value == layer && active_upward(e.from.value);
+    });
+  }
+
+ private:
+  const ModelProfile& profile_;
+  const FreezeMask& mask_;
+};
+
+TEST(Activity, AgreesWithAWalkOverAllPathsOfRandomModels) {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const int layers = 2 + static_cast<int>(random() % 7);
+    ModelProfile profile = chain(layers);
+    profile.edges.clear();
+    FreezeMask bits = FreezeMask::all_active(layers);
+    for (int to = 0; to < layers; ++to) {
+      if (random() % 4 == 0) profile.layers[static_cast<std::size_t>(to)].parameters = Bytes{0};
+      if (random() % 4 == 0) profile.layers[static_cast<std::size_t>(to)].has_loss = true;
+      if (to + 1 < layers && random() % 2 == 0) bits.set_active(BlockId{to}, false);
+    }
+    for (int from = 0; from < layers; ++from) {
+      for (int to = from + 1; to < layers; ++to) {
+        if (random() % 3 != 0) continue;
+        profile.edges.push_back(
+            edge(from, to, random() % 4 == 0 ? EdgeKind::kDetached : EdgeKind::kGradient));
+      }
+    }
+    const PathOracle oracle(profile, bits);
+    const Activity activity = find_activity(profile, bits);
+    std::vector<bool> input_gradient(static_cast<std::size_t>(layers), false);
+    for (std::size_t i = 0; i < profile.edges.size(); ++i) {
+      const Edge& e = profile.edges[i];
+      const bool carries = e.kind == EdgeKind::kGradient && oracle.reaches_loss(e.to.value) &&
+                           oracle.active_upward(e.from.value);
+      EXPECT_EQ(activity.edge_carries[i], carries) << "edge " << i;
+      if (carries) input_gradient[e.to.index()] = true;
+    }
+    for (int layer = 0; layer < layers; ++layer) {
+      const LayerActivity& found = activity.layers[static_cast<std::size_t>(layer)];
+      EXPECT_EQ(found.active, oracle.active(layer)) << layer;
+      EXPECT_EQ(found.input_gradient, input_gradient[static_cast<std::size_t>(layer)]) << layer;
+      EXPECT_EQ(found.weight_gradient, oracle.active(layer) && oracle.reaches_loss(layer)) << layer;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace frazil

@@ -1,0 +1,27 @@
+#pragma once
+// The schedules of the linear family with the micro-batches in flight that are their own.
+
+#include "planner/orders/linear_orders.h"
+
+namespace frazil {
+
+inline DeviceOrders one_forward_one_backward(const OrderProblem& problem) {
+  return make_one_forward_one_backward_order(problem, problem.devices);
+}
+inline DeviceOrders eager(const OrderProblem& problem) {
+  return make_one_forward_one_backward_order(problem, 2 * problem.devices - 1);
+}
+inline DeviceOrders zb_h1(const OrderProblem& problem) {
+  return make_split_linear_order(problem, problem.devices);
+}
+inline DeviceOrders zb_h2(const OrderProblem& problem) {
+  return make_split_linear_order(problem, 2 * problem.devices - 1);
+}
+inline DeviceOrders gpipe(const OrderProblem& problem) {
+  return make_gpipe_order(problem, BackwardOrder::kForward);
+}
+inline DeviceOrders reverse_gpipe(const OrderProblem& problem) {
+  return make_gpipe_order(problem, BackwardOrder::kReverse);
+}
+
+}  // namespace frazil

@@ -1,0 +1,60 @@
+#pragma once
+// Plans whose stages lie on several devices.
+
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "planner/actions/schedule.h"
+#include "planner/plan/plan.h"
+#include "tests/support/sample_models.h"
+
+namespace frazil {
+
+// Stages on so many devices each, numbered in order from `first`; as many layers per stage.
+inline Pipeline make_shared_pipeline(const std::vector<int>& devices, int layers_per_stage,
+                                     const MicroBatches& micro_batches, int first = 0) {
+  std::vector<LayerId> cuts;
+  std::vector<DeviceId> fronts;
+  for (std::size_t s = 0; s < devices.size(); ++s) {
+    const int layer = static_cast<int>(s) * layers_per_stage;
+    if (s > 0) cuts.emplace_back(layer);
+    fronts.emplace_back(0);
+  }
+  const int layers = static_cast<int>(devices.size()) * layers_per_stage;
+  Pipeline pipeline = make_pipeline(layers, cuts, fronts, micro_batches);
+  for (std::size_t s = 0; s < devices.size(); ++s) {
+    pipeline.stages[s].devices.clear();
+    for (int d = 0; d < devices[s]; ++d) pipeline.stages[s].devices.emplace_back(first++);
+  }
+  return pipeline;
+}
+
+// One pipeline, micro-batches of one sample, everything active.
+inline Plan make_shared_plan(const std::vector<int>& devices, int layers_per_stage,
+                             int micro_batches, NamedSchedule schedule) {
+  Plan plan;
+  plan.batch_size = micro_batches;
+  plan.mask = FreezeMask::all_active(static_cast<int>(devices.size()) * layers_per_stage);
+  plan.pipelines = {make_shared_pipeline(devices, layers_per_stage,
+                                         {MicroBatchId{0}, MicroBatchId{micro_batches - 1}})};
+  plan.schedule = schedule;
+  return plan;
+}
+
+// The same with stages that share micro-batches of so many samples by samples.
+inline Plan make_sliced_plan(const std::vector<int>& devices, int micro_batches, int samples,
+                             NamedSchedule schedule) {
+  Plan plan = make_shared_plan(devices, 1, micro_batches, schedule);
+  plan.reduction = ReductionMode::kFast;
+  plan.micro_batch_size = samples;
+  plan.batch_size = samples * micro_batches;
+  for (Stage& stage : plan.pipelines[0].stages) stage.axis = DeviceAxis::kSamples;
+  return plan;
+}
+
+inline int count(const std::vector<int>& devices) {
+  return std::accumulate(devices.begin(), devices.end(), 0);
+}
+
+}  // namespace frazil

@@ -1,0 +1,152 @@
+// Plans over a forecast of masks.
+
+#include "planner/trajectory/plan_trajectory.h"
+
+#include <gtest/gtest.h>
+
+#include "planner/prediction/simulate_plan.h"
+#include "planner/search/moved_cuts.h"
+#include "profiles/error.h"
+#include "tests/planner/support/search_cases.h"
+#include "tests/support/sample_models.h"
+
+namespace frazil {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::seconds;
+
+ModelProfile chain() {
+  return make_chain(8, microseconds{100}, microseconds{100}, microseconds{100});
+}
+
+FreezeTrace trace_of(const std::vector<std::pair<Step, std::string>>& masks, Step steps) {
+  FreezeTrace trace;
+  trace.blocks.assign(8, "block");
+  trace.steps = steps;
+  for (const auto& [step, mask] : masks) {
+    FreezeEvent& event = trace.events.emplace_back();
+    event.step = step;
+    event.what = MaskEvent{FreezeMask::parse(mask, "test", 1)};
+  }
+  return trace;
+}
+
+Cluster cluster_of(int devices, Bytes memory = Bytes{1 << 30}) {
+  return make_uniform_cluster(devices, memory, {microseconds{2}, BytesPerSecond{1'000'000'000}});
+}
+
+// The whole model does not fit on one of these devices until most of it is frozen.
+Cluster small_cluster() { return cluster_of(4, Bytes{30'000}); }
+
+TrajectoryOptions options_of(Duration start) {
+  TrajectoryOptions options;
+  options.search.batch_size = 8;
+  options.search.micro_batch_sizes = {1};
+  options.overhead.start = start;
+  return options;
+}
+
+TEST(PlanTrajectory, ReadsTheSegmentsOfATrace) {
+  const std::vector<ForecastSegment> segments =
+      find_segments(trace_of({{0, "01111111"}, {5, "01111111"}, {9, "00111111"}}, 20), "t");
+  ASSERT_EQ(segments.size(), 2U);
+  EXPECT_EQ(segments[0], (ForecastSegment{0, 9, FreezeMask::parse("01111111", "t", 1)}));
+  EXPECT_EQ(segments[1], (ForecastSegment{9, 11, FreezeMask::parse("00111111", "t", 1)}));
+  EXPECT_EQ(find_segments(trace_of({{3, "01111111"}, {3, "11111111"}}, 4), "t").size(), 1U);
+  EXPECT_EQ(find_segments(trace_of({{4, "01111111"}}, 4), "t").size(), 1U) << "after the last step";
+  EXPECT_THROW(find_segments(trace_of({{5, "01111111"}}, 4), "t"), InputError);
+  EXPECT_THROW(find_segments(trace_of({}, 0), "t"), InputError);
+}
+
+TEST(PlanTrajectory, StaysWhereASwitchNeverPaysAndSwitchesWhereItDoes) {
+  const auto segments =
+      find_segments(trace_of({{100, "00001111"}, {200, "00000011"}}, 100'000), "t");
+  const auto dear =
+      plan_trajectory(chain(), small_cluster(), segments, options_of(seconds{100'000}));
+  EXPECT_TRUE(dear.switches.empty());
+  EXPECT_EQ(dear.best, *dear.held);
+  const auto cheap =
+      plan_trajectory(chain(), small_cluster(), segments, options_of(microseconds{1}));
+  EXPECT_FALSE(cheap.switches.empty());
+  EXPECT_LT(cheap.best.total, cheap.held->total);
+  EXPECT_LE(cheap.best.total, cheap.greedy->total);
+}
+
+TEST(PlanTrajectory, TellsTheStepAtWhichASwitchHasPaid) {
+  const auto segments = find_segments(trace_of({{100, "00000011"}}, 100'000), "t");
+  const auto planned = plan_trajectory(chain(), small_cluster(), segments, options_of(seconds{1}));
+  ASSERT_EQ(planned.switches.size(), 1U);
+  const PlannedSwitch& change = planned.switches[0];
+  const Duration saved = planned.step_times[1][change.from] - planned.step_times[1][change.to];
+  ASSERT_TRUE(change.break_even.has_value());
+  EXPECT_GE(saved * *change.break_even, change.cost.total);
+  EXPECT_LT(saved * (*change.break_even - 1), change.cost.total);
+}
+
+// Neither the whole model nor half of it fits on a device until layers freeze.
+TEST(PlanTrajectory, IsForcedWhereMemoryDoesNotLastAndRefusesWhatNeverFits) {
+  const auto segments = find_segments(trace_of({{10, "00000011"}, {20, "11111111"}}, 30), "t");
+  TrajectoryOptions options = options_of(microseconds{1});
+  options.search.schedules = {ScheduleKind::kOneForwardOneBackward};
+  const Bytes tight{22'000};
+  const auto planned = plan_trajectory(chain(), cluster_of(4, tight), segments, options);
+  for (std::size_t k = 0; k < segments.size(); ++k) {
+    Plan plan = planned.candidates[planned.best.states[k]];
+    plan.mask = segments[k].mask;
+    const PlanSimulation step = simulate_plan(plan, chain(), cluster_of(4, tight));
+    EXPECT_FALSE(find_overflow(step.memory, cluster_of(4, tight)).has_value()) << "segment " << k;
+    EXPECT_EQ(step.makespan, planned.step_times[k][planned.best.states[k]]);
+  }
+  EXPECT_THROW(plan_trajectory(chain(), cluster_of(4, Bytes{9'000}), segments, options),
+               InfeasibleError);
+}
+
+TEST(PlanTrajectory, WithoutAForecastStaysWithinItsBound) {
+  const auto segments =
+      find_segments(trace_of({{300, "00001111"}, {600, "11111111"}, {900, "00000011"}}, 2000), "t");
+  const auto planned =
+      plan_trajectory(chain(), small_cluster(), segments, options_of(microseconds{20'000}));
+  ASSERT_TRUE(planned.online.has_value());
+  EXPECT_LE(planned.online->hindsight, planned.online->paid);
+  EXPECT_EQ(planned.online->factor, 2 * planned.online->candidates - 1);
+  EXPECT_LE(planned.online->paid,
+            planned.online->hindsight * static_cast<int>(planned.online->factor) +
+                planned.online->additive);
+}
+
+// Asked about one mask, a search whose cuts are moved knows no faster plan than the forecast has.
+TEST(PlanTrajectory, ChoosesAmongPlansWhoseCutsAreMoved) {
+  int faster = 0;
+  for (std::uint64_t seed = 6000; seed < 6040; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    SearchQuestion question = draw_search_question(seed);
+    question.options.cache = false;
+    const auto segments = std::vector<ForecastSegment>{{0, 10, question.options.mask}};
+    TrajectoryOptions options{.search = question.options, .plans_per_mask = 1};
+    options.search.keep = kMovedPlans;
+    Ranking ranking = search_plans(question.profile, question.cluster, options.search);
+    if (ranking.best() == nullptr) continue;
+    const auto step = [&](int moved_plans) {
+      options.moved_plans = moved_plans;
+      return plan_trajectory(question.profile, question.cluster, segments, options).best.total / 10;
+    };
+    EXPECT_EQ(step(0), ranking.best()->makespan);
+    move_cuts(ranking, question.profile, question.cluster, options.search, {.plans = kMovedPlans});
+    EXPECT_EQ(step(kMovedPlans), ranking.best()->makespan);
+    faster += step(kMovedPlans) < step(0) ? 1 : 0;
+  }
+  EXPECT_GT(faster, 0);
+}
+
+TEST(PlanTrajectory, IsTheSameOnEveryRun) {
+  const auto segments = find_segments(trace_of({{100, "00001111"}}, 1000), "t");
+  const auto once = plan_trajectory(chain(), cluster_of(4), segments, options_of(seconds{1}));
+  const auto again = plan_trajectory(chain(), cluster_of(4), segments, options_of(seconds{1}));
+  EXPECT_EQ(once.best, again.best);
+  EXPECT_EQ(once.candidates, again.candidates);
+  EXPECT_EQ(once.step_times, again.step_times);
+}
+
+}  // namespace
+}  // namespace frazil

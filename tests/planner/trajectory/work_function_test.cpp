@@ -1,0 +1,103 @@
+// The rule that knows nothing of the future: hindsight agrees with the shortest path, and it never
+// pays more than its bound.
+
+#include "planner/trajectory/work_function.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "planner/trajectory/cheapest_walk.h"
+
+namespace frazil {
+namespace {
+
+Duration draw(std::mt19937& random, int least, int most) {
+  return Duration{least + static_cast<int>(random() % static_cast<unsigned>(most - least + 1))};
+}
+
+Prices random_metric(std::mt19937& random, std::size_t states) {
+  Prices prices(states, std::vector<Duration>(states));
+  for (std::vector<Duration>& row : prices) {
+    for (Duration& price : row) price = draw(random, 1, 40);
+  }
+  return make_metric(prices);
+}
+
+TEST(WorkFunction, ChargesAMetric) {
+  const unsigned seed = 5;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int trial = 0; trial < 200; ++trial) {
+    const Prices metric = random_metric(random, 5);
+    for (std::size_t a = 0; a < 5; ++a) {
+      ASSERT_EQ(metric[a][a], Duration{0});
+      for (std::size_t b = 0; b < 5; ++b) {
+        ASSERT_EQ(metric[a][b], metric[b][a]);
+        for (std::size_t via = 0; via < 5; ++via) {
+          ASSERT_LE(metric[a][b], metric[a][via] + metric[via][b]);
+        }
+      }
+    }
+  }
+}
+
+// Tasks drawn at random, or the cruellest: those that cost something only where the rule stands.
+TEST(WorkFunction, NeverPaysMoreThanItsBoundAndKnowsWhatHindsightPays) {
+  const unsigned seed = 20261122;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  double worst = 0;
+  for (int trial = 0; trial < 600; ++trial) {
+    const std::size_t states = 1 + random() % 5;
+    const Prices metric = random_metric(random, states);
+    const std::size_t start = random() % states;
+    WorkFunction rule(metric, start);
+    TrajectoryCosts costs;
+    costs.start = start;
+    Duration paid{0};
+    for (int t = 0; t < 60; ++t) {
+      std::vector<Duration> task(states);
+      for (std::size_t s = 0; s < states; ++s) {
+        if (trial % 2 == 0) {
+          task[s] = draw(random, 0, 9);
+        } else {
+          task[s] = Duration{s == rule.state() ? 3 : 0};
+        }
+        if (states > 1 && trial % 6 == 0 && s == static_cast<std::size_t>(t) % states) {
+          task[s] = kNever;
+        }
+      }
+      const std::size_t before = rule.state();
+      const std::size_t state = rule.serve(task);
+      paid += metric[before][state] + task[state];
+      costs.hold.push_back(task);
+      costs.change.push_back(metric);
+    }
+    ASSERT_EQ(rule.paid(), paid) << "trial " << trial;
+    ASSERT_EQ(rule.hindsight(), find_trajectory(costs)->total) << "trial " << trial;
+    ASSERT_LE(rule.paid(), rule.hindsight() * static_cast<int>(rule.factor()) + rule.additive())
+        << "trial " << trial;
+    if (rule.hindsight().count() > 0) {
+      worst = std::max(worst, static_cast<double>(rule.paid().count()) /
+                                  static_cast<double>(rule.hindsight().count()));
+    }
+  }
+  EXPECT_GT(worst, 2) << "the cruel tasks hurt";
+}
+
+// Skiing: renting costs 1 a day, buying or selling skis 10. Renting ends when it has cost what
+// buying and selling would have: the rule pays its factor, 3, times hindsight's 10.
+TEST(WorkFunction, RentsUntilBuyingAndSellingWouldHavePaid) {
+  const Prices metric{{Duration{0}, Duration{10}}, {Duration{10}, Duration{0}}};
+  WorkFunction rule(metric, 0);
+  int rented = 0;
+  while (rule.serve({Duration{1}, Duration{0}}) == 0) ++rented;
+  EXPECT_EQ(rented, 20);
+  EXPECT_EQ(rule.paid(), Duration{30});
+  EXPECT_EQ(rule.hindsight(), Duration{10});
+  EXPECT_EQ(rule.factor(), 3U);
+}
+
+}  // namespace
+}  // namespace frazil

@@ -1,0 +1,155 @@
+// What is said where no plan fits: the plan that is named is the one that the hint is of.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "planner/answers/print_ranking.h"
+#include "planner/search/explain_plan.h"
+#include "planner/search/relief.h"
+#include "profiles/cluster_json.h"
+#include "profiles/json.h"
+#include "profiles/model_profile_json.h"
+#include "tests/planner/support/search_cases.h"
+#include "tests/support/golden.h"
+#include "tests/support/program_folder.h"
+#include "tests/support/sample_models.h"
+
+namespace frazil {
+namespace {
+
+using std::chrono::microseconds;
+
+// The best plan with the change, as the simulator sees it without.
+Candidate judge_without(const SearchQuestion& question, const Relief& relief) {
+  SearchCase changed = with_relief({question.cluster, question.options}, relief);
+  changed.options.keep = 1;
+  const Ranking ranking = search_plans(question.profile, changed.cluster, changed.options);
+  return judge_plan(ranking.best()->plan, question.profile, question.cluster,
+                    question.options.clip);
+}
+
+TEST(NoPlan, TheNamedPlanMissesJustWhatTheHintGives) {
+  int told = 0;
+  int further = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE(seed);
+    SearchQuestion question = draw_search_question(seed);
+    for (Device& device : question.cluster.devices) device.memory_limit.count /= 3;
+    const Ranking ranking = search_plans(question.profile, question.cluster, question.options);
+    if (ranking.best() != nullptr) continue;
+    const SearchCase asked{question.cluster, question.options};
+    const std::vector<Relief> reliefs = find_relief(question.profile, asked, ranking);
+    const std::string text = explain_no_plan(question.profile, asked, ranking, reliefs);
+    if (reliefs.empty() || reliefs.front().kind > Relief::Kind::kMemoryOfEach) {
+      EXPECT_EQ(text.find("it would fit with "), std::string::npos) << text;
+      continue;
+    }
+    const Relief& first = reliefs.front();
+    const Candidate named = judge_without(question, first);
+    ASSERT_TRUE(named.infeasible);
+    const std::int64_t missing = named.infeasible->needed.count - named.infeasible->available.count;
+    EXPECT_LE(missing, first.amount);
+    if (missing != first.amount) {
+      EXPECT_EQ(text.find(explain_infeasible(ranking) + "; another plan would fit with "), 0U)
+          << text;
+      continue;
+    }
+    const std::string by = first.kind == Relief::Kind::kMemoryOfOne ? "one" : "each";
+    EXPECT_EQ(text.find("no plan is feasible; the nearest by the memory of " + by + " device, " +
+                        summarize(named.plan) + ": " + named.infeasible->reason +
+                        "; it would fit with " + to_text(first, question.cluster)),
+              0U)
+        << text;
+    ++told;
+    further += explain_infeasible(ranking).find(named.infeasible->reason) == std::string::npos;
+  }
+  EXPECT_GT(told, 20);
+  EXPECT_GT(further, 0) << "the ranking's first is another plan, at times";
+}
+
+// A model of unequal layers, and devices that are too small for it.
+class NoPlanVerb : public testing::Test {
+ protected:
+  void SetUp() override {
+    ModelProfile profile = make_chain(6, microseconds(10), microseconds(20), microseconds(10));
+    profile.layers[1].parameters = Bytes{3'000};
+    write_model_profile(profile, folder_.path("model.json"));
+    Cluster cluster = make_uniform_cluster(4, Bytes{9'000}, {});
+    cluster.devices[2].memory_limit = Bytes{10'000};
+    write_cluster(cluster, folder_.path("tight.json"));
+  }
+  Outcome plan(const std::string& flags) const {
+    return folder_.run("plan", "--profile model.json --cluster tight.json --batch 8 " + flags);
+  }
+
+ private:
+  ProgramFolder folder_{testing::UnitTest::GetInstance()->current_test_info()->name()};
+};
+
+TEST_F(NoPlanVerb, ExplainsWhatCameNearestAndWhatWouldHelp) {
+  const Outcome outcome = plan("--explain --top 5 --schedules gpipe,1f1b,dualpipe,zb-v");
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_TRUE(matches_golden("planner/no_plan_explained.txt", outcome.out + outcome.err));
+}
+
+TEST_F(NoPlanVerb, ExplainsInJsonFromTheLeastThatIsMissingOn) {
+  const Outcome outcome = plan("--explain --top 5 --json");
+  EXPECT_EQ(outcome.code, 3);
+  JsonFields answer(parse_json(outcome.out, "answer"));
+  EXPECT_FALSE(answer.required("relief").items().empty());
+  JsonFields explanation(answer.required("explanation"));
+  EXPECT_TRUE(explanation.required("best").items().empty());
+  std::int64_t missed = 0;
+  std::int64_t candidates = 0;
+  for (const JsonCursor& row : explanation.required("nearest").items()) {
+    JsonFields nearest(row);
+    const std::int64_t missing = nearest.required("needed_bytes").integer(0, kLargestQuantity) -
+                                 nearest.required("available_bytes").integer(0, kLargestQuantity);
+    EXPECT_GT(missing, 0);
+    EXPECT_GE(missing, missed);
+    missed = missing;
+    candidates += nearest.required("candidates").integer(1, kLargestQuantity);
+  }
+  EXPECT_GT(missed, 0);
+  EXPECT_LT(candidates, explanation.required("candidates").integer(1, kLargestQuantity));
+}
+
+TEST(NoPlan, OfEachShapeAndScheduleTheRowThatMissesLeastStandsForAll) {
+  int explained = 0;
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    SCOPED_TRACE(seed);
+    SearchQuestion question = draw_search_question(seed);
+    for (Device& device : question.cluster.devices) device.memory_limit.count /= 100'000;
+    question.options.keep = 1'000'000;
+    const Ranking ranking = search_plans(question.profile, question.cluster, question.options);
+    if (ranking.best() != nullptr) continue;
+    const PlanExplanation explanation =
+        explain_plan(ranking, question.profile, question.cluster, question.options);
+    EXPECT_TRUE(explanation.best.empty());
+    EXPECT_TRUE(explanation.idle.devices.empty());
+    std::int64_t too_large = 0;
+    std::int64_t listed = 0;
+    for (const RejectedShapes& rejected : ranking.rejected) {
+      if (rejected.rejection.why != Rejection::Why::kMemory) continue;
+      too_large += rejected.candidates;
+      const auto same = [&](const RejectedShapes& row) {
+        return row.group_devices == rejected.group_devices && row.groups == rejected.groups &&
+               row.longer == rejected.longer &&
+               row.schedule.has_value() == rejected.schedule.has_value() &&
+               (!row.schedule || row.schedule->kind == rejected.schedule->kind);
+      };
+      ASSERT_EQ(std::count_if(explanation.nearest.begin(), explanation.nearest.end(), same), 1);
+      const auto row = std::find_if(explanation.nearest.begin(), explanation.nearest.end(), same);
+      EXPECT_LE(row->rejection.needed - row->rejection.available,
+                rejected.rejection.needed - rejected.rejection.available);
+    }
+    for (const RejectedShapes& row : explanation.nearest) listed += row.candidates;
+    EXPECT_EQ(listed, too_large);
+    explained += explanation.nearest.empty() ? 0 : 1;
+  }
+  EXPECT_GT(explained, 20);
+}
+
+}  // namespace
+}  // namespace frazil

@@ -1,0 +1,20 @@
+
+# add_suites(<program> [LABEL <label>] [PROPERTIES <name> <value>...])
+# Tells ctest of a test program suite by suite: `<program>/<Suite>` runs the tests of one suite in one process, for starting a program
+# that loads libtorch takes longer than most tests. Labels are those of labels.cmake, else `label`, else fast.
+function(add_suites program)
+  cmake_parse_arguments(PARSE_ARGV 1 given "" "LABEL" "PROPERTIES")
+  if(NOT given_LABEL)
+    set(given_LABEL fast)
+  endif()
+  set(script ${CMAKE_CURRENT_BINARY_DIR}/${program}_suites.cmake)
+  file(GENERATE OUTPUT ${script} CONTENT "set(program ${program})
+set(file \"$<TARGET_FILE:${program}>\")
+set(results \"${CMAKE_BINARY_DIR}/results\")
+set(usual_label ${given_LABEL})
+set(properties ${given_PROPERTIES})
+include(\"${CMAKE_SOURCE_DIR}/tests/labels.cmake\")
+include(\"${CMAKE_SOURCE_DIR}/tests/list_suites.cmake\")
+")
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${script})
+endfunction()

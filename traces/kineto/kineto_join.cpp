@@ -1,0 +1,242 @@
+#include "traces/kineto/kineto_join.h"
+
+#include <algorithm>
+#include <compare>
+#include <initializer_list>
+#include <iterator>
+#include <utility>
+
+namespace frazil {
+namespace {
+
+constexpr std::string_view kEngine = "autograd::engine::evaluate_function: ";
+
+bool starts_earlier(const HostOperation& a, const HostOperation& b) {
+  return a.start != b.start ? a.start < b.start : a.duration > b.duration;
+}
+
+template <class Record, class Less>
+void sort_unless_sorted(std::deque<Record>& records, Less less) {
+  if (std::is_sorted(records.begin(), records.end(), less)) return;
+  std::stable_sort(records.begin(), records.end(), less);
+}
+
+HostWorkKind kind_of(const HostOperation& operation, std::string_view name) {
+  if (node_name(name).ends_with("AccumulateGrad")) return HostWorkKind::kAccumulateGradient;
+  const bool is_backward =
+      name.starts_with(kEngine) || (operation.forward_thread > 0 && operation.sequence >= 0);
+  return is_backward ? HostWorkKind::kBackwardNode : HostWorkKind::kForward;
+}
+
+NestedRanges take_ranges(const std::vector<HostRange>& all,
+                         std::initializer_list<RangeKind> kinds) {
+  std::vector<HostRange> taken;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(taken), [&](const HostRange& range) {
+    return std::find(kinds.begin(), kinds.end(), range.kind) != kinds.end();
+  });
+  return NestedRanges(std::move(taken));
+}
+
+// Makes the works and ranges of one thread; afterwards finds what runs on it at a time.
+class ThreadJoin {
+ public:
+  ThreadJoin(std::size_t thread, HostThread operations, JoinedTrace& joined)
+      : thread_(static_cast<std::uint16_t>(thread)),
+        joined_(joined),
+        marks_(take_ranges(operations.ranges, {RangeKind::kLayer, RangeKind::kUpdate})),
+        modules_(take_ranges(operations.ranges, {RangeKind::kModule})),
+        first_mark_(joined.ranges.size()),
+        first_module_(first_mark_ + marks_.all().size()),
+        first_work_(joined.works.size()) {
+    add_works(operations);
+    last_work_ = joined_.works.size();
+    finish_ranges();
+  }
+
+  std::int32_t work_at(std::int64_t time) const {
+    const auto begin = joined_.works.begin() + static_cast<std::ptrdiff_t>(first_work_);
+    const auto end = joined_.works.begin() + static_cast<std::ptrdiff_t>(last_work_);
+    const auto after = std::upper_bound(
+        begin, end, time, [](std::int64_t t, const HostWork& work) { return t < work.start; });
+    if (after == begin || time >= (after - 1)->end) return -1;
+    return static_cast<std::int32_t>(after - joined_.works.begin()) - 1;
+  }
+
+  std::int32_t mark_at(std::int64_t time) const {
+    return place_of(marks_.innermost_at(time), first_mark_);
+  }
+
+ private:
+  static std::int32_t place_of(std::int32_t range, std::size_t first) {
+    return range < 0 ? -1 : range + static_cast<std::int32_t>(first);
+  }
+
+  void add_works(HostThread& thread) {
+    std::deque<HostOperation>& operations = thread.operations;
+    sort_unless_sorted(operations, starts_earlier);
+    sort_unless_sorted(thread.node_inputs,
+                       [](const NodeInput& a, const NodeInput& b) { return a.start < b.start; });
+    // Taken off the front while works grow at the back: both never stand in memory whole.
+    for (; !operations.empty(); operations.pop_front()) {
+      const HostOperation& operation = operations.front();
+      const bool is_first = joined_.works.size() == first_work_;
+      if (!is_first && operation.start < joined_.works.back().end) {
+        lend_number(operation);
+        continue;
+      }
+      add_work(operation);
+      take_input(thread.node_inputs);
+    }
+  }
+
+  void add_work(const HostOperation& operation) {
+    HostWork work;
+    work.start = operation.start;
+    work.end = operation.start + operation.duration;
+    work.sequence = operation.sequence;
+    work.name = operation.name;
+    work.forward_thread = operation.forward_thread;
+    work.thread = thread_;
+    work.kind = kind_of(operation, joined_.names[operation.name]);
+    std::int32_t mark = marks_.innermost_at(work.start);
+    if (mark < 0 && work.kind == HostWorkKind::kForward) {
+      mark = marks_.first_start_in(work.start, work.end);
+    }
+    work.range = mark >= 0 ? place_of(mark, first_mark_)
+                           : place_of(modules_.innermost_at(work.start), first_module_);
+    joined_.works.push_back(work);
+  }
+
+  // The engine's call takes its number from the event after it, and so has none where a hook ran
+  // something before the node; then the node's is its own.
+  void lend_number(const HostOperation& inner) {
+    HostWork& work = joined_.works.back();
+    const bool lacks_number = work.kind == HostWorkKind::kBackwardNode && work.sequence < 0;
+    if (!lacks_number || inner.sequence < 0) return;
+    if (node_name(joined_.names[work.name]) != joined_.names[inner.name]) return;
+    work.sequence = inner.sequence;
+    work.forward_thread = inner.forward_thread;
+  }
+
+  // The node inside the engine's call comes first of those inside it.
+  void take_input(std::deque<NodeInput>& inputs) {
+    const HostWork& work = joined_.works.back();
+    while (!inputs.empty() && inputs.front().start < work.start) inputs.pop_front();
+    const bool has_input = !inputs.empty() && inputs.front().start < work.end;
+    if (work.kind == HostWorkKind::kForward || !has_input) return;
+    joined_.inputs.push_back(
+        {static_cast<std::int32_t>(joined_.works.size()) - 1, inputs.front().bytes});
+  }
+
+  void finish_ranges() {
+    for (NestedRange& mark : marks_.all()) {
+      mark.step = joined_.steps.at(mark.start);
+      const std::int32_t work = work_at(mark.start);
+      mark.is_inside_backward =
+          work >= 0 && joined_.works[static_cast<std::size_t>(work)].kind != HostWorkKind::kForward;
+    }
+    for (NestedRanges* ranges : {&marks_, &modules_}) {
+      joined_.ranges.insert(joined_.ranges.end(), ranges->all().begin(), ranges->all().end());
+    }
+  }
+
+  std::uint16_t thread_;
+  JoinedTrace& joined_;
+  NestedRanges marks_;
+  NestedRanges modules_;
+  std::size_t first_mark_;
+  std::size_t first_module_;
+  std::size_t first_work_;
+  std::size_t last_work_ = 0;
+};
+
+// Where on the host a piece of device work comes from.
+struct Origin {
+  std::int32_t thread = -1;
+  std::int64_t time = 0;
+};
+
+// The activities that look for a host event, by the number that both carry.
+struct Wanted {
+  std::int64_t number = 0;
+  std::uint32_t activity = 0;
+
+  friend auto operator<=>(const Wanted&, const Wanted&) = default;
+};
+
+void answer(const std::vector<Wanted>& wanted, std::int64_t number, const Origin& origin,
+            std::vector<Origin>& origins) {
+  for (auto place = std::lower_bound(wanted.begin(), wanted.end(), Wanted{number, 0});
+       place != wanted.end() && place->number == number; ++place) {
+    origins[place->activity] = origin;
+  }
+}
+
+void find_by_correlation(const KinetoTrace& trace, std::vector<Origin>& origins) {
+  std::vector<Wanted> wanted;
+  for (std::uint32_t i = 0; i < trace.device.size(); ++i) {
+    if (trace.device[i].correlation != 0) wanted.push_back({trace.device[i].correlation, i});
+  }
+  std::sort(wanted.begin(), wanted.end());
+  for (std::size_t thread = 0; thread < trace.threads.size(); ++thread) {
+    for (const Launch& launch : trace.threads[thread].launches) {
+      answer(wanted, launch.correlation, {static_cast<std::int32_t>(thread), launch.start},
+             origins);
+    }
+  }
+}
+
+void find_by_external_id(const KinetoTrace& trace, std::vector<Origin>& origins) {
+  std::vector<Wanted> wanted;
+  for (std::uint32_t i = 0; i < trace.device.size(); ++i) {
+    const std::uint32_t id = trace.device[i].external_id;
+    if (origins[i].thread < 0 && id != 0) wanted.push_back({id, i});
+  }
+  if (wanted.empty()) return;
+  std::sort(wanted.begin(), wanted.end());
+  for (std::size_t thread = 0; thread < trace.threads.size(); ++thread) {
+    for (const HostOperation& operation : trace.threads[thread].operations) {
+      answer(wanted, operation.external_id, {static_cast<std::int32_t>(thread), operation.start},
+             origins);
+    }
+  }
+}
+
+}  // namespace
+
+JoinedTrace join_trace(KinetoTrace trace) {
+  std::vector<Origin> origins(trace.device.size());
+  find_by_correlation(trace, origins);
+  find_by_external_id(trace, origins);
+
+  JoinedTrace joined;
+  joined.steps = find_steps(trace);
+  joined.file = std::move(trace.file);
+  joined.names = std::move(trace.names);
+  joined.events = trace.events;
+  std::vector<ThreadJoin> threads;
+  for (std::size_t thread = 0; thread < trace.threads.size(); ++thread) {
+    threads.emplace_back(thread, std::move(trace.threads[thread]), joined);
+  }
+  for (std::size_t i = 0; !trace.device.empty(); ++i, trace.device.pop_front()) {
+    const DeviceActivity& activity = trace.device.front();
+    const Origin& origin = origins[i];
+    DeviceWork work;
+    work.duration = activity.duration;
+    work.is_communication = activity.is_communication;
+    work.step = joined.steps.at(origin.thread < 0 ? activity.start : origin.time);
+    if (origin.thread >= 0) {
+      const ThreadJoin& thread = threads[static_cast<std::size_t>(origin.thread)];
+      work.work = thread.work_at(origin.time);
+      if (work.work < 0) work.range = thread.mark_at(origin.time);
+    }
+    joined.device.push_back(work);
+  }
+  return joined;
+}
+
+std::string_view node_name(std::string_view operation) {
+  return operation.starts_with(kEngine) ? operation.substr(kEngine.size()) : operation;
+}
+
+}  // namespace frazil

@@ -1,0 +1,275 @@
+#include "traces/kineto/kineto_layers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+constexpr std::string_view kModule = "nn.Module: ";
+constexpr std::string_view kOperators = "aten::";
+
+std::size_t index(std::int32_t place) { return static_cast<std::size_t>(place); }
+
+std::string_view without_prefix(std::string_view text, std::string_view prefix) {
+  return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
+}
+
+// Layers by name, numbered as they come.
+class LayerNumbers {
+ public:
+  std::int32_t number_of(const std::string& name) {
+    const auto [place, is_new] =
+        numbers_.try_emplace(name, static_cast<std::int32_t>(names_.size()));
+    if (is_new) names_.push_back(name);
+    return place->second;
+  }
+  std::vector<std::string> take() { return std::move(names_); }
+
+ private:
+  std::map<std::string, std::int32_t> numbers_;
+  std::vector<std::string> names_;
+};
+
+TraceLayers find_by_ranges(const JoinedTrace& trace) {
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < trace.ranges.size(); ++i) {
+    const NestedRange& range = trace.ranges[i];
+    const bool counts =
+        range.kind == RangeKind::kLayer && range.step >= 0 && !range.is_inside_backward;
+    if (counts) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return trace.ranges[a].start < trace.ranges[b].start;
+  });
+  TraceLayers layers{LayerSource::kRanges, {}, {}, {}};
+  layers.of_work.assign(trace.works.size(), -1);
+  layers.of_range.assign(trace.ranges.size(), -1);
+  LayerNumbers numbers;
+  for (const std::size_t i : order) {
+    layers.of_range[i] = numbers.number_of(trace.names[trace.ranges[i].name]);
+  }
+  layers.names = numbers.take();
+  for (std::size_t i = 0; i < trace.works.size(); ++i) {
+    const HostWork& work = trace.works[i];
+    const bool is_inside = work.kind == HostWorkKind::kForward && work.range >= 0;
+    if (is_inside) layers.of_work[i] = layers.of_range[index(work.range)];
+  }
+  return layers;
+}
+
+// One layer as it runs: its works are those from `begin` up to the next one.
+struct Passage {
+  std::size_t begin = 0;  // into StepForwards::works
+  std::string name;
+};
+
+// The forwards of one step, in the order of time.
+struct StepForwards {
+  std::vector<std::uint32_t> works;
+  std::vector<Passage> passages;
+};
+
+class LayersByOperations {
+ public:
+  LayersByOperations(const JoinedTrace& trace, const BackwardMatch& backward, int micro_batches)
+      : trace_(trace),
+        backward_(backward),
+        micro_batches_(static_cast<std::size_t>(micro_batches)) {}
+
+  TraceLayers find() {
+    TraceLayers layers{LayerSource::kOperations, {}, {}, {}};
+    layers.of_work.assign(trace_.works.size(), -1);
+    layers.of_range.assign(trace_.ranges.size(), -1);
+    LayerNumbers numbers;
+    for (StepForwards& step : list_forwards()) {
+      find_passages(step);
+      if (step.passages.empty()) continue;
+      check_passages(step);
+      for (std::size_t p = 0; p < step.passages.size(); ++p) {
+        const std::size_t end =
+            p + 1 < step.passages.size() ? step.passages[p + 1].begin : step.works.size();
+        const std::int32_t layer = numbers.number_of(step.passages[p].name);
+        for (std::size_t i = step.passages[p].begin; i < end; ++i) {
+          layers.of_work[step.works[i]] = layer;
+        }
+      }
+    }
+    layers.names = numbers.take();
+    return layers;
+  }
+
+ private:
+  // By step; cut after the last forward that has a backward, where any has.
+  std::vector<StepForwards> list_forwards() const {
+    std::vector<bool> has_backward(trace_.works.size());
+    for (const std::int32_t owner : backward_.owner) {
+      if (owner >= 0) has_backward[index(owner)] = true;
+    }
+    std::vector<StepForwards> steps(trace_.steps.kept.size());
+    for (std::uint32_t i = 0; i < trace_.works.size(); ++i) {
+      const HostWork& work = trace_.works[i];
+      if (work.kind != HostWorkKind::kForward || is_update(work)) continue;
+      const std::int32_t step = trace_.step_of(work);
+      if (step >= 0) steps[index(step)].works.push_back(i);
+    }
+    for (StepForwards& step : steps) {
+      std::stable_sort(step.works.begin(), step.works.end(), [&](std::uint32_t a, std::uint32_t b) {
+        return trace_.works[a].start < trace_.works[b].start;
+      });
+      const auto last = std::find_if(step.works.rbegin(), step.works.rend(),
+                                     [&](std::uint32_t work) { return has_backward[work]; });
+      if (last != step.works.rend()) step.works.erase(last.base(), step.works.end());
+    }
+    return steps;
+  }
+
+  bool is_update(const HostWork& work) const {
+    return work.range >= 0 && trace_.ranges[index(work.range)].kind == RangeKind::kUpdate;
+  }
+
+  // The call of a module around a forward; -1: none.
+  std::int32_t module_of(std::uint32_t work) const {
+    const std::int32_t range = trace_.works[work].range;
+    const bool is_module = range >= 0 && trace_.ranges[index(range)].kind == RangeKind::kModule;
+    return is_module ? range : -1;
+  }
+
+  // `x @ w.t()` transposes its weight in an operation of its own, which already belongs to it.
+  bool transposes_weight(const StepForwards& step, std::size_t i) const {
+    if (operation(step, i) != "t" || i + 1 == step.works.size()) return false;
+    const std::string_view next = operation(step, i + 1);
+    return next == "addmm" || next == "mm" || next == "matmul";
+  }
+
+  bool begins_layer(const StepForwards& step, std::size_t i) const {
+    if (transposes_weight(step, i)) return true;
+    return starts_layer(operation(step, i)) && !(i > 0 && transposes_weight(step, i - 1));
+  }
+
+  std::string_view operation(const StepForwards& step, std::size_t i) const {
+    return without_prefix(trace_.names[trace_.works[step.works[i]].name], kOperators);
+  }
+
+  void find_passages(StepForwards& step) const {
+    std::int32_t last_module = -1;
+    for (std::size_t i = 0; i < step.works.size(); ++i) {
+      if (!begins_layer(step, i)) continue;
+      const std::int32_t module = module_of(step.works[i]);
+      if (module >= 0 && module == last_module) continue;
+      last_module = module;
+      step.passages.push_back({i, ""});
+    }
+    // Numbers start over with each micro-batch, which is told by its share of the passages.
+    const std::size_t per_pass = std::max<std::size_t>(step.passages.size() / micro_batches_, 1);
+    std::map<std::string, int, std::less<>> counts;
+    for (std::size_t p = 0; p < step.passages.size(); ++p) {
+      if (p % per_pass == 0) counts.clear();
+      step.passages[p].name = name_passage(step, step.passages[p].begin, counts);
+    }
+  }
+
+  std::string name_passage(const StepForwards& step, std::size_t begin,
+                           std::map<std::string, int, std::less<>>& counts) const {
+    const std::int32_t module = module_of(step.works[begin]);
+    if (module >= 0) {
+      return std::string(without_prefix(trace_.names[trace_.ranges[index(module)].name], kModule));
+    }
+    const std::string name(operation(step, transposes_weight(step, begin) ? begin + 1 : begin));
+    return fmt::format("{}_{}", name, counts[name]++);
+  }
+
+  // The same layers in each micro-batch and each step.
+  void check_passages(const StepForwards& step) {
+    const std::size_t count = step.passages.size() / micro_batches_;
+    if (step.passages.size() % micro_batches_ != 0) {
+      throw InputError(trace_.file, 0,
+                       fmt::format("{} operations with parameters in a step", step.passages.size()),
+                       fmt::format("as many in each of {} micro-batches", micro_batches_));
+    }
+    if (expected_.empty()) {
+      for (std::size_t p = 0; p < count; ++p) expected_.push_back(step.passages[p].name);
+    }
+    for (std::size_t p = 0; p < step.passages.size(); ++p) {
+      const std::string& name = step.passages[p].name;
+      if (count != expected_.size() || name != expected_[p % count]) {
+        throw InputError(
+            trace_.file, 0,
+            fmt::format("steps or micro-batches with other operations (\"{}\", layer {} of {})",
+                        name, p % count, count),
+            fmt::format("the {} layers of the first in each, or ranges that name layers",
+                        expected_.size()));
+      }
+    }
+  }
+
+  const JoinedTrace& trace_;
+  const BackwardMatch& backward_;
+  std::size_t micro_batches_;
+  std::vector<std::string> expected_;
+};
+
+}  // namespace
+
+bool starts_layer(std::string_view operation) {
+  constexpr std::array<std::string_view, 30> kNames = {"linear",
+                                                       "addmm",
+                                                       "bilinear",
+                                                       "conv1d",
+                                                       "conv2d",
+                                                       "conv3d",
+                                                       "conv_transpose1d",
+                                                       "conv_transpose2d",
+                                                       "conv_transpose3d",
+                                                       "convolution",
+                                                       "_convolution",
+                                                       "cudnn_convolution",
+                                                       "mkldnn_convolution",
+                                                       "batch_norm",
+                                                       "native_batch_norm",
+                                                       "cudnn_batch_norm",
+                                                       "instance_norm",
+                                                       "layer_norm",
+                                                       "native_layer_norm",
+                                                       "group_norm",
+                                                       "native_group_norm",
+                                                       "rms_norm",
+                                                       "embedding",
+                                                       "embedding_bag",
+                                                       "lstm",
+                                                       "gru",
+                                                       "rnn_tanh",
+                                                       "rnn_relu",
+                                                       "_cudnn_rnn",
+                                                       "prelu"};
+  const std::string_view name = without_prefix(operation, kOperators);
+  const bool is_loss = name.ends_with("_loss") || name.starts_with("binary_cross_entropy") ||
+                       name.starts_with("nll_loss") || name == "kl_div";
+  return is_loss || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+TraceLayers find_layers(const JoinedTrace& trace, const BackwardMatch& backward,
+                        int micro_batches) {
+  TraceLayers layers = find_by_ranges(trace);
+  if (layers.names.empty()) {
+    layers = LayersByOperations(trace, backward, micro_batches).find();
+  }
+  if (layers.names.empty()) {
+    throw InputError(trace.file, 0,
+                     "neither ranges that name layers nor operations with parameters",
+                     "a trace of training steps");
+  }
+  for (std::size_t i = 0; i < backward.owner.size(); ++i) {
+    const std::int32_t owner = backward.owner[i];
+    if (owner >= 0) layers.of_work[i] = layers.of_work[index(owner)];
+  }
+  return layers;
+}
+
+}  // namespace frazil

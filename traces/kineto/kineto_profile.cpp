@@ -1,0 +1,283 @@
+#include "traces/kineto/kineto_profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+constexpr std::int64_t kSomeParameters = 1;  // bytes that stand for an unknown number
+constexpr std::size_t kNamedUnattributed = 3;
+
+// Of an even number the middle of the middle two, rounded down; 0 of none.
+std::int64_t median(std::vector<std::int64_t> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::int64_t high = values[values.size() / 2];
+  const std::int64_t low = values[(values.size() - 1) / 2];
+  return low + (high - low) / 2;
+}
+
+// A layer in the steps of all traces in which it ran.
+struct LayerSamples {
+  std::string name;
+  std::vector<LayerStep> steps;
+
+  template <class Value>
+  std::int64_t median_of(Value value) const {
+    std::vector<std::int64_t> values;
+    for (const LayerStep& step : steps) values.push_back(value(step));
+    return median(std::move(values));
+  }
+  template <class Condition>
+  bool any(Condition condition) const {
+    return std::any_of(steps.begin(), steps.end(), condition);
+  }
+};
+
+// All traces, one after another, so that only one is held at a time.
+class TraceCollector {
+ public:
+  explicit TraceCollector(const KinetoOptions& options) : options_(options) {}
+
+  void add(const std::filesystem::path& path) {
+    const JoinedTrace trace = join_trace(read_kineto_trace(path, options_.layer_prefix));
+    const BackwardMatch backward = match_backward(trace);
+    const TraceLayers layers = find_layers(trace, backward, options_.micro_batches);
+    const bool is_first = report_.traces == 0;
+    check_layers(trace.file, layers, is_first);
+    const TraceCosts costs = sum_costs(trace, backward, layers);
+    if (!is_first && costs.is_device_time != report_.is_device_time) {
+      throw InputError(trace.file, 0, costs.is_device_time ? "device work" : "no device work",
+                       "the same as in the first trace");
+    }
+    report_.layers_by = layers.source;
+    report_.is_device_time = costs.is_device_time;
+    add_samples(layers, costs);
+    add_totals(trace, costs);
+  }
+
+  const std::vector<LayerSamples>& layers() const { return layers_; }
+
+  KinetoReport report() const {
+    KinetoReport report = report_;
+    for (const auto& [name, time] : unattributed_) {
+      report.largest_unattributed.emplace_back(name, Duration{time});
+    }
+    std::stable_sort(report.largest_unattributed.begin(), report.largest_unattributed.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
+    if (report.largest_unattributed.size() > kNamedUnattributed) {
+      report.largest_unattributed.resize(kNamedUnattributed);
+    }
+    return report;
+  }
+
+ private:
+  // Layers without names of their own cannot be told apart between ranks that hold other parts.
+  void check_layers(const std::string& file, const TraceLayers& layers, bool is_first) const {
+    if (options_.needs_ranges && layers.source != LayerSource::kRanges) {
+      throw InputError(file, 0, "no range in the counted steps",
+                       fmt::format("ranges whose names begin with \"{}\"", options_.layer_prefix));
+    }
+    if (is_first) return;
+    if (layers.source == LayerSource::kRanges && report_.layers_by == LayerSource::kRanges) return;
+    const bool is_same = layers.names.size() == layers_.size() &&
+                         std::equal(layers.names.begin(), layers.names.end(), layers_.begin(),
+                                    [](const std::string& name, const LayerSamples& layer) {
+                                      return name == layer.name;
+                                    });
+    if (report_.layers_by != layers.source || !is_same) {
+      throw InputError(
+          file, 0,
+          fmt::format("{} layers by {}", layers.names.size(),
+                      layers.source == LayerSource::kRanges ? "ranges" : "operations"),
+          fmt::format("the {} of the first trace by {}, or ranges that name layers in every trace",
+                      layers_.size(),
+                      report_.layers_by == LayerSource::kRanges ? "ranges" : "operations"));
+    }
+  }
+
+  void add_samples(const TraceLayers& layers, const TraceCosts& costs) {
+    for (std::size_t layer = 0; layer < layers.names.size(); ++layer) {
+      const auto [place, is_new] = numbers_.try_emplace(layers.names[layer], layers_.size());
+      if (is_new) layers_.push_back({layers.names[layer], {}});
+      std::copy_if(costs.layers[layer].begin(), costs.layers[layer].end(),
+                   std::back_inserter(layers_[place->second].steps),
+                   [](const LayerStep& step) { return step.ran; });
+    }
+  }
+
+  void add_totals(const JoinedTrace& trace, const TraceCosts& costs) {
+    ++report_.traces;
+    report_.events += trace.events;
+    report_.steps += static_cast<int>(trace.steps.kept.size());
+    report_.steps_dropped += trace.steps.dropped;
+    const auto add = [](TimeShare& sum, const TimeShare& more) {
+      add_saturating(sum.total, more.total);
+      add_saturating(sum.attributed, more.attributed);
+    };
+    add(report_.operations, costs.operations);
+    add(report_.device, costs.device);
+    report_.communication += Duration{std::min(costs.communication, kLargestQuantity)};
+    for (const auto& [name, time] : costs.unattributed) add_saturating(unattributed_[name], time);
+    if (!trace.steps.has_ranges && report_.notes.empty()) {
+      report_.notes.emplace_back("no ProfilerStep ranges: the whole trace counts as one step");
+    }
+  }
+
+  const KinetoOptions& options_;
+  std::vector<LayerSamples> layers_;
+  std::map<std::string, std::size_t> numbers_;
+  std::map<std::string, std::int64_t> unattributed_;
+  KinetoReport report_;
+};
+
+class ProfileMaker {
+ public:
+  ProfileMaker(const TraceCollector& traces, const KinetoOptions& options)
+      : traces_(traces), options_(options), import_{{}, traces.report()} {}
+
+  KinetoImport make() {
+    import_.profile.model = options_.model;
+    for (const LayerSamples& samples : traces_.layers()) add_layer(samples);
+    import_.profile.layers.back().has_loss = true;
+    add_edges();
+    note_update();
+    note("backward nodes that compute both gradients: half I, half W, by rule",
+         import_.profile.backward_was_split_by_rule);
+    note("parameter bytes unknown (1 stands for some): record with record_shapes=True",
+         has_unknown_parameters_);
+    note("boundary and stash bytes unknown (0): record with record_shapes=True",
+         has_unknown_boundaries_);
+    note("stash bytes are each layer's input alone, a lower bound", has_boundaries_);
+    return std::move(import_);
+  }
+
+ private:
+  void note(const char* text, bool holds) {
+    if (holds) import_.report.notes.emplace_back(text);
+  }
+
+  void note_update() {
+    const std::vector<Layer>& layers = import_.profile.layers;
+    const bool has_update = std::any_of(layers.begin(), layers.end(), [](const Layer& layer) {
+      return layer.update > Duration{0};
+    });
+    const auto is_unknown = [](const LayerStep& step) { return step.has_unknown_parameters; };
+    const bool by_tensors =
+        std::any_of(traces_.layers().begin(), traces_.layers().end(),
+                    [&](const LayerSamples& layer) { return layer.any(is_unknown); });
+    note("the update is shared among layers by parameter tensors", has_update && by_tensors);
+    note("the update is shared among layers by parameter bytes", has_update && !by_tensors);
+  }
+
+  void add_layer(const LayerSamples& samples) {
+    Layer layer;
+    layer.name = samples.name;
+    layer.block = BlockId{import_.profile.layers.size()};
+    import_.profile.blocks.push_back(samples.name);
+    const bool is_trained =
+        samples.any([](const LayerStep& step) { return step.weight_nodes > 0; });
+    layer.parameters = {is_trained ? parameters_of(samples) : 0};
+    layer.update = Duration{samples.median_of([](const LayerStep& step) { return step.update; })};
+    CostSample cost;
+    cost.micro_batch_size = options_.micro_batch_size;
+    const auto per_pass = [&](auto value) {
+      return Duration{samples.median_of(value) / options_.micro_batches};
+    };
+    cost.forward = per_pass([](const LayerStep& step) { return step.forward; });
+    cost.forward_frozen = cost.forward;
+    const bool is_first = is_trained && !std::exchange(has_trained_layer_, true);
+    const auto input = [&](const LayerStep& step) {
+      std::int64_t part = is_first ? 0 : step.input;
+      if (!is_first) add_saturating(part, is_trained ? step.both / 2 : step.both);
+      return part;
+    };
+    cost.backward_input = per_pass(input);
+    // The rest of the median of the whole: in no step is a part larger than the whole, so in no
+    // median either.
+    const Duration backward = per_pass([](const LayerStep& step) {
+      std::int64_t whole = step.input;
+      add_saturating(whole, step.weight);
+      add_saturating(whole, step.both);
+      return whole;
+    });
+    cost.backward_weight = backward - cost.backward_input;
+    cost.backward_weight_alone = cost.backward_weight;
+    const bool was_split =
+        is_trained && !is_first && samples.any([](const LayerStep& step) { return step.both > 0; });
+    if (was_split) import_.profile.backward_was_split_by_rule = true;
+    layer.costs.push_back(cost);
+    import_.profile.layers.push_back(std::move(layer));
+  }
+
+  std::int64_t parameters_of(const LayerSamples& samples) {
+    const bool is_unknown =
+        samples.any([](const LayerStep& step) { return step.has_unknown_parameters; });
+    const std::int64_t bytes = samples.median_of([](const LayerStep& step) {
+      return step.parameter_bytes;
+    }) / options_.micro_batches;
+    if (!is_unknown && bytes > 0) return bytes;
+    has_unknown_parameters_ = true;
+    return kSomeParameters;
+  }
+
+  void add_edges() {
+    ModelProfile& profile = import_.profile;
+    for (std::size_t i = 0; i + 1 < profile.layers.size(); ++i) {
+      const std::int64_t bytes =
+          traces_.layers()[i].median_of([](const LayerStep& step) { return step.output_bytes; });
+      const bool is_known = bytes >= 0;
+      (is_known ? has_boundaries_ : has_unknown_boundaries_) = true;
+      const std::int64_t samples = options_.micro_batch_size;
+      const Bytes per_sample{is_known ? bytes / samples + (bytes % samples > 0 ? 1 : 0) : 0};
+      profile.edges.push_back({LayerId{i}, LayerId{i + 1}, EdgeKind::kGradient, {per_sample}});
+      profile.layers[i + 1].costs.front().stash = {is_known ? bytes : 0};
+    }
+  }
+
+  const TraceCollector& traces_;
+  const KinetoOptions& options_;
+  KinetoImport import_;
+  bool has_trained_layer_ = false;
+  bool has_unknown_parameters_ = false;
+  bool has_unknown_boundaries_ = false;
+  bool has_boundaries_ = false;
+};
+
+Provenance describe_origin(const std::vector<std::filesystem::path>& traces,
+                           const KinetoReport& report) {
+  std::string names;
+  for (const std::filesystem::path& trace : traces) {
+    names += (names.empty() ? "" : ", ") + to_one_line(trace.filename().string());
+  }
+  std::string notes;
+  for (const std::string& note : report.notes) notes += (notes.empty() ? "" : "; ") + note;
+  return {{"command", "frazil import kineto"},
+          {"traces", names},
+          {"steps", fmt::format("median of {}", report.steps)},
+          {"time", report.is_device_time ? "device" : "host"},
+          {"rules", notes}};
+}
+
+}  // namespace
+
+KinetoImport import_kineto(const std::vector<std::filesystem::path>& traces,
+                           const KinetoOptions& options) {
+  ENSURE(!traces.empty() && options.micro_batch_size >= 1 && options.micro_batches >= 1,
+         "at least one trace, sample and micro-batch");
+  TraceCollector collector(options);
+  for (const std::filesystem::path& trace : traces) collector.add(trace);
+  KinetoImport import = ProfileMaker(collector, options).make();
+  import.profile.provenance = describe_origin(traces, import.report);
+  validate(import.profile, traces.front().string());
+  return import;
+}
+
+}  // namespace frazil
