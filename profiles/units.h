@@ -12,6 +12,21 @@ namespace frazil {
 
 using Duration = std::chrono::nanoseconds;
 
+// After every time; and the same with room to be added to a few times.
+inline constexpr Duration kNever = Duration::max();
+inline constexpr Duration kFarAway = kNever / 8;
+
+inline constexpr std::int64_t kMillion = 1'000'000;
+// floor(value x ppm / 10^6): what a device takes whose time is `ppm` millionths of the profiled
+// one's. Exact wherever the result fits into the type.
+template <class Integer>
+constexpr Integer scale_ppm(Integer value, std::int64_t ppm) {
+  return value / kMillion * ppm + value % kMillion * ppm / kMillion;
+}
+constexpr Duration scale_ppm(Duration time, std::int64_t ppm) {
+  return Duration{scale_ppm(time.count(), ppm)};
+}
+
 // The clock of a time line: its zero is the start of the simulation or of the measured run.
 struct TimelineClock {
   using rep = Duration::rep;

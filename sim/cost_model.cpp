@@ -44,7 +44,7 @@ struct Pricer {
       sum += time_of(part, compute.micro_batch_size).count();
     }
     const Duration overhead = compute.goes_on ? Duration{0} : device.action_overhead;
-    const Wide time = sum * device.time_ppm / 1'000'000 + overhead.count();
+    const Wide time = scale_ppm(sum, device.time_ppm) + overhead.count();
     if (time > std::numeric_limits<std::int64_t>::max()) {
       throw InfeasibleError("the work of one action takes more than 2^63 ns, which is 292 years");
     }

@@ -8,7 +8,6 @@
 namespace frazil {
 namespace {
 
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 constexpr TaskId kGone = std::numeric_limits<TaskId>::max();
 // With denominators up to 2^31 the rest of a flow then fits 127 bits.
 constexpr WideInteger kMostWork = WideInteger{1} << 95;
@@ -34,8 +33,8 @@ void Flows::start(TaskId task, WorkId work, std::int64_t price, std::int64_t now
                 .per_ns = 0,
                 .unit = 1,
                 .since = now,
-                .end = kNever,
-                .pushed = kNever};
+                .end = kNever.count(),
+                .pushed = kNever.count()};
   shares_.join(id, rate, sharing_.resources_of(work));
 }
 
@@ -64,7 +63,7 @@ void Flows::change_rate(Flow& flow, const Rate& rate, std::int64_t now) {
   }
   flow.per_ns = rate.amount * (flow.unit / rate.per);
   const WideInteger rest = divide_up(flow.left, flow.per_ns);
-  ENSURE(rest < kNever - now, "a flow that ends before 2^63 ns");
+  ENSURE(rest < kNever.count() - now, "a flow that ends before 2^63 ns");
   flow.end = now + static_cast<std::int64_t>(rest);
 }
 

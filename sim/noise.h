@@ -35,7 +35,6 @@ class NoisyPrices {
   }
 
  private:
-  static constexpr std::int64_t kMillion = 1'000'000;
   static constexpr std::uint64_t kOne = std::uint64_t{1} << 32;
 
   static std::uint64_t mix(std::uint64_t state) {

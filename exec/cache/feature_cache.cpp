@@ -87,7 +87,7 @@ void FeatureCache::forget(Depth& depth, std::size_t place) {
 // A copy in memory of one on disk, where its depth may have one there.
 RecordStore::Handle FeatureCache::promote(const RecordStore::Record& record, int depth,
                                           const void* bytes) {
-  if (record.tier() == StoreTier::kMemory) return nullptr;
+  if (record.tier() == FeatureTier::kMemory) return nullptr;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const Depth* const own = depth_of(depth);
@@ -120,7 +120,7 @@ bool FeatureCache::read(const Found& found, std::size_t i, void* bytes) {
 void FeatureCache::store(std::int64_t sample, int variant, std::string_view bytes) {
   const std::size_t place = place_of(sample, variant);
   std::int64_t use = 0;
-  StoreTier tier = StoreTier::kMemory;
+  FeatureTier tier = FeatureTier::kMemory;
   bool may_go_to_disk = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -136,12 +136,12 @@ void FeatureCache::store(std::int64_t sample, int variant, std::string_view byte
     // It has served: the new one was computed from it, and takes its room.
     if (has_served) forget(*before_, place);
     may_go_to_disk = now_.on_disk < now_.room.on_disk;
-    if (now_.in_memory >= now_.room.in_memory) tier = StoreTier::kDisk;
+    if (now_.in_memory >= now_.room.in_memory) tier = FeatureTier::kDisk;
     ++now_.held_in(tier);
     use = uses_;
   }
   RecordStore::Handle record =
-      tier == StoreTier::kMemory ? store_->store_in_memory(bytes) : nullptr;
+      tier == FeatureTier::kMemory ? store_->store_in_memory(bytes) : nullptr;
   if (!record && may_go_to_disk) record = store_->store_on_disk(bytes);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!record) ++counts_.turned_away;
@@ -164,9 +164,9 @@ bool FeatureCache::is_whole() const {
   return !now_.records.empty() && now_.held() == static_cast<std::int64_t>(now_.records.size());
 }
 
-std::int64_t FeatureCache::count(StoreTier tier) const {
+std::int64_t FeatureCache::count(FeatureTier tier) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return tier == StoreTier::kMemory ? now_.in_memory : now_.on_disk;
+  return tier == FeatureTier::kMemory ? now_.in_memory : now_.on_disk;
 }
 
 FeatureCache::Source FeatureCache::find_source() const {

@@ -86,7 +86,7 @@ class FeatureCache {
 
   bool is_whole() const;  // every sample in every variant is there
   // Samples that are there at the depth in force.
-  std::int64_t count(StoreTier tier) const;
+  std::int64_t count(FeatureTier tier) const;
   // What a deeper depth would be computed from: of the depth in force where something of it is
   // there, else of the one before; depth 0: nothing is.
   struct Source {
@@ -110,8 +110,8 @@ class FeatureCache {
     std::int64_t on_disk = 0;
 
     std::int64_t held() const { return in_memory + on_disk; }
-    std::int64_t& held_in(StoreTier tier) {
-      return tier == StoreTier::kMemory ? in_memory : on_disk;
+    std::int64_t& held_in(FeatureTier tier) {
+      return tier == FeatureTier::kMemory ? in_memory : on_disk;
     }
     // For one more, besides `others` that will come.
     bool has_room(std::int64_t others) const {

@@ -99,7 +99,8 @@ void PrefixCache::expect(std::vector<ReadAhead::SampleIds> micro_batches) {
 }
 
 std::int64_t PrefixCache::room() const {
-  return cache_.records()->count(StoreTier::kMemory) + cache_.records()->count(StoreTier::kDisk);
+  return cache_.records()->count(FeatureTier::kMemory) +
+         cache_.records()->count(FeatureTier::kDisk);
 }
 
 std::vector<PrefixRows> PrefixCache::find(std::span<const std::int64_t> samples) {

@@ -65,12 +65,12 @@ class PrefixCache {
   BatchSizes& batch_sizes() { return sizes_; }
   // Samples that have room, at any depth: slots are of the largest; and what those there take.
   std::int64_t room() const;
-  std::int64_t room(StoreTier tier) const { return cache_.records()->count(tier); }
-  Bytes used(StoreTier tier) const { return cache_.records()->used(tier); }
-  std::int64_t count(StoreTier tier) const { return cache_.count(tier); }
+  std::int64_t room(FeatureTier tier) const { return cache_.records()->count(tier); }
+  Bytes used(FeatureTier tier) const { return cache_.records()->used(tier); }
+  std::int64_t count(FeatureTier tier) const { return cache_.count(tier); }
   FeatureCache::Source find_source() const { return cache_.find_source(); }
   int depth_before() const { return cache_.depth_before(); }
-  TierTraffic traffic(StoreTier tier) const { return cache_.records()->traffic(tier); }
+  TierTraffic traffic(FeatureTier tier) const { return cache_.records()->traffic(tier); }
   // Rows that were compared with what is cached, and had its bits.
   std::int64_t checked() const { return checked_; }
   // What has gone wrong since the last call, in sentences. The run goes on.

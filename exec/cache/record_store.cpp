@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "exec/devices/steady_time.h"
 #include "exec/disk/hashes.h"
 #include "profiles/error.h"
 
@@ -19,10 +20,6 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kAlignment = 64;
 
 using Clock = std::chrono::steady_clock;
-
-Duration since(Clock::time_point start) {
-  return std::chrono::duration_cast<Duration>(Clock::now() - start);
-}
 
 Bytes size_of(std::string_view bytes) { return Bytes{static_cast<std::int64_t>(bytes.size())}; }
 
@@ -87,7 +84,7 @@ void RecordStore::open_file(const FileSystem& files, const fs::path& folder) {
   }
 }
 
-std::int64_t RecordStore::take(StoreTier tier) {
+std::int64_t RecordStore::take(FeatureTier tier) {
   const std::lock_guard<std::mutex> lock(mutex_);
   Slots& all = slots(tier);
   if (!all.free.empty()) {
@@ -98,11 +95,11 @@ std::int64_t RecordStore::take(StoreTier tier) {
   return all.next < all.count ? all.next++ : -1;
 }
 
-void RecordStore::give_back(StoreTier tier, std::int64_t slot) {
+void RecordStore::give_back(FeatureTier tier, std::int64_t slot) {
   const std::lock_guard<std::mutex> lock(mutex_);
   Slots& all = slots(tier);
   all.free.push_back(slot);
-  if (tier == StoreTier::kDisk || static_cast<std::int64_t>(all.free.size()) < all.next) return;
+  if (tier == FeatureTier::kDisk || static_cast<std::int64_t>(all.free.size()) < all.next) return;
   // Empty: the pages go back to the system, who knows when they are wanted again.
   (void)::madvise(memory_, static_cast<std::size_t>(all.next * stride_), MADV_DONTNEED);
   all.next = 0;
@@ -118,24 +115,24 @@ RecordStore::Handle RecordStore::store(std::string_view bytes) {
 
 RecordStore::Handle RecordStore::store_in_memory(std::string_view bytes) {
   ENSURE(static_cast<std::int64_t>(bytes.size()) <= stride_, "a record of its size");
-  const std::int64_t slot = take(StoreTier::kMemory);
+  const std::int64_t slot = take(FeatureTier::kMemory);
   if (slot < 0) return nullptr;
-  auto record = std::make_shared<Record>(shared_from_this(), StoreTier::kMemory, slot);
+  auto record = std::make_shared<Record>(shared_from_this(), FeatureTier::kMemory, slot);
   record->size_ = bytes.size();
   const Clock::time_point start = Clock::now();
   std::memcpy(memory_of(slot), bytes.data(), bytes.size());
-  count_traffic(StoreTier::kMemory,
+  count_traffic(FeatureTier::kMemory,
                 {.written = size_of(bytes), .read = {}, .writing = since(start)});
   return record;
 }
 
 RecordStore::Handle RecordStore::store_on_disk(std::string_view bytes) {
-  const std::int64_t slot = take(StoreTier::kDisk);
+  const std::int64_t slot = take(FeatureTier::kDisk);
   if (slot < 0) return nullptr;
   const Clock::time_point start = Clock::now();
   Handle record = write_to_disk(bytes, slot);
   if (record) {
-    count_traffic(StoreTier::kDisk,
+    count_traffic(FeatureTier::kDisk,
                   {.written = size_of(bytes), .read = {}, .writing = since(start)});
   }
   return record;
@@ -153,7 +150,7 @@ RecordStore::Handle RecordStore::write_to_disk(std::string_view bytes, std::int6
     }
     return nullptr;
   }
-  auto record = std::make_shared<Record>(shared_from_this(), StoreTier::kDisk, slot);
+  auto record = std::make_shared<Record>(shared_from_this(), FeatureTier::kDisk, slot);
   record->size_ = bytes.size();
   record->hash_ = hash_text(bytes);
   return record;
@@ -162,7 +159,7 @@ RecordStore::Handle RecordStore::write_to_disk(std::string_view bytes, std::int6
 bool RecordStore::read(const Record& record, void* bytes) {
   const Clock::time_point start = Clock::now();
   bool is_given = true;
-  if (record.tier_ == StoreTier::kMemory) {
+  if (record.tier_ == FeatureTier::kMemory) {
     std::memcpy(bytes, memory_of(record.slot_), record.size_);
   } else {
     is_given = read_from_disk(record, bytes);
@@ -190,31 +187,31 @@ bool RecordStore::read_from_disk(const Record& record, void* bytes) {
   return false;
 }
 
-void RecordStore::count_traffic(StoreTier tier, const TierTraffic& more) {
+void RecordStore::count_traffic(FeatureTier tier, const TierTraffic& more) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  TierTraffic& traffic = tier == StoreTier::kMemory ? memory_traffic_ : disk_traffic_;
+  TierTraffic& traffic = tier == FeatureTier::kMemory ? memory_traffic_ : disk_traffic_;
   traffic.written += more.written;
   traffic.read += more.read;
   traffic.writing += more.writing;
   traffic.reading += more.reading;
 }
 
-TierTraffic RecordStore::traffic(StoreTier tier) const {
+TierTraffic RecordStore::traffic(FeatureTier tier) const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return tier == StoreTier::kMemory ? memory_traffic_ : disk_traffic_;
+  return tier == FeatureTier::kMemory ? memory_traffic_ : disk_traffic_;
 }
 
-Bytes RecordStore::room(StoreTier tier) const {
+Bytes RecordStore::room(FeatureTier tier) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return Bytes{slots(tier).count * stride_};
 }
 
-std::int64_t RecordStore::count(StoreTier tier) const {
+std::int64_t RecordStore::count(FeatureTier tier) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return slots(tier).count;
 }
 
-Bytes RecordStore::used(StoreTier tier) const {
+Bytes RecordStore::used(FeatureTier tier) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   const Slots& all = slots(tier);
   return Bytes{(all.next - static_cast<std::int64_t>(all.free.size())) * stride_};

@@ -14,6 +14,7 @@
 
 #include "exec/cache/record_file.h"
 #include "exec/disk/file_system.h"
+#include "planner/transitions/feature_store.h"
 #include "profiles/units.h"
 
 namespace frazil {
@@ -23,8 +24,6 @@ struct StoreLimits {
   Bytes disk;                    // 0: memory alone, no file
   std::filesystem::path folder;  // of the file; there already
 };
-
-enum class StoreTier { kMemory, kDisk };
 
 // What a tier has moved, and how long that took its callers, added up over all threads.
 struct TierTraffic {
@@ -40,18 +39,18 @@ class RecordStore : public std::enable_shared_from_this<RecordStore> {
   // One that was stored; holds its room. Keeps the store alive.
   class Record {
    public:
-    Record(std::shared_ptr<RecordStore> store, StoreTier tier, std::int64_t slot)
+    Record(std::shared_ptr<RecordStore> store, FeatureTier tier, std::int64_t slot)
         : store_(std::move(store)), tier_(tier), slot_(slot) {}
     ~Record() { store_->give_back(tier_, slot_); }
     Record(const Record&) = delete;
     Record& operator=(const Record&) = delete;
-    StoreTier tier() const { return tier_; }
+    FeatureTier tier() const { return tier_; }
     std::size_t size() const { return size_; }
 
    private:
     friend class RecordStore;
     std::shared_ptr<RecordStore> store_;
-    StoreTier tier_;
+    FeatureTier tier_;
     std::int64_t slot_;
     std::size_t size_ = 0;
     std::uint64_t hash_ = 0;  // of one on disk
@@ -76,10 +75,10 @@ class RecordStore : public std::enable_shared_from_this<RecordStore> {
   // not give it back.
   bool read(const Record& record, void* bytes);
 
-  Bytes room(StoreTier tier) const;          // of all records that fit
-  std::int64_t count(StoreTier tier) const;  // of them
-  Bytes used(StoreTier tier) const;
-  TierTraffic traffic(StoreTier tier) const;
+  Bytes room(FeatureTier tier) const;          // of all records that fit
+  std::int64_t count(FeatureTier tier) const;  // of them
+  Bytes used(FeatureTier tier) const;
+  TierTraffic traffic(FeatureTier tier) const;
   std::vector<std::string> take_warnings();
 
  private:
@@ -94,14 +93,16 @@ class RecordStore : public std::enable_shared_from_this<RecordStore> {
               std::int64_t records);
   void open_file(const FileSystem& files, const std::filesystem::path& folder);
   void release_memory();
-  std::int64_t take(StoreTier tier);  // -1: none is left
-  void give_back(StoreTier tier, std::int64_t slot);
+  std::int64_t take(FeatureTier tier);  // -1: none is left
+  void give_back(FeatureTier tier, std::int64_t slot);
   Handle write_to_disk(std::string_view bytes, std::int64_t slot);
   bool read_from_disk(const Record& record, void* bytes);
-  void count_traffic(StoreTier tier, const TierTraffic& more);
+  void count_traffic(FeatureTier tier, const TierTraffic& more);
   std::byte* memory_of(std::int64_t slot) const;
-  Slots& slots(StoreTier tier) { return tier == StoreTier::kMemory ? memory_slots_ : disk_slots_; }
-  const Slots& slots(StoreTier tier) const { return const_cast<RecordStore*>(this)->slots(tier); }
+  Slots& slots(FeatureTier tier) {
+    return tier == FeatureTier::kMemory ? memory_slots_ : disk_slots_;
+  }
+  const Slots& slots(FeatureTier tier) const { return const_cast<RecordStore*>(this)->slots(tier); }
 
   std::int64_t stride_;
   std::byte* memory_ = nullptr;

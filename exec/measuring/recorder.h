@@ -9,14 +9,13 @@
 #include <vector>
 
 #include "exec/devices/compute_device.h"
+#include "exec/devices/steady_time.h"
 #include "exec/measuring/memory_account.h"
 #include "exec/state/weight_versions.h"
 #include "profiles/units.h"
 #include "traces/timeline.h"
 
 namespace frazil {
-
-using SteadyTime = std::chrono::steady_clock::time_point;
 
 enum class LayerPhase : std::uint8_t {
   kForward,

@@ -133,7 +133,7 @@ MeasuredProfile measure_profile(const RunConfig& config, const Dataset& data,
   run.measure({.layers = true, .split_backward = true});
   Step step = 0;
   const auto stretch = [&](const Plan& plan, int steps, bool warm_up) {
-    run.switch_to(plan);
+    run.transition_to(plan);
     // Caches and allocator see the plan before it counts.
     const int settle = warm_up ? options.warm_up_steps : 1;
     run_stretch(run, data, config.optimizer, step, settle, nullptr);
@@ -150,7 +150,7 @@ MeasuredProfile measure_profile(const RunConfig& config, const Dataset& data,
     if (progress) progress(round + 1, options.rounds + 1);
   }
   // What a layer saves is weighed with every parameter active.
-  run.switch_to(make_replica_plan(run.structure(), options.devices, sizes.front()));
+  run.transition_to(make_replica_plan(run.structure(), options.devices, sizes.front()));
   MeasuredProfile measured{run.structure(), {}, load.cores()};
   fill_costs(measured.profile, gathered, run, data, sizes);
   const LinkProbe probe = probe_link(run.devices());

@@ -42,7 +42,7 @@ class Verifying {
     // What fits does not depend on times: given lists and schedules that need none are all that
     // runs.
     refuse_overflow(predict({}).memory, options.cluster, options.plan_file);
-    run_.switch_to(options.plan);
+    run_.transition_to(options.plan);
   }
 
   void warm_up() {

@@ -1,7 +1,6 @@
 #include "exec/program/step_program.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <string>
 
@@ -30,77 +29,19 @@ void refuse_what_cannot_run(const Plan& plan) {
   }
 }
 
-template <class Visit>
-void for_each_layer(const Stage& stage, Visit visit) {
-  for (const LayerRange& range : stage.layers) {
-    for (LayerId l = range.first; l <= range.last; ++l.value) visit(l);
-  }
-}
-
-std::vector<std::vector<LayerOwner>> find_owners(const Plan& plan, std::size_t layers) {
-  std::vector<std::map<DeviceId, std::vector<TreeNode>>> owners(layers);
-  for (const Pipeline& pipeline : plan.pipelines) {
-    for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
-      for (const DeviceId device : pipeline.stages[s].devices) {
-        std::vector<TreeNode> intervals;
-        for (const MicroBatches& range : micro_batches_on(pipeline, StageId{s}, device)) {
-          intervals.push_back({range.first.value, range.last.value + 1});
-        }
-        for_each_layer(pipeline.stages[s], [&](LayerId l) {
-          std::vector<TreeNode>& all = owners[l.index()][device];
-          all.insert(all.end(), intervals.begin(), intervals.end());
-          std::sort(all.begin(), all.end());
-        });
-      }
-    }
-  }
-  std::vector<std::vector<LayerOwner>> lists(layers);
-  for (std::size_t l = 0; l < layers; ++l) {
-    for (const auto& [device, intervals] : owners[l]) lists[l].push_back({device, intervals});
-  }
-  return lists;
-}
-
-std::vector<StageLinks> find_links(const Pipeline& pipeline, const ModelProfile& structure,
-                                   const Activity& activity) {
-  std::vector<StageId> stage_of(structure.layers.size());
-  for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
-    for_each_layer(pipeline.stages[s], [&](LayerId l) { stage_of[l.index()] = StageId{s}; });
-  }
-  std::map<std::pair<StageId, StageId>, StageLink> crossings;
-  for (std::size_t e = 0; e < structure.edges.size(); ++e) {
-    const StageId from = stage_of[structure.edges[e].from.index()];
-    const StageId to = stage_of[structure.edges[e].to.index()];
-    if (from == to) continue;
-    StageLink& link = crossings[{from, to}];
-    link.edges.push_back(e);
-    if (activity.edge_carries[e]) link.carrying.push_back(e);
-  }
-  std::vector<StageLinks> links(pipeline.stages.size());
-  for (auto& [stages, link] : crossings) {
-    link.peer = stages.second;
-    links[stages.first.index()].feeds.push_back(link);
-    link.peer = stages.first;
-    links[stages.second.index()].reads.push_back(link);
-  }
-  return links;
-}
-
 std::vector<TiedUses> find_tied_uses(const ModelProfile& structure, const Activity& activity,
                                      const std::vector<std::vector<LayerOwner>>& owners) {
   std::vector<TiedUses> all;
   for (const TiedParameter& tied : structure.tied) {
     TiedUses uses;
-    std::set<DeviceId> devices;
-    for (const LayerId layer : tied.layers) {
-      // A use that reaches no loss has no gradient.
-      if (!activity.layers[layer.index()].weight_gradient) continue;
-      uses.layers.push_back(layer);
-      for (const LayerOwner& owner : owners[layer.index()]) devices.insert(owner.device);
-    }
+    uses.layers = find_updated_uses(tied, activity);
     if (uses.layers.empty()) continue;
     if (uses.layers.size() < tied.layers.size()) {
       throw InfeasibleError("a use of the tied parameter " + tied.name + " reaches no loss");
+    }
+    std::set<DeviceId> devices;
+    for (const LayerId layer : uses.layers) {
+      for (const LayerOwner& owner : owners[layer.index()]) devices.insert(owner.device);
     }
     uses.devices.assign(devices.begin(), devices.end());
     all.push_back(std::move(uses));
@@ -171,11 +112,8 @@ StepProgram make_program(const Plan& plan, const ModelProfile& structure, int de
   Schedule ordered = order_receives(program.schedule);  // throws where no order comes through
   if (order == MessageOrder::kAsSent) program.schedule = std::move(ordered);
   program.versions = find_versions(plan, program.schedule);
-  for (const Pipeline& pipeline : plan.pipelines) {
-    program.links.push_back(find_links(pipeline, structure, program.activity));
-  }
-  program.owners = find_owners(plan, structure.layers.size());
-  program.tied = find_tied_uses(structure, program.activity, program.owners);
+  program.topology = find_topology(plan, structure, program.activity);
+  program.tied = find_tied_uses(structure, program.activity, program.topology.owners);
   if (!program.tied.empty() && plan.versions != WeightVersions::kSync) {
     throw InfeasibleError("the executor does not keep versions of tied parameters yet");
   }

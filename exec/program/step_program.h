@@ -11,27 +11,9 @@
 #include "planner/actions/schedule.h"
 #include "planner/plan/activity.h"
 #include "planner/plan/plan.h"
-#include "sim/gradient_tree_shape.h"
+#include "planner/plan/plan_topology.h"
 
 namespace frazil {
-
-// One holder of a layer and the micro-batches whose gradients it makes.
-struct LayerOwner {
-  DeviceId device;
-  std::vector<TreeNode> micro_batches;  // intervals, ascending
-  friend bool operator==(const LayerOwner&, const LayerOwner&) = default;
-};
-
-// What crosses between two stages of a pipeline, by position in ModelProfile::edges.
-struct StageLink {
-  StageId peer;
-  std::vector<std::size_t> edges;
-  std::vector<std::size_t> carrying;  // of them, those whose gradient comes back
-};
-struct StageLinks {
-  std::vector<StageLink> reads;  // by ascending peer
-  std::vector<StageLink> feeds;
-};
 
 // A tied parameter that trains: the layers that use it, and all devices that hold one of them.
 struct TiedUses {
@@ -43,8 +25,7 @@ struct StepProgram {
   Plan plan;
   Activity activity;
   Schedule schedule;
-  std::vector<std::vector<StageLinks>> links;   // by pipeline and stage
-  std::vector<std::vector<LayerOwner>> owners;  // by layer; by ascending device
+  PlanTopology topology;
   std::vector<TiedUses> tied;
   std::vector<StageVersions> versions;  // by stage, where the plan has weight versions
 

@@ -13,9 +13,9 @@ namespace {
 // The devices with an update: those whose lists hold a BARRIER.
 std::set<int> devices_of(const StepProgram& program) {
   std::set<int> devices;
-  for (std::size_t l = 0; l < program.owners.size(); ++l) {
+  for (std::size_t l = 0; l < program.topology.owners.size(); ++l) {
     if (!program.activity.layers[l].weight_gradient) continue;
-    for (const LayerOwner& owner : program.owners[l]) devices.insert(owner.device.value);
+    for (const LayerOwner& owner : program.topology.owners[l]) devices.insert(owner.device.value);
   }
   return devices;
 }
@@ -26,7 +26,7 @@ at::Tensor own_norms(const std::map<LayerId, Tensors>& sums, const StepProgram& 
   std::vector<double> rows;
   Tensors squares;
   for (const auto& [layer, gradients] : sums) {
-    if (program.owners[layer.index()].front().device != self) continue;
+    if (program.topology.owners[layer.index()].front().device != self) continue;
     for (std::size_t p = 0; p < gradients.size(); ++p) {
       rows.insert(rows.end(), {static_cast<double>(layer.value), static_cast<double>(p), 0});
       squares.push_back(gradients[p].to(at::kDouble).square().sum());

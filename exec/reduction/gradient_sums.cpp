@@ -25,27 +25,6 @@ bool holds(const std::vector<DeviceId>& devices, DeviceId device) {
   return std::find(devices.begin(), devices.end(), device) != devices.end();
 }
 
-bool holds_layer(const Stage& stage, LayerId layer) {
-  return std::any_of(stage.layers.begin(), stage.layers.end(), [&](const LayerRange& range) {
-    return range.first <= layer && layer <= range.last;
-  });
-}
-
-// As planner/plan/reduction_groups.h has it: layers of the same owners and stages with none between
-// them that is updated.
-bool is_one_group(const StepProgram& program, LayerId layer, LayerId next) {
-  if (program.owners[layer.index()] != program.owners[next.index()]) return false;
-  for (LayerId between{layer.value + 1}; between < next; ++between.value) {
-    if (program.activity.layers[between.index()].weight_gradient) return false;
-  }
-  const std::vector<Pipeline>& pipelines = program.plan.pipelines;
-  return std::all_of(pipelines.begin(), pipelines.end(), [&](const Pipeline& pipeline) {
-    return std::all_of(pipeline.stages.begin(), pipeline.stages.end(), [&](const Stage& stage) {
-      return holds_layer(stage, layer) == holds_layer(stage, next);
-    });
-  });
-}
-
 }  // namespace
 
 GradientSums::GradientSums(const StepProgram& program, DeviceId device, const DeviceState& state,
@@ -56,9 +35,9 @@ GradientSums::GradientSums(const StepProgram& program, DeviceId device, const De
       communicator_(communicator),
       memory_(memory),
       is_exact_(program.plan.reduction == ReductionMode::kExact) {
-  for (std::size_t l = 0; l < program.owners.size(); ++l) {
+  for (std::size_t l = 0; l < program.topology.owners.size(); ++l) {
     if (!program.activity.layers[l].weight_gradient) continue;
-    if (holds(devices_of(program.owners[l]), device)) layers_.insert(LayerId{l});
+    if (holds(devices_of(program.topology.owners[l]), device)) layers_.insert(LayerId{l});
   }
 }
 
@@ -91,7 +70,7 @@ void GradientSums::reserve(LayerId layer, std::size_t sets) {
 }
 
 // The finished sum is there at least, also of a device without micro-batches.
-Bytes GradientSums::reserved_of(const Layers& layers) {
+Bytes GradientSums::reserved_of(const std::vector<LayerId>& layers) {
   Bytes reserved;
   for (const LayerId layer : layers) {
     reserve(layer, 1);
@@ -102,24 +81,20 @@ Bytes GradientSums::reserved_of(const Layers& layers) {
 
 void GradientSums::reduce() {
   if (std::exchange(reduced_, true)) return;
-  for (auto first = layers_.begin(); first != layers_.end();) {
-    auto end = std::next(first);
-    while (end != layers_.end() && is_one_group(program_, *std::prev(end), *end)) ++end;
-    if (program_.owners[first->index()].size() > 1) reduce_group(first, end);
-    first = end;
+  for (const std::vector<LayerId>& group : program_.topology.groups) {
+    if (layers_.contains(group.front())) reduce_group(group);
   }
   finish();
 }
 
-void GradientSums::reduce_group(Layers::const_iterator first, Layers::const_iterator end) {
-  const std::vector<LayerId> group(first, end);
+void GradientSums::reduce_group(const std::vector<LayerId>& group) {
   Tensors like;
   for (const LayerId layer : group) {
     const Tensors& parameters = state_.at(layer).parameters;
     like.insert(like.end(), parameters.begin(), parameters.end());
   }
   const Tag tag{.index = group.front().value, .step = step_};
-  ReductionMeter meter(memory_, reserved_of(Layers(first, end)));
+  ReductionMeter meter(memory_, reserved_of(group));
   const auto tell_held = [&](std::int64_t bytes) { meter.hold(bytes); };
   const Tensors sums = is_exact_ ? reduce_exact_group(group, like, tag, tell_held)
                                  : reduce_fast_group(group, like, tag, tell_held);
@@ -145,7 +120,7 @@ Tensors GradientSums::reduce_exact_group(const std::vector<LayerId>& group, cons
       std::move(own[n].second.begin(), own[n].second.end(), std::back_inserter(nodes[n].second));
     }
   }
-  return reduce_exactly(std::move(nodes), like, program_.owners[group.front().index()],
+  return reduce_exactly(std::move(nodes), like, program_.topology.owners[group.front().index()],
                         program_.plan.micro_batches(), communicator_, tag, tell_held);
 }
 
@@ -156,8 +131,9 @@ Tensors GradientSums::reduce_fast_group(const std::vector<LayerId>& group, const
     Tensors sum = running_[layer].take();
     std::move(sum.begin(), sum.end(), std::back_inserter(own));
   }
-  return reduce_in_ring(std::move(own), like, devices_of(program_.owners[group.front().index()]),
-                        communicator_, tag, tell_held);
+  return reduce_in_ring(std::move(own), like,
+                        devices_of(program_.topology.owners[group.front().index()]), communicator_,
+                        tag, tell_held);
 }
 
 // What has not been reduced is complete here; then uses of tied parameters find each other.
@@ -175,7 +151,7 @@ void GradientSums::add_uses(const TiedUses& uses) {
   Layers here;
   std::set_intersection(layers_.begin(), layers_.end(), uses.layers.begin(), uses.layers.end(),
                         std::inserter(here, here.end()));
-  ReductionMeter meter(memory_, reserved_of(here));
+  ReductionMeter meter(memory_, reserved_of({here.begin(), here.end()}));
   add_tied_uses(uses, program_.plan, device_, step_, communicator_, sums_,
                 [&](std::int64_t bytes) { meter.hold(bytes); });
 }

@@ -40,13 +40,13 @@ class GradientSums {
  private:
   using Layers = std::set<LayerId>;
 
-  void reduce_group(Layers::const_iterator first, Layers::const_iterator end);
+  void reduce_group(const std::vector<LayerId>& group);
   Tensors reduce_exact_group(const std::vector<LayerId>& group, const Tensors& like, Tag tag,
                              const TellHeld& tell_held);
   Tensors reduce_fast_group(const std::vector<LayerId>& group, const Tensors& like, Tag tag,
                             const TellHeld& tell_held);
   void reserve(LayerId layer, std::size_t sets);
-  Bytes reserved_of(const Layers& layers);
+  Bytes reserved_of(const std::vector<LayerId>& layers);
   void finish();
   void add_uses(const TiedUses& uses);
 

@@ -38,42 +38,39 @@ Action move_features(const Action& forward, int depth, Place from, Place to) {
 
 }  // namespace
 
-Executor::Executor(const ModelSpec& model, const OptimizerConfig& optimizer,
-                   const StepProgram& program, DeviceId device, DeviceState& state,
-                   Communicator& communicator, Recorder& recorder, const Measurement& measurement)
-    : model_(model),
-      optimizer_(optimizer),
-      program_(program),
-      device_(device),
-      state_(state),
-      communicator_(communicator),
-      recorder_(recorder),
-      measurement_(measurement),
-      gradients_(program, device, state, communicator, recorder.memory()),
-      entries_(model, program),
-      data_(program),
-      reads_(program.versions),
-      kept_(program.plan.versions, recorder.memory()) {
-  for (std::size_t p = 0; p < program.plan.pipelines.size(); ++p) {
-    for (std::size_t s = 0; s < program.plan.pipelines[p].stages.size(); ++s) {
+Executor::Executor(const ExecutionContext& context)
+    : model_(context.model),
+      optimizer_(context.optimizer),
+      program_(context.program),
+      device_(context.device),
+      state_(context.state),
+      communicator_(context.communicator),
+      recorder_(context.recorder),
+      measurement_(context.measurement),
+      gradients_(program_, device_, state_, communicator_, recorder_.memory()),
+      entries_(model_, program_),
+      data_(program_),
+      reads_(program_.versions),
+      kept_(program_.plan.versions, recorder_.memory()) {
+  for (std::size_t p = 0; p < program_.plan.pipelines.size(); ++p) {
+    for (std::size_t s = 0; s < program_.plan.pipelines[p].stages.size(); ++s) {
       const PipelineId pipeline{p};
       const StageId stage{s};
-      const Stage& described = program.stage(pipeline, stage);
-      if (std::find(described.devices.begin(), described.devices.end(), device) ==
+      const Stage& described = program_.stage(pipeline, stage);
+      if (std::find(described.devices.begin(), described.devices.end(), device_) ==
           described.devices.end()) {
         continue;
       }
-      const StageWork work{described.layers, program.splits_backward(pipeline, stage),
+      const StageWork work{described.layers, program_.splits_backward(pipeline, stage),
                            described.memory == MemoryPolicy::kRecompute};
       const auto add = [this](LayerId layer, MicroBatchId micro_batch, Tensors gradients) {
         gradients_.add(layer, micro_batch, std::move(gradients));
       };
-      runners_.try_emplace({pipeline, stage}, model, work, program.activity, state, add, recorder,
-                           measurement);
+      runners_.try_emplace({pipeline, stage}, context.stage(), work, add);
     }
   }
-  if (program.activity.cached > 0) {
-    prefix_.emplace(model, program.activity, state, recorder, measurement);
+  if (program_.activity.cached > 0) {
+    prefix_.emplace(context.stage());
   }
 }
 
@@ -307,7 +304,8 @@ void Executor::update_weights(LayerId layer, Tensors gradients) {
   const bool counts = recorder_.memory().is_open();
   const Bytes before = counts ? bytes_of_moments(state) : Bytes{};
   if (measurement_.gradient_sums) add_to_sums(state, gradients);
-  if (measurement_.gradient_squares && program_.owners[layer.index()].front().device == device_) {
+  if (measurement_.gradient_squares &&
+      program_.topology.owners[layer.index()].front().device == device_) {
     recorder_.add_gradient_squares({layer, sum_squares(gradients)});
   }
   if (clip_scale_ != 1) {

@@ -13,6 +13,7 @@
 #include "exec/communication/communicator.h"
 #include "exec/program/step_program.h"
 #include "exec/reduction/gradient_sums.h"
+#include "exec/run/execution_context.h"
 #include "exec/run/kept_weights.h"
 #include "exec/run/prefix_completion.h"
 #include "exec/run/stage_entries.h"
@@ -33,9 +34,7 @@ struct LossSample {
 class Executor {
  public:
   // References must outlive the executor.
-  Executor(const ModelSpec& model, const OptimizerConfig& optimizer, const StepProgram& program,
-           DeviceId device, DeviceState& state, Communicator& communicator, Recorder& recorder,
-           const Measurement& measurement);
+  explicit Executor(const ExecutionContext& context);
 
   // One training step. Returns the losses that this device saw. What goes wrong names rank, step
   // and action and keeps its kind (exec/devices/step_fault.h): InfeasibleError of an action that it

@@ -44,12 +44,10 @@ Tensors join(const std::vector<PrefixRows>& parts, std::int64_t count) {
 
 }  // namespace
 
-PrefixCompletion::PrefixCompletion(const ModelSpec& model, const Activity& activity,
-                                   DeviceState& state, Recorder& recorder,
-                                   const Measurement& measurement)
-    : depth_(activity.cached),
-      runner_(model, {.layers = {{LayerId{0}, LayerId{activity.cached - 1}}}}, activity, state,
-              /*add_gradients=*/{}, recorder, measurement) {}
+PrefixCompletion::PrefixCompletion(const StageContext& context)
+    : depth_(context.activity.cached),
+      runner_(context, {.layers = {{LayerId{0}, LayerId{context.activity.cached - 1}}}},
+              /*add_gradients=*/{}) {}
 
 PrefixFeatures PrefixCompletion::find(PrefixCache& cache, std::span<const std::int64_t> ids,
                                       MicroBatchId micro_batch, const StageRunner::Data& data) {

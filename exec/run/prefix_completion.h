@@ -17,8 +17,7 @@ class PrefixCompletion {
  public:
   // Of layers [0, activity.cached), which `state` holds where `find` is asked. References must
   // outlive it.
-  PrefixCompletion(const ModelSpec& model, const Activity& activity, DeviceState& state,
-                   Recorder& recorder, const Measurement& measurement);
+  explicit PrefixCompletion(const StageContext& context);
 
   // What a forward with this data, of the samples of these numbers, begins with: all rows of the
   // prefix or of a part of it, or none. What ran for it is kept in the cache.

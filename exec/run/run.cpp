@@ -8,6 +8,7 @@
 #include "exec/cache/prefix_cache.h"
 #include "exec/communication/device_communicator.h"
 #include "exec/communication/in_process_communicator.h"
+#include "exec/devices/steady_time.h"
 #include "exec/measuring/allocation_meter.h"
 #include "planner/actions/validate_plan.h"
 #include "profiles/cluster.h"
@@ -15,10 +16,6 @@
 
 namespace frazil {
 namespace {
-
-Duration since(SteadyTime start) {
-  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
-}
 
 int count_samples(const std::vector<Samples>& micro_batches) {
   return std::accumulate(
@@ -78,16 +75,16 @@ std::unique_ptr<Run::Program> Run::start(StepProgram step) {
   auto program = std::make_unique<Program>();
   program->step = std::move(step);
   for (std::size_t d = 0; d < states_.size(); ++d) {
-    program->executors.push_back(
-        std::make_unique<Executor>(model_, optimizer_, program->step, DeviceId{d}, states_[d],
-                                   *communicators_[d], recorders_[d], measurement_));
+    program->executors.push_back(std::make_unique<Executor>(
+        ExecutionContext{model_, optimizer_, program->step, DeviceId{d}, states_[d],
+                         *communicators_[d], recorders_[d], measurement_}));
   }
   return program;
 }
 
-SwitchReport Run::switch_to(const Plan& plan) {
+TransitionReport Run::transition_to(const Plan& plan) {
   refuse_after_failure();
-  SwitchReport report;
+  TransitionReport report;
   const SteadyTime start = std::chrono::steady_clock::now();
   // Made before anything moves: a plan that cannot run must leave the old one in force.
   validate(plan, structure_, make_uniform_cluster(workers_.devices(), Bytes{}, {}), "plan");
@@ -102,7 +99,7 @@ SwitchReport Run::switch_to(const Plan& plan) {
   return report;
 }
 
-void Run::move_to(StepProgram program, SwitchReport& report) {
+void Run::move_to(StepProgram program, TransitionReport& report) {
   SteadyTime now = std::chrono::steady_clock::now();
   const auto lap = [&now] {
     const Duration part = since(now);

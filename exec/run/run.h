@@ -30,7 +30,7 @@ struct StepResult {
 
 // A switch in parts, one after another. There is nothing to drain between two steps, and threads
 // and communicators are the run's.
-struct SwitchReport {
+struct TransitionReport {
   MoveReport move;
   Duration program_time{0};   // the plan checked, its program made
   Duration move_time{0};      // state to its new owners; what nobody holds any more freed
@@ -49,7 +49,7 @@ struct RunOptions {
 
 class Run {
  public:
-  // Start values by `seed`, held by device 0 until the first switch_to.
+  // Start values by `seed`, held by device 0 until the first transition_to.
   // Throws as ComputeDevices does.
   Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, int devices,
       const RunOptions& options = {});
@@ -60,7 +60,7 @@ class Run {
   // Puts a plan in force between two steps: moves state, freezes and thaws by the plan's mask,
   // starts new executors. Throws InfeasibleError, and InputError for a plan of another model or of
   // more devices; then the old plan stays in force.
-  SwitchReport switch_to(const Plan& plan);
+  TransitionReport transition_to(const Plan& plan);
   // The blocks that going to this plan would copy state into, for state_memory() to reserve, on
   // whatever thread. Requires: a plan is in force.
   std::vector<Bytes> copied_blocks(const Plan& plan) const;
@@ -68,16 +68,16 @@ class Run {
   // Takes over the state of another run of the same model, `layers[l]` that of layer l, in place of
   // the start values. Requires: no plan has been in force.
   void restore(std::vector<LayerState> layers);
-  // From the next switch_to on, where the plan caches the frozen prefix, its features are kept and
-  // found there. Outlives the run's steps.
+  // From the next transition_to on, where the plan caches the frozen prefix, its features are kept
+  // and found there. Outlives the run's steps.
   void attach(PrefixCache& cache) { cache_ = &cache; }
   void measure(const Measurement& measurement) { measurement_ = measurement; }
 
   // One step over the global micro-batches; the last ones may be missing or short (a short batch).
   // Throws what the first device to fail throws (exec/devices/step_fault.h). Then state and
-  // messages are undefined, and any further step or switch_to is a std::logic_error that says so.
-  // `rate_factors` multiply the learning rate, by block; empty: all 1. `sample_ids` tell a cache
-  // which samples these are, one after another; empty: it is not used.
+  // messages are undefined, and any further step or transition_to is a std::logic_error that says
+  // so. `rate_factors` multiply the learning rate, by block; empty: all 1. `sample_ids` tell a
+  // cache which samples these are, one after another; empty: it is not used.
   StepResult step(Step step, double learning_rate, const std::vector<Samples>& micro_batches,
                   bool record = false, const std::vector<double>& rate_factors = {},
                   const std::vector<std::int64_t>& sample_ids = {});
@@ -112,7 +112,7 @@ class Run {
                const std::function<std::string(DeviceId)>& place = {});
   StepProgram make_step_program(const Plan& plan) const;
   std::unique_ptr<Program> start(StepProgram program);
-  void move_to(StepProgram program, SwitchReport& report);
+  void move_to(StepProgram program, TransitionReport& report);
   MoveReport move_states(const StepProgram& program);
   void on_every_device(const std::function<void(DeviceId)>& job);
   void settle_states();

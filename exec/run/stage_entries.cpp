@@ -35,8 +35,8 @@ Message name_leaving(const Action& action, StageId peer, const StagePart& part, 
 
 }  // namespace
 
-const StageLinks& StageEntries::links(const Action& action) const {
-  return program_.links[action.pipeline.index()][action.stage.index()];
+const PipelineTopology& StageEntries::topology(const Action& action) const {
+  return program_.topology.pipelines[action.pipeline.index()];
 }
 
 Tensors StageEntries::take(const Message& message) {
@@ -93,29 +93,35 @@ void StageEntries::leave_cut(const Action& action, StageId peer, bool backward,
 
 EdgeTensors StageEntries::take_activations(const Action& action) {
   EdgeTensors inputs;
-  for (const StageLink& link : links(action).reads) {
-    take_joined(action, link.peer, false, link.edges, inputs);
+  for (const std::size_t c : topology(action).incoming[action.stage.index()]) {
+    const StageCrossing& crossing = topology(action).crossings[c];
+    take_joined(action, crossing.from, false, crossing.edges, inputs);
   }
   return inputs;
 }
 
 EdgeTensors StageEntries::take_gradients(const Action& action) {
   EdgeTensors gradients;
-  for (const StageLink& link : links(action).feeds) {
-    if (!link.carrying.empty()) take_joined(action, link.peer, true, link.carrying, gradients);
+  for (const std::size_t c : topology(action).outgoing[action.stage.index()]) {
+    const StageCrossing& crossing = topology(action).crossings[c];
+    if (!crossing.carrying.empty())
+      take_joined(action, crossing.to, true, crossing.carrying, gradients);
   }
   return gradients;
 }
 
 void StageEntries::leave_activations(const Action& action, EdgeTensors outputs) {
-  for (const StageLink& link : links(action).feeds) {
-    leave_cut(action, link.peer, false, link.edges, outputs);
+  for (const std::size_t c : topology(action).outgoing[action.stage.index()]) {
+    const StageCrossing& crossing = topology(action).crossings[c];
+    leave_cut(action, crossing.to, false, crossing.edges, outputs);
   }
 }
 
 void StageEntries::leave_gradients(const Action& action, EdgeTensors gradients) {
-  for (const StageLink& link : links(action).reads) {
-    if (!link.carrying.empty()) leave_cut(action, link.peer, true, link.carrying, gradients);
+  for (const std::size_t c : topology(action).incoming[action.stage.index()]) {
+    const StageCrossing& crossing = topology(action).crossings[c];
+    if (!crossing.carrying.empty())
+      leave_cut(action, crossing.from, true, crossing.carrying, gradients);
   }
 }
 
@@ -123,11 +129,12 @@ std::int64_t StageEntries::count_received(const Action& forward) const {
   const DeviceId here = program_.device_of(forward.pipeline, forward.stage,
                                            forward.micro_batches->first, forward.slice);
   std::int64_t bytes = 0;
-  for (const StageLink& link : links(forward).reads) {
-    for (const StagePart& part : find_peers(program_.plan, forward, link.peer)) {
+  for (const std::size_t c : topology(forward).incoming[forward.stage.index()]) {
+    const StageCrossing& crossing = topology(forward).crossings[c];
+    for (const StagePart& part : find_peers(program_.plan, forward, crossing.from)) {
       if (part.device == here) continue;
-      auto tensor = ready_.at(name_incoming(forward, link.peer, part, false)).begin();
-      for (const std::size_t e : link.edges) {
+      auto tensor = ready_.at(name_incoming(forward, crossing.from, part, false)).begin();
+      for (const std::size_t e : crossing.edges) {
         const bool is_stash = program_.activity.backward(model_.edges[e].to);
         for (std::size_t i = 0; i < model_.edges[e].outputs.size(); ++i, ++tensor) {
           if (!is_stash) bytes += static_cast<std::int64_t>(tensor->nbytes());

@@ -36,7 +36,7 @@ class StageEntries {
   void put(const Message& message, Tensors tensors);
 
  private:
-  const StageLinks& links(const Action& action) const;
+  const PipelineTopology& topology(const Action& action) const;
   void take_joined(const Action& action, StageId peer, bool backward,
                    const std::vector<std::size_t>& edges, EdgeTensors& into);
   void leave_cut(const Action& action, StageId peer, bool backward,

@@ -23,29 +23,27 @@ int count_of(const Samples* samples) { return static_cast<int>(samples->count())
 
 }  // namespace
 
-StageRunner::StageRunner(const ModelSpec& model, StageWork work, const Activity& activity,
-                         DeviceState& state, AddGradients add_gradients, Recorder& recorder,
-                         const Measurement& measurement)
-    : model_(model),
+StageRunner::StageRunner(const StageContext& context, StageWork work, AddGradients add_gradients)
+    : model_(context.model),
       work_(std::move(work)),
-      activity_(activity),
-      state_(state),
+      activity_(context.activity),
+      state_(context.state),
       add_gradients_(std::move(add_gradients)),
-      recorder_(recorder),
-      measurement_(measurement),
-      boundary_(find_boundary(model, activity.cached)) {
+      recorder_(context.recorder),
+      measurement_(context.measurement),
+      boundary_(find_boundary(model_, activity_.cached)) {
   for (const LayerRange& range : work_.layers) {
     for (LayerId l = range.first; l <= range.last; ++l.value) {
-      places_.push_back({.layer = l, .incoming = model.edges_into(l), .leaving = {}});
-      has_backward_ = has_backward_ || activity.backward(l);
-      reads_samples_ = reads_samples_ || places_.back().incoming.empty() || model.has_loss(l);
+      places_.push_back({.layer = l, .incoming = model_.edges_into(l), .leaving = {}});
+      has_backward_ = has_backward_ || activity_.backward(l);
+      reads_samples_ = reads_samples_ || places_.back().incoming.empty() || model_.has_loss(l);
     }
   }
-  place_of_.assign(model.layers.size(), places_.size());
+  place_of_.assign(model_.layers.size(), places_.size());
   for (std::size_t i = 0; i < places_.size(); ++i) place_of_[places_[i].layer.index()] = i;
   for (Place& place : places_) {
-    for (const std::size_t e : model.edges_from(place.layer)) {
-      if (place_of_[model.edges[e].to.index()] == places_.size()) {
+    for (const std::size_t e : model_.edges_from(place.layer)) {
+      if (place_of_[model_.edges[e].to.index()] == places_.size()) {
         place.leaving.push_back(e);
       } else {
         ++place.readers;

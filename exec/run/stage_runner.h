@@ -13,6 +13,7 @@
 #include "exec/cache/prefix_boundary.h"
 #include "exec/measuring/recorder.h"
 #include "exec/models/layer_graph.h"
+#include "exec/run/execution_context.h"
 #include "exec/run/kept_weights.h"
 #include "exec/state/layer_state.h"
 #include "exec/tensors/samples.h"
@@ -40,8 +41,7 @@ struct LayerLoss {
 class StageRunner {
  public:
   // References must outlive the runner. `state` holds every layer of the stage.
-  StageRunner(const ModelSpec& model, StageWork work, const Activity& activity, DeviceState& state,
-              AddGradients add_gradients, Recorder& recorder, const Measurement& measurement);
+  StageRunner(const StageContext& context, StageWork work, AddGradients add_gradients);
 
   // What a micro-batch is run with. Must outlive its backward.
   struct Data {

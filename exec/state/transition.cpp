@@ -1,27 +1,13 @@
 #include "exec/state/transition.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
+#include "planner/plan/plan_topology.h"
 #include "profiles/error.h"
 
 namespace frazil {
 namespace {
-
-std::vector<std::set<std::size_t>> wanted_holders(const Plan& plan, int layers) {
-  std::vector<std::set<std::size_t>> holders(static_cast<std::size_t>(layers));
-  for (const Pipeline& pipeline : plan.pipelines) {
-    for (const Stage& stage : pipeline.stages) {
-      for (const LayerRange& range : stage.layers) {
-        for (LayerId l = range.first; l <= range.last; ++l.value) {
-          for (const DeviceId device : stage.devices) holders[l.index()].insert(device.index());
-        }
-      }
-    }
-  }
-  return holders;
-}
 
 std::size_t first_holder(const std::vector<DeviceState>& states, LayerId layer) {
   const auto holder = std::find_if(states.begin(), states.end(),
@@ -49,16 +35,17 @@ struct Moves {
 };
 
 void add_layer(Moves& moves, const std::vector<DeviceState>& states, LayerId layer,
-               const std::set<std::size_t>& wanted) {
+               const std::vector<DeviceId>& wanted) {
   const std::size_t source = first_holder(states, layer);
   const Bytes size = bytes_of(states[source].at(layer));
   std::vector<std::size_t> givers;
   for (std::size_t d = 0; d < states.size(); ++d) {
-    if (states[d].contains(layer) && !wanted.contains(d)) givers.push_back(d);
+    const bool stays = std::binary_search(wanted.begin(), wanted.end(), DeviceId{d});
+    if (states[d].contains(layer) && !stays) givers.push_back(d);
   }
   std::vector<std::size_t> takers;
-  for (const std::size_t device : wanted) {
-    if (!states[device].contains(layer)) takers.push_back(device);
+  for (const DeviceId device : wanted) {
+    if (!states[device.index()].contains(layer)) takers.push_back(device.index());
   }
   MoveReport& report = moves.report;
   report.moved += size * static_cast<std::int64_t>(takers.size());
@@ -80,7 +67,7 @@ Moves find_moves(const std::vector<DeviceState>& states, const Plan& plan, int l
               .handed_over = {},
               .freed = std::vector<std::vector<LayerId>>(states.size()),
               .report = {}};
-  const std::vector<std::set<std::size_t>> wanted = wanted_holders(plan, layers);
+  const auto wanted = find_holding_devices(plan, static_cast<std::size_t>(layers));
   for (std::int32_t l = 0; l < layers; ++l) {
     add_layer(moves, states, LayerId{l}, wanted[LayerId{l}.index()]);
   }

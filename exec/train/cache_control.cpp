@@ -79,7 +79,7 @@ CacheControl::CacheControl(const TrainOptions& options, const RunShape& shape, R
 bool CacheControl::admit(const Plan& cached, const std::optional<Plan>& without, Step step) {
   answer_.reset();
   const FeatureCache::Source source = cache_->find_source();
-  const FeatureRoom room{cache_->room(StoreTier::kMemory), cache_->room(StoreTier::kDisk)};
+  const FeatureRoom room{cache_->room(FeatureTier::kMemory), cache_->room(FeatureTier::kDisk)};
   const int depth = count_cached(cached, profile_);
   const Bytes of_sample = cache_->bytes_per_sample(depth);
   // Nothing crosses, or it is what is cached already.
@@ -98,8 +98,8 @@ bool CacheControl::admit(const Plan& cached, const std::optional<Plan>& without,
 
 CacheEvent CacheControl::describe_held(CacheChange change) const {
   const Bytes of_sample = cache_->bytes_per_sample();
-  const std::int64_t in_memory = cache_->count(StoreTier::kMemory);
-  const std::int64_t on_disk = cache_->count(StoreTier::kDisk);
+  const std::int64_t in_memory = cache_->count(FeatureTier::kMemory);
+  const std::int64_t on_disk = cache_->count(FeatureTier::kDisk);
   return {.change = change,
           .layers = cache_->depth(),
           .samples = in_memory + on_disk,
@@ -143,7 +143,8 @@ void CacheControl::begin(const Plan& plan, Step step) {
 }
 
 Duration CacheControl::reading() const {
-  return cache_->traffic(StoreTier::kMemory).reading + cache_->traffic(StoreTier::kDisk).reading;
+  return cache_->traffic(FeatureTier::kMemory).reading +
+         cache_->traffic(FeatureTier::kDisk).reading;
 }
 
 void CacheControl::add_step(Step step, Step places, Duration time) {
@@ -264,8 +265,8 @@ std::optional<CacheReport> CacheControl::report() const {
                      .precision = config_.precision,
                      .counts = cache_->counts(),
                      .micro_batches = cache_->prefix_counts(),
-                     .in_memory = cache_->used(StoreTier::kMemory),
-                     .on_disk = cache_->used(StoreTier::kDisk)};
+                     .in_memory = cache_->used(FeatureTier::kMemory),
+                     .on_disk = cache_->used(FeatureTier::kDisk)};
 }
 
 }  // namespace frazil

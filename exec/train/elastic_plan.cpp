@@ -5,16 +5,13 @@
 #include <chrono>
 #include <utility>
 
+#include "exec/devices/steady_time.h"
 #include "exec/train/memory_probe.h"
 #include "planner/what_if/plan_changes.h"
 #include "profiles/error.h"
 
 namespace frazil {
 namespace {
-
-Duration since(SteadyTime start) {
-  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
-}
 
 Duration median(std::array<Duration, 3> times) {
   std::sort(times.begin(), times.end());
@@ -50,7 +47,8 @@ ElasticPlan::Switched ElasticPlan::go_to(const FreezeMask& mask, Step step) {
   TransitionEvent transition;
   if (plan_) transition.predicted = replanner_.predict_times(*plan_);
   transition.plan_time = replanner_.take_time();
-  const SwitchReport report = run_.switch_to(with_lists(plan, options_.profile, options_.cluster));
+  const TransitionReport report =
+      run_.transition_to(with_lists(plan, options_.profile, options_.cluster));
   transition.move_time = waited + report.move_time;
   transition.start_time = report.start_time();
   transition.moved = report.move.moved;
@@ -73,7 +71,7 @@ void ElasticPlan::find_overhead(const TransitionEvent& first) {
     std::array<Duration, 3> starts;
     for (std::size_t i = 0; i < moves.size(); ++i) {
       fill_processor_caches();
-      const SwitchReport again = run_.switch_to(Plan(run_.plan()));
+      const TransitionReport again = run_.transition_to(Plan(run_.plan()));
       moves[i] = again.move_time;
       starts[i] = again.program_time + again.executor_time;
     }

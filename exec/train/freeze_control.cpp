@@ -71,7 +71,7 @@ FindRoom FreezeControl::room_finder() {
   return [this](const FreezeMask& mask) { return replanner_.has_room(mask); };
 }
 
-PredictSwitch FreezeControl::predictor() {
+PredictTransition FreezeControl::predictor() {
   return [this](const FreezeMask&, const FreezeMask& to, Step step) {
     return replanner_.predict(to, shape_.steps_per_epoch, shape_.steps - step);
   };

@@ -49,7 +49,7 @@ class FreezeControl {
 
  private:
   FreezeSignals measure(Step step, const Before& before);
-  PredictSwitch predictor();
+  PredictTransition predictor();
   FindRoom room_finder();
 
   FreezeConfig config_;

@@ -6,20 +6,17 @@
 #include <chrono>
 
 #include "exec/data/augmentation.h"
+#include "exec/devices/steady_time.h"
 #include "exec/train/cache_control.h"
 #include "exec/train/memory_probe.h"
 #include "planner/bounds/shape.h"
 #include "planner/plan/activity.h"
-#include "planner/search/relief.h"
+#include "planner/search/advice.h"
 #include "planner/transitions/predict_transition.h"
 #include "profiles/error.h"
 
 namespace frazil {
 namespace {
-
-Duration since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
-}
 
 // Of as many samples as they have in common.
 bool is_faster_by_sample(const Candidate& a, const Candidate& b) {
@@ -238,19 +235,19 @@ Plan Replanner::cache_prefix(const Plan& plan) const {
   return with_cached_prefix(plan, options_.profile).value_or(without);
 }
 
-PredictedSwitch Replanner::predict(const FreezeMask& mask, Step epoch, Step left) {
-  ENSURE(held_.has_value(), "a switch is from some plan");
+PredictedTransition Replanner::predict(const FreezeMask& mask, Step epoch, Step left) {
+  ENSURE(held_.has_value(), "a transition is from some plan");
   auto known = predicted_.find(mask.text());
   if (known == predicted_.end()) {
     const StepOptions step{.clip = options_.config.optimizer.clip_norm > 0};
     const Plan next = answer(mask);
-    const Predicted predicted{predict_switch(*held_, next, options_.profile, options_.cluster, step,
-                                             overhead_.value_or(TransitionOverhead{})),
+    const Predicted predicted{predict_transition(*held_, next, options_.profile, options_.cluster,
+                                                 step, overhead_.value_or(TransitionOverhead{})),
                               predict_fill(*held_, next, options_.profile, options_.cluster, step) /
                                   batches_of(next, options_.config)};
     known = predicted_.emplace(mask.text(), predicted).first;
   }
-  PredictedSwitch predicted = known->second.full;
+  PredictedTransition predicted = known->second.full;
   predicted.saved_per_step /= batches_of(*held_, options_.config);
   const int variants = count_variants(options_.config.augmentation).value_or(1);
   const Step filling = std::min(epoch * variants, left);
@@ -261,8 +258,8 @@ PredictedSwitch Replanner::predict(const FreezeMask& mask, Step epoch, Step left
 TransitionTimes Replanner::predict_times(const Plan& before) const {
   const TransitionOverhead overhead = overhead_.value_or(TransitionOverhead{});
   const TransitionCost cost =
-      predict_transition(before, *held_, options_.profile, options_.cluster,
-                         find_activity(options_.profile, before.mask), overhead);
+      price_transition(before, *held_, options_.profile, options_.cluster,
+                       find_activity(options_.profile, before.mask), overhead);
   const Duration start = std::max(overhead.start, cost.total - cost.move - overhead.plan);
   return {.plan = overhead.plan * searches_,
           .move = std::max(overhead.move, cost.move),

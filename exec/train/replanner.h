@@ -46,7 +46,7 @@ class Replanner {
   bool has_room(const FreezeMask& mask);
   // What go_on(mask) would bring and cost; a cache it brings is filled in an epoch for each variant
   // of the samples, or in the steps that are left.
-  PredictedSwitch predict(const FreezeMask& mask, Step epoch, Step left);
+  PredictedTransition predict(const FreezeMask& mask, Step epoch, Step left);
   // The parts of going from `before` to the held plan, as the overhead says them: the planner is
   // asked as often as it has been since take_time(), the bytes are the profile's.
   TransitionTimes predict_times(const Plan& before) const;
@@ -86,8 +86,8 @@ class Replanner {
   std::map<std::string, Plan> plans_;
   std::map<std::string, std::optional<Plan>> uncached_;
   struct Predicted {
-    PredictedSwitch full;  // as if its cache were full
-    Duration fill{0};      // more, of a step that fills it
+    PredictedTransition full;  // as if its cache were full
+    Duration fill{0};          // more, of a step that fills it
   };
   std::map<std::string, Predicted> predicted_;
   std::set<std::string> without_room_;  // masks that no plan fits

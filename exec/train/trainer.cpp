@@ -10,6 +10,7 @@
 #include "exec/data/sample_loader.h"
 #include "exec/devices/foreign_load.h"
 #include "exec/devices/host_facts.h"
+#include "exec/devices/steady_time.h"
 #include "exec/models/vit.h"
 #include "exec/run/run.h"
 #include "exec/train/cache_control.h"
@@ -23,10 +24,6 @@
 
 namespace frazil {
 namespace {
-
-Duration since(SteadyTime start) {
-  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
-}
 
 Step count_steps(const TrainOptions& options, Step steps_per_epoch) {
   const Step all = steps_per_epoch * options.config.epochs;

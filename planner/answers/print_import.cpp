@@ -14,8 +14,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
-
 const char* name_of(LayerSource source) {
   switch (source) {
     case LayerSource::kRanges:

@@ -48,11 +48,11 @@ std::string print_replan(const ReplanCase& asked) {
   if (answer.stays) {
     return text +
            fmt::format(
-               "go on with it: no other plan {} takes less over {}, with the switch to it\n",
+               "go on with it: no other plan {} takes less over {}, with the transition to it\n",
                answer.left ? "looked at" : "of the search", count_of(asked.held.steps, "step")) +
            left;
   }
-  text += fmt::format("switch  {}: {} a step\n", summarize(answer.next.plan),
+  text += fmt::format("transition to  {}: {} a step\n", summarize(answer.next.plan),
                       to_text(answer.next.makespan));
   text += fmt::format("        {} to move, {} in all", to_text(answer.cost.moved),
                       to_text(answer.cost.total));

@@ -68,20 +68,20 @@ std::string segment_rows(const PlannedTrajectory& planned) {
   return text;
 }
 
-std::string why(const PlannedSwitch& change) {
+std::string why(const PlannedTransition& change) {
   if (change.forced) return "the plan before does not fit";
   if (!change.break_even) return "pays with what follows";
   return fmt::format("paid back after {}", count_of(*change.break_even, "step"));
 }
 
-std::string switch_rows(const PlannedTrajectory& planned) {
+std::string transition_rows(const PlannedTrajectory& planned) {
   std::string text;
-  for (const PlannedSwitch& change : planned.switches) {
-    text += fmt::format("switch at step {}: {} to move, {} in all; {}\n",
+  for (const PlannedTransition& change : planned.switches) {
+    text += fmt::format("transition at step {}: {} to move, {} in all; {}\n",
                         planned.segments[change.segment].step, to_text(change.cost.moved),
                         to_text(change.cost.total), why(change));
   }
-  return text.empty() ? "no switch pays\n" : text;
+  return text.empty() ? "no transition pays\n" : text;
 }
 
 std::string fill_rows(const PlannedTrajectory& planned) {
@@ -108,8 +108,8 @@ std::string compare(const char* what, const std::optional<Trajectory>& other, Du
                      ratio(other->total, best));
 }
 
-std::string count_switches(int changes) {
-  return fmt::format("{} {}", changes, changes == 1 ? "switch" : "switches");
+std::string count_transitions(int changes) {
+  return fmt::format("{} {}", changes, changes == 1 ? "transition" : "transitions");
 }
 
 std::string online_row(const OnlineRun& run) {
@@ -117,7 +117,7 @@ std::string online_row(const OnlineRun& run) {
       "without a forecast, over the {} plans that run under every mask, at symmetric prices: {} "
       "with "
       "{}, {:.2f} % above their hindsight's {}; never above {} x it + {}\n",
-      run.candidates, to_text(run.paid), count_switches(run.changes),
+      run.candidates, to_text(run.paid), count_transitions(run.changes),
       100 * (ratio(run.paid, run.hindsight) - 1), to_text(run.hindsight), run.factor,
       to_text(run.additive));
 }
@@ -141,7 +141,7 @@ Json total_json(const std::optional<Trajectory>& trajectory) {
   return trajectory ? Json(trajectory->total.count()) : Json(nullptr);
 }
 
-Json switch_json(const PlannedTrajectory& planned, const PlannedSwitch& change) {
+Json transition_json(const PlannedTrajectory& planned, const PlannedTransition& change) {
   return {{"step", planned.segments[change.segment].step},
           {"from", change.from},
           {"to", change.to},
@@ -155,10 +155,10 @@ Json switch_json(const PlannedTrajectory& planned, const PlannedSwitch& change) 
 }  // namespace
 
 std::string print_trajectory(const PlannedTrajectory& planned) {
-  std::string text = segment_rows(planned) + "\n" + switch_rows(planned);
+  std::string text = segment_rows(planned) + "\n" + transition_rows(planned);
   if (planned.caches) text += fill_rows(planned);
   text += "\n";
-  text += fmt::format("{:<36}{:>12}\n", "all steps and switches", to_text(planned.best.total));
+  text += fmt::format("{:<36}{:>12}\n", "all steps and transitions", to_text(planned.best.total));
   if (planned.caches) text += compare("nothing cached", planned.uncached, planned.best.total);
   text += compare("one plan throughout", planned.held, planned.best.total);
   text += compare(
@@ -188,8 +188,8 @@ std::string trajectory_json(const PlannedTrajectory& planned) {
     json["segments"].push_back(std::move(row));
   }
   json["switches"] = Json::array();
-  for (const PlannedSwitch& change : planned.switches) {
-    json["switches"].push_back(switch_json(planned, change));
+  for (const PlannedTransition& change : planned.switches) {
+    json["switches"].push_back(transition_json(planned, change));
   }
   if (planned.caches) {
     json["fills"] = Json::array();

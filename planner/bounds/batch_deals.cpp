@@ -53,7 +53,7 @@ int equal_share(int units, int groups, int group, bool has_short) {
   return units / groups + (has_more ? 1 : 0);
 }
 
-BatchDeals::BatchDeals(const SearchSpace& space, const Machines& machines)
+BatchDeals::BatchDeals(const SearchSpace& space, const DeviceGroupClasses& machines)
     : space_(space),
       alike_(machines.groups_are_alike()),
       exact_(space.options.reduction == ReductionMode::kExact && !space.options.overlap) {

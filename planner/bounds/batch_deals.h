@@ -27,7 +27,7 @@ struct BatchDeal {
 class BatchDeals {
  public:
   // The space must outlive this.
-  BatchDeals(const SearchSpace& space, const Machines& machines);
+  BatchDeals(const SearchSpace& space, const DeviceGroupClasses& machines);
 
   // Every deal among the groups of a cell is one of these.
   std::vector<BatchDeal> list(const ShapeCell& cell) const;

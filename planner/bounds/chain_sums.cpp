@@ -8,8 +8,6 @@
 namespace frazil {
 namespace {
 
-constexpr std::int64_t kMillion = 1'000'000;
-
 void append(std::vector<std::int64_t>& sums, std::int64_t next) {
   sums.push_back(sums.back() + next);
 }
@@ -76,8 +74,9 @@ void sum_up(const std::vector<ChainSums::Load>& parts, const std::vector<Duratio
 std::size_t ceil_div(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
 // Without its sums, which are asked for.
-void describe_crowd(const std::vector<Duration>& before, std::size_t active, std::size_t devices,
-                    ChainSums::Crowd& crowd, std::vector<LeastParts>& asked) {
+void describe_pigeonhole(const std::vector<Duration>& before, std::size_t active,
+                         std::size_t devices, ChainSums::Pigeonhole& pigeonhole,
+                         std::vector<LeastParts>& asked) {
   const std::size_t parts = before.size() - 1;
   const auto least = [&](std::size_t among, std::size_t k) {
     return before[among] - before[among - k];
@@ -90,18 +89,13 @@ void describe_crowd(const std::vector<Duration>& before, std::size_t active, std
   const auto part_of = [&](std::size_t j) { return least(j, ceil_div(j, devices)); };
   if (active > 0 && part_of(active) > part_of(among)) among = active;
   const std::size_t part = ceil_div(among, devices);
-  crowd.holders = static_cast<int>(among - devices * (part - 1));
-  asked.push_back({(most - 1) * devices + 1, most, &crowd.one});
-  asked.push_back({among, part, &crowd.even});
-  asked.push_back({among, std::min(among, part + 1), &crowd.more});
+  pigeonhole.holders = static_cast<int>(among - devices * (part - 1));
+  asked.push_back({(most - 1) * devices + 1, most, &pigeonhole.one});
+  asked.push_back({among, part, &pigeonhole.even});
+  asked.push_back({among, std::min(among, part + 1), &pigeonhole.more});
 }
 
 }  // namespace
-
-Duration slow_down(Duration time, std::int64_t ppm) {
-  if (ppm == kMillion) return time;
-  return Duration{time.count() / kMillion * ppm + time.count() % kMillion * ppm / kMillion};
-}
 
 ChainSums::ChainSums(const ModelProfile& profile, const Activity& activity, int micro_batch_size)
     : size_(micro_batch_size) {
@@ -112,7 +106,7 @@ ChainSums::ChainSums(const ModelProfile& profile, const Activity& activity, int 
   add_layers(profile, activity);
   add_edges(profile, activity);
   add_paths();
-  add_crowds();
+  add_pigeonholes();
   largest_down_ = *std::max_element(down_.begin(), down_.end());
 }
 
@@ -186,7 +180,7 @@ void ChainSums::add_paths() {
   }
 }
 
-void ChainSums::add_crowds() {
+void ChainSums::add_pigeonholes() {
   for (const bool one_way : {false, true}) {
     for (const bool recompute : {false, true}) {
       std::vector<Load> parts;
@@ -201,16 +195,16 @@ void ChainSums::add_crowds() {
                        [](const Load& a, const Load& b) { return a.work > b.work; });
       std::vector<Duration> before{Duration{0}};
       for (const Load& part : parts) before.push_back(before.back() + part.work);
-      std::vector<Crowd>& crowds = crowds_[one_way ? 1 : 0][recompute ? 1 : 0];
-      crowds.resize(static_cast<std::size_t>(layers()) + 1);
+      std::vector<Pigeonhole>& pigeonholes = pigeonholes_[one_way ? 1 : 0][recompute ? 1 : 0];
+      pigeonholes.resize(static_cast<std::size_t>(layers()) + 1);
       std::vector<LeastParts> asked;
-      for (std::size_t devices = 1; devices < crowds.size(); ++devices) {
-        describe_crowd(before, active, devices, crowds[devices], asked);
+      for (std::size_t devices = 1; devices < pigeonholes.size(); ++devices) {
+        describe_pigeonhole(before, active, devices, pigeonholes[devices], asked);
       }
       sum_up(parts, before, std::move(asked));
       if (one_way) continue;
-      for (Crowd& crowd : crowds) {
-        for (Load* load : {&crowd.one, &crowd.even, &crowd.more}) load->work /= 2;
+      for (Pigeonhole& pigeonhole : pigeonholes) {
+        for (Load* load : {&pigeonhole.one, &pigeonhole.even, &pigeonhole.more}) load->work /= 2;
       }
     }
   }
@@ -218,7 +212,7 @@ void ChainSums::add_crowds() {
 
 SpanTimes ChainSums::times(LayerSpan span, const Device& device, bool recompute) const {
   const auto price = [&](std::int64_t time) {
-    return slow_down(Duration{time}, device.time_ppm) + device.action_overhead;
+    return scale_ppm(Duration{time}, device.time_ppm) + device.action_overhead;
   };
   SpanTimes times;
   times.forward = price(of(recompute ? frozen_ : forward_, span));
@@ -233,7 +227,7 @@ SpanTimes ChainSums::times(LayerSpan span, const Device& device, bool recompute)
 
 Duration ChainSums::update(LayerSpan span, const Device& device) const {
   if (!has_update(span)) return Duration{0};
-  return slow_down(Duration{of(update_, span)}, device.time_ppm) + device.action_overhead;
+  return scale_ppm(Duration{of(update_, span)}, device.time_ppm) + device.action_overhead;
 }
 
 Duration ChainSums::work(LayerSpan span, bool recompute) const {

@@ -55,14 +55,14 @@ class ChainSums {
     Duration work{0};  // of one micro-batch, on the profiled device without overheads
     Bytes updated_parameters;
   };
-  struct Crowd {
+  struct Pigeonhole {
     Load one;   // k and j with the most work
     Load even;  // j: all layers, or those with a backward; so many devices hold k or more ..
     int holders = 1;
     Load more;  // .. unless some device holds k + 1
   };
-  const Crowd& crowd(int devices, bool one_way, bool recompute) const {
-    const auto& of_kind = crowds_[one_way ? 1 : 0][recompute ? 1 : 0];
+  const Pigeonhole& pigeonhole(int devices, bool one_way, bool recompute) const {
+    const auto& of_kind = pigeonholes_[one_way ? 1 : 0][recompute ? 1 : 0];
     return of_kind[static_cast<std::size_t>(std::min(devices, layers()))];
   }
   bool has_update(LayerSpan span) const { return of(weights_, span) > 0; }
@@ -104,22 +104,20 @@ class ChainSums {
   void add_layers(const ModelProfile& profile, const Activity& activity);
   void add_edges(const ModelProfile& profile, const Activity& activity);
   void add_paths();
-  void add_crowds();
+  void add_pigeonholes();
 
   int size_;
-  Sums forward_, frozen_, input_, weight_, update_;          // ns
-  Sums parameters_, gradients_, optimizer_, stash_;          // bytes
-  Sums inputs_, weights_;                                    // layers that have an I, a W
-  std::vector<Bytes> down_, up_, near_down_, near_up_;       // by cut
-  std::vector<bool> joined_, carries_;                       // by cut
-  std::vector<Duration> head_, tail_, input_tail_;           // by cut
-  std::vector<Duration> least_head_, least_tail_;            // by cut
-  std::array<std::array<std::vector<Crowd>, 2>, 2> crowds_;  // one way, recomputing; by devices
+  Sums forward_, frozen_, input_, weight_, update_;     // ns
+  Sums parameters_, gradients_, optimizer_, stash_;     // bytes
+  Sums inputs_, weights_;                               // layers that have an I, a W
+  std::vector<Bytes> down_, up_, near_down_, near_up_;  // by cut
+  std::vector<bool> joined_, carries_;                  // by cut
+  std::vector<Duration> head_, tail_, input_tail_;      // by cut
+  std::vector<Duration> least_head_, least_tail_;       // by cut
+  std::array<std::array<std::vector<Pigeonhole>, 2>, 2>
+      pigeonholes_;  // one way, recomputing; by devices
   Bytes largest_down_;
   Duration work_recomputing_{0};
 };
-
-// floor(time x ppm / 10^6).
-Duration slow_down(Duration time, std::int64_t ppm);
 
 }  // namespace frazil

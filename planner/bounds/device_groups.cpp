@@ -18,7 +18,7 @@ std::size_t index_of(int value) { return static_cast<std::size_t>(value); }
 
 }  // namespace
 
-Machines::Machines(const Cluster& cluster, bool joint) : cluster_(cluster) {
+DeviceGroupClasses::DeviceGroupClasses(const Cluster& cluster, bool joint) : cluster_(cluster) {
   find_kinds();
   find_links();
   find_best();
@@ -30,7 +30,7 @@ Machines::Machines(const Cluster& cluster, bool joint) : cluster_(cluster) {
   }
 }
 
-void Machines::find_kinds() {
+void DeviceGroupClasses::find_kinds() {
   for (const Device& device : cluster_.devices) {
     const auto same = [&](const Device& kind) { return traits(kind) == traits(device); };
     if (std::none_of(kinds_.begin(), kinds_.end(), same)) kinds_.push_back(device);
@@ -51,7 +51,7 @@ void Machines::find_kinds() {
   });
 }
 
-void Machines::find_arrangements() {
+void DeviceGroupClasses::find_arrangements() {
   const std::size_t kinds = kinds_.size();
   std::vector<int> ranks(kinds);
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -70,7 +70,7 @@ void Machines::find_arrangements() {
   for (const std::vector<int>& order : orders) arrangements_.push_back({order, true});
 }
 
-void Machines::find_links() {
+void DeviceGroupClasses::find_links() {
   links_.push_back(cluster_.default_link);
   if (cluster_.links.empty()) return;
   const std::size_t devices = cluster_.devices.size();
@@ -88,7 +88,7 @@ void Machines::find_links() {
   }
 }
 
-void Machines::find_best() {
+void DeviceGroupClasses::find_best() {
   best_device_ = kinds_.front();
   for (const Device& kind : kinds_) {
     best_device_.memory_limit = std::max(best_device_.memory_limit, kind.memory_limit);
@@ -104,12 +104,12 @@ void Machines::find_best() {
   }
 }
 
-int Machines::link_of(DeviceId from, DeviceId to) const {
+int DeviceGroupClasses::link_of(DeviceId from, DeviceId to) const {
   if (link_at_.empty()) return 0;
   return link_at_[from.index() * cluster_.devices.size() + to.index()];
 }
 
-int Machines::find_machine(const std::vector<DeviceId>& devices) {
+int DeviceGroupClasses::find_machine(const std::vector<DeviceId>& devices) {
   std::vector<int> key;
   for (const DeviceId device : devices) key.push_back(kind_of_[device.index()]);
   if (!link_at_.empty()) {
@@ -139,7 +139,7 @@ int Machines::find_machine(const std::vector<DeviceId>& devices) {
   return known->second;
 }
 
-std::vector<DeviceId> Machines::pick(int count, const Arrangement& arrangement) const {
+std::vector<DeviceId> DeviceGroupClasses::pick(int count, const Arrangement& arrangement) const {
   std::vector<DeviceId> picked(by_speed_.begin(), by_speed_.begin() + count);
   if (arrangement.rank_of_kind.empty()) return picked;
   std::stable_sort(picked.begin(), picked.end(), [&](DeviceId a, DeviceId b) {
@@ -149,7 +149,8 @@ std::vector<DeviceId> Machines::pick(int count, const Arrangement& arrangement) 
   return picked;
 }
 
-DeviceGroups Machines::make_groups(const ShapeCell& cell, const Arrangement& arrangement) {
+DeviceGroups DeviceGroupClasses::make_groups(const ShapeCell& cell,
+                                             const Arrangement& arrangement) {
   ENSURE(cell.used() <= static_cast<int>(cluster_.devices.size()), "more devices than there are");
   const std::vector<DeviceId> picked = pick(cell.used(), arrangement);
   DeviceGroups groups(index_of(cell.replicas));
@@ -173,7 +174,7 @@ DeviceGroups Machines::make_groups(const ShapeCell& cell, const Arrangement& arr
   return groups;
 }
 
-const DeviceGroups& Machines::groups(const ShapeCell& cell, int arrangement) {
+const DeviceGroups& DeviceGroupClasses::groups(const ShapeCell& cell, int arrangement) {
   const Key key{arrangement, cell.devices, cell.replicas, cell.longer};
   const auto known = groups_.find(key);
   if (known != groups_.end()) return known->second;
@@ -181,7 +182,7 @@ const DeviceGroups& Machines::groups(const ShapeCell& cell, int arrangement) {
       .first->second;
 }
 
-bool Machines::repeats(const ShapeCell& cell, int arrangement) {
+bool DeviceGroupClasses::repeats(const ShapeCell& cell, int arrangement) {
   if (arrangement == 0) return false;
   const DeviceGroups& own = groups(cell, arrangement);
   for (int before = 0; before < arrangement; ++before) {

@@ -27,10 +27,10 @@ struct DeviceGroup {
 // By group.
 using DeviceGroups = std::vector<DeviceGroup>;
 
-class Machines {
+class DeviceGroupClasses {
  public:
   // The cluster must outlive this. Not joint: the devices as they are listed, together, alone.
-  Machines(const Cluster& cluster, bool joint);
+  DeviceGroupClasses(const Cluster& cluster, bool joint);
 
   // Whether groups of one length are all the same machine.
   bool groups_are_alike() const { return kinds_.size() == 1 && link_at_.empty(); }

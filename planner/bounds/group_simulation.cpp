@@ -59,7 +59,7 @@ void reach_peak(MemoryPeak& peak, TimePoint at, Bytes reducing) {
 
 GroupSimulation::GroupSimulation(const ModelProfile& profile, const Cluster& cluster,
                                  const Activity& activity, const SearchOptions& options,
-                                 const Machines& machines, const SpaceSums& sums,
+                                 const DeviceGroupClasses& machines, const SpaceSums& sums,
                                  OrderTable& orders)
     : profile_(profile),
       cluster_(cluster),
@@ -123,7 +123,7 @@ const OrderTimes& GroupSimulation::time(const Shape& shape, const GroupClass& gr
   return known->second;
 }
 
-void GroupSimulation::set_tied(StepTail& tail, const Shape& shape, const Proposal& proposal,
+void GroupSimulation::set_tied(ReductionTail& tail, const Shape& shape, const Proposal& proposal,
                                const DeviceGroups& groups) const {
   if (profile_.tied.empty()) return;
   const auto layers = static_cast<int>(profile_.layers.size());
@@ -150,7 +150,7 @@ std::optional<GroupSimulation::Least> GroupSimulation::at_least(const Shape& sha
   }
   const auto overflow = find_overflow(memory, cluster_);
   if (overflow || last > most) return Least{last, overflow};
-  StepTail tail(shape, proposal, groups, space_sums_, cluster_, options_);
+  ReductionTail tail(shape, proposal, groups, space_sums_, cluster_, options_);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const OrderTimes& own = *times[static_cast<std::size_t>(proposal.class_of[g])];
     for (std::size_t d = 0; d < groups[g].devices.size(); ++d) {
@@ -179,7 +179,7 @@ StepOutcome GroupSimulation::simulate(const Shape& shape, const Proposal& propos
       return outcome;
     }
   }
-  StepTail tail(shape, proposal, groups, space_sums_, cluster_, options_);
+  ReductionTail tail(shape, proposal, groups, space_sums_, cluster_, options_);
   outcome.memory.resize(cluster_.devices.size());
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const GroupRun& own = *runs[static_cast<std::size_t>(proposal.class_of[g])];

@@ -33,14 +33,14 @@ struct StepOutcome {
   std::optional<std::string> refused;
 };
 
-class StepTail;
+class ReductionTail;
 
 class GroupSimulation {
  public:
   // All must outlive this.
   GroupSimulation(const ModelProfile& profile, const Cluster& cluster, const Activity& activity,
-                  const SearchOptions& options, const Machines& machines, const SpaceSums& sums,
-                  OrderTable& orders);
+                  const SearchOptions& options, const DeviceGroupClasses& machines,
+                  const SpaceSums& sums, OrderTable& orders);
 
   static bool applies(const Shape& shape, const Proposal& proposal, const SearchOptions& options);
   StepOutcome simulate(const Shape& shape, const Proposal& proposal, const DeviceGroups& groups);
@@ -65,7 +65,7 @@ class GroupSimulation {
   // asked.
   const OrderTimes& time(const Shape& shape, const GroupClass& group, Duration most);
   Key key_of(const Shape& shape, const GroupClass& group) const;
-  void set_tied(StepTail& tail, const Shape& shape, const Proposal& proposal,
+  void set_tied(ReductionTail& tail, const Shape& shape, const Proposal& proposal,
                 const DeviceGroups& groups) const;
   GroupRun run_anew(const Shape& shape, const GroupClass& group) const;
 
@@ -73,7 +73,7 @@ class GroupSimulation {
   const Cluster& cluster_;
   const Activity& activity_;
   const SearchOptions& options_;
-  const Machines& machines_;
+  const DeviceGroupClasses& machines_;
   const SpaceSums& space_sums_;
   OrderTimer timer_;
   std::map<Key, OrderTimes> times_;

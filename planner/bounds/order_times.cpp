@@ -299,8 +299,8 @@ OrderTimes time_orders(const Shape& shape, const GroupClass& group, const ChainS
   return ListRunner(shape, group, sums, machine).run(orders, most);
 }
 
-OrderTimer::OrderTimer(const ModelProfile& profile, const Machines& machines, const SpaceSums& sums,
-                       const SearchOptions& options, OrderTable& orders)
+OrderTimer::OrderTimer(const ModelProfile& profile, const DeviceGroupClasses& machines,
+                       const SpaceSums& sums, const SearchOptions& options, OrderTable& orders)
     : profile_(profile),
       machines_(machines),
       space_sums_(sums),

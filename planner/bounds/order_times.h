@@ -34,7 +34,7 @@ OrderTimes time_orders(const Shape& shape, const GroupClass& group, const ChainS
 class OrderTimer {
  public:
   // All must outlive this.
-  OrderTimer(const ModelProfile& profile, const Machines& machines, const SpaceSums& sums,
+  OrderTimer(const ModelProfile& profile, const DeviceGroupClasses& machines, const SpaceSums& sums,
              const SearchOptions& options, OrderTable& orders);
 
   // As time_orders(); not known where the schedule refuses the numbers.
@@ -45,7 +45,7 @@ class OrderTimer {
   const DeviceOrders& orders_of(const Shape& shape, const GroupClass& group);
 
   const ModelProfile& profile_;
-  const Machines& machines_;
+  const DeviceGroupClasses& machines_;
   const SpaceSums& space_sums_;
   const SearchOptions& options_;
   OrderTable& orders_;   // of schedules that look at no times

@@ -23,8 +23,9 @@ int stage_of(const std::vector<LayerSpan>& spans, int layer) {
 
 }  // namespace
 
-StepTail::StepTail(const Shape& shape, const Proposal& proposal, const DeviceGroups& groups,
-                   const SpaceSums& sums, const Cluster& cluster, const SearchOptions& options)
+ReductionTail::ReductionTail(const Shape& shape, const Proposal& proposal,
+                             const DeviceGroups& groups, const SpaceSums& sums,
+                             const Cluster& cluster, const SearchOptions& options)
     : shape_(shape),
       proposal_(proposal),
       groups_(groups),
@@ -39,7 +40,7 @@ StepTail::StepTail(const Shape& shape, const Proposal& proposal, const DeviceGro
   list_updates();
 }
 
-void StepTail::list_pipelines() {
+void ReductionTail::list_pipelines() {
   const Placement placement = facts_of(shape_.variant.schedule).placement;
   int first = 0;
   for (std::size_t g = 0; g < groups_.size(); ++g) {
@@ -64,7 +65,7 @@ void StepTail::list_pipelines() {
   }
 }
 
-void StepTail::list_updates() {
+void ReductionTail::list_updates() {
   for (std::size_t p = 0; p < pipelines_.size(); ++p) {
     const OnePipeline& pipeline = pipelines_[p];
     for (std::size_t s = 0; s < pipeline.spans.size(); ++s) {
@@ -85,7 +86,7 @@ void StepTail::list_updates() {
   }
 }
 
-StepTail::Update& StepTail::update_of(DeviceId device, int pipeline, int stage) {
+ReductionTail::Update& ReductionTail::update_of(DeviceId device, int pipeline, int stage) {
   auto& updates = ends_[device.index()].updates;
   const auto found = std::find_if(updates.begin(), updates.end(), [&](const Update& update) {
     return update.pipeline == pipeline && update.stage == stage;
@@ -95,7 +96,7 @@ StepTail::Update& StepTail::update_of(DeviceId device, int pipeline, int stage) 
 }
 
 // All enter together, each after its last backward and its collective before.
-Duration StepTail::reduce(const Collective& collective) {
+Duration ReductionTail::reduce(const Collective& collective) {
   Duration entry{0};
   for (const DeviceId device : collective.devices) {
     const DeviceEnds& ends = ends_[device.index()];
@@ -106,16 +107,16 @@ Duration StepTail::reduce(const Collective& collective) {
   return entry;
 }
 
-void StepTail::hold(DeviceId device, Duration at, Bytes size) {
+void ReductionTail::hold(DeviceId device, Duration at, Bytes size) {
   DeviceEnds& ends = ends_[device.index()];
   const Bytes most = ends.reducing ? ends.reducing->size : ends.spare;
   if (size > most) ends.reducing = Reducing{at, size};
 }
 
 // Only what exceeds the device's spare bytes is worked out.
-Bytes StepTail::find_memory(const Collective& collective,
-                            const std::vector<std::vector<TreeNode>>& nodes, std::size_t self,
-                            Bytes held) const {
+Bytes ReductionTail::find_memory(const Collective& collective,
+                                 const std::vector<std::vector<TreeNode>>& nodes, std::size_t self,
+                                 Bytes held) const {
   const Bytes size = collective.size;
   if (options_.reduction == ReductionMode::kFast) return find_ring_reduction_memory(size, held);
   const int all = std::accumulate(collective.owned.begin(), collective.owned.end(), 0);
@@ -125,7 +126,7 @@ Bytes StepTail::find_memory(const Collective& collective,
   return find_exact_reduction_memory(size, nodes, self, micro_batches_, held);
 }
 
-std::vector<StepTail::Owner> StepTail::find_owners(int layer) const {
+std::vector<ReductionTail::Owner> ReductionTail::find_owners(int layer) const {
   std::vector<Owner> owners;
   for (const OnePipeline& pipeline : pipelines_) {
     const auto stage = static_cast<std::size_t>(stage_of(pipeline.spans, layer));
@@ -139,7 +140,7 @@ std::vector<StepTail::Owner> StepTail::find_owners(int layer) const {
 }
 
 // Layers of `span` have the same owners, and the layers around it others.
-void StepTail::reduce_layers(LayerSpan span) {
+void ReductionTail::reduce_layers(LayerSpan span) {
   if (!sums_.has_update(span)) return;
   const std::vector<Owner> owners = find_owners(span.first);
   Collective collective;
@@ -172,7 +173,8 @@ void StepTail::reduce_layers(LayerSpan span) {
   }
 }
 
-void StepTail::set_tied(const Plan& plan, const ModelProfile& profile, const Activity& activity) {
+void ReductionTail::set_tied(const Plan& plan, const ModelProfile& profile,
+                             const Activity& activity) {
   exchanges_ = find_tied_exchanges(plan, profile, activity);
   for (const TiedExchange& exchange : exchanges_) {
     std::vector<Bytes>& memory = exchange_memory_.emplace_back();
@@ -182,7 +184,7 @@ void StepTail::set_tied(const Plan& plan, const ModelProfile& profile, const Act
   }
 }
 
-void StepTail::exchange(const TiedExchange& tied, const std::vector<Bytes>& memory) {
+void ReductionTail::exchange(const TiedExchange& tied, const std::vector<Bytes>& memory) {
   const Duration entry = reduce(tied.collective);
   for (std::size_t d = 0; d < memory.size(); ++d) {
     hold(tied.collective.devices[d], entry, memory[d]);
@@ -195,7 +197,7 @@ void StepTail::exchange(const TiedExchange& tied, const std::vector<Bytes>& memo
   }
 }
 
-Duration StepTail::makespan() {
+Duration ReductionTail::makespan() {
   if (pipelines_.size() > 1) {
     std::set<int> cuts;
     for (const GroupClass& group : proposal_.classes) {

@@ -12,11 +12,11 @@
 
 namespace frazil {
 
-class StepTail {
+class ReductionTail {
  public:
   // All must outlive this. Requires: every group has micro-batches.
-  StepTail(const Shape& shape, const Proposal& proposal, const DeviceGroups& groups,
-           const SpaceSums& sums, const Cluster& cluster, const SearchOptions& options);
+  ReductionTail(const Shape& shape, const Proposal& proposal, const DeviceGroups& groups,
+                const SpaceSums& sums, const Cluster& cluster, const SearchOptions& options);
 
   // `spare`: what the device held at most until then besides what it holds throughout.
   void set_last_work(DeviceId device, Duration end, Bytes spare) {

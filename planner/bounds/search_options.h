@@ -18,8 +18,8 @@ namespace frazil {
 // steps x makespan + switching, and the held one, where it fits, is a candidate.
 struct HeldPlan {
   Plan plan;
-  std::int64_t steps = 1;                          // to come
-  std::function<Duration(const Plan&)> switching;  // >= 0; zero to the held plan itself
+  std::int64_t steps = 1;                                // to come
+  std::function<Duration(const Plan&)> transition_time;  // >= 0; zero to the held plan itself
 };
 
 struct SearchOptions {

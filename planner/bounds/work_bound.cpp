@@ -7,7 +7,6 @@
 namespace frazil {
 namespace {
 
-constexpr std::int64_t kMillion = 1'000'000;
 constexpr Duration kNone{0};
 constexpr VariantClass kLeast{.one_stage_per_device = false, .one_way = false, .splits = true};
 __extension__ using Wide = __int128;
@@ -16,7 +15,8 @@ int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
 }  // namespace
 
-WorkBounds::WorkBounds(const SearchSpace& space, const Machines& machines, const Cluster& cluster)
+WorkBounds::WorkBounds(const SearchSpace& space, const DeviceGroupClasses& machines,
+                       const Cluster& cluster)
     : space_(space),
       deals_(space, machines),
       device_(machines.best_device()),
@@ -57,14 +57,14 @@ Duration WorkBounds::all_reductions(const ChainSums& sums, const ShapeCell& cell
 }
 
 Duration WorkBounds::path_before(const ChainSums& sums, int first) const {
-  const Duration path = slow_down(sums.least_head(first), device_.time_ppm);
+  const Duration path = scale_ppm(sums.least_head(first), device_.time_ppm);
   return std::max(kNone, path - rounding(sums.layers()));
 }
 
 Duration WorkBounds::path_after(const ChainSums& sums, const VariantClass& variant,
                                 int first) const {
   if (variant.splits) return kNone;
-  const Duration path = slow_down(sums.least_tail(first), device_.time_ppm);
+  const Duration path = scale_ppm(sums.least_tail(first), device_.time_ppm);
   return std::max(kNone, path - rounding(sums.layers()));
 }
 
@@ -78,29 +78,29 @@ Duration WorkBounds::all_paths(const ChainSums& sums, const VariantClass& varian
     sum += sums.least_head(first);
     if (!variant.splits) sum += sums.least_tail(first);
   }
-  return std::max(kNone, slow_down(sum, device_.time_ppm) - rounding(2 * devices * sums.layers()));
+  return std::max(kNone, scale_ppm(sum, device_.time_ppm) - rounding(2 * devices * sums.layers()));
 }
 
 WorkBounds::GroupTime WorkBounds::time_of_group(const ChainSums& sums, const ShapeCell& cell,
                                                 const VariantClass& variant, const BatchDeal& deal,
                                                 int devices, bool one_way) const {
-  const Duration work = slow_down(sums.least_work(variant.recompute), device_.time_ppm);
-  const ChainSums::Crowd& crowd = sums.crowd(devices, one_way, variant.recompute);
+  const Duration work = scale_ppm(sums.least_work(variant.recompute), device_.time_ppm);
+  const ChainSums::Pigeonhole& pigeonhole = sums.pigeonhole(devices, one_way, variant.recompute);
   const auto load = [&](const ChainSums::Load& own) {
-    const Duration share = slow_down(own.work, device_.time_ppm) - rounding(4 * sums.layers());
+    const Duration share = scale_ppm(own.work, device_.time_ppm) - rounding(4 * sums.layers());
     return GroupTime::Load{
         std::max(kNone, share),
         reduction(own.updated_parameters, deal.ways * cell.replicas, deal.nodes)};
   };
-  GroupTime::Load even = load(crowd.even);
-  const int last = crowd.holders - 1;
+  GroupTime::Load even = load(pigeonhole.even);
+  const int last = pigeonhole.holders - 1;
   // The path after the last backward hides its reduction.
   even.once = std::max(even.once, path_after(sums, variant, one_way ? last : last / 2)) +
               path_before(sums, one_way ? last : last / 2);
   return {.devices = devices,
-          .one = load(crowd.one),
+          .one = load(pigeonhole.one),
           .even = even,
-          .more = load(crowd.more),
+          .more = load(pigeonhole.more),
           .work = std::max(kNone, work - rounding(4 * sums.layers())),
           .paths = all_paths(sums, variant, one_way ? 1 : 2, devices),
           .reductions = all_reductions(sums, cell, deal)};
@@ -191,7 +191,7 @@ bool WorkBounds::some_cut_keeps(const ChainSums& sums, const ShapeCell& cell,
   const std::int64_t n = deal.micro_batches;
   const Duration slack = rounding(sums.layers());
   const auto path = [&](Duration time) {
-    return std::max(kNone, slow_down(time, device_.time_ppm) - slack);
+    return std::max(kNone, scale_ppm(time, device_.time_ppm) - slack);
   };
   const auto load = [&](LayerSpan span) {
     const SpanTimes times = sums.times(span, device_, variant.recompute);

@@ -5,13 +5,13 @@
 // the best device and the best link of the cluster. A short last micro-batch is left out.
 //   total-work   of a group of p devices the mean, (n W + paths + G) / p, and n times the work of
 //                the layers that some device must hold together, with their reductions, and of the
-//                devices that must hold as many the path of the last one (ChainSums::crowd); of
-//                groups that are not equally
-//                long the least time in which they can share the micro-batches; work and
-//                reductions of all groups / the speed of the fastest devices used. Paths: stage d
-//                is the first on device d and begins at layer d or later, so that what one
-//                micro-batch must meet before it comes first (and what it must after it, last,
-//                where backwards are fused); with two directions it or its mirror image is.
+//                devices that must hold as many the path of the last one (ChainSums::pigeonhole);
+//                of groups that are not equally long the least time in which they can share the
+//                micro-batches; work and reductions of all groups / the speed of the fastest
+//                devices used. Paths: stage d is the first on device d and begins at layer d or
+//                later, so that what one micro-batch must meet before it comes first (and what it
+//                must after it, last, where backwards are fused); with two directions it or its
+//                mirror image is.
 //   best-cut     of schedules with one stage per device: min over cuts of max over stages of
 //                head + n T + max(tail, reduction + update): head and tail are what one
 //                micro-batch must meet before and after (its F; its B, or I where W may come
@@ -40,7 +40,7 @@ struct NamedBound {
 class WorkBounds {
  public:
   // The space and the machines must outlive this.
-  WorkBounds(const SearchSpace& space, const Machines& machines, const Cluster& cluster);
+  WorkBounds(const SearchSpace& space, const DeviceGroupClasses& machines, const Cluster& cluster);
 
   NamedBound bound(const ChainSums& sums, const ShapeCell& cell) const;
   // Of all cells list_longer() makes of this one.

@@ -147,12 +147,12 @@ Ruling rule(const MinimumInterval& interval, std::optional<Step> changed, const 
                                  *changed, steps_of(interval.length))};
 }
 
-Ruling rule(const AmortisationGate& gate, const PredictSwitch& predict, Step steps,
+Ruling rule(const AmortisationGate& gate, const PredictTransition& predict, Step steps,
             const Wish& wish) {
   if (wish.wanted == wish.held || thaws_any(wish.held, wish.wanted)) return {wish.wanted, ""};
   ENSURE(predict != nullptr, "an amortisation gate is given a prediction to ask");
-  const PredictedSwitch predicted = predict(wish.held, wish.wanted, wish.step);
-  ENSURE(predicted.cost >= Duration{0}, "a switch costs no less than nothing");
+  const PredictedTransition predicted = predict(wish.held, wish.wanted, wish.step);
+  ENSURE(predicted.cost >= Duration{0}, "a transition costs no less than nothing");
   Step left = std::max<Step>(steps - wish.step, 0);
   if (gate.within) left = std::min(left, steps_of(*gate.within));
   __extension__ using Wide = __int128;
@@ -160,11 +160,12 @@ Ruling rule(const AmortisationGate& gate, const PredictSwitch& predict, Step ste
   const Wide price = static_cast<Wide>(predicted.cost.count()) * gate.margin_percent;
   if (predicted.saved_per_step > Duration{0} && gain >= price) return {wish.wanted, ""};
   if (predicted.saved_per_step <= Duration{0}) {
-    return {wish.held, "The switch would not make a step shorter."};
+    return {wish.held, "The transition would not make a step shorter."};
   }
-  return {wish.held,
-          fmt::format("The switch would cost {} and save {} a step, which {} steps do not earn.",
-                      to_text(predicted.cost), to_text(predicted.saved_per_step), left)};
+  return {
+      wish.held,
+      fmt::format("The transition would cost {} and save {} a step, which {} steps do not earn.",
+                  to_text(predicted.cost), to_text(predicted.saved_per_step), left)};
 }
 
 }  // namespace frazil

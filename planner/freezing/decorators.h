@@ -79,12 +79,12 @@ struct MinimumInterval {
 };
 
 // What a change of mask would bring and cost, as the planner predicts it.
-struct PredictedSwitch {
+struct PredictedTransition {
   Duration saved_per_step{0};  // negative where steps get longer
   Duration cost{0};            // of asking, moving and starting, and of filling a cache
 };
-using PredictSwitch =
-    std::function<PredictedSwitch(const FreezeMask& from, const FreezeMask& to, Step step)>;
+using PredictTransition =
+    std::function<PredictedTransition(const FreezeMask& from, const FreezeMask& to, Step step)>;
 
 // A mask that freezes more is taken on only if
 //   saved_per_step x steps to come >= margin_percent / 100 x cost  and  saved_per_step > 0
@@ -123,7 +123,7 @@ Ruling rule(const PrefixProjection&, const Wish& wish);
 Ruling rule(const ValidationGuard& guard, ValidationGuardState& state,
             const std::optional<Validation>& validation, const Wish& wish);
 Ruling rule(const MinimumInterval& interval, std::optional<Step> changed, const Wish& wish);
-Ruling rule(const AmortisationGate& gate, const PredictSwitch& predict, Step steps,
+Ruling rule(const AmortisationGate& gate, const PredictTransition& predict, Step steps,
             const Wish& wish);
 
 FreezeMask project_prefix(const FreezeMask& mask);

@@ -73,12 +73,12 @@ FreezeState initial_state(const FreezeConfig& config) {
 }
 
 FreezeAuthority::FreezeAuthority(const FreezeConfig& config, const RunShape& run,
-                                 PredictSwitch predict, FindRoom has_room)
+                                 PredictTransition predict, FindRoom has_room)
     : FreezeAuthority(config, run, initial_state(config), std::move(predict), std::move(has_room)) {
 }
 
 FreezeAuthority::FreezeAuthority(const FreezeConfig& config, const RunShape& run, FreezeState state,
-                                 PredictSwitch predict, FindRoom has_room)
+                                 PredictTransition predict, FindRoom has_room)
     : config_(in_steps(config, run.steps_per_epoch)),
       run_(run),
       predict_(std::move(predict)),

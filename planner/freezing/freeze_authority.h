@@ -57,10 +57,10 @@ class FreezeAuthority {
  public:
   // Requires: `predict` where the configuration needs it; a state of this configuration.
   // A change for which there is no room is declined, and asked for again as long as it is wanted.
-  FreezeAuthority(const FreezeConfig& config, const RunShape& run, PredictSwitch predict = {},
+  FreezeAuthority(const FreezeConfig& config, const RunShape& run, PredictTransition predict = {},
                   FindRoom has_room = {});
   FreezeAuthority(const FreezeConfig& config, const RunShape& run, FreezeState state,
-                  PredictSwitch predict = {}, FindRoom has_room = {});
+                  PredictTransition predict = {}, FindRoom has_room = {});
 
   // Requires: steps never decrease. Asked a second time for a step it repeats itself. The first
   // decision has nothing to change: only the prefix and the guard are heard.
@@ -84,7 +84,7 @@ class FreezeAuthority {
 
   FreezeConfig config_;  // lengths in steps
   RunShape run_;
-  PredictSwitch predict_;
+  PredictTransition predict_;
   FindRoom has_room_;
   FreezeState state_;
 };

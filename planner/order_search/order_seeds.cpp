@@ -11,7 +11,6 @@
 namespace frazil {
 namespace {
 
-constexpr Duration kNever = Duration::max();
 constexpr std::array kByPriority{Letter::kI, Letter::kF, Letter::kW};
 
 // By one K and one hop for all stages.

@@ -10,7 +10,6 @@ namespace frazil {
 namespace {
 
 using Time = OrderTiming::Time;
-constexpr Time kNever = std::numeric_limits<Time>::max();
 constexpr Time kLongAgo = -(Time{1} << 60);
 constexpr Time kLongest = Time{1} << 44;  // so that scores have room to be multiplied
 constexpr Time kWeight = 1024;
@@ -32,7 +31,7 @@ OrderTiming::OrderTiming(const LinearPipeline& pipeline, Objective objective)
   inputs_.resize(stages * length_);
   end_.assign((stages + 2) * length_, kLongAgo);
   position_.assign((stages + 2) * length_, 0);
-  moving_.assign(stages, {0, 0, kNever});
+  moving_.assign(stages, {0, 0, kNever.count()});
   most_changes_ = 16 * letters_.size();
 }
 
@@ -199,8 +198,8 @@ void OrderTiming::write(std::size_t stage, std::size_t first, std::span<const Le
 bool OrderTiming::retime(Time allowed) {
   while (true) {
     std::size_t stage = 0;
-    Time first = kNever;
-    next_start_ = kNever;
+    Time first = kNever.count();
+    next_start_ = kNever.count();
     for (std::size_t s = 0; s < moving_.size(); ++s) {
       if (moving_[s].start < first) {
         next_start_ = first;
@@ -210,7 +209,7 @@ bool OrderTiming::retime(Time allowed) {
         next_start_ = std::min(next_start_, moving_[s].start);
       }
     }
-    if (first == kNever) return true;
+    if (first == kNever.count()) return true;
     if (!run(stage, allowed)) return false;
   }
 }
@@ -221,7 +220,7 @@ bool OrderTiming::run(std::size_t stage, Time allowed) {
   const std::size_t begin = stage * length_;
   const std::size_t first = moving.first;
   const std::size_t last = moving.last;
-  moving.start = kNever;
+  moving.start = kNever.count();
   const Time forwards = forwards_[begin + first];
   const Time inputs = inputs_[begin + first];
   const Time weights = static_cast<Time>(first) - forwards - inputs;
@@ -268,7 +267,7 @@ void OrderTiming::notify(std::size_t stage, Letter letter, std::uint32_t work, T
   if (end + hop <= start && old_end + hop < start) return;
   const std::size_t position = position_[next];
   Moving& moving = moving_[to];
-  if (moving.start == kNever) {
+  if (moving.start == kNever.count()) {
     moving = {position, position, start};
   } else if (position < moving.first) {
     moving.first = position;
@@ -281,7 +280,7 @@ void OrderTiming::notify(std::size_t stage, Letter letter, std::uint32_t work, T
 
 void OrderTiming::undo() {
   for (auto old = old_ends_.rbegin(); old != old_ends_.rend(); ++old) end_[old->work] = old->end;
-  for (Moving& moving : moving_) moving.start = kNever;
+  for (Moving& moving : moving_) moving.start = kNever.count();
 }
 
 void OrderTiming::sum_up() {

@@ -12,7 +12,6 @@
 namespace frazil {
 namespace {
 
-constexpr Duration kNever = Duration::max();
 constexpr std::array kByPriority{ActionKind::kBackward, ActionKind::kRecompute,
                                  ActionKind::kForward};
 

@@ -14,7 +14,6 @@ namespace frazil {
 namespace {
 
 using Time = std::int64_t;
-constexpr Time kNever = std::numeric_limits<Time>::max() / 8;  // room to be added to, and 4 times
 
 enum Kind : std::size_t { kForward, kInput, kWeight };
 constexpr std::array kActions{ActionKind::kForward, ActionKind::kBackwardInput,
@@ -38,8 +37,8 @@ struct Pipeline {
 
 // Compared in this order.
 struct Score {
-  Time span = kNever;
-  Time makespan = kNever;
+  Time span = kFarAway.count();
+  Time makespan = kFarAway.count();
   friend auto operator<=>(const Score&, const Score&) = default;
 };
 
@@ -146,7 +145,7 @@ class Sweep {
         span_bound_(span_bound),
         micro_batches_(static_cast<std::size_t>(pipeline.micro_batches)),
         devices_(pipeline.stages.size()),
-        wakes_(pipeline.stages.size(), kNever),
+        wakes_(pipeline.stages.size(), kFarAway.count()),
         kinds_(pipeline.stages.size()) {
     for (std::vector<Time>& ends : ends_) ends.resize(micro_batches_ * devices_.size());
     Time longest = 1;
@@ -206,19 +205,20 @@ class Sweep {
 
   // The last of those that decide first: it knows what the device after it has just started.
   std::size_t find_next_device() const {
-    ENSURE(wakes_.earliest() != kNever, "every device waits for another");
+    ENSURE(wakes_.earliest() != kFarAway.count(), "every device waits for another");
     return wakes_.next();
   }
 
-  // When the inputs of the next F or I have arrived; kNever when not known.
+  // When the inputs of the next F or I have arrived; kFarAway when not known.
   Time arrival(Kind kind, std::size_t s) {
     const int next = devices_[s].done[kind];
-    if (kind == kForward && s == 0) return next < pipeline_.micro_batches ? 0 : kNever;
+    if (kind == kForward && s == 0) return next < pipeline_.micro_batches ? 0 : kFarAway.count();
     if (kind == kInput && s + 1 == devices_.size()) {
-      return next < devices_[s].done[kForward] ? end(kForward, s, next) : kNever;
+      return next < devices_[s].done[kForward] ? end(kForward, s, next) : kFarAway.count();
     }
     const std::size_t from = kind == kForward ? s - 1 : s + 1;
-    return next < devices_[from].done[kind] ? end(kind, from, next) + pipeline_.hop : kNever;
+    return next < devices_[from].done[kind] ? end(kind, from, next) + pipeline_.hop
+                                            : kFarAway.count();
   }
 
   std::optional<Kind> choose_in_turn(std::size_t s) {
@@ -243,7 +243,8 @@ class Sweep {
                        (2 - at_input) * device.done[kWeight];
     const bool fits = halves + 2 <= 2 * pipeline_.in_flight;
     const Time to_input = arrival(kInput, s) - now;
-    const Time to_forward = (device.flying() < device.depth ? arrival(kForward, s) : kNever) - now;
+    const Time to_forward =
+        (device.flying() < device.depth ? arrival(kForward, s) : kFarAway.count()) - now;
     if (to_forward <= 0 && fits) {
       if (4 * device.flying() < habit.forward_first_quarters * device.depth) return kForward;
       if (to_input <= 0) return kInput;
@@ -280,7 +281,7 @@ class Sweep {
       }
     }
     ++device.done[kind];
-    wakes_.set(s, device.done[kWeight] < pipeline_.micro_batches ? device.free : kNever);
+    wakes_.set(s, device.done[kWeight] < pipeline_.micro_batches ? device.free : kFarAway.count());
   }
 
   const Pipeline& pipeline_;
@@ -293,14 +294,14 @@ class Sweep {
   std::vector<std::vector<Kind>> kinds_;   // by stage, in order
 };
 
-// All work and messages one after another must stay far below kNever.
+// All work and messages one after another must stay far below kFarAway.
 void refuse_endless_times(const OrderProblem& problem) {
   __extension__ using Wide = __int128;
   Wide once = 0;
   for (const StageTimes& times : problem.times) {
     once += Wide{times.total().count()} + 2 * Wide{problem.hop.count()};
   }
-  if (once * problem.micro_batches >= kNever / 8) {
+  if (once * problem.micro_batches >= kFarAway.count() / 8) {
     throw InfeasibleError("the times of this pipeline add up past 2^57 ns, too long to order");
   }
 }
@@ -316,7 +317,8 @@ DeviceOrders make_zero_bubble_order(const OrderProblem& problem, ActivationRelea
   for (const Variant& variant : list_variants(pipeline.in_flight)) {
     Sweep sweep(pipeline, variant, bounds.span);
     // Of orders with the least span there is only the shorter one's makespan left to beat.
-    const Score score = sweep.run({best.span, best.span == bounds.span ? best.makespan : kNever});
+    const Score score =
+        sweep.run({best.span, best.span == bounds.span ? best.makespan : kFarAway.count()});
     if (score >= best) continue;
     best = score;
     orders = sweep.orders();

@@ -8,15 +8,6 @@
 namespace frazil {
 namespace {
 
-constexpr std::int64_t kMillion = 1'000'000;
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-
-// floor(time * ppm / 10^6) without a wider type.
-std::int64_t slowed(std::int64_t time, std::int64_t ppm) {
-  if (ppm == kMillion) return time;
-  return time / kMillion * ppm + time % kMillion * ppm / kMillion;
-}
-
 // One question: exactly `stages` stages, no load above `bound`. Position i in 0..L is a cut before
 // layer i; a stage [i, j) has a window: the largest j that neither its work alone (boundaries left
 // out, so that it grows with j) nor its memory forbids. Windows never shrink as i grows.
@@ -52,11 +43,11 @@ class ChainTable {
     for (const Duration layer : costs_.layer)
       largest_layer = std::max(largest_layer, layer.count());
     const auto share = static_cast<std::int64_t>(static_cast<double>(work_.back()) / speeds);
-    return share + slowed(largest_layer, slowest()) + 2 * largest_boundary() + 1;
+    return share + scale_ppm(largest_layer, slowest()) + 2 * largest_boundary() + 1;
   }
   // No load is above this.
   std::int64_t last_bound() const {
-    return slowed(work_.back(), slowest()) + 2 * largest_boundary();
+    return scale_ppm(work_.back(), slowest()) + 2 * largest_boundary();
   }
 
   // Whether stages whose work alone is within the bound can cover the chain.
@@ -78,7 +69,7 @@ class ChainTable {
   }
   std::int64_t boundary(int cut) const { return boundary_[static_cast<std::size_t>(cut)]; }
   std::int64_t load(int stage, int first, int end) const {
-    const std::int64_t own = slowed(work(first, end), ppm(stage));
+    const std::int64_t own = scale_ppm(work(first, end), ppm(stage));
     if (!back_.empty())
       return std::max(own, back_[static_cast<std::size_t>(first)] + boundary(end));
     return own + boundary(first) + boundary(end);
@@ -129,7 +120,7 @@ class ChainTable {
     int end = 0;
     for (int first = 0; first < layers_; ++first) {
       end = std::max(end, first);
-      while (end < layers_ && slowed(work(first, end + 1), slowdown) <= bound) ++end;
+      while (end < layers_ && scale_ppm(work(first, end + 1), slowdown) <= bound) ++end;
       work_window_[static_cast<std::size_t>(first)] = end;
     }
   }
@@ -168,16 +159,16 @@ class ChainTable {
   // best(s, i): least possible largest load when stages s, s + 1, ... hold layers i ..; kNever
   // outside the ranges.
   void find_best() {
-    best_.assign(at(stages_ + 1, 0), kNever);
+    best_.assign(at(stages_ + 1, 0), kNever.count());
     best(stages_, layers_) = 0;
     for (int s = stages_ - 1; s >= 0; --s) {
       const int next_earliest = earliest_[static_cast<std::size_t>(s) + 1];
       for (int first = earliest_[static_cast<std::size_t>(s)];
            first <= latest_[static_cast<std::size_t>(s)]; ++first) {
-        std::int64_t least = kNever;
+        std::int64_t least = kNever.count();
         const int window = window_[at(s, first)];
         for (int end = std::max(first + 1, next_earliest); end <= window; ++end) {
-          if (slowed(work(first, end), ppm(s)) >= least) break;
+          if (scale_ppm(work(first, end), ppm(s)) >= least) break;
           least = std::min(least, std::max(load(s, first, end), best(s + 1, end)));
         }
         best(s, first) = least;
@@ -239,7 +230,7 @@ std::optional<ChainPartition> partition_below(const ChainCosts& costs, int stage
 
 std::optional<ChainPartition> partition_into(const ChainCosts& costs, int stages) {
   check(costs, stages);
-  return partition_below(costs, stages, kNever);
+  return partition_below(costs, stages, kNever.count());
 }
 
 std::optional<ChainPartition> partition_at_most(const ChainCosts& costs, int stages) {
@@ -247,7 +238,7 @@ std::optional<ChainPartition> partition_at_most(const ChainCosts& costs, int sta
   std::optional<ChainPartition> best;
   for (int k = 1; k <= stages; ++k) {
     // Fewer stages win ties, so more of them must be strictly better.
-    const std::int64_t ceiling = best ? best->load.count() - 1 : kNever;
+    const std::int64_t ceiling = best ? best->load.count() - 1 : kNever.count();
     if (auto partition = partition_below(costs, k, ceiling)) best = std::move(partition);
   }
   return best;

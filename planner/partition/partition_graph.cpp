@@ -63,7 +63,7 @@ class Partitioner {
         limits_(limits),
         whole_(contract(graph)),
         parts_(merge_free_parts(whole_, graph.device_memory)),
-        relief_(parts_),
+        advice_(parts_),
         devices_(std::min(graph.devices, static_cast<int>(parts_.parts.size()))),
         hosts_(std::min(graph.hosts, static_cast<int>(parts_.parts.size()))),
         most_ideals_(limits.ideals / (static_cast<std::size_t>(hosts_) + 1)) {
@@ -78,7 +78,7 @@ class Partitioner {
     Answer best = answer_for(devices_);
     // A lower bound of fewer devices at or above the answer: no such split is better.
     for (int devices = devices_ - 1; devices >= 0 && !is_proven(best); --devices) {
-      const WorkTime bound = bound_load(parts_, relief_, devices, hosts_);
+      const WorkTime bound = bound_load(parts_, advice_, devices, hosts_);
       if (bound == WorkTime::max() || (best.split && bound >= best.split->load)) break;
       Answer fewer = answer_for(devices);
       if (fewer.split && (!best.split || fewer.split->load <= best.split->load)) {
@@ -142,7 +142,7 @@ class Partitioner {
     const SplitDevices machines = this->machines(devices);
     std::int64_t states = limits_.states;
     Answer answer;
-    answer.lower_bound = bound_load(parts_, relief_, devices, hosts_);
+    answer.lower_bound = bound_load(parts_, advice_, devices, hosts_);
     Order order = orders_.front();
     for (const Order& candidate : orders_) {
       const auto before = answer.split;
@@ -260,7 +260,7 @@ class Partitioner {
   const SplitLimits& limits_;
   PartGraph whole_;
   PartGraph parts_;
-  HostRelief relief_;
+  HostAdvice advice_;
   int devices_;  // no more than could hold a part each
   int hosts_;
   std::size_t most_ideals_;  // each is looked at for each number of hosts

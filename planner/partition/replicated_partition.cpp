@@ -12,7 +12,6 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kNanoseconds = 1'000'000'000;
 constexpr std::size_t kMostIdealsOfLevels = 500;  // a cubic number of stages are priced
 
@@ -35,7 +34,7 @@ class ReplicaSearch {
       }
     }
     for (std::size_t level = 0; level + 1 < options.levels.size(); ++level) {
-      within_[level].assign(size_ * size_, kNever);
+      within_[level].assign(size_ * size_, kNever.count());
       for (std::size_t a = 0; a < size_; ++a) {
         const Pipelines best = solve(level, a, size_ - 1);
         for (const std::size_t b : above_[a]) within_[level][a * size_ + b] = best.best(b).time;
@@ -60,7 +59,7 @@ class ReplicaSearch {
  private:
   // The best pipeline from one ideal to another on at most some machines: its last stage.
   struct Choice {
-    std::int64_t time = kNever;
+    std::int64_t time = kNever.count();
     std::size_t from = 0;     // where the last stage begins
     std::int32_t copies = 1;  // of the last stage
   };

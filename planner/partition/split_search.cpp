@@ -18,7 +18,7 @@ class SplitSearch {
         lattice_(lattice),
         machines_(machines),
         states_(states),
-        relief_(graph),
+        advice_(graph),
         stage_(graph),
         full_(lattice.size() - 1),
         done_(static_cast<std::size_t>(lattice.size())),
@@ -100,7 +100,7 @@ class SplitSearch {
   void refuse_until(WorkTime load) { next_ = std::min(next_, load); }
 
   bool can_finish(WorkTime left, int devices, int hosts, WorkTime limit) const {
-    return left - relief_.saved(limit, hosts) <= times(limit, devices);
+    return left - advice_.saved(limit, hosts) <= times(limit, devices);
   }
 
   // Whether the devices and hosts left over can do what an ideal leaves.
@@ -112,7 +112,7 @@ class SplitSearch {
     const bool may_be_next =
         next_ > limit_ + WorkTime{1} && (devices > 0 || hosts > 0) &&
         can_finish(left, devices, hosts, std::min(next_ - WorkTime{1}, kLongestWork));
-    if (may_be_next) refuse_until(time_to_do(left, relief_, devices, hosts));
+    if (may_be_next) refuse_until(time_to_do(left, advice_, devices, hosts));
     return false;
   }
 
@@ -217,7 +217,7 @@ class SplitSearch {
   const IdealLattice& lattice_;
   const SplitDevices& machines_;
   std::int64_t& states_;
-  HostRelief relief_;
+  HostAdvice advice_;
   StageLoad stage_;
   std::int32_t full_;
   std::vector<WorkTime> done_;  // device time of an ideal's parts

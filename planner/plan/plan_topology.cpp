@@ -41,7 +41,13 @@ PipelineTopology find_topology(const Pipeline& pipeline, const ModelProfile& str
     if (activity.edge_carries.at(e)) crossing.carrying.push_back(e);
   }
   topology.crossings.reserve(crossings.size());
-  for (auto& [stages, crossing] : crossings) topology.crossings.push_back(std::move(crossing));
+  topology.incoming.resize(pipeline.stages.size());
+  topology.outgoing.resize(pipeline.stages.size());
+  for (auto& [stages, crossing] : crossings) {
+    topology.outgoing[stages.first.index()].push_back(topology.crossings.size());
+    topology.incoming[stages.second.index()].push_back(topology.crossings.size());
+    topology.crossings.push_back(std::move(crossing));
+  }
   return topology;
 }
 

@@ -25,6 +25,9 @@ struct StageCrossing {
 struct PipelineTopology {
   std::vector<StageId> stage_of;         // by layer
   std::vector<StageCrossing> crossings;  // by (from, to)
+  // By stage: the crossings that enter and that leave it, by position in `crossings`.
+  std::vector<std::vector<std::size_t>> incoming;
+  std::vector<std::vector<std::size_t>> outgoing;
 };
 
 // A device of a stage that holds a layer.

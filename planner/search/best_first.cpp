@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "planner/search/kept_plans.h"
+#include "planner/search/incumbents.h"
 #include "planner/search/nearest_miss.h"
 #include "planner/search/rejections.h"
 #include "planner/search/search_node.h"
@@ -19,11 +19,7 @@ using Node = SearchNode;
 using Kind = SearchNode::Kind;
 
 // Of what is at most half of the longest time.
-Duration scale_up(Duration time, std::int64_t ppm) {
-  constexpr std::int64_t kMillion = 1'000'000;
-  const std::int64_t whole = time.count() / kMillion;
-  return time + Duration{whole * ppm + time.count() % kMillion * ppm / kMillion};
-}
+Duration scale_up(Duration time, std::int64_t ppm) { return time + scale_ppm(time, ppm); }
 
 class BestFirst {
  public:
@@ -43,7 +39,7 @@ class BestFirst {
           make_cell_node(Kind::kCell, cell, evaluator_.work_bounds().bound(sums, cell)));
     }
     if (options_.held) hold();
-    if (!only_fits_) dive(cells);
+    if (!only_fits_) warm_start(cells);
     for (const Node& node : nodes) {
       const ShapeCell& cell = node.shape.cell;
       push(node);
@@ -68,7 +64,7 @@ class BestFirst {
   }
 
  private:
-  void dive(const std::vector<ShapeCell>& cells) {
+  void warm_start(const std::vector<ShapeCell>& cells) {
     take(pick_cells(evaluator_, cells));
     // Bounds say less of groups that are not alike.
     if (!evaluator_.machines().groups_are_alike()) climb();
@@ -323,7 +319,7 @@ class BestFirst {
   bool only_fits_;
   std::vector<Node> queue_;  // a heap
   std::vector<Node> close_;  // not worth a look when they came up
-  KeptPlans kept_;
+  Incumbents kept_;
   std::optional<Plan> held_;                     // where it fits
   std::int64_t cut_ = 0;                         // shapes
   Duration lowest_order_ = Duration::max();      // of those judged at once

@@ -31,7 +31,7 @@ class Evaluator {
             OrderTable& orders);
 
   const SearchSpace& space() const { return space_; }
-  Machines& machines() { return machines_; }
+  DeviceGroupClasses& machines() { return machines_; }
   const WorkBounds& work_bounds() const { return bounds_; }
   // Of plans that cache the prefix, or of those that do not.
   const ChainSums& sums_of(int size, bool cached) const { return sums_.of(size, cached); }
@@ -79,7 +79,7 @@ class Evaluator {
   const SearchOptions& options_;
   Activity activity_;
   std::string hash_;
-  Machines machines_;
+  DeviceGroupClasses machines_;
   SearchSpace space_;
   SpaceSums sums_;
   WorkBounds bounds_;

@@ -9,7 +9,7 @@
 
 namespace frazil {
 
-Proposer::Proposer(const SearchSpace& space, const SpaceSums& sums, Machines& machines,
+Proposer::Proposer(const SearchSpace& space, const SpaceSums& sums, DeviceGroupClasses& machines,
                    Bytes input_per_sample)
     : space_(space), sums_(sums), machines_(machines), input_per_sample_(input_per_sample) {}
 

@@ -30,7 +30,7 @@ enum class Transfers { kBlocking, kOverlapped };
 class Proposer {
  public:
   // All must outlive this.
-  Proposer(const SearchSpace& space, const SpaceSums& sums, Machines& machines,
+  Proposer(const SearchSpace& space, const SpaceSums& sums, DeviceGroupClasses& machines,
            Bytes input_per_sample);
 
   // Shares and classes, with the cuts of blocking transfers that ignore memory.
@@ -89,7 +89,7 @@ class Proposer {
 
   const SearchSpace& space_;
   const SpaceSums& sums_;
-  Machines& machines_;
+  DeviceGroupClasses& machines_;
   Bytes input_per_sample_;
   std::map<DealKey, Proposal> deals_;
   std::map<EqualKey, Proposal> equal_deals_;  // without cuts

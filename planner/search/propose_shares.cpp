@@ -44,7 +44,7 @@ std::int64_t Proposer::bottleneck_of(const Shape& shape, int machine_of_group) {
       const auto device =
           static_cast<std::size_t>(device_of_stage(placement, devices, way, static_cast<int>(s)));
       work[device] +=
-          slow_down(sums.work(spans[s], shape.variant.recompute), machine.devices[device].time_ppm)
+          scale_ppm(sums.work(spans[s], shape.variant.recompute), machine.devices[device].time_ppm)
               .count();
     }
   }

@@ -12,8 +12,9 @@ void check(const SearchOptions& options) {
     ENSURE(size >= 1 && size <= options.batch_size, "micro-batches of 1 sample to the batch");
   }
   ENSURE(options.keep >= 0, "a number of plans to keep");
-  ENSURE(!options.held || (options.keep > 0 && options.held->steps >= 1 && options.held->switching),
-         "steps to come and the price of a switch");
+  ENSURE(!options.held ||
+             (options.keep > 0 && options.held->steps >= 1 && options.held->transition_time),
+         "steps to come and the price of a transition");
 }
 
 }  // namespace

@@ -9,18 +9,18 @@
 namespace frazil {
 namespace {
 
-Duration add(Duration a, Duration b) { return a >= kNever || b >= kNever ? kNever : a + b; }
+Duration add(Duration a, Duration b) { return a >= kFarAway || b >= kFarAway ? kFarAway : a + b; }
 
 Duration times(Duration step, Step count) {
   if (count == 0) return Duration{0};
-  return step >= kNever ? kNever : step * count;
+  return step >= kFarAway ? kFarAway : step * count;
 }
 
 constexpr Duration kUnknown{-1};
 
 // The cheapest way to a plan.
 struct Change {
-  Duration total = kNever;
+  Duration total = kFarAway;
   int changes = 0;
   std::size_t from = 0;  // plan before
 
@@ -75,7 +75,7 @@ class Walker {
     std::vector<Change> changed(before.size());
     for (std::size_t from = 0; from < before.size(); ++from) {
       const Duration so_far = before[from].total;
-      if (so_far >= kNever) continue;
+      if (so_far >= kFarAway) continue;
       for (std::size_t to = 0; to < changed.size(); ++to) {
         const Duration rest = rest_from(segment, to).begin;
         if (!can_end(so_far, rest)) continue;
@@ -89,7 +89,7 @@ class Walker {
 
   // The first plan is free to choose.
   Duration change(std::size_t segment, std::size_t from, std::size_t to) const {
-    return segment == 0 ? kNever : costs_.change(segment, from, to);
+    return segment == 0 ? kFarAway : costs_.change(segment, from, to);
   }
 
   Duration hold(std::size_t segment, std::size_t plan, const HeldCache& cache) const {
@@ -113,7 +113,7 @@ class Walker {
             holds.try_emplace(choice, question_.plans, kUnknown).first->second;
         const HeldCache end = after(choice, question_.steps[segment]);
         for (std::size_t plan = 0; plan < question_.plans; ++plan) {
-          if (changed[plan].total >= kNever) continue;
+          if (changed[plan].total >= kFarAway) continue;
           if (own[plan] == kUnknown) own[plan] = hold(segment, plan, choice);
           Arrival arrival{changed[plan], cache, choice};
           arrival.total = add(arrival.total, own[plan]);
@@ -127,13 +127,13 @@ class Walker {
     return next;
   }
 
-  LeastRest rest_from(std::size_t segment, std::size_t plan) const {
-    return question_.rest.empty() ? LeastRest{} : question_.rest[segment][plan];
+  RemainingBound rest_from(std::size_t segment, std::size_t plan) const {
+    return question_.rest.empty() ? RemainingBound{} : question_.rest[segment][plan];
   }
 
   bool can_end(Duration total, Duration rest) const {
     const Duration least = add(total, rest);
-    return least < kNever && least <= question_.limit;
+    return least < kFarAway && least <= question_.limit;
   }
 
   std::optional<CachedWalk> trace_back() const {
@@ -146,7 +146,7 @@ class Walker {
         plan = p;
       }
     }
-    if (best == nullptr || best->total >= kNever) return std::nullopt;
+    if (best == nullptr || best->total >= kFarAway) return std::nullopt;
     const std::size_t segments = arrivals_.size();
     CachedWalk walk{best->total, std::vector<std::size_t>(segments),
                     std::vector<HeldCache>(segments)};

@@ -35,7 +35,7 @@ struct HeldCache {
 };
 
 // What a walk that holds a plan in a segment takes at least from there on, whatever it caches.
-struct LeastRest {
+struct RemainingBound {
   Duration begin{0};  // with the segment
   Duration end{0};    // after it
 };
@@ -46,11 +46,12 @@ struct CacheQuestion {
   std::vector<HeldFeatures> rooms;  // that a tier has room for
   Step epoch = 1;
   std::size_t plans = 1;
-  Duration limit = kNever;                        // dearer walks are not looked for
-  std::vector<std::vector<LeastRest>> rest = {};  // by segment and plan; none: nothing is known
+  Duration limit = kFarAway;  // dearer walks are not looked for
+  std::vector<std::vector<RemainingBound>> rest =
+      {};  // by segment and plan; none: nothing is known
 };
 
-// kNever where it cannot be.
+// kFarAway where it cannot be.
 struct CacheCosts {
   // A step that reads these features, or none.
   std::function<Duration(std::size_t segment, std::size_t plan, HeldFeatures)> step;

@@ -8,11 +8,11 @@
 namespace frazil {
 namespace {
 
-// Sums stay at kNever once they are there.
-Duration add(Duration a, Duration b) { return a >= kNever || b >= kNever ? kNever : a + b; }
+// Sums stay at kFarAway once they are there.
+Duration add(Duration a, Duration b) { return a >= kFarAway || b >= kFarAway ? kFarAway : a + b; }
 
 struct Arrival {
-  Duration total = kNever;
+  Duration total = kFarAway;
   int changes = 0;
   std::size_t from = 0;
 };
@@ -75,7 +75,7 @@ std::optional<Trajectory> find_trajectory(const TrajectoryCosts& costs) {
       arrivals.back().begin(), arrivals.back().end(), [](const Arrival& a, const Arrival& b) {
         return std::tie(a.total, a.changes) < std::tie(b.total, b.changes);
       });
-  if (cheapest->total >= kNever) return std::nullopt;
+  if (cheapest->total >= kFarAway) return std::nullopt;
   Trajectory trajectory{cheapest->total, std::vector<std::size_t>(costs.segments())};
   auto state = static_cast<std::size_t>(cheapest - arrivals.back().begin());
   for (std::size_t k = costs.segments(); k-- > 0;) {
@@ -95,7 +95,7 @@ std::optional<Trajectory> follow_greedily(const TrajectoryCosts& costs) {
     held = next;
   }
   trajectory.total = cost_of(costs, trajectory.states);
-  if (trajectory.total >= kNever) return std::nullopt;
+  if (trajectory.total >= kFarAway) return std::nullopt;
   return trajectory;
 }
 
@@ -104,7 +104,7 @@ std::optional<Trajectory> hold_one(const TrajectoryCosts& costs) {
   for (std::size_t s = 0; s < costs.states(); ++s) {
     const std::vector<std::size_t> states(costs.segments(), s);
     const Duration total = cost_of(costs, states);
-    if (total < kNever && (!best || total < best->total)) best = Trajectory{total, states};
+    if (total < kFarAway && (!best || total < best->total)) best = Trajectory{total, states};
   }
   return best;
 }

@@ -13,9 +13,6 @@
 
 namespace frazil {
 
-// Of a state that cannot be held, or a change that cannot be made.
-inline constexpr Duration kNever{std::numeric_limits<Duration::rep>::max() / 4};
-
 struct TrajectoryCosts {
   std::vector<std::vector<Duration>> hold;  // [segment][state]
   // [segment][from][to], at the begin of the segment; zero from a state to itself.
@@ -33,7 +30,7 @@ struct Trajectory {
   friend bool operator==(const Trajectory&, const Trajectory&) = default;
 };
 
-// What a given walk costs; kNever where it holds or makes what cannot be.
+// What a given walk costs; kFarAway where it holds or makes what cannot be.
 Duration cost_of(const TrajectoryCosts& costs, const std::vector<std::size_t>& states);
 
 // The cheapest walk; of equal ones that with the fewest changes, then the smallest states, late

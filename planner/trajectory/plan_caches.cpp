@@ -50,13 +50,13 @@ Duration CachePlanner::reading(std::size_t plan, HeldFeatures features) const {
 }
 
 Duration CachePlanner::read_step(Duration work, std::size_t plan, HeldFeatures features) const {
-  return work >= kNever ? kNever : std::max(work, reading(plan, features));
+  return work >= kFarAway ? kFarAway : std::max(work, reading(plan, features));
 }
 
 Duration CachePlanner::fill_step(Duration work, std::size_t plan, HeldFeatures features,
                                  HeldFeatures source) const {
   const Duration read = read_step(work, plan, source);
-  return read >= kNever ? kNever : read + reading(plan, features);  // writing takes as long
+  return read >= kFarAway ? kFarAway : read + reading(plan, features);  // writing takes as long
 }
 
 // No more than a step that reads a cache no deeper than that, or none.
@@ -83,19 +83,19 @@ Duration CachePlanner::exact_read(std::size_t segment, std::size_t plan, HeldFea
 Duration CachePlanner::exact_fill(std::size_t segment, std::size_t plan, HeldFeatures features,
                                   HeldFeatures source) {
   const std::size_t mask = segments_[segment].mask;
-  if (!steps_.may_cache(mask, plan, features.depth)) return kNever;
+  if (!steps_.may_cache(mask, plan, features.depth)) return kFarAway;
   return fill_step(steps_.exact(mask, plan, source.depth), plan, features, source);
 }
 
 Duration CachePlanner::step_time(std::size_t segment, std::size_t plan, HeldFeatures features) {
   const Duration reads = exact_read(segment, plan, features);
-  return reads < kNever ? reads : exact_read(segment, plan, {});
+  return reads < kFarAway ? reads : exact_read(segment, plan, {});
 }
 
 Duration CachePlanner::filling_step_time(std::size_t segment, std::size_t plan,
                                          const HeldCache& cache) {
   const Duration fills = exact_fill(segment, plan, cache.features, cache.source);
-  return fills < kNever ? fills : step_time(segment, plan, cache.source);
+  return fills < kFarAway ? fills : step_time(segment, plan, cache.source);
 }
 
 // Whether some cost of the walk was not exact.
@@ -117,11 +117,11 @@ bool CachePlanner::sharpen(const CachedWalk& walk, const PlanChanges& changes) {
   return changed;
 }
 
-// What a walk costs that has become exact; kNever where it cannot be.
+// What a walk costs that has become exact; kFarAway where it cannot be.
 Duration CachePlanner::price(const CachedWalk& walk, const CacheCosts& costs) const {
   Duration total{0};
   const auto pay = [&](Duration cost, Step count) {
-    if (count > 0) total = total >= kNever || cost >= kNever ? kNever : total + cost * count;
+    if (count > 0) total = total >= kFarAway || cost >= kFarAway ? kFarAway : total + cost * count;
   };
   for (std::size_t k = 0; k < segments_.size(); ++k) {
     const HeldCache& cache = walk.caches[k];
@@ -146,17 +146,17 @@ std::optional<CachePlan> CachePlanner::plan(const PlanChanges& changes,
       .fill =
           [&](std::size_t segment, std::size_t plan, HeldFeatures features, HeldFeatures source) {
             const std::size_t mask = segments_[segment].mask;
-            if (!steps_.may_cache(mask, plan, features.depth)) return kNever;
+            if (!steps_.may_cache(mask, plan, features.depth)) return kFarAway;
             return fill_step(steps_.known(mask, plan, source.depth), plan, features, source);
           },
       .change = changes.known};
   const auto least_step = [&](std::size_t segment, std::size_t plan, int depth) {
     return find_least_step(segment, plan, depth);
   };
-  question_.rest = find_least_rest(question_, least_step, costs);
+  question_.rest = find_remaining_bound(question_, least_step, costs);
   // Few walks come near the least: the limit grows until one of them is within it.
-  Duration least = kNever;
-  for (const LeastRest& rest : question_.rest.front()) least = std::min(least, rest.begin);
+  Duration least = kFarAway;
+  for (const RemainingBound& rest : question_.rest.front()) least = std::min(least, rest.begin);
   Duration room = std::max(Duration{1}, (uncached.total - least) / kFirstRoom);
   for (;; room *= 2) {
     question_.limit = std::min(uncached.total, least + room);

@@ -4,8 +4,8 @@
 // simulated with what is cached left out and reading and filling charged as in feature_store.h.
 // Costs begin as lower bounds and those of the cheapest walk are made exact until all of them are.
 // Walks are looked for below a limit alone, which doubles its way up from what any walk takes at
-// least (least_rest.h): within one that holds an exact walk the cheapest is the cheapest of all.
-// A run is not told any of this yet: it caches the whole prefix, in memory first.
+// least (remaining_bound.h): within one that holds an exact walk the cheapest is the cheapest of
+// all. A run is not told any of this yet: it caches the whole prefix, in memory first.
 
 #include <functional>
 #include <optional>
@@ -39,7 +39,7 @@ class CachePlanner {
   // None where all walks cost more than `uncached`, one that caches nothing.
   std::optional<CachePlan> plan(const PlanChanges& changes, const Trajectory& uncached);
   // A step of any plan in a segment, exact, with these features where the plan can read them, else
-  // without. kNever where it does not fit.
+  // without. kFarAway where it does not fit.
   Duration step_time(std::size_t segment, std::size_t plan, HeldFeatures features);
   // The same while they are filled, from what there is.
   Duration filling_step_time(std::size_t segment, std::size_t plan, const HeldCache& cache);

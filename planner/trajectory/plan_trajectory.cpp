@@ -4,8 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "planner/search/advice.h"
 #include "planner/search/moved_cuts.h"
-#include "planner/search/relief.h"
 #include "planner/trajectory/plan_caches.h"
 #include "planner/trajectory/step_times.h"
 #include "planner/trajectory/work_function.h"
@@ -88,7 +88,7 @@ FreezeMask join_masks(const std::vector<FreezeMask>& masks) {
   return all;
 }
 
-Duration times(Duration step, Step count) { return step >= kNever ? kNever : step * count; }
+Duration times(Duration step, Step count) { return step >= kFarAway ? kFarAway : step * count; }
 
 class Planner {
  public:
@@ -121,7 +121,7 @@ class Planner {
     ENSURE(best.has_value(), "each mask has a plan that fits, and any plan can follow any other");
     planned_.best = *best;
     if (options_.store) plan_caches(costs);
-    list_switches();
+    list_transitions();
     planned_.online = run_online();
     for (std::size_t k = 0; k < planned_.segments.size(); ++k) {
       planned_.step_times.emplace_back();
@@ -169,7 +169,7 @@ class Planner {
     const auto set = [&](Duration& cost, Duration exact) {
       changed = changed || cost != exact;
       cost = exact;
-      return exact < kNever;
+      return exact < kFarAway;
     };
     for (std::size_t k = 0; k < states.size(); ++k) {
       const std::size_t s = states[k];
@@ -207,15 +207,15 @@ class Planner {
     return caches_->step_time(segment, candidate, planned_.caches->walk.caches[segment].features);
   }
 
-  void list_switches() {
+  void list_transitions() {
     const std::vector<std::size_t>& states = planned_.best.states;
     for (std::size_t k = 1; k < states.size(); ++k) {
       if (states[k] == states[k - 1]) continue;
-      PlannedSwitch change{.segment = k,
-                           .from = states[k - 1],
-                           .to = states[k],
-                           .cost = transition(k, states[k - 1], states[k])};
-      change.forced = held_step_time(k, change.from) >= kNever;
+      PlannedTransition change{.segment = k,
+                               .from = states[k - 1],
+                               .to = states[k],
+                               .cost = transition(k, states[k - 1], states[k])};
+      change.forced = held_step_time(k, change.from) >= kFarAway;
       if (!change.forced) change.break_even = find_break_even(change);
       planned_.switches.push_back(change);
     }
@@ -229,7 +229,7 @@ class Planner {
   };
 
   // While a cache is filled, and after that.
-  std::vector<Stretch> list_stretches(std::size_t segment, const PlannedSwitch& change) {
+  std::vector<Stretch> list_stretches(std::size_t segment, const PlannedTransition& change) {
     std::vector<Stretch> stretches;
     Step left = planned_.segments[segment].steps;
     if (caches_) {
@@ -248,12 +248,12 @@ class Planner {
     return stretches;
   }
 
-  std::optional<Step> find_break_even(const PlannedSwitch& change) {
+  std::optional<Step> find_break_even(const PlannedTransition& change) {
     Duration missing = change.cost.total;
     Step steps = 0;
     for (std::size_t k = change.segment; k < planned_.segments.size(); ++k) {
       for (const Stretch& stretch : list_stretches(k, change)) {
-        if (stretch.old_step >= kNever || stretch.new_step >= kNever) return std::nullopt;
+        if (stretch.old_step >= kFarAway || stretch.new_step >= kFarAway) return std::nullopt;
         const Duration saved = stretch.old_step - stretch.new_step;
         if (missing <= Duration{0}) return steps;
         if (missing <= saved * stretch.steps) {
@@ -289,7 +289,7 @@ class Planner {
     for (std::size_t s = 0; s < candidates_.size(); ++s) {
       bool fits = true;
       for (std::size_t mask = 0; fits && mask < table_.masks.size(); ++mask) {
-        fits = steps_.exact(mask, s) < kNever;
+        fits = steps_.exact(mask, s) < kFarAway;
       }
       if (fits) fitting.push_back(s);
     }

@@ -42,7 +42,7 @@ struct TrajectoryOptions {
 };
 
 // One change of plan.
-struct PlannedSwitch {
+struct PlannedTransition {
   std::size_t segment = 0;  // at its begin
   std::size_t from = 0;     // candidates
   std::size_t to = 0;
@@ -66,11 +66,11 @@ struct OnlineRun {
 struct PlannedTrajectory {
   std::vector<ForecastSegment> segments;
   std::vector<Plan> candidates;  // under an all-active mask
-  // Of a step, by segment and candidate; kNever where it does not fit. Exact of the walks and the
+  // Of a step, by segment and candidate; kFarAway where it does not fit. Exact of the walks and the
   // switches below; elsewhere it may be a lower bound.
   std::vector<std::vector<Duration>> step_times;
   Trajectory best;  // with what is cached
-  std::vector<PlannedSwitch> switches;
+  std::vector<PlannedTransition> switches;
   std::optional<CachePlan> caches;     // with a store
   std::optional<Trajectory> uncached;  // with a store: the best without it
   // Nothing of these is cached:

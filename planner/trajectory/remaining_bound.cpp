@@ -6,7 +6,7 @@
 namespace frazil {
 namespace {
 
-Duration add(Duration a, Duration b) { return a >= kNever || b >= kNever ? kNever : a + b; }
+Duration add(Duration a, Duration b) { return a >= kFarAway || b >= kFarAway ? kFarAway : a + b; }
 
 bool has_room(const CacheQuestion& question, int depth) {
   return std::any_of(question.rooms.begin(), question.rooms.end(),
@@ -49,15 +49,16 @@ std::vector<std::vector<ReadableSteps>> list_readable(const CacheQuestion& quest
   return readable;
 }
 
-std::vector<std::vector<LeastRest>> find_least_rest(const CacheQuestion& question,
-                                                    const LeastStep& step,
-                                                    const CacheCosts& costs) {
+std::vector<std::vector<RemainingBound>> find_remaining_bound(const CacheQuestion& question,
+                                                              const LeastStep& step,
+                                                              const CacheCosts& costs) {
   const auto readable = list_readable(question);
   const std::size_t segments = question.steps.size();
-  std::vector<std::vector<LeastRest>> rest(segments, std::vector<LeastRest>(question.plans));
+  std::vector<std::vector<RemainingBound>> rest(segments,
+                                                std::vector<RemainingBound>(question.plans));
   for (std::size_t k = segments; k-- > 0;) {
     for (std::size_t plan = 0; plan < question.plans; ++plan) {
-      LeastRest& own = rest[k][plan];
+      RemainingBound& own = rest[k][plan];
       if (k + 1 < segments) own.end = rest[k + 1][plan].begin;
       for (std::size_t to = 0; k + 1 < segments && to < question.plans; ++to) {
         if (to == plan || rest[k + 1][to].begin >= own.end) continue;
@@ -66,7 +67,7 @@ std::vector<std::vector<LeastRest>> find_least_rest(const CacheQuestion& questio
       own.begin = own.end;
       for (const ReadableSteps& piece : readable[k]) {
         const Duration least = step(k, plan, piece.depth);
-        own.begin = least >= kNever ? kNever : add(own.begin, least * piece.steps);
+        own.begin = least >= kFarAway ? kFarAway : add(own.begin, least * piece.steps);
       }
     }
   }

@@ -26,7 +26,8 @@ std::vector<std::vector<ReadableSteps>> list_readable(const CacheQuestion& quest
 using LeastStep = std::function<Duration(std::size_t segment, std::size_t plan, int depth)>;
 
 // By segment and plan; requires costs that are no more than those of the walks.
-std::vector<std::vector<LeastRest>> find_least_rest(const CacheQuestion& question,
-                                                    const LeastStep& step, const CacheCosts& costs);
+std::vector<std::vector<RemainingBound>> find_remaining_bound(const CacheQuestion& question,
+                                                              const LeastStep& step,
+                                                              const CacheCosts& costs);
 
 }  // namespace frazil

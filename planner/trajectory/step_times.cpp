@@ -181,7 +181,7 @@ StepTimes::Entry StepTimes::bound(const std::vector<PipelineClass>& classes,
   for (const PipelineClass& own : classes) {
     const std::vector<Bytes> state = list_state(own.shape, own.spans, own.gradient_sets, sums);
     for (std::size_t d = 0; d < state.size(); ++d) {
-      if (state[d] > own.machine.devices[d].memory_limit) return {kNever, true};
+      if (state[d] > own.machine.devices[d].memory_limit) return {kFarAway, true};
     }
     const NamedBound bound = bound_group(
         own.shape.variant,
@@ -214,11 +214,11 @@ StepTimes::Entry StepTimes::bound_by_order(const std::vector<PipelineClass>& cla
       const auto state = list_state(own.shape, own.spans, own.gradient_sets, sums);
       for (std::size_t d = 0; d < times.held.size(); ++d) {
         const Bytes held = times.held[d] + state[d] - once[d];
-        if (held > own.machine.devices[d].memory_limit) return {kNever, true};
+        if (held > own.machine.devices[d].memory_limit) return {kFarAway, true};
         entry.time = std::max(entry.time, times.last_work[d] + loads.devices[d].after());
       }
     } catch (const InfeasibleError&) {
-      return {kNever, true};
+      return {kFarAway, true};
     }
   }
   return entry;
@@ -233,9 +233,9 @@ Duration StepTimes::simulate(std::size_t mask, std::size_t plan, int depth) cons
   try {
     const StepOptions options{.clip = options_.clip, .overlap = options_.overlap};
     const Simulation step = simulate_step(masked, activity, profile_, cluster_, options).simulation;
-    return find_overflow(step.memory, cluster_) ? kNever : step.makespan;
+    return find_overflow(step.memory, cluster_) ? kFarAway : step.makespan;
   } catch (const InfeasibleError&) {
-    return kNever;
+    return kFarAway;
   }
 }
 
@@ -259,7 +259,7 @@ StepTimes::Entry& StepTimes::cached_at(std::size_t mask, std::size_t plan, int d
   if (by_depth.empty()) by_depth.resize(profile_.layers.size() + 1);
   std::optional<Entry>& entry = by_depth[static_cast<std::size_t>(depth)];
   if (entry) return *entry;
-  if (!may_cache(mask, plan, depth)) return entry.emplace(Entry{kNever, true});
+  if (!may_cache(mask, plan, depth)) return entry.emplace(Entry{kFarAway, true});
   const ChainSums& sums = cached_sums(mask, plans_[plan].micro_batch_size, depth);
   return entry.emplace(bound_by_order(classes_[plan], sums));
 }

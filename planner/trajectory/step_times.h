@@ -24,7 +24,7 @@ class StepTimes {
   StepTimes(const std::vector<Plan>& plans, const std::vector<FreezeMask>& masks,
             const ModelProfile& profile, const Cluster& cluster, const SearchOptions& options);
 
-  // kNever (planner/trajectory/cheapest_walk.h) where it does not fit or is refused.
+  // kFarAway (planner/trajectory/cheapest_walk.h) where it does not fit or is refused.
   Duration exact(std::size_t mask, std::size_t plan);
   // The exact one where it is known, else no more than it.
   Duration known(std::size_t mask, std::size_t plan) const { return at(mask, plan).time; }
@@ -34,7 +34,7 @@ class StepTimes {
   bool may_cache(std::size_t mask, std::size_t plan, int depth) const {
     return depth <= prefix_[mask] && depth <= first_stage_[plan];
   }
-  // The same of a step where they are; kNever where they may not be.
+  // The same of a step where they are; kFarAway where they may not be.
   Duration exact(std::size_t mask, std::size_t plan, int depth);
   Duration known(std::size_t mask, std::size_t plan, int depth);
   // No more than a step takes where layers [0, depth) are, or fewer, even where more is known of
@@ -73,7 +73,7 @@ class StepTimes {
   const Cluster& cluster_;
   const SearchOptions& options_;
   OrderTable orders_;
-  Machines machines_;
+  DeviceGroupClasses machines_;
   SearchSpace space_;
   WorkBounds bounds_;
   std::vector<std::vector<PipelineClass>> classes_;  // by plan

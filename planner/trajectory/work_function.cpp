@@ -35,22 +35,22 @@ WorkFunction::WorkFunction(Prices metric, std::size_t start)
 
 std::size_t WorkFunction::serve(const std::vector<Duration>& task) {
   ENSURE(task.size() == work_.size(), "a cost for each state");
-  std::vector<Duration> done(work_.size(), kNever);  // with the task done in that state
+  std::vector<Duration> done(work_.size(), kFarAway);  // with the task done in that state
   for (std::size_t s = 0; s < done.size(); ++s) {
-    if (task[s] < kNever) done[s] = work_[s] + task[s];
+    if (task[s] < kFarAway) done[s] = work_[s] + task[s];
   }
-  ENSURE(*std::min_element(done.begin(), done.end()) < kNever, "some state can do the task");
+  ENSURE(*std::min_element(done.begin(), done.end()) < kFarAway, "some state can do the task");
   for (std::size_t s = 0; s < work_.size(); ++s) {
-    Duration least = kNever;
+    Duration least = kFarAway;
     for (std::size_t from = 0; from < done.size(); ++from) {
-      if (done[from] < kNever) least = std::min(least, done[from] + metric_[from][s]);
+      if (done[from] < kFarAway) least = std::min(least, done[from] + metric_[from][s]);
     }
     work_[s] = least;
   }
   // Of the states that minimise work + price, one in which the task was done on the way; staying
   // comes first.
   std::size_t next = state_;
-  Duration least = done[state_] == work_[state_] ? work_[state_] : kNever;
+  Duration least = done[state_] == work_[state_] ? work_[state_] : kFarAway;
   for (std::size_t s = 0; s < work_.size(); ++s) {
     if (done[s] != work_[s]) continue;
     const Duration here = work_[s] + metric_[state_][s];

@@ -23,8 +23,8 @@ class WorkFunction {
   // Requires: a metric with finite prices; start < its size.
   WorkFunction(Prices metric, std::size_t start);
 
-  // The next task, its cost in each state (kNever: it cannot be done there; in some state it can).
-  // Returns the state in which it is done.
+  // The next task, its cost in each state (kFarAway: it cannot be done there; in some state it
+  // can). Returns the state in which it is done.
   std::size_t serve(const std::vector<Duration>& task);
 
   std::size_t state() const { return state_; }

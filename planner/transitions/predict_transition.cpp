@@ -15,11 +15,12 @@ int cached_layers(const Plan& plan, const ModelProfile& profile) {
 
 }  // namespace
 
-PredictedSwitch predict_switch(const Plan& held, const Plan& next, const ModelProfile& profile,
-                               const Cluster& cluster, const StepOptions& options,
-                               const TransitionOverhead& overhead) {
+PredictedTransition predict_transition(const Plan& held, const Plan& next,
+                                       const ModelProfile& profile, const Cluster& cluster,
+                                       const StepOptions& options,
+                                       const TransitionOverhead& overhead) {
   const TransitionCost cost =
-      predict_transition(held, next, profile, cluster, find_activity(profile, held.mask), overhead);
+      price_transition(held, next, profile, cluster, find_activity(profile, held.mask), overhead);
   const Duration after = simulate_plan(next, profile, cluster, options).makespan;
   const Wide for_as_many = Wide{after.count()} * held.batch_size / next.batch_size;
   return {.saved_per_step = simulate_plan(held, profile, cluster, options).makespan -

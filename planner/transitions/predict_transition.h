@@ -10,9 +10,10 @@ namespace frazil {
 
 // `held`: the plan that executes, `next`: the one that would; each with its mask. What is saved is
 // of a step of held: of another batch that next has, its step counts for as many samples.
-PredictedSwitch predict_switch(const Plan& held, const Plan& next, const ModelProfile& profile,
-                               const Cluster& cluster, const StepOptions& options = {},
-                               const TransitionOverhead& overhead = {});
+PredictedTransition predict_transition(const Plan& held, const Plan& next,
+                                       const ModelProfile& profile, const Cluster& cluster,
+                                       const StepOptions& options = {},
+                                       const TransitionOverhead& overhead = {});
 
 // How much longer than `next` says a step takes that fills the cache `next` has, writing left out:
 // the frozen prefix runs too, of what `held` has cached from its boundary on, whose share is that

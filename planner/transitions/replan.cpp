@@ -13,7 +13,7 @@ std::optional<Replan> replan(PlanSearch& search, const ModelProfile& profile,
                              int moved_plans) {
   const Activity trained = find_activity(profile, held.trained);
   const auto cost_to = [&](const Plan& plan) {
-    return predict_transition(held.plan, plan, profile, cluster, trained, held.overhead);
+    return price_transition(held.plan, plan, profile, cluster, trained, held.overhead);
   };
   options.keep = std::max(1, moved_plans);
   options.held =
@@ -26,7 +26,7 @@ std::optional<Replan> replan(PlanSearch& search, const ModelProfile& profile,
     std::move(moved.candidates.begin(), moved.candidates.end(),
               std::back_inserter(ranking.candidates));
   }
-  const auto steps_and_switch = [&](const Candidate& candidate) {
+  const auto steps_and_transition = [&](const Candidate& candidate) {
     const Duration most = Duration::max() / 2;
     const Duration steps =
         candidate.makespan > most / held.steps ? most : candidate.makespan * held.steps;
@@ -34,7 +34,7 @@ std::optional<Replan> replan(PlanSearch& search, const ModelProfile& profile,
   };
   const auto best = std::min_element(ranking.candidates.begin(), ranking.candidates.end(),
                                      [&](const Candidate& a, const Candidate& b) {
-                                       return steps_and_switch(a) < steps_and_switch(b);
+                                       return steps_and_transition(a) < steps_and_transition(b);
                                      });
   Replan answer;
   answer.next = std::move(*best);

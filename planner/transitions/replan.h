@@ -1,8 +1,8 @@
 #pragma once
 // Which plan to go on with when the mask has changed: of the held one and all plans of a search
-// the one whose steps to come take least together with the switch to it (transition_cost.h). Exact,
-// as the search is: a plan is left out only where the steps alone take longer; with `gap_ppm` where
-// they alone take no less than the answer by more than that.
+// the one whose steps to come take least together with the transition to it (transition_cost.h).
+// Exact, as the search is: a plan is left out only where the steps alone take longer; with
+// `gap_ppm` where they alone take no less than the answer by more than that.
 
 #include <optional>
 

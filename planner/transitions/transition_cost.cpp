@@ -189,9 +189,9 @@ Bytes Transitions::hashed(const Plan& plan) const {
   return bytes;
 }
 
-TransitionCost predict_transition(const Plan& from, const Plan& to, const ModelProfile& profile,
-                                  const Cluster& cluster, const Activity& trained,
-                                  const TransitionOverhead& overhead) {
+TransitionCost price_transition(const Plan& from, const Plan& to, const ModelProfile& profile,
+                                const Cluster& cluster, const Activity& trained,
+                                const TransitionOverhead& overhead) {
   const std::vector<Plan> plans{from, to};
   const Transitions transitions(plans, profile, cluster);
   return transitions.predict(0, 1, transitions.price(trained), overhead);

@@ -48,9 +48,9 @@ struct TransitionCost {
 };
 
 // `trained`: what was active until now; of a frozen layer no optimizer state is left.
-TransitionCost predict_transition(const Plan& from, const Plan& to, const ModelProfile& profile,
-                                  const Cluster& cluster, const Activity& trained,
-                                  const TransitionOverhead& overhead = {});
+TransitionCost price_transition(const Plan& from, const Plan& to, const ModelProfile& profile,
+                                const Cluster& cluster, const Activity& trained,
+                                const TransitionOverhead& overhead = {});
 
 // The same among many plans: who holds what is looked up once.
 class Transitions {

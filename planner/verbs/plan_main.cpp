@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "planner/answers/print_advice.h"
 #include "planner/answers/print_comparison.h"
 #include "planner/answers/print_ranking.h"
-#include "planner/answers/print_relief.h"
 #include "planner/bounds/shape.h"
 #include "planner/named/named_planner.h"
 #include "planner/plan/plan_json.h"
@@ -60,14 +60,16 @@ po::options_description describe_flags() {
        "end with what is found after bounding the cuts of so many plans, default 100000; 0: go on "
        "until the best is proven")  //
       ("gap", text(),
-       "end when the best is proven to be within so many percent of the least; default 0")     //
-      ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")     //
-      ("forecast", text(), "a freeze trace: plan which plan to hold when, switches included")  //
+       "end when the best is proven to be within so many percent of the least; default 0")        //
+      ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")        //
+      ("forecast", text(), "a freeze trace: plan which plan to hold when, transitions included")  //
       ("held", text(),
-       "a plan that executes: whether to go on with it or to switch, under --mask")            //
-      ("steps", text(), "held: steps to come, over which a switch has to pay")                 //
-      ("plans-per-mask", text(), "forecast: candidates of each mask, default 3")               //
-      ("switch-time", text(), "forecast, held: of a switch beside moving state, default 0ms")  //
+       "a plan that executes: whether to go on with it or to change to another, under --mask")  //
+      ("steps", text(), "held: steps to come, over which a transition has to pay")              //
+      ("plans-per-mask", text(), "forecast: candidates of each mask, default 3")                //
+      ("switch-time", text(),
+       "with --forecast or --held: fixed cost of changing plans, besides moving state (default 0 "
+       "ms)")  //
       ("decide-every", text(),
        "forecast: steps between looks of the rule without one, default 1")  //
       ("planner", text(),
@@ -146,12 +148,12 @@ ExitCode answer(const Flags& values, const ModelProfile& profile, const SearchCa
     besides.add(print_plan_explanation(explanation, cluster),
                 plan_explanation_json(explanation, cluster));
   }
-  std::vector<Relief> reliefs;
+  std::vector<Advice> all_advice;
   if (best == nullptr) {
-    reliefs = find_relief(profile, question, ranking);
-    besides.add(is_set(values, "explain") ? print_relief(reliefs, cluster) : "",
-                relief_json(reliefs, cluster));
-    std::vector<Candidate> relieved = find_relieved(profile, question, reliefs);
+    all_advice = find_advice(profile, question, ranking);
+    besides.add(is_set(values, "explain") ? print_advice(all_advice, cluster) : "",
+                advice_json(all_advice, cluster));
+    std::vector<Candidate> relieved = find_relieved(profile, question, all_advice);
     if (!relieved.empty()) ranking.candidates = std::move(relieved);
   }
   const auto write = [&] {
@@ -163,7 +165,7 @@ ExitCode answer(const Flags& values, const ModelProfile& profile, const SearchCa
                               ? ranking_json(ranking, cluster, profile, top, besides.json())
                               : print_ranking(ranking, cluster, profile, top) + besides.text());
   if (best == nullptr) {
-    throw InfeasibleError(explain_no_plan(profile, question, ranking, reliefs));
+    throw InfeasibleError(explain_no_plan(profile, question, ranking, all_advice));
   }
   return ExitCode::kOk;
 }

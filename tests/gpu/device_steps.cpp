@@ -78,7 +78,7 @@ Measured measure(const Options& options, const BenchPlan& shape) {
   const OptimizerConfig optimizer = momentum_sgd();
   const int devices = shape.devices * shape.replicas;
   Run run(make_vit(options.model.config), optimizer, 1, devices, {.devices = options.processors});
-  run.switch_to(make_bench_plan(run.structure(), shape));
+  run.transition_to(make_bench_plan(run.structure(), shape));
   const auto batches = make_batches(options.model.config, shape, kWarmUp + options.steps, 1);
   std::vector<double> milliseconds;
   OverheadMeter overheads;

@@ -130,8 +130,8 @@ std::unique_ptr<PrefixCache> make_cache(const Room& room, const Run& run, const 
                            options.folder};
   auto cache = std::make_unique<PrefixCache>(run.model(), outputs, data.train.count(),
                                              files.files(), PrefixCacheOptions{.limits = limits});
-  if (cache->room(StoreTier::kMemory) != room.in_memory ||
-      cache->room(StoreTier::kDisk) != room.on_disk) {
+  if (cache->room(FeatureTier::kMemory) != room.in_memory ||
+      cache->room(FeatureTier::kDisk) != room.on_disk) {
     throw std::runtime_error("there is no room for features " + room.name);
   }
   return cache;
@@ -147,7 +147,7 @@ Course begin(const Room& room, const Options& options, const Dataset& data) {
     course.cache = make_cache(room, *course.run, options, data, *course.files);
     course.run->attach(*course.cache);
   }
-  course.run->switch_to(plan_for(*course.run, options, !room.is_none()));
+  course.run->transition_to(plan_for(*course.run, options, !room.is_none()));
   return course;
 }
 
@@ -205,8 +205,8 @@ void check(const Course& course, const Course& computed) {
   if (!course.cache) return;
   const std::vector<std::string> warnings = course.cache->take_warnings();
   if (!warnings.empty()) throw std::runtime_error(warnings.front());
-  if (course.cache->count(StoreTier::kMemory) != course.room.in_memory ||
-      course.cache->count(StoreTier::kDisk) != course.room.on_disk) {
+  if (course.cache->count(FeatureTier::kMemory) != course.room.in_memory ||
+      course.cache->count(FeatureTier::kDisk) != course.room.on_disk) {
     throw std::runtime_error("features " + course.room.name + " are not all there");
   }
 }

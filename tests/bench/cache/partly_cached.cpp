@@ -86,7 +86,7 @@ Course begin(const Options& options, const RunConfig& config, const Dataset& dat
                                                  PrefixCacheOptions{.limits = {room, {}, {}}});
     run.attach(*course.cache);
   }
-  run.switch_to(plan);
+  run.transition_to(plan);
   return course;
 }
 

@@ -90,7 +90,7 @@ struct Course {
 Course begin(const Options& options) {
   Course course{.run = std::make_unique<Run>(make_vit(options.model.config), OptimizerConfig{}, 7,
                                              options.plan.devices)};
-  course.run->switch_to(make_bench_plan(course.run->structure(), options.plan));
+  course.run->transition_to(make_bench_plan(course.run->structure(), options.plan));
   return course;
 }
 

@@ -110,7 +110,7 @@ class TestBed {
         run_(make_vit(dispatch_model()), momentum_sgd(), kSeed, shape.devices),
         direct_(make_vit(dispatch_model()), momentum_sgd(), kSeed),
         direct_thread_(1) {
-    run_.switch_to(make_bench_plan(run_.structure(), shape));
+    run_.transition_to(make_bench_plan(run_.structure(), shape));
     for (int i = 0; i < 3; ++i) {
       measure();
       ENSURE(std::abs(loss_ - direct_loss_) < 1e-5, "the direct loop does the same work");

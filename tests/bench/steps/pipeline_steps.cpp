@@ -122,7 +122,7 @@ Options read_options(const Flags& flags) {
 Measured measure(const Options& options) {
   const OptimizerConfig optimizer = momentum_sgd();
   Run run(make_vit(options.model.config), optimizer, options.seed, kDevices);
-  run.switch_to(make_bench_plan(run.structure(), options.plan));
+  run.transition_to(make_bench_plan(run.structure(), options.plan));
   const auto batches =
       make_batches(options.model.config, options.plan, options.steps, options.seed);
   Measured measured{.plan = run.plan(), .seconds = {}, .losses = {}, .others = {}};

@@ -42,7 +42,7 @@ MeasuredProfile PlanTrials::measure(int rounds,
 }
 
 double PlanTrials::time_steps(const Plan& plan, const Stretch& stretch) {
-  run_.switch_to(plan);
+  run_.transition_to(plan);
   for (int i = 0; i < stretch.warm_up; ++i) time_step();
   double sum = 0;
   for (int i = 0; i < stretch.steps; ++i) sum += time_step();

@@ -118,7 +118,7 @@ struct Direction {
   std::string name;
   MoveReport move;
   std::vector<double> seconds;
-  std::vector<SwitchReport> parts;
+  std::vector<TransitionReport> parts;
 };
 
 struct Answer {
@@ -129,9 +129,9 @@ struct Answer {
   std::optional<double> others;
 };
 
-void take_switch(Run& run, const Plan& plan, Direction& direction) {
+void take_transition(Run& run, const Plan& plan, Direction& direction) {
   const SteadyTime start = std::chrono::steady_clock::now();
-  const SwitchReport report = run.switch_to(plan);
+  const TransitionReport report = run.transition_to(plan);
   direction.seconds.push_back(seconds_since(start));
   direction.parts.push_back(report);
   direction.move = report.move;
@@ -149,14 +149,14 @@ Answer measure(const Options& options) {
   const auto batches = make_batches(options.model.config, shape, 1, options.seed);
   Step step = 0;
   const auto train = [&] { run.step(step++, optimizer.learning_rate, batches[0]); };
-  run.switch_to(stages);
+  run.transition_to(stages);
   train();  // moments are there from now on
   Answer answer;
   Copying copying;
   Direction warm_up;
-  take_switch(run, replicas, warm_up);
+  take_transition(run, replicas, warm_up);
   train();
-  take_switch(run, stages, warm_up);
+  take_transition(run, stages, warm_up);
   train();
   const auto note = [&](int transitions) {
     answer.footprints.push_back({transitions, resident_now(), count_open_files()});
@@ -166,9 +166,9 @@ Answer measure(const Options& options) {
   const ForeignLoad load;
   for (int i = 0; i < options.transitions; i += 2) {
     answer.bandwidths.push_back(copying.measure());
-    take_switch(run, replicas, answer.to_replicas);
+    take_transition(run, replicas, answer.to_replicas);
     if (i % options.step_every == 0) train();
-    take_switch(run, stages, answer.to_stages);
+    take_transition(run, stages, answer.to_stages);
     if (i % options.step_every == 0) train();
     if (i + 2 == 20 || i + 2 == options.transitions) note(i + 2);
     progress.update(i + 2, "");
@@ -177,9 +177,9 @@ Answer measure(const Options& options) {
   return answer;
 }
 
-double median_ms(const Direction& direction, Duration SwitchReport::*part) {
+double median_ms(const Direction& direction, Duration TransitionReport::*part) {
   std::vector<double> times;
-  for (const SwitchReport& report : direction.parts) {
+  for (const TransitionReport& report : direction.parts) {
     times.push_back(std::chrono::duration<double, std::milli>(report.*part).count());
   }
   return find_spread(times).median;
@@ -209,9 +209,9 @@ void print(const Answer& answer, const Options& options) {
                           to_range_text(stall.median * 1e3, stall.least * 1e3, stall.most * 1e3, 1),
                           to_range_text(share.median, share.low, share.high, 3),
                           verdict_at_most(share.low, share.high, 1),
-                          fixed(median_ms(*direction, &SwitchReport::program_time), 2),
-                          fixed(median_ms(*direction, &SwitchReport::move_time), 1),
-                          fixed(median_ms(*direction, &SwitchReport::executor_time), 2)});
+                          fixed(median_ms(*direction, &TransitionReport::program_time), 2),
+                          fixed(median_ms(*direction, &TransitionReport::move_time), 1),
+                          fixed(median_ms(*direction, &TransitionReport::executor_time), 2)});
   }
   std::printf("%s", to_text(table).c_str());
   Table footprints{{"transitions", "resident MiB", "open files"}, {}};

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <iterator>
 
+#include "exec/devices/steady_time.h"
 #include "exec/models/vit.h"
 #include "exec/train/cache_control.h"
 #include "exec/train/memory_probe.h"
@@ -16,10 +17,6 @@ namespace {
 constexpr int kDevices = 4;
 constexpr int kMicroBatches = 4;
 constexpr int kMicroBatch = 2;  // samples
-
-Duration since(SteadyTime start) {
-  return std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
-}
 
 Duration median(std::array<Duration, 5> times) {
   std::sort(times.begin(), times.end());
@@ -55,7 +52,7 @@ TransitionWalk::TransitionWalk(const BenchModel& model, std::uint64_t seed, int 
 void TransitionWalk::begin() {
   const Plan plan = draw();
   (void)ask(plan.mask);
-  run_.switch_to(plan);
+  run_.transition_to(plan);
   train();
   std::array<Duration, 5> plan_times;
   std::array<Duration, 5> move_times;
@@ -63,7 +60,7 @@ void TransitionWalk::begin() {
   for (std::size_t i = 0; i < plan_times.size(); ++i) {
     train();
     plan_times[i] = ask(plan.mask);
-    const SwitchReport again = run_.switch_to(plan);
+    const TransitionReport again = run_.transition_to(plan);
     move_times[i] = again.move_time;
     start_times[i] = again.program_time + again.executor_time;
   }
@@ -89,11 +86,11 @@ WalkedTransition TransitionWalk::take() {
   WalkedTransition taken;
   const Plan next = expect_and_draw(taken);
   const Plan before = run_.plan();
-  const TransitionCost cost = predict_transition(before, next, profile_, cluster_,
-                                                 find_activity(profile_, before.mask), overhead_);
+  const TransitionCost cost = price_transition(before, next, profile_, cluster_,
+                                               find_activity(profile_, before.mask), overhead_);
   taken.predicted = {overhead_.plan, cost.move, cost.total - cost.move - overhead_.plan};
   taken.measured.plan = ask(next.mask);
-  const SwitchReport report = run_.switch_to(next);
+  const TransitionReport report = run_.transition_to(next);
   taken.measured.move = report.move_time;
   taken.measured.start = report.start_time();
   taken.move = report.move;

@@ -94,7 +94,7 @@ TEST_F(Features, OfADeeperCutGoOnFromThoseBeforeAndTakeTheirRoom) {
   EXPECT_TRUE(cache.is_whole());
   EXPECT_EQ(pass(cache, all_samples(), 4), 4);
   EXPECT_EQ(cache.counts().turned_away, 0);
-  EXPECT_EQ(cache.records()->used(StoreTier::kMemory), Bytes{kSamples * kFeature.count});
+  EXPECT_EQ(cache.records()->used(FeatureTier::kMemory), Bytes{kSamples * kFeature.count});
 }
 
 TEST_F(Features, OfOtherWeightsAreNeverFound) {
@@ -105,7 +105,7 @@ TEST_F(Features, OfOtherWeightsAreNeverFound) {
   other.layers[1] = 7;
   cache.use(other, kFeature);
   EXPECT_EQ(cache.find(all_samples(), 0).depth, 0);
-  EXPECT_EQ(cache.records()->used(StoreTier::kMemory).count, 0) << "they are gone";
+  EXPECT_EQ(cache.records()->used(FeatureTier::kMemory).count, 0) << "they are gone";
   cache.use(key_of(3), kFeature);
   EXPECT_EQ(cache.find(all_samples(), 0).depth, 0) << "and do not come back";
 }
@@ -164,11 +164,11 @@ TEST_F(Features, MoveFromDiskToMemoryWhenThereIsRoom) {
     const Found held = before;  // its room is not free yet, so the deeper ones go to disk
     (void)pass(cache, {0, 1}, 2);
   }
-  EXPECT_EQ(cache.records()->used(StoreTier::kDisk).count, 2 * kFeature.count);
+  EXPECT_EQ(cache.records()->used(FeatureTier::kDisk).count, 2 * kFeature.count);
   const_cast<Found&>(before).records.clear();
   EXPECT_EQ(pass(cache, {0, 1}, 2), 2);
   EXPECT_EQ(cache.counts().promoted, 2);
-  EXPECT_EQ(cache.records()->used(StoreTier::kDisk).count, 0);
+  EXPECT_EQ(cache.records()->used(FeatureTier::kDisk).count, 0);
   EXPECT_EQ(pass(cache, {1, 0}, 2), 2);
 }
 
@@ -246,16 +246,16 @@ TEST_F(Features, AreKeptInEachTierAsFarAsIsAdmitted) {
   FeatureCache cache(files_, limits, kSamples, 1, kFeature);
   cache.use(key_of(2), kFeature, {.in_memory = 2, .on_disk = 1});
   pass(cache, all_samples(), 2);
-  EXPECT_EQ(cache.count(StoreTier::kMemory), 2);
-  EXPECT_EQ(cache.count(StoreTier::kDisk), 1);
+  EXPECT_EQ(cache.count(FeatureTier::kMemory), 2);
+  EXPECT_EQ(cache.count(FeatureTier::kDisk), 1);
   EXPECT_EQ(cache.counts().turned_away, 3);
   // What is on disk stays there while memory is for others.
   EXPECT_EQ(pass(cache, {2}, 2), 2);
   EXPECT_EQ(cache.counts().promoted, 0);
-  EXPECT_EQ(cache.records()->used(StoreTier::kMemory), kFeature * 2);
-  EXPECT_EQ(cache.records()->traffic(StoreTier::kDisk).written, kFeature);
-  EXPECT_EQ(cache.records()->traffic(StoreTier::kDisk).read, kFeature);
-  EXPECT_EQ(cache.records()->traffic(StoreTier::kMemory).written, kFeature * 2);
+  EXPECT_EQ(cache.records()->used(FeatureTier::kMemory), kFeature * 2);
+  EXPECT_EQ(cache.records()->traffic(FeatureTier::kDisk).written, kFeature);
+  EXPECT_EQ(cache.records()->traffic(FeatureTier::kDisk).read, kFeature);
+  EXPECT_EQ(cache.records()->traffic(FeatureTier::kMemory).written, kFeature * 2);
 }
 
 TEST_F(Features, OfTheDepthBeforeKeepTheirRoomFromThoseThatAreNew) {

@@ -63,11 +63,11 @@ TEST_F(Records, FillMemoryThenTheDiskThenAreTurnedAway) {
   for (int i = 0; i < 5; ++i) {
     ASSERT_NE(records[static_cast<std::size_t>(i)], nullptr);
     EXPECT_EQ(records[static_cast<std::size_t>(i)]->tier(),
-              i < 2 ? StoreTier::kMemory : StoreTier::kDisk);
+              i < 2 ? FeatureTier::kMemory : FeatureTier::kDisk);
     EXPECT_EQ(read(*store, records[static_cast<std::size_t>(i)]), record_of(i));
   }
-  EXPECT_EQ(store->used(StoreTier::kMemory).count, 2 * kStride);
-  EXPECT_EQ(store->used(StoreTier::kDisk).count, 3 * kStride);
+  EXPECT_EQ(store->used(FeatureTier::kMemory).count, 2 * kStride);
+  EXPECT_EQ(store->used(FeatureTier::kDisk).count, 3 * kStride);
 }
 
 TEST_F(Records, LeaveTheirRoomToTheNext) {
@@ -86,8 +86,8 @@ TEST_F(Records, LeaveTheirRoomToTheNext) {
 
 TEST_F(Records, TakeNoMoreThanTheyAreMany) {
   const auto store = RecordStore::make(files_, kRecord, room_for(1000, 1000), 3);
-  EXPECT_EQ(store->room(StoreTier::kMemory).count, 3 * kStride);
-  EXPECT_EQ(store->room(StoreTier::kDisk).count, 3 * kStride);
+  EXPECT_EQ(store->room(FeatureTier::kMemory).count, 3 * kStride);
+  EXPECT_EQ(store->room(FeatureTier::kDisk).count, 3 * kStride);
 }
 
 TEST_F(Records, OutliveWhoeverMadeTheStore) {
@@ -101,7 +101,7 @@ TEST_F(Records, OutliveWhoeverMadeTheStore) {
 TEST_F(Records, ShowNoFileAndLeaveNone) {
   const auto store = RecordStore::make(files_, kRecord, room_for(0, 10), 100);
   const Handle record = store->store(record_of(0));
-  EXPECT_EQ(record->tier(), StoreTier::kDisk);
+  EXPECT_EQ(record->tier(), FeatureTier::kDisk);
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
@@ -135,7 +135,7 @@ TEST_F(Records, OfAFolderThatTakesNoFileAreInMemoryAlone) {
     return (flags & O_ACCMODE) == O_RDWR ? -ENOSPC : real(path, flags);
   };
   const auto store = RecordStore::make(files, kRecord, room_for(1, 10), 100);
-  EXPECT_EQ(store->count(StoreTier::kDisk), 0);
+  EXPECT_EQ(store->count(FeatureTier::kDisk), 0);
   const Handle in_memory = store->store(record_of(0));
   EXPECT_NE(in_memory, nullptr);
   EXPECT_EQ(store->store(record_of(1)), nullptr);
@@ -341,8 +341,8 @@ TEST_F(Records, AreOfSeveralThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(wrong, 0);
-  EXPECT_EQ(store->used(StoreTier::kMemory).count, 0);
-  EXPECT_EQ(store->used(StoreTier::kDisk).count, 0);
+  EXPECT_EQ(store->used(FeatureTier::kMemory).count, 0);
+  EXPECT_EQ(store->used(FeatureTier::kDisk).count, 0);
 }
 
 }  // namespace

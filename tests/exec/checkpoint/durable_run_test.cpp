@@ -50,7 +50,7 @@ std::unique_ptr<Run> make_run(const Shape& shape, const OptimizerConfig& optimiz
 void put_in_force(Run& run, const Shape& shape, const std::string& mask) {
   PlanShape plan = shape.plan;
   plan.mask = mask;
-  run.switch_to(make_small_plan(run.structure(), plan));
+  run.transition_to(make_small_plan(run.structure(), plan));
 }
 
 TEST(SavedRun, GoesOnUnderAnyPlanWithTheBitsOfOneThatNeverEnded) {

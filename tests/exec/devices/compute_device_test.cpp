@@ -50,8 +50,8 @@ std::uint64_t hash_of(const DeviceChoice& choice, const std::vector<PlanShape>& 
   model.dropout = 0.1;
   frazil::Run run(make_vit(model), optimizer, 7, devices, {.devices = choice});
   for (Step step = 0; step < 3; ++step) {
-    if (step == 0) run.switch_to(make_small_plan(run.structure(), shapes.front()));
-    if (step == 2) run.switch_to(make_small_plan(run.structure(), shapes.back()));
+    if (step == 0) run.transition_to(make_small_plan(run.structure(), shapes.front()));
+    if (step == 2) run.transition_to(make_small_plan(run.structure(), shapes.back()));
     run.step(step, 1e-2, small_micro_batches(step, shapes.front().micro_batches));
   }
   return run.weight_hash();
@@ -102,7 +102,7 @@ PlanShape two_stages() {
 
 TEST_F(OnStreams, EachActionAndEachSendAndLossIsWaitedFor) {
   frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = fake_choice()});
-  run.switch_to(make_small_plan(run.structure(), two_stages()));
+  run.transition_to(make_small_plan(run.structure(), two_stages()));
   fake_.calls.clear();
   const StepResult result =
       run.step(0, 1e-2, small_micro_batches(0, two_stages().micro_batches), /*record=*/true);
@@ -115,7 +115,7 @@ TEST_F(OnStreams, EachActionAndEachSendAndLossIsWaitedFor) {
 
 TEST_F(OnStreams, WhatIsReceivedIsMarkedForTheReceiver) {
   frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = fake_choice()});
-  run.switch_to(make_small_plan(run.structure(), two_stages()));
+  run.transition_to(make_small_plan(run.structure(), two_stages()));
   fake_.calls.clear();
   run.step(0, 1e-2, small_micro_batches(0, two_stages().micro_batches));
   EXPECT_EQ(fake_.count(Kind::kMark, 0), 2) << "a gradient of each micro-batch";
@@ -132,7 +132,7 @@ TEST_F(OnStreams, WhatIsReceivedIsMarkedForTheReceiver) {
 
 TEST_F(OnStreams, AReductionMarksWhatOwnersShip) {
   frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = fake_choice()});
-  run.switch_to(
+  run.transition_to(
       make_small_plan(run.structure(), {.micro_batches = 2, .cuts = {{}, {}}, .owned = {1, 1}}));
   fake_.calls.clear();
   run.step(0, 1e-2, small_micro_batches(0, 2));
@@ -147,9 +147,9 @@ TEST_F(OnStreams, AReductionMarksWhatOwnersShip) {
 
 TEST_F(OnStreams, LayersThatMoveAreMarkedForTheirNewHolderAndSettled) {
   frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = fake_choice()});
-  run.switch_to(make_small_plan(run.structure(), two_stages()));
+  run.transition_to(make_small_plan(run.structure(), two_stages()));
   fake_.calls.clear();
-  run.switch_to(
+  run.transition_to(
       make_small_plan(run.structure(), {.micro_batches = 2, .cuts = {{3}}, .owned = {2}}));
   std::size_t held = 0;
   for (const auto& [layer, state] : run.states()[1]) held += state.parameters.size();
@@ -206,7 +206,7 @@ TEST_F(OnStreams, TheyAreDescribed) {
 TEST_F(OnStreams, AGpuThatNeverAnswersEndsAtTheDeadline) {
   frazil::Run run(make_vit(small_config()), {}, 7, 1,
                   {.deadline = std::chrono::milliseconds(50), .devices = fake_choice()});
-  run.switch_to(make_small_plan(run.structure(), {}));
+  run.transition_to(make_small_plan(run.structure(), {}));
   fake_.stuck_stream = 0;
   EXPECT_EQ(failure_of([&] { run.step(0, 1e-2, small_micro_batches(0, 6)); }).sentence,
             "rank 0, step 0, action 0F0: device 0 has not done its work on GPU 0 within 50.000 ms");
@@ -223,7 +223,7 @@ TEST_F(OnStreams, AnAbandonedWorldEndsTheWaitForAGpu) {
 
 TEST_F(OnStreams, AGpusErrorNamesRankStepAndAction) {
   frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = fake_choice()});
-  run.switch_to(make_small_plan(run.structure(), two_stages()));
+  run.transition_to(make_small_plan(run.structure(), two_stages()));
   fake_.failing_stream = 0;
   fake_.asks_to_failure = 2;  // F, then SEND_F
   EXPECT_EQ(failure_of([&] { run.step(4, 1e-2, small_micro_batches(4, 2)); }).sentence,
@@ -233,7 +233,7 @@ TEST_F(OnStreams, AGpusErrorNamesRankStepAndAction) {
 TEST_F(OnStreams, EvaluationAndProbesWorkThere) {
   const auto evaluate = [](const DeviceChoice& choice) {
     frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = choice});
-    run.switch_to(make_small_plan(run.structure(), two_stages()));
+    run.transition_to(make_small_plan(run.structure(), two_stages()));
     return run.evaluate(small_micro_batches(9, 1).front(), 2).loss;
   };
   EXPECT_EQ(evaluate(fake_choice()), evaluate({}));

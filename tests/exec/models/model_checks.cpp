@@ -54,7 +54,7 @@ std::vector<Tensors> gradients_at(const TestModel& model, const std::string& mas
     }
   }
   run.restore(std::move(states));
-  run.switch_to(make_plan(model, {.micro_batches = 4, .mask = mask}));
+  run.transition_to(make_plan(model, {.micro_batches = 4, .mask = mask}));
   run.step(step, kRate, micro_batches);
   std::vector<Tensors> gradients;
   for (const auto& [layer, state] : run.states().at(0)) gradients.push_back(state.first_moment);
@@ -115,7 +115,7 @@ std::vector<PlanForm> forms_of(const TestModel& model, int micro_batches) {
 void expect_plain_bits(const TestModel& model, const std::string& mask) {
   SCOPED_TRACE("mask " + mask);
   Run run(model.spec, plain_descent(), kSeed, 1);
-  run.switch_to(make_plan(model, {.micro_batches = 4, .mask = mask}));
+  run.transition_to(make_plan(model, {.micro_batches = 4, .mask = mask}));
   LayerTensors weights = start_values(model.spec, kSeed);
   freeze(model.spec, weights, mask.empty() ? model.mask : mask);
   for (Step step = 0; step < 2; ++step) {

@@ -128,7 +128,7 @@ std::uint64_t train_two_steps(const TestModel& model, OptimizerConfig optimizer,
   optimizer.warm_up_steps = 2;
   Run run(model.spec, optimizer, kSeed, form.all_devices(), {.order = form.order});
   run.measure(measurement);
-  run.switch_to(make_plan(model, form));
+  run.transition_to(make_plan(model, form));
   const int fewer = form.micro_batches - (form.micro_batches == 8 ? 1 : 0);
   run.step(0, learning_rate(optimizer, 0, 6),
            model.samples({.seed = 1, .micro_batches = form.micro_batches}));

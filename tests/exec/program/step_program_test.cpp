@@ -68,12 +68,14 @@ TEST(StepProgram, LinksStagesByTheEdgesBetweenThem) {
   Plan plan = two_stages();
   plan.model_hash = model_hash(skipping);
   const StepProgram program = make_program(plan, skipping, 2, false);
-  ASSERT_EQ(program.links[0][0].feeds.size(), 1U);
-  const StageLink& link = program.links[0][0].feeds[0];
-  EXPECT_EQ(link.peer, StageId{1});
-  EXPECT_EQ(link.edges, (std::vector<std::size_t>{3, 4}));  // 2 to 5 and 3 to 4
-  EXPECT_EQ(link.carrying, (std::vector<std::size_t>{4}));
-  EXPECT_EQ(program.links[0][1].reads[0].peer, StageId{0});
+  const PipelineTopology& pipeline = program.topology.pipelines[0];
+  ASSERT_EQ(pipeline.crossings.size(), 1U);
+  EXPECT_EQ(pipeline.crossings[0].from, StageId{0});
+  EXPECT_EQ(pipeline.crossings[0].to, StageId{1});
+  EXPECT_EQ(pipeline.crossings[0].edges, (std::vector<std::size_t>{3, 4}));  // 2 to 5 and 3 to 4
+  EXPECT_EQ(pipeline.crossings[0].carrying, (std::vector<std::size_t>{4}));
+  EXPECT_EQ(pipeline.outgoing, (std::vector<std::vector<std::size_t>>{{0}, {}}));
+  EXPECT_EQ(pipeline.incoming, (std::vector<std::vector<std::size_t>>{{}, {0}}));
 }
 
 TEST(StepProgram, RefusesATiedParameterWithAUseThatReachesNoLoss) {
@@ -121,7 +123,8 @@ TEST(StepProgram, KnowsWhoOwnsWhat) {
   for (std::size_t l = 0; l < kSmallLayers; ++l) {
     const DeviceId one{l < 3 ? 0 : 1};
     const DeviceId two{l < 5 ? 2 : 3};
-    EXPECT_EQ(program.owners[l], (std::vector<LayerOwner>{{one, first}, {two, second}})) << l;
+    EXPECT_EQ(program.topology.owners[l], (std::vector<LayerOwner>{{one, first}, {two, second}}))
+        << l;
   }
   EXPECT_EQ(program.device_of(PipelineId{1}, StageId{1}, MicroBatchId{6}), DeviceId{3});
 }
@@ -130,7 +133,7 @@ TEST(StepProgram, AnOwnerMayHaveNoMicroBatch) {
   const PlanShape shape{.cuts = {{}, {}}, .owned = {6, 0}};
   const StepProgram program =
       make_program(make_small_plan(structure(), shape), structure(), 2, false);
-  EXPECT_EQ(program.owners[0],
+  EXPECT_EQ(program.topology.owners[0],
             (std::vector<LayerOwner>{{DeviceId{0}, {{0, 6}}}, {DeviceId{1}, {}}}));
 }
 
@@ -142,9 +145,9 @@ TEST(StepProgram, ADeviceInTwoPipelinesOwnsTheMicroBatchesOfBoth) {
                     make_pipeline(kSmallLayers, {LayerId{6}}, {DeviceId{1}, DeviceId{0}},
                                   {MicroBatchId{0}, MicroBatchId{2}})};
   const StepProgram program = make_program(plan, structure(), 2, false);
-  EXPECT_EQ(program.owners[0],
+  EXPECT_EQ(program.topology.owners[0],
             (std::vector<LayerOwner>{{DeviceId{0}, {{3, 6}}}, {DeviceId{1}, {{0, 3}}}}));
-  EXPECT_EQ(program.owners[5], (std::vector<LayerOwner>{{DeviceId{1}, {{0, 3}, {3, 6}}}}));
+  EXPECT_EQ(program.topology.owners[5], (std::vector<LayerOwner>{{DeviceId{1}, {{0, 3}, {3, 6}}}}));
 }
 
 TEST(Shorten, KeepsTheIndicesOfTheMicroBatchesThatAreLeft) {

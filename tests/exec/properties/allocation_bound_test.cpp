@@ -31,7 +31,7 @@ Peaks compare(const Plan& plan, int devices, bool clip) {
   const OptimizerConfig optimizer = make_optimizer(clip);
   const std::vector<Samples> samples = small_micro_batches(0, plan.micro_batches());
   Run run(model, optimizer, 7, devices);
-  run.switch_to(plan);
+  run.transition_to(plan);
   run.step(0, 1e-2, samples);
   run.measure({.memory = true});
   Peaks peaks;

@@ -60,8 +60,8 @@ class CountingCommunicator final : public Communicator {
 std::vector<DeviceState> make_states(const ModelSpec& model, const StepProgram& program,
                                      int devices) {
   std::vector<DeviceState> states(static_cast<std::size_t>(devices));
-  for (std::size_t l = 0; l < program.owners.size(); ++l) {
-    for (const LayerOwner& owner : program.owners[l]) {
+  for (std::size_t l = 0; l < program.topology.owners.size(); ++l) {
+    for (const LayerOwner& owner : program.topology.owners[l]) {
       LayerState& state = states[owner.device.index()][LayerId{l}];
       state = make_initial_state(model, LayerId{l}, kSeed);
       set_active(state, program.activity.layers[l].active);
@@ -85,9 +85,9 @@ AllSent run_step(const TestModel& model, const StepProgram& program, int devices
   std::vector<std::unique_ptr<Executor>> executors;
   for (int d = 0; d < devices; ++d) recorders.emplace_back(DeviceId{d}, SteadyTime{});
   for (std::size_t d = 0; d < states.size(); ++d) {
-    executors.push_back(std::make_unique<Executor>(model.spec, optimizer, program, DeviceId{d},
-                                                   states[d], *communicators[d], recorders[d],
-                                                   measurement));
+    executors.push_back(std::make_unique<Executor>(
+        ExecutionContext{model.spec, optimizer, program, DeviceId{d}, states[d], *communicators[d],
+                         recorders[d], measurement}));
   }
   const std::vector<Samples> micro_batches =
       model.samples({.seed = 1, .micro_batches = program.plan.micro_batches()});
@@ -291,9 +291,9 @@ void expect_norms(const AllSent& sent, const TestModel& model, const StepProgram
                   bool clip) {
   DeviceTraffic expected(sent.size());
   std::set<int> updating;
-  for (std::size_t l = 0; clip && l < program.owners.size(); ++l) {
+  for (std::size_t l = 0; clip && l < program.topology.owners.size(); ++l) {
     if (!program.activity.layers[l].weight_gradient) continue;
-    for (const LayerOwner& owner : program.owners[l]) updating.insert(owner.device.value);
+    for (const LayerOwner& owner : program.topology.owners[l]) updating.insert(owner.device.value);
   }
   for (const int device : updating) {
     const auto place = static_cast<std::size_t>(*updating.begin());
@@ -302,8 +302,8 @@ void expect_norms(const AllSent& sent, const TestModel& model, const StepProgram
     expected[static_cast<std::size_t>(device)] += {1, 0};
   }
   std::set<std::string> counted;  // of tied parameters, the first use alone
-  for (std::size_t l = 0; l < program.owners.size(); ++l) {
-    const int first = program.owners[l].front().device.value;
+  for (std::size_t l = 0; l < program.topology.owners.size(); ++l) {
+    const int first = program.topology.owners[l].front().device.value;
     for (const ParameterSpec& parameter : model.spec.layers[l].parameters) {
       if (!updating.contains(first) || !program.activity.layers[l].weight_gradient) continue;
       if (!parameter.tied.empty() && !counted.insert(parameter.tied).second) continue;

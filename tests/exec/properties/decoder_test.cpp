@@ -55,7 +55,7 @@ TEST(Decoder, HasTheWeightsOfAPlainProgramWithOneTable) {
   const TestModel model = decoder_model();
   LayerTensors weights = start_values(model.spec, kSeed, /*shares=*/true);
   frazil::Run run(model.spec, plain_descent(), kSeed, 2);
-  run.switch_to(make_plan(model, {.devices = 2}));
+  run.transition_to(make_plan(model, {.devices = 2}));
   for (Step step = 0; step < 2; ++step) {
     const std::vector<Samples> micro_batches = samples_of(model, step);
     run.step(step, kRate, micro_batches);
@@ -74,7 +74,7 @@ TEST(Decoder, KeepsTheCopiesOfItsTableEqual) {
   const TestModel model = decoder_model();
   const int last = model.layers() - 1;
   frazil::Run run(model.spec, clipped_adamw(), kSeed, 4);
-  run.switch_to(make_plan(model, {.devices = 2, .replicas = 2}));
+  run.transition_to(make_plan(model, {.devices = 2, .replicas = 2}));
   const at::Tensor before = weights_on(run, 0, 0).at(0).detach().clone();
   for (Step step = 0; step < 2; ++step) run.step(step, 1e-2, samples_of(model, step));
   const at::Tensor& table = weights_on(run, 0, 0).at(0);
@@ -88,7 +88,7 @@ TEST(Decoder, KeepsTheCopiesOfItsTableEqual) {
 TEST(Decoder, TrainsATableOfAFrozenBlockThatIsUsedByAnActiveOne) {
   const TestModel model = decoder_model();
   frazil::Run run(model.spec, plain_descent(), kSeed, 2);
-  run.switch_to(make_plan(model, {.devices = 2, .mask = "0111"}));
+  run.transition_to(make_plan(model, {.devices = 2, .mask = "0111"}));
   const LayerTensors before = start_values(model.spec, kSeed);
   run.step(0, kRate, samples_of(model, 0));
   EXPECT_FALSE(at::equal(weights_on(run, 0, 0).at(0), before[0].at(0)));
@@ -126,7 +126,7 @@ TEST(Decoder, HasTheBitsOfOneDeviceWhereReplicasDiffer) {
                                              {MicroBatchId{2}, MicroBatchId{4}}));
     }
     frazil::Run run(model.spec, clipped_adamw(), kSeed, 3);
-    run.switch_to(plan);
+    run.transition_to(plan);
     for (Step step = 0; step < 2; ++step) {
       run.step(step, 1e-2,
                model.samples({.seed = static_cast<std::uint64_t>(step), .micro_batches = 5}));
@@ -156,7 +156,7 @@ TEST(Decoder, CountsItsTableOnceInTheNorm) {
   descend(weights, gradients, kRate * scale);
   for (const int devices : {1, 2, 3}) {
     frazil::Run run(model.spec, plain_descent(clip_norm), kSeed, devices);
-    run.switch_to(make_plan(model, {.devices = devices}));
+    run.transition_to(make_plan(model, {.devices = devices}));
     run.step(0, kRate, micro_batches);
     for (int d = 0; d < devices; ++d) expect_close(run, d, weights);
   }

@@ -18,7 +18,7 @@ bool is_teacher(const ModelSpec& model, LayerId layer) {
 std::map<LayerId, Tensors> train_one_way(const TestModel& model, const std::string& mask,
                                          int devices) {
   frazil::Run run(model.spec, momentum_sgd(), kSeed, devices);
-  run.switch_to(make_plan(model, {.devices = devices, .mask = mask}));
+  run.transition_to(make_plan(model, {.devices = devices, .mask = mask}));
   for (Step step = 0; step < 3; ++step) {
     run.step(step, 1e-2, model.samples({.seed = static_cast<std::uint64_t>(step)}));
   }
@@ -101,7 +101,7 @@ TEST(Distillation, HasTheBitsOfOneDeviceWithBlocksOnSeveralDevices) {
 TEST(Distillation, SendsForwardsAlone) {
   const TestModel model = distillation_model();
   frazil::Run run(model.spec, momentum_sgd(), kSeed, 3);
-  run.switch_to(make_plan(model, {.devices = 3, .cuts = {4, 8}}));
+  run.transition_to(make_plan(model, {.devices = 3, .cuts = {4, 8}}));
   std::map<ActionKind, int> counts;
   for (const Span& span : run.step(0, 1e-2, model.samples({.seed = 1}), true).spans) {
     ++counts[span.action.kind];

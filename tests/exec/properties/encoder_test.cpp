@@ -23,7 +23,7 @@ TEST(Encoder, HasTheBitsOfOneDeviceUnderEveryPlan) {
 
 std::vector<Tensors> train_once(const TestModel& model, const std::vector<Samples>& micro_batches) {
   Run run(model.spec, momentum_sgd(), 7, 3);
-  run.switch_to(make_plan(model, {.devices = 3, .cuts = {2, 4}}));
+  run.transition_to(make_plan(model, {.devices = 3, .cuts = {2, 4}}));
   run.step(0, 0.1, micro_batches);
   std::vector<Tensors> weights;
   for (const DeviceState& state : run.states()) {

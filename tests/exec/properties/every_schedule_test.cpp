@@ -37,7 +37,7 @@ Setting make_setting(int index) {
 
 std::uint64_t run_plan(const Setting& setting, const Plan& plan, int devices, int micro_batches) {
   Run run(make_vit(setting.model), setting.optimizer, 7, devices);
-  run.switch_to(plan);
+  run.transition_to(plan);
   for (const Step step : {0, 3}) {  // of the warm-up, and along the cosine
     run.step(step, learning_rate(setting.optimizer, step, 5),
              small_micro_batches(step, micro_batches));
@@ -142,7 +142,7 @@ TEST(EverySchedule, TakesAShortBatchAndSaysWhatItRunsThen) {
   const auto run_short = [](const Setting& setting, const Plan& plan, int devices,
                             std::string& note) {
     frazil::Run run(make_vit(setting.model), setting.optimizer, 7, devices);
-    run.switch_to(plan);
+    run.transition_to(plan);
     run.step(0, 1e-2, small_micro_batches(0, 6));
     note = run.step(1, 1e-2, small_micro_batches(1, 5, 1)).note;
     return run.weight_hash();

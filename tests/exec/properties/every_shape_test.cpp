@@ -95,7 +95,7 @@ std::uint64_t train(const Shape& shape) {
         .stages[static_cast<std::size_t>(shape.hybrid_stage)]
         .devices.emplace_back(devices_of(shape.plan));
   }
-  run.switch_to(plan);
+  run.transition_to(plan);
   const int micro_batches = shape.plan.micro_batches;
   run.step(0, changing_rate(optimizer, 0, 4), small_micro_batches(0, micro_batches));
   run.step(2, changing_rate(optimizer, 2, 4), small_micro_batches(2, micro_batches - 1, 1));

@@ -102,7 +102,7 @@ std::vector<Placed> place_shapes(ScheduleKind kind, const std::string& mask) {
 
 std::vector<Span> perform(const Placed& placed) {
   Run run(make_vit(small_config()), make_optimizer(placed.clip), 7, placed.devices);
-  run.switch_to(placed.plan);
+  run.transition_to(placed.plan);
   return run.step(0, 1e-2, small_micro_batches(0, placed.plan.micro_batches()), /*record=*/true)
       .spans;
 }
@@ -231,7 +231,7 @@ TEST(ExecutedOrder, HasNoBarrierWhereUpdatesStandAmongTheBackwards) {
   for (const ScheduleKind kind : {ScheduleKind::kPipeDream, ScheduleKind::kPipeDream2Bw}) {
     const Plan plan = place_family({.kind = kind}, small_profile());
     frazil::Run run(make_vit(small_config()), make_optimizer(/*clip=*/true), 7, 2);
-    EXPECT_THROW(run.switch_to(plan), InfeasibleError) << schedule_name(kind);
+    EXPECT_THROW(run.transition_to(plan), InfeasibleError) << schedule_name(kind);
   }
 }
 

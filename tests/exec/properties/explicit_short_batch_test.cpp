@@ -20,7 +20,7 @@ TEST(ExplicitSchedule, TakesAShortBatchUnderAnExplicitSchedule) {
       }
       plan.schedule = schedule;
     }
-    run.switch_to(plan);
+    run.transition_to(plan);
     run.step(0, 1e-2, small_micro_batches(0, 1));
     hashes.push_back(run.weight_hash());
   }

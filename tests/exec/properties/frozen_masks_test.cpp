@@ -45,11 +45,11 @@ Hashes train(const TestModel& model, const PlanForm& form, const OptimizerConfig
   Run run(model.spec, optimizer, kSeed, form.all_devices(), {.order = form.order});
   const LayerTensors before = start_values(model.spec, kSeed);
   const Plan plan = make_plan(model, form);
-  run.switch_to(plan);
+  run.transition_to(plan);
   for (Step step = 0; step < 2; ++step) step_on(run, model, step, form.micro_batches);
   expect_frozen_constant(run, before, plan.mask);
   Hashes hashes{.frozen = run.weight_hash()};
-  run.switch_to(make_plan(
+  run.transition_to(make_plan(
       model, {.devices = std::min(2, form.all_devices()), .micro_batches = form.micro_batches}));
   step_on(run, model, 2, form.micro_batches);
   expect_frozen_constant(run, before, FreezeMask::parse(model.mask, "test", 0));

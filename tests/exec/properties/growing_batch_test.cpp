@@ -56,7 +56,7 @@ std::uint64_t train_by_hand(const TrainOptions& options, const std::vector<Train
     while (first < 44) {
       const Step step = epoch * 6 + first / 8;
       if (phase < phases.size() && phases[phase].first_step == step) {
-        run.switch_to(phases[phase++].plan);
+        run.transition_to(phases[phase++].plan);
       }
       const std::int64_t count = std::min<std::int64_t>(run.plan().batch_size, 44 - first);
       run.step(step, learning_rate(config.optimizer, step, 18),

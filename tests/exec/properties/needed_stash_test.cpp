@@ -33,9 +33,9 @@ std::int64_t measure_kept(const TestModel& model, const Activity& activity, Devi
                           const Samples& samples) {
   Recorder recorder(DeviceId{0}, SteadyTime{});
   const Measurement measurement;
-  StageRunner runner(
-      model.spec, {.layers = {{LayerId{0}, LayerId{model.layers() - 1}}}}, activity, state,
-      [](LayerId, MicroBatchId, const Tensors&) {}, recorder, measurement);
+  StageRunner runner({model.spec, activity, state, recorder, measurement},
+                     {.layers = {{LayerId{0}, LayerId{model.layers() - 1}}}},
+                     [](LayerId, MicroBatchId, const Tensors&) {});
   const AllocationMeter meter;
   runner.forward(MicroBatchId{0}, {.samples = &samples, .key = {}}, {});
   const std::int64_t kept = meter.live_bytes();
@@ -166,7 +166,7 @@ TEST(NeededStash, IsTheSimulatedOneUnderRandomInteriorMasksToTheByte) {
     const SimulatedStep step = simulate_step(plan, profiles[m], make_linked_cluster(devices));
     frazil::Run run(model.spec, momentum_sgd(), kSeed, devices, {.order = form.order});
     run.measure({.memory = true});
-    run.switch_to(plan);
+    run.transition_to(plan);
     const StepResult result =
         run.step(0, 1e-2, model.samples({.seed = 1, .micro_batches = form.micro_batches}));
     std::vector<std::int64_t> measured;

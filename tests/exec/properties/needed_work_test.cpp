@@ -33,7 +33,7 @@ struct Performed {
 
 Performed perform(const TestModel& model, const PlanForm& form) {
   Run run(model.spec, momentum_sgd(), kSeed, form.all_devices());
-  run.switch_to(make_plan(model, form));
+  run.transition_to(make_plan(model, form));
   const StepResult result =
       run.step(0, 1e-2, model.samples({.seed = 1, .micro_batches = form.micro_batches}), true);
   Performed performed;
@@ -117,7 +117,7 @@ TEST(NeededWork, IsWhatTheSimulatorPrices) {
 
 std::map<ActionKind, int> count_kinds(const TestModel& model, const PlanForm& form) {
   Run run(model.spec, momentum_sgd(), kSeed, form.all_devices());
-  run.switch_to(make_plan(model, form));
+  run.transition_to(make_plan(model, form));
   std::map<ActionKind, int> counts;
   for (const Span& span :
        run.step(0, 1e-2, model.samples({.seed = 1, .micro_batches = form.micro_batches}), true)

@@ -205,7 +205,7 @@ TEST(Vit, HasTheBitsOfAPlainProgram) {
     for (const Shape& shape : shapes()) {
       SCOPED_TRACE(shape.name + (adam ? ", AdamW" : ", SGD"));
       frazil::Run run(make_vit(with_dropout()), optimizer, kSeed, devices_of(shape.plan));
-      run.switch_to(make_small_plan(run.structure(), shape.plan));
+      run.transition_to(make_small_plan(run.structure(), shape.plan));
       for (Step step = 0; step < kSteps; ++step) {
         const double rate = changing_rate(optimizer, step, kSteps);
         EXPECT_EQ(run.step(step, rate, samples_of(step)).loss,
@@ -227,7 +227,7 @@ TEST(Vit, HasTheGradientsOfAPlainProgramBitForBit) {
     for (const Shape& shape : shapes()) {
       SCOPED_TRACE(shape.name + ", clipped at " + std::to_string(clip_norm));
       frazil::Run run(make_vit(with_dropout()), optimizer, kSeed, devices_of(shape.plan));
-      run.switch_to(make_small_plan(run.structure(), shape.plan));
+      run.transition_to(make_small_plan(run.structure(), shape.plan));
       run.step(2, 1e-2, samples_of(2));
       expect_bits(run, &LayerState::first_moment, plain.gradients(), "gradient");
     }

@@ -185,7 +185,7 @@ TEST_P(GatedRun, FreezesWhereASwitchPaysAndWaitsWhereItDoesNot) {
     const auto refused = [](const FreezeEvent& event) {
       const auto* mask = std::get_if<MaskEvent>(&event.what);
       return mask != nullptr && mask->by == "amortisation" &&
-             mask->reason.starts_with("The switch would cost ");
+             mask->reason.starts_with("The transition would cost ");
     };
     EXPECT_EQ(std::count_if(gated.trace.events.begin(), gated.trace.events.end(), refused), 1)
         << "told once, not at every step";

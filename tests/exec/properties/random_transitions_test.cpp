@@ -97,7 +97,7 @@ Course take_course(const OptimizerConfig& optimizer, const Walk& walk,
   Course course;
   for (std::size_t i = 0; i < walk.size(); ++i) {
     const auto step = static_cast<Step>(i);
-    course.moved.push_back(run.switch_to(make_plan(run, walk[i], masks[i])).move.moved);
+    course.moved.push_back(run.transition_to(make_plan(run, walk[i], masks[i])).move.moved);
     const StepResult result = run.step(step, 3e-3, small_micro_batches(step, kMicroBatches));
     course.losses.push_back(std::bit_cast<std::uint64_t>(result.loss));
   }

@@ -209,7 +209,7 @@ Course take_course(const std::vector<FreezeMask>& masks, const CourseOptions& op
         plan.mask = masks[static_cast<std::size_t>(step)];
       }
       course.shapes.insert(summarize(plan));
-      run.switch_to(plan);
+      run.transition_to(plan);
       const std::int64_t first = s * kBatch;
       const std::int64_t count = std::min<std::int64_t>(kBatch, kSamples - first);
       const StepResult result =

@@ -35,7 +35,7 @@ TEST(SlicedRuns, PerformsThePlannedOrderAndWhatIsSimulated) {
     SCOPED_TRACE(name_of(one));
     const Plan plan = make_sliced_plan(model, one);
     frazil::Run run(model.spec, momentum_sgd(), 7, one.all_devices());
-    run.switch_to(plan);
+    run.transition_to(plan);
     const auto samples =
         model.samples({.micro_batches = one.micro_batches, .micro_batch_size = kSlicedSamples});
     const std::vector<Span> spans = run.step(0, kSlicedRate, samples, /*record=*/true).spans;
@@ -56,7 +56,7 @@ TEST(SlicedRuns, TakesAShortBatchInTurnWhereItsLastMicroBatchIsTooSmall) {
   const SlicedForm one{{{0, 1, 2}, {3}}, ScheduleKind::kZbH1, 3};
   const auto run_short = [&](const SlicedForm& made, int short_by, std::string& note) {
     frazil::Run run(model.spec, undecayed_sgd(0), 7, made.all_devices());
-    run.switch_to(make_sliced_plan(model, made));
+    run.transition_to(make_sliced_plan(model, made));
     const StepResult result = run.step(
         0, kSlicedRate,
         model.samples(
@@ -105,7 +105,7 @@ TEST(SlicedRuns, RefusesAModelWhoseBoundaryIsNotBySample) {
   plan.pipelines[0].stages[0].devices.emplace_back(1);
   plan.pipelines[0].stages[0].axis = DeviceAxis::kSamples;
   frazil::Run run(model.spec, undecayed_sgd(0), 7, 3);
-  run.switch_to(plan);
+  run.transition_to(plan);
   try {
     run.step(0, kSlicedRate,
              model.samples({.micro_batches = 1, .micro_batch_size = kSlicedSamples}));
@@ -126,7 +126,7 @@ TEST(SlicedRuns, IsRefusedBeforeTrainingWhereItCannotBe) {
     Plan plan = make_sliced_plan(model, {{{0, 1}, {2}}});
     change(plan);
     try {
-      run.switch_to(plan);
+      run.transition_to(plan);
     } catch (const InfeasibleError& error) {
       return std::string(error.what());
     }
@@ -149,7 +149,7 @@ TEST(SlicedRuns, IsTakenUpAndLeftBetweenSteps) {
   const auto run_through = [&](const std::vector<SlicedForm>& cases) {
     frazil::Run run(model.spec, undecayed_sgd(0), 7, 4);
     for (std::size_t s = 0; s < cases.size(); ++s) {
-      run.switch_to(make_sliced_plan(model, cases[s]));
+      run.transition_to(make_sliced_plan(model, cases[s]));
       run.step(
           static_cast<Step>(s), kSlicedRate,
           model.samples({.seed = s + 1, .micro_batches = 3, .micro_batch_size = kSlicedSamples}));

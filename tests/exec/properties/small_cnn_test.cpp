@@ -49,7 +49,7 @@ TEST(SmallCnn, SendsNoGradientOverADetachedEdge) {
   const TestModel model = small_cnn_model();
   frazil::Run run(model.spec, momentum_sgd(), kSeed, 2);
   // Stage 0 is the stem, all the rest is stage 1; only pool and classifier train.
-  run.switch_to(make_plan(model, {.devices = 2, .cuts = {1}, .mask = "000011"}));
+  run.transition_to(make_plan(model, {.devices = 2, .cuts = {1}, .mask = "000011"}));
   const StepResult result = run.step(0, 1e-2, model.samples({.seed = 1}), /*record=*/true);
   for (const Span& span : result.spans) {
     EXPECT_NE(span.action.kind, ActionKind::kSendBackward);

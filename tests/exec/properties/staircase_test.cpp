@@ -66,7 +66,7 @@ Course take_course(bool descends, bool caches) {
   for (const Phase& phase : staircase(descends)) {
     Plan plan = make_small_plan(run.structure(), phase.shape);
     plan.cache_frozen_prefix = caches && phase.caches;
-    run.switch_to(plan);
+    run.transition_to(plan);
     for (int i = 0; i < kStepsOfPhase; ++i) {
       const StepResult result = run.step(step++, 3e-3, batch, false, {}, ids);
       course.losses.push_back(std::bit_cast<std::uint64_t>(result.loss));

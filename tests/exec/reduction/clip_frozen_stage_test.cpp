@@ -12,7 +12,7 @@ std::uint64_t hash_of(const PlanShape& shape) {
   OptimizerConfig optimizer;
   optimizer.clip_norm = 0.5;
   Run run(make_vit(small_config()), optimizer, 7, devices_of(shape));
-  run.switch_to(make_small_plan(run.structure(), shape));
+  run.transition_to(make_small_plan(run.structure(), shape));
   run.step(0, 1e-2, small_micro_batches(0, 6));
   return run.weight_hash();
 }

@@ -24,7 +24,7 @@ Tensors gradients_of(const PlanShape& shape, double clip_norm) {
   optimizer.weight_decay = 0;
   optimizer.clip_norm = clip_norm;
   Run run(model, optimizer, kSeed, devices_of(shape));
-  run.switch_to(make_small_plan(run.structure(), shape));
+  run.transition_to(make_small_plan(run.structure(), shape));
   run.step(0, 1.0, small_micro_batches(0, shape.micro_batches));
   const std::vector<const LayerState*> states = first_holders(run.states(), kSmallLayers);
   Tensors gradients;

@@ -35,7 +35,7 @@ std::string sentence_of(Call call) {
 std::string refusal(const PlanShape& shape, const std::vector<std::vector<std::string>>& lists) {
   Run run(make_vit(small_config()), {}, 7, devices_of(shape));
   return sentence_of<InfeasibleError>([&] {
-    run.switch_to(with_schedule(make_small_plan(run.structure(), shape), lists));
+    run.transition_to(with_schedule(make_small_plan(run.structure(), shape), lists));
     run.step(0, 1e-2, small_micro_batches(0, shape.micro_batches));
   });
 }
@@ -60,9 +60,9 @@ std::vector<std::string> failures_of(const Plan& plan, const ModelSpec& model,
     states[l < 4 ? 0 : 1][LayerId{l}] = make_initial_state(model, LayerId{l}, 7);
   }
   for (std::size_t d = 0; d < 2; ++d) {
-    executors.push_back(std::make_unique<Executor>(model, optimizer, program, DeviceId{d},
-                                                   states[d], *communicators[d], recorders[d],
-                                                   measurement));
+    executors.push_back(std::make_unique<Executor>(
+        ExecutionContext{model, optimizer, program, DeviceId{d}, states[d], *communicators[d],
+                         recorders[d], measurement}));
   }
   const std::vector<Samples> micro_batches = small_micro_batches(0, 2);
   const StepInput input{0, 7, 1e-2, &micro_batches, kSmallMicroBatch};
@@ -113,7 +113,7 @@ TEST(Executor, RunsAnExplicitScheduleToTheSameBits) {
     frazil::Run run(make_vit(small_config()), {}, 7, 1);
     Plan plan = make_small_plan(run.structure(), shape);
     if (given) plan = with_schedule(plan, {{"0F0", "0F2", "0B2", "0F1", "0B0", "0B1"}});
-    run.switch_to(plan);
+    run.transition_to(plan);
     run.step(0, 1e-2, small_micro_batches(0, 3));
     hashes.push_back(run.weight_hash());
   }

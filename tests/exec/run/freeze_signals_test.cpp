@@ -41,7 +41,7 @@ Samples probe() { return small_micro_batches(99, 1).front(); }
 
 std::unique_ptr<Run> make_run(const PlanShape& shape, const OptimizerConfig& optimizer) {
   auto run = std::make_unique<Run>(make_vit(small_config()), optimizer, 7, devices_of(shape));
-  run->switch_to(make_small_plan(run->structure(), shape));
+  run->transition_to(make_small_plan(run->structure(), shape));
   run->measure({.gradient_squares = true, .gradient_sums = true});
   return run;
 }
@@ -126,11 +126,11 @@ TEST(FreezeSignals, SumsMoveWithTheirLayersAndEndWhenTheyFreeze) {
   const auto staying = make_run({.cuts = {{4}}}, {});
   for (frazil::Run* run : {moving.get(), staying.get()}) (void)take_step(*run, 0);
   PlanShape other{.cuts = {{2}}};
-  moving->switch_to(make_small_plan(moving->structure(), other));
+  moving->transition_to(make_small_plan(moving->structure(), other));
   for (frazil::Run* run : {moving.get(), staying.get()}) (void)take_step(*run, 1);
   EXPECT_EQ(interval_gradients(*moving), interval_gradients(*staying));
   other.mask = "10111";
-  moving->switch_to(make_small_plan(moving->structure(), other));
+  moving->transition_to(make_small_plan(moving->structure(), other));
   EXPECT_EQ(interval_gradients(*moving)[1], 0);
   EXPECT_GT(interval_gradients(*moving)[0], 0);
 }

@@ -61,7 +61,7 @@ StepOutcome differentiate_whole(const std::vector<Samples>& micro_batches) {
 StepOutcome step_once(const PlanShape& shape, const std::vector<Samples>& micro_batches) {
   const ModelSpec model = make_vit(small_config());
   Run run(model, plain_descent(), kSeed, devices_of(shape));
-  run.switch_to(make_small_plan(run.structure(), shape));
+  run.transition_to(make_small_plan(run.structure(), shape));
   StepOutcome outcome{run.step(0, 1.0, micro_batches).loss, {}};
   const std::vector<const LayerState*> states = first_holders(run.states(), kSmallLayers);
   for (std::size_t l = 0; l < states.size(); ++l) {
@@ -122,7 +122,7 @@ TEST(Transparency, FreezingABlockLeavesTheOtherGradientsAsTheyAre) {
 std::uint64_t hash_after_four_steps(const Measurement& measurement) {
   const PlanShape shape{.cuts = {{3}}};
   Run run(make_vit(small_config()), {}, kSeed, devices_of(shape));
-  run.switch_to(make_small_plan(run.structure(), shape));
+  run.transition_to(make_small_plan(run.structure(), shape));
   run.measure(measurement);
   for (Step step = 0; step < 4; ++step) run.step(step, 1e-2, small_micro_batches(step, 6));
   return run.weight_hash();
@@ -139,7 +139,7 @@ TEST(Measurement, NeverChangesABit) {
 TEST(Measurement, HasASampleOfEveryPhaseOfEveryLayer) {
   const PlanShape shape{.cuts = {{3}}};
   frazil::Run run(make_vit(small_config()), {}, kSeed, devices_of(shape));
-  run.switch_to(make_small_plan(run.structure(), shape));
+  run.transition_to(make_small_plan(run.structure(), shape));
   run.measure({.layers = true});
   run.step(0, 1e-2, small_micro_batches(0, 6));
   std::map<std::pair<int, LayerPhase>, int> counts;
@@ -172,8 +172,8 @@ TEST(StageRunner, KeepsAMicroBatchFromItsForwardToItsBackward) {
   };
   Recorder recorder(DeviceId{0}, {});
   const Measurement measurement;
-  StageRunner runner(model, {.layers = {{LayerId{3}, LayerId{4}}}}, activity, state, add, recorder,
-                     measurement);
+  StageRunner runner({model, activity, state, recorder, measurement},
+                     {.layers = {{LayerId{3}, LayerId{4}}}}, add);
   const Samples samples = small_micro_batches(0, 1).front();
   const StageRunner::Data data{.samples = &samples, .key = {}};
   // Edge 2 enters the stage, edge 4 leaves it.

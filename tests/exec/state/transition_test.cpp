@@ -192,7 +192,7 @@ TEST(MoveLayers, MovesTheBytesThatThePlannerPredicts) {
       {.cuts = {{3}, {5}}, .owned = {3, 3}, .mask = "00111"},
       {.cuts = {{}, {}, {}, {}}, .owned = {2, 2, 1, 1}, .mask = "00011"},
       {.cuts = {{4}}, .owned = {6}, .mask = "11111"}};
-  run.switch_to(make_small_plan(run.structure(), shapes.back()));
+  run.transition_to(make_small_plan(run.structure(), shapes.back()));
   // A byte that is copied takes a nanosecond, whoever copies.
   const TransitionOverhead one_memory{
       .memory = OneMemory{.copied_alone = BytesPerSecond{1'000'000'000},
@@ -205,12 +205,12 @@ TEST(MoveLayers, MovesTheBytesThatThePlannerPredicts) {
     run.step(0, 1e-2, small_micro_batches(0, 6));
     const Plan before = run.plan();
     const Plan next = make_small_plan(run.structure(), shape);
-    const TransitionCost predicted = predict_transition(
-        before, next, run.structure(), cluster, find_activity(run.structure(), before.mask));
+    const TransitionCost predicted = price_transition(before, next, run.structure(), cluster,
+                                                      find_activity(run.structure(), before.mask));
     const TransitionCost copied =
-        predict_transition(before, next, run.structure(), cluster,
-                           find_activity(run.structure(), before.mask), one_memory);
-    const MoveReport report = run.switch_to(next).move;
+        price_transition(before, next, run.structure(), cluster,
+                         find_activity(run.structure(), before.mask), one_memory);
+    const MoveReport report = run.transition_to(next).move;
     EXPECT_EQ(report.moved, copied.moved) << summarize(next);
     // Between memories the moments of what freezes just then go along.
     const bool freezes = next.mask.frozen_count() > before.mask.frozen_count();

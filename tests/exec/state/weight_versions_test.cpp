@@ -191,7 +191,7 @@ TEST(WeightVersions, EqualASequentialProgramThatAppliesTheSameVersions) {
           if (!adam) optimizer.momentum = 0.9;
           const ModelSpec model = make_vit(config);
           frazil::Run run(model, optimizer, 7, static_cast<int>(cuts.size()) + 1);
-          run.switch_to(make_versioned(run.structure(), kind, cuts, micro_batches));
+          run.transition_to(make_versioned(run.structure(), kind, cuts, micro_batches));
           Sequential sequential(model, optimizer);
           for (Step step = 0; step < 2; ++step) {
             const std::vector<Samples> data = small_micro_batches(step, micro_batches);
@@ -232,7 +232,7 @@ void expect_reads(const std::vector<WeightRead>& reads, ScheduleKind kind,
 TEST(WeightVersions, EveryReadLagsAsItsRuleSays) {
   for (const ScheduleKind kind : {ScheduleKind::kPipeDream, ScheduleKind::kPipeDream2Bw}) {
     frazil::Run run(make_vit(small_config()), {}, 7, 3);
-    run.switch_to(make_versioned(run.structure(), kind, {2, 5}, 9));
+    run.transition_to(make_versioned(run.structure(), kind, {2, 5}, 9));
     const StepResult result = run.step(0, kRate, small_micro_batches(0, 9));
     EXPECT_EQ(result.weight_reads.size(), 27U);
     expect_reads(result.weight_reads, kind, {2, 5}, 9, "11111");
@@ -250,7 +250,7 @@ void expect_sequential_bits(ScheduleKind kind, const std::vector<int>& cuts,
   if (!adam) optimizer.kind = OptimizerConfig::Kind::kSgd;
   const ModelSpec model = make_vit(config);
   frazil::Run run(model, optimizer, 7, static_cast<int>(cuts.size()) + 1);
-  run.switch_to(make_versioned(run.structure(), kind, cuts, sizes.front(), mask));
+  run.transition_to(make_versioned(run.structure(), kind, cuts, sizes.front(), mask));
   Sequential sequential(model, optimizer, mask);
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     SCOPED_TRACE("step " + std::to_string(i) + " of " + std::to_string(sizes[i]));
@@ -293,7 +293,7 @@ TEST(WeightVersions, AVersionThatIsNotThereYetIsRefusedBeforeTraining) {
   Plan plan = make_versioned(run.structure(), ScheduleKind::kPipeDream2Bw, {4}, 8);
   std::get<NamedSchedule>(plan.schedule).in_flight = 6;
   try {
-    run.switch_to(plan);
+    run.transition_to(plan);
     FAIL() << "not refused";
   } catch (const InfeasibleError& error) {
     EXPECT_EQ(std::string(error.what()),

@@ -219,8 +219,8 @@ class AllocationBound {
       if (held.device == device) bytes += held.size.count;
     }
     if (program_.plan.versions == WeightVersions::kSync) return bytes;
-    for (std::size_t l = 0; l < program_.owners.size(); ++l) {
-      const bool is_here = program_.owners[l].front().device == device;
+    for (std::size_t l = 0; l < program_.topology.owners.size(); ++l) {
+      const bool is_here = program_.topology.owners[l].front().device == device;
       if (is_here && program_.activity.layers[l].weight_gradient) {
         bytes += bounded_.profile.layers[l].parameters.count;
       }

@@ -28,7 +28,7 @@ void put_in_force(Run& run, const PlanShape& shape, const CourseOptions& options
       for (Stage& stage : pipeline.stages) stage.memory = MemoryPolicy::kRecompute;
     }
   }
-  run.switch_to(plan);
+  run.transition_to(plan);
 }
 
 }  // namespace

@@ -61,15 +61,11 @@ class LayerAlone {
     if (of_.activity.layers[layer_.index()].weight_gradient) {
       tree.add({0, 1}, make_gradients());
     }
-    return {of_.model,
+    return {{of_.model, of_.activity, state_, recorder_, measurement_},
             work,
-            of_.activity,
-            state_,
             [&tree](LayerId, MicroBatchId m, Tensors gradients) {
               tree.add({m.value, m.value + 1}, std::move(gradients));
-            },
-            recorder_,
-            measurement_};
+            }};
   }
 
   Tensors make_gradients() const {

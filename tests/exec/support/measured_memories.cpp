@@ -63,7 +63,7 @@ Memories measure_memories(const ModelSpec& model, const OptimizerConfig& optimiz
                   PrefixCacheOptions{.limits = {Bytes{1 << 24}, {}, {}}});
     run.attach(*cache);
   }
-  run.switch_to(plan);
+  run.transition_to(plan);
   run.step(0, 1e-2, steps.at(0), false, {}, samples);
   run.measure({.memory = true});
   const Cluster cluster =

@@ -97,7 +97,7 @@ std::vector<LayerState> copy_states(const frazil::Run& run, const TestModel& mod
 SlicedOutcome train_sliced(const TestModel& model, const OptimizerConfig& optimizer,
                            const SlicedForm& one, int steps) {
   frazil::Run run(model.spec, optimizer, 7, one.all_devices(), {.order = one.order});
-  run.switch_to(make_sliced_plan(model, one));
+  run.transition_to(make_sliced_plan(model, one));
   SlicedOutcome outcome;
   for (Step step = 0; step < steps; ++step) {
     const auto samples = model.samples({.seed = static_cast<std::uint64_t>(step) + 1,

@@ -108,14 +108,14 @@ TEST(Replanner, CountsWhatASwitchBringsByTheConfiguredBatch) {
   options.config.batch_growth = BatchGrowth::kWithPipelines;
   Replanner replanner(options, kSamples);
   const Plan first = replanner.go_on(mask("11111"));
-  const PredictedSwitch forth = replanner.predict(mask("00001"), 6, 100);
+  const PredictedTransition forth = replanner.predict(mask("00001"), 6, 100);
   const Plan grown = replanner.go_on(mask("00001"));
   ASSERT_EQ(grown.batch_size, 2 * first.batch_size);
   const auto step = [&](const Plan& plan) {
     return simulate_plan(plan, options.profile, options.cluster).makespan;
   };
   EXPECT_EQ(forth.saved_per_step, step(first) - step(grown) / 2);
-  const PredictedSwitch back = replanner.predict(mask("11111"), 6, 100);
+  const PredictedTransition back = replanner.predict(mask("11111"), 6, 100);
   EXPECT_EQ(back.saved_per_step, step(grown) / 2 - step(first));
 }
 
@@ -146,7 +146,7 @@ TEST(Preparation, ReservesTheMemoryThatTheTransitionCopiesInto) {
   const auto train = [&](Step step) {
     (void)run.step(step, 1e-3, gather_micro_batches(data.train, order, 0, 8, 4));
   };
-  run.switch_to(with_lists(replanner.go_on(mask("11111")), options.profile, options.cluster));
+  run.transition_to(with_lists(replanner.go_on(mask("11111")), options.profile, options.cluster));
   train(0);
   preparation.expect(mask("00011"));
   ASSERT_TRUE(comes_true([&] {
@@ -163,7 +163,7 @@ TEST(Preparation, ReservesTheMemoryThatTheTransitionCopiesInto) {
   preparation.end();
   const StateMemory::Usage before = run.state_memory().usage();
   EXPECT_EQ(before.kept, all);
-  const SwitchReport report = run.switch_to(next);
+  const TransitionReport report = run.transition_to(next);
   EXPECT_GT(report.move.copied.count, 0);
   const StateMemory::Usage after = run.state_memory().usage();
   EXPECT_EQ(after.held + after.kept, before.held + before.kept) << "nothing new was needed";
@@ -175,7 +175,7 @@ TEST(Preparation, EndsWithTheRunWhateverGoesOn) {
   Replanner replanner(options, kSamples);
   frazil::Run run(make_vit(options.config.model), options.config.optimizer, 7, 2);
   Preparation preparation(replanner, run);
-  run.switch_to(with_lists(replanner.go_on(mask("11111")), options.profile, options.cluster));
+  run.transition_to(with_lists(replanner.go_on(mask("11111")), options.profile, options.cluster));
   for (const char* bits : kMasks) {
     preparation.expect(mask(bits));
     preparation.go_on();

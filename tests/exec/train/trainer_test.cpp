@@ -9,7 +9,7 @@
 #include "analysis/html/html_report.h"
 #include "planner/bounds/shape.h"
 #include "planner/plan/plan_json.h"
-#include "planner/search/relief.h"
+#include "planner/search/advice.h"
 #include "profiles/error.h"
 #include "profiles/text_file.h"
 #include "tests/exec/support/tiny_run.h"

@@ -121,7 +121,7 @@ TEST(BatchDeals, AllowEveryContiguousDealToUnequalGroups) {
     const Question question = draw_question(random);
     const Cluster cluster = make_devices(2 * question.groups, /*alike=*/false);
     const SearchOptions options = options_of(question);
-    const Machines machines(cluster, true);
+    const DeviceGroupClasses machines(cluster, true);
     const SearchSpace space{4, static_cast<int>(cluster.devices.size()), machines.arrangements(),
                             options};
     const BatchDeals deals(space, machines);
@@ -151,7 +151,7 @@ TEST(BatchDeals, PromiseNoMoreThanSomeDealOfWholeNodesAndNoLessThanTheMean) {
     question.ways = 1;
     const Cluster cluster = make_devices(2 * question.groups, /*alike=*/false);
     const SearchOptions options = options_of(question);
-    const Machines machines(cluster, true);
+    const DeviceGroupClasses machines(cluster, true);
     const SearchSpace space{4, static_cast<int>(cluster.devices.size()), machines.arrangements(),
                             options};
     const auto promised = BatchDeals(space, machines).list(cell_of(question), 1);
@@ -184,7 +184,7 @@ TEST(BatchDeals, OfEqualGroupsAreTheDealTheyGet) {
     if (question.micro_batches() / question.ways < question.groups) continue;
     const Cluster cluster = make_devices(2 * question.groups, /*alike=*/true);
     const SearchOptions options = options_of(question);
-    const Machines machines(cluster, true);
+    const DeviceGroupClasses machines(cluster, true);
     const SearchSpace space{4, static_cast<int>(cluster.devices.size()), machines.arrangements(),
                             options};
     const int units = question.micro_batches() / question.ways;

@@ -61,7 +61,7 @@ TEST(ChainSums, ACrowdHoldsTheLeastPartsOfThoseWithTheMostWork) {
         const std::size_t ways = one_way ? 1 : 2;
         const Parts parts = list_parts(sums, ways, recompute);
         for (int devices = 1; devices <= sums.layers(); ++devices) {
-          const ChainSums::Crowd& crowd = sums.crowd(devices, one_way, recompute);
+          const ChainSums::Pigeonhole& pigeonhole = sums.pigeonhole(devices, one_way, recompute);
           const auto count = static_cast<std::size_t>(devices);
           ChainSums::Load one;
           for (std::size_t k = 1; (k - 1) * count < parts.loads.size(); ++k) {
@@ -69,8 +69,8 @@ TEST(ChainSums, ACrowdHoldsTheLeastPartsOfThoseWithTheMostWork) {
             if (k == 1 || least.work > one.work) one = least;
           }
           const int of_way = static_cast<int>(ways);
-          EXPECT_EQ(crowd.one.work, one.work / of_way);
-          EXPECT_EQ(crowd.one.updated_parameters, one.updated_parameters);
+          EXPECT_EQ(pigeonhole.one.work, one.work / of_way);
+          EXPECT_EQ(pigeonhole.one.updated_parameters, one.updated_parameters);
           const auto part_of = [&](std::size_t j) {
             return parts.least(j, (j + count - 1) / count).work;
           };
@@ -80,11 +80,11 @@ TEST(ChainSums, ACrowdHoldsTheLeastPartsOfThoseWithTheMostWork) {
           const std::size_t part = (among + count - 1) / count;
           const ChainSums::Load even = parts.least(among, part);
           const ChainSums::Load more = parts.least(among, std::min(among, part + 1));
-          EXPECT_EQ(crowd.even.work, even.work / of_way);
-          EXPECT_EQ(crowd.even.updated_parameters, even.updated_parameters);
-          EXPECT_EQ(crowd.more.work, more.work / of_way);
-          EXPECT_EQ(crowd.more.updated_parameters, more.updated_parameters);
-          EXPECT_EQ(crowd.holders, static_cast<int>(among - count * (part - 1)));
+          EXPECT_EQ(pigeonhole.even.work, even.work / of_way);
+          EXPECT_EQ(pigeonhole.even.updated_parameters, even.updated_parameters);
+          EXPECT_EQ(pigeonhole.more.work, more.work / of_way);
+          EXPECT_EQ(pigeonhole.more.updated_parameters, more.updated_parameters);
+          EXPECT_EQ(pigeonhole.holders, static_cast<int>(among - count * (part - 1)));
           gradients += more.updated_parameters > Bytes{} ? 1 : 0;
         }
       }

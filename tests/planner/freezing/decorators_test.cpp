@@ -250,11 +250,11 @@ TEST(AmortisationGate, TakesASwitchOnWhereTheStepsToComeEarnItsCost) {
   const FreezeMask held = mask_of("0111");
   const FreezeMask wanted = mask_of("0011");
   const auto passes = [&](const AmortisationGate& gate, Duration saved, Duration cost, Step step) {
-    const PredictSwitch predict = [&](const FreezeMask& from, const FreezeMask& to, Step at) {
+    const PredictTransition predict = [&](const FreezeMask& from, const FreezeMask& to, Step at) {
       EXPECT_EQ(from, held);
       EXPECT_EQ(to, wanted);
       EXPECT_EQ(at, step);
-      return PredictedSwitch{saved, cost};
+      return PredictedTransition{saved, cost};
     };
     return rule(gate, predict, 100, {wanted, held, step}).mask == wanted;
   };
@@ -272,7 +272,8 @@ TEST(AmortisationGate, TakesASwitchOnWhereTheStepsToComeEarnItsCost) {
 }
 
 TEST(AmortisationGate, AsksNothingAboutAThaw) {
-  const PredictSwitch never = [](const FreezeMask&, const FreezeMask&, Step) -> PredictedSwitch {
+  const PredictTransition never = [](const FreezeMask&, const FreezeMask&,
+                                     Step) -> PredictedTransition {
     throw std::runtime_error("asked");
   };
   for (const FreezeMask& held : list_masks(4)) {

@@ -87,7 +87,7 @@ TEST(FreezeAuthority, KeepsWhatEveryDecoratorPromises) {
             ASSERT_GE(step - *changed, apart.count);
           }
           if (around.amortisation && !thaws(mask, decision.mask)) {
-            const PredictedSwitch predicted = predict_by_count(mask, decision.mask, step);
+            const PredictedTransition predicted = predict_by_count(mask, decision.mask, step);
             Step left = kSampleRun.steps - step;
             if (around.amortisation->within) {
               left = std::min(left, in_steps(*around.amortisation->within, 10).count);

@@ -96,7 +96,7 @@ inline Decorators draw_decorators(std::mt19937& random) {
 }
 
 // Saves more the more is frozen; dear, so that both answers occur.
-inline PredictedSwitch predict_by_count(const FreezeMask& from, const FreezeMask& to, Step) {
+inline PredictedTransition predict_by_count(const FreezeMask& from, const FreezeMask& to, Step) {
   return {.saved_per_step = Duration{100 * (to.frozen_count() - from.frozen_count())},
           .cost = Duration{6000}};
 }

@@ -36,7 +36,7 @@ class DrawnCosts {
   using Key = std::tuple<int, std::size_t, std::size_t, std::size_t, HeldFeatures, HeldFeatures>;
   Duration draw(const Key& key) {
     const auto [known, is_new] = known_.try_emplace(key);
-    if (is_new) known->second = random_() % 12 == 0 ? kNever : Duration(random_() % 40);
+    if (is_new) known->second = random_() % 12 == 0 ? kFarAway : Duration(random_() % 40);
     return known->second;
   }
 
@@ -44,7 +44,7 @@ class DrawnCosts {
   std::map<Key, Duration> known_;
 };
 
-Duration add(Duration a, Duration b) { return a >= kNever || b >= kNever ? kNever : a + b; }
+Duration add(Duration a, Duration b) { return a >= kFarAway || b >= kFarAway ? kFarAway : a + b; }
 
 // Step by step, every walk.
 class EveryWalk {
@@ -98,7 +98,7 @@ class EveryWalk {
 
   const CacheQuestion& question_;
   const CacheCosts& costs_;
-  Duration least_ = kNever;
+  Duration least_ = kFarAway;
 };
 
 CacheQuestion draw_question(std::uint64_t seed) {
@@ -127,7 +127,7 @@ Duration find_least_step(const CacheQuestion& question, const CacheCosts& costs,
   for (const HeldFeatures& room : question.rooms) {
     if (room.depth <= depth) readable.push_back(room);
   }
-  Duration least = kNever;
+  Duration least = kFarAway;
   for (const HeldFeatures& source : readable) {
     least = std::min(least, costs.step(k, plan, source));
     for (const HeldFeatures& room : question.rooms) {
@@ -149,14 +149,14 @@ TEST(CachedWalk, IsTheSameWithWhatTheRestTakesAtLeast) {
     const auto least_step = [&](std::size_t k, std::size_t plan, int depth) {
       return find_least_step(question, costs, k, plan, depth);
     };
-    question.rest = find_least_rest(question, least_step, costs);
+    question.rest = find_remaining_bound(question, least_step, costs);
     if (!walk) {
       ASSERT_FALSE(find_cached_walk(question, costs).has_value());
       continue;
     }
     ++found;
-    Duration least = kNever;
-    for (const LeastRest& rest : question.rest.front()) least = std::min(least, rest.begin);
+    Duration least = kFarAway;
+    for (const RemainingBound& rest : question.rest.front()) least = std::min(least, rest.begin);
     ASSERT_LE(least, walk->total);
     near += 10 * least >= 9 * walk->total ? 1 : 0;
     question.limit = walk->total;
@@ -203,7 +203,7 @@ TEST(CachedWalk, IsTheCheapestOfAll) {
     const CacheCosts costs = drawn.costs();
     const auto walk = find_cached_walk(question, costs);
     const Duration least = EveryWalk(question, costs).find();
-    ASSERT_EQ(walk.has_value(), least < kNever);
+    ASSERT_EQ(walk.has_value(), least < kFarAway);
     if (!walk) continue;
     ++found;
     ASSERT_EQ(walk->total, least);

@@ -18,9 +18,9 @@ TrajectoryCosts random_costs(std::mt19937& random, std::size_t segments, std::si
     costs.hold.emplace_back();
     costs.change.emplace_back(states, std::vector<Duration>(states));
     for (std::size_t s = 0; s < states; ++s) {
-      costs.hold[k].push_back(random() % 8 == 0 ? kNever : draw(20));
+      costs.hold[k].push_back(random() % 8 == 0 ? kFarAway : draw(20));
       for (std::size_t to = 0; to < states; ++to) {
-        if (to != s) costs.change[k][s][to] = random() % 10 == 0 ? kNever : draw(12);
+        if (to != s) costs.change[k][s][to] = random() % 10 == 0 ? kFarAway : draw(12);
       }
     }
   }
@@ -33,7 +33,7 @@ std::optional<Duration> try_all(const TrajectoryCosts& costs) {
   std::optional<Duration> best;
   for (;;) {
     const Duration total = cost_of(costs, states);
-    if (total < kNever && (!best || total < *best)) best = total;
+    if (total < kFarAway && (!best || total < *best)) best = total;
     std::size_t k = 0;
     while (k < states.size() && ++states[k] == costs.states()) states[k++] = 0;
     if (k == states.size()) return best;
@@ -80,7 +80,7 @@ TEST(Trajectory, ChangesOnlyWhereItPays) {
 
 TEST(Trajectory, MayChangeEarlyForASegmentToCome) {
   TrajectoryCosts costs;
-  costs.hold = {{ns(5), ns(6)}, {kNever, ns(3)}};
+  costs.hold = {{ns(5), ns(6)}, {kFarAway, ns(3)}};
   costs.change = {{{ns(0), ns(1)}, {ns(1), ns(0)}}, {{ns(0), ns(9)}, {ns(9), ns(0)}}};
   costs.start = 0;
   EXPECT_EQ(find_trajectory(costs)->states, (std::vector<std::size_t>{1, 1}));
@@ -88,7 +88,7 @@ TEST(Trajectory, MayChangeEarlyForASegmentToCome) {
 
 TEST(Trajectory, IsNoneWhereNoStateCanBeHeld) {
   TrajectoryCosts costs;
-  costs.hold = {{ns(1), ns(1)}, {kNever, kNever}};
+  costs.hold = {{ns(1), ns(1)}, {kFarAway, kFarAway}};
   costs.change = {2, {{ns(0), ns(1)}, {ns(1), ns(0)}}};
   EXPECT_FALSE(find_trajectory(costs).has_value());
   EXPECT_FALSE(hold_one(costs).has_value());

@@ -202,23 +202,23 @@ Duration simulated(const Case& drawn, const Plan& plan, std::size_t k, int depth
   masked.mask = drawn.segments[k].mask;
   Activity activity = find_activity(profile, masked.mask);
   const int prefix = count_frozen_prefix(profile, activity);
-  if (depth > prefix) return kNever;
+  if (depth > prefix) return kFarAway;
   for (const Pipeline& pipeline : plan.pipelines) {
-    if (pipeline.stages[0].layers[0].last.value + 1 < depth) return kNever;
+    if (pipeline.stages[0].layers[0].last.value + 1 < depth) return kFarAway;
   }
   if (depth == prefix && depth > 0) {
     masked.cache_frozen_prefix = true;
     const Candidate whole = judge_plan(masked, profile, cluster, drawn.options.search.clip);
-    return whole.infeasible ? kNever : whole.makespan;
+    return whole.infeasible ? kFarAway : whole.makespan;
   }
   activity.cached = depth;
   try {
     const Simulation step =
         simulate_step(masked, activity, profile, cluster, {.clip = drawn.options.search.clip})
             .simulation;
-    return find_overflow(step.memory, cluster) ? kNever : step.makespan;
+    return find_overflow(step.memory, cluster) ? kFarAway : step.makespan;
   } catch (const InfeasibleError&) {
-    return kNever;
+    return kFarAway;
   }
 }
 
@@ -243,14 +243,14 @@ class EveryCachedWalk {
   Duration step(std::size_t k, std::size_t plan, const HeldCache& cache) {
     if (cache.left == 0) return read(k, plan, cache.features);
     const bool fills =
-        all_begin_with(plan, cache.features.depth) && work(k, plan, cache.source.depth) < kNever;
+        all_begin_with(plan, cache.features.depth) && work(k, plan, cache.source.depth) < kFarAway;
     return read(k, plan, cache.source) + (fills ? move(plan, cache.features) : Duration{0});
   }
 
  private:
   Duration read(std::size_t k, std::size_t plan, HeldFeatures features) {
     const Duration own = work(k, plan, features.depth);
-    if (own >= kNever) return work(k, plan, 0);
+    if (own >= kFarAway) return work(k, plan, 0);
     return std::max(own, move(plan, features));
   }
 
@@ -296,14 +296,14 @@ class EveryCachedWalk {
       const Duration own = work(k, plan, full.depth);
       const bool may = plans_[plan].pipelines.front().stages.front().layers.front().last.value >=
                        filling.depth - 1;
-      if (own >= kNever || !may || !all_begin_with(plan, filling.depth)) return;
+      if (own >= kFarAway || !may || !all_begin_with(plan, filling.depth)) return;
       paid += fills * (std::max(own, move(plan, full)) + move(plan, filling));
       left -= fills;
       if (left == 0) full = filling;
     }
     if (reads > 0) {
       const Duration own = work(k, plan, full.depth);
-      if (own >= kNever) return;
+      if (own >= kFarAway) return;
       paid += reads * std::max(own, move(plan, full));
     }
     const bool ends = k + 1 == drawn_.segments.size();
@@ -323,9 +323,9 @@ class EveryCachedWalk {
   Duration change(std::size_t k, std::size_t from, std::size_t to) const {
     if (from == to) return Duration{0};
     const auto& [profile, cluster, options] = drawn_.question;
-    return predict_transition(plans_[from], plans_[to], profile, cluster,
-                              find_activity(profile, drawn_.segments[k].mask),
-                              drawn_.options.overhead)
+    return price_transition(plans_[from], plans_[to], profile, cluster,
+                            find_activity(profile, drawn_.segments[k].mask),
+                            drawn_.options.overhead)
         .total;
   }
 
@@ -335,7 +335,7 @@ class EveryCachedWalk {
   Step epoch_ = 1;
   std::vector<int> prefix_;
   std::map<std::tuple<std::size_t, std::size_t, int>, Duration> works_;
-  Duration least_ = kNever;
+  Duration least_ = kFarAway;
 };
 
 // None where some mask has no plan that fits.
@@ -376,7 +376,7 @@ TEST(PlanCaches, IsTheCheapestOfAllWalks) {
 // One step after the other, the cache as it is then.
 std::optional<Step> count_break_even(EveryCachedWalk& walks, const Case& drawn,
                                      const PlannedTrajectory& planned,
-                                     const PlannedSwitch& change) {
+                                     const PlannedTransition& change) {
   Duration missing = change.cost.total;
   Step steps = 0;
   for (std::size_t k = change.segment; k < drawn.segments.size(); ++k) {
@@ -385,7 +385,7 @@ std::optional<Step> count_break_even(EveryCachedWalk& walks, const Case& drawn,
       const HeldCache cache = after(planned.caches->walk.caches[k], i);
       const Duration old_step = walks.step(k, change.from, cache);
       const Duration new_step = walks.step(k, change.to, cache);
-      if (old_step >= kNever || new_step >= kNever) return std::nullopt;
+      if (old_step >= kFarAway || new_step >= kFarAway) return std::nullopt;
       missing -= old_step - new_step;
       ++steps;
     }
@@ -402,7 +402,7 @@ TEST(PlanCaches, ASwitchHasPaidAfterTheStepsThatAreCountedOneByOneAlsoWhileACach
     const std::optional<PlannedTrajectory> planned = plan(drawn);
     if (!planned) continue;
     EveryCachedWalk walks(drawn, planned->candidates);
-    for (const PlannedSwitch& change : planned->switches) {
+    for (const PlannedTransition& change : planned->switches) {
       if (change.forced) continue;
       ASSERT_EQ(change.break_even, count_break_even(walks, drawn, *planned, change));
       paid += change.break_even ? 1 : 0;

@@ -64,11 +64,11 @@ TrajectoryCosts list_all_costs(const Case& drawn, const std::vector<Plan>& plans
     costs.change.emplace_back(plans.size(), std::vector<Duration>(plans.size()));
     for (std::size_t from = 0; from < plans.size(); ++from) {
       const Duration step = steps.exact(k, from);
-      costs.hold[k].push_back(step >= kNever ? kNever : step * drawn.segments[k].steps);
+      costs.hold[k].push_back(step >= kFarAway ? kFarAway : step * drawn.segments[k].steps);
       for (std::size_t to = 0; k > 0 && to < plans.size(); ++to) {
         costs.change[k][from][to] =
-            predict_transition(plans[from], plans[to], profile, cluster,
-                               find_activity(profile, masks[k - 1]), drawn.options.overhead)
+            price_transition(plans[from], plans[to], profile, cluster,
+                             find_activity(profile, masks[k - 1]), drawn.options.overhead)
                 .total;
       }
     }
@@ -113,11 +113,11 @@ TEST(LazyTrajectory, NoBoundIsAboveWhatItBounds) {
       for (std::size_t from = 0; from < plans.size(); ++from) {
         const Duration known = steps.known(k, from);
         bounded += known > Duration{0} ? 1 : 0;
-        left_out += known >= kNever ? 1 : 0;
+        left_out += known >= kFarAway ? 1 : 0;
         Plan plan = plans[from];
         plan.mask = masks[k];
         const Candidate whole = judge_plan(plan, profile, cluster, drawn.options.search.clip);
-        EXPECT_LE(known, whole.infeasible ? kNever : whole.makespan) << summarize(plan);
+        EXPECT_LE(known, whole.infeasible ? kFarAway : whole.makespan) << summarize(plan);
         for (std::size_t to = 0; to < plans.size(); ++to) {
           EXPECT_LE(transitions.at_least(from, to, prices, drawn.options.overhead),
                     transitions.predict(from, to, prices, drawn.options.overhead).total);
@@ -145,7 +145,7 @@ TEST(LazyTrajectory, NoBoundWithACacheIsAboveWhatItBounds) {
     StepTimes steps(plans, masks, profile, cluster, drawn.options.search);
     for (std::size_t k = 0; k < masks.size(); ++k) {
       for (std::size_t plan = 0; plan < plans.size(); ++plan) {
-        Duration shallower = kNever;  // the least of them
+        Duration shallower = kFarAway;  // the least of them
         for (int depth = 1; steps.may_cache(k, plan, depth); ++depth) {
           const Duration known = steps.known(k, plan, depth);
           const Duration least = steps.least(k, plan, depth);
@@ -154,8 +154,8 @@ TEST(LazyTrajectory, NoBoundWithACacheIsAboveWhatItBounds) {
           EXPECT_LE(known, simulated) << summarize(plans[plan]);
           EXPECT_LE(least, shallower) << summarize(plans[plan]);
           bounded += known > Duration{0} ? 1 : 0;
-          exact += known == simulated && known < kNever ? 1 : 0;
-          left_out += known >= kNever ? 1 : 0;
+          exact += known == simulated && known < kFarAway ? 1 : 0;
+          left_out += known >= kFarAway ? 1 : 0;
         }
       }
     }

@@ -77,7 +77,7 @@ TEST(PlanTrajectory, TellsTheStepAtWhichASwitchHasPaid) {
   const auto segments = find_segments(trace_of({{100, "00000011"}}, 100'000), "t");
   const auto planned = plan_trajectory(chain(), small_cluster(), segments, options_of(seconds{1}));
   ASSERT_EQ(planned.switches.size(), 1U);
-  const PlannedSwitch& change = planned.switches[0];
+  const PlannedTransition& change = planned.switches[0];
   const Duration saved = planned.step_times[1][change.from] - planned.step_times[1][change.to];
   ASSERT_TRUE(change.break_even.has_value());
   EXPECT_GE(saved * *change.break_even, change.cost.total);

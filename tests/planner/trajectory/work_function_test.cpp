@@ -65,7 +65,7 @@ TEST(WorkFunction, NeverPaysMoreThanItsBoundAndKnowsWhatHindsightPays) {
           task[s] = Duration{s == rule.state() ? 3 : 0};
         }
         if (states > 1 && trial % 6 == 0 && s == static_cast<std::size_t>(t) % states) {
-          task[s] = kNever;
+          task[s] = kFarAway;
         }
       }
       const std::size_t before = rule.state();

@@ -51,11 +51,12 @@ Plan plan_frozen() {
   return ranking.best()->plan;
 }
 
-PredictedSwitch predict_from(const Plan& held) {
-  return predict_switch(held, plan_frozen(), chain(), small_cluster(), {}, make_options().overhead);
+PredictedTransition predict_from(const Plan& held) {
+  return predict_transition(held, plan_frozen(), chain(), small_cluster(), {},
+                            make_options().overhead);
 }
 
-TEST(PredictSwitch, AgreesWithATrajectoryThatIsFollowedGreedily) {
+TEST(PredictTransition, AgreesWithATrajectoryThatIsFollowedGreedily) {
   const PlannedTrajectory planned = plan_both();
   ASSERT_TRUE(planned.greedy.has_value());
   const std::size_t from = planned.greedy->states[0];
@@ -63,7 +64,7 @@ TEST(PredictSwitch, AgreesWithATrajectoryThatIsFollowedGreedily) {
   ASSERT_NE(from, to) << "another mask, another plan";
   Plan held = planned.candidates[from];
   held.mask = kActive;
-  const PredictedSwitch predicted = predict_from(held);
+  const PredictedTransition predicted = predict_from(held);
   EXPECT_EQ(predicted.saved_per_step, planned.step_times[0][from] - planned.step_times[1][to]);
   EXPECT_GT(predicted.saved_per_step, Duration{0});
   const Duration holding = 100 * (planned.step_times[0][from] + planned.step_times[1][to]);
@@ -71,11 +72,11 @@ TEST(PredictSwitch, AgreesWithATrajectoryThatIsFollowedGreedily) {
   EXPECT_GT(predicted.cost, milliseconds{23});
 }
 
-TEST(PredictSwitch, LetsAnAuthorityFreezeOnlyWhileEnoughStepsAreLeft) {
+TEST(PredictTransition, LetsAnAuthorityFreezeOnlyWhileEnoughStepsAreLeft) {
   const PlannedTrajectory planned = plan_both();
   Plan held = planned.candidates[planned.greedy->states[0]];
   held.mask = kActive;
-  const PredictedSwitch predicted = predict_from(held);
+  const PredictedTransition predicted = predict_from(held);
   const Step enough = (predicted.cost.count() + predicted.saved_per_step.count() - 1) /
                       predicted.saved_per_step.count();
   ASSERT_GT(enough, 1);
@@ -123,12 +124,12 @@ TEST(PredictFill, IsThePrefixFromTheOldBoundaryOn) {
   EXPECT_EQ(fill(plan_of(5, true), plan_of(3, true)), Duration{0});
 }
 
-TEST(PredictSwitch, OfAPlanThatStaysIsThatOfTheMaskAlone) {
+TEST(PredictTransition, OfAPlanThatStaysIsThatOfTheMaskAlone) {
   Plan held = plan_both().candidates[0];
   held.mask = kActive;
   Plan next = held;
   next.mask = kFrozen;
-  const PredictedSwitch predicted = predict_switch(held, next, chain(), small_cluster());
+  const PredictedTransition predicted = predict_transition(held, next, chain(), small_cluster());
   EXPECT_EQ(predicted.cost, Duration{0});
   EXPECT_EQ(predicted.saved_per_step, simulate_plan(held, chain(), small_cluster()).makespan -
                                           simulate_plan(next, chain(), small_cluster()).makespan);

@@ -92,8 +92,8 @@ TEST(Replan, TakesWhatCostsLeastOfTheHeldPlanAndAllOthers) {
     for (const Candidate& candidate : all.candidates) {
       if (candidate.infeasible) break;
       const Duration cost = candidate.makespan * held->steps +
-                            predict_transition(held->plan, candidate.plan, question.profile,
-                                               question.cluster, trained, held->overhead)
+                            price_transition(held->plan, candidate.plan, question.profile,
+                                             question.cluster, trained, held->overhead)
                                 .total;
       if (!least || cost < *least) least = cost;
     }

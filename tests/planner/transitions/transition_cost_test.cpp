@@ -34,9 +34,9 @@ Cluster slow_links(int devices) {
 TransitionCost predict(const Plan& from, const Plan& to, int devices,
                        const std::string& trained = "111111") {
   const ModelProfile profile = chain();
-  return predict_transition(from, to, profile, slow_links(devices),
-                            find_activity(profile, FreezeMask::parse(trained, "test", 1)),
-                            {.plan = microseconds{7}, .start = microseconds{11}});
+  return price_transition(from, to, profile, slow_links(devices),
+                          find_activity(profile, FreezeMask::parse(trained, "test", 1)),
+                          {.plan = microseconds{7}, .start = microseconds{11}});
 }
 
 TEST(TransitionCost, OfTheSamePlaceIsNothing) {
@@ -87,8 +87,8 @@ TEST(TransitionCost, WithinOneMemoryIsThatOfWhatIsCopiedAndHashed) {
                                               .hashed = BytesPerSecond{1'000'000'000}}};
   const ModelProfile profile = chain();
   const auto price = [&](const Plan& from, const Plan& to) {
-    return predict_transition(from, to, profile, slow_links(4),
-                              find_activity(profile, FreezeMask::all_active(6)), overhead);
+    return price_transition(from, to, profile, slow_links(4),
+                            find_activity(profile, FreezeMask::all_active(6)), overhead);
   };
   const auto replicate = [](const std::vector<std::vector<LayerId>>& cuts) {
     Plan plan = stages({}, {DeviceId{0}});

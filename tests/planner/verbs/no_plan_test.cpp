@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "planner/answers/print_ranking.h"
+#include "planner/search/advice.h"
 #include "planner/search/explain_plan.h"
-#include "planner/search/relief.h"
 #include "profiles/cluster_json.h"
 #include "profiles/json.h"
 #include "profiles/model_profile_json.h"
@@ -21,8 +21,8 @@ namespace {
 using std::chrono::microseconds;
 
 // The best plan with the change, as the simulator sees it without.
-Candidate judge_without(const SearchQuestion& question, const Relief& relief) {
-  SearchCase changed = with_relief({question.cluster, question.options}, relief);
+Candidate judge_without(const SearchQuestion& question, const Advice& advice) {
+  SearchCase changed = with_advice({question.cluster, question.options}, advice);
   changed.options.keep = 1;
   const Ranking ranking = search_plans(question.profile, changed.cluster, changed.options);
   return judge_plan(ranking.best()->plan, question.profile, question.cluster,
@@ -39,13 +39,13 @@ TEST(NoPlan, TheNamedPlanMissesJustWhatTheHintGives) {
     const Ranking ranking = search_plans(question.profile, question.cluster, question.options);
     if (ranking.best() != nullptr) continue;
     const SearchCase asked{question.cluster, question.options};
-    const std::vector<Relief> reliefs = find_relief(question.profile, asked, ranking);
-    const std::string text = explain_no_plan(question.profile, asked, ranking, reliefs);
-    if (reliefs.empty() || reliefs.front().kind > Relief::Kind::kMemoryOfEach) {
+    const std::vector<Advice> all_advice = find_advice(question.profile, asked, ranking);
+    const std::string text = explain_no_plan(question.profile, asked, ranking, all_advice);
+    if (all_advice.empty() || all_advice.front().kind > Advice::Kind::kMemoryOfEach) {
       EXPECT_EQ(text.find("it would fit with "), std::string::npos) << text;
       continue;
     }
-    const Relief& first = reliefs.front();
+    const Advice& first = all_advice.front();
     const Candidate named = judge_without(question, first);
     ASSERT_TRUE(named.infeasible);
     const std::int64_t missing = named.infeasible->needed.count - named.infeasible->available.count;
@@ -55,7 +55,7 @@ TEST(NoPlan, TheNamedPlanMissesJustWhatTheHintGives) {
           << text;
       continue;
     }
-    const std::string by = first.kind == Relief::Kind::kMemoryOfOne ? "one" : "each";
+    const std::string by = first.kind == Advice::Kind::kMemoryOfOne ? "one" : "each";
     EXPECT_EQ(text.find("no plan is feasible; the nearest by the memory of " + by + " device, " +
                         summarize(named.plan) + ": " + named.infeasible->reason +
                         "; it would fit with " + to_text(first, question.cluster)),

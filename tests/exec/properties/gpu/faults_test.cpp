@@ -27,7 +27,7 @@ ModelSpec with_fault(const std::function<void(const at::Tensor&)>& fault) {
 
 void step_once(const ModelSpec& model, Duration deadline) {
   frazil::Run run(model, {}, 7, 2, {.deadline = deadline, .devices = streams()});
-  run.switch_to(
+  run.transition_to(
       make_small_plan(run.structure(), {.micro_batches = 2, .cuts = {{4}}, .owned = {2}}));
   run.step(0, 1e-2, small_micro_batches(0, 2));
 }

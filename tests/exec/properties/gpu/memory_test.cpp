@@ -22,7 +22,7 @@ TEST_F(GpuMemoryTest, IsConstantOverSteps) {
   for (const ScheduleKind kind :
        {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward, ScheduleKind::kZbH1}) {
     frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = streams()});
-    run.switch_to(make_plan(run.structure(), kind));
+    run.transition_to(make_plan(run.structure(), kind));
     std::vector<std::int64_t> allocated;
     for (Step step = 0; step < 40; ++step) {
       run.step(step, 1e-2, small_micro_batches(step, 6));
@@ -39,7 +39,7 @@ TEST_F(GpuMemoryTest, OfARunIsGivenBack) {
   const AcceleratorTable& table = load_accelerator();
   const auto run_some = [] {
     frazil::Run run(make_vit(small_config()), {}, 7, 1, {.devices = streams()});
-    run.switch_to(make_small_plan(run.structure(), {}));
+    run.transition_to(make_small_plan(run.structure(), {}));
     for (Step step = 0; step < 3; ++step) run.step(step, 1e-2, small_micro_batches(step, 6));
   };
   run_some();
@@ -52,7 +52,7 @@ TEST_F(GpuMemoryTest, OfARunIsGivenBack) {
 TEST_F(GpuMemoryTest, IsMeasuredAsOnCores) {
   const auto measure = [](const DeviceChoice& choice) {
     frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = choice});
-    run.switch_to(make_plan(run.structure(), ScheduleKind::kOneForwardOneBackward));
+    run.transition_to(make_plan(run.structure(), ScheduleKind::kOneForwardOneBackward));
     run.step(0, 1e-2, small_micro_batches(0, 6));
     run.measure({.memory = true});
     return run.step(1, 1e-2, small_micro_batches(1, 6)).memory;

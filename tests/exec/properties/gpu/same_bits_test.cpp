@@ -45,7 +45,7 @@ Outcome run_plans(const Setting& setting, const std::map<Step, Plan>& plans, int
   frazil::Run run(make_vit(setting.model), setting.optimizer, 7, devices, {.devices = choice});
   Outcome outcome;
   for (Step step = 0; step < 3; ++step) {
-    if (const auto plan = plans.find(step); plan != plans.end()) run.switch_to(plan->second);
+    if (const auto plan = plans.find(step); plan != plans.end()) run.transition_to(plan->second);
     outcome.losses.push_back(run.step(step, 1e-2, small_micro_batches(step, kMicroBatches)).loss);
   }
   outcome.hash = run.weight_hash();

@@ -199,7 +199,7 @@ TEST(CachedRun, OfModelsWithSeveralTensorsAtABoundary) {
               1, make_pipeline(model.layers(), {LayerId{depth}}, {DeviceId{0}, DeviceId{1}},
                                {MicroBatchId{0}, MicroBatchId{3}}));
         }
-        run.switch_to(plan);
+        run.transition_to(plan);
         std::vector<double> losses;
         for (Step step = 0; step < 3; ++step) {
           losses.push_back(run.step(step, 1e-2, samples, false, {}, ids).loss);
@@ -232,7 +232,7 @@ TEST(PrefixCache, ThatChecksNamesTheSampleWithOtherBits) {
   shape.mask = "00111";
   Plan plan = make_small_plan(run.structure(), shape);
   plan.cache_frozen_prefix = true;
-  run.switch_to(plan);
+  run.transition_to(plan);
   ASSERT_EQ(cache.depth(), 3);
   const Tensors features{run.outputs(samples).at(2)};
   const std::vector<std::int64_t> ids{5, 4, 3, 2, 1, 0};
@@ -256,10 +256,10 @@ TEST(CachedRun, RefusesAPrefixThatLeavesTheFirstStage) {
   shape.mask = "00011";
   Plan plan = make_small_plan(run.structure(), shape);
   plan.cache_frozen_prefix = true;
-  run.switch_to(plan);  // five layers fill the stage
+  run.transition_to(plan);  // five layers fill the stage
   plan.mask = FreezeMask::parse("00001", "test", 0);
   try {
-    run.switch_to(plan);
+    run.transition_to(plan);
     ADD_FAILURE() << "nothing was thrown";
   } catch (const InfeasibleError& error) {
     EXPECT_STREQ(error.what(),

@@ -18,7 +18,7 @@ namespace {
 constexpr int kMicroBatches = 4;
 
 void train(frazil::Run& run) {
-  run.switch_to(make_small_plan(
+  run.transition_to(make_small_plan(
       run.structure(), {.micro_batches = kMicroBatches, .cuts = {{4}}, .owned = {kMicroBatches}}));
   for (Step step = 0; step < kFailingStep + 1; ++step) {
     run.step(step, 1e-2, small_micro_batches(step, kMicroBatches));
@@ -72,7 +72,7 @@ TEST_F(FailedRun, ADeviceAloneThatHangsIsFoundAfterTheDeadline) {
   };
   ModelSpec model = make_failing(FaultPlace::kForward, hang, met);
   frazil::Run run(std::move(model), {}, 7, 1, {.deadline = std::chrono::seconds(3)});
-  run.switch_to(make_small_plan(
+  run.transition_to(make_small_plan(
       run.structure(), {.micro_batches = kMicroBatches, .cuts = {{}}, .owned = {kMicroBatches}}));
   const RankFailure failure = failure_of([&] {
     for (Step step = 0; step <= kFailingStep; ++step) {
@@ -111,7 +111,7 @@ TEST_F(FailedRun, SaysThatItMustBeMadeAnew) {
   const std::string again =
       failure_of([&] { run.step(3, 1e-2, small_micro_batches(3, kMicroBatches)); }).sentence;
   EXPECT_NE(again.find(expected), std::string::npos) << again;
-  const std::string moved = failure_of([&] { run.switch_to(run.plan()); }).sentence;
+  const std::string moved = failure_of([&] { run.transition_to(run.plan()); }).sentence;
   EXPECT_NE(moved.find(expected), std::string::npos) << moved;
 }
 
@@ -119,13 +119,13 @@ TEST(RunOfAPlan, RefusesAPlanOfAnotherModelAndKeepsTheOldOne) {
   frazil::Run run(make_vit(small_config()), {}, 7, 2);
   const Plan plan =
       make_small_plan(run.structure(), {.micro_batches = 4, .cuts = {{4}}, .owned = {4}});
-  run.switch_to(plan);
+  run.transition_to(plan);
   Plan other = plan;
   other.pipelines[0].stages[1].layers.back().last.value += 1;
-  EXPECT_THROW(run.switch_to(other), InputError);
+  EXPECT_THROW(run.transition_to(other), InputError);
   other = plan;
   other.model_hash = "0123456789abcdef";
-  EXPECT_THROW(run.switch_to(other), InputError);
+  EXPECT_THROW(run.transition_to(other), InputError);
   EXPECT_EQ(run.plan(), plan);
   run.step(0, 1e-2, small_micro_batches(0, 4));
 }

@@ -49,7 +49,7 @@ std::string fail(const Case& one, const std::function<void()>& fault, Duration d
   {
     frazil::Run run(make_failing(one.place, fault, met), optimizer, 7, devices_of(one.shape),
                     {.deadline = deadline});
-    run.switch_to(make_case_plan(one, run.structure()));
+    run.transition_to(make_case_plan(one, run.structure()));
     const auto step = [&](Step step) {
       run.step(step, changing_rate(optimizer, step, 4),
                small_micro_batches(step, one.shape.micro_batches));

@@ -176,7 +176,7 @@ Answer train(const TestModel& model, const std::string& mask, bool caches) {
   PrefixCache cache(model.spec, outputs, kSamples, files, {.limits = {room, {}, {}}});
   EXPECT_EQ(cache.room(), kSamples * 3 / 4);
   run.attach(cache);
-  run.switch_to(plan);
+  run.transition_to(plan);
   Answer answer;
   for (int step = 0; step < 16; ++step) {
     const auto order = epoch_order(kSamples, 7, step / 2);

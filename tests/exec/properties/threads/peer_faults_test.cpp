@@ -102,9 +102,9 @@ class World {
       }
     }
     for (std::size_t rank = 0; rank < kRanks; ++rank) {
-      executors_.push_back(std::make_unique<Executor>(model_, optimizer_, program_, DeviceId{rank},
-                                                      states_[rank], *communicators_[rank],
-                                                      recorders_[rank], measurement_));
+      executors_.push_back(std::make_unique<Executor>(
+          ExecutionContext{model_, optimizer_, program_, DeviceId{rank}, states_[rank],
+                           *communicators_[rank], recorders_[rank], measurement_}));
     }
   }
 

@@ -74,7 +74,7 @@ Outcome train(PlanShape shape, ReductionMode mode) {
   frazil::Run run(make_vit(small_config()), {.clip_norm = 0.5}, 7, devices_of(shape));
   Plan plan = make_small_plan(run.structure(), shape);
   plan.reduction = mode;
-  run.switch_to(plan);
+  run.transition_to(plan);
   for (Step step = 0; step < 3; ++step) {
     run.step(step, 1e-2, small_micro_batches(step, shape.micro_batches));
   }

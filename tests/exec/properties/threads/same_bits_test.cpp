@@ -34,7 +34,7 @@ std::uint64_t hash_of(const Script& script) {
   int micro_batches = 0;
   for (Step step = 0; step < script.steps; ++step) {
     if (const auto shape = script.plans.find(step); shape != script.plans.end()) {
-      run.switch_to(make_small_plan(run.structure(), shape->second));
+      run.transition_to(make_small_plan(run.structure(), shape->second));
       micro_batches = shape->second.micro_batches;
     }
     const bool cut_short = script.short_last_batch && step % 3 == 2;
@@ -55,7 +55,7 @@ PlanShape one_device(int micro_batches) {
 std::uint64_t hash_of(const std::function<Plan(const ModelProfile&)>& make_plan) {
   const OptimizerConfig optimizer = Script{}.optimizer;
   Run run(make_vit(small_config()), optimizer, 7, kDevices);
-  run.switch_to(make_plan(run.structure()));
+  run.transition_to(make_plan(run.structure()));
   for (Step step = 0; step < 3; ++step) {
     run.step(step, changing_rate(optimizer, step, 3), small_micro_batches(step, 6));
   }
@@ -267,7 +267,7 @@ TEST(SameBits, AnotherMicroBatchCountGivesOtherBits) {
 std::uint64_t hash_of_divergence(const PlanShape& shape) {
   const OptimizerConfig optimizer{.kind = OptimizerConfig::Kind::kSgd, .learning_rate = 1e30};
   Run run(make_vit(small_config()), optimizer, 7, kDevices);
-  run.switch_to(make_small_plan(run.structure(), shape));
+  run.transition_to(make_small_plan(run.structure(), shape));
   double loss = 0;
   for (Step step = 0; step < 4; ++step) {
     loss = run.step(step, changing_rate(optimizer, step, 4), small_micro_batches(step, 6)).loss;

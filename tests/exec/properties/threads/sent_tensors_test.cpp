@@ -123,7 +123,7 @@ TEST(SentTensors, AreNotWrittenToInSumsOfTiedUses) {
       expect_unchanged(form.all_devices(), [&](Communicator& self) {
         std::map<LayerId, Tensors> sums;
         for (const LayerId layer : uses.layers) {
-          for (const LayerOwner& owner : program.owners[layer.index()]) {
+          for (const LayerOwner& owner : program.topology.owners[layer.index()]) {
             if (owner.device.value == self.rank()) sums[layer] = {draw(layer.value)[1]};
           }
         }

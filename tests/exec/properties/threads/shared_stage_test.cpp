@@ -63,7 +63,7 @@ std::uint64_t hash_of(const Case& one, int optimizer, const RunOptions& options 
   VitConfig config = small_config();
   config.dropout = 0.1;
   Run run(make_vit(config), make_optimizer(optimizer), 7, 4, options);
-  run.switch_to(place(one, run.structure()));
+  run.transition_to(place(one, run.structure()));
   for (Step step = 0; step < 3; ++step) {
     const int cut_short = step == 2 ? 1 : 0;
     run.step(step, changing_rate(make_optimizer(optimizer), step, 3),
@@ -112,7 +112,7 @@ TEST(SharedStages, ArePerformedInThePlannedOrder) {
   frazil::Run run(make_vit(small_config()), {}, 7, 3);
   const Plan plan = place(one, run.structure());
   const StepProgram program = make_program(plan, run.structure(), 3, false);
-  run.switch_to(plan);
+  run.transition_to(plan);
   Schedule performed;
   performed.devices.resize(3);
   for (const Span& span : run.step(0, 1e-2, small_micro_batches(0, 6), true).spans) {
@@ -149,7 +149,7 @@ TEST(MessageOrder, ListsThatWaitForEachOtherAreRefusedBeforeTraining) {
   }
   plan.schedule = lists;
   try {
-    run.switch_to(plan);
+    run.transition_to(plan);
     FAIL() << "nothing was thrown";
   } catch (const InfeasibleError& error) {
     EXPECT_STREQ(error.what(),

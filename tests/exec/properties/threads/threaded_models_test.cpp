@@ -33,7 +33,7 @@ Outcome train(const Plan& plan, int devices) {
   VitConfig config = small_config();
   config.dropout = 0.1;
   Run run(make_vit(config), {}, 7, devices);
-  run.switch_to(plan);
+  run.transition_to(plan);
   Outcome outcome;
   for (Step step = 0; step < 2; ++step) {
     StepResult result = run.step(step, 1e-2, small_micro_batches(step, plan.micro_batches()));

@@ -1,4 +1,4 @@
-#include "planner/search/relief.h"
+#include "planner/search/advice.h"
 
 #include <gtest/gtest.h>
 
@@ -28,25 +28,25 @@ SearchQuestion make_tight_question(int devices, Bytes memory, ReductionMode redu
   return question;
 }
 
-bool fits(const SearchQuestion& question, const Relief& relief) {
-  const SearchCase changed = with_relief({question.cluster, question.options}, relief);
+bool fits(const SearchQuestion& question, const Advice& advice) {
+  const SearchCase changed = with_advice({question.cluster, question.options}, advice);
   return search_plans(question.profile, changed.cluster, changed.options).best() != nullptr;
 }
 
-std::vector<Relief> find(const SearchQuestion& question) {
+std::vector<Advice> find(const SearchQuestion& question) {
   const Ranking ranking = search_plans(question.profile, question.cluster, question.options);
   EXPECT_EQ(ranking.best(), nullptr);
-  return find_relief(question.profile, {question.cluster, question.options}, ranking);
+  return find_advice(question.profile, {question.cluster, question.options}, ranking);
 }
 
 // A unit less of the change; of samples in a micro-batch one more.
-Relief less(Relief relief) {
-  relief.amount += relief.kind == Relief::Kind::kMicroBatch ? 1 : -1;
-  return relief;
+Advice less(Advice advice) {
+  advice.amount += advice.kind == Advice::Kind::kMicroBatch ? 1 : -1;
+  return advice;
 }
 
-TEST(Relief, EachChangeMakesAPlanFitAndAUnitLessDoesNot) {
-  std::set<Relief::Kind> seen;
+TEST(Advice, EachChangeMakesAPlanFitAndAUnitLessDoesNot) {
+  std::set<Advice::Kind> seen;
   for (const int devices : {1, 2, 3}) {
     for (const std::int64_t memory : {5'000, 9'000, 13'000, 18'000, 25'500}) {
       // Of small micro-batches the exact tree holds more gradient sets, a running sum one.
@@ -54,23 +54,23 @@ TEST(Relief, EachChangeMakesAPlanFitAndAUnitLessDoesNot) {
       const SearchQuestion question = make_tight_question(devices, Bytes{memory}, reduction);
       const Ranking ranking = search_plans(question.profile, question.cluster, question.options);
       if (ranking.best() != nullptr) continue;
-      for (const Relief& relief : find(question)) {
-        const std::string text = to_text(relief, question.cluster);
+      for (const Advice& advice : find(question)) {
+        const std::string text = to_text(advice, question.cluster);
         SCOPED_TRACE(text);
-        seen.insert(relief.kind);
-        EXPECT_TRUE(fits(question, relief));
-        EXPECT_FALSE(fits(question, less(relief)));
+        seen.insert(advice.kind);
+        EXPECT_TRUE(fits(question, advice));
+        EXPECT_FALSE(fits(question, less(advice)));
       }
     }
   }
-  EXPECT_TRUE(seen.count(Relief::Kind::kMemoryOfEach) == 1);
-  EXPECT_TRUE(seen.count(Relief::Kind::kMemoryOfOne) == 1);
-  EXPECT_TRUE(seen.count(Relief::Kind::kFreeze) == 1);
-  EXPECT_TRUE(seen.count(Relief::Kind::kDevices) == 1);
-  EXPECT_TRUE(seen.count(Relief::Kind::kMicroBatch) == 1);
+  EXPECT_TRUE(seen.count(Advice::Kind::kMemoryOfEach) == 1);
+  EXPECT_TRUE(seen.count(Advice::Kind::kMemoryOfOne) == 1);
+  EXPECT_TRUE(seen.count(Advice::Kind::kFreeze) == 1);
+  EXPECT_TRUE(seen.count(Advice::Kind::kDevices) == 1);
+  EXPECT_TRUE(seen.count(Advice::Kind::kMicroBatch) == 1);
 }
 
-TEST(Relief, SuggestsRecomputingWhereItIsEnough) {
+TEST(Advice, SuggestsRecomputingWhereItIsEnough) {
   SearchQuestion question;
   question.profile = make_chain(4, microseconds(10), microseconds(10), microseconds(10));
   question.cluster = make_uniform_cluster(1, Bytes{25'000}, {});
@@ -78,28 +78,28 @@ TEST(Relief, SuggestsRecomputingWhereItIsEnough) {
   question.options.micro_batch_sizes = {1};
   question.options.schedules = {ScheduleKind::kGpipe};
   question.options.mask = FreezeMask::all_active(4);
-  const std::vector<Relief> reliefs = find(question);
-  const Relief recompute{.kind = Relief::Kind::kRecompute, .device = {}, .amount = 1};
-  EXPECT_NE(std::find(reliefs.begin(), reliefs.end(), recompute), reliefs.end());
+  const std::vector<Advice> all_advice = find(question);
+  const Advice recompute{.kind = Advice::Kind::kRecompute, .device = {}, .amount = 1};
+  EXPECT_NE(std::find(all_advice.begin(), all_advice.end(), recompute), all_advice.end());
   // Exactly what the state, three gradient sets and four stashes miss.
-  const Relief memory{.kind = Relief::Kind::kMemoryOfEach, .device = {}, .amount = 600};
-  EXPECT_NE(std::find(reliefs.begin(), reliefs.end(), memory), reliefs.end());
-  EXPECT_NE(list_relief(reliefs, question.cluster).find("or recompute"), std::string::npos);
+  const Advice memory{.kind = Advice::Kind::kMemoryOfEach, .device = {}, .amount = 600};
+  EXPECT_NE(std::find(all_advice.begin(), all_advice.end(), memory), all_advice.end());
+  EXPECT_NE(list_advice(all_advice, question.cluster).find("or recompute"), std::string::npos);
 }
 
 // Six micro-batches are sums of a tree in mode exact, of which some are held; fast has one sum.
-TEST(Relief, SuggestsTheFastReductionWhereItIsEnough) {
+TEST(Advice, SuggestsTheFastReductionWhereItIsEnough) {
   SearchQuestion question = make_tight_question(1, Bytes{1}, ReductionMode::kFast);
   question.options.batch_size = 6;
   question.options.micro_batch_sizes = {1};
-  const std::vector<Relief> memory = find(question);
-  ASSERT_EQ(memory.front().kind, Relief::Kind::kMemoryOfOne);
-  question.cluster = with_relief({question.cluster, question.options}, memory.front()).cluster;
+  const std::vector<Advice> memory = find(question);
+  ASSERT_EQ(memory.front().kind, Advice::Kind::kMemoryOfOne);
+  question.cluster = with_advice({question.cluster, question.options}, memory.front()).cluster;
   question.options.reduction = ReductionMode::kExact;
-  const std::vector<Relief> reliefs = find(question);
-  const Relief fast{.kind = Relief::Kind::kFast, .device = {}, .amount = 1};
-  EXPECT_NE(std::find(reliefs.begin(), reliefs.end(), fast), reliefs.end());
-  EXPECT_NE(list_relief(reliefs, question.cluster).find("or reductions in mode fast"),
+  const std::vector<Advice> all_advice = find(question);
+  const Advice fast{.kind = Advice::Kind::kFast, .device = {}, .amount = 1};
+  EXPECT_NE(std::find(all_advice.begin(), all_advice.end(), fast), all_advice.end());
+  EXPECT_NE(list_advice(all_advice, question.cluster).find("or reductions in mode fast"),
             std::string::npos);
 }
 

@@ -1,4 +1,4 @@
-#include "planner/search/relief.h"
+#include "planner/search/advice.h"
 
 #include <fmt/format.h>
 
@@ -31,22 +31,22 @@ void add_devices(Cluster& cluster, std::int64_t count) {
   }
 }
 
-class ReliefFinder {
+class AdviceFinder {
  public:
-  ReliefFinder(const ModelProfile& profile, const SearchCase& question)
+  AdviceFinder(const ModelProfile& profile, const SearchCase& question)
       : profile_(profile), question_(question) {}
 
-  bool fits(const Relief& relief) {
-    const SearchCase changed = with_relief(question_, relief);
+  bool fits(const Advice& advice) {
+    const SearchCase changed = with_advice(question_, advice);
     Evaluator evaluator(profile_, changed.cluster, changed.options, orders_);
     return some_plan_fits(evaluator, changed.options);
   }
 
   // The least amount in 1 .. most that fits, from a guess; 0 does not.
-  std::optional<Relief> least(Relief relief, std::int64_t guess, std::int64_t most) {
+  std::optional<Advice> least(Advice advice, std::int64_t guess, std::int64_t most) {
     const auto at = [&](std::int64_t amount) {
-      relief.amount = amount;
-      return fits(relief);
+      advice.amount = amount;
+      return fits(advice);
     };
     std::int64_t enough = std::clamp<std::int64_t>(guess, 1, std::max<std::int64_t>(most, 1));
     std::int64_t too_little = 0;
@@ -60,23 +60,23 @@ class ReliefFinder {
       const std::int64_t middle = too_little + (enough - too_little) / 2;
       (at(middle) ? enough : too_little) = middle;
     }
-    relief.amount = enough;
-    return relief;
+    advice.amount = enough;
+    return advice;
   }
 
   // The largest size below all that were offered: they do not fit.
-  std::optional<Relief> largest_micro_batch() {
+  std::optional<Advice> largest_micro_batch() {
     const auto& sizes = question_.options.micro_batch_sizes;
     std::int64_t too_large = *std::min_element(sizes.begin(), sizes.end());
-    Relief relief{.kind = Relief::Kind::kMicroBatch, .device = {}, .amount = 1};
-    if (too_large == 1 || !fits(relief)) return std::nullopt;
+    Advice advice{.kind = Advice::Kind::kMicroBatch, .device = {}, .amount = 1};
+    if (too_large == 1 || !fits(advice)) return std::nullopt;
     std::int64_t enough = 1;
     while (too_large - enough > 1) {
-      relief.amount = enough + (too_large - enough) / 2;
-      (fits(relief) ? enough : too_large) = relief.amount;
+      advice.amount = enough + (too_large - enough) / 2;
+      (fits(advice) ? enough : too_large) = advice.amount;
     }
-    relief.amount = enough;
-    return relief;
+    advice.amount = enough;
+    return advice;
   }
 
  private:
@@ -87,46 +87,46 @@ class ReliefFinder {
 
 }  // namespace
 
-SearchCase with_relief(const SearchCase& question, const Relief& relief) {
+SearchCase with_advice(const SearchCase& question, const Advice& advice) {
   SearchCase changed = question;
   const auto amount =
-      static_cast<int>(std::min<std::int64_t>(relief.amount, std::numeric_limits<int>::max()));
-  switch (relief.kind) {
-    case Relief::Kind::kMemoryOfOne:
-      add_memory(changed.cluster.devices.at(relief.device.index()), relief.amount);
+      static_cast<int>(std::min<std::int64_t>(advice.amount, std::numeric_limits<int>::max()));
+  switch (advice.kind) {
+    case Advice::Kind::kMemoryOfOne:
+      add_memory(changed.cluster.devices.at(advice.device.index()), advice.amount);
       break;
-    case Relief::Kind::kMemoryOfEach:
-      for (Device& device : changed.cluster.devices) add_memory(device, relief.amount);
+    case Advice::Kind::kMemoryOfEach:
+      for (Device& device : changed.cluster.devices) add_memory(device, advice.amount);
       break;
-    case Relief::Kind::kMicroBatch:
+    case Advice::Kind::kMicroBatch:
       changed.options.micro_batch_sizes = {amount};
       break;
-    case Relief::Kind::kRecompute:
-      changed.options.recompute = relief.amount > 0;
+    case Advice::Kind::kRecompute:
+      changed.options.recompute = advice.amount > 0;
       break;
-    case Relief::Kind::kFast:
-      if (relief.amount > 0) changed.options.reduction = ReductionMode::kFast;
+    case Advice::Kind::kFast:
+      if (advice.amount > 0) changed.options.reduction = ReductionMode::kFast;
       break;
-    case Relief::Kind::kFreeze:
+    case Advice::Kind::kFreeze:
       for (int block = 0; block < amount; ++block) {
         changed.options.mask.set_active(BlockId{block}, false);
       }
       break;
-    case Relief::Kind::kDevices:
-      add_devices(changed.cluster, relief.amount);
+    case Advice::Kind::kDevices:
+      add_devices(changed.cluster, advice.amount);
       break;
   }
   return changed;
 }
 
-std::vector<Relief> find_relief(const ModelProfile& profile, const SearchCase& question,
+std::vector<Advice> find_advice(const ModelProfile& profile, const SearchCase& question,
                                 const Ranking& ranking) {
-  ReliefFinder finder(profile, question);
-  std::vector<Relief> found;
-  const auto keep = [&](const std::optional<Relief>& relief) {
-    if (relief) found.push_back(*relief);
+  AdviceFinder finder(profile, question);
+  std::vector<Advice> found;
+  const auto keep = [&](const std::optional<Advice>& advice) {
+    if (advice) found.push_back(*advice);
   };
-  using Kind = Relief::Kind;
+  using Kind = Advice::Kind;
   std::int64_t missing = 1;
   DeviceId device;
   if (!ranking.candidates.empty() && ranking.candidates.front().infeasible) {
@@ -147,36 +147,36 @@ std::vector<Relief> find_relief(const ModelProfile& profile, const SearchCase& q
   return found;
 }
 
-std::string to_text(const Relief& relief, const Cluster& cluster) {
-  switch (relief.kind) {
-    case Relief::Kind::kMemoryOfOne:
-      return fmt::format("{} ({} bytes) more on {}", to_text(Bytes{relief.amount}), relief.amount,
-                         cluster.devices.at(relief.device.index()).name);
-    case Relief::Kind::kMemoryOfEach:
-      return fmt::format("{} ({} bytes) more on every device", to_text(Bytes{relief.amount}),
-                         relief.amount);
-    case Relief::Kind::kMicroBatch:
-      return fmt::format("micro-batch {}", relief.amount);
-    case Relief::Kind::kRecompute:
+std::string to_text(const Advice& advice, const Cluster& cluster) {
+  switch (advice.kind) {
+    case Advice::Kind::kMemoryOfOne:
+      return fmt::format("{} ({} bytes) more on {}", to_text(Bytes{advice.amount}), advice.amount,
+                         cluster.devices.at(advice.device.index()).name);
+    case Advice::Kind::kMemoryOfEach:
+      return fmt::format("{} ({} bytes) more on every device", to_text(Bytes{advice.amount}),
+                         advice.amount);
+    case Advice::Kind::kMicroBatch:
+      return fmt::format("micro-batch {}", advice.amount);
+    case Advice::Kind::kRecompute:
       return "recompute";
-    case Relief::Kind::kFast:
+    case Advice::Kind::kFast:
       return "reductions in mode fast";
-    case Relief::Kind::kFreeze:
-      return fmt::format("the first {} frozen", count_of(relief.amount, "block"));
-    case Relief::Kind::kDevices:
-      return fmt::format("{} more like the last", count_of(relief.amount, "device"));
+    case Advice::Kind::kFreeze:
+      return fmt::format("the first {} frozen", count_of(advice.amount, "block"));
+    case Advice::Kind::kDevices:
+      return fmt::format("{} more like the last", count_of(advice.amount, "device"));
   }
   return "";
 }
 
-std::string list_relief(const std::vector<Relief>& reliefs, const Cluster& cluster,
+std::string list_advice(const std::vector<Advice>& all_advice, const Cluster& cluster,
                         bool first_is_of_named) {
-  if (reliefs.empty()) return "no single change makes a plan fit";
+  if (all_advice.empty()) return "no single change makes a plan fit";
   std::string text;
-  auto next = reliefs.begin();
+  auto next = all_advice.begin();
   if (first_is_of_named) text = "it would fit with " + to_text(*next++, cluster);
   std::string others;
-  for (; next != reliefs.end(); ++next) {
+  for (; next != all_advice.end(); ++next) {
     others += (others.empty() ? "" : ", or ") + to_text(*next, cluster);
   }
   if (others.empty()) return text;
@@ -185,36 +185,36 @@ std::string list_relief(const std::vector<Relief>& reliefs, const Cluster& clust
 
 // One that the search, which bounds memory, was offered only with more than it needs misses less.
 std::vector<Candidate> find_relieved(const ModelProfile& profile, const SearchCase& question,
-                                     const std::vector<Relief>& reliefs) {
-  using Kind = Relief::Kind;
-  if (reliefs.empty()) return {};
-  const Relief& first = reliefs.front();
+                                     const std::vector<Advice>& all_advice) {
+  using Kind = Advice::Kind;
+  if (all_advice.empty()) return {};
+  const Advice& first = all_advice.front();
   if (first.kind != Kind::kMemoryOfOne && first.kind != Kind::kMemoryOfEach) return {};
-  SearchCase changed = with_relief(question, first);
+  SearchCase changed = with_advice(question, first);
   changed.options.keep = 1;
   const Ranking ranking = search_plans(profile, changed.cluster, changed.options);
-  ENSURE(ranking.best() != nullptr, "a relief makes a plan fit");
+  ENSURE(ranking.best() != nullptr, "a advice makes a plan fit");
   const StepOptions options{.clip = question.options.clip, .overlap = question.options.overlap};
   Candidate plan = judge_plan(ranking.candidates.front().plan, profile, question.cluster, options);
-  ENSURE(plan.infeasible, "a plan that fits needs no relief");
+  ENSURE(plan.infeasible, "a plan that fits needs no advice");
   if (plan.infeasible->needed.count - plan.infeasible->available.count != first.amount) return {};
   return {std::move(plan)};
 }
 
 std::string explain_no_plan(const ModelProfile& profile, const SearchCase& question,
                             const Ranking& ranking) {
-  return explain_no_plan(profile, question, ranking, find_relief(profile, question, ranking));
+  return explain_no_plan(profile, question, ranking, find_advice(profile, question, ranking));
 }
 
 std::string explain_no_plan(const ModelProfile& profile, const SearchCase& question,
-                            const Ranking& ranking, const std::vector<Relief>& reliefs) {
+                            const Ranking& ranking, const std::vector<Advice>& all_advice) {
   Ranking relieved;
-  relieved.candidates = find_relieved(profile, question, reliefs);
+  relieved.candidates = find_relieved(profile, question, all_advice);
   const bool is_named = !relieved.candidates.empty();
-  const bool is_one = is_named && reliefs.front().kind == Relief::Kind::kMemoryOfOne;
+  const bool is_one = is_named && all_advice.front().kind == Advice::Kind::kMemoryOfOne;
   const std::string by = !is_named ? "" : is_one ? "memory of one device" : "memory of each device";
   return explain_infeasible(is_named ? relieved : ranking, by) + "; " +
-         list_relief(reliefs, question.cluster, is_named);
+         list_advice(all_advice, question.cluster, is_named);
 }
 
 }  // namespace frazil

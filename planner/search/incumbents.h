@@ -19,10 +19,10 @@ struct KeptPlan {
   std::int64_t ordinal = 0;    // where listing everything would meet it
 };
 
-class KeptPlans {
+class Incumbents {
  public:
   // The options must outlive this.
-  explicit KeptPlans(const SearchOptions& options) : options_(options) {}
+  explicit Incumbents(const SearchOptions& options) : options_(options) {}
 
   bool empty() const { return plans_.empty(); }
   bool is_full() const {

@@ -1,4 +1,4 @@
-#include "planner/search/kept_plans.h"
+#include "planner/search/incumbents.h"
 
 #include <algorithm>
 #include <utility>
@@ -6,32 +6,32 @@
 namespace frazil {
 
 // At most half of what can be told, so that a switch can be added.
-Duration KeptPlans::cost_of_steps(Duration makespan) const {
+Duration Incumbents::cost_of_steps(Duration makespan) const {
   if (!options_.held) return makespan;
   const Duration most = Duration::max() / 2;
   return makespan > most / options_.held->steps ? most : makespan * options_.held->steps;
 }
 
-bool KeptPlans::beat(Duration makespan, int devices, int stages) const {
+bool Incumbents::beat(Duration makespan, int devices, int stages) const {
   return is_full() && std::tuple(cost_of_steps(makespan), devices, stages) > worst_;
 }
 
-bool KeptPlans::beat_with_the_best(Duration makespan) const {
+bool Incumbents::beat_with_the_best(Duration makespan) const {
   return is_full() && cost_of_steps(makespan) >= plans_.front().cost;
 }
 
-Duration KeptPlans::most_makespan() const {
+Duration Incumbents::most_makespan() const {
   if (!is_full()) return Duration::max();
   const Duration worst = std::get<Duration>(worst_);
   return options_.held ? worst / options_.held->steps : worst;
 }
 
-bool KeptPlans::is_slower(Duration makespan) const {
+bool Incumbents::is_slower(Duration makespan) const {
   return is_full() && cost_of_steps(makespan) > std::get<Duration>(worst_);
 }
 
 // Of equal ones that comes first which listing everything would meet first.
-KeptPlans::Order KeptPlans::order_of(const KeptPlan& plan, Duration cost) const {
+Incumbents::Order Incumbents::order_of(const KeptPlan& plan, Duration cost) const {
   RankingKey key = ranking_key(plan.candidate);
   std::get<Duration>(key) = cost;
   const ShapeCell cell = plan.shape ? plan.shape->cell : ShapeCell{0, 0, 0, 0};
@@ -39,9 +39,9 @@ KeptPlans::Order KeptPlans::order_of(const KeptPlan& plan, Duration cost) const 
           cell.replicas,  cell.longer,  plan.ordinal};
 }
 
-std::optional<KeptPlan> KeptPlans::keep(KeptPlan plan) {
+std::optional<KeptPlan> Incumbents::keep(KeptPlan plan) {
   Duration cost = cost_of_steps(plan.candidate.makespan);
-  if (options_.held) cost += options_.held->switching(plan.candidate.plan);
+  if (options_.held) cost += options_.held->transition_time(plan.candidate.plan);
   Entry entry{order_of(plan, cost), std::move(plan), cost};
   const auto place =
       std::upper_bound(plans_.begin(), plans_.end(), entry,
@@ -58,7 +58,7 @@ std::optional<KeptPlan> KeptPlans::keep(KeptPlan plan) {
   return gone;
 }
 
-std::vector<Candidate> KeptPlans::take() {
+std::vector<Candidate> Incumbents::take() {
   std::vector<Candidate> candidates;
   for (Entry& entry : plans_) candidates.push_back(std::move(entry.plan.candidate));
   plans_.clear();

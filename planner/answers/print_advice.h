@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "planner/search/relief.h"
+#include "planner/search/advice.h"
 
 namespace frazil {
 
 // A line for each change.
-std::string print_relief(const std::vector<Relief>& reliefs, const Cluster& cluster);
+std::string print_advice(const std::vector<Advice>& all_advice, const Cluster& cluster);
 // {"relief": [{"change", "amount", "text"}, ..]}
-std::string relief_json(const std::vector<Relief>& reliefs, const Cluster& cluster);
+std::string advice_json(const std::vector<Advice>& all_advice, const Cluster& cluster);
 
 }  // namespace frazil

@@ -1,0 +1,37 @@
+#pragma once
+// What the executor of one device works with, each with how long it lives. All outlive the
+// executor.
+
+#include "exec/communication/communicator.h"
+#include "exec/measuring/recorder.h"
+#include "exec/models/model.h"
+#include "exec/program/step_program.h"
+#include "exec/state/layer_state.h"
+#include "exec/state/optimizer.h"
+#include "planner/plan/activity.h"
+
+namespace frazil {
+
+// What the layers of a stage run with.
+struct StageContext {
+  const ModelSpec& model;          // the run's, as long as the run
+  const Activity& activity;        // the program's, as long as its plan is held
+  DeviceState& state;              // the device's, as long as the run; transitions move its layers
+  Recorder& recorder;              // the device's, as long as the run
+  const Measurement& measurement;  // the run's; changes between steps alone
+};
+
+struct ExecutionContext {
+  const ModelSpec& model;            // the run's, as long as the run
+  const OptimizerConfig& optimizer;  // likewise
+  const StepProgram& program;        // as long as its plan is held
+  DeviceId device;
+  DeviceState& state;              // the device's, as long as the run; transitions move its layers
+  Communicator& communicator;      // the device's, as long as the run
+  Recorder& recorder;              // likewise
+  const Measurement& measurement;  // the run's; changes between steps alone
+
+  StageContext stage() const { return {model, program.activity, state, recorder, measurement}; }
+};
+
+}  // namespace frazil
