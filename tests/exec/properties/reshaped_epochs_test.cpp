@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "exec/cache/prefix_cache.h"
+#include "exec/data/dataset.h"
 #include "exec/run/run.h"
 #include "planner/plan/activity.h"
 #include "tests/exec/support/small_vit.h"

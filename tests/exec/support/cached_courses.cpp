@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "exec/data/dataset.h"
+
 namespace frazil {
 namespace {
 

@@ -5,6 +5,7 @@
 #include <bit>
 #include <stdexcept>
 
+#include "exec/data/dataset.h"
 #include "profiles/error.h"
 #include "tests/exec/disk/faulty_files.h"
 #include "tests/exec/models/model_plans.h"

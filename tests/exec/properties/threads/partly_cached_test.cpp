@@ -8,6 +8,7 @@
 #include <set>
 
 #include "exec/cache/cache_report.h"
+#include "exec/data/dataset.h"
 #include "tests/exec/models/model_plans.h"
 #include "tests/exec/support/cached_courses.h"
 
