@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Sets up, builds and tests Frazil; the same for a newcomer and for what guards a landing. The last lines are those of ctest over the release build.
-#   ./test.sh                   release build, sanitizer builds and their tests, fuzzing, then the release tests (labels fast and slow)
+# Sets up, builds and tests Frazil; the same for a newcomer and for what guards a landing. The last lines say what passed and what was
+# skipped, and where the minutes went.
+#   ./test.sh                   release build, sanitizer builds and their tests, fuzzing, then the release tests (labels fast, thorough, slow)
+#   ./test.sh ROOM...           builds and runs the tests of rooms alone, in the release build: planner/search, exec/cache, traces, house, ...
 #   ./test.sh --fast            release build and the tests labelled fast
 #   ./test.sh --no-sanitizers   without the sanitizer builds and fuzzing
 #   ./test.sh --gpu | --soak    with the tests of that label too
@@ -13,7 +15,8 @@ cd "$(dirname "$0")"
 
 folders=(profiles traces sim planner analysis exec)
 jobs=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
-speeds=(fast slow)
+speeds=(fast thorough slow)
+rooms=()
 extras=()
 with_sanitizers=yes
 fuzz_seed=${FRAZIL_FUZZ_SEED:-1}
@@ -22,9 +25,25 @@ mode=tests
 
 # begin STEP: names what is done now, for the reader and for the sentence that a failure ends with.
 step='starting'
+step_began=0
+minutes=''
 begin() {
+  end_step
   step=$1
+  step_began=$SECONDS
   printf '\n== %s (%d:%02d)\n' "$step" $((SECONDS / 60)) $((SECONDS % 60))
+}
+
+# end_step: puts the step into the table of minutes.
+end_step() {
+  local took=$((SECONDS - step_began))
+  if [ "$step" != starting ]; then minutes+=$(printf '%4d:%02d  %s' $((took / 60)) $((took % 60)) "$step")$'\n'; fi
+  step_began=$SECONDS
+}
+
+print_minutes() {
+  end_step
+  printf '\n%s%4d:%02d  in all\n' "$minutes" $((SECONDS / 60)) $((SECONDS % 60))
 }
 trap 'printf "\ntest.sh: failed at: %s. The lines above say why; mend that and run ./test.sh again.\n" "$step" >&2' ERR
 
@@ -44,12 +63,15 @@ build() {
 
 # run_tests FOLDER [OPTIONS OF CTEST...]: the tests chosen by label. A label that was not asked for keeps a test out, whatever others it has.
 run_tests() {
-  local all=(fast slow gpu soak) unwanted=() label
+  local folder=$1 all=(fast thorough slow gpu soak) unwanted=() label failed=0
   for label in "${all[@]}"; do
     if [[ " ${labels[*]} " != *" $label "* ]]; then unwanted+=("$label"); fi
   done
+  rm -rf "$folder/results"
   ctest --test-dir "$@" --output-on-failure --no-tests=error --parallel "$jobs" --timeout 600 \
-    --label-regex "^($(join '|' "${labels[@]}"))\$" --label-exclude "^($(join '|' "${unwanted[@]}" none))\$" </dev/null
+    --label-regex "^($(join '|' "${labels[@]}"))\$" --label-exclude "^($(join '|' "${unwanted[@]}" none))\$" </dev/null || failed=$?
+  python3 tests/count_results.py "$folder/results"
+  return "$failed"
 }
 
 # join SEPARATOR WORDS...
@@ -59,37 +81,33 @@ join() {
   printf '%s' "$*"
 }
 
-# Left out of the tests: half of their time, instrumented, for code that others of the same suites go through.
+# Tests labelled unsanitized (tests/labels.cmake) are left out.
 run_address_sanitizer() {
   begin 'building with the address and undefined-behaviour sanitizers (build/asan)'
   build asan
   begin 'testing with the address and undefined-behaviour sanitizers'
   ASAN_OPTIONS=detect_stack_use_after_return=1:check_initialization_order=1 UBSAN_OPTIONS=print_stacktrace=1 \
-    run_tests build/asan --exclude-regex '^ReproduceSailor\.A|NeverWorseWithMore(Devices|Machines)'
+    run_tests build/asan
 }
 
-# Only the threads' own tests: libtorch is not instrumented, and the other folders have no threads. Left out: what would take minutes,
-# and tests that begin the process anew, but one of their kind.
+# Only the rooms of the executor in which threads meet: libtorch is not instrumented, and the other folders have no threads.
+# Tests labelled unsanitized are left out.
 run_thread_sanitizer() {
   if [ "${FRAZIL_TORCH:-}" = none ]; then
     printf '\n== no thread sanitizer: FRAZIL_TORCH=none leaves out the executor, the only part with threads\n'
     return
   fi
   # Where the kernel spreads addresses widely, the sanitizer's fixed shadow memory does not fit unless that is switched off for its programs.
-  local steady=()
+  local steady=() programs=() room
   if setarch "$(uname -m)" -R true 2>/dev/null; then steady=(setarch "$(uname -m)" -R); fi
+  for room in devices communication cache state measuring reduction run data checkpoint threads; do programs+=("exec_${room}_tests"); done
   begin 'building the tests of the executor with the thread sanitizer (build/tsan)'
   cmake --preset tsan "-DFRAZIL_TORCH=${FRAZIL_TORCH:-}"
-  "${steady[@]}" cmake --build --preset tsan --parallel "$jobs" --target exec_thread_tests exec_cache_tests exec_checkpoint_tests \
-    exec_stream_tests
+  "${steady[@]}" cmake --build --preset tsan --parallel "$jobs" --target "${programs[@]}"
   begin 'testing with the thread sanitizer'
   local -x TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/exec/thread_sanitizer.supp
-  "${steady[@]}" build/tsan/bin/exec_thread_tests --gtest_brief=1 \
-    --gtest_filter='-SharedStages.Equal*:MeasuredMemory.E*:MeasuredMemory.OfR*:MeasuredMemory.Re*:FailedRun.ALayer*:FailedRun.N*:FailedRun.O*' </dev/null
-  "${steady[@]}" build/tsan/bin/exec_cache_tests --gtest_brief=1 \
-    --gtest_filter='-PartlyCachedRun.HasTheSame*:PartlyCachedRun.OfEveryModel*:CachedMemory.Eq*' </dev/null
-  "${steady[@]}" build/tsan/bin/exec_checkpoint_tests --gtest_brief=1 --gtest_filter='BackgroundJobs*:DurableRun*' </dev/null
-  "${steady[@]}" build/tsan/bin/exec_stream_tests --gtest_brief=1 </dev/null
+  "${steady[@]}" ctest --test-dir build/tsan --output-on-failure --no-tests=error --parallel "$jobs" --timeout 600 \
+    --tests-regex "^($(join '|' "${programs[@]}"))/" --label-exclude '^(slow|soak|gpu|unsanitized)$' </dev/null
 }
 
 # fuzz NAME: build/fuzz/bin/fuzz_NAME from its seeds on. Equal seeds of the fuzzer begin alike, so its corpus is never kept.
@@ -162,6 +180,35 @@ need() {
   command -v "$1" >/dev/null || fail "found no $1, which only this option needs; install it with: apt-get install $2"
 }
 
+# program_of ROOM: planner/search -> planner_search_tests, exec/properties/threads -> exec_threads_tests, traces/kineto -> traces_tests.
+program_of() {
+  case $1 in
+    planner/* | exec/*) printf '%s_%s_tests' "${1%%/*}" "${1##*/}" ;;
+    *) printf '%s_tests' "${1%%/*}" ;;
+  esac
+}
+
+# The inner loop: one room after the other, in the release build.
+run_rooms() {
+  local room program
+  begin 'configuring the release preset (build)'
+  cmake --preset release "-DFRAZIL_TORCH=${FRAZIL_TORCH:-}" >/dev/null
+  for room in "${rooms[@]}"; do
+    program=$(program_of "$room")
+    if [ "$room" = house ]; then
+      begin 'testing house'
+      ctest --test-dir build --output-on-failure --tests-regex '^(House|FrontDoor)' </dev/null
+      continue
+    fi
+    [ -d "tests/$room" ] || fail "found room \`$room\`, expected a folder of tests/: planner/search, exec/cache, traces, house, ..."
+    begin "building $program"
+    cmake --build --preset release --parallel "$jobs" --target "$program"
+    begin "testing $room"
+    ctest --test-dir build --output-on-failure --no-tests=error --parallel "$jobs" --timeout 600 --tests-regex "^$program/" \
+      --label-exclude '^(soak|gpu)$' </dev/null
+  done
+}
+
 check_style() {
   need clang-format-14 clang-format-14
   need clang-tidy-14 clang-tidy-14
@@ -201,7 +248,12 @@ while [ $# -gt 0 ]; do
       sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"
       exit
       ;;
-    *) fail "found \`$1\`, expected --fast, --no-sanitizers, --gpu, --soak, --tidy, --coverage or --help" ;;
+    [a-z]*)
+      rooms+=("${1%/}")
+      mode=rooms
+      with_sanitizers=no
+      ;;
+    *) fail "found \`$1\`, expected a room, --fast, --no-sanitizers, --gpu, --soak, --tidy, --coverage or --help" ;;
   esac
   shift
 done
@@ -220,6 +272,8 @@ case $mode in
     set_up_pytorch
     run_release_tests
     ;;
+  rooms) run_rooms ;;
   style) check_style ;;
   coverage) measure_coverage ;;
 esac
+print_minutes

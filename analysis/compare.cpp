@@ -181,4 +181,12 @@ Timeline read_measured_steps(const std::filesystem::path& path) {
   return timeline;
 }
 
+std::optional<Step> representative_step(const Comparison& comparison) {
+  std::vector<std::pair<Duration, Step>> steps;
+  for (const StepRow& row : comparison.steps) steps.emplace_back(row.measured, row.step);
+  if (steps.empty()) return std::nullopt;
+  std::sort(steps.begin(), steps.end());
+  return steps[(steps.size() - 1) / 2].second;
+}
+
 }  // namespace frazil

@@ -3,6 +3,7 @@
 // Ratio = predicted / measured.
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,5 +52,8 @@ std::string to_json(const Comparison& comparison);  // one object, times in ns
 Timeline read_one_step(const std::filesystem::path& path);
 // One that must hold at least one step: a measurement. Throws InputError.
 Timeline read_measured_steps(const std::filesystem::path& path);
+
+// The measured step whose makespan is the lower median; none where no step was measured.
+std::optional<Step> representative_step(const Comparison& comparison);
 
 }  // namespace frazil

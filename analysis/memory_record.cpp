@@ -6,7 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "analysis/svg/memory_chart.h"
+#include "analysis/memory_unit.h"
 #include "profiles/json.h"
 #include "profiles/quantity_text.h"
 #include "profiles/text_file.h"
@@ -185,7 +185,7 @@ Table tabulate_memory(const MemoryRecord& record) {
     for (std::size_t k = 0; k < device.measured.kinds.size(); ++k) {
       add_row(device, kind_name(k), device.predicted.kinds[k], device.measured.kinds[k], table);
     }
-    add_row(device, "all at most", device.predicted.peak, device.measured.peak, table);
+    add_row(device, "peak total", device.predicted.peak, device.measured.peak, table);
     if (device.allocator_peak.count == 0) continue;
     add_row(device, "allocator at most", device.predicted.peak, device.allocator_peak, table);
   }
@@ -202,7 +202,7 @@ Table tabulate_memory(const std::vector<std::pair<Step, const MemoryRecord*>>& p
     kinds.push_back(k);
     table.header.push_back(kind_name(k));
   }
-  table.header.insert(table.header.end(), {"all at most", "allocator"});
+  table.header.insert(table.header.end(), {"peak total", "allocator"});
   for (const auto& [step, record] : phases) {
     for (const DeviceMemory& device : record->devices) {
       std::vector<std::string>& row = table.rows.emplace_back();

@@ -8,6 +8,7 @@
 #include "analysis/compare.h"
 #include "analysis/html/html_report.h"
 #include "analysis/run_summary.h"
+#include "analysis/svg/svg_run.h"
 #include "analysis/tables/cache_table.h"
 #include "analysis/tables/table.h"
 #include "planner/verbs/command_line.h"
@@ -23,7 +24,7 @@ using frazil::ExitCode;
 using frazil::InputError;
 
 constexpr const char* kUsage =
-    "frazil report FOLDER... [--title TEXT] [--out FILE] [--json]\n"
+    "frazil report FOLDER... [--title TEXT] [--out FILE] [--svg FILE] [--json]\n"
     "       frazil report --predicted FILE --measured FILE [--json]";
 
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
@@ -35,7 +36,7 @@ ExitCode compare_files(const po::variables_map& values) {
                        "--predicted and --measured together");
     }
   }
-  for (const char* flag : {"folder", "title", "out"}) {
+  for (const char* flag : {"folder", "title", "out", "svg"}) {
     if (values.count(flag) > 0) {
       throw InputError("command line", 0, fmt::format("--{} beside --predicted", flag),
                        "either folders of runs or two time lines");
@@ -89,6 +90,15 @@ ExitCode write_page(const po::variables_map& values) {
   const std::string out = values.count("out") > 0 ? values["out"].as<std::string>() : "report.html";
   frazil::refuse_overwriting(list_files(values["folder"].as<std::vector<std::string>>()),
                              {{"--out", out}});
+  const std::string picture = values.count("svg") > 0 ? values["svg"].as<std::string>() : "";
+  if (!picture.empty()) {
+    if (runs.size() != 1) {
+      throw InputError("command line", 0, fmt::format("--svg beside {} folders", runs.size()),
+                       "one run, which the picture is of");
+    }
+    frazil::refuse_overwriting(list_files(values["folder"].as<std::vector<std::string>>()),
+                               {{"--svg", picture}});
+  }
   std::string answer;
   if (values.count("json") > 0) {
     answer = frazil::to_json(summaries);
@@ -101,8 +111,13 @@ ExitCode write_page(const po::variables_map& values) {
     }
   }
   frazil::write_and_answer(
-      [&] { frazil::write_text_file(out, frazil::to_html(title, notes, runs)); }, answer);
+      [&] {
+        frazil::write_text_file(out, frazil::to_html(title, notes, runs));
+        if (!picture.empty()) frazil::write_text_file(picture, frazil::draw_run(runs.front()));
+      },
+      answer);
   fmt::print(stderr, "wrote {}\n", out);
+  if (!picture.empty()) fmt::print(stderr, "wrote {}\n", picture);
   return ExitCode::kOk;
 }
 
@@ -114,6 +129,8 @@ int main(int argc, char** argv) {
                         "what a training run left; the word --folder may be dropped")(
       "title", po::value<std::string>()->value_name("TEXT"), "heading of the page")(
       "out", po::value<std::string>()->value_name("FILE"), "the page, report.html unless named")(
+      "svg", po::value<std::string>()->value_name("FILE"),
+      "also a picture of one run: freezing, and steps as predicted and as measured")(
       "predicted", po::value<std::string>()->value_name("FILE"), "time line of one predicted step")(
       "measured", po::value<std::string>()->value_name("FILE"), "time line of measured steps")(
       "json", "print one JSON answer instead of tables");

@@ -1,5 +1,5 @@
 #pragma once
-// A machine park: hosts, devices with memory limits, and the links between devices.
+// A cluster: hosts, devices with memory limits, and the links between devices.
 
 #include <string>
 #include <vector>
@@ -16,15 +16,15 @@ struct Host {
   friend bool operator==(const Host&, const Host&) = default;
 };
 
-// A millionfold.
+// The largest Device::time_ppm: a millionfold.
 inline constexpr std::int64_t kLargestTimePpm = 1'000'000'000'000;
 
-// A worker: a CPU core or a GPU.
+// A CPU core or a GPU.
 struct Device {
   std::string name;
   HostId host;
   Bytes memory_limit;  // logical bytes (see sim/memory.h)
-  // Time on this device per time on the profiled one, in millionths (1'500'000 = 1.5 times slower).
+  // Time here per time on the profiled device, in millionths (1'500'000: 1.5 times slower).
   std::int64_t time_ppm = 1'000'000;
   Duration action_overhead{0};  // added to every action beside its layers' costs
   Duration step_overhead{0};    // once per step and device
@@ -55,16 +55,19 @@ struct Cluster {
   std::vector<DirectedLink> links;  // overrides, sorted by (from, to)
   Provenance provenance;
 
-  // The link from one device to another; zero cost from a device to itself.
+  // Returns the link from one device to another. A device's link to itself costs nothing.
+  // Requires: both devices exist.
   Link link(DeviceId from, DeviceId to) const;
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 
-// One host, `devices` equal devices: what tests and what-ifs need. Requires: devices > 0.
+// Makes one host with `devices` equal devices, as tests and what-ifs need it.
+// Requires: devices > 0.
 Cluster make_uniform_cluster(int devices, Bytes memory_limit, Link link);
 
-// No device, unknown host, names empty or doubled, links out of range or unsorted, times outside
-// [0, kLargestQuantity], ... Throws InputError, line 0. A memory may be any count from 0 up.
+// Throws InputError (line 0) for what cannot be a cluster: no device, an unknown host, names that
+// are empty or doubled, links out of range or unsorted, times outside [0, kLargestQuantity], ... A
+// memory may be any count from 0 up.
 void validate(const Cluster& cluster, const std::string& file);
 
 }  // namespace frazil

@@ -1,6 +1,7 @@
 #pragma once
-// The two kinds of failure every folder shares: bad input (somebody's file or flag, one sentence,
-// exit code 2) and a broken invariant (a bug of ours). Expected absence is a value, never thrown.
+// The kinds of failure that all folders share: bad input (somebody's file or flag, one sentence,
+// exit code 2), an infeasible task, a lost peer, and a broken invariant (a bug of ours). Expected
+// absence is a value and never thrown.
 
 #include <stdexcept>
 #include <string>
@@ -8,11 +9,11 @@
 
 namespace frazil {
 
-// Control bytes and what is not UTF-8 as "\xff": a message stays one line, whatever a file name or
-// an input holds.
+// Returns `text` with control bytes and bytes that are not UTF-8 written as "\xff", so that a
+// message stays one line whatever a file name or an input holds.
 std::string to_one_line(std::string_view text);
 
-// What a program of Frazil ends with. 128 + n: ended by signal n.
+// The exit codes of Frazil's programs. A program that signal n ends has 128 + n.
 enum class ExitCode : int {
   kOk = 0,
   kFailure = 1,
@@ -25,7 +26,7 @@ enum class ExitCode : int {
   kPleaseRestart = 75,
 };
 
-// Bad usage or input. what() is one sentence: "plan.json:12: found X, expected Y".
+// Bad usage or input, exit code 2. what() is one sentence: "plan.json:12: found X, expected Y".
 // Line 0 (a flag, an unreadable file) is left out of the sentence.
 class InputError : public std::runtime_error {
  public:
@@ -43,14 +44,14 @@ class InputError : public std::runtime_error {
   std::string expected_;
 };
 
-// A plan or graph that is valid input but cannot be done (no plan fits, an action this interpreter
-// cannot perform): one sentence, exit code 3.
+// A plan or graph that is valid but infeasible (no plan fits, or an interpreter cannot perform an
+// action), exit code 3. what() is one sentence.
 class InfeasibleError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// Another rank of a run failed or left; what was waited for will never come. Exit code 6.
+// Another device of the run failed or left, so what this one waits for never comes. Exit code 6.
 class PeerLost : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

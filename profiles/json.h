@@ -1,5 +1,5 @@
 #pragma once
-// Strict JSON for every file of Frazil: each value knows its line; duplicate keys, nesting deeper
+// Strict JSON for every file of Frazil. Each value knows its line. Duplicate keys, nesting deeper
 // than 64, numbers that are not finite or do not fit, and text after the end are errors.
 // A reader walks the document with JsonCursor and takes an object's members through JsonFields,
 // which refuses members that nobody asked for. All errors are InputError with file, line and path.
@@ -25,7 +25,7 @@ class JsonCursor {
   int line() const;
   const std::string& file() const;
   std::string path() const;      // "$.stages[1].layers"
-  std::string describe() const;  // what stands here, for messages: `-3`, `"abc"`, `an object`
+  std::string describe() const;  // the value, for messages: `-3`, `"abc"`, `an object`
 
   bool is_null() const;
   bool is_object() const;
@@ -33,10 +33,10 @@ class JsonCursor {
   bool is_string() const;
   bool is_integer() const;
 
-  // Each throws unless the value has the type and lies in the closed range.
+  // Each function throws unless the value has its type and lies in the closed range.
   std::int64_t integer(std::int64_t minimum, std::int64_t maximum) const;
   double real(double minimum, double maximum) const;  // integers are taken too
-  std::string number_text() const;                    // of an integer or a real, as it is written
+  std::string number_text() const;                    // an integer or a real, as it is written
   bool boolean() const;
   const std::string& text() const;
   std::vector<JsonCursor> items() const;  // of an array
@@ -49,8 +49,8 @@ class JsonCursor {
   std::string path_;
 };
 
-// The members of one object. Call finish() after the last take: it refuses unknown keys,
-// naming the known ones.
+// The members of one object. Call finish() after the last member is taken: it throws for a member
+// that nobody asked for and names the known keys.
 class JsonFields {
  public:
   explicit JsonFields(const JsonCursor& object);  // throws unless it is an object
@@ -70,10 +70,11 @@ class JsonFields {
 // Parses one JSON value that fills `text`; `first_line` is the number of its first line in `file`.
 JsonCursor parse_json(std::string_view text, const std::string& file, int first_line = 1);
 
-// Takes "format" and "version" and refuses any but the given ones.
+// Takes the members "format" and "version". Throws unless they are the given ones.
 void expect_format(JsonFields& fields, const std::string& format, int version);
 
-// `text` as a JSON string, quotes included; for writers. Throws InputError unless it is UTF-8.
+// Returns `text` as a JSON string with its quotes, for writers. Throws InputError unless `text` is
+// UTF-8.
 std::string json_string(std::string_view text);
 
 }  // namespace frazil

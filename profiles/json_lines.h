@@ -1,6 +1,6 @@
 #pragma once
-// The line of a value in a JSON file, by its path, for what turns out wrong after the file was
-// read: a plan that does not suit its model.
+// Finds the line of a value in a JSON file by the value's path. Messages use it for faults that
+// show only after the file was read, as when a plan does not suit its model.
 
 #include <filesystem>
 #include <functional>
@@ -11,13 +11,15 @@
 
 namespace frazil {
 
-// Of a path as JsonCursor::path() writes them. 0: not known.
+// Returns the line of the value at `path`, which is as JsonCursor::path() writes it; 0 if unknown.
 using LineOf = std::function<int(const std::string& path)>;
 
-// The line of the value, or of the innermost object or array on the way to it that is there.
+// Returns the line of the value at `path`, or, when there is no such value, the line of the
+// innermost object or array on the way.
 int find_line(const JsonCursor& root, std::string_view path);
 
-// Reads the file when it is asked; 0 where that cannot be done again, as with a pipe.
+// Returns a function that reads the file at every call. It returns 0 where the file cannot be read
+// again, as with a pipe.
 LineOf lines_of(const std::filesystem::path& file);
 
 }  // namespace frazil

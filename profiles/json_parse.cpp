@@ -1,3 +1,5 @@
+#include "profiles/json.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 #include <utility>
 
 #include "profiles/error.h"
-#include "profiles/json.h"
 #include "profiles/json_document.h"
 
 namespace frazil {

@@ -12,31 +12,32 @@
 
 namespace frazil {
 
-// Cost of one layer for one micro-batch of `micro_batch_size` samples. The fused backward B is
+// The cost of one layer for one micro-batch of `micro_batch_size` samples. The fused backward B is
 // backward_input + backward_weight.
 struct CostSample {
   int micro_batch_size = 1;
   Duration forward{0};
   Duration forward_frozen{0};  // F of a layer without a backward: nothing is saved, so it is faster
-  Duration backward_input{0};  // I: gradient of the layer's inputs
-  Duration backward_weight{0};  // W: gradient of its parameters, after I
+  Duration backward_input{0};  // I (dgrad): gradient of the layer's inputs
+  Duration backward_weight{0};  // W (wgrad): gradient of the layer's parameters, after I
   // W of a layer whose inputs need no gradient (the first active layer). Without I, W must walk the
   // layer's inner gradients itself, so it costs more than W after I.
   Duration backward_weight_alone{0};
-  // Unique storages that F keeps for the backward of this micro-batch: the layer's input counts
-  // here, its output at the layer that reads it.
+  // Saved activations: the unique storages that F keeps for the backward of this micro-batch. The
+  // layer's input counts here, its output at the layer that reads that output.
   Bytes stash;
-  // The same of a frozen layer whose inputs need a gradient: what only W reads is not kept. None:
-  // not measured, taken as `stash`.
+  // The stash of a frozen layer whose inputs need a gradient: what only W reads is not kept. None
+  // means not measured; kept() then takes `stash`.
   std::optional<Bytes> stash_frozen = std::nullopt;
 
+  // Returns the stash of a layer whose W follows (`weight_gradient`), or of one without W.
   Bytes kept(bool weight_gradient) const {
     return weight_gradient ? stash : stash_frozen.value_or(stash);
   }
   friend bool operator==(const CostSample&, const CostSample&) = default;
 };
 
-// The atomic unit of partition. Carries a loss iff `has_loss`.
+// The atomic unit of partition. A layer carries a loss iff `has_loss`.
 struct Layer {
   std::string name;
   BlockId block;
@@ -72,7 +73,7 @@ struct TiedParameter {
   friend bool operator==(const TiedParameter&, const TiedParameter&) = default;
 };
 
-// Where numbers come from: device, command, repetitions, date, ... Free text by key.
+// The sources of a file's numbers (device, command, repetitions, date, ...): free text by key.
 using Provenance = std::map<std::string, std::string>;
 
 struct ModelProfile {
@@ -82,8 +83,8 @@ struct ModelProfile {
   std::vector<Edge> edges;          // sorted by (from, to, kind)
   std::vector<TiedParameter> tied;
   Bytes input_bytes_per_sample;  // what a layer without incoming edges reads
-  // True when the source gave only a whole backward and I, W were made by rule: I = floor(B/2),
-  // W = B - I for a layer with parameters, else I = B, W = 0; W alone = W.
+  // True when the source gave only a whole backward B and I and W were made by rule. A layer with
+  // parameters has I = floor(B/2) and W = B - I, any other I = B and W = 0; W alone = W.
   bool backward_was_split_by_rule = false;
   Provenance provenance;
 
@@ -95,19 +96,19 @@ struct LayerCost {
   bool extrapolated = false;  // the size lies outside the measured ones
 };
 
-// Costs of a layer at any micro-batch size >= 1: linear between measured neighbours, rounded down
-// to whole ns and bytes; outside the measured range the nearest segment is prolonged (a single
-// sample is scaled in proportion), never below zero, and `extrapolated` is set. Throws InputError
-// when a prolonged cost leaves [0, kLargestQuantity].
+// Returns the costs of a layer at any micro-batch size >= 1: linear between measured neighbours,
+// rounded down to whole ns and bytes. Outside the measured range it prolongs the nearest segment
+// (and scales a single sample in proportion), never below zero, and sets `extrapolated`. Throws
+// InputError when a prolonged cost exceeds kLargestQuantity.
 LayerCost cost_at(const Layer& layer, int micro_batch_size);
 
-// 16 hex digits over structure alone: names, blocks, losses, parameter bytes, edges, ties (XXH64 of
-// a canonical text). A new measurement of the same model keeps the hash.
+// Returns 16 hex digits over the structure alone: names, blocks, losses, parameter bytes, edges,
+// ties (XXH64 of a canonical text). A new measurement of the same model keeps the hash.
 std::string model_hash(const ModelProfile& profile);
 
-// What cannot be a model: edges that run backward, unknown layers or blocks, blocks that are not
-// consecutive or hold no layer, names that are empty or doubled, no layer, no loss, unsorted costs,
-// counts outside [0, kLargestQuantity], ... Throws InputError naming `file`, line 0.
+// Throws InputError (naming `file`, line 0) for what cannot be a model: edges that run backward,
+// unknown layers or blocks, blocks that are not consecutive or hold no layer, names that are empty
+// or doubled, no layer, no loss, unsorted costs, counts outside [0, kLargestQuantity], ...
 void validate(const ModelProfile& profile, const std::string& file);
 
 }  // namespace frazil

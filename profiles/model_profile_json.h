@@ -2,11 +2,11 @@
 // The model profile file: "format": "frazil.model", "version": 1; integers, units in key names
 // (forward_ns, stash_bytes). A sample gives backward_input_ns and backward_weight_ns, or
 // backward_ns alone; then the rule in model_profile.h splits it and the profile carries the flag.
-// May be left out: has_loss (false), optimizer_state_bytes, update_ns, input_bytes_per_sample (0),
-// forward_frozen_ns (forward_ns), backward_weight_alone_ns (backward_weight_ns),
-// stash_frozen_bytes (stash_bytes), kind ("gradient"), tied, provenance (empty),
-// backward_was_split_by_rule (false unless a sample says backward_ns).
-// Edges may come in any order.
+// These keys may be left out: has_loss (false), optimizer_state_bytes, update_ns,
+// input_bytes_per_sample (0), forward_frozen_ns (forward_ns), backward_weight_alone_ns
+// (backward_weight_ns), stash_frozen_bytes (stash_bytes), kind ("gradient"), tied, provenance
+// (empty), backward_was_split_by_rule (false unless a sample says backward_ns). Edges may come in
+// any order. The readers throw InputError with file, line and path.
 
 #include <filesystem>
 #include <string>
@@ -24,8 +24,8 @@ std::string to_json(const ModelProfile& profile);  // equal profiles give equal 
 ModelProfile read_model_profile(const std::filesystem::path& path);
 void write_model_profile(const ModelProfile& profile, const std::filesystem::path& path);
 
-// The member "provenance" of any file: an object of texts. The text form has one key per line and
-// suits a member of the outermost object.
+// Read and write the member "provenance" of any file: an object of texts. The text form has one key
+// per line and suits a member of the outermost object.
 Provenance parse_provenance(const JsonCursor& object);
 std::string to_json(const Provenance& provenance);
 

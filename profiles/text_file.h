@@ -1,6 +1,6 @@
 #pragma once
-// Whole files in, whole files out. A file is written beside its place and renamed into it, so a
-// reader never sees half of one and a failed write loses nothing.
+// Reads and writes whole text files. A file is written beside its place and renamed into it, so a
+// reader never sees half a file and a failed write loses nothing.
 
 #include <filesystem>
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace frazil {
 
-// The bytes of a file; a name ending in ".gz" is NOT unpacked. Throws InputError (line 0) when it
-// is missing, a folder, unreadable or larger than 1 GiB.
+// Returns the bytes of a file; a name ending in ".gz" is NOT unpacked. Throws InputError (line 0)
+// when the file is missing, a folder, unreadable or larger than 1 GiB.
 std::string read_text_file(const std::filesystem::path& path);
 
-// Writes `text` to `path` by rename, making missing parent folders. Throws InputError (line 0) when
-// the place cannot be written; then nothing is left behind.
+// Writes `text` to `path` by rename and makes missing parent folders. Throws InputError (line 0)
+// when the place cannot be written; then no part of the file is left behind.
 void write_text_file(const std::filesystem::path& path, std::string_view text);
 
-// Several files, all of them or none: each is whole beside its place before the first takes it.
-// (Only where a rename itself fails, files renamed before it stay.)
+// Writes several files, all or none: every file is whole beside its place before the first rename.
+// (Only when a rename itself fails, the files that were renamed earlier stay.)
 struct NewFile {
   std::filesystem::path path;
   std::string text;

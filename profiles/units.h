@@ -12,13 +12,13 @@ namespace frazil {
 
 using Duration = std::chrono::nanoseconds;
 
-// After every time; and the same with room to be added to a few times.
+// kNever is after every time. So is kFarAway, which leaves room to be added to a few times.
 inline constexpr Duration kNever = Duration::max();
 inline constexpr Duration kFarAway = kNever / 8;
 
 inline constexpr std::int64_t kMillion = 1'000'000;
-// floor(value x ppm / 10^6): what a device takes whose time is `ppm` millionths of the profiled
-// one's. Exact wherever the result fits into the type.
+// Returns floor(value x ppm / 10^6): the time on a device that takes `ppm` millionths of the
+// profiled device's time. The result is exact wherever it fits into the type.
 template <class Integer>
 constexpr Integer scale_ppm(Integer value, std::int64_t ppm) {
   return value / kMillion * ppm + value % kMillion * ppm / kMillion;
@@ -54,7 +54,8 @@ struct BytesPerSecond {
   friend constexpr auto operator<=>(BytesPerSecond, BytesPerSecond) = default;
 };
 
-// Time to move `size` at `rate`, rounded up to whole nanoseconds; exact for sizes below 2^63 bytes.
+// Returns the time to move `size` at `rate`, rounded up to whole ns; exact for sizes below 2^63
+// bytes.
 constexpr Duration operator/(Bytes size, BytesPerSecond rate) {
   if (rate.count == 0) return Duration{0};
   __extension__ using Wide = __int128;
@@ -62,7 +63,8 @@ constexpr Duration operator/(Bytes size, BytesPerSecond rate) {
   return Duration{static_cast<Duration::rep>((scaled + rate.count - 1) / rate.count)};
 }
 
-// An index into one kind of list. Explicit both ways; ordered by value.
+// An index into one kind of list. It converts explicitly in both directions and is ordered by
+// value.
 template <class Tag>
 struct Id {
   std::int32_t value = 0;
@@ -82,8 +84,8 @@ using PipelineId = Id<struct PipelineTag>;
 using StageId = Id<struct StageTag>;
 using MicroBatchId = Id<struct MicroBatchTag>;  // global: counted over the whole batch
 
-// The largest count of bytes or ns in a profile: every JSON reader holds it exactly, and sums of a
-// thousand such counts fit 64 bits.
+// The largest count of bytes or ns in a profile. Every JSON reader holds it exactly, and the sum of
+// a thousand such counts fits 64 bits.
 inline constexpr std::int64_t kLargestQuantity = std::int64_t{1} << 53;
 
 using Step = std::int64_t;  // optimizer steps since the start of training

@@ -16,10 +16,10 @@
 
 namespace frazil {
 
-// 10^-12 ms: fine enough for the transfers of single bytes that such files hold.
+// Femtoseconds (10^-12 ms) are fine enough for the transfers of single bytes that such files hold.
 using WorkTime = std::chrono::duration<std::int64_t, std::femto>;
 
-// No sum over a graph, each transfer counted twice, is above this.
+// The largest sum of all times of a graph, each transfer counted twice.
 inline constexpr WorkTime kLongestWork{std::int64_t{1} << 62};
 
 struct WorkNode {

@@ -1,10 +1,14 @@
 #pragma once
-// The price of work: what a profile and a cluster say about each kind.
-//   Compute     (sum of its layers' parts at the micro-batch size) x time_ppm / 10^6, rounded down,
-//               + the device's action_overhead
-//   ComputePair the sum of both
-//   Transfer    size / bandwidth of the link       Hop   latency of the link
-//   Collective  collective_cost                    Fixed as it says
+// clang-format off
+// Prices work: the time that a profile and a cluster give to each kind.
+//   Compute      (sum of its layers' parts at the micro-batch size) x time_ppm / 10^6, rounded
+//                down, + the device's action_overhead unless goes_on
+//   ComputePair  the sum of both
+//   Transfer     size / bandwidth of the link
+//   Hop          latency of the link
+//   Collective   collective_cost
+//   Fixed        its duration
+// clang-format on
 
 #include <vector>
 
@@ -20,10 +24,12 @@ struct Prices {
   bool extrapolated = false;      // some layer cost lies outside its measured sizes
 };
 
-// Sets *extrapolated where a layer cost lies outside its measured sizes, else leaves it alone.
-// Requires: every layer and device named in `work` exists.
+// Returns the time of `work`. Sets *extrapolated if a layer cost lies outside the measured sizes,
+// else leaves *extrapolated alone. Throws InfeasibleError for a Compute of more than 2^63 ns, and
+// as cost_at() does. Requires: every layer and device named in `work` exists.
 Duration price(const Work& work, const ModelProfile& profile, const Cluster& cluster,
                bool* extrapolated = nullptr);
+// Prices all works of a graph; throws as price() does.
 Prices price_all(const TaskGraph& graph, const ModelProfile& profile, const Cluster& cluster);
 
 }  // namespace frazil

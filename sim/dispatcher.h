@@ -1,11 +1,12 @@
 #pragma once
-// Who may start: of the tasks whose dependencies are met, each lane runs one at a time, in the
-// order of its dispatch rule, and a task starts only when there is memory for it and, if it is a
-// message, a buffer and a compute lane of the sender that stands still. A task that finds no room
-// holds up its in-order lane; on other lanes the next one is tried.
-// At one time first all messages that have their turn stop their senders. Then, again and again,
-// the first task that may start does: such messages first, then by the time since when a task
-// waits, then in issue order.
+// Decides which tasks start. Each lane runs one task at a time of those whose dependencies are met,
+// in the order of its dispatch rule. A task starts only when there is memory for it and, if it is a
+// message, a buffer and a compute lane of the sender that stands still (both where the options ask
+// for them). A task that finds no room holds up an in-order lane; on other lanes the next task is
+// tried.
+// At each moment all messages that have their turn first stop their senders. Then, again and again,
+// the first task that may start does: such messages come first, then tasks by the time since when
+// they wait, then in issue order.
 
 #include <compare>
 #include <cstdint>
@@ -23,13 +24,16 @@ class Dispatcher {
   // `graph` must outlive this.
   explicit Dispatcher(const EventGraph& graph);
 
-  // Dependencies are met, and on an in-order lane all tasks before it have ended.
+  // Says that `task` could start from `now` on: its dependencies are met, and on an in-order lane
+  // all tasks before it have ended.
   void offer(TaskId task, std::int64_t now);
-  // Tasks that start now, valid until the next call. Empty when nothing has changed.
+  // Starts all tasks that may start now and returns them, valid until the next call. Returns none
+  // when nothing has changed.
   std::span<const TaskId> start_tasks();
   void end(TaskId task);
 
-  // Of a task that was offered and has not started. Requires: nothing runs that could end.
+  // Returns what holds up a task that was offered and has not started. Requires: nothing runs that
+  // could end.
   Obstacle find_obstacle(TaskId task) const;
 
  private:
@@ -39,7 +43,7 @@ class Dispatcher {
     TaskId task = 0;
   };
   struct Service {
-    bool stops_nothing = false;
+    bool stops_nothing = false;  // false, and so first: a message that stops its sender
     std::int64_t since = 0;
     TaskId first = 0;
     LaneId lane = 0;
@@ -49,7 +53,7 @@ class Dispatcher {
     std::vector<Candidate> offered;     // a heap
     std::optional<Candidate> claiming;  // a message that stops the compute lane and must be next
     TaskId running = kNoTask;
-    TaskId next = kNoTask;  // first of an in-order lane that has not ended
+    TaskId next = kNoTask;  // in-order lane: the first task that has not ended
     int stops = 0;          // messages that stop this lane
     bool is_due = false;
   };
@@ -80,9 +84,9 @@ class Dispatcher {
   std::vector<LaneState> lanes_;
   std::optional<MemoryRoom> room_;
   std::optional<MessageBuffers> buffers_;
-  std::vector<std::vector<LaneId>> waiting_;  // by device: lanes with a task that may start when
-                                              // something on the device changes
-  std::vector<LaneId> due_;                   // lanes to look at
+  // By device: lanes with a task that may start when something on the device changes.
+  std::vector<std::vector<LaneId>> waiting_;
+  std::vector<LaneId> due_;  // lanes to look at
   std::vector<Service> services_;
   std::vector<Candidate> passed_over_;
   std::vector<TaskId> started_;

@@ -1,7 +1,8 @@
 #pragma once
-// What will happen when: a heap of events by time. Four children to a node, so that a queue as long
-// as a pipeline has lanes is two or three comparisons deep and lies in a few cache lines. Events of
-// equal time come out in no promised order: the engine takes all of one time before it acts.
+// The event engine's queue: a heap of events by time. Nodes have four children, so that a queue as
+// long as a pipeline has lanes is two or three comparisons deep and lies in a few cache lines.
+// Events of equal time come out in no promised order: the engine takes all events of a time before
+// it acts.
 
 #include <algorithm>
 #include <cstddef>
@@ -15,7 +16,7 @@ namespace frazil {
 struct Event {
   std::int64_t time = 0;  // ns
   TaskId task = 0;
-  std::uint32_t what = 0;  // its reader's
+  std::uint32_t what = 0;  // the event's meaning, left to the user of the queue
 };
 
 class EventQueue {
@@ -36,7 +37,7 @@ class EventQueue {
     heap_[hole] = event;
   }
 
-  // The earliest. Requires: not empty.
+  // Removes and returns an event of the earliest time. Requires: not empty.
   Event pop() {
     const Event first = heap_.front();
     const Event last = heap_.back();

@@ -1,12 +1,12 @@
 #pragma once
-// Who gets how much of what is shared. A flow draws at one rate on all its resources, and at most
-// at a rate of its own. Rates are max-min fair: no flow can have more without another that has no
-// more than it having less (Bertsekas & Gallager 1992, Data Networks, section 6.5.2: raise all
-// rates together; a flow stops at its own limit, or where one of its resources is full).
-// Rates are exact fractions. A denominator beyond kLargestPer, as only long chains of unequal
-// bottlenecks make, is given up: the rate is rounded down, and rounded() tells.
-// A resource that its flows cannot fill even at their own limits binds nobody, so a flow that joins
-// or leaves concerns only those it reaches over full resources.
+// Shares resources among flows. A flow draws at one rate on all its resources, and at most at a
+// rate of its own. Rates are max-min fair: no flow can have more without taking from a flow that
+// has no more than it (Bertsekas & Gallager 1992, Data Networks, section 6.5.2: raise all rates
+// together; a flow stops at its own limit, or where one of its resources is full). Rates are exact
+// fractions. Where a denominator exceeds kLargestPer, as only long chains of unequal bottlenecks
+// make it, the rate is rounded down and rounded() is true. A resource that its flows cannot fill
+// even at their own limits limits nobody, so a flow that joins or leaves concerns only the flows
+// that it reaches over full resources.
 
 #include <cstdint>
 #include <span>
@@ -18,7 +18,7 @@ using ResourceId = std::uint32_t;
 using FlowId = std::uint32_t;
 __extension__ using WideInteger = __int128;
 
-// amount / per, in lowest terms.
+// The rate amount / per, in lowest terms.
 struct Rate {
   WideInteger amount = 0;
   std::int64_t per = 1;
@@ -32,12 +32,12 @@ class FairShares {
   // Requires: capacities from 1 to kLargestQuantity.
   explicit FairShares(std::span<const std::int64_t> capacities);
 
-  // `flow` is a number that no flow there has; small ones, used again, keep the table small.
-  // Requires: most > 0; resources differ from each other and stay where they are until it leaves.
+  // Adds a flow under a number that no present flow has; reused small numbers keep the table small.
+  // Requires: most > 0; resources differ from each other and stay in place until the flow leaves.
   void join(FlowId flow, std::int64_t most, std::span<const ResourceId> resources);
   void leave(FlowId flow);
-  // Shares out what joins and leaves have changed; the flows whose rate is not what it was, new
-  // ones among them, valid until the next call.
+  // Shares out anew what joins and leaves have changed. Returns the flows whose rate has changed,
+  // new flows among them, valid until the next call.
   std::span<const FlowId> settle();
 
   const Rate& rate(FlowId flow) const { return flows_[flow].rate; }
@@ -46,16 +46,16 @@ class FairShares {
  private:
   struct Resource {
     std::int64_t capacity = 0;
-    WideInteger wanted = 0;  // by its flows, at their own limits
+    WideInteger wanted = 0;  // the sum of its flows' own limits
     std::vector<FlowId> flows;
     std::uint64_t seen = 0;  // the last round that shared it out
-    std::uint32_t open = 0;  // flows without a rate in this round, and what is left for them
-    Rate left;
-    Rate level;  // left / open
+    std::uint32_t open = 0;  // its flows that have no rate in this round
+    Rate left;               // capacity for these open flows
+    Rate level;              // left / open
     bool is_level_old = false;
   };
   struct Flow {
-    std::int64_t most = 0;  // 0: not there
+    std::int64_t most = 0;  // the flow's own limit; 0: no such flow
     std::span<const ResourceId> resources;
     Rate rate;
     std::uint64_t seen = 0;
@@ -71,7 +71,7 @@ class FairShares {
 
   std::vector<Resource> resources_;
   std::vector<Flow> flows_;
-  std::vector<FlowId> touched_;  // since the last settle
+  std::vector<FlowId> touched_;  // affected since the last settle()
   std::vector<FlowId> reached_;
   std::vector<ResourceId> scarce_;
   std::vector<FlowId> changed_;

@@ -1,7 +1,8 @@
 #pragma once
-// Tasks under way at rates that change: what remains of each is kept exactly, so a task ends at the
-// first whole nanosecond at which nothing remains, however often its rate has changed. What is to
-// be done is price x rate drawn alone (ns x units per second); a rate of a/b does a/b of it per ns.
+// Tasks under way at rates that change. The rest of each task is kept exactly, so a task ends at
+// the first whole nanosecond at which nothing remains, however often its rate has changed. The work
+// of a task is price x rate drawn alone (ns x units per second); a rate of a/b does a/b of it per
+// ns.
 
 #include <cstdint>
 #include <span>
@@ -18,27 +19,28 @@ class Flows {
   // `sharing` must outlive this.
   explicit Flows(const Sharing& sharing);
 
-  // Requires: the work is shared; price > 0.
+  // Starts a task. Requires: the work is shared; price > 0.
   void start(TaskId task, WorkId work, std::int64_t price, std::int64_t now);
-  // Brings rates up to date and pushes an event, with what = FlowId, for each end that is now
-  // earlier than any pushed before.
+  // Brings rates up to date. Pushes an event, with what = FlowId, for each task that ends earlier
+  // than its events in the queue say.
   void settle(std::int64_t now, EventQueue& queue);
-  // Whether the task of a popped event ends now; it then leaves. Ends that have moved meanwhile are
-  // pushed again or passed over.
+  // Returns true and removes the task if the task of a popped event ends now. An end that has moved
+  // meanwhile is pushed again or passed over.
   bool ends(const Event& event, EventQueue& queue);
 
-  // Some rate or rest was too fine a fraction and was rounded, by less than 2^-31 of a unit.
+  // True if some rate or rest was too fine a fraction and was rounded, by less than 2^-31 of a
+  // unit.
   bool rounded() const { return rounded_ || shares_.rounded(); }
 
  private:
   struct Flow {
     TaskId task = 0;
-    WideInteger left = 0;    // in 1/unit
-    WideInteger per_ns = 0;  // in 1/unit
+    WideInteger left = 0;    // work left at `since`, in 1/unit
+    WideInteger per_ns = 0;  // work done per ns, in 1/unit
     std::int64_t unit = 1;
-    std::int64_t since = 0;  // the time at which `left` was left
+    std::int64_t since = 0;  // ns
     std::int64_t end = 0;
-    std::int64_t pushed = 0;  // the earliest event in the queue
+    std::int64_t pushed = 0;  // the time of the flow's earliest event in the queue
   };
 
   void change_rate(Flow& flow, const Rate& rate, std::int64_t now);

@@ -1,9 +1,9 @@
 #pragma once
 // The shape of the gradient sum: one binary tree over the global micro-batches 0..M-1 of a step,
-// the same for every plan, so that every plan adds in the same order. A binary counter: equal
-// levels merge; at the end leftovers fold from right to left. M=6 is ((01)(23))+(45), M=7 is
-// ((01)(23))+((45)+6). Equivalently: a node of n > 1 leaves splits after the largest power of two
-// below n. (Design page, "Gradient sum".)
+// the same for every plan, so that every plan adds in the same order. The tree is that of a binary
+// counter: equal levels merge; at the end leftovers fold from right to left. M=6 is
+// ((01)(23))+(45), M=7 is ((01)(23))+((45)+6). Equivalently: a node of n > 1 leaves splits after
+// the largest power of two below n.
 
 #include <compare>
 #include <optional>
@@ -22,31 +22,31 @@ struct TreeNode {
   friend auto operator<=>(const TreeNode&, const TreeNode&) = default;
 };
 
-// Whether `node` is a subtree of the tree over `micro_batches` leaves.
+// True if `node` is a subtree of the tree over `micro_batches` leaves.
 bool is_tree_node(const TreeNode& node, int micro_batches);
-// The two halves of a node with more than one leaf.
+// Returns the two children of a node. Requires: more than one leaf.
 std::pair<TreeNode, TreeNode> children(const TreeNode& node);
-// The smallest subtree that properly holds `node`; none for the root.
+// Returns the smallest subtree that properly holds `node`; none for the root.
 std::optional<TreeNode> parent(const TreeNode& node, int micro_batches);
-// The other child of the parent; none for the root.
+// Returns the other child of the node's parent; none for the root.
 std::optional<TreeNode> sibling(const TreeNode& node, int micro_batches);
 
-// The largest subtrees whose leaves all lie in the owned intervals [first, end), left to right:
-// what an owner ships. `owned` is sorted and disjoint.
+// Returns the largest subtrees whose leaves all lie in the owned intervals [first, end), left to
+// right: what an owner ships. Requires: `owned` is sorted and disjoint.
 std::vector<TreeNode> maximal_nodes(const std::vector<TreeNode>& owned, int micro_batches);
 
-// Most gradient sets held at once by an owner that adds its leaves in ascending order, merging as
-// soon as both children are there, the new leaf counted. At most floor(log2 M)+1 when it owns
-// [0, n), 2 floor(log2 M) for any contiguous interval (M >= 2).
+// Returns the most gradient sets held at once by an owner that adds its leaves in ascending order
+// and merges as soon as both children are there; the new leaf counts. The result is at most
+// floor(log2 M)+1 for an owner of [0, n) and 2 floor(log2 M) for any contiguous interval (M >= 2).
 int held_gradient_sets(const std::vector<TreeNode>& owned, int micro_batches);
 
-// Most sets held at once, besides its own, by an owner of the maximal nodes `own` that takes those
-// of each of `others` whole, one owner after another, and merges as soon as both children are
-// there. A merged node is a set besides its own.
+// Returns the most sets held at once, besides its own, by an owner of the maximal nodes `own`. The
+// owner takes all maximal nodes of each of `others`, one owner after another, and merges as soon as
+// both children are there. A merged node is a set besides its own.
 int received_gradient_sets(const std::vector<TreeNode>& own,
                            const std::vector<std::vector<TreeNode>>& others, int micro_batches);
 
-// "((0+1)+(2+3))+(4+5)": for pictures and tests.
+// Draws the tree as text for pictures and tests: "((0+1)+(2+3))+(4+5)".
 std::string draw_tree(int micro_batches);
 
 }  // namespace frazil

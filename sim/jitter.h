@@ -1,6 +1,6 @@
 #pragma once
-// How far a makespan spreads when every task's time varies: many runs of one graph, each with noise
-// of its own (sim/noise.h). Equal seeds give equal draws on every machine.
+// Finds how far a makespan spreads when every task's time varies, by many runs of one graph, each
+// with noise of its own (sim/noise.h). Equal seeds give equal draws on every machine.
 
 #include <cstdint>
 #include <span>
@@ -13,10 +13,10 @@ namespace frazil {
 struct Jitter {
   std::uint64_t seed = 0;
   int draws = 200;
-  std::int64_t amplitude_ppm = 100'000;  // each time x (1 - a .. 1 + a), evenly
+  std::int64_t amplitude_ppm = 100'000;  // a: each time x a factor even in [1 - a, 1 + a]
 };
 
-// Nearest rank: the smallest value that at least so many of all do not exceed.
+// Nearest-rank percentiles: the smallest makespan that at least so many of all do not exceed.
 struct Spread {
   Duration p10{0};
   Duration median{0};
@@ -24,10 +24,10 @@ struct Spread {
   friend bool operator==(const Spread&, const Spread&) = default;
 };
 
-// By draw. Throws as run_events does. Requires: draws of 1 or more.
+// Returns the makespan of each draw. Throws as run_events does. Requires: draws of 1 or more.
 std::vector<Duration> draw_makespans(const EventGraph& graph, std::span<const Duration> prices,
                                      const Jitter& jitter);
-// Requires: not empty.
+// Returns the spread of makespans in any order. Requires: not empty.
 Spread find_spread(std::vector<Duration> makespans);
 
 }  // namespace frazil

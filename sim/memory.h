@@ -1,9 +1,9 @@
 #pragma once
-// Memory over simulated time, logical bytes per device: what is held from the start plus the
-// changes of tasks. The peak says what holds it. At equal times the ends of tasks that took time
-// count first, all together; then the tasks that start, one after another in sweep order, and a
-// task without duration starts and ends before the next. Changes of one task at one moment count
-// together. Holding less than nothing is a bug of the caller.
+// Memory over simulated time, in logical bytes per device: the bytes held from the start plus the
+// changes of tasks. At equal times the ends of tasks that took time count first, all together; then
+// the tasks that start, one after another in sweep order, and a task without duration starts and
+// ends before the next. Changes of one task at one moment count together. Holding less than nothing
+// is a bug of the caller.
 
 #include <array>
 #include <span>
@@ -24,21 +24,21 @@ struct MemoryPeak {
 
 std::string_view memory_kind_name(MemoryKind kind);
 
-// What a device holds from `at` on, until the next of its moments.
+// A device holds `total` from `at` on until its next moment.
 struct MemoryMoment {
   TimePoint at;
   Bytes total;
   friend bool operator==(const MemoryMoment&, const MemoryMoment&) = default;
 };
 
-// A curve begins at 0 and has one moment per time at which something changes, with the most that is
-// held at it, then, if that is less, what stays.
+// A curve begins at time 0. Each time at which something changes has one moment with the most that
+// is held then and, if less stays, a second moment with what stays.
 struct MemoryTrace {
   std::vector<MemoryMoment> curve;
-  std::array<Bytes, kMemoryKinds> most;  // of each kind by itself
+  std::array<Bytes, kMemoryKinds> most;  // each kind's own peak
 };
 
-// Both: one entry per device 0..devices-1.
+// Return the curve and the peak of each device 0..devices-1.
 std::vector<MemoryTrace> trace_memory(const TaskGraph& graph, const CompiledGraph& compiled,
                                       const SweepTimes& times, std::span<const Duration> prices,
                                       int devices);

@@ -1,9 +1,9 @@
 #pragma once
-// Buffers of messages. A message is a Transfer task; its receiver is the first task on the device
-// it goes to that depends on it, and takes the message when it starts. A message whose receiver is
-// there (next on its idle lane) may always start; any other needs one of the k buffers of its
-// channel, sender to receiver, and holds it until it is taken. So k = 0 is rendezvous. A message
-// that no task on that device waits for needs no buffer.
+// Buffers of messages. A message is a Transfer task. Its receiver is the first task on the
+// destination device that depends on the message; it takes the message when it starts. A message
+// whose receiver is there (next on its idle lane) may always start. Any other message needs one of
+// the k buffers of its channel, sender to receiver, and holds the buffer until it is taken; so k =
+// 0 is rendezvous. A message that no task on the destination device waits for needs no buffer.
 
 #include <cstdint>
 #include <limits>
@@ -13,9 +13,9 @@
 
 namespace frazil {
 
-// Who sends what to whom, collected once per graph.
+// The receivers and channels of messages, collected once per graph.
 struct MessageRoutes {
-  std::vector<TaskId> receiver;        // by task; kNoTask for what is no message with a receiver
+  std::vector<TaskId> receiver;        // by task; kNoTask unless it is a message with a receiver
   std::vector<std::uint32_t> channel;  // by task, for messages with a receiver
   std::size_t channels = 0;
 };
@@ -29,7 +29,7 @@ class MessageBuffers {
 
   bool has_room(TaskId message) const { return used_[routes_.channel[message]] < buffers_; }
   void take(TaskId message);
-  // Gives the message's buffer back, if it had one; whether it had.
+  // Gives back the message's buffer. Returns false if the message had none.
   bool give_back(TaskId message);
   bool is_held(TaskId message) const { return held_[message]; }
 

@@ -1,8 +1,8 @@
 #pragma once
-// Multiplicative noise on prices: each task's price times a factor drawn evenly from 1 - a .. 1 +
-// a, by counter instead of by state, so that the factor of a task depends on (seed, draw, task)
-// alone and is the same on every machine. Hash: splitmix64 (Steele, Lea, Flood 2014, OOPSLA).
-// Integers throughout: the factor is a multiple of 2^-32 and the product is rounded down.
+// Multiplicative noise on prices: each task's price times a factor drawn evenly from [1 - a, 1 +
+// a]. The generator is counter-based, so that the factor of a task depends on (seed, draw, task)
+// alone and is the same on every machine. Its hash is splitmix64 (Steele, Lea, Flood 2014, OOPSLA).
+// All numbers are integers: the factor is a multiple of 2^-32 and the product is rounded down.
 
 #include <cstdint>
 
@@ -45,7 +45,7 @@ class NoisyPrices {
   }
 
   std::uint64_t key_;
-  std::uint64_t amplitude_;  // in 2^-32
+  std::uint64_t amplitude_;  // a in units of 2^-32
 };
 
 }  // namespace frazil

@@ -1,6 +1,7 @@
 #pragma once
-// What tasks draw on while they run, beside their lanes, and how much of it there is. The physical
-// model is small:
+// clang-format off
+// The resources that tasks draw on while they run, beside their lanes, and the capacity of each. The
+// physical model is small:
 //   Transfer    at most its link's bandwidth, on: the sender's way out, the receiver's way in, the
 //               ways out and in of their hosts where these differ, and the link itself where that
 //               is slower than both ways
@@ -10,6 +11,7 @@
 //   Fixed, Hop  nothing
 // A work that gets less than it draws alone takes longer in proportion: at rate r of d it takes
 // d / r of its price. Unlimited resources (0, or beyond the end of a list) are left out.
+// clang-format on
 
 #include <cstdint>
 #include <span>
@@ -22,8 +24,8 @@
 namespace frazil {
 
 struct Sharing {
-  // The resources of a work, `rate` on each of them, are drawn_on[first], count of them; with rate
-  // or count 0 its price holds whatever else runs.
+  // A work draws at `rate` on each of its `count` resources, which begin at drawn_on[first]. With
+  // rate or count 0 the work's price holds whatever else runs.
   struct Draw {
     std::int64_t rate = 0;
     std::uint32_t first = 0;
@@ -50,17 +52,19 @@ struct Capacities {
   std::vector<int> cores;  // by host
 };
 
-// Every device sends and receives at the bandwidth of its fastest link; hosts are unlimited.
+// Returns the capacities of a cluster: every device sends and receives at the bandwidth of its
+// fastest link; hosts are unlimited.
 Capacities find_capacities(const Cluster& cluster);
-// Requires: devices and hosts named in the graph and the cluster exist.
+// Finds what each work of a graph draws on. Requires: devices and hosts named in the graph and the
+// cluster exist.
 Sharing share(const TaskGraph& graph, const Cluster& cluster, const Capacities& capacities);
 
-// Tasks that start together, when each of them could, and end together. They are one flow, which
-// draws what the first of them does; the longest price counts.
+// Tasks that start together, as soon as each could start, and end together. A meeting is one flow,
+// which draws what its first task draws and takes the longest price of its tasks.
 using Meeting = std::vector<TaskId>;
 
-// One for each time that a collective work is entered: its n-th task on every device of it.
-// Requires: equally many on each.
+// Returns a meeting for each time that a collective work of two or more devices is entered: the
+// work's n-th task on every device. Requires: the work has equally many tasks on each device.
 std::vector<Meeting> find_meetings(const TaskGraph& graph);
 
 }  // namespace frazil

@@ -1,6 +1,6 @@
 #pragma once
-// From a graph of work to a time line: price, sweep, and give every task its action's name.
-// Pure: equal inputs give equal bytes on every machine.
+// Simulates a graph of work with the static engine: prices the works, sweeps the tasks, and gives
+// every task its action's name on a time line. Equal inputs give equal bytes on every machine.
 
 #include <span>
 #include <vector>
@@ -21,16 +21,16 @@ struct Simulation {
   bool extrapolated = false;
 };
 
-// Throws InfeasibleError on a cycle, and for times that add up past 2^62 ns; `actions[t]`, if
-// given, names task t in the sentence.
+// Simulates a graph. Throws InfeasibleError on a cycle and for times that add up past 2^62 ns, and
+// as price() does. `actions[t]`, if given, names task t in the sentence.
 Simulation simulate(const TaskGraph& graph, const ModelProfile& profile, const Cluster& cluster,
                     std::span<const Action> actions = {});
 
-// What each device holds over the time that simulate() finds, by device.
+// Returns by device what it holds over the time that simulate() finds.
 std::vector<MemoryTrace> simulate_memory(const TaskGraph& graph, const ModelProfile& profile,
                                          const Cluster& cluster);
 
-// Spans of all tasks that have time or compute; `actions[t]` is the action of task t.
+// Returns the spans of all tasks that take time or compute; `actions[t]` is the action of task t.
 Timeline make_timeline(const TaskGraph& graph, const Simulation& simulation,
                        std::span<const Action> actions, int devices);
 

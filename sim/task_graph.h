@@ -1,7 +1,8 @@
 #pragma once
 // A graph of work: tasks on lanes, each priced by an entry of a small work table, with dependencies
 // that may carry a delay. The structure stays while prices change, so one graph is evaluated many
-// times. Tasks of one lane run in the order they were added.
+// times. A lane runs one task at a time, in the order in which its tasks were added (the event
+// engine has other orders too, sim/event_graph.h).
 
 #include <cstdint>
 #include <limits>
@@ -28,7 +29,7 @@ struct TaskLane {
 struct Dependency {
   TaskId task = 0;
   TaskId on = 0;           // start(task) >= end(on) + price(delay)
-  WorkId delay = kNoWork;  // kNoWork: no delay
+  WorkId delay = kNoWork;  // no delay
 };
 
 enum class MemoryKind : std::uint8_t {
@@ -66,7 +67,7 @@ class TaskGraph {
   void add_dependency(TaskId task, TaskId on, WorkId delay = kNoWork) {
     dependencies_.push_back({task, on, delay});
   }
-  // Bytes held from the first instant on, and changes along the way.
+  // Add bytes held from the first instant on, and changes along the way.
   void hold(DeviceId device, MemoryKind kind, Bytes size);
   void change_memory(const MemoryChange& change) { memory_changes_.push_back(change); }
 

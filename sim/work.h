@@ -1,6 +1,6 @@
 #pragma once
-// Work that takes time on a cluster, not yet priced. Knows layers, devices and bytes; has never
-// heard of pipelines, plans or tensors.
+// Work that takes time on a cluster, not yet priced. It knows layers, devices and bytes, but no
+// pipelines, plans or tensors.
 
 #include <cstdint>
 #include <variant>
@@ -12,10 +12,10 @@ namespace frazil {
 
 enum class LayerPart : std::uint8_t {
   kForward,
-  kForwardFrozen,  // no backward will follow
-  kBackwardInput,
-  kBackwardWeight,
-  kBackwardWeightAlone,  // the inputs need no gradient
+  kForwardFrozen,        // no backward will follow
+  kBackwardInput,        // I (dgrad)
+  kBackwardWeight,       // W (wgrad)
+  kBackwardWeightAlone,  // W of a layer whose inputs need no gradient
   kUpdate,
 };
 
@@ -25,8 +25,8 @@ struct LayerWork {
   friend bool operator==(const LayerWork&, const LayerWork&) = default;
 };
 
-// Parts of layers run one after another by one device on one micro-batch. `goes_on`: a piece of an
-// action that has begun, so without an overhead of its own.
+// Parts of layers that one device runs one after another on one micro-batch. `goes_on` marks a
+// piece of an action that has begun and so has no overhead of its own.
 struct Compute {
   DeviceId device;
   int micro_batch_size = 1;
@@ -67,7 +67,7 @@ enum class CollectiveKind : std::uint8_t {
 
 // An all-reduce, or a gather of everyone's share, of `size` bytes over `devices`, entered together.
 // For the exact tree `owned` holds each device's number of maximal gradient nodes
-// (sim/gradient_tree_shape.h); for a gather in part, what sim/collective_cost.h says.
+// (sim/gradient_tree_shape.h); for a partial gather, what sim/collective_cost.h says.
 struct Collective {
   CollectiveKind kind = CollectiveKind::kRingAllReduce;
   std::vector<DeviceId> devices;

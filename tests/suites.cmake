@@ -1,4 +1,3 @@
-
 # add_suites(<program> [LABEL <label>] [PROPERTIES <name> <value>...])
 # Tells ctest of a test program suite by suite: `<program>/<Suite>` runs the tests of one suite in one process, for starting a program
 # that loads libtorch takes longer than most tests. Labels are those of labels.cmake, else `label`, else fast.
@@ -13,6 +12,7 @@ set(file \"$<TARGET_FILE:${program}>\")
 set(results \"${CMAKE_BINARY_DIR}/results\")
 set(usual_label ${given_LABEL})
 set(properties ${given_PROPERTIES})
+set(sanitizer \"${FRAZIL_SANITIZE}\")
 include(\"${CMAKE_SOURCE_DIR}/tests/labels.cmake\")
 include(\"${CMAKE_SOURCE_DIR}/tests/list_suites.cmake\")
 ")

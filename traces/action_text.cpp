@@ -1,3 +1,5 @@
+#include "traces/action.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -5,7 +7,6 @@
 #include <charconv>
 
 #include "profiles/error.h"
-#include "traces/action.h"
 
 namespace frazil {
 namespace {

@@ -1,3 +1,5 @@
+#include "traces/freeze_trace.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>

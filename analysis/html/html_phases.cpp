@@ -19,15 +19,6 @@ std::optional<double> ms_of(std::optional<double> nanoseconds) {
   return nanoseconds;
 }
 
-// The step whose makespan is the (lower) median.
-std::optional<Step> representative_step(const Comparison& comparison) {
-  std::vector<std::pair<Duration, Step>> steps;
-  for (const StepRow& row : comparison.steps) steps.emplace_back(row.measured, row.step);
-  if (steps.empty()) return std::nullopt;
-  std::sort(steps.begin(), steps.end());
-  return steps[(steps.size() - 1) / 2].second;
-}
-
 std::string draw_lone_actions(const std::string& label, const std::vector<std::string>& actions) {
   if (actions.empty()) return "";
   return html_paragraph("remark", fmt::format("Only {}: {}", label, fmt::join(actions, "  ")));

@@ -39,15 +39,6 @@ void extend_to(double end, Series& series) {
 
 }  // namespace
 
-MemoryUnit choose_unit(Bytes most) {
-  constexpr std::array kUnits = {MemoryUnit{"GiB", 1024.0 * 1024 * 1024},
-                                 MemoryUnit{"MiB", 1024.0 * 1024}, MemoryUnit{"KiB", 1024.0}};
-  const auto unit = std::find_if(kUnits.begin(), kUnits.end(), [&](const MemoryUnit& candidate) {
-    return static_cast<double>(most.count) >= candidate.bytes;
-  });
-  return unit == kUnits.end() ? MemoryUnit{"bytes", 1} : *unit;
-}
-
 Series make_memory_series(const std::string& name, const std::vector<MemoryMoment>& curve,
                           const MemoryUnit& unit) {
   Series series{.name = name, .x = {}, .y = {}, .steps = true};
@@ -79,7 +70,7 @@ Chart make_memory_chart(const DeviceMemory& device) {
                               word + " " + to_text(level));
   };
   if (device.allocator_peak.count > 0) add_level(device.allocator_peak, "allocator");
-  if (device.limit && device.limit->count / 2 <= most.count) add_level(*device.limit, "limit");
+  if (device.limit && device.limit->count / 2 <= most.count) add_level(*device.limit, "capacity");
   return chart;
 }
 

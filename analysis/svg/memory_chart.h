@@ -5,16 +5,10 @@
 #include <vector>
 
 #include "analysis/memory_record.h"
+#include "analysis/memory_unit.h"
 #include "analysis/svg/svg.h"
 
 namespace frazil {
-
-struct MemoryUnit {
-  const char* word;
-  double bytes;
-};
-// The largest in which `most` is at least one.
-MemoryUnit choose_unit(Bytes most);
 
 // Milliseconds against `unit`; of a long curve what a picture can show: within each of some hundred
 // stretches of time the most, and what is held at its end.

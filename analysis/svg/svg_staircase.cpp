@@ -1,9 +1,10 @@
+#include "analysis/svg/svg.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "analysis/svg/svg.h"
 #include "analysis/svg/svg_frame.h"
 #include "analysis/svg/svg_parts.h"
 

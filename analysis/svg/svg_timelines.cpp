@@ -1,10 +1,11 @@
+#include "analysis/svg/svg.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 #include <tuple>
 
-#include "analysis/svg/svg.h"
 #include "analysis/svg/svg_frame.h"
 #include "analysis/svg/svg_parts.h"
 #include "analysis/svg/svg_spans.h"

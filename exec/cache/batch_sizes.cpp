@@ -19,9 +19,9 @@ BatchSizes::Choice BatchSizes::choose(const Work& work, std::int64_t rows) const
   return {size, size == work.whole || is_tried};
 }
 
-// A smaller size that was equal so far is not trusted beside one that was not: where a layer's last
-// values go through other instructions than the rest, as of a sigmoid of a few numbers a sample,
-// equality is luck.
+// A size that gave equal bits so far is not trusted if a larger one gave others. There equality is
+// luck: a layer's last values go through other instructions than the rest, as in a sigmoid of a few
+// numbers a sample.
 void BatchSizes::note(const Work& work, std::int64_t rows, bool same_bits) {
   const std::lock_guard<std::mutex> lock(mutex_);
   Trials& trials = trials_[work];

@@ -1,14 +1,16 @@
 #pragma once
-// In which batches the missing rows of a micro-batch run alone, so that their bits are those they
-// have in the whole. A kernel chooses its path by the shape it is given: on a CPU a linear layer of
-// one to three samples without tokens adds in another order than of four and more, while the
-// layers of a transformer, which see samples times tokens, give the same bits in any batch; a GPU
-// may choose for any size. So a size is tried on this machine before it is used: the first few
-// micro-batches that could use it run whole as well, and the rows are compared. Up to the largest
-// size that ever gave other bits none is used: a batch is filled with copies of a row up to the
-// next. That trials hold for all micro-batches of the shape follows from the rule that any cache of
-// features rests on: in batches of one size a row has the same bits wherever and beside whatever it
-// stands (exec/devices/numerics.h). Of several threads.
+// Chooses the batch sizes in which the missing rows of a micro-batch run alone, so that each row
+// has the bits that it has when the whole micro-batch runs. Safe to call from several threads.
+//
+// A kernel chooses its path by the shape that it is given. On a CPU a linear layer of one to three
+// samples without tokens adds in another order than one of four and more, while the layers of a
+// transformer, which see samples times tokens, give the same bits in any batch; a GPU may choose
+// for any size. So a size is tried on this machine before it is used: the first few micro-batches
+// that could use it run whole as well, and the rows are compared. No size up to the largest that
+// ever gave other bits is used: a smaller batch is filled with copies of a row up to the next size.
+// Trials hold for all micro-batches of the shape by the rule that any cache of features rests on:
+// in batches of one size a row has the same bits wherever it stands and whatever stands beside it
+// (exec/devices/numerics.h).
 
 #include <compare>
 #include <cstdint>
@@ -19,12 +21,13 @@ namespace frazil {
 
 class BatchSizes {
  public:
-  static constexpr int kTrials = 3;  // of a size, before it is used
+  static constexpr int kTrials = 3;  // of a size before it is used
 
-  // `are_exact`: sizes are tried; else any will do.
+  // Sizes are tried if `are_exact`; otherwise any size will do.
   explicit BatchSizes(bool are_exact) : are_exact_(are_exact) {}
 
-  // Layers [from, depth) on rows of micro-batches of `whole`.
+  // The work that a size is chosen for: layers [from, depth) on some rows of a micro-batch of
+  // `whole` rows.
   struct Work {
     int from = 0;
     int depth = 0;
@@ -32,12 +35,12 @@ class BatchSizes {
     friend auto operator<=>(const Work&, const Work&) = default;
   };
   struct Choice {
-    std::int64_t rows = 0;    // the whole: they do not run alone
-    bool is_trusted = false;  // else it is to be tried
+    std::int64_t rows = 0;    // size of the batch; `whole`: they do not run alone
+    bool is_trusted = false;  // otherwise the size is to be tried
   };
-  // The smallest batch for `rows` rows that may be used.
+  // Returns the smallest batch for `rows` rows that may be used.
   Choice choose(const Work& work, std::int64_t rows) const;
-  // What a trial has shown.
+  // Records what a trial has shown.
   void note(const Work& work, std::int64_t rows, bool same_bits);
 
  private:
@@ -47,7 +50,7 @@ class BatchSizes {
   };
 
   bool are_exact_;
-  mutable std::mutex mutex_;  // of all below
+  mutable std::mutex mutex_;  // guards all below
   std::map<Work, Trials> trials_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// Whether a run caches what its frozen prefix puts out, in how much memory and disk, and when it
-// fills a depth: "cache" of a run configuration (exec/config/run_config.h).
+// "cache" of a run configuration (exec/config/run_config.h): whether a run caches the outputs of
+// its frozen prefix, in how much memory and disk, and when it fills a depth.
 
 #include <string>
 

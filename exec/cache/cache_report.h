@@ -1,5 +1,5 @@
 #pragma once
-// What the cache of a run's frozen prefix holds and has done.
+// Reports what the cache of a run's frozen prefix holds at the end of the run and what it has done.
 
 #include <string>
 #include <string_view>
@@ -13,16 +13,17 @@ struct CacheReport {
   int depth = 0;  // layers [0, depth) are cached at the end
   Bytes bytes_per_sample;
   FeaturePrecision precision = FeaturePrecision::kFloat32;
-  FeatureCounts counts;  // of samples
+  FeatureCounts counts;  // in samples
   PrefixCounts micro_batches;
-  Bytes in_memory;  // that the features take at the end, beside what plans count
+  Bytes in_memory;  // taken by the features at the end, besides the memory that plans count
   Bytes on_disk;
 };
 
 std::string_view name_of(FeaturePrecision precision);  // "float32", "bfloat16"
 std::string name_layers(int depth);                    // "layer 0", "layers 0-4"
 std::string to_text(const CacheReport& report);        // one line for people
-// That features of some samples alone fit; empty where all do.
+// Returns the warning that the cache has room for the features of only some samples; empty if those
+// of all fit.
 std::string warn_of_room(std::int64_t room, std::int64_t samples);
 
 }  // namespace frazil

@@ -22,14 +22,14 @@ FeatureCache::FeatureCache(const FileSystem& files, const StoreLimits& limits, s
 
 void FeatureCache::use(const FeatureKey& key, Bytes feature, const FeatureRoom& room) {
   Depth left;
-  std::optional<Depth> left_before;  // whose records end outside the lock
+  std::optional<Depth> left_before;  // its records end outside the lock
   const std::lock_guard<std::mutex> lock(mutex_);
   if (key == now_.key) return;
   ++uses_;
   left_before = std::exchange(before_, std::nullopt);
   left = std::exchange(now_, Depth{.key = key, .feature = feature, .room = room});
   if (key.depth() > 0) now_.records.resize(static_cast<std::size_t>(samples_ * variants_));
-  // Where nothing was stored, what was held before that serves on.
+  // If nothing was stored, what was held before that serves on.
   if (left.held() == 0 && left_before && key.extends(left_before->key)) {
     before_ = std::move(left_before);
   } else if (key.extends(left.key)) {
@@ -84,7 +84,7 @@ void FeatureCache::forget(Depth& depth, std::size_t place) {
   depth.records[place].reset();
 }
 
-// A copy in memory of one on disk, where its depth may have one there.
+// Returns a copy in memory of a record on disk; none if its depth may have no more in memory.
 RecordStore::Handle FeatureCache::promote(const RecordStore::Record& record, int depth,
                                           const void* bytes) {
   if (record.tier() == FeatureTier::kMemory) return nullptr;
@@ -96,7 +96,7 @@ RecordStore::Handle FeatureCache::promote(const RecordStore::Record& record, int
   return store_->store_in_memory({static_cast<const char*>(bytes), record.size()});
 }
 
-// A record found is compared with the index's: another may be in its place by now.
+// A record that was found is compared with the index's: another may be in its place by now.
 bool FeatureCache::read(const Found& found, std::size_t i, void* bytes) {
   const RecordStore::Handle& record = found.records[i];
   const bool is_given = store_->read(*record, bytes);
@@ -126,14 +126,15 @@ void FeatureCache::store(std::int64_t sample, int variant, std::string_view byte
     const std::lock_guard<std::mutex> lock(mutex_);
     if (now_.records.empty() || now_.records[place] || now_.room.is_none()) return;
     ENSURE(static_cast<std::int64_t>(bytes.size()) == now_.feature.count, "a feature of its size");
-    // Those of the depth before keep their room until they come: one that is computed beside them
-    // in another thread does not take it.
+    // Features of the depth before keep their room until the new ones of their samples come: a
+    // feature that is computed beside them in another thread does not take it.
     const bool has_served = before_ && before_->records[place];
     if (!now_.has_room(before_ && !has_served ? before_->held() : 0)) {
       ++counts_.turned_away;
       return;
     }
-    // It has served: the new one was computed from it, and takes its room.
+    // The feature of the depth before has served: the new one was computed from it, and takes its
+    // room.
     if (has_served) forget(*before_, place);
     may_go_to_disk = now_.on_disk < now_.room.on_disk;
     if (now_.in_memory >= now_.room.in_memory) tier = FeatureTier::kDisk;

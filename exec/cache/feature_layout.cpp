@@ -64,7 +64,7 @@ Tensors FeatureLayout::read(FeatureCache& cache, const FeatureCache::Found& foun
     ENSURE(one->size() == record.size(), "features of the layout's depth");
   }
   for (std::size_t row = 0; row < found.records.size(); ++row) {
-    // A single tensor is read where it is wanted.
+    // A single tensor is read straight to where it is wanted.
     void* const into = parts_.size() == 1 ? static_cast<char*>(tensors[0].mutable_data_ptr()) +
                                                 row * parts_[0].bytes
                                           : record.data();

@@ -1,6 +1,7 @@
 #pragma once
-// The tensors that cross a depth of a model, as one record per sample: each tensor's bytes of that
-// sample one after the other, floats in the precision asked for. In float32 every bit comes back.
+// Packs the tensors that cross a depth of a model into one record per sample: each tensor's bytes
+// of that sample one after the other, floats in the precision asked for. In float32 every bit comes
+// back.
 
 #include <ATen/core/Tensor.h>
 
@@ -13,14 +14,15 @@ namespace frazil {
 
 class FeatureLayout {
  public:
-  // As of these tensors, whose dimension 0 counts samples.
+  // Takes the layout of these tensors, whose dimension 0 counts samples.
   FeatureLayout(const Tensors& tensors, FeaturePrecision precision);
 
   Bytes feature() const { return bytes_; }
-  // Stores sample i of `tensors` as that of samples[i].
+  // Stores row i of `tensors` as the feature of samples[i].
   void store(FeatureCache& cache, std::span<const std::int64_t> samples, int variant,
              const Tensors& tensors) const;
-  // What was found, of that layout's depth. Empty where something of it is lost.
+  // Reads what was found, which must be of this layout's depth. Returns nothing if a feature is
+  // lost.
   Tensors read(FeatureCache& cache, const FeatureCache::Found& found) const;
 
  private:
@@ -28,7 +30,7 @@ class FeatureLayout {
     at::ScalarType type;    // of the tensor
     at::ScalarType stored;  // as it is kept
     std::vector<std::int64_t> sizes;
-    std::size_t bytes = 0;  // of a sample, stored
+    std::size_t bytes = 0;  // of a sample as it is stored
   };
   std::vector<Part> parts_;
   Bytes bytes_;

@@ -1,6 +1,6 @@
 #pragma once
-// Where a prefix of a model ends: what its first layers put out as far as later layers read it, be
-// it one tensor or several.
+// Finds where a prefix of a model ends: which outputs of its first layers later layers read, be it
+// one tensor or several.
 
 #include <compare>
 #include <cstddef>
@@ -17,16 +17,17 @@ struct LayerOutput {
   friend auto operator<=>(const LayerOutput&, const LayerOutput&) = default;
 };
 
-// The outputs of layers [0, depth) that layers from `depth` on read: ascending, each once.
+// Returns the outputs of layers [0, depth) that layers from `depth` on read: ascending, each once.
 std::vector<LayerOutput> find_boundary(const ModelSpec& model, int depth);
 
-// Those of a micro-batch, in that order.
+// The outputs at that boundary for one micro-batch, in the order of find_boundary.
 struct PrefixFeatures {
   int depth = 0;  // 0: none
   Tensors tensors = {};
 };
 
-// By layer of the prefix, as if it had run: each tensor stands where its layer puts it.
+// Returns the outputs by layer of the prefix, as if it had run: each tensor stands where its layer
+// puts it.
 std::vector<Tensors> spread_by_layer(const ModelSpec& model, const PrefixFeatures& features);
 
 }  // namespace frazil

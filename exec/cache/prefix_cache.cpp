@@ -55,7 +55,7 @@ std::vector<std::int64_t> count_rows(std::size_t count) {
   return rows;
 }
 
-// As it comes back from the cache.
+// Returns a tensor as it comes back from the cache.
 at::Tensor round(const at::Tensor& tensor, FeaturePrecision precision) {
   const at::Tensor here = tensor.detach().cpu();
   const bool narrows =

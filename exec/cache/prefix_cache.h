@@ -1,11 +1,13 @@
 #pragma once
-// The cache of a run's frozen prefix: what the prefix put out for each sample (exec/cache/
-// feature_cache.h), found row by row and kept as it comes out while there is room; nothing makes
-// way for another. Rows that are missing run the prefix (exec/run/prefix_completion.h), from where
-// the depth before ended if they are there. In float32 the bits are those of a run without a cache
-// as far as a layer gives a sample the same bits in every micro-batch of one size
-// (exec/devices/numerics.h); `checks` finds out. Used by the threads of all devices; `use` between
-// two steps.
+// The cache of a run's frozen prefix. It finds the outputs of the prefix for each sample
+// (exec/cache/feature_cache.h) row by row, and keeps them as they come out while there is room;
+// nothing makes way for another feature. For missing rows the prefix runs
+// (exec/run/prefix_completion.h), from where the depth before ended if their features of that depth
+// are there.
+//
+// In float32 the bits are those of a run without a cache as far as a layer gives a sample the same
+// bits in every micro-batch of one size (exec/devices/numerics.h); `checks` finds out. The threads
+// of all devices use the cache; `use` is called between two steps.
 
 #include <atomic>
 #include <cstdint>
@@ -27,33 +29,35 @@ namespace frazil {
 struct PrefixCacheOptions {
   StoreLimits limits;
   FeaturePrecision precision = FeaturePrecision::kFloat32;
-  // The prefix always runs, and what it puts out is compared with what is cached.
+  // The prefix always runs, and its outputs are compared with what is cached.
   bool checks = false;
-  // Of each sample. Sample s in variant v has the number v x samples + s.
+  // Augmented variants of each sample. Sample s in variant v has the number v x samples + s.
   int variants = 1;
 };
 
 class PrefixCache {
  public:
-  // `outputs`: of all layers, for some sample. Of `samples` samples. `files` outlives the cache.
-  // Throws InputError where the folder for the file on disk is not there.
+  // Makes a cache for `samples` samples. `outputs` are those of all layers for some sample. `files`
+  // outlives the cache. Throws InputError if the folder for the file on disk is not there.
   PrefixCache(const ModelSpec& model, const std::vector<Tensors>& outputs, std::int64_t samples,
               const FileSystem& files, const PrefixCacheOptions& options);
 
-  // How many features the next `use` of other layers may keep; all that fit where it is not said.
+  // Says how many features the next `use` of other layers may keep; without a call it is all that
+  // fit.
   void admit(const FeatureRoom& room) { admitted_ = room; }
-  // From now on layers [0, depth) with these states, by layer, are what is cached. What was made by
-  // other weights is not found.
+  // Caches layers [0, depth) with these states, by layer, from here on. What was made by other
+  // weights is not found.
   void use(int depth, const std::vector<const LayerState*>& states);
 
   // Reads in the background what `find` will be asked for in the next step, unless `use` comes
-  // before it.
+  // before that step.
   void expect(std::vector<ReadAhead::SampleIds> micro_batches);
-  // What is there of these samples, on the host: each at the depth in force, else at the one
-  // before, else of none. By depth, the deepest first; each of them is one row of one part.
+  // Returns what is there of these samples, on the host: each sample at the depth in force, else at
+  // the depth before, else at none (0). There is one part per depth, the deepest first; each sample
+  // is a row of exactly one part.
   std::vector<PrefixRows> find(std::span<const std::int64_t> samples);
-  // What layers [0, depth) have put out for them, of the depth in force. Throws std::runtime_error
-  // naming a sample where it checks and other bits are there.
+  // Stores the outputs of layers [0, depth) for these samples, where depth is the one in force.
+  // With `checks`, throws std::runtime_error naming a sample if other bits are cached.
   void keep(std::span<const std::int64_t> samples, const Tensors& features);
 
   int depth() const { return depth_; }
@@ -63,7 +67,8 @@ class PrefixCache {
   PrefixCounts prefix_counts() const { return {asked_, whole_, parts_}; }
   void count_part() { ++parts_; }
   BatchSizes& batch_sizes() { return sizes_; }
-  // Samples that have room, at any depth: slots are of the largest; and what those there take.
+  // Returns for how many samples there is room at any depth, in all or in one tier (every slot
+  // takes the largest feature), and how many bytes the samples that are there take.
   std::int64_t room() const;
   std::int64_t room(FeatureTier tier) const { return cache_.records()->count(tier); }
   Bytes used(FeatureTier tier) const { return cache_.records()->used(tier); }
@@ -71,9 +76,9 @@ class PrefixCache {
   FeatureCache::Source find_source() const { return cache_.find_source(); }
   int depth_before() const { return cache_.depth_before(); }
   TierTraffic traffic(FeatureTier tier) const { return cache_.records()->traffic(tier); }
-  // Rows that were compared with what is cached, and had its bits.
+  // Returns how many rows were compared with what is cached, and had its bits.
   std::int64_t checked() const { return checked_; }
-  // What has gone wrong since the last call, in sentences. The run goes on.
+  // Returns what has gone wrong since the last call, in sentences. The run goes on.
   std::vector<std::string> take_warnings() const { return cache_.records()->take_warnings(); }
 
  private:
@@ -82,8 +87,8 @@ class PrefixCache {
   void compare(std::span<const std::int64_t> samples, const Tensors& features);
 
   PrefixCacheOptions options_;
-  std::int64_t samples_;                  // without their variants
-  std::map<int, FeatureLayout> layouts_;  // by depth, where something crosses it
+  std::int64_t samples_;                  // variants not counted
+  std::map<int, FeatureLayout> layouts_;  // by depth, if a tensor crosses it
   FeatureCache cache_;
   BatchSizes sizes_;
   int depth_ = 0;

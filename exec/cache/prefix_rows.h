@@ -11,9 +11,9 @@
 namespace frazil {
 
 struct PrefixRows {
-  int depth = 0;                        // 0: nothing is there of them
+  int depth = 0;                        // 0: nothing is there for these rows
   std::vector<std::int64_t> rows = {};  // ascending
-  Tensors tensors = {};  // of these rows alone, in that order, as PrefixFeatures has them
+  Tensors tensors = {};                 // of these rows, in that order, as in PrefixFeatures
 };
 
 }  // namespace frazil

@@ -86,7 +86,7 @@ void ReadAhead::run() {
     }
     lock.lock();
     --reading_;
-    if (Entry* const entry = find(number)) {  // else it was dropped meanwhile
+    if (Entry* const entry = find(number)) {  // otherwise it was dropped meanwhile
       entry->rows = std::move(rows);
       entry->failure = failure;
       entry->is_done = true;

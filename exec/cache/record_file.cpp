@@ -18,12 +18,12 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kNamed = ".tmp-features-";
 
-// Without a name from the beginning where the file system can, else it loses the name at once.
+// Opens a file without a name; if the file system cannot do so, the file loses its name at once.
 std::unique_ptr<File> open_nameless(const FileSystem& files, const fs::path& folder) {
   try {
     return std::make_unique<File>(files, folder, O_RDWR | O_TMPFILE);
   } catch (const InputError&) {
-    // Those of processes that ended in between: nobody opens one by its name.
+    // Removes the files of processes that ended in between: nobody opens one by its name.
     std::vector<std::string> names;
     files.list(folder.string(), names);
     for (const std::string& name : names) {
@@ -58,7 +58,7 @@ std::size_t RecordFile::read(void* bytes, std::size_t size, std::int64_t place) 
   return file_->read_at(bytes, size, place);
 }
 
-// With what else is in its first and last block.
+// Reads the record together with what else is in its first and last block.
 bool RecordFile::read_direct(void* bytes, std::size_t size, std::int64_t place) {
   const std::size_t before = static_cast<std::size_t>(place) % File::kBlock;
   const std::size_t whole = up_to_blocks(before + size);

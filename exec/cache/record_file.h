@@ -1,9 +1,11 @@
 #pragma once
-// The file of the records on disk: without a name, so that nothing is left of it however the
-// process ends. What the system has in memory is copied from there; all else is read past its
-// memory, which takes half the processor's time and none of the memory, and is the faster the more
-// threads read at once. Where a file system has no such way, and where it fails, it is read as any
-// file. Of several threads.
+// The file of the records on disk. It has no name, so that nothing is left of it however the
+// process ends. Safe to call from several threads.
+//
+// What the system has in memory is copied from there. All else is read past the system's memory
+// (O_DIRECT), which takes half the processor's time and none of the memory, and is the faster the
+// more threads read at once. If the file system offers no such reads, or one fails, the file is
+// read as any other.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,18 +21,18 @@ namespace frazil {
 
 class RecordFile {
  public:
-  // Throws InputError where the folder takes no file. `files` outlives it.
+  // Throws InputError if the folder takes no file. `files` outlives the object.
   RecordFile(const FileSystem& files, const std::filesystem::path& folder);
   RecordFile(const RecordFile&) = delete;
   RecordFile& operator=(const RecordFile&) = delete;
 
   // Both throw InputError as File does.
   void write(std::string_view bytes, std::int64_t place);
-  // What is there, at most `size` bytes.
+  // Reads what is there, at most `size` bytes, and returns how many.
   std::size_t read(void* bytes, std::size_t size, std::int64_t place);
 
  private:
-  // Memory of whole blocks.
+  // Aligned memory of whole blocks.
   struct Free {
     void operator()(std::byte* bytes) const;
   };
@@ -43,8 +45,8 @@ class RecordFile {
 
   std::unique_ptr<File> file_;
   bool is_direct_;
-  std::mutex mutex_;          // of all below
-  std::vector<Blocks> free_;  // as many as have read at once
+  std::mutex mutex_;          // guards all below
+  std::vector<Blocks> free_;  // as many as threads have read at once
 };
 
 }  // namespace frazil

@@ -29,7 +29,7 @@ bool is_folder(const FileSystem& files, const fs::path& path) {
   return folder >= 0;
 }
 
-// Pages are only taken when they are written to.
+// Reserves address space: the system gives a page when it is first written to.
 std::byte* reserve(std::int64_t bytes) {
   if (bytes == 0) return nullptr;
   void* const memory = ::mmap(nullptr, static_cast<std::size_t>(bytes), PROT_READ | PROT_WRITE,
@@ -100,7 +100,8 @@ void RecordStore::give_back(FeatureTier tier, std::int64_t slot) {
   Slots& all = slots(tier);
   all.free.push_back(slot);
   if (tier == FeatureTier::kDisk || static_cast<std::int64_t>(all.free.size()) < all.next) return;
-  // Empty: the pages go back to the system, who knows when they are wanted again.
+  // No record is left: the pages go back to the system, which gives them again when they are
+  // written to.
   (void)::madvise(memory_, static_cast<std::size_t>(all.next * stride_), MADV_DONTNEED);
   all.next = 0;
   all.free.clear();
@@ -143,7 +144,7 @@ RecordStore::Handle RecordStore::write_to_disk(std::string_view bytes, std::int6
     file_->write(bytes, slot * stride_);
   } catch (const InputError& error) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    // The slot is not used again, nor any that was never written.
+    // Neither this slot nor any that was never written is used again.
     disk_slots_.count = disk_slots_.next;
     if (!std::exchange(warned_of_write_, true)) {
       warnings_.push_back(std::string(error.what()) + "; the cache on disk grows no further");

@@ -1,7 +1,8 @@
 #pragma once
-// Room for records of one size: in memory first, then in a file without a name, of which nothing is
+// Stores records of one size: in memory first, then in a file without a name, of which nothing is
 // left however the process ends. A record's room is free again when its last user lets go of it, so
-// one can be read while another takes its place in an index. Of several threads.
+// a record can be read while another one takes its place in an index. Safe to call from several
+// threads.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,10 +23,10 @@ namespace frazil {
 struct StoreLimits {
   Bytes memory;
   Bytes disk;                    // 0: memory alone, no file
-  std::filesystem::path folder;  // of the file; there already
+  std::filesystem::path folder;  // of the file; must exist
 };
 
-// What a tier has moved, and how long that took its callers, added up over all threads.
+// Counts what a tier has moved, and how long that took its callers, added up over all threads.
 struct TierTraffic {
   Bytes written;
   Bytes read;
@@ -36,7 +37,7 @@ struct TierTraffic {
 
 class RecordStore : public std::enable_shared_from_this<RecordStore> {
  public:
-  // One that was stored; holds its room. Keeps the store alive.
+  // A stored record. It holds its room and keeps the store alive.
   class Record {
    public:
     Record(std::shared_ptr<RecordStore> store, FeatureTier tier, std::int64_t slot)
@@ -53,36 +54,37 @@ class RecordStore : public std::enable_shared_from_this<RecordStore> {
     FeatureTier tier_;
     std::int64_t slot_;
     std::size_t size_ = 0;
-    std::uint64_t hash_ = 0;  // of one on disk
+    std::uint64_t hash_ = 0;  // if it is on disk
   };
   using Handle = std::shared_ptr<const Record>;
 
-  // Records have at most `record` bytes; there are never more than `records`, which is all that is
-  // reserved. Throws InputError where there is no such folder; where it takes no file, that is a
-  // warning and there is no room on disk. `files` outlives the store.
+  // Makes a store for at most `records` records of at most `record` bytes each, and reserves no
+  // more than these take. Throws InputError if there is no such folder. If the folder takes no
+  // file, that is a warning (take_warnings) and there is no room on disk. `files` outlives the
+  // store.
   static std::shared_ptr<RecordStore> make(const FileSystem& files, Bytes record,
                                            const StoreLimits& limits, std::int64_t records);
   ~RecordStore();
   RecordStore(const RecordStore&) = delete;
   RecordStore& operator=(const RecordStore&) = delete;
 
-  // A copy of the bytes, at most a record's; none where there is no room. A disk that fails or is
-  // full is written to no further than it was; that is told once (take_warnings).
+  // Stores a copy of the bytes, which are at most a record's. Returns none if there is no room. A
+  // disk that fails or is full is used no further than it was written to; a warning tells so once.
   Handle store(std::string_view bytes);
   Handle store_in_memory(std::string_view bytes);
   Handle store_on_disk(std::string_view bytes);
-  // Exactly what was stored, of its size; false, with a warning the first time, where the disk does
-  // not give it back.
+  // Copies exactly what was stored, record.size() bytes. Returns false, with a warning the first
+  // time, if the disk does not give it back.
   bool read(const Record& record, void* bytes);
 
-  Bytes room(FeatureTier tier) const;          // of all records that fit
-  std::int64_t count(FeatureTier tier) const;  // of them
+  Bytes room(FeatureTier tier) const;          // bytes of all records that fit
+  std::int64_t count(FeatureTier tier) const;  // records that fit
   Bytes used(FeatureTier tier) const;
   TierTraffic traffic(FeatureTier tier) const;
   std::vector<std::string> take_warnings();
 
  private:
-  // Slots 0, 1, ... of a tier; those given back are taken again first.
+  // Slots 0, 1, ... of a tier; slots that were given back are taken again first.
   struct Slots {
     std::int64_t count = 0;
     std::int64_t next = 0;
@@ -93,7 +95,7 @@ class RecordStore : public std::enable_shared_from_this<RecordStore> {
               std::int64_t records);
   void open_file(const FileSystem& files, const std::filesystem::path& folder);
   void release_memory();
-  std::int64_t take(FeatureTier tier);  // -1: none is left
+  std::int64_t take(FeatureTier tier);  // -1: no slot is left
   void give_back(FeatureTier tier, std::int64_t slot);
   Handle write_to_disk(std::string_view bytes, std::int64_t slot);
   bool read_from_disk(const Record& record, void* bytes);
@@ -107,7 +109,7 @@ class RecordStore : public std::enable_shared_from_this<RecordStore> {
   std::int64_t stride_;
   std::byte* memory_ = nullptr;
   std::unique_ptr<RecordFile> file_;
-  mutable std::mutex mutex_;  // of all below
+  mutable std::mutex mutex_;  // guards all below
   Slots memory_slots_;
   Slots disk_slots_;
   TierTraffic memory_traffic_;

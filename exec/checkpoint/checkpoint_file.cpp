@@ -33,7 +33,7 @@ std::string_view bytes_of(const at::Tensor& tensor) {
   return {static_cast<const char*>(tensor.const_data_ptr()), tensor.nbytes()};
 }
 
-// Small pieces become large writes.
+// Joins small pieces to large writes.
 class Writer {
  public:
   explicit Writer(File& file) : file_(file) {}
@@ -63,7 +63,7 @@ class Writer {
   std::size_t done_ = 0;
 };
 
-// What is stored of a layer, on the host and in the order of list_tensors.
+// Appends what is stored of a layer, on the host and in the order of list_tensors.
 void collect(const LayerState& state, const LayerSpec& spec, Tensors& tensors) {
   for (const auto* some :
        {&state.parameters, &state.first_moment, &state.second_moment, &state.gradient_sums}) {

@@ -1,15 +1,18 @@
 #pragma once
+// clang-format off
 // The whole state of a training in one file, by layer, so that it can go on under any plan. The
 // layout is that of safetensors:
 //   8 bytes        size n of the header, little endian
 //   n bytes        the header, JSON, filled up with spaces so that the data begin at 64 x k
 //   data           "header_hash", 8 bytes: XXH64 of all before the data, little endian; then the
 //                  tensors, each at 64 x k; what lies between is zeros, "padding.<i>" in the header
-// Tensors in the order of layers: parameters under their (Hugging Face) names, float32, then
-// "first_moment.<name>", "second_moment.<name>" and "gradient_sum.<name>" where the layer has them;
-// a name that an earlier layer has taken (of a tied parameter) is "<name>@<layer>". The header's
-// "__metadata__" holds one text, "checkpoint", again JSON: {"format": "frazil.checkpoint",
-// "version": 1, ...}, the members below and XXH64 of each tensor.
+// Tensors stand in the order of layers: first the parameters of a layer under their (Hugging Face)
+// names, float32, then "first_moment.<name>", "second_moment.<name>" and "gradient_sum.<name>" if
+// the layer has them. A name that an earlier layer has taken (of a tied parameter) becomes
+// "<name>@<layer>". The header's "__metadata__" holds one text, "checkpoint", again JSON:
+// {"format": "frazil.checkpoint", "version": 1, ...} with the members below and XXH64 of each
+// tensor.
+// clang-format on
 
 #include <filesystem>
 #include <map>
@@ -22,20 +25,21 @@
 
 namespace frazil {
 
-// What a checkpoint must agree on with the run that reads it.
+// A checkpoint and the run that reads it must agree on this.
 struct RunIdentity {
   std::string model_hash;
-  std::uint64_t run_hash = 0;  // over all that decides the bits but the plan
-  // What that is, by key; not in the checkpoint (exec/checkpoint/run_keys.h).
+  std::uint64_t run_hash = 0;  // over all that decides the bits, except the plan
+  // The settings that decide the bits, by key; not in the checkpoint (exec/checkpoint/run_keys.h).
   std::map<std::string, std::string> keys = {};
   friend bool operator==(const RunIdentity&, const RunIdentity&) = default;
 };
 
-// Between two steps. The order of samples and the learning rate follow from it and the run.
+// The place of a training between two steps. The order of samples and the learning rate follow from
+// this position and the run.
 struct TrainingPosition {
-  Step step = 0;                   // done, and the next one
-  Step steps = 0;                  // of the whole run: the learning rate's place is step of steps
-  std::int64_t step_in_epoch = 0;  // done
+  Step step = 0;                   // steps done, and so the next step
+  Step steps = 0;                  // of the whole run; the learning rate follows from step / steps
+  std::int64_t step_in_epoch = 0;  // steps done
   int epoch = 0;
   double epoch_loss = 0;  // sum over the samples of the epoch so far
   std::int64_t epoch_samples = 0;

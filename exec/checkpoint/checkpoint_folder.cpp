@@ -60,7 +60,7 @@ std::vector<Step> CheckpointFolder::steps() const {
 void CheckpointFolder::save(const TrainingPosition& position,
                             const std::vector<const LayerState*>& layers) {
   const fs::path temporary = folder_ / (std::string(kTemporary) + file_name(position.step));
-  // Of a save that failed and could not be undone.
+  // A save that failed and could not be undone may have left one.
   remove_file(files_, temporary);
   write(temporary, position, layers);
   sync_folder(files_, folder_);
@@ -90,7 +90,7 @@ bool CheckpointFolder::holds(Step step) {
   return true;
 }
 
-// Those of later steps are left: a run that went back will come to them.
+// Checkpoints of later steps are left: a run that went back will come to them.
 void CheckpointFolder::prune(Step newest) {
   try {
     const std::vector<Step> all = steps();
@@ -105,7 +105,7 @@ void CheckpointFolder::prune(Step newest) {
       }
     }
   } catch (const InputError&) {
-    // The new checkpoint is there; what is left over goes after the next.
+    // The new checkpoint is there; what is left over is removed after the next save.
   }
 }
 

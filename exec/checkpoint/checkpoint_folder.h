@@ -1,7 +1,8 @@
 #pragma once
 // The checkpoints of one run: "step-<12 digits>.safetensors" in a folder. A new one is written
-// under a temporary name, synced, renamed and the folder synced; only then older ones go, and never
-// the newest `keep` that hold. The newest good one is found by reading, no file points to it.
+// under a temporary name, synced and renamed, and the folder is synced. Only then older ones are
+// removed, and never the newest `keep` good ones. The newest good one is found by reading; no file
+// points to it.
 
 #include <filesystem>
 #include <optional>
@@ -15,28 +16,28 @@ namespace frazil {
 
 class CheckpointFolder {
  public:
-  // Makes the folder where there is none, and removes what an unfinished save has left.
-  // `files` and `model` outlive this.
+  // Makes the folder if there is none, and removes what an unfinished save has left. `files` and
+  // `model` outlive this object.
   CheckpointFolder(const FileSystem& files, std::filesystem::path folder, const ModelSpec& model,
                    RunIdentity run, int keep = 2);
 
-  // When this returns, the checkpoint is durable. Throws InputError; earlier ones are as they were
-  // then, and no temporary file is left as far as one can be removed.
+  // Writes a checkpoint, which is durable when this returns. Throws InputError; earlier checkpoints
+  // are then as they were, and no temporary file is left as far as one can be removed.
   void save(const TrainingPosition& position, const std::vector<const LayerState*>& layers);
 
   struct Found {
     Checkpoint checkpoint;
-    std::vector<std::string> passed_over;  // a sentence for each newer one
+    std::vector<std::string> passed_over;  // a sentence for each newer checkpoint
   };
-  // The newest good one of a step up to `latest`; none where the folder holds none at all. Throws
-  // InputError where it holds some, and none is good. Changes nothing.
+  // Reads the newest good checkpoint of a step up to `latest`. Returns none if the folder holds no
+  // checkpoint at all. Throws InputError if it holds some, and none is good. Changes no file.
   std::optional<Found> load(Step latest);
 
-  // Of steps up to `newest` only the last good ones that are to be kept stay, as far as others can
-  // be removed. Every save does so; a process may have been killed in between.
+  // Removes, as far as files can be removed, the checkpoints of steps up to `newest` but the last
+  // good ones that are to be kept. Every save does so; a process may have been killed in between.
   void prune(Step newest);
 
-  std::vector<Step> steps() const;  // of all files, ascending
+  std::vector<Step> steps() const;  // of all checkpoint files, ascending
 
  private:
   std::filesystem::path path_of(Step step) const;

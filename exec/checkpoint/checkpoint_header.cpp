@@ -84,8 +84,8 @@ std::string to_json(const CheckpointMetadata& data) {
             {"learning_rate_bits", to_hex(std::bit_cast<std::uint64_t>(position.learning_rate))},
             {"mask", position.mask.text()},
             {"authority", position.authority}};
-  // By layer: the count of moments of each parameter, the count of updates, and where there are
-  // sums of gradients.
+  // Each layer has an entry in each list: how many moments its parameters have, how often it was
+  // updated, and whether it has sums of gradients.
   for (const LayerShape& layer : data.layers) {
     text["moments"].push_back(int{layer.first_moment} + int{layer.second_moment});
     text["updates"].push_back(layer.updates);

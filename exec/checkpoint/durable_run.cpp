@@ -45,7 +45,7 @@ JournalOptions without_syncs(JournalOptions options) {
   return options;
 }
 
-// On the host, and what later steps do not change.
+// Returns a copy on the host that later steps do not change.
 LayerState copy(const LayerState& state, const StateMemory& memory) {
   const auto copy_all = [&memory](const Tensors& tensors) {
     if (tensors.empty() || tensors.front().is_cpu()) return memory.copy(tensors);

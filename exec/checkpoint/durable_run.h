@@ -1,8 +1,8 @@
 #pragma once
 // A run that survives its process: checkpoints and the step journal in one folder, which one
 // process at a time holds. After a crash the run goes on from its newest good checkpoint, and the
-// steps that the journal has beyond it must give again, bit for bit, the losses recorded there.
-// Without any checkpoint it begins anew under the same rule.
+// steps that the journal has beyond that checkpoint must give again, bit for bit, the losses
+// recorded there. A run without any checkpoint begins anew under the same rule.
 
 #include <exception>
 #include <memory>
@@ -19,7 +19,7 @@
 
 namespace frazil {
 
-// A step that is done again gave another loss or mask than it did at first.
+// Thrown when a step that is done again gives another loss or mask than the journal recorded.
 class ReplayMismatch : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -36,40 +36,44 @@ struct DurableOptions {
   bool in_background = true;
 };
 
-// What became of a save.
+// The outcome of a save.
 struct SavedCheckpoint {
   Step step = 0;
   Duration time{0};
-  std::exception_ptr failure = {};  // InputError: it was not written; earlier ones are as they were
+  std::exception_ptr failure = {};  // InputError: not written; earlier checkpoints are as they were
 };
 
-// The state of a run, whatever its plan, between two steps; load_run is for a run that has taken
-// none, under the same or another plan, with as many or other devices.
+// save_run writes the state of a run between two steps, whatever its plan. load_run puts it into a
+// run that has taken no step, under the same or another plan, with as many or other devices, and
+// returns the position.
 void save_run(CheckpointFolder& folder, const Run& run, const TrainingPosition& position);
 TrainingPosition load_run(Checkpoint checkpoint, Run& run);
 
 class DurableRun {
  public:
-  // Throws InputError where another process holds the folder, where it is that of another run (by
-  // all that differs), or holds a run and `resume` was not asked for. `model` outlives this.
+  // Opens the folder and takes its lock. Throws InputError if another process holds the folder, if
+  // it is the folder of another run (naming all that differs), or if it holds a run and `resume`
+  // was not asked for. `model` outlives this object.
   DurableRun(const DurableOptions& options, const ModelSpec& model, const RunIdentity& identity);
 
-  // Where the run goes on, its state being loaded into `run`; none: at the beginning.
+  // Loads the newest good checkpoint into `run` and returns where the run goes on; none if it
+  // begins anew.
   std::optional<TrainingPosition> restore(Run& run);
-  // What a person should know of the restoring, in sentences.
+  // Returns what a person should know about the restoring, in sentences.
   const std::vector<std::string>& notes() const { return notes_; }
   const StepJournal& journal() const { return journal_; }
 
-  // Of a step that has just been done. Throws ReplayMismatch, and InputError when it, or one before
-  // it, cannot be written.
+  // Records a step that has just been done. Throws ReplayMismatch, and InputError if this record or
+  // one before it cannot be written.
   void record(Step step, double loss, const FreezeMask& mask);
   bool is_due(Step done) const { return done % options_.every == 0; }
-  // Of the state as it is now: acknowledges all steps so far, then saves, after the save before.
-  // Throws InputError where the journal cannot be written.
+  // Saves a copy of the present state: acknowledges all steps so far, then writes the checkpoint,
+  // after the save before has ended. Throws InputError if the journal cannot be written.
   void save(const Run& run, const TrainingPosition& position);
-  // What has ended since the last call; a save that returned is durable once it is told of here.
+  // Returns the saves that have ended since the last call. A checkpoint is durable once it is told
+  // of here without a failure.
   std::vector<SavedCheckpoint> take_saved();
-  // The steps so far are acknowledged, and all saves have ended. Throws as save does.
+  // Returns when the steps so far are acknowledged and all saves have ended. Throws as save does.
   void finish();
 
  private:
@@ -78,14 +82,15 @@ class DurableRun {
   void write(const TrainingPosition& position, const Layers& layers);
 
   DurableOptions options_;
-  std::unique_ptr<File> lock_;  // before what it guards
+  std::unique_ptr<File> lock_;  // stands before what it guards
   CheckpointFolder checkpoints_;
   StepJournal journal_;
   std::vector<std::string> notes_;
-  std::mutex mutex_;  // of the next
+  std::mutex mutex_;  // guards saved_
   std::vector<SavedCheckpoint> saved_;
-  StateMemory memory_ = StateMemory::keeping();  // of the copy that is written, kept for the next
-  BackgroundJobs jobs_;                          // last: they use the others
+  // Holds the copy that is written, kept for the next one.
+  StateMemory memory_ = StateMemory::keeping();
+  BackgroundJobs jobs_;  // last: they use the members above
 };
 
 }  // namespace frazil

@@ -14,7 +14,7 @@ namespace {
 
 using Keys = std::map<std::string, std::string>;
 
-// "optimizer.learning_rate": "0.002", ...
+// Adds the values of a JSON text under flat keys: "optimizer.learning_rate": "0.002", ...
 void add_flat(const std::string& text, Keys& keys) {
   const nlohmann::json flat = nlohmann::json::parse(text).flatten();
   for (const auto& [pointer, value] : flat.items()) {
@@ -24,7 +24,7 @@ void add_flat(const std::string& text, Keys& keys) {
   }
 }
 
-// What a trace holds decides, not where it lies.
+// Adds what a trace holds, which decides the bits; where it lies does not.
 void add_trace(TraceFreeze& trace, Keys& keys) {
   trace.path.clear();
   std::string masks = std::to_string(trace.steps);
@@ -54,7 +54,7 @@ RunIdentity identify_run(const RunConfig& config, const std::string& model_hash,
   Keys keys;
   RunConfig deciding = config;
   if (auto* trace = std::get_if<TraceFreeze>(&deciding.freeze.policy)) add_trace(*trace, keys);
-  deciding.cache = {};  // of one that rounds nothing is checkpointed
+  deciding.cache = {};  // a run whose cache rounds keeps no checkpoints
   add_flat(to_json(deciding), keys);
   for (const char* const key :
        {"format", "version", "data.path", "message_order", "deadline_seconds"}) {

@@ -1,5 +1,5 @@
 #pragma once
-// Which run a checkpoint belongs to.
+// Says which run a checkpoint belongs to.
 
 #include "exec/checkpoint/checkpoint_file.h"
 #include "exec/config/run_config.h"
@@ -7,9 +7,9 @@
 
 namespace frazil {
 
-// Over all that decides the bits of a run of `steps` steps: model, settings, seed, the samples to
-// train and to validate with; not where data and traces lie, nor how messages are ordered and
-// awaited, nor plan and devices.
+// Returns the identity of a run of `steps` steps: hashes over all that decides its bits, which is
+// model, settings, seed, and the samples to train and to validate with. It leaves out where data
+// and traces lie, how messages are ordered and awaited, and plan and devices.
 RunIdentity identify_run(const RunConfig& config, const std::string& model_hash,
                          const Dataset& data, Step steps);
 

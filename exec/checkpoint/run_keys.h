@@ -1,9 +1,11 @@
 #pragma once
+// clang-format off
 // What decides the bits of a run, by key, in "run.json" beside its checkpoints: so that a run which
-// is not the one of the folder can be told in what it differs. A help and no guard: that is the
-// hash in journal and checkpoints.
+// is not the one of the folder can be told in what it differs. These keys are a help and no guard;
+// the guard is the hash in journal and checkpoints.
 //   {"format": "frazil.run_keys", "version": 1, "run_hash": "<16 hex digits>",
 //    "keys": {"optimizer.learning_rate": "0.002", "steps": "900", ...}}
+// clang-format on
 
 #include <cstdint>
 #include <filesystem>
@@ -15,14 +17,15 @@
 
 namespace frazil {
 
-// XXH64 over keys and values.
+// Returns XXH64 over keys and values.
 std::uint64_t hash_keys(const std::map<std::string, std::string>& keys);
 
-// Throws InputError naming each key that differs, with both values, where the folder says that it
-// holds another run. What cannot be read, or does not hold, says nothing: false.
+// Compares the run with the keys in the folder. Returns true if they agree, and throws InputError
+// naming each key that differs, with both values, if they do not. Returns false if there is nothing
+// to compare: no keys of the run, or no "run.json" that can be read and whose hash holds.
 bool check_keys(const FileSystem& files, const std::filesystem::path& folder,
                 const RunIdentity& run);
-// By rename, durable. Throws InputError.
+// Writes "run.json" by rename; it is durable when this returns. Throws InputError.
 void write_keys(const FileSystem& files, const std::filesystem::path& folder,
                 const RunIdentity& run);
 

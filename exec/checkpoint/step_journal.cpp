@@ -22,7 +22,7 @@ constexpr std::string_view kTitle = "frazil.step_journal v1        ";
 constexpr std::size_t kStepDigits = 12;
 static_assert(kTitle.size() + 16 + 1 == kHash && kStepDigits + 1 + 16 + 1 + 16 + 1 == kHash);
 
-// `text` ends before the hash.
+// Appends the hash to `text`, which ends before the place of the hash.
 std::string seal(const std::string& text, std::uint64_t seed) {
   return text + to_hex(hash_text(text, seed)) + "\n";
 }
@@ -45,7 +45,7 @@ std::string record_line(const JournalRecord& record, std::uint64_t seed) {
               seed);
 }
 
-// Requires: its hash holds.
+// Requires: the hash of the line holds.
 std::optional<JournalRecord> parse_record(std::string_view line) {
   JournalRecord record;
   const char* const end = line.data() + kStepDigits;

@@ -1,12 +1,16 @@
 #pragma once
-// What every step of a run gave, append-only: a line of 64 bytes per step,
+// clang-format off
+// The step journal records the loss and the mask of every step of a run. The file is append-only, a
+// line of 64 bytes per step,
 //   "<step, 12 digits> <bits of the loss> <hash of the mask> <hash of the record>\n"
 // after a line "frazil.step_journal v1         <hash of the run> <hash of the line>\n"; bits and
-// hashes are 16 hex digits. The hash of a record is XXH64 of what stands before it, seeded by the
-// hash of the line before: a record holds only after the records it was written after.
+// hashes are 16 hex digits. The hash of a record is XXH64 of what stands before it in its line,
+// seeded by the hash of the line before: a record holds only after the records it was written
+// after.
 //
 // Records are synced in groups. A step is *acknowledged* once its record is durable. One thread
 // appends; another may sync meanwhile.
+// clang-format on
 
 #include <atomic>
 #include <chrono>
@@ -27,31 +31,34 @@ struct JournalRecord {
 };
 
 struct JournalOptions {
-  // A group: until the record that is the so manieth of it, or comes so long after the last group.
+  // A group of records ends with its `records`-th record, or with the first record at least `time`
+  // after the group before ended.
   int records = 32;
   Duration time = std::chrono::milliseconds(100);
-  bool syncs = true;  // at the end of each; else whoever appends does so, asking take_due
+  bool syncs = true;  // append syncs at the end of a group; if not, its caller asks take_due
 };
 
 class StepJournal {
  public:
-  // Opens the journal of a run, or makes it: whole, or not at all. From the first record on that
-  // does not hold (a torn tail), it is cut. Throws InputError where the file is no journal, or that
-  // of another run; then it is as it was.
+  // Opens the journal of a run, or makes it: whole, or not at all. Cuts the file at the first
+  // record that does not hold (a torn tail). Throws InputError if the file is no journal, or that
+  // of another run; the file is then as it was.
   StepJournal(const FileSystem& files, const std::filesystem::path& path, std::uint64_t run_hash,
               const JournalOptions& options = {});
 
-  // What was there when it was opened, by step from 0 on.
+  // Returns the records that were there when the journal was opened, by step from 0 on.
   const std::vector<JournalRecord>& recovered() const { return recovered_; }
   std::int64_t cut_bytes() const { return cut_bytes_; }
   Step steps() const { return steps_; }                // recorded
-  Step acknowledged() const { return acknowledged_; }  // of these, durable
+  Step acknowledged() const { return acknowledged_; }  // recorded and durable
 
-  // Of step steps(). After an InputError of it nothing can be appended any more.
+  // Appends the record of step steps(). After an InputError from here nothing can be appended any
+  // more.
   void append(const JournalRecord& record);
-  // Whether a group is at its end; the next one begins then.
+  // Returns true if a group is at its end; the next one then begins.
   bool take_due();
-  // All records of which append has returned. Once it has failed nothing is acknowledged any more.
+  // Makes all records durable of which append has returned. Once it has failed nothing is
+  // acknowledged any more.
   void sync();
 
  private:
@@ -66,7 +73,7 @@ class StepJournal {
   std::int64_t cut_bytes_ = 0;
   std::atomic<Step> steps_{0};
   std::atomic<Step> acknowledged_{0};
-  std::atomic<bool> failed_{false};       // to write
+  std::atomic<bool> failed_{false};       // a write has failed
   std::atomic<bool> sync_failed_{false};  // what is in the file may be lost
   std::uint64_t last_hash_ = 0;
   Step group_ = 0;  // the first step of the group

@@ -5,7 +5,7 @@
 namespace frazil {
 namespace {
 
-// All that a handler may touch.
+// A handler may touch nothing else.
 volatile std::sig_atomic_t first_signal = 0;
 
 void note(int signal) {

@@ -1,6 +1,6 @@
 #pragma once
-// SIGTERM and SIGINT ask a run to end at its next step boundary; the second of a kind ends the
-// process as ever. While an object lives; one at a time.
+// While an object lives, SIGTERM and SIGINT ask a run to end at its next step boundary; the second
+// signal of a kind ends the process as by default. There is one object at a time.
 
 namespace frazil {
 

@@ -1,6 +1,6 @@
 #pragma once
-// Why a wait of one rank for another can not end well: the cause of which all ranks of the world
-// are told, in the same words.
+// Says why a wait of one rank for another cannot end well. All ranks of the world are told the same
+// cause in the same words.
 
 #include <cstdint>
 #include <optional>
@@ -20,14 +20,14 @@ struct CommunicationFault {
   };
 
   Kind kind = Kind::kDeadline;
-  int rank = 0;              // that waits
-  int peer = 0;              // for which it waits; at a barrier the first of those missing
+  int rank = 0;              // the rank that waits
+  int peer = 0;              // the rank it waits for; at a barrier the first that is missing
   std::optional<Step> step;  // none at a barrier
   std::string awaited;  // "the activation of micro-batch 3 into stage 1 (step 17)", or "a barrier"
   std::string sentence;
 };
 
-// what() is the fault's sentence. Thrown on every rank of the world, not only on fault().rank.
+// Thrown on every rank of the world, not only on fault().rank. what() is the fault's sentence.
 class CommunicationError : public PeerLost {
  public:
   explicit CommunicationError(const CommunicationFault& fault)

@@ -1,6 +1,7 @@
 #pragma once
-// How devices of one run talk: the one virtual interface of the project, because several worlds
-// stand behind it (threads of one process; processes; GPUs). What holds in all of them:
+// Lets devices of one run exchange messages. This is the one virtual interface of the project,
+// because several worlds (sets of ranks that reach each other) stand behind it: threads of one
+// process, processes, GPUs. What holds in all worlds:
 // - Messages are named by tags. From one rank to another and within a lane they are received in
 //   the order in which they are sent; lanes and directions are independent of each other.
 // - Every wait ends: with what it waits for, with its world's deadline, or with an abort.
@@ -17,10 +18,10 @@
 
 namespace frazil {
 
-// Of a world, not of one rank.
+// The options of a whole world; all its ranks share them.
 struct CommunicatorOptions {
   Duration deadline = std::chrono::minutes(10);  // of a single wait
-  // Also refuse an order that only a world matching by tag can serve: a schedule that would wait
+  // Also refuses an order that only a world matching by tag can serve: a schedule that would wait
   // for ever under NCCL.
   bool check_order = true;
 };
@@ -35,22 +36,23 @@ class Communicator {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  // Never waits for the receiver. Requires: nobody writes to the tensors afterwards (they may be
-  // handed over as they are), peer != rank().
+  // Sends the tensors and never waits for the receiver. Requires: nobody writes to the tensors
+  // afterwards (they may be handed over as they are), peer != rank().
   virtual void send(int peer, const Tag& tag, Tensors tensors) = 0;
-  // Waits for the message. The tensors must not be written to. Throws CommunicationError when the
-  // wait cannot end well, PeerLost after abort().
+  // Waits for the message and returns its tensors, which must not be written to. Throws
+  // CommunicationError if the wait cannot end well, PeerLost after abort().
   virtual Tensors receive(int peer, const Tag& tag) = 0;
   // Returns when all ranks have called it. Throws as receive() does.
   virtual void barrier() = 0;
-  // Every waiting and later call of every rank throws PeerLost with this reason, unless the world
-  // has been aborted before. Messages not yet received are dropped.
+  // Ends the world: every waiting and later call of every rank throws PeerLost with this reason,
+  // unless the world has been aborted before. Messages not yet received are dropped.
   virtual void abort(const std::string& reason) = 0;
-  // This rank has done its part of a job (a step): it sends nothing more in it and comes to no more
-  // barrier, so who still waits for it in its own part of that job fails at once instead of at the
-  // deadline. All ranks or none call it, once a job. Does nothing in an aborted world.
+  // Says that this rank has done its part of a job (a step): it sends nothing more in that job and
+  // comes to no more barrier, so a rank that still waits for it in the same job fails at once
+  // instead of at the deadline. All ranks or none call it, once a job. Does nothing in an aborted
+  // world.
   virtual void finish() = 0;
-  // As finish(), of all jobs to come. The destructor does it as well.
+  // Does as finish() for all jobs to come. The destructor does it as well.
   virtual void leave() = 0;
 };
 

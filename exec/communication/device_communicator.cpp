@@ -13,7 +13,8 @@ class DeviceCommunicator final : public Communicator {
   int rank() const override { return world_->rank(); }
   int size() const override { return world_->size(); }
 
-  // Streams know nothing of each other: whoever receives it may read at once.
+  // Streams know nothing of each other, and the receiver may read at once: so the device finishes
+  // its work first.
   void send(int peer, const Tag& tag, Tensors tensors) override {
     device_.finish();
     world_->send(peer, tag, std::move(tensors));

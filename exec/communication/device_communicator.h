@@ -1,6 +1,6 @@
 #pragma once
-// A rank whose device is a stream of a GPU, in any world: what it sends has been computed, what it
-// receives is where it computes.
+// Gives a rank a device that is a stream of a GPU, in any world: what the rank sends has been
+// computed, and what it receives lies where it computes.
 
 #include <memory>
 
@@ -9,7 +9,7 @@
 
 namespace frazil {
 
-// `communicator` itself where the device is a core.
+// Wraps `communicator` so; returns it as it is if the device is a core.
 std::unique_ptr<Communicator> on_device(std::unique_ptr<Communicator> communicator,
                                         const ComputeDevice& device);
 

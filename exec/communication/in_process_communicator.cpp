@@ -38,7 +38,7 @@ class InProcessCommunicator final : public Communicator {
     bool sleeps = false;
     {
       const std::lock_guard<std::mutex> lock(box.mutex);
-      // Looked at under the lock: after an abort has emptied the mailbox nothing enters it.
+      // `aborted` is read under the lock: after an abort has emptied the mailbox nothing enters it.
       if (!room_->aborted()) {
         const bool fresh =
             box.messages.try_emplace(MessageKey(rank_, tag), std::move(message)).second;
@@ -69,7 +69,7 @@ class InProcessCommunicator final : public Communicator {
   void leave() override { room_->leave(rank_); }
 
  private:
-  // By lane, on a cache line that no other rank writes to.
+  // The counts of a peer by lane, on a cache line that no other rank writes to.
   struct alignas(64) LaneCounts : std::array<std::uint64_t, kMessageLanes> {};
   using Counts = std::vector<LaneCounts>;  // by peer
 
@@ -101,7 +101,7 @@ class InProcessCommunicator final : public Communicator {
     return std::nullopt;
   }
 
-  // None when the world is aborted.
+  // Waits asleep until the message is there and takes it; none if the world is aborted.
   std::optional<PostedMessage> sleep_for(Mailbox& box, const MessageKey& key) {
     const auto until = Clock::now() + room_->options().deadline;
     {

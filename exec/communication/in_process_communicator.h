@@ -1,8 +1,8 @@
 #pragma once
-// Ranks are threads of one process; tensors are handed over by pointer, nothing is copied. A
-// waiting rank spins for a moment before it sleeps when every rank has a core of its own. Waits
-// that can never end (a ring of ranks, a peer that has left) are errors as soon as their last rank
-// is about to sleep.
+// A world whose ranks are threads of one process. Tensors are handed over by pointer, nothing is
+// copied. A waiting rank spins for a moment before it sleeps if every rank has a core of its own.
+// Waits that can never end (a ring of ranks, a peer that has left) are errors as soon as their last
+// rank is about to sleep.
 
 #include <memory>
 #include <vector>
@@ -11,8 +11,8 @@
 
 namespace frazil {
 
-// Communicators of ranks 0..ranks-1 that reach each other. They share one mailbox room and may
-// outlive each other; who is destroyed has left.
+// Returns the communicators of ranks 0..ranks-1, which reach each other. They share one mailbox
+// room and may outlive each other; a rank whose communicator is destroyed has left.
 std::vector<std::unique_ptr<Communicator>> make_in_process_communicators(
     int ranks, const CommunicatorOptions& options = {});
 

@@ -21,7 +21,7 @@ MailboxRoom::MailboxRoom(int ranks, const CommunicatorOptions& options)
          "a deadline is some time ahead");
 }
 
-// A new exception for every thread: sharing one would share the lifetime of its text.
+// Throws a new exception for every thread: sharing one would share the lifetime of its text.
 void MailboxRoom::throw_cause() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (cause_->fault) throw CommunicationError(*cause_->fault);
@@ -64,8 +64,8 @@ void MailboxRoom::drop_messages() {
   }
 }
 
-// With all mailboxes locked at once nobody can send or wake meanwhile: the waits are simultaneous,
-// and a ring among them is there to stay.
+// Locks all mailboxes at once, so that nobody can send or wake meanwhile: the waits are
+// simultaneous, and a ring among them is there to stay.
 WaitGraph MailboxRoom::take_snapshot() {
   WaitGraph graph{.waits = std::vector<std::optional<Wait>>(mailboxes_.size()),
                   .finished = finished_};

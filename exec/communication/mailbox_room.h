@@ -1,7 +1,8 @@
 #pragma once
-// What the ranks of an in-process world share: a mailbox each, the barrier, and the cause once the
-// world is aborted. Sending, and receiving what is there, take one mailbox's lock; only a rank
-// about to sleep takes the room's, and then all mailboxes' under it, for a snapshot of all waits.
+// Holds what the ranks of an in-process world share: a mailbox each, the barrier, and the cause
+// once the world is aborted. Sending, and receiving a message that is there, take one mailbox's
+// lock. Only a rank about to sleep takes the room's lock, and under it those of all mailboxes, for
+// a snapshot of all waits.
 
 #include <atomic>
 #include <condition_variable>
@@ -20,18 +21,19 @@ namespace frazil {
 
 struct PostedMessage {
   Tensors tensors;
-  std::uint64_t order = 0;  // among those of its sender, receiver and lane
+  std::uint64_t order = 0;  // among the messages of its sender, receiver and lane
 };
 
 using MessageKey = std::pair<int, Tag>;  // sender and name
 
 struct Mailbox {
-  std::mutex mutex;  // of everything but `posts`
+  std::mutex mutex;  // guards all but `posts`
   std::condition_variable arrived;
   std::map<MessageKey, PostedMessage> messages;
-  std::atomic<std::uint64_t> posts{0};  // for who spins
-  // What the owner sleeps for, set and cleared together with looking for it: who has `awaited` and
-  // no such message sleeps on until it is sent.
+  std::atomic<std::uint64_t> posts{0};  // watched by a rank that spins
+  // The message that the owner sleeps for. It is set and cleared under the lock under which the
+  // owner looks for the message: an owner with `awaited` and no such message sleeps on until the
+  // message is sent.
   std::optional<MessageKey> awaited;
 };
 
@@ -48,9 +50,9 @@ class MailboxRoom {
   void abort(const std::string& reason);
   void fail(const CommunicationFault& fault);
 
-  // Aborts when the wait of `rank`, just entered into its mailbox, can never end.
+  // Aborts if the wait of `rank`, just entered into its mailbox, can never end.
   void check_wait(int rank);
-  // Aborts for the wait of `rank`, still in its mailbox, that is over the deadline.
+  // Aborts because the wait of `rank`, still in its mailbox, is over the deadline.
   void expire(int rank);
   void pass_barrier(int rank);
   void finish(int rank);
@@ -69,7 +71,7 @@ class MailboxRoom {
 
   CommunicatorOptions options_;
   std::vector<Mailbox> mailboxes_;
-  std::mutex mutex_;  // of all below; taken before any mailbox's, never after
+  std::mutex mutex_;  // guards all below; taken before any mailbox's, never after
   std::condition_variable everyone_;
   std::vector<bool> at_barrier_;
   std::uint64_t round_ = 0;

@@ -7,7 +7,7 @@ std::string of_pipeline(const Tag& tag) {
   return tag.pipeline == 0 ? "" : " of pipeline " + std::to_string(tag.pipeline);
 }
 
-// Of the stage before or after it the receiving stage alone tells.
+// Names the receiving stage, and the sending one unless it is `usual`, the neighbour.
 std::string between_stages(const Tag& tag, int usual) {
   const std::string from = tag.from == usual ? "" : " from stage " + std::to_string(tag.from);
   return from + " into stage " + std::to_string(tag.stage) + of_pipeline(tag);

@@ -1,5 +1,5 @@
 #pragma once
-// Names of messages between the ranks of a run, and the lanes in which they keep their order.
+// Names the messages between the ranks of a run, and the lanes in which messages keep their order.
 
 #include <compare>
 #include <cstddef>
@@ -15,24 +15,25 @@ enum class MessageKind : std::uint8_t {
   kActivationGradient,
   kGradientNodes,
   kGradientSum,
-  kTiedSum,  // of one use of a tied parameter
+  kTiedSum,  // gradients of one use of a tied parameter
   kSquaredNorms,
   kProbe,
 };
 
-// Names a message between two ranks; unique among those not yet received.
+// Names a message between two ranks; unique among the messages not yet received.
 struct Tag {
   MessageKind kind = MessageKind::kProbe;
   std::int32_t pipeline = 0;
   std::int32_t from = 0;   // the stage that sends, or the round of a ring
-  std::int32_t stage = 0;  // that receives
+  std::int32_t stage = 0;  // the stage that receives
   std::int32_t index = 0;  // micro-batch, or group of layers, or layer
   Step step = 0;
 
   friend auto operator<=>(const Tag&, const Tag&) = default;
 };
 
-// "the activation of micro-batch 3 into stage 1 (step 17)"; pipelines but the first are named.
+// Returns "the activation of micro-batch 3 into stage 1 (step 17)"; pipelines except the first are
+// named.
 std::string to_text(const Tag& tag);
 
 // Messages of one lane from one rank to another are received in the order in which they are sent.

@@ -11,7 +11,7 @@ namespace {
 
 // Ranks from the one that waits to the one at which the search ends.
 using Path = std::vector<int>;
-// Of an edge: the waiting rank and its peer.
+// Decides whether the search ends at an edge: the waiting rank and its peer.
 using Goal = std::function<bool(int, int)>;
 
 const std::optional<Wait>& wait_of(const WaitGraph& graph, int rank) {
@@ -33,7 +33,7 @@ bool find_path(const WaitGraph& graph, const Goal& goal, std::vector<bool>& seen
   return false;
 }
 
-// Empty when there is none.
+// Returns the path from `rank` to the goal; empty if there is none.
 Path find_path(const WaitGraph& graph, int rank, const Goal& goal) {
   std::vector<bool> seen(graph.waits.size(), false);
   seen[static_cast<std::size_t>(rank)] = true;
@@ -41,7 +41,8 @@ Path find_path(const WaitGraph& graph, int rank, const Goal& goal) {
   return find_path(graph, goal, seen, path) ? path : Path{};
 }
 
-// Who waits is in the job after those that it has finished.
+// True if the peer has done its part of the job in which `rank` waits, which is the job after those
+// that `rank` has finished.
 bool has_left(const WaitGraph& graph, int rank, int peer) {
   return graph.finished[static_cast<std::size_t>(peer)] >
          graph.finished[static_cast<std::size_t>(rank)];
@@ -49,13 +50,13 @@ bool has_left(const WaitGraph& graph, int rank, int peer) {
 
 std::string name(int rank) { return "rank " + std::to_string(rank); }
 
-// "the activation of ... from rank 1", "a barrier for rank 1"
+// Returns "the activation of ... from rank 1" or "a barrier for rank 1".
 std::string name_wait(const Wait& wait, int peer) {
   return wait.message ? to_text(*wait.message) + " from " + name(peer)
                       : "a barrier for " + name(peer);
 }
 
-// The waits along the path, the first one apart: ", which waits for ... from rank 0".
+// Returns the waits along the path except the first: ", which waits for ... from rank 0".
 std::string name_rest(const WaitGraph& graph, const Path& path) {
   std::string text;
   for (std::size_t i = 1; i + 1 < path.size(); ++i) {
@@ -111,7 +112,7 @@ CommunicationFault make_expiry(const WaitGraph& graph, int rank, Duration waited
   const Wait& wait = *wait_of(graph, rank);
   ENSURE(!wait.peers.empty(), "who waits, waits for somebody");
   Path path = find_path(graph, rank, [&](int, int peer) { return !wait_of(graph, peer); });
-  // All sleep and none is to blame: the last word came between the deadline and this look.
+  // All ranks sleep and none is to blame: the last message came between the deadline and this look.
   if (path.empty()) path = {rank, wait.peers.front()};
   CommunicationFault fault = make_fault(graph, CommunicationFault::Kind::kDeadline, path);
   fault.sentence = name(rank) + " waited " + to_text(waited) + (wait.message ? " for " : " at ") +

@@ -1,6 +1,6 @@
 #pragma once
-// Who waits for whom among the ranks of a world at one moment, and what can be said of it: that a
-// wait never ends, or why it has lasted so long. Knows no threads; a world takes the snapshot.
+// Holds who waits for whom among the ranks of a world at one moment, and tells that a wait never
+// ends (a deadlock), or why it has lasted so long. Knows no threads; a world takes the snapshot.
 
 #include <cstdint>
 #include <limits>
@@ -13,7 +13,7 @@
 
 namespace frazil {
 
-// Ends when all `peers` have done their part.
+// A wait, which ends when all `peers` have done their part.
 struct Wait {
   std::optional<Tag> message;  // none: a barrier
   std::vector<int> peers;      // the sender, or the ranks still missing at the barrier
@@ -23,16 +23,16 @@ struct Wait {
 inline constexpr std::int64_t kEveryJob = std::numeric_limits<std::int64_t>::max();
 
 struct WaitGraph {
-  std::vector<std::optional<Wait>> waits;  // by rank; none: it runs
-  std::vector<std::int64_t> finished;      // by rank: jobs of which it has done its part
+  std::vector<std::optional<Wait>> waits;  // by rank; none: the rank runs
+  std::vector<std::int64_t> finished;      // by rank: jobs whose part it has done
 };
 
-// The fault of a wait of `rank` that can never end: in a ring back to itself, or on a rank that has
-// left, through others or directly.
+// Returns the fault of a wait of `rank` that can never end, through other ranks or directly: in a
+// ring back to itself, or on a rank that has left. None if the wait may end.
 std::optional<CommunicationFault> find_dead_wait(const WaitGraph& graph, int rank);
 
-// The fault of a wait of `rank` that is over its deadline: names the waits in between as far as a
-// rank that runs.
+// Returns the fault of a wait of `rank` that is over its deadline. It names the waits in between as
+// far as a rank that runs.
 CommunicationFault make_expiry(const WaitGraph& graph, int rank, Duration waited);
 
 }  // namespace frazil

@@ -1,6 +1,6 @@
 #pragma once
-// What a run configuration gives to those below, which know none: the options of a run, what its
-// samples are made by, the structure of its model.
+// Turns a run configuration into what the rooms below config/ take, which know no configuration:
+// the options of a run, what its samples are made by, the structure of its model.
 
 #include "exec/config/run_config.h"
 #include "exec/data/sample_loader.h"
@@ -13,7 +13,7 @@ RunOptions run_options(const RunConfig& config, const DeviceChoice& devices = {}
 
 LoaderConfig loader_config(const RunConfig& config);
 
-// The structure of the configured model, without costs.
+// Returns the structure of the configured model, without costs.
 ModelProfile structure_of(const RunConfig& config);
 
 }  // namespace frazil

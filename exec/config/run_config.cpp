@@ -28,7 +28,7 @@ constexpr int kDigitClasses = 10;
 constexpr int kLargestShift = 1'000;
 constexpr int kMostVariants = 1'000'000;
 
-// What the file gives for a key, if it does.
+// The value that the file gives for a key, if it does.
 using Given = std::optional<JsonCursor>;
 
 Given take(JsonFields& fields, const std::string& key, int minimum, int maximum, int& value) {
@@ -53,7 +53,7 @@ void take(JsonFields& fields, const std::string& key, Range range, double& value
   if (range == Range::kFraction && value == 1) given->fail(given->describe(), "less than 1");
 }
 
-// The first name where the key is left out: the default of every such field.
+// Takes the first name if the key is left out: the default of every such field.
 std::size_t take_name(JsonFields& fields, const std::string& key,
                       std::span<const std::string_view> names) {
   const Given given = fields.optional(key);
@@ -69,8 +69,8 @@ std::size_t take_name(JsonFields& fields, const std::string& key,
   return static_cast<std::size_t>(name - names.begin());
 }
 
-// Two keys that do not go together: the error stands at the first of them that the file gives.
-// The defaults go together, so the file gives one.
+// Throws for two keys that do not go together: the error stands at the first of `keys` that the
+// file gives. The defaults go together, so the file gives one.
 [[noreturn]] void blame(std::initializer_list<Given> keys, const std::string& expected) {
   for (const Given& key : keys) {
     if (key) key->fail(key->describe(), expected);
@@ -164,7 +164,8 @@ OptimizerConfig parse_optimizer(const JsonCursor& object) {
   return optimizer;
 }
 
-// PipeTransformer's schedule by its three numbers alone, in epochs; alpha 0 is no freezing.
+// Parses PipeTransformer's schedule from its three numbers alone, in epochs; alpha 0 is no
+// freezing.
 FreezeConfig parse_alpha(JsonFields& fields) {
   AlphaFreeze alpha{.alpha = 0, .start = 0, .interval = 1, .unit = PaceUnit::kEpochs};
   int start_epoch = 1;
@@ -226,8 +227,8 @@ AugmentationConfig parse_augmentation(const JsonCursor& object) {
   return augmentation;
 }
 
-// What is drawn anew in every epoch is never in a cache; to read an old draw in its place would
-// freeze the augmentation silently.
+// Refuses a cache beside an augmentation that draws anew in every epoch: to read an old draw in
+// place of a new one would freeze the augmentation silently.
 void refuse_fresh_draws(const JsonCursor& cache, const RunConfig& config) {
   if (!config.cache.is_on() || !config.augmentation.is_random()) return;
   if (config.augmentation.variants > 0) return;

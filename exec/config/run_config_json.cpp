@@ -1,11 +1,11 @@
-// A run configuration, written.
+// Writes a run configuration as JSON.
+#include "exec/config/run_config.h"
 
 #include <array>
 #include <charconv>
 #include <utility>
 #include <vector>
 
-#include "exec/config/run_config.h"
 #include "exec/config/run_config_names.h"
 #include "planner/freezing/freeze_json.h"
 #include "profiles/error.h"
@@ -52,7 +52,7 @@ std::string to_json(const VitConfig& model) {
                       {"dropout", number_text(model.dropout)}});
 }
 
-// Of the kinds that are generated.
+// Adds the members of the kinds that are generated.
 void add_generated(Members& members, const DataConfig& data) {
   members.emplace_back("train_samples", std::to_string(data.train_samples));
   members.emplace_back("test_samples", std::to_string(data.test_samples));

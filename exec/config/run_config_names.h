@@ -1,5 +1,5 @@
 #pragma once
-// What reader and writer of a run configuration agree on.
+// The names and limits that reader and writer of a run configuration share.
 
 #include <array>
 #include <string_view>
@@ -8,9 +8,9 @@ namespace frazil {
 
 inline constexpr std::string_view kRunFormat = "frazil.run";
 inline constexpr int kRunVersion = 1;
-inline constexpr double kLargestNumber = 1e9;  // that is no count
+inline constexpr double kLargestNumber = 1e9;  // of a number that is no count
 
-// Names by enumerator.
+// The names by enumerator.
 inline constexpr std::array<std::string_view, 3> kDataKinds{"digits", "synthetic",
                                                             "random-hierarchy"};
 inline constexpr std::array<std::string_view, 2> kOptimizerKinds{"adamw", "sgd"};

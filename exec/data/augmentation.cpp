@@ -11,7 +11,7 @@
 namespace frazil {
 namespace {
 
-constexpr std::uint64_t kAugmentation = 0x6175676d;  // apart from the draws of layers
+constexpr std::uint64_t kAugmentation = 0x6175676d;  // separates these draws from those of layers
 
 struct Shift {
   int down = 0;
@@ -24,13 +24,13 @@ Shift draw_shift(int pixels, std::uint64_t seed, std::int64_t variant, std::int6
   const std::lock_guard<std::mutex> lock(generator.mutex());
   auto* const random = at::check_generator<at::CPUGeneratorImpl>(generator);
   const auto ways = static_cast<std::uint64_t>(2 * pixels + 1);
-  // Of 64 bits the remainder favours none that could be told.
+  // The remainder of 64 bits favours no value noticeably.
   const auto draw = [&] { return static_cast<int>(random->random64() % ways) - pixels; };
   const int down = draw();
   return {down, draw()};
 }
 
-// From where each of `size` places takes its pixel: what comes in repeats the edge.
+// Returns from where each of `size` places takes its pixel: what comes in repeats the edge.
 at::Tensor find_places(std::int64_t size, int by) {
   return at::clamp(at::arange(size, at::kLong) - by, 0, size - 1);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Which data a run learns: "data" of a run configuration (exec/config/run_config.h).
+// "data" of a run configuration (exec/config/run_config.h): which data a run learns.
 
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@ namespace frazil {
 struct DataConfig {
   enum class Kind { kDigits, kSynthetic, kRandomHierarchy };
   Kind kind = Kind::kDigits;
-  std::string path;  // of kDigits; relative to the configuration file; empty: the shipped one
+  std::string path;  // of kDigits; relative to the configuration file; empty: the shipped file
   int train_samples = 256;  // of the other kinds
   int test_samples = 64;
   std::uint64_t seed = 0;

@@ -30,11 +30,11 @@ constexpr float kMiddleGrey = 8;
 constexpr std::uint64_t kSplitSeed = 1998;
 constexpr std::size_t kLargestUnpacked = std::size_t{1} << 28;
 
-// Pixels, then the class.
+// A line of the file: pixels, then the class.
 using DigitRow = std::array<std::uint8_t, kDigitPixels + 1>;
 
-// Uniform in [0, bound): draws above the last whole multiple of `bound` are thrown away, so no
-// remainder is favoured. The standard's distributions differ from library to library.
+// Draws uniformly in [0, bound): draws above the last whole multiple of `bound` are thrown away, so
+// no remainder is favoured. The standard's distributions differ from library to library.
 std::uint64_t draw_below(std::uint64_t bound, std::mt19937_64& engine) {
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
   const std::uint64_t excess = (kMost % bound + 1) % bound;
@@ -100,7 +100,7 @@ class GzipReader {
   z_stream stream_{};
 };
 
-// A field for a message; it may hold any bytes.
+// Quotes a field for a message; it may hold any bytes.
 std::string quote_field(std::string_view field) {
   constexpr std::size_t kLongest = 20;
   std::string shown(field.substr(0, kLongest));
@@ -158,8 +158,9 @@ Samples make_digits(const std::vector<DigitRow>& rows, std::span<const std::int6
   return samples;
 }
 
-// labels[i] = argmax over classes of images[i] x map. Plain sums in a fixed order: a library's
-// matrix product may round differently with another number of threads, and turn a label over.
+// Returns labels[i] = argmax over classes of images[i] x map. It takes plain sums in a fixed order:
+// a library's matrix product may round differently with another number of threads, and turn a label
+// over.
 at::Tensor label_by_map(const at::Tensor& images, const at::Tensor& map) {
   const std::int64_t count = images.size(0);
   const std::int64_t pixels = map.size(0);

@@ -13,9 +13,9 @@
 namespace frazil {
 namespace {
 
-constexpr std::int64_t kMostRightSides = 1 << 20;  // are listed to draw from
+constexpr std::int64_t kMostRightSides = 1 << 20;  // that are listed to draw from
 
-// What a draw is for, so that rules and sentences of one seed are unrelated.
+// Says what a draw is for, so that rules and sentences of one seed are unrelated.
 enum DrawKind : std::uint64_t { kRules, kSentences, kChoices };
 
 std::int64_t power(std::int64_t base, std::int64_t exponent) {
@@ -28,7 +28,7 @@ std::int64_t power(std::int64_t base, std::int64_t exponent) {
   return product;
 }
 
-// Number `code` written to the base of `symbols`.
+// Returns number `code` written to the base of `symbols`.
 Symbols spell(std::int64_t code, const HierarchyConfig& shape) {
   Symbols symbols(static_cast<std::size_t>(shape.branching));
   for (auto place = symbols.rbegin(); place != symbols.rend(); ++place) {
@@ -38,7 +38,7 @@ Symbols spell(std::int64_t code, const HierarchyConfig& shape) {
   return symbols;
 }
 
-// So many different right sides, all choices equally likely: the first draws of a shuffle.
+// Draws `count` different right sides, all choices equally likely: the first draws of a shuffle.
 std::vector<Symbols> draw_right_sides(const HierarchyConfig& shape, int count, KeyedDraws& draws) {
   std::vector<std::int64_t> codes(static_cast<std::size_t>(count_right_sides(shape)));
   std::iota(codes.begin(), codes.end(), std::int64_t{0});
@@ -50,13 +50,13 @@ std::vector<Symbols> draw_right_sides(const HierarchyConfig& shape, int count, K
   return sides;
 }
 
-// Sentences that have not been given out before.
+// Gives sentences that have not been given before.
 class SentenceSource {
  public:
   SentenceSource(const RandomHierarchy& grammar, int classes, std::uint64_t seed)
       : grammar_(grammar), classes_(classes), seed_(seed) {}
 
-  // Of the classes in turn.
+  // A sentence with its class; next() takes the classes in turn.
   struct Labelled {
     Symbols sentence;
     int label = 0;
@@ -111,7 +111,8 @@ std::int64_t count_right_sides(const HierarchyConfig& shape) {
   return power(shape.symbols, shape.branching);
 }
 
-// One choice for each symbol above the leaves: 1 + s + ... + s^(L - 1) of them.
+// There is one choice for each symbol above the leaves: 1 + b + ... + b^(levels - 1) choices, where
+// b is `branching`.
 std::int64_t count_sentences(const HierarchyConfig& shape) {
   std::int64_t choices = 0;
   for (int level = 0; level < shape.levels; ++level) {

@@ -15,7 +15,7 @@ SampleRange RunPlaces::range(Step place, Step places) const {
 SampleLoader::Order SampleLoader::order_of(int epoch) {
   const auto known = orders_.find(epoch);
   if (known != orders_.end()) return known->second;
-  // Of two the one before is still asked for while the next is expected.
+  // The order of the epoch before is still asked for while the next is expected: two are kept.
   if (orders_.size() > 1) orders_.erase(orders_.begin());
   return orders_[epoch] = std::make_shared<const std::vector<std::int64_t>>(
              epoch_order(samples_.count(), config_.seed, epoch));

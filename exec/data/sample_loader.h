@@ -1,6 +1,7 @@
 #pragma once
-// The samples of the steps to come: drawn by epoch, gathered and augmented in a thread of its own
-// while the step before runs. What a step gets is the same as if it were made when it is asked for.
+// Makes the samples of the steps to come: drawn by epoch, gathered and augmented in a thread of its
+// own while the step before runs. What a step gets is the same as if it were made when it is asked
+// for.
 
 #include <cstdint>
 #include <map>
@@ -24,9 +25,9 @@ struct SampleRange {
   friend bool operator==(const SampleRange&, const SampleRange&) = default;
 };
 
-// A run of `samples` samples an epoch goes on in places, one for each batch of the configured size;
-// the last of an epoch may be short. A step takes those of one place, or, where the batch has
-// grown, of several, but never of two epochs.
+// The places of a run of `samples` samples an epoch, one for each batch of the configured size; the
+// last of an epoch may be short. A step takes the samples of one place, or, if the batch has grown,
+// of several, but never of two epochs.
 struct RunPlaces {
   std::int64_t samples = 1;
   int batch_size = 1;
@@ -36,24 +37,24 @@ struct RunPlaces {
   Step count(const SampleRange& range) const { return (range.count + batch_size - 1) / batch_size; }
 };
 
-// What the samples of a step follow from, besides their range.
+// The samples of a step follow from these settings and their range.
 struct LoaderConfig {
   int micro_batch_size = 8;
-  std::uint64_t seed = 1;  // of the order of an epoch and of augmentation
+  std::uint64_t seed = 1;  // decides the order of an epoch and augmentation
   AugmentationConfig augmentation = {};
 };
 
 class SampleLoader {
  public:
-  // Of the training part.
+  // `samples` are the training part.
   SampleLoader(Samples samples, const LoaderConfig& config)
       : samples_(std::move(samples)), config_(config) {}
 
-  // These are asked for next: begins to make them. What was expected before is waited for.
+  // Begins to make these samples, which are asked for next. Waits for those expected before.
   void expect(const SampleRange& range);
-  // By micro-batches. Throws what making them has thrown.
+  // Returns the samples by micro-batches. Throws what making them has thrown.
   std::vector<Samples> take(const SampleRange& range);
-  // Their numbers in a cache: sample s in variant v is v x samples + s.
+  // Returns their numbers in a cache: sample s in variant v is v x samples + s.
   std::vector<std::int64_t> cache_numbers(const SampleRange& range);
 
  private:
@@ -63,10 +64,10 @@ class SampleLoader {
 
   Samples samples_;
   LoaderConfig config_;
-  std::map<int, Order> orders_;          // of the latest epochs
-  std::optional<SampleRange> expected_;  // then `made_` is the thread's until it has ended
+  std::map<int, Order> orders_;          // by epoch, the latest two
+  std::optional<SampleRange> expected_;  // while set, `made_` is the thread's until it has ended
   std::vector<Samples> made_;
-  BackgroundJobs jobs_{true};  // last: it uses the others
+  BackgroundJobs jobs_{true};  // last: it uses the members above
 };
 
 }  // namespace frazil

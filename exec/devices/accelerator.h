@@ -1,8 +1,8 @@
 #pragma once
-// What a plug-in for GPUs gives the executor: a table of plain functions, so that the program
-// itself links no CUDA library. The plug-in (exec/cuda) exports one C function that returns its
+// A plug-in for GPUs gives the executor a table of plain functions, so that the program itself
+// links no CUDA library. The plug-in (exec/devices/cuda) exports one C function that returns its
 // table; tests have a plug-in of their own. Functions throw std::runtime_error, or what torch
-// throws, with one sentence. None waits for a GPU.
+// throws, with one sentence. No function waits for a GPU.
 
 #include <ATen/core/Tensor.h>
 
@@ -11,7 +11,7 @@
 
 namespace frazil {
 
-// To be raised with every change of what is below.
+// Must be raised with every change of what is below.
 inline constexpr int kAcceleratorVersion = 1;
 inline constexpr const char* kAcceleratorSymbol = "frazil_accelerator";
 
@@ -22,7 +22,7 @@ struct GpuFacts {
   std::string driver;  // "CUDA 13.0"
 };
 
-// Of torch's caching allocator, in bytes.
+// Use of torch's caching allocator, in bytes.
 struct GpuMemory {
   std::int64_t allocated = 0;
   std::int64_t peak = 0;
@@ -34,26 +34,30 @@ using StreamHandle = void*;
 struct AcceleratorTable {
   int version = kAcceleratorVersion;  // first, so that every version can read it
 
-  // Throws where there is no working driver; 0: a driver without a GPU.
+  // Returns the number of GPUs; 0: a driver without a GPU. Throws if there is no working driver.
   int (*count_gpus)() = nullptr;
   GpuFacts (*describe)(int gpu) = nullptr;
   GpuMemory (*memory)(int gpu) = nullptr;
 
-  // A stream for share `share` of `shares` disjoint parts of a GPU; of the whole GPU when shares
-  // is 1 or it cannot be split. Closed, it may be opened again; tensors may outlive that.
+  // Opens a stream for share `share` of `shares` disjoint parts of a GPU, or of the whole GPU if
+  // shares is 1 or the GPU cannot be split. A closed stream may be opened again; tensors may
+  // outlive it.
   StreamHandle (*open)(int gpu, int share, int shares) = nullptr;
   void (*close)(StreamHandle stream) = nullptr;
-  // "64 SMs", or "a stream without a part of its own: ..." with the reason.
+  // Returns the part of the GPU that the stream computes on: "64 SMs each", "all of it", or "no
+  // parts of their own: ..." with the reason.
   std::string (*part)(StreamHandle stream) = nullptr;
   at::Device (*place)(StreamHandle stream) = nullptr;
 
-  // From now on the calling thread works on this stream, its backward passes included.
+  // The calling thread works on this stream from here on, its backward passes included.
   void (*enter)(StreamHandle stream) = nullptr;
-  // Whether the stream has done all that it was given; never waits. Throws the GPU's error.
+  // Returns true if the stream has done all that it was given; never waits. Throws the GPU's error.
   bool (*is_idle)(StreamHandle stream) = nullptr;
-  // The stream uses a tensor of another one: its memory is not given to others before it is done.
+  // Tells the allocator that the stream uses a tensor of another stream: the tensor's memory is not
+  // given to others before this stream is done with it.
   void (*mark)(StreamHandle stream, const at::Tensor& tensor) = nullptr;
-  // As is_idle(), of what a GPU was given by threads that have entered no stream.
+  // Returns true if a GPU has done what it was given by threads that have entered no stream;
+  // otherwise as is_idle().
   bool (*is_settled)(int gpu) = nullptr;
 };
 

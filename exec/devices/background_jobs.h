@@ -1,6 +1,6 @@
 #pragma once
-// Jobs done one after another in a thread of their own while training goes on.
-// After one that has thrown none is done any more.
+// Does jobs one after another in a thread of its own while training goes on. After a job that has
+// thrown no further job is done.
 
 #include <condition_variable>
 #include <deque>
@@ -15,28 +15,28 @@ class BackgroundJobs {
  public:
   using Job = std::function<void()>;
 
-  // Not in the background: start() does the job itself.
+  // If not in the background, start() does the job itself.
   explicit BackgroundJobs(bool in_background);
-  // Ends after the job in hand; those that wait are dropped.
+  // Ends after the job in hand; jobs that wait are dropped.
   ~BackgroundJobs();
   BackgroundJobs(const BackgroundJobs&) = delete;
   BackgroundJobs& operator=(const BackgroundJobs&) = delete;
 
-  // All throw what a job has thrown.
+  // All three throw what a job has thrown.
   void start(Job job);
-  void wait();  // until none is left
+  void wait();  // until no job is left
   void check();
 
  private:
   void run();
   void rethrow();
 
-  std::mutex mutex_;  // of all below
+  std::mutex mutex_;  // guards all below
   std::condition_variable changed_;
   std::deque<Job> jobs_;  // the first one is in hand
   std::exception_ptr failure_;
   bool ends_ = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last: it uses the members above
 };
 
 }  // namespace frazil

@@ -28,7 +28,7 @@ struct ComputeDevice::Gpu {
   Duration deadline{0};
   const std::atomic<bool>* abandoned = nullptr;
 
-  // Asks until it is done, so that an abandoned world and a GPU that never answers end it.
+  // Asks until the GPU is done. An abandoned world and a GPU that never answers end the asking.
   template <class IsDone>
   void poll(const IsDone& is_done) const {
     if (is_done()) return;
@@ -56,7 +56,7 @@ const AcceleratorTable& open_plugin(const DeviceChoice& choice) {
   return load_accelerator(choice.plugin.empty() ? default_plugin() : choice.plugin);
 }
 
-// Those of the choice, each checked to be there.
+// Returns the GPUs of the choice, each checked to be there.
 std::vector<int> find_gpus(const DeviceChoice& choice, const AcceleratorTable& table) {
   int there = 0;
   try {
@@ -99,7 +99,8 @@ void ComputeDevice::receive(Tensors& tensors) const {
       tensor = tensor.to(place_);
     }
   }
-  // Their memory is another stream's, which may use it again as soon as they are let go.
+  // The memory of these tensors belongs to another stream, which may use it again as soon as they
+  // are let go.
   if (!left.empty()) wait();
 }
 

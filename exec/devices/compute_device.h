@@ -1,7 +1,7 @@
 #pragma once
-// What a device of a run is: a CPU core, or a stream of a GPU. The only place that knows which:
-// where its tensors live, how a thread begins to work for it, when its work is done, how tensors
-// come to it. Of a core all that is nothing, behind one branch.
+// A device of a run is a CPU core or a stream of a GPU. No other code knows which: where the
+// device's tensors live, how a thread begins to work for it, when its work is done, how tensors
+// come to it. For a core each of these does nothing, behind one branch.
 
 #include <ATen/core/Tensor.h>
 
@@ -25,34 +25,36 @@ enum class DeviceKind { kCpu, kCuda };
 
 struct DeviceChoice {
   DeviceKind kind = DeviceKind::kCpu;
-  std::vector<int> gpus = {};  // the devices take them in turn; empty: all that there are
-  // Streams of one GPU get parts of it that do not overlap, where it can be split; else each may
-  // use all of it.
+  std::vector<int> gpus = {};  // the devices take these in turn; empty: all GPUs
+  // Gives streams of one GPU parts of it that do not overlap, if it can be split; otherwise each
+  // stream may use all of it.
   bool splits = true;
-  std::filesystem::path plugin = {};  // empty: that of this build
+  std::filesystem::path plugin = {};  // empty: the plug-in of this build
 };
 
-// A handle; ComputeDevices owns what it names. Calls come from the device's own thread, but those
-// that say otherwise.
+// A handle; ComputeDevices owns what it names. Calls come from the device's own thread, except
+// where a function says otherwise.
 class ComputeDevice {
  public:
   ComputeDevice() = default;  // a core
 
   bool is_gpu() const { return gpu_ != nullptr; }
   at::Device place() const { return place_; }
-  // The calling thread works for this device from now on; once per thread.
+  // The calling thread works for this device from here on; called once per thread.
   void enter() const;
-  // Returns when the device has done what it was given. Throws PeerLost when that takes longer than
+  // Returns when the device has done what it was given. Throws PeerLost if that takes longer than
   // the deadline or the world is abandoned meanwhile, and the GPU's own error.
   void finish() const {
     if (is_gpu()) wait();
   }
-  // Tensors that other devices have made and done with; on another GPU they are copied here, host
-  // tensors stay where they are.
+  // Takes tensors that other devices have made and finished. Tensors on another GPU are copied to
+  // this one; host tensors stay where they are.
   void receive(Tensors& tensors) const;
-  // A copy where this device's tensors live; none of a core, which reads them where they are.
+  // Returns a copy where this device's tensors live; none for a core, which reads the samples where
+  // they are.
   std::unique_ptr<const Samples> bring(const Samples& samples) const;
-  // The state of a layer that this device holds from now on. From any thread; see settle().
+  // Takes over the state of a layer that this device holds from here on. May be called from any
+  // thread; see settle().
   void adopt(LayerState& state) const;
 
  private:
@@ -68,8 +70,9 @@ class ComputeDevice {
 
 class ComputeDevices {
  public:
-  // `deadline` of a single wait. Throws InputError saying what lacks: the plug-in, a driver, a GPU.
-  // Makes the process's kernels deterministic where the devices are GPUs (exec/devices/numerics.h).
+  // `deadline` limits a single wait. Throws InputError saying what lacks: the plug-in, a driver, a
+  // GPU. Makes the process's kernels deterministic if the devices are GPUs
+  // (exec/devices/numerics.h).
   ComputeDevices(const DeviceChoice& choice, int devices,
                  Duration deadline = std::chrono::minutes(10));
   ~ComputeDevices();
@@ -78,13 +81,14 @@ class ComputeDevices {
 
   int count() const { return static_cast<int>(devices_.size()); }
   const ComputeDevice& operator[](std::size_t device) const { return devices_[device]; }
-  // Every wait for a GPU ends, from any thread.
+  // Ends every wait for a GPU; may be called from any thread.
   void abandon();
-  // Between steps, from the thread that drives them: what it has given GPUs is done.
+  // Returns when GPUs have done what the calling thread has given them. It is called between steps,
+  // by the thread that drives them.
   void settle() const;
-  // "2 cores"; "2 streams of NVIDIA H100 80GB HBM3 (64 SMs each)".
+  // Returns "2 cores" or "2 streams of NVIDIA H100 80GB HBM3 (64 SMs each)".
   std::string text() const;
-  // Of the GPU with the least, over its streams; 0 of cores.
+  // Returns a GPU's memory over the number of its streams, the least of all GPUs; 0 for cores.
   Bytes memory_per_device() const;
 
  private:
@@ -96,7 +100,7 @@ class ComputeDevices {
 
 // Throws what ComputeDevices would, and makes nothing.
 void check_devices(const DeviceChoice& choice);
-// How many devices a choice offers by itself: one per core, or one per GPU.
+// Returns how many devices a choice offers by itself: one per core, or one per GPU.
 int count_devices(const DeviceChoice& choice);
 
 }  // namespace frazil

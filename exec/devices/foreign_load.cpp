@@ -10,7 +10,7 @@
 namespace frazil {
 namespace {
 
-// First line of /proc/stat: cpu user nice system idle iowait irq softirq steal, in ticks.
+// Reads the first line of /proc/stat: cpu user nice system idle iowait irq softirq steal, in ticks.
 std::optional<double> machine_seconds() {
   std::ifstream file("/proc/stat");
   std::string name;

@@ -1,19 +1,22 @@
 #pragma once
-// How busy other programs keep this machine, from /proc/stat less this process's own time (stolen
-// time counts as foreign). Decides, before any result is known, which measurements may count.
+// Measures how busy other programs keep this machine, from /proc/stat less this process's own time
+// (stolen time counts as foreign). It decides, before any result is known, which measurements may
+// count.
 
 #include <chrono>
 #include <optional>
 
 namespace frazil {
 
-// Cores: above, what was measured may be longer than it would be alone.
+// The most cores that other programs may keep busy: above this load, what was measured may be
+// longer than it would be alone.
 inline constexpr double kMostForeignCores = 0.15;
 
 class ForeignLoad {
  public:
   ForeignLoad();  // starts the clock
-  // Cores kept busy by others since the start, >= 0; none where the system does not tell.
+  // Returns the cores kept busy by other programs since the start, >= 0; none if the system does
+  // not tell.
   std::optional<double> cores() const;
 
  private:

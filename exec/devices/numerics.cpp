@@ -9,9 +9,6 @@
 #include <cstdlib>
 #include <vector>
 
-#include "exec/devices/compute_device.h"
-#include "exec/devices/workers.h"
-
 namespace frazil {
 namespace {
 
@@ -42,22 +39,6 @@ bool gradients_repeat(const Shape& shape) {
   return at::equal(gradient(), gradient());
 }
 
-// Output and gradients of a layer of usual size, one after another.
-at::Tensor run_layer(const at::Device& place) {
-  constexpr Shape kShape{192, 768};
-  at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(3);
-  const auto draw = [&](at::IntArrayRef sizes) {
-    return at::empty(sizes).normal_(0, 1, generator).to(place);
-  };
-  at::Tensor weight = draw({kShape.out, kShape.in}).set_requires_grad(true);
-  at::Tensor bias = draw({kShape.out}).set_requires_grad(true);
-  at::Tensor x = draw({8, 65, kShape.in}).set_requires_grad(true);
-  const at::Tensor y = at::gelu(at::linear(at::layer_norm(x, {kShape.in}), weight, bias));
-  const auto gradients = torch::autograd::grad({y.square().mean()}, {x, weight, bias});
-  return at::cat({y.detach().flatten(), gradients[0].flatten(), gradients[1].flatten(),
-                  gradients[2].flatten()});
-}
-
 }  // namespace
 
 void prepare_numerics() {
@@ -73,7 +54,7 @@ void prepare_numerics() {
 void prepare_gpu_numerics() {
   at::Context& context = at::globalContext();
   context.setDeterministicAlgorithms(true, /*warn_only=*/false);
-  context.setDeterministicFillUninitializedMemory(false);  // every at::empty() would be written
+  context.setDeterministicFillUninitializedMemory(false);  // filling would write every at::empty()
   context.setDeterministicCuDNN(true);
   context.setBenchmarkCuDNN(false);
   context.setAllowTF32CuBLAS(false);
@@ -92,26 +73,6 @@ std::optional<std::string> check_numerics() {
     }
     if (!gradients_repeat(shape)) {
       return "gradients of a linear layer (" + name + ") do not repeat on this machine";
-    }
-  }
-  return std::nullopt;
-}
-
-std::optional<std::string> check_numerics(const ComputeDevices& devices) {
-  constexpr int kRepetitions = 2;
-  std::vector<std::vector<at::Tensor>> results(static_cast<std::size_t>(devices.count()));
-  Workers workers(devices.count());
-  workers.run([&](DeviceId device) {
-    const ComputeDevice& self = devices[device.index()];
-    self.enter();
-    for (int i = 0; i < kRepetitions; ++i) {
-      results[device.index()].push_back(run_layer(self.place()).cpu());
-    }
-  });
-  for (const std::vector<at::Tensor>& own : results) {
-    if (!at::equal(own[0], own[1])) return "a layer computed twice differs on " + devices.text();
-    if (!at::equal(own[0], results[0][0])) {
-      return "a layer differs between devices, " + devices.text();
     }
   }
   return std::nullopt;

@@ -1,5 +1,5 @@
 #pragma once
-// The clock that everything measured here is measured with.
+// The clock of everything that is measured here.
 
 #include <chrono>
 

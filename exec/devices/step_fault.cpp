@@ -13,14 +13,14 @@ std::string name_place(const StepPlace& place) {
   return text + ": ";
 }
 
-// Torch's allocator of host memory knows no exception of its own.
+// True for torch's failed allocations. Its allocator of host memory knows no exception of its own.
 bool is_out_of_memory(const c10::Error& error) {
   return dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
          std::string(error.what_without_backtrace()).find("DefaultCPUAllocator: ") !=
              std::string::npos;
 }
 
-// Torch explains itself in paragraphs, and errors of CUDA in lines.
+// Returns the first paragraph: torch explains itself in paragraphs, and errors of CUDA in lines.
 std::string first_paragraph(const std::string& text) {
   const bool is_of_cuda = text.rfind("CUDA error", 0) == 0;
   const std::size_t end = text.find(is_of_cuda ? "\n" : "\n\n");

@@ -16,19 +16,19 @@
 
 namespace frazil {
 
-// One job, shared by run() and the workers: who is stuck in it may outlive both.
+// A job, shared by run() and the workers: a worker that is stuck in it may outlive both.
 struct Workers::Round {
   std::function<void(DeviceId)> job;
   std::function<void(const std::string&)> on_failure;
   std::vector<bool> ended;  // by rank
   int running = 0;
-  std::exception_ptr failure;  // the first
-  std::string sentence;        // its
+  std::exception_ptr failure;  // the first failure
+  std::string sentence;        // of that failure
   bool abandoned = false;      // by run(): nobody is left to be told
 };
 
 struct Workers::Shared {
-  std::mutex mutex;  // of all below, rounds included
+  std::mutex mutex;  // guards all below, rounds included
   std::condition_variable work;
   std::condition_variable changed;  // a worker has ended or failed
   std::shared_ptr<Round> round;
@@ -56,18 +56,18 @@ void pin_to(int core) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(core, &set);
-  // Pinning is a matter of speed alone; where it is forbidden the run goes on unpinned.
+  // Pinning is a matter of speed alone; if it is forbidden the run goes on unpinned.
   (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
-// A thread takes the process-wide number of threads at its first use, whatever it set before; so
-// the first use comes first.
+// Sets one intra-op thread. A thread takes the process-wide number of threads at its first use,
+// whatever it set before; so the first use comes first.
 void use_one_intra_op_thread() {
   (void)at::get_num_threads();
   at::set_num_threads(1);
 }
 
-// "rank 1 has", "ranks 0 and 1 have"
+// Returns "rank 1 has" or "ranks 0 and 1 have".
 std::string name_missing(const std::vector<bool>& ended) {
   std::vector<std::string> ranks;
   for (std::size_t rank = 0; rank < ended.size(); ++rank) {
@@ -81,7 +81,8 @@ std::string name_missing(const std::vector<bool>& ended) {
   return text + (ranks.size() == 1 ? " has" : " have");
 }
 
-// ": step 17, action 1B3" of one, ": rank 0 at step 17, action 0F1; rank 1 at ..." of several.
+// Returns ": step 17, action 1B3" for one rank, ": rank 0 at step 17, action 0F1; rank 1 at ..."
+// for several.
 std::string tell_places(const std::vector<bool>& ended, const JobLimit& limit) {
   if (!limit.place) return "";
   const bool is_one = std::count(ended.begin(), ended.end(), false) == 1;
@@ -116,7 +117,7 @@ void Workers::Shared::serve(DeviceId device) {
     const std::lock_guard<std::mutex> lock(mutex);
     current->ended[device.index()] = true;
     if (--current->running == 0) changed.notify_all();
-    current.reset();  // here, so that an awaited job is run()'s to destroy
+    current.reset();  // under the lock, so that an awaited job is run()'s to destroy
   }
 }
 
@@ -185,7 +186,7 @@ void Workers::run(const std::function<void(DeviceId)>& job,
                                     .abandoned = false});
   {
     const std::lock_guard<std::mutex> lock(shared_->mutex);
-    const std::shared_ptr<Round>& before = shared_->round;  // only if it was abandoned
+    const std::shared_ptr<Round>& before = shared_->round;  // there only if it was abandoned
     if (before && before->running > 0) {
       throw WorkerStuck(name_missing(before->ended) + " not come back from the job before");
     }

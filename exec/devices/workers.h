@@ -1,11 +1,11 @@
 #pragma once
-// One thread per device, pinned to a core of its own while there are enough (they share cores
-// otherwise), each with one intra-op thread. The threads live as long as the run; plans come and
-// go.
+// Runs jobs on one thread per device, pinned to a core of its own while there are enough (they
+// share cores otherwise), each with one intra-op thread. The threads live as long as the run; plans
+// come and go.
 //
 // A thread cannot be killed. A worker that does not come back (an endless kernel) still uses what
-// its job refers to, so nothing of that may be destroyed under it. Hence the process ends there and
-// then, unless whoever owns the job knows better (WorkerOptions::on_stuck).
+// its job refers to, so nothing that the job refers to may be destroyed under it. Hence the process
+// ends there and then, unless whoever owns the job knows better (WorkerOptions::on_stuck).
 
 #include <chrono>
 #include <cstdint>
@@ -22,24 +22,24 @@ namespace frazil {
 
 struct WorkerOptions {
   Duration grace = std::chrono::minutes(1);  // from the first failure to the last worker's end
-  // Called by run() with the sentence that names the stuck workers. Empty: the sentence goes to
-  // standard error and the process ends with ExitCode::kPeerLost, nothing is destroyed. When it
-  // returns, run() throws WorkerStuck: only where all that the job refers to is shared with it, by
-  // std::shared_ptr, or outlives the process's threads.
+  // Called by run() with the sentence that names the stuck workers. If it is empty, the sentence
+  // goes to standard error and the process ends with ExitCode::kPeerLost; nothing is destroyed. If
+  // it returns, run() throws WorkerStuck: give one only if all that the job refers to is shared
+  // with it, by std::shared_ptr, or outlives the process's threads.
   std::function<void(const std::string&)> on_stuck;
 };
 
-// How long a job may take: so long from its beginning, and from whenever `progress` says another
-// number than so long before.
+// Limits a job: to `time` from its beginning, and again to `time` whenever `progress` gives another
+// number than `time` before.
 struct JobLimit {
   Duration time = std::chrono::hours(1);
   std::function<std::int64_t()> progress = {};
-  // Where a device is in its job, "step 17, action 1B3", for the sentence that names it. Called by
-  // the thread that waits, while the device works.
+  // Says where a device is in its job, "step 17, action 1B3", for the sentence that names it.
+  // Called by the thread that waits, while the device works.
   std::function<std::string(DeviceId)> place = {};
 };
 
-// Workers have not come back from their job and are left to themselves.
+// Thrown when workers have not come back from their job and are left to themselves.
 class WorkerStuck : public PeerLost {
  public:
   using PeerLost::PeerLost;
@@ -48,17 +48,17 @@ class WorkerStuck : public PeerLost {
 class Workers {
  public:
   explicit Workers(int devices, WorkerOptions options = {});
-  // Waits for the threads; those that are stuck are detached and end when their job does.
+  // Waits for the threads; stuck threads are detached and end when their job does.
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
   int devices() const;
-  // Runs `job` once on every device's thread and waits for all. When some throw, `on_failure` is
-  // called once, at the first failure, with its sentence (to wake the others); then the first
-  // exception is thrown here. A job over the limit fails as well: PeerLost naming the ranks that
-  // have not ended. After a failure the workers serve on; after WorkerStuck they do as soon as the
-  // stuck ones are back, until then run() throws it again.
+  // Runs `job` once on every device's thread and waits for all. If some throw, `on_failure` is
+  // called once, at the first failure, with its sentence (to wake the remaining ones); then the
+  // first exception is thrown here. A job over the limit fails as well, with PeerLost naming the
+  // ranks that have not ended. After a failure the workers serve on. After WorkerStuck they serve
+  // again as soon as the stuck ones are back; until then run() throws WorkerStuck again.
   void run(const std::function<void(DeviceId)>& job,
            const std::function<void(const std::string&)>& on_failure = {},
            const JobLimit& limit = {});

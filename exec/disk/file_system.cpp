@@ -86,7 +86,7 @@ FileSystem real_file_system() {
           },
       .open_direct =
           [](int file) {
-            // It may have no name but this.
+            // The file may have no name but this.
             const std::string path = "/proc/self/fd/" + std::to_string(file);
             return or_error(::open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
           },
@@ -193,7 +193,8 @@ std::int64_t File::size() {
 
 void File::truncate(std::int64_t size) { check(files_.truncate(descriptor_, size), "truncate"); }
 
-// Not asked again after an error: what failed to reach the disk once may be dropped by then.
+// The call is not repeated after an error: what failed to reach the disk once may be dropped by
+// then.
 void File::sync() { check(files_.sync(descriptor_), "fsync"); }
 
 void File::close() {

@@ -1,7 +1,7 @@
 #pragma once
-// The calls through which checkpoints, the step journal and the feature cache reach the disk, and
-// nothing else of them does: a struct of functions, so that a test can count, fail or end a run at
-// any of them.
+// The calls through which checkpoints, the step journal and the feature cache reach the disk; they
+// reach it in no other way. It is a struct of functions, so that a test can count, fail or end a
+// run at any call.
 
 #include <sys/types.h>
 
@@ -15,7 +15,8 @@
 
 namespace frazil {
 
-// Each as the system's call of that name, but for errors: -errno, and errno is not looked at.
+// Each function is as the system's call of that name, except for errors: it returns -errno, and
+// errno is not looked at.
 struct FileSystem {
   std::function<int(const std::string& path, int flags)> open;  // new files: 0600
   std::function<ssize_t(int file, void* bytes, std::size_t size)> read;
@@ -23,11 +24,11 @@ struct FileSystem {
   std::function<ssize_t(int file, void* bytes, std::size_t size, std::int64_t place)> read_at;
   std::function<ssize_t(int file, const void* bytes, std::size_t size, std::int64_t place)>
       write_at;
-  // The same file once more, open for read_direct alone: past the system's memory (O_DIRECT), of
-  // whole blocks, into memory that is aligned as they are.
+  // Opens the same file once more, for read_direct alone: reads past the system's memory
+  // (O_DIRECT), of whole blocks, into memory that is aligned as the blocks are.
   std::function<int(int file)> open_direct;
   std::function<ssize_t(int file, void* bytes, std::size_t size, std::int64_t place)> read_direct;
-  // mincore: 1 where the system has all these bytes in memory, else 0.
+  // Returns (by mincore) 1 if the system has all these bytes in memory, else 0.
   std::function<int(int file, std::size_t size, std::int64_t place)> is_in_memory;
   std::function<int(int file)> sync;  // fsync, of a folder too
   std::function<int(int file, std::int64_t size)> truncate;
@@ -42,7 +43,7 @@ struct FileSystem {
 
 FileSystem real_file_system();
 
-// An open file or folder that closes itself. Every call is done whole (short and interrupted ones
+// An open file or folder that closes itself. Every call is done whole (short and interrupted calls
 // go on) or throws InputError with path, call and the system's reason. No link is followed.
 class File {
  public:
@@ -52,17 +53,18 @@ class File {
   File& operator=(const File&) = delete;
 
   void write(std::string_view bytes);
-  // What is there, at most `size`.
+  // Reads what is there, at most `size` bytes, and returns how many.
   std::size_t read(void* bytes, std::size_t size);
-  // At a place counted from the file's beginning; of several threads too.
+  // Both take a place counted from the file's beginning, and may be called from several threads.
   void write_at(std::string_view bytes, std::int64_t place);
   std::size_t read_at(void* bytes, std::size_t size, std::int64_t place);
-  // Whether the system has these bytes in memory; a failure to say is a no.
+  // Returns true if the system has these bytes in memory; a failure to say is a no.
   bool is_in_memory(std::size_t size, std::int64_t place);
-  // From now on there is read_direct. False: the file system has no such way.
+  // Makes read_direct possible. Returns false if the file system has no such way.
   bool open_direct();
-  // Whole blocks past the system's memory, in one call: whether the first `needed` bytes came.
-  // Size, place and memory are multiples of kBlock. Throws nothing: read_at tells what is wrong.
+  // Reads whole blocks past the system's memory, in one call. Returns true if the first `needed`
+  // bytes came. Requires: size, place and memory are multiples of kBlock. Throws nothing: read_at
+  // tells what is wrong.
   bool read_direct(void* bytes, std::size_t size, std::int64_t place, std::size_t needed);
   static constexpr std::size_t kBlock = 4096;
   std::int64_t size();
@@ -80,12 +82,12 @@ class File {
   int direct_ = -1;
 };
 
-// Names made, renamed or removed in it last from here on. Throws as File does.
+// Makes names durable that were made, renamed or removed in the folder. Throws as File does.
 void sync_folder(const FileSystem& files, const std::filesystem::path& folder);
-// With its parents; each that is new is durable in its parent.
+// Makes a folder and its parents; each new one is durable in its parent.
 void make_folders(const FileSystem& files, const std::filesystem::path& folder);
 std::vector<std::string> list_folder(const FileSystem& files, const std::filesystem::path& folder);
-// One that is gone already is no error.
+// Removes a file; one that is gone already is no error.
 void remove_file(const FileSystem& files, const std::filesystem::path& path);
 void rename_file(const FileSystem& files, const std::filesystem::path& from,
                  const std::filesystem::path& to);

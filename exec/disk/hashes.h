@@ -1,5 +1,5 @@
 #pragma once
-// Hashes and the bits of numbers as text of 16 hex digits, for the files of a run.
+// Hashes, and the bits of numbers as text of 16 hex digits, for the files of a run.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace frazil {
 
-// XXH64.
+// Both return XXH64.
 std::uint64_t hash_bytes(const void* bytes, std::size_t size, std::uint64_t seed = 0);
 std::uint64_t hash_text(std::string_view text, std::uint64_t seed = 0);
 
 std::string to_hex(std::uint64_t bits);
-// Of exactly 16 digits 0-9, a-f; else none.
+// Reads exactly 16 digits 0-9, a-f; returns none for anything else.
 std::optional<std::uint64_t> parse_hex(std::string_view text);
 
 }  // namespace frazil

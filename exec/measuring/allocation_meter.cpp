@@ -10,7 +10,7 @@
 namespace frazil {
 namespace {
 
-constexpr int kErrors = 2;  // as a level of c10's log
+constexpr int kErrors = 2;  // the level of c10's log that keeps errors only
 
 }  // namespace
 
@@ -57,7 +57,7 @@ struct AllocationMeter::Reports final : c10::MemoryReportingInfoBase,
   }
 
   std::shared_ptr<Book> book;
-  c10::MemoryReportingInfoBase* around;  // lives on, for meters end inside out
+  c10::MemoryReportingInfoBase* around;  // outlives this, for meters end innermost first
   std::int64_t live = 0;
   std::int64_t peak = 0;
 };

@@ -1,8 +1,9 @@
 #pragma once
-// Bytes that the calling thread has allocated through libtorch's allocators and not yet freed,
-// since the meter began, by the allocators' own reports: of a GPU's each tensor rounded up to 512
-// bytes. A meter inside another on one thread tells both. Frees of what was there before any meter
-// are not reported.
+// AllocationMeter counts the bytes that the calling thread has allocated through libtorch's
+// allocators and not yet freed since the meter was made. It listens to the allocators' own reports;
+// the allocator of a GPU rounds each tensor up to 512 bytes. If meters are nested on one thread,
+// each of them counts. The allocators do not report frees of memory that was allocated before there
+// was any meter.
 
 #include <cstdint>
 #include <memory>
@@ -15,10 +16,11 @@ class AllocationMeter {
   struct Reports;
 
  public:
-  // Shared by meters on several threads: what one of them frees comes off the meter of the thread
-  // that has allocated it, and what none of them has allocated does not count. Without a book every
-  // free comes off the freeing thread's, which may go negative. While there is a book, the process
-  // logs errors of libtorch alone: the allocator warns of each thousandth free that it cannot tell.
+  // A book is shared by the meters of several threads. Bytes that one of these threads frees come
+  // off the meter of the thread that allocated them; frees of what none of them allocated do not
+  // count. Without a book every free comes off the meter of the freeing thread, which may go
+  // negative. While a book exists, the process logs only errors of libtorch, because the allocator
+  // warns of every thousandth free that it cannot attribute.
   class Book {
    public:
     Book();
@@ -29,12 +31,12 @@ class AllocationMeter {
    private:
     friend class AllocationMeter;
     int log_level_;
-    std::mutex mutex_;  // of the counts too
+    std::mutex mutex_;  // guards the counts of the meters too
     std::unordered_map<const void*, std::weak_ptr<Reports>> allocated_by_;
   };
 
   explicit AllocationMeter(std::shared_ptr<Book> book = nullptr);
-  ~AllocationMeter();  // on the same thread
+  ~AllocationMeter();  // must run on the thread that made the meter
   AllocationMeter(const AllocationMeter&) = delete;
   AllocationMeter& operator=(const AllocationMeter&) = delete;
 

@@ -1,5 +1,6 @@
 #pragma once
-// Fixed decimals without fmt, which torch's own headers shadow in this folder.
+// fixed() writes a number with a fixed count of decimals, as "0.25". It stands in for fmt, which
+// the headers of libtorch shadow in exec.
 
 #include <string>
 

@@ -1,6 +1,7 @@
 #pragma once
-// Layer samples gathered into mean times by layer, phase and micro-batch size: trimmed means
-// (analysis/ratio_interval.h), because means of parts add up to the mean of the whole.
+// LayerTimes gathers layer samples into mean times by layer, phase and micro-batch size. They are
+// trimmed means (analysis/ratio_interval.h), because the means of parts add up to the mean of the
+// whole.
 
 #include <map>
 #include <tuple>
@@ -12,14 +13,14 @@ namespace frazil {
 
 class LayerTimes {
  public:
-  // `keep`: share of the samples, from the lowest, that a mean is taken over.
+  // `keep`: the share of the samples, counted from the lowest, that a mean is taken over.
   explicit LayerTimes(double keep = 0.9) : keep_(keep) {}
 
   void add(const std::vector<LayerSample>& samples);
   bool has(LayerId layer, LayerPhase phase, int samples) const;
-  // Trimmed mean; 0 when there is no sample.
+  // Returns the trimmed mean, 0 if there is no sample.
   Duration mean(LayerId layer, LayerPhase phase, int samples) const;
-  // Forward, loss and backward of a layer at a micro-batch size, one of each.
+  // Returns the sum of the mean forward, loss and backward times of a layer at a micro-batch size.
   Duration forward_and_backward(LayerId layer, int samples) const;
 
  private:
@@ -27,14 +28,14 @@ class LayerTimes {
   std::map<std::tuple<LayerId, LayerPhase, int>, std::vector<double>> samples_;
 };
 
-// What actions cost beside their layers, and steps beside their actions.
+// The time that actions take beside their layers, and steps beside their actions.
 struct Overheads {
   Duration per_action{0};
   Duration per_step{0};
 };
 
-// From recorded steps: (F and B spans - their layers' samples) / actions, and (step times -
-// makespans) / steps; never below 0.
+// OverheadMeter derives both overheads from recorded steps: (F and B spans - their layers' samples)
+// / actions, and step time - makespan. Each is the trimmed mean over the steps, never below 0.
 class OverheadMeter {
  public:
   explicit OverheadMeter(double keep = 0.9) : keep_(keep) {}

@@ -9,7 +9,8 @@ namespace frazil {
 
 void keep_freed_memory() {
 #ifdef __GLIBC__
-  // Setting the one fixes the other at its small default: this is where glibc would let it grow to.
+  // Setting the trim threshold alone would fix the mmap threshold at its small default. This is the
+  // largest value that glibc would let it grow to.
   constexpr int kLargestHeapChunk = 1 << 25;
   (void)::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
   (void)::mallopt(M_MMAP_THRESHOLD, kLargestHeapChunk);

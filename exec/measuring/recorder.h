@@ -1,7 +1,7 @@
 #pragma once
-// What one device measured: spans of actions, and, when asked for, the time of each layer's parts
-// and the memory of a step.
-// One recorder per device, written by its thread alone.
+// A recorder keeps what one device measures: spans of actions and, when asked for, the times of
+// each layer's phases and the memory of a step. Every device has a recorder of its own, to which
+// its thread alone writes.
 
 #include <atomic>
 #include <chrono>
@@ -21,34 +21,35 @@ enum class LayerPhase : std::uint8_t {
   kForward,
   kLoss,                 // of the layer with the loss, after its forward
   kBackward,             // input and weight gradients in one pass, as far as the layer needs them
-  kBackwardInput,        // alone
-  kBackwardWeight,       // after its I
-  kBackwardWeightAlone,  // without the input gradient
+  kBackwardInput,        // I (dgrad) alone
+  kBackwardWeight,       // W (wgrad) after the layer's I, in a schedule that splits the backward
+  kBackwardWeightAlone,  // W in a backward that is split for measuring
   kUpdate,
 };
 
 struct LayerSample {
   LayerId layer;
   LayerPhase phase = LayerPhase::kForward;
-  int samples = 0;  // of the micro-batch; 0 for an update
+  int samples = 0;  // in the micro-batch; 0 for an update
   Duration duration{0};
 };
 
-// Over a layer's parameters, in order, in double.
+// The sum of squares of a layer's gradients, added in double over its parameters in order.
 struct GradientSquares {
   LayerId layer;
   double value = 0;
 };
 
-// What to measure beside spans. `slow_layer` is the checker's self-test: that layer spins for
-// `slow_percent` of its own time after each phase.
+// Tells what to measure beside spans. `slow_layer` is for the self-test of frazil verify: that
+// layer spins for `slow_percent` of its own time after each phase.
 struct Measurement {
   bool layers = false;
-  // Every second step, take the input and the weight gradient in two passes and time each.
+  // Runs the backwards of every second step as I and W in two passes and times each pass.
   bool split_backward = false;
   bool memory = false;
-  // Of the gradients as they come out of the reduction, before clipping: the sum of squares of each
-  // layer's, and the sum over the steps in LayerState::gradient_sums.
+  // Both read the gradients as they come out of the reduction, before clipping: the first adds up
+  // the squares of each layer's gradients, the second adds gradients over the steps in
+  // LayerState::gradient_sums.
   bool gradient_squares = false;
   bool gradient_sums = false;
   int slow_layer = -1;
@@ -57,21 +58,23 @@ struct Measurement {
 
 class Recorder {
  public:
-  // `ended` counts the actions of all devices, for who watches from another thread.
+  // `ended`, where given, counts the finished actions of all devices, for a thread that watches the
+  // step.
   Recorder(DeviceId device, SteadyTime origin, const ComputeDevice& compute = {},
            std::atomic<std::int64_t>* ended = nullptr)
       : device_(device), origin_(origin), compute_(compute), ended_(ended) {}
 
   const ComputeDevice& compute() const { return compute_; }
   SteadyTime now() const { return std::chrono::steady_clock::now(); }
-  // When the device has done what it was given: now, of a core. Throws as ComputeDevice::finish().
+  // Waits until the device has done what it was given and returns the time then. A CPU core never
+  // has to wait. Throws as ComputeDevice::finish().
   SteadyTime end_work() const {
     compute_.finish();
     return now();
   }
-  // The action ends when its work does. Throws as end_work().
+  // Records the span of an action, which ends when its work does. Throws as end_work().
   void add(const Action& action, Step step, Lane lane, SteadyTime start);
-  // Work of the host inside another action, which is done: on the host's lane.
+  // Records the span of host work inside another action, on the host's lane. The work is done.
   void add_inside(const Action& action, Step step, SteadyTime start);
   void add_layer(const LayerSample& sample) { layer_samples_.push_back(sample); }
 

@@ -1,6 +1,6 @@
 #pragma once
-// What gradients take while they are reduced, on top of what is reserved for them: measured as
-// planner/lowering/reduction_memory.h charges it.
+// ReductionMeter measures the memory that gradients take while they are reduced, on top of what is
+// reserved for them, as planner/lowering/reduction_memory.h charges it.
 
 #include <algorithm>
 #include <cstdint>
@@ -10,10 +10,11 @@
 
 namespace frazil {
 
-// Told how many bytes of the gradients in question a device holds, whenever more have come.
+// Is told how many bytes of the gradients in reduction a device holds, whenever more have come.
 using TellHeld = std::function<void(std::int64_t)>;
 
-// From its making to its end the account has the most it was told of.
+// A meter charges the account with the most that hold() was told of beyond `reserved`, until the
+// meter ends.
 class ReductionMeter {
  public:
   ReductionMeter(MemoryAccount& account, Bytes reserved) : account_(account), reserved_(reserved) {}

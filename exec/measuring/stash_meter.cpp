@@ -11,7 +11,8 @@
 namespace frazil {
 namespace {
 
-// What a layer passes on as it came has not been allocated by it.
+// Returns the bytes of outputs that are inputs passed on as they came: the layer has not allocated
+// them.
 std::int64_t count_passed(const Tensors& outputs, const Tensors& inputs) {
   std::int64_t bytes = 0;
   for (const at::Tensor& output : outputs) {
@@ -22,8 +23,8 @@ std::int64_t count_passed(const Tensors& outputs, const Tensors& inputs) {
   return bytes;
 }
 
-// A kernel may keep more, or be another one, where a gradient is asked for that nobody wants: of a
-// mask, of a sample.
+// Reads inputs that require a gradient only where they come over a gradient edge, as in training. A
+// kernel may keep more, or be another one, if the gradient of a mask or a sample is asked for.
 Tensors read_as_in_training(const ModelSpec& model, LayerId layer,
                             const std::vector<Tensors>& outputs, const Tensors& inputs) {
   Tensors read;
@@ -62,7 +63,7 @@ std::vector<Bytes> measure_stashes(const ModelSpec& model, const DeviceState& st
       for (at::Tensor& parameter : parameters) parameter = parameter.detach();
     }
     outputs.push_back(model.layers[l].forward({layer, parameters, read, {}, !frozen}));
-    // Its graph alone is kept, as the executor does.
+    // The graph of the loss alone is kept, as the executor does.
     std::shared_ptr<torch::autograd::Node> loss;
     if (model.has_loss(layer)) {
       loss = model.layers[l].loss(outputs.back(), micro_batch.labels).grad_fn();

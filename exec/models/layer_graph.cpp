@@ -121,7 +121,7 @@ Tensors LayerGraph::backward_input(const Tensors& gradients) {
     input_gradients = spread_over_inputs(found.begin());
     inputs_.clear();
   }
-  // With seams nothing behind the last of them is needed any more.
+  // W begins at the seams, if there are any, and does not need the roots.
   if (!operations_.empty()) roots_.clear();
   return input_gradients;
 }
@@ -129,7 +129,7 @@ Tensors LayerGraph::backward_input(const Tensors& gradients) {
 Tensors LayerGraph::differentiate(const Seam& operation) const {
   Tensors own;
   for (const std::size_t p : operation.parameters) own.push_back(parameters_[p]);
-  if (!operation.gradient.defined()) {  // it reaches no gradient that has come
+  if (!operation.gradient.defined()) {  // no gradient that has come reaches the operation
     for (at::Tensor& parameter : own) parameter = at::zeros_like(parameter);
     return own;
   }

@@ -1,8 +1,8 @@
 #pragma once
-// One layer at work on one micro-batch: its outputs, and its autograd graph, cut at the layer's
-// inputs. The gradients may be asked for together (B) or apart (I, then W): I takes along the
-// gradients of what the layer's parametric operations put out, so that W is left with those
-// operations alone. The bits are those of B.
+// LayerGraph is one layer at work on one micro-batch: its outputs and its autograd graph, cut at
+// the layer's inputs. Input gradients (I, dgrad) and weight gradients (W, wgrad) may be asked for
+// together (B) or apart (I, then W). I also computes the gradients of the outputs of the layer's
+// parametric operations, so that W is left with those operations alone. The bits are those of B.
 
 #include <cstdint>
 #include <functional>
@@ -20,10 +20,10 @@ namespace frazil {
 
 class LayerGraph {
  public:
-  // What a layer is run with besides its parameters.
+  // The arguments of a layer's forward besides its parameters.
   struct Call {
     Tensors inputs;
-    std::vector<bool> carries;  // by input: its gradient will be asked for
+    std::vector<bool> carries;  // by input: whether its gradient will be asked for
     RandomKey key;
     bool splits = false;  // I and W will be asked for apart, so their seams are kept
   };
@@ -33,28 +33,30 @@ class LayerGraph {
              const LayerActivity& activity, const Call& call);
 
   LayerId layer() const { return layer_; }
-  // Undetached; the graph keeps what it needs of them itself.
+  // Hands out the outputs, undetached. The graph itself keeps what it needs of them.
   Tensors take_outputs() { return std::move(outputs_); }
-  // A loss made of the outputs: its gradient is 1.
+  // Adds a loss made of the outputs; its gradient is 1.
   void add_loss(const at::Tensor& loss);
 
   struct Gradients {
     Tensors inputs;   // by input; undefined where none is wanted
     Tensors weights;  // by parameter; empty where none are wanted
   };
-  // Each is asked for once: B, or I and then W. `gradients`: by output, undefined where none comes.
+  // Compute the gradients of B, I and W. Each may be asked for once: B, or I and then W.
+  // `gradients`: by output, undefined where none comes.
   Gradients backward(const Tensors& gradients);
   Tensors backward_input(const Tensors& gradients);
   Tensors backward_weight();
   bool owes_weights() const { return activity_.weight_gradient; }
 
  private:
-  // A place in the graph, and the gradient that enters or passes there. Holds no output.
+  // A seam is a place in the graph, with the gradient that enters or passes there. It holds no
+  // output.
   struct Seam {
     std::shared_ptr<torch::autograd::Node> node;
     std::uint32_t output = 0;
     at::Tensor gradient = {};
-    // Of a parametric operation.
+    // These two belong to the seam of a parametric operation.
     std::vector<std::size_t> parameters = {};
     std::function<Tensors(const at::Tensor&)> differentiate = {};
   };
@@ -62,7 +64,8 @@ class LayerGraph {
   static Seam seam_of(const at::Tensor& tensor);
   void set_root_gradients(const Tensors& gradients);
   Tensors differentiate(const Seam& operation) const;
-  // The gradients at `leaves` and then at `seams`. `keeps`: the graph will be run through again.
+  // Returns the gradients at `leaves` and then those at `seams`. `keeps`: the graph will be run
+  // through again.
   static Tensors run(const std::vector<Seam>& roots, const Tensors& leaves,
                      const std::vector<Seam>& seams, bool keeps);
   Tensors carrying_inputs() const;
@@ -74,7 +77,7 @@ class LayerGraph {
   Tensors inputs_;      // leaves; those require grad whose gradients are asked for
   Tensors outputs_;
   std::vector<Seam> roots_;               // outputs that a gradient can come for, then losses
-  std::vector<std::size_t> root_output_;  // by root of an output
+  std::vector<std::size_t> root_output_;  // by root that is an output: its index
   std::vector<Seam> operations_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// A model as the executor sees it: layers in topological order, each a pure function of its
-// parameters and of what comes over its edges, some with a loss. Models are made by functions
+// A model, as the executor sees it, has layers in topological order, each a pure function of its
+// parameters and of what comes over its edges. Some layers have a loss. Functions make models
 // (exec/models/vit.h); nothing here knows a particular one.
 
 #include <cstdint>
@@ -17,34 +17,37 @@
 namespace frazil {
 
 struct ParameterSpec {
-  std::string
-      name;  // Hugging Face's, "vit.encoder.layer.0.attention.attention.query_key_value.weight"
+  // The name follows Hugging Face's scheme, as
+  // "vit.encoder.layer.0.attention.attention.query_key_value.weight".
+  std::string name;
   std::vector<std::int64_t> shape;
-  // Start values: uniform in +-bound, standard normal when bound < 0 (as embedding tables start;
-  // positions told fainter than that take small images several epochs to learn), or `constant`.
+  // Start values are uniform in +-bound; standard normal if bound < 0, as embedding tables start
+  // (small images take several epochs to learn with fainter positions); `constant` if bound is 0.
   double bound = 0;
   double constant = 0;
-  // Parameters of several layers with one such name are one parameter, and start as in the first.
-  // Every such layer holds a copy, so that layers move freely; a layer with one has no others.
+  // Parameters of several layers with the same non-empty `tied` are one parameter, which starts as
+  // in the first of these layers. Each of them holds a copy, so that layers move freely. A layer
+  // with a tied parameter has no other parameters.
   std::string tied = {};
 };
 
-// Of a linear map from `in` to `out` values, uniform in +-1/sqrt(in) as PyTorch's Linear starts.
+// Specify the parameters of a linear map from `in` to `out` values, which start uniform in
+// +-1/sqrt(in) as those of PyTorch's Linear.
 ParameterSpec linear_weight(const std::string& name, std::int64_t out, std::int64_t in);
 ParameterSpec linear_bias(const std::string& name, std::int64_t out, std::int64_t in);
 ParameterSpec constant(const std::string& name, std::int64_t size, double value);
-// Of so many float32 values.
+// Returns the size of this many float32 values.
 Bytes float_bytes(std::int64_t values);
 
-// The layer whose forward is asked for. `inputs`: over its incoming edges in their order, each
-// edge's tensors in order; of a layer without edges, what the samples hold.
+// A call asks for the forward of a layer. `inputs`: the tensors of its incoming edges, edge by edge
+// in order; of a layer without incoming edges, what the samples hold.
 struct LayerCall {
   LayerId layer;
   const Tensors& parameters;
   const Tensors& inputs;
   const RandomKey& key;
-  bool training = false;  // of a frozen layer false: no dropout, no running statistics
-  // Where given, is told of every operation with parameters.
+  bool training = false;  // false for a frozen layer: it runs in eval mode
+  // Receives every operation with parameters, if given.
   ParametricOperationList* operations = nullptr;
 };
 
@@ -54,9 +57,9 @@ struct LayerSpec {
   std::vector<ParameterSpec> parameters;
   std::function<Tensors(const LayerCall&)> forward;
   std::vector<Bytes> output_bytes_per_sample;  // by output
-  // Of a layer with a loss: its mean over the micro-batch.
+  // Returns the mean loss over the micro-batch. Empty for a layer without a loss.
   std::function<at::Tensor(const Tensors& outputs, const at::Tensor& labels)> loss = {};
-  // Whether all parameters are read through ParametricOperations, so that W can be cut off there.
+  // True if all parameters are read through ParametricOperations, so that W can be cut off there.
   bool has_seams = true;
 };
 
@@ -64,7 +67,8 @@ struct ModelEdge {
   LayerId from;
   LayerId to;
   EdgeKind kind = EdgeKind::kGradient;
-  std::vector<std::size_t> outputs;  // of `from`, that pass; with a gradient edge all floating
+  // The outputs of `from` that pass over the edge; all are floating-point on a gradient edge.
+  std::vector<std::size_t> outputs;
 };
 
 struct ModelSpec {
@@ -75,26 +79,29 @@ struct ModelSpec {
   Bytes input_bytes_per_sample;
 
   bool has_loss(LayerId layer) const { return bool(layers[layer.index()].loss); }
-  // By position in `edges`, ascending.
+  // Return positions in `edges`, ascending.
   std::vector<std::size_t> edges_into(LayerId layer) const;
   std::vector<std::size_t> edges_from(LayerId layer) const;
 };
 
-// One edge from each layer to the next, with all its outputs.
+// Returns one edge from each layer to the next, over which all outputs of the layer pass.
 std::vector<ModelEdge> make_chain(const std::vector<LayerSpec>& layers);
 
-// Fresh, contiguous start values, by (seed, layer) alone.
+// Returns fresh, contiguous start values, which depend on (seed, layer) alone.
 Tensors initial_parameters(const ModelSpec& model, LayerId layer, std::uint64_t seed);
 
-// What a layer reads: from the outputs of earlier layers, or from the samples.
+// Returns what a layer reads: tensors of `outputs`, which holds those of earlier layers, or
+// `inputs`, those of the samples.
 Tensors read_inputs(const ModelSpec& model, LayerId layer, const std::vector<Tensors>& outputs,
                     const Tensors& inputs);
-// Outputs of all layers, in evaluation: `parameters` by layer, `inputs` as the samples hold them.
+// Runs all layers in eval mode and returns their outputs. `parameters`: by layer; `inputs`: as the
+// samples hold them.
 std::vector<Tensors> forward_model(const ModelSpec& model,
                                    const std::vector<const Tensors*>& parameters,
                                    const Tensors& inputs);
 
-// The structure of a model as a profile without costs: what activity and validation need.
+// Returns the structure of a model as a profile without costs, which is all that activity and
+// validation need.
 ModelProfile make_structure(const ModelSpec& model, int optimizer_bytes_per_parameter_byte);
 
 }  // namespace frazil

@@ -10,8 +10,8 @@
 namespace frazil {
 namespace {
 
-// What autograd does after at::linear: both gradients over rows, the weight's as one product. Only
-// where at::linear works on rows itself.
+// Computes what autograd does after at::linear: the gradients of weight and bias over rows, the
+// weight's as one product. Returns an empty function where at::linear does not itself work on rows.
 std::function<Tensors(const at::Tensor&)> differentiate_linear(const at::Tensor& x, bool has_bias) {
   if (x.dim() > 2 && !x.is_contiguous()) return {};
   return [x, has_bias](const at::Tensor& gradient) {
@@ -49,7 +49,8 @@ at::Tensor ParametricOperations::layer_norm(const at::Tensor& x, std::size_t wei
   const auto [output, mean, deviation] =
       at::native_layer_norm(x, scale.sizes(), scale, shift, epsilon);
   if (listener_ == nullptr) return output;
-  // Bound by structured bindings, which a lambda cannot take as they are.
+  // The results are captured by new names, because a lambda cannot take structured bindings as they
+  // are.
   const auto differentiate = [x, scale, shift, mean = mean,
                               deviation = deviation](const at::Tensor& gradient) {
     auto [of_x, of_scale, of_shift] =

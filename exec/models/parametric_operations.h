@@ -1,6 +1,7 @@
 #pragma once
-// The operations of a layer that read its parameters. Each tells a listener what it has put out:
-// the seams behind which the weight gradients alone are left (exec/models/layer_graph.h).
+// ParametricOperations are the operations of a layer that read its parameters. Each tells a
+// listener what it has put out. These outputs are the seams behind which only weight gradients are
+// left to compute (exec/models/layer_graph.h).
 
 #include <cstddef>
 #include <functional>
@@ -12,15 +13,16 @@ namespace frazil {
 
 struct ParametricOperation {
   at::Tensor output;
-  std::vector<std::size_t> parameters;  // by their index in the layer
-  // Their gradients, from the output's, in the bits of autograd and without its engine, which costs
-  // more than the arithmetic of a small layer. Empty where only the engine knows.
+  std::vector<std::size_t> parameters;  // indices in the layer
+  // Returns the gradients of the parameters, given that of the output. They have the bits of
+  // autograd, but its engine, which costs more than the arithmetic of a small layer, does not run.
+  // Empty if only the engine can compute them.
   std::function<Tensors(const at::Tensor&)> differentiate;
 };
 using ParametricOperationList = std::vector<ParametricOperation>;
 
-// Arguments name parameters by their index. Together the operations of a layer read each parameter
-// once.
+// Arguments name parameters by their index in the layer. Requires: the operations of a layer
+// together read each parameter once.
 class ParametricOperations {
  public:
   ParametricOperations(const Tensors& parameters, ParametricOperationList* listener)
@@ -28,7 +30,7 @@ class ParametricOperations {
 
   at::Tensor linear(const at::Tensor& x, std::size_t weight, std::size_t bias) const;
   at::Tensor linear_without_bias(const at::Tensor& x, std::size_t weight) const;
-  // Over the last dimension.
+  // Normalizes over the last dimension.
   at::Tensor layer_norm(const at::Tensor& x, std::size_t weight, std::size_t bias,
                         double epsilon) const;
   at::Tensor convolution(const at::Tensor& x, std::size_t weight, std::size_t bias, int stride,

@@ -1,8 +1,8 @@
 #pragma once
-// The layered vision transformer: pre-norm, class token, learned positions, erf GELU. Layer 0
-// embeds (block 0); blocks 1..N are two layers each, attention and MLP; the last layer is final
-// norm and head and carries the loss, the cross entropy of its logits. Between layers goes one
-// tensor [n, tokens, dim].
+// make_vit() makes a vision transformer in layers: pre-norm, class token, learned positions, erf
+// GELU. Layer 0 embeds (block 0); blocks 1..N are two layers each, attention and MLP; the last
+// layer is the final norm and the head and carries the loss, the cross entropy of its logits. One
+// tensor [n, tokens, dim] goes from layer to layer.
 
 #include "exec/models/model.h"
 

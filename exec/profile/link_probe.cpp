@@ -21,7 +21,7 @@ double nanoseconds_since(SteadyTime start) {
   return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Half of a round trip, in ns.
+// Returns half the time of a round trip, in ns.
 double ping_pong(Communicator& self, int repetition) {
   const int peer = 1 - self.rank();
   const Tag ping{.index = 0, .step = repetition};
@@ -84,7 +84,8 @@ LinkProbe probe_link(const ComputeDevices& devices, int repetitions) {
   });
   const double latency = trimmed_mean(latencies);
   probe.link.latency = Duration{static_cast<Duration::rep>(latency)};
-  // Two owners with one node each: 2 steps, and each sends and receives the whole size once.
+  // A reduction of two owners with one node each takes 2 steps, and each owner sends and receives
+  // the whole size once.
   const double moving = std::max(1.0, trimmed_mean(reductions) - 2 * latency);
   constexpr double kBytes = static_cast<double>(kElements) * sizeof(float);
   probe.link.bandwidth = BytesPerSecond{static_cast<std::int64_t>(kBytes / moving * 1e9)};

@@ -1,7 +1,8 @@
 #pragma once
-// The link between two devices of this machine, as the executor uses it: one-way latency from a
-// ping-pong of empty messages, bandwidth from exact reductions of 1 MiB between both, read through
-// the closed form the simulator prices them with (sim/collective_cost.h).
+// probe_link() measures the link between two devices of this machine as the executor uses it. The
+// one-way latency comes from a ping-pong of empty messages, the bandwidth from exact reductions of
+// 1 MiB between the two devices, read through the closed form with which the simulator prices them
+// (sim/collective_cost.h).
 
 #include "exec/devices/compute_device.h"
 #include "exec/devices/workers.h"
@@ -14,7 +15,7 @@ struct LinkProbe {
   int repetitions = 0;
 };
 
-// Uses devices 0 and 1; a single device has no link (zero cost).
+// Probes devices 0 and 1. A single device has no link: the answer then costs nothing.
 LinkProbe probe_link(const ComputeDevices& devices, int repetitions = 200);
 
 }  // namespace frazil

@@ -18,10 +18,10 @@
 namespace frazil {
 namespace {
 
-// Two micro-batches per device: enough to see one follow the other.
+// Two micro-batches per device are enough to see one follow the other.
 constexpr int kMicroBatchesPerDevice = 2;
 
-// The whole model on every device, each with its own micro-batches.
+// Makes a plan with the whole model on every device, each with its own micro-batches.
 Plan make_replica_plan(const ModelProfile& structure, int devices, int micro_batch_size) {
   Plan plan;
   plan.model_hash = model_hash(structure);
@@ -149,7 +149,7 @@ MeasuredProfile measure_profile(const RunConfig& config, const Dataset& data,
     }
     if (progress) progress(round + 1, options.rounds + 1);
   }
-  // What a layer saves is weighed with every parameter active.
+  // The stash of a layer is measured with every parameter active.
   run.transition_to(make_replica_plan(run.structure(), options.devices, sizes.front()));
   MeasuredProfile measured{run.structure(), {}, load.cores()};
   fill_costs(measured.profile, gathered, run, data, sizes);

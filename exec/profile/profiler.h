@@ -1,7 +1,8 @@
 #pragma once
-// The profiler: times every layer inside real training steps, on every device at once (as a run
-// keeps every core busy), sizes interleaved so that drift hits all alike; weighs what each layer
-// saves; probes the link. Answers with the profile and the cluster that plan and simulate read.
+// The profiler times every layer inside real training steps, on every device at once, because a run
+// keeps every core busy too. Micro-batch sizes are interleaved, so that drift hits all of them
+// alike. It also measures the saved activations of each layer and probes the link. Its answer is
+// the profile and the cluster that frazil plan and frazil simulate read.
 
 #include <functional>
 #include <optional>
@@ -19,11 +20,14 @@ namespace frazil {
 struct ProfileOptions {
   std::vector<int> micro_batch_sizes = {8};
   int devices = 2;
-  DeviceChoice processors = {};  // what they are
+  DeviceChoice processors = {};  // cores or GPUs
   int rounds = 12;               // each: `steps` steps of every size, in turn
-  int steps = 8;          // half of them split the backward; half as many again with all frozen
+  // Half of the steps split the backward. Half as many steps follow with all blocks but the head
+  // frozen.
+  int steps = 8;
   int warm_up_steps = 4;  // per size, not counted
-  // Written into the cluster for each device; 0: what a GPU has over its streams, else 1 TiB.
+  // The capacity that the cluster names for each device. 0: what a GPU has beside its streams, else
+  // 1 TiB.
   Bytes memory_limit;
   std::string command;  // for the provenance
 };
@@ -31,10 +35,12 @@ struct ProfileOptions {
 struct MeasuredProfile {
   ModelProfile profile;
   Cluster cluster;
-  std::optional<double> foreign_cores;  // kept busy by other programs meanwhile; in the provenance
+  // The cores that other programs kept busy meanwhile; the provenance tells them too.
+  std::optional<double> foreign_cores;
 };
 
-// `progress(done, total)` after each stretch of steps.
+// Measures the configured model on the training samples of `data`. Calls `progress(done, total)`
+// after each round.
 MeasuredProfile measure_profile(const RunConfig& config, const Dataset& data,
                                 const ProfileOptions& options,
                                 const std::function<void(int, int)>& progress = {});

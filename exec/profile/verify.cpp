@@ -17,11 +17,12 @@ namespace {
 
 constexpr int kWarmUpSteps = 8;
 
-// Whole means inside a block: trimming would cut the spikes of every layer by itself, but those of
-// a step only together, and so predict too little. Outliers are left to the median over the blocks.
+// Means inside a block are not trimmed: trimming would cut the spikes of every layer by itself, but
+// those of a step only together, and so predict too little. The median over the blocks deals with
+// outliers.
 constexpr double kKeepAll = 1;
 
-// One half of a block: some steps of the plan, measured.
+// One half of a block holds measurements of some steps of the plan.
 struct Half {
   LayerTimes times{kKeepAll};
   OverheadMeter overheads{kKeepAll};
@@ -39,8 +40,8 @@ class Verifying {
              static_cast<int>(options.cluster.devices.size()),
              run_options(options.config, options.processors)) {
     weigh_layers();
-    // What fits does not depend on times: given lists and schedules that need none are all that
-    // runs.
+    // Memory does not depend on times here, because all that runs are given lists and schedules
+    // that need no times.
     refuse_overflow(predict({}).memory, options.cluster, options.plan_file);
     run_.transition_to(options.plan);
   }
@@ -51,8 +52,8 @@ class Verifying {
     for (int i = 0; i < kWarmUpSteps; ++i) take_step(half);
   }
 
-  // A step of each half in turn, so that both see the same moments of a drifting machine; which
-  // comes first alternates too.
+  // Runs a step of each half in turn, so that both halves see the same moments of a drifting
+  // machine. Which half comes first alternates too.
   std::pair<Half, Half> take_block() {
     std::pair<Half, Half> block;
     for (int i = 0; i < options_.steps; ++i) {
@@ -69,7 +70,7 @@ class Verifying {
     return block;
   }
 
-  // The plan's step as the simulator sees it with this half's costs.
+  // Simulates the plan's step with the costs of this half.
   PlanSimulation predict(const Half& half) const {
     ModelProfile profile = run_.structure();
     const int size = options_.plan.micro_batch_size;
@@ -109,8 +110,8 @@ class Verifying {
   const Run& run() const { return run_; }
 
  private:
-  // What each layer keeps of a micro-batch: on the first device, which holds all of them until a
-  // plan is in force.
+  // Measures what each layer keeps of a micro-batch, on the first device, which holds all layers
+  // until a plan is in force.
   void weigh_layers() {
     const int size = options_.plan.micro_batch_size;
     const Samples there = gather_micro_batches(data_.train, order_, 0, size, size)[0];

@@ -1,9 +1,9 @@
 #pragma once
-// The regression check: does a plan still run as its costs say? Blocks of profile steps (layer
-// times inside the plan's own steps) and run steps in turn; each block predicts its run from its
-// profile. The ratio predicted / measured of the step, and of every layer, with an interval over
-// blocks. Blocks in which other programs kept the machine busy are dropped, whatever they show, and
-// counted.
+// The regression check asks whether a plan still runs as its costs say. Blocks of profile steps,
+// which time layers inside the plan's own steps, and of run steps come in turn; each block predicts
+// its run steps from its profile steps. The answer is the ratio predicted / measured of the step
+// and of every layer, with an interval over the blocks. Blocks in which other programs kept the
+// machine busy are dropped, whatever they show, and counted.
 
 #include <functional>
 #include <string>
@@ -24,13 +24,13 @@ struct VerifyOptions {
   Cluster cluster;
   Plan plan;
   std::string plan_file;         // for refusals
-  DeviceChoice processors = {};  // what the devices of the cluster are here
+  DeviceChoice processors = {};  // cores or GPUs
   int blocks = 40;
   int steps = 8;                                  // per half of a block
   double bar = 0.1;                               // largest accepted deviation
   double most_foreign_cores = kMostForeignCores;  // a block with more foreign load is dropped
   std::uint64_t seed = 1;
-  // Self-test: in the run halves this layer is slower by this much.
+  // Self-test: this layer runs slower by `slow_percent` in the run halves. -1: none.
   int slow_layer = -1;
   int slow_percent = 0;
 };
@@ -40,12 +40,13 @@ struct Verification {
   Duration predicted_step{0};         // means over the blocks
   Duration measured_step{0};
   int dropped_blocks = 0;
-  // By analysis/verification.h.
+  // analysis/verification.h says how the ratios decide.
   Verdict verdict = Verdict::kInconclusive;
 };
 
-// Throws InfeasibleError before the first block where an interpreter refuses the plan, or a device
-// has too little memory for it, as the simulator counts what its layers keep here.
+// Runs the check. Calls `progress(done, blocks)` after each block. Throws InfeasibleError before
+// the first block if the executor or the simulator refuses the plan, or if a device has too little
+// memory for it, as the simulator counts with the stashes measured here.
 Verification verify(const VerifyOptions& options, const Dataset& data,
                     const std::function<void(int, int)>& progress = {});
 

@@ -21,7 +21,7 @@ void refuse_what_cannot_run(const Plan& plan) {
       if (stage.memory == MemoryPolicy::kOffload) {
         throw InfeasibleError("the executor does not run the memory policy offload yet");
       }
-      // R would read the newest weights, not those its F has read.
+      // R would read the newest weights, not those that its F has read.
       if (stage.memory == MemoryPolicy::kRecompute && plan.versions != WeightVersions::kSync) {
         throw InfeasibleError("the executor does not recompute with weight versions yet");
       }
@@ -49,7 +49,7 @@ std::vector<TiedUses> find_tied_uses(const ModelProfile& structure, const Activi
   return all;
 }
 
-// What is left of a list without the micro-batches from `end` on; of a pair perhaps a half.
+// Removes the micro-batches from `end` on from a list. A pair may leave one half behind.
 void drop_micro_batches(std::vector<Action>& actions, std::int32_t end) {
   const auto is_gone = [end](const Action& action) {
     return action.micro_batches && action.micro_batches->first.value >= end;
@@ -109,7 +109,7 @@ StepProgram make_program(const Plan& plan, const ModelProfile& structure, int de
   const Schedule compute = make_schedule(plan, devices);
   validate_schedule(compute, plan, program.activity, "plan");
   program.schedule = complete_schedule(compute, plan, structure, program.activity, clip);
-  Schedule ordered = order_receives(program.schedule);  // throws where no order comes through
+  Schedule ordered = order_receives(program.schedule);  // throws if every order deadlocks
   if (order == MessageOrder::kAsSent) program.schedule = std::move(ordered);
   program.versions = find_versions(plan, program.schedule);
   program.topology = find_topology(plan, structure, program.activity);

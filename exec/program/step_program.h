@@ -1,7 +1,7 @@
 #pragma once
-// What all devices need to know to run one step of a plan, made once per plan: the completed
-// schedule, what each layer computes, who owns which layers. Short last batches have a program of
-// their own.
+// A step program is what all devices need to know to run one step of a plan: the completed
+// schedule, what each layer computes, and which devices own which layers. It is made once per plan;
+// short last batches have a program of their own.
 
 #include <vector>
 
@@ -15,7 +15,8 @@
 
 namespace frazil {
 
-// A tied parameter that trains: the layers that use it, and all devices that hold one of them.
+// A tied parameter that trains: the layers that use it, and all devices that hold one of these
+// layers.
 struct TiedUses {
   std::vector<LayerId> layers;
   std::vector<DeviceId> devices;
@@ -27,27 +28,28 @@ struct StepProgram {
   Schedule schedule;
   PlanTopology topology;
   std::vector<TiedUses> tied;
-  std::vector<StageVersions> versions;  // by stage, where the plan has weight versions
+  std::vector<StageVersions> versions;  // by stage; empty without weight versions
 
   const Stage& stage(PipelineId pipeline, StageId stage) const;
-  // The device that works on a micro-batch of a stage, or on a slice of it.
+  // Returns the device that works on a micro-batch of a stage, or on a slice of that micro-batch.
   DeviceId device_of(PipelineId pipeline, StageId stage, MicroBatchId micro_batch,
                      std::optional<std::int32_t> slice = std::nullopt) const;
-  // Whether some backward of the stage comes as I and W.
+  // True if some backward of the stage comes as I and W.
   bool splits_backward(PipelineId pipeline, StageId stage) const;
 };
 
-// Throws InfeasibleError naming what the executor cannot run (a memory policy offload,
-// lists that wait for each other, ...).
+// Makes the program of a plan, with the messages of clipping if `clip`. Throws InfeasibleError
+// naming what the executor cannot run (a memory policy offload, lists that wait for each other,
+// ...).
 StepProgram make_program(const Plan& plan, const ModelProfile& structure, int devices, bool clip,
                          MessageOrder order = MessageOrder::kByTag);
 
-// The plan of a step of `samples` < batch_size: micro-batches ceil(samples / size); owners keep
-// their indices below that.
+// Returns the plan of a step of `samples` < batch_size. It has ceil(samples / micro-batch size)
+// micro-batches; owners keep the indices that are below that.
 Plan shorten(const Plan& plan, int samples);
-// The same stages with a schedule that takes any number of micro-batches: 1f1b, or gpipe where a
-// pipeline returns to a device; slices of micro-batches too small for them become whole ones (axis
-// data). For a short batch that the plan itself is illegal for.
+// Returns a plan with the same stages and a schedule that takes any number of micro-batches, for a
+// short batch that the plan itself is illegal for: 1f1b, or gpipe if a pipeline returns to a
+// device. A stage whose micro-batches are too small for its slices gets whole ones (axis data).
 Plan fall_back(const Plan& plan);
 
 }  // namespace frazil

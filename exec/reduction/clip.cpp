@@ -10,7 +10,7 @@
 namespace frazil {
 namespace {
 
-// The devices with an update: those whose lists hold a BARRIER.
+// Returns the devices with an update: those whose lists hold a BARRIER.
 std::set<int> devices_of(const StepProgram& program) {
   std::set<int> devices;
   for (std::size_t l = 0; l < program.topology.owners.size(); ++l) {
@@ -20,7 +20,8 @@ std::set<int> devices_of(const StepProgram& program) {
   return devices;
 }
 
-// Sums of squares of the layers whose first owner is `self`: one row (layer, parameter, sum) each.
+// Returns the sums of squares of the layers whose first owner is `self`: one row (layer, parameter,
+// sum) each.
 at::Tensor own_norms(const std::map<LayerId, Tensors>& sums, const StepProgram& program,
                      DeviceId self) {
   std::vector<double> rows;
@@ -33,7 +34,7 @@ at::Tensor own_norms(const std::map<LayerId, Tensors>& sums, const StepProgram& 
     }
   }
   at::Tensor table = at::tensor(rows, at::kDouble).view({-1, 3});
-  // From a GPU in one copy.
+  // The sums come from a GPU in one copy.
   if (!squares.empty()) table.select(1, 2).copy_(at::stack(squares));
   return table;
 }

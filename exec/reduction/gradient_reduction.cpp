@@ -15,8 +15,8 @@ namespace frazil {
 namespace {
 
 Tensors cut(const Tensors& tensors, const std::vector<TensorSlice>& slices) {
-  // Plain slices: autograd's notes on views would tie the pieces of one thread to another's
-  // tensors.
+  // The slices are plain: autograd's notes on views would tie the pieces of one thread to tensors
+  // of another.
   const at::AutoDispatchBelowADInplaceOrView no_view_notes;
   Tensors pieces;
   pieces.reserve(slices.size());
@@ -34,7 +34,8 @@ void paste(const Tensors& pieces, const std::vector<TensorSlice>& slices, const 
   }
 }
 
-// Where nothing was added, a piece would keep the whole node that it was cut from.
+// Copies pieces to which nothing was added: each would keep alive the whole node that it was cut
+// from.
 Tensors keep_alone(Tensors pieces) {
   for (at::Tensor& piece : pieces) {
     if (piece.storage().nbytes() > piece.nbytes()) piece = piece.clone();

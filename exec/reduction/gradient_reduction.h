@@ -1,8 +1,9 @@
 #pragma once
-// The exact all-reduce of a group of layers that have the same owners. Owners share the work by
-// element ranges: each ships its maximal tree nodes' share to each other owner, completes the tree
-// on its own share, then all gather. Addition is element-wise, so sharing changes no bit. For equal
-// aligned owners the traffic is a ring all-reduce's.
+// The exact all-reduce of a group of layers that have the same owners. The owners divide the
+// elements into ranges. Each sends every other owner that owner's range of its maximal tree nodes
+// (exec/reduction/gradient_tree.h), completes the tree on its own range, and then all gather.
+// Addition is element-wise, so the division changes no bit. The traffic of equal aligned owners is
+// that of a ring all-reduce.
 
 #include <vector>
 
@@ -21,15 +22,15 @@ struct TensorSlice {
   friend bool operator==(const TensorSlice&, const TensorSlice&) = default;
 };
 
-// Share `part` of `parts` of tensors with the given element counts: contiguous, equal up to
-// rounding, together everything once.
+// Returns share `part` of `parts` of tensors with these element counts. Shares are contiguous,
+// equal up to rounding, and together cover every element once.
 std::vector<TensorSlice> share_of(const std::vector<std::int64_t>& elements, std::size_t part,
                                   std::size_t parts);
 
-// `nodes`: this owner's maximal nodes over the group's tensors (none for an owner without
-// micro-batches); `like`: tensors with the group's shapes. `tag.kind` is overwritten. Returns the
-// complete sums. All owners call it with equal arguments but nodes. What comes from another device
-// counts as held (planner/lowering/reduction_memory.h).
+// Returns the complete sums of a group. `nodes`: this owner's maximal nodes over the group's
+// tensors (none for an owner without micro-batches); `like`: tensors with the group's shapes.
+// `tag.kind` is overwritten. All owners must call it with equal arguments except `nodes`. Tensors
+// that come from another device count as held (planner/lowering/reduction_memory.h).
 Tensors reduce_exactly(std::vector<std::pair<TreeNode, Tensors>> nodes, const Tensors& like,
                        const std::vector<LayerOwner>& owners, int micro_batches,
                        Communicator& communicator, Tag tag, const TellHeld& tell_held = {});

@@ -62,14 +62,15 @@ void GradientSums::add(LayerId layer, MicroBatchId micro_batch, Tensors gradient
   }
 }
 
-// Only a layer's most at any moment counts.
+// Reserves memory for so many sets of a layer's gradients. Only the peak counts.
 void GradientSums::reserve(LayerId layer, std::size_t sets) {
   if (!memory_.is_open()) return;
   const std::int64_t bytes = count_bytes(state_.at(layer).parameters);
   memory_.reserve_gradients(layer, Bytes{bytes} * static_cast<std::int64_t>(sets));
 }
 
-// The finished sum is there at least, also of a device without micro-batches.
+// Returns what is reserved for these layers. It has room for the finished sums at least, also on a
+// device without micro-batches.
 Bytes GradientSums::reserved_of(const std::vector<LayerId>& layers) {
   Bytes reserved;
   for (const LayerId layer : layers) {
@@ -136,7 +137,8 @@ Tensors GradientSums::reduce_fast_group(const std::vector<LayerId>& group, const
                         tag, tell_held);
 }
 
-// What has not been reduced is complete here; then uses of tied parameters find each other.
+// Takes the sums of layers that were not reduced, which are complete on this device, and then adds
+// the uses of tied parameters.
 void GradientSums::finish() {
   if (std::exchange(finished_, true)) return;
   for (const LayerId layer : layers_) {

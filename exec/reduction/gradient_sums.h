@@ -1,7 +1,8 @@
 #pragma once
-// The gradients of the layers that one device holds, in one step: added as micro-batches come (a
-// tree in mode exact, a running sum in mode fast), reduced over owners, ready for the update. The
-// sums of a tied parameter's uses are added in layer order, on every device that holds a use.
+// GradientSums holds the gradients of the layers of one device in one step. They are added as
+// micro-batches come (in a tree in mode exact, as a running sum in mode fast), reduced over the
+// owners of each layer, and are then ready for the update. The sums of a tied parameter's uses are
+// added in layer order, on every device that holds a use.
 
 #include <map>
 #include <set>
@@ -19,22 +20,25 @@ namespace frazil {
 
 class GradientSums {
  public:
-  // References must outlive it.
+  // The references must outlive this object.
   GradientSums(const StepProgram& program, DeviceId device, const DeviceState& state,
                Communicator& communicator, MemoryAccount& memory);
 
-  // Begins a step: nothing has come yet.
+  // Begins a step, in which no gradient has come yet.
   void begin(Step step);
   void add(LayerId layer, MicroBatchId micro_batch, Tensors gradients);
-  // All groups of layers that this device shares with others, by ascending layer: one order for
-  // every device, so two owners can never wait for each other's later group. Once per step.
+  // Reduces all groups of layers that this device shares with other devices; does nothing when
+  // called again in the same step. Every device goes by ascending layer, so that two owners can
+  // never wait for each other's later group.
   void reduce();
 
-  // Whether the sum of a layer is still to be taken: one device may hold it in two pipelines.
+  // True if the sum of a layer is still to be taken: a device that holds the layer in two pipelines
+  // has two updates, but takes the sum once.
   bool has(LayerId layer) const { return layers_.contains(layer) && !taken_.contains(layer); }
-  // The sums of everything, for the norm; a tied parameter at its first use alone.
+  // Returns all sums, for the norm. A tied parameter appears at its first use alone.
   std::map<LayerId, Tensors> complete();
-  // The sum of a layer, once; with weight versions that of the micro-batches since the last time.
+  // Returns the sum of a layer, once in a step; with weight versions, the sum of the micro-batches
+  // since the last call.
   Tensors take(LayerId layer);
 
  private:
@@ -61,7 +65,7 @@ class GradientSums {
   std::map<LayerId, GradientTree> trees_;
   std::map<LayerId, RunningSum> running_;
   std::map<LayerId, Tensors> sums_;  // complete
-  Layers taken_;                     // of them, in this step
+  Layers taken_;                     // layers whose sum was taken in this step
   bool reduced_ = false;
   bool finished_ = false;
 };

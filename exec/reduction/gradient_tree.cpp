@@ -11,7 +11,7 @@
 namespace frazil {
 namespace {
 
-// In place only into a tensor that is alone on its storage: autograd may hand out one tensor as the
+// Adds in place only if `left` is alone on its storage: autograd may hand out one tensor as the
 // gradient of two parameters, and peers may still be reading what was shipped to them.
 at::Tensor add_into(at::Tensor& left, const at::Tensor& right) {
   if (left.use_count() == 1 && left.storage().use_count() == 1) {

@@ -1,7 +1,8 @@
 #pragma once
-// The gradient sum of one group of tensors, as the binary tree of sim/gradient_tree_shape.h: leaves
-// (or whole subtrees from other owners) come in any order, two halves are added as soon as both are
-// there, early ones wait by key. The result's bits do not depend on who added what where.
+// GradientTree sums the gradients of one list of tensors along the binary tree of
+// sim/gradient_tree_shape.h. Leaves, or whole subtrees from other owners, come in any order; two
+// halves are added as soon as both are there, and a half that comes early waits. The bits of the
+// result do not depend on which device added which nodes.
 
 #include <map>
 #include <set>
@@ -16,22 +17,22 @@ class GradientTree {
  public:
   explicit GradientTree(int micro_batches) : micro_batches_(micro_batches) {}
 
-  // Takes a subtree's sum; the tensors may be added to in place when nobody else holds them.
-  // Requires: a node of the tree, not there yet.
+  // Adds the sum of a subtree. The tensors may be written to in place when nobody else holds them.
+  // Requires: `node` is a node of the tree and has not come yet.
   void add(TreeNode node, Tensors sum);
-  // Likewise of tensors that others read: they are never written to.
+  // Adds the sum of a subtree whose tensors others read: they are never written to.
   void add_shared(TreeNode node, Tensors sum);
 
-  // The sums that could not be merged further, left to right; leaves the tree empty.
+  // Returns the sums that could not be merged further, left to right, and leaves the tree empty.
   std::vector<std::pair<TreeNode, Tensors>> take_nodes();
-  // The sum of what has come, which need not be a subtree: right to left, as leftovers fold. Leaves
-  // the tree empty. Requires: something has.
+  // Returns the sum of what has come, which need not be a subtree: the nodes are added right to
+  // left, as leftovers fold. Leaves the tree empty. Requires: something has come.
   Tensors take_folded();
-  // The complete sum. Requires: every leaf has come.
+  // Returns the complete sum and leaves the tree empty. Requires: every leaf has come.
   Tensors take_root();
 
   std::size_t held() const { return nodes_.size(); }
-  // Of the sums here but those of the given nodes.
+  // Returns the bytes of the sums in the tree except those of the given nodes.
   std::int64_t count_bytes_beside(const std::vector<std::pair<TreeNode, Tensors>>& nodes) const;
 
  private:
@@ -39,7 +40,7 @@ class GradientTree {
 
   int micro_batches_;
   std::map<TreeNode, Tensors> nodes_;
-  std::set<TreeNode> shared_;  // of them
+  std::set<TreeNode> shared_;  // nodes whose tensors others read
 };
 
 }  // namespace frazil

@@ -13,7 +13,8 @@
 namespace frazil {
 namespace {
 
-// One flat buffer, so that shares are equal up to rounding whatever the tensors' sizes.
+// Returns the sums in one flat buffer, so that shares are equal up to rounding whatever the
+// tensors' sizes.
 at::Tensor flatten(const Tensors& sums, const Tensors& like) {
   Tensors flat;
   std::int64_t elements = 0;
@@ -23,7 +24,7 @@ at::Tensor flatten(const Tensors& sums, const Tensors& like) {
                       : at::cat(flat);
 }
 
-// Elements [first, first + share's) of the flattened tensors.
+// Copies a share into elements [first, first + its size) of the flattened tensors.
 void paste(const at::Tensor& share, std::int64_t first, const Tensors& into) {
   std::int64_t offset = 0;
   for (const at::Tensor& tensor : into) {
@@ -55,7 +56,7 @@ class Ring {
     previous_ = owners[static_cast<std::size_t>((place_ + size_ - 1) % size_)].value;
   }
 
-  // Share (place + 1) is complete here afterwards. What is added to has not been sent.
+  // Completes share (place + 1) on this device. A share is added to only before it is sent.
   void scatter() {
     tag_.kind = MessageKind::kGradientNodes;
     for (int round = 0; round < size_ - 1; ++round) {
@@ -67,7 +68,8 @@ class Ring {
     }
   }
 
-  // The buffer goes but for the complete share.
+  // Gathers all shares into `complete`. Frees the buffer first, but for the share that is complete
+  // here.
   void gather(const Tensors& complete) {
     tag_.kind = MessageKind::kGradientSum;
     const at::Tensor own = share(place_ + 1).clone();
@@ -112,7 +114,8 @@ class Ring {
 Tensors reduce_in_ring(Tensors sums, const Tensors& like, const std::vector<DeviceId>& owners,
                        Communicator& communicator, Tag tag, const TellHeld& tell_held) {
   const c10::NoGradGuard no_grad;
-  // Plain slices: autograd's notes on views would tie one thread's shares to another's buffer.
+  // The slices are plain: autograd's notes on views would tie shares of one thread to a buffer of
+  // another.
   const at::AutoDispatchBelowADInplaceOrView no_view_notes;
   at::Tensor flat = flatten(sums, like);
   if (tell_held) tell_held(count_bytes(sums) + count_bytes({flat}));

@@ -1,7 +1,7 @@
 #pragma once
-// The ring all-reduce of mode fast: reduce-scatter, then all-gather, each in n - 1 rounds of one
-// share per device, 2 (n - 1) / n of the bytes sent by each (Patarasuk & Yuan 2009). Every share is
-// added in one place, so all owners end with the same bits.
+// The ring all-reduce of mode fast is a reduce-scatter followed by an all-gather, each in n - 1
+// rounds of one share per device; each device sends 2 (n - 1) / n of the bytes (Patarasuk & Yuan
+// 2009). Every share is completed on one device, so all owners end with the same bits.
 
 #include "exec/communication/communicator.h"
 #include "exec/measuring/reduction_meter.h"
@@ -10,9 +10,10 @@
 
 namespace frazil {
 
-// `sums` become the complete sums; empty: this owner has none to add. `like`: tensors with their
-// shapes. `tag.kind` and `tag.from` are overwritten. All owners call it with equal arguments but
-// `sums`. Held are never more than two copies (planner/lowering/reduction_memory.h).
+// Returns the complete sums. `sums`: those of this owner; empty if it has none to add. `like`:
+// tensors with the shapes of the sums. `tag.kind` and `tag.from` are overwritten. All owners must
+// call it with equal arguments except `sums`. At most two copies of the sums are held at once
+// (planner/lowering/reduction_memory.h).
 Tensors reduce_in_ring(Tensors sums, const Tensors& like, const std::vector<DeviceId>& owners,
                        Communicator& communicator, Tag tag, const TellHeld& tell_held = {});
 

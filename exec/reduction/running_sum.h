@@ -1,6 +1,7 @@
 #pragma once
-// The gradient sum of one group of tensors in mode fast: added in the order in which micro-batches
-// come. One set is held; the bits depend on that order, so they are equal only for equal plans.
+// RunningSum is the gradient sum of one list of tensors in mode fast. Gradients are added in the
+// order in which micro-batches come, so only one set is held. The bits depend on that order and are
+// equal only for equal plans.
 
 #include "exec/tensors/tensors.h"
 
@@ -8,9 +9,9 @@ namespace frazil {
 
 class RunningSum {
  public:
-  // Takes one micro-batch's gradients; they may be added to in place when nobody else holds them.
+  // Adds one micro-batch's gradients, which may be written to in place when nobody else holds them.
   void add(Tensors gradients);
-  // What has come; empty when nothing has. Leaves the sum empty.
+  // Returns the sum of what has come, empty when nothing has, and leaves the sum empty.
   Tensors take();
 
  private:

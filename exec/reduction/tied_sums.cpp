@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "exec/tensors/tensor_bytes.h"
-#include "planner/plan/reduction_groups.h"
+#include "planner/plan/tied_exchanges.h"
 
 namespace frazil {
 namespace {
@@ -16,14 +16,15 @@ bool is_alone(const Tensors& sum) {
   return sum.at(0).use_count() == 1 && sum.at(0).storage().use_count() == 1;
 }
 
-// Added up in the place of a sum that is here, where nobody else reads that.
+// The total is added up in the place of a sum of this device if nobody else reads that sum.
 struct Total {
   at::Tensor tensor;
   bool may_write = false;
-  bool is_here = false;  // it is one of the sums
+  bool is_here = false;  // the tensor is one of the sums
 };
 
-// `alone`: uses whose sum nobody else reads. Of the others one may have the total itself.
+// Gives each use of this device the total. `alone`: uses whose sum nobody else reads, which are
+// overwritten. One of the remaining uses may have the total itself.
 void hand_out(const Total& total, const std::set<LayerId>& alone, const TiedUses& uses,
               std::map<LayerId, Tensors>& sums, const TellHeld& tell_held) {
   std::int64_t own_bytes = 0;
@@ -53,7 +54,7 @@ void add_tied_uses(const TiedUses& uses, const Plan& plan, DeviceId device, Step
   const auto tag_of = [&](LayerId layer) {
     return Tag{.kind = MessageKind::kTiedSum, .index = layer.value, .step = step};
   };
-  std::map<LayerId, DeviceId> sources;  // of the uses that this device lacks
+  std::map<LayerId, DeviceId> sources;  // devices that send the uses that this device lacks
   std::set<LayerId> alone;
   std::int64_t own_bytes = 0;
   for (const LayerId layer : uses.layers) {

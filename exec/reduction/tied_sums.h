@@ -1,6 +1,7 @@
 #pragma once
-// The gradient of a parameter with several uses: the sums of all of them, added in layer order on
-// every device that holds a use. What a device lacks comes from another.
+// The gradient of a parameter with several uses is the sum of the gradients of all uses. They are
+// added in layer order on every device that holds a use, which receives the sums that it lacks from
+// other devices.
 
 #include <map>
 
@@ -10,8 +11,9 @@
 
 namespace frazil {
 
-// `sums`: complete, of the layers that `device` holds; those of the uses become the total, each a
-// tensor of its own, which may be added to in place. All devices with a use call it.
+// Replaces the sums of the uses in `sums` by their total, each a tensor of its own that may be
+// written to in place. `sums`: the complete sums of the layers that `device` holds. All devices
+// with a use must call it.
 void add_tied_uses(const TiedUses& uses, const Plan& plan, DeviceId device, Step step,
                    Communicator& communicator, std::map<LayerId, Tensors>& sums,
                    const TellHeld& tell_held);

@@ -1,6 +1,6 @@
 #pragma once
-// What the executor of one device works with, each with how long it lives. All outlive the
-// executor.
+// These structs hold what the executor of one device works with, each part with its lifetime. All
+// parts outlive the executor.
 
 #include "exec/communication/communicator.h"
 #include "exec/measuring/recorder.h"
@@ -12,7 +12,7 @@
 
 namespace frazil {
 
-// What the layers of a stage run with.
+// The parts that the layers of a stage run with.
 struct StageContext {
   const ModelSpec& model;          // the run's, as long as the run
   const Activity& activity;        // the program's, as long as its plan is held
@@ -23,12 +23,12 @@ struct StageContext {
 
 struct ExecutionContext {
   const ModelSpec& model;            // the run's, as long as the run
-  const OptimizerConfig& optimizer;  // likewise
+  const OptimizerConfig& optimizer;  // the run's, as long as the run
   const StepProgram& program;        // as long as its plan is held
   DeviceId device;
   DeviceState& state;              // the device's, as long as the run; transitions move its layers
   Communicator& communicator;      // the device's, as long as the run
-  Recorder& recorder;              // likewise
+  Recorder& recorder;              // the device's, as long as the run
   const Measurement& measurement;  // the run's; changes between steps alone
 
   StageContext stage() const { return {model, program.activity, state, recorder, measurement}; }

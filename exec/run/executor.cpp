@@ -24,7 +24,7 @@ MicroBatchId micro_batch_of(const Action& action) {
   return action.micro_batches->first;
 }
 
-// What layers [0, depth) put out for the micro-batch of an F.
+// Returns the MOVE of what layers [0, depth) put out for the micro-batch of an F.
 Action move_features(const Action& forward, int depth, Place from, Place to) {
   Action move = forward;
   move.kind = ActionKind::kMove;
@@ -213,7 +213,8 @@ void Executor::forward(const Action& action) {
   }
 }
 
-// Reading the cache, with what missing rows run for it, and writing to it are spans inside the F.
+// Reading the cache, with what missing rows run for it, and writing to the cache are spans inside
+// the F.
 void Executor::find_features(const Action& action, std::span<const std::int64_t> ids,
                              StageRunner::Data& data) {
   const SteadyTime start = recorder_.now();
@@ -245,7 +246,7 @@ void Executor::backward(const Action& action) {
   entries_.leave_gradients(action, std::move(gradients));
 }
 
-// Where no layer of a stage has an I, its W is the whole of its backward.
+// W is the whole backward of a stage that has no layer with an I.
 void Executor::backward_weight(const Action& action) {
   const MicroBatchId micro_batch = micro_batch_of(action);
   StageRunner& stage = runner(action);

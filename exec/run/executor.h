@@ -1,7 +1,7 @@
 #pragma once
-// The executor of one device: performs its list of actions with one switch, the twin of the
-// planner's lowering, under the exactness rules of the design (same bits for every synchronous plan
-// with equal micro-batches). Runs in its device's thread.
+// The executor performs the list of actions of one device with one switch over their kinds: the
+// twin of the planner's lowering (planner/lowering/lower.h). Every synchronous plan with equal
+// micro-batches gives the same bits. An executor runs in its device's thread.
 
 #include <atomic>
 #include <map>
@@ -27,22 +27,23 @@ namespace frazil {
 struct LossSample {
   MicroBatchId micro_batch;
   LayerId layer;
-  double value = 0;  // scaled: those of a step add up to its mean
+  double value = 0;  // scaled: the losses of a step add up to its mean
   friend auto operator<=>(const LossSample&, const LossSample&) = default;
 };
 
 class Executor {
  public:
-  // References must outlive the executor.
+  // The references must outlive the executor.
   explicit Executor(const ExecutionContext& context);
 
-  // One training step. Returns the losses that this device saw. What goes wrong names rank, step
-  // and action and keeps its kind (exec/devices/step_fault.h): InfeasibleError of an action that it
-  // cannot perform, OutOfMemory, ...; PeerLost of another rank's fault as it is. State is undefined
-  // then.
+  // Runs one training step and returns the losses that this device saw. Errors name rank, step and
+  // action and keep their kind (exec/devices/step_fault.h): InfeasibleError for an action that the
+  // executor cannot perform, OutOfMemory, ...; PeerLost, which tells of another rank's fault, is
+  // thrown as it is. The state is undefined after an error.
   std::vector<LossSample> run_step(const StepInput& input);
 
-  // "step 17, action 1B3": where it is. Of any thread, while the program lives.
+  // Returns where the executor is, as "step 17, action 1B3". Any thread may ask while the program
+  // lives.
   std::string place() const;
 
  private:
@@ -74,7 +75,7 @@ class Executor {
   const Measurement& measurement_;
 
   std::map<std::pair<PipelineId, StageId>, StageRunner> runners_;
-  std::optional<PrefixCompletion> prefix_;  // where a first stage of it has a cached prefix
+  std::optional<PrefixCompletion> prefix_;  // if a first stage of the device has a cached prefix
   GradientSums gradients_;
   StageEntries entries_;
   StepData data_;
@@ -84,7 +85,7 @@ class Executor {
   StepInput input_;
   double clip_scale_ = 1;
   std::atomic<Step> step_{0};
-  std::atomic<const Action*> action_{nullptr};  // none: before the first, after the last
+  std::atomic<const Action*> action_{nullptr};  // null before the first and after the last action
 };
 
 }  // namespace frazil

@@ -11,7 +11,7 @@
 namespace frazil {
 namespace {
 
-// Sample by sample, all floating outputs of the layer.
+// Returns all floating-point outputs of a layer, sample by sample.
 std::vector<double> as_doubles(const Tensors& outputs, std::int64_t samples) {
   Tensors rows;
   for (const at::Tensor& output : outputs) {

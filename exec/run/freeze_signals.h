@@ -1,7 +1,8 @@
 #pragma once
-// What freeze policies read (planner/freezing/signals.h), measured on a run. Each number is made in
-// one place, in double, over parameters and layers in their order, from bits that every plan gives
-// alike: so all plans give the same bits of it.
+// These functions measure on a run the signals that freeze policies read
+// (planner/freezing/signals.h). Each number is made in one place, in double, over parameters and
+// layers in their order, from bits that are the same in every plan; so the numbers have the same
+// bits in every plan too.
 
 #include <map>
 #include <string>
@@ -15,19 +16,21 @@ namespace frazil {
 class Run;
 struct Samples;
 
-// Roots of the sums over each block's layers. `squares`: by layer.
+// Returns the gradient norm of each block: the root of the sum of its layers' `squares`, which are
+// by layer.
 std::vector<double> gradient_norms(const ModelSpec& model, const std::vector<double>& squares);
-// L1 norms of the blocks' sums of gradients; 0 of one that has none.
+// Returns the L1 norm of each block's sum of gradients (LayerState::gradient_sums), 0 for a block
+// that has none.
 std::vector<double> interval_gradients(const Run& run);
 
-// make_sketch() of each block's last layer, block by block.
+// Sketches are, block by block, make_sketch() of what the block's last layer puts out.
 using Sketches = std::vector<std::vector<double>>;
 Sketches sketch_blocks(const Run& run, const Samples& probe);
-// plasticity() of each block.
+// Returns plasticity() of each block.
 std::vector<double> compare_sketches(const Sketches& now, const Sketches& then);
 
-// By name, as a freeze trace keeps them: "gradient_norms.3", "learning_rate". Numbers that are not
-// finite are left out.
+// Returns the signals by name, as a freeze trace keeps them: "gradient_norms.3", "learning_rate".
+// Numbers that are not finite are left out.
 std::map<std::string, double> list_signals(const FreezeSignals& signals);
 
 }  // namespace frazil

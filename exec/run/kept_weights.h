@@ -1,7 +1,8 @@
 #pragma once
-// The weights that a device keeps beside the newest in a step, where weights have versions: what
-// micro-batches in flight have read stays with their graphs, and with 2bw the version before the
-// newest stays for who reads it next. All that is kept counts as parameters, until nobody holds it.
+// KeptWeights are the weights that a device keeps beside the newest in a step of a plan with weight
+// versions. Weights that micro-batches in flight have read stay with their graphs; with 2bw the
+// version before the newest stays for forwards that read it later. All kept weights count as
+// parameters until nobody holds them.
 
 #include <map>
 #include <utility>
@@ -13,22 +14,22 @@
 
 namespace frazil {
 
-// Parameters before the last update, by layer.
+// The parameters before the last update, by layer.
 using OldWeights = std::map<LayerId, Tensors>;
 
 class KeptWeights {
  public:
-  // The account must outlive it.
+  // The account must outlive this object.
   KeptWeights(WeightVersions rule, MemoryAccount& memory) : rule_(rule), memory_(memory) {}
 
-  // To be called before each update of a layer: what somebody else holds stays as it is, and the
-  // layer goes on with a copy.
+  // Must be called before each update of a layer. Weights that somebody else holds stay as they
+  // are, and the layer goes on with a copy.
   void keep(LayerId layer, LayerState& state);
-  // With 2bw; empty before the first update of a step.
+  // Returns the version before the newest with 2bw; empty before the first update of a step.
   const OldWeights& before_newest() const { return before_newest_; }
-  // Takes off the account what nobody holds any more.
+  // Takes weights that nobody holds any more off the account.
   void settle();
-  // Ends a step: the newest alone goes on.
+  // Ends a step: only the newest weights go on.
   void clear();
 
  private:
@@ -37,7 +38,7 @@ class KeptWeights {
   WeightVersions rule_;
   MemoryAccount& memory_;
   OldWeights before_newest_;
-  std::vector<std::pair<Watched, std::int64_t>> counted_;  // with its bytes
+  std::vector<std::pair<Watched, std::int64_t>> counted_;  // each with its bytes
 };
 
 }  // namespace frazil

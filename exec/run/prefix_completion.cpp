@@ -28,7 +28,7 @@ bool same_bits(const Tensors& a, const Tensors& b) {
   return true;
 }
 
-// Rows of all parts, in their order.
+// Joins the rows of all parts in the order of the micro-batch.
 Tensors join(const std::vector<PrefixRows>& parts, std::int64_t count) {
   Tensors joined;
   for (std::size_t i = 0; i < parts.front().tensors.size(); ++i) {
@@ -83,7 +83,7 @@ PrefixFeatures PrefixCompletion::find(PrefixCache& cache, std::span<const std::i
   return {depth_, *std::move(all)};
 }
 
-// A batch larger than the rows is filled with the first of them.
+// Fills a batch that is larger than the rows with copies of the first row.
 Tensors PrefixCompletion::compute(const PrefixRows& part, std::int64_t size,
                                   MicroBatchId micro_batch, const StageRunner::Data& data) {
   const auto count = static_cast<std::int64_t>(part.rows.size());

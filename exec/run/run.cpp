@@ -86,7 +86,8 @@ TransitionReport Run::transition_to(const Plan& plan) {
   refuse_after_failure();
   TransitionReport report;
   const SteadyTime start = std::chrono::steady_clock::now();
-  // Made before anything moves: a plan that cannot run must leave the old one in force.
+  // The program is made before anything moves: a plan that cannot run must leave the old one in
+  // force.
   validate(plan, structure_, make_uniform_cluster(workers_.devices(), Bytes{}, {}), "plan");
   StepProgram program = make_step_program(plan);
   report.program_time = since(start);
@@ -121,7 +122,7 @@ void Run::move_to(StepProgram program, TransitionReport& report) {
 }
 
 MoveReport Run::move_states(const StepProgram& program) {
-  // First, so that no moments of layers that freeze are copied.
+  // Layers freeze first, so that the moments of layers that freeze are not copied.
   on_every_device([&](DeviceId device) {
     for (auto& [layer, state] : states_[device.index()]) {
       set_active(state, program.activity.layers[layer.index()].active);
@@ -141,7 +142,8 @@ std::vector<Bytes> Run::copied_blocks(const Plan& plan) const {
   return frazil::copied_blocks(states_, plan, freezes);
 }
 
-// What GPUs do for the driving thread is that thread's to wait for.
+// Runs a job for every device in its own thread. The calling thread runs the jobs of GPUs, since it
+// must itself wait for what GPUs do for it.
 void Run::on_every_device(const std::function<void(DeviceId)>& job) {
   if (!devices_[0].is_gpu()) return workers_.run(job);
   for (std::size_t d = 0; d < states_.size(); ++d) job(DeviceId{d});
@@ -157,7 +159,7 @@ void Run::restore(std::vector<LayerState> layers) {
   settle_states();
 }
 
-// What a device holds lives on it before its thread touches it.
+// Brings what a device holds into its memory before its thread touches it.
 void Run::settle_states() {
   for (std::size_t d = 0; d < states_.size(); ++d) {
     for (auto& [layer, state] : states_[d]) devices_[d].adopt(state);
@@ -182,7 +184,8 @@ Run::Program& Run::program_for(int samples) {
   return *short_;
 }
 
-// What has failed leaves messages and state behind that no later step may meet.
+// Refuses to go on after a failure, which leaves messages and state behind that no later step may
+// meet.
 void Run::refuse_after_failure() const {
   ENSURE(failure_.empty(), "a run whose step has failed is made anew; it failed with: " + failure_);
 }

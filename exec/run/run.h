@@ -1,6 +1,6 @@
 #pragma once
-// A running training: devices with their state, the program in force, and one call per step. Knows
-// plans, not policies; the trainer, the profiler, verify and the tests drive it.
+// A Run is a training under way: devices with their state, the program in force, and one call per
+// step. It knows plans, not policies; the trainer, the profiler, verify and the tests drive it.
 
 #include <atomic>
 #include <chrono>
@@ -22,18 +22,19 @@ struct StepResult {
   double loss = 0;                       // mean over the step's samples
   Duration wall{0};                      // from handing the step out to the last device's end
   std::vector<Span> spans;               // of all devices; empty unless recording
-  std::vector<MeasuredMemory> memory;    // by device, where it is measured
-  std::vector<WeightRead> weight_reads;  // with weight versions, of all stages
+  std::vector<MeasuredMemory> memory;    // by device; empty unless measured
+  std::vector<WeightRead> weight_reads;  // of all stages; empty without weight versions
   std::vector<double> gradient_squares;  // by layer, where they are measured; 0: no gradient
-  std::string note;  // of a short batch that its plan's schedule is illegal for: what ran instead
+  // Tells what ran in place of a short batch whose plan's schedule is illegal for it; else empty.
+  std::string note;
 };
 
-// A switch in parts, one after another. There is nothing to drain between two steps, and threads
-// and communicators are the run's.
+// The parts of a transition, one after another. There is nothing to drain between two steps, and
+// threads and communicators stay with the run.
 struct TransitionReport {
   MoveReport move;
-  Duration program_time{0};   // the plan checked, its program made
-  Duration move_time{0};      // state to its new owners; what nobody holds any more freed
+  Duration program_time{0};   // the plan is checked and its program made
+  Duration move_time{0};      // state goes to its new owners or is freed
   Duration executor_time{0};  // old executors ended, new ones made
   Duration cache_time{0};     // the cache told which layers are frozen: it hashes their weights
   Duration start_time() const { return program_time + executor_time + cache_time; }
@@ -41,16 +42,16 @@ struct TransitionReport {
 
 struct RunOptions {
   MessageOrder order = MessageOrder::kByTag;
-  // Of a single wait for a message or a GPU; and within it, but at least a second, some device ends
-  // an action.
+  // The longest single wait for a message or a GPU. A step also fails if no device ends an action
+  // within this time, but at least within a second.
   Duration deadline = std::chrono::minutes(10);
   DeviceChoice devices = {};
 };
 
 class Run {
  public:
-  // Start values by `seed`, held by device 0 until the first transition_to.
-  // Throws as ComputeDevices does.
+  // Makes start values from `seed`, which device 0 holds until the first plan is in force. Throws
+  // as ComputeDevices does.
   Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, int devices,
       const RunOptions& options = {});
   ~Run();
@@ -59,44 +60,46 @@ class Run {
 
   // Puts a plan in force between two steps: moves state, freezes and thaws by the plan's mask,
   // starts new executors. Throws InfeasibleError, and InputError for a plan of another model or of
-  // more devices; then the old plan stays in force.
+  // more devices; then the old plan stays in force. An error once state moves ends the run as a
+  // failed step does.
   TransitionReport transition_to(const Plan& plan);
-  // The blocks that going to this plan would copy state into, for state_memory() to reserve, on
-  // whatever thread. Requires: a plan is in force.
+  // Returns the sizes of the blocks that a transition to this plan would copy state into.
+  // state_memory() may reserve them on any thread. Requires: a plan is in force.
   std::vector<Bytes> copied_blocks(const Plan& plan) const;
   const StateMemory& state_memory() const { return state_memory_; }
   // Takes over the state of another run of the same model, `layers[l]` that of layer l, in place of
   // the start values. Requires: no plan has been in force.
   void restore(std::vector<LayerState> layers);
-  // From the next transition_to on, where the plan caches the frozen prefix, its features are kept
-  // and found there. Outlives the run's steps.
+  // Attaches a cache, which must outlive the run's steps. From the next transition on, plans that
+  // cache the frozen prefix keep and find its features there.
   void attach(PrefixCache& cache) { cache_ = &cache; }
   void measure(const Measurement& measurement) { measurement_ = measurement; }
 
-  // One step over the global micro-batches; the last ones may be missing or short (a short batch).
-  // Throws what the first device to fail throws (exec/devices/step_fault.h). Then state and
-  // messages are undefined, and any further step or transition_to is a std::logic_error that says
+  // Runs one step over the global micro-batches; the last ones may be missing or short (a short
+  // batch). Throws what the first device to fail throws (exec/devices/step_fault.h). Then state and
+  // messages are undefined, and any further step or transition throws a std::logic_error that says
   // so. `rate_factors` multiply the learning rate, by block; empty: all 1. `sample_ids` tell a
-  // cache which samples these are, one after another; empty: it is not used.
+  // cache which samples these are, one after another; empty: the cache is not used.
   StepResult step(Step step, double learning_rate, const std::vector<Samples>& micro_batches,
                   bool record = false, const std::vector<double>& rate_factors = {},
                   const std::vector<std::int64_t>& sample_ids = {});
 
-  // Layer samples since the last call, all devices together.
+  // Returns the layer samples of all devices since the last call.
   std::vector<LayerSample> take_layer_samples();
-  // Mean loss, and of a classifier the share of right answers, over `samples`, by the first
-  // holders, in eval mode.
+  // The mean loss and, of a classifier, the share of right answers.
   struct Evaluation {
     double loss = 0;
     double accuracy = 0;
   };
+  // Evaluates `samples` in eval mode with the weights of each layer's first holder.
   Evaluation evaluate(const Samples& samples, int micro_batch_size) const;
-  // Outputs of all layers, made in the same way, on the host.
+  // Returns the outputs of all layers, computed as evaluate() does, on the host.
   std::vector<Tensors> outputs(const Samples& samples) const;
-  // Sums of gradients begin anew.
+  // Empties LayerState::gradient_sums of all layers.
   void clear_gradient_sums();
 
-  // Over all weights and optimizer state, in layer order; replicas must agree (ENSURE).
+  // Returns the hash of all weights and optimizer state, in layer order. Requires: replicas hold
+  // the same bits.
   std::uint64_t weight_hash() const;
   const Plan& plan() const;
   const ModelSpec& model() const { return model_; }
@@ -123,7 +126,7 @@ class Run {
   std::uint64_t seed_;
   RunOptions options_;
   ModelProfile structure_;
-  ComputeDevices devices_;  // before what lives on them
+  ComputeDevices devices_;  // before what lives on the devices
   StateMemory state_memory_ = StateMemory::keeping();
   std::vector<DeviceState> states_;
   std::vector<std::unique_ptr<Communicator>> communicators_;
@@ -132,7 +135,7 @@ class Run {
   std::vector<Recorder> recorders_;
   Measurement measurement_;
   PrefixCache* cache_ = nullptr;
-  std::string failure_;  // of a step or switch, told in one sentence
+  std::string failure_;  // of a step or transition, told in one sentence
   std::unique_ptr<Program> full_;
   std::unique_ptr<Program> short_;  // of the last short batch seen
   Workers workers_;                 // last: its threads end first

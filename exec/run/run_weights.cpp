@@ -1,4 +1,5 @@
-// What a run's weights give between two steps: evaluation, outputs, hash.
+// The functions of Run that read its weights between two steps: evaluation, outputs, hash.
+#include "exec/run/run.h"
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
@@ -6,13 +7,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "exec/run/run.h"
 #include "profiles/error.h"
 
 namespace frazil {
 namespace {
 
-// Byte by byte: a number that is none is like itself, and the two zeros differ.
+// Compares byte by byte: a NaN equals itself, and the two zeros differ.
 bool same_bits(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
   return std::equal(
       a.begin(), a.end(), b.begin(), b.end(), [](const at::Tensor& x, const at::Tensor& y) {
@@ -32,7 +32,7 @@ std::vector<const Tensors*> point_at(const std::vector<Tensors>& layers) {
 
 }  // namespace
 
-// Those of the first holders, on device 0.
+// Returns the parameters of each layer's first holder, on device 0.
 std::vector<Tensors> Run::gather_parameters() const {
   std::vector<Tensors> layers;
   for (const LayerState* state : first_holders(states_, static_cast<int>(model_.layers.size()))) {

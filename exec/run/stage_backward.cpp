@@ -1,4 +1,6 @@
-// The backward of a stage: whole, in two halves, or apart for measuring.
+// Part of exec/run/stage_runner.h: the backward functions, whole, in two halves, or apart for
+// measuring.
+#include "exec/run/stage_runner.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -6,7 +8,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "exec/run/stage_runner.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -31,9 +32,9 @@ LayerGraph StageRunner::take_last(SavedMicroBatch& saved) {
   return std::move(last.graph);
 }
 
-// One memory order for every owner: what is summed over a tensor must not depend on strides. A
-// gradient that is a view keeps the tensor it was cut from, and so nobody could add to it in place:
-// it is handed out without autograd's notes on views.
+// Hands out gradients in one memory order for every owner, because what is summed over a tensor
+// must not depend on strides. A gradient that is a view keeps the tensor it was cut from, and so
+// nobody could add to it in place: it is handed out without autograd's notes on views.
 void StageRunner::add_gradients(MicroBatchId micro_batch, LayerId layer, Tensors gradients) {
   if (gradients.empty()) return;
   for (at::Tensor& gradient : gradients) {
@@ -49,7 +50,8 @@ StageRunner::Arrived StageRunner::sort_by_layer(EdgeTensors gradients) const {
   return arrived;
 }
 
-// By output; in the order of edges, so that cuts do not matter.
+// Returns the sums of the gradients that have come for a layer, by output. They are added in the
+// order of edges, so that stage boundaries do not matter.
 Tensors StageRunner::sum_gradients(LayerId layer, Arrived& arrived) const {
   Tensors sums;
   for (auto& [e, tensors] : arrived[layer]) {

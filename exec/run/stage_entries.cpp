@@ -11,7 +11,7 @@
 namespace frazil {
 namespace {
 
-// What an action takes from a part of another stage.
+// Names the message that an action takes from a part of another stage.
 Message name_incoming(const Action& action, StageId peer, const StagePart& part, bool backward) {
   return {.pipeline = action.pipeline,
           .from = peer,
@@ -22,7 +22,7 @@ Message name_incoming(const Action& action, StageId peer, const StagePart& part,
           .to_slice = action.slice};
 }
 
-// What it leaves for one.
+// Names the message that an action leaves for a part of another stage.
 Message name_leaving(const Action& action, StageId peer, const StagePart& part, bool backward) {
   return {.pipeline = action.pipeline,
           .from = action.stage,

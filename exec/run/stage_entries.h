@@ -1,7 +1,7 @@
 #pragma once
-// What the stages of one device have ready in a step: what they put out, and the gradients of what
-// they have read, each for one other stage, until that stage takes it or a SEND does. Where a stage
-// has slices, what it hands on is cut and what it reads is joined, sample by sample.
+// StageEntries holds what the stages of one device have ready in a step: what they put out, and the
+// gradients of what they have read, each for one other stage, until that stage or a SEND takes it.
+// What a stage with slices hands on is cut and what it reads is joined, sample by sample.
 
 #include <cstdint>
 #include <map>
@@ -15,23 +15,26 @@ namespace frazil {
 
 class StageEntries {
  public:
-  // References must outlive it. `action` below is an F or a backward of one micro-batch.
+  // The references must outlive this object. `action` below is an F or a backward of one
+  // micro-batch.
   StageEntries(const ModelSpec& model, const StepProgram& program)
       : model_(model), program_(program) {}
 
   void clear() { ready_.clear(); }
 
+  // Hand out what has come for an action: the inputs of an F, or the gradients of a backward.
   EdgeTensors take_activations(const Action& action);
   EdgeTensors take_gradients(const Action& action);
-  // Throw InfeasibleError where a tensor that is to be cut does not count its samples in dimension
-  // 0.
+  // Store what an action has put out for other stages. Throw InfeasibleError if a tensor that is to
+  // be cut does not count its samples in dimension 0.
   void leave_activations(const Action& action, EdgeTensors outputs);
   void leave_gradients(const Action& action, EdgeTensors gradients);
 
-  // Bytes that have come from another device for layers without a backward; of others it is stash.
+  // Returns the bytes that have come from other devices for layers without a backward. What layers
+  // with a backward read counts as stash.
   std::int64_t count_received(const Action& forward) const;
 
-  // As one message, edge by edge.
+  // Take out or store the tensors of one message, edge by edge.
   Tensors take(const Message& message);
   void put(const Message& message, Tensors tensors);
 

@@ -126,7 +126,8 @@ StageRunner::Forwarded StageRunner::run_layers(SavedMicroBatch& saved, EdgeTenso
   return forwarded;
 }
 
-// What has come stands there as if its layers had run. Returns the first place that is to run.
+// Puts features that have come where their layers would have put them. Returns the first place that
+// is to run.
 std::size_t StageRunner::put_features(const PrefixFeatures& features, std::vector<Tensors>& outputs,
                                       std::vector<int>& readers) const {
   std::vector<Tensors> layers = spread_by_layer(model_, features);
@@ -152,7 +153,7 @@ void StageRunner::hand_out(const Place& place, const Tensors& outputs, Forwarded
   }
 }
 
-// What the last reader has read is let go.
+// Collects the inputs of a layer. Outputs that their last reader has read are let go.
 LayerGraph::Call StageRunner::make_call(const Place& place, const Data& data, EdgeTensors& inputs,
                                         std::vector<Tensors>& outputs,
                                         std::vector<int>& readers) const {
@@ -191,7 +192,8 @@ double StageRunner::add_loss(const Place& place, const Data& data, const Tensors
   return value;
 }
 
-// Of what enters the stage or comes from the cache, as far as layers with a backward read it.
+// Returns the bytes of what enters the stage or comes from the cache, as far as layers with a
+// backward read it.
 std::int64_t StageRunner::count_kept(const SavedMicroBatch& saved) const {
   std::int64_t bytes = 0;
   const auto add = [&](const Tensors& tensors) { bytes += count_bytes(tensors); };

@@ -1,9 +1,9 @@
 #pragma once
-// The layers of one stage at work: forward, backward, whole or in two halves, what is kept per
-// micro-batch, gradients handed out. Every layer has an autograd graph of its own
+// StageRunner is the layers of one stage at work: forward, backward (whole or in two halves), what
+// is kept per micro-batch, gradients handed out. Every layer has an autograd graph of its own
 // (exec/models/layer_graph.h): memory goes layer by layer, each layer can be timed, and the bits do
 // not depend on where stages are cut. Gradients that several readers send back are added in the
-// order of their edges. Layers of a cached prefix run only as far as their features have not come.
+// order of their edges. Layers of a cached prefix run only if their features have not come.
 
 #include <functional>
 #include <map>
@@ -21,7 +21,7 @@
 
 namespace frazil {
 
-// What crosses the border of a stage, by position in ModelSpec::edges.
+// The tensors that cross the border of a stage, by position in ModelSpec::edges.
 using EdgeTensors = std::map<std::size_t, Tensors>;
 
 // Takes one micro-batch's gradients of a layer.
@@ -29,8 +29,8 @@ using AddGradients = std::function<void(LayerId, MicroBatchId, Tensors)>;
 
 struct StageWork {
   std::vector<LayerRange> layers;
-  bool splits = false;      // some backward of it comes as I and W
-  bool recomputes = false;  // F keeps the inputs alone, R runs it again
+  bool splits = false;      // some backward of the stage comes as I and W
+  bool recomputes = false;  // activation checkpointing: F keeps inputs only, R runs F again
 };
 
 struct LayerLoss {
@@ -40,43 +40,44 @@ struct LayerLoss {
 
 class StageRunner {
  public:
-  // References must outlive the runner. `state` holds every layer of the stage.
+  // The references must outlive the runner. `state` must hold every layer of the stage.
   StageRunner(const StageContext& context, StageWork work, AddGradients add_gradients);
 
-  // What a micro-batch is run with. Must outlive its backward.
+  // The data that a micro-batch is run with. It must outlive the micro-batch's backward.
   struct Data {
     const Samples* samples = nullptr;
-    double loss_scale = 1;  // of every loss, before backward
+    double loss_scale = 1;  // multiplies every loss before the backward
     RandomKey key;
-    PrefixFeatures features = {};  // of layers that do not run then; on the host
+    PrefixFeatures features = {};  // cached outputs, whose layers do not run; on the host
   };
   struct Forwarded {
     EdgeTensors outputs;  // of edges that leave the stage, detached
     std::vector<LayerLoss> losses;
-    Tensors features = {};  // at the boundary of the cached layers; empty where they have come
+    Tensors features = {};  // at the cached layers' boundary; empty if they came
   };
-  // Runs F on what has come over the edges that enter the stage; keeps what the backward needs.
-  // `weights` are read instead of the state's own, where they hold a layer.
+  // Runs F on what has come over the edges that enter the stage; keeps what the backward needs. A
+  // layer that `weights` holds reads those instead of the parameters in its state.
   Forwarded forward(MicroBatchId micro_batch, const Data& data, EdgeTensors inputs,
                     const OldWeights& weights = {});
-  // Runs R, with the randomness of its F.
+  // Runs R: the forward again, with the randomness of its F.
   void recompute(MicroBatchId micro_batch);
 
-  // Run B, I or W with the gradients of edges that leave the stage; B and W hand out weight
-  // gradients, B and I return the gradients of the edges that enter the stage and carry one.
+  // Run B, I (dgrad) or W (wgrad) with the gradients of edges that leave the stage. B and W hand
+  // out weight gradients; B and I return the gradients of the edges that enter the stage and carry
+  // one.
   EdgeTensors backward(MicroBatchId micro_batch, EdgeTensors gradients);
   EdgeTensors backward_input(MicroBatchId micro_batch, EdgeTensors gradients);
-  // `gradients` are read where the stage has no I.
+  // `gradients` are read only if the stage has no I.
   void backward_weight(MicroBatchId micro_batch, EdgeTensors gradients);
-  // Whether W finds what an I has left it, and so no gradient comes for it.
+  // True if W finds what an I has left for it; then no gradient comes for W.
   bool has_halves(MicroBatchId micro_batch) const;
-  // For measuring: B in two passes, each timed.
+  // Runs B in two passes and times each, for measuring.
   EdgeTensors backward_apart(MicroBatchId micro_batch, EdgeTensors gradients);
 
   std::size_t in_flight() const { return saved_.size(); }
 
  private:
-  // A layer's place among the others of its stage.
+  // A layer's place among the layers of its stage.
   struct Place {
     LayerId layer;
     std::vector<std::size_t> incoming;  // edges
@@ -85,17 +86,17 @@ class StageRunner {
   };
   struct SavedLayer {
     LayerGraph graph;
-    std::int64_t stash = 0;  // bytes, where memory is measured
+    std::int64_t stash = 0;  // saved activations in bytes, where memory is measured
   };
   struct SavedMicroBatch {
     Data data;
     std::vector<SavedLayer> layers;          // those with a backward, in forward order
-    std::unique_ptr<const Samples> brought;  // those of `data`, where the device has its own copy
+    std::unique_ptr<const Samples> brought;  // the device's own copy of the samples, if any
     bool is_halved = false;                  // I has run
-    EdgeTensors inputs;                      // where the stage recomputes
-    std::int64_t kept_inputs = 0;            // bytes of them that a backward needs
+    EdgeTensors inputs;                      // kept if the stage recomputes
+    std::int64_t kept_inputs = 0;            // bytes of the inputs that a backward needs
   };
-  // Gradients of layers' outputs on their way, by layer; of each by edge.
+  // The gradients of layers' outputs on their way, by layer and then by edge.
   using Arrived = std::map<LayerId, EdgeTensors>;
 
   Forwarded run_layers(SavedMicroBatch& saved, EdgeTensors inputs, bool keeps,
@@ -125,7 +126,7 @@ class StageRunner {
   const Measurement& measurement_;
   std::vector<LayerOutput> boundary_;  // of the cached layers
   std::vector<Place> places_;          // ascending
-  std::vector<std::size_t> place_of_;  // by layer; places_.size() of layers elsewhere
+  std::vector<std::size_t> place_of_;  // by layer; places_.size(): not in this stage
   bool has_backward_ = false;
   bool reads_samples_ = false;  // some layer reads inputs or labels
   std::map<MicroBatchId, SavedMicroBatch> saved_;

@@ -62,7 +62,8 @@ const Samples& StepData::samples_of(const Action& forward) {
   return slice;
 }
 
-// Samples that share one update: those of the step, or of the micro-batch's group.
+// Returns the number of samples that share an F's update: those of the step or, with weight
+// versions, those of all micro-batches that go into the same update.
 int StepData::count_samples(const Action& forward) const {
   if (program_.versions.empty()) return input_.samples;
   const std::vector<int>& group_of = program_.versions[forward.stage.index()].group_of;

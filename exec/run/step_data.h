@@ -1,7 +1,7 @@
 #pragma once
-// What one step works on, and of it what the F of a stage is run with: the samples of its
-// micro-batch or of its slice, the scale of its losses, its randomness, what it is called in a
-// cache.
+// StepData is what one step works on. It tells what the F of a stage is run with: the samples of
+// its micro-batch or slice, the scale of its losses, the key of its randomness, and the numbers of
+// its samples in a cache.
 
 #include <cstdint>
 #include <map>
@@ -17,33 +17,36 @@ namespace frazil {
 
 class PrefixCache;
 
-// Equal for all devices.
+// The input of a step, equal for all devices.
 struct StepInput {
   Step step = 0;
   std::uint64_t seed = 0;
   double learning_rate = 0;
-  const std::vector<Samples>* micro_batches = nullptr;    // by global micro-batch
-  int samples = 0;                                        // in all of them
-  std::vector<double> rate_factors = {};                  // of the blocks' rates; empty: all 1
-  PrefixCache* cache = nullptr;                           // none: frozen layers run
-  const std::vector<std::int64_t>* sample_ids = nullptr;  // one after another, where there is one
+  const std::vector<Samples>* micro_batches = nullptr;  // by global micro-batch
+  int samples = 0;                                      // in all micro-batches
+  std::vector<double> rate_factors = {};  // of the blocks' learning rates; empty: all 1
+  PrefixCache* cache = nullptr;           // none: frozen layers run
+  // The cache numbers of all samples, one after another; read if there is a cache.
+  const std::vector<std::int64_t>* sample_ids = nullptr;
 };
 
 class StepData {
  public:
-  // The program must outlive it.
+  // The program must outlive this object.
   explicit StepData(const StepProgram& program) : program_(program) {}
 
   void begin(const StepInput& input);
 
-  // Requires an F of one micro-batch. What it points at stays until the next step.
+  // Returns what an F is run with. Requires: an F of one micro-batch. The samples that it points at
+  // stay until the next step.
   StageRunner::Data of(const Action& forward);
-  // Of the samples of an F that may begin behind the cached prefix; else none.
+  // Returns the numbers of the samples of an F that may begin behind the cached prefix; none for
+  // any other F.
   std::span<const std::int64_t> cached_ids(const Action& forward) const;
-  // Keeps what the cached prefix has put out in it, if it ran.
+  // Keeps in the cache what the cached prefix has put out in an F, if the prefix ran.
   void keep_features(const Action& forward, const Tensors& features);
-  // What its losses count in the mean of the step: with weight versions an update has fewer
-  // samples.
+  // Returns what the losses of an F count in the mean of the step. This is below 1 with weight
+  // versions, since an update then has fewer samples than the step.
   double share_of_step(const Action& forward) const;
 
  private:

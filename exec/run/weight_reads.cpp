@@ -23,7 +23,7 @@ const OldWeights& WeightReads::choose(const Action& forward,
   return version == newest ? kNone : before_newest;
 }
 
-// From the weights themselves, not from the plan.
+// The version follows from the weights themselves, not from the plan.
 void WeightReads::note(const Action& forward, const std::vector<LayerRange>& layers,
                        const OldWeights& given) {
   if (planned_.empty()) return;

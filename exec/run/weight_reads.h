@@ -1,7 +1,7 @@
 #pragma once
-// Which version of its weights each forward of a device is given in a step, where weights have
-// versions (exec/state/weight_versions.h), and what it was given, told with the update that its
-// micro-batch's gradient goes into.
+// WeightReads chooses which version of its weights each forward of a device is given in a step of a
+// plan with weight versions (exec/state/weight_versions.h). It notes what each forward was given
+// and tells it with the update that the micro-batch's gradient goes into.
 
 #include <map>
 #include <utility>
@@ -15,15 +15,16 @@ namespace frazil {
 
 class WeightReads {
  public:
-  // `planned`: by stage, empty without versions; must outlive it.
+  // `planned`: by stage, empty without versions; must outlive this object.
   explicit WeightReads(const std::vector<StageVersions>& planned) : planned_(planned) {}
 
   void begin();
-  // What a forward is to read instead of the newest: the old, or none.
+  // Returns the weights that a forward is to read instead of the newest: `before_newest`, or none.
   const OldWeights& choose(const Action& forward, const OldWeights& before_newest) const;
-  // A forward of a stage with these layers reads `given` where that holds a layer, else the newest.
+  // Notes that a forward of a stage with these layers reads `given` where that holds a layer, else
+  // the newest.
   void note(const Action& forward, const std::vector<LayerRange>& layers, const OldWeights& given);
-  // A stage has been updated: what the micro-batches of the update had read.
+  // Returns, once a stage has been updated, what the micro-batches of the update had read.
   std::vector<WeightRead> end_group(StageId stage);
 
  private:

@@ -71,7 +71,7 @@ double learning_rate(const OptimizerConfig& config, Step step, Step steps) {
   if (step < warm_up) {
     return config.learning_rate * static_cast<double>(step + 1) / static_cast<double>(warm_up);
   }
-  // A run that the warm-up fills has nothing left to fall over.
+  // A run that consists of warm-up has no steps left over which the rate could fall.
   if (!config.cosine || steps == warm_up) return config.learning_rate;
   const double progress =
       static_cast<double>(step - warm_up) / static_cast<double>(steps - warm_up);

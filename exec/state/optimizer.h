@@ -1,7 +1,8 @@
 #pragma once
-// One optimizer step of one layer, in place: libtorch's fused AdamW (Loshchilov & Hutter 2019) and
-// SGD with momentum (Sutskever et al. 2013, PyTorch's form without dampening). A pure function of
-// state, gradients and rate, so owners that hold the same bits before hold the same bits after.
+// update_layer() takes one optimizer step of one layer, in place: libtorch's fused AdamW
+// (Loshchilov & Hutter 2019) or SGD with momentum (Sutskever et al. 2013, PyTorch's form without
+// dampening). It is a pure function of state, gradients and rate, so owners that hold the same bits
+// before hold the same bits after.
 
 #include <ATen/core/Tensor.h>
 
@@ -22,22 +23,24 @@ struct OptimizerConfig {
   double epsilon = 1e-8;
   double momentum = 0.9;  // of SGD
   bool cosine = true;     // learning rate falls to 0 over the run along half a cosine
-  int warm_up_steps = 0;  // first ones, in which it rises to learning_rate in equal parts
-  double clip_norm = 0;   // global gradient norm; 0: no clipping
+  int warm_up_steps = 0;  // first steps: the rate rises to learning_rate in equal parts
+  double clip_norm = 0;   // limit of the global gradient norm; 0: no clipping
   friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
 };
 
-// `gradients[i]` belongs to `state.parameters[i]`, same shape, contiguous; they may be overwritten.
-// Weight decay applies to every parameter. Requires: the layer is active.
+// Updates a layer. `gradients[i]` belongs to `state.parameters[i]`, same shape, contiguous;
+// gradients may be overwritten. Weight decay applies to every parameter. Requires: the layer is
+// active.
 void update_layer(LayerState& state, const std::vector<at::Tensor>& gradients,
                   const OptimizerConfig& config, double learning_rate);
 
-// Bytes of optimizer state per byte of parameters: 2 for AdamW, 1 for SGD with momentum, else 0.
+// Returns the bytes of optimizer state per byte of parameters: 2 for AdamW, 1 for SGD with
+// momentum, else 0.
 int optimizer_bytes_per_parameter_byte(const OptimizerConfig& config);
 
-// Learning rate of a step (0-based) of a run of `steps` that begins with w warm_up_steps:
-// rate x (step + 1) / w for step < w, then rate x (1 + cos(pi (step - w) / (steps - w))) / 2, or
-// the rate itself without the cosine.
+// Returns the learning rate of a step (0-based) of a run of `steps` that begins with w
+// warm_up_steps: rate x (step + 1) / w for step < w, then rate x (1 + cos(pi (step - w) / (steps -
+// w))) / 2, or the rate itself without the cosine.
 double learning_rate(const OptimizerConfig& config, Step step, Step steps);
 
 }  // namespace frazil

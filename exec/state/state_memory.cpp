@@ -25,7 +25,8 @@ std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1
 
 }  // namespace
 
-// A large one begins at a huge page, so that it has as many as it holds.
+// A block of pages from the system. A large block begins at a huge page, so that it has as many
+// huge pages as it holds.
 class StateMemory::Block {
  public:
   explicit Block(std::size_t bytes) : size_(bytes) {
@@ -41,7 +42,7 @@ class StateMemory::Block {
     bytes_ = begin + before;
     if (before > 0) (void)::munmap(begin, before);
     (void)::munmap(bytes_ + size_, kHugePage - before);
-    // A matter of speed alone.
+    // The advice is a matter of speed alone, so its failure is ignored.
     (void)::madvise(bytes_, size_, MADV_HUGEPAGE);
   }
   ~Block() { (void)::munmap(bytes_, size_); }
@@ -103,14 +104,14 @@ class StateMemory::Pool : public std::enable_shared_from_this<Pool> {
       try {
         ready.push_back(std::make_unique<Block>(size));
       } catch (const std::bad_alloc&) {
-        break;  // whoever needs it is told when he asks
+        break;  // whoever needs the block is told when asking for it
       }
       ready.back()->touch();
     }
     std::vector<std::unique_ptr<Block>> surplus;  // unmapped without the lock
     const std::lock_guard<std::mutex> lock(mutex_);
     for (std::unique_ptr<Block>& block : ready) add_kept(std::move(block));
-    // Others may have taken some meanwhile.
+    // Other threads may have taken blocks meanwhile.
     surplus = shrink(0);
   }
 
@@ -120,7 +121,7 @@ class StateMemory::Pool : public std::enable_shared_from_this<Pool> {
   }
 
  private:
-  // What is kept is given back where the system has no more.
+  // Gives kept blocks back to the system if it has no more memory, and asks again.
   std::unique_ptr<Block> make_block(std::size_t bytes) {
     try {
       return std::make_unique<Block>(bytes);
@@ -132,7 +133,8 @@ class StateMemory::Pool : public std::enable_shared_from_this<Pool> {
     return std::make_unique<Block>(bytes);
   }
 
-  // One that is little larger will do.
+  // Takes out a kept block that is large enough and at most an eighth larger; null if there is
+  // none.
   std::unique_ptr<Block> find_kept(std::size_t bytes) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto found = kept_.lower_bound(bytes);
@@ -162,7 +164,7 @@ class StateMemory::Pool : public std::enable_shared_from_this<Pool> {
     surplus = shrink(bytes);
   }
 
-  // The largest blocks first, until there is room for that much more.
+  // Takes out kept blocks, the largest first, until there is room for `more` bytes.
   std::vector<std::unique_ptr<Block>> shrink(std::size_t more) {
     std::vector<std::unique_ptr<Block>> surplus;
     while (!kept_.empty() && held_ + kept_bytes_ + more > most_) {
@@ -174,7 +176,7 @@ class StateMemory::Pool : public std::enable_shared_from_this<Pool> {
     return surplus;
   }
 
-  std::mutex mutex_;  // of all below
+  std::mutex mutex_;  // guards all below
   std::multimap<std::size_t, std::unique_ptr<Block>> kept_;
   std::size_t kept_bytes_ = 0;
   std::size_t held_ = 0;
@@ -208,7 +210,8 @@ std::shared_ptr<StateMemory::Block> StateMemory::take(Bytes bytes) const {
   return pool_ ? pool_->take(size) : std::make_shared<Block>(size);
 }
 
-// Places for tensors like these, one after another; none where they are empty or elsewhere.
+// Returns tensors like these, one after another in one block; none if these are empty or not on the
+// host.
 std::optional<Tensors> StateMemory::make_alike(const Tensors& tensors, bool is_zero) const {
   const Bytes bytes = block_of(tensors);
   if (bytes.count == 0) return std::nullopt;

@@ -26,7 +26,8 @@ struct HandOver {
   std::size_t taker = 0;
 };
 
-// Who copies what from whom, and what is handed over or freed when all copies are made.
+// The moves of a transition: who copies what from whom, and what is handed over or freed when all
+// copies are made.
 struct Moves {
   std::vector<std::vector<Copy>> copies;  // by taker
   std::vector<HandOver> handed_over;
@@ -74,7 +75,7 @@ Moves find_moves(const std::vector<DeviceState>& states, const Plan& plan, int l
   return moves;
 }
 
-// By device, for it alone to touch.
+// States by device; a device's list is for its thread alone to touch.
 using Held = std::vector<std::vector<std::pair<LayerId, LayerState>>>;
 
 Held copy_layers(const std::vector<DeviceState>& states, const Moves& moves,
@@ -115,7 +116,7 @@ MoveReport move_layers(std::vector<DeviceState>& states, const Plan& plan, int l
     one_after_another(job, states.size());
   };
   const Moves moves = find_moves(states, plan, layers);
-  // Copies first, while every old holder still has its tensors.
+  // Copies come first, while every old holder still has its tensors.
   Held copied(states.size());
   if (moves.report.layers_copied > 0) copied = copy_layers(states, moves, run);
   for (const HandOver& one : moves.handed_over) {

@@ -8,7 +8,8 @@
 namespace frazil {
 namespace {
 
-// The groups that a stage's list makes: micro-batches whose backwards come before the same U.
+// Returns for each micro-batch how many U of the stage come before its backward in the list:
+// micro-batches with the same number share an update.
 std::vector<int> find_groups(const std::vector<Action>& list, StageId stage,
                              std::size_t micro_batches) {
   std::vector<int> group_of(micro_batches);

@@ -1,11 +1,14 @@
 #pragma once
-// Which version of its weights each stage's F reads, where updates come among the backwards.
-// Version v of a step is what v updates have made; the backward of a micro-batch uses the version
-// its F read.
-//   stash (PipeDream, Narayanan et al. 2019)      the newest there is. In steady state a stage
-//         s of p reads p-1-s updates behind its own
-//   2bw   (PipeDream-2BW, Narayanan et al. 2021)  micro-batches between two updates are a group;
-//         group g reads version max(g - 1, 0) at every stage: one update behind, everywhere
+// find_versions() tells which version of its weights each stage's F reads in a plan whose updates
+// come among the backwards. Version v of a step is what v updates have made; the backward of a
+// micro-batch uses the version that its F read.
+// clang-format off
+//   stash (PipeDream, Narayanan et al. 2019)      the newest there is. In steady state a stage s
+//                                                 of p reads p-1-s updates behind its own
+//   2bw   (PipeDream-2BW, Narayanan et al. 2021)  micro-batches between updates g and g + 1 read
+//                                                 version max(g - 1, 0) at every stage: one
+//                                                 update behind, everywhere
+// clang-format on
 
 #include <vector>
 
@@ -14,17 +17,19 @@
 
 namespace frazil {
 
-// Of the one pipeline of a plan with weight versions.
+// The versions of one stage. A plan with weight versions has one pipeline.
 struct StageVersions {
   std::vector<int> read;      // by micro-batch: the version that its F reads
   std::vector<int> group_of;  // by micro-batch: the update, from 0, that its gradient goes into
 };
 
-// By stage; empty for WeightVersions::kSync. Throws InfeasibleError where a stage would read a
-// version that is not there yet, or no more: with 2bw two are kept.
+// Returns the versions by stage; empty for WeightVersions::kSync. Throws InfeasibleError if a stage
+// would read a version that is not there yet or is gone: two are kept with 2bw. Requires: the plan
+// has one pipeline unless kSync.
 std::vector<StageVersions> find_versions(const Plan& plan, const Schedule& schedule);
 
-// What a stage did: `lag` = updates made between the read and the micro-batch's own update.
+// A read that a stage has made. `lag`: the updates made between the read and the micro-batch's own
+// update.
 struct WeightRead {
   StageId stage;
   MicroBatchId micro_batch;

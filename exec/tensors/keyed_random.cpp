@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::uint64_t kStride = 0x9e3779b97f4a7c15ULL;
 
-// splitmix64 (Steele, Lea, Flood 2014): spreads neighbouring keys over unrelated seeds.
+// The mixing of splitmix64 (Steele, Lea, Flood 2014) spreads neighbouring keys over unrelated
+// seeds.
 std::uint64_t mix(std::uint64_t x) {
   x += kStride;
   x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9ULL;
@@ -25,8 +26,8 @@ std::uint64_t mix_key(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::ui
   return mix(mix(mix(mix(a) + b) + c) + d);
 }
 
-// In the order of elements, whatever the strides of what it is for; on the host, so that a GPU
-// drops what a core would.
+// Draws a mask in the order of elements, whatever the strides of the tensor that it is for. It is
+// drawn on the host, so that a GPU drops what a core would.
 at::Tensor draw_mask(at::IntArrayRef sizes, const at::TensorOptions& options, double rate,
                      at::Generator& generator) {
   return at::empty(sizes, options.device(at::kCPU))

@@ -21,8 +21,8 @@ void require_samples(const at::Tensor& tensor, LayerId layer, std::int64_t sampl
 }
 
 Tensors take_rows(const Tensors& tensors, std::int64_t first, std::int64_t count) {
-  // Plain slices: autograd's notes on views would tie the pieces of one thread to another's
-  // tensors.
+  // The slices are plain: autograd's notes on views would tie the pieces of one thread to tensors
+  // of another.
   const at::AutoDispatchBelowADInplaceOrView no_view_notes;
   Tensors rows;
   for (const at::Tensor& tensor : tensors) rows.push_back(tensor.narrow(0, first, count));

@@ -1,5 +1,5 @@
 #pragma once
-// Tensors of a slice of a micro-batch: their dimension 0 counts its samples.
+// The tensors of a slice of a micro-batch count its samples in dimension 0.
 
 #include <ATen/core/Tensor.h>
 
@@ -10,12 +10,13 @@
 
 namespace frazil {
 
-// Throws InfeasibleError naming the layer, the shape and the samples where it does not.
+// Throws InfeasibleError naming the layer, the shape and the samples if dimension 0 of the tensor
+// does not count `samples`.
 void require_samples(const at::Tensor& tensor, LayerId layer, std::int64_t samples);
 
-// Samples [first, first + count) of each tensor, as views.
+// Returns samples [first, first + count) of each tensor, as views.
 Tensors take_rows(const Tensors& tensors, std::int64_t first, std::int64_t count);
-// One after the other.
+// Returns the pieces joined one after another; a single piece is returned as it is.
 at::Tensor join_rows(const Tensors& pieces);
 
 }  // namespace frazil

@@ -1,5 +1,5 @@
 #pragma once
-// Samples as a model reads them: inputs beside the labels that its loss compares them with.
+// Samples are what a model reads: inputs, and the labels that its loss compares with the outputs.
 
 #include <cstdint>
 
@@ -8,14 +8,14 @@
 namespace frazil {
 
 struct Samples {
-  // What the first layers read; all [n, ...], contiguous. Of images one, [n, channels, height,
-  // width], float32.
+  // The tensors that the first layers read, all [n, ...] and contiguous. Images are one tensor [n,
+  // channels, height, width], float32.
   Tensors inputs;
   at::Tensor labels;  // [n], int64
   std::int64_t count() const;
 };
 
-// Samples [first, first + count), as views.
+// Returns samples [first, first + count), as views.
 Samples narrow(const Samples& samples, std::int64_t first, std::int64_t count);
 
 }  // namespace frazil

@@ -1,5 +1,5 @@
 #pragma once
-// Logical bytes of tensors: their elements', whatever storage they share.
+// Logical bytes of tensors are those of their elements, whatever storage the tensors share.
 
 #include <cstdint>
 

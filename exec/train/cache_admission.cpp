@@ -24,7 +24,7 @@ std::optional<std::vector<TracedMask>> foresee(const TrainOptions& options, cons
 CacheAdmission::CacheAdmission(const TrainOptions& options, const RunShape& run,
                                std::int64_t samples, int variants)
     : options_(options), run_(run), samples_(samples * variants), forecast_(foresee(options, run)) {
-  run_.steps_per_epoch *= variants;  // to a round through all of them
+  run_.steps_per_epoch *= variants;  // steps of a round through all variants
 }
 
 Duration CacheAdmission::step_time(const Plan& plan, int depth) const {
@@ -40,7 +40,8 @@ Duration CacheAdmission::step_time(const Plan& plan, int depth) const {
   return makespan / batches_of(plan, options_.config);
 }
 
-// A line through the forwards of one sample and of a whole micro-batch: what is left at no sample.
+// Returns the part of `prefix` that does not depend on the number of samples. A line through the
+// forwards of one sample and of a whole micro-batch tells what is left at no sample.
 Duration CacheAdmission::fixed_part(Duration prefix, int from, int depth) const {
   const int size = options_.config.micro_batch_size;
   if (size == 1) return Duration{0};

@@ -1,9 +1,9 @@
 #pragma once
-// Asks the planner whether a run fills its cache under a new mask: the question of
+// CacheAdmission asks the planner whether a run fills its cache under a new mask: the question of
 // planner/transitions/fill_choice.h, with steps as they are simulated from the run's profile, tiers
-// at their declared rates, and the steps to come as far as they are foreseen. A function of the
-// run's configuration, profile and cluster, the two plans, the step and what is held: nothing that
-// is measured meanwhile enters, so that a run decides alike whenever it runs.
+// at their declared rates, and the steps to come as far as they are foreseen. The answer is a
+// function of the run's configuration, profile and cluster, the two plans, the step and what is
+// held. Nothing that is measured meanwhile enters, so a run always decides alike.
 
 #include <optional>
 #include <vector>
@@ -17,8 +17,9 @@ namespace frazil {
 
 class CacheAdmission {
  public:
-  // Of `samples` samples in each of `variants` variants, of which an epoch sees one: all are seen
-  // and filled in as many epochs. `options` outlives it.
+  // Decides for `samples` samples in each of `variants` variants. An epoch sees one variant of each
+  // sample, so all variants are seen and filled in as many epochs as there are variants. `options`
+  // must outlive this object.
   CacheAdmission(const TrainOptions& options, const RunShape& run, std::int64_t samples,
                  int variants = 1);
 
@@ -26,20 +27,21 @@ class CacheAdmission {
     int depth = 0;
     FillQuestion question;
     FillChoice choice;
-    // Of a step without these features: that the plan without a cache takes, and that going on with
-    // the source takes; none: there is no such plan, or no source.
+    // Step times without the new features: of the plan without a cache (none: there is no such
+    // plan), and of going on with the held source (none: there is no source).
     std::optional<Duration> uncached;
     std::optional<Duration> going_on;
     bool fills = false;
-    bool keeps_source = false;  // it does not fill, and going on with what is held is best
+    bool keeps_source = false;  // does not fill: going on with the source is best
   };
-  // `cached`: a plan with a cached prefix; `without`: the best that caches nothing, where one fits.
-  // `of_sample` and `room`: of features at that prefix's end.
+  // Answers for a new mask. `cached`: a plan with a cached prefix; `without`: the best plan that
+  // caches nothing, if one fits. `source`: the features that are held. `of_sample` and `room`: size
+  // of, and room for, features at the end of that prefix.
   Answer ask(const Plan& cached, const std::optional<Plan>& without, Step step,
              const FeatureCache::Source& source, Bytes of_sample, const FeatureRoom& room) const;
 
  private:
-  Duration step_time(const Plan& plan, int depth) const;  // for a batch of the run
+  Duration step_time(const Plan& plan, int depth) const;  // for one configured batch
   Duration fixed_part(Duration prefix, int from, int depth) const;
   FeatureStore find_store(Bytes of_sample, const FeatureRoom& room) const;
 

@@ -11,7 +11,7 @@
 namespace frazil {
 namespace {
 
-// What has room, whatever it brings.
+// Makes the answer fill as much as has room, whatever that brings.
 void fill_all(CacheAdmission::Answer& answer, const FeatureRoom& room) {
   answer.fills = true;
   answer.keeps_source = false;
@@ -23,7 +23,7 @@ void fill_all(CacheAdmission::Answer& answer, const FeatureRoom& room) {
   }
 }
 
-// Layers that can be cached; throws InfeasibleError as find_activity does.
+// Returns the number of layers that can be cached; throws InfeasibleError as find_activity does.
 int count_cached(Plan plan, const ModelProfile& profile) {
   plan.cache_frozen_prefix = true;
   return find_activity(profile, plan).cached;
@@ -82,7 +82,7 @@ bool CacheControl::admit(const Plan& cached, const std::optional<Plan>& without,
   const FeatureRoom room{cache_->room(FeatureTier::kMemory), cache_->room(FeatureTier::kDisk)};
   const int depth = count_cached(cached, profile_);
   const Bytes of_sample = cache_->bytes_per_sample(depth);
-  // Nothing crosses, or it is what is cached already.
+  // Either nothing crosses the boundary, or this depth is cached already.
   if (of_sample.count == 0 || depth == cache_->depth()) return true;
   answer_ = admission_.ask(cached, without, step,
                            depth > source.depth ? source : FeatureCache::Source{}, of_sample, room);
@@ -169,7 +169,7 @@ void CacheControl::add_step(Step step, Step places, Duration time) {
   note(step + places, event);
 }
 
-// Of the depth before, once nothing of it is there.
+// Notes that features of the depth before have left, once none is there.
 void CacheControl::note_left(Step step) {
   if (before_.depth == 0 || cache_->depth_before() == before_.depth) return;
   note(step, {.change = CacheChange::kLeft,
@@ -194,7 +194,7 @@ void CacheControl::end_course(Step step) {
   course_ = {};
 }
 
-// After the epoch that fills.
+// Notes what steps have read after the epochs that fill.
 void CacheControl::note_read(Step step) {
   const Step steps = course_.steps - round_;
   if (steps <= 0) return;

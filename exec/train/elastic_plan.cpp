@@ -28,7 +28,7 @@ ElasticPlan::ElasticPlan(const TrainOptions& options, Run& run, CacheControl& ca
       replanner_(replanner),
       preparation_(replanner, run) {}
 
-// One that caches only where that pays.
+// Asks for the plan for a mask. It caches only where that pays.
 const Plan& ElasticPlan::choose(const FreezeMask& mask, Step step) {
   const Plan& plan = replanner_.go_on(mask);
   if (!plan.cache_frozen_prefix) return plan;
@@ -36,7 +36,7 @@ const Plan& ElasticPlan::choose(const FreezeMask& mask, Step step) {
   return cache_.admit(plan, uncached, step) ? plan : replanner_.hold(*uncached);
 }
 
-ElasticPlan::Switched ElasticPlan::go_to(const FreezeMask& mask, Step step) {
+ElasticPlan::Transitioned ElasticPlan::transition_to(const FreezeMask& mask, Step step) {
   const SteadyTime start = std::chrono::steady_clock::now();
   preparation_.end();
   const Duration waited = since(start);
@@ -52,7 +52,7 @@ ElasticPlan::Switched ElasticPlan::go_to(const FreezeMask& mask, Step step) {
   transition.move_time = waited + report.move_time;
   transition.start_time = report.start_time();
   transition.moved = report.move.moved;
-  // Behind the switch, which says more of a plan that cannot be executed.
+  // The step is predicted after the transition, which says more of a plan that cannot be executed.
   const SteadyTime predicting = std::chrono::steady_clock::now();
   const bool is_given = options_.plan && (!plan_ || !options_.elastic);
   BegunPhase begun = predict_phase(step, plan, options_, is_given ? options_.plan_file : "");
@@ -65,7 +65,7 @@ void ElasticPlan::find_overhead(const TransitionEvent& first) {
   if (replanner_.overhead()) return;
   TransitionOverhead overhead{.plan = first.plan_time, .start = first.start_time};
   if (options_.elastic && options_.processors.kind == DeviceKind::kCpu) {
-    // What is asked and started for the first time takes longer than ever after.
+    // The first search and the first start take longer than any later one.
     overhead.plan = std::min(overhead.plan, replanner_.time_search(first.plan_time));
     std::array<Duration, 3> moves;
     std::array<Duration, 3> starts;

@@ -1,7 +1,7 @@
 #pragma once
-// Going to the plan for another mask, between two steps: the planner is asked, the cache admits
-// what it may hold, state moves, executors start. Each part is timed by its name beside what it was
-// predicted to take. What the mask expected next needs is prepared while steps run.
+// ElasticPlan makes the transition to the plan for another mask, between two steps: the planner is
+// asked, the cache admits what it may hold, state moves, executors start. Each part is timed by its
+// name beside its predicted time. What the mask expected next needs is prepared while steps run.
 
 #include <optional>
 
@@ -15,29 +15,32 @@ namespace frazil {
 
 class ElasticPlan {
  public:
-  // References outlive this.
+  // The references must outlive this object.
   ElasticPlan(const TrainOptions& options, Run& run, CacheControl& cache, Replanner& replanner);
 
-  struct Switched {
+  struct Transitioned {
     BegunPhase begun;
     TransitionEvent transition;
   };
-  // Puts the plan for this mask in force before this step. Its parts are
-  //   plan   the planner's answers, or waiting for them, and the step as it is predicted
+  // Puts the plan for this mask in force before this step. The transition has three timed parts:
+  // clang-format off
+  //   plan   the planner's answers, or waiting for them, and the prediction of the step
   //   move   state to its new owners, and waiting for memory that is being reserved for it
   //   start  program, executors, cache
-  // Predicted: as the overhead says (planner/transitions/transition_cost.h); of the first nothing.
-  // Throws InfeasibleError where no plan fits, or the given one does not.
-  Switched go_to(const FreezeMask& mask, Step step);
+  // clang-format on
+  // They are predicted from the overhead (planner/transitions/transition_cost.h), except for the
+  // first plan, for which nothing is predicted. Throws InfeasibleError if no plan fits, or the
+  // given one does not.
+  Transitioned transition_to(const FreezeMask& mask, Step step);
 
-  // After the first: what going on from it costs at least, if it is not known (a run that is
-  // resumed knows it), found by putting the same plan in force three times more, with nothing of
-  // it in the processor's caches, as after a step. Takes its time.
+  // Finds, after the first transition, the least that a transition costs, unless that is known (a
+  // resumed run knows it). Puts the plan in force three times more, with nothing of it in the
+  // processor's caches, as after a step. This takes its time.
   void find_overhead(const TransitionEvent& first);
 
-  // The mask that is expected next; none: nothing is.
+  // Names the mask that is expected next; none: nothing is expected.
   void expect(const std::optional<FreezeMask>& mask) { preparation_.expect(mask); }
-  // Between two steps.
+  // Goes on with the preparation; must be called between two steps.
   void go_on() { preparation_.go_on(); }
 
  private:

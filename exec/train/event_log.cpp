@@ -9,14 +9,15 @@
 namespace frazil {
 namespace {
 
-// Events hold before their step, but these, which tell of what lies before it.
+// True if an event belongs before step `first`. Events hold before their step, except evaluations
+// and checkpoints, which tell of what lies before it.
 bool is_before(const FreezeEvent& event, Step first) {
   const bool looks_back = std::holds_alternative<EvalEvent>(event.what) ||
                           std::holds_alternative<CheckpointEvent>(event.what);
   return event.step < first || (event.step == first && looks_back);
 }
 
-// Each step up to `end` is there, in order.
+// True if each step up to `end` is there, in order.
 bool has_steps(const FreezeTrace& log, Step end) {
   Step next = 0;
   for (const FreezeEvent& event : log.events) {

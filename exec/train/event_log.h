@@ -1,8 +1,9 @@
 #pragma once
-// The log of a run, written while it lasts: a freeze trace (traces/freeze_trace.h) whose lines are
-// handed to the system as things happen, besides the trace's own events (but for costs, which are
-// sums over steps) one for every step, evaluation and checkpoint. What a killed run leaves is a
-// trace that can be read and replayed, but for a line that is torn.
+// The event log of a run is written while the run lasts. It is a freeze trace
+// (traces/freeze_trace.h) whose lines are handed to the system as things happen. It lacks the
+// trace's costs, which are sums over steps, and has an event for every step, evaluation and
+// checkpoint besides. A killed run leaves a trace that can be read and replayed, except for a torn
+// last line.
 
 #include <filesystem>
 #include <fstream>
@@ -12,17 +13,17 @@
 
 namespace frazil {
 
-// What an earlier process has left at `path` of the run of `header`, which goes on with the step
-// `first`: its events before that. None where they are not those of every step.
+// Returns the events before the step `first` that an earlier process has left at `path`, for the
+// run of `header`, which goes on with that step. Returns none if they are not those of every step.
 std::optional<FreezeTrace> read_earlier_log(const std::filesystem::path& path,
                                             const FreezeTrace& header, Step first);
 
 class EventLog {
  public:
-  // In the place of what is at `path`; begins with the events of `header`. Throws InputError.
+  // Replaces what is at `path`; the log begins with the events of `header`. Throws InputError.
   EventLog(std::filesystem::path path, FreezeTrace header);
 
-  // Throws InputError where it cannot be written.
+  // Appends an event. Throws InputError if the file cannot be written.
   void write(const FreezeEvent& event);
 
  private:

@@ -22,7 +22,7 @@ bool contains(const std::vector<Signal>& signals, Signal signal) {
   return std::find(signals.begin(), signals.end(), signal) != signals.end();
 }
 
-// The bits of the numbers, one after another: they come back whatever they are.
+// Writes the bits of the numbers, one after another, so that they come back whatever they are.
 std::string sketch_text(const std::vector<double>& sketch) {
   std::string text;
   for (const double number : sketch) text += to_hex(std::bit_cast<std::uint64_t>(number));
@@ -114,7 +114,7 @@ FreezeControl::Decided FreezeControl::decide(Step step, const Before& before) {
   const std::vector<Signal> asked = authority_.needed_signals(step);
   FreezeSignals signals = measure(step, before);
   Decision decision = authority_.decide(signals);
-  // What is due no more has been read, and begins anew.
+  // A signal that is not asked for any more has been read, and begins anew.
   const auto was_read = [&](Signal signal) {
     return contains(asked, signal) && !contains(authority_.needed_signals(step), signal);
   };

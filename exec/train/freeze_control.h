@@ -1,6 +1,7 @@
 #pragma once
-// Freezing in a run: the authority, the signals it asks for, and what a checkpoint keeps of both.
-// The trainer asks it between two steps; its answer is put in force on all devices at once.
+// FreezeControl is freezing in a run: the authority, the signals that it asks for, and what a
+// checkpoint keeps of both. The trainer asks for a decision between two steps and puts it in force
+// on all devices at once.
 
 #include <optional>
 #include <string>
@@ -16,34 +17,36 @@ namespace frazil {
 
 class FreezeControl {
  public:
-  // What a decision is told of beside what it measures.
+  // The data that a decision is told of beside the signals that are measured.
   struct Before {
-    std::vector<double> gradient_squares;  // of the step before, by layer
+    std::vector<double> gradient_squares;  // by layer, of the step before
     double learning_rate = 0;              // of the step to come
     std::optional<Validation> validation;  // the latest
   };
   struct Decided {
     Decision decision;
-    FreezeSignals signals;  // that were measured for it
+    FreezeSignals signals;  // measured for the decision
   };
 
-  // Plasticity is measured on the first of `samples`. References outlive this.
+  // Measures plasticity on the first of `samples`. The references must outlive this object.
   FreezeControl(const FreezeConfig& config, const RunShape& shape, const Samples& samples, Run& run,
                 Replanner& replanner);
 
-  // Adds what the step before `step` is to measure for the decision about `step`.
+  // Adds to `measurement` what the step before `step` must measure for the decision about `step`.
   void ask(Step step, Measurement& measurement) const;
-  // The mask from `step` on. Requires: asked of before the step before, steps one after another.
+  // Returns the decision about the mask from `step` on. Requires: ask() was called for `step`
+  // before the step before it; steps come one after another.
   Decided decide(Step step, const Before& before);
-  // The mask that is expected after the one in force (FreezeAuthority::foresee).
+  // Returns the mask that is expected after the one in force (FreezeAuthority::foresee).
   std::optional<FreezeMask> foresee(Step within) const { return authority_.foresee(within); }
-  // Of the blocks' learning rates in a step; empty: all 1.
+  // Returns the factors of the blocks' learning rates in a step; empty: all 1.
   std::vector<double> rate_factors(Step step) const;
-  // The masks so far, each from the step on where it came into force.
+  // Returns the masks so far, each with the step from which it was in force.
   const std::vector<TracedMask>& masks() const { return masks_; }
 
-  // All of it, as JSON on one line; what is given back to restore decides on as before. Throws
-  // InputError naming `file` for what is not of this configuration and model.
+  // Write and read the state as JSON on one line; a restored FreezeControl decides as the saved one
+  // would have. restore() throws InputError naming `file` if the text is not of this configuration
+  // and model.
   std::string to_json() const;
   void restore(const std::string& json, const std::string& file);
 
@@ -58,7 +61,7 @@ class FreezeControl {
   Run& run_;
   Replanner& replanner_;
   FreezeAuthority authority_;
-  Sketches then_;  // of the last decision that read them, or of the first step
+  Sketches then_;  // of the last decision that read sketches, or of the first step
   Sketches now_;
   std::vector<TracedMask> masks_;
 };

@@ -19,7 +19,8 @@ constexpr std::int64_t kMostCopied = std::int64_t{1} << 26;  // by a device
 constexpr std::int64_t kMostHashed = std::int64_t{1} << 29;
 constexpr int kRounds = 4;  // the first does not count
 
-// The parameters of the run's layers from one on, as far as they fit; of one layer always.
+// Lists the parameters of the run's layers, from layer `begin` on and around the end, until `most`
+// bytes are full. The first layer is always listed.
 std::vector<Tensors> list_layers(const Run& run, std::size_t begin, std::int64_t most) {
   const auto count = static_cast<int>(run.model().layers.size());
   const std::vector<const LayerState*> holders = first_holders(run.states(), count);
@@ -57,7 +58,7 @@ BytesPerSecond rate_of(std::int64_t bytes, std::vector<double> seconds) {
   return BytesPerSecond{std::max<std::int64_t>(1, static_cast<std::int64_t>(rate))};
 }
 
-// Of the first `copying` devices, all together.
+// Returns the rate at which the first `copying` devices copy, all together.
 BytesPerSecond copy_rate(Workers& workers, const Layers& layers, int copying) {
   const StateMemory memory = StateMemory::keeping();
   std::vector<double> seconds;

@@ -1,19 +1,20 @@
 #pragma once
-// How fast devices of this process copy the state of layers into memory that is kept for it, as a
-// transition does (exec/state/transition.h), and hash it.
+// Measures how fast the devices of this process copy the state of layers into memory that is kept
+// for it, as a transition does (exec/state/transition.h), and how fast one thread hashes the state.
 
 #include "exec/run/run.h"
 #include "planner/transitions/transition_cost.h"
 
 namespace frazil {
 
-// Of the weights of its layers, of which nothing is in the processor's caches: 64 MiB for each
-// device are copied at most, 512 MiB hashed; medians of some rounds after a first one that does not
-// count. Between steps.
+// Measures copying and hashing the weights of the run's layers, of which nothing is in the
+// processor's caches. At most 64 MiB for each device are copied and 512 MiB hashed, but one layer
+// always. The rates are medians over some rounds after a first one that does not count. Must be
+// called between two steps.
 OneMemory probe_memory(const Run& run);
 
-// Reads and writes more than the processor's caches hold: what is timed next finds them as it does
-// after a step of training.
+// Reads and writes more than the processor's caches hold, so that what is timed next finds them as
+// it does after a training step.
 void fill_processor_caches();
 
 }  // namespace frazil

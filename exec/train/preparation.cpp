@@ -17,12 +17,12 @@ void Preparation::go_on() {
   const std::optional<Plan> plan = replanner_.find_expected(*mask_);
   if (!plan) return;
   is_reserved_ = true;
-  // Read here: the states are the devices' while a step runs.
+  // The blocks are read here, because the states are the devices' while a step runs.
   jobs_.start([memory = run_.state_memory(), blocks = run_.copied_blocks(*plan)] {
     try {
       memory.reserve(blocks);
     } catch (const std::exception&) {
-      // What could not be prepared is done, or fails, when it is needed.
+      // The transition does itself what could not be prepared, or fails then.
     }
   });
 }

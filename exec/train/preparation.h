@@ -1,8 +1,8 @@
 #pragma once
-// What a run gets ready for its next transition while it trains, each in a thread of its own: for
-// the mask that its freeze policy is expected to want next, the planner's answers, and the memory
-// that going there will copy into. Where another mask comes, or none, time was spent and nothing
-// else is different: plans are what they would have been.
+// Preparation gets a run ready for its next transition while it trains. Two threads work for the
+// mask that the freeze policy is expected to want next: one asks the planner, one reserves the
+// memory that the transition will copy into. If another mask comes, or none, time was spent and
+// nothing else is different: plans are what they would have been.
 
 #include <optional>
 
@@ -14,14 +14,17 @@ namespace frazil {
 
 class Preparation {
  public:
-  // References outlive this.
+  // The references must outlive this object.
   Preparation(Replanner& replanner, const Run& run) : replanner_(replanner), run_(run) {}
 
-  // Between two steps: this mask is expected next; none: nothing is. May be told again.
+  // Names the mask that is expected next; none: nothing is expected. Must be called between two
+  // steps, and may be called again.
   void expect(const std::optional<FreezeMask>& mask);
-  // Between two steps: the planner is being asked, or memory for its plan is being reserved.
+  // Begins what can be begun: asking the planner, or reserving memory for the plan that it has
+  // found. Must be called between two steps.
   void go_on();
-  // Before a transition: waits for memory that is being reserved. Nothing is expected any more.
+  // Waits for memory that is being reserved; must be called before a transition. Nothing is
+  // expected afterwards.
   void end();
 
  private:

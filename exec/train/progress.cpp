@@ -25,13 +25,13 @@ void write_text(const std::string& text) {
   std::fflush(stderr);
 }
 
-// 0 where the terminal does not say.
+// Returns the width of the terminal, 0 if it does not say.
 int terminal_columns() {
   winsize size{};
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-// A finished run has reached 1, an empty one too.
+// Returns the part that is done, in [0, 1]. A finished run has reached 1, an empty one too.
 double finished_part(const ProgressState& state) {
   if (state.done >= state.total) return 1;
   return std::max(0.0, static_cast<double>(state.done) / static_cast<double>(state.total));
@@ -48,7 +48,7 @@ std::string rate_text(double rate, const std::string& unit) {
   return text + unit + "/s";
 }
 
-// Everything behind title and bar.
+// Returns everything that follows title and bar.
 std::string figures(const ProgressState& state) {
   const double elapsed = std::chrono::duration_cast<Seconds>(state.elapsed).count();
   const auto done = static_cast<double>(state.done);
@@ -65,7 +65,7 @@ std::string figures(const ProgressState& state) {
   return text;
 }
 
-// The first `columns` characters: bytes that continue a UTF-8 character take no column.
+// Returns the first `columns` characters. Bytes that continue a UTF-8 character take no column.
 std::string cut_to(const std::string& text, int columns) {
   int taken = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {

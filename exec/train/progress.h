@@ -1,6 +1,7 @@
 #pragma once
-// Progress for people: one line that is rewritten on a terminal (bar, samples/s, ETA), a plain line
-// every few seconds elsewhere. Goes to stderr; silent when `quiet`. For one thread.
+// Progress shows people how far a run is: on a terminal one line that is rewritten (bar, samples/s,
+// ETA), elsewhere a plain line every few seconds. It goes to stderr and is silent when `quiet`.
+// Only one thread may use it.
 
 #include <chrono>
 #include <cstdint>
@@ -15,9 +16,9 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // `done` of `total`, with a short note ("epoch 3, loss 0.412").
+  // Shows that `done` of `total` are done, with a short note ("epoch 3, loss 0.412").
   void update(std::int64_t done, const std::string& note);
-  // A line of its own that stays.
+  // Writes a line of its own that stays.
   void say(const std::string& line);
 
  private:
@@ -29,8 +30,8 @@ class Progress {
   std::int64_t done_ = 0;
   bool quiet_;
   bool terminal_;
-  bool is_drawn_ = true;  // the latest update
-  bool is_open_ = false;  // the terminal's line waits for its end
+  bool is_drawn_ = true;  // whether the latest update is drawn
+  bool is_open_ = false;  // whether the terminal's line waits for its end
   Clock::time_point start_;
   Clock::time_point updated_;
   Clock::time_point drawn_;
@@ -38,7 +39,7 @@ class Progress {
   std::string unit_;
 };
 
-// Where a run stands, as its line is made from it.
+// The state of a run from which its line is made.
 struct ProgressState {
   std::string title;
   std::int64_t done = 0;
@@ -48,16 +49,16 @@ struct ProgressState {
   std::string unit = "samples";
 };
 
-// "train 45%, 1024 of 2048, 312 samples/s, ETA 4:05, epoch 3, loss 0.412"; the time left follows
-// from the mean rate since the start, and a finished run says how long it took ("in 8:10").
+// Returns "train 45%, 1024 of 2048, 312 samples/s, ETA 4:05, epoch 3, loss 0.412". The time left
+// follows from the mean rate since the start; a finished run says how long it took ("in 8:10").
 std::string plain_line(const ProgressState& state);
-// The same with a bar, cut to `columns` columns; 0: as long as it gets.
+// Returns plain_line() with a bar, cut to `columns` columns; 0: not cut.
 std::string bar_line(const ProgressState& state, int columns);
 
-// Whether a line may be drawn again: ten times a second on a terminal, every 5 s elsewhere.
+// True if a line may be drawn again: ten times a second on a terminal, every 5 s elsewhere.
 bool is_progress_due(std::chrono::nanoseconds since_drawn, bool is_terminal);
 
-// "1:02:03", "4:05", "12 s".
+// Returns "1:02:03", "4:05" or "12 s".
 std::string to_clock_text(std::chrono::seconds seconds);
 
 }  // namespace frazil

@@ -18,7 +18,7 @@
 namespace frazil {
 namespace {
 
-// Of as many samples as they have in common.
+// True if `a` is faster than `b` per sample.
 bool is_faster_by_sample(const Candidate& a, const Candidate& b) {
   __extension__ using Wide = __int128;
   return Wide{a.makespan.count()} * b.plan.batch_size <
@@ -27,7 +27,7 @@ bool is_faster_by_sample(const Candidate& a, const Candidate& b) {
 
 }  // namespace
 
-// By the thread until is_done.
+// A search that is made ahead. It belongs to its thread until is_done.
 struct Replanner::Expected {
   FreezeMask mask;
   std::optional<Plan> plan = std::nullopt;
@@ -50,7 +50,7 @@ void Replanner::expect(const FreezeMask& mask) {
       expected->uncached = std::move(uncached);
       expected->plan = std::move(plan);
     } catch (const std::exception&) {
-      // A guess ends no run: who asks for it meets the same, and is told.
+      // A guess ends no run: go_on() meets the same error and reports it.
     }
     expected->is_done = true;
   });
@@ -100,7 +100,7 @@ Plan Replanner::answer(const FreezeMask& mask) {
   }
   const auto start = std::chrono::steady_clock::now();
   if (plans_.count(mask.text()) == 0) {
-    // Waiting for what is being asked counts as asking.
+    // Waiting for a search that is being made counts as a search.
     if (expected_ && expected_->mask == mask && !expected_->is_done) ++searches_;
     take_expected();
   }
@@ -128,7 +128,7 @@ std::optional<Plan> Replanner::find_uncached() {
   const auto known = uncached_.find(held_->mask.text());
   if (known != uncached_.end()) return known->second;
   const auto start = std::chrono::steady_clock::now();
-  // None where the cached prefix is what makes it fit.
+  // No plan fits without a cache if the cached prefix is what makes it fit.
   std::optional<Plan> plan = find(held_->mask, /*caches=*/false);
   time_ += since(start);
   ++searches_;
@@ -170,9 +170,10 @@ SearchOptions Replanner::question(const FreezeMask& mask, bool caches) const {
   return search;
 }
 
-// As many batches to a step as there are times the pipelines of the first plan.
+// Finds the plan of a run whose batch grows: a step takes as many batches as there are times the
+// pipelines of the first plan.
 std::optional<Plan> Replanner::find_grown(const FreezeMask& mask, bool caches) {
-  constexpr int kLooksAt = 32;  // of the best for each batch
+  constexpr int kLooksAt = 32;  // of the best plans for each batch
   const int first = first_pipelines_;
   const int devices = static_cast<int>(options_.cluster.devices.size());
   const std::int64_t whole_batches = samples_ / options_.config.batch_size;

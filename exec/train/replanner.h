@@ -1,6 +1,6 @@
 #pragma once
-// The planner, asked by a run: which plan it goes on with under a mask, and what going there would
-// bring and cost.
+// Replanner is the planner as a run asks it: which plan the run goes on with under a mask, and what
+// the transition to that plan would bring and cost.
 
 #include <map>
 #include <memory>
@@ -20,49 +20,51 @@ namespace frazil {
 
 class Replanner {
  public:
-  // Of a run over so many training samples. `options` outlives this.
+  // Serves a run over so many training samples. `options` must outlive this object.
   Replanner(const TrainOptions& options, std::int64_t samples)
       : options_(options), samples_(samples), search_(options.profile, options.cluster) {}
 
-  // The plan to go on with under the mask, held from now on: to begin with the given one or the
-  // planner's best, later, where the run is elastic or the held one has no room under the mask, the
-  // best under the mask, else the held one; with its frozen prefix cached where the run has a cache
-  // and the plan allows it. Throws InfeasibleError where no plan fits, InputError of a given one
-  // with a cached prefix in a run without a cache. Where the batch grows with the pipelines, the
-  // plan is the fastest by sample of those that are best for the batch which their pipelines have.
+  // Returns the plan to go on with under the mask, and holds it from now on. The first plan is the
+  // given one or the planner's best. A later one is the best under the mask if the run is elastic
+  // or the held plan has no room under the mask, else the held plan. Its frozen prefix is cached
+  // where the run has a cache and the plan allows it. Throws InfeasibleError if no plan fits,
+  // InputError for a given plan with a cached prefix in a run without a cache. If the batch grows
+  // with the pipelines, the plan is the fastest by sample of those that are best for the batch that
+  // their pipelines have.
   const Plan& go_on(const FreezeMask& mask);
-  // Under the held plan's mask the best that caches nothing; none where none fits.
+  // Returns the best plan under the held plan's mask that caches nothing; none if none fits.
   std::optional<Plan> find_uncached();
-  // Goes on with this one in place of the held.
+  // Holds this plan in place of the held one.
   const Plan& hold(const Plan& plan);
-  // Works out in a thread of its own, as far as that ends well, what go_on(mask) and then
-  // find_uncached() will ask the planner, where they will. Waits for nothing: while something else
-  // is being worked out, or before there is a plan to go on from, it is not begun, and may be told
-  // again.
+  // Asks the planner ahead, in a thread of its own, what go_on(mask) and then find_uncached() will
+  // ask, if they will. An error is dropped. Waits for nothing: does not begin while another mask is
+  // being worked out, or before a plan is held; it may be called again then.
   void expect(const FreezeMask& mask);
-  // The plan that has been found for the mask; none as long as none is known.
+  // Returns the plan that has been found for the mask; none as long as none is known.
   std::optional<Plan> find_expected(const FreezeMask& mask);
-  // Whether a plan to go on with fits. Requires: one is held.
+  // True if a plan to go on with fits under the mask. Requires: a plan is held.
   bool has_room(const FreezeMask& mask);
-  // What go_on(mask) would bring and cost; a cache it brings is filled in an epoch for each variant
-  // of the samples, or in the steps that are left.
+  // Returns what go_on(mask) would bring and cost. A cache that the plan brings is filled in an
+  // epoch (of so many steps) for each variant of the samples, or in the steps that are left.
   PredictedTransition predict(const FreezeMask& mask, Step epoch, Step left);
-  // The parts of going from `before` to the held plan, as the overhead says them: the planner is
-  // asked as often as it has been since take_time(), the bytes are the profile's.
+  // Returns the predicted times of the parts of a transition from `before` to the held plan, by the
+  // overhead. The planner is asked as often as it has been since take_time(); the bytes are the
+  // profile's.
   TransitionTimes predict_times(const Plan& before) const;
 
-  // Spent on asking the planner, or on waiting for what it is asked ahead, since the last call.
+  // Returns the time spent since the last call on asking the planner, or on waiting for what was
+  // asked ahead.
   Duration take_time() {
     searches_ = 0;
     return std::exchange(time_, Duration{0});
   }
 
-  // What asking again for the held plan takes, the median of three; `most`, without asking, where
-  // that is nothing or long.
+  // Times the search for the held plan and returns the median of three runs. Returns `most`,
+  // without a search, if that is 0 or over 50 ms.
   Duration time_search(Duration most);
 
-  // What asking, copying and starting are predicted to take: what they took at first, so that a
-  // run's predictions are the same all along. Kept by checkpoints.
+  // Returns what asking, copying and starting are predicted to take: the times of the first
+  // transition, so that a run's predictions are the same all along. Checkpoints keep them.
   const std::optional<TransitionOverhead>& overhead() const { return overhead_; }
   void set_overhead(const TransitionOverhead& overhead) { overhead_ = overhead; }
 
@@ -72,7 +74,8 @@ class Replanner {
   Plan answer(const FreezeMask& mask);
   SearchOptions question(const FreezeMask& mask, bool caches) const;
   std::optional<Plan> find_grown(const FreezeMask& mask, bool caches);
-  // The best plan; where none fits, none, or InfeasibleError with the reason.
+  // Returns the best plan. If none fits, returns none or, if `explains`, throws InfeasibleError
+  // with the reason.
   std::optional<Plan> find(const FreezeMask& mask, bool caches, bool explains = false);
   bool fits(const Plan& plan) const;
   Plan cache_prefix(const Plan& plan) const;
@@ -80,22 +83,22 @@ class Replanner {
   const TrainOptions& options_;
   std::int64_t samples_;
   PlanSearch search_;
-  int first_pipelines_ = 0;  // of the first plan; 0: there is none
+  int first_pipelines_ = 0;  // of the first plan; 0: there is no plan yet
   std::optional<Plan> held_;
-  // By the mask's bits: what the planner has said, and what it has predicted from the held plan.
+  // Answers of the planner, and predictions from the held plan, all by the mask's bits.
   std::map<std::string, Plan> plans_;
   std::map<std::string, std::optional<Plan>> uncached_;
   struct Predicted {
     PredictedTransition full;  // as if its cache were full
-    Duration fill{0};          // more, of a step that fills it
+    Duration fill{0};          // extra time of a step that fills the cache
   };
   std::map<std::string, Predicted> predicted_;
   std::set<std::string> without_room_;  // masks that no plan fits
   Duration time_{0};
-  int searches_ = 0;  // in that time
+  int searches_ = 0;  // searches in `time_`
   std::optional<TransitionOverhead> overhead_;
-  std::shared_ptr<Expected> expected_;  // in work, or to be taken; then search_ is the thread's
-  BackgroundJobs jobs_{true};           // last: it uses the others
+  std::shared_ptr<Expected> expected_;  // in work or to be taken: search_ is the thread's
+  BackgroundJobs jobs_{true};           // last: it uses the members above
 };
 
 }  // namespace frazil

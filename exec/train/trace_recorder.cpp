@@ -67,7 +67,7 @@ void TraceRecorder::begin_log() {
   log_.emplace(place_, std::move(header));
 }
 
-// A run is not to end for its log.
+// A failing log does not end the run.
 void TraceRecorder::log(const FreezeEvent& event) {
   if (place_.empty()) return;
   try {

@@ -1,5 +1,6 @@
 #pragma once
-// Keeps the freeze trace of a run while it lasts, and its log where one is asked for.
+// TraceRecorder keeps the freeze trace of a run while it lasts, and its event log where one is
+// asked for.
 
 #include <filesystem>
 #include <optional>
@@ -12,7 +13,7 @@
 
 namespace frazil {
 
-// The trace of a run of so many steps, without events.
+// Returns the trace of a run of so many steps, without events.
 FreezeTrace describe_run(const TrainOptions& options, Step steps, const ComputeDevices& devices);
 
 class TraceRecorder {
@@ -21,21 +22,22 @@ class TraceRecorder {
   TraceRecorder(FreezeTrace header, std::filesystem::path log)
       : trace_(std::move(header)), place_(std::move(log)) {}
 
-  // The run goes on with this step: trace and log with what the log has of the steps before. False
-  // where it has not all of that, or there is none: they begin with `masks`, those so far, then.
+  // Begins with this step. Trace and log begin with what the log has of the steps before. Returns
+  // false if the log lacks some of them, or there is no log; then both begin with `masks`, the
+  // masks so far.
   bool go_on(Step first, const std::vector<FreezeEvent>& masks);
   std::size_t count_plans() const;  // so far
 
   void note(const FreezeEvent& event);  // in the trace and the log
   void log(const FreezeEvent& event);   // in the log alone
 
-  // Steps whose costs are added up: until the next end_stretch. They are noted where their stretch
+  // Add up the costs of steps until the next end_stretch(). The costs are noted where their stretch
   // began, before the events of later steps.
   void begin_stretch(Step first);
   void add_step(std::int64_t samples, Duration time);
   void end_stretch();
 
-  // Why the log has ended before the run, in a sentence, once.
+  // Returns, once, why the log has ended before the run, in a sentence.
   std::optional<std::string> take_failure() { return std::exchange(failure_, std::nullopt); }
   FreezeTrace take_trace() { return std::move(trace_); }
   std::map<std::string, std::string>& provenance() { return trace_.provenance; }
@@ -44,7 +46,7 @@ class TraceRecorder {
   void begin_log();
 
   FreezeTrace trace_;
-  std::filesystem::path place_;  // empty: not logged, or no more
+  std::filesystem::path place_;  // empty: not logged, or not after a failure
   std::optional<EventLog> log_;  // from the first event on
   std::optional<std::string> failure_;
   std::vector<FreezeEvent> before_;  // what the log begins with

@@ -42,13 +42,13 @@ std::vector<NewFile> list_files(const TrainResult& result, const fs::path& folde
   return files;
 }
 
-// What an earlier run may have left.
+// The files and folders that an earlier run may have left.
 struct Stale {
   std::vector<fs::path> files;
   std::vector<fs::path> folders;
 };
 
-// Later phases first: where a removal fails, those that are left still follow one another.
+// Lists later phases first: if a removal fails, those that are left still follow one another.
 Stale list_stale(const TrainResult& result, const fs::path& folder) {
   std::error_code error;
   const std::size_t last = result.first_phase + result.phases.size();
@@ -83,7 +83,8 @@ void remove_one(const fs::path& path) {
                    "a file of an earlier run that can be removed");
 }
 
-// "plan.json.tmp.4231.0", of a process that was killed while it wrote (profiles/text_file.h).
+// True for names as "plan.json.tmp.4231.0", of a process that was killed while it wrote
+// (profiles/text_file.h).
 bool is_temporary(const std::string& name) {
   const auto is_of = [&](const std::string& file) { return name.starts_with(file + ".tmp."); };
   return is_of("trace.jsonl") || is_of("events.jsonl") ||

@@ -1,5 +1,5 @@
 #pragma once
-// What a training run is asked to do.
+// TrainOptions are what a training run is asked to do.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,21 +24,24 @@ struct TrainOptions {
   RunConfig config;
   ModelProfile profile;
   Cluster cluster;
-  // Held from the first step on; none: the planner's best. A re-plan may leave it when `elastic`.
+  // Held from the first step on; none: the planner's best plan is. An elastic run may leave it at a
+  // later mask.
   std::optional<Plan> plan;
   std::string plan_file = {};  // for refusals
-  bool elastic = true;  // re-plan whenever the mask changes; else keep the plan under new masks
+  // True: re-plan whenever the mask changes. False: keep the plan under new masks.
+  bool elastic = true;
   std::int64_t max_steps = 0;    // 0: all epochs
-  DeviceChoice processors = {};  // what the devices of the cluster are here
+  DeviceChoice processors = {};  // cores or GPUs
   std::string command;
-  // Where given, the run is journaled and checkpointed, and may go on from where it ended.
+  // If given, the run is journaled and checkpointed, and may go on from where it ended.
   std::optional<DurableOptions> durable = std::nullopt;
-  // Asked after each step but the last of a durable run: true ends it, after a checkpoint.
+  // Is asked after each step of a durable run except the last: true ends the run, after a
+  // checkpoint.
   std::function<bool()> stop = {};
-  // Where given, each event is written there as it happens (exec/train/event_log.h).
+  // If given, each event is written there as it happens (exec/train/event_log.h).
   std::filesystem::path event_log = {};
-  // Where given, told of each phase of a durable run when it begins and when it ends, by its number
-  // in the whole run. An InputError of it ends no run.
+  // If given, is told of each phase of a durable run when the phase begins and when it ends, by its
+  // number in the whole run. An InputError that it throws ends no run.
   std::function<void(const TrainPhase&, std::size_t number)> keep_phase = {};
   FileSystem cache_files = real_file_system();
 };

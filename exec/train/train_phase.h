@@ -1,5 +1,6 @@
 #pragma once
-// A phase of a run: what is predicted of it when it begins, and which of its steps are measured.
+// A phase of a run is a span of steps under one plan: what is predicted when it begins, and which
+// of its steps are measured.
 
 #include <cstdint>
 #include <optional>
@@ -15,7 +16,7 @@
 
 namespace frazil {
 
-// A stretch of steps under one plan.
+// The prediction and the measurements of one phase.
 struct TrainPhase {
   Step first_step = 0;
   Plan plan;
@@ -24,8 +25,9 @@ struct TrainPhase {
   bool extrapolated = false;  // the prediction goes beyond the measured micro-batch sizes
   Timeline measured;          // sampled steps
   std::int64_t steps = 0;     // full batches
-  Duration measured_time{0};  // of them, gathering of samples included
-  // Of the second step that is full, measured besides its time; none of a shorter phase.
+  Duration measured_time{0};  // of `steps`, with gathering samples
+  // Measured in the first full step after the phase's first whose spans are not kept, besides its
+  // time; none for a shorter phase.
   std::optional<MemoryRecord> memory;
 
   double predicted_samples_per_second() const;
@@ -37,14 +39,16 @@ struct BegunPhase {
   MemoryRecord memory;  // predicted
 };
 
-// Throws InfeasibleError where the plan does not fit; `file`: of one that was given.
+// Predicts the phase that begins with step `first`. Throws InfeasibleError if the plan does not
+// fit; `file`: that of a given plan.
 BegunPhase predict_phase(Step first, const Plan& plan, const TrainOptions& options,
                          const std::string& file);
 
-// Spans are kept of every eighth step, but of the first ones (new executors, cold caches).
+// True if spans of the step are kept: every eighth, without the first ones (new executors, cold
+// caches) and up to a limit.
 bool is_sampled(const TrainPhase& phase, Step step);
 
-// What a step has measured, beside what was predicted.
+// Returns the predicted record with what a step has measured.
 MemoryRecord add_measured(MemoryRecord record, Step step, std::vector<MeasuredMemory> measured);
 
 }  // namespace frazil

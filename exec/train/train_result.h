@@ -1,5 +1,6 @@
 #pragma once
-// What a training run tells while it lasts, and what it answers with when it has ended.
+// TrainResult is the answer of a training run that has ended, TrainProgress what it tells while it
+// lasts.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,20 +21,21 @@ struct TrainResult {
   std::vector<TrainPhase> phases;
   double loss = 0;  // on the test part, after the last step
   double accuracy = 0;
-  std::optional<Validation> validation;  // likewise, where there are samples to validate with
-  Duration training_time{0};             // steps, re-planning and moving; not evaluation
+  std::optional<Validation> validation;  // after the last step; none without samples
+  Duration training_time{0};             // steps and transitions; not evaluation
   std::uint64_t weight_hash = 0;
   Bytes process_peak_resident;          // from the start of the process
-  std::optional<double> foreign_cores;  // kept busy by other programs meanwhile
-  std::optional<CacheReport> cache;     // where the run has one
-  // Of this process, whose phases these are. The trace is that of the whole run, as far as its log
-  // has the steps before; of them it has the masks alone otherwise.
+  std::optional<double> foreign_cores;  // cores that other programs kept busy
+  std::optional<CacheReport> cache;     // none: the run has no cache
+  // The first step of this process; `phases` begin there. The trace is that of the whole run if the
+  // event log has the steps before, else it has only the masks of these steps.
   Step first_step = 0;
-  std::size_t first_phase = 0;     // how many the trace has before
-  std::optional<Step> stopped_at;  // done when it was asked to stop; evaluated if its epoch is over
+  std::size_t first_phase = 0;  // phases that the trace has before
+  // The steps done when the run was asked to stop; evaluated if the epoch was over then.
+  std::optional<Step> stopped_at;
 };
 
-// What to tell a person while it runs.
+// The progress that a person is told of while the run lasts.
 struct TrainProgress {
   Step step = 0;
   Step steps = 0;
@@ -42,7 +44,7 @@ struct TrainProgress {
   std::optional<double> accuracy;  // of the last evaluation
   std::optional<Validation> validation = {};
   std::string event;        // "blocks 0-2 frozen: 1 stage x 2 pipelines, ..." or empty
-  bool is_warning = false;  // the event is of something that went wrong
+  bool is_warning = false;  // the event tells what went wrong
 };
 
 }  // namespace frazil

@@ -30,7 +30,8 @@ Step count_steps(const TrainOptions& options, Step steps_per_epoch) {
   return options.max_steps > 0 ? std::min(all, Step{options.max_steps}) : all;
 }
 
-// The next mask is looked for every so many steps, twice as far ahead: time enough to prepare.
+// The next mask is looked for every so many steps, twice as far ahead. That is time enough to
+// prepare.
 constexpr Step kForeseen = 32;
 
 constexpr const char* kGrows =
@@ -74,7 +75,7 @@ class Training {
       if (durable_) durable_->record(step, last_loss_, run_.plan().mask);
       if (is_last || next % steps_per_epoch_ == 0) end_epoch(next);
       if (is_last) break;
-      // Before the checkpoint, which then needs no signals of the step.
+      // The decision comes before the checkpoint, which then needs no signals of the step.
       decide(step + 1, next);
       if (durable_ && keep(next)) break;
     }
@@ -133,7 +134,7 @@ class Training {
     epoch_samples_ = position->epoch_samples;
   }
 
-  // Whether the run is to end here.
+  // Checkpoints if one is due. Returns true if the run is to end here.
   bool keep(Step done) {
     tell_saved(done);
     const bool stops = options_.stop && options_.stop();
@@ -161,7 +162,7 @@ class Training {
             .authority = freezing_.to_json()};
   }
 
-  // What has become of checkpoints; one that was asked for must be there.
+  // Tells what has become of checkpoints. Throws if one that was asked for is not there.
   void tell_saved(Step now, bool is_asked_for = false) {
     for (const SavedCheckpoint& saved : durable_->take_saved()) {
       if (!saved.failure) {
@@ -177,7 +178,7 @@ class Training {
     }
   }
 
-  // As it stands, the one in force.
+  // Keeps the phase in force as it stands.
   void keep_phase() {
     if (!durable_ || !options_.keep_phase || result_.phases.empty()) return;
     const TrainPhase& phase = result_.phases.back();
@@ -197,7 +198,8 @@ class Training {
     epoch_samples_ = 0;
   }
 
-  // About a step, when the step before is done; where that has taken several places, about each.
+  // Decides about a step when the step before is done. If that step has taken several places,
+  // decides about each place.
   void decide(Step first, Step step) {
     const SteadyTime start = std::chrono::steady_clock::now();
     FreezeControl::Before before{std::move(gradient_squares_), 0, validation_};
@@ -221,9 +223,9 @@ class Training {
     recorder_.end_stretch();
     keep_phase();
     const SteadyTime start = std::chrono::steady_clock::now();
-    ElasticPlan::Switched switched = plans_.go_to(mask, step);
-    const TransitionEvent transition = switched.transition;
-    begin_phase(step, std::move(switched));
+    ElasticPlan::Transitioned begun_phase = plans_.transition_to(mask, step);
+    const TransitionEvent transition = begun_phase.transition;
+    begin_phase(step, std::move(begun_phase));
     result_.training_time += since(start);
     if (is_first) plans_.find_overhead(transition);
     foresee(step, kForeseen);
@@ -239,7 +241,8 @@ class Training {
     for (const FreezeEvent& event : cache_.take_events()) recorder_.note(event);
   }
 
-  // Of the many that change nothing, those that have read something or have another author.
+  // Notes a decision only if it changes the mask, has read signals or has another author: most
+  // change nothing.
   void note_decision(Step step) {
     const Decision& decision = decided_.decision;
     const std::map<std::string, double> signals = list_signals(decided_.signals);
@@ -251,37 +254,38 @@ class Training {
     if (is_told) recorder_.note({step, MaskEvent{decision.mask, decision.by, decision.reason}});
   }
 
-  void begin_phase(Step step, ElasticPlan::Switched switched) {
-    predicted_memory_ = std::move(switched.begun.memory);
+  void begin_phase(Step step, ElasticPlan::Transitioned begun_phase) {
+    predicted_memory_ = std::move(begun_phase.begun.memory);
     const std::size_t number = result_.first_phase + result_.phases.size();
     const std::string file = "phase-" + std::to_string(number) + "/plan.json";
-    result_.phases.push_back(std::move(switched.begun.phase));
+    result_.phases.push_back(std::move(begun_phase.begun.phase));
     const TrainPhase& phase = result_.phases.back();
     const Plan& plan = phase.plan;
     keep_phase();
     note_decision(step);
     recorder_.note(
         {step, PlanEvent{file, summarize(plan), phase.predicted_step, phase.extrapolated}});
-    recorder_.note({step, switched.transition});
+    recorder_.note({step, begun_phase.transition});
     cache_.begin(plan, step);
     note_cache();
     tell(step, "mask " + plan.mask.text() + ": " + summarize(plan) +
                    cache_.describe(plan, options_.profile));
   }
 
-  // Of the step at this place, under the plan in force.
+  // Returns the samples of the step at this place, under the plan in force.
   SampleRange range_at(Step step) const {
     return places_.range(step, std::min(batches_of(run_.plan(), config_), steps_ - step));
   }
 
-  // While the step before runs, which may be storing what the next epoch begins with.
+  // Prepares the samples of the next step. The step before still runs, and may be storing what the
+  // next epoch begins with.
   void expect(const SampleRange& range) {
     loader_.expect(range);
     if (!cache_.is_used() || (range.epoch != epoch_ && !cache_.is_filled())) return;
     cache_.expect(loader_.cache_numbers(range), config_.micro_batch_size);
   }
 
-  // The place of the next step.
+  // Takes a step and returns the place of the next one.
   Step take_step(Step step) {
     TrainPhase& phase = result_.phases.back();
     const SteadyTime start = std::chrono::steady_clock::now();
@@ -350,7 +354,7 @@ class Training {
     }
   }
 
-  // Decisions are made by these samples; by those of the test never.
+  // Evaluates the validation samples. Decisions rest on these, never on test samples.
   std::optional<PartScore> validate(Step step) {
     if (data_.validation.count() == 0) return std::nullopt;
     const Run::Evaluation own = run_.evaluate(data_.validation, config_.micro_batch_size);
@@ -368,7 +372,7 @@ class Training {
 
   const TrainOptions& options_;
   const RunConfig& config_;
-  std::string told_;  // of a short batch
+  std::string told_;  // the last note on a short batch
   const Dataset& data_;
   const std::function<void(const TrainProgress&)>& progress_;
   RunPlaces places_;
@@ -382,15 +386,15 @@ class Training {
   FreezeControl freezing_;
   TraceRecorder recorder_;
   std::optional<DurableRun> durable_;
-  MemoryRecord predicted_memory_;  // of the phase
+  MemoryRecord predicted_memory_;  // of the phase in force
   TrainResult result_;
   ForeignLoad load_;
   int epoch_ = 0;
-  Step foreseen_ = 0;      // when it was looked for what comes next
+  Step foreseen_ = 0;      // when the next mask was last looked for
   double train_loss_ = 0;  // sum over the epoch's samples
   std::int64_t epoch_samples_ = 0;
   FreezeControl::Decided decided_;
-  std::string decided_by_;  // before
+  std::string decided_by_;  // author of the decision before
   std::optional<Validation> validation_;
   std::vector<double> gradient_squares_;
   double last_loss_ = 0;

@@ -1,7 +1,7 @@
 #pragma once
 // The training loop: at each step boundary the freeze policy decides, the planner answers with the
-// kept or a new plan, state moves in memory, new executors start. Records what was predicted and
-// what happened, side by side.
+// held plan or a new one, state moves in memory, and new executors start. What was predicted is
+// recorded beside what happened.
 
 #include <functional>
 
@@ -11,10 +11,11 @@
 
 namespace frazil {
 
-// Requires: samples to validate with where a validation guard decides.
-// Throws InfeasibleError when no plan fits, or the given one does not, before the first step;
-// PeerLost when a device fails. Of a durable run: InputError where the journal cannot be written or
-// a checkpoint that was asked for by `stop`; ReplayMismatch. One that fails in between is told of.
+// Trains as `options` say and returns the result. Requires: samples to validate with if a
+// validation guard decides. Throws InfeasibleError before the first step if no plan fits, or the
+// given one does not; PeerLost if a device fails. A durable run throws ReplayMismatch, and
+// InputError if the journal, or a checkpoint that `stop` asked for, cannot be written; any other
+// checkpoint that fails is told of in `progress`.
 TrainResult train(const TrainOptions& options, const Dataset& data,
                   const std::function<void(const TrainProgress&)>& progress = {});
 

@@ -118,8 +118,9 @@ nlohmann::ordered_json to_answer(const TrainResult& result) {
 }
 
 std::string print_result(const TrainResult& result) {
-  Table table{
-      {"from step", "mask", "plan", "predicted samples/s", "measured samples/s", "time ratio"}, {}};
+  Table table{{"from step", "mask", "plan", "predicted samples/s", "measured samples/s",
+               "predicted / measured time"},
+              {}};
   for (const TrainPhase& phase : result.phases) {
     const double predicted = phase.predicted_samples_per_second();
     const double measured = phase.measured_samples_per_second();
@@ -140,14 +141,14 @@ std::string print_result(const TrainResult& result) {
               : "");
 }
 
-// What the predictions rest on that was not measured.
+// Returns what the predictions rest on that was not measured.
 std::string list_notes(const TrainResult& result, const ModelProfile& profile) {
   const bool extrapolated = std::any_of(result.phases.begin(), result.phases.end(),
                                         [](const TrainPhase& phase) { return phase.extrapolated; });
   return list_flags(profile, extrapolated);
 }
 
-// What --no-freeze and --freeze put in the place of the run's own.
+// Puts what --no-freeze and --freeze name in the place of the run's own policy.
 void choose_freezing(const po::variables_map& flags, RunConfig& config) {
   const bool none = flags["no-freeze"].as<bool>();
   if (none) config.freeze = {};
@@ -206,8 +207,8 @@ TrainOptions read_options(const po::variables_map& flags, const std::string& com
   return options;
 }
 
-// What a run leaves in its folder must not take the place of what it read: trace and log, and all
-// that lies in the folder of a phase.
+// Refuses inputs that the run would overwrite in its folder: trace and log, and all that lies in
+// the folder of a phase.
 void refuse_run_inside(const po::variables_map& flags, const RunConfig& config,
                        const std::filesystem::path& folder) {
   std::vector<NamedFile> inputs = named_files(flags, {"run", "profile", "cluster", "plan"});
@@ -239,7 +240,7 @@ std::optional<DurableOptions> read_durable(const po::variables_map& flags) {
   return options;
 }
 
-// Ended by a signal, with its checkpoint on disk.
+// Tells that a signal ended the run, with its checkpoint on disk.
 ExitCode tell_stopped(const TrainResult& result, const DurableOptions& options, int signal,
                       bool json) {
   if (json) {

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "exec/data/random_hierarchy.h"
+#include "exec/devices/device_numerics.h"
 #include "exec/devices/numerics.h"
 #include "exec/program/step_program.h"
 #include "profiles/error.h"
@@ -84,7 +85,7 @@ void refuse_larger_batch(const RunConfig& config, const Dataset& data, const std
 
 void check_machine(const std::string& verb, const DeviceChoice& choice, int devices, bool quiet) {
   if (quiet) return;
-  // Devices of a cluster beyond the cores that there are share them.
+  // A cluster may have more devices than there are cores; these share them.
   const int tried =
       choice.kind == DeviceKind::kCpu ? std::min(devices, count_devices(choice)) : devices;
   std::optional<std::string> broken = check_numerics();
@@ -93,8 +94,8 @@ void check_machine(const std::string& verb, const DeviceChoice& choice, int devi
 }
 
 void check_output_folder(const std::string& folder) {
-  // The nearest place that exists decides, by a folder that is gone at once: permissions alone do
-  // not tell for every user and file system.
+  // The nearest folder that exists is tried, by making a folder in it that is removed at once:
+  // permissions alone do not tell for every user and file system.
   std::error_code error;
   std::filesystem::path place = std::filesystem::absolute(folder);
   while (!std::filesystem::exists(place, error) && !error && place.has_relative_path()) {
@@ -120,7 +121,7 @@ void check_output_file(const std::string& file) {
 }
 
 std::string command_text(int argc, char** argv) {
-  // Through the front door a program is called by its verb alone.
+  // The front door calls a program by its subcommand alone.
   std::string verb = std::filesystem::path(argc > 0 ? argv[0] : "").filename().string();
   const std::string prefix = "frazil-";
   if (verb.starts_with(prefix)) verb.erase(0, prefix.size());

@@ -1,5 +1,6 @@
 #pragma once
-// What the verbs of this folder share: the run and the data that their flags name.
+// The subcommands of this folder share these functions: they read the run and the data that flags
+// name and check the machine and the output places.
 
 #include <string>
 
@@ -10,31 +11,33 @@
 
 namespace frazil {
 
-// The run configuration of --run, with --seed put in when given.
+// Returns the run configuration of --run, with the seed of --seed when given.
 RunConfig read_config(const Flags& flags);
-// What --device names: the cores, or the GPUs of this machine. Throws InputError for another word
-// and where there is no GPU to use; to be asked first, before anything is computed.
+// Returns what --device names: the cores, or the GPUs of this machine. Throws InputError for
+// another word and if there is no GPU to use. Must be called before anything is computed.
 DeviceChoice read_processors(const Flags& flags);
-// The data a configuration names, with what it validates with taken from the training samples.
-// Throws InputError when it does not fit the model.
+// Returns the data that a configuration names, with the validation samples taken from the training
+// samples. Throws InputError if the data do not fit the model.
 Dataset load_data(const RunConfig& config);
 
-// An epoch has at least one whole batch. Throws InputError of the run's file where it has none.
+// Makes sure that an epoch has at least one whole batch. Throws InputError naming `file`, the
+// run's, if not.
 void refuse_larger_batch(const RunConfig& config, const Dataset& data, const std::string& file);
 
-// A validation guard has something to read. Throws InputError of the run's file where it has not.
+// Makes sure that a validation guard has samples to read. Throws InputError naming `file`, the
+// run's, if not.
 void refuse_unwatched_guard(const RunConfig& config, const std::string& file);
 
-// Tries the rules of exec/devices/numerics.h, before anything is computed: a machine that breaks
-// one is told of on stderr, unless `quiet`, in one sentence that begins with the verb.
+// Tries the rules of exec/devices/numerics.h, before anything is computed. A machine that breaks a
+// rule is reported on stderr, unless `quiet`, in one sentence that begins with the subcommand.
 void check_machine(const std::string& verb, const DeviceChoice& choice, int devices, bool quiet);
 
-// Before minutes of work: a place that cannot be written is said now. Nothing is
-// made yet. Both throw InputError.
+// Throw InputError if a place cannot be written, so that it is known before minutes of work.
+// Nothing is left behind.
 void check_output_folder(const std::string& folder);
 void check_output_file(const std::string& file);
 
-// "frazil train --run digits.json ...": for provenance.
+// Returns "frazil train --run digits.json ...", for provenance.
 std::string command_text(int argc, char** argv);
 
 }  // namespace frazil

@@ -1,4 +1,4 @@
-// frazil verify: does a plan still run as its costs say?
+// frazil verify: checks whether a plan still runs as its costs say.
 
 #include <cstdio>
 #include <nlohmann/json.hpp>

@@ -11,6 +11,7 @@
 #include "planner/plan/plan_topology.h"
 #include "planner/plan/reduction_groups.h"
 #include "planner/plan/stage_slices.h"
+#include "planner/plan/tied_exchanges.h"
 #include "profiles/error.h"
 
 namespace frazil {

@@ -1,10 +1,10 @@
 // Schedules as text and back.
+#include "planner/actions/schedule.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "planner/actions/schedule.h"
 #include "profiles/error.h"
 
 namespace frazil {

@@ -1,4 +1,4 @@
-// An explained search, for people and for programs.
+#include "planner/answers/print_explained_plan.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,6 @@
 
 #include "planner/prediction/answer_parts.h"
 #include "planner/prediction/plan_notation.h"
-#include "planner/search/explain_plan.h"
 #include "profiles/quantity_text.h"
 
 namespace frazil {

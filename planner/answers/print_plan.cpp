@@ -47,7 +47,7 @@ std::string device_rows(const SimulatedPlan& simulated) {
   std::size_t width = 6;
   for (const Device& device : devices) width = std::max(width, device.name.size());
   std::string text = fmt::format("\n{:<{}}  {:>12}  {:>12}  {:>12}  holds at its peak\n", "device",
-                                 width, "busy", "memory peak", "limit");
+                                 width, "busy", "memory peak", "capacity");
   for (std::size_t d = 0; d < devices.size(); ++d) {
     const MemoryPeak& peak = simulated.simulation.memory[d];
     const bool over = peak.total > devices[d].memory_limit;

@@ -1,4 +1,4 @@
-// What a search of orders came to, for people and for programs.
+#include "planner/answers/print_searched_orders.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,6 @@
 
 #include "planner/prediction/answer_parts.h"
 #include "planner/prediction/plan_notation.h"
-#include "planner/search/searched_orders.h"
 #include "profiles/quantity_text.h"
 
 namespace frazil {

@@ -114,9 +114,9 @@ std::string count_transitions(int changes) {
 
 std::string online_row(const OnlineRun& run) {
   return fmt::format(
-      "without a forecast, over the {} plans that run under every mask, at symmetric prices: {} "
-      "with "
-      "{}, {:.2f} % above their hindsight's {}; never above {} x it + {}\n",
+      "without a forecast, over the {} plans that run under every mask, transitions priced alike "
+      "both ways: {} with {}, {:.2f} % above the optimum in hindsight, {}; competitive guarantee: "
+      "at most {} x that optimum + {}\n",
       run.candidates, to_text(run.paid), count_transitions(run.changes),
       100 * (ratio(run.paid, run.hindsight) - 1), to_text(run.hindsight), run.factor,
       to_text(run.additive));

@@ -10,7 +10,8 @@ namespace {
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
-// Of equal shares to `groups`, of those that begin first.
+// Returns the most nodes that one owner ships when `groups` groups get equal shares. Looks at the
+// first eight groups at most and never at the last one, so it may be too low.
 int most_nodes(int micro_batches, int groups, int ways, bool has_short) {
   constexpr int kLooked = 8;
   const int units = micro_batches / ways;
@@ -27,7 +28,8 @@ int most_nodes(int micro_batches, int groups, int ways, bool has_short) {
   return most;
 }
 
-// The least that the largest of 1, 2, .. nodes holds, that together are the tree.
+// Returns, for 1, 2, .. `most` nodes that together are the tree, the fewest leaves that the largest
+// of these nodes can hold.
 std::vector<int> split_largest(int micro_batches, std::size_t most) {
   const auto fewer = [](const TreeNode& a, const TreeNode& b) { return a.leaves() < b.leaves(); };
   std::priority_queue<TreeNode, std::vector<TreeNode>, decltype(fewer)> nodes(fewer);
@@ -71,7 +73,7 @@ std::vector<BatchDeals::Replicas> BatchDeals::look_up(int size) const {
     Replicas& entry = by_replicas[r];
     for (int ways = 1; ways <= 2; ++ways) {
       const auto at = static_cast<std::size_t>(ways - 1);
-      // The second half of a share may have one more.
+      // Two directions halve a share, and the second half may have one micro-batch more.
       entry.largest[at] = ways * largest[static_cast<std::size_t>(ways) * r - 1] - (ways - 1);
       if (alike_) entry.nodes[at] = most_nodes(micro_batches, static_cast<int>(r), ways, has_short);
     }
@@ -82,7 +84,7 @@ std::vector<BatchDeals::Replicas> BatchDeals::look_up(int size) const {
 std::vector<BatchDeal> BatchDeals::list(const ShapeCell& cell, int ways) const {
   const int whole = space_.options.batch_size / cell.micro_batch_size;
   const int share = ceil_div(whole, cell.replicas);
-  // Both ways take an even number of devices, and no other is bounded.
+  // Schedules that run both ways take an even number of devices; no others are bounded.
   const bool even = cell.devices % 2 == 0 && cell.longer == 0;
   if (ways == 2 && !even) return {{share, 1, 1}};
   if (!exact_ || cell.replicas == 1) return {{share, 1, ways}};
@@ -92,7 +94,7 @@ std::vector<BatchDeal> BatchDeals::list(const ShapeCell& cell, int ways) const {
                                   [static_cast<std::size_t>(cell.replicas)];
   const auto at = static_cast<std::size_t>(ways - 1);
   if (alike_ && cell.longer == 0) return {{share, known.nodes[at], ways}};
-  // A short one is among the micro-batches of a node.
+  // The short micro-batch may be among the leaves of a node, and is not a whole one.
   const int has_short = space_.options.batch_size % cell.micro_batch_size == 0 ? 0 : 1;
   const int largest = known.largest[at] - has_short;
   if (largest <= share) return {{share, 1, ways}};

@@ -1,8 +1,10 @@
 #pragma once
-// How a batch can be dealt to groups in contiguous shares: what that says of the largest share and
-// of the gradient tree (sim/gradient_tree_shape.h). Either some owner ships two nodes of the tree
-// or more, or every share is one node: then the largest is no smaller than when the largest node is
-// split again and again. Equal groups get equal shares up to one.
+// Lists the ways to deal a batch to groups in contiguous shares of micro-batches, as far as a lower
+// bound needs them: the size of the largest share, and how many nodes of the gradient tree
+// (sim/gradient_tree_shape.h) an owner ships. Either some owner ships two nodes or more, or every
+// share is one node; then the largest share is no smaller than the largest node that is left when
+// the largest node is split again and again. Equal groups get shares that differ by one unit at
+// most.
 
 #include <array>
 #include <compare>
@@ -12,11 +14,12 @@
 
 namespace frazil {
 
-// Of so many units to equal groups: equal up to one. Those with one more come first, or last, where
-// the very last micro-batch is a short one.
+// Returns the share of group `group` when `units` units are dealt to equal groups; shares differ by
+// one at most. The groups with one more come first, or last if `has_short`: the very last
+// micro-batch is then a short one.
 int equal_share(int units, int groups, int group, bool has_short);
 
-// Some group has so many whole micro-batches or more, and some owner so many nodes.
+// Some group has at least so many whole micro-batches, and some owner ships at least so many nodes.
 struct BatchDeal {
   int micro_batches = 1;
   int nodes = 1;
@@ -29,22 +32,22 @@ class BatchDeals {
   // The space must outlive this.
   BatchDeals(const SearchSpace& space, const DeviceGroupClasses& machines);
 
-  // Every deal among the groups of a cell is one of these.
+  // Returns the deals of a cell: whatever the shares of its groups are, one of these deals holds.
   std::vector<BatchDeal> list(const ShapeCell& cell) const;
-  // The same of schedules that run one way alone, or both ways.
+  // Returns the deals of a cell for schedules that run one way (`ways` 1) or both ways (2).
   std::vector<BatchDeal> list(const ShapeCell& cell, int ways) const;
 
  private:
   struct Replicas {
-    std::array<int, 2> largest{1, 1};  // by direction: leaves of the largest of so many nodes
-    std::array<int, 2> nodes{1, 1};    // of equal shares
+    std::array<int, 2> largest{1, 1};  // by ways - 1: leaves of the largest share
+    std::array<int, 2> nodes{1, 1};    // by ways - 1: most nodes of an equal share
   };
   std::vector<Replicas> look_up(int size) const;
 
   const SearchSpace& space_;
-  bool alike_ = false;  // all groups of one length are
+  bool alike_ = false;  // all groups of one length are alike
   bool exact_ = false;
-  std::vector<std::vector<Replicas>> by_size_;  // and replicas
+  std::vector<std::vector<Replicas>> by_size_;  // by size and replicas
 };
 
 }  // namespace frazil

@@ -12,8 +12,8 @@ void append(std::vector<std::int64_t>& sums, std::int64_t next) {
   sums.push_back(sums.back() + next);
 }
 
-// Gradients in ascending order, of which those of some parts are there: the least of them are
-// summed up in O(log n), by sums over ranges whose lengths are powers of two.
+// Sums up the least gradients of the parts added so far, in O(log n): a Fenwick tree over all parts
+// in ascending order of gradients, with sums over ranges whose lengths are powers of two.
 class GradientRanks {
  public:
   explicit GradientRanks(const std::vector<ChainSums::Load>& parts)
@@ -51,7 +51,8 @@ class GradientRanks {
   std::vector<Bytes> sums_;
 };
 
-// Of the first `among`, most work first, the least `count`.
+// A question to sum_up(): `sum` is to become the sum of the `count` least parts, in work and in
+// gradients, of the first `among` parts in descending order of work.
 struct LeastParts {
   std::size_t among = 0;
   std::size_t count = 0;
@@ -73,7 +74,9 @@ void sum_up(const std::vector<ChainSums::Load>& parts, const std::vector<Duratio
 
 std::size_t ceil_div(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
-// Without its sums, which are asked for.
+// Describes the pigeonhole bound for `devices` devices, and appends to `asked` the sums that it
+// needs. `before`: work of the first parts, the parts with the most work first; `active` parts have
+// a backward.
 void describe_pigeonhole(const std::vector<Duration>& before, std::size_t active,
                          std::size_t devices, ChainSums::Pigeonhole& pigeonhole,
                          std::vector<LeastParts>& asked) {

@@ -1,8 +1,8 @@
 #pragma once
-// What ranges of consecutive layers take and hold, in O(1) each, from sums over the layers before a
-// position: for one micro-batch of one size under one freeze mask. Layers that are cached have no
-// forward, also where they recompute. Prices are those of
-// sim/cost_model.h, so that a stage costs here what it costs where it is simulated.
+// Time and memory of any range of consecutive layers, in O(1) each, from sums over the layers
+// before a position: for one micro-batch of one size under one freeze mask. Cached layers have no
+// forward, not even where they recompute. Prices are those of sim/cost_model.h, so a stage costs
+// here what it costs where it is simulated.
 
 #include <algorithm>
 #include <array>
@@ -22,8 +22,9 @@ struct LayerSpan {
   friend bool operator==(const LayerSpan&, const LayerSpan&) = default;
 };
 
-// Of one micro-batch on a device, with its slowdown and overhead; zero where there is nothing to
-// do. A fused backward takes `backward`, a split one `input` and `weight`.
+// Times of one micro-batch on a device, with the device's slowdown and overhead; a time is zero
+// where there is nothing to do. A fused backward takes `backward`, a split one `input` (I, dgrad)
+// and `weight` (W, wgrad).
 struct SpanTimes {
   Duration forward{0};
   Duration recompute{0};
@@ -41,25 +42,29 @@ class ChainSums {
 
   SpanTimes times(LayerSpan span, const Device& device, bool recompute) const;
   Duration update(LayerSpan span, const Device& device) const;
-  // On the profiled device without overheads: F, R if `recompute`, I and W.
+  // Returns F, R if `recompute` (activation checkpointing), I and W of a span, on the profiled
+  // device without overheads.
   Duration work(LayerSpan span, bool recompute) const;
-  // Of all layers, whatever the stages: one recomputes its layers where some has a backward, those
-  // at the least.
+  // Returns the least work of all layers, whatever the stages. A stage recomputes all its layers if
+  // one has a backward; so at least the layers with a backward are recomputed.
   Duration least_work(bool recompute) const {
     return recompute ? work_recomputing_ : work({0, layers()}, false);
   }
-  // Whoever holds which layers, of the j with the most work some of the devices holds k =
-  // ceil(j / devices): no less than the least k of them, in work and in gradients. Both ways: every
-  // layer twice, for half of the micro-batches each.
+  // The pigeonhole bound: however layers are dealt to devices, some device holds k = ceil(j /
+  // devices) of the j layers with the most work, and so no less than the least k of those, in work
+  // and in gradients. Schedules that run both ways count every layer twice, for half of the
+  // micro-batches each. `one` is for the k and j that give the most work. `even` is for j = all
+  // layers, or as many as have a backward: at least `holders` devices hold k layers or more, unless
+  // some device holds k + 1, which then takes `more`.
   struct Load {
     Duration work{0};  // of one micro-batch, on the profiled device without overheads
     Bytes updated_parameters;
   };
   struct Pigeonhole {
-    Load one;   // k and j with the most work
-    Load even;  // j: all layers, or those with a backward; so many devices hold k or more ..
+    Load one;
+    Load even;
     int holders = 1;
-    Load more;  // .. unless some device holds k + 1
+    Load more;
   };
   const Pigeonhole& pigeonhole(int devices, bool one_way, bool recompute) const {
     const auto& of_kind = pigeonholes_[one_way ? 1 : 0][recompute ? 1 : 0];
@@ -74,24 +79,28 @@ class ChainSums {
   Bytes optimizer(LayerSpan span) const { return Bytes{of(optimizer_, span)}; }
   Bytes stash(LayerSpan span) const { return Bytes{of(stash_, span)}; }
 
-  // Of a cut before layer `cut` in 1 .. layers - 1: all that crosses it, down and up, of one
-  // micro-batch; and what goes from the layer before it to the layer after it.
+  // A cut lies before layer `cut`, in 1 .. layers - 1. down() and up() return the bytes of one
+  // micro-batch that cross the cut, activations and gradients; neighbour_down() and neighbour_up()
+  // only those between the layer before the cut and the layer after it.
   Bytes down(int cut) const { return down_[static_cast<std::size_t>(cut)]; }
   Bytes up(int cut) const { return up_[static_cast<std::size_t>(cut)]; }
   Bytes neighbour_down(int cut) const { return near_down_[static_cast<std::size_t>(cut)]; }
   Bytes neighbour_up(int cut) const { return near_up_[static_cast<std::size_t>(cut)]; }
   Bytes largest_down() const { return largest_down_; }
-  // Whether the layer after the cut reads the one before it, and gives it a gradient: then so do
-  // the stages on both sides.
+  // True if the layer after the cut reads the layer before it (is_joined), and sends it a gradient
+  // (carries); then so do the stages on both sides of the cut.
   bool is_joined(int cut) const { return joined_[static_cast<std::size_t>(cut)]; }
   bool carries(int cut) const { return carries_[static_cast<std::size_t>(cut)]; }
-  // What must run before the F of `first` can, and after its I or B: the layers before it, as far
-  // as they are joined, or carry gradients. Without hops and overheads, on the profiled device.
+  // Return the work that must come before the F of layer `first`, and after its B, or after its I
+  // if `split`: that of the layers before it, back to the nearest cut that is not joined (head) or
+  // carries no gradient (tail). Messages and overheads are left out; times are those of the
+  // profiled device.
   Duration head(int first) const { return head_[static_cast<std::size_t>(first)]; }
   Duration tail(int first, bool split) const {
     return (split ? input_tail_ : tail_)[static_cast<std::size_t>(first)];
   }
-  // The least of a stage that begins at `first` or later.
+  // Return the least head and the least tail of a fused backward of all stages that begin at layer
+  // `first` or later.
   Duration least_head(int first) const { return least_head_[static_cast<std::size_t>(first)]; }
   Duration least_tail(int first) const { return least_tail_[static_cast<std::size_t>(first)]; }
 
@@ -114,8 +123,8 @@ class ChainSums {
   std::vector<bool> joined_, carries_;                  // by cut
   std::vector<Duration> head_, tail_, input_tail_;      // by cut
   std::vector<Duration> least_head_, least_tail_;       // by cut
-  std::array<std::array<std::vector<Pigeonhole>, 2>, 2>
-      pigeonholes_;  // one way, recomputing; by devices
+  // The pigeonhole bounds, by one way or both, recomputing or not, and devices.
+  std::array<std::array<std::vector<Pigeonhole>, 2>, 2> pigeonholes_;
   Bytes largest_down_;
   Duration work_recomputing_{0};
 };

@@ -1,14 +1,16 @@
 #pragma once
-// Which devices a group takes, and which groups are alike. Devices of one kind have the same speed,
-// memory and overheads. An arrangement is an order of the kinds, and whether the devices of a group
-// lie together or those of a stage do:
-//   together   group g takes the next devices in the order: hosts are kept together along a
-//   pipeline across     stage s of all groups takes the next devices: every group gets its share of
-//   each
+// clang-format off
+// Finds the devices of each group, and which groups are alike: those of one device-group class are
+// equal in everything but the names of their devices. Devices of one kind have the same speed,
+// memory and overheads. An arrangement is an order of the kinds, and a way to deal the devices in
+// this order:
+//   together   group g takes the next devices: hosts are kept together along a pipeline
+//   across     stage s of all groups takes the next devices: every group gets its share of each
 //              kind, and equal stages, which reduce with each other, share hosts
-// A cluster of equal devices and links has one arrangement, the devices as they are listed. Of more
-// than three kinds the orders by speed, both ways, are taken.
-// Where some devices stay idle they are the slowest, of equal ones the last.
+// A cluster of equal devices and links has one arrangement, the devices host by host. With more
+// than three kinds only two orders are taken, those by speed, fastest first and slowest first. Idle
+// devices are the slowest ones, and among equal ones the last.
+// clang-format on
 
 #include <deque>
 #include <map>
@@ -22,28 +24,29 @@ namespace frazil {
 
 struct DeviceGroup {
   std::vector<DeviceId> devices;  // in the order in which the data meets them
-  int machine = 0;
+  int machine = 0;                // the device-group class
 };
-// By group.
 using DeviceGroups = std::vector<DeviceGroup>;
 
 class DeviceGroupClasses {
  public:
-  // The cluster must outlive this. Not joint: the devices as they are listed, together, alone.
+  // Requires: the cluster outlives this. If not `joint` the only arrangement takes the devices as
+  // they are listed, together; the last ones are idle.
   DeviceGroupClasses(const Cluster& cluster, bool joint);
 
-  // Whether groups of one length are all the same machine.
+  // True if all groups of one length are in the same class.
   bool groups_are_alike() const { return kinds_.size() == 1 && link_at_.empty(); }
   int arrangements() const { return static_cast<int>(arrangements_.size()); }
-  // Where nothing distinguishes this arrangement from an earlier one for a cell.
+  // True if an earlier arrangement gives the groups of this cell the same devices.
   bool repeats(const ShapeCell& cell, int arrangement);
 
   const DeviceGroups& groups(const ShapeCell& cell, int arrangement);
-  // The cluster that a group is, its devices numbered from 0: groups that are alike have the same.
+  // Returns the devices and links of a class as a cluster, the devices numbered from 0.
   const Cluster& machine(int id) const { return machines_[static_cast<std::size_t>(id)]; }
 
-  // Over the whole cluster: the fastest device with the least overheads and the most memory, which
-  // no device has to be, and the best link. For bounds.
+  // Return what bounds may assume of any device and link: a device as fast as the fastest, with the
+  // least overheads and the most memory of any (none has to be all of this), and a link with the
+  // least latency and the most bandwidth of any.
   const Device& best_device() const { return best_device_; }
   const Link& best_link() const { return best_link_; }
 
@@ -66,7 +69,7 @@ class DeviceGroupClasses {
   const Cluster& cluster_;
   std::vector<int> kind_of_;           // by DeviceId
   std::vector<Device> kinds_;          // fastest first
-  std::vector<DeviceId> by_speed_;     // kind, host, id
+  std::vector<DeviceId> by_speed_;     // by kind, host, id
   std::vector<Link> links_;            // all that differ; the default first
   std::vector<std::int32_t> link_at_;  // by (from, to); empty where all are the default
   std::vector<Arrangement> arrangements_;

@@ -28,11 +28,11 @@ void raise_by_work(const GroupLoads& loads, NamedBound& bound) {
   }
 }
 
-// The messages of a device, which leave one at a time, none before its first F.
+// The messages of a device. They leave one at a time, and none before the device's first F.
 struct Sender {
   Duration first = Duration::max();
   Duration sent{0};
-  Duration after = Duration::max();  // the last message at least
+  Duration after = Duration::max();  // what follows the last message, at least
 
   void add(const StageLoad& stage, Duration messages, Duration followed) {
     if (messages == kNone) return;
@@ -42,13 +42,15 @@ struct Sender {
   }
 };
 
-// From the end of an F of a stage that is the last to be joined on.
+// Returns what a micro-batch still has before it at the end of its F on a stage that no later stage
+// is joined to.
 Duration turn_back(const StageLoad& stage, bool splits) {
   if (splits) return stage.times.input + stage.input_tail;
   return stage.backward + std::max(stage.tail, stage.after());
 }
 
-// Of one direction: what a device sends last is still to be worked on.
+// Raises the bound to "messages", for one direction: what a device sends last is still to be worked
+// on.
 void raise_by_messages(const GroupLoads& loads, NamedBound& bound) {
   const std::vector<StageLoad>& stages = loads.stages;
   std::vector<Sender> senders(loads.devices.size());
@@ -72,8 +74,8 @@ void raise_by_messages(const GroupLoads& loads, NamedBound& bound) {
   }
 }
 
-// When the last stage's device has its last forward, at least: of each device whose last forward
-// leads there.
+// Returns when the last stage's device has its last F at the earliest: the latest time over all
+// devices whose last F leads there.
 Duration find_turn(const GroupLoads& loads) {
   std::vector<Duration> forwards(loads.devices.size(), kNone);
   for (const StageLoad& stage : loads.stages) {
@@ -94,8 +96,9 @@ Duration find_turn(const GroupLoads& loads) {
   return turn;
 }
 
-// Of each device the backwards that a gradient from the last stage reaches, which begins there at
-// the turn; before the first of them only its own R can run.
+// Raises the bound to "two-phases": on each device the backwards that a gradient from the last
+// stage reaches, which begins there at the turn. Only the device's own R can run before the first
+// of these backwards.
 void raise_by_phases(const GroupLoads& loads, NamedBound& bound) {
   struct Backwards {
     Duration first{0};
@@ -123,7 +126,7 @@ void raise_by_phases(const GroupLoads& loads, NamedBound& bound) {
   }
 }
 
-// K by stage; empty where the schedule is none that the linear bounds know.
+// Returns K by stage; empty if the schedule is not one that the linear bounds know.
 std::vector<int> list_held(const ShapeVariant& variant, int micro_batches, int stages) {
   const ScheduleFacts& facts = facts_of(variant.schedule);
   if (!has_linear_bounds(facts)) return {};
@@ -138,8 +141,8 @@ std::vector<int> list_held(const ShapeVariant& variant, int micro_batches, int s
   return held;
 }
 
-// From stage `first` on; none where some boundary does not carry. All W of 2bp come last: without
-// them it is a fused 1f1b of the stages that have an I.
+// Describes the stages from `first` on; none if some boundary does not carry. All W of 2bp come
+// last: without W it is a fused 1f1b of the stages that have an I.
 std::optional<LinearPipeline> describe_pipeline(BoundClass bounds, const GroupLoads& loads,
                                                 std::size_t first, const std::vector<int>& depths) {
   const bool weights_last = bounds == BoundClass::kWeightsLast;

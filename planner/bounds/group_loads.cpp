@@ -8,7 +8,7 @@
 namespace frazil {
 namespace {
 
-// What the stage before adds to a stage's head and tails.
+// Sets the boundary to the stage before, and what that stage adds to this one's head and tails.
 void follow(const StageLoad& before, StageLoad& stage, const ChainSums& sums,
             const Cluster& machine) {
   const int cut = stage.span.first;
@@ -59,7 +59,7 @@ GroupLoads add_up_loads(const Shape& shape, const GroupClass& group,
   loads.ways = directions(placement);
   loads.devices.resize(machine.devices.size());
   if (loads.micro_batches <= 0) return loads;
-  // A short one is the last of the last direction.
+  // The short micro-batch is the last one of the last direction.
   const int of_way = loads.micro_batches / loads.ways;
   for (int way = 0; way < loads.ways; ++way) {
     loads.stages.clear();

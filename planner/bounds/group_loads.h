@@ -1,9 +1,9 @@
 #pragma once
-// What the stages and devices of a group take in a step when the cuts are known: the work of one
+// Times of the stages and devices of a group in a step when the cuts are known: the work of one
 // micro-batch, what it must meet before a stage (head) and after it (tail), and what follows the
-// last backward. The same for all variants with one placement, chunks, recomputing and way to split
-// backwards. Heads and tails follow the boundaries between neighbouring stages alone, as far as the
-// layers on both sides are joined. The short micro-batch counts for nothing.
+// last backward. Variants with equal placement, chunks, recomputing and splitting of backwards have
+// equal loads. Heads and tails follow only the boundaries between neighbouring stages, as far as
+// the layers on both sides are joined. The short micro-batch counts for nothing.
 
 #include <vector>
 
@@ -18,14 +18,15 @@ struct StageLoad {
   SpanTimes times;         // of one micro-batch
   Duration backward{0};    // B, or I and W where they may run as one
   bool has_backward = false;
-  bool has_input = false;  // an I
-  // From the stage before: whether its output, and the gradient back, cross; and how long each
-  // takes.
+  bool has_input = false;  // has an I
+  // The boundary to the stage before is `joined` if that stage's output crosses it, and `carries`
+  // if a gradient crosses back. The two messages of one micro-batch take `down` and `up`.
   bool joined = false;
   bool carries = false;
   Duration down{0};
   Duration up{0};
-  // As long keep the messages of one micro-batch the device before, and this one, from sending.
+  // Messages of one micro-batch keep the device before (down) and this one (up) from sending others
+  // for so long.
   Duration down_sent{0};
   Duration up_sent{0};
   Duration reduction{0};
@@ -45,7 +46,7 @@ struct DeviceLoad {
   Duration weight{0};
   Duration tail = Duration::max();
   Duration input_tail = Duration::max();
-  // Of its stages with an update: reductions run one after the other, and so do updates.
+  // These count the stages with an update: reductions run one after the other, and so do updates.
   Duration reductions{0};
   Duration updates{0};
   Duration least_reduction = Duration::max();
@@ -66,7 +67,7 @@ struct GroupLoads {
   std::vector<DeviceLoad> devices;
 };
 
-// Of the group of class `group`, with its cuts as spans.
+// Adds up the loads of a group of class `group`; `spans` are the layers of its stages.
 GroupLoads add_up_loads(const Shape& shape, const GroupClass& group,
                         const std::vector<LayerSpan>& spans, const ChainSums& sums,
                         const Cluster& machine, const WorkBounds& reductions, const Owners& owners);

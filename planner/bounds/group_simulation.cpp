@@ -14,7 +14,7 @@
 namespace frazil {
 namespace {
 
-// What groups do together comes later.
+// Removes reductions and updates: groups do them together, and ReductionTail adds them.
 void drop_joint_actions(Schedule& schedule) {
   for (std::vector<Action>& list : schedule.devices) {
     std::erase_if(list, [](const Action& action) {
@@ -45,7 +45,7 @@ Bytes held_throughout(MemoryPeak& peak) {
          held_of(peak, MemoryKind::kOptimizer);
 }
 
-// A reduction takes so much when nothing but the state is there.
+// Makes `peak` that of a reduction, which takes `reducing` bytes while only the state is held.
 void reach_peak(MemoryPeak& peak, TimePoint at, Bytes reducing) {
   peak.total = held_throughout(peak) + reducing;
   peak.at = at;
@@ -164,7 +164,7 @@ std::optional<GroupSimulation::Least> GroupSimulation::at_least(const Shape& sha
 StepOutcome GroupSimulation::simulate(const Shape& shape, const Proposal& proposal,
                                       const DeviceGroups& groups) {
   StepOutcome outcome;
-  // A group that is refused is soon known, and then no other needs to run.
+  // The times of the orders soon show which group is refused, and then no other needs to run.
   for (const GroupClass& group : proposal.classes) {
     if (time(shape, group, Duration::max()).known) continue;
     outcome.refused = run(shape, group).refused;

@@ -1,10 +1,11 @@
 #pragma once
-// A step of groups that share nothing but gradients, without simulating each: groups that are alike
-// (same machine, cuts, share) are simulated once, up to their last backwards; from there on
-// reductions, exchanges of tied parameters and updates are added up as lower() would connect them.
-// The makespan, the peaks and whether costs are extrapolated are those of simulate_plan(), to the
-// nanosecond and the byte. Not for reductions that overlap with backwards, and not where a group
-// has no micro-batches or its two directions unequal ones.
+// Time and memory of a step of groups that share nothing but gradients, without simulating every
+// group. Groups that are alike (same class, cuts, share) are simulated once, up to their last
+// backwards; from there on reductions, exchanges of tied parameters and updates are added up as
+// lower() (planner/lowering/lower.h) would connect them. The makespan, the peaks and whether costs
+// are extrapolated are those of simulate_plan(), to the nanosecond and the byte. The method does
+// not apply to reductions that overlap with backwards, nor where a group has no micro-batches or
+// its two directions have unequal numbers.
 
 #include <map>
 #include <optional>
@@ -23,7 +24,7 @@ struct GroupRun {
   std::vector<Duration> last_work;  // by device of the machine: the end of its last F, I, W, B or R
   std::vector<MemoryPeak> memory;   // with the gradients of the group alone
   bool extrapolated = false;
-  std::optional<std::string> refused;  // by an interpreter, in its sentence
+  std::optional<std::string> refused;  // the sentence of the interpreter that refuses it
 };
 
 struct StepOutcome {
@@ -42,12 +43,14 @@ class GroupSimulation {
                   const SearchOptions& options, const DeviceGroupClasses& machines,
                   const SpaceSums& sums, OrderTable& orders);
 
+  // True if the method applies to this proposal; simulate() and at_least() require it.
   static bool applies(const Shape& shape, const Proposal& proposal, const SearchOptions& options);
   StepOutcome simulate(const Shape& shape, const Proposal& proposal, const DeviceGroups& groups);
 
-  // Without a simulation, from the order of work alone: no more than what simulate() gives, held by
-  // the device that misses most; none where the schedule refuses a group. Above `most` the time is
-  // no higher than is needed to say so. Requires: it applies.
+  // Returns a lower bound on what simulate() gives, from the order of work alone: on the makespan,
+  // and on what the device that misses most memory holds, if one overflows. None if the schedule
+  // refuses a group. A makespan above `most` is no higher than is needed to say so. Requires:
+  // applies().
   struct Least {
     Duration makespan{0};
     std::optional<Infeasible> overflow;
@@ -61,8 +64,8 @@ class GroupSimulation {
   using Key = std::tuple<int, int, bool, int, ShapeVariant, std::vector<LayerId>>;
 
   const GroupRun& run(const Shape& shape, const GroupClass& group);
-  // Known from a call before, with less than all where that was above the `most` of then, else
-  // asked.
+  // Returns the times of the group's order. They are computed in the first call, under its `most`,
+  // and kept: a later call with a larger `most` may get lower times than need be.
   const OrderTimes& time(const Shape& shape, const GroupClass& group, Duration most);
   Key key_of(const Shape& shape, const GroupClass& group) const;
   void set_tied(ReductionTail& tail, const Shape& shape, const Proposal& proposal,

@@ -1,6 +1,6 @@
 #pragma once
-// Lists of work that depend on numbers alone, each made once: the searches of one model after the
-// other ask for the same again, whatever is frozen.
+// Orders of work that depend on numbers alone, each made once. The searches of one model after the
+// other ask for the same orders again, whatever is frozen.
 
 #include <map>
 #include <tuple>
@@ -12,8 +12,8 @@ namespace frazil {
 
 class OrderTable {
  public:
-  // Requires: a schedule that looks at no times. Throws InfeasibleError where it refuses the
-  // numbers. The reference stays valid.
+  // Returns the orders of a schedule; the reference stays valid. Throws InfeasibleError if the
+  // schedule refuses the numbers. Requires: the schedule looks at no times.
   const DeviceOrders& find(ScheduleKind kind, const OrderProblem& problem);
 
  private:

@@ -21,8 +21,8 @@ struct TimedStage {
   bool has_input = false;
   bool has_weight = false;
   bool joined = false;   // waits for the F of the stage before
-  bool carries = false;  // gives it a gradient
-  // Over the boundary to the stage before: on the sender's lane, then on the way.
+  bool carries = false;  // sends that stage a gradient
+  // Messages over the boundary to the stage before: time on the sender's lane, then the latency.
   Duration down{0};
   Duration down_hop{0};
   Duration up{0};
@@ -71,18 +71,18 @@ class ListRunner {
 
  private:
   struct DeviceState {
-    std::size_t next = 0;  // of its list
+    std::size_t next = 0;  // position in its list
     Duration free{0};
-    Duration sent{0};  // its messages so far have left
+    Duration sent{0};  // when its messages so far have left
     bool worked = false;
-    Duration left{0};                     // of its F and backwards, at least
-    Duration may_idle = Duration::max();  // before it all takes too long
+    Duration left{0};                     // F and backwards still to run, at least
+    Duration may_idle = Duration::max();  // idle time left before `most` is exceeded
     Bytes state;
     Bytes stash;
     Bytes most_stash;
   };
 
-  // What each device may still idle, beside its work, to be done within `most`.
+  // Sets how long each device may idle, beside its work, and still be done within `most`.
   void leave_idle(Duration most) {
     const auto whole = static_cast<std::int64_t>(of_way_) - (short_ < of_way_ ? 1 : 0);
     for (const TimedStage& stage : stages_) {
@@ -164,9 +164,22 @@ class ListRunner {
         return stage.has_input;
       case ActionKind::kBackwardWeight:
         return stage.has_weight;
-      default:
+      case ActionKind::kBackward:
+      case ActionKind::kRecompute:
+      case ActionKind::kUpdate:
+      case ActionKind::kSendForward:
+      case ActionKind::kReceiveForward:
+      case ActionKind::kSendBackward:
+      case ActionKind::kReceiveBackward:
+      case ActionKind::kReduceGradients:
+      case ActionKind::kUnshard:
+      case ActionKind::kReshard:
+      case ActionKind::kPair:
+      case ActionKind::kBarrier:
+      case ActionKind::kMove:
         return stage.has_input || stage.has_weight;
     }
+    return false;
   }
 
   Duration length_of(const OrderedWork& work) const {
@@ -183,12 +196,23 @@ class ListRunner {
         return times.backward;
       case ActionKind::kRecompute:
         return times.recompute;
-      default:
+      case ActionKind::kUpdate:
+      case ActionKind::kSendForward:
+      case ActionKind::kReceiveForward:
+      case ActionKind::kSendBackward:
+      case ActionKind::kReceiveBackward:
+      case ActionKind::kReduceGradients:
+      case ActionKind::kUnshard:
+      case ActionKind::kReshard:
+      case ActionKind::kPair:
+      case ActionKind::kBarrier:
+      case ActionKind::kMove:
         return kNone;
     }
+    return kNone;
   }
 
-  // When what it waits for is there; kNotYet: it is not known yet.
+  // Returns when the input that `work` waits for is there; kNotYet while that is not known.
   Duration arrival_of(const OrderedWork& work) const {
     const std::size_t at = stage_at(work);
     const TimedStage& stage = stages_[at];
@@ -238,7 +262,8 @@ class ListRunner {
     }
   }
 
-  // Before a B, or an I whether or not the stage has one, where the schedule places no R itself.
+  // Returns the R that precedes a B, or an I whether or not the stage has one; zero where the
+  // schedule places R itself.
   Duration again(const OrderedWork& work) const {
     const bool before =
         work.kind == ActionKind::kBackward || work.kind == ActionKind::kBackwardInput;

@@ -1,14 +1,16 @@
 #pragma once
-// What a group takes and holds at least when the order of work on each of its devices is known: no
-// plan, no task graph, one pass over the lists. Work starts when its device is free, its F has come
-// down and its gradient up the boundaries between neighbouring stages; messages leave a device one
-// after the other. So
-//   end of the last work of each device  <= that of the simulation: it knows fewer waits
-//   held                                 parameters, optimizer state, one set of gradients, and the
-//                                        most stash between the F and the B, or I, of a list
-// Equal to the simulation where all edges join neighbouring layers. A short micro-batch takes
-// nothing and holds nothing, stages that recompute hold no stash, and of two directions the first
-// alone is counted in what is held.
+// clang-format off
+// Lower bounds on the time and the memory of a group when the order of work on each of its devices
+// is known: without a plan or a task graph, in one pass over the lists. Work starts when its device
+// is free, its F has come down and its gradient up the boundaries between neighbouring stages;
+// messages leave a device one after the other. So
+//   last work   ends no later than in the simulation, which knows more waits
+//   held        parameters, optimizer state, one set of gradients, and the most stash (saved
+//               activations) between the F and the B, or I, of a list
+// Times are equal to the simulation's where all edges join neighbouring layers. A short micro-batch
+// takes nothing and holds nothing, stages that recompute hold no stash, and of two directions only
+// the first is counted in what is held.
+// clang-format on
 
 #include <vector>
 
@@ -19,14 +21,14 @@
 namespace frazil {
 
 struct OrderTimes {
-  bool known =
-      false;  // the schedule takes these numbers and, as far as it was run, does not deadlock
-  std::vector<Duration> last_work;  // by device of the machine
+  // True if the schedule takes these numbers and, as far as it was run, does not deadlock.
+  bool known = false;
+  std::vector<Duration> last_work;  // by device of the machine: its end
   std::vector<Bytes> held;          // likewise
 };
 
-// Of a group with these cuts on this machine, its lists known. Ends where some device surely takes
-// longer than `most`, with less for it than it takes.
+// Times the lists `orders` of a group on this machine. Ends as soon as some device surely takes
+// longer than `most`; the times of the devices may then be less than they would take.
 OrderTimes time_orders(const Shape& shape, const GroupClass& group, const ChainSums& sums,
                        const Cluster& machine, const DeviceOrders& orders,
                        Duration most = Duration::max());
@@ -37,7 +39,8 @@ class OrderTimer {
   OrderTimer(const ModelProfile& profile, const DeviceGroupClasses& machines, const SpaceSums& sums,
              const SearchOptions& options, OrderTable& orders);
 
-  // As time_orders(); not known where the schedule refuses the numbers.
+  // Finds the orders of the shape's schedule and times them as time_orders() does; the times are
+  // not known if the schedule refuses the numbers.
   OrderTimes time(const Shape& shape, const GroupClass& group, Duration most = Duration::max());
 
  private:

@@ -14,7 +14,7 @@ std::vector<MicroBatches> split_share(int first, int share, int directions) {
 
 Owners owners_of(const Shape& shape, const Proposal& proposal) {
   const int ways = directions(placement_of(shape.variant));
-  // Of an odd number of devices the one in the middle has a stage both ways.
+  // The middle one of an odd number of devices has a stage in both directions.
   const bool apart = ways == 1 || (shape.cell.devices % 2 == 0 && shape.cell.longer == 0);
   if (!apart) return {shape.cell.replicas, 1};
   return {shape.cell.replicas * ways, proposal.most_nodes};

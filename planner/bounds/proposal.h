@@ -1,6 +1,6 @@
 #pragma once
-// What a shape becomes once its micro-batches are dealt and its cuts are known, and the plan that
-// it makes. Groups that are alike are a class: they have the same share and the same cuts.
+// A proposal: a shape whose micro-batches are dealt and whose cuts are known, and the plan that it
+// makes. Groups that are alike are a class: they have the same share and the same cuts.
 
 #include <vector>
 
@@ -10,13 +10,14 @@
 
 namespace frazil {
 
-// Groups with one machine, one share and one short last micro-batch among them or none.
+// Groups of one device-group class with equal shares. If `has_short`, the last micro-batch of the
+// share is the short one.
 struct GroupClass {
   int machine = 0;
   int groups = 0;
   int share = 0;
   bool has_short = false;
-  int gradient_sets = 1;  // of the group that holds most
+  int gradient_sets = 1;  // as held by the group that holds most
   std::vector<LayerId> cuts;
 };
 
@@ -27,21 +28,22 @@ struct Proposal {
   std::vector<GroupClass> classes;  // in the order of their first groups
 };
 
-// Who reduces each layer's gradients: so many devices, of which one ships that many nodes of the
-// gradient tree or more.
+// The owners that reduce a layer's gradients: so many devices, of which one ships that many nodes
+// of the gradient tree or more.
 struct Owners {
   int devices = 1;
   int nodes = 1;
 };
 
-// The micro-batches of a group, by direction.
+// Returns the micro-batches of a group, `share` from `first` on, by direction; two directions get a
+// half each, the second one the odd micro-batch.
 std::vector<MicroBatches> split_share(int first, int share, int directions);
 Owners owners_of(const Shape& shape, const Proposal& proposal);
 
-// The plan of a proposal, but for its model's hash.
+// Makes the plan of a proposal; only its model's hash is left empty.
 Plan make_plan(const Shape& shape, const Proposal& proposal, const DeviceGroups& groups,
                const SearchOptions& options, int layers);
-// Of one group alone: its devices and its micro-batches, numbered from 0.
+// Makes the plan of one group alone: its devices and its micro-batches are numbered from 0.
 Plan make_group_plan(const Shape& shape, const GroupClass& group, const Cluster& machine,
                      const SearchOptions& options, int layers);
 

@@ -95,7 +95,8 @@ ReductionTail::Update& ReductionTail::update_of(DeviceId device, int pipeline, i
   return *found;
 }
 
-// All enter together, each after its last backward and its collective before.
+// Runs a collective and returns its start: all devices enter together, each after its last backward
+// and its collective before.
 Duration ReductionTail::reduce(const Collective& collective) {
   Duration entry{0};
   for (const DeviceId device : collective.devices) {
@@ -113,7 +114,8 @@ void ReductionTail::hold(DeviceId device, Duration at, Bytes size) {
   if (size > most) ends.reducing = Reducing{at, size};
 }
 
-// Only what exceeds the device's spare bytes is worked out.
+// Returns what a reduction takes on the device at `self`; 0 if that surely is within the device's
+// spare bytes, so that most need not be worked out.
 Bytes ReductionTail::find_memory(const Collective& collective,
                                  const std::vector<std::vector<TreeNode>>& nodes, std::size_t self,
                                  Bytes held) const {
@@ -139,7 +141,8 @@ std::vector<ReductionTail::Owner> ReductionTail::find_owners(int layer) const {
   return owners;
 }
 
-// Layers of `span` have the same owners, and the layers around it others.
+// Reduces the gradients of `span`, whose layers have the same owners while the layers around the
+// span have other owners.
 void ReductionTail::reduce_layers(LayerSpan span) {
   if (!sums_.has_update(span)) return;
   const std::vector<Owner> owners = find_owners(span.first);

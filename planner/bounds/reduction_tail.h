@@ -1,7 +1,7 @@
 #pragma once
-// The end of a step: what devices do together once their last backwards are through. The same
-// collectives in the same order, the same waits and the same updates as planner/lowering/lower.h
-// gives them, worked out without a graph.
+// The reduction tail, which is the end of a step: what devices do together once their last
+// backwards are done. Collectives, their order, waits and updates are the same as
+// planner/lowering/lower.h makes them, worked out without a graph.
 
 #include <optional>
 #include <vector>
@@ -9,6 +9,7 @@
 #include "planner/bounds/proposal.h"
 #include "planner/bounds/space_sums.h"
 #include "planner/plan/reduction_groups.h"
+#include "planner/plan/tied_exchanges.h"
 
 namespace frazil {
 
@@ -18,36 +19,40 @@ class ReductionTail {
   ReductionTail(const Shape& shape, const Proposal& proposal, const DeviceGroups& groups,
                 const SpaceSums& sums, const Cluster& cluster, const SearchOptions& options);
 
-  // `spare`: what the device held at most until then besides what it holds throughout.
+  // Tells when a device ends its last work. `spare`: the most bytes that it held until then, beside
+  // what it holds throughout.
   void set_last_work(DeviceId device, Duration end, Bytes spare) {
     ends_[device.index()].work = end;
     ends_[device.index()].spare = spare;
   }
+  // Adds the exchanges of tied parameters.
   void set_tied(const Plan& plan, const ModelProfile& profile, const Activity& activity);
 
-  // Of the exact tree, or the running sum: what a device holds of gradients throughout.
+  // Returns the gradients that a device holds throughout: the sets of the exact tree, or one
+  // running sum.
   Bytes gradients_on(DeviceId device) const { return ends_[device.index()].gradients; }
-  // Requires: the last work of every device is set.
+  // Returns the makespan of the step. Requires: the last work of every device is set.
   Duration makespan();
 
-  // Where a reduction takes more than was spare.
+  // A reduction that takes more than the spare bytes: when it begins, and what it takes.
   struct Reducing {
     Duration at{0};
     Bytes size;
   };
-  // Requires: the makespan is known.
+  // Returns the reduction that takes the most on a device; none if all fit in its spare bytes.
+  // Requires: makespan() was called.
   const std::optional<Reducing>& reducing_on(DeviceId device) const {
     return ends_[device.index()].reducing;
   }
 
  private:
-  // A stage on a device, with an update.
+  // The update of a stage on a device.
   struct Update {
     int first_layer = 0;
     int pipeline = 0;
     int stage = 0;
     Duration time{0};
-    Duration ready{0};  // its gradients are
+    Duration ready{0};  // when its gradients are reduced
   };
   struct DeviceEnds {
     Duration work{0};
@@ -63,7 +68,7 @@ class ReductionTail {
     MicroBatches owned;
     int sets = 0;  // of gradients
   };
-  // A device in a reduction.
+  // A device that takes part in a reduction, with what it owns in one pipeline.
   struct Owner {
     DeviceId device;
     TreeNode owned;

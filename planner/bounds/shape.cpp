@@ -32,12 +32,13 @@ std::vector<int> list_chunks(const ScheduleFacts& facts, const ShapeCell& cell,
   return chunks;
 }
 
-// Of schedules that differ in the depth alone the first one takes every K.
+// True if the schedule takes every K: among schedules that differ in their depth alone only the
+// first one does.
 bool varies_depth(const ScheduleFacts& facts) {
   return has_linear_bounds(facts) && facts.takes_in_flight && facts.own_in_flight == OwnInFlight{};
 }
 
-// The schedule's own K, and those under which others of the list already go.
+// Returns the schedule's own K, and the depths under which other schedules of the list already run.
 std::vector<int> known_depths(const ScheduleFacts& facts, int devices,
                               const SearchOptions& options) {
   std::vector<int> depths{facts.own_in_flight.on(devices)};
@@ -119,7 +120,7 @@ std::vector<ShapeCell> list_longer(const ShapeCell& cell, const SearchSpace& spa
 VariantClass class_of(const ShapeVariant& variant) {
   const ScheduleFacts& facts = facts_of(variant.schedule);
   const bool linear = facts.placement == Placement::kLinear && variant.chunks == 1;
-  // A schedule that recomputes itself does more than a stage that keeps its stash.
+  // A schedule that recomputes by itself does more work than stages that keep their stash.
   const bool recompute = variant.recompute && !facts.recomputes_itself;
   const bool one_way = directions(facts.placement) == 1;
   return {linear, one_way, facts.splits_backward, recompute, variant.cached};

@@ -1,7 +1,7 @@
 #pragma once
-// A candidate of the search before its cuts are known: numbers alone, cheap to list, count and put
-// in order. Groups of devices hold the model and share the batch. A group has one pipeline, or two
-// over the same devices where the schedule runs both ways.
+// A shape: a candidate of the search before its cuts are known. It is numbers alone, cheap to list,
+// count and put in order. Groups of devices each hold the model and share the batch. A group has
+// one pipeline, or two over the same devices if the schedule runs both ways.
 
 #include <compare>
 #include <cstdint>
@@ -35,7 +35,7 @@ struct ShapeVariant {
   friend auto operator<=>(const ShapeVariant&, const ShapeVariant&) = default;
 };
 
-// What the variants of a cell have in common as far as best-cut goes.
+// The part of a variant that the bounds of planner/bounds/work_bound.h depend on.
 struct VariantClass {
   bool one_stage_per_device = true;
   bool one_way = true;
@@ -52,7 +52,7 @@ struct Shape {
   friend auto operator<=>(const Shape&, const Shape&) = default;
 };
 
-// What a search chooses from.
+// Everything a search chooses from.
 struct SearchSpace {
   int layers = 1;
   int devices = 1;
@@ -65,22 +65,25 @@ struct SearchSpace {
   int most_replicas(int size) const;
 };
 
-// Every cell whose groups are equally long, by (devices, size, replicas).
+// Returns every cell whose groups are equally long, by (devices, size, replicas).
 std::vector<ShapeCell> list_cells(const SearchSpace& space);
-// The cells between this one and the one whose groups all have a device more; none where the
+// Returns the cells between this one and the one whose groups all have a device more; none if the
 // search keeps groups equally long.
 std::vector<ShapeCell> list_longer(const ShapeCell& cell, const SearchSpace& space);
 
-// Every variant of a cell that is no longer than the search allows. Joint: chunks 2, 3, 4, 6, 8
-// where the schedule takes any number; K from
-// 1 to 2p in at most sixteen steps, its own left out. Else the schedule's own chunks and depth.
-// Arrangements are those of the space, and recomputing, of all stages, as the options say. A prefix
-// is cached by the first stage alone, so that pipelines with more stages than are left layers, and
-// one, go without; those that run both ways have a first stage each.
+// Returns every variant of a cell whose pipelines have no more stages than the search allows. A
+// joint search takes chunks 2, 3, 4, 6, 8 where the schedule takes any number (the even ones of
+// these where it takes only even numbers), and, where the schedule takes any K, depths from 1 to 2p
+// in at most sixteen steps beside the schedule's own, but none under which the list has another
+// schedule. Other searches take the schedule's own chunks and depth.
+//
+// Arrangements are those of the space; recomputing, of all stages, is as the options say. A prefix
+// is cached by the first stage alone; so a pipeline has no variant with a cache if it has more
+// stages than one plus the layers left. Of two pipelines that run both ways each has a first stage.
 std::vector<ShapeVariant> list_variants(const ShapeCell& cell, const SearchSpace& space);
 
-// Of a plan whose pipelines are groups of one length or two, the longer ones first; its arrangement
-// is not known. None of a plan that is no shape's for sure.
+// Returns the shape of a plan whose pipelines are groups of one length or two, the longer ones
+// first; its arrangement is not known and is 0. None if the plan surely is no shape's.
 std::optional<Shape> find_shape(const Plan& plan);
 
 }  // namespace frazil

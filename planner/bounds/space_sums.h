@@ -15,17 +15,19 @@ class SpaceSums {
   // The space must outlive this.
   SpaceSums(const ModelProfile& profile, const Activity& activity, const SearchSpace& space);
 
-  // `cached`: without the forwards of the cached prefix. Requires: the space has one.
+  // Returns the sums of a micro-batch size; if `cached`, without the forwards of the cached prefix.
+  // Requires: the space offers the size, and has such a prefix if `cached`.
   const ChainSums& of(int micro_batch_size, bool cached) const;
   const ChainSums& of(const Shape& shape) const {
     return of(shape.cell.micro_batch_size, shape.variant.cached);
   }
-  // The layers of each stage of one direction, from its cuts.
+  // Returns the layers of each stage of one direction from the cuts.
   std::vector<LayerSpan> spans_of(const std::vector<LayerId>& cuts) const;
 
  private:
   const SearchSpace& space_;
-  // By micro-batch size; where the space has a cached prefix, once more with it.
+  // The sums by micro-batch size; if the space has a cached prefix, all sizes follow once more with
+  // it.
   std::vector<ChainSums> sums_;
 };
 

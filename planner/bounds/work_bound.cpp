@@ -36,12 +36,13 @@ Duration WorkBounds::rounding(std::int64_t actions) const {
   return Duration{rounds_ ? actions : 0};
 }
 
-// F, I and W of a stage are each rounded down to whole ns.
+// Returns the work and the reductions of all groups / the speed of the fastest devices used. F, I
+// and W of a stage are each rounded down to whole ns.
 Duration WorkBounds::total_work(const ChainSums& sums, const ShapeCell& cell,
                                 const GroupTime& group) const {
   const std::int64_t m = whole_micro_batches(sums.micro_batch_size());
   const Wide work = static_cast<Wide>(sums.least_work(false).count()) * m * kMillion;
-  // A slow device could do least meanwhile.
+  // A reducing device does no work meanwhile, and the slowest device would have done the least.
   const Wide others = static_cast<Wide>(group.reductions.count()) * cell.replicas * least_speed_;
   const int devices = std::min(space_.devices, cell.used());
   const auto time =
@@ -49,7 +50,8 @@ Duration WorkBounds::total_work(const ChainSums& sums, const ShapeCell& cell,
   return Duration{time} - rounding(3 * m * sums.layers() / devices + 1);
 }
 
-// Of a group: each of its layers is reduced by one of its devices, or by two.
+// Returns the reductions of a group, added up over its devices: each layer is reduced by one
+// device, or by two if the schedule runs both ways.
 Duration WorkBounds::all_reductions(const ChainSums& sums, const ShapeCell& cell,
                                     const BatchDeal& deal) const {
   const Bytes bytes = sums.updated_parameters({0, sums.layers()});
@@ -68,8 +70,8 @@ Duration WorkBounds::path_after(const ChainSums& sums, const VariantClass& varia
   return std::max(kNone, path - rounding(sums.layers()));
 }
 
-// Stage d is the first on device d, or both ways on one of two devices, and begins at layer d or
-// later.
+// Adds up the paths of all devices. Stage d is the first on device d, or with two directions on
+// device d or on its mirror image, and begins at layer d or later.
 Duration WorkBounds::all_paths(const ChainSums& sums, const VariantClass& variant, int ways,
                                int devices) const {
   Duration sum{0};
@@ -135,7 +137,7 @@ Duration WorkBounds::least_time(const ChainSums& sums, const ShapeCell& cell,
   const GroupTime longest =
       time_of_group(sums, cell, variant, deal, cell.devices + some_longer, one_way);
   const GroupTime shortest = time_of_group(sums, cell, variant, deal, cell.devices, one_way);
-  // Paths of a longer group may be longer, too.
+  // Either length may give the least time, for a longer group may have longer paths.
   Duration time =
       std::min(longest.at_least(deal.micro_batches), shortest.at_least(deal.micro_batches));
   if (cell.longer > 0) {
@@ -282,7 +284,7 @@ NamedBound WorkBounds::bound_group(const ChainSums& sums, const ShapeCell& cell,
                                    const Cluster& machine) const {
   const auto devices = static_cast<int>(machine.devices.size());
   const GroupTime group = time_of_group(sums, cell, variant, deal, devices, variant.one_way);
-  // Of its devices as fast as they are together.
+  // The mean is over the group's own devices, at the speed that they have together.
   Wide speed = 0;
   for (const Device& device : machine.devices) {
     speed += (kMillion * kMillion + device.time_ppm - 1) / device.time_ppm;

@@ -11,7 +11,7 @@
 namespace frazil {
 namespace {
 
-constexpr double kLargestReading = 1e100;  // its square is a number too
+constexpr double kLargestReading = 1e100;  // the square of a reading must be finite too
 
 Step steps_of(const Length& length) {
   ENSURE(length.unit == PaceUnit::kSteps && length.count >= 0, "a length in steps");
@@ -25,7 +25,7 @@ bool thaws_any(const FreezeMask& from, const FreezeMask& to) {
   return false;
 }
 
-// How far the reading lies on the bad side of the mean.
+// Returns by how much the reading is worse than the mean; negative where it is better.
 double shortfall(const ValidationGuard& guard, double mean, double reading) {
   switch (guard.metric) {
     case ValidationGuard::Metric::kAccuracy:
@@ -53,7 +53,7 @@ void add_reading(const ValidationGuard& guard, double reading, ValidationGuardSt
   state.variance = (1 - guard.smoothing) * (state.variance + guard.smoothing * distance * distance);
 }
 
-// What is wanted, but that no block freezes.
+// Grants the wanted thaws, but lets no block freeze.
 Ruling wait(const Wish& wish) {
   FreezeMask mask = wish.wanted;
   for (int block = 0; block < mask.blocks(); ++block) {

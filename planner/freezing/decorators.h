@@ -1,12 +1,12 @@
 #pragma once
-// What may stand between a policy's wish and the mask in force. Each is a function of its
-// configuration, its state, the mask that is wanted and the mask that is held (in force until now);
-// it answers with the mask to go on with, and why where that is another. Any of them may be set;
-// they are applied in the order of Decorators:
+// Decorators stand between the mask that a freeze policy wants and the mask in force. Each is a
+// function of its configuration, its state, the wanted mask and the held mask (in force up to this
+// step). It returns the mask to go on with, and a reason where that is not the wanted one. Any
+// decorators may be set; they are applied in the order of struct Decorators:
 //   hysteresis -> prefix -> validation guard -> minimum interval -> amortisation
-// Hysteresis looks at single blocks and so stands before the prefix is taken; the guard's thaw is
-// no wish of the policy's and passes by both; the last two only choose between the wanted mask and
-// the held one, so that what those before them promise of a mask is kept.
+// Hysteresis judges single blocks and so comes before the prefix is taken. The guard comes after
+// both because its thaw is no wish of the policy's. The last two only choose between the wanted and
+// the held mask, so a mask keeps what the decorators before them guarantee.
 
 #include <functional>
 #include <optional>
@@ -26,32 +26,33 @@ struct Length {
   friend bool operator==(const Length&, const Length&) = default;
 };
 
+// Requires: a count of at most 1e9 epochs, 1 <= steps_per_epoch <= 2^32.
 Length in_steps(Length length, Step steps_per_epoch);
 
-// A block changes when every decision for that long has wanted it as it is wanted now.
+// A block freezes or thaws only after every decision over this length has wanted it so.
 struct Hysteresis {
   Length length;
   friend bool operator==(const Hysteresis&, const Hysteresis&) = default;
 };
 struct HysteresisState {
-  FreezeMask wanted = {};        // by the last decision; of no blocks before one
-  std::vector<Step> since = {};  // by block, the first decision of the row that wanted it so
+  FreezeMask wanted = {};        // by the last decision; no blocks before the first decision
+  std::vector<Step> since = {};  // by block: the step since which it is wanted as in `wanted`
   friend bool operator==(const HysteresisState&, const HysteresisState&) = default;
 };
 
-// Only the blocks before the first active one are frozen: the longest frozen prefix in the mask.
+// Freezes only the blocks before the first active one: the longest frozen prefix of the mask.
 struct PrefixProjection {
   friend bool operator==(const PrefixProjection&, const PrefixProjection&) = default;
 };
 
-// Thaws every block when a validation metric leaves its moving average on the bad side by more than
-// sigmas x (moving standard deviation) + tolerance, or is not finite, while a block is frozen, and
-// keeps all active for the next `hold_evaluations` evaluations. mean m and variance v of a reading
-// x:
+// Thaws every block when a validation metric is worse than its moving mean by more than
+// sigmas x (moving standard deviation) + tolerance, or is not finite, while a block is frozen. All
+// blocks then stay active for the next `hold_evaluations` evaluations. The mean m and the variance
+// v take in a reading x as
 //   d = x - m;  m += smoothing d;  v = (1 - smoothing) (v + smoothing d^2);  first: m = x, v = 0
-// A reading that thaws is left out of both. With `waits` no block freezes but after a reading that
-// is not better than the mean before it by more than tolerance: while the metric rises, a fall is
-// no sign that freezing harms, for it may rise more slowly instead.
+// A reading that thaws blocks enters neither. With `waits`, blocks freeze only after a reading that
+// does not beat the mean before it by more than `tolerance`: while the metric still improves,
+// freezing may slow the improvement without a fall that the guard could see.
 struct ValidationGuard {
   enum class Metric { kAccuracy, kLoss };
   Metric metric = Metric::kAccuracy;
@@ -66,30 +67,30 @@ struct ValidationGuardState {
   std::optional<Step> read;  // step of the last evaluation that was read
   std::optional<double> mean;
   double variance = 0;
-  int hold = 0;          // evaluations that all blocks stay active for
-  bool improves = true;  // by the last reading that was no fall; so it begins
+  int hold = 0;          // evaluations for which all blocks stay active
+  bool improves = true;  // whether the last reading that thawed nothing beat the mean
   std::int64_t thaws = 0;
   friend bool operator==(const ValidationGuardState&, const ValidationGuardState&) = default;
 };
 
-// Two changes of the mask are at least that far apart, thaws too.
+// Two changes of the mask, thaws included, are at least this far apart.
 struct MinimumInterval {
   Length length;
   friend bool operator==(const MinimumInterval&, const MinimumInterval&) = default;
 };
 
-// What a change of mask would bring and cost, as the planner predicts it.
+// The predicted saving and cost of the transition to the best plan of another mask.
 struct PredictedTransition {
   Duration saved_per_step{0};  // negative where steps get longer
-  Duration cost{0};            // of asking, moving and starting, and of filling a cache
+  Duration cost{0};  // time to search, to move state, to start the plan and to fill a cache; >= 0
 };
 using PredictTransition =
     std::function<PredictedTransition(const FreezeMask& from, const FreezeMask& to, Step step)>;
 
-// A mask that freezes more is taken on only if
+// Accepts a mask that freezes more only if
 //   saved_per_step x steps to come >= margin_percent / 100 x cost  and  saved_per_step > 0
-// with the steps to the end of the run, or `within` where that is less. A mask that thaws a block
-// is never asked about: it is wanted for what is learnt, which no time can weigh.
+// The steps to come reach to the end of the run, or are `within` where that is fewer. A mask that
+// thaws a block passes unasked: it is wanted for the accuracy, which no saved time outweighs.
 struct AmortisationGate {
   int margin_percent = 100;
   std::optional<Length> within = std::nullopt;
@@ -105,10 +106,9 @@ struct Decorators {
   friend bool operator==(const Decorators&, const Decorators&) = default;
 };
 
-// `reason`: one sentence, empty where the wanted mask goes through.
 struct Ruling {
   FreezeMask mask;
-  std::string reason;
+  std::string reason;  // one sentence; empty where the wanted mask goes through
 };
 
 struct Wish {
@@ -117,7 +117,7 @@ struct Wish {
   Step step = 0;
 };
 
-// Require: lengths in steps.
+// Each of these applies one decorator to a wish. Requires: lengths in steps (in_steps).
 Ruling rule(const Hysteresis& hysteresis, HysteresisState& state, const Wish& wish);
 Ruling rule(const PrefixProjection&, const Wish& wish);
 Ruling rule(const ValidationGuard& guard, ValidationGuardState& state,
@@ -126,6 +126,7 @@ Ruling rule(const MinimumInterval& interval, std::optional<Step> changed, const 
 Ruling rule(const AmortisationGate& gate, const PredictTransition& predict, Step steps,
             const Wish& wish);
 
+// Returns the mask whose frozen blocks are the longest frozen prefix of `mask`.
 FreezeMask project_prefix(const FreezeMask& mask);
 
 }  // namespace frazil

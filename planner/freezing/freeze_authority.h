@@ -1,8 +1,8 @@
 #pragma once
-// The one who decides what is frozen: a policy and the decorators around it. One authority in a run
-// decides, at any step; everyone else is told. Equal configuration, shape of the run and row of
-// signals give equal decisions; the state is a plain value, and an authority that is given it goes
-// on as the one that had it.
+// The freeze authority decides which blocks are frozen: a policy and the decorators around it. A
+// run has one authority, which may decide at any step; every other part is told. Equal
+// configuration, run shape and sequence of signals give equal decisions. The state is a plain
+// value, so an authority made from a saved state continues exactly where the saved one stopped.
 
 #include <functional>
 #include <optional>
@@ -23,58 +23,61 @@ struct FreezeConfig {
 };
 
 struct FreezeState {
-  std::optional<Step> step;     // of the last decision; none: nothing is decided yet
-  FreezeMask mask;              // in force since; without a meaning before the first
-  std::optional<Step> changed;  // step of the last change, the first decision not counted
+  std::optional<Step> step;     // of the last decision; none before the first
+  FreezeMask mask;              // in force since `step`; meaningless before the first decision
+  std::optional<Step> changed;  // step of the last change of the mask; the first decision is none
   PolicyState policy;
   HysteresisState hysteresis;
   ValidationGuardState guard;
   friend bool operator==(const FreezeState&, const FreezeState&) = default;
 };
 
-// Whether the devices have room for a run under this mask, by whatever plan.
+// Tells whether some plan for this mask fits into the devices' memory.
 using FindRoom = std::function<bool(const FreezeMask& mask)>;
 
-// Who declines a mask that there is no room for, as Decision::by names it.
+// Decision::by where a mask is declined because no plan has room for it.
 inline constexpr const char* kNoRoom = "memory";
 
 struct Decision {
   FreezeMask mask;       // holds from this step on
-  bool changed = false;  // against the decision before; the first counts as a change
-  std::string by;        // "pt-paper", "minimum_interval": who had the last word, as in the file
+  bool changed = false;  // against the decision before; the first decision counts as a change
+  std::string by;        // policy or decorator that settled it ("pt-paper", "prefix"), or kNoRoom
   std::string reason;    // one sentence
   friend bool operator==(const Decision&, const Decision&) = default;
 };
 
-// Whatever a run under this configuration may be asked for, in the order of Signal.
+// Lists every signal that a run under this configuration may have to measure, in the order of
+// Signal.
 std::vector<Signal> needed_signals(const FreezeConfig& config);
-// The configuration asks for predictions of switches.
+// Tells whether the configuration needs a PredictTransition: it has an amortisation gate.
 bool needs_prediction(const FreezeConfig& config);
 
 FreezeState initial_state(const FreezeConfig& config);
 
 class FreezeAuthority {
  public:
-  // Requires: `predict` where the configuration needs it; a state of this configuration.
-  // A change for which there is no room is declined, and asked for again as long as it is wanted.
+  // Starts a run, or continues one from a saved state. A change of the mask that `has_room` denies
+  // is declined, and tried again as long as the policy wants it; without `has_room` all masks fit.
+  // Requires: `predict` where needs_prediction(config); a state of this configuration and model.
   FreezeAuthority(const FreezeConfig& config, const RunShape& run, PredictTransition predict = {},
                   FindRoom has_room = {});
   FreezeAuthority(const FreezeConfig& config, const RunShape& run, FreezeState state,
                   PredictTransition predict = {}, FindRoom has_room = {});
 
-  // Requires: steps never decrease. Asked a second time for a step it repeats itself. The first
-  // decision has nothing to change: only the prefix and the guard are heard.
+  // Decides the mask from signals.step on. A second call for the same step returns the same mask,
+  // unchanged. The first decision has no mask to change and consults only the prefix and the guard.
+  // Requires: steps never decrease.
   Decision decide(const FreezeSignals& signals);
 
-  // The mask that is in force after the held one, as far as can be told before: what a policy that
-  // reads the step alone wants next, where that is within so many steps, and of one that reads
-  // signals, that one more layer freezes. Only the prefix is heard of the decorators. None before
-  // the first decision.
+  // Guesses the next mask after the held one. For a policy that reads the step alone it is the next
+  // mask that differs, if one comes within `within` steps and before the end of the run; for a
+  // policy that reads signals it has one more frozen layer, if one is left. Applies the prefix and
+  // no other decorator. None before the first decision, and where there is no next mask.
   std::optional<FreezeMask> foresee(Step within) const;
 
-  // What decide will read at `step`: to be asked before step - 1 runs. Signals that sum over steps
-  // are to be summed all the time where needed_signals(config) has them. The validation is read
-  // whenever there is a new one.
+  // Lists the signals that decide() will read at `step`; ask before step - 1 runs, which measures
+  // them. Signals that sum over steps must be summed in every step where needed_signals(config)
+  // lists them. A new validation is read at any step.
   std::vector<Signal> needed_signals(Step step) const;
 
   const FreezeState& state() const { return state_; }

@@ -1,6 +1,7 @@
-#include <fmt/format.h>
-
+// Part of planner/freezing/freeze_json.h: writes a freeze configuration.
 #include "planner/freezing/freeze_json.h"
+
+#include <fmt/format.h>
 
 namespace frazil {
 namespace {

@@ -1,7 +1,8 @@
 #pragma once
-// A freeze configuration and the state of an authority as JSON. The configuration is an object of a
-// run's configuration file, every key but "policy" and "kind" with the default of freeze_policy.h
-// or decorators.h:
+// clang-format off
+// Reads and writes a freeze configuration and the state of a freeze authority as JSON. The
+// configuration is an object in the configuration file of a run. Every key but "policy" and "kind"
+// has the default of planner/freezing/freeze_policy.h or decorators.h:
 //   {"policy": {"kind": "pt-paper", "alpha": 0.33, "start_epoch": 1, "interval_epochs": 1},
 //    "decorators": {"hysteresis": {"steps": 50}, "prefix": true,
 //                   "validation_guard": {"metric": "accuracy", "sigmas": 3, "tolerance": 0.005,
@@ -18,7 +19,8 @@
 //   plasticity  tolerance, patience, smoothing, per_rate, thaw_at_rate, pace
 //   gradual-unfreeze  blocks_per_interval, pace      random     active_layers, embedding_active,
 //   trace       path, rescale                                   pace
-// All readers throw InputError: file, line and path, what was found, what was expected.
+// All readers throw InputError with the file, line and path, what was found, and what was expected.
+// clang-format on
 
 #include <filesystem>
 #include <string>
@@ -28,18 +30,21 @@
 
 namespace frazil {
 
-// Of a model with so many blocks. A trace is read, its path taken from `folder`.
+// Reads the configuration for a model with `blocks` blocks. Also reads the freeze trace that it
+// names, by a path relative to `folder`.
 FreezeConfig parse_freeze_config(const JsonCursor& object, int blocks,
                                  const std::filesystem::path& folder);
-// On one line, all keys written; a trace by its path alone. Round trips.
+// Writes one line with all keys; a trace is written as its path alone. Round trips.
 std::string to_json(const FreezeConfig& config);
 
-// A policy alone: {"kind": "freezeout", ...}. A freeze trace whose blocks had learning rates of
-// their own says so under "rates" in its provenance.
+// Writes a policy alone: {"kind": "freezeout", ...}. A freeze trace of a run whose blocks had
+// learning rates of their own holds this text under "rates" in its provenance.
 std::string to_json(const FreezePolicy& policy);
 
-// "format": "frazil.freeze_state", "version": 1. Refuses the state of another policy or model.
+// Reads "format": "frazil.freeze_state", "version": 1. Throws InputError for the state of another
+// policy or model.
 FreezeState parse_freeze_state(const JsonCursor& object, const FreezeConfig& config, int blocks);
-std::string to_json(const FreezeState& state, const FreezeConfig& config);  // one line, round trips
+// Writes one line that round trips.
+std::string to_json(const FreezeState& state, const FreezeConfig& config);
 
 }  // namespace frazil

@@ -1,10 +1,11 @@
 #pragma once
-// The rules that say which blocks train, as plain configurations: a closed set. How each decides
-// stands in freeze_schedule.h (those that read the step alone) and measured_freeze.h (those that
-// read signals). n blocks: block 0 is the embedding, 1..L = n - 2 are the layers, the last is the
-// head, which never freezes. "k layers are frozen" means, as in PipeTransformer, blocks 0..k for
-// k >= 1 and none for k = 0.
-// Most rules decide at `start` and every `interval` thereafter, both counted in `unit`.
+// The freeze policies, which decide which blocks train, as plain configurations: a closed set. How
+// each decides is in planner/freezing/freeze_schedule.h (policies that read the step alone) and
+// planner/freezing/measured_freeze.h (policies that read signals).
+// A model has n blocks: block 0 is the embedding, blocks 1..L with L = n - 2 are the layers, and
+// the last is the head, which freezes only where a given or recorded mask says so. "k layers are
+// frozen" means, as in PipeTransformer, blocks 0..k for k >= 1 and no block for k = 0.
+// Most policies decide at `start` and every `interval` thereafter, both counted in `unit`.
 
 #include <optional>
 #include <string>
@@ -23,7 +24,7 @@ struct NoFreeze {
   friend bool operator==(const NoFreeze&, const NoFreeze&) = default;
 };
 
-// One mask throughout: the given one, else that of `frozen_layers`.
+// Keeps one mask throughout: `mask` if given, else the one with `frozen_layers` layers frozen.
 struct StaticFreeze {
   int frozen_layers = 0;
   std::optional<FreezeMask> mask = std::nullopt;
@@ -41,8 +42,9 @@ struct AlphaFreeze {
   friend bool operator==(const AlphaFreeze&, const AlphaFreeze&) = default;
 };
 
-// The same equation as published: the smaller of its bound and the block with the smallest gradient
-// norm. T = floor((step - start) / interval): an interval is judged when it is over.
+// PipeTransformer's equation 1 as published: the smaller of AlphaFreeze's bound and the index of
+// the block with the smallest gradient norm. T = floor((step - start) / interval): an interval is
+// judged when it is over.
 struct PaperFreeze {
   double alpha = 1.0 / 3.0;
   Step start = 0;
@@ -51,8 +53,9 @@ struct PaperFreeze {
   friend bool operator==(const PaperFreeze&, const PaperFreeze&) = default;
 };
 
-// AutoFreeze (Liu et al. 2021): the layers before the first whose gradient, summed over an
-// interval, still changes as much as the `percentile` of all active layers. percentile in (0, 100].
+// AutoFreeze (Liu et al. 2021) freezes the layers before the first whose gradient, summed over an
+// interval, changes by at least the `percentile` of the changes of all active layers. percentile in
+// (0, 100].
 struct AutoFreeze {
   double percentile = 50;
   Step start = 0;
@@ -61,8 +64,8 @@ struct AutoFreeze {
   friend bool operator==(const AutoFreeze&, const AutoFreeze&) = default;
 };
 
-// The layer freezing of MosaicML's Composer: the frozen share of the blocks below the head grows in
-// a line from 0, at the share `freeze_start` of the run, to `freeze_level` at its end.
+// The layer freezing of MosaicML's Composer: the frozen share of the blocks below the head grows
+// linearly from 0, at the share `freeze_start` of the run, to `freeze_level` at the end of the run.
 struct LinearFreeze {
   double freeze_start = 0.5;  // [0, 1)
   double freeze_level = 1;    // (0, 1]
@@ -76,28 +79,31 @@ struct LinearFreeze {
 struct FreezeOut {
   double t0 = 0.8;     // [0, 1]
   int power = 3;       // 1, 2, 3
-  bool scaled = true;  // a rate larger by 1 / t_i makes up for the shorter time
+  bool scaled = true;  // the rate is multiplied by 1 / t_i to make up for the shorter time
   friend bool operator==(const FreezeOut&, const FreezeOut&) = default;
 };
 
-// Frazil's own rule, a cousin of Egeria's: front first, a layer freezes when the moving average of
-// its plasticity has been at most `tolerance` of its largest for `patience` decisions.
+// Frazil's own policy, close to Egeria's (Wang et al., EuroSys 2023): front first, a layer freezes
+// once the moving average of its plasticity (planner/freezing/plasticity.h) has been at most
+// `tolerance` x the largest value of that average for `patience` decisions in a row.
 struct PlasticityFreeze {
   double tolerance = 0.1;  // (0, 1)
   int patience = 1;        // >= 1
   double smoothing = 1;    // (0, 1]: weight of the newest reading
-  // Plasticity falls with the square of the learning rate whatever the weights do: divide by it.
+  // Divides plasticity by the square of the learning rate, with which it falls whatever the weights
+  // do.
   bool per_rate = false;
-  double thaw_at_rate = 0;  // [0, 1): all thaw where the rate is that share of what it was at the
-                            // first freezing; 0: never
+  // [0, 1): all layers thaw when the learning rate is at most this share of the rate at the first
+  // freezing; 0: never.
+  double thaw_at_rate = 0;
   Step start = 0;
   Step interval = 1;
   PaceUnit unit = PaceUnit::kSteps;
   friend bool operator==(const PlasticityFreeze&, const PlasticityFreeze&) = default;
 };
 
-// Gradual unfreezing (ULMFiT, Howard and Ruder 2018): the head alone trains, then with every
-// interval `blocks_per_interval` more from the top.
+// Gradual unfreezing (ULMFiT, Howard and Ruder 2018): the head alone trains in the first interval;
+// every further interval trains `blocks_per_interval` more blocks from the top.
 struct GradualUnfreeze {
   int blocks_per_interval = 1;
   Step start = 0;
@@ -106,8 +112,8 @@ struct GradualUnfreeze {
   friend bool operator==(const GradualUnfreeze&, const GradualUnfreeze&) = default;
 };
 
-// `active_layers` of the L, drawn anew every interval from the seed (LISA, Pan et al. 2024, keeps
-// embedding and head active always).
+// Trains `active_layers` of the L layers, drawn anew every interval from the run's seed; before
+// `start` all blocks train (after LISA, Pan et al. 2024, which keeps embedding and head active).
 struct RandomFreeze {
   int active_layers = 2;
   bool embedding_active = true;
@@ -123,12 +129,11 @@ struct TracedMask {
   friend bool operator==(const TracedMask&, const TracedMask&) = default;
 };
 
-// The masks of a recorded run, and its blocks' learning rates. `rescale`: a run of other length is
-// at the same share of its way.
+// Replays the masks of a recorded run, and the learning rates of its blocks.
 struct TraceFreeze {
   std::string path = {};  // as the configuration names it
-  bool rescale = false;
-  Step steps = 1;                      // of the recorded run
+  bool rescale = false;   // maps steps by their share of the run, for a run of another length
+  Step steps = 1;         // of the recorded run
   std::vector<TracedMask> masks = {};  // steps increase; all blocks are active before the first
   std::optional<FreezeOut> rates = std::nullopt;
   friend bool operator==(const TraceFreeze&, const TraceFreeze&) = default;
@@ -140,16 +145,17 @@ using FreezePolicy =
 
 std::string_view name_of(const FreezePolicy& policy);  // "pt-paper", its kind in a file
 
-// The policy with its pace in steps.
+// Returns the policy with its pace converted to steps.
 FreezePolicy in_steps(FreezePolicy policy, Step steps_per_epoch);
 
-// L_f(T). Rounding noise of the power below 1e-9 never pushes the ceiling up.
+// Returns AlphaFreeze's L_f(T) for T = interval_index. Rounding noise below 1e-9 in the power never
+// raises the ceiling.
 int alpha_frozen_layers(int layers, double alpha, int interval_index);
-// The recursion of eq. 1 with the bound active, unrounded: L_f(T) = L_f(T-1) + alpha (L -
-// L_f(T-1)).
+// Returns the recursion of eq. 1 (He et al. 2021) with its bound always active, unrounded:
+// L_f(0) = 0, L_f(T) = L_f(T-1) + alpha (L - L_f(T-1)).
 double alpha_bound(int layers, double alpha, int interval_index);
 
-// k layers frozen, 0 <= k <= L.
+// Returns the mask with `layers` layers frozen. Requires: 0 <= layers <= L.
 FreezeMask freeze_layers(int blocks, int layers);
 
 }  // namespace frazil

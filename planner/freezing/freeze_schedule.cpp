@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kRoundingNoise = 1e-9;
 
-// Intervals begun: 0 before the start.
+// Counts the intervals that have begun; 0 before the start.
 template <class Paced>
 Step intervals_begun(const Paced& policy, Step step) {
   ENSURE(policy.unit == PaceUnit::kSteps, "a pace in steps");
@@ -35,8 +35,8 @@ std::uint64_t mix(std::uint64_t key) {
   return key ^ (key >> 31U);
 }
 
-// The `draw`-th number below `bound` of an interval, each equally likely: words of the last,
-// incomplete round are thrown away.
+// Returns the `draw`-th random number below `bound` for a key, each equally likely: words of the
+// last, incomplete round of `bound` numbers are thrown away.
 std::uint64_t draw_below(std::uint64_t key, std::uint64_t draw, std::uint64_t bound) {
   const std::uint64_t rounds = std::numeric_limits<std::uint64_t>::max() / bound * bound;
   std::uint64_t word = mix(key + mix(draw));

@@ -1,9 +1,11 @@
+// Part of planner/freezing/freeze_json.h: writes and reads what a policy remembers.
+#include "planner/freezing/freeze_json.h"
+
 #include <fmt/format.h>
 
 #include <limits>
 #include <utility>
 
-#include "planner/freezing/freeze_json.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -23,7 +25,7 @@ int take_count(JsonFields& fields, const char* key) {
   return static_cast<int>(fields.required(key).integer(0, kLargestInt));
 }
 
-double take_size(JsonFields& fields, const char* key) {  // a real of at least 0
+double take_size(JsonFields& fields, const char* key) {  // a real number of at least 0
   return fields.required(key).real(0, kLargestReal);
 }
 

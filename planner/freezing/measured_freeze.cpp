@@ -12,9 +12,9 @@ namespace frazil {
 namespace {
 
 constexpr double kRoundingNoise = 1e-9;
-constexpr double kLargestReading = 1e100;  // its square is a number too
+constexpr double kLargestReading = 1e100;  // the square of a reading must be finite too
 
-// Decisions due so far: T of the header.
+// Counts the decisions due so far: T in the header.
 template <class Paced>
 Step intervals_over(const Paced& policy, Step step) {
   ENSURE(policy.unit == PaceUnit::kSteps, "a pace in steps");
@@ -26,7 +26,7 @@ bool is_reading(double value) { return value >= 0 && value <= kLargestReading; }
 
 int layers_of(const RunShape& run) { return std::max(run.blocks - 2, 0); }
 
-// Blocks first..L that were active while signals were measured.
+// Lists those of the blocks first..L that were active while signals were measured.
 std::vector<std::size_t> list_measured(int first, const FreezeMask& held, const RunShape& run) {
   std::vector<std::size_t> blocks;
   for (int block = first; block <= layers_of(run); ++block) {
@@ -35,7 +35,7 @@ std::vector<std::size_t> list_measured(int first, const FreezeMask& held, const 
   return blocks;
 }
 
-// Every such block has a number that can be read.
+// Tells whether every listed block has a valid reading.
 bool is_read(const std::vector<double>& values, const std::vector<std::size_t>& blocks,
              const RunShape& run) {
   if (blocks.empty()) return true;
@@ -72,7 +72,7 @@ struct Judge {
 
   Judged operator()(const PaperFreeze& policy, PaperState state) const {
     const int frozen = frozen_layers(state);
-    // L_f = 0: the embedding has a gradient and is compared.
+    // While L_f = 0 the embedding has a gradient and takes part in the comparison.
     const std::vector<std::size_t> blocks = list_measured(frozen == 0 ? 0 : frozen + 1, held, run);
     if (!is_read(signals.gradient_norms, blocks, run)) return keep(state, run, kUnread);
     state.decided = intervals_over(policy, signals.step);
@@ -169,7 +169,7 @@ struct Judge {
   }
 };
 
-// State of a measured policy; nothing else has one.
+// Maps a policy to the type of its state; only policies that read signals have one.
 template <class Policy>
 struct StateOf {
   using Type = NoState;

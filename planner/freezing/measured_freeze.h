@@ -1,9 +1,9 @@
 #pragma once
-// What the policies want that read signals: functions of configuration, state, signals, the mask
-// that was in force while they were measured, and the shape of the run. Every such policy freezes
-// front first and judges an interval when it is over: decision T >= 1 is due from step
-// start + T x interval on. Where its signals are missing, negative or not finite it leaves
-// everything as it is and looks again at the next step.
+// The policies that read signals: what they want is a function of configuration, state, signals,
+// the mask that was in force while the signals were measured, and the run shape. Every such policy
+// freezes front first and judges an interval when it is over: decision T >= 1 is due from step
+// start + T x interval on. A policy whose signals are missing, negative, not finite or above 1e100
+// leaves everything as it is and looks again at the next step.
 
 #include <span>
 #include <variant>
@@ -15,7 +15,7 @@
 
 namespace frazil {
 
-struct NoState {  // of a policy that reads the step alone
+struct NoState {  // for policies that read the step alone
   friend bool operator==(const NoState&, const NoState&) = default;
 };
 
@@ -26,34 +26,34 @@ struct PaperState {
 };
 
 struct AutoFreezeState {
-  Step decided = 0;
+  Step decided = 0;                   // T of the last decision
   int frozen = 0;                     // layers
-  std::vector<double> previous = {};  // interval_gradients of the last decision; empty: none yet
+  std::vector<double> previous = {};  // interval_gradients at the last decision; empty before it
   friend bool operator==(const AutoFreezeState&, const AutoFreezeState&) = default;
 };
 
 struct PlasticityState {
   struct Block {
-    double smoothed = 0;
-    double largest = 0;  // that smoothed has been
-    bool is_read = false;
-    int calm = 0;  // decisions in a row within the tolerance
+    double smoothed = 0;   // moving average of plasticity
+    double largest = 0;    // largest value that `smoothed` has had
+    bool is_read = false;  // whether plasticity was read at all
+    int calm = 0;          // decisions in a row within the tolerance, counted up to `patience`
     friend bool operator==(const Block&, const Block&) = default;
   };
-  Step decided = 0;
-  int frozen = 0;
-  double rate = 0;                 // learning rate at the first freezing; 0: nothing is frozen
-  std::vector<Block> blocks = {};  // empty: nothing read yet
+  Step decided = 0;                // T of the last decision
+  int frozen = 0;                  // layers
+  double rate = 0;                 // learning rate when a layer first froze; 0: none is frozen
+  std::vector<Block> blocks = {};  // by block; empty before the first reading
   friend bool operator==(const PlasticityState&, const PlasticityState&) = default;
 };
 
 using PolicyState = std::variant<NoState, PaperState, AutoFreezeState, PlasticityState>;
 
 PolicyState initial_state(const FreezePolicy& policy);
-// The state is one that this policy on a model of so many blocks can have.
+// Tells whether this policy can have this state on a model with `blocks` blocks.
 bool is_state_of(const FreezePolicy& policy, const PolicyState& state, int blocks);
 
-// Whether the policy, in steps, reads signals at this step.
+// Tells whether the policy reads signals at this step. Requires: a policy paced in steps.
 bool is_due(const FreezePolicy& policy, const PolicyState& state, Step step);
 
 struct Judged {
@@ -61,21 +61,24 @@ struct Judged {
   PolicyState state;
 };
 
-// Requires: a policy in steps, a state of its own.
+// Returns what any policy, also one that reads the step alone, wants at signals.step, and its next
+// state. Requires: a policy paced in steps, and a state of this policy.
 Judged want(const FreezePolicy& policy, const PolicyState& state, const FreezeSignals& signals,
             const FreezeMask& held, const RunShape& run);
 
-// Eq. 1 of PipeTransformer (He et al. 2021):
+// Returns the first operand of the minimum in eq. 1 of PipeTransformer (He et al. 2021), with
+// `reached` = L_f(T-1) and `layers` = L:
 //   L_f(T) = min(L_f(T-1) + alpha (L - L_f(T-1)), argmin over l in {L_f(T-1)..L} of |g_l|)
-// l counts blocks, the embedding 0; only blocks with a gradient are compared, of equal ones the
-// first is taken. ceil(L_f(T)) layers are frozen (AlphaFreeze's rounding).
+// l counts blocks, with the embedding as 0. The argmin compares only blocks that have a gradient
+// and takes the first of equal ones. ceil(L_f(T)) layers are frozen (AlphaFreeze's rounding).
 double paper_bound(double reached, double alpha, int layers);
 
-// eta = | |previous|_1 - |now|_1 | / |previous|_1; 0 where both are 0, infinite where previous is.
+// Returns AutoFreeze's eta = | |previous|_1 - |now|_1 | / |previous|_1, from the two L1 norms; 0
+// where both norms are 0, infinite where only the previous one is.
 double gradient_change(double previous, double now);
 
-// Between the closest ranks, in a line: rank p / 100 (n - 1), counted from 0, of values in order.
-// Requires: values.
+// Returns the value at rank percentile / 100 (n - 1), counted from 0, of the sorted values, with
+// linear interpolation between the two closest ranks. Requires: a value, percentile in [0, 100].
 double percentile_of(std::vector<double> values, double percentile);
 
 }  // namespace frazil

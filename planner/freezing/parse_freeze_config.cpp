@@ -1,3 +1,6 @@
+// Part of planner/freezing/freeze_json.h: reads a freeze configuration.
+#include "planner/freezing/freeze_json.h"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -5,21 +8,20 @@
 #include <type_traits>
 #include <utility>
 
-#include "planner/freezing/freeze_json.h"
 #include "profiles/error.h"
 #include "traces/freeze_trace.h"
 
 namespace frazil {
 namespace {
 
-constexpr Step kLargestCount = 1'000'000'000;  // of steps, epochs, evaluations
+constexpr Step kLargestCount = 1'000'000'000;  // steps, epochs or evaluations
 constexpr double kLargestNumber = 1e9;
 
 constexpr const char* kKinds =
     R"(one of "none", "static", "alpha", "pt-paper", "autofreeze", "linear", "freezeout", )"
     R"("plasticity", "gradual-unfreeze", "random", "trace")";
 
-// Ends of a range that are left out.
+// Tells which ends of a range are excluded.
 struct Open {
   bool bottom = false;
   bool top = false;
@@ -48,7 +50,7 @@ void take(JsonFields& fields, const char* key, bool& value) {
   if (const auto given = fields.optional(key)) value = given->boolean();
 }
 
-// In epochs unless the file counts in steps.
+// Reads a pace, in epochs unless the file counts in steps.
 template <class Paced>
 void take_pace(JsonFields& fields, Paced& policy) {
   std::optional<JsonCursor> epochs = fields.optional("interval_epochs");
@@ -179,7 +181,7 @@ struct PolicyReader {
   void operator()(TraceFreeze& policy) const { policy = parse_trace(fields, blocks, folder); }
 };
 
-// Every kind by its number.
+// Returns the default policy of a kind. Throws InputError for an unknown name.
 template <std::size_t... Numbers>
 FreezePolicy make_default(const JsonCursor& kind, std::index_sequence<Numbers...>) {
   const std::array policies{FreezePolicy(std::in_place_index<Numbers>)...};
@@ -199,7 +201,8 @@ FreezePolicy parse_policy(const JsonCursor& object, int blocks,
   return policy;
 }
 
-// {"steps": 5} or {"epochs": 1}; with a prefix "within_steps" and "within_epochs".
+// Reads {"steps": 5} or {"epochs": 1}, with the prefix before both keys ("within_steps"); none
+// where neither key is there.
 std::optional<Length> take_length(JsonFields& fields, const std::string& prefix) {
   const auto steps = fields.optional(prefix + "steps");
   const auto epochs = fields.optional(prefix + "epochs");

@@ -21,7 +21,7 @@ namespace {
   throw InfeasibleError(to_text(action) + " " + why + ", which a Chakra trace cannot say");
 }
 
-// Whole microseconds of a total that grows.
+// Adds up times and returns each as whole microseconds: differences of the rounded total.
 class RunningMicroseconds {
  public:
   std::int64_t add(Duration time) {
@@ -34,7 +34,8 @@ class RunningMicroseconds {
   Duration total_{0};
 };
 
-// Groups of some of the devices that collectives run over, numbered from 1 by their members.
+// The groups of devices over which collectives run, except all devices together: numbered from 1,
+// in the order of their members.
 class Groups {
  public:
   Groups(const TaskGraph& graph, std::size_t devices) {
@@ -68,7 +69,7 @@ class Groups {
   std::map<std::vector<DeviceId>, int> numbers_;
 };
 
-// Tasks in the order of the sweep: what a node waits for already has its number.
+// Exports tasks in the order of the sweep, so the nodes for which a node waits already have ids.
 class ChakraExport {
  public:
   ChakraExport(const SimulatedStep& step, std::vector<StepMessage> messages, const Cluster& cluster)
@@ -118,8 +119,9 @@ class ChakraExport {
     return message.send == kNoTask ? message.producer : message.send;
   }
 
-  // The boundaries of the plan and the delays of the graph are two accounts of the same messages.
-  // Of tasks that await one message, pieces of a backward, all but the first have it by their lane.
+  // Checks that the boundaries of the plan and the delays of the graph list the same messages.
+  // Where several tasks await one message (pieces of a backward), the first receives it, and the
+  // others come after the first on its lane.
   void check_messages() const {
     std::vector<bool> is_awaited(messages_.size());
     for (const Dependency& wait : lowered_.graph.dependencies()) {
@@ -140,7 +142,8 @@ class ChakraExport {
   LaneId lane_index(TaskId task) const { return lowered_.graph.lane_of()[task]; }
   const TaskLane& lane_of(TaskId task) const { return lowered_.graph.lanes()[lane_index(task)]; }
 
-  // Where the owners of a reduction meet. COMM_COLL nodes meet by themselves.
+  // Tells whether the task is the entry where the owners of a reduction meet. It becomes no node,
+  // as COMM_COLL nodes meet by themselves.
   bool is_entry(TaskId task) const {
     return lane_of(task).lane == Lane::kHost &&
            lowered_.actions[task].kind == ActionKind::kReduceGradients;
@@ -237,7 +240,8 @@ class ChakraExport {
     add_node(file, std::move(node));
   }
 
-  // What the graph says, less what comes as a message. Through an entry: its owner's own part.
+  // Lists the nodes of this device for which a task waits, without messages. A wait for the entry
+  // of a reduction stands for the waits of that entry on this device.
   std::vector<std::uint64_t> waits_inside(std::uint32_t at, DeviceId device) const {
     std::vector<std::uint64_t> nodes;
     for (std::uint32_t i = sweep_.first_incoming[at]; i < sweep_.first_incoming[at + 1]; ++i) {

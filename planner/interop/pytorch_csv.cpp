@@ -32,7 +32,7 @@ bool is_whole_stage(ActionKind kind) {
          kind == ActionKind::kReshard;
 }
 
-// Why PyTorch does not have such an action; empty when it has.
+// Returns why PyTorch has no such action; empty when it has one.
 std::string_view why_not(const Action& action) {
   if (action.kind == ActionKind::kRecompute) return "it does not recompute by schedule";
   if (action.kind == ActionKind::kMove) return "it moves no state";
@@ -45,7 +45,7 @@ std::string_view why_not(const Action& action) {
   return "";
 }
 
-// Where the stages of a pipeline lie, and its micro-batches; from the actions.
+// The devices of a pipeline's stages and the pipeline's micro-batches, as the actions show them.
 struct Replica {
   std::map<StageId, DeviceId> device_of;
   std::set<MicroBatchId> micro_batches;
@@ -115,7 +115,7 @@ std::vector<DeviceId> list_ranks(const Replica& replica) {
   return ranks;
 }
 
-// Which actions of a list a dialect writes down.
+// Tells whether a dialect writes the action.
 bool is_written(const Action& action, PytorchDialect dialect) {
   if (is_update(action)) return false;
   if (dialect == PytorchDialect::kComputeComms) return true;
@@ -146,7 +146,8 @@ Schedule renumber(const Schedule& schedule, const Replica& replica, PytorchDiale
   return rows;
 }
 
-// The losses are kept in the order in which they come and looked up by micro-batch.
+// Throws InfeasibleError where the last stage runs its F out of order: PyTorch keeps losses in the
+// order in which they are computed and looks them up by micro-batch.
 void require_losses_in_order(const Schedule& rows, const PytorchShape& shape) {
   const StageId last{shape.stages - 1};
   MicroBatchId next;
@@ -162,7 +163,7 @@ void require_losses_in_order(const Schedule& rows, const PytorchShape& shape) {
   }
 }
 
-// Where the gradients of `stage` are complete and what hangs on them has been sent.
+// Returns the place in the row after the last backward of `stage` and the SENDs that follow it.
 std::vector<Action>::iterator end_of_backwards(std::vector<Action>& row, StageId stage) {
   const auto last = std::find_if(row.rbegin(), row.rend(), [&](const Action& action) {
     const auto parts = parts_of(action);

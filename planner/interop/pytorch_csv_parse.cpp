@@ -1,3 +1,5 @@
+#include "planner/interop/pytorch_csv.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,7 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "planner/interop/pytorch_csv.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -22,31 +23,31 @@ bool is_pytorch(const Action& part) {
   return known && one && part.pipeline == PipelineId{} && !part.slice && !part.peer;
 }
 
-// PyTorch strips its cells.
+// Strips spaces and tabs from a cell, as PyTorch does.
 std::string_view strip(std::string_view cell) {
   const auto first = cell.find_first_not_of(" \t");
   if (first == std::string_view::npos) return "";
   return cell.substr(first, cell.find_last_not_of(" \t") - first + 1);
 }
 
-// "2BW0" as "2B0"; none when the cell is no BW.
+// Returns "2B0" for "2BW0"; none when the cell is no BW.
 std::optional<std::string> without_w(std::string_view cell) {
   const auto at = cell.find("BW");
   if (at == std::string_view::npos) return std::nullopt;
   return fmt::format("{}B{}", cell.substr(0, at), cell.substr(at + 2));
 }
 
-// One stage and micro-batch.
+// A stage and a micro-batch.
 using WorkKey = std::pair<StageId, MicroBatchId>;
 
 WorkKey key_of(const Action& part) { return {part.stage, part.micro_batches->first}; }
 
-// The cells of a file, not yet looked at together. Row r is line r + 1.
+// The cells of a file before any check across cells. Row r is line r + 1.
 struct RawRows {
   Schedule rows;
-  std::set<WorkKey> legacy_full;  // written BW
-  int legacy_line = 0;            // the first with a BW; 0: none
-  int bubble_line = 0;            // the first with an empty cell; 0: none
+  std::set<WorkKey> legacy_full;  // backwards that are written BW
+  int legacy_line = 0;            // first line with a BW; 0: none
+  int bubble_line = 0;            // first line with an empty cell; 0: none
   bool has_comms = false;
 };
 
@@ -112,7 +113,7 @@ void for_each_part(const Schedule& rows, Visit visit) {
   }
 }
 
-// The line that shows it; none in a file of today.
+// Returns the first line that shows the legacy dialect; none in a file of another dialect.
 std::optional<int> find_legacy(const RawRows& raw) {
   if (raw.legacy_line > 0) return raw.legacy_line;
   std::set<WorkKey> weights;
@@ -127,7 +128,7 @@ std::optional<int> find_legacy(const RawRows& raw) {
   return found;
 }
 
-// There a B that is no BW is an I.
+// Renames the actions of a legacy file: there a B that is not written BW is an I.
 void convert_legacy(RawRows& raw) {
   const auto convert = [&](Action& part) {
     if (part.kind != ActionKind::kBackward || raw.legacy_full.count(key_of(part)) > 0) return;

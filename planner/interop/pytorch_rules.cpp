@@ -32,7 +32,7 @@ bool is_of_forward(ActionKind message) {
 StageId upstream(StageId stage) { return StageId{stage.value - 1}; }
 StageId downstream(StageId stage) { return StageId{stage.value + 1}; }
 
-// The stage at the other end of a message.
+// Returns the stage at the other end of a message.
 StageId peer_of(const Action& message) {
   const bool goes_down = is_send(message.kind) == is_of_forward(message.kind);
   return goes_down ? downstream(message.stage) : upstream(message.stage);
@@ -152,7 +152,8 @@ class RowChecker {
     }
   }
 
-  // What F or the backward reads is there: from the same rank computed, from another received.
+  // Requires that the input of F or of the backward is there: computed before if it comes from the
+  // same rank, received before if it comes from another rank.
   void require_input(const Key& key, bool forward, const std::string& text) const {
     const auto source = neighbour(forward ? upstream(key.first) : downstream(key.first));
     if (!source) return;
@@ -173,7 +174,7 @@ class RowChecker {
             to_text(make_action(PipelineId{}, key.first, kind, key.second)) + " before it");
   }
 
-  // Nothing is left out in a stage.
+  // Requires that a stage has every F, every backward and every SEND.
   void finish(StageId stage, std::size_t rank) const {
     for (MicroBatchId m; m <= last_micro_batch_; ++m.value) {
       const auto entry = done_.find({stage, m});
@@ -195,7 +196,7 @@ class RowChecker {
     }
   }
 
-  // None beyond the first and the last stage.
+  // Returns the stage with its rank; none beyond the first and the last stage.
   std::optional<std::pair<StageId, std::size_t>> neighbour(StageId stage) const {
     const auto entry = rank_of_.find(stage);
     if (entry == rank_of_.end()) return std::nullopt;
@@ -237,7 +238,7 @@ PytorchShape check_pytorch_rows(const Schedule& rows, PytorchDialect dialect,
 void check_message_pairs(const Schedule& rows, const PytorchShape& shape,
                          const RowComplaint& complain) {
   using Pair = std::pair<std::size_t, std::size_t>;  // sender, receiver
-  std::map<Pair, std::vector<Action>> sent;          // as the RECV of each
+  std::map<Pair, std::vector<Action>> sent;          // each SEND as the RECV that it needs
   std::map<Pair, std::vector<Action>> received;
   for (std::size_t rank = 0; rank < rows.devices.size(); ++rank) {
     for (const Action& action : rows.devices[rank]) {

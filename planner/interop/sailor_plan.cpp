@@ -25,7 +25,7 @@ BytesPerSecond to_bandwidth(Bytes message, double seconds) {
   return {std::max<std::int64_t>(std::llround(static_cast<double>(message.count) / seconds), 1)};
 }
 
-// What crosses from a stage to the next for one micro-batch.
+// Returns the bytes that a stage sends to the next for one micro-batch.
 Bytes find_message(const SailorPlan& plan, std::size_t stage, const ModelProfile& profile) {
   const LayerId last = plan.stages[stage].back();
   Bytes message;

@@ -1,6 +1,8 @@
+// Part of planner/lowering/lowering_state.h: the collectives of a step, after the last backwards.
+#include "planner/lowering/lowering_state.h"
+
 #include <algorithm>
 
-#include "planner/lowering/lowering_state.h"
 #include "planner/lowering/reduction_memory.h"
 
 namespace frazil {

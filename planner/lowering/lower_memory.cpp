@@ -1,5 +1,4 @@
-// What tasks do to memory, and what is held throughout.
-
+// Part of planner/lowering/lowering_state.h: what tasks do to memory, and what is held throughout.
 #include "planner/lowering/lowering_state.h"
 
 namespace frazil {

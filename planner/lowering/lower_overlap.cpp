@@ -1,8 +1,8 @@
-// Reductions that begin while backwards still run.
+// Part of planner/lowering/lowering_state.h: reductions that begin while backwards still run.
+#include "planner/lowering/lowering_state.h"
 
 #include <algorithm>
 
-#include "planner/lowering/lowering_state.h"
 #include "profiles/error.h"
 #include "sim/collective_cost.h"
 

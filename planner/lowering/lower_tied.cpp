@@ -1,9 +1,10 @@
-// What devices exchange of tied parameters.
+// Part of planner/lowering/lowering_state.h: what devices exchange of tied parameters.
+#include "planner/lowering/lowering_state.h"
 
 #include <algorithm>
 
-#include "planner/lowering/lowering_state.h"
 #include "planner/lowering/reduction_memory.h"
+#include "planner/plan/tied_exchanges.h"
 
 namespace frazil {
 namespace {

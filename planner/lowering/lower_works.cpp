@@ -1,6 +1,6 @@
-// What tasks are made of: lanes, works that many tasks share, waits.
-
+// Part of planner/lowering/lowering_state.h: lanes, works that many tasks share, and waits.
 #include "planner/lowering/lowering_state.h"
+
 #include "profiles/error.h"
 
 namespace frazil {

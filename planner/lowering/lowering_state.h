@@ -14,6 +14,7 @@
 #include "planner/lowering/stage_work.h"
 #include "planner/plan/reduction_groups.h"
 #include "planner/plan/stage_slices.h"
+#include "planner/plan/tied_exchanges.h"
 
 namespace frazil {
 

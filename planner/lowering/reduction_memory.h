@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "planner/plan/reduction_groups.h"
+#include "planner/plan/tied_exchanges.h"
 #include "profiles/units.h"
 
 namespace frazil {

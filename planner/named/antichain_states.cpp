@@ -10,10 +10,10 @@
 namespace frazil {
 namespace {
 
-using Antichain = std::vector<int>;  // operators, in the order in which they came in
+using Antichain = std::vector<int>;  // operators, in the order in which they were added
 using OperatorSet = std::vector<bool>;
 
-// Who reads whom, directly and over others.
+// Knows which operators read which outputs, directly and through operators between.
 class Readers {
  public:
   explicit Readers(const OperatorGraph& graph)
@@ -68,7 +68,7 @@ class Readers {
   std::vector<OperatorSet> before_;
 };
 
-// An antichain, and before it whatever is read beyond it.
+// Returns the operators before the antichain whose output is read beyond it, then the antichain.
 Antichain augment(const Antichain& antichain, const Readers& readers) {
   Antichain augmented;
   const auto operators = static_cast<int>(readers.before(0).size());
@@ -86,7 +86,7 @@ Antichain augment(const Antichain& antichain, const Readers& readers) {
   return augmented;
 }
 
-// The members that no other member comes after, each once.
+// Returns the members that come before no other member, each once.
 Antichain drop_earlier(const Antichain& augmented, const Readers& readers) {
   Antichain antichain;
   for (const int member : augmented) {
@@ -118,7 +118,7 @@ std::vector<Antichain> find_next(const Antichain& antichain, const Readers& read
   return next;
 }
 
-// The graph of antichains, in the order in which they are found breadth first.
+// The graph of antichains, in the order in which a breadth-first search finds them.
 struct AntichainGraph {
   std::vector<Antichain> antichains;
   std::vector<std::vector<int>> next;
@@ -149,7 +149,7 @@ AntichainGraph find_antichains(const Readers& readers) {
   return graph;
 }
 
-// Reverse post-order of a depth-first walk.
+// Sorts the antichains topologically: the reverse post-order of a depth-first walk.
 std::vector<int> sort_states(const AntichainGraph& graph) {
   std::vector<int> order;
   std::vector<bool> seen(graph.antichains.size());

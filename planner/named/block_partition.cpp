@@ -45,19 +45,19 @@ class Blocks {
   std::size_t begin_of(std::size_t block) const { return block == 0 ? 0 : ends_[block - 1]; }
   bool is_empty(std::size_t block) const { return begin_of(block) == ends_[block]; }
 
-  // Of equal ones the last.
+  // Returns the last of equally large blocks.
   std::size_t find_largest() const {
     const auto last = std::max_element(sizes_.rbegin(), sizes_.rend());
     return static_cast<std::size_t>(sizes_.rend() - last) - 1;
   }
-  // Of equal ones the first.
+  // Returns the first of equally small blocks.
   std::size_t find_smallest() const {
     return static_cast<std::size_t>(std::min_element(sizes_.begin(), sizes_.end()) -
                                     sizes_.begin());
   }
 
-  // `to` lies right of the largest block: the last element of the block before it comes over. Both
-  // return the block that gave.
+  // Moves the last element of the block left of `to` into `to`, which lies right of the largest
+  // block; take_from_right mirrors this. Both return the block that gave the element.
   std::size_t take_from_left(std::size_t to, std::size_t largest) {
     while (to - 1 > largest && is_empty(to - 1)) --to;
     --ends_[to - 1];
@@ -76,8 +76,8 @@ class Blocks {
   }
 
   std::span<const Duration> costs_;
-  std::int64_t least_ = 0;  // element
-  std::int64_t range_ = 0;  // of elements
+  std::int64_t least_ = 0;  // smallest element
+  std::int64_t range_ = 0;  // largest element less the smallest
   std::vector<std::size_t> ends_;
   std::vector<std::int64_t> sizes_;
 };

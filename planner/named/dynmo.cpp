@@ -8,7 +8,7 @@
 namespace frazil {
 namespace {
 
-// The stages that cuts make of a chain.
+// The stages into which cuts divide a chain.
 struct Stages {
   explicit Stages(const ChainLoads& chain, const std::vector<int>& cuts) {
     int first = 0;
@@ -31,7 +31,7 @@ struct Stages {
   std::vector<int> layers;
 };
 
-// Fills each stage as far as `bottleneck` and memory go; none when layers are left over.
+// Fills each stage as far as `bottleneck` and memory allow; none when layers are left over.
 std::optional<std::vector<int>> probe(const ChainLoads& chain, int workers, Duration bottleneck) {
   std::vector<int> cuts;
   Duration load{0};
@@ -54,15 +54,15 @@ std::optional<std::vector<int>> probe(const ChainLoads& chain, int workers, Dura
   return cuts;
 }
 
-// What a layer's move from one load to another does to the sum of their squares, with which the
-// variance falls: the sum of all loads stays.
+// Tells whether moving a layer from one stage to another lowers the variance of the loads. As the
+// sum of all loads stays, it does so exactly when it lowers the sum of the two squared loads.
 bool lowers_variance(Duration from, Duration to, Duration layer) {
   __extension__ using Wide = __int128;
   const auto square = [](Duration load) { return Wide{load.count()} * load.count(); };
   return square(from - layer) + square(to + layer) < square(from) + square(to);
 }
 
-// The cut between a stage and its receiver, moved by one layer.
+// Moves the cut between a stage and its receiver by one layer.
 void hand_over(std::vector<int>& cuts, std::size_t from, std::size_t to) {
   if (to > from) {
     --cuts[from];
@@ -71,12 +71,13 @@ void hand_over(std::vector<int>& cuts, std::size_t from, std::size_t to) {
   }
 }
 
-// The layer that a stage would hand to a neighbour.
+// Returns the layer that a stage would hand to a neighbour.
 std::size_t layer_towards(const std::vector<int>& cuts, std::size_t from, std::size_t to) {
   return static_cast<std::size_t>(to > from ? cuts[from] - 1 : cuts[to]);
 }
 
-// The lighter neighbour with the memory for what it would get; the earlier of equal ones.
+// Finds the lighter of the neighbours that have memory for the layer they would get; the earlier of
+// equal ones.
 std::optional<std::size_t> find_receiver(const ChainLoads& chain, const std::vector<int>& cuts,
                                          const Stages& stages, std::size_t from) {
   std::optional<std::size_t> lighter;
@@ -90,7 +91,7 @@ std::optional<std::size_t> find_receiver(const ChainLoads& chain, const std::vec
   return lighter;
 }
 
-// One round of offers; whether some held.
+// Runs one round of offers and tells whether any offer held.
 bool diffuse(const ChainLoads& chain, std::vector<int>& cuts) {
   bool moved = false;
   for (std::size_t from = 0; from <= cuts.size(); ++from) {

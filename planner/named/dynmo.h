@@ -1,17 +1,20 @@
 #pragma once
-// DynMo's balancers (Wahib, Soyturk, Unat, arXiv 2505.14864): as layers change cost, the pipeline
-// is cut anew, and then packed onto fewer workers.
+// DynMo's balancers (Wahib, Soyturk, Unat, arXiv 2505.14864): as the costs of layers change, the
+// pipeline is cut anew and then packed onto fewer workers.
 //
-// Known, from the paper's abstract and its released code (pruning of BERT alone): a partition
-// balancer by prefix sums and a binary search on the bottleneck, a probe filling stage after stage;
-// a diffusion balancer of at most 5 rounds, in which each stage above the mean load offers a layer
-// and the offer holds if the variance of loads falls; both ask whether the receiver has the memory;
-// and a packing that goes over pairs src < dst and merges two whose memory fits together.
-// Chosen, for the released code sends the lightest layer to the lightest stage and appends it
-// there, which breaks the order of layers: an offer is a layer at a stage's end, to the lighter of
-// its neighbours that has the memory; packing merges neighbours; the search is over integers and
-// ends at the optimum. "Without sacrificing throughput" is read as: no merged stage above the
-// bottleneck.
+// Known from the paper's abstract and its released code (which only prunes BERT):
+// - A partition balancer uses prefix sums and a binary search on the bottleneck, with a probe that
+//   fills stage after stage.
+// - A diffusion balancer runs at most 5 rounds. Each stage above the mean load offers a layer, and
+//   the offer holds if the variance of the loads falls.
+// - Both balancers ask whether the receiver has the memory.
+// - A packing goes over pairs src < dst and merges two stages whose memory fits together.
+// Chosen here, because the released code sends the lightest layer to the lightest stage and appends
+// it there, which breaks the order of layers:
+// - A stage offers the layer at its end to the lighter of its neighbours that has the memory.
+// - The packing merges neighbours.
+// - The binary search is over integers and ends at the optimum.
+// - "Without sacrificing throughput" is read as: no merged stage exceeds the bottleneck.
 
 #include <optional>
 #include <vector>
@@ -22,21 +25,24 @@ namespace frazil {
 
 struct ChainLoads {
   std::vector<Duration> time;  // by layer, >= 0
-  std::vector<Bytes> memory;   // likewise
+  std::vector<Bytes> memory;   // by layer, >= 0
   Bytes memory_limit;          // of each worker
 };
 
-// Below, cuts are the first layers of stages 1, 2, ...: ascending, within the chain.
+// Cuts are the first layers of stages 1, 2, ...: ascending, within the chain.
 
-// The largest load is as small as it can be with at most so many stages; none when memory forbids.
+// Returns cuts into at most `workers` stages whose largest load is minimal; none when no such cuts
+// fit the memory.
 std::optional<std::vector<int>> balance_by_partition(const ChainLoads& chain, int workers);
 
-// From given cuts. 0 rounds: until no offer holds.
+// Improves the given cuts for at most `rounds` rounds of offers; 0: until no offer holds. Stages
+// that exceed the memory at the start may still do so at the end.
 std::vector<int> balance_by_diffusion(const ChainLoads& chain, std::vector<int> cuts,
                                       int rounds = 5);
 
-// Merges neighbours from the front. With a number of workers, whatever the load, until so many are
-// left: none when memory forbids. Without, as far as the bottleneck stays.
+// Merges neighbouring stages from the front where their memory fits together. Given `workers`, it
+// merges whatever the load until that many stages are left, and returns none when memory forbids
+// this. Without `workers` it merges only stages that together do not exceed the bottleneck.
 std::optional<std::vector<int>> pack_stages(const ChainLoads& chain, std::vector<int> cuts,
                                             std::optional<int> workers = std::nullopt);
 

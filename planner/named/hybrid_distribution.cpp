@@ -22,7 +22,7 @@ bool fits_stage(const HybridCosts& costs, int group, int first, int end) {
   return !costs.memory || costs.memory(group, first, end) <= costs.memory_limit;
 }
 
-// All ways to write `rest` as a sum of so many more parts, larger first parts first.
+// Visits all ways to write `rest` as a sum of `parts` more parts, larger first parts first.
 void visit_groups(int rest, int parts, std::vector<int>& groups,
                   const std::function<void(const std::vector<int>&)>& visit) {
   if (parts == 0) {
@@ -36,7 +36,8 @@ void visit_groups(int rest, int parts, std::vector<int>& groups,
   }
 }
 
-// All ways to cut so many blocks into `parts` more, earlier cuts first. `cuts` begins with 0.
+// Visits all ways to cut `blocks` blocks into `parts` more parts, earlier cuts first. `cuts` begins
+// with 0.
 void visit_cuts(int blocks, int parts, std::vector<int>& cuts,
                 const std::function<void(const std::vector<int>&)>& visit) {
   if (parts == 1) {
@@ -52,7 +53,7 @@ void visit_cuts(int blocks, int parts, std::vector<int>& cuts,
   }
 }
 
-// The best way to have done so many blocks on so many devices, and the last stage of it.
+// The best way found to run the first blocks on the first devices: its cost and its last stage.
 struct Partial {
   std::optional<Duration> cost;
   int first = 0;
@@ -95,7 +96,8 @@ class HybridTable {
                  static_cast<std::size_t>(devices)];
   }
 
-  // `first` ascends over the calls, so that what comes before is final.
+  // Appends a stage to the best ways to run the blocks before `first`. `first` ascends over the
+  // calls, so these ways are final.
   void extend(int first, int end, int group) {
     if (!fits_stage(costs_, group, first, end)) return;
     const Duration own = stage_cost(costs_, group, first, end);

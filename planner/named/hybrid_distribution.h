@@ -1,14 +1,15 @@
 #pragma once
-// Pipe-BD's automatic hybrid distribution (Jang et al. 2023; its code of July 2023): N devices and
-// B blocks, both cut into k consecutive groups; stage s has g_s devices, which share every batch by
-// samples, and blocks [c_s, c_{s+1}). Minimises the largest
-//   cost(s) = sum over its blocks i of (step[g_s][i] + reduce[g_s][i])
+// Pipe-BD's automatic hybrid distribution (Jang et al. 2023; its code of July 2023) cuts N devices
+// and B blocks into k consecutive parts each. Stage s has g_s devices, which share every batch by
+// samples, and blocks [c_s, c_{s+1}). The search minimises the largest
+//   cost(s) = sum over blocks i of stage s of (step[g_s][i] + reduce[g_s][i])
 //             + (s > 0 ? relay[c_s - 1] : 0)
 // over all C(N+B-2, N-1) plans. It leaves out memory, loading, overlap, the ramp and variance.
 //
-// Known: the cost, the strict comparison (the first of equal plans wins), and for N = 4 the order
-// (1,1,1,1), (4), (3,1), (2,2), (1,3), (2,1,1), (1,2,1), (1,1,2). Chosen: for other N the same
-// pattern, one device each first, then by stages and descending; cuts ascending; a memory limit.
+// Known from the released code: the cost, the strict comparison (the first of equal plans wins),
+// and for N = 4 the order (1,1,1,1), (4), (3,1), (2,2), (1,3), (2,1,1), (1,2,1), (1,1,2) of the
+// g_s. Chosen here: other N follow the same pattern, with one device per stage first, then by
+// number of stages and descending g_s; cuts ascend; a memory limit can be set.
 
 #include <cstdint>
 #include <functional>
@@ -22,12 +23,15 @@ namespace frazil {
 struct HybridCosts {
   int devices = 1;
   int blocks = 1;
-  // By group size g - 1, then block: forward of the teacher, and forward, backward and update of
-  // the student, at the batch of one of g devices.
+  // Indexed by group size g - 1, then block: time of the teacher's forward and of the student's
+  // forward, backward and update, for the share of the batch that one of g devices has.
   std::vector<std::vector<Duration>> step;
-  std::vector<std::vector<Duration>> reduce;  // likewise: all-reduce of the student's gradients
-  std::vector<Duration> relay;                // by block but the last: its output, for a full batch
-  // Bytes that each of g devices needs for blocks [first, end); none: without limit.
+  // Indexed by group size g - 1, then block: time of the all-reduce of the student's gradients.
+  std::vector<std::vector<Duration>> reduce;
+  // Indexed by block, without the last: time to send the block's output of a full batch.
+  std::vector<Duration> relay;
+  // Returns the bytes that each of `group` devices needs for blocks [first, end). Without this
+  // function there is no memory limit.
   std::function<Bytes(int group, int first, int end)> memory;
   Bytes memory_limit;
 };
@@ -35,27 +39,30 @@ struct HybridCosts {
 struct HybridPlan {
   std::vector<int> groups;  // devices by stage
   std::vector<int> cuts;    // first block by stage, then B
-  Duration cost{0};         // of the dearest stage
+  Duration cost{0};         // of the most expensive stage
   friend bool operator==(const HybridPlan&, const HybridPlan&) = default;
 };
 
+// Returns the cost of the most expensive stage.
 Duration hybrid_cost(const HybridCosts& costs, const std::vector<int>& groups,
                      const std::vector<int>& cuts);
 bool fits_memory(const HybridCosts& costs, const std::vector<int>& groups,
                  const std::vector<int>& cuts);
 
-// In the order above.
 using VisitHybrid =
     std::function<void(const std::vector<int>& groups, const std::vector<int>& cuts)>;
+// Visits all plans in the order at the top of this file.
 void visit_hybrid_plans(int devices, int blocks, const VisitHybrid& visit);
-// C(N+B-2, N-1), or the largest number there is.
+// Returns C(N+B-2, N-1), or the largest 64-bit number where that would overflow.
 std::int64_t count_hybrid_plans(int devices, int blocks);
 
-// The first best plan that fits; none when none does.
+// Returns the first of the best plans that fit the memory, in visiting order; none when no plan
+// fits.
 std::optional<HybridPlan> search_hybrid_plans(const HybridCosts& costs);
-// Those that fit, by cost, then in the order above.
+// Returns all plans that fit the memory, by cost and then in visiting order.
 std::vector<HybridPlan> rank_hybrid_plans(const HybridCosts& costs);
-// One of the best plans by dynamic programming over (blocks done, devices used): O(B^2 N^2).
+// Finds one of the best plans that fit, by dynamic programming over (blocks done, devices used), in
+// O(B^2 N^2); none when no plan fits.
 std::optional<HybridPlan> find_hybrid_plan(const HybridCosts& costs);
 
 }  // namespace frazil

@@ -1,6 +1,7 @@
 #pragma once
-// What planners that cut a chain of layers know of each layer under a freeze mask, for
-// micro-batches of one size: the time of F, I and W as far as they exist, and bytes.
+// The load of each layer under a freeze mask, for micro-batches of one size, as the planners that
+// cut a chain of layers read it: the times of F, I (dgrad) and W (wgrad) as far as the layer has
+// them, and bytes.
 
 #include <vector>
 
@@ -12,13 +13,13 @@ namespace frazil {
 
 struct LayerLoad {
   Duration forward{0};
-  Duration backward{0};  // I, and W after it or alone
+  Duration backward{0};  // I and W, as far as they exist
   Duration update{0};
-  Bytes state;   // parameters, and gradients and optimizer state of layers that are updated
-  Bytes stash;   // of one micro-batch, where the layer has a backward
-  Bytes output;  // largest of the boundaries it feeds, of one micro-batch
+  Bytes state;   // parameters; where the layer is updated also gradients and optimizer state
+  Bytes stash;   // saved activations of one micro-batch; 0 where the layer has no backward
+  Bytes output;  // largest tensor that it sends along one edge, for one micro-batch
 
-  Duration time() const { return forward + backward; }  // of one micro-batch
+  Duration time() const { return forward + backward; }  // for one micro-batch
 };
 
 std::vector<LayerLoad> find_layer_loads(const ModelProfile& profile, const Activity& activity,

@@ -29,7 +29,7 @@ constexpr std::array kPlanners = {
     std::pair{NamedPlanner::kUniform, std::string_view("uniform")},
 };
 
-// What one planner is asked.
+// The input of one planner.
 struct Question {
   const ModelProfile& profile;
   const Cluster& cluster;
@@ -44,7 +44,7 @@ struct Question {
   }
 };
 
-// One pipeline over the first devices. A cut that repeats the one before is of an empty stage.
+// Makes one pipeline over the first devices. Drops empty stages, whose cut repeats the one before.
 Plan make_chain_plan(const Question& question, const std::vector<int>& cuts, ScheduleKind kind) {
   std::vector<LayerId> layers;
   for (const int cut : cuts) {
@@ -75,7 +75,8 @@ Plan plan_pipe_bd(const Question& question, bool with_memory) {
   const HybridCosts costs =
       with_memory ? measure_hybrid_with_memory(profile, cluster, mask, batch.batch_size)
                   : measure_hybrid(profile, cluster, mask, batch.batch_size);
-  // Beyond so many plans the search is no longer a matter of a second; its optimum is still found.
+  // Beyond this many plans the exhaustive search takes more than about a second; dynamic
+  // programming still finds the optimum.
   constexpr std::int64_t kMostVisited = 1'000'000;
   const std::optional<HybridPlan> best =
       count_hybrid_plans(costs.devices, costs.blocks) <= kMostVisited ? search_hybrid_plans(costs)
@@ -93,7 +94,8 @@ Plan plan_torchgpipe(const Question& question) {
                          ScheduleKind::kGpipe);
 }
 
-// With 1f1b no stage has more in flight than there are stages.
+// Returns times and memory by layer. Under 1f1b no stage has more micro-batches in flight than
+// there are stages.
 ChainLoads measure_chain(const Question& question) {
   ChainLoads chain;
   const int micro_batches = (question.batch.batch_size + question.batch.micro_batch_size - 1) /

@@ -1,18 +1,20 @@
 #pragma once
-// Planners of other systems, by name. Each decides as its header says; here it is given a model, a
-// cluster, a mask and a batch, and its answer is made a plan that the simulator can judge.
+// clang-format off
+// Planners of other systems, by name. Each decides as its own header says. Here it gets a model, a
+// cluster, a mask and a batch, and its answer becomes a plan that the simulator can judge.
 //   pipe-bd            hybrid distribution, as its code searches it       planner/named/pipe_bd.h
-//   pipe-bd-memory     the same, within the devices' memory
+//   pipe-bd-memory     pipe-bd's search within the devices' memory        planner/named/pipe_bd.h
 //   torchgpipe         nearly equal blocks, gpipe                         block_partition.h
 //   pipetransformer    greedy balance and halving by parameters, gpipe    pipe_transformer.h
 //   pipedream          stages and replicas for the steady state, 1f1b     pipedream.h
 //   dynmo              partition balancer and packing, 1f1b               dynmo.h
-//   dynmo-diffusion    diffusion from equal numbers of layers, 1f1b
+//   dynmo-diffusion    diffusion from uniform's cut and packing, 1f1b     dynmo.h
 //   uniform            equal numbers of layers, 1f1b                      uniform.h
-// What none of them decides is chosen here: stage s on device s, one pipeline, and the size of a
-// micro-batch, for which judge_named_planner tries all that it is offered. pipe-bd has one
-// micro-batch, the batch; pipetransformer has its own table. Their plans are synchronous,
-// pipedream's too.
+// This unit chooses what no planner decides: stage s is on device s, there is one pipeline, and
+// judge_named_planner tries every micro-batch size on offer. The exceptions are pipe-bd, which
+// makes the batch one micro-batch, and pipetransformer, which has a table of its own. All plans are
+// synchronous, pipedream's included.
+// clang-format on
 
 #include <cstdint>
 #include <optional>
@@ -38,10 +40,11 @@ enum class NamedPlanner : std::uint8_t {
   kUniform,
 };
 
-// Whatever sizes of micro-batches are asked for.
+// Tells whether the planner sets its micro-batch size itself, whatever size is asked for.
 bool chooses_its_micro_batches(NamedPlanner planner);
 
 std::string_view planner_name(NamedPlanner planner);
+// Returns none for an unknown name.
 std::optional<NamedPlanner> find_planner(std::string_view name);
 std::string list_planners();  // "pipe-bd, pipe-bd-memory, ..."
 
@@ -50,14 +53,14 @@ struct BatchOptions {
   int micro_batch_size = 1;
 };
 
-// Throws InfeasibleError where the planner has no answer. Requires: a bit of the mask per block;
-// sizes of at least 1.
+// Returns the planner's plan. Throws InfeasibleError where the planner has no answer. Requires: a
+// mask with one bit per block; sizes of at least 1.
 Plan make_named_plan(NamedPlanner planner, const ModelProfile& profile, const Cluster& cluster,
                      const FreezeMask& mask, const BatchOptions& batch);
 
-// The plan that the simulator likes best over the micro-batch sizes on offer, feasible before
-// infeasible. Throws InfeasibleError where there is none. Uses of the options: batch_size,
-// micro_batch_sizes, mask, clip.
+// Returns the plan that ranks best in the simulator over the micro-batch sizes on offer, feasible
+// plans before infeasible ones. Throws InfeasibleError where the planner has no answer for any
+// size. It reads only batch_size, micro_batch_sizes, mask and clip of the options.
 Candidate judge_named_planner(NamedPlanner planner, const ModelProfile& profile,
                               const Cluster& cluster, const SearchOptions& options);
 

@@ -21,7 +21,7 @@ std::vector<DeviceId> first_devices(int count, int from = 0) {
   return devices;
 }
 
-// What crosses the cut before a layer, per sample.
+// Returns the bytes per sample that cross the cut before a layer.
 Bytes crossing(const ModelProfile& profile, int layer) {
   Bytes sum;
   for (const Edge& edge : profile.edges) {
@@ -30,7 +30,7 @@ Bytes crossing(const ModelProfile& profile, int layer) {
   return sum;
 }
 
-// Sums of a part of the loads by unit.
+// Sums `part` of the layers' loads within each unit.
 template <class Part>
 auto sum_units(const std::vector<LayerLoad>& loads, const std::vector<int>& units, Part part) {
   std::vector<decltype(part(loads.front()))> sums;
@@ -43,7 +43,7 @@ auto sum_units(const std::vector<LayerLoad>& loads, const std::vector<int>& unit
   return sums;
 }
 
-// Bytes of gradients by unit.
+// Returns the bytes of gradients by unit.
 std::vector<Bytes> find_gradients(const ModelProfile& profile, const Activity& activity,
                                   const std::vector<int>& units) {
   std::vector<Bytes> gradients;

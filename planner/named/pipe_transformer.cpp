@@ -13,7 +13,7 @@ constexpr std::int64_t kBytesPerParameter = 4;
 
 using HostDevices = std::vector<std::vector<DeviceId>>;
 
-// By host, those without devices left out.
+// Lists the devices by host; hosts without devices are left out.
 HostDevices list_devices(const Cluster& cluster) {
   HostDevices devices(cluster.hosts.size());
   for (std::size_t d = 0; d < cluster.devices.size(); ++d) {
@@ -25,7 +25,8 @@ HostDevices list_devices(const Cluster& cluster) {
   return devices;
 }
 
-// Devices of each host. Throws where the hosts are not what PipeTransformer is made for.
+// Returns the number of devices of each host. Throws InfeasibleError where hosts have unequal
+// numbers, or a number that is no power of two.
 int find_first_length(const HostDevices& devices) {
   const std::size_t length = devices.front().size();
   for (const auto& of_host : devices) {
@@ -54,7 +55,7 @@ LayerId find_first_active(const ModelProfile& profile, const FreezeMask& mask) {
   return LayerId{layer};
 }
 
-// The frozen stage, if any, and the cut of the rest on `devices`.
+// Returns the frozen stage, if there is one, and the stages of the other layers on `devices`.
 std::vector<Stage> make_stages(const ModelProfile& profile, const FreezeMask& mask,
                                const std::vector<DeviceId>& devices) {
   const LayerId first = find_first_active(profile, mask);

@@ -1,14 +1,17 @@
 #pragma once
-// PipeTransformer (He et al. 2021) as a planner: one pipeline per host that is as long as the host
-// has devices, halved as layers freeze (AutoPipe); what becomes free takes more pipelines (AutoDP).
-//   K  begins as the devices of a host and is halved by compress_length; a pipeline never leaves
-//      its host, and pipeline r of a host has its devices r K .. r K + K - 1
-//   R  hosts x devices of a host / K
-//   M  count_micro_batches(K)
+// clang-format off
+// PipeTransformer (He et al. 2021) as a planner. It starts with one pipeline per host that uses all
+// devices of the host, and halves the pipeline as layers freeze (AutoPipe); the devices that become
+// free hold more pipelines (AutoDP).
+//   K  pipeline length: starts as the devices of a host and is halved by compress_length. A
+//      pipeline never leaves its host; pipeline r of a host has its devices r K .. r K + K - 1
+//   R  number of pipelines: hosts x devices of a host / K
+//   M  micro-batches of a pipeline: count_micro_batches(K)
 // Frozen blocks are a stage of their own on the first device of each pipeline and run the whole
-// batch before the pipeline starts; the rest is cut by balance_greedily, layers as units. The
-// schedule is gpipe, the reduction a ring. A stage that the cut leaves empty leaves its device
-// idle.
+// batch before the pipeline starts. balance_greedily cuts the other layers, each layer being a
+// unit. The schedule is gpipe, the reduction a ring. A stage that the cut leaves empty leaves its
+// device idle.
+// clang-format on
 
 #include <cstdint>
 #include <optional>
@@ -22,33 +25,38 @@
 namespace frazil {
 
 struct PipeTransformerOptions {
-  int batch_size = 1;  // of all pipelines; before anything freezes if the batch grows
-  // As published each pipeline keeps its batch, so that twice the pipelines have twice the batch.
+  int batch_size = 1;  // of all pipelines; if the batch grows, that before anything freezes
+  // Lets each pipeline keep its batch, as published, so that twice the pipelines have twice the
+  // batch.
   bool batch_grows = false;
   FreezeMask mask;  // a frozen prefix
   CompressionRule rule = CompressionRule::kNotLarger;
-  // The largest stage at the start, in parameters; none: that of the whole model.
+  // Largest stage at the start, in parameters; none: the largest stage of the unfrozen model on all
+  // devices of a host.
   std::optional<std::int64_t> reference = std::nullopt;
 };
 
-// Throws InfeasibleError where PipeTransformer has no answer: hosts that differ or whose number of
-// devices is no power of two, a mask that freezes no prefix, fewer samples than pipelines.
+// Returns PipeTransformer's plan. Throws InfeasibleError where it has none: hosts with unequal
+// numbers of devices, a number that is no power of two, a mask that does not freeze a prefix, fewer
+// micro-batches than pipelines.
 Plan plan_pipe_transformer(const ModelProfile& profile, const Cluster& cluster,
                            const PipeTransformerOptions& options);
 
-// The same with everything decided.
+// Every decision of PipeTransformer, made by the caller.
 struct PipeTransformerShape {
   int length = 1;              // K
-  int pipelines_per_host = 1;  // the other devices idle
+  int pipelines_per_host = 1;  // devices that they do not use are idle
   int batch_size = 1;          // of all pipelines
   int micro_batches = 1;       // of one pipeline; fewer where the samples do not divide
   FreezeMask mask;
 };
+// Makes the plan of a shape. Throws InfeasibleError for fewer micro-batches than pipelines, and for
+// a mask that does not freeze a prefix. Requires: every host has devices for its pipelines.
 Plan make_pipe_transformer_plan(const ModelProfile& profile, const Cluster& cluster,
                                 const PipeTransformerShape& shape);
 
-// Parameters (of four bytes) of the layers behind the frozen prefix. Throws InfeasibleError on
-// another mask.
+// Returns the number of parameters (of four bytes) of each layer behind the frozen prefix. Throws
+// InfeasibleError for a mask that does not freeze a prefix.
 std::vector<std::int64_t> find_active_parameters(const ModelProfile& profile,
                                                  const FreezeMask& mask);
 

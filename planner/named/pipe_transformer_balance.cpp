@@ -9,7 +9,7 @@
 namespace frazil {
 namespace {
 
-// Of the sizes from `first` on; 0 of none.
+// Returns the variance of the sizes from `first` on; 0 when there are none.
 double population_variance(const std::vector<double>& sizes, std::size_t first) {
   if (first == sizes.size()) return 0;
   const auto begin = sizes.begin() + static_cast<std::ptrdiff_t>(first);

@@ -5,7 +5,7 @@
 namespace frazil {
 namespace {
 
-// Scale and shift of a normalization over the hidden size.
+// Returns the parameters of a normalization over the hidden size: scale and shift.
 std::int64_t count_norm(std::int64_t hidden) { return 2 * hidden; }
 
 std::int64_t count_linear(std::int64_t in, std::int64_t out) { return in * out + out; }

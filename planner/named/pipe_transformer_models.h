@@ -1,9 +1,9 @@
 #pragma once
-// The models of PipeTransformer (He et al. 2021) as its partitioners see them: a chain of units
-// that are never cut inside a residual branch, with their numbers of trainable parameters, from
-// the shapes of the layers. Per transformer layer an attention unit (normalization, four
-// projections with biases) and an MLP unit (two projections, normalization); the embedding before,
-// the rest behind. A unit's layer is 0 for the embedding, 1..L, and L + 1 for what follows.
+// The models of PipeTransformer (He et al. 2021) as its partitioners see them: a chain of units,
+// none of which cuts a residual branch, with their numbers of trainable parameters, from the shapes
+// of the layers. Each transformer layer is an attention unit (normalization, four projections with
+// biases) and an MLP unit (two projections, normalization). The embedding stands before all layers,
+// and the remaining units behind them.
 
 #include <cstdint>
 #include <string>
@@ -13,7 +13,7 @@ namespace frazil {
 
 struct ParameterUnit {
   std::string name;
-  int layer = 0;
+  int layer = 0;  // 0 for the embedding, 1..L for the layers, L + 1 for what follows them
   std::int64_t parameters = 0;
   friend bool operator==(const ParameterUnit&, const ParameterUnit&) = default;
 };
@@ -24,7 +24,7 @@ struct TransformerShape {
   int intermediate = 3072;
 };
 
-// Vision transformer over square images: patches, class token and positions; encoder norm; head.
+// A vision transformer over square images: patches, class token and positions; encoder norm; head.
 struct VisionShape {
   TransformerShape transformer;
   int image = 224;
@@ -38,7 +38,8 @@ VisionShape vit_l16(int classes);
 VisionShape vit_h14(int classes);
 std::vector<ParameterUnit> list_vision_units(const VisionShape& shape);
 
-// BERT for text classification (pooler, head of `labels`) or question answering (a head of two).
+// BERT for text classification (pooler, head with `labels` outputs) or question answering (a head
+// with two outputs).
 enum class BertTask : std::uint8_t { kClassification, kQuestionAnswering };
 struct BertShape {
   TransformerShape transformer;
@@ -51,7 +52,8 @@ BertShape bert_base();
 BertShape bert_large();
 std::vector<ParameterUnit> list_bert_units(const BertShape& shape, BertTask task);
 
-// What is left to train when embedding and `frozen` layers are frozen; all for 0.
+// Returns the parameters of the units that still train when the embedding and the first `frozen`
+// layers are frozen; all units for 0.
 std::vector<std::int64_t> active_parameters(const std::vector<ParameterUnit>& units, int frozen);
 
 }  // namespace frazil

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kNone = -1;
 
-// factor x size / (bandwidth x divisor), rounded down.
+// Returns factor x size / (bandwidth x divisor) in ns, rounded down; 0 where bandwidth is 0.
 std::int64_t transfer_time(int factor, Bytes size, BytesPerSecond bandwidth, int divisor) {
   if (bandwidth.count == 0) return 0;
   __extension__ using Wide = __int128;
@@ -18,8 +18,8 @@ std::int64_t transfer_time(int factor, Bytes size, BytesPerSecond bandwidth, int
   return static_cast<std::int64_t>(scaled / (Wide{bandwidth.count} * divisor));
 }
 
-// Times between states: row i from state i on (so without what is done in i - 1), column j up to
-// and with j; kNone where j comes before i.
+// Times between states. Row i starts at state i, without what is done in state i - 1; column j ends
+// with state j. kNone where j comes before i.
 class StateTimes {
  public:
   explicit StateTimes(const std::vector<AntichainState>& states)
@@ -39,16 +39,17 @@ class StateTimes {
   std::vector<std::int64_t> times_;
 };
 
-// The best way to run states i..j on m machines: its last stage, and what comes before.
+// The best way to run states i..j on m machines: its time, its last stage, and where that begins.
 struct Cell {
   std::int64_t time = kNone;
   int split = -1;    // last state before the last stage; -1: a single stage
-  int machines = 0;  // of the last stage
+  int machines = 0;  // in the last stage
 };
 
 class LevelTable {
  public:
-  // `within`: machines in one machine of this level; `rows`: first states to solve for.
+  // `within` is the number of machines of the level below in one machine of this level; the first
+  // `rows` states are solved for as starts.
   LevelTable(const std::vector<AntichainState>& states, const StateTimes& times,
              const PipeDreamLevel& level, int within, bool straight, std::size_t rows)
       : states_(states),
@@ -86,7 +87,8 @@ class LevelTable {
     }
   }
 
-  // The longest of a last stage k+1..j on g machines and of what goes in and out of it.
+  // Returns the longest of the time of a last stage k+1..j on g machines, of the transfer into the
+  // stage and of the transfer out of it.
   std::int64_t last_stage_time(std::size_t k, std::size_t j, std::int64_t time, int g) const {
     const std::int64_t reduce =
         transfer_time(4 * (g - 1), parameters(k + 1, j), level_.bandwidth, g);
@@ -98,7 +100,7 @@ class LevelTable {
     return longest;
   }
 
-  // Whether a state is done before row i begins.
+  // Tells whether a state is done before row i begins.
   bool is_passed(std::size_t i, int state) const {
     if (i == 0) return false;
     const std::vector<int>& passed = states_[i - 1].before;
@@ -117,7 +119,7 @@ class LevelTable {
     }
   }
 
-  // Splits behind state k, with a last stage on g machines that takes so long.
+  // Tries a split behind state k with a last stage on g machines that takes `last` ns.
   void split_behind(std::size_t i, int k, std::size_t j, std::int64_t last, int g) {
     for (int machines = g + 1; machines <= level_.machines; ++machines) {
       const std::int64_t before = cells_[index(i, static_cast<std::size_t>(k), machines - g)].time;
@@ -141,7 +143,7 @@ struct StateStage {
   std::vector<int> machines;  // by level, innermost first
 };
 
-// The stages of states first..last on all machines of a level, in order.
+// Returns the stages of states first..last on `machines` machines of a level, in order.
 std::vector<StateStage> read_stages(const LevelTable& table, std::size_t first, std::size_t last,
                                     int machines) {
   std::vector<StateStage> stages;
@@ -157,7 +159,7 @@ std::vector<StateStage> read_stages(const LevelTable& table, std::size_t first, 
   return stages;
 }
 
-// What each stage is the first to have done.
+// Lists the operators of each stage: those done in its last state and in no stage before.
 std::vector<PipeDreamStage> list_operators(const std::vector<StateStage>& stages,
                                            const std::vector<AntichainState>& states) {
   std::vector<PipeDreamStage> listed;
@@ -166,7 +168,7 @@ std::vector<PipeDreamStage> list_operators(const std::vector<StateStage>& stages
     PipeDreamStage& of = listed.emplace_back();
     of.machines = stage.machines;
     for (std::size_t op = 0; op < done.size(); ++op) {
-      // What no state holds goes with the last stage.
+      // Operators that no state holds go to the last stage.
       const bool holds = &stage == &stages.back() || states[stage.last].done[op];
       if (!holds || done[op]) continue;
       done[op] = true;

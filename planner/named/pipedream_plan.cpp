@@ -17,13 +17,14 @@ OperatorGraph make_operators(const ModelProfile& profile, const FreezeMask& mask
   }
   for (const Edge& edge : profile.edges) {
     const std::pair pair(edge.from.value, edge.to.value);
-    // Edges are sorted, so that two kinds between the same layers are neighbours.
+    // Edges are sorted, so two edges of different kinds between the same layers are neighbours.
     if (graph.edges.empty() || graph.edges.back() != pair) graph.edges.push_back(pair);
   }
   return graph;
 }
 
-// Devices per host, where hosts have equally many and are numbered one after another; else all.
+// Returns the devices per host where hosts have equally many (two or more) and devices are numbered
+// host by host; else the number of all devices.
 int find_devices_per_host(const Cluster& cluster) {
   const auto devices = static_cast<int>(cluster.devices.size());
   const auto on_first = static_cast<int>(std::count_if(
@@ -62,8 +63,8 @@ Stage make_stage(const std::vector<int>& layers) {
   return stage;
 }
 
-// Gives stages their devices: within a host one stage after another, and the same on each host that
-// an outer stage is replicated over. Micro-batch m is then on host m mod hosts.
+// Gives stages their devices: one stage after another within a host, and the same devices on each
+// host over which an outer stage is replicated. Micro-batch m then runs on host m mod hosts.
 class Placer {
  public:
   explicit Placer(int per_host) : per_host_(per_host) {}
@@ -84,8 +85,8 @@ class Placer {
 
  private:
   int per_host_;
-  int host_ = 0;  // first of the outer stage
-  int used_ = 0;  // devices of each of its hosts
+  int host_ = 0;  // first host of the outer stage
+  int used_ = 0;  // devices used on each host of the outer stage
 };
 
 }  // namespace

@@ -1,11 +1,12 @@
 #pragma once
-// A plan from PipeDream's optimizer (planner/named/pipedream.h). Operators are layers: forward and
-// backward of a micro-batch, the largest boundary out of a layer, its parameters. Hosts with
-// equally many devices, numbered host by host, are two levels of machines, with the bandwidths of
-// the first link within a host and of the first between two; else there is one level, with the
-// bandwidth from device 0 to 1. The devices of a stage take micro-batches in turn (1F1B-RR), and so
-// that a micro-batch stays on a host through the stages of one pipeline within it. Its weight
-// versions are left out: a step is synchronous, in the order of 1f1b.
+// Makes a plan with PipeDream's optimizer (planner/named/pipedream.h). The operators are layers,
+// with forward and backward of a micro-batch, the largest tensor that leaves the layer along one
+// edge, and the layer's parameters. Hosts with equally many devices (two or more), numbered host by
+// host, are two levels of machines, with the bandwidths of the first link within a host and of the
+// first link between two hosts; else there is one level, with the bandwidth from device 0 to 1. The
+// devices of a stage take micro-batches in turn (1F1B-RR), such that a micro-batch stays on one
+// host through the stages that share hosts. PipeDream's weight versions are left out: a step is
+// synchronous, in the order of 1f1b.
 
 #include "planner/plan/plan.h"
 #include "profiles/cluster.h"
@@ -13,7 +14,7 @@
 
 namespace frazil {
 
-// Throws InfeasibleError where the model branches too much.
+// Throws InfeasibleError where the model branches too much (kMostStates).
 Plan make_pipedream_plan(const ModelProfile& profile, const Cluster& cluster,
                          const FreezeMask& mask, int batch_size, int micro_batch_size);
 

@@ -9,7 +9,7 @@ namespace {
 constexpr std::size_t kFarthestMove = 12;
 constexpr std::size_t kFarthestExchange = 40;
 
-// [begin, middle) and [middle, end) change places.
+// Makes the move by which [begin, middle) and [middle, end) change places.
 void rotate(std::span<const Letter> word, std::size_t begin, std::size_t middle, std::size_t end,
             OrderMove& move) {
   const auto place = [&](std::size_t i) { return word.begin() + static_cast<std::ptrdiff_t>(i); };
@@ -28,7 +28,8 @@ bool exchange(std::span<const Letter> word, std::size_t first, std::size_t secon
   return true;
 }
 
-// [begin, end) goes `distance` places on, or back.
+// Makes the move by which [begin, end) goes `distance` places on, or back; false at that end of the
+// word.
 bool shift(std::span<const Letter> word, std::size_t begin, std::size_t end, bool is_back,
            std::size_t distance, OrderMove& move) {
   if (is_back) {

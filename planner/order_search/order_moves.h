@@ -1,6 +1,6 @@
 #pragma once
-// Small changes of an order, drawn at random: what a search of orders tries next. Half of them
-// touch the longest path, for nothing else can shorten it.
+// Draws small changes of an order at random: what a search of orders tries next. Half of the
+// changes touch the longest path, for nothing else can shorten it.
 
 #include <cstddef>
 #include <cstdint>
@@ -24,15 +24,17 @@ class MoveMaker {
  public:
   explicit MoveMaker(std::uint64_t seed) : random_(seed) {}
 
-  // Writes the next move into `move`; false where what was drawn changes nothing. One of
+  // clang-format off
+  // Draws a move into `move`; false if what was drawn changes nothing. `critical`: places on a
+  // longest path, at least one. A move is one of
   //   neighbours change places
   //   one letter moves up to 12 places
   //   two letters up to 40 places apart change places
   //   a run of equal letters moves up to 12 places
-  // `critical`: places on a longest path.
+  // clang-format on
   bool draw(const OrderTiming& timing, std::span<const WordPlace> critical, OrderMove& move);
 
-  // 0 .. size - 1.
+  // Returns a random number in 0 .. size - 1.
   std::size_t below(std::size_t size);
 
  private:

@@ -17,7 +17,7 @@ namespace {
 using Time = OrderTiming::Time;
 
 constexpr std::int64_t kMovesOfARound = 300'000;
-constexpr Time kHighestPerMillion = 10'000;  // threshold, of the bound
+constexpr Time kHighestPerMillion = 10'000;  // highest threshold, as a part of the bound
 constexpr Time kShares = 1024;
 
 PlanBounds find_bounds(const LinearPipeline& pipeline) {
@@ -66,7 +66,8 @@ class Search {
     ENSURE(!best_.empty(), "list scheduling makes a legal order");
   }
 
-  // By the objective; the mean, which the score adds to it, is only for between equals.
+  // Keeps the order if its objective is the best so far; the mean, which the score adds to the
+  // objective, decides only between equals.
   void keep_if_best() {
     const std::pair rank(timing_.longest(), timing_.score());
     if (!best_.empty() && rank >= std::pair(best_time_, best_score_)) return;
@@ -74,8 +75,8 @@ class Search {
     std::tie(best_time_, best_score_) = rank;
   }
 
-  // From the best order on. The threshold falls as the third power of the moves that are left, and
-  // a move is allowed a random part of it.
+  // Runs one round from the best order on. The threshold falls as the third power of the moves that
+  // are left, and a move is allowed a random part of the threshold.
   void run_round() {
     const std::int64_t moves = std::min(kMovesOfARound, options_.budget - moves_tried_);
     const Time highest = timing_.score_of(bound()) / 1'000'000 * kHighestPerMillion;

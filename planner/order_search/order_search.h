@@ -1,14 +1,14 @@
 #pragma once
-// The order of work on linear stages of unequal times, searched: F, I and W on each device within
-// the memory of each stage, for the least makespan or the least span (of the device with the
-// longest, from its first start to its last end).
+// Searches the order of work on linear stages of unequal times: F, I (dgrad) and W (wgrad) on each
+// device within the memory of each stage, for the least makespan or the least span (that of the
+// device with the longest, from its first start to its last end).
 //
-// Begins with the best of known orders (planner/order_search/order_seeds.h), then changes one word
-// at a time (planner/order_search/order_moves.h), and keeps what is not worse than before by more
-// than a threshold, which falls to nothing in each round (threshold accepting; Dueck and Scheuer
-// 1990). Ends at a proven optimum, which is when a lower bound is reached, or when the budget is
-// spent. Equal questions have equal answers: neither clock nor threads nor floating point have a
-// part in it.
+// The search begins with the best of known orders (planner/order_search/order_seeds.h), then
+// changes one word at a time (planner/order_search/order_moves.h), and keeps what is not worse than
+// before by more than a threshold, which falls to nothing in each round (threshold accepting; Dueck
+// and Scheuer 1990). It ends at a proven optimum, which is when a lower bound is reached, or when
+// the budget is spent. Equal questions have equal answers: neither clock nor threads nor floating
+// point play a part.
 
 #include <cstdint>
 #include <string_view>
@@ -44,8 +44,8 @@ struct SearchedOrder {
   }
 };
 
-// Never worse than the best seed. Throws InfeasibleError where backwards are fused, or times add up
-// to too much.
+// Returns the best order found, which is never worse than the best seed. Throws InfeasibleError if
+// backwards are fused, or times add up to too much.
 SearchedOrder search_order(const LinearPipeline& pipeline, const OrderSearchOptions& options = {});
 
 }  // namespace frazil

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::array kByPriority{Letter::kI, Letter::kF, Letter::kW};
 
-// By one K and one hop for all stages.
+// Describes the pipeline by one K, the least, and one hop, the longest, for all stages.
 OrderProblem make_problem(const LinearPipeline& pipeline) {
   OrderProblem problem;
   problem.devices = static_cast<int>(pipeline.times.size());
@@ -74,7 +74,7 @@ class ListScheduler {
 
   std::size_t most() const { return static_cast<std::size_t>(pipeline_.micro_batches); }
 
-  // When the inputs of the next work of a kind are there; kNever where that is not known.
+  // Returns when the inputs of the next work of a kind are there; kNever if that is not known.
   Duration ready_at(std::size_t s, Letter letter) const {
     const StageState& stage = stages_[s];
     const std::size_t next = stage.done(letter);
@@ -108,11 +108,11 @@ class ListScheduler {
 
   const LinearPipeline& pipeline_;
   std::vector<StageState> stages_;
-  std::array<int, kLetters> held_{};  // by a letter
+  std::array<int, kLetters> held_{};  // what an F, I or W adds, in halves of micro-batches
 };
 
-// Micro-batches in flight, as a share of K that falls evenly along the stages, and as many as hide
-// a round trip of so many tenths.
+// Returns depths by stage, the micro-batches in flight: K, K falling evenly along the stages, and
+// as many as hide a round trip of 1 to 3 times its length (K at most).
 std::vector<std::vector<int>> list_depths(const LinearPipeline& pipeline) {
   const auto stages = static_cast<int>(pipeline.times.size());
   std::vector<int> falling;

@@ -1,11 +1,12 @@
 #pragma once
-// Orders to begin a search with: those of the linear family and of the zero-bubble heuristic within
-// the least K of the stages, and those of list scheduling, which knows the K of each stage.
+// Makes the orders that a search begins with: those of the linear family and of the zero-bubble
+// heuristic within the least K of the stages, and those of list scheduling, which knows the K of
+// each stage.
 //
-// List scheduling: whenever a device is free it starts what can start first: I before F before W,
-// and an F only while fewer than a depth of micro-batches have had their F and not their I. No such
-// order locks up: what stands in the way of an F has its I or W still to come, an I waits only for
-// later stages, and on the last stage for nothing.
+// List scheduling: whenever a device is free it starts the work that can start first: I before F
+// before W, and an F only while fewer than a depth of micro-batches have had their F and not their
+// I. No such order deadlocks: what stands in the way of an F has its I or W still to come, an I
+// waits only for later stages, and on the last stage for nothing.
 
 #include <vector>
 
@@ -13,7 +14,8 @@
 
 namespace frazil {
 
-// Not all need be legal: a family may hold more than a stage of this pipeline can.
+// Returns the seeds. Not all need be legal: a family may hold more than a stage of this pipeline
+// can.
 std::vector<Words> make_seed_orders(const LinearPipeline& pipeline);
 
 }  // namespace frazil

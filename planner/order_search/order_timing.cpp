@@ -35,9 +35,10 @@ OrderTiming::OrderTiming(const LinearPipeline& pipeline, Objective objective)
   most_changes_ = 16 * letters_.size();
 }
 
-// Work that waits for itself goes round through the F and I of two stages at least. Where these
-// have no length it would not be seen to wait, so that then each F and I takes one unit more, in
-// units so small that all of them together are less than a nanosecond.
+// Sets the costs of the stages and the unit of time. Work that waits for itself goes round through
+// the F and I of at least two stages. If these have no length it would not be seen to wait; then
+// each F and I takes one unit more, in units so small that all of these units together are less
+// than a nanosecond.
 void OrderTiming::find_costs(const LinearPipeline& pipeline, Objective objective) {
   __extension__ using Wide = __int128;
   Wide all = 0;
@@ -91,7 +92,7 @@ bool OrderTiming::assign(const Words& words) {
   return true;
 }
 
-// Each device in turn as far as it comes. False where all of them wait.
+// Times the whole order, each device in turn as far as it comes; false if all of them wait.
 bool OrderTiming::time_all() {
   std::fill(end_.begin(), end_.end(), kLongAgo);
   std::vector<std::size_t> next(stages_.size(), 0);
@@ -148,7 +149,8 @@ std::uint32_t OrderTiming::work_of(std::size_t stage, Letter letter,
                                     micro_batch);
 }
 
-// Each micro-batch in the order F, I, W, and never more than there is room for.
+// True if each micro-batch runs F, I, W in this order, and the stage never holds more than it has
+// room for.
 bool OrderTiming::fits(std::size_t stage, std::size_t first,
                        std::span<const Letter> letters) const {
   const std::size_t place = stage * length_ + first;
@@ -192,9 +194,10 @@ void OrderTiming::write(std::size_t stage, std::size_t first, std::span<const Le
   }
 }
 
-// Work is looked at in the order in which it started before, which behind a change is an order of
-// what waits for what: only what follows moved work may be timed once more. False as soon as some
-// device must end later than allowed, and where work waits for itself and would be timed for ever.
+// Times moved work again. Work is looked at in the order in which it started before, which behind a
+// change is an order of what waits for what: only work that follows moved work may be timed once
+// more. False as soon as some device must end later than allowed, and if work waits for itself and
+// would be timed for ever.
 bool OrderTiming::retime(Time allowed) {
   while (true) {
     std::size_t stage = 0;
@@ -253,7 +256,8 @@ bool OrderTiming::run(std::size_t stage, Time allowed) {
   }
 }
 
-// Who waits for its message has to be looked at if it comes too late, or if it was waited for.
+// Marks the work that waits for this message as moved if the message comes too late, or if it was
+// what the work waited for.
 void OrderTiming::notify(std::size_t stage, Letter letter, std::uint32_t work, Time old_end,
                          Time end) {
   if (letter == Letter::kW) return;

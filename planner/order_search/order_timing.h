@@ -1,7 +1,8 @@
 #pragma once
-// The times of one order of work on linear stages, kept up to date while the order changes: work
-// starts when its device is free and its message has arrived, so an end is the longest path to it.
-// A change on one device re-times only what lies behind it, up to where no end moves any more.
+// The times of one order of work on linear stages, kept up to date while the order changes. Work
+// starts when its device is free and its message has arrived, so its end is the length of the
+// longest path that leads there. A change on one device re-times only the work behind the change,
+// up to where no end moves any more.
 
 #include <array>
 #include <cstddef>
@@ -25,23 +26,25 @@ class OrderTiming {
  public:
   using Time = std::int64_t;  // ns
 
-  // Throws InfeasibleError where backwards are fused, or times add up past 2^44 ns.
+  // Throws InfeasibleError if backwards are fused, or if times add up past 2^44 ns (less if two
+  // stages have an F and I of no length).
   OrderTiming(const LinearPipeline& pipeline, Objective objective);
 
-  // Of a whole order. False, and no order is held, where it is none: a word without m of each
+  // Takes a whole order. False, and then no order is held, if it is none: a word without m of each
   // letter in the order F, I, W of each micro-batch, too much in memory, or a deadlock.
   bool assign(const Words& words);
 
-  // Writes `letters` over the word of a stage from `first` on. False, and all is as before, where
-  // that is no order or its score would be above `limit`. Requires: an order; as many of each
-  // letter as they take the place of.
+  // Writes `letters` over the word of a stage from `first` on. False, and all is as before, if the
+  // result is no order or its score would be above `limit`. Requires: an order is held; `letters`
+  // has as many of each letter as it replaces.
   bool replace(std::size_t stage, std::size_t first, std::span<const Letter> letters, Time limit);
 
-  // The objective, and to a thousandth part the mean over the devices of what it is the largest of:
-  // 1024 times the largest plus the mean.
+  // Returns the score: 1024 times the objective plus the mean, over the devices, of what the
+  // objective is the largest of. So the mean counts for about a thousandth.
   Time score() const { return score_; }
+  // Returns the objective.
   Duration longest() const;
-  // What `time` of the objective is in the units of the score.
+  // Returns what `time` of the objective is in the units of the score.
   Time score_of(Duration time) const { return 1024 * unit_ * time.count(); }
   Duration makespan() const;
   Duration span() const;  // of the device with the longest, from its first start to its last end
@@ -56,7 +59,7 @@ class OrderTiming {
     return end_[work_at_[place.stage * length_ + place.position]];
   }
 
-  // Work on a longest path to what the objective is the largest of, last first.
+  // Finds the work on a longest path to what the objective is the largest of, last first.
   void find_critical_path(std::vector<WordPlace>& path) const;
 
  private:
@@ -66,7 +69,7 @@ class OrderTiming {
     Time head = 0;                        // when its first F can start, and does
     Time offset = 0;                      // what the objective adds to its last end
     Time total = 0;
-    int room = 0;  // halves of micro-batches
+    int room = 0;  // for halves of micro-batches
   };
   // Positions whose work may have to move, from the first to the last.
   struct Moving {
@@ -81,7 +84,8 @@ class OrderTiming {
 
   void find_costs(const LinearPipeline& pipeline, Objective objective);
   std::uint32_t work_of(std::size_t stage, Letter letter, std::size_t micro_batch) const;
-  // Whose message work waits for. W waits for none: its hop is longer than any time.
+  // Returns the work whose message `work` waits for. W waits for none: its hop is so far below zero
+  // that it delays nothing.
   std::uint32_t sender_of(std::uint32_t work, Letter letter) const {
     const auto stage = static_cast<std::uint32_t>(length_);
     return letter == Letter::kF ? work - stage : work + stage;
@@ -99,7 +103,7 @@ class OrderTiming {
   void undo();
   void sum_up();
 
-  Time unit_ = 1;  // of which a nanosecond has so many
+  Time unit_ = 1;  // time units in a nanosecond
   std::vector<StageCosts> stages_;
   std::size_t micro_batches_;
   std::size_t length_;
@@ -110,13 +114,14 @@ class OrderTiming {
   std::vector<std::uint32_t> work_at_;  // likewise
   std::vector<std::int32_t> forwards_;  // before a position
   std::vector<std::int32_t> inputs_;
-  // By work: stage, letter, micro-batch. A stage more on either side has what is always there.
+  // End and position of each work, by stage, letter and micro-batch. One stage more on either side
+  // stands for the messages that are always there.
   std::vector<Time> end_;
   std::vector<std::uint32_t> position_;
   Time score_ = 0;
 
   std::vector<Moving> moving_;  // by stage
-  Time next_start_ = 0;         // the least of those that are not being run
+  Time next_start_ = 0;         // the least start on stages that are not being run
   std::size_t most_changes_ = 0;
   std::vector<OldEnd> old_ends_;
   std::vector<Letter> old_letters_;

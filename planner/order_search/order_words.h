@@ -1,7 +1,7 @@
 #pragma once
-// An order of linear stages as words: what a device does in turn, F, I or W. Micro-batches of a
-// kind run in the order 0 .. m-1 (planner/prediction/linear_bounds.h says why no order is better
-// for another one), so that the kinds say all.
+// An order of linear stages as words: what each device does in turn, F, I or W. Micro-batches run
+// in the order 0 .. m-1 within each kind (planner/prediction/linear_bounds.h says why no other
+// sequence is better), so the kinds say all.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,8 @@ constexpr std::size_t index_of(Letter letter) { return static_cast<std::size_t>(
 using Word = std::vector<Letter>;
 using Words = std::vector<Word>;  // by stage
 
-// A B is an I and its W. Requires: one chunk per device, F, I, W and B.
+// Converts orders to words, where a B is an I and its W. Requires: one chunk per device, and only
+// F, I, W and B.
 Words to_words(const DeviceOrders& orders);
 DeviceOrders to_orders(const Words& words);
 

@@ -1,6 +1,6 @@
 #pragma once
-// A plan whose order of work is searched: from the plan, what the search sees as times; from what
-// it finds, a schedule given outright.
+// Searches the order of work of a plan: makes the times that the search sees from the plan, and an
+// explicit schedule from the orders that the search finds.
 
 #include <vector>
 
@@ -12,15 +12,16 @@
 namespace frazil {
 
 struct SearchedPlan {
-  Plan plan;  // the same but for its lists, and its provenance, which says how they were found
+  Plan plan;                         // the same but for its lists and its provenance
   std::vector<SearchedOrder> found;  // by pipeline; those of equal pipelines are equal
 };
 
-// The plan's named schedule says what a stage may hold: with zb-h1 or zb-h2 K micro-batches until
-// their W, with zb-1p or zb-2p half of each is free after I. Each pipeline is searched for itself,
-// equal ones once. Throws InfeasibleError where stages are not in a line, one on each device, with
-// a backward each, or recompute, and where pipelines share a device. A short last micro-batch
-// counts as a whole one.
+// Searches the order of each pipeline for itself, of equal pipelines once. The plan's named
+// schedule says what a stage may hold: with zb-h1 or zb-h2 K micro-batches until their W; with
+// zb-1p or zb-2p half of each micro-batch is free after its I. A short last micro-batch counts as a
+// whole one. The new plan's provenance says how its lists were found. Throws InfeasibleError unless
+// the stages of each pipeline are in a line, one on each device, each has a backward, none
+// recomputes, and pipelines share no device. Requires: a named schedule.
 SearchedPlan search_order(Plan plan, const ModelProfile& profile, const Cluster& cluster,
                           const OrderSearchOptions& options = {});
 

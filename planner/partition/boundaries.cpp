@@ -8,8 +8,9 @@
 namespace frazil {
 namespace {
 
-// Layers and who reads whom. A free layer has neither compute nor parameters, so that only the
-// bytes that cross tell where it should lie; one that is not read either is left aside.
+// Layers and who reads whom. A free layer has neither compute nor parameters, so only the bytes
+// that cross tell where it should lie. A free layer that nobody reads and that has no loss is left
+// aside.
 class Readers {
  public:
   Readers(const ModelProfile& profile, int micro_batch_size)
@@ -104,10 +105,11 @@ class Readers {
 
 enum class Place { kOwn, kWithInput, kWithReader, kAside };
 
-// A free layer without input crosses less when it lies with the first of its readers. One whose
-// input has other readers too: the input counts wherever this one lies, so with its first reader it
-// adds nothing. One that alone reads its input: whichever of the two is smaller should cross. What
-// lies with a reader cannot take another along.
+// Decides where each layer lies. A free layer without input crosses less when it lies with the
+// first of its readers. So does a free layer whose input has other readers too: the input counts
+// wherever the layer lies, so with its first reader the layer adds nothing. A free layer that alone
+// reads its input lies so that the smaller of the two crosses. A layer that lies with a reader
+// cannot take another layer along.
 std::vector<Place> find_places(const Readers& layers) {
   std::vector<Place> places(layers.size(), Place::kOwn);
   for (std::size_t l = 0; l < layers.size(); ++l) {
@@ -128,7 +130,7 @@ std::vector<Place> find_places(const Readers& layers) {
   return places;
 }
 
-// Layers that lie together, in the order of the first of each.
+// Makes a part of the layers that lie together; parts are in the order of their first layers.
 PartGraph to_parts(const Readers& layers, const std::vector<Place>& places) {
   PartGraph graph;
   std::vector<std::size_t> part_of(layers.size());

@@ -7,12 +7,12 @@
 namespace frazil {
 namespace {
 
-// Ideals by their members: open addressing over their numbers.
+// Finds ideals by their members: a hash table of their numbers with open addressing.
 class IdealTable {
  public:
   explicit IdealTable(const IdealLattice& lattice) : lattice_(lattice), slots_(1024, kNone) {}
 
-  // The number of the ideal with these members; `fresh`, now taken, where there is none.
+  // Returns the number of the ideal with these members. If there is none, adds it as `fresh`.
   std::int32_t find_or_add(const std::vector<std::uint64_t>& members, std::int32_t fresh) {
     if (2 * (count_ + 1) > slots_.size()) grow();
     std::size_t slot = hash(members.data()) & (slots_.size() - 1);
@@ -56,7 +56,7 @@ class IdealTable {
   std::size_t count_ = 0;
 };
 
-// Breadth first, so that larger ideals come later.
+// Lists ideals breadth first, so that larger ideals come later.
 class IdealLister {
  public:
   IdealLister(const PartGraph& graph, const std::vector<std::size_t>& order, std::size_t extra,

@@ -1,8 +1,8 @@
 #pragma once
-// Ideals of a part graph: sets of parts that hold with a part all that precedes it. A contiguous
-// split is a chain of ideals; a device holds what two consecutive ones differ by. Their number
-// grows exponentially with the width of the graph, so a family of them may be listed instead: those
-// near the beginnings of one order.
+// The ideals of a part graph: sets of parts that hold with a part all that precedes it. A
+// contiguous split is a chain of ideals; a device holds what two consecutive ideals differ by. The
+// number of ideals grows exponentially with the width of the graph, so a family may be listed
+// instead: the ideals near the beginnings of one order.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace frazil {
 
 struct IdealLattice {
   struct Step {
-    std::int32_t part = 0;   // added to an ideal
-    std::int32_t ideal = 0;  // gives this one
+    std::int32_t part = 0;   // the part added to an ideal
+    std::int32_t ideal = 0;  // the ideal that this gives
   };
 
   std::size_t words = 0;                // 64 parts each
@@ -31,8 +31,9 @@ struct IdealLattice {
   }
 };
 
-// Ideals made of a beginning of `order` (topological) and at most `extra` parts from beyond the
-// first that is missing; none when there are more than `most`. A larger ideal has a larger number.
+// Lists the ideals made of a beginning of `order` (topological) and at most `extra` parts from
+// beyond the first part that is missing; none if there are more than `most`. A larger ideal has a
+// larger number.
 std::optional<IdealLattice> list_ideals(const PartGraph& graph,
                                         const std::vector<std::size_t>& order, std::size_t extra,
                                         std::size_t most);

@@ -15,7 +15,7 @@ WorkTime times(WorkTime time, std::int64_t count) {
 
 }  // namespace
 
-HostAdvice::HostAdvice(const PartGraph& graph) {
+HostRelief::HostRelief(const PartGraph& graph) {
   std::vector<const Part*> parts;
   for (const Part& part : graph.parts) {
     if (part.runs_on_device && part.load > WorkTime{0}) parts.push_back(&part);
@@ -31,7 +31,7 @@ HostAdvice::HostAdvice(const PartGraph& graph) {
   }
 }
 
-WorkTime HostAdvice::saved(WorkTime host_time, int hosts) const {
+WorkTime HostRelief::saved(WorkTime host_time, int hosts) const {
   if (hosts == 0) return WorkTime{0};
   host_time = times(host_time, hosts);
   const auto next =
@@ -45,12 +45,12 @@ WorkTime HostAdvice::saved(WorkTime host_time, int hosts) const {
   return before.saved + WorkTime{static_cast<std::int64_t>((part + length - 1) / length)};
 }
 
-WorkTime time_to_do(WorkTime work, const HostAdvice& advice, int devices, int hosts) {
+WorkTime time_to_do(WorkTime work, const HostRelief& relief, int devices, int hosts) {
   WorkTime low{0};
   WorkTime high = kLongestWork;
   while (low < high) {
     const WorkTime middle = low + (high - low) / 2;
-    const bool is_enough = times(middle, devices) >= work - advice.saved(middle, hosts);
+    const bool is_enough = times(middle, devices) >= work - relief.saved(middle, hosts);
     (is_enough ? high : low) = is_enough ? middle : middle + WorkTime{1};
   }
   return low;
@@ -64,7 +64,7 @@ WorkTime total_load(const PartGraph& graph) {
   return total;
 }
 
-WorkTime bound_load(const PartGraph& graph, const HostAdvice& advice, int devices, int hosts) {
+WorkTime bound_load(const PartGraph& graph, const HostRelief& relief, int devices, int hosts) {
   WorkTime largest{0};
   for (const Part& part : graph.parts) {
     WorkTime least = WorkTime::max();
@@ -73,7 +73,7 @@ WorkTime bound_load(const PartGraph& graph, const HostAdvice& advice, int device
     if (least == WorkTime::max()) return least;
     largest = std::max(largest, least);
   }
-  return std::max(largest, time_to_do(total_load(graph), advice, devices, hosts));
+  return std::max(largest, time_to_do(total_load(graph), relief, devices, hosts));
 }
 
 }  // namespace frazil

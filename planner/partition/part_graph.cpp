@@ -16,7 +16,8 @@ namespace {
 
 using Classes = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS>;
 
-// Nets over the parts' new numbers: those within a part cost nothing, equal ones add up.
+// Returns the nets over the parts' new numbers: nets within a part cost nothing and are dropped,
+// equal nets add up.
 std::vector<Net> renumber(const std::vector<Net>& nets, const std::vector<std::size_t>& number) {
   std::map<std::vector<std::size_t>, WorkTime> transfers;
   for (const Net& net : nets) {
@@ -36,7 +37,7 @@ void sort_once(std::vector<std::size_t>& values) {
   values.erase(std::unique(values.begin(), values.end()), values.end());
 }
 
-// The class of each node: its colour's, or one of its own.
+// Returns the class of each node: that of its colour, or one of its own.
 std::vector<std::size_t> number_classes(const WorkGraph& graph, std::size_t& classes) {
   std::map<std::int64_t, std::size_t> of_colour;
   std::vector<std::size_t> number;
@@ -73,18 +74,19 @@ Classes order_classes(const WorkGraph& graph, const std::vector<std::size_t>& cl
   return order;
 }
 
-// Classes that reach each other have one number; numbers ascend along the order.
+// Numbers the classes: those that reach each other have one number, and numbers ascend along the
+// order.
 std::vector<std::size_t> number_components(const Classes& order, std::size_t& components) {
   std::vector<std::size_t> component(boost::num_vertices(order));
   const auto index = boost::get(boost::vertex_index, order);
   components =
       boost::strong_components(order, boost::make_iterator_property_map(component.begin(), index));
-  // Tarjan's algorithm finishes with the first of the order.
+  // Tarjan's algorithm numbers the component that is first in the order last.
   for (std::size_t& number : component) number = components - 1 - number;
   return component;
 }
 
-// Parts that are merged one by one; numbers stay those of the first graph until the end.
+// Merges parts one by one; numbers stay those of the first graph until the end.
 class Merger {
  public:
   Merger(const PartGraph& graph, Bytes device_memory) : parts_(graph.parts), first_(graph) {
@@ -139,7 +141,8 @@ class Merger {
     return place;
   }
 
-  // Whether all of `targets` are `start` or come after it (before it) in the order.
+  // True if all of `targets` are `start` or come after it (before it) in the order; `next` says
+  // which.
   bool reaches_all(std::size_t start, const std::vector<std::size_t>& targets,
                    std::vector<std::size_t> Part::*next) const {
     std::set<std::size_t> open(targets.begin(), targets.end());

@@ -8,9 +8,10 @@
 namespace frazil {
 namespace {
 
-// One question: exactly `stages` stages, no load above `bound`. Position i in 0..L is a cut before
-// layer i; a stage [i, j) has a window: the largest j that neither its work alone (boundaries left
-// out, so that it grows with j) nor its memory forbids. Windows never shrink as i grows.
+// Answers one question: the best cut into exactly `stages` stages with no load above `bound`.
+// Position i in 0..L is a cut before layer i. A stage [i, j) has a window: the largest j that
+// neither its work alone (boundaries left out, so that it grows with j) nor its memory forbids.
+// Windows never shrink as i grows.
 class ChainTable {
  public:
   ChainTable(const ChainCosts& costs, int stages)
@@ -32,8 +33,8 @@ class ChainTable {
     find_memory_windows();
   }
 
-  // A bound that some cut always keeps when memory does not matter: an even share of the work, one
-  // more layer, and two boundaries.
+  // Returns a bound that some cut always keeps when memory does not matter: an even share of the
+  // work, one more layer, and two boundaries.
   std::int64_t first_bound() const {
     double speeds = 0;
     for (int s = 0; s < stages_; ++s) {
@@ -45,15 +46,15 @@ class ChainTable {
     const auto share = static_cast<std::int64_t>(static_cast<double>(work_.back()) / speeds);
     return share + scale_ppm(largest_layer, slowest()) + 2 * largest_boundary() + 1;
   }
-  // No load is above this.
+  // Returns a bound that no load is above.
   std::int64_t last_bound() const {
     return scale_ppm(work_.back(), slowest()) + 2 * largest_boundary();
   }
 
-  // Whether stages whose work alone is within the bound can cover the chain.
+  // True if stages whose work alone is within the bound can cover the chain.
   bool covers(std::int64_t bound) { return find_windows(bound); }
 
-  // The best cut with no load above `bound`; none when there is none.
+  // Returns the best cut with no load above `bound`; none if there is none.
   std::optional<ChainPartition> solve(std::int64_t bound) {
     if (!find_windows(bound)) return std::nullopt;
     find_best();
@@ -88,7 +89,7 @@ class ChainTable {
   }
   std::int64_t& best(int stage, int first) { return best_[at(stage, first)]; }
 
-  // The same whatever the bound.
+  // Finds the windows by memory, which are the same whatever the bound.
   void find_memory_windows() {
     if (!costs_.memory) return;
     memory_window_.assign(at(stages_, 0), 0);
@@ -114,7 +115,8 @@ class ChainTable {
     }
   }
 
-  // Of a stage with this slowdown, by its first layer; `first` itself where not one layer fits.
+  // Finds the windows by work of a stage with this slowdown, by its first layer; `first` itself
+  // where not one layer fits.
   void find_work_window(std::int64_t slowdown, std::int64_t bound) {
     work_window_.resize(static_cast<std::size_t>(layers_));
     int end = 0;
@@ -128,7 +130,7 @@ class ChainTable {
   // Fills window_ and the range of starts of each stage, narrowed from both sides; false when the
   // windows alone cannot cover the chain.
   bool find_windows(std::int64_t bound) {
-    // A layer at least is left for each stage before and after.
+    // Each stage before and after needs at least one layer.
     window_.resize(at(stages_, 0));
     const int spare = layers_ - stages_;
     for (int s = 0; s < stages_; ++s) {
@@ -156,8 +158,8 @@ class ChainTable {
     return earliest_[0] == 0;
   }
 
-  // best(s, i): least possible largest load when stages s, s + 1, ... hold layers i ..; kNever
-  // outside the ranges.
+  // Fills best(s, i), the least possible largest load when stages s, s + 1, ... hold layers i ..;
+  // kNever outside the ranges.
   void find_best() {
     best_.assign(at(stages_ + 1, 0), kNever.count());
     best(stages_, layers_) = 0;
@@ -213,7 +215,7 @@ void check(const ChainCosts& costs, int stages) {
          "a memory limit for each stage");
 }
 
-// The best cut into exactly `stages` stages whose load is at most `ceiling`.
+// Returns the best cut into exactly `stages` stages whose load is at most `ceiling`.
 std::optional<ChainPartition> partition_below(const ChainCosts& costs, int stages,
                                               std::int64_t ceiling) {
   if (costs.layer.size() < static_cast<std::size_t>(stages)) return std::nullopt;
@@ -237,7 +239,7 @@ std::optional<ChainPartition> partition_at_most(const ChainCosts& costs, int sta
   check(costs, stages);
   std::optional<ChainPartition> best;
   for (int k = 1; k <= stages; ++k) {
-    // Fewer stages win ties, so more of them must be strictly better.
+    // Fewer stages win ties, so more stages must be strictly better.
     const std::int64_t ceiling = best ? best->load.count() - 1 : kNever.count();
     if (auto partition = partition_below(costs, k, ceiling)) best = std::move(partition);
   }

@@ -1,11 +1,14 @@
 #pragma once
+// clang-format off
 // Exact min-max partition of a chain of layers into at most p consecutive stages: the largest stage
-// load is as small as it can be. Load of stage s holding layers [i, j] =
+// load is as small as it can be. The load of stage s that holds layers [i, j] is
 //   sum of layer_load(i..j) x slowdown of device s + boundary_load(i-1) + boundary_load(j)
-// or, where a stage sends beside its work, max(its work, back_load(i-1) + boundary_load(j)),
-// subject to memory(s; i..j) <= limit. Dynamic program over (stages, end), exact for any
-// non-negative loads; windows are cut by an upper bound, O(p L w) with w the widest stage that can
-// matter. Ties: the fewest stages, then the lexicographically smallest cuts.
+// or, if a stage sends beside its work,
+//   max(sum of layer_load(i..j) x slowdown of device s, back_load(i-1) + boundary_load(j))
+// subject to memory(s; i..j) <= limit. It is a dynamic program over (stages, end), exact for any
+// non-negative loads; windows are cut by an upper bound, which gives O(p L w) with w the widest
+// stage that can matter. Ties go to the fewest stages, then to the lexicographically smallest cuts.
+// clang-format on
 
 #include <cstdint>
 #include <functional>
@@ -20,14 +23,15 @@ struct ChainCosts {
   std::vector<Duration> layer;         // L entries, >= 0
   std::vector<Duration> boundary;      // L - 1 entries: transfer after layer i; >= 0
   std::vector<std::int64_t> time_ppm;  // of each stage's device; p entries
-  // Bytes stage s of `stages` needs for layers [first, last]; must not fall when the range grows.
-  // Empty: no memory limits.
+  // Returns the bytes that stage `stage` of `stages` needs for layers [first, last]; must not fall
+  // when the range grows. Empty: no memory limits.
   std::function<Bytes(int stage, int stages, int first, int last)> memory;
   std::vector<Bytes> memory_limit;  // p entries when `memory` is given
-  // By stage one before it, or itself, with the same memory and limit; empty: not known.
+  // Each entry names an earlier stage with the same memory and limit, or the stage itself; empty:
+  // not known.
   std::vector<int> memory_like = {};
-  // L - 1 entries where a stage sends beside its work, of the gradient before layer i + 1;
-  // `boundary` is then of the output alone. Empty: transfers block.
+  // L - 1 entries if a stage sends beside its work: transfer of the gradient before layer i + 1;
+  // `boundary` is then the transfer of the output alone. Empty: transfers block.
   std::vector<Duration> back = {};
 };
 
@@ -37,9 +41,11 @@ struct ChainPartition {
   friend bool operator==(const ChainPartition&, const ChainPartition&) = default;
 };
 
-// Exactly `stages` stages; none when no cut fits in memory or there are fewer layers than stages.
+// Returns the best partition into exactly `stages` stages; none if no cut fits in memory or there
+// are fewer layers than stages.
 std::optional<ChainPartition> partition_into(const ChainCosts& costs, int stages);
-// At most `stages` stages: never worse with more devices.
+// Returns the best partition into at most `stages` stages, which is never worse with more devices;
+// none if no cut fits in memory.
 std::optional<ChainPartition> partition_at_most(const ChainCosts& costs, int stages);
 
 }  // namespace frazil

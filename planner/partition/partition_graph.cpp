@@ -18,7 +18,8 @@ using Order = std::vector<std::size_t>;
 constexpr std::size_t kMostExtra = 4;  // parts beyond a beginning of an order
 constexpr int kMostRounds = 8;
 
-// Depth first from the last part back to what it needs: a branch is done before the next begins.
+// Orders the parts depth first from the last part back to what it needs: a branch is done before
+// the next begins.
 class DepthFirst {
  public:
   DepthFirst(const PartGraph& graph, bool is_reversed)
@@ -32,7 +33,7 @@ class DepthFirst {
   }
 
  private:
-  // Without recursion: graphs may be deep.
+  // Visits a part without recursion, for graphs may be deep.
   void visit(std::size_t start) {
     std::vector<std::pair<std::size_t, std::size_t>> stack{{start, 0}};
     if (std::exchange(seen_[start], 1) != 0) return;
@@ -63,7 +64,7 @@ class Partitioner {
         limits_(limits),
         whole_(contract(graph)),
         parts_(merge_free_parts(whole_, graph.device_memory)),
-        advice_(parts_),
+        relief_(parts_),
         devices_(std::min(graph.devices, static_cast<int>(parts_.parts.size()))),
         hosts_(std::min(graph.hosts, static_cast<int>(parts_.parts.size()))),
         most_ideals_(limits.ideals / (static_cast<std::size_t>(hosts_) + 1)) {
@@ -76,9 +77,9 @@ class Partitioner {
   GraphPartition partition() {
     refuse_parts_without_a_place();
     Answer best = answer_for(devices_);
-    // A lower bound of fewer devices at or above the answer: no such split is better.
+    // If the lower bound for fewer devices is at or above the answer, no such split is better.
     for (int devices = devices_ - 1; devices >= 0 && !is_proven(best); --devices) {
-      const WorkTime bound = bound_load(parts_, advice_, devices, hosts_);
+      const WorkTime bound = bound_load(parts_, relief_, devices, hosts_);
       if (bound == WorkTime::max() || (best.split && bound >= best.split->load)) break;
       Answer fewer = answer_for(devices);
       if (fewer.split && (!best.split || fewer.split->load <= best.split->load)) {
@@ -127,8 +128,9 @@ class Partitioner {
 
   SplitDevices machines(int devices) const { return {devices, hosts_, graph_.device_memory}; }
 
-  // Replaces the answer's split where the family has a better one. The families' own bounds bound
-  // nothing but their own splits.
+  // Replaces the answer's split if the family has a better one. The lower bound is raised by a
+  // complete family alone, for the bound of any other holds for nothing but the family's own
+  // splits.
   void improve(Answer& answer, const IdealLattice& family, const SplitDevices& machines,
                std::int64_t& states) {
     const WorkTime ceiling = answer.split ? answer.split->load : kLongestWork;
@@ -142,7 +144,7 @@ class Partitioner {
     const SplitDevices machines = this->machines(devices);
     std::int64_t states = limits_.states;
     Answer answer;
-    answer.lower_bound = bound_load(parts_, advice_, devices, hosts_);
+    answer.lower_bound = bound_load(parts_, relief_, devices, hosts_);
     Order order = orders_.front();
     for (const Order& candidate : orders_) {
       const auto before = answer.split;
@@ -153,7 +155,7 @@ class Partitioner {
     if (ideals_) {
       improve(answer, *ideals_, machines, states);
       if (answer.split && answer.lower_bound >= answer.split->load) {
-        // What one order found first may use more devices than it needs.
+        // A split that one order found first may use more devices than it needs.
         auto fewest = find_split(parts_, *ideals_, machines, answer.split->load, states);
         if (fewest) answer.split = std::move(fewest);
         answer.lower_bound = answer.split->load;
@@ -171,7 +173,8 @@ class Partitioner {
       const IdealLattice family = list_near(order);
       listed_ = std::max(listed_, static_cast<std::size_t>(family.size()));
       const auto before = answer.split;
-      // Half of what is left: refusals cost more than answers, and the next order may do better.
+      // A round gets half of the states that are left: refusals cost more than answers, and the
+      // next order may do better.
       std::int64_t share = states / 2 + 1;
       states -= share;
       improve(answer, family, machines, share);
@@ -181,7 +184,7 @@ class Partitioner {
     }
   }
 
-  // As many parts beyond the beginnings as the limit allows.
+  // Lists ideals near an order, with as many parts beyond its beginnings as the limit allows.
   IdealLattice list_near(const Order& order) const {
     IdealLattice best = *list_ideals(parts_, order, 0, parts_.parts.size() + 1);
     for (std::size_t extra = 1; extra <= kMostExtra; ++extra) {
@@ -192,7 +195,7 @@ class Partitioner {
     return best;
   }
 
-  // The stages one after another, each in the order before.
+  // Returns an order with the stages one after another, each in the order before.
   Order along(const Split& split, const Order& before) const {
     std::vector<std::size_t> stage_of(parts_.parts.size());
     for (std::size_t s = 0; s < split.stages.size(); ++s) {
@@ -241,7 +244,8 @@ class Partitioner {
     return is_part_alone ? IdleReason::kPartAlone : IdleReason::kTransfersCostMore;
   }
 
-  // Whether a host core holds nothing but what no device has the memory for, or cannot run.
+  // True if host cores hold nothing but parts that no device can run or has the memory for, and
+  // some of the latter.
   bool keeps_on_host(const Split& split) const {
     bool some = false;
     for (const SplitStage& stage : split.stages) {
@@ -260,7 +264,7 @@ class Partitioner {
   const SplitLimits& limits_;
   PartGraph whole_;
   PartGraph parts_;
-  HostAdvice advice_;
+  HostRelief relief_;
   int devices_;  // no more than could hold a part each
   int hosts_;
   std::size_t most_ideals_;  // each is looked at for each number of hosts

@@ -1,11 +1,12 @@
 #pragma once
-// The contiguous split of a work graph whose most loaded device has the least load, over at most
-// the given devices (Tarnawski et al., NeurIPS 2020, section 5: max-load). Exact where all ideals
-// can be listed (ideals.h) and the search (split_search.h) ends within its states. Else the split
-// is the best found among the ideals near the beginnings of a few orders, of which each round takes
-// the best split for the next order, and a lower bound stands beside it. Limits count ideals and
-// looked-at stages, never time: equal input gives equal bytes. A split is never worse than one for
-// fewer devices: what cannot be proved is asked for fewer devices as well.
+// Finds the contiguous split of a work graph whose most loaded device has the least load, over at
+// most the given devices (Tarnawski et al., NeurIPS 2020, section 5: max-load). The split is
+// optimal if all ideals can be listed (planner/partition/ideals.h) and the search
+// (planner/partition/split_search.h) ends within its states. Else it is the best split found among
+// the ideals near the beginnings of a few orders, where each round takes the best split for the
+// next order, and a lower bound stands beside it. Limits count ideals and looked-at stages, never
+// time: equal input gives equal bytes. A split is never worse than one for fewer devices: where
+// optimality cannot be proved fewer devices are tried as well.
 
 #include <cstddef>
 #include <cstdint>
@@ -55,10 +56,11 @@ struct GraphPartition {
   bool is_optimal() const { return load == lower_bound; }
 };
 
-// Throws InfeasibleError when no split fits in memory, or none was found.
+// Returns the best split found. Throws InfeasibleError if no split fits in memory, or none was
+// found.
 GraphPartition partition_graph(const WorkGraph& graph, const SplitLimits& limits);
 
-// "every further cut costs more transfer than it saves"
+// Returns "every further cut costs more transfer than it saves" and the like.
 std::string to_sentence(IdleReason reason);
 
 }  // namespace frazil

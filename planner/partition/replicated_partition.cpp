@@ -57,7 +57,7 @@ class ReplicaSearch {
   }
 
  private:
-  // The best pipeline from one ideal to another on at most some machines: its last stage.
+  // The last stage of the best pipeline from one ideal to another on at most so many machines.
   struct Choice {
     std::int64_t time = kNever.count();
     std::size_t from = 0;     // where the last stage begins
@@ -109,8 +109,8 @@ class ReplicaSearch {
                      static_cast<Wide>(bandwidth) * copies);
   }
 
-  // Pipelines from `start` to every ideal up to `last`, shorter ones first: those that end where a
-  // stage begins are known when it is added.
+  // Finds the best pipelines from `start` to every ideal up to `last`, shorter ones first:
+  // pipelines that end where a stage begins are known when the stage is added.
   Pipelines solve(std::size_t level, std::size_t start, std::size_t last) const {
     Pipelines table{options_.levels[level].machines, {}};
     const int machines = table.machines;
@@ -141,7 +141,8 @@ class ReplicaSearch {
                  Pipelines& table) const {
     const std::int64_t work = compute(level, from, end);
     for (int copies = 1; copies <= std::min(most_copies, table.machines - 1); ++copies) {
-      // Fewer machines never have a smaller time: if it cannot help there, it cannot help at all.
+      // Fewer machines never have a smaller time: if the stage cannot help there, it cannot help at
+      // all.
       if (work / copies >= table.at(end, copies + 1).time) continue;
       std::int64_t time = stage_time(level, from, end, copies, false);
       time = std::max(time, transfer_time(level, from, copies));

@@ -1,17 +1,19 @@
 #pragma once
+// clang-format off
 // PipeDream's partition (Narayanan et al., SOSP'19, section 3.1, and its optimizer), solved over
 // all ideals of a model's layers: consecutive stages, each copied onto m machines, so that the
 // largest time is least. With machines in levels (within a server, between servers) a stage of a
-// level is a pipeline of the level below. Of a stage with compute C, parameters P and m machines of
-// a level of bandwidth B:
-//   time = (C + 4 (m-1) P / (m B)) / m,
-// where the weights' share of a level's first stage is divided by the machines of one unit of the
-// level below, as in its optimizer; C of a higher level is the least time of the level below. The
-// activations A that cross the boundary before a stage take 2 A / (m B), those that cross the one
-// after it, where the model goes on, as well, except for the only or first stage of a pipeline. A
-// is counted as its antichains do (planner/partition/boundaries.h). The largest time is the larger
-// of all these; rounded up to whole ns. At most the machines given are used: more of them never
-// make it worse.
+// level is a pipeline of the level below. A stage with compute C, parameters P and m machines of a
+// level of bandwidth B takes
+//   time = (C + 4 (m-1) P / (m B)) / m
+// The weights' share of a level's first stage is divided by the machines of one unit of the level
+// below, as in PipeDream's optimizer; C of a higher level is the least time of the level below. The
+// activations A that cross the boundary before a stage take 2 A / (m B), and so do those that cross
+// the boundary after it if the model goes on; the only or first stage of a pipeline has no such
+// times. A is counted as PipeDream's antichains do (planner/partition/boundaries.h). The largest
+// time is the largest of all these, rounded up to whole ns. At most the given machines are used:
+// more machines never make the result worse.
+// clang-format on
 
 #include <vector>
 
@@ -47,8 +49,8 @@ struct ReplicatedPartition {
   std::size_t ideals = 0;
 };
 
-// Where a graph has more ideals than are listed, those near one order are tried, and the lower
-// bound is an even share of the compute.
+// Returns the best partition. If a model has more ideals than may be listed, those near one order
+// are tried, and the lower bound is an even share of the compute.
 ReplicatedPartition partition_replicated(const ModelProfile& profile,
                                          const ReplicaOptions& options);
 

@@ -18,7 +18,7 @@ class SplitSearch {
         lattice_(lattice),
         machines_(machines),
         states_(states),
-        advice_(graph),
+        relief_(graph),
         stage_(graph),
         full_(lattice.size() - 1),
         done_(static_cast<std::size_t>(lattice.size())),
@@ -32,7 +32,7 @@ class SplitSearch {
   }
 
   bool is_out_of_states() const { return states_ <= 0; }
-  // The smallest limit above the last one that may change a refusal.
+  // Returns the smallest limit above the last one that may change a refusal.
   WorkTime next_limit() const { return next_; }
 
   std::optional<Split> ask(WorkTime limit) {
@@ -47,7 +47,8 @@ class SplitSearch {
         const State state = level[i];
         if (is_dominated(state)) continue;
         if (state.hosts < machines_.hosts) grow_on_host(state, level);
-        // An answer with one device more only waits for one without.
+        // Once an answer with one device more is known, only an answer without that device is
+        // looked for.
         if (devices < machines_.devices && !find_full(devices + 1)) grow_on_device(state);
         if (is_out_of_states()) return std::nullopt;
         const auto end = find_full(machines_.hosts == 0 ? devices + 1 : devices);
@@ -81,7 +82,7 @@ class SplitSearch {
     return reached_[static_cast<std::size_t>(state.hosts) * done_.size() + index(state.ideal)];
   }
 
-  // The same ideal with no more devices and fewer hosts.
+  // True if the same ideal is reached with no more devices and fewer hosts.
   bool is_dominated(State state) {
     for (int hosts = 0; hosts < state.hosts; ++hosts) {
       if (reach({state.ideal, hosts}).devices <= reach(state).devices) return true;
@@ -89,7 +90,7 @@ class SplitSearch {
     return false;
   }
 
-  // The full ideal, where at most so many devices reach it.
+  // Returns the state of the full ideal if at most so many devices reach it; else none.
   std::optional<State> find_full(std::int32_t devices) {
     for (int hosts = 0; hosts <= machines_.hosts; ++hosts) {
       if (reach({full_, hosts}).devices <= devices) return State{full_, hosts};
@@ -100,10 +101,10 @@ class SplitSearch {
   void refuse_until(WorkTime load) { next_ = std::min(next_, load); }
 
   bool can_finish(WorkTime left, int devices, int hosts, WorkTime limit) const {
-    return left - advice_.saved(limit, hosts) <= times(limit, devices);
+    return left - relief_.saved(limit, hosts) <= times(limit, devices);
   }
 
-  // Whether the devices and hosts left over can do what an ideal leaves.
+  // True if the devices and hosts left over can do what an ideal leaves.
   bool can_finish(std::int32_t ideal, int devices_used, int hosts_used) {
     const WorkTime left = done_[index(full_)] - done_[index(ideal)];
     const int devices = machines_.devices - devices_used;
@@ -112,11 +113,12 @@ class SplitSearch {
     const bool may_be_next =
         next_ > limit_ + WorkTime{1} && (devices > 0 || hosts > 0) &&
         can_finish(left, devices, hosts, std::min(next_ - WorkTime{1}, kLongestWork));
-    if (may_be_next) refuse_until(time_to_do(left, advice_, devices, hosts));
+    if (may_be_next) refuse_until(time_to_do(left, relief_, devices, hosts));
     return false;
   }
 
-  // All ideals above the state's whose difference passes `enter`; `leave` sees each of them once.
+  // Visits all ideals above the state's whose difference passes `enter`; `arrive` sees each ideal
+  // once.
   template <class Enter, class Arrive>
   void grow(State state, Enter enter, Arrive arrive) {
     ++stamp_;
@@ -217,7 +219,7 @@ class SplitSearch {
   const IdealLattice& lattice_;
   const SplitDevices& machines_;
   std::int64_t& states_;
-  HostAdvice advice_;
+  HostRelief relief_;
   StageLoad stage_;
   std::int32_t full_;
   std::vector<WorkTime> done_;  // device time of an ideal's parts

@@ -1,13 +1,14 @@
 #pragma once
-// Splits of a part graph along the ideals of one family: whether there is one with no load above a
-// limit, and the best one.
+// Finds splits of a part graph along the ideals of one family: one with no load above a limit, and
+// the best one.
 //
 // A question is answered breadth first over the number of devices: from each ideal that can be done
 // with d devices, all larger ideals whose difference is a legal stage can be done with d + 1. Each
 // ideal is left once for each number of hosts, so a split that is found uses the fewest devices.
-// Cut off are stages whose work and transfers that stay whatever follows are above the limit, and
-// ideals that leave more work than the devices left over can do in it. The best load is bracketed:
-// a refusal names the smallest load that was turned down, below which no limit changes the answer.
+// The search cuts off stages whose work, with the transfers that stay whatever follows, is above
+// the limit, and ideals that leave more work than the remaining devices and hosts can do within the
+// limit. The best load is bracketed: a refusal names the smallest load that was turned down, below
+// which no limit changes the answer.
 
 #include <cstdint>
 #include <optional>
@@ -19,7 +20,7 @@
 
 namespace frazil {
 
-// What a graph is split over: devices that are alike, and hosts.
+// The devices, which are alike, and the hosts that a graph is split over.
 struct SplitDevices {
   int devices = 1;
   int hosts = 0;
@@ -50,13 +51,14 @@ struct BestSplit {
   bool is_finished = true;     // false: the states were spent first
 };
 
-// The best split whose load is at least `floor`, a lower bound, and below `ceiling`. Takes what it
-// needs of `states`, the number of stages that may be looked at.
+// Returns the best split whose load is at least `floor`, a lower bound, and below `ceiling`. Takes
+// what it needs of `states`, the number of stages that may be looked at.
 BestSplit find_best_split(const PartGraph& graph, const IdealLattice& lattice,
                           const SplitDevices& machines, WorkTime floor, WorkTime ceiling,
                           std::int64_t& states);
 
-// A split with no load above `limit` that uses the fewest devices.
+// Returns a split with no load above `limit` that uses the fewest devices; none if there is none,
+// or if the states are spent first.
 std::optional<Split> find_split(const PartGraph& graph, const IdealLattice& lattice,
                                 const SplitDevices& machines, WorkTime limit, std::int64_t& states);
 

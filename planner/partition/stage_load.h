@@ -13,14 +13,14 @@ class StageLoad {
  public:
   explicit StageLoad(const PartGraph& graph);
 
-  // The empty set; what `ideal` holds lies on other devices for good.
+  // Begins with the empty set; the parts in `ideal` lie on other devices for good.
   void start(const IdealLattice& lattice, std::int32_t ideal);
   void push(std::size_t part);
   void pop(std::size_t part);
 
   WorkTime work() const { return work_; }  // on a device
   WorkTime host_work() const { return host_work_; }
-  WorkTime cut() const { return cut_; }  // transfers of the nets it cuts
+  WorkTime cut() const { return cut_; }  // transfers of the nets that it cuts
   WorkTime load() const { return work_ + cut_; }
   WorkTime least() const { return work_ + lost_; }  // no set with more parts has a smaller load
   Bytes memory() const { return memory_; }

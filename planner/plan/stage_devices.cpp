@@ -1,8 +1,8 @@
-// Which device of a stage works on which micro-batches.
+// Part of planner/plan/plan.h: which device of a stage works on which micro-batches.
+#include "planner/plan/plan.h"
 
 #include <algorithm>
 
-#include "planner/plan/plan.h"
 #include "planner/plan/stage_slices.h"
 #include "profiles/error.h"
 

@@ -86,7 +86,7 @@ std::string explain_suffixes(const Suffixes& suffixes) {
   };
   add(suffixes.chunks, "vN: N chunks of the model on each device");
   add(suffixes.in_flight, "KN: N micro-batches in flight at most");
-  add(suffixes.recompute, "R: stages recompute what their backwards need");
+  add(suffixes.recompute, "R: activation checkpointing, stages run their forwards again");
   return text.empty() ? "" : text + "\n";
 }
 

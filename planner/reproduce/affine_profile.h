@@ -1,9 +1,9 @@
 #pragma once
-// Layer times as a straight line over the micro-batch size: t(n) = fixed + n x per_sample. The
-// fixed part is what every call costs whatever its size: launches of kernels, the latency of
-// collectives inside the layer. It is found from the profile alone, as the intercept, so that a row
-// that was disturbed (small sizes, where the host's launches are what is timed) weighs no more than
-// any other.
+// Fits layer times to a straight line over the micro-batch size: t(n) = fixed + n x per_sample. The
+// fixed part is what every call costs whatever its size: kernel launches, and the latency of
+// collectives inside the layer. It is the intercept, found from the profile alone, so a disturbed
+// row (a small size, where the host's launches dominate the measured time) weighs no more than any
+// other row.
 
 #include <utility>
 #include <vector>
@@ -19,19 +19,22 @@ struct AffineTime {
   friend bool operator==(const AffineTime&, const AffineTime&) = default;
 };
 
-// Least squares of the relative residuals (t(n) - time) / time: weights 1 / time^2. A time of less
-// than 1 ns counts as 1 ns. Of one row: no fixed part. Requires: a row; sizes that differ.
+// Fits (micro-batch size, time) rows by least squares of the relative residuals (t(n) - time) /
+// time, that is with weights 1 / time^2. A time of less than 1 ns counts as 1 ns. A single row
+// gives a line without a fixed part. Requires: a row; sizes that differ.
 AffineTime fit_affine(const std::vector<std::pair<int, Duration>>& rows);
 
-// How much of the fitted parts a run shows. 1: as profiled.
+// Factors on the two fitted parts; 1: as profiled.
 struct AffineScale {
   double fixed = 1;
   double per_sample = 1;
 };
 
-// The profile with forward and whole backward of each layer replaced by their lines, at the same
-// sizes, to the nearest ns, never below zero; the backward is split by the rule of
-// profiles/model_profile.h. Everything else stays.
+// Returns the profile with forward and whole backward of each layer replaced by their scaled lines,
+// at the same sizes, to the nearest ns and never below 0. A frozen forward takes as long as a
+// forward. The backward is split by the rule of profiles/model_profile.h: in halves into I and W
+// (dgrad, wgrad), or all I in a layer without parameters; W alone takes as long as W. Everything
+// else stays.
 ModelProfile make_affine_profile(const ModelProfile& profile, const AffineScale& scale = {});
 
 }  // namespace frazil

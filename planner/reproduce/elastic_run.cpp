@@ -20,7 +20,8 @@ FreezeMask mask_of(int blocks, int frozen) {
   return FreezeMask::frozen_prefix(blocks, BlockId{frozen});
 }
 
-// The length that the whole model begins with has the largest stage that a shorter one may have.
+// Returns the pipeline length under AutoPipe. The largest stage of the unfrozen model at the
+// initial length limits the stages of shorter pipelines.
 int find_length(const Training& training, int length, int frozen) {
   const auto blocks = static_cast<int>(training.profile.blocks.size());
   const auto all = find_active_parameters(training.profile, mask_of(blocks, 0));
@@ -28,7 +29,8 @@ int find_length(const Training& training, int length, int frozen) {
                          largest_stage(all, training.devices_per_host));
 }
 
-// Without a new cut the frozen layers stay in their stages, which then only run forward.
+// Simulates an epoch that keeps the first cut: frozen layers stay in their stages and only run
+// forward there.
 ParkStep simulate_first_cut(const EpochModel& model, const PipeTransformerShape& shape,
                             int devices_per_host) {
   PipeTransformerShape whole = shape;

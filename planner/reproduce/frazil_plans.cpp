@@ -20,8 +20,8 @@ struct OwnPlan {
   Duration step{0};
 };
 
-// The search sees an adapter without company; the best plan of each length is then simulated with
-// as many rings on it as the plan has stages.
+// Searches with a network adapter that one ring has to itself, then simulates the best plan of each
+// length with as many rings on the adapter as the plan has stages.
 std::optional<OwnPlan> find_plan(const EpochModel& model, const Training& training,
                                  int batch_size) {
   SearchOptions options;

@@ -1,6 +1,6 @@
 #pragma once
-// PipeTransformer's freeze trace under plans of this project's own search
-// (planner/search/search.h): the same model, masks, cache and machine park.
+// Runs PipeTransformer's freeze trace under plans of this project's own search
+// (planner/search/search.h), with the same model, masks, cache and machine park.
 
 #include <string>
 #include <vector>
@@ -10,12 +10,12 @@
 namespace frazil {
 
 struct PlannedEpoch {
-  Epoch theirs;
-  int stages = 1;  // of ours
+  Epoch theirs;  // PipeTransformer's; the members below describe the plan of our search
+  int stages = 1;
   int pipelines = 1;
   int micro_batch_size = 1;
-  bool cached = false;  // whether ours reads features, where theirs could
-  Duration step{0};     // of ours, of the same batch
+  bool cached = false;  // reads features from the cache; only where PipeTransformer's plan does
+  Duration step{0};     // for the batch of PipeTransformer's plan
 
   double rate() const;
 };
@@ -23,15 +23,15 @@ struct PlannedEpoch {
 struct PlannedRun {
   std::string title;
   std::vector<PlannedEpoch> epochs;
-  double speed_up = 1;  // of ours over theirs, over the whole run
+  double speed_up = 1;  // time of PipeTransformer's plans / time of ours, over the whole run
 };
 
-// With the batch of the start kept, and with the one that grows.
+// Plans the run twice: with the batch of the start kept, and with the batch that grows.
 std::vector<PlannedRun> plan_runs(const Training& training, const std::vector<int>& frozen);
 
 std::string print_runs(const std::vector<PlannedRun>& runs);
-// [{"title", "speed_up", "epochs": [{"epoch", "frozen_layers", "batch", "pipetransformer":
-// {"stages", "pipelines", "cached", "step_ns"}, "frazil": {the same and "micro_batch_size"}}]}]
+// Returns [{"title", "speed_up", "epochs": [{"epoch", "frozen_layers", "batch", "pipetransformer":
+// {"stages", "pipelines", "cached", "step_ns"}, "frazil": {these keys and "micro_batch_size"}}]}].
 std::string runs_json(const std::vector<PlannedRun>& runs);
 
 }  // namespace frazil

@@ -10,7 +10,7 @@ namespace {
 struct Launch {
   int clock = 0;
   StageId stage;
-  TaskId task = kNoTask;  // the F it starts
+  TaskId task = kNoTask;  // the F that this launch starts
 };
 
 int count_layers(const Stage& stage) {
@@ -19,7 +19,7 @@ int count_layers(const Stage& stage) {
   return layers;
 }
 
-// Whether stage 0 is the frozen prefix on the device of the stage behind it.
+// Tells whether stage 0 is the frozen prefix, which lies on the device of stage 1.
 bool has_frozen_stage(const Pipeline& pipeline) {
   return pipeline.stages.size() > 1 && pipeline.stages[0].devices == pipeline.stages[1].devices;
 }

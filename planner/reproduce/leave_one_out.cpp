@@ -45,7 +45,8 @@ class Search {
     return loss;
   }
 
-  // Improvements of rounding size would make the way through the lists arbitrary.
+  // Takes a choice only if it is better by more than rounding, which would make the search path
+  // arbitrary.
   bool take_if_better(const Choice& choice) {
     constexpr double kLeast = 1e-12;
     const double loss = find_loss(choice);
@@ -67,7 +68,7 @@ class Search {
     return better;
   }
 
-  // Two constants may only be better together.
+  // Moves two constants at once, as each alone may make the fit worse.
   bool try_pairs() {
     bool better = false;
     for (std::size_t a = 0; a < best_.size(); ++a) {

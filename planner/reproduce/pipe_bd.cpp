@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// By how much a step of data parallel is longer than one of a method.
+// Returns the time of a step of data parallelism / that of a method.
 double speedup(const SpeedupResult& result, std::size_t method, Duration StepTimes::*time) {
   return static_cast<double>(((*result.steps.front()).*time).count()) /
          static_cast<double>(((*result.steps[method]).*time).count());

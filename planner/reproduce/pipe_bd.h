@@ -1,5 +1,5 @@
 #pragma once
-// frazil reproduce pipe-bd: see reproduce_main.cpp for what a target is.
+// The target of `frazil reproduce pipe-bd`: see planner/reproduce/reproduce_main.cpp for targets.
 
 #include <boost/program_options.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
-// What is published of Pipe-BD (Jang et al. 2023): the charts of its poster, read off its
-// vector paths, and the scatter plots of block times in its repository, read off their pixels.
+// The published numbers of Pipe-BD (Jang et al. 2023): the charts of its poster, read off the
+// vector paths, and the scatter plots of block times in its repository, read off the pixels.
 
 #include <array>
 #include <cstdint>
@@ -12,15 +12,15 @@
 
 namespace frazil {
 
-// Data parallel by block, layerwise scheduling, teacher relaying, with decoupled parameter update,
-// and with automatic hybrid distribution too.
+// The methods that Pipe-BD compares: data parallelism block by block, layerwise scheduling, teacher
+// relaying, relaying with decoupled parameter update, and both with automatic hybrid distribution.
 enum class BlockwiseMethod : std::uint8_t { kDp, kLs, kTr, kTrDpu, kAhd };
 inline constexpr std::array kBlockwiseMethods = {BlockwiseMethod::kDp, BlockwiseMethod::kLs,
                                                  BlockwiseMethod::kTr, BlockwiseMethod::kTrDpu,
                                                  BlockwiseMethod::kAhd};
 std::string_view method_name(BlockwiseMethod method);
 
-// Speed-ups over data parallel in thousandths, in the order above.
+// Speed-ups over data parallelism in thousandths, in the order of kBlockwiseMethods.
 struct SpeedupChart {
   std::string_view task;
   std::string_view dataset;
@@ -33,7 +33,8 @@ inline constexpr std::array kSpeedups = {
     SpeedupChart{"MC", "ImageNet", {1000, 498, 3976, 4221, 7556}},
 };
 
-// Seconds of an epoch in hundredths, per device; the dataset is taken to be NAS on CIFAR-10.
+// The parts of one device's epoch, in hundredths of a second; the task is taken to be NAS on
+// CIFAR-10.
 struct EpochShares {
   std::string_view name;
   int load = 0;
@@ -49,10 +50,10 @@ inline constexpr std::array kPipeBdEpoch = {
     EpochShares{"rank 3", 0, 58, 511, 475},
 };
 
-// Mean time of a block of the ImageNet search, teacher and student, in tenths of a ms.
+// Mean time of each block of the ImageNet search, teacher and student together, in tenths of a ms.
 inline constexpr int kPublishedBlocks = 6;
 struct BlockMeans {
-  int batch = 0;  // of a device: 240 / g
+  int batch = 0;  // samples on each of g devices: 240 / g
   std::array<int, kPublishedBlocks> tenths;
 };
 inline constexpr std::array kBlockMeans = {
@@ -62,14 +63,14 @@ inline constexpr std::array kBlockMeans = {
     BlockMeans{60, {129, 67, 61, 64, 65, 26}},
 };
 
-// The schedules that the poster shows.
 struct PublishedSchedule {
   std::string_view gpu;
-  HybridPlan plan;  // its cost by the block means
+  HybridPlan plan;  // its cost follows from kBlockMeans
 };
+// Lists the schedules that the poster shows.
 std::vector<PublishedSchedule> list_published_schedules();
 
-// Four balanced stages of 15 to 25 ms: time of a step with a barrier, and without one.
+// Time of a step of four balanced stages that each take 15 to 25 ms, with a barrier and without.
 inline constexpr double kBarrierStepMs = 23.0;
 inline constexpr double kDecoupledStepMs = 20.1;
 

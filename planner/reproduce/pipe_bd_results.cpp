@@ -25,7 +25,7 @@ StepTimes simulate_workload(const Workload& workload, bool barrier) {
           find_period_with_jitter(plan, model, cluster, with(kVaried), kJitter)};
 }
 
-// Students one after another on all devices.
+// Trains the students one after another, each on all devices.
 StepTimes simulate_data_parallel(const BlockwiseTimes& times) {
   StepTimes sum;
   for (int block = 0; block < times.blocks(); ++block) {
@@ -36,8 +36,8 @@ StepTimes simulate_data_parallel(const BlockwiseTimes& times) {
   return sum;
 }
 
-// Each student on one device, at the full batch: devices have the blocks that Pipe-BD's code gives
-// them, and the longest ends last.
+// Trains each student on one device, at the full batch. Devices have the blocks that Pipe-BD's code
+// gives them, and the device with the longest sum decides.
 StepTimes simulate_layerwise(const BlockwiseTimes& times) {
   const std::vector<std::vector<int>> blocks_of = {{0}, {1}, {2, 3}, {4, 5}};
   StepTimes longest;
@@ -54,7 +54,7 @@ StepTimes simulate_layerwise(const BlockwiseTimes& times) {
   return longest;
 }
 
-// The first best plan with one device per stage, which TR and TR+DPU take.
+// Returns the first of the best plans with one device per stage, which TR and TR+DPU take.
 HybridPlan find_pipeline(const std::vector<HybridPlan>& ranked) {
   return *std::find_if(ranked.begin(), ranked.end(), [](const HybridPlan& plan) {
     return plan.groups.size() == static_cast<std::size_t>(kDevices);
@@ -70,8 +70,8 @@ SpeedupResult simulate_imagenet(const std::vector<HybridPlan>& ranked) {
            simulate_workload(make_relayed(times, ranked.front()), false)}};
 }
 
-// The breakdown tells ranks, not blocks: layerwise scheduling has nothing to go by, and the chart's
-// AHD equals TR+DPU.
+// Simulates NAS on CIFAR-10 from the breakdown, which lists ranks and not blocks. So layerwise
+// scheduling cannot be simulated; AHD equals TR+DPU in the chart.
 SpeedupResult simulate_cifar(const Workload& pipeline) {
   const Workload data_parallel = make_single_student(make_cifar_data_parallel_times(), 0, 1);
   const StepTimes decoupled = simulate_workload(pipeline, false);
@@ -80,7 +80,7 @@ SpeedupResult simulate_cifar(const Workload& pipeline) {
            decoupled, decoupled}};
 }
 
-// Of a step's parts on a device, in hundredths of a second of an epoch of 100 steps.
+// Converts a time in a step to hundredths of a second of an epoch of 100 steps.
 int hundredths(Duration step) {
   return static_cast<int>(std::llround(static_cast<double>(step.count()) / 1e5));
 }
@@ -115,7 +115,7 @@ EpochShares share_epoch(const Workload& workload, DeviceId device, std::string_v
 }
 
 bool is_within_tenth(const EpochResult& result) {
-  // Of the period that the breakdown ends with, 10.6 s.
+  // The breakdown's epoch takes 10.6 s.
   constexpr int kTenthOfPeriod = 106;
   return std::abs(result.simulated.idle - result.published.idle) <= kTenthOfPeriod;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Pipe-BD's published results, simulated: the speed-ups, the breakdown of an epoch, the schedules
-// it chose, and stages that vary.
+// Simulates Pipe-BD's published results: the speed-ups, the breakdown of an epoch, the schedules
+// that it chose, and stages whose times vary.
 
 #include <array>
 #include <optional>
@@ -10,15 +10,15 @@
 
 namespace frazil {
 
-// Time of a step: the sum over students where they are trained one after another.
+// Time of a step; where students are trained one after another, the sum over the students.
 struct StepTimes {
   Duration plain{0};
   Duration varied{0};  // median, with each task's time drawn from +-25 %
 };
 
-// A task and its data, by method; none where too little is published to simulate it.
 struct SpeedupResult {
   SpeedupChart published;
+  // Indexed by method; none where too little is published to simulate the method.
   std::array<std::optional<StepTimes>, kBlockwiseMethods.size()> steps;
 };
 
@@ -29,27 +29,28 @@ struct EpochResult {
 
 struct ScheduleResult {
   PublishedSchedule published;
-  HybridPlan found;    // of the same rank
-  Duration period{0};  // of the found one, simulated, with loading
+  HybridPlan found;    // plan of our ranking with the rank of the published schedule
+  Duration period{0};  // simulated time of a step of `found`, with loading
 };
 
+// Time of a step with and without a barrier, where the times of stages vary.
 struct VaryingResult {
   Duration barrier{0};
   Duration decoupled{0};
 };
 
 struct PipeBdResults {
-  std::vector<SpeedupResult> speedups;  // in the order published
+  std::vector<SpeedupResult> speedups;  // in the order of kSpeedups
   EpochResult data_parallel;
   std::vector<EpochResult> ranks;
   std::vector<ScheduleResult> schedules;
   VaryingResult varying;
 
-  // What must hold of it.
-  bool schedules_are_exact = false;   // groups, cuts and costs
-  bool order_is_published = false;    // TR < TR+DPU < AHD of NAS on ImageNet, varied
-  bool idle_is_within_tenth = false;  // of the period, on every rank
-  bool varying_is_published = false;  // both within 0.1 ms
+  // Claims that must hold for the published results to count as reproduced.
+  bool schedules_are_exact = false;   // groups, cuts and costs equal the published ones
+  bool order_is_published = false;    // speed-ups TR < TR+DPU < AHD of NAS on ImageNet, varied
+  bool idle_is_within_tenth = false;  // off by at most a tenth of the period, on every rank
+  bool varying_is_published = false;  // barrier and decoupled within 0.1 ms
 };
 
 PipeBdResults simulate_pipe_bd();

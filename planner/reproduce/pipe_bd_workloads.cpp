@@ -15,7 +15,7 @@ namespace {
 using std::chrono::microseconds;
 
 Duration from_tenths_of_ms(int tenths) { return microseconds(100) * tenths; }
-// Hundredths of a second of an epoch of 100 steps are tenths of a ms of a step.
+// Hundredths of a second in an epoch of 100 steps are tenths of a ms in a step.
 Duration of_step(int hundredths) { return from_tenths_of_ms(hundredths); }
 
 constexpr int sum_of(int EpochShares::*part) {
@@ -47,7 +47,7 @@ class ModelBuilder {
         /*is_student=*/false));
     connect(before, teachers_.back());
   }
-  // After its teacher.
+  // Requires: the teacher of this block was added.
   void add_student(int block) {
     const auto b = static_cast<std::size_t>(block);
     const LayerId student = add(
@@ -114,7 +114,7 @@ BlockwiseTimes make_imagenet_times() {
     }
     return sums;
   }();
-  // The load of an epoch by its compute, as a part of a step's compute at the full batch.
+  // Loading has the same share of compute in a step at the full batch as in the published epoch.
   const Duration at_full = means.front() * kPipeBdEpoch.front().load / kWholeShare;
   const Duration at_quarter =
       means.front() * kDataParallelEpoch.load / (kPublishedBlocks * kWholeShare);

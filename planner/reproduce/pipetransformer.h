@@ -1,5 +1,6 @@
 #pragma once
-// frazil reproduce pipetransformer: see reproduce_main.cpp for what a target is.
+// The target of `frazil reproduce pipetransformer`: see planner/reproduce/reproduce_main.cpp for
+// targets.
 
 #include <boost/program_options.hpp>
 

@@ -1,4 +1,5 @@
-// The plots of He et al. 2021 that show epochs and thresholds: Fig. 9, 10 and 12.
+// Reproduces the plots of He et al. 2021 that show epochs and thresholds: Fig. 9, 10 and 12.
+#include "planner/reproduce/pipetransformer.h"
 
 #include <fmt/format.h>
 
@@ -12,7 +13,7 @@
 namespace frazil {
 namespace {
 
-// `reasons`: of epochs, why they are off.
+// Compares the throughput of each epoch. `reasons` says by epoch why values differ.
 ResultTable reproduce_curve(const std::string& title, const ElasticParts& parts,
                             const std::vector<double>& published,
                             const std::map<std::size_t, std::string>& reasons) {
@@ -29,7 +30,7 @@ ResultTable reproduce_curve(const std::string& title, const ElasticParts& parts,
   return table;
 }
 
-// Of how many layers the forward takes as long as reading a sample's features.
+// Returns the number of layers whose forward takes as long as reading a sample's features.
 double layers_worth_of_reading(const ModelProfile& profile, int layers) {
   constexpr int kSamples = 8;
   const auto forward = [](const Layer& layer) {
@@ -40,7 +41,8 @@ double layers_worth_of_reading(const ModelProfile& profile, int layers) {
   return forward(read_from_cache(profile, 1).layers.front()) / (all / layers);
 }
 
-// The first number of frozen layers at which reading features beats computing them.
+// Returns the smallest number of frozen layers at which reading features beats computing them;
+// layers + 1 if it never does.
 int find_crossover(const ModelProfile& profile, int layers, int pipeline_batch) {
   for (int frozen = 1; frozen <= layers; ++frozen) {
     const auto simulate = [&](std::optional<int> cached) {
@@ -88,7 +90,7 @@ std::vector<ResultTable> reproduce_epochs() {
 
 ResultTable reproduce_alpha_sweep() {
   const Training training = cifar_training(100);
-  // Minutes without freezing: Table 1, and the authors' code beside its results.
+  // Minutes without freezing: from Table 1, and from the results recorded in the authors' code.
   constexpr double kPublishedBase = 35.1;
   constexpr double kRecordedBase = 24.5;
   const auto row = [&](const std::string& name, double alpha, double published) {

@@ -1,6 +1,6 @@
 #pragma once
-// The trainings that PipeTransformer (He et al. 2021) published, simulated whole, and what they are
-// compared by.
+// Simulates whole the trainings that PipeTransformer (He et al. 2021) published, and computes the
+// speed-ups by which they are compared.
 
 #include <vector>
 
@@ -18,21 +18,21 @@ inline constexpr ElasticParts kFreezingAlone{
 inline constexpr ElasticParts kWithoutCache{.auto_cache = false};
 inline constexpr ElasticParts kWithoutReplicas{.auto_dp = false};
 
-// ViT-B/16 on ImageNet, 400 samples a pipeline: the training of Fig. 9.
+// Returns the training of Fig. 9: ViT-B/16 on ImageNet, 400 samples per pipeline.
 Training imagenet_training();
-// ViT-B/16 on CIFAR, 320 samples a pipeline.
+// Returns ViT-B/16 on CIFAR, 320 samples per pipeline.
 Training cifar_training(int classes);
-// By epoch L_f for alpha.
+// Returns L_f by epoch for `alpha` (AlphaFreeze in planner/freezing/freeze_policy.h).
 std::vector<int> freeze_schedule(int layers, double alpha, int epochs);
 
-// Nothing frozen: K 8, R 2 throughout.
+// Simulates the training with nothing frozen: K = 8, R = 2 throughout.
 std::vector<Epoch> simulate_baseline(const Training& training, int epochs);
-// Of `base` over `run`, training alone.
+// Returns the training time of `base` / that of `run`, without the time of transitions.
 double speed_up(const std::vector<Epoch>& base, const std::vector<Epoch>& run,
                 std::int64_t samples);
-// ns, transitions charged.
+// Returns the training time with the time of transitions, in ns.
 double wall_clock(const std::vector<Epoch>& epochs, std::int64_t samples);
-// Baseline over a run with all parts, transitions charged to both.
+// Returns the wall clock of the baseline / that of a run with all parts.
 double wall_clock_speed_up(const Training& training, const std::vector<int>& frozen);
 
 }  // namespace frazil

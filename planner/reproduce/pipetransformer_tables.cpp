@@ -9,7 +9,7 @@
 namespace frazil {
 namespace {
 
-// One plan of ViT-B/16 on two hosts.
+// A plan of ViT-B/16 on two hosts.
 struct Setting {
   int length = 8;
   int pipelines_per_host = 1;
@@ -34,7 +34,8 @@ double simulate_setting(const Setting& setting) {
   return batch_size * 1e9 / static_cast<double>(step.count());
 }
 
-// Forward alone on one device of a host each: the head beside it is next to nothing.
+// Returns a setting that runs forward alone on one device per host: all layers are frozen, and the
+// head that still trains costs next to nothing.
 Setting forward_only(int samples) {
   return {.length = 1,
           .frozen = kVitLayers,
@@ -71,11 +72,11 @@ std::vector<ResultRow> list_cached_throughputs() {
   };
 }
 
-// Of the authors' notes.
+// Lists settings from the authors' notes.
 std::vector<ResultRow> list_other_throughputs() {
   return {
-      // Recorded as batch 320, 240 and, beside it, no more than 60 samples that fit a device: of
-      // both pipelines together.
+      // The notes record batch 320 and 240, and that no more than 60 samples fit a device. So these
+      // batches are those of both pipelines together.
       {"K 4, R 2 on 2 x 4, batch 160, 8 micro-batches", 326,
        simulate_setting(
            {.length = 4, .pipeline_batch = 160, .micro_batches = 8, .devices_per_host = 4}),

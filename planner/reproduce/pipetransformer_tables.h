@@ -1,7 +1,7 @@
 #pragma once
-// What PipeTransformer (He et al. 2021) published, simulated: its own planner
-// (planner/named/pipe_transformer.h) on its machine park (planner/reproduce/rtx5000.h). Figures
-// were read off plots where there is no table, to about 5 %.
+// Simulates what PipeTransformer (He et al. 2021) published: its own planner
+// (planner/named/pipe_transformer.h) on its machine park (planner/reproduce/rtx5000.h). Where there
+// is no table, the published values were read off plots, to about 5 %.
 
 #include <vector>
 
@@ -9,7 +9,7 @@
 
 namespace frazil {
 
-ResultTable reproduce_throughputs();          // of single plans, from logs and notes
+ResultTable reproduce_throughputs();          // single plans, from logs and notes
 ResultTable reproduce_ablation();             // Fig. 9, bars
 std::vector<ResultTable> reproduce_epochs();  // Fig. 9, samples/s by epoch
 ResultTable reproduce_whole_runs();           // from logs
@@ -18,7 +18,7 @@ ResultTable reproduce_alpha_sweep();          // Fig. 10
 ResultTable reproduce_micro_batches();        // Fig. 11
 ResultTable reproduce_cache_crossover();      // Fig. 12 and the thresholds in use
 
-// All of them, in this order.
+// Returns all tables above, in this order.
 std::vector<ResultTable> reproduce_pipetransformer_tables();
 
 }  // namespace frazil

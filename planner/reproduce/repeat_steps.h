@@ -1,7 +1,7 @@
 #pragma once
-// Training as one graph: a step's tasks again and again on the same lanes. Nothing else ties a step
-// to the one before it, so a device begins the next as soon as its own update is done (decoupled
-// update), unless the step has a barrier in it. Memory is left out.
+// Simulates training as one task graph that repeats a step's tasks on the same lanes. Nothing but
+// the lanes ties a step to the step before, so a device begins the next step as soon as its own
+// update is done (decoupled update), unless the step contains a barrier. Memory is left out.
 
 #include "planner/lowering/lower.h"
 #include "planner/plan/plan.h"
@@ -10,7 +10,7 @@
 
 namespace frazil {
 
-// Requires: steps >= 1.
+// Returns a graph of `steps` copies of the step. Requires: steps >= 1.
 TaskGraph repeat_steps(const TaskGraph& step, int steps);
 
 struct RepeatOptions {
@@ -18,12 +18,12 @@ struct RepeatOptions {
   bool barrier = false;  // before the updates of each step
 };
 
-// Time of a step once the pipeline is full: that of the second half of twice the steps, by their
-// number, rounded down.
+// Returns the time of a step once the pipeline is full: (makespan of 2 x steps - makespan of steps)
+// / steps, rounded down.
 Duration find_period(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
                      const RepeatOptions& options);
-// Time of all steps by their number, rounded down, where every task varies: the median of the
-// draws.
+// Returns the time of all steps / steps, rounded down, where the time of every task varies: the
+// median over the draws of `jitter`.
 Duration find_period_with_jitter(const Plan& plan, const ModelProfile& profile,
                                  const Cluster& cluster, const RepeatOptions& options,
                                  const Jitter& jitter);

@@ -1,4 +1,5 @@
-// frazil reproduce TARGET: redoes a published result and lays it beside what was published.
+// The subcommand `frazil reproduce TARGET` recomputes a published result and prints it beside the
+// published values.
 
 #include <fmt/format.h>
 
@@ -20,7 +21,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-// A word after `reproduce`. Besides its own flags a target may have --data and --json.
+// A target is the word after `reproduce`. It has flags of its own, and may read --data and --json.
 struct Target {
   std::string_view name;
   std::string_view does;
@@ -58,7 +59,7 @@ std::string list_targets() {
   return names;
 }
 
-// A flag of another target would be passed over in silence.
+// Refuses flags of another target, which would be ignored without a word.
 void refuse_foreign_flags(const Target& target, const Flags& values) {
   po::options_description own;
   describe_common_flags(own);

@@ -30,12 +30,12 @@ std::string describe_row(const ResultRow& row, const std::optional<double>& bar)
   return text;
 }
 
-// Three digits that count, more where the number is larger.
+// Prints three significant digits; whole numbers from 100 on.
 std::string print_number(double value) {
   return std::abs(value) < 100 ? fmt::format("{:.3g}", value) : fmt::format("{:.0f}", value);
 }
 
-// JSON of rounded values: the last bits of a quotient are nobody's business.
+// Rounds values for JSON, because the last bits of a quotient mean nothing.
 double round_to_micro(double value) { return std::round(value * 1e6) / 1e6; }
 
 }  // namespace

@@ -17,7 +17,7 @@ constexpr double kToStart = kForwardOf64 - 64 * kPerSample;
 constexpr double kBackwardPerForward = 1.65;
 constexpr int kSamplesThatFit = 63;
 constexpr std::int64_t kDeviceMemory = std::int64_t{16} << 30;
-constexpr std::int64_t kContext = std::int64_t{867} << 20;  // of each process on each device
+constexpr std::int64_t kContext = std::int64_t{867} << 20;  // bytes per process and device
 constexpr BytesPerSecond kDeviceBandwidth{448'000'000'000};
 constexpr int kUpdatePasses = 5;
 constexpr BytesPerSecond kPcie{15'754'000'000};
@@ -26,10 +26,10 @@ constexpr BytesPerSecond kCacheOfAProcess{2'200'000'000 / 8};
 constexpr std::int64_t kFloat = 4;
 constexpr int kLargestMicroBatch = 512;
 
-// Multiply-adds of one sample: all of a unit, and those that read its input, whose gradient is
-// needless in the first active unit.
+// Multiply-adds of a unit for one sample.
 struct Work {
   double all = 0;
+  // Multiply-adds that read the unit's input; the first active unit computes no gradient for them.
   double of_input = 0;
 };
 
@@ -69,7 +69,7 @@ std::vector<Work> count_bert_work(const BertShape& shape, BertTask task, int seq
   return works;
 }
 
-// Of ViT-B/16 with 1000 classes, the model that was measured.
+// Returns the multiply-adds of ViT-B/16 with 1000 classes, the model that was measured.
 double measured_work() {
   double sum = 0;
   for (const Work& work : count_vision_work(vit_b16(1000))) sum += work.all;
@@ -78,7 +78,7 @@ double measured_work() {
 
 Duration to_ns(double ns) { return Duration{std::llround(ns)}; }
 
-// What ViT-B/16 keeps of a sample, per multiply-add.
+// Returns the bytes that ViT-B/16 keeps for the backward of a sample, per multiply-add.
 double kept_bytes_per_work() {
   double parameters = 0;
   for (const ParameterUnit& unit : list_vision_units(vit_b16(1000))) {

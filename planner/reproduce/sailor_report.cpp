@@ -15,7 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The values that a fit may take. Every fit begins at 1 and at no overhead: as measured.
+// The values that a fit may take for each constant. Every fit begins as measured: at factors of 1
+// and without overhead.
 struct ConstantLists {
   std::vector<double> fixed = count_up(0.70, 0.05, 13);
   std::vector<double> per_sample = count_up(0.80, 0.02, 16);
@@ -57,7 +58,7 @@ struct ConstantLists {
   }
 };
 
-// Figures of Sailor's own simulator on the same 15 plans, run from its artifact.
+// Errors of Sailor's own simulator on the same 15 plans, run from Sailor's artifact.
 constexpr ErrorSummary kSailorsOwn{.mean = 0.0892, .median = 0.0604, .largest = 0.1607};
 
 std::vector<Duration> take_measured(const std::vector<SailorPlan>& plans) {
@@ -93,7 +94,8 @@ std::string print_row(const SailorReport& report, std::size_t i) {
       plan.peak_memory ? fmt::format("{:.1f}", gibibytes(*plan.peak_memory)) : "-");
 }
 
-// What no profile lists, such as a process's own use of its device, is in none of the plans.
+// Prints by how much the measured peak memory exceeds the predicted one. No prediction contains
+// memory that the profiles do not list, such as what a process itself uses on its device.
 std::string print_unseen_memory(const SailorReport& report) {
   std::vector<Bytes> above;
   for (std::size_t i = 0; i < report.plans.size(); ++i) {
@@ -128,7 +130,7 @@ Range find_range(const SailorReport& report, Member member) {
   return range;
 }
 
-// Every constant once: its key, what it is, and how to read it.
+// Names each constant once: its key, what it does, and how to read it.
 struct NamedConstant {
   const char* key;
   const char* does;

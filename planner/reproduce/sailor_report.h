@@ -1,6 +1,6 @@
 #pragma once
-// Predicted against measured iterations of Sailor's plans: once with nothing fitted, once with
-// constants fitted to the other plans.
+// Compares predicted with measured iteration times of Sailor's plans: once with nothing fitted,
+// once with constants that were fitted to all plans but the predicted one.
 
 #include <string>
 #include <vector>
@@ -16,25 +16,26 @@ struct SailorReport {
   std::vector<SailorPlan> plans;
   std::vector<Duration> uncalibrated;  // by plan
   CrossValidation validation;
-  std::vector<SailorConstants> constants;  // by plan: fitted without it
-  SailorConstants from_all;
-  std::vector<Bytes> peak_memory;     // by plan, predicted
-  std::vector<std::string> suspects;  // measured values that look copied
+  std::vector<SailorConstants> constants;  // by plan: fitted without this plan
+  SailorConstants from_all;                // fitted to all plans
+  std::vector<Bytes> peak_memory;          // by plan, predicted
+  std::vector<std::string> suspects;       // measured values that look copied
 };
 
-// Of |predicted / measured - 1|. The median is the upper of two.
+// A summary of |predicted / measured - 1|. Of two middle values the upper is the median.
 struct ErrorSummary {
   double mean = 0;
   double median = 0;
   double largest = 0;
 };
 
+// Returns predicted / measured - 1.
 double relative_error(Duration predicted, Duration measured);
 ErrorSummary summarize_errors(const std::vector<SailorPlan>& plans,
                               const std::vector<Duration>& predicted);
 
-// Reads the folder, predicts, fits. Throws InputError where a plan has no measured iteration, or
-// there are fewer than two.
+// Predicts the plans of the folder and fits the constants. Throws InputError where a plan has no
+// measured iteration, or there are fewer than two plans.
 SailorReport make_sailor_report(const SailorFolder& folder);
 
 std::string print_sailor_report(const SailorReport& report);

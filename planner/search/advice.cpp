@@ -42,7 +42,8 @@ class AdviceFinder {
     return some_plan_fits(evaluator, changed.options);
   }
 
-  // The least amount in 1 .. most that fits, from a guess; 0 does not.
+  // Returns the advice with the least amount in 1 .. `most` that fits, found from a guess; none if
+  // no amount fits. Requires: 0 does not fit.
   std::optional<Advice> least(Advice advice, std::int64_t guess, std::int64_t most) {
     const auto at = [&](std::int64_t amount) {
       advice.amount = amount;
@@ -64,7 +65,8 @@ class AdviceFinder {
     return advice;
   }
 
-  // The largest size below all that were offered: they do not fit.
+  // Returns the largest micro-batch that fits, below all sizes that were offered and do not fit;
+  // none if no size fits.
   std::optional<Advice> largest_micro_batch() {
     const auto& sizes = question_.options.micro_batch_sizes;
     std::int64_t too_large = *std::min_element(sizes.begin(), sizes.end());
@@ -183,7 +185,8 @@ std::string list_advice(const std::vector<Advice>& all_advice, const Cluster& cl
   return text + (text.empty() ? "" : "; ") + "another plan would fit with " + others;
 }
 
-// One that the search, which bounds memory, was offered only with more than it needs misses less.
+// The search estimates memory, so it may propose a plan only when it is offered more memory than
+// the plan needs. Such a plan misses less than the advice says, and is not returned.
 std::vector<Candidate> find_relieved(const ModelProfile& profile, const SearchCase& question,
                                      const std::vector<Advice>& all_advice) {
   using Kind = Advice::Kind;
@@ -193,7 +196,7 @@ std::vector<Candidate> find_relieved(const ModelProfile& profile, const SearchCa
   SearchCase changed = with_advice(question, first);
   changed.options.keep = 1;
   const Ranking ranking = search_plans(profile, changed.cluster, changed.options);
-  ENSURE(ranking.best() != nullptr, "a advice makes a plan fit");
+  ENSURE(ranking.best() != nullptr, "a change that makes a plan fit");
   const StepOptions options{.clip = question.options.clip, .overlap = question.options.overlap};
   Candidate plan = judge_plan(ranking.candidates.front().plan, profile, question.cluster, options);
   ENSURE(plan.infeasible, "a plan that fits needs no advice");

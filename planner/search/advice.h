@@ -1,6 +1,7 @@
 #pragma once
-// What would make a plan fit where none does: the least change of each kind, found by searching
-// again with it. With the change some plan fits, with one unit less none does.
+// Feasibility advice: what would make a plan fit where none does. It is the least change of each
+// kind, found by searching again with the change: with it some plan fits, with one unit less none
+// does (of micro-batch sizes it is the largest that fits).
 
 #include <cstdint>
 #include <string>
@@ -30,28 +31,30 @@ struct SearchCase {
   Cluster cluster;
   SearchOptions options;
 };
-// The same question with the change made. Requires: amount >= 0; 0 changes nothing, and of samples
-// a micro-batch has at least 1.
+// Returns the question with the change made. Requires: amount >= 0, where 0 changes nothing; a
+// micro-batch has at least 1 sample.
 SearchCase with_advice(const SearchCase& question, const Advice& advice);
 
-// In the order of the kinds; none where a kind does not help, or is in use already. The one device
-// is that of the plan that misses least. Requires: no plan of the case fits.
+// Returns the advice in the order of the kinds, without kinds that do not help or are in use
+// already. The device of kMemoryOfOne is that of the plan that misses least. Requires: no plan of
+// the case fits.
 std::vector<Advice> find_advice(const ModelProfile& profile, const SearchCase& question,
                                 const Ranking& ranking);
 
-// "3.1 GiB more on device2", "micro-batch 4", ...
+// Returns "3.1 GiB (3328599654 bytes) more on device2", "micro-batch 4", ...
 std::string to_text(const Advice& advice, const Cluster& cluster);
-// "another plan would fit with micro-batch 4, or recompute"; where the first is of a plan that was
-// named before: "it would fit with 3.1 GiB more on device2; another plan would fit with ..".
+// Returns "another plan would fit with micro-batch 4, or recompute"; if the first advice is for a
+// plan that was named before, "it would fit with .. more on device2; another plan would fit with
+// ..". Without advice: "no single change makes a plan fit".
 std::string list_advice(const std::vector<Advice>& all_advice, const Cluster& cluster,
                         bool first_is_of_named = false);
-// The plan that the first change, of memory, makes fit, judged without it, where it misses just so
-// much; else nothing.
+// Returns the plan that the first advice makes fit, judged without the advice, if the advice is
+// about memory and the plan misses just so much; else nothing.
 std::vector<Candidate> find_relieved(const ModelProfile& profile, const SearchCase& question,
                                      const std::vector<Advice>& all_advice);
-// Why no plan fits and what would help, in the one sentence that every verb ends with there. The
-// plan that it names is the relieved one, if any, else the ranking's nearest. Without `all_advice`
-// they are found first.
+// Returns why no plan fits and what would help, in the one sentence that every subcommand ends with
+// in this case. The plan that it names is the relieved one (find_relieved), if any, else the
+// ranking's nearest. If `all_advice` is not given it is found first.
 std::string explain_no_plan(const ModelProfile& profile, const SearchCase& question,
                             const Ranking& ranking);
 std::string explain_no_plan(const ModelProfile& profile, const SearchCase& question,

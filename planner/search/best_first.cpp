@@ -18,7 +18,7 @@ namespace {
 using Node = SearchNode;
 using Kind = SearchNode::Kind;
 
-// Of what is at most half of the longest time.
+// Returns time x (1 + ppm / 10^6). Requires: the time is at most half of the longest Duration.
 Duration scale_up(Duration time, std::int64_t ppm) { return time + scale_ppm(time, ppm); }
 
 class BestFirst {
@@ -56,8 +56,8 @@ class BestFirst {
       open(node);
     }
     if (!queue_.empty() && !is_close(queue_.front()) && is_spent()) climb();
-    // The one with the lowest bound is beaten, or close, and so are all others; or the search has
-    // ended early.
+    // The node with the lowest bound is beaten, or close, and so are all other nodes; or the search
+    // has ended early.
     for (const Node& node : queue_) leave(node);
     for (const Node& node : close_) leave(node);
     return finish();
@@ -66,11 +66,11 @@ class BestFirst {
  private:
   void warm_start(const std::vector<ShapeCell>& cells) {
     take(pick_cells(evaluator_, cells));
-    // Bounds say less of groups that are not alike.
+    // Bounds say less about groups that are not alike.
     if (!evaluator_.machines().groups_are_alike()) climb();
   }
 
-  // From the best so far to better ones near it, as long as there are some.
+  // Goes from the best plan so far to better ones near it, as long as there are some.
   void climb() {
     while (!kept_.empty() && kept_.best().shape) {
       const Shape best = *kept_.best().shape;
@@ -108,21 +108,23 @@ class BestFirst {
     if (other.time > bound.time) bound = other;
   }
 
-  // Where nothing fits so far it goes on.
+  // True if the effort is spent; the search goes on as long as nothing fits.
   bool is_spent() const { return options_.effort > 0 && cut_ >= options_.effort && !kept_.empty(); }
 
   bool is_beaten(const Node& node) const {
     return kept_.beat(node.bound.time, node.devices, node.stages);
   }
 
-  // Or could be better than the best by so little that nobody asks.
+  // True if the node is beaten, or could be better than the best plan only by less than the gap
+  // that is allowed.
   bool is_close(const Node& node) const {
     if (is_beaten(node)) return true;
     return options_.gap_ppm > 0 && node.bound.time < Duration::max() / 2 &&
            kept_.beat_with_the_best(scale_up(node.bound.time, options_.gap_ppm));
   }
 
-  // At the end: beaten by what was found since, or never looked at.
+  // Accounts for a node that is left at the end: it is beaten by a plan found since, or was never
+  // looked at.
   void leave(const Node& node) {
     if (node.is_shape() && judged_.count(node.shape) > 0) return;
     if (is_beaten(node)) {
@@ -133,7 +135,7 @@ class BestFirst {
     }
   }
 
-  // Going on with the held plan, to begin with.
+  // Makes the held plan the first incumbent if it fits.
   void hold() {
     Candidate held = evaluator_.judge_given(options_.held->plan);
     if (held.infeasible) return;
@@ -167,8 +169,9 @@ class BestFirst {
     }
   }
 
-  // Where nothing fits so far, how much is missing must be known to the byte, but of what will be
-  // left out anyway.
+  // Bounds a shape by its order of work. While nothing fits, a shape that misses memory is
+  // simulated, because what it misses must be known to the byte, unless another shape surely misses
+  // less.
   void order(Node node) {
     const auto bound = evaluator_.bound_by_order(node.shape, kept_.most_makespan());
     if (!bound) return judge(node);
@@ -181,7 +184,8 @@ class BestFirst {
     if (only_fits_) return judge(node);
     raise(node.bound, std::get<NamedBound>(*bound));
     node.kind = Kind::kOrdered;
-    // Mostly exact, so that the lowest so far is soon the best so far.
+    // This bound is mostly exact, so the shape with the lowest one so far soon is the best plan so
+    // far.
     if (node.bound.time < lowest_order_ && !is_close(node)) {
       lowest_order_ = node.bound.time;
       return judge(node);
@@ -255,7 +259,8 @@ class BestFirst {
     }
     raise(node.bound, std::get<NamedBound>(bound));
     node.kind = Kind::kCut;
-    // What bounds leave out differs between schedules: of each the lowest so far is looked at.
+    // What bounds leave out differs between schedules, so the shape with the lowest bound so far of
+    // each schedule is looked at.
     const auto lowest = lowest_cut_.try_emplace(node.shape.variant.schedule, Duration::max()).first;
     if (!only_fits_ && node.bound.time < lowest->second && !is_close(node)) {
       lowest->second = node.bound.time;
@@ -293,7 +298,8 @@ class BestFirst {
   void reject_by_bound(const Node& node) {
     if (only_fits_) return;
     Shape shape = node.shape;
-    // The most that it stands for, so that they count as plans on so many devices.
+    // The node is recorded by its longest cell, so that its shapes count as plans on that many
+    // devices.
     if (node.kind == Kind::kLonger) shape.cell.longer = most_longer(shape.cell, evaluator_.space());
     rejected_.add_bounded(shape, node.is_shape(), count(node), node.bound);
   }
@@ -318,10 +324,10 @@ class BestFirst {
   const SearchOptions& options_;
   bool only_fits_;
   std::vector<Node> queue_;  // a heap
-  std::vector<Node> close_;  // not worth a look when they came up
+  std::vector<Node> close_;  // nodes that were close when they came up
   Incumbents kept_;
-  std::optional<Plan> held_;                     // where it fits
-  std::int64_t cut_ = 0;                         // shapes
+  std::optional<Plan> held_;                     // if it fits
+  std::int64_t cut_ = 0;                         // shapes so far
   Duration lowest_order_ = Duration::max();      // of those judged at once
   std::map<ScheduleKind, Duration> lowest_cut_;  // of those whose order was looked at at once
   std::set<Shape> judged_;

@@ -34,7 +34,8 @@ bool misses_less(const Rejection& rejection, const Rejection& other) {
   return rejection.needed - rejection.available < other.needed - other.available;
 }
 
-// Of two cuts of a shape: what fits, then the faster; else what misses less.
+// True if the first of two cuts of a shape is better: one that fits, then the faster one; of two
+// that do not fit the one that misses less.
 bool comes_before(const Verdict& verdict, const Verdict& other) {
   if (verdict.rejection && other.rejection)
     return misses_less(*verdict.rejection, *other.rejection);
@@ -42,7 +43,7 @@ bool comes_before(const Verdict& verdict, const Verdict& other) {
   return verdict.makespan < other.makespan;
 }
 
-// The same, as a whole search ranks them.
+// True if the first candidate is better in the same sense, as a whole search ranks them.
 bool comes_before(const Candidate& candidate, const Candidate& other) {
   const auto key = [](const Candidate& one) {
     const auto [infeasible, refused, missing, makespan, devices, stages, plain, memory, name] =
@@ -139,7 +140,7 @@ std::variant<NamedBound, Rejection> Evaluator::bound(const Shape& shape) {
     const auto hopeless = proposer_.find_hopeless(shape, group);
     if (hopeless) return miss_memory(std::nullopt, hopeless->needed, hopeless->available);
   }
-  // Which of its proposals will be the fastest to fit is not known yet.
+  // It is not known yet which proposal will be the fastest that fits, so the least bound is taken.
   std::optional<NamedBound> least;
   std::optional<Rejection> missing;
   for (const Proposal& proposal : proposer_.propose(shape)) {
@@ -219,7 +220,8 @@ Verdict Evaluator::judge(const Shape& shape, Proposal proposal) {
   return verdict;
 }
 
-// By the order of its work, where that is known.
+// True if the order of work is known and says that the proposal overflows, or takes `makespan` or
+// more.
 bool Evaluator::is_slower(const Shape& shape, const Proposal& proposal, Duration makespan) {
   if (!GroupSimulation::applies(shape, proposal, options_)) return false;
   const DeviceGroups& groups = machines_.groups(shape.cell, shape.variant.arrangement);
@@ -251,14 +253,15 @@ Candidate Evaluator::make_candidate(const Shape& shape, const Verdict& verdict) 
   return candidate;
 }
 
-// Whether the search could propose such a shape.
+// True if the search could propose such a shape.
 bool Evaluator::offers(const Shape& shape) const {
   const std::vector<int>& sizes = options_.micro_batch_sizes;
   return std::find(sizes.begin(), sizes.end(), shape.cell.micro_batch_size) != sizes.end() &&
          shape.cell.used() <= space_.devices && (!shape.variant.cached || space_.cached > 0);
 }
 
-// Where it is a shape's plan, with cuts and shares of its own.
+// Simulates a plan that is a shape's, with cuts and shares of its own, by its groups; none if it is
+// not.
 std::optional<StepOutcome> Evaluator::simulate_by_groups(const Plan& plan) {
   std::optional<Shape> shape = find_shape(plan);
   if (!shape || !offers(*shape)) return std::nullopt;

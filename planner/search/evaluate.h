@@ -1,7 +1,7 @@
 #pragma once
-// One shape, from its bound to its candidate: the fastest of its proposals
-// (planner/search/propose.h) that an interpreter takes and that fits, else the one that misses
-// least, with its reason.
+// Judges one shape, from its bound to its candidate: the fastest of its proposals
+// (planner/search/propose.h) that the interpreter takes and that fits, else the proposal that
+// misses least, with its reason.
 
 #include <map>
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace frazil {
 
-// A shape that is not worth a plan, or what its plan would be.
+// Why a shape is rejected, or what its plan would be.
 struct Verdict {
   std::optional<Rejection> rejection;  // none: it runs and fits
   Duration makespan{0};
@@ -33,33 +33,38 @@ class Evaluator {
   const SearchSpace& space() const { return space_; }
   DeviceGroupClasses& machines() { return machines_; }
   const WorkBounds& work_bounds() const { return bounds_; }
-  // Of plans that cache the prefix, or of those that do not.
+  // Returns the chain sums of plans that cache the prefix, or of plans that do not.
   const ChainSums& sums_of(int size, bool cached) const { return sums_.of(size, cached); }
-  // No more than those of any plan.
+  // Returns chain sums that are no more than those of any plan.
   const ChainSums& sums_of(int size) const { return sums_of(size, space_.cached > 0); }
   int simulated() const { return groups_.simulated() + simulated_; }
 
-  // Of the plan that judge() would find; or the rejection that needs no simulation.
+  // Returns a lower bound on the plan that judge() would find, or a rejection that needs no
+  // simulation.
   std::variant<NamedBound, Rejection> bound(const Shape& shape);
-  // Cheaper than bound(): from the shares of the groups alone.
+  // Returns a lower bound that is cheaper than bound(), from the shares of the groups alone.
   NamedBound bound_by_shares(const Shape& shape);
-  // The same of a shape that bound() did not reject, from the order of its work; none where nothing
-  // is known without a simulation. Above `most` no higher than is needed to say so.
+  // Returns what bound() does, from the order of work, for a shape that bound() did not reject;
+  // none if nothing is known without a simulation. A bound above `most` is no higher than is needed
+  // to say so.
   std::optional<std::variant<NamedBound, Rejection>> bound_by_order(
       const Shape& shape, Duration most = Duration::max());
-  // Each simulated as briefly as can be.
+  // Simulates the proposals of a shape, each as briefly as can be, and returns the verdict on the
+  // best one.
   Verdict judge(const Shape& shape);
-  // The candidate of a verdict, with its plan; its bounds come apart.
+  // Makes the candidate of a verdict, with its plan but without its bounds, which add_bounds()
+  // adds.
   Candidate make_candidate(const Shape& shape, const Verdict& verdict);
   void add_bounds(Candidate& candidate) const;
-  // Of a plan that may be none of the search's, under its mask; its bounds come apart.
+  // Judges a plan, which may be none of the search's, under the search's mask; add_bounds() adds
+  // its bounds.
   Candidate judge_given(Plan plan);
-  // By simulating whole plans alone: what judge() must agree with.
+  // Judges a shape by simulating whole plans alone: what judge() must agree with.
   Candidate judge_whole(const Shape& shape);
 
  private:
-  // What decides the loads of a group: size, machine, whole micro-batches, placement, whether
-  // backwards split, R everywhere or everywhere but last, a cached prefix, owners, cuts.
+  // The key is what decides the loads of a group: size, machine, whole micro-batches, placement,
+  // whether backwards split, R everywhere or everywhere but last, a cached prefix, owners, cuts.
   using LoadKey =
       std::tuple<int, int, int, Placement, bool, bool, bool, bool, int, int, std::vector<LayerId>>;
 
@@ -86,7 +91,7 @@ class Evaluator {
   Proposer proposer_;
   GroupSimulation groups_;
   std::map<LoadKey, GroupLoads> loads_;
-  // By what bound_by_shares() depends on.
+  // Bounds by all that bound_by_shares() depends on.
   std::map<std::tuple<ShapeCell, VariantClass, BatchDeal, int>, NamedBound> by_shares_;
   int simulated_ = 0;
 };

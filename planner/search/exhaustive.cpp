@@ -1,7 +1,8 @@
+// Part of planner/search/best_first.h: the search that simulates and ranks every plan.
+#include "planner/search/best_first.h"
+
 #include <algorithm>
 #include <tuple>
-
-#include "planner/search/best_first.h"
 
 namespace frazil {
 

@@ -113,8 +113,9 @@ std::vector<FamilyCount> count_families(const std::vector<RejectedShapes>& all) 
   return families;
 }
 
-// By shape and schedule, whatever their sizes and depths: the one that misses least, with the
-// candidates of all. The `most` that miss least, least first; of equal ones the smaller shape.
+// Returns, for each shape and schedule that is too large, whatever its sizes and depths, the one
+// that misses least, with the candidates of all. Only the `most` that miss least are returned,
+// least first; of equal ones the smaller shape comes first.
 std::vector<RejectedShapes> list_nearest(const std::vector<RejectedShapes>& rejected,
                                          std::size_t most) {
   using Key = std::tuple<int, int, int, std::optional<ScheduleKind>>;
@@ -138,12 +139,13 @@ std::vector<RejectedShapes> list_nearest(const std::vector<RejectedShapes>& reje
   return nearest;
 }
 
-// Devices.
+// Returns the number of devices.
 int takes(const RejectedShapes& shapes) {
   return shapes.group_devices * shapes.groups + shapes.longer;
 }
 
-// Of all that would run on more devices than `used` the fastest, by its bound or simulated.
+// Returns the fastest of all plans that would run on more devices than `used`, by its bound or
+// simulated; none if there is none.
 std::optional<Rejection> fastest_of_larger(const Ranking& ranking, int used) {
   std::optional<Rejection> least;
   for (const RejectedShapes& rejected : ranking.rejected) {
@@ -165,7 +167,7 @@ std::optional<Rejection> fastest_of_larger(const Ranking& ranking, int used) {
   return least;
 }
 
-// What the plans that would use more devices come to.
+// Says in a sentence what became of the plans that would use more devices.
 std::string explain_idleness(const Ranking& ranking, int used) {
   const std::optional<Rejection> least = fastest_of_larger(ranking, used);
   const bool too_large = std::any_of(

@@ -1,7 +1,7 @@
 #pragma once
-// Why the best plan of a search is the best: it and the runner-up, where the time of both goes,
-// what became of every other candidate, and why devices stay idle. Where nothing fits: what came
-// nearest, and what became of all the others.
+// Explains a search: its best plan and the runner-up, where the time of both goes, what became of
+// every other candidate, and why devices stay idle. If nothing fits: which candidates came nearest,
+// and what became of all others.
 
 #include <optional>
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace frazil {
 
-// Where a step's time goes: the mean over the devices a plan uses of
-// planner/prediction/idle_time.h, which adds up to the makespan within a ns for each part.
+// The parts of a step's time: means over the devices that a plan uses of the parts in
+// planner/prediction/idle_time.h. They add up to the makespan within one ns for each part.
 struct StepShares {
   Duration compute{0};                // updates, too
   Duration bubble{0};                 // fill, drain, and waits for other stages
@@ -34,26 +34,27 @@ struct Refusals {
   std::int64_t candidates = 0;
 };
 
-// Of one schedule, or of those whose schedules were never told apart ("any schedule").
+// What became of the candidates of one schedule, or of those whose schedules were never told apart
+// ("any schedule").
 struct FamilyCount {
   std::string schedule;
   std::int64_t bounded = 0;
   std::int64_t slower = 0;
   std::int64_t too_large = 0;
   std::int64_t refused = 0;
-  Duration nearest_bound{0};  // the lowest bound among those it rejected, with its name
+  Duration nearest_bound{0};  // the lowest bound that rejected one, with its name
   std::string nearest_bound_name;
   std::vector<Refusals> refusals;  // sentences that differ, in the order in which they came
-  // Of those that are too large the one that misses least: with so much more on its device it may
-  // fit, with less it does not.
+  // The candidates that are too large and miss least: with so much more memory on their device they
+  // may fit, with less they do not.
   std::optional<RejectedShapes> nearest_fit;
 };
 
-// "4 x 2" as in tables (planner/prediction/plan_notation.h), "5 x 3 (2 of 4)" where two of three
-// pipelines have a stage less for a device less. Without a schedule as if each device had one
-// stage.
+// Returns "4 x 2" as in tables (planner/prediction/plan_notation.h), or "5 x 3 (2 of 4)" where two
+// of three pipelines have one stage less for one device less. A shape without a schedule is written
+// as if each device had one stage.
 std::string shape_notation(const RejectedShapes& shapes);
-// "4 x 2, micro-batch 8, 1f1b K3 R"
+// Returns "4 x 2, micro-batch 8, 1f1b K3 R".
 std::string describe_shapes(const RejectedShapes& shapes);
 
 struct IdleDevices {
@@ -62,10 +63,11 @@ struct IdleDevices {
 };
 
 struct PlanExplanation {
-  // One or two, of which the second is not the first by another name; none where nothing fits.
+  // One or two candidates, of which the second does not differ from the first in its schedule
+  // alone; none if nothing fits.
   std::vector<ExplainedCandidate> best;
-  // Where nothing fits: of those too large, for each shape and schedule the one that misses least,
-  // with the candidates of all its sizes and depths; as many as a search keeps, nearest first.
+  // If nothing fits: for each shape and schedule that is too large the candidate that misses least,
+  // with the count of all sizes and depths; as many as a search keeps, nearest first.
   std::vector<RejectedShapes> nearest;
   std::vector<FamilyCount> families;  // any schedule first, then in menu order
   IdleDevices idle;
@@ -75,9 +77,5 @@ struct PlanExplanation {
 
 PlanExplanation explain_plan(const Ranking& ranking, const ModelProfile& profile,
                              const Cluster& cluster, const SearchOptions& options);
-
-std::string print_plan_explanation(const PlanExplanation& explanation, const Cluster& cluster);
-// {"explanation": {"best": [..], "rejected": [..], ..}}
-std::string plan_explanation_json(const PlanExplanation& explanation, const Cluster& cluster);
 
 }  // namespace frazil

@@ -5,7 +5,7 @@
 
 namespace frazil {
 
-// At most half of what can be told, so that a switch can be added.
+// Returns at most half of the longest Duration, so that a transition time can be added.
 Duration Incumbents::cost_of_steps(Duration makespan) const {
   if (!options_.held) return makespan;
   const Duration most = Duration::max() / 2;
@@ -30,7 +30,7 @@ bool Incumbents::is_slower(Duration makespan) const {
   return is_full() && cost_of_steps(makespan) > std::get<Duration>(worst_);
 }
 
-// Of equal ones that comes first which listing everything would meet first.
+// Plans that are otherwise equal are in the order in which listing everything would meet them.
 Incumbents::Order Incumbents::order_of(const KeptPlan& plan, Duration cost) const {
   RankingKey key = ranking_key(plan.candidate);
   std::get<Duration>(key) = cost;

@@ -1,7 +1,7 @@
 #pragma once
-// The best plans that a search has found so far: those whose step, or whose steps to come with the
-// switch to them, cost least. What is left to search is measured against the worst of them, and
-// where a gap is allowed against the best.
+// The incumbents of a search: the best plans that it has found so far, those whose step, or whose
+// steps to come with the transition to them, cost least. What is left to search is measured against
+// the worst incumbent, and against the best one where a gap is allowed.
 
 #include <cstdint>
 #include <optional>
@@ -15,7 +15,7 @@ namespace frazil {
 
 struct KeptPlan {
   Candidate candidate;
-  std::optional<Shape> shape;  // none: of a plan that was held before the search
+  std::optional<Shape> shape;  // none: the plan was held before the search
   std::int64_t ordinal = 0;    // where listing everything would meet it
 };
 
@@ -30,19 +30,21 @@ class Incumbents {
   }
   const KeptPlan& best() const { return plans_.front().plan; }
 
-  // Neither the cost of a step that takes at least so long nor what breaks ties, stages in all and
-  // of a pipeline, can be less than of the worst that is kept.
+  // True if no plan with this makespan or more, and these counts or more, can replace the worst
+  // incumbent. `devices` (stages in all) and `stages` (of a pipeline) break ties.
   bool beat(Duration makespan, int devices, int stages) const;
-  // All places are taken, and a step that takes at least so long does not cost less than the best.
+  // True if all places are taken and a step with this makespan or more does not cost less than the
+  // best incumbent.
   bool beat_with_the_best(Duration makespan) const;
-  // The longest step that costs no more than the worst that is kept; of any length where there is
-  // room.
+  // Returns the longest step that costs no more than the worst incumbent; Duration::max() while
+  // there is room.
   Duration most_makespan() const;
+  // True if all places are taken and a step with this makespan costs more than the worst incumbent.
   bool is_slower(Duration makespan) const;
 
-  // The one that has to go for it, maybe itself.
+  // Keeps a plan, and returns the plan that has to go, maybe itself; none while there is room.
   std::optional<KeptPlan> keep(KeptPlan plan);
-  // In order; empties this.
+  // Returns the candidates in order, best first; empties this.
   std::vector<Candidate> take();
 
  private:

@@ -8,7 +8,7 @@
 namespace frazil {
 namespace {
 
-// The last layer of each stage; none where a stage is not one range of layers.
+// Returns the last layer of each stage; none if a stage is not one range of layers.
 std::optional<std::vector<LayerId>> find_ends(const Pipeline& pipeline) {
   std::vector<LayerId> ends;
   for (const Stage& stage : pipeline.stages) {
@@ -39,7 +39,7 @@ class CutMover {
         options_{.clip = options.clip, .overlap = options.overlap},
         actions_left_(most_actions) {}
 
-  // Whether it became faster.
+  // Moves the boundaries of a candidate; true if it became faster.
   bool improve(Candidate& candidate) {
     bool improved = false;
     for (bool moved = true; moved;) {
@@ -68,7 +68,8 @@ class CutMover {
                        [&](const Pipeline& other) { return find_ends(other) == ends; });
   }
 
-  // The boundary behind stage s of pipeline p and of those like it.
+  // Moves the boundary behind stage `s` of pipeline `p`, and of the pipelines that are cut alike,
+  // by `step` layers; true, and the candidate is replaced, if the plan fits and becomes faster.
   bool try_move(Candidate& candidate, std::size_t p, std::size_t s, int step) {
     const auto ends = find_ends(candidate.plan.pipelines[p]);
     Plan plan = candidate.plan;

@@ -1,6 +1,6 @@
 #pragma once
-// Where nothing fits so far: the shape that misses the least memory; of those that a schedule
-// refuses whatever the memory the first, where there is no other.
+// Remembers the nearest miss while nothing fits: the shape that misses the least memory. If there
+// is none, it is the first of the shapes that a schedule refuses whatever the memory.
 
 #include <optional>
 #include <tuple>

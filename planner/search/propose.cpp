@@ -1,4 +1,4 @@
-// Where the cuts are, and the plan they make.
+// The part of Proposer that finds the cuts of a shape.
 #include "planner/search/propose.h"
 
 #include <algorithm>
@@ -37,8 +37,8 @@ ChainCosts Proposer::make_costs(const Shape& shape, const Cluster& machine,
     const std::size_t at = device_of.size() - 1;
     if (s > 0 && device_of[at - 1] != device_of[at]) hops.emplace(device_of[at - 1], device_of[at]);
   }
-  // A boundary takes as long as on the slowest link between neighbouring stages. What is on its way
-  // keeps no device from sending the next.
+  // A boundary takes as long as on the slowest link between neighbouring stages. A message that is
+  // on its way keeps no device from sending the next one.
   std::vector<std::pair<Link, Link>> links;
   for (const auto& [from, to] : hops) {
     const std::pair<Link, Link> ways{machine.link(from, to), machine.link(to, from)};
@@ -63,7 +63,8 @@ ChainCosts Proposer::make_costs(const Shape& shape, const Cluster& machine,
   return costs;
 }
 
-// Stages that hold as many micro-batches under equal limits are told apart by nothing.
+// Adds the memory of each stage. Stages that hold equally many micro-batches under equal limits,
+// and recompute alike, have the same memory for the same layers.
 void Proposer::add_memory(const Shape& shape, const GroupClass& group, MemoryRule rule,
                           ChainCosts& costs) const {
   const ShapeVariant& variant = shape.variant;
@@ -100,7 +101,7 @@ const std::optional<ChainPartition>& Proposer::part(const Shape& shape, const Gr
   Shape like = shape;
   ShapeVariant& variant = like.variant;
   variant.arrangement = 0;
-  // Where memory does not matter, or all of a share is held, schedules of one placement are alike.
+  // Schedules of one placement are alike if memory does not matter, or if all of a share is held.
   const bool known_depth = known_in_flight(variant, group.share, 1, 0).has_value();
   if (!facts_of(variant.schedule).recomputes_itself && (ignored || !known_depth)) {
     variant.in_flight = std::nullopt;

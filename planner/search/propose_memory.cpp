@@ -1,4 +1,4 @@
-// What the stages of a proposal hold.
+// The part of Proposer that says what the stages of a proposal hold.
 #include "planner/search/propose.h"
 
 #include <algorithm>
@@ -7,7 +7,8 @@
 
 namespace frazil {
 
-// A stage that recomputes keeps its inputs, and the whole stash of one micro-batch at a time.
+// Returns what a stage holds. A stage that recomputes keeps its inputs, and the whole stash of one
+// micro-batch at a time.
 Bytes Proposer::held(const ChainSums& sums, LayerSpan span, int sets, int in_flight,
                      bool recompute) const {
   const Bytes stash = sums.stash(span);
@@ -79,8 +80,8 @@ std::optional<Proposer::LeastMemory> Proposer::find_hopeless(const Shape& shape,
   const bool whole = group.share > (group.has_short ? 1 : 0);
   // Each stage alone on its device holds the stash of one micro-batch at the least.
   const bool stashes = whole && stages_per_device(shape.variant) == 1;
-  // Each direction holds the model, but for the stage that both have on the middle one of an odd
-  // number of devices; the direction with more gradient sets is not both.
+  // Each direction holds the model; only the middle one of an odd number of devices has one stage
+  // for both. One direction has the most gradient sets, and the other has one set at least.
   const bool apart = machine.devices.size() % 2 == 0;
   const int ways = apart ? directions(placement_of(shape.variant)) : 1;
   const Bytes held = sums.parameters(all) * ways + sums.optimizer(all) * ways +

@@ -1,4 +1,4 @@
-// Whose micro-batches.
+// The part of Proposer that deals the micro-batches.
 #include "planner/search/propose.h"
 
 #include <algorithm>
@@ -66,9 +66,10 @@ std::vector<int> Proposer::share_by_load(const Shape& shape, const DeviceGroups&
   for (const int machine : machines) load_of.push_back(bottleneck_of(shape, machine));
   std::vector<std::int64_t> groups_of(load_of.size(), 0);  // by machine
   for (const std::size_t kind : kind_of) ++groups_of[kind];
-  // Each next one to the group that would end first: by some time each has as many as it can end
-  // until then, and the few that are left go to those that would end right after, in their order;
-  // from the last on, where the last micro-batch is a short one.
+  // Each next micro-batch goes to the group that would end first. So there is a time until which
+  // each group has as many as it can end; the few that are left go to the groups that would end
+  // right after that time, in their order, or from the last group on if the last micro-batch is a
+  // short one.
   const std::int64_t units = all / ways;
   const auto dealt = [&](std::int64_t time) {
     std::int64_t sum = 0;
@@ -136,7 +137,7 @@ Proposal Proposer::deal_by_load(const Shape& shape, const DeviceGroups& groups) 
   return proposal;
 }
 
-// Groups of one class, without their cuts.
+// Puts groups that are alike into one class, without their cuts.
 Proposal Proposer::classify(const Shape& shape, const DeviceGroups& groups,
                             std::vector<int> shares) {
   Proposal proposal;

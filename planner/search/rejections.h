@@ -1,5 +1,5 @@
 #pragma once
-// What a search leaves out, each with its reason, as long as there is one.
+// The shapes that a search leaves out, each with its reason.
 
 #include <vector>
 
@@ -11,14 +11,15 @@ namespace frazil {
 
 class Rejections {
  public:
-  // `single`: the shape itself; else `candidates` variants of its cell.
+  // Adds a rejection of the shape itself if `single`, else of `candidates` variants of its cell.
   void add(const Shape& shape, bool single, std::int64_t candidates, const Rejection& rejection);
   void add_bounded(const Shape& shape, bool single, std::int64_t candidates,
                    const NamedBound& bound);
   void add_slower(const Shape& shape, Duration makespan);
-  // A shape that is shown as a candidate is not counted among the rejected.
+  // Takes one back: a shape that is shown as a candidate is not counted among the rejected.
   void take_back(const Shape& shape);
-  // Those with candidates, against the slowest plan that was kept; zero: none was.
+  // Returns the rejections that stand for some candidates, and empties this. `against`: the
+  // makespan of the slowest plan that was kept; zero if none was.
   std::vector<RejectedShapes> list(Duration against);
 
  private:

@@ -13,7 +13,7 @@ const NamedSchedule& schedule_of(const Candidate& candidate) {
   return std::get<NamedSchedule>(candidate.plan.schedule);
 }
 
-// Micro-batches in flight, its own where none is given.
+// Returns the micro-batches in flight, which are the schedule's own if none are given.
 int depth_of(const Candidate& candidate) {
   const auto stages = static_cast<int>(candidate.plan.pipelines.front().stages.size());
   const NamedSchedule& schedule = schedule_of(candidate);
@@ -85,7 +85,8 @@ std::vector<ShapeOrder> search_orders(const ModelProfile& profile, const Cluster
       }
       const bool is_listed = std::find(options.schedules.begin(), options.schedules.end(),
                                        schedule_of(order.named).kind) != options.schedules.end();
-      // What the search of orders leaves out of its model can make one worse than its seed.
+      // The search of orders leaves some costs out of its model, so an order can be worse than its
+      // seed.
       const Duration most = order.named.makespan - Duration{is_listed ? 1 : 0};
       order.taken = !order.searched.infeasible && order.searched.makespan <= most;
     } catch (const InfeasibleError& error) {

@@ -5,7 +5,7 @@
 namespace frazil {
 
 const VariantList& Variants::of(const ShapeCell& cell) {
-  // Of the share, depths go up to 2 p.
+  // Depths go up to 2 p, so a larger share makes no difference.
   const int micro_batches = space_.micro_batches(cell.micro_batch_size);
   const int share = (micro_batches + cell.replicas - 1) / cell.replicas;
   const auto [known, is_new] =

@@ -1,5 +1,5 @@
 #pragma once
-// The variants of cells, listed once for all cells that have the same.
+// The variants of cells, listed once for all cells that have the same variants.
 
 #include <map>
 #include <tuple>

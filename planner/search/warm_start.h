@@ -1,7 +1,7 @@
 #pragma once
-// Good plans for a search to begin with, so that what is worse need not be opened: from the cells
-// with the lowest bounds, then from those near the best so far. They change no answer of a search
-// that ends when its answer is proven.
+// The warm start of a search: good plans to begin with, so that what is worse need not be opened.
+// They come from the cells with the lowest bounds, then from cells near the best plan so far. They
+// change no answer of a search that ends when its answer is proven.
 
 #include <cstddef>
 #include <vector>
@@ -17,14 +17,17 @@ struct PromisingShape {
   NamedBound bound;         // from its order of work
 };
 
-// One of each length, those with the lowest bounds, as far as memory does not rule them out.
+// Returns the cells with the lowest bounds, one of each group length, as far as memory does not
+// rule them out; four cells at most.
 std::vector<ShapeCell> pick_cells(Evaluator& evaluator, const std::vector<ShapeCell>& cells);
 
-// Somewhat shorter or longer groups, fewer of them, smaller or larger micro-batches; itself.
+// Returns the cell itself and its neighbours: somewhat shorter or longer groups, fewer groups,
+// smaller or larger micro-batches.
 std::vector<ShapeCell> list_neighbours(const ShapeCell& cell, const SearchSpace& space);
 
-// Of each schedule, at its own depth, the few variants of these cells with the lowest bounds: those
-// that may take no longer than `most`, the lowest order of work first.
+// Returns, for each schedule at its own depth, the few variants of these cells that have the lowest
+// bounds and may take no longer than `most`; the variant with the lowest bound by its order of work
+// comes first.
 std::vector<PromisingShape> find_promising(Evaluator& evaluator, Variants& variants,
                                            const std::vector<ShapeCell>& cells, Duration most);
 

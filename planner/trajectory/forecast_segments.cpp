@@ -1,7 +1,9 @@
-// The masks of a forecast.
+// Part of planner/trajectory/plan_trajectory.h: the segments of a forecast, one for each of its
+// masks.
+#include "planner/trajectory/plan_trajectory.h"
+
 #include <algorithm>
 
-#include "planner/trajectory/plan_trajectory.h"
 #include "profiles/error.h"
 
 namespace frazil {

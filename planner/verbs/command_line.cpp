@@ -23,7 +23,7 @@ constexpr std::string_view kExitCodes =
     "  0   done\n"
     "  1   failed, or a bug\n"
     "  2   bad usage or input\n"
-    "  3   good input that cannot be done: nothing fits into memory, or no schedule takes the "
+    "  3   valid but infeasible: nothing fits into memory, or no schedule takes the "
     "plan\n"
     "  4   verify: the run differs from its costs\n"
     "  5   verify: measured too unsteadily to tell\n"

@@ -42,14 +42,14 @@ std::filesystem::path find_program(const std::filesystem::path& folder, std::str
 bool is_built(const std::filesystem::path& program) { return access(program.c_str(), X_OK) == 0; }
 
 void print_help(std::ostream& out, const std::filesystem::path& folder) {
-  out << "usage: frazil <verb> [options]\n\n";
+  out << "usage: frazil <subcommand> [options]\n\n";
   for (const Verb& verb : kVerbs) {
     std::string name(verb.name);
     name.resize(10, ' ');
     out << "  " << name << verb.does
         << (is_built(find_program(folder, verb.name)) ? "\n" : " (not built)\n");
   }
-  out << "\n`frazil help <verb>` says more; `frazil --version` names the version.\n";
+  out << "\n`frazil help <subcommand>` says more; `frazil --version` names the version.\n";
 }
 
 const Verb* find_verb(std::string_view name) {
@@ -59,7 +59,7 @@ const Verb* find_verb(std::string_view name) {
 }
 
 int refuse_verb(std::string_view found) {
-  std::cerr << "frazil: found verb `" << found << "`, expected one of ";
+  std::cerr << "frazil: found subcommand `" << found << "`, expected one of ";
   for (const Verb& verb : kVerbs) {
     std::cerr << (verb.name == kVerbs.front().name ? "" : ", ") << verb.name;
   }
@@ -73,7 +73,7 @@ int start_verb(const std::filesystem::path& folder, const Verb& verb, char** arg
   if (!is_built(program)) {
     std::cerr << "frazil: found no " << program.string() << ", expected it beside frazil: "
               << (verb.needs_libtorch
-                      ? "this verb needs a build with libtorch, which ./setup.sh fetches"
+                      ? "this subcommand needs a build with libtorch, which ./setup.sh fetches"
                       : "build all programs first")
               << "\n";
     return kExitFailure;
@@ -100,7 +100,7 @@ int help(int count, char** arguments, const std::filesystem::path& folder) {
   const Verb* const verb = find_verb(arguments[2]);
   if (verb == nullptr) return refuse_verb(arguments[2]);
   if (count > 3) {
-    std::cerr << "frazil: found `" << arguments[3] << "`, expected one verb after help\n";
+    std::cerr << "frazil: found `" << arguments[3] << "`, expected one subcommand after help\n";
     return kExitUsage;
   }
   std::string flag = "--help";

@@ -9,11 +9,14 @@
 
 #include "planner/answers/print_advice.h"
 #include "planner/answers/print_comparison.h"
+#include "planner/answers/print_explained_plan.h"
 #include "planner/answers/print_ranking.h"
+#include "planner/answers/print_searched_orders.h"
 #include "planner/bounds/shape.h"
 #include "planner/named/named_planner.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/schedule_facts.h"
+#include "planner/prediction/answer_parts.h"
 #include "planner/search/explain_plan.h"
 #include "planner/search/moved_cuts.h"
 #include "planner/search/searched_orders.h"
@@ -210,10 +213,9 @@ ExitCode plan_verb(const Flags& values) {
   const MovedCuts moved =
       move_cuts(ranking, profile, question.cluster, question.options, {.plans = kMovedPlans});
   if (moved.faster > 0) {
-    besides.add(
-        fmt::format("{} faster with other cuts than those of the least busiest stage\n",
-                    moved.faster == 1 ? "1 plan is" : fmt::format("{} plans are", moved.faster)),
-        fmt::format(R"({{"moved_cuts": {}}})", moved.faster));
+    besides.add(fmt::format("local search improved the stage boundaries of {}\n",
+                            count_of(moved.faster, "plan")),
+                fmt::format(R"({{"moved_cuts": {}}})", moved.faster));
   }
   if (order_search) {
     const std::vector<ShapeOrder> orders =

@@ -29,8 +29,8 @@ ComparedSchedule ask(const WhatIf& question, const ScheduleFacts& facts, int chu
   const std::vector<int>& peaks = row.answer.peak_chunks;
   row.most_in_flight = static_cast<double>(*std::max_element(peaks.begin(), peaks.end())) / chunks;
   if (options.most_in_flight && row.most_in_flight > *options.most_in_flight) {
-    row.reason = fmt::format("holds {} micro-batches on a device, and {} fit", row.most_in_flight,
-                             *options.most_in_flight);
+    row.reason = fmt::format("needs {} micro-batches in flight per device, limit {}",
+                             row.most_in_flight, *options.most_in_flight);
   }
   return row;
 }
@@ -76,7 +76,7 @@ std::string print_comparison(const std::vector<ComparedSchedule>& compared) {
                         fmt::format("{}", row.most_in_flight), row.copies);
   }
   for (const ComparedSchedule& row : compared) {
-    if (!row.reason.empty()) text += fmt::format("{:<20} not here: {}\n", name_of(row), row.reason);
+    if (!row.reason.empty()) text += fmt::format("{:<20} excluded: {}\n", name_of(row), row.reason);
   }
   return text;
 }

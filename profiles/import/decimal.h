@@ -1,6 +1,6 @@
 #pragma once
-// Decimal numbers as other programs print them, in integers of a smaller unit. No floating point:
-// what the digits say is what is kept.
+// Reads decimal numbers as other programs print them into integers of a smaller unit, without
+// floating point: what the digits say is kept.
 
 #include <cstdint>
 #include <optional>
@@ -8,12 +8,14 @@
 
 namespace frazil {
 
-// What becomes of digits beyond the smallest unit. kNearest: halves up.
+// The treatment of digits below the smallest unit: kExact refuses a number that has any but zeros,
+// kNearest rounds halves up.
 enum class Rounding { kExact, kNearest, kUp, kDown };
 
-// `number` x 10^decimals: "0.539" with 6 decimals is 539000. Digits with an optional point and an
-// optional exponent ("44302336.000", "1.5e-3", "12."); no sign but a plus. None: not such a number,
-// above kLargestQuantity, or of more decimals where kExact forbids them.
+// Returns `number` x 10^decimals: "0.539" with 6 decimals is 539000. A number is digits with an
+// optional point and an optional exponent ("44302336.000", "1.5e-3", "12."); the only sign is a
+// plus. Returns nothing for other text, for a result above kLargestQuantity, and where kExact
+// forbids the digits.
 std::optional<std::int64_t> scale_decimal(std::string_view number, int decimals, Rounding rounding);
 
 }  // namespace frazil

@@ -12,13 +12,13 @@ struct FileLine {
   std::string_view text;  // points into the file's text
 };
 
-// The lines that are not blank. Throws InputError for a control character that is no tab, for what
-// is not UTF-8 and for a file without such a line.
+// Returns the lines that are not blank. Throws InputError for a control character that is no tab,
+// for bytes that are not UTF-8, and for a file whose lines are all blank.
 std::vector<FileLine> read_lines(std::string_view text, const std::string& file);
 
 std::string_view trim(std::string_view text);  // without blanks and tabs around it
 
-// A piece of a file for a message, in backticks and not too long.
+// Quotes a piece of a file for a message: in backticks, cut after 40 bytes.
 std::string quote(std::string_view text);
 
 }  // namespace frazil

@@ -10,12 +10,12 @@ namespace frazil {
 
 struct ImportOptions {
   std::string model = "imported";
-  int micro_batch_size = 1;  // samples that the times and sizes of the file are of
+  int micro_batch_size = 1;  // the file's times and sizes are for so many samples
 };
 
 struct ImportedProfile {
   ModelProfile profile;
-  std::vector<std::string> notes;  // what the numbers rest on that was not measured
+  std::vector<std::string> notes;  // assumptions behind the numbers that were not measured
 };
 
 }  // namespace frazil

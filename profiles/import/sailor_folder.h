@@ -1,10 +1,12 @@
 #pragma once
-// A folder of Sailor's measurements for one model and one kind of GPU:
+// clang-format off
+// Reads a folder of Sailor's measurements for one model and one kind of GPU:
 //   configs/*.json                          one file: the training configuration
-//   layer_profiles/MODEL/GPU/profile.json   times, below the only GPU there is
+//   layer_profiles/MODEL/GPU/profile.json   times; MODEL holds one GPU
 //   llm_info.json                           sizes
 //   providers/network_coeffs_all_homo.json  bandwidths
 //   validation/**/*.json                    plans that were run
+// clang-format on
 
 #include <filesystem>
 #include <string>
@@ -22,13 +24,14 @@ struct SailorFolder {
   SailorTimes times;
   SailorSizes sizes;
   SailorLinks links;
-  std::vector<SailorPlan> plans;  // by number of nodes, replicas, batch and name
+  std::vector<SailorPlan> plans;  // sorted by stages x replicas, replicas, batch size and name
 };
 
-// Every plan has the model's layers, on the folder's GPU. Throws InputError naming the file.
+// Reads the folder with its plans. Throws InputError naming the file, also for a plan that has
+// other layers than the model or runs on another GPU than the folder's.
 SailorFolder read_sailor_folder(const std::filesystem::path& folder);
 
-// The same without its plans.
+// Reads the folder without its plans. Throws InputError naming the file.
 SailorFolder read_sailor_measurements(const std::filesystem::path& folder);
 
 }  // namespace frazil

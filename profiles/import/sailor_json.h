@@ -1,6 +1,6 @@
 #pragma once
-// What the readers of Sailor's JSON files share: numbers as keys, seconds, files with keys that
-// nobody needs. For profiles/import/sailor_*.cpp alone.
+// Shared by the readers of Sailor's JSON files, profiles/import/sailor_*.cpp alone: numbers as
+// keys, layers in order, seconds. All errors are InputError with file, line and path.
 
 #include <functional>
 #include <string>
@@ -11,23 +11,24 @@
 
 namespace frazil {
 
-inline constexpr int kLargestSailorNumber = 1'000'000;  // of what a key counts
+inline constexpr int kLargestSailorNumber = 1'000'000;  // the largest number in a key
 inline constexpr double kLongestSailorTime = 1e6;       // seconds
 
-// A key that is a whole number in [minimum, kLargestSailorNumber], without sign or leading zeros.
-// Refuses any other, naming `noun` ("a micro-batch size").
+// Reads a key that is a whole number in [minimum, kLargestSailorNumber], without sign or leading
+// zeros. Throws for any other key; the message names `noun` ("a micro-batch size").
 int parse_sailor_key(const std::string& key, const JsonCursor& value, int minimum,
                      const std::string& noun);
 
-// Calls `visit(number, value)` for each member of an object with such keys. Throws when it is
-// empty.
+// Calls `visit(number, value)` for each member of an object with such keys. Throws when the object
+// is empty.
 void visit_numbered(const JsonCursor& object, int minimum, const std::string& noun,
                     const std::function<void(int, const JsonCursor&)>& visit);
 
-// The values of {"0": ..., "1": ...} in the order of their keys. Throws where one is missing.
+// Returns the values of {"0": ..., "1": ...} in the order of their keys. Throws when a key is
+// missing.
 std::vector<JsonCursor> take_layers(const JsonCursor& object);
 
-// Seconds, 0 or more, to the nearest nanosecond.
+// Reads seconds from 0 to kLongestSailorTime, rounded to the nearest nanosecond.
 Duration take_seconds(const JsonCursor& value);
 
 }  // namespace frazil

@@ -1,8 +1,8 @@
 #pragma once
 // Sailor's measured bandwidths: {"inter": {"GPU": {"4": [[c, ...], largest]}}, "intra": {...}}, by
-// the number of GPUs of a node that send at once ("4"). The coefficients, highest power first, are
-// of a polynomial in log2(message / 1 MB) that gives GB/s (10^6 and 10^9 bytes); `largest` is the
-// most that was measured, in B/s.
+// the number of GPUs of a node that send at once ("4"). The coefficients, highest power first, make
+// a polynomial in log2(message / 1 MB) that gives GB/s (1 MB is 10^6 and 1 GB 10^9 bytes).
+// `largest` is the largest measured bandwidth in B/s.
 
 #include <map>
 #include <string>
@@ -20,18 +20,18 @@ struct BandwidthFit {
 };
 
 struct SailorLinks {
-  // By the number of GPUs that send at once.
+  // Both maps are by the number of GPUs of a node that send at once.
   std::map<int, BandwidthFit> between_nodes;
   std::map<int, BandwidthFit> within_node;
   friend bool operator==(const SailorLinks&, const SailorLinks&) = default;
 };
 
-// Of one kind of GPU. Throws InputError with file, line and path.
+// Reads the fits of one kind of GPU. Throws InputError with file, line and path.
 SailorLinks parse_sailor_links(std::string_view text, const std::string& file,
                                const std::string& gpu);
 
-// Whole bytes per second, at most `largest`. Throws InputError where the polynomial has left its
-// meaning: no message, or no bandwidth above zero.
+// Returns the bandwidth for a message in whole B/s (nearest), at most `largest`. Throws InputError
+// for a message below 1 byte, and where the polynomial gives less than 1 B/s.
 BytesPerSecond bandwidth_at(const BandwidthFit& fit, Bytes message);
 
 }  // namespace frazil

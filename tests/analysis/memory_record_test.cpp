@@ -85,7 +85,7 @@ TEST(MemoryRecord, IsATableOfWhatEachDeviceHolds) {
             "-------  -----------------  ---------------  --------------  -----\n"
             "first    parameters                 1048576         1048576  1.000\n"
             "first    stash                      2097152         4194304  0.500\n"
-            "first    all at most                3145728         5242880  0.600\n"
+            "first    peak total                 3145728         5242880  0.600\n"
             "first    allocator at most          3145728         6291456  0.500\n"
             "process  resident at most                 -        50000000      -\n");
 }
@@ -93,7 +93,7 @@ TEST(MemoryRecord, IsATableOfWhatEachDeviceHolds) {
 TEST(MemoryRecord, OfAllPhasesIsARowForEachDevice) {
   const MemoryRecord record = sample_memory();
   EXPECT_EQ(to_text(tabulate_memory({{20, &record}, {40, &record}})),
-            "from step  device  parameters  stash            all at most      allocator\n"
+            "from step  device  parameters  stash            peak total       allocator\n"
             "---------  ------  ----------  ---------------  ---------------  ---------\n"
             "       20  first   1.00 MiB    2.00 / 4.00 MiB  3.00 / 5.00 MiB  6.00 MiB\n"
             "       40  first   1.00 MiB    2.00 / 4.00 MiB  3.00 / 5.00 MiB  6.00 MiB\n");

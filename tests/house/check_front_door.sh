@@ -24,16 +24,16 @@ expect() {
 case ${2:-} in
   arguments) expect 7 '<--plan><a b><>' '' train --plan 'a b' '' ;;
   help)
-    expect 0 'usage: frazil <verb>*profile*plan *(not built)*simulate*train*verify*import*export*report*reproduce*' '' --help
+    expect 0 'usage: frazil <subcommand>*profile*plan *(not built)*simulate*train*verify*import*export*report*reproduce*' '' --help
     expect 0 'frazil [0-9]*.[0-9]*.[0-9]*' '' --version
-    expect 0 'usage: frazil <verb>*' '' help
+    expect 0 'usage: frazil <subcommand>*' '' help
     expect 7 '<--help>' '' help train
-    expect 2 '' 'frazil: found verb `fly`*' help fly
-    expect 2 '' 'frazil: found `plan`, expected one verb after help' help train plan
-    expect 2 '' 'usage: frazil <verb>*'
+    expect 2 '' 'frazil: found subcommand `fly`*' help fly
+    expect 2 '' 'frazil: found `plan`, expected one subcommand after help' help train plan
+    expect 2 '' 'usage: frazil <subcommand>*'
     if grep '^  train ' "$folder/err" | grep 'not built'; then exit 1; fi
     ;;
-  unknown) expect 2 '' 'frazil: found verb `fly`, expected one of profile, plan, simulate, train, verify, import, export, report, reproduce' fly ;;
+  unknown) expect 2 '' 'frazil: found subcommand `fly`, expected one of profile, plan, simulate, train, verify, import, export, report, reproduce' fly ;;
   missing)
     expect 1 '' 'frazil: found no */frazil-verify, expected it beside frazil: *libtorch*' verify
     expect 1 '' 'frazil: found no */frazil-plan, expected it beside frazil: build all*' plan

@@ -1,5 +1,5 @@
-// The plug-in for GPUs under CUDA: what exec/devices/accelerator.h describes, through libtorch's
-// own CUDA streams and caching allocator.
+// The plug-in for GPUs under CUDA: implements exec/devices/accelerator.h through libtorch's own
+// CUDA streams and caching allocator.
 
 #include "exec/devices/accelerator.h"
 
@@ -44,7 +44,7 @@ bool has_done(cudaStream_t stream) {
   const cudaError_t state = cudaStreamQuery(stream);
   if (state == cudaSuccess) return true;
   if (state != cudaErrorNotReady) fail(state);
-  (void)cudaGetLastError();  // it is no error, but kept as one
+  (void)cudaGetLastError();  // "not ready" is no error, but CUDA keeps it as one
   return false;
 }
 
@@ -76,13 +76,13 @@ GpuFacts describe(int gpu) {
 GpuMemory memory(int gpu) {
   at::globalContext().lazyInitDevice(at::kCUDA);
   const auto stats = getDeviceStats(index_of(gpu));
-  constexpr std::size_t kAll = 0;  // pools together
+  constexpr std::size_t kAll = 0;  // all pools together
   return {.allocated = stats.allocated_bytes[kAll].current,
           .peak = stats.allocated_bytes[kAll].peak};
 }
 
 StreamHandle open(int gpu, int share, int shares) {
-  // Torch looks for its CUDA part once. Where it has done so before that part was there, it never
+  // Torch looks for its CUDA part once. If it has done so before that part was there, it never
   // looks again.
   if (!at::globalContext().hasCUDA()) {
     throw std::logic_error(
@@ -98,8 +98,8 @@ std::string part(StreamHandle handle) { return stream_of(handle).part; }
 
 at::Device place(StreamHandle handle) { return torch_stream_of(handle).device(); }
 
-// Backward passes run in the calling thread; else one thread of torch's own would launch those of
-// all streams of a GPU, one after another.
+// Makes backward passes run in the calling thread; otherwise one thread of torch's own would launch
+// those of all streams of a GPU, one after another.
 void enter(StreamHandle handle) {
   c10::cuda::set_device(index_of(stream_of(handle).gpu));
   c10::cuda::setCurrentCUDAStream(torch_stream_of(handle));
@@ -122,8 +122,8 @@ bool is_settled(int gpu) {
 }  // namespace frazil
 
 extern "C" const frazil::AcceleratorTable* frazil_accelerator() {
-  // Before the first context is made: with the default of 8, streams of more devices would wait
-  // for each other.
+  // This is set before the first context is made: with the default of 8, streams of more devices
+  // would wait for each other.
   constexpr int kKeepExisting = 0;
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", kKeepExisting);
   static const frazil::AcceleratorTable table{.version = frazil::kAcceleratorVersion,

@@ -8,13 +8,14 @@
 namespace frazil {
 namespace {
 
-// Found out inside; told as GpuParts::why_not.
+// Thrown inside this file only; callers get its text as GpuParts::why_not.
 class CannotSplit : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// `version` in which the function came: 12040 of CUDA 12.4.
+// Returns an entry of the driver. `version` is the one in which the function came: 12040 is CUDA
+// 12.4.
 template <class Function>
 Function find_entry(const char* name, unsigned version) {
   void* entry = nullptr;
@@ -54,7 +55,7 @@ GpuParts split(int gpu, int parts) {
   CUdevResource whole{};
   check(get_resource(device, &whole, CU_DEV_RESOURCE_TYPE_SM), "cuDeviceGetDevResource");
   const auto wanted = static_cast<unsigned>(parts);
-  // The driver rounds up, so that what is asked for must be what it can cut.
+  // The driver rounds up, so the number asked for must be one that it can cut.
   const unsigned each = round_down(whole.sm.smCount / wanted, whole.sm.smCoscheduledAlignment);
   if (each < whole.sm.minSmPartitionSize || each == 0) {
     throw CannotSplit("its " + std::to_string(whole.sm.smCount) + " SMs make no " +

@@ -1,5 +1,5 @@
 #pragma once
-// A GPU cut into parts that do not overlap: one split of its SMs through the driver's green
+// Cuts a GPU into parts that do not overlap: one split of its SMs through the driver's green
 // contexts (CUDA 12.5 and newer). Parts are equal, rounded down to what the GPU can cut: 132 SMs in
 // two are 64 and 64. The driver is asked at run time, never linked.
 
@@ -12,15 +12,15 @@
 namespace frazil {
 
 struct GpuParts {
-  std::vector<CUgreenCtx> contexts;  // empty where the GPU cannot be cut
-  int multiprocessors = 0;           // of each, as granted
-  std::string why_not;               // of empty ones
+  std::vector<CUgreenCtx> contexts;  // empty if the GPU cannot be cut
+  int multiprocessors = 0;           // of each part, as granted
+  std::string why_not;               // the reason if contexts are empty
 };
 
-// One split call, so that parts are disjoint. They live as long as the process.
+// Splits a GPU in one call, so that parts are disjoint. They live as long as the process.
 GpuParts split_gpu(int gpu, int parts);
-// A stream that computes on one part alone; none, with the reason in `why_not`, where it does not
-// work with events as torch's allocator needs them.
+// Makes a stream that computes on one part alone. Returns none, with the reason in `why_not`, if it
+// does not work with events as torch's allocator needs them.
 cudaStream_t make_stream(CUgreenCtx part, std::string& why_not);
 
 }  // namespace frazil

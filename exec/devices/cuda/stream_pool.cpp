@@ -26,7 +26,7 @@ void StreamPool::close(GpuStream* stream) {
 GpuStream StreamPool::make(int gpu, int share, int shares) {
   const auto index = static_cast<c10::DeviceIndex>(gpu);
   const c10::cuda::CUDAGuard guard(index);
-  C10_CUDA_CHECK(cudaFree(nullptr));  // the GPU's context is there from now on
+  C10_CUDA_CHECK(cudaFree(nullptr));  // makes the GPU's context
   cudaStream_t stream = nullptr;
   std::string part;
   if (shares > 1) {

@@ -1,6 +1,6 @@
 #pragma once
-// Streams of their own, kept for as long as the process lives: torch's allocator remembers the
-// stream of every block, also of tensors that outlive a run. What is closed is opened again.
+// Keeps streams for as long as the process lives, because torch's allocator remembers the stream of
+// every block, also of tensors that outlive a run. A closed stream is opened again.
 
 #include <list>
 #include <map>
@@ -17,13 +17,13 @@ struct GpuStream {
   int share = 0;
   int shares = 1;
   cudaStream_t stream = nullptr;
-  std::string part;  // "64 SMs", or why it has no part of its own
+  std::string part;  // as AcceleratorTable::part
   bool is_open = false;
 };
 
 class StreamPool {
  public:
-  // Throws c10::Error with CUDA's words.
+  // Opens a stream for a share of a GPU. Throws c10::Error with CUDA's words.
   GpuStream* open(int gpu, int share, int shares);
   void close(GpuStream* stream);
 
@@ -31,8 +31,8 @@ class StreamPool {
   GpuStream make(int gpu, int share, int shares);
 
   std::mutex mutex_;
-  std::map<std::tuple<int, int>, GpuParts> parts_;  // by GPU and number
-  std::list<GpuStream> streams_;                    // of stable address
+  std::map<std::tuple<int, int>, GpuParts> parts_;  // by GPU and number of parts
+  std::list<GpuStream> streams_;                    // a list, for stable addresses
 };
 
 }  // namespace frazil

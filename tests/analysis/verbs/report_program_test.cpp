@@ -51,10 +51,26 @@ TEST(ReportProgram, TakesFoldersBeforeAndAfterFlags) {
   EXPECT_EQ(device.at("measured").at("allocator_peak_bytes"), 6 << 20);
   EXPECT_NE(read_text_file(folder.path() / "page.html").find("<h1>Both</h1>"), std::string::npos);
   const Answer text = run_report(root + "/first --out " + root + "/page.html");
-  EXPECT_NE(text.output.find("from step  device  parameters  stash            all at most      "
+  EXPECT_NE(text.output.find("from step  device  parameters  stash            peak total       "
                              "allocator\n"),
             std::string::npos)
       << text.output;
+}
+
+TEST(ReportProgram, DrawsOneRunAsAPicture) {
+  const TemporaryFolder folder("report_picture");
+  const std::string root = folder.path().string();
+  write_run(sample_run("first"), folder.path() / "first");
+  write_run(sample_run("second"), folder.path() / "second");
+  const std::string page = " --out " + root + "/page.html --svg " + root + "/run.svg";
+  ASSERT_EQ(run_report(root + "/first" + page).code, 0);
+  const std::string svg = read_text_file(folder.path() / "run.svg");
+  EXPECT_TRUE(svg.starts_with("<svg ")) << svg.substr(0, 80);
+  for (const char* words : {">Blocks<", ">Predicted<", ">Measured: step ", ">From step "}) {
+    EXPECT_NE(svg.find(words), std::string::npos) << words;
+  }
+  EXPECT_EQ(run_report(root + "/first " + root + "/second" + page).code, 2);
+  EXPECT_EQ(run_report(root + "/first --svg " + root + "/first/trace.jsonl").code, 2);
 }
 
 TEST(ReportProgram, NeverReplacesWhatARunLeft) {

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "exec/communication/in_process_communicator.h"
+#include "exec/devices/device_numerics.h"
 #include "exec/devices/numerics.h"
 #include "exec/profile/link_probe.h"
 #include "profiles/error.h"

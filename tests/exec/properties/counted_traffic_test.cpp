@@ -14,6 +14,7 @@
 #include "exec/devices/workers.h"
 #include "exec/run/executor.h"
 #include "planner/plan/reduction_groups.h"
+#include "planner/plan/tied_exchanges.h"
 #include "planner/prediction/step_messages.h"
 #include "profiles/error.h"
 #include "sim/collective_cost.h"

@@ -57,8 +57,8 @@ TEST(PlanNotation, TheLegendNamesTheSuffixesThatOccurAndNoOthers) {
   EXPECT_EQ(explain_suffixes(shown), "KN: N micro-batches in flight at most\n");
   shown.add(suffixes_of(NamedSchedule{ScheduleKind::kGpipe, std::nullopt, 1}, true));
   EXPECT_EQ(explain_suffixes(shown),
-            "KN: N micro-batches in flight at most; R: stages recompute what their backwards "
-            "need\n");
+            "KN: N micro-batches in flight at most; R: activation checkpointing, stages "
+            "run their forwards again\n");
 }
 
 TEST(PlanNotation, ShapesLeftOutAreWrittenAsPlansAre) {

@@ -8,7 +8,9 @@
 #include <thread>
 #include <vector>
 
+#include "planner/answers/print_explained_plan.h"
 #include "planner/answers/print_ranking.h"
+#include "planner/answers/print_searched_orders.h"
 #include "planner/answers/print_trajectory.h"
 #include "planner/bounds/shape.h"
 #include "planner/order_search/searched_plan.h"

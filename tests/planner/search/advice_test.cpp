@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "planner/answers/print_explained_plan.h"
 #include "planner/bounds/shape.h"
 #include "planner/search/explain_plan.h"
 #include "tests/planner/support/search_cases.h"

@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "planner/actions/validate_plan.h"
+#include "planner/answers/print_searched_orders.h"
 #include "planner/order_search/searched_plan.h"
 #include "planner/plan/plan_json.h"
 #include "profiles/cluster_json.h"

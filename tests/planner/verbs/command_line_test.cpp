@@ -64,7 +64,7 @@ TEST(CommandLine, HelpSaysWhatEachExitCodeMeans) {
     const std::string line = "\n  " + std::to_string(static_cast<int>(code)) + " ";
     EXPECT_NE(help.find(line), std::string::npos) << line << help;
   }
-  EXPECT_NE(help.find("\n  3   good input that cannot be done: nothing fits into memory, or no "
+  EXPECT_NE(help.find("\n  3   valid but infeasible: nothing fits into memory, or no "
                       "schedule takes the plan\n"),
             std::string::npos)
       << help;

@@ -55,7 +55,7 @@ TEST(CompareSchedules, HoldsTheLimitOnMicroBatchesInFlight) {
   const auto compared = compare_schedules(unit_question(8, 32), {.most_in_flight = 5.0});
   EXPECT_EQ(compared.front().what_if.schedule, ScheduleKind::kVHalf);
   EXPECT_EQ(find(compared, ScheduleKind::kGpipe, 1).reason,
-            "holds 32 micro-batches on a device, and 5 fit");
+            "needs 32 micro-batches in flight per device, limit 5");
 }
 
 TEST(CompareSchedules, PrintsARowForEverySchedule) {

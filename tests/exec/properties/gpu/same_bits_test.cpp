@@ -3,6 +3,7 @@
 
 #include <map>
 
+#include "exec/devices/device_numerics.h"
 #include "exec/devices/numerics.h"
 #include "planner/plan/placement.h"
 #include "planner/plan/schedule_facts.h"

@@ -11,6 +11,7 @@
 #include "planner/interop/chakra.h"
 #include "planner/lowering/footprint.h"
 #include "planner/plan/reduction_groups.h"
+#include "planner/plan/tied_exchanges.h"
 #include "planner/prediction/simulate_plan.h"
 #include "planner/schedules/make_schedule.h"
 #include "sim/collective_cost.h"

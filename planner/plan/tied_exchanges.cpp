@@ -1,11 +1,12 @@
 // Parameters tied across devices.
+#include "planner/plan/tied_exchanges.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
 
-#include "planner/plan/reduction_groups.h"
+#include "planner/plan/plan_topology.h"
 #include "profiles/error.h"
 
 namespace frazil {

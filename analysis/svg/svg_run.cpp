@@ -1,0 +1,73 @@
+#include "analysis/svg/svg_run.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <vector>
+
+#include "analysis/compare.h"
+#include "analysis/svg/svg.h"
+#include "analysis/svg/svg_parts.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+constexpr double kHeading = 26;
+constexpr double kSpace = 18;
+
+// The height that open_svg() has written.
+double height_of(const std::string& svg) {
+  const std::string_view before = " height=\"";
+  const std::size_t at = svg.find(before);
+  ENSURE(at != std::string::npos, "a picture has a height");
+  double height = 0;
+  std::from_chars(svg.data() + at + before.size(), svg.data() + svg.size(), height);
+  return height;
+}
+
+struct Part {
+  std::string heading;
+  std::string svg;
+};
+
+Part draw_phase(const ReportPhase& phase) {
+  const std::optional<Step> shown = representative_step(compare(phase.predicted, phase.measured));
+  const Timeline measured = shown ? step_of(phase.measured, *shown) : Timeline{};
+  const std::string title = shown ? fmt::format("Measured: step {}", *shown) : "Measured";
+  return {fmt::format("From step {}: {}", phase.first_step, phase.summary),
+          draw_timelines({{"Predicted", &phase.predicted}, {title, &measured}})};
+}
+
+// The first and the last phase with time lines.
+std::vector<const ReportPhase*> choose_phases(const ReportRun& run) {
+  std::vector<const ReportPhase*> chosen;
+  for (const ReportPhase& phase : run.phases) {
+    if (phase.predicted.spans.empty()) continue;
+    if (chosen.size() == 2) chosen.pop_back();
+    chosen.push_back(&phase);
+  }
+  return chosen;
+}
+
+}  // namespace
+
+std::string draw_run(const ReportRun& run, int width) {
+  std::vector<Part> parts{{"", draw_freeze_staircase(run.trace, width)}};
+  for (const ReportPhase* phase : choose_phases(run)) parts.push_back(draw_phase(*phase));
+  double height = 0;
+  std::string inside;
+  for (const Part& part : parts) {
+    if (!part.heading.empty()) {
+      inside += draw_text(0, height + kHeading - 8, Anchor::kStart, "title", part.heading);
+      height += kHeading;
+    }
+    // A nested picture keeps its own coordinates; `y` is all that it needs to stand below the last.
+    inside += fmt::format("<svg y=\"{}\"", coordinate(height)) + part.svg.substr(4);
+    height += height_of(part.svg) + kSpace;
+  }
+  return open_svg(width, height, "Freezing, and steps as predicted and as measured") + inside +
+         close_svg();
+}
+
+}  // namespace frazil

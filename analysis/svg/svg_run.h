@@ -1,0 +1,14 @@
+#pragma once
+// A whole run as one picture: the freeze staircase, and below it, for its first and its last phase,
+// one predicted step above one measured step.
+
+#include <string>
+
+#include "analysis/report_run.h"
+
+namespace frazil {
+
+// Draws the phases whose time lines the run has kept; one picture where it has one phase.
+std::string draw_run(const ReportRun& run, int width = 960);
+
+}  // namespace frazil
