@@ -21,7 +21,7 @@ constexpr std::size_t kListed = 20;
 
 using RowKey = std::tuple<PipelineId, StageId, ActionKind>;
 using Durations = std::map<RowKey, std::vector<double>>;
-// Pipeline, stage, kind, first micro-batch, text: the order people look actions up in.
+// The order in which people look actions up: pipeline, stage, kind, first micro-batch, text.
 using ActionKey = std::tuple<RowKey, std::int32_t, std::string>;
 
 const Action& placed_part(const Action& action) {
@@ -43,7 +43,7 @@ Durations collect_durations(const Timeline& timeline) {
 }
 
 // A wait for a message and the host's own overhead have no counterpart on the other side: the
-// simulator has no task for the one, the executor no action for the other.
+// simulator has no task for the wait, the executor no action for the overhead.
 bool has_counterpart(const Span& span) {
   return span.lane != Lane::kReceive && span.lane != Lane::kHost;
 }
@@ -104,7 +104,7 @@ std::vector<ActionRow> join_rows(const Timeline& predicted, const Timeline& meas
   return rows;
 }
 
-// What no number can say (a ratio to nothing) is null.
+// Returns null for a ratio to nothing, which no number can say.
 nlohmann::ordered_json finite_or_null(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Predicted against measured: two time lines joined by (stage, kind), by step, and as a whole.
-// Ratio = predicted / measured.
+// Compares predicted with measured: two time lines are joined by (stage, kind), by step, and as a
+// whole. Ratio = predicted / measured.
 
 #include <filesystem>
 #include <optional>
@@ -34,26 +34,26 @@ struct Comparison {
   double step_ratio = 1;
   std::vector<ActionRow> actions;  // by (pipeline, stage, kind)
   std::vector<StepRow> steps;
-  // Actions that have no counterpart in any step of the other side, as text; of more than 20 the
-  // first 20 and then "and 5 more".
-  // Waits (lane receive) and host overhead have no counterpart and are left out.
+  // Actions that have no counterpart in any step of the other side, as text; if there are more than
+  // 20, the first 20 and then "and 5 more". Waits (lane receive) and host overhead have no
+  // counterpart and are left out.
   std::vector<std::string> only_predicted;
   std::vector<std::string> only_measured;
 };
 
-// `predicted` holds one step at most; `measured` any number of steps of the same plan. Kinds that
-// only one side has make no row; their actions are in the lists. A pair counts for the stage of its
-// forward half.
+// Compares `predicted`, which holds one step at most, with `measured`, any number of steps of the
+// same plan. Kinds that only one side has make no row; their actions are in the lists. A pair
+// counts for the stage of its forward half.
 Comparison compare(const Timeline& predicted, const Timeline& measured);
 
 std::string to_json(const Comparison& comparison);  // one object, times in ns
 
 // Reads a time line that must hold exactly one step: a prediction. Throws InputError.
 Timeline read_one_step(const std::filesystem::path& path);
-// One that must hold at least one step: a measurement. Throws InputError.
+// Reads a time line that must hold at least one step: a measurement. Throws InputError.
 Timeline read_measured_steps(const std::filesystem::path& path);
 
-// The measured step whose makespan is the lower median; none where no step was measured.
+// Returns the measured step whose makespan is the lower median; none if no step was measured.
 std::optional<Step> representative_step(const Comparison& comparison);
 
 }  // namespace frazil

@@ -1,4 +1,4 @@
-// frazil export: a plan's step in the form of another program, or as a picture.
+// Implements frazil export: writes a plan's step in the form of another program, or as a picture.
 
 #include <fmt/format.h>
 
@@ -49,7 +49,7 @@ po::options_description describe_flags() {
   return flags;
 }
 
-// Without times every action takes 1 ms.
+// Reads a what-if, in which every action takes 1 ms if no times are given.
 WhatIfInputs read_inputs(const Flags& values) {
   refuse_together(values, "--stages", {"profile", "cluster"});
   constexpr Duration kOneAction{1'000'000};
@@ -70,7 +70,7 @@ WhatIfInputs read_files(const Flags& values) {
   return inputs;
 }
 
-// All of them, or none where one would take the place of what was read.
+// Writes all files, or none if one would take the place of an input.
 void write_files(const Flags& values, const std::vector<NewFile>& files) {
   std::vector<NamedFile> outputs;
   outputs.reserve(files.size());
@@ -87,7 +87,7 @@ void write_files(const Flags& values, const std::vector<NewFile>& files) {
   fmt::print("{}", answer);
 }
 
-// "schedule.csv" of pipeline or device 1 is "schedule.1.csv".
+// Names the file of one pipeline or device: "schedule.csv" of number 1 is "schedule.1.csv".
 std::filesystem::path number_file(const std::filesystem::path& out, std::size_t number) {
   std::filesystem::path numbered = out;
   return numbered.replace_extension(fmt::format("{}{}", number, out.extension().string()));
@@ -130,7 +130,8 @@ void export_chakra(const Flags& values, const WhatIfInputs& inputs, bool is_what
   write_files(values, files);
 }
 
-// Devices that have nothing to do have no file: their tools take an empty trace for a broken one.
+// Writes a file for each device that has work: the tools of this format take an empty trace for a
+// broken one.
 void export_kernels(const Flags& values, const WhatIfInputs& inputs, bool is_what_if,
                     const std::filesystem::path& out) {
   const auto devices = static_cast<int>(inputs.cluster.devices.size());

@@ -100,7 +100,7 @@ void add_row(const DeviceMemory& device, const std::string& what, Bytes predicte
                         fmt::format("{}", measured.count), ratio_text(predicted, measured)});
 }
 
-// One unit, so that the two can be compared.
+// Writes both in one unit, so that they can be compared.
 std::string pair_text(Bytes predicted, Bytes measured) {
   if (predicted == measured) return to_text(predicted);
   const MemoryUnit unit = choose_unit(std::min(predicted, measured));
@@ -139,7 +139,7 @@ std::string to_json(const MemoryRecord& record) {
                      {"version", kVersion},
                      {"step", record.step},
                      {"process_peak_resident_bytes", record.process_peak_resident.count}};
-  // A device a line: curves are long.
+  // Each device has one line, for curves are long.
   std::string text = head.dump();
   text.back() = ',';
   text += "\n\"devices\": [";

@@ -1,15 +1,18 @@
 #pragma once
-// What the devices of a run held in one step, predicted beside measured: logical bytes, as
-// planner/lowering/footprint.h counts them. `frazil train --out` leaves it for each phase as
+// clang-format off
+// Records what the devices of a run held in one step, predicted beside measured: logical bytes, as
+// planner/lowering/footprint.h counts them. `frazil train --out` leaves the record of each phase as
 // memory.json:
 //   {"format": "frazil.memory", "version": 1, "step": 451, "process_peak_resident_bytes": 91234304,
 //    "devices": [
-//   {"name": "device0", "limit_bytes": 8388608,
-//    "predicted": {"peak_bytes": 7015424, "parameters_bytes": 1234, ..., "curve": [[0, 1234],
-//    ...]}, "measured": {likewise, "allocator_peak_bytes": 7104512, "curve": [[0, 1234], ...]}},
-//   ...]}
-// A curve lists [ns since the step began, bytes from then on]. Without "limit_bytes" a device has
-// no limit.
+//      {"name": "device0", "limit_bytes": 8388608,
+//       "predicted": {"peak_bytes": 7015424, "parameters_bytes": 1234, ...,
+//                     "curve": [[0, 1234], ...]},
+//       "measured": {likewise, "allocator_peak_bytes": 7104512, "curve": [[0, 1234], ...]}},
+//      ...]}
+// A curve lists [ns since the step began, bytes from then on]. A device without "limit_bytes" has
+// no limit (capacity).
+// clang-format on
 
 #include <array>
 #include <filesystem>
@@ -28,7 +31,7 @@ namespace frazil {
 
 struct HeldMemory {
   Bytes peak;                             // of the total
-  std::array<Bytes, kMemoryKinds> kinds;  // the most of each by itself
+  std::array<Bytes, kMemoryKinds> kinds;  // the peak of each by itself
   std::vector<MemoryMoment> curve;        // of the total
   friend bool operator==(const HeldMemory&, const HeldMemory&) = default;
 };
@@ -49,23 +52,25 @@ struct MemoryRecord {
   friend bool operator==(const MemoryRecord&, const MemoryRecord&) = default;
 };
 
-// With all that is predicted; what is measured is empty.
+// Returns a record with all that is predicted; what is measured is empty.
 MemoryRecord predict_memory(const SimulatedStep& step, const ModelProfile& profile,
                             const Cluster& cluster);
 
-// Round trips. Throws InputError with file, line and path.
+// Writes and reads a record; a record survives the round trip. Throws InputError with file, line
+// and path.
 std::string to_json(const MemoryRecord& record);
 MemoryRecord parse_memory_record(std::string_view text, const std::string& file);
-// None where the file is missing: of a phase too short to be measured.
+// Returns none if the file is missing, as it is for a phase too short to be measured.
 std::optional<MemoryRecord> read_memory_record(const std::filesystem::path& path);
 
-// One object: what the file holds, without curves.
+// Returns one JSON object: what the file holds, without curves.
 std::string peaks_json(const MemoryRecord& record);
-// A row for each kind that a device holds, its peak, and what its allocator handed out; ratio =
-// predicted / measured.
+// Returns a row for each kind that a device holds, for its peak, and for what its allocator handed
+// out; ratio = predicted / measured.
 Table tabulate_memory(const MemoryRecord& record);
-// The phases of a run at a glance, a row for each device of each; by the step that each begins
-// with. "1.73 MiB" is predicted and measured alike, "5.09 / 4.52 MiB" is not.
+// Returns the phases of a run at a glance: a row for each device of each phase, under the step that
+// the phase begins with. "1.73 MiB": predicted and measured are equal; "5.09 / 4.52 MiB": they
+// differ.
 Table tabulate_memory(const std::vector<std::pair<Step, const MemoryRecord*>>& phases);
 
 }  // namespace frazil

@@ -1,5 +1,5 @@
 #pragma once
-// The unit that bytes of one picture or table are told in.
+// Chooses the unit in which the bytes of one picture or table are told.
 
 #include "profiles/units.h"
 
@@ -9,7 +9,7 @@ struct MemoryUnit {
   const char* word;
   double bytes;
 };
-// The largest in which `most` is at least one.
+// Returns the largest unit in which `most` is at least one, or bytes if there is none.
 MemoryUnit choose_unit(Bytes most);
 
 }  // namespace frazil

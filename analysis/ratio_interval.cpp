@@ -10,7 +10,7 @@
 namespace frazil {
 namespace {
 
-// Reorders `values`; the mean of the two middle ones when their number is even.
+// Returns the median, the mean of the two middle values if their number is even. Reorders `values`.
 double take_median(std::vector<double>& values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());

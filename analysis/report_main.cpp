@@ -49,7 +49,7 @@ ExitCode compare_files(const po::variables_map& values) {
   return ExitCode::kOk;
 }
 
-// What training left in the folders, which a report never replaces.
+// Lists the files that training left in the folders, which a report never replaces.
 std::vector<frazil::NamedFile> list_files(const std::vector<std::string>& folders) {
   namespace fs = std::filesystem;
   std::vector<frazil::NamedFile> files;

@@ -12,7 +12,7 @@
 namespace frazil {
 namespace {
 
-// The trace of a run that has ended, else the log of one that was interrupted.
+// Returns the trace of a run that has ended, else the log of one that was interrupted.
 std::filesystem::path find_record(const std::filesystem::path& root) {
   std::filesystem::path trace = root / "trace.jsonl";
   std::filesystem::path log = root / "events.jsonl";
@@ -25,7 +25,8 @@ std::filesystem::path find_record(const std::filesystem::path& root) {
       "ended, the other while it lasts");
 }
 
-// Of a log: a line that was being written when the run was ended is left out, and costs are added.
+// Reads a trace or a log. A line of a log that was being written when the run ended is left out,
+// and the costs of its steps are added up.
 FreezeTrace read_record(const std::filesystem::path& record) {
   std::string text = read_text_file(record);
   const bool is_log = record.filename() == "events.jsonl";
@@ -35,12 +36,12 @@ FreezeTrace read_record(const std::filesystem::path& record) {
   return trace;
 }
 
-// What was done again under another plan, after a crash.
+// Drops steps that were done again under another plan, after a crash.
 void drop_steps(Timeline& measured, Step from) {
   std::erase_if(measured.spans, [&](const Span& span) { return span.action.step >= from; });
 }
 
-// Of an interrupted run its time lines may be missing.
+// Reads a phase; the time lines of an interrupted run may be missing.
 ReportPhase read_phase(Step first, const PlanEvent& plan, const std::filesystem::path& place,
                        bool is_open) {
   ReportPhase phase{.first_step = first,

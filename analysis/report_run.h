@@ -1,5 +1,5 @@
 #pragma once
-// A run as its folder holds it: the trace, and the time lines and memory of its phases.
+// Reads a run from its folder: the trace, and the time lines and memory of its phases.
 
 #include <optional>
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace frazil {
 
-// A stretch of a run between two plans.
+// The steps of a run under one plan.
 struct ReportPhase {
   Step first_step = 0;
   std::string summary;  // of the plan
@@ -27,9 +27,10 @@ struct ReportRun {
 };
 
 // Reads what `frazil train --out FOLDER` leaves: trace.jsonl, and
-// phase-<i>/{predicted.csv,measured.csv,memory.json} for the i-th plan event of the trace; the last
-// may be missing. Of a run that was interrupted the log, events.jsonl, with the costs of its steps
-// added up, and those of the phases that are there; its trace is open. Throws InputError.
+// phase-<i>/{predicted.csv,measured.csv,memory.json} for the i-th plan event of the trace;
+// memory.json may be missing. If the run was interrupted, reads its log, events.jsonl, with the
+// costs of its steps added up, and the phases that are there; its trace is then open. Throws
+// InputError.
 ReportRun read_run(const std::string& folder);
 
 }  // namespace frazil

@@ -42,7 +42,7 @@ void add_point(Series& series, double x, std::optional<double> y) {
   series.y.push_back(*y);
 }
 
-// Every k-th point and the last one.
+// Keeps every k-th point and the last one.
 void thin_out(Series& series) {
   const std::size_t every = (series.x.size() + kMostPoints - 1) / kMostPoints;
   if (every <= 1) return;

@@ -1,6 +1,6 @@
 #pragma once
-// Curves of a run over steps or over time, from its freeze trace; at most some hundred points each,
-// so that a page stays small however long the run was.
+// Makes curves of a run over steps or over time from its freeze trace. Each has at most some
+// hundred points, so that a page stays small however long the run was.
 
 #include <string>
 
@@ -9,7 +9,7 @@
 
 namespace frazil {
 
-// Samples per second over steps; neighbouring cost events of one phase are added up.
+// Returns samples per second over steps; neighbouring cost events of one phase are added up.
 Series throughput_series(const std::string& name, const FreezeTrace& trace);
 
 enum class EvalValue {
@@ -19,9 +19,9 @@ enum class EvalValue {
   kValidationLoss,
   kValidationAccuracyPercent
 };
-// Of the evaluations that have the value.
+// Returns the value over steps, of those evaluations that have it.
 Series eval_series(const std::string& name, const FreezeTrace& trace, EvalValue value);
-// Over seconds of training and transitions before the evaluation.
+// Returns the value over the seconds of training and transitions before each evaluation.
 Series eval_over_time(const std::string& name, const FreezeTrace& trace, EvalValue value);
 
 bool freezes_anything(const FreezeTrace& trace);

@@ -35,7 +35,7 @@ void add_cost(const CostEvent& cost, RunSummary& run) {
   run.samples = add_checked(run.samples, cost.samples, run.name);
   run.training = add_checked(run.training, cost.measured, run.name);
   if (run.phases.empty()) return;
-  // No larger than the run's sums, which were checked.
+  // These sums are no larger than the sums of the run, which were checked.
   PhaseSummary& phase = run.phases.back();
   phase.steps += cost.steps;
   phase.samples += cost.samples;
@@ -49,7 +49,7 @@ void add_transition(const TransitionEvent& transition, RunSummary& run) {
   ++run.switches;
 }
 
-// The steps that a log tells of.
+// Returns how many steps a log tells of.
 Step count_logged(const FreezeTrace& log) {
   Step done = 0;
   for (const FreezeEvent& event : log.events) {
@@ -58,7 +58,8 @@ Step count_logged(const FreezeTrace& log) {
   return done;
 }
 
-// A run goes from the step of its first event to its end, planned or not.
+// Counts the steps of a run, from that of its first event to its end, planned or not, and those
+// without a cost.
 void count_unmeasured(const FreezeTrace& trace, RunSummary& run) {
   if (trace.events.empty()) return;
   const Step end = run.interrupted_after.value_or(trace.steps);

@@ -1,7 +1,7 @@
 #pragma once
-// What a run cost, from its freeze trace: whole, and phase by phase against the prediction. A phase
-// reaches from one plan event to the next; a cost event belongs to the phase in which it begins.
-// Ratio = predicted / measured time per step.
+// Sums up what a run cost, from its freeze trace: as a whole, and phase by phase against the
+// prediction. A phase reaches from one plan event to the next; a cost event belongs to the phase in
+// which it begins. Ratio = predicted / measured time per step.
 
 #include <optional>
 #include <string>
@@ -17,13 +17,13 @@ struct PhaseSummary {
   Step first_step = 0;
   std::string plan;
   Duration predicted_step{0};
-  bool extrapolated = false;  // the prediction
+  bool extrapolated = false;  // whether the prediction is
   std::int64_t steps = 0;     // measured ones
   std::int64_t samples = 0;
   Duration measured{0};                // sum over the steps
-  std::optional<MemoryRecord> memory;  // not of the trace: where the run left it
+  std::optional<MemoryRecord> memory;  // from the folder of the run, not from the trace
 
-  // Nothing without a measured step, or without a prediction.
+  // These are none without a measured step; ratio() and predicted_rate() also without a prediction.
   std::optional<double> measured_step_ns() const;
   std::optional<double> ratio() const;
   std::optional<double> measured_rate() const;   // samples/s
@@ -37,10 +37,11 @@ struct RunSummary {
   Duration training{0};     // sum of the cost events
   Duration transitions{0};  // planning, moving and starting
   int switches = 0;
-  // Steps of the run without a cost: those of batches that are short.
+  // Steps of the run without a cost event: those whose batch is short.
   std::int64_t unmeasured_steps = 0;
-  std::int64_t planned_steps = 0;  // measured ones and those
-  // Of a log, whose run was interrupted (or runs still): the steps done of all.
+  std::int64_t planned_steps = 0;  // measured and unmeasured
+  // The steps done of `all_steps`, if the trace is the log of a run that was interrupted or still
+  // runs.
   std::optional<Step> interrupted_after;
   std::int64_t all_steps = 0;
   std::optional<EvalEvent> last_eval;
@@ -50,24 +51,25 @@ struct RunSummary {
   Duration total() const { return training + transitions; }
   std::optional<double> rate() const;  // samples/s over the total
   bool extrapolates() const;           // in some phase
-  // Sum over phases of |predicted - measured| time, as a share of the measured one.
+  // Returns the sum over phases of |predicted - measured| time as a share of the measured time;
+  // phases without a ratio are left out.
   std::optional<double> prediction_error() const;
 };
 
-// Throws InputError when the run's times do not fit into 63 bits of ns.
+// Sums up a trace. Throws InputError if the times of the run do not fit into 63 bits of ns.
 RunSummary summarize(const std::string& name, const FreezeTrace& trace);
 
-// Which steps are in none of the numbers ("20 of the 900 steps are not in these means: shorter
-// ones, each the last of its epoch"), or nothing.
+// Says which steps are in none of the numbers ("20 of the 900 steps are not in these means: shorter
+// ones, each the last of its epoch"), or "".
 std::string tell_unmeasured(const RunSummary& run);
-// "interrupted after step 7 of 18 ...", or nothing.
+// Says that the run was interrupted or still runs, and after which of how many steps, or "".
 std::string tell_interrupted(const RunSummary& run);
-// What the word "extrapolated" by a phase means.
+// Says what the word "extrapolated" by a phase means.
 std::string_view explain_extrapolated();
-// Why an allocator may hand out more than what is counted, or less.
+// Says why an allocator may hand out more than what is counted, or less.
 std::string_view explain_allocator();
 
-// A table of its phases under one line of totals, then one of memory where phases have it.
+// Returns a table of the phases under one line of totals, then a table of memory if phases have it.
 std::string to_text(const RunSummary& run);
 std::string to_json(const std::vector<RunSummary>& runs);
 

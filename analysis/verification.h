@@ -1,5 +1,5 @@
 #pragma once
-// What blocks of predicted / measured ratios say: one row per thing compared, one verdict for all.
+// Judges blocks of predicted / measured ratios: one row per thing compared, one verdict for all.
 
 #include <cstdint>
 #include <string>
@@ -24,17 +24,17 @@ struct VerifiedRatio {
 struct VerificationRules {
   double bar = 0.1;  // largest accepted deviation
   std::uint64_t seed = 1;
-  int blocks = 0;  // that were meant to be taken
+  int blocks = 0;  // planned number of blocks
 };
 
 struct Conclusion {
   std::vector<VerifiedRatio> ratios;  // in the order given, without those that have no block
   // FAIL if any ratio fails, else INCONCLUSIVE if any is, else PASS. INCONCLUSIVE, whatever the
-  // ratios, when the first has fewer than half of the blocks or fewer than six.
+  // ratios, if the first ratio has fewer than half of the blocks or fewer than six.
   Verdict verdict = Verdict::kInconclusive;
 };
 
-// Intervals are at 95 % over all things given together (Bonferroni).
+// Judges all things compared; their intervals are at 95 % together (Bonferroni).
 Conclusion conclude(const std::vector<BlockRatios>& compared, const VerificationRules& rules);
 
 }  // namespace frazil

@@ -1,6 +1,6 @@
 #pragma once
-// Cells: what a MOVE action carries (state of layers, activations, cached features), and the places
-// it goes between. The text form is in traces/action.h.
+// Cells are what a MOVE action carries (state of layers, activations, cached features); places are
+// where it carries them from and to. The text form is in traces/action.h.
 
 #include <cstdint>
 #include <optional>
@@ -24,16 +24,16 @@ enum class CellKind : std::uint8_t {
 struct Place {
   enum class Kind : std::uint8_t { kDevice, kHost, kDisk };
   Kind kind = Kind::kHost;
-  DeviceId device;  // of kDevice
+  DeviceId device;  // used by kDevice alone
 
   friend bool operator==(const Place&, const Place&) = default;
 };
 
-// What a MOVE carries, from where to where.
+// The cell of a MOVE, and the places it goes between.
 struct CellMove {
   CellKind cell = CellKind::kParameters;
-  std::optional<std::pair<LayerId, LayerId>> layers;  // closed
-  std::optional<std::int32_t> version;                // of the weights
+  std::optional<std::pair<LayerId, LayerId>> layers;  // a closed interval
+  std::optional<std::int32_t> version;                // version of the weights
   Place from;
   Place to;
 

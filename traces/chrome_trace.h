@@ -1,10 +1,11 @@
 #pragma once
-// Time lines as Chrome trace JSON, which Perfetto and chrome://tracing open: complete events "X",
-// exact microseconds with three decimals. Process i + 1 is time line i, thread 8 x device + lane is
-// one lane of one device; a name is the action's text, a category its kind; the arguments are
-// step, device and, of actions that have them, micro_batch (and last_micro_batch of several).
-// "otherData" holds "format", "version" and the number of devices of each time line, so that
-// read_chrome_trace.h gives back what was written.
+// Writes time lines as Chrome trace JSON, which Perfetto and chrome://tracing open. A span is a
+// complete event "X" in exact microseconds with three decimals. Process i + 1 is time line i;
+// thread 8 x device + lane is one lane of one device. The event's name is the action's text, its
+// category the action's kind; its arguments are step, device and, for actions that have one,
+// micro_batch (with last_micro_batch if there are several). "otherData" holds "format", "version"
+// and the number of devices of each time line, so that read_chrome_trace.h gives back what was
+// written.
 
 #include <string>
 #include <vector>
@@ -13,15 +14,16 @@
 
 namespace frazil {
 
-inline constexpr int kChromeThreadsPerDevice =
-    8;  // lanes, rounded up so that numbers stay readable
+// The number of lanes, rounded up so that thread numbers stay readable.
+inline constexpr int kChromeThreadsPerDevice = 8;
 
 struct NamedTimeline {
   std::string name;  // "predicted", "measured"
   const Timeline* timeline = nullptr;
 };
 
-// Equal time lines give equal bytes. Throws InputError for a name that is not UTF-8.
+// Returns the JSON text; equal time lines give equal bytes. Throws InputError for a name that is
+// not UTF-8.
 std::string to_chrome_json(const std::vector<NamedTimeline>& timelines);
 
 }  // namespace frazil

@@ -1,5 +1,5 @@
 #pragma once
-// Which blocks train: one bit per block, block 0 first, 1 = active ("0001111").
+// A freeze mask says which blocks train: one bit per block, block 0 first, 1 = active ("0001111").
 
 #include <string>
 #include <string_view>
@@ -13,10 +13,10 @@ class FreezeMask {
  public:
   FreezeMask() = default;
   static FreezeMask all_active(int blocks);
-  // Blocks 0..last_frozen frozen, the rest active; PipeTransformer's L_f = k >= 1 is
+  // Freezes blocks 0..last_frozen and leaves the rest active; PipeTransformer's L_f = k >= 1 is
   // frozen_prefix(blocks, BlockId{k}). The head (last block) never freezes: last_frozen is clamped.
   static FreezeMask frozen_prefix(int blocks, BlockId last_frozen);
-  // Throws InputError unless `text` is 1.. bits of 0 and 1 and the last bit is 1.
+  // Throws InputError unless `text` is one or more bits of 0 and 1 and the last bit is 1.
   static FreezeMask parse(std::string_view text, const std::string& file, int line);
 
   int blocks() const { return static_cast<int>(active_.size()); }

@@ -1,11 +1,13 @@
 #pragma once
+// clang-format off
 // The record of an elastic run, JSONL: a header line, then one event a line, in step order. An
-// event holds before its step executes. Masks are absolute. Integers in ns; unknown kinds are
-// errors unless they begin with "x-" (but for x-cache those are kept out, counted). "events", the
-// number of lines of the kinds below without x-cache, tells a file that was cut; without it (older
-// or written by hand) the record of a run is whole when its last event is at its last step, the
-// evaluation after it. "open":true in its place: the log of a run that may still write, or was
-// ended.
+// event is in force before its step executes. A mask tells the state of every block, not a
+// difference. Times are integers in ns. An event of an unknown kind is an error unless its kind
+// begins with "x-": such a line is left out and counted. "events" in the header is the number of
+// lines of the kinds below without x-cache; a file with another number was cut. A file without it
+// (older, or written by hand) is whole when its last event is at step "steps", the evaluation after
+// the last step. "open":true in place of "events" marks a log whose run still writes or was ended;
+// any number of its events is whole.
 //   {"format":"frazil.freeze_trace","version":1,"model_hash":"..","blocks":["embedding",..],
 //    "steps":100,"events":6,"batch_size":32,"provenance":{"..":".."}}                 (on one line)
 //   {"step":0,"kind":"mask","mask":"0001111","by":"alpha","reason":".."}
@@ -22,10 +24,11 @@
 //   {"step":1,"kind":"checkpoint","of":1,"time_ns":0}
 //   {"step":0,"kind":"x-cache","event":"begun","layers":5,"samples":48,"memory_bytes":0,
 //    "disk_bytes":0,"predicted_ns":0,"measured_ns":0,"note":".."}                     (on one line)
-// "by" and "reason" go together and may be left out, as may the three predicted times, the two
-// numbers of a validation, of which step a checkpoint is, where it is of this one, and
-// "extrapolated" where it is false. Kinds "step" and "checkpoint" are those of a log that is
-// written while the run lasts.
+// "by" and "reason" go together and may be left out; so may the three predicted times, the two
+// validation numbers, "of" if the checkpoint is of its event's own step, and "extrapolated" if it
+// is false. The kinds "step" and "checkpoint" stand only in a log, which is written while the run
+// lasts.
+// clang-format on
 
 #include <filesystem>
 #include <map>
@@ -40,10 +43,11 @@
 
 namespace frazil {
 
-// A decision: in force from this step on, changed or not.
+// A decision of the freeze policy, in force from this step on; the mask may be the one before.
 struct MaskEvent {
   FreezeMask mask;
-  std::string by = {};  // who had the last word, "pt-paper", "minimum_interval"; empty: not told
+  // The rule that decided last ("pt-paper", "minimum_interval"); empty: not told.
+  std::string by = {};
   std::string reason = {};  // one sentence
   friend bool operator==(const MaskEvent&, const MaskEvent&) = default;
 };
@@ -57,7 +61,7 @@ struct PlanEvent {
   friend bool operator==(const PlanEvent&, const PlanEvent&) = default;
 };
 
-// What a switch takes beside the move of bytes, in parts.
+// The predicted time of a transition, part by part.
 struct TransitionTimes {
   Duration plan{0};
   Duration move{0};
@@ -65,7 +69,7 @@ struct TransitionTimes {
   friend bool operator==(const TransitionTimes&, const TransitionTimes&) = default;
 };
 
-// The switch from one plan to the next, part by part.
+// The transition from one plan to the next, part by part.
 struct TransitionEvent {
   Duration plan_time{0};   // asking the planner
   Duration move_time{0};   // state to its new owners
@@ -75,7 +79,7 @@ struct TransitionEvent {
   friend bool operator==(const TransitionEvent&, const TransitionEvent&) = default;
 };
 
-// What the steps of [step, step + steps) cost, measured.
+// The measured cost of the steps [step, step + steps).
 struct CostEvent {
   std::int64_t steps = 0;
   std::int64_t samples = 0;
@@ -83,7 +87,7 @@ struct CostEvent {
   friend bool operator==(const CostEvent&, const CostEvent&) = default;
 };
 
-// How a run does on samples of one part.
+// Loss and accuracy on the samples of one part of the data.
 struct PartScore {
   double loss = 0;
   double accuracy = 0;  // 0..1
@@ -95,17 +99,17 @@ struct EvalEvent {
   double train_loss = 0;
   double loss = 0;                                     // on the test part
   double accuracy = 0;                                 // 0..1
-  std::optional<PartScore> validation = std::nullopt;  // on the part decisions are made by
+  std::optional<PartScore> validation = std::nullopt;  // on the part that decisions use
   friend bool operator==(const EvalEvent&, const EvalEvent&) = default;
 };
 
-// Reduced signals a freeze policy read, by name.
+// The reduced signals that a freeze policy read, by name.
 struct SignalsEvent {
   std::map<std::string, double> signals;
   friend bool operator==(const SignalsEvent&, const SignalsEvent&) = default;
 };
 
-// This step, done.
+// The result of this step.
 struct StepEvent {
   double loss = 0;
   std::int64_t samples = 0;
@@ -113,23 +117,23 @@ struct StepEvent {
   friend bool operator==(const StepEvent&, const StepEvent&) = default;
 };
 
-// Durable by now: the state after `of` steps, at most this one, and the record of these. In the
-// file "of" may be left out where it is this step.
+// Tells that the state after `of` steps (at most this step) and the record of those steps are
+// durable. The file may leave out "of" if it is this step.
 struct CheckpointEvent {
   Duration time{0};
   Step of = 0;
   friend bool operator==(const CheckpointEvent&, const CheckpointEvent&) = default;
 };
 
-// What became of the cache of the frozen prefix.
+// Events of the cache of the frozen prefix.
 enum class CacheChange {
   kDeclined,  // nothing new is kept; the note says why
-  kBegun,     // filling begins; predicted: of the epoch that fills
-  kFilled,    // that epoch is over; predicted and measured: its steps
+  kBegun,     // filling begins; predicted: time of the epoch that fills
+  kFilled,    // the epoch that fills is over; predicted and measured: its steps
   kFull,      // a sample found no room for the first time
-  kLeft,      // features of a depth are gone
-  kChecked,   // so many samples were compared, and had the bits of what is cached
-  kRead,      // what a depth has served, told when it ends: predicted and measured: reading
+  kLeft,      // the features of a depth were dropped
+  kChecked,   // `samples` samples were compared and had the cached bits
+  kRead,      // a depth ends; predicted and measured: time it spent reading
 };
 std::string_view name_of(CacheChange change);  // "declined"
 
@@ -137,7 +141,7 @@ struct CacheEvent {
   CacheChange change = CacheChange::kDeclined;
   int layers = 0;  // the depth: layers [0, layers)
   std::int64_t samples = 0;
-  Bytes memory;  // that their features take
+  Bytes memory;  // bytes of their features in memory
   Bytes disk;
   Duration predicted{0};
   Duration measured{0};
@@ -156,9 +160,9 @@ struct FreezeEvent {
 struct FreezeTrace {
   std::string model_hash;
   std::vector<std::string> blocks;
-  Step steps = 0;  // planned length of the run
+  Step steps = 0;  // planned number of steps
   int batch_size = 0;
-  bool open = false;  // a log: any number of events is whole
+  bool open = false;  // a log; any number of events is whole
   std::map<std::string, std::string> provenance;
   std::vector<FreezeEvent> events;
   int skipped_extensions = 0;  // lines of other kinds "x-...", not kept
@@ -166,13 +170,15 @@ struct FreezeTrace {
   friend bool operator==(const FreezeTrace&, const FreezeTrace&) = default;
 };
 
-// Reals have the fewest digits that read back as the same number. Throws InputError for a real that
-// is not finite or text that is not UTF-8; steps out of order or a mask of another length are bugs.
+// Writes the whole file. Reals have the fewest digits that read back as the same number. Throws
+// InputError for a real that is not finite or text that is not UTF-8; steps out of order or a mask
+// of another length are bugs (std::logic_error).
 std::string to_jsonl(const FreezeTrace& trace);
-// Its lines one by one: the header, and an event of a trace of so many blocks.
+// Write one line of the file: its header, or an event of a trace with `blocks` blocks.
 std::string header_line(const FreezeTrace& trace);
 std::string event_line(const FreezeEvent& event, std::size_t blocks);
-// Throws InputError with the line: a bad header, unknown kind or key, decreasing steps, ...
+// Reads a whole file. Throws InputError with the line: a bad header, unknown kind or key,
+// decreasing steps, ...
 FreezeTrace parse_freeze_trace(std::string_view text, const std::string& file);
 FreezeTrace read_freeze_trace(const std::filesystem::path& path);
 void write_freeze_trace(const FreezeTrace& trace, const std::filesystem::path& path);

@@ -1,5 +1,5 @@
 #pragma once
-// What reading and writing a freeze trace have in common.
+// The names that reading and writing a freeze trace share.
 
 #include <algorithm>
 #include <array>
@@ -13,11 +13,12 @@ namespace frazil {
 inline constexpr const char* kFreezeTraceFormat = "frazil.freeze_trace";
 inline constexpr int kFreezeTraceVersion = 1;
 inline constexpr std::string_view kCacheKind = "x-cache";
-// By enumerator.
+// The name of each CacheChange, by enumerator.
 inline constexpr std::array<std::string_view, 7> kCacheChanges{
     "declined", "begun", "filled", "full", "left", "checked", "read"};
 
-// By the header. Readers that do not know a kind "x-..." pass by it.
+// Says whether the header's "events" counts `event`. Extensions "x-..." are not counted, since
+// readers that do not know their kind skip them.
 inline bool is_counted(const FreezeEvent& event) {
   return !std::holds_alternative<CacheEvent>(event.what);
 }

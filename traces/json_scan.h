@@ -1,7 +1,7 @@
 #pragma once
-// Finds where runs of characters in JSON text end, sixteen at a time where the processor can. Every
-// text ends in a zero byte, which ends every run, and kScanMargin bytes from that one on can be
-// read, whatever they hold.
+// Finds the ends of runs of characters in JSON text, sixteen characters at a time if the processor
+// can. Requires that every text ends in a zero byte, which ends every run, and that kScanMargin
+// bytes from the zero byte on can be read, whatever they hold.
 
 #include <algorithm>
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace frazil {
 
 inline constexpr std::size_t kScanMargin = 16;
 
-// A quote, a backslash or a control character ends a run in a string.
+// Returns the first quote, backslash or control character: each ends a run in a string.
 inline const char* find_string_stop(const char* at);
 inline const char* find_non_space(const char* at);
 
@@ -27,7 +27,7 @@ inline bool is_json_space(char character) {
 
 #ifdef __SSE2__
 
-// `is_stop` sets all bits of the bytes that end the run.
+// Returns the first character that `is_stop` marks, by setting all bits of its byte.
 template <class IsStop>
 const char* find_stop(const char* at, IsStop is_stop) {
   while (true) {
@@ -83,8 +83,8 @@ inline const char* skip_digits(const char* at) {
   return at;
 }
 
-// Past a number without exponent, as nearly all are. Where that is not the whole number, or none, a
-// character follows that may stand in one.
+// Returns the end of a number without exponent, as nearly all numbers are. If a number goes on from
+// there, or `begin` is no number, the character there may stand in a number.
 inline const char* skip_plain_number(const char* begin) {
   const char* const whole = *begin == '-' ? begin + 1 : begin;
   const char* const point = skip_digits(whole);
@@ -95,7 +95,7 @@ inline const char* skip_plain_number(const char* begin) {
   return end == point + 1 ? point : end;
 }
 
-// In blocks whose counts fit a byte, so that a compiler adds sixteen at once.
+// Counts in blocks whose counts fit a byte, so that a compiler adds sixteen at once.
 inline int count_lines(const char* at, const char* end) {
   constexpr std::ptrdiff_t kBlock = 128;
   int lines = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// JSON text as it streams by: a file of any size, plain or gzip, read through one small window. The
+// Reads JSON text as a stream: a file of any size, plain or gzip, through one small window. The
 // caller walks the grammar forward, value by value, and skips what it does not want:
 //   stream.enter_object();
 //   while (stream.next_member()) {
@@ -14,18 +14,19 @@
 #include <string_view>
 #include <vector>
 
-struct gzFile_s;  // of zlib
+struct gzFile_s;  // declared by zlib
 
 namespace frazil {
 
 class JsonStream {
  public:
-  // A string or number longer than the largest window (16 MiB) is refused.
+  // The first size of the window. It grows with the longest string or number; one of more than 16
+  // MiB is refused.
   static constexpr std::size_t kFirstWindow = std::size_t{1} << 18;
 
   // Throws InputError when the file cannot be opened. A small `window` is for tests.
   explicit JsonStream(const std::filesystem::path& path, std::size_t window = kFirstWindow);
-  // A text in memory; `file` is its name in messages. Keeps a copy.
+  // Reads a copy of a text in memory; `file` is its name in messages.
   JsonStream(std::string_view text, std::string file);
 
   void enter_object();
@@ -34,28 +35,29 @@ class JsonStream {
   void enter_array();
   bool next_item();  // false: the array is left
 
-  // First character of the next value: one of { [ " - 0..9 t f n for good text, '\0' at its end.
+  // Returns the first character of the next value: one of { [ " - 0..9 t f n for good text, '\0' at
+  // its end.
   char peek() {
-    if (*at_ == ' ') ++at_;  // most often one alone
+    if (*at_ == ' ') ++at_;  // mostly a single space
     if (static_cast<unsigned char>(*at_) <= ' ') skip_space();
     return *at_;
   }
-  // What stands between the quotes, escapes as written.
+  // Reads a string and returns the text between its quotes, escapes as written.
   std::string_view string();
-  // A string with its escapes resolved; those that JSON does not know are refused.
+  // Reads a string and resolves its escapes; those that JSON does not know are refused.
   std::string text() { return unescaped(string()); }
   std::string unescaped(std::string_view raw);
-  // The digits as written, of the grammar of JSON numbers.
+  // Reads a JSON number and returns its digits as written.
   std::string_view number();
   std::int64_t integer();  // a number without point or exponent that fits 64 bits
-  void skip();             // any one value
+  void skip();             // skips one value of any kind
 
-  // Nothing but white space may follow, and a gzip file must be whole.
+  // Throws unless nothing but white space follows and a gzip file is whole.
   void finish();
 
-  int line();  // where the reading stands
+  int line();  // line of the next character to read
   const std::string& file() const { return file_; }
-  // Throws InputError with the present line; the second form says what stands here.
+  // Throw InputError with the present line. The second form quotes what the text holds here.
   [[noreturn]] void fail(const std::string& found, const std::string& expected);
   [[noreturn]] void fail(std::string_view expected);
 
@@ -78,7 +80,7 @@ class JsonStream {
   void skip_word(std::string_view word);
 
   std::string file_;
-  std::unique_ptr<gzFile_s, CloseFile> source_;  // none for a text in memory
+  std::unique_ptr<gzFile_s, CloseFile> source_;  // null for a text in memory
   std::vector<char> window_;                     // ends in a zero byte, at end_
   const char* at_ = nullptr;
   const char* end_ = nullptr;
@@ -87,8 +89,8 @@ class JsonStream {
   bool is_truncated_ = false;
   int line_ = 1;
   std::string_view key_;
-  std::size_t depth_ = 0;  // of open arrays and objects
-  bool is_first_ = false;  // nothing read yet in the innermost; those around it have begun
+  std::size_t depth_ = 0;  // number of open arrays and objects
+  bool is_first_ = false;  // nothing is read yet in the innermost array or object
 };
 
 }  // namespace frazil

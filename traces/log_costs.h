@@ -1,5 +1,5 @@
 #pragma once
-// What the steps of a log cost, as the trace of its run has it.
+// Adds the cost events of a run's trace to the log that the run writes.
 
 #include <vector>
 
@@ -7,9 +7,10 @@
 
 namespace frazil {
 
-// The events of a log, and a cost event for each stretch of it: the steps of a whole batch from a
-// plan or an evaluation on to the next, added up and told where the stretch begins. With steps and
-// checkpoints left out, these are the events of the trace of the run so far.
+// Returns the events of a log with a cost event for each stretch of it. A stretch lasts from a plan
+// or an evaluation to the next one; its cost event stands where the stretch begins and sums its
+// steps of a whole batch. Without its steps and checkpoints, the result is the events of the trace
+// of the run so far.
 std::vector<FreezeEvent> add_costs(const FreezeTrace& log);
 
 }  // namespace frazil

@@ -1,6 +1,6 @@
 #pragma once
-// Times as Chrome traces write them, decimal microseconds, in integer nanoseconds and back. No
-// floating point: every time with at most three decimals is exact.
+// Converts the decimal microseconds of Chrome traces to integer nanoseconds and back. No floating
+// point is used: every time with at most three decimals is exact.
 
 #include <cstdint>
 #include <optional>
@@ -11,14 +11,15 @@
 
 namespace frazil {
 
-// Half the range of 64 bits, so that every difference of two times fits.
+// The latest time: half the range of 64 bits, so that every difference of two times fits.
 inline constexpr std::int64_t kLatestNanoseconds = (std::int64_t{1} << 62) - 1;
 
-// `number` is a JSON number ("1712195495519689.047", "-0.5", "1.5e3"). Decimals beyond the third
-// are rounded, halves away from zero. None beyond kLatestNanoseconds on either side of zero.
+// Returns the nanoseconds of a JSON number ("1712195495519689.047", "-0.5", "1.5e3"). Decimals
+// beyond the third are rounded, halves away from zero. Returns none for a time beyond
+// kLatestNanoseconds on either side of zero.
 std::optional<std::int64_t> parse_microseconds(std::string_view number);
 
-// "-1.500": always three decimals.
+// Writes "-1.500": always three decimals.
 std::string to_microseconds(Duration time);
 
 }  // namespace frazil

@@ -1,6 +1,6 @@
 #pragma once
-// Reads back the Chrome traces of chrome_trace.h, exactly: time lines, names, idle devices, the
-// order of spans. Other Chrome traces are refused; those of PyTorch's profiler have kineto_trace.h.
+// Reads back exactly what chrome_trace.h wrote: time lines, names, idle devices, the order of
+// spans. Other Chrome traces are refused; kineto_trace.h reads those of PyTorch's profiler.
 
 #include <filesystem>
 #include <string>
@@ -18,8 +18,8 @@ struct OwnedTimeline {
   friend bool operator==(const OwnedTimeline&, const OwnedTimeline&) = default;
 };
 
-// Plain or gzip. Throws InputError with the line: another format, an event of an unknown process or
-// thread, an action outside the grammar, a time of more than three decimals, ...
+// Reads a file, plain or gzip. Throws InputError with the line: another format, an event of an
+// unknown process or thread, an action outside the grammar, a time of more than three decimals, ...
 std::vector<OwnedTimeline> read_chrome_trace(const std::filesystem::path& path);
 std::vector<OwnedTimeline> parse_chrome_trace(std::string_view text, const std::string& file);
 

@@ -1,5 +1,6 @@
 #pragma once
-// What happened, simulated or real: spans of actions on the lanes of devices, in integer ns.
+// A time line is what happened, simulated or real: spans of actions on the lanes of devices, in
+// integer ns.
 
 #include <cstdint>
 #include <string>
@@ -28,7 +29,8 @@ struct Span {
   friend bool operator==(const Span&, const Span&) = default;
 };
 
-// Sorted by (start, device, lane, end, step, text of the action) after sort_spans.
+// A time line that sort_spans has sorted is in the order (start, device, lane, end, step, text of
+// the action).
 struct Timeline {
   int devices = 0;
   std::vector<Span> spans;
@@ -36,33 +38,37 @@ struct Timeline {
   friend bool operator==(const Timeline&, const Timeline&) = default;
 };
 
-// The order of a sorted time line.
+// Says whether `a` stands before `b` in a sorted time line.
 bool comes_before(const Span& a, const Span& b);
 void sort_spans(Timeline& timeline);
 
-// First start to last end over all spans; 0 when empty.
+// Returns the time from the first start to the last end over all spans; 0 when empty.
 Duration makespan(const Timeline& timeline);
-// Last end - first start of one device's spans; 0 when it has none.
+// Returns last end - first start over the spans of one device; 0 when it has none.
 Duration span_of(const Timeline& timeline, DeviceId device);
 Duration max_span(const Timeline& timeline);
-// Sum of the compute spans (R and U included) of one device, or of all.
+// Returns the sum of the compute spans (R and U included) of one device, or of all devices.
 Duration busy(const Timeline& timeline, DeviceId device);
 Duration busy(const Timeline& timeline);
-// 1 - busy / (devices x makespan), and the same with max_span; 0 for an empty time line.
+// Returns 1 - busy / (devices x makespan), the idle share; bubble_of_span has max_span in place of
+// makespan. Both return 0 for an empty time line.
 double bubble(const Timeline& timeline);
 double bubble_of_span(const Timeline& timeline);
-// The spans of one step, moved so that the earliest starts at 0.
+// Returns the spans of one step, moved so that the earliest starts at 0.
 Timeline step_of(const Timeline& timeline, Step step);
 std::vector<Step> steps_of(const Timeline& timeline);  // ascending, each once
 
-// Text picture for people and goldens: a row "d0 |0123  aabbccdd|" per device, a column per `cell`
-// of time from the first start to the last end. A column shows the action that runs in its middle:
-//   F       digit, micro-batch modulo 10           R  *
-//   B or I  a..t, micro-batch modulo 20            U  U
-//   W       A..T, the same                         nothing: a space
-//   pair    its two halves, in turn                REDUCE_GRAD, where no compute runs: =
-// Of several micro-batches the first counts; other lanes are left out. More than 1000000 columns
-// are refused (std::logic_error).
+// clang-format off
+// Draws a text picture for people and goldens: a row "d0 |0123  aabbccdd|" per device, a column per
+// `cell` of time from the first start to the last end. A column shows the action that runs in its
+// middle:
+//   F       digit, micro-batch modulo 10           R            *
+//   B or I  a..t, micro-batch modulo 20            U            U
+//   W       A..T, micro-batch modulo 20            nothing      a space
+//   pair    its two halves, in turn                REDUCE_GRAD  =, if no compute runs
+// An action of several micro-batches shows the first. All other spans are left out. Throws
+// std::logic_error for more than 1000000 columns.
+// clang-format on
 std::string draw(const Timeline& timeline, Duration cell);
 
 }  // namespace frazil

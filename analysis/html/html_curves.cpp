@@ -13,7 +13,7 @@
 namespace frazil {
 namespace {
 
-// Where plans change. Runs that keep their plan need no mark.
+// Marks the steps at which plans change. Runs that keep their plan need no mark.
 std::vector<std::pair<double, std::string>> phase_marks(const std::vector<RunSummary>& runs) {
   const auto changing = std::count_if(runs.begin(), runs.end(),
                                       [](const RunSummary& run) { return run.phases.size() > 1; });
@@ -43,7 +43,8 @@ Chart overlay(Chart chart, const std::vector<ReportRun>& runs, EvalValue value) 
                  [value](const ReportRun& run) { return eval_series(run.name, run.trace, value); });
 }
 
-// Beside each run's curve on the test part the one on the part that decisions are made by.
+// Adds to each run's curve on the test part the curve on the validation part, by which decisions
+// are made.
 Chart with_validation(Chart chart, const std::vector<ReportRun>& runs, EvalValue value) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
     Series series = eval_series(runs[i].name + ", validation", runs[i].trace, value);
@@ -55,7 +56,7 @@ Chart with_validation(Chart chart, const std::vector<ReportRun>& runs, EvalValue
   return chart;
 }
 
-// Nothing when no run has a point.
+// Returns "" if no run has a point.
 std::string draw_overlay(const Chart& chart, int width, int height) {
   const bool any = std::any_of(chart.series.begin(), chart.series.end(),
                                [](const Series& series) { return !series.x.empty(); });

@@ -1,6 +1,6 @@
 #pragma once
-// The course of training, for the report page: the curves of all runs laid over each other, and
-// which blocks each of them froze when.
+// Draws the course of training for the report page: the curves of all runs laid over each other,
+// and which blocks each of them froze when.
 
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace frazil {
 
-// `summaries`: of the same runs.
+// `summaries` are those of `runs`, in the same order.
 std::string draw_curves(const std::vector<ReportRun>& runs,
                         const std::vector<RunSummary>& summaries);
 

@@ -1,6 +1,6 @@
 #pragma once
-// What a run has decided, for the report page: masks with who decided and why, the transitions from
-// plan to plan, and what became of its cache, predicted beside measured.
+// Draws what a run has decided, for the report page: masks with who decided and why, the
+// transitions from plan to plan, and what became of its cache, predicted beside measured.
 
 #include <string>
 
@@ -8,7 +8,8 @@
 
 namespace frazil {
 
-// Empty where the trace has none. A decision that changes nothing is told only by its log.
+// Each returns "" if the trace has no such event. A decision that changes nothing is told only by
+// the run's log.
 std::string draw_decisions(const FreezeTrace& trace);
 std::string draw_transitions(const FreezeTrace& trace);
 std::string draw_cache(const FreezeTrace& trace);

@@ -59,7 +59,7 @@ std::vector<bool> number_columns(const Table& table) {
   return numbers;
 }
 
-// A sentence in a narrow column would become a tower of words.
+// Chooses the class of a cell, for a sentence in a narrow column would become a tower of words.
 std::string_view cell_class(const std::string& cell, bool number) {
   constexpr std::size_t kSentence = 24;
   if (number) return " class=\"n\"";
@@ -76,7 +76,7 @@ std::string html_row(const std::vector<std::string>& cells, const std::vector<bo
   return markup + "</tr>\n";
 }
 
-// "-1234.5" -> "-1,234.5"
+// Turns "-1234.5" into "-1,234.5".
 std::string group_thousands(std::string_view plain) {
   const std::size_t end = std::min(plain.find('.'), plain.size());
   std::string grouped;

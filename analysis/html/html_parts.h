@@ -1,6 +1,6 @@
 #pragma once
-// Pieces of the report page: head with style sheet, tables, tiles of key numbers. Text is escaped
-// here; what is called markup is taken as it is.
+// Makes the pieces of the report page: head with style sheet, tables, tiles of key numbers. Text is
+// escaped here; what is called markup is taken as it is.
 
 #include <optional>
 #include <string>
@@ -14,9 +14,10 @@ namespace frazil {
 std::string open_page(const std::string& title);
 std::string close_page();
 
-// Numbers right, words left, by column; scrolls sideways where the window is narrow.
+// Returns a table with numbers right and words left, by column; it scrolls sideways if the window
+// is narrow.
 std::string html_table(const Table& table);
-// Folded under its summary, open where it is short; `below` is markup under the table.
+// Returns a table folded under its summary, open if it is short; `below` is markup under the table.
 std::string html_details(std::string_view summary, const Table& table,
                          const std::string& below = "");
 
@@ -29,10 +30,10 @@ std::string html_tiles(const std::vector<Tile>& tiles);
 
 std::string html_paragraph(std::string_view css_class, std::string_view text);
 std::string html_figure(const std::string& svg_markup);
-inline constexpr int kFullWidth = 960;  // of a figure
-inline constexpr int kHalfWidth = 468;  // of one of a pair
+inline constexpr int kFullWidth = 960;  // pixels, of a figure
+inline constexpr int kHalfWidth = 468;  // pixels, of each figure of a pair
 
-// For people: "1,234", "12.3", "0.0123", and a long dash for nothing.
+// Write numbers for people: "1,234", "12.3", "0.0123", and a long dash for nothing.
 std::string number_text(std::optional<double> value, int decimals);
 std::string count_text(std::int64_t value);
 std::string rate_text(std::optional<double> per_second);

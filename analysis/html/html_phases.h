@@ -1,6 +1,6 @@
 #pragma once
-// The phases of a run, predicted beside measured, for the report page: all in one table, then each
-// with its time lines, its actions and its memory.
+// Draws the phases of a run, predicted beside measured, for the report page: all in one table, then
+// each with its time lines, its actions and its memory.
 
 #include <cstddef>
 #include <string>
@@ -12,7 +12,8 @@ namespace frazil {
 
 // Requires: at least one phase.
 std::string draw_phase_table(const RunSummary& run);
-// Takes its spans from those that a page has left, or leaves its time lines out.
+// Draws one phase. Takes the spans it draws from `spans_left`, those that the page has left; if
+// they are too few, its time lines are left out.
 std::string draw_phase(const ReportPhase& phase, std::size_t number, std::size_t& spans_left);
 
 }  // namespace frazil

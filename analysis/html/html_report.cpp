@@ -13,7 +13,7 @@
 namespace frazil {
 namespace {
 
-// About 200 bytes a span: time lines take less than 800 kB of a page.
+// A span takes about 200 bytes, so that time lines take less than 800 kB of a page.
 constexpr std::size_t kMostSpans = 4000;
 
 std::string draw_run(const ReportRun& run, const RunSummary& summary, std::size_t& spans_left) {

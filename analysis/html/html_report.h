@@ -1,6 +1,7 @@
 #pragma once
-// The report of a run: one self-contained HTML page, no network, no script needed. Predicted above
-// measured time lines per phase, the freeze staircase, throughput and loss over time, tables.
+// Makes the report of runs: one self-contained HTML page that needs no network and no script. It
+// shows predicted above measured time lines per phase, the freeze staircase, throughput and loss
+// over time, and tables.
 
 #include <string>
 #include <vector>

@@ -16,7 +16,7 @@ std::optional<double> percent(std::optional<double> share) {
   return share;
 }
 
-// Whole times of a run, everywhere with the same digits.
+// Writes whole times of a run, everywhere with the same digits.
 std::string seconds_text(Duration duration) {
   return number_text(static_cast<double>(duration.count()) / 1e9, 3);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What runs cost and reached as a whole, for the report page. Requires: at least one run.
+// Draws what runs cost and reached as a whole, for the report page. Requires: at least one run.
 
 #include <string>
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace frazil {
 
-// Of the first run, with the other runs' values as remarks.
+// Draws tiles of the first run, with the values of the other runs as remarks.
 std::string draw_tiles(const std::vector<RunSummary>& runs);
-// A row for each run; speeds are told against the last one.
+// Draws a row for each run; speeds are relative to the last run.
 std::string draw_totals(const std::vector<RunSummary>& runs);
 
 }  // namespace frazil

@@ -17,16 +17,6 @@ namespace {
 constexpr int kWidth = 960;
 constexpr int kMemoryHeight = 240;
 
-// The height a picture says it has.
-double height_of(const std::string& svg) {
-  const std::string mark = "height=\"";
-  return std::stod(svg.substr(svg.find(mark) + mark.size()));
-}
-
-std::string move_down(std::string svg, double y) {
-  return svg.replace(0, 4, fmt::format("<svg y=\"{:.0f}\"", y));
-}
-
 std::string draw_step(const GanttInput& input) {
   const auto& [lowered, simulation] = *input.step;
   const std::vector<Device>& devices = input.cluster->devices;

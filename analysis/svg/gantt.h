@@ -1,6 +1,6 @@
 #pragma once
-// One simulated step as a picture: its time line and below it, on the same time axis, what each
-// device holds (gantt_memory.h). Devices are called by their names.
+// Draws one simulated step: its time line and below it, on the same time axis, what each device
+// holds (gantt_memory.h). Devices are called by their names.
 
 #include <string>
 #include <vector>
@@ -16,13 +16,15 @@ struct GanttInput {
   const SimulatedStep* step = nullptr;
   const ModelProfile* profile = nullptr;
   const Cluster* cluster = nullptr;
-  // A what-if has no bytes; chunks of micro-batches are counted instead.
+  // True for a what-if, which has no bytes: chunks of micro-batches are counted instead.
   bool counts_chunks = false;
 };
 
-// Self-contained. The memory curves are left out where nothing changes over time and all fits.
+// Returns a self-contained picture. The memory curves are left out if nothing changes over time and
+// everything fits.
 std::string gantt_svg(const GanttInput& input);
-// The same on a page, with who does not fit, where each device's time goes and the critical path.
+// Returns the picture on a page that also says what does not fit, where each device's time goes,
+// and the critical path.
 std::string gantt_html(const GanttInput& input);
 
 }  // namespace frazil

@@ -29,7 +29,7 @@ bool fits(const GanttInput& input, std::size_t device) {
   return peak_of(input, device) <= input.cluster->devices[device].memory_limit;
 }
 
-// "6.69 MiB of 8.00 MiB"; to the byte where rounding would hide which is more.
+// Returns "6.69 MiB of 8.00 MiB", exact to the byte if rounding would hide which is more.
 std::string compare_to_limit(const GanttInput& input, std::size_t device) {
   const Bytes peak = peak_of(input, device);
   const Bytes limit = input.cluster->devices[device].memory_limit;
@@ -40,7 +40,7 @@ std::string compare_to_limit(const GanttInput& input, std::size_t device) {
   return fmt::format("{} of {}", to_text(peak), to_text(limit));
 }
 
-// A line for each limit; of several limits each says whose it is.
+// Returns a line for each limit; if there are several limits, each line says whose it is.
 std::vector<std::pair<double, std::string>> list_limits(const GanttInput& input, Bytes most,
                                                         const MemoryUnit& unit) {
   std::map<Bytes, std::vector<std::string>> owners;
@@ -84,7 +84,7 @@ std::vector<Chart> chart_bytes(const GanttInput& input) {
   return {chart};
 }
 
-// Chunks and kept inputs of one device: what comes and goes at a time.
+// Chunks and kept inputs that come (or go, if negative) on one device at one time.
 struct Held {
   int chunks = 0;
   int inputs = 0;

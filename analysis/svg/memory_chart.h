@@ -1,5 +1,5 @@
 #pragma once
-// Bytes over time as curves.
+// Makes curves of bytes over time.
 
 #include <string>
 #include <vector>
@@ -10,13 +10,13 @@
 
 namespace frazil {
 
-// Milliseconds against `unit`; of a long curve what a picture can show: within each of some hundred
-// stretches of time the most, and what is held at its end.
+// Returns a curve of `unit` over milliseconds. A long curve is thinned to what a picture can show:
+// for each of some hundred stretches of time the most, and what is held at the end.
 Series make_memory_series(const std::string& name, const std::vector<MemoryMoment>& curve,
                           const MemoryUnit& unit);
 
-// Of a device: the predicted and the measured curve, what its allocator handed out at most, and its
-// limit where it is at most twice all of these.
+// Charts a device: the predicted and the measured curve, the peak that its allocator handed out,
+// and its limit (capacity) if that is at most twice all of these.
 Chart make_memory_chart(const DeviceMemory& device);
 
 }  // namespace frazil

@@ -25,8 +25,8 @@ struct MarkWords {
   double height = 0;
 };
 
-// Words stand in as many rows as keep them apart; a word that finds no room is left out, its line
-// is not.
+// Draws the words of marks in as many rows as keep them apart; a word that finds no room is left
+// out, but its line is drawn.
 MarkWords draw_mark_words(const Chart& chart, const Frame& frame, double top) {
   std::vector<double> taken;  // right end per row
   MarkWords words;
@@ -80,7 +80,7 @@ std::string line_path(const Series& series, const Frame& frame) {
   return path;
 }
 
-// The number of a series among the colours.
+// Returns the number of a series among the colours.
 std::size_t colour_of(const Chart& chart, std::size_t series) {
   return chart.series[series].beside.value_or(series) % kColours;
 }
@@ -104,7 +104,7 @@ std::string draw_series(const Series& series, std::size_t colour, const Frame& f
   return svg + "</g>\n";
 }
 
-// Where a word would stand.
+// The place of a word.
 struct Place {
   double left;
   double right;
@@ -127,7 +127,8 @@ bool meets_curve(const Chart& chart, const Frame& frame, const Place& place) {
   return false;
 }
 
-// Above or below its line, right or left, where nothing is in the way; else its line says it alone.
+// Draws the lines of levels, and each word above or below its line, right or left, where nothing is
+// in the way; a word that finds no room is left out.
 std::string draw_levels(const Chart& chart, const Frame& frame) {
   constexpr double kLetter = 9.5;
   std::vector<Place> taken;
@@ -154,7 +155,8 @@ std::string draw_levels(const Chart& chart, const Frame& frame) {
   return svg;
 }
 
-// Its height follows once it is known what stands above it.
+// Returns the frame of a chart, or none if it has no values. Its height is set once it is known
+// what stands above it.
 std::optional<Frame> make_frame(const Chart& chart, double width) {
   const Margins margins = margins_of(width);
   Frame frame{.left = margins.left, .right = width - margins.right, .x_range = {}, .y_range = {}};
@@ -165,7 +167,7 @@ std::optional<Frame> make_frame(const Chart& chart, double width) {
   }
   if (frame.x_range.empty() || frame.y_range.empty()) return std::nullopt;
   for (const auto& [value, word] : chart.levels) frame.y_range.take(value);
-  // Curves begin soon after the start; then the axis begins at it.
+  // If curves begin soon after zero, the axis begins at zero.
   if (frame.x_range.low > 0 && frame.x_range.low < 0.3 * frame.x_range.high) frame.x_range.low = 0;
   widen_if_flat(frame.x_range);
   if (chart.counts) frame.y_ticks = static_cast<int>(std::clamp(frame.y_range.high, 1.0, 5.0));

@@ -1,6 +1,6 @@
 #pragma once
-// Where values lie in a picture, and its axes. Wide pictures share their margins, so that a time or
-// a step has one place in all that stand below each other.
+// Places values in a picture and draws its axes. Wide pictures share their margins, so that a time
+// or a step has one place in all pictures that stand below each other.
 
 #include <limits>
 #include <string>
@@ -18,14 +18,14 @@ struct Range {
   double high = -std::numeric_limits<double>::infinity();
 
   bool empty() const { return low > high; }
-  void take(double value);  // leaves out what is no number
+  void take(double value);  // leaves out NaN and infinities
 };
 
 void widen_if_flat(Range& range);
-// Zero belongs into the picture unless all values lie far from it; ends are round numbers.
+// Rounds both ends to round numbers; the range begins at zero unless all values lie far above it.
 void round_ends(Range& range, int ticks);
 
-// Values to pixels.
+// Maps values to pixels.
 struct Frame {
   double left = 0;
   double right = 0;
@@ -33,7 +33,7 @@ struct Frame {
   double bottom = 0;
   Range x_range;
   Range y_range;
-  int y_ticks = 5;  // about so many
+  int y_ticks = 5;  // wanted; there are about as many
 
   double x(double value) const {
     return left + (value - x_range.low) / (x_range.high - x_range.low) * (right - left);

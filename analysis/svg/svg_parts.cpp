@@ -33,7 +33,7 @@ font:12px system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-
 font-variant-numeric:tabular-nums}
 )";
 
-// A colour stands as $name.
+// Rules in which a colour stands as $name.
 constexpr std::string_view kRules = R"(.frazil text{fill:$ink}.frazil .soft{fill:$soft}
 .frazil .title{font-weight:600;font-size:13px}
 .frazil .tiny{font-size:9.5px;fill:$soft}.frazil .small{font-size:11px;fill:$soft}.frazil .in{font-size:10.5px}
@@ -58,7 +58,8 @@ constexpr std::string_view kRules = R"(.frazil text{fill:$ink}.frazil .soft{fill
 .frazil .s4 .line{fill:none;stroke:$s4}.frazil .s5 .line{fill:none;stroke:$s5;stroke-dasharray:9 3 2 3}
 )";
 
-// Not variables: what is no browser paints these black.
+// Puts the colours in place. CSS variables would not do: programs other than browsers paint them
+// black.
 std::string colour_rules(std::string_view Colour::*shade) {
   std::string rules(kRules);
   for (const Colour& colour : kColours) {
@@ -72,7 +73,7 @@ std::string colour_rules(std::string_view Colour::*shade) {
   return rules;
 }
 
-// A page in the dark changes colours and nothing else.
+// A dark page changes colours and nothing else.
 std::string make_style() {
   return fmt::format("<style>\n{}{}@media (prefers-color-scheme:dark){{\n{}}}\n</style>\n", kBase,
                      colour_rules(&Colour::light), colour_rules(&Colour::dark));
@@ -139,6 +140,15 @@ std::string open_svg(double width, double height, std::string_view label) {
 }
 
 std::string close_svg() { return "</svg>\n"; }
+
+double height_of(const std::string& svg) {
+  const std::string mark = "height=\"";
+  return std::stod(svg.substr(svg.find(mark) + mark.size()));
+}
+
+std::string move_down(std::string svg, double y) {
+  return svg.replace(0, 4, fmt::format("<svg y=\"{:.0f}\"", y));
+}
 
 std::string draw_text(double x, double y, Anchor anchor, std::string_view css_class,
                       std::string_view text) {

@@ -2,29 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <vector>
 
 #include "analysis/compare.h"
 #include "analysis/svg/svg.h"
 #include "analysis/svg/svg_parts.h"
-#include "profiles/error.h"
 
 namespace frazil {
 namespace {
 
 constexpr double kHeading = 26;
 constexpr double kSpace = 18;
-
-// The height that open_svg() has written.
-double height_of(const std::string& svg) {
-  const std::string_view before = " height=\"";
-  const std::size_t at = svg.find(before);
-  ENSURE(at != std::string::npos, "a picture has a height");
-  double height = 0;
-  std::from_chars(svg.data() + at + before.size(), svg.data() + svg.size(), height);
-  return height;
-}
 
 struct Part {
   std::string heading;
@@ -39,7 +27,7 @@ Part draw_phase(const ReportPhase& phase) {
           draw_timelines({{"Predicted", &phase.predicted}, {title, &measured}})};
 }
 
-// The first and the last phase with time lines.
+// Returns the first and the last phase with time lines.
 std::vector<const ReportPhase*> choose_phases(const ReportRun& run) {
   std::vector<const ReportPhase*> chosen;
   for (const ReportPhase& phase : run.phases) {
@@ -62,8 +50,7 @@ std::string draw_run(const ReportRun& run, int width) {
       inside += draw_text(0, height + kHeading - 8, Anchor::kStart, "title", part.heading);
       height += kHeading;
     }
-    // A nested picture keeps its own coordinates; `y` is all that it needs to stand below the last.
-    inside += fmt::format("<svg y=\"{}\"", coordinate(height)) + part.svg.substr(4);
+    inside += move_down(part.svg, height);
     height += height_of(part.svg) + kSpace;
   }
   return open_svg(width, height, "Freezing, and steps as predicted and as measured") + inside +

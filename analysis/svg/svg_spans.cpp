@@ -65,7 +65,7 @@ std::string number_text(const Action& action) {
                            : fmt::format("{}", range.first.value);
 }
 
-// The longest of these that fits: "1:3F0", "3F0" where stages are named; "F0", "0".
+// Returns the longest label that fits: "1:3F0" or "3F0" if stages are named, else "F0" or "0".
 std::string fitting_label(const Action& action, bool names_stage, double width, double height) {
   if (height < 12) return "";
   std::vector<std::string> labels;

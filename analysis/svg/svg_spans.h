@@ -1,6 +1,6 @@
 #pragma once
-// The boxes of a time line: an action in the colour of its kind with its text, an overlapped pair
-// as two halves above each other, and the legend of it all.
+// Draws the boxes of a time line: an action in the colour of its kind with its text, an overlapped
+// pair as two halves above each other, and the legend of all kinds.
 
 #include <map>
 #include <set>
@@ -18,10 +18,11 @@ class DeviceStages {
  public:
   explicit DeviceStages(const std::vector<TimelinePicture>& pictures);
 
-  // Some device has several.
+  // True if some device has several stages.
   bool several() const { return most_ > 1; }
   std::size_t most() const { return most_; }
-  // How many stages of its device lie before the action's; 0 for what belongs to no stage.
+  // Returns how many stages of its device lie before the action's; 0 for an action that belongs to
+  // no stage.
   std::size_t rank(DeviceId device, const Action& action) const;
 
  private:
@@ -31,7 +32,7 @@ class DeviceStages {
   std::size_t most_ = 0;
 };
 
-// A device's name, or "device 0".
+// Returns the name of a device, or "device 0".
 std::string device_name(const std::vector<std::string>& devices, DeviceId device);
 
 struct Box {
@@ -40,13 +41,13 @@ struct Box {
   double width = 0;
   double height = 0;
 };
-// `what`: the title that the pointer shows.
+// Draws a span; `what` is the title that the pointer shows.
 std::string draw_span(const Span& span, const DeviceStages& stages, const Box& box,
                       const std::string& what);
 
 std::vector<LegendEntry> list_kinds(const std::vector<TimelinePicture>& pictures,
                                     const DeviceStages& stages);
-// Both halves of a pair carry text where rows are high enough.
+// True if some span is a pair, whose halves carry text only if rows are high enough.
 bool has_pairs(const std::vector<TimelinePicture>& pictures);
 
 }  // namespace frazil

@@ -26,7 +26,7 @@ struct Stretch {
   bool frozen = false;
 };
 
-// Stretches in which one block is frozen or active all the time.
+// Returns stretches of steps in which the block is frozen or active all the time.
 std::vector<Stretch> stretches_of(const FreezeTrace& trace, BlockId block, Step end) {
   std::vector<Stretch> stretches{{0, end, false}};
   for (const FreezeEvent& event : trace.events) {
@@ -77,7 +77,7 @@ std::string draw_freeze_staircase(const FreezeTrace& trace, int width) {
   svg += draw_legend({{"active", "active"}, {"frozen", "frozen"}}, frame.left, frame.right, 2).svg;
   const auto letters = static_cast<std::size_t>(frame.left / 6.5);
   for (std::size_t block = 0; block < trace.blocks.size(); ++block) {
-    // Block 0 at the bottom: the frozen prefix grows upward.
+    // Block 0 stands at the bottom, so that the frozen prefix grows upward.
     const double y = frame.top + row * (blocks - 1 - static_cast<double>(block));
     svg += draw_block_row(trace, block, frame, y, row - (row > 6 ? 1 : 0.4));
     if (block % label_every == 0) {

@@ -123,7 +123,7 @@ std::string draw_spans(const Timeline& timeline, const Layout& layout, const Dev
                                   [&span](const Row& candidate) { return candidate.is_of(span); });
     if (row == layout.rows.end()) continue;
     const double start_ms = to_ms(span.start - origin);
-    // A hair of paper between neighbours, where there is room for it.
+    // Neighbours are a hair apart if there is room for it.
     double width = to_ms(span.duration()) * layout.scale;
     if (width > 2) width -= 0.6;
     svg += draw_span(span, stages, {layout.x(start_ms), rows_top + row->top, width, row->height},
@@ -141,7 +141,8 @@ std::string draw_time_axis(const Layout& layout, const std::vector<double>& rows
   std::string svg;
   for (const double value : ticks.values) {
     const std::string x = coordinate(layout.x(value));
-    // Behind the spans of every picture: the eye carries a time from one to the other.
+    // The lines run behind the spans of every picture, so that the eye carries a time from one to
+    // another.
     std::string line = fmt::format("M{} {}v4", x, coordinate(bottom));
     for (const double top : rows_tops) {
       line += fmt::format("M{} {}v{}", x, coordinate(top - 2), coordinate(layout.height + 4));

@@ -12,14 +12,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Code points: every byte but the continuation bytes of UTF-8.
+// Counts code points: every byte but the continuation bytes of UTF-8.
 std::size_t width_of(const std::string& cell) {
   return static_cast<std::size_t>(std::count_if(cell.begin(), cell.end(), [](char letter) {
     return (static_cast<unsigned char>(letter) & 0xC0U) != 0x80U;
   }));
 }
 
-// A heading stands over its numbers.
+// Decides whether a heading is set right, to stand over its numbers.
 bool is_number_column(const Table& table, std::size_t column) {
   bool any = false;
   for (const auto& row : table.rows) {
@@ -99,7 +99,7 @@ std::string to_text(const Table& table) {
 }
 
 std::string to_text(const Comparison& comparison) {
-  // Three decimals of a unit in which the step is not tiny.
+  // Times have three decimals, of a unit in which the step is not tiny.
   const bool is_short =
       std::max(comparison.predicted_step, comparison.measured_step) < milliseconds{10};
   const std::string unit = is_short ? "us" : "ms";

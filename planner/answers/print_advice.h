@@ -1,5 +1,6 @@
 #pragma once
-// Answers about what would make a plan fit, for people (lines) and for programs (one JSON object).
+// Prints feasibility advice (what would make a plan fit), for people (lines) and for programs (one
+// JSON object).
 
 #include <string>
 #include <vector>
@@ -8,9 +9,9 @@
 
 namespace frazil {
 
-// A line for each change.
+// Returns a line for each piece of advice.
 std::string print_advice(const std::vector<Advice>& all_advice, const Cluster& cluster);
-// {"relief": [{"change", "amount", "text"}, ..]}
+// Returns {"relief": [{"change", "amount", "text"}, ..]}.
 std::string advice_json(const std::vector<Advice>& all_advice, const Cluster& cluster);
 
 }  // namespace frazil

@@ -1,5 +1,6 @@
 #pragma once
-// A named planner's plan beside Frazil's own best one, both as the simulator judged them.
+// Prints the plan of a named planner beside Frazil's own best plan, both as the simulator judged
+// them.
 
 #include <optional>
 #include <string>
@@ -13,12 +14,12 @@ namespace frazil {
 struct PlannerComparison {
   std::string_view planner;  // its name
   const Candidate& named;
-  const Candidate* own = nullptr;  // none: nothing that Frazil searches is feasible
+  const Candidate* own = nullptr;  // null: nothing that Frazil searches is feasible
   const ModelProfile& profile;
 };
 
-// Makespan of the named plan by that of Frazil's own; none where one of them is infeasible or takes
-// no time.
+// Returns the makespan of the named plan divided by that of Frazil's own; none if one of the two is
+// infeasible or takes no time.
 std::optional<double> makespan_ratio(const PlannerComparison& comparison);
 
 std::string print_comparison(const PlannerComparison& comparison);

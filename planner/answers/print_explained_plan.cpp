@@ -76,8 +76,9 @@ std::string print_families(const PlanExplanation& explanation) {
   return text;
 }
 
-// Where every schedule is left out, it is for the device with the most memory; where the devices of
-// a group are too small together, for their mean, which need not be any device's.
+// Names the device that lacks memory. If every schedule is rejected, that is the device with the
+// most memory; if the devices of a pipeline are too small together, the mean of them, which need
+// not be any device.
 std::string name_device(const RejectedShapes& shapes, const Cluster& cluster) {
   if (!shapes.schedule) return "the largest device";
   const std::optional<DeviceId>& device = shapes.rejection.device;
@@ -114,7 +115,7 @@ Suffixes suffixes_of(const PlanExplanation& explanation) {
   return suffixes;
 }
 
-// One line for each family that has shapes too large: the one that misses least.
+// Returns one line for each family with shapes that are too large: the shape that misses least.
 std::string print_misses(const PlanExplanation& explanation, const Cluster& cluster) {
   std::string text;
   for (const FamilyCount& family : explanation.families) {

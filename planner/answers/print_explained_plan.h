@@ -1,5 +1,5 @@
 #pragma once
-// An explained search, for people (lines) and for programs (one JSON object).
+// Prints an explained search, for people (lines) and for programs (one JSON object).
 
 #include <string>
 

@@ -33,7 +33,7 @@ constexpr std::array kColumns = {
     Column{"drain", "drain_ns", &DeviceTime::drain},
 };
 
-// "12.000  52.2 %": equally wide behind the point, so that columns stay aligned.
+// Returns "12.000  52.2 %": equally wide behind the point, so that columns stay aligned.
 std::string cell(Duration part, Duration whole) {
   const double share = whole.count() == 0
                            ? 0
@@ -41,7 +41,7 @@ std::string cell(Duration part, Duration whole) {
   return fmt::format("{:.3f} {:>5.1f} %", static_cast<double>(part.count()) / 1e6, 100 * share);
 }
 
-// Each column as wide as its widest cell, the first set left, the others right.
+// Sets each column as wide as its widest cell, the first column left, the others right.
 std::string set_columns(const std::vector<std::vector<std::string>>& columns) {
   std::vector<std::string> lines(columns.front().size());
   for (const std::vector<std::string>& column : columns) {
@@ -97,7 +97,7 @@ std::string list_kinds(const PathShares& shares) {
   return text;
 }
 
-// In device order, whatever was chosen.
+// Lists the devices with the largest times, in device order, then the sum of the others.
 std::string list_devices(const std::vector<Duration>& times, const Cluster& cluster) {
   constexpr std::size_t kMostNamed = 8;
   std::vector<std::size_t> on_path;

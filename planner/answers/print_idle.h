@@ -1,7 +1,7 @@
 #pragma once
-// Where the time of a simulated step went, for people (a table, a line) and for programs (JSON).
-// Times in the table are in ms to three places and in percent of the makespan to one, each rounded
-// by itself; the JSON has whole ns.
+// Prints where the time of a simulated step went, for people (a table, a line) and for programs
+// (JSON). Times in the table are in ms with three decimals and in percent of the makespan with one,
+// each rounded by itself; the JSON has whole ns.
 
 #include <span>
 #include <string>
@@ -13,22 +13,24 @@
 
 namespace frazil {
 
-// A row per device and one for all together; columns that are 0 in every row are left out.
+// Returns a row per device and one for all together; leaves out columns that are 0 in every row.
 std::string print_idle_time(std::span<const DeviceTime> devices, const Cluster& cluster);
-// {"devices": [{"name", "compute_ns", "exposed_communication_ns", ...}], "all": {...}}
+// Returns {"devices": [{"name", "compute_ns", "exposed_communication_ns", ...}], "all": {...}}.
 std::string idle_time_json(std::span<const DeviceTime> devices, const Cluster& cluster);
 
-// "critical path 20.000 ms: F 6.000 ms, B 12.000 ms, hops 2.000 ms; on device0 6.000 ms, ...". At
-// most eight devices by name, those with most of it.
+// Returns a line such as
+//   critical path 20.000 ms: F 6.000 ms, B 12.000 ms, hops 2.000 ms; on device0 6.000 ms, ...
+// It names at most eight devices, those with the largest shares.
 std::string print_critical_path(const PathShares& shares, const Cluster& cluster);
-// The shares, and every step with its action, its times and why it started when it did.
+// Returns the shares, and every step of the path with its action, its times and why it started when
+// it did.
 std::string critical_path_json(std::span<const PathStep> path, const LoweredStep& step,
                                const Simulation& simulation, const Cluster& cluster);
 
-// Both together, from a simulated step.
+// Returns the idle time and the critical path of a simulated step.
 std::string print_explanation(const SimulatedStep& simulated, const ModelProfile& profile,
                               const Cluster& cluster);
-// {"idle_time": ..., "critical_path": ...}
+// Returns {"idle_time": ..., "critical_path": ...}.
 std::string explanation_json(const SimulatedStep& simulated, const ModelProfile& profile,
                              const Cluster& cluster);
 

@@ -1,6 +1,6 @@
 #pragma once
-// What an imported trace or layer graph gave, for people (a table) and for programs (one JSON
-// object).
+// Prints what an imported trace or layer graph contained, for people (a table) and for programs
+// (one JSON object).
 
 #include <string>
 

@@ -1,5 +1,6 @@
 #pragma once
-// Whether the messages of a plan's step come through under each lowering, in words and as JSON.
+// Prints whether the messages of a plan's step come through under each lowering, in words and as
+// JSON.
 
 #include <string>
 
@@ -9,9 +10,11 @@
 
 namespace frazil {
 
-// A line per lowering: "messages, just in time: device 0 waits at ..." or "... come through".
+// Returns a line per lowering: "messages, just in time: device 0 waits at ..." or "... come
+// through".
 std::string print_messages(const Plan& plan, const ModelProfile& profile, const Cluster& cluster);
-// {"messages": {"eager receive": null, "just in time": "device 0 waits ...", "grouped": null}}
+// Returns
+//   {"messages": {"eager receive": null, "just in time": "device 0 waits ...", "grouped": null}}
 std::string messages_json(const Plan& plan, const ModelProfile& profile, const Cluster& cluster);
 
 }  // namespace frazil

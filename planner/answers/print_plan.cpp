@@ -30,7 +30,8 @@ std::string draw_small(const Timeline& timeline) {
   constexpr std::int64_t kMostColumns = 100;
   const Duration length = makespan(timeline);
   if (timeline.devices > kMostDevices || length.count() == 0) return "";
-  // The shortest compute span is the natural cell; a step that has none this wide is not drawn.
+  // The shortest compute span is the natural cell; a step whose shortest span is narrower than half
+  // a column is not drawn.
   Duration cell = length;
   for (const Span& span : timeline.spans) {
     const bool counts = span.lane == Lane::kCompute && span.duration().count() > 0 &&

@@ -1,5 +1,6 @@
 #pragma once
-// Answers of the verbs plan and simulate, for people (tables) and for programs (one JSON object).
+// Prints the answers of the subcommands plan and simulate, for people (tables) and for programs
+// (one JSON object).
 
 #include <optional>
 #include <string>
@@ -11,7 +12,7 @@
 
 namespace frazil {
 
-// A plan and what the simulator says of it.
+// A plan with what the simulator says about it.
 struct SimulatedPlan {
   const Plan& plan;
   const ModelProfile& profile;
@@ -24,7 +25,8 @@ struct SimulatedPlan {
 std::string print_what_if(const WhatIf& what_if, const WhatIfAnswer& answer);
 std::string what_if_json(const WhatIf& what_if, const WhatIfAnswer& answer);
 
-// With a picture of the time line when it is small: at most 16 devices and 100 columns.
+// Returns tables, and a picture of the time line if it is small: at most 16 devices and 100
+// columns.
 std::string print_simulation(const SimulatedPlan& simulated);
 std::string simulation_json(const SimulatedPlan& simulated);
 

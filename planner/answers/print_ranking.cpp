@@ -25,7 +25,7 @@ std::string list_cuts(const Plan& plan) {
   return text.empty() ? "-" : text;
 }
 
-// No memory would help: an interpreter refuses it.
+// True if no memory would help, because an interpreter refuses the candidate.
 bool cannot_be_made(const Candidate& candidate) {
   return candidate.infeasible && candidate.infeasible->needed <= candidate.infeasible->available;
 }
@@ -80,7 +80,7 @@ struct RankingCounts {
   std::int64_t fit = 0;
   std::int64_t too_large = 0;
   std::int64_t not_made = 0;
-  std::int64_t bounded = 0;  // never tried: their lower bounds are too high
+  std::int64_t bounded = 0;  // not tried, because their lower bounds are too high
 };
 
 std::int64_t& tally(RankingCounts& counts, Rejection::Why why) {
@@ -110,7 +110,7 @@ RankingCounts count_candidates(const Ranking& ranking) {
   return counts;
 }
 
-// Of a search that ended before its answer was proven.
+// Tells what a search that ended before its answer was proven left out.
 std::string text_of(const NotLookedAt& left, const Candidate& best) {
   const std::string text =
       fmt::format("{} not looked at; none takes less than {} before its cuts are moved",
@@ -130,7 +130,7 @@ std::string text_of(const RankingCounts& counts, std::size_t devices) {
   return text + "\n";
 }
 
-// Candidates that differ in the schedule's name alone, the first before the others.
+// Candidates that differ only in the name of the schedule, in the order of the ranking.
 using Row = std::vector<const Candidate*>;
 
 std::vector<Row> list_rows(const Ranking& ranking) {
@@ -149,13 +149,13 @@ std::vector<Row> list_rows(const Ranking& ranking) {
   return rows;
 }
 
-// "a b | d c" where pipelines do not take the devices as they are listed; else nothing.
+// Returns "a b | d c" if pipelines do not take the devices as they are listed; else "".
 std::string list_devices(const Plan& plan, const Cluster& cluster) {
   std::string text;
   std::vector<DeviceId> all;
   for (const Pipeline& pipeline : plan.pipelines) {
     const std::vector<DeviceId> devices = devices_in_order(pipeline);
-    // The other way through the devices of one before.
+    // This pipeline runs the other way through the devices of an earlier one.
     if (std::find(all.begin(), all.end(), devices.front()) != all.end()) continue;
     if (!text.empty()) text += " |";
     for (const DeviceId device : devices) {
@@ -180,7 +180,7 @@ Widths find_widths(const Ranking& ranking) {
   return widths;
 }
 
-// "4 of 8/7": the last has 7 samples.
+// Returns "4 of 8", or "4 of 8/7" if the last of them has 7 samples.
 std::string micro_batches_of(const Plan& plan) {
   const int last = plan.batch_size - (plan.micro_batches() - 1) * plan.micro_batch_size;
   return fmt::format("{} of {}{}", plan.micro_batches(), plan.micro_batch_size,
@@ -193,7 +193,7 @@ std::string print_head(const Widths& widths) {
                      "micro-b.", "memory peak", "above lb", "cuts");
 }
 
-// Below the schedule: the other names, and the devices.
+// Returns the row of the first candidate; the other names and the devices stand below the schedule.
 std::string print_row(const Row& row, int rank, const Widths& widths, const Cluster& cluster) {
   const Candidate& first = *row.front();
   const Plan& plan = first.plan;

@@ -1,6 +1,6 @@
 #pragma once
-// Answers about many plans beside each other, for people (a table) and for programs (one JSON
-// object).
+// Prints answers about many plans beside each other, for people (a table) and for programs (one
+// JSON object).
 
 #include <string>
 
@@ -8,11 +8,11 @@
 
 namespace frazil {
 
-// The first `top` feasible candidates, then the first `top` infeasible ones with their reasons:
-// too little memory, or no interpreter makes them; the two are counted apart, as are those that a
-// search left out by their bounds. In the table candidates that differ in the schedule's name alone
-// are one row, and devices are listed where pipelines take them in another order. `more`: a JSON
-// object whose members are added.
+// Returns the first `top` feasible candidates, then the first `top` infeasible ones with their
+// reasons: too little memory, or no interpreter makes them. These two are counted apart, and so are
+// the candidates that a search left out by their bounds. In the table, candidates that differ only
+// in the name of the schedule share a row, and devices are listed if pipelines take them in another
+// order than the cluster lists them. `more`: a JSON object whose members are added.
 std::string print_ranking(const Ranking& ranking, const Cluster& cluster,
                           const ModelProfile& profile, int top);
 std::string ranking_json(const Ranking& ranking, const Cluster& cluster,

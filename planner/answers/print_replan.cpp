@@ -17,7 +17,8 @@ Duration all_steps(const ReplanCase& asked) {
   return asked.answer.next.makespan * asked.held.steps + asked.answer.cost.total;
 }
 
-// How far the answer can be above the least, switches to the others taken for nothing.
+// Tells how far the answer can be above the least, if transitions to the plans not looked at cost
+// nothing.
 std::string print_left(const ReplanCase& asked) {
   const std::optional<NotLookedAt>& left = asked.answer.left;
   if (!left) return "";

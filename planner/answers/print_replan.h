@@ -1,5 +1,6 @@
 #pragma once
-// Whether to go on with a held plan or to switch, for people and for programs (one JSON object).
+// Prints whether to go on with a held plan or to make a transition to another, for people and for
+// programs (one JSON object).
 
 #include <string>
 
@@ -13,7 +14,8 @@ struct ReplanCase {
   Replan answer;
 };
 
-// Steps until the switch has saved what it costs; none where the held plan does not fit, or stays.
+// Returns the steps until the transition has saved what it costs; none if the held plan does not
+// fit or stays, or if a step of the next plan saves nothing.
 std::optional<std::int64_t> find_break_even(const ReplanCase& asked);
 
 std::string print_replan(const ReplanCase& asked);

@@ -19,7 +19,7 @@ double gap_percent(const Candidate& candidate) {
                 1);
 }
 
-// None, where an order that is known reaches the bound of F, I, W and messages.
+// Tells the moves tried; there are none if a known order reaches the bound of F, I, W and messages.
 std::string describe_moves(const ShapeOrder& order) {
   if (order.moves_tried > 0 || !order.refusal.empty()) return count_of(order.moves_tried, "move");
   return "none of F, I, W and messages is better than one of the known";

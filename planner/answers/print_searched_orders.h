@@ -1,5 +1,6 @@
 #pragma once
-// What a search over orders of work came to, for people (lines) and for programs (one JSON object).
+// Prints what a search over orders of work found, for people (lines) and for programs (one JSON
+// object).
 
 #include <string>
 #include <vector>
@@ -8,7 +9,7 @@
 
 namespace frazil {
 
-// Returns a line for each order, with what no order can be below.
+// Returns a line for each order, with the lower bound that holds for every order.
 std::string print_orders(const std::vector<ShapeOrder>& orders);
 // Returns {"searched_orders": [{"summary", "makespan_ns", ..}, ..]}.
 std::string orders_json(const std::vector<ShapeOrder>& orders);

@@ -22,7 +22,7 @@ const Plan& plan_of(const PlannedTrajectory& planned, std::size_t segment) {
   return planned.candidates[planned.best.states[segment]];
 }
 
-// "layers 0-2 in memory"
+// Returns "layers 0-2 in memory", or "nothing".
 std::string text_of(const HeldFeatures& features) {
   if (features.depth == 0) return "nothing";
   const std::string layers =

@@ -1,5 +1,5 @@
 #pragma once
-// A planned trajectory for people (a table) and for programs (one JSON object).
+// Prints a planned trajectory, for people (a table) and for programs (one JSON object).
 
 #include <string>
 

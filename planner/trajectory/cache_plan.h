@@ -1,5 +1,6 @@
 #pragma once
-// What a planned trajectory caches of the frozen prefix, when and where.
+// Describes which outputs (features) of the frozen prefix a planned trajectory caches, when, and in
+// which tier.
 
 #include <optional>
 #include <vector>
@@ -8,25 +9,30 @@
 
 namespace frazil {
 
-// A cache that begins to fill.
+// A cache that begins to fill at the begin of a segment.
 struct PlannedFill {
   std::size_t segment = 0;
   HeldFeatures features;
-  HeldFeatures source;
-  Bytes bytes = {};  // of all samples
-  Step steps = 0;    // that fill, fewer than an epoch's where it is given up or the forecast ends
-  Duration cost{0};  // steps x (one that fills - one that reads)
-  // Steps from here until filling and reading has taken no more than going on with the source; none
-  // where it does not while the cache is held.
+  HeldFeatures source;  // read while `features` are filled; depth 0: the model's input is read
+  Bytes bytes = {};     // of all samples
+  // Steps that fill: fewer than an epoch's if the cache is given up or the forecast ends first.
+  Step steps = 0;
+  // steps x (time of a step that fills - time of a step that reads)
+  Duration cost{0};
+  // Steps from here until filling and then reading has taken no more time than going on with the
+  // source; none if that is not so while the cache is held.
   std::optional<Step> break_even = std::nullopt;
 };
 
 struct CachePlan {
   CachedWalk walk;
-  std::vector<Bytes> bytes;          // by segment, of all samples
-  std::vector<Duration> step_times;  // by segment, of a step that reads, or where none does fills
+  std::vector<Bytes> bytes;  // by segment, of all samples
+  // Time of a step that reads the cache, by segment; if all steps of a segment fill, of such a
+  // step.
+  std::vector<Duration> step_times;
   std::vector<PlannedFill> fills;
-  // Where no tier holds the features of any mask: what the smallest take.
+  // The bytes that the smallest features take, if no tier has room for the features of any mask;
+  // else none.
   std::optional<Bytes> least_room = std::nullopt;
 };
 

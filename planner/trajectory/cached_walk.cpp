@@ -18,21 +18,21 @@ Duration times(Duration step, Step count) {
 
 constexpr Duration kUnknown{-1};
 
-// The cheapest way to a plan.
+// The cheapest way to a plan at the begin of a segment.
 struct Change {
   Duration total = kFarAway;
   int changes = 0;
-  std::size_t from = 0;  // plan before
+  std::size_t from = 0;  // the plan held before
 
   bool is_better_than(const Change& other) const {
     return std::tie(total, changes) < std::tie(other.total, other.changes);
   }
 };
 
-// And to a cache at the end of a segment.
+// The cheapest way to a plan and a cache at the end of a segment.
 struct Arrival : Change {
-  HeldCache before;  // at the end of the segment before
-  HeldCache during;  // as this one begins
+  HeldCache before;  // at the end of the previous segment
+  HeldCache during;  // at the begin of this segment
 };
 
 using Arrivals = std::map<HeldCache, std::vector<Arrival>>;  // by cache, plan
@@ -69,8 +69,8 @@ class Walker {
     return choices;
   }
 
-  // Of all plans, with the plan changed. Those that arrive are few, so that few costs are asked
-  // for.
+  // Returns the cheapest way to each plan, transitions included. Few plans arrive, so that few
+  // costs are asked for.
   std::vector<Change> change_plans(std::size_t segment, const std::vector<Arrival>& before) const {
     std::vector<Change> changed(before.size());
     for (std::size_t from = 0; from < before.size(); ++from) {

@@ -1,14 +1,17 @@
 #pragma once
-// Which plan to hold when, and what to cache of the frozen prefix meanwhile: the cheapest walk
-// through a row of segments, over plans and caches together. A cache of depth d holds what layers
-// [0, d) put out, in a tier. At the begin of a segment a walk may
-//   keep   what it has, filled or filling, also where the prefix is deeper by now
-//   drop   it
-//   fill   a cache at the end of the prefix, in some tier: the first `epoch` steps from here on run
-//          what lies between and write, going on from the cache there was, or from the input where
-//          there was none. A cache given up while it fills leaves what it was filled from
-// and what reaches beyond a prefix that has thawed is lost. A shortest path over (segment, plan,
-// cache), exact for any costs >= 0. Fills begin with segments alone.
+// clang-format off
+// Finds which plan to hold when, and what to cache of the frozen prefix meanwhile: the cheapest
+// walk through a row of segments, over plans and caches together. A cache of depth d holds the
+// outputs (features) of layers [0, d), in one tier. At the begin of a segment a walk may
+//   keep   the cache it has, filled or filling, even if the prefix is deeper by then
+//   drop   that cache
+//   fill   a cache at the end of the prefix, in some tier: in each of the next `epoch` steps the
+//          layers between the source and that end run, and their output is written. The source is
+//          the cache held so far, or the input if there was none; a cache that is given up while
+//          it fills leaves its own source
+// A cache that reaches beyond a prefix that has thawed is lost. The walk is a shortest path over
+// (segment, plan, cache), exact for any costs >= 0. Fills begin only where a segment begins.
+// clang-format on
 
 #include <compare>
 #include <functional>
@@ -22,58 +25,61 @@
 namespace frazil {
 
 struct HeldFeatures {
-  int depth = 0;  // 0: none
+  int depth = 0;  // layers [0, depth); 0: none
   FeatureTier tier = FeatureTier::kMemory;
   friend auto operator<=>(const HeldFeatures&, const HeldFeatures&) = default;
 };
 
 struct HeldCache {
   HeldFeatures features;
-  HeldFeatures source = {};  // while it fills
-  Step left = 0;             // steps that fill, from here on
+  HeldFeatures source = {};  // read while the cache fills
+  Step left = 0;             // steps that still fill, from here on
   friend auto operator<=>(const HeldCache&, const HeldCache&) = default;
 };
 
-// What a walk that holds a plan in a segment takes at least from there on, whatever it caches.
+// The remaining-cost bound: what a walk that holds a plan in a segment still takes at least,
+// whatever it caches.
 struct RemainingBound {
-  Duration begin{0};  // with the segment
-  Duration end{0};    // after it
+  Duration begin{0};  // from the segment's begin on
+  Duration end{0};    // from its end on
 };
 
 struct CacheQuestion {
   std::vector<Step> steps;          // by segment
   std::vector<int> prefix;          // by segment: how deep a cache may be
-  std::vector<HeldFeatures> rooms;  // that a tier has room for
-  Step epoch = 1;
+  std::vector<HeldFeatures> rooms;  // all features that a tier has room for
+  Step epoch = 1;                   // steps that filling takes
   std::size_t plans = 1;
   Duration limit = kFarAway;  // dearer walks are not looked for
-  std::vector<std::vector<RemainingBound>> rest =
-      {};  // by segment and plan; none: nothing is known
+  // Remaining-cost bounds by segment and plan; empty: nothing is known.
+  std::vector<std::vector<RemainingBound>> rest = {};
 };
 
-// kFarAway where it cannot be.
+// The costs of a walk; each is kFarAway if what it asks for cannot be.
 struct CacheCosts {
-  // A step that reads these features, or none.
+  // One step that reads these features, or no cache if their depth is 0.
   std::function<Duration(std::size_t segment, std::size_t plan, HeldFeatures)> step;
-  // A step that fills these from those.
+  // One step that fills the features and reads those of `from`.
   std::function<Duration(std::size_t segment, std::size_t plan, HeldFeatures, HeldFeatures from)>
       fill;
-  // Of a change of plans at the begin of a segment.
+  // One transition from plan to plan at the begin of a segment.
   std::function<Duration(std::size_t segment, std::size_t from, std::size_t to)> change;
 };
 
 struct CachedWalk {
   Duration total{0};
   std::vector<std::size_t> plans;  // by segment
-  std::vector<HeldCache> caches;   // by segment, as it begins
+  std::vector<HeldCache> caches;   // by segment, as the segment begins
 };
 
-// Of equal ones that with the fewest changes of plan and cache. None where no walk is possible
-// within the limit. What cannot end within it is left as soon as that is known, before its costs
-// are asked for.
+// Finds the cheapest walk; of equally cheap walks, the one with the fewest changes of plan and
+// cache. Returns none if no walk is possible within the limit. A partial walk that cannot end
+// within the limit is left as soon as that is known, before its further costs are asked for.
+// Requires: some segment and some plan, a prefix for each segment, and `rest` for each segment or
+// empty.
 std::optional<CachedWalk> find_cached_walk(const CacheQuestion& question, const CacheCosts& costs);
 
-// What there is after so many steps.
+// Returns the cache that is left of `cache` after so many steps: nearer to being filled, or filled.
 HeldCache after(HeldCache cache, Step steps);
 
 }  // namespace frazil

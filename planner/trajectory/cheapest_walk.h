@@ -1,8 +1,9 @@
 #pragma once
-// Which state to hold when: the cheapest walk through a row of segments, where holding a state
-// through a segment costs something and so does every change between two segments. A shortest path
-// over (segment, state), exact for any costs >= 0. Inside a segment costs do not change, so moving
-// a change away from its ends never helps, and only segments' begins need to be looked at.
+// Finds which state to hold when: the cheapest walk through a row of segments, where holding a
+// state through a segment has a cost and so has every change of state between two segments. It is a
+// shortest path over (segment, state), exact for any costs >= 0. Costs are constant inside a
+// segment, so that moving a change away from the ends of a segment never helps, and only the begins
+// of segments need to be looked at.
 
 #include <cstddef>
 #include <limits>
@@ -15,9 +16,10 @@ namespace frazil {
 
 struct TrajectoryCosts {
   std::vector<std::vector<Duration>> hold;  // [segment][state]
-  // [segment][from][to], at the begin of the segment; zero from a state to itself.
+  // Costs of changes, [segment][from][to], at the begin of the segment; zero from a state to
+  // itself.
   std::vector<std::vector<std::vector<Duration>>> change;
-  // The state before the first segment; none: the first one is free to choose.
+  // The state held before the first segment; none: the first state is free to choose.
   std::optional<std::size_t> start = std::nullopt;
 
   std::size_t segments() const { return hold.size(); }
@@ -30,18 +32,21 @@ struct Trajectory {
   friend bool operator==(const Trajectory&, const Trajectory&) = default;
 };
 
-// What a given walk costs; kFarAway where it holds or makes what cannot be.
+// Returns what a given walk costs; kFarAway if it holds a state or makes a change that cannot be.
+// Requires: a state for each segment.
 Duration cost_of(const TrajectoryCosts& costs, const std::vector<std::size_t>& states);
 
-// The cheapest walk; of equal ones that with the fewest changes, then the smallest states, late
-// segments first. None where no walk is possible.
+// Returns the cheapest walk; of equally cheap walks, the one with the fewest changes, then the
+// smallest states, late segments first. None if no walk is possible.
 std::optional<Trajectory> find_trajectory(const TrajectoryCosts& costs);
 
-// In each segment the state that is cheapest to hold there, whatever the change costs: what a
-// planner does that asks only for the next plan. Ties: the state held before, else the smallest.
+// Returns the walk that holds in each segment the state that is cheapest there, whatever the
+// changes cost, as a planner does that asks only for the next plan. Ties go to the state held
+// before, else to the smallest. None if that walk is impossible.
 std::optional<Trajectory> follow_greedily(const TrajectoryCosts& costs);
 
-// One state throughout, the cheapest such; none where no state can be held through all segments.
+// Returns the cheapest walk that holds one state throughout; none if no state can be held through
+// all segments.
 std::optional<Trajectory> hold_one(const TrajectoryCosts& costs);
 
 }  // namespace frazil

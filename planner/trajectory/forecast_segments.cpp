@@ -18,7 +18,7 @@ std::vector<ForecastSegment> find_segments(const FreezeTrace& trace, const std::
     const FreezeEvent& event = trace.events[i];
     const auto* const mask = std::get_if<MaskEvent>(&event.what);
     if (mask != nullptr && event.step > trace.steps) {
-      const int line = static_cast<int>(i) + 2;  // behind the header, an event a line
+      const int line = static_cast<int>(i) + 2;  // after the header, one event per line
       throw InputError(file, line, "a mask at step " + std::to_string(event.step),
                        "one within the " + std::to_string(trace.steps) + " steps of the trace");
     }

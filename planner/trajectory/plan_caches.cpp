@@ -7,7 +7,7 @@
 namespace frazil {
 namespace {
 
-// The part of what caches could save that the first limit leaves above the least.
+// The first limit lies this fraction (1 / kFirstRoom) of what caches could save above the least.
 constexpr int kFirstRoom = 256;
 
 }  // namespace
@@ -59,7 +59,7 @@ Duration CachePlanner::fill_step(Duration work, std::size_t plan, HeldFeatures f
   return read >= kFarAway ? kFarAway : read + reading(plan, features);  // writing takes as long
 }
 
-// No more than a step that reads a cache no deeper than that, or none.
+// Returns no more than the time of a step that reads a cache no deeper than `depth`, or none.
 Duration CachePlanner::find_least_step(std::size_t segment, std::size_t plan, int depth) {
   const std::size_t mask = segments_[segment].mask;
   Duration least = steps_.known(mask, plan, 0);
@@ -98,7 +98,7 @@ Duration CachePlanner::filling_step_time(std::size_t segment, std::size_t plan,
   return fills < kFarAway ? fills : step_time(segment, plan, cache.source);
 }
 
-// Whether some cost of the walk was not exact.
+// Makes the costs of the walk exact; returns whether some were not.
 bool CachePlanner::sharpen(const CachedWalk& walk, const PlanChanges& changes) {
   bool changed = false;
   const auto ask = [&](std::size_t segment, int depth) {
@@ -117,7 +117,7 @@ bool CachePlanner::sharpen(const CachedWalk& walk, const PlanChanges& changes) {
   return changed;
 }
 
-// What a walk costs that has become exact; kFarAway where it cannot be.
+// Returns what a walk whose costs are exact costs; kFarAway if it cannot be.
 Duration CachePlanner::price(const CachedWalk& walk, const CacheCosts& costs) const {
   Duration total{0};
   const auto pay = [&](Duration cost, Step count) {
@@ -154,7 +154,7 @@ std::optional<CachePlan> CachePlanner::plan(const PlanChanges& changes,
     return find_least_step(segment, plan, depth);
   };
   question_.rest = find_remaining_bound(question_, least_step, costs);
-  // Few walks come near the least: the limit grows until one of them is within it.
+  // Few walks come near the least, so the limit grows until a walk is within it.
   Duration least = kFarAway;
   for (const RemainingBound& rest : question_.rest.front()) least = std::min(least, rest.begin);
   Duration room = std::max(Duration{1}, (uncached.total - least) / kFirstRoom);
@@ -195,7 +195,7 @@ CachePlan CachePlanner::describe(const CachedWalk& walk) {
   return planned;
 }
 
-// As long as the cache is held, against going on with what it is filled from.
+// Sums up a fill for as long as its cache is held, compared with going on with its source.
 void CachePlanner::follow(const CachedWalk& walk, PlannedFill& fill) {
   Duration missing{0};
   Step steps = 0;

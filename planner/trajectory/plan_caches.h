@@ -1,11 +1,13 @@
 #pragma once
-// What a trajectory caches of the frozen prefix, and which plans it holds for that: every plan
-// under every mask without a cache, or with one in a tier that has room (cached_walk.h), steps
-// simulated with what is cached left out and reading and filling charged as in feature_store.h.
-// Costs begin as lower bounds and those of the cheapest walk are made exact until all of them are.
-// Walks are looked for below a limit alone, which doubles its way up from what any walk takes at
-// least (remaining_bound.h): within one that holds an exact walk the cheapest is the cheapest of
-// all. A run is not told any of this yet: it caches the whole prefix, in memory first.
+// Plans what a trajectory caches of the frozen prefix, and which plans it holds for that. The
+// choices are every plan under every mask without a cache, or with one in a tier that has room
+// (cached_walk.h); steps are simulated with the cached layers left out, and reading and filling are
+// charged as in planner/transitions/feature_store.h.
+// Costs begin as lower bounds; those of the cheapest walk are made exact until all of them are.
+// Walks are looked for only below a limit. It starts a little above what any walk takes at least
+// (remaining_bound.h), and its distance from there doubles until a walk with exact costs lies below
+// it; the cheapest walk below it is then the cheapest of all. A run does not follow this plan: it
+// caches the whole prefix, in memory first.
 
 #include <functional>
 #include <optional>
@@ -16,13 +18,14 @@
 
 namespace frazil {
 
-// Changes of plan between segments.
+// Costs of transitions from plan to plan at the begin of a segment; `known` is no more than
+// `exact`.
 struct PlanChanges {
-  std::function<Duration(std::size_t segment, std::size_t from, std::size_t to)> known;  // no more
+  std::function<Duration(std::size_t segment, std::size_t from, std::size_t to)> known;
   std::function<Duration(std::size_t segment, std::size_t from, std::size_t to)> exact;
 };
 
-// A mask by its steps; `mask` counts those of the step times.
+// The steps and the mask of a segment; `mask` is an index into the masks of the StepTimes.
 struct MaskedSegment {
   Step steps = 0;
   std::size_t mask = 0;
@@ -31,17 +34,19 @@ struct MaskedSegment {
 
 class CachePlanner {
  public:
-  // All must outlive this.
+  // Keeps references to all arguments, which must outlive it.
   CachePlanner(const ModelProfile& profile, const std::vector<Plan>& plans,
                const std::vector<MaskedSegment>& segments, const FeatureStore& store,
                StepTimes& steps);
 
-  // None where all walks cost more than `uncached`, one that caches nothing.
+  // Returns the cheapest plan of caches; none if every walk costs more than `uncached`, the best
+  // walk that caches nothing.
   std::optional<CachePlan> plan(const PlanChanges& changes, const Trajectory& uncached);
-  // A step of any plan in a segment, exact, with these features where the plan can read them, else
-  // without. kFarAway where it does not fit.
+  // Returns the exact time of a step of any plan in a segment. The step reads these features if the
+  // plan can, else no cache. kFarAway if it does not fit.
   Duration step_time(std::size_t segment, std::size_t plan, HeldFeatures features);
-  // The same while they are filled, from what there is.
+  // Returns the exact time of a step while `cache` is filled from its source; if the plan cannot
+  // fill it, the step reads the source.
   Duration filling_step_time(std::size_t segment, std::size_t plan, const HeldCache& cache);
 
  private:
@@ -55,7 +60,7 @@ class CachePlanner {
   Duration exact_fill(std::size_t segment, std::size_t plan, HeldFeatures features,
                       HeldFeatures source);
   bool sharpen(const CachedWalk& walk, const PlanChanges& changes);
-  Bytes room_of(HeldFeatures features) const;  // nothing takes none
+  Bytes room_of(HeldFeatures features) const;  // of all samples; 0 for depth 0
   Duration price(const CachedWalk& walk, const CacheCosts& costs) const;
   CachePlan describe(const CachedWalk& walk);
   void follow(const CachedWalk& walk, PlannedFill& fill);
@@ -66,7 +71,7 @@ class CachePlanner {
   StepTimes& steps_;
   CacheQuestion question_;
   std::vector<Bytes> of_sample_;     // by depth
-  std::optional<Bytes> least_room_;  // that the features of a depth take, in whatever tier
+  std::optional<Bytes> least_room_;  // for the smallest features of all samples, in any tier
 };
 
 }  // namespace frazil

@@ -14,7 +14,7 @@
 namespace frazil {
 namespace {
 
-// What depends on a mask alone, looked up by its text: forecasts come back to the same masks.
+// The different masks of a forecast, found by their text: forecasts come back to the same masks.
 struct MaskTable {
   std::vector<FreezeMask> masks;
   std::vector<std::size_t> of_segment;
@@ -45,7 +45,7 @@ void add_best(const Ranking& ranking, int most, std::vector<Plan>& candidates) {
   }
 }
 
-// Up to so many masks have the whole limit of move_cuts() each; more of them share it.
+// Up to this many masks each have the whole limit of move_cuts(); more masks share that total.
 constexpr std::int64_t kMasksMovedWhole = 4;
 
 std::vector<Plan> find_candidates(const ModelProfile& profile, const Cluster& cluster,
@@ -77,7 +77,7 @@ std::vector<Plan> find_candidates(const ModelProfile& profile, const Cluster& cl
   return candidates;
 }
 
-// All that trains under some mask.
+// Returns the mask of all blocks that train under some mask.
 FreezeMask join_masks(const std::vector<FreezeMask>& masks) {
   FreezeMask all = masks.front();
   for (const FreezeMask& mask : masks) {
@@ -106,7 +106,8 @@ class Planner {
     }
   }
 
-  // Costs begin as lower bounds. A cheapest walk whose own costs are exact is the cheapest of all.
+  // Costs begin as lower bounds. A cheapest walk whose own costs are exact is the cheapest of all
+  // walks.
   PlannedTrajectory plan() {
     TrajectoryCosts costs = list_costs();
     const auto refine = [&](const auto& find) {
@@ -114,7 +115,7 @@ class Planner {
       while (walk && sharpen(costs, walk->states)) walk = find(costs);
       return walk;
     };
-    // The cheap questions first: what they make exact the walk need not ask again.
+    // The cheap questions come first: costs that they make exact need not be asked for again.
     planned_.greedy = refine(follow_greedily);
     planned_.held = refine(hold_one);
     const auto best = refine(find_trajectory);
@@ -134,7 +135,7 @@ class Planner {
   }
 
  private:
-  // State at the begin of a segment is what the mask before has left.
+  // The state that is moved at the begin of a segment is what the previous mask has left.
   TransitionCost transition(std::size_t segment, std::size_t from, std::size_t to) const {
     return transitions_.predict(from, to, prices_[table_.of_segment[segment - 1]],
                                 options_.overhead);
@@ -163,7 +164,7 @@ class Planner {
     return costs;
   }
 
-  // Makes the costs of a walk exact, up to the first that cannot be; whether some were not.
+  // Makes the costs of a walk exact, up to the first that cannot be; returns whether some were not.
   bool sharpen(TrajectoryCosts& costs, const std::vector<std::size_t>& states) {
     bool changed = false;
     const auto set = [&](Duration& cost, Duration exact) {
@@ -201,7 +202,7 @@ class Planner {
     planned_.best = {planned_.caches->walk.total, planned_.caches->walk.plans};
   }
 
-  // With what is cached then, where the plan can read it.
+  // Returns the time of a step that reads what is cached in the segment, if the plan can read that.
   Duration held_step_time(std::size_t segment, std::size_t candidate) {
     if (!caches_) return step_time(segment, candidate);
     return caches_->step_time(segment, candidate, planned_.caches->walk.caches[segment].features);
@@ -221,14 +222,14 @@ class Planner {
     }
   }
 
-  // Steps of a segment that take alike, held either way.
+  // Steps of a segment with one time each under the old plan and under the new plan.
   struct Stretch {
     Step steps = 0;
     Duration old_step{0};
     Duration new_step{0};
   };
 
-  // While a cache is filled, and after that.
+  // Splits a segment into the steps that fill a cache and the steps after them.
   std::vector<Stretch> list_stretches(std::size_t segment, const PlannedTransition& change) {
     std::vector<Stretch> stretches;
     Step left = planned_.segments[segment].steps;
@@ -296,7 +297,7 @@ class Planner {
     return fitting;
   }
 
-  // One price for all times: that of all state that is ever trained.
+  // Returns prices that do not vary over time: those of all state that is ever trained.
   Prices list_prices(const std::vector<std::size_t>& fitting) const {
     const auto state = transitions_.price(find_activity(profile_, join_masks(table_.masks)));
     Prices prices(fitting.size(), std::vector<Duration>(fitting.size()));
@@ -322,8 +323,8 @@ class Planner {
   StepTimes steps_;
   Transitions transitions_;
   std::vector<Transitions::StatePrices> prices_;  // by mask
-  std::vector<MaskedSegment> masked_;             // with a store, as the next
-  std::optional<CachePlanner> caches_;
+  std::vector<MaskedSegment> masked_;             // empty without a store
+  std::optional<CachePlanner> caches_;            // none without a store
   PlannedTrajectory planned_;
 };
 

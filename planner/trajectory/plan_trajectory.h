@@ -1,10 +1,11 @@
 #pragma once
-// Plans over the freezing to come: for a forecast of masks, which plan to hold from when, so that
-// all steps and all switches between plans together take the least time. Candidates are the best
-// plans of the search under each mask of the forecast; each is simulated under every mask, each
-// switch is predicted (transition_cost.h), and the walk through them is the cheapest there is. With
-// a store for features the walk also chooses what of the frozen prefix is cached when, and where
-// (plan_caches.h); then the best plans of a search that may cache are candidates, too.
+// Plans for the freezing to come: given a forecast of masks, finds which plan to hold from when, so
+// that all steps and all transitions between plans together take the least time. Candidates are the
+// best plans of the search under each mask of the forecast. Each is simulated under every mask,
+// each transition is predicted (planner/transitions/transition_cost.h), and the walk through them
+// is the cheapest there is. With a store for features the walk also chooses what of the frozen
+// prefix is cached, when, and where (plan_caches.h); the best plans of a search that may cache are
+// then candidates, too.
 
 #include <string>
 #include <vector>
@@ -17,7 +18,7 @@
 
 namespace frazil {
 
-// From `step` on, for `steps` steps, under one mask.
+// A span of `steps` steps under one mask; `step` is the first.
 struct ForecastSegment {
   Step step = 0;
   Step steps = 0;
@@ -25,39 +26,41 @@ struct ForecastSegment {
   friend bool operator==(const ForecastSegment&, const ForecastSegment&) = default;
 };
 
-// The masks of a trace, to its last step: neighbours differ, each has a step. All blocks are active
-// until the first. Throws InputError{file} where the trace says no steps, or a mask after them.
+// Returns the masks of a trace up to its last step: neighbours differ, and each has at least one
+// step. All blocks are active until the trace's first mask. Throws InputError{file} if the trace
+// has no steps, or a mask after them.
 std::vector<ForecastSegment> find_segments(const FreezeTrace& trace, const std::string& file);
 
 struct TrajectoryOptions {
   SearchOptions search = {};  // its mask is not read
   int plans_per_mask = 3;     // candidates that each mask's search adds
-  // Of so many of each mask's best plans the cuts are moved first (planner/search/moved_cuts.h),
-  // with at most four times the actions of one search for all masks, and as many for plans that
-  // cache; 0: none.
+  // Number of each mask's best plans whose stage boundaries are moved first
+  // (planner/search/moved_cuts.h); 0: none. All masks together may take at most four times the
+  // actions of one search, and plans that cache as many again.
   int moved_plans = 0;
   TransitionOverhead overhead = {};
   std::optional<FeatureStore> store = std::nullopt;
-  Step decide_every = 1;  // the rule without a forecast looks every so many steps
+  Step decide_every = 1;  // steps between two decisions of the rule without a forecast
 };
 
-// One change of plan.
+// One transition from plan to plan, at the begin of a segment.
 struct PlannedTransition {
-  std::size_t segment = 0;  // at its begin
-  std::size_t from = 0;     // candidates
-  std::size_t to = 0;
+  std::size_t segment = 0;
+  std::size_t from = 0;  // index of a candidate
+  std::size_t to = 0;    // likewise
   TransitionCost cost;
-  bool forced = false;  // `from` does not fit under the mask that comes
-  // Steps from here until holding `to` has saved, against holding `from`, what the switch costs;
-  // none: forced, or it does not within the forecast.
+  bool forced = false;  // `from` does not fit under the segment's mask
+  // Steps from here until holding `to` instead of `from` has saved what the transition costs; none
+  // if it is forced, or if that is not so within the forecast.
   std::optional<Step> break_even = std::nullopt;
 };
 
-// The rule that knows no forecast (work_function.h), over the same candidates and masks.
+// The outcome of the rule that knows no forecast (work_function.h), over these candidates and
+// masks.
 struct OnlineRun {
   Duration paid{0};
-  Duration hindsight{0};   // the least at the same symmetric prices
-  std::size_t factor = 1;  // paid <= factor x hindsight + additive, whatever the masks had been
+  Duration hindsight{0};   // the least cost at the same symmetric prices, all masks known
+  std::size_t factor = 1;  // paid <= factor x hindsight + additive, whatever the masks are
   Duration additive{0};
   int changes = 0;
   std::size_t candidates = 0;  // those that fit under every mask
@@ -65,21 +68,22 @@ struct OnlineRun {
 
 struct PlannedTrajectory {
   std::vector<ForecastSegment> segments;
-  std::vector<Plan> candidates;  // under an all-active mask
-  // Of a step, by segment and candidate; kFarAway where it does not fit. Exact of the walks and the
-  // switches below; elsewhere it may be a lower bound.
+  std::vector<Plan> candidates;  // with all blocks active
+  // Times of one step, by segment and candidate; kFarAway if the candidate does not fit. They are
+  // exact for the walks and transitions below; elsewhere they may be lower bounds.
   std::vector<std::vector<Duration>> step_times;
-  Trajectory best;  // with what is cached
+  Trajectory best;  // its total takes `caches` into account
   std::vector<PlannedTransition> switches;
-  std::optional<CachePlan> caches;     // with a store
-  std::optional<Trajectory> uncached;  // with a store: the best without it
-  // Nothing of these is cached:
-  std::optional<Trajectory> held;    // one plan throughout
-  std::optional<Trajectory> greedy;  // always the plan that is best under the mask
-  std::optional<OnlineRun> online;   // none where no candidate fits throughout
+  std::optional<CachePlan> caches;     // if there is a store
+  std::optional<Trajectory> uncached;  // if there is a store: the best walk that caches nothing
+  // The following three cache nothing.
+  std::optional<Trajectory> held;    // the best that holds one plan throughout
+  std::optional<Trajectory> greedy;  // always the plan that is fastest under the mask
+  std::optional<OnlineRun> online;   // none if no candidate fits under every mask
 };
 
-// Throws InfeasibleError where some mask has no plan that fits.
+// Plans the trajectory. Throws InfeasibleError if under some mask no plan fits. Requires: at least
+// one segment, and both plans_per_mask and decide_every at least 1.
 PlannedTrajectory plan_trajectory(const ModelProfile& profile, const Cluster& cluster,
                                   const std::vector<ForecastSegment>& segments,
                                   const TrajectoryOptions& options);

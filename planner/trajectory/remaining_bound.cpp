@@ -13,10 +13,11 @@ bool has_room(const CacheQuestion& question, int depth) {
                      [&](const HeldFeatures& room) { return room.depth == depth; });
 }
 
-// From that step of the segment on the depth can be read; deeper ones later.
+// Maps steps of the segment to the depth that can be read from there on; later steps to deeper
+// ones.
 std::map<Step, int> list_readings(const CacheQuestion& question, std::size_t segment) {
   std::map<Step, int> readings;
-  Step begin = 0;  // from the segment's, backwards
+  Step begin = 0;  // of segment j, relative to this segment's begin
   int least = question.prefix[segment];
   for (std::size_t j = segment + 1; j-- > 0;) {
     if (j < segment) begin -= question.steps[j];

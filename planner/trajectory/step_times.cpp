@@ -24,8 +24,9 @@ bool lies_alone(const Stage& stage) {
   return stage.devices.size() == 1 && stage.layers.size() == 1;
 }
 
-// Synchronous, each stage on one device, all devices of one pipeline alone, all of it recomputing
-// or none.
+// True if the bounds cover the plan: it is synchronous and has one named schedule in one direction,
+// each stage lies on one device, no device serves two pipelines, and all stages recompute or none
+// does.
 bool is_bounded(const Plan& plan) {
   const auto* named = std::get_if<NamedSchedule>(&plan.schedule);
   if (named == nullptr || plan.cache_frozen_prefix || plan.versions != WeightVersions::kSync) {
@@ -48,7 +49,7 @@ bool is_bounded(const Plan& plan) {
   return true;
 }
 
-// So many layers lie in the first stage of each of its pipelines.
+// Returns how many layers lie in the first stage of each of the plan's pipelines.
 int count_first_layers(const Plan& plan, int layers) {
   int least = layers;
   for (const Pipeline& pipeline : plan.pipelines) {
@@ -59,7 +60,7 @@ int count_first_layers(const Plan& plan, int layers) {
   return least;
 }
 
-// By device: parameters, optimizer state, and so many sets of gradients.
+// Returns by device the bytes of parameters, optimizer state and so many sets of gradients.
 std::vector<Bytes> list_state(const Shape& shape, const std::vector<LayerSpan>& spans, int sets,
                               const ChainSums& sums) {
   const Placement placement = facts_of(shape.variant.schedule).placement;
@@ -72,7 +73,7 @@ std::vector<Bytes> list_state(const Shape& shape, const std::vector<LayerSpan>& 
   return state;
 }
 
-// Of the exact tree; a running sum is one.
+// Returns how many sets of gradients the exact reduction tree holds; a running sum holds one.
 int count_gradient_sets(const Plan& plan, const MicroBatches& owned) {
   if (plan.reduction != ReductionMode::kExact) return 1;
   return held_gradient_sets({{owned.first.value, owned.last.value + 1}}, plan.micro_batches());
@@ -191,7 +192,7 @@ StepTimes::Entry StepTimes::bound(const std::vector<PipelineClass>& classes,
   return entry;
 }
 
-// What it surely holds, too, and what follows the last work of each device.
+// Adds to bound() what each device surely holds, and what follows its last work.
 StepTimes::Entry StepTimes::bound_by_order(const std::vector<PipelineClass>& classes,
                                            const ChainSums& sums) {
   Entry entry = bound(classes, sums);

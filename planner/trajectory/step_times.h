@@ -1,11 +1,14 @@
 #pragma once
-// What a step of each plan takes under each mask: simulated when asked for, once; until then no
-// more than that is known, of plans that are synchronous, each stage on a device of its own: by
-// planner/bounds/group_bound.h, and of steps that read a cache also by order_times.h there,
+// Says what a step of each plan takes under each mask. A step is simulated, once, when its exact
+// time is asked for. Until then a lower bound is known if the plan is synchronous and each of its
+// stages lies on one device, which no other pipeline uses; for other plans the bound is 0. It is
+// the bound of planner/bounds/group_bound.h; for steps that read a cache also that of
+// planner/bounds/order_times.h,
 //   last work of a device + its reductions and updates
-// which is exact on chains. A plan does not fit where parameters, optimizer state and sets of
-// gradients do not; of steps that read a cache, where those and the stash do not. Reading what is
-// cached takes no time here.
+// which is exact on chains. The bounds also find plans that do not fit: those whose parameters,
+// optimizer state and sets of gradients exceed the memory limit (capacity) of a device, for steps
+// that read a cache together with the stash (saved activations). The time of reading the cache is
+// not included.
 
 #include <map>
 #include <optional>
@@ -20,25 +23,26 @@ namespace frazil {
 
 class StepTimes {
  public:
-  // All must outlive this.
+  // Keeps references to all arguments, which must outlive it.
   StepTimes(const std::vector<Plan>& plans, const std::vector<FreezeMask>& masks,
             const ModelProfile& profile, const Cluster& cluster, const SearchOptions& options);
 
-  // kFarAway (planner/trajectory/cheapest_walk.h) where it does not fit or is refused.
+  // Returns the simulated time; kFarAway (planner/trajectory/cheapest_walk.h) if the plan does not
+  // fit or is refused.
   Duration exact(std::size_t mask, std::size_t plan);
-  // The exact one where it is known, else no more than it.
+  // Returns the exact time if it is known, else a lower bound.
   Duration known(std::size_t mask, std::size_t plan) const { return at(mask, plan).time; }
 
-  // Whether layers [0, depth) may be cached: none trains, and all are in the first stage of every
-  // pipeline.
+  // True if layers [0, depth) may be cached: none of them trains, and all are in the first stage of
+  // every pipeline.
   bool may_cache(std::size_t mask, std::size_t plan, int depth) const {
     return depth <= prefix_[mask] && depth <= first_stage_[plan];
   }
-  // The same of a step where they are; kFarAway where they may not be.
+  // These are for a step in which layers [0, depth) are cached; kFarAway if they may not be.
   Duration exact(std::size_t mask, std::size_t plan, int depth);
   Duration known(std::size_t mask, std::size_t plan, int depth);
-  // No more than a step takes where layers [0, depth) are, or fewer, even where more is known of
-  // some. Requires: they may be.
+  // Returns a lower bound on steps in which layers [0, depth), or fewer, are cached; exact times
+  // are not used even if some are known. Requires: may_cache(mask, plan, depth).
   Duration least(std::size_t mask, std::size_t plan, int depth);
 
  private:
@@ -49,14 +53,14 @@ class StepTimes {
   const Entry& at(std::size_t mask, std::size_t plan) const {
     return entries_[mask * plans_.size() + plan];
   }
-  // A pipeline of a plan as the bound sees it; of those that are alike the first.
+  // A pipeline of a plan as the bound sees it; the first stands for all that are alike.
   struct PipelineClass {
     Shape shape;
     GroupClass group;
     std::vector<LayerSpan> spans;
     Cluster machine;
     Owners owners;
-    int gradient_sets = 1;  // the most that one of them holds
+    int gradient_sets = 1;  // the most that a pipeline of the class holds
   };
 
   std::vector<PipelineClass> list_classes(const Plan& plan) const;
@@ -80,7 +84,7 @@ class StepTimes {
   std::vector<Entry> entries_;                       // by (mask, plan)
   std::vector<Activity> activities_;                 // by mask
   std::vector<int> prefix_;                          // by mask: layers that may be cached
-  std::vector<int> first_stage_;  // by plan: of those that all pipelines begin with
+  std::vector<int> first_stage_;  // by plan: layers in the first stage of every pipeline
   std::vector<std::vector<std::optional<Entry>>> cached_;               // by (mask, plan), depth
   std::map<std::tuple<std::size_t, int, int>, ChainSums> cached_sums_;  // by (mask, size, depth)
 };

@@ -16,7 +16,7 @@ Prices make_metric(const Prices& prices) {
       metric[a][b] = a == b ? Duration{0} : std::max(prices[a][b], prices[b][a]);
     }
   }
-  // Through a third state, where that is cheaper (Floyd and Warshall).
+  // A price falls to that of the way through a third state if that is cheaper (Floyd and Warshall).
   for (std::size_t via = 0; via < states; ++via) {
     for (std::size_t a = 0; a < states; ++a) {
       for (std::size_t b = 0; b < states; ++b) {
@@ -47,7 +47,7 @@ std::size_t WorkFunction::serve(const std::vector<Duration>& task) {
     }
     work_[s] = least;
   }
-  // Of the states that minimise work + price, one in which the task was done on the way; staying
+  // Next is a state that minimises work + price and in which the task was done on the way; staying
   // comes first.
   std::size_t next = state_;
   Duration least = done[state_] == work_[state_] ? work_[state_] : kFarAway;

@@ -26,7 +26,7 @@ struct Kept {
   std::int64_t on_disk = 0;
 };
 
-// Reading takes as long as writing.
+// Returns the time to read the samples kept, which is also the time to write them.
 Duration transfer_time(const FillQuestion& question, Kept kept) {
   Duration time{0};
   const auto add = [&](const CacheTier& tier, std::int64_t samples) {
@@ -38,7 +38,7 @@ Duration transfer_time(const FillQuestion& question, Kept kept) {
   return time;
 }
 
-// Of an epoch.
+// Returns the work of an epoch.
 Duration find_work(const FillQuestion& question, std::int64_t kept) {
   const std::int64_t all = question.store.samples;
   if (kept == all) return question.reads * question.epoch;
@@ -94,7 +94,7 @@ FillChoice choose_fill(const FillQuestion& question) {
     if (!is_first && choice.total > best.total) return;
     if (is_first || choice.total < best.total || choice.samples() < best.samples()) best = choice;
   };
-  // From one sample on to `most`, on top of those in memory or with none there.
+  // Considers one to `most` samples in that tier; on disk they come on top of `in_memory` samples.
   const auto consider_row = [&](std::int64_t in_memory, FeatureTier tier, std::int64_t most) {
     if (most <= 0) return;
     const auto keep = [&](std::int64_t more) {
@@ -103,7 +103,8 @@ FillChoice choose_fill(const FillQuestion& question) {
     const auto is_bound_by_reading = [&](std::int64_t more) {
       return transfer_time(question, keep(more)) >= find_work(question, in_memory + more);
     };
-    // The last number is apart: with all samples there no micro-batch runs the prefix.
+    // The last number is considered apart: once all samples are kept, no micro-batch runs the
+    // prefix.
     std::int64_t first = 1;
     std::int64_t end = most;
     while (first < end) {

@@ -1,15 +1,16 @@
 #pragma once
-// Whether a run fills a cache of its frozen prefix, in which tier, and for how many samples: what
-// that takes against going on without, by the prices of feature_store.h. Of N samples, seen in
-// `epoch` steps, n are kept: in memory first, then on disk, as the executor does, or on disk alone.
-// A step then works, on average,
+// Decides whether a run fills a cache of its frozen prefix, in which tier, and for how many
+// samples: compares the time with the cache and the time without it, by the prices of
+// feature_store.h. An epoch has N samples, seen in `epoch` steps; n of them are kept, in memory
+// first, then on disk, as the executor does, or on disk alone. A step then works, on average,
 //   work(0) = fills,  work(N) = reads,
 //   work(n) = reads + fixed + (fills - reads - fixed) (N - n)/N   between,
-// for the samples that are missing run the prefix in every micro-batch that has one of them, and
+// for the samples that are missing run the prefix in every micro-batch that has one of them. The
+// totals
 //   fill(n)  = epoch x fills + writing n
 //   total(n) = fill(n) + (steps - epoch)/epoch x max(epoch x work(n), reading n)
-// against steps x without. In each of the two ways total is a line in n up to where reading
-// overtakes work, and rises from there on: only the ends of lines are looked at.
+// are compared with steps x without. In each of the two ways total is a line in n up to where
+// reading overtakes work, and rises from there on, so that only the ends of lines are looked at.
 
 #include <cstdint>
 #include <optional>
@@ -21,39 +22,41 @@ namespace frazil {
 
 struct FillQuestion {
   FeatureStore store;
-  Bytes of_sample;                 // that a sample takes, as it is kept
+  Bytes of_sample;                 // size of a sample's features, as they are kept
   std::int64_t micro_batches = 1;  // of an epoch
   Step epoch = 1;                  // steps in which each sample is seen once
-  Step steps = 0;                  // to come while the features hold, those that fill among them
-  // Of a step:
-  Duration without{0};  // that goes on as the run does best without these
-  Duration fills{0};    // that finds none of these, writing left out
-  Duration reads{0};    // that finds all of them, reading left out
-  Duration fixed{0};    // of fills - reads, what does not depend on how many are missing
+  Step steps = 0;                  // to come while the features hold, the filling ones included
+  // The following are times of one step.
+  Duration without{0};  // the best that the run can do without these features
+  Duration fills{0};    // a step that finds no features, writing left out
+  Duration reads{0};    // a step that finds all features, reading left out
+  Duration fixed{0};    // part of fills - reads that does not depend on how many are missing
 };
 
-// The best that can be kept. Where nothing fits, or no step is left to read in, nothing is.
+// The best choice. Nothing is kept if nothing fits, or if no step is left to read in.
 struct FillChoice {
   std::int64_t in_memory = 0;  // samples
   std::int64_t on_disk = 0;
-  Duration total{0};    // of the steps to come with them
-  Duration without{0};  // of the same steps without
-  Duration fill{0};     // of the epoch that fills
-  Duration reading{0};  // of an epoch's features, beside its work
-  // Steps from here on until filling has paid.
+  Duration total{0};    // time of the steps to come, with the features
+  Duration without{0};  // time of the same steps, without the features
+  Duration fill{0};     // time of the epoch that fills
+  Duration reading{0};  // time to read an epoch's features, work left out
+  // Steps from here on until filling has paid; none: it never does.
   std::optional<Step> break_even = std::nullopt;
 
   std::int64_t samples() const { return in_memory + on_disk; }
   bool pays() const { return samples() > 0 && total < without; }
 };
 
+// Returns the choice of the least total; it may still be above `without` (FillChoice::pays).
 FillChoice choose_fill(const FillQuestion& question);
 
-// What keeping so many takes. Requires: question.steps > question.epoch, and room for them.
+// Returns the times if so many samples are kept. Requires: question.steps > question.epoch, and
+// room for the samples.
 FillChoice price_fill(const FillQuestion& question, std::int64_t in_memory, std::int64_t on_disk);
 
-// Why it is filled or not, in a clause: "30 of 48 samples pay after 14 of 24 steps and save 1.2
-// ms".
+// Tells in a clause why the cache is filled or not:
+//   "30 of 48 samples pay after 14 of 24 steps and save 1.2 ms"
 std::string explain(const FillQuestion& question, const FillChoice& choice);
 
 }  // namespace frazil

@@ -1,6 +1,6 @@
 #pragma once
-// The planner's answer to an amortisation gate: what a run gains and pays that goes from one plan
-// to the next. Steps are simulated, the switch is predicted as in planner/trajectory.
+// Answers an amortisation gate: predicts what a run that goes from one plan to the next gains and
+// pays. Steps are simulated, and the transition is predicted as in transition_cost.h.
 
 #include "planner/freezing/decorators.h"
 #include "planner/prediction/simulate_plan.h"
@@ -8,16 +8,18 @@
 
 namespace frazil {
 
-// `held`: the plan that executes, `next`: the one that would; each with its mask. What is saved is
-// of a step of held: of another batch that next has, its step counts for as many samples.
+// Predicts the transition from `held`, the plan that executes, to `next`, each with its own mask.
+// The saving is that of one step of `held`: if `next` has another batch, its step counts for as
+// many samples.
 PredictedTransition predict_transition(const Plan& held, const Plan& next,
                                        const ModelProfile& profile, const Cluster& cluster,
                                        const StepOptions& options = {},
                                        const TransitionOverhead& overhead = {});
 
-// How much longer than `next` says a step takes that fills the cache `next` has, writing left out:
-// the frozen prefix runs too, of what `held` has cached from its boundary on, whose share is that
-// of the layers' frozen F. Zero where `next` caches nothing, or `held` as much.
+// Returns how much longer a step takes while it fills the cache of `next` than `next` itself says,
+// writing left out: the part of the frozen prefix that `held` has not cached runs, too. Its share
+// of the time is its share of the frozen F of all layers that `next` caches. Zero if `next` caches
+// nothing, or if `held` caches as much.
 Duration predict_fill(const Plan& held, const Plan& next, const ModelProfile& profile,
                       const Cluster& cluster, const StepOptions& options = {});
 

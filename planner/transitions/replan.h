@@ -1,8 +1,9 @@
 #pragma once
-// Which plan to go on with when the mask has changed: of the held one and all plans of a search
-// the one whose steps to come take least together with the transition to it (transition_cost.h).
-// Exact, as the search is: a plan is left out only where the steps alone take longer; with
-// `gap_ppm` where they alone take no less than the answer by more than that.
+// Chooses the plan to go on with when the mask has changed: of the held plan and all plans of a
+// search, the one whose steps to come and the transition to it (transition_cost.h) together take
+// the least time. The choice is exact, as the search is: a plan is left out only if its steps alone
+// take longer than the answer, or, with `gap_ppm`, if they alone undercut the answer by no more
+// than that gap.
 
 #include <optional>
 
@@ -14,19 +15,20 @@ namespace frazil {
 struct HeldState {
   Plan plan;
   std::int64_t steps = 1;  // to come
-  FreezeMask trained;      // until now: a frozen layer has no optimizer state left to move
+  FreezeMask trained;  // up to the transition: a frozen layer has no optimizer state left to move
   TransitionOverhead overhead = {};
 };
 
 struct Replan {
   Candidate next;
   TransitionCost cost;
-  bool stays = false;                              // with the held plan
-  std::optional<NotLookedAt> left = std::nullopt;  // by a search that ended early
+  bool stays = false;                              // `next` is the held plan
+  std::optional<NotLookedAt> left = std::nullopt;  // what a search that ended early left out
 };
 
-// `options`: with the mask to come; how many plans are kept is not read. With `moved_plans` the
-// cuts of so many of the best are moved as well (search/moved_cuts.h). None where nothing fits.
+// Searches with `options`, whose mask is the one to come and whose number of plans to keep is not
+// read. With `moved_plans` the stage boundaries of so many of the best plans are moved as well
+// (planner/search/moved_cuts.h). Returns none if no plan fits.
 std::optional<Replan> replan(PlanSearch& search, const ModelProfile& profile,
                              const Cluster& cluster, const HeldState& held, SearchOptions options,
                              int moved_plans = 0);

@@ -129,7 +129,7 @@ TransitionCost Transitions::predict(std::size_t from, std::size_t to, const Stat
       const auto time = [&](DeviceId giver) {
         return price.over[link_at_[giver.index() * devices + taker.index()]];
       };
-      // Holders ascend, so that of equal ones the smaller stays.
+      // Holders ascend, so that the smallest of equally good ones stays.
       DeviceId best = holders.front();
       for (const DeviceId giver : holders) {
         const Duration more = time(giver) - time(best);

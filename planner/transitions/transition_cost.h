@@ -1,18 +1,22 @@
 #pragma once
-// What it costs to go from one plan to the next between two steps, predicted: the twin of the
-// executor's move_layers. A layer's state (parameters, and optimizer state where it has trained)
-// goes to each device that will hold it and does not yet; what stays is not touched. A device sends
-// to one device at a time and receives from one at a time, so
+// clang-format off
+// Predicts what a transition from one plan to the next, between two steps, costs: the twin of
+// move_layers() in exec/state/transition.h. The state of a layer (parameters, and optimizer state
+// if it has trained) goes to each device that will hold the layer and does not yet hold it; other
+// state is not touched. A device sends to one device at a time and receives from one at a time, so
 //   move  = the most that any device's sends, or its receives, take: sum of bytes / bandwidth,
 //           rounded up by message, and a latency each
-// from the holder of the layer with the fastest way there (ties: the one that has sent least so
-// far, then the smaller). Before and after come times that do not depend on the plans.
-// Devices that share one memory hand over for nothing what they give up; what is left is copied by
-// its takers, of several the last ones, without the moments of layers that freeze, into memory that
-// is touched already, as a run has it that foresaw the transition, at the rates of OneMemory:
-//   move  = what is given + the longer of: the most that any device copies / alone;
-//           all copies / together
-//   start = what is given + the weights of a cached frozen prefix / hashed
+// Each message comes from the holder of the layer with the fastest link to the receiver (ties: the
+// holder that has sent least so far, then the smaller). TransitionOverhead adds times before and
+// after the moves that do not depend on the plans.
+// Devices that share one memory hand over without copying the state that they give up. What is left
+// is copied by the devices that take it, of several takers by the last ones, without the moments of
+// layers that freeze, into memory that has been touched before, as in a run that foresaw the
+// transition, at the rates of OneMemory:
+//   move  = overhead.move + the longer of: the most that any device copies / copied_alone;
+//                                          all copies / copied_together
+//   start = overhead.start + the weights of a cached frozen prefix / hashed
+// clang-format on
 
 #include <optional>
 #include <vector>
@@ -24,11 +28,11 @@
 
 namespace frazil {
 
-// What the state of layers takes within one memory, measured.
+// Measured rates at which the state of layers is copied and hashed within one memory.
 struct OneMemory {
   BytesPerSecond copied_alone;     // by one device
   BytesPerSecond copied_together;  // by all devices at once
-  BytesPerSecond hashed;           // one layer after the other
+  BytesPerSecond hashed;           // one layer after another
   friend bool operator==(const OneMemory&, const OneMemory&) = default;
 };
 
@@ -41,45 +45,48 @@ struct TransitionOverhead {
 };
 
 struct TransitionCost {
-  Bytes moved;  // over all devices
+  Bytes moved;  // sum over all devices
   Duration move{0};
   Duration total{0};  // move and overhead; zero where the plans place everything alike
   friend bool operator==(const TransitionCost&, const TransitionCost&) = default;
 };
 
-// `trained`: what was active until now; of a frozen layer no optimizer state is left.
+// Prices one transition. `trained`: what was active until then; a frozen layer has no optimizer
+// state left.
 TransitionCost price_transition(const Plan& from, const Plan& to, const ModelProfile& profile,
                                 const Cluster& cluster, const Activity& trained,
                                 const TransitionOverhead& overhead = {});
 
-// The same among many plans: who holds what is looked up once.
+// Prices transitions between any two of many plans; who holds what is looked up once.
 class Transitions {
  public:
-  // What moving each layer's state takes.
+  // Times to move the state of each layer.
   struct StatePrices {
     struct OfLayer {
-      Bytes size;
-      Bytes moments;               // of it
-      std::vector<Duration> over;  // by kind of link
+      Bytes size;                  // moments included
+      Bytes moments;               // optimizer state that is left
+      std::vector<Duration> over;  // transfer time, by kind of link
     };
     std::vector<OfLayer> layers;
-    std::vector<Duration> fastest;  // sums over the layers before, on the fastest kind of each
+    std::vector<Duration> fastest;  // prefix sums over layers, each on its fastest kind of link
   };
 
-  // All must outlive this.
+  // Keeps references to all arguments, which must outlive it. Requires: every plan holds every
+  // layer.
   Transitions(const std::vector<Plan>& plans, const ModelProfile& profile, const Cluster& cluster);
 
   StatePrices price(const Activity& trained) const;
   TransitionCost predict(std::size_t from, std::size_t to, const StatePrices& prices,
                          const TransitionOverhead& overhead) const;
-  // No more than the total that predict() gives: what the devices receive does not depend on who
-  // gives it; within one memory nothing is said of it.
+  // Returns a lower bound on the total that predict() gives. It counts what each device receives,
+  // each layer on its fastest link, for that does not depend on who sends. Within one memory it
+  // counts the overhead alone.
   Duration at_least(std::size_t from, std::size_t to, const StatePrices& prices,
                     const TransitionOverhead& overhead) const;
 
  private:
   using Holders = std::vector<std::vector<DeviceId>>;  // by layer
-  // Layers [first, end) that a device takes; of one device they follow each other.
+  // Layers [first, end) that a device takes; the receipts of one device stand in a row.
   struct Receipt {
     DeviceId taker;
     int first = 0;
@@ -100,8 +107,8 @@ class Transitions {
   const ModelProfile& profile_;
   const Cluster& cluster_;
   std::vector<Holders> holders_;      // by plan
-  std::vector<Link> links_;           // all that differ
-  std::vector<std::size_t> link_at_;  // by (giver, taker)
+  std::vector<Link> links_;           // the different ones
+  std::vector<std::size_t> link_at_;  // index into links_, by (giver, taker)
   std::vector<Change> changes_;       // by (from, to)
 };
 

@@ -49,13 +49,13 @@ ChangedPlan search_plan(Plan plan, const ModelProfile& profile, const Cluster& c
   const Candidate own = judge_plan(std::move(plan), profile, cluster, step);
   const Candidate found = judge_plan(searched.plan, profile, cluster, step);
   const bool is_better = !found.infeasible && (own.infeasible || found.makespan <= own.makespan);
-  // Where neither fits the answer shows what was asked for.
+  // If neither order fits, the answer shows the order that was asked for.
   const bool is_taken =
       is_better || options.objective == Objective::kSpan || (own.infeasible && found.infeasible);
   return {is_taken ? found.plan : own.plan, describe(own, found, searched, within, is_taken)};
 }
 
-// As many micro-batches as --micro-batches says.
+// Divides the batch into as many micro-batches as --micro-batches says.
 Plan divide_batch(const Flags& values, Plan plan) {
   const auto number = optional_integer(values, "micro-batches", 1, plan.batch_size);
   if (!number) return plan;

@@ -44,7 +44,8 @@ ExitCode print_help(const Verb& verb, const po::options_description& options) {
   return ExitCode::kOk;
 }
 
-// A flag may be given in full, once; words that belong to none become values of --`words`.
+// Parses argv. A flag may be given in full, once; words that belong to no flag become values of
+// --`words`.
 po::variables_map parse(int argc, char** argv, const po::options_description& options,
                         const std::string& words) {
   using Style = po::command_line_style::style_t;
@@ -62,7 +63,8 @@ po::variables_map parse(int argc, char** argv, const po::options_description& op
   return values;
 }
 
-// What was printed before its buffer was full may have been lost then, not now.
+// Flushes standard output. True if anything printed was lost, perhaps earlier, when its buffer was
+// full.
 bool is_output_lost() { return std::fflush(stdout) != 0 || std::ferror(stdout) != 0; }
 
 int complain_of_output(const Verb& verb) {
@@ -101,7 +103,7 @@ void write_and_answer(const std::function<void()>& write, std::string_view answe
   } catch (...) {
     failure = std::current_exception();
   }
-  // run_verb() sees what standard output does not take.
+  // An error of this write shows in run_verb().
   std::fwrite(answer.data(), 1, answer.size(), stdout);
   if (!failure) return;
   std::fflush(stdout);

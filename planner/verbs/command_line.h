@@ -1,5 +1,5 @@
 #pragma once
-// What every verb's main shares: one catch, exit codes, --help, --version.
+// Runs a subcommand (here: verb): one catch, exit codes, --help and --version for every subcommand.
 
 #include <boost/program_options.hpp>
 #include <functional>
@@ -14,21 +14,22 @@ struct Verb {
   std::string name;     // "plan"
   std::string purpose;  // one sentence for --help
   std::string usage;    // "frazil plan --profile FILE --cluster FILE ..."
-  // The flag whose values words are that belong to no flag; "": no such word is taken. One that
-  // `options` do not describe is taken, but not listed by --help.
+  // The flag whose values are the words that belong to no flag; "": such words are refused. If
+  // `options` do not describe that flag, it is taken, but not listed by --help.
   std::string words = "";
 };
 
-// Parses argv with `options` (adds --help, also -h, and --version), then runs `body` and turns what
-// it throws into "frazil <verb>: <sentence>" on stderr and an exit code: InputError and bad flags
-// 2, InfeasibleError 3, PeerLost 6, std::bad_alloc 7, anything else 1, so too a standard output
-// that takes not all that is printed. Flags may not be shortened or doubled.
+// Parses argv with `options` (adds --help, also -h, and --version), then runs `body`. Turns what it
+// throws into "frazil <verb>: <sentence>" on stderr and an exit code: InputError and bad flags 2,
+// InfeasibleError 3, PeerLost 6, std::bad_alloc 7, anything else 1. The code is also 1 if standard
+// output does not take all that is printed. Flags may not be abbreviated; only flags that are
+// declared as lists may be repeated.
 int run_verb(const Verb& verb, int argc, char** argv,
              const boost::program_options::options_description& options,
              const std::function<ExitCode(const boost::program_options::variables_map&)>& body);
 
-// The end of a verb's work: `write` makes its files, then the answer is printed, also where a file
-// could not be written; what `write` throws is thrown when the answer is out.
+// Ends the work of a subcommand: `write` makes its files, then the answer is printed, even if a
+// file could not be written. What `write` throws is rethrown when the answer is out.
 void write_and_answer(const std::function<void()>& write, std::string_view answer);
 
 }  // namespace frazil

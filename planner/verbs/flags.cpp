@@ -125,7 +125,7 @@ std::vector<NamedFile> named_files(const Flags& flags, std::initializer_list<con
 }
 
 bool is_same_file(const std::filesystem::path& a, const std::filesystem::path& b) {
-  // What cannot be looked at is refused where it is opened.
+  // A file that cannot be looked at is refused where it is opened.
   std::error_code error;
   if (std::filesystem::equivalent(a, b, error)) return true;
   const std::filesystem::path full_a = std::filesystem::weakly_canonical(absolute(a), error);

@@ -1,6 +1,6 @@
 #pragma once
-// Reading what a verb's command line says. Everything here throws InputError{"command line"}, which
-// names the flag, what it was given and what was expected.
+// Reads the flags of a subcommand. Errors are InputErrors that name the flag, what it was given and
+// what was expected; their file is "command line", or for a duration the flag.
 
 #include <boost/program_options.hpp>
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace frazil {
 
 using Flags = boost::program_options::variables_map;
 
-inline constexpr int kMostCounted = 1'000'000;  // of anything that a flag counts
+inline constexpr int kMostCounted = 1'000'000;  // the largest number that a flag counts
 
 [[noreturn]] void refuse_flags(const std::string& found, const std::string& expected);
 
@@ -27,32 +27,34 @@ std::optional<int> optional_integer(const Flags& flags, const std::string& name,
 int integer_or(const Flags& flags, const std::string& name, int fallback, int minimum, int maximum);
 int required_integer(const Flags& flags, const std::string& name, int minimum, int maximum);
 Duration duration_or(const Flags& flags, const std::string& name, Duration fallback);
-// "2.5" percent is 25000 parts per million: up to four decimals, 0 to 100.
+// Returns a percentage from 0 to 100, with up to four decimals, in parts per million: "2.5" is
+// 25000.
 std::int64_t required_percent_ppm(const Flags& flags, const std::string& name);
-// The values of a flag that may be repeated; none when it was not given.
+// Returns the values of a flag that may be repeated; empty if the flag was not given.
 std::vector<std::string> text_list(const Flags& flags, const std::string& name);
-bool is_set(const Flags& flags, const std::string& name);  // of a switch
+bool is_set(const Flags& flags, const std::string& name);  // a flag without a value
 
-// A flag's integer in [minimum, maximum]; of a comma list, all, none twice.
+// Return the value of a flag as an integer in [minimum, maximum], and the values of a comma list,
+// in which no number may stand twice.
 int checked_flag(const std::string& flag, const std::string& value, int minimum, int maximum);
 std::vector<int> checked_flags(const std::string& flag, const std::string& comma_list, int minimum,
                                int maximum);
 
-// Refuses any of `others` beside `mode`, which is written as it was given ("--stages").
+// Throws if any of `others` is given beside `mode`, which is written as it was given ("--stages").
 void refuse_together(const Flags& flags, const std::string& mode,
                      std::initializer_list<const char*> others);
 
-// A file as the command line names it; `flag` is for refusals ("--out").
+// A file that the command line names; refusals call it by its `flag` ("--out").
 struct NamedFile {
   std::string flag;
   std::filesystem::path path;
 };
 
-// Those of `names` that are given.
+// Returns the files of those flags in `names` that are given.
 std::vector<NamedFile> named_files(const Flags& flags, std::initializer_list<const char*> names);
 bool is_same_file(const std::filesystem::path& a, const std::filesystem::path& b);
-// Refuses a file without a name, and an output that is an input or another output under any name:
-// to be asked before the first is written.
+// Throws for a file without a name, and for an output that is an input or another output under any
+// name. It is to be called before the first output is written.
 void refuse_overwriting(const std::vector<NamedFile>& inputs,
                         const std::vector<NamedFile>& outputs);
 

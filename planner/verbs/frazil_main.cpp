@@ -1,5 +1,6 @@
-// frazil <verb> [arguments]: starts the program frazil-<verb> that lies beside this one. Verbs are
-// programs of their own, so that planning and simulating never load libtorch.
+// Implements frazil <subcommand> [arguments]: starts the program frazil-<subcommand> that lies
+// beside this one. Subcommands are programs of their own, so that planning and simulating never
+// load libtorch.
 #include <unistd.h>
 
 #include <algorithm>
@@ -84,14 +85,14 @@ int start_verb(const std::filesystem::path& folder, const Verb& verb, char** arg
   return kExitFailure;
 }
 
-// What was said to standard output has arrived, or that it has not is said.
+// Returns 0 if all that was printed has reached standard output; else says so and returns an error.
 int finish_answer() {
   if (std::cout.flush()) return 0;
   std::cerr << "frazil: standard output could not be written\n";
   return kExitFailure;
 }
 
-// frazil help [VERB]: the overview, or what the verb says of itself.
+// Implements frazil help [SUBCOMMAND]: prints the overview, or what the subcommand says of itself.
 int help(int count, char** arguments, const std::filesystem::path& folder) {
   if (count < 3) {
     print_help(std::cout, folder);

@@ -1,4 +1,4 @@
-// frazil import: what other programs measured or planned, as profiles and plans.
+// Implements frazil import: turns what other programs measured or planned into profiles and plans.
 
 #include <fmt/format.h>
 
@@ -68,7 +68,7 @@ std::vector<NamedFile> name_files(const std::string& name, const std::vector<std
   return files;
 }
 
-// A trace counts once.
+// Throws if a trace is named twice, for each counts once.
 void refuse_doubled(const std::vector<std::string>& traces) {
   for (auto trace = traces.begin(); trace != traces.end(); ++trace) {
     const bool doubled = std::any_of(traces.begin(), trace, [&](const std::string& before) {
@@ -91,7 +91,7 @@ ExitCode import_traces(const Flags& values, const std::vector<std::string>& trac
   return ExitCode::kOk;
 }
 
-// The schedule takes the place of the plan's own; what it then takes is simulated.
+// Puts the imported schedule in the place of the plan's own and simulates the plan.
 ExitCode import_schedule(const Flags& values, const std::vector<std::string>& files) {
   refuse_together(values, "import pytorch-csv",
                   {"micro-batch-size", "micro-batches", "model", "layer-ranges", "data"});
@@ -119,7 +119,7 @@ ExitCode import_schedule(const Flags& values, const std::vector<std::string>& fi
   return ExitCode::kOk;
 }
 
-// A file of layers in the form of another program.
+// Imports a file of layers in the form of another program.
 template <class Parse>
 ExitCode import_layers(const Flags& values, const std::string& kind,
                        const std::vector<std::string>& files, Parse parse) {

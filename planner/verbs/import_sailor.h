@@ -1,6 +1,7 @@
 #pragma once
-// frazil import sailor PLAN --data FOLDER --out FOLDER: writes profile.json, plan.json and
-// cluster.json, all or none. See planner/interop/sailor_plan.h for what a device then is.
+// Implements frazil import sailor PLAN --data FOLDER --out FOLDER, which writes profile.json,
+// plan.json and cluster.json, all or none. planner/interop/sailor_plan.h says what a device then
+// is.
 
 #include <boost/program_options.hpp>
 #include <string>

@@ -16,7 +16,8 @@
 namespace frazil {
 namespace {
 
-// "plan.json" of the plan held from step 300 on is "plan.300.json".
+// Names the files of the plans held: if --out is "plan.json", the plan held from step 300 on is in
+// "plan.300.json".
 std::vector<NewFile> list_held_plans(const PlannedTrajectory& planned, const SearchOptions& search,
                                      const std::filesystem::path& out) {
   std::vector<NewFile> files;

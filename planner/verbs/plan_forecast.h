@@ -1,6 +1,6 @@
 #pragma once
-// `frazil plan --forecast trace`: which plan to hold when, switches included; --out writes a file
-// for each plan that is held, under the mask of its first step.
+// Implements frazil plan --forecast TRACE, which says which plan to hold when, transitions
+// included. --out writes a file for each plan that is held, under the mask of its first step.
 
 #include "planner/verbs/flags.h"
 #include "profiles/error.h"

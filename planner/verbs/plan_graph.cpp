@@ -17,13 +17,14 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kMillionth = 1'000'000;  // of a millisecond, in femtoseconds
 
-// Milliseconds to six decimals, rounded.
+// Returns a time in milliseconds with six decimals, rounded.
 std::string in_ms(WorkTime time) {
   const std::int64_t count = (time.count() + kMillionth / 2) / kMillionth;
   return fmt::format("{}.{:06} ms", count / kMillionth, count % kMillionth);
 }
 
-// Above the lower bound, in parts per million of it, rounded up.
+// Returns the optimality gap: how far the partition is above the lower bound, in parts per million
+// of the bound, rounded up.
 std::int64_t gap_ppm(const GraphPartition& partition) {
   __extension__ using Wide = __int128;
   const std::int64_t bound = partition.lower_bound.count();

@@ -1,5 +1,6 @@
 #pragma once
-// frazil plan --graph: a work graph cut over devices, as a table or one JSON object.
+// Implements frazil plan --graph, which cuts a work graph over devices and prints a table or one
+// JSON object.
 
 #include <string>
 
@@ -11,7 +12,7 @@ namespace frazil {
 
 // Adds --graph, --devices and --states.
 void add_graph_flags(boost::program_options::options_description& flags);
-// What the verb answers where --graph is given. Throws InputError and InfeasibleError.
+// Runs the subcommand plan if --graph is given. Throws InputError and InfeasibleError.
 ExitCode plan_graph_verb(const Flags& values);
 
 std::string print_graph_partition(const WorkGraph& graph, const GraphPartition& partition,

@@ -34,7 +34,7 @@ ExitCode plan_held(const Flags& values) {
     throw InputError(file, lines_of(file)("$.reduction"), "a plan with the other reduction",
                      "one with --reduction " + required_text(values, "reduction"));
   }
-  // Other micro-batches would give a run other bits.
+  // A run with other micro-batches would not stay bitwise identical.
   if (values.count("micro-batch") == 0 && options.reduction == ReductionMode::kExact) {
     options.micro_batch_sizes = {held.plan.micro_batch_size};
   }

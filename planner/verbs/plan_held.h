@@ -1,5 +1,6 @@
 #pragma once
-// frazil plan --held: whether to go on with a plan that executes, or to switch.
+// Implements frazil plan --held, which says whether to go on with a plan that executes or to make a
+// transition to another.
 
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"

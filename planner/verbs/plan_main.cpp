@@ -1,4 +1,4 @@
-// frazil plan: the best pipeline for a model on a cluster.
+// Implements frazil plan: finds the best pipeline for a model on a cluster.
 
 #include <fmt/format.h>
 
@@ -89,7 +89,8 @@ po::options_description describe_flags() {
   return flags;
 }
 
-// `--planner NAME`: its plan, judged and written, beside the best one of the search.
+// Implements --planner NAME: judges and writes that planner's plan, and prints it beside the best
+// plan of the search.
 ExitCode compare_planner(const Flags& values, const std::string& name) {
   refuse_together(values, "--planner", {"top", "explain", "effort", "gap", "cache"});
   refuse_order_search(values, "--planner");
@@ -121,7 +122,7 @@ ExitCode compare_planner(const Flags& values, const std::string& name) {
   return ExitCode::kOk;
 }
 
-// What stands below the ranking: as text, and as members of the answer in JSON.
+// Collects what stands below the ranking: as text, and as members of the answer in JSON.
 class Besides {
  public:
   void add(const std::string& text, const std::string& json) {
@@ -136,8 +137,8 @@ class Besides {
   nlohmann::ordered_json json_ = nlohmann::ordered_json::object();
 };
 
-// The ranking, with what was asked for besides, and the best plan written. Throws InfeasibleError
-// where nothing fits, when the answer is out.
+// Prints the ranking with what else was asked for, and writes the best plan. Throws InfeasibleError
+// if nothing fits, when the answer is out.
 ExitCode answer(const Flags& values, const ModelProfile& profile, const SearchCase& question,
                 Ranking ranking, Besides besides) {
   const Cluster& cluster = question.cluster;
@@ -205,7 +206,8 @@ ExitCode plan_verb(const Flags& values) {
   const ModelProfile profile = read_model_profile(required_text(values, "profile"));
   SearchCase question{read_cluster(required_text(values, "cluster")), {}};
   question.options = read_options(values, profile);
-  // However many rows are shown, so that the first does not depend on it.
+  // A small `top` does not reduce the plans kept, so that the first row does not depend on how many
+  // are shown.
   question.options.keep = std::max(kMovedPlans, top);
   question.options.effort = integer_or(values, "effort", 100'000, 0, kMostCounted);
   Ranking ranking = search_plans(profile, question.cluster, question.options);

@@ -1,5 +1,5 @@
 #pragma once
-// What the flags of frazil plan say of its search.
+// Reads from the flags of frazil plan what they say about its search.
 
 #include <optional>
 #include <string>
@@ -12,14 +12,18 @@ namespace frazil {
 
 SearchOptions read_options(const Flags& values, const ModelProfile& profile);
 
-// The plan, whose provenance says with which flags beside it a step is timed as the search did.
+// Returns the plan with the flags in its provenance (--clip, --overlap-reductions) with which a
+// step is timed as the search timed it.
 Plan with_question(Plan plan, const SearchOptions& options);
-// A line where those flags are others than a step's; else "".
+// Returns a line if the provenance of the plan names such flags and they are not those of `asked`;
+// else "".
 std::string print_other_question(const Plan& plan, const StepOptions& asked);
 
-// Of orders of work, where `search` is among the schedules.
+// Returns the options of the search over orders of work if `search` is among the schedules; else
+// none. Throws InputError.
 std::optional<OrderSearchOptions> read_order_search(const Flags& values);
-// Refuses that beside `mode`, which is written as it was given.
+// Throws InputError if `search` is among the schedules beside `mode`, which is written as it was
+// given.
 void refuse_order_search(const Flags& values, const std::string& mode);
 
 }  // namespace frazil

@@ -1,4 +1,4 @@
-// frazil simulate: what a schedule or a plan takes, predicted.
+// Implements frazil simulate: predicts what a schedule or a plan takes.
 
 #include <fmt/format.h>
 
@@ -164,8 +164,8 @@ struct Answer {
   std::string json;
 };
 
-// The answer with what was asked for besides: one text, or one JSON object. Files are written when
-// nothing can be refused any more.
+// Prints the answer with what else was asked for: one text, or one JSON object. Files are written
+// once nothing can be refused any more.
 void print_answer(const Flags& values, Answer answer, const SimulatedStep& step, const Plan& plan,
                   const ModelProfile& profile, const Cluster& cluster) {
   nlohmann::ordered_json json = nlohmann::ordered_json::parse(answer.json);
@@ -190,7 +190,8 @@ void print_answer(const Flags& values, Answer answer, const SimulatedStep& step,
                    is_set(values, "json") ? json.dump() + "\n" : answer.text);
 }
 
-// Its messages are pure latency: nothing of them can be shared or stop a device.
+// Refuses the flags of contention for a what-if: its messages are pure latency, which cannot be
+// shared and stops no device.
 void refuse_contention(const Flags& values) {
   for (const char* const flag : {"share-links", "block-sends", "buffers"}) {
     if (values.count(flag) == 0 || values[flag].defaulted()) continue;
@@ -230,7 +231,7 @@ StepOptions read_step_options(const Flags& values, const Plan& plan) {
   return options;
 }
 
-// Every schedule on the plan's stages.
+// Ranks every schedule on the plan's stages.
 ExitCode compare_on_plan(const Flags& values, const Plan& plan, const ModelProfile& profile,
                          const Cluster& cluster) {
   const Ranking ranking = compare_schedules(plan, profile, cluster, is_set(values, "clip"));

@@ -1,5 +1,5 @@
 #pragma once
-// The flags that say where a forecast may keep features of the frozen prefix.
+// Adds and reads the flags that say where a forecast may keep features of the frozen prefix.
 
 #include <optional>
 
@@ -8,12 +8,12 @@
 
 namespace frazil {
 
-// Adds --samples, and of each tier --cache-TIER, --cache-TIER-bandwidth and --cache-TIER-latency.
+// Adds --samples, and for each tier --cache-TIER, --cache-TIER-bandwidth and --cache-TIER-latency.
 void add_store_flags(boost::program_options::options_description& flags);
-// None where no tier is given. Throws InputError where one is and not the samples, or the other way
-// round, a tier without room, or a speed of a tier that is not given.
+// Returns none if neither a tier nor --samples is given. Throws InputError if only one of the two
+// is given, for a tier without room, and for the speed of a tier that is not given.
 std::optional<FeatureStore> read_store(const Flags& values);
-// Throws InputError where any of them is given.
+// Throws InputError if any of these flags is given; `without` is the flag that it needs.
 void refuse_store_flags(const Flags& values, const char* without);
 
 }  // namespace frazil

@@ -1,6 +1,6 @@
 #pragma once
-// The flags of a what-if, which several verbs take: --stages, --micro-batches, --schedule,
-// --forward and the rest of the design page's command line.
+// Adds and reads the flags of a what-if, which several subcommands take: --stages, --micro-batches,
+// --schedule, --forward and the others that describe_what_if() adds.
 
 #include <optional>
 
@@ -11,19 +11,19 @@ namespace frazil {
 
 void describe_what_if(boost::program_options::options_description& flags);
 
-// The schedule that --schedule names. Throws InputError.
+// Returns the schedule that --schedule names. Throws InputError.
 ScheduleKind read_schedule(const Flags& flags);
 
-// What --schedule search holds: K micro-batches, p unless --in-flight says it, half of one free
-// after I.
+// The schedule within whose memory --schedule search looks: K micro-batches, p unless --in-flight
+// says it, half of one free after I.
 inline constexpr ScheduleKind kSearchedWithin = ScheduleKind::kZb1p;
 
-// How its order is searched, where --schedule is search. Throws InputError, also where a flag of
-// the search stands without it.
+// Returns how the order is searched if --schedule is search, else none. Throws InputError, also if
+// a flag of the search is given without --schedule search.
 std::optional<OrderSearchOptions> read_search(const Flags& flags);
 
-// `otherwise`: the time of F, of I and of W where no flag says it; none: each must be given.
-// `any_schedule`: none need be named. Throws InputError.
+// Reads a what-if. `otherwise`: the time of F, of I and of W that no flag gives; none: each must be
+// given. `any_schedule`: --schedule need not be given. Throws InputError.
 WhatIf read_what_if(const Flags& flags, std::optional<Duration> otherwise,
                     bool any_schedule = false);
 

@@ -1,6 +1,6 @@
 #pragma once
-// The same question put to every schedule of the menu: which one wins on these costs, and what it
-// holds in memory.
+// Puts the same question to every schedule of the menu: which one wins at these costs, and what
+// each holds in memory.
 
 #include <optional>
 #include <string>
@@ -12,20 +12,20 @@ namespace frazil {
 
 struct ComparedSchedule {
   WhatIf what_if;
-  WhatIfAnswer answer;        // where there is no reason against it
-  double most_in_flight = 0;  // micro-batches (shares of one where it has chunks), of all devices
+  WhatIfAnswer answer;        // if `reason` is empty
+  double most_in_flight = 0;  // micro-batches on the fullest device; a chunk counts as its share
   int copies = 1;             // of the parameters: 2 for a schedule that runs both ways
-  std::string reason;         // one sentence, of a schedule that cannot be made for these numbers
+  std::string reason;         // one sentence that says why the schedule is excluded, or ""
 };
 
 struct ComparisonOptions {
-  std::vector<int> chunks = {2, 4};      // tried where a schedule leaves them open
-  std::optional<double> most_in_flight;  // what fits on a device; the rest is refused by reason
+  std::vector<int> chunks = {2, 4};      // tried if a schedule leaves their number open
+  std::optional<double> most_in_flight;  // micro-batches that fit on a device
 };
 
-// Feasible ones first by (makespan, most in flight, menu order); then the others in menu order.
-// PipeDream's schedules are left out: without a flush their step is not the others' step. The
-// schedule, chunks and in-flight depth of `question` are ignored.
+// Returns the feasible schedules first, by (makespan, most in flight, menu order), then the
+// excluded ones in menu order. PipeDream's schedules are left out: without a flush their step is
+// not the step of the others. The schedule, chunks and in-flight depth of `question` are ignored.
 std::vector<ComparedSchedule> compare_schedules(const WhatIf& question,
                                                 const ComparisonOptions& options = {});
 

@@ -11,7 +11,8 @@
 namespace frazil {
 namespace {
 
-// Varuna recomputes by its nature, all but the last stage; others where a plan asks for it.
+// Makes all stages but the last recompute, as Varuna's schedule always does; other schedules do
+// where a plan asks for it.
 void recompute_as_varuna(Plan& plan) {
   for (Pipeline& pipeline : plan.pipelines) {
     for (Stage& stage : pipeline.stages) stage.memory = MemoryPolicy::kRecompute;
@@ -19,7 +20,7 @@ void recompute_as_varuna(Plan& plan) {
   }
 }
 
-// Most stages that a pipeline has on one device.
+// Returns the most stages that a pipeline has on one device.
 int count_chunks(const Plan& plan) {
   int most = 1;
   for (const Pipeline& pipeline : plan.pipelines) {
@@ -36,7 +37,7 @@ int count_chunks(const Plan& plan) {
 }  // namespace
 
 Plan with_schedule(Plan plan, NamedSchedule schedule) {
-  // GPipe takes stages as they lie, others each device's stages as chunks.
+  // GPipe takes stages as they lie; other schedules take the stages of a device as its chunks.
   schedule.chunks = schedule.kind == ScheduleKind::kGpipe ? 1 : count_chunks(plan);
   plan.schedule = schedule;
   plan.versions = facts_of(schedule.kind).versions;

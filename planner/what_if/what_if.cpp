@@ -25,7 +25,8 @@ constexpr std::int64_t kMostTime = std::int64_t{1} << 62;
   throw InputError("command line", 0, found, expected);
 }
 
-// One time per device. Where a stage lies on two devices, its times cannot differ between them.
+// Returns one time per device. If a stage lies on two devices, its times cannot differ between
+// them.
 std::vector<Duration> spread(const std::vector<Duration>& times, const WhatIf& what_if,
                              const char* flag) {
   const int devices = what_if.stages;
@@ -102,7 +103,8 @@ Duration share_of(Duration time, int chunk, int chunks) {
   return up_to(chunk + 1) - up_to(chunk);
 }
 
-// Everything one after another is an upper bound on any time that will be added up.
+// Refuses times whose sum is too large: everything one after another is an upper bound on any time
+// that will be added up.
 void check_sum(const WhatIf& what_if, const ModelProfile& profile) {
   __extension__ using Wide = __int128;
   Wide once = 0;
@@ -166,7 +168,7 @@ std::vector<StageTimes> list_stage_times(const WhatIf& what_if, const ScheduleFa
   return times;
 }
 
-// Stage 0 holds the layer without cost too.
+// Stage 0 holds layer 0, which has no cost, as well.
 Pipeline make_direction(const WhatIf& what_if, const ScheduleFacts& facts, int direction) {
   const int stages = what_if.stages * chunks_of(what_if);
   Pipeline pipeline;
@@ -186,7 +188,7 @@ Pipeline make_direction(const WhatIf& what_if, const ScheduleFacts& facts, int d
   return pipeline;
 }
 
-// Along a device's list: +1 at F, -1 at W or B, F before B inside a pair.
+// Chunks in flight along a device's list: +1 at F, -1 at W or B, F before B inside a pair.
 struct HeldChunks {
   int now = 0;
   int most = 0;
@@ -203,7 +205,7 @@ void count_chunks(const Action& action, HeldChunks& held) {
   }
 }
 
-// What a device does, from its own list: the sweep has no need of a time line.
+// First start and last end on a device.
 struct DeviceTimes {
   TimePoint first = TimePoint::max();
   TimePoint last = TimePoint::min();

@@ -1,8 +1,10 @@
 #pragma once
-// What-ifs without a file: p devices, times of one device's share of one micro-batch, a hop.
-// Builds a synthetic profile (one layer per stage, before them one without cost, so that the first
-// stage has an I like any other), a cluster of pure-latency links, and a plan. Of v chunks on a
-// device, chunk c takes floor((c+1) t / v) - floor(c t / v) of each time t.
+// Answers what-ifs without a file: p devices, the times of one device's share of one micro-batch,
+// and a hop (latency between devices). Builds a synthetic profile (one layer per stage, and before
+// them a layer without cost, so that the first stage has an I (dgrad) like any other), a cluster of
+// pure-latency links, and a plan. If a device has v chunks, chunk c takes
+//   floor((c+1) t / v) - floor(c t / v)
+// of each time t.
 
 #include <cstdint>
 #include <optional>
@@ -22,12 +24,12 @@ struct WhatIf {
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
   std::optional<int> chunks;     // v per direction; none: the schedule's own
   std::optional<int> in_flight;  // K; none: the schedule's own
-  // One value for all devices, or one per device.
+  // Times of F, I (dgrad) and W (wgrad): one value for all devices, or one per device.
   std::vector<Duration> forward;
   std::vector<Duration> backward_input;
   std::vector<Duration> backward_weight;
   Duration hop{0};  // pure latency between different devices, no link occupancy
-  // The order is searched instead, within what `schedule` may hold.
+  // If set, the order is searched instead, within what `schedule` may hold.
   std::optional<OrderSearchOptions> search;
 };
 
@@ -39,28 +41,30 @@ struct WhatIfInputs {
   Plan plan;
 };
 
-// Throws InputError{"command line", 0}: lists of a wrong length, nothing to do, times that add up
-// past 2^62 ns, chunks or a number in flight that the schedule does not have, ...
+// Builds the inputs. Throws InputError{"command line", 0} for lists of a wrong length, nothing to
+// do, times that add up past 2^62 ns, chunks or a number in flight that the schedule does not have,
+// and the like; InfeasibleError for a time per device if the schedule has each stage on two
+// devices.
 WhatIfInputs make_what_if(const WhatIf& what_if);
 
 struct WhatIfAnswer {
   Duration makespan{0};
-  Duration span{0};        // the longest of a device, first start to last end
+  Duration span{0};        // the longest of any device, from first start to last end
   double bubble = 0;       // 1 - busy / (p x makespan)
   double bubble_span = 0;  // 1 - busy / (p x span)
-  // By device, the most chunks in flight: +1 at F, -1 at W or B, F before B inside a pair.
+  // Most chunks in flight, by device: +1 at F, -1 at W or B, F before B inside a pair.
   std::vector<int> peak_chunks;
   PlanBounds bounds;
-  std::optional<std::int64_t> moves_tried;  // where the order was searched
+  std::optional<std::int64_t> moves_tried;  // if the order was searched
 };
 
-// Gives the plan the order that is found, where the question is for one. Throws what search_order
-// in planner/order_search/searched_plan.h throws.
+// Searches the order and gives it to the plan of `inputs`, if the question asks for that; else
+// returns none. Throws what search_order() in planner/order_search/searched_plan.h throws.
 std::optional<SearchedOrder> search_what_if(const WhatIf& what_if, WhatIfInputs& inputs);
 
-// Compute and hops alone: no reductions and no updates but those of the schedule itself.
+// Simulates compute and hops alone: no reductions and no updates but those of the schedule itself.
 SimulatedStep simulate_what_if(const WhatIfInputs& inputs);
-// The figures of it: 32 devices and 1024 micro-batches take milliseconds.
+// Returns the figures of a simulated step. 32 devices and 1024 micro-batches take milliseconds.
 WhatIfAnswer answer_what_if(const WhatIfInputs& inputs, const SimulatedStep& step,
                             const std::optional<SearchedOrder>& searched = {});
 WhatIfAnswer answer_what_if(const WhatIfInputs& inputs);

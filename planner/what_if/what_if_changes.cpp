@@ -36,7 +36,7 @@ bool is_digits(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return '0' <= c && c <= '9'; });
 }
 
-// Digits with or without a point between them.
+// Reads digits with or without a point between them.
 std::optional<Factor> read_decimal(std::string_view text) {
   constexpr std::size_t kMostWhole = 7;
   constexpr std::size_t kMostPlaces = 9;
@@ -139,7 +139,8 @@ class ChangeParser {
   std::vector<std::string_view> words_;
 };
 
-// Of the nearest whole numbers the upper one; beyond `most` an error that names `what`.
+// Returns value x by, rounded to the nearest whole number, halves up. Throws an InputError that
+// names `what` if the result is below `least` or above `most`.
 std::int64_t scale(std::int64_t value, Factor by, std::int64_t least, std::int64_t most,
                    const std::string& what, const std::string& flag) {
   const Wide parts = by.denominator;
@@ -207,7 +208,8 @@ struct Applier {
     check_index("device", device.index(), measured.cluster.devices.size(), flag);
   }
 
-  // The pair's own entry among the overrides, made from the default link where it has none.
+  // Returns the pair's own entry among the overrides; makes it from the default link if there is
+  // none.
   Link& own_link(DeviceId from, DeviceId to) const {
     Cluster& cluster = measured.cluster;
     const auto place =

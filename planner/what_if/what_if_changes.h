@@ -1,15 +1,16 @@
 #pragma once
-// What if a device, a link or a layer were faster or slower? Changes to what was measured, before
-// anything is planned or simulated. Text forms (numbers decimal, no sign, at most nine places):
+// clang-format off
+// Changes what was measured before anything is planned or simulated: what if a device, a link or a
+// layer were faster or slower? The text forms (numbers decimal, no sign, at most nine places) are
 //   device 2 x1.5             compute on device 2 takes 1.5 times as long (its time_ppm)
 //   straggler 3 +30%          the same as device 3 x1.3
 //   link 0>1 x2               messages from device 0 to device 1, in this direction, take 2 times
-//   as
-//                             long: latency x2, bandwidth / 2
+//                             as long: latency x2, bandwidth / 2
 //   link 0>1 latency x2       its latency alone
 //   link 0>1 transfer x2      its bandwidth alone
 //   layer 5 x0.5              all times of layer 5 (F, I, W, U, at every size) halve; bytes stay
-// x0 makes a link or a layer free; a device cannot be.
+// x0 makes a link or a layer free; the factor of a device must be above 0.
+// clang-format on
 
 #include <cstdint>
 #include <span>
@@ -52,7 +53,7 @@ struct ScaleLayer {
 
 using WhatIfChange = std::variant<ScaleDevice, ScaleLink, ScaleLayer>;
 
-// Factors and percents up to 1'000'000. Throws InputError{flag, 0}.
+// Reads one of the text forms; factors and percents go up to 1'000'000. Throws InputError{flag, 0}.
 WhatIfChange parse_change(std::string_view text, const std::string& flag);
 
 struct Measured {
@@ -61,10 +62,11 @@ struct Measured {
   friend bool operator==(const Measured&, const Measured&) = default;
 };
 
-// One after another. Each count (ns, bytes per second, time_ppm) is multiplied or divided exactly
-// and rounded to the nearest whole one, halves up. An unlimited bandwidth stays unlimited. Throws
-// InputError{flag, 0} for a device or layer that is not there, and for a result outside what
-// profiles and clusters may hold: a time_ppm below 1, a link below 1 byte per second, ...
+// Applies the changes one after another. Each count (ns, bytes per second, time_ppm) is multiplied
+// or divided exactly and rounded to the nearest whole number, halves up. An unlimited bandwidth
+// stays unlimited. Throws InputError{flag, 0} for a device or layer that does not exist, and for a
+// result outside what profiles and clusters may hold: a time_ppm below 1, a link below 1 byte per
+// second, ...
 Measured apply_changes(std::span<const WhatIfChange> changes, Measured measured,
                        const std::string& flag);
 

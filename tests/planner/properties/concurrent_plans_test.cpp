@@ -16,6 +16,7 @@
 #include "planner/order_search/searched_plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/search/explain_plan.h"
+#include "planner/search/search.h"
 #include "planner/search/searched_orders.h"
 #include "planner/trajectory/plan_trajectory.h"
 #include "planner/transitions/replan.h"

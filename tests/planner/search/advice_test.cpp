@@ -7,6 +7,7 @@
 #include "planner/answers/print_explained_plan.h"
 #include "planner/bounds/shape.h"
 #include "planner/search/explain_plan.h"
+#include "planner/search/search.h"
 #include "tests/planner/support/search_cases.h"
 #include "tests/support/sample_models.h"
 

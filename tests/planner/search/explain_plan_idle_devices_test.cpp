@@ -9,6 +9,7 @@
 #include <set>
 
 #include "planner/search/explain_plan.h"
+#include "planner/search/search.h"
 #include "profiles/import/pipedream_graph.h"
 #include "profiles/quantity_text.h"
 #include "profiles/text_file.h"

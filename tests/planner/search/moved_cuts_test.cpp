@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "planner/actions/validate_plan.h"
+#include "planner/search/search.h"
 #include "tests/planner/support/search_cases.h"
 
 namespace frazil {

@@ -4,6 +4,7 @@
 
 #include "planner/plan/plan_json.h"
 #include "planner/search/best_first.h"
+#include "planner/search/search.h"
 #include "tests/planner/support/search_cases.h"
 #include "tests/support/sample_models.h"
 

@@ -14,6 +14,7 @@
 #include "planner/answers/print_searched_orders.h"
 #include "planner/order_search/searched_plan.h"
 #include "planner/plan/plan_json.h"
+#include "planner/search/search.h"
 #include "profiles/cluster_json.h"
 #include "profiles/json.h"
 #include "profiles/model_profile_json.h"

@@ -6,6 +6,7 @@
 
 #include "planner/prediction/simulate_plan.h"
 #include "planner/search/moved_cuts.h"
+#include "planner/search/search.h"
 #include "profiles/error.h"
 #include "tests/planner/support/search_cases.h"
 #include "tests/support/sample_models.h"

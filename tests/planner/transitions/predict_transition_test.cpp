@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/freezing/freeze_authority.h"
+#include "planner/search/search.h"
 #include "planner/trajectory/plan_trajectory.h"
 #include "tests/support/sample_models.h"
 

@@ -6,6 +6,7 @@
 
 #include "planner/bounds/shape.h"
 #include "planner/schedules/make_schedule.h"
+#include "planner/search/search.h"
 #include "planner/transitions/replan.h"
 #include "tests/planner/support/search_cases.h"
 #include "tests/support/sample_models.h"

@@ -7,6 +7,7 @@
 #include "planner/answers/print_ranking.h"
 #include "planner/search/advice.h"
 #include "planner/search/explain_plan.h"
+#include "planner/search/search.h"
 #include "profiles/cluster_json.h"
 #include "profiles/json.h"
 #include "profiles/model_profile_json.h"
