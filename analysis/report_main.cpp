@@ -88,17 +88,14 @@ ExitCode write_page(const po::variables_map& values) {
   const std::string title =
       values.count("title") > 0 ? values["title"].as<std::string>() : "Training report";
   const std::string out = values.count("out") > 0 ? values["out"].as<std::string>() : "report.html";
-  frazil::refuse_overwriting(list_files(values["folder"].as<std::vector<std::string>>()),
-                             {{"--out", out}});
   const std::string picture = values.count("svg") > 0 ? values["svg"].as<std::string>() : "";
-  if (!picture.empty()) {
-    if (runs.size() != 1) {
-      throw InputError("command line", 0, fmt::format("--svg beside {} folders", runs.size()),
-                       "one run, which the picture is of");
-    }
-    frazil::refuse_overwriting(list_files(values["folder"].as<std::vector<std::string>>()),
-                               {{"--svg", picture}});
+  if (!picture.empty() && runs.size() != 1) {
+    throw InputError("command line", 0, fmt::format("--svg beside {} folders", runs.size()),
+                     "one run, which the picture is of");
   }
+  std::vector<frazil::NamedFile> outputs{{"--out", out}};
+  if (!picture.empty()) outputs.push_back({"--svg", picture});
+  frazil::refuse_overwriting(list_files(values["folder"].as<std::vector<std::string>>()), outputs);
   std::string answer;
   if (values.count("json") > 0) {
     answer = frazil::to_json(summaries);

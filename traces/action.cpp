@@ -14,7 +14,7 @@ constexpr std::array<std::string_view, kActionKinds> kKindNames = {
     "F",      "I",      "W",           "B",       "R",       "U",           "SEND_F",  "RECV_F",
     "SEND_B", "RECV_B", "REDUCE_GRAD", "UNSHARD", "RESHARD", "OVERLAP_F_B", "BARRIER", "MOVE"};
 
-// Each ..._rule returns the rule that is broken, empty when all hold.
+// Each ..._rule returns the rule that is broken, or an empty text if all rules hold.
 
 std::string_view micro_batch_rule(const Action& action) {
   const bool may = has_micro_batch(action.kind) || action.kind == ActionKind::kMove;
@@ -26,7 +26,7 @@ std::string_view micro_batch_rule(const Action& action) {
   if (!action.micro_batches) return {};
   const auto [first, last] = *action.micro_batches;
   if (first.value < 0 || last < first) return "micro-batches from a first to a later last";
-  // So that their count fits its type.
+  // The number of micro-batches must fit its type.
   if (last.value - first.value == std::numeric_limits<std::int32_t>::max()) {
     return "fewer than 2147483648 micro-batches";
   }

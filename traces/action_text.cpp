@@ -78,7 +78,8 @@ void append_move(std::string& text, const Action& action, const CellMove& move) 
   text += ')';
 }
 
-// An action without its prefix, known to keep the rules; not a pair.
+// Appends an action without its prefix. Requires an action that is known to keep the rules and is
+// no pair.
 void append_body(std::string& text, const Action& action) {
   if (action.kind != ActionKind::kBarrier) append_number(text, action.stage.value);
   text += kind_name(action.kind);
@@ -139,7 +140,7 @@ class ActionReader {
     if (!take(word)) fail(fmt::format("\"{}\"", word));
   }
 
-  // The run of characters that `belongs` holds of.
+  // Reads the run of characters for which `belongs` holds.
   template <class Belongs>
   std::string_view take_run(Belongs belongs) {
     const std::size_t begin = position_;
@@ -169,7 +170,7 @@ class ActionReader {
     return pipeline;
   }
 
-  // A closed interval; one element is written without "-".
+  // Reads a closed interval; one element is written without "-".
   std::pair<std::int32_t, std::int32_t> read_interval() {
     const std::int32_t first = number();
     if (!take("-")) return {first, first};

@@ -1,6 +1,7 @@
 #pragma once
-// Cells are what a MOVE action carries (state of layers, activations, cached features); places are
-// where it carries them from and to. The text form is in traces/action.h.
+// Cells are what a MOVE action carries (state of layers, activations, a stash of saved activations,
+// cached features); places are where it carries them from and to. The text form is in
+// traces/action.h.
 
 #include <cstdint>
 #include <optional>

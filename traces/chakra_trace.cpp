@@ -5,7 +5,7 @@
 namespace frazil {
 namespace {
 
-// NodeType of the schema.
+// Values of NodeType in the schema.
 enum NodeType : std::uint64_t {
   kComputeNode = 4,
   kSendNode = 5,

@@ -19,7 +19,7 @@ std::int64_t thread_of(DeviceId device, Lane lane) {
 
 class ChromeWriter {
  public:
-  // Devices are said here, for idle ones have no event.
+  // The header tells the number of devices, for idle devices have no event.
   explicit ChromeWriter(const std::vector<NamedTimeline>& timelines) {
     text_ = R"({"displayTimeUnit":"ns","otherData":{"format":"frazil.timelines","version":1,)";
     std::vector<int> devices;
@@ -82,7 +82,7 @@ class ChromeWriter {
 
 std::string to_chrome_json(const std::vector<NamedTimeline>& timelines) {
   ChromeWriter writer(timelines);
-  // From 1: viewers take process 0 for the idle process.
+  // Process numbers begin at 1: viewers take process 0 for the idle process.
   for (std::size_t i = 0; i < timelines.size(); ++i) writer.write(i + 1, timelines[i]);
   return writer.finish();
 }

@@ -149,7 +149,7 @@ What read_what(const JsonCursor& kind, JsonFields& fields, std::size_t blocks, S
 }
 
 struct Header {
-  FreezeTrace trace;  // without its events
+  FreezeTrace trace;  // its events are read after the header
   std::optional<std::int64_t> events;
 };
 
@@ -193,7 +193,7 @@ void read_event(const JsonCursor& line, FreezeTrace& trace, Step& last_step) {
   fields.finish();
 }
 
-// A file cut between two lines reads like a whole one.
+// Refuses a cut file. Cut between two lines, a file reads like a whole one, so events are counted.
 void refuse_cut(const Header& header, const std::string& file, int last_line) {
   if (header.trace.open) return;
   const std::vector<FreezeEvent>& events = header.trace.events;
@@ -213,7 +213,8 @@ void refuse_cut(const Header& header, const std::string& file, int last_line) {
       fmt::format("an event at step {}, the end of the run by its first line", header.trace.steps));
 }
 
-// A file of another kind mostly has a whole object on no line.
+// Parses one line. On line 1, an object that does not end there means a file of another kind, and
+// the error says so.
 JsonCursor parse_line(std::string_view text, const std::string& file, int line) {
   try {
     return parse_json(text, file, line);

@@ -15,7 +15,7 @@
 namespace frazil {
 namespace {
 
-// Shortest digits that read back as the same number, always with a point or an exponent.
+// Writes the shortest digits that read back as the same number, always with a point or an exponent.
 std::string real_text(double number, const std::string& name, Step step) {
   if (!std::isfinite(number)) {
     throw InputError("freeze trace", 0, fmt::format("{} {} at step {}", name, number, step),
@@ -30,7 +30,7 @@ void ensure_counts(std::initializer_list<std::int64_t> counts) {
   ENSURE(std::min(counts) >= 0, "times, sizes and counts of a freeze trace are at least 0");
 }
 
-// The members of one event after its step.
+// Writes the members of one event that follow its step.
 struct MemberWriter {
   Step step = 0;
   std::size_t blocks = 0;

@@ -82,7 +82,7 @@ void JsonStream::read_more() {
         number == EISDIR ? "a folder" : "the error " + std::generic_category().message(number),
         "a readable file");
   }
-  // A buffer error is how zlib says that the packed data end too early; what came before is good.
+  // zlib reports packed data that end too early as a buffer error; the data before it are good.
   is_truncated_ = error == Z_BUF_ERROR;
   if (count < 0 && !is_truncated_) {
     fail(fmt::format("packed data that cannot be unpacked ({})", message), "a whole gzip file");
@@ -92,8 +92,8 @@ void JsonStream::read_more() {
   is_at_end_ = count <= 0;
 }
 
-// Moves [kept, end) to the front and reads on; false at the end of the file. `at_` and `kept` stay
-// on their characters.
+// Moves [kept, end_) to the front of the window and reads on; returns false at the end of the file.
+// `at_` and `kept` keep pointing at their characters.
 bool JsonStream::refill(const char*& kept) {
   if (is_at_end_) return false;
   line();
@@ -172,7 +172,7 @@ inline std::string_view JsonStream::quoted(const char* expected) {
   return {begin, static_cast<std::size_t>(end - begin)};
 }
 
-// The string that begins at `begin`, from its first stop that is no quote.
+// Reads on the string that begins at `begin` from `stop`, its first stop that is no quote.
 std::string_view JsonStream::quoted_on(const char* begin, const char* stop) {
   at_ = stop;
   while (*at_ != '"') {
@@ -201,7 +201,7 @@ bool JsonStream::next_member() {
   return true;
 }
 
-// Holds the key in the window meanwhile.
+// Skips the space before the colon; keeps the key in the window meanwhile.
 void JsonStream::skip_to_colon() {
   const auto size = key_.size();
   const char* kept = key_.data();
@@ -226,7 +226,7 @@ std::string_view JsonStream::number() {
   return {begin, static_cast<std::size_t>(at_ - begin)};
 }
 
-// The number that begins at `begin` and goes on here, or is none.
+// Reads on the number that begins at `begin`, from at_; refuses text that is no JSON number.
 std::string_view JsonStream::number_on(const char* begin) {
   while (true) {
     while (may_stand_in_number(*at_)) ++at_;

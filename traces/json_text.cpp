@@ -28,7 +28,8 @@ void append_utf8(std::string& text, std::uint32_t code) {
   tail(0);
 }
 
-// The four hexadecimal digits of \uXXXX at the front of `text`.
+// Takes the four hexadecimal digits of \uXXXX off the front of `text`; returns none if they are not
+// four.
 std::optional<std::uint32_t> take_code_unit(std::string_view& text) {
   if (text.size() < 4) return std::nullopt;
   std::uint32_t unit = 0;
@@ -38,7 +39,8 @@ std::optional<std::uint32_t> take_code_unit(std::string_view& text) {
   return unit;
 }
 
-// What follows `\u`; a surrogate joins with the one that follows it.
+// Takes the code point that follows `\u` off the front of `text`; joins a surrogate with the one
+// that follows it.
 std::optional<std::uint32_t> take_code_point(std::string_view& text) {
   constexpr std::uint32_t kReplacement = 0xfffd;
   const auto first = take_code_unit(text);

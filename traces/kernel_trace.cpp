@@ -15,11 +15,11 @@
 namespace frazil {
 namespace {
 
-constexpr int kFirstStream = 7;  // PyTorch's own; 0 and below are none to the analysis
-constexpr int kStepThread = 1;   // of the host
+constexpr int kFirstStream = 7;  // as in PyTorch; the analysis ignores streams 0 and below
+constexpr int kStepThread = 1;   // on the host
 constexpr int kHostLaneThread = 2;
 
-// How a row begins to say what it is.
+// The category and name prefix that tell what a row is.
 struct RowKind {
   std::string_view category;
   std::string_view prefix;
@@ -67,7 +67,7 @@ struct StepTime {
   TimePoint end;
 };
 
-// Each step ends where the next one in time begins.
+// Finds the time of each step; a step ends when the next one in time begins.
 std::map<Step, StepTime> find_steps(const std::vector<const Span*>& spans) {
   std::map<Step, StepTime> steps;
   TimePoint last = TimePoint::min();
@@ -198,9 +198,9 @@ class KernelWriter {
   }
 
   int device_;
-  std::int64_t host_process_;  // from 1: viewers take process 0 for the idle process
+  std::int64_t host_process_;  // begins at 1: viewers take process 0 for the idle process
   std::int64_t device_process_;
-  std::vector<const Span*> spans_;  // by time
+  std::vector<const Span*> spans_;  // ordered by time
   std::map<Step, StepTime> steps_;
   std::map<Lane, const Span*> last_;
   std::int64_t correlation_ = 0;

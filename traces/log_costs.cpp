@@ -17,7 +17,7 @@ class Stretches {
     cost_.samples += step.samples;
     cost_.measured += step.time;
   }
-  // Before the events of later steps, though its sum is known after them.
+  // Inserts the cost event where its stretch began, though its sum is known only now.
   void end() {
     if (cost_.steps == 0) return;
     events_.insert(events_.begin() + static_cast<std::ptrdiff_t>(place_), {first_, cost_});

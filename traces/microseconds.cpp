@@ -9,12 +9,13 @@ namespace frazil {
 namespace {
 
 constexpr int kDecimals = 3;
-constexpr int kMostDigits = 19;  // of a number that fits 64 bits
+constexpr int kMostDigits = 19;  // most digits of a number that fits 64 bits
 constexpr int kFarExponent = 1'000'000;
 
 bool is_digit(char character) { return character >= '0' && character <= '9'; }
 
-// The exponent after `e`, cut off where nothing but zero or too large can come of it.
+// Reads the exponent after `e`, clamped to +-kFarExponent: beyond it, the number is zero or out of
+// range in any case.
 int read_exponent(std::string_view text) {
   if (!text.empty() && text.front() == '+') text.remove_prefix(1);
   int exponent = 0;
@@ -23,11 +24,11 @@ int read_exponent(std::string_view text) {
   return text.starts_with('-') ? -kFarExponent : kFarExponent;
 }
 
-// Digits as an integer times 10^exponent; digits beyond the first nineteen only round it.
+// A number as digits times 10^exponent; digits beyond the first nineteen only round it.
 struct Decimal {
   std::uint64_t digits = 0;
-  int count = 0;        // of digits, without leading zeros
-  int exponent = 0;     // of the last digit in `digits`
+  int count = 0;        // number of digits, without leading zeros
+  int exponent = 0;     // power of ten of the last digit in `digits`
   bool rounds = false;  // the first digit left out is 5 or more
 
   void push(char digit, bool is_fraction) {
@@ -56,8 +57,8 @@ Decimal read_decimal(std::string_view number) {
   return decimal;
 }
 
-// Nanoseconds of a number without sign, exponent and more than three decimals, as nearly all are,
-// when they fit 64 bits; none: another.
+// Reads a plain number: no sign, no exponent, at most three decimals, as nearly all numbers are.
+// Returns its nanoseconds, or none for any other number or one that does not fit 64 bits.
 std::optional<std::uint64_t> read_plain(std::string_view number) {
   const char* at = number.data();
   const char* const end = at + number.size();

@@ -17,7 +17,7 @@ namespace {
 constexpr std::int64_t kLanes = 5;
 constexpr const char* kOurs = "a Chrome trace that frazil wrote";
 
-// The members of one event; unknown ones are refused.
+// Holds the members of one event; unknown members are refused.
 struct RawEvent {
   std::string name;
   std::string category;
@@ -147,7 +147,7 @@ class ChromeReader {
   std::int64_t read_time() {
     const std::string_view number = stream_.number();
     const auto time = parse_microseconds(number);
-    // Only our own form is exact both ways.
+    // Refuses a number in any form but to_microseconds' own, which alone is exact both ways.
     if (!time || to_microseconds(Duration{*time}) != number) {
       stream_.fail(fmt::format("the time {}", number), "microseconds with three decimals");
     }
@@ -194,7 +194,7 @@ class ChromeReader {
     timeline.spans.push_back(std::move(span));
   }
 
-  // What the event says twice.
+  // Checks what the event tells twice: its category and micro-batches repeat its action.
   void check_labels(const RawEvent& event, const Action& action) const {
     const auto& micro_batches = action.micro_batches;
     const bool is_same = event.category == kind_name(action.kind) &&

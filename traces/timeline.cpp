@@ -16,7 +16,8 @@ constexpr std::int64_t kMostPictureColumns = 1'000'000;
 constexpr int kDigits = 10;
 constexpr int kLetters = 20;  // a..t: 'U' stays free for the update
 
-// First start and last end of the spans that `counts` holds of; equal when there are none.
+// Returns the first start and last end of the spans for which `counts` holds; equal times when
+// there are none.
 template <class Counts>
 std::pair<TimePoint, TimePoint> extent(const Timeline& timeline, Counts counts) {
   TimePoint first = TimePoint::max();
@@ -58,7 +59,7 @@ char letter_of(const Action& action, char first_letter) {
   return static_cast<char>(first_letter + action.micro_batches.value().first.value % kLetters);
 }
 
-// What stands for `action` in the given column, counted from the first that it fills.
+// Returns the symbol of `action` in `column`, counted from the first column that the action fills.
 char symbol_of(const Action& action, std::int64_t column) {
   switch (action.kind) {
     case ActionKind::kForward:
@@ -95,7 +96,7 @@ std::int64_t ceiling(Duration time, Duration cell) {
   return time / cell + (time % cell == Duration{0} ? 0 : 1);
 }
 
-// The first column whose middle is at `time` or later.
+// Returns the first column whose middle is at `time` or later.
 std::int64_t column_at(Duration time, Duration cell) {
   return ceiling(std::max(Duration{0}, time - cell / 2), cell);
 }
@@ -202,7 +203,7 @@ Timeline step_of(const Timeline& timeline, Step step) {
 std::vector<Step> steps_of(const Timeline& timeline) {
   std::vector<Step> steps;
   for (const Span& span : timeline.spans) {
-    // Spans of one step mostly stand together, so this keeps the list to be sorted short.
+    // Spans of one step mostly stand together, so this check keeps the list to be sorted short.
     if (steps.empty() || steps.back() != span.action.step) steps.push_back(span.action.step);
   }
   std::sort(steps.begin(), steps.end());

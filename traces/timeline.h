@@ -66,7 +66,7 @@ std::vector<Step> steps_of(const Timeline& timeline);  // ascending, each once
 //   B or I  a..t, micro-batch modulo 20            U            U
 //   W       A..T, micro-batch modulo 20            nothing      a space
 //   pair    its two halves, in turn                REDUCE_GRAD  =, if no compute runs
-// An action of several micro-batches shows the first. All other spans are left out. Throws
+// An action of several micro-batches shows the first. Spans of other kinds are not drawn. Throws
 // std::logic_error for more than 1000000 columns.
 // clang-format on
 std::string draw(const Timeline& timeline, Duration cell);

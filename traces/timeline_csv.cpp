@@ -23,7 +23,7 @@ constexpr std::int64_t kMaximum = std::numeric_limits<std::int64_t>::max();
 // Half the range of 64 bits, so that every difference of two times fits.
 constexpr std::int64_t kEarliestTime = -(std::int64_t{1} << 62);
 constexpr std::int64_t kLatestTime = -(kEarliestTime + 1);
-// What looks at a time line keeps a record per device, in use or not.
+// Users of a time line keep a record per device, in use or not.
 constexpr int kMostDevices = 1 << 20;
 
 std::int64_t nanoseconds(TimePoint time) { return time.time_since_epoch().count(); }
@@ -90,7 +90,8 @@ class TimelineReader {
     throw InputError(file_, line_, found, expected);
   }
 
-  // A last line without its end is refused: a number in it may have been cut short.
+  // Returns the next line. A last line without its end is refused: a number in it may have been cut
+  // short.
   std::optional<std::string_view> next_line() {
     ++line_;
     if (rest_.empty()) return std::nullopt;

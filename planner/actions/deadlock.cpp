@@ -15,14 +15,14 @@ namespace {
 
 bool is_message(const Action& action) { return is_send(action) || is_receive(action); }
 
-// What a message's other end is called.
+// Returns the text of the peer action: the RECV of a SEND, or the SEND of a RECV.
 std::string other_end(const Action& action) {
   const Message message = message_of(action);
   return to_text(is_send(action) ? receive_of(message) : send_of(message));
 }
 
-// Runs the lists with messages that meet only when both ends are open. A device has one group of
-// messages open at a time: a single one just in time, neighbours on the list when grouped.
+// Runs the lists with messages that meet only when both ends are open. A device has one batch of
+// messages open at a time: a single message just in time, neighbours on the list when grouped.
 class Meeting {
  public:
   Meeting(const Schedule& completed, bool grouped)
@@ -59,8 +59,8 @@ class Meeting {
     }
   }
 
-  // Of several messages from one device to another the first that is open on either side meets
-  // first, because there are no tags.
+  // Lets one SEND of the device meet its RECV; returns false if none can. There are no tags, so the
+  // first open SEND to a device meets the first RECV from here that is open there.
   bool hand_over(std::size_t device) {
     std::set<std::size_t> tried;
     for (const Action* send :
@@ -102,7 +102,7 @@ class Meeting {
   std::vector<std::deque<const Action*>> open_;  // by device, in the order of its list
 };
 
-// By sending and receiving device, in the order of sending.
+// The SENDs by sending and receiving device, in the order of sending.
 using SentMessages = std::map<std::pair<std::size_t, std::size_t>, std::deque<const Action*>>;
 
 std::string describe_missing_end(std::size_t device, const Action& action) {
@@ -124,8 +124,8 @@ std::optional<std::string> send_all(const Schedule& completed, SentMessages& sen
   return std::nullopt;
 }
 
-// Nothing holds a device up but an action whose messages have not arrived. Without tags the
-// messages between two devices meet in the order in which each posts them.
+// Runs the lists when only an action whose messages have not arrived holds a device up. There are
+// no tags, so the messages between two devices meet in the order in which each device posts them.
 std::optional<std::string> run_eagerly(const Schedule& completed) {
   SentMessages sent;
   if (auto missing = send_all(completed, sent)) return missing;

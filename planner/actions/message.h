@@ -25,16 +25,17 @@ struct Message {
   friend auto operator<=>(const Message&, const Message&) = default;
 };
 
-// Requires a SEND or a RECV.
+// Returns the message that an action belongs to. Requires: a SEND or a RECV.
 Message message_of(const Action& action);
-// Its SEND and its RECV. They name a peer that is no neighbour, or is sliced.
+// Return the SEND and the RECV of a message. They name the peer if it is no neighbour or has
+// slices.
 Action send_of(const Message& message);
 Action receive_of(const Message& message);
 
-// The device on whose list the RECV of each message stands.
 using MessageDevices = std::map<Message, std::size_t>;
+// Finds the device on whose list the RECV of each message stands.
 MessageDevices find_receiving_devices(const Schedule& completed);
-// Likewise its SEND.
+// Finds the device on whose list the SEND of each message stands.
 MessageDevices find_sending_devices(const Schedule& completed);
 
 }  // namespace frazil

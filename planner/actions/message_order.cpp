@@ -31,7 +31,7 @@ bool needs(const Action& action, const Action& receive) {
          m <= action.micro_batches->last;
 }
 
-// One run of all lists, one action per device and round, that writes them down anew.
+// Runs all lists, one action per device and round, and writes them down anew.
 class Rounds {
  public:
   explicit Rounds(const Schedule& completed)
@@ -53,7 +53,7 @@ class Rounds {
   }
 
  private:
-  // An action that is no RECV, and what it must have received.
+  // An action that is no RECV, and the messages it must have received.
   struct Item {
     const Action* action = nullptr;
     std::vector<Message> needed;
@@ -97,7 +97,8 @@ class Rounds {
     throw InfeasibleError("the lists of the devices wait for each other: " + waits);
   }
 
-  // A SEND belongs to the turn of what comes before it.
+  // Runs one action of the device, and the SENDs behind it in the same turn; returns false if the
+  // action lacks a message or the list is at its end.
   bool take_turn(std::size_t device) {
     const std::vector<Item>& items = lists_[device];
     std::size_t& next = next_[device];

@@ -1,24 +1,24 @@
 #pragma once
-// The order of messages for a transport without tags: there the k-th SEND from one device to
-// another meets the k-th RECV, and the messages of a device may have to wait for each other in the
-// order of its list (one stream). Both are safe when the lists run in lockstep to their end: every
-// SEND stands still until its RECV is reached, every RECV until its SEND is.
+// Orders messages for a transport without tags. There the k-th SEND from one device to another
+// meets the k-th RECV, and the messages of a device may have to wait for each other in the order of
+// its list (one stream). Neither does harm if the lists run in lockstep to their end, where every
+// SEND stands still until its RECV is reached, and every RECV until its SEND is reached.
 //
-// Schedules are completed ones; a message is known by stages, direction, micro-batch and slice.
+// All schedules here are completed; a message is known by stages, direction, micro-batch and slice.
 
 #include "planner/actions/schedule.h"
 
 namespace frazil {
 
-// How a message and its RECV find each other: by tag; or the k-th sent from one device to another
-// is the k-th received, as NCCL and MPI without tags do it. Then RECVs stand where that comes
-// through.
+// How a message and its RECV find each other. kByTag: by a tag. kAsSent: the k-th message sent from
+// one device to another is the k-th received, as in NCCL and in MPI without tags; RECVs must then
+// stand where order_receives() puts them.
 enum class MessageOrder { kByTag, kAsSent };
 
-// A completed schedule with other places for their RECVs, so that they run in lockstep. One action
-// per device and round gives an order of all SENDs; in this order a RECV stands as late as it can:
-// before the action that needs it, and before the next message of its device. Throws
-// InfeasibleError when the lists wait for each other whatever the places.
+// Returns the schedule with its RECVs at other places, so that the lists run in lockstep. Rounds
+// with one action per device give an order of all SENDs. RECVs follow this order, each as late as
+// it can: before the action that needs it, and before the next SEND of its device. Throws
+// InfeasibleError if the lists wait for each other wherever the RECVs stand.
 Schedule order_receives(const Schedule& completed);
 
 }  // namespace frazil

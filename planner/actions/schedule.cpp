@@ -17,7 +17,7 @@
 namespace frazil {
 namespace {
 
-// What a stage exchanges with the other stages of its pipeline, and whether it has work to do.
+// The stages of its pipeline that a stage exchanges messages with, and the work it has to do.
 struct StageLinks {
   const Stage* stage = nullptr;
   std::set<StageId> reads_from;
@@ -26,7 +26,7 @@ struct StageLinks {
   std::set<StageId> gradients_to;
   bool has_input_gradient = false;   // I of some layer
   bool has_weight_gradient = false;  // W of some layer, and so an update
-  bool has_other_owners = false;     // of its layers, or of a parameter tied to one of them
+  bool has_other_owners = false;     // of a layer, or of a parameter tied to one
 };
 
 using PipelineLinks = std::vector<StageLinks>;  // by stage
@@ -57,7 +57,8 @@ PipelineLinks link_stages(const Pipeline& pipeline, const ModelProfile& profile,
   return links;
 }
 
-// Every pipeline holds the whole model, so that with several each layer has several owners.
+// Links the stages of every pipeline. Every pipeline holds the whole model, so with several
+// pipelines each layer has several owners.
 std::vector<PipelineLinks> link_pipelines(const Plan& plan, const ModelProfile& profile,
                                           const Activity& activity) {
   std::vector<PipelineLinks> links;
@@ -89,8 +90,8 @@ Message make_message(const Action& cause, ActionKind kind, MicroBatchId micro_ba
   };
 }
 
-// One message per micro-batch and part of a peer on another device that shares samples with the
-// action's own; peers ascend because the set is ordered.
+// Appends one message per micro-batch and part of a peer that lies on another device and shares
+// samples with the action; peers ascend because the set is ordered.
 void append_messages(std::vector<Action>& list, const Action& cause, ActionKind kind,
                      const std::set<StageId>& peers, const Plan& plan) {
   if (peers.empty()) return;
@@ -135,7 +136,7 @@ class ListCompleter {
     }
   }
 
-  // Reductions and updates of the stages a device holds, at the end of its list.
+  // Appends the reductions and updates of the stages a device holds, at the end of its list.
   void finish(DeviceId device) {
     const std::vector<std::pair<PipelineId, StageId>> stages = stages_with_update(device);
     for (const auto& [pipeline, stage] : stages) {
@@ -168,7 +169,7 @@ class ListCompleter {
     return stage.has_input_gradient || stage.has_weight_gradient;
   }
 
-  // An update that the schedule places itself, among its backwards.
+  // Appends an update that the schedule places itself, among its backwards.
   void append_update(const Action& action) {
     const StageLinks& stage = links(action.pipeline, action.stage);
     if (!stage.has_weight_gradient) return;
@@ -208,7 +209,8 @@ class ListCompleter {
     }
   }
 
-  // A stage without any I needs the gradient of its outputs in W.
+  // True if the action is the first of its backward. A stage without any I needs the gradient of
+  // its outputs in W.
   static bool begins_backward(const Action& action, const StageLinks& stage) {
     return action.kind == ActionKind::kBackward || action.kind == ActionKind::kBackwardInput ||
            (action.kind == ActionKind::kBackwardWeight && !stage.has_input_gradient);

@@ -1,7 +1,8 @@
 #pragma once
-// A schedule: for each device, the actions it performs, in order. A compute schedule (F I W B R and
-// pairs) is made by a generator; complete_schedule inserts what follows from the plan: SEND/RECV
-// between devices, REDUCE_GRAD where a layer has several owners, U, and a BARRIER when asked for.
+// A schedule lists for each device the actions that it performs, in order. A generator makes a
+// compute schedule (F I W B R and pairs; U where a schedule updates among its backwards).
+// complete_schedule() inserts what follows from the plan: SEND and RECV between devices,
+// REDUCE_GRAD where a layer has several owners, U, and a BARRIER when asked for.
 
 #include <string>
 #include <string_view>
@@ -19,21 +20,26 @@ struct Schedule {
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-// A line per device, "d0: 0F0 0F1 0B0 0B1"; parse_schedule is its inverse and throws
+// Writes a line per device, "d0: 0F0 0F1 0B0 0B1". parse_schedule() is the inverse and throws
 // InputError{file, line}.
 std::string to_text(const Schedule& schedule);
 Schedule parse_schedule(std::string_view text, const std::string& file);
 
-// Inserts, derived from the layer DAG and never from "stage +- 1": SEND_F right after its F and
-// RECV_F right before the F that reads it, SEND_B / RECV_B likewise for edges that carry a
-// gradient, between the devices that a micro-batch has in both stages, where they differ (where
-// stages have slices, one for each two that have samples in common); and at
-// the end of each device's list, per stage with an update, in the order of their first layers (so
-// that owners meet in the same order everywhere): REDUCE_GRAD iff its layers have several owners,
-// or a parameter tied to one of them has (planner/plan/reduction_groups.h), then U, unless the
-// schedule places its updates itself. A device without a micro-batch of its own joins both. Actions
-// of stages with nothing to do (B of a frozen stage) are dropped. `clip` puts one BARRIER per
-// device between all its reductions and its updates (a global norm needs all gradients).
+// Completes a compute schedule from the layer DAG, never from "stage +- 1".
+// clang-format off
+//   messages  SEND_F comes right after its F and RECV_F right before the F that reads it; SEND_B
+//             and RECV_B likewise for edges that carry a gradient. A message goes between the two
+//             devices that a micro-batch has in both stages, if they differ; between stages with
+//             slices there is one message for each two slices with samples in common.
+//   updates   At the end of each device's list, each stage with an update has a REDUCE_GRAD, iff a
+//             layer of the stage, or a parameter tied to one, has several owners
+//             (planner/plan/reduction_groups.h), then a U, unless the schedule places its updates
+//             itself. Stages come in the order of their first layers, so that owners meet in one
+//             order everywhere. A device without a micro-batch of its own joins both.
+// clang-format on
+// Actions of stages with nothing to do (B of a frozen stage) are dropped. `clip` puts one BARRIER
+// per device between all its reductions and its updates (a global norm needs all gradients). Throws
+// InfeasibleError if updates among the backwards meet several owners or `clip`.
 Schedule complete_schedule(const Schedule& compute, const Plan& plan, const ModelProfile& profile,
                            const Activity& activity, bool clip = false);
 

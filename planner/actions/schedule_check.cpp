@@ -28,14 +28,14 @@ constexpr Kinds kW = bit(ActionKind::kBackwardWeight);
 constexpr Kinds kB = bit(ActionKind::kBackward);
 constexpr Kinds kR = bit(ActionKind::kRecompute);
 
-// Walks a compute schedule and keeps, for each micro-batch of each stage, what was done so far.
+// Walks a compute schedule and notes, for each micro-batch of each stage, which kinds are done.
 class ScheduleChecker {
  public:
   ScheduleChecker(const Plan& plan, const Activity& activity, const std::string& file,
                   const LineOf& line_of)
       : plan_(plan), activity_(activity), file_(file), line_of_(line_of) {}
 
-  // What follows is of this device.
+  // Begins the list of a device.
   void enter(DeviceId device) { path_ = fmt::format("$.schedule.actions[{}]", device.value); }
 
   void check(DeviceId device, const Action& action) {
@@ -60,7 +60,7 @@ class ScheduleChecker {
     }
   }
 
-  // Everything each stage must do has been done for every micro-batch it owns.
+  // Fails unless each stage has done all its work for every micro-batch that its pipeline owns.
   void finish() {
     path_ = "$.schedule.actions";
     for (std::size_t p = 0; p < plan_.pipelines.size(); ++p) {
@@ -84,7 +84,7 @@ class ScheduleChecker {
     throw InputError(file_, line, found, expected);
   }
 
-  // A pair whose backward waits for its own forward would wait for itself.
+  // Fails if a pair has the backward of its own forward: such a pair would wait for itself.
   void refuse_own_backward(DeviceId device, const Action& action, const ActionPair& pair) const {
     const Action& forward = pair.halves.front();
     const Action& backward = pair.halves.back();
@@ -152,7 +152,8 @@ class ScheduleChecker {
     done |= bit(action.kind);
   }
 
-  // R belongs to the stages that recompute, before their backward.
+  // Fails if a stage that keeps its stash has an R, or if a stage that recomputes has no R before a
+  // backward.
   void check_recompute(const Action& action, MicroBatchId m, Kinds done,
                        const std::string& where) const {
     const Stage& stage = plan_.pipelines[action.pipeline.index()].stages[action.stage.index()];
@@ -170,7 +171,7 @@ class ScheduleChecker {
     }
   }
 
-  // kI and kW as far as some layer of the stage has them.
+  // Returns kI if some layer of the stage has an I, and kW if some layer has a W.
   Kinds needed(PipelineId pipeline, StageId stage) const {
     Kinds kinds = 0;
     for (const LayerRange& range : plan_.pipelines[pipeline.index()].stages[stage.index()].layers) {
@@ -202,7 +203,7 @@ class ScheduleChecker {
   const Activity& activity_;
   std::string file_;
   LineOf line_of_;
-  std::string path_;  // of what is looked at, in a plan file
+  std::string path_;  // JSON path in a plan file of the part being checked
   std::map<std::tuple<PipelineId, StageId, MicroBatchId, std::optional<std::int32_t>>, Kinds> done_;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// The check of any compute schedule, made or given: complete, in order on each device.
+// Checks that a compute schedule, generated or given in a plan file, is complete and in order.
 
 #include <string>
 
@@ -10,11 +10,14 @@
 
 namespace frazil {
 
-// Every action belongs to the device, each owned micro-batch has its F once, its backward once
-// after it (B, or I then W), on device_of(pipeline, stage, micro-batch), or in a stage with slices
-// each of them on its device; nothing twice, no action of unknown stages, an R only where the stage
-// recomputes, before the backward; U only where weights have versions. Throws InputError{file, the
-// line of the device's actions in a plan file}.
+// Throws InputError{file, the line of the device's actions in a plan file} unless
+//   - each owned micro-batch has in each stage one F and, where `activity` asks for it, one
+//   backward
+//     (B, or I then W) after the F, on device_of(pipeline, stage, micro-batch); in a stage with
+//     slices each slice has them, on its own device;
+//   - a stage that recomputes has an R before each backward, and no stage else has an R;
+//   - a U stands only where weights have versions;
+//   - nothing stands twice, on a wrong device, or for a stage that the plan does not have.
 void validate_schedule(const Schedule& compute, const Plan& plan, const Activity& activity,
                        const std::string& file, const LineOf& line_of = {});
 

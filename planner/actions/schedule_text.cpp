@@ -1,4 +1,3 @@
-// Schedules as text and back.
 #include "planner/actions/schedule.h"
 
 #include <fmt/format.h>

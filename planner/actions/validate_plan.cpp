@@ -16,10 +16,10 @@
 namespace frazil {
 namespace {
 
-// Beyond this many micro-batches a step is a mistake in a file, not a plan.
+// The most micro-batches of a step; a file with more is taken for a mistake.
 constexpr int kMostMicroBatches = 1'000'000;
 
-// The one shape of a fault: where in the plan, what stands there, what belongs there.
+// Reports a fault in one form: where in the plan it is, what stands there, what belongs there.
 class Checker {
  public:
   Checker(const std::string& file, const LineOf& line_of) : file_(file), line_of_(line_of) {}
@@ -34,8 +34,8 @@ class Checker {
   LineOf line_of_;
 };
 
-// Closed ranges [first, last] must lie in 0..end-1, ascend and be disjoint. `Range` is a LayerRange
-// or MicroBatches.
+// Fails unless the closed ranges [first, last] lie in 0..end-1, ascend and are disjoint. `Range` is
+// a LayerRange or MicroBatches.
 template <class Range>
 void check_ranges(const std::vector<Range>& ranges, int end, const std::string& path,
                   const Checker& checker) {
@@ -105,7 +105,7 @@ void check_slices(const Plan& plan, PipelineId pipeline, StageId stage, const st
                            slices_of(plan.pipelines[pipeline.index()].stages[stage.index()])));
 }
 
-// Every layer in one stage: what a plan's topology rests on.
+// Fails unless every layer lies in exactly one stage, as planner/plan/plan_topology.h requires.
 void check_coverage(const Pipeline& pipeline, const std::string& path, int layers,
                     const Checker& checker) {
   std::vector<std::optional<std::size_t>> seen_in(static_cast<std::size_t>(layers));
@@ -126,8 +126,8 @@ void check_coverage(const Pipeline& pipeline, const std::string& path, int layer
   }
 }
 
-// When no edge runs back to an earlier stage, every stage is convex and the stages can run in
-// order.
+// Fails if an edge runs back to an earlier stage. If none does, every stage is convex and the
+// stages can run in order.
 void check_order(const std::vector<StageId>& stage_of, const std::vector<Edge>& edges,
                  const std::string& path, const Checker& checker) {
   for (const Edge& edge : edges) {

@@ -10,11 +10,10 @@
 
 namespace frazil {
 
-// Everything that can be wrong in a plan by itself and against the model and the cluster: hash of
-// another model, layers missing, doubled or not convex, unknown devices, micro-batches that are not
-// owned exactly once or do not add up to the batch, mask length, ...
-// Throws InputError{file, the line of what is wrong} with the JSON path in `found`; faults of a
-// schedule's actions name action and device instead.
+// Checks a plan by itself and against the model and the cluster: hash of another model, layers
+// missing, doubled or not convex, unknown devices, micro-batches that are not owned exactly once or
+// do not add up to the batch, mask length, ... Throws InputError{file, the line of the fault} with
+// the JSON path in `found`; faults of a schedule's actions name action and device instead.
 void validate(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
               const std::string& file, const LineOf& line_of = {});
 

@@ -53,7 +53,7 @@ std::string print_replan(const ReplanCase& asked) {
                answer.left ? "looked at" : "of the search", count_of(asked.held.steps, "step")) +
            left;
   }
-  text += fmt::format("transition to  {}: {} a step\n", summarize(answer.next.plan),
+  text += fmt::format("next    {}: {} a step\n", summarize(answer.next.plan),
                       to_text(answer.next.makespan));
   text += fmt::format("        {} to move, {} in all", to_text(answer.cost.moved),
                       to_text(answer.cost.total));

@@ -17,7 +17,8 @@
 namespace frazil {
 namespace {
 
-// An update takes away what is there of its group of micro-batches.
+// Returns the most gradient sets held if an update after every `group` micro-batches frees the
+// sets of these micro-batches.
 int find_sets_of_groups(int group, int micro_batches) {
   int most = 1;
   for (int first = 0; first < micro_batches; first += group) {
@@ -27,7 +28,8 @@ int find_sets_of_groups(int group, int micro_batches) {
   return most;
 }
 
-// One without any micro-batch still holds the finished sum that its update reads.
+// Returns the most gradient sets that a device of the pipeline holds of a layer. A device without
+// any micro-batch still holds the finished sum that its update reads.
 int find_sets(const Plan& plan, const Pipeline& pipeline,
               const std::vector<MicroBatches>& micro_batches) {
   if (plan.reduction == ReductionMode::kFast || micro_batches.empty()) return 1;
@@ -43,10 +45,11 @@ int find_sets(const Plan& plan, const Pipeline& pipeline,
   return held_gradient_sets(owned, plan.micro_batches());
 }
 
-// Copies of the weights that the plan's versions keep of a layer that is updated: 1 where they are
-// in step, two with PipeDream-2BW. With PipeDream w forwards come before the first update and read
-// one version; when m updates are done the w - 1 in flight, as far as they are not of the first w,
-// have read one each, and forwards end after M - w updates: min(w, M - w + 2) with the newest.
+// Returns how many copies of the weights a stage keeps of an updated layer: 1 if all micro-batches
+// of a step read one version, 2 with PipeDream-2BW, min(w, M - w + 2) with PipeDream, M
+// micro-batches and w warm-up forwards. The w warm-up forwards read one version. After m updates
+// w - 1 micro-batches are in flight, and each that is not among the first w has read a version of
+// its own. Forwards end after M - w updates. The newest version counts too.
 int find_weight_versions(const Plan& plan, const Pipeline& pipeline, StageId stage) {
   if (plan.versions == WeightVersions::kTwoBuffered) return 2;
   const auto* named = std::get_if<NamedSchedule>(&plan.schedule);
@@ -59,9 +62,9 @@ int find_weight_versions(const Plan& plan, const Pipeline& pipeline, StageId sta
   return std::min(first, std::max(owned - first + 2, 1));
 }
 
-// For every layer, of how many samples what it makes comes from another device than `device`, which
-// works on the samples `own` of all that a micro-batch has. Without a micro-batch: of a pipeline
-// whose stages lie on one device each, whatever the micro-batch.
+// Returns for every layer how many samples of its output come to `device` from another device, if
+// `device` works on the samples `own` of a micro-batch of `all` samples. A call without a
+// micro-batch holds for every micro-batch; it requires that each stage lies on one device.
 std::vector<int> count_remote_samples(const Pipeline& pipeline, DeviceId device, int all,
                                       const SampleInterval& own,
                                       std::optional<MicroBatchId> micro_batch, std::size_t layers) {
@@ -81,7 +84,7 @@ std::vector<int> count_remote_samples(const Pipeline& pipeline, DeviceId device,
   return remote;
 }
 
-// A profile bounds single counts, not what a plan makes of them.
+// A profile bounds single counts, not their sums and products in a plan, which may pass 64 bits.
 __extension__ using Wide = __int128;
 
 Bytes add(Bytes sum, Bytes part, int times) {
@@ -105,8 +108,8 @@ int count_pipelines_on(const Plan& plan, DeviceId device) {
   return static_cast<int>(std::count_if(plan.pipelines.begin(), plan.pipelines.end(), has_it));
 }
 
-// What the layers with a backward read from outside the stage or from the cache, model inputs
-// included.
+// Returns the bytes that the layers with a backward read from outside the stage or from the cache,
+// model inputs included.
 Bytes find_kept_inputs(int samples, const Stage& stage, const ModelProfile& profile,
                        const Activity& activity) {
   std::vector<bool> reads(profile.layers.size(), false);
@@ -125,7 +128,8 @@ Bytes find_kept_inputs(int samples, const Stage& stage, const ModelProfile& prof
   return kept;
 }
 
-// What the layers without a backward receive. The stash of the others holds their input already.
+// Returns the bytes that the layers without a backward receive. Layers with a backward hold their
+// input in their stash already.
 Bytes find_received(const Stage& stage, const std::vector<int>& remote_samples,
                     const ModelProfile& profile, const Activity& activity) {
   Bytes received;
@@ -137,8 +141,8 @@ Bytes find_received(const Stage& stage, const std::vector<int>& remote_samples,
   return received;
 }
 
-// Of the micro-batch that receives most: where stages have devices in common, others may find
-// there what they read.
+// Returns the received bytes of the micro-batch that receives most. Micro-batches differ if stages
+// share devices, for some then find their input on the device itself.
 Bytes find_most_received(const Plan& plan, PipelineId pipeline_id, StageId stage_id,
                          DeviceId device, const ModelProfile& profile, const Activity& activity) {
   const Pipeline& pipeline = plan.pipelines[pipeline_id.index()];
@@ -184,7 +188,7 @@ StageFootprint find_footprint(const Plan& plan, PipelineId pipeline_id, StageId 
   const bool is_once = count_pipelines_on(plan, device) == 1;
   const int own_sets = find_sets(plan, pipeline, micro_batches_on(pipeline, stage_id, device));
   const int versions = find_weight_versions(plan, pipeline, stage_id);
-  // None of a slice where the size is that of another pipeline's short micro-batch.
+  // A slice may have no samples if the size is that of a short micro-batch of another pipeline.
   const int samples = samples_of(stage, slice_on(stage, device), plan.micro_batch_size).count();
 
   StageFootprint footprint;

@@ -8,9 +8,9 @@
 namespace frazil {
 namespace {
 
-// Two passes: first every action becomes its task, then tasks are connected in task order, so that
-// a dependency may point at any other device's list. Tasks of a micro-batch are found by
-// (part of a stage, micro-batch) alone, because a micro-batch has one pipeline.
+// Lowers in two passes: first every action becomes its task, then tasks are connected in task
+// order, so that a dependency may point at the list of any device. The pair (part of a stage,
+// micro-batch) finds a task, because a micro-batch has one pipeline.
 class Lowering {
  public:
   Lowering(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
@@ -48,7 +48,8 @@ class Lowering {
     send_backward_.assign(crossings_.count() * state_.micro_batches, kNoTask);
   }
 
-  // Where the SEND over a boundary is found, from one slice of its stages to another.
+  // Returns the index in send_forward_ and send_backward_ of the SEND over a boundary, from slice
+  // `from` of its first stage to slice `to` of its second stage.
   std::size_t crossing(const Action& action, std::size_t boundary, std::optional<std::int32_t> from,
                        std::optional<std::int32_t> to) const {
     return state_.slot(crossings_.of(action.pipeline, boundary, from, to),
@@ -105,7 +106,7 @@ class Lowering {
                           "SEND, RECV, REDUCE_GRAD and BARRIER of single micro-batches");
   }
 
-  // The one micro-batch of an action.
+  // Returns the one micro-batch of an action; refuses an action of several.
   MicroBatchId micro_batch_of(const Action& action) const {
     if (!action.micro_batches || action.micro_batches->count() != 1) refuse(action);
     ENSURE(action.micro_batches->first.index() < state_.micro_batches, "an unknown micro-batch");
@@ -165,7 +166,7 @@ class Lowering {
         add_work_task(device, state_.compute_work(device, action, kWhole), action);
   }
 
-  // Who finds the task by its micro-batch, and what it does to memory.
+  // Notes the task under its micro-batch and adds its changes of memory.
   void record(TaskId task, const Action& action) {
     const std::size_t place = state_.slot(action);
     if (action.kind == ActionKind::kForward) {

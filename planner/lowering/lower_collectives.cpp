@@ -1,4 +1,5 @@
-// Part of planner/lowering/lowering_state.h: the collectives of a step, after the last backwards.
+// Implements the part of planner/lowering/lowering_state.h on the collectives of a step, after the
+// last backwards.
 #include "planner/lowering/lowering_state.h"
 
 #include <algorithm>
@@ -8,7 +9,7 @@
 namespace frazil {
 namespace {
 
-// The last task that adds to an owner's gradients; none of an owner without micro-batches.
+// Returns the last task that adds to an owner's gradients; kNoTask if the owner has no micro-batch.
 TaskId find_last_gradient(const LoweringState& state, const LayerHolder& owner) {
   TaskId last = kNoTask;
   const std::size_t row = state.row_of(owner);
@@ -21,7 +22,8 @@ TaskId find_last_gradient(const LoweringState& state, const LayerHolder& owner) 
   return last;
 }
 
-// A backward inside a pair is never cut: then the whole of it is waited for.
+// Makes `entry` wait for the gradients of a bucket on every owner. A backward inside a pair is
+// never cut, so `entry` waits for all of that backward.
 void wait_for_bucket(LoweringState& state, const ReductionGroup& bucket, TaskId entry) {
   for (const LayerHolder& owner : bucket.owners) {
     const auto& pieces = state.tasks_of(owner.pipeline, owner.stage, owner.device).pieces;
@@ -46,7 +48,7 @@ void wait_for_shipments(LoweringState& state, const std::vector<TaskId>& shipmen
   }
 }
 
-// Shares that have arrived are held until the gather is through.
+// Frees the shares that have arrived when the gather is through.
 void release_shares(LoweringState& state, const std::vector<TaskId>& shipments) {
   for (const TaskId shipment : shipments) {
     const auto& transfer =

@@ -1,11 +1,12 @@
-// Part of planner/lowering/lowering_state.h: what tasks do to memory, and what is held throughout.
+// Implements the part of planner/lowering/lowering_state.h on memory: what tasks change, and what
+// is held throughout.
 #include "planner/lowering/lowering_state.h"
 
 namespace frazil {
 
 namespace {
 
-// What the F of a micro-batch keeps room for besides its stash.
+// Returns the bytes of the receive buffers that the F of a micro-batch needs besides its stash.
 Bytes find_received(const LoweringState& state, const Action& action) {
   const PipelineTable& pipeline = state.table[action.pipeline.index()];
   const DeviceId here = state.device_of(action);
@@ -47,7 +48,7 @@ void change_memory(LoweringState& state, TaskId task, const Action& action) {
     change(When::kEnd, MemoryKind::kReceive, received, -1);
   }
   if (kind == ActionKind::kRecompute) change(When::kStart, MemoryKind::kStash, stash - input, 1);
-  // What W does not read, I gives up.
+  // The I frees the part of the stash that W does not read.
   const Bytes until_input = stage.has_update ? footprint.stash_of_frozen : Bytes{};
   if (kind == ActionKind::kBackwardInput) {
     change(When::kEnd, MemoryKind::kStash, until_input, -1);

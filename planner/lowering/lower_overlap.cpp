@@ -1,4 +1,5 @@
-// Part of planner/lowering/lowering_state.h: reductions that begin while backwards still run.
+// Implements the part of planner/lowering/lowering_state.h on reductions that begin while backwards
+// still run.
 #include "planner/lowering/lowering_state.h"
 
 #include <algorithm>
@@ -9,7 +10,8 @@
 namespace frazil {
 namespace {
 
-// Where a stage's gradients are cut: the lowest layer of each of its buckets, last layers first.
+// Finds where a stage's gradients are cut: the lowest layer of each bucket of the stage, last
+// layers first.
 std::vector<LayerId> find_cuts(const LoweringState& state, DeviceId device, const Action& action) {
   const auto is_own = [&](const LayerHolder& owner) {
     return owner.pipeline == action.pipeline && owner.stage == action.stage &&
@@ -30,7 +32,7 @@ struct Shipment {
   DeviceId from;
 };
 
-// The task after which a device's node is complete.
+// Finds the task after which a gradient node of a device is complete.
 TaskId find_ready(const LoweringState& state, const ReductionGroup& group, DeviceId device,
                   const TreeNode& node) {
   TaskId ready = kNoTask;

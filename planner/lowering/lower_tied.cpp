@@ -1,4 +1,4 @@
-// Part of planner/lowering/lowering_state.h: what devices exchange of tied parameters.
+// Implements the part of planner/lowering/lowering_state.h on the exchanges of tied parameters.
 #include "planner/lowering/lowering_state.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ bool lies_on(const TiedUse& use, DeviceId device) {
   return std::find(use.devices.begin(), use.devices.end(), device) != use.devices.end();
 }
 
-// A device's part is named by its first use in the pipeline.
+// Names a device's part in an exchange by the device's first use in the pipeline.
 Action name_part(const TiedExchange& exchange, DeviceId device) {
   const auto use =
       std::find_if(exchange.uses.begin(), exchange.uses.end(), [&](const TiedUse& each) {

@@ -1,4 +1,5 @@
-// Part of planner/lowering/lowering_state.h: lanes, works that many tasks share, and waits.
+// Implements the part of planner/lowering/lowering_state.h on lanes, works that many tasks share,
+// and waits.
 #include "planner/lowering/lowering_state.h"
 
 #include "profiles/error.h"

@@ -1,6 +1,6 @@
 #pragma once
-// The state of one lowering, for planner/lower*.cpp alone: the graph as it grows, the stages of the
-// plan, and what is known of each device.
+// The state of one lowering, for planner/lowering/lower*.cpp alone: the graph as it grows, the
+// stages of the plan, and the tasks of each device that later tasks wait for.
 
 #include <algorithm>
 #include <array>
@@ -27,22 +27,25 @@ struct GradientPiece {
 // The tasks and works of one stage on one of its devices.
 struct StageTasks {
   std::array<std::array<WorkId, 2>, kActionKinds> work{};  // by kind and SizeIndex
-  TaskId update = kNoTask;                                 // the last
-  const Action* last_backward = nullptr;  // that buckets of gradients leave one by one
-  std::vector<GradientPiece> pieces;      // of it, last layers first
+  TaskId update = kNoTask;                                 // the last U
+  // The last backward, if buckets of gradients leave it one by one, and its pieces, last layers
+  // first.
+  const Action* last_backward = nullptr;
+  std::vector<GradientPiece> pieces;
 };
 
 struct LoweredDevice {
   std::array<LaneId, 5> lanes{kNoLane, kNoLane, kNoLane, kNoLane, kNoLane};  // by Lane
-  bool sends_at_once = false;  // none of its links has a bandwidth: a SEND is its hop alone
+  bool sends_at_once = false;  // no link of the device has a bandwidth: a SEND is its hop alone
   TaskId overhead = kNoTask;
   TaskId first_compute = kNoTask;
   TaskId last_work = kNoTask;  // the last F, I, W, B, R or pair of its list
   bool has_barrier = false;
   bool has_reduction = false;
   TaskId last_collective = kNoTask;
-  std::vector<std::pair<DeviceId, WorkId>> hops;       // by receiver; few, so found by looking
-  std::vector<std::pair<Transfer, WorkId>> transfers;  // likewise
+  // Works by receiver and by transfer; so few that a linear search finds them.
+  std::vector<std::pair<DeviceId, WorkId>> hops;
+  std::vector<std::pair<Transfer, WorkId>> transfers;
 };
 
 struct LoweringState {
@@ -55,11 +58,11 @@ struct LoweringState {
   std::vector<PipelineTable> table;
   std::vector<ReductionGroup> reductions;  // in the order in which they are entered
   LoweredStep step;
-  // By pipeline, stage and place among the stage's devices.
+  // The tasks by pipeline, stage and place among the stage's devices.
   std::vector<std::vector<std::vector<StageTasks>>> tasks;
   std::vector<LoweredDevice> devices;
   PartRows rows;
-  std::vector<TaskId> weight_gradient;  // by slot: its W or B
+  std::vector<TaskId> weight_gradient;  // by slot(): the W or B
   using PairKey = std::tuple<DeviceId, PipelineId, StageId, SizeIndex, PipelineId, StageId,
                              ActionKind, SizeIndex>;
   std::map<PairKey, WorkId> pair_works;
@@ -80,14 +83,15 @@ struct LoweringState {
     return static_cast<std::size_t>(std::find(devices.begin(), devices.end(), device) -
                                     devices.begin());
   }
-  // Requires an action of one micro-batch.
+  // Returns the device of an action. Requires: an action of one micro-batch.
   DeviceId device_of(const Action& action) const {
     const Pipeline& of = plan.pipelines[action.pipeline.index()];
     const std::vector<DeviceId>& devices = of.stages[action.stage.index()].devices;
     if (devices.size() == 1) return devices.front();
     return frazil::device_of(of, action.stage, action.micro_batches->first, action.slice);
   }
-  // Visits the parts of another stage that have samples in common with an action, cut to these.
+  // Visits the parts of the stage `peer` that have samples in common with an action, cut to these
+  // samples.
   template <class Visit>
   void visit_peers(const Action& action, StageId peer, Visit visit) const {
     const Pipeline& of = plan.pipelines[action.pipeline.index()];
@@ -114,11 +118,11 @@ struct LoweringState {
 
   LaneId lane(DeviceId device, Lane kind);
   TaskId add_task(DeviceId device, Lane kind, WorkId work, const Action& action);
-  // Waits for an earlier task of the same lane are implied by the lane, where it has an order.
+  // Makes `task` wait for `on`. A lane with an order implies the waits for its own earlier tasks.
   void wait(TaskId task, TaskId on, WorkId delay = kNoWork);
 
   Compute make_compute(DeviceId device, const Action& action, SizeIndex size) const;
-  // Works are shared by all tasks that do the same.
+  // The next functions return one work for all tasks that do the same, and add it at its first use.
   WorkId compute_work(DeviceId device, const Action& action, SizeIndex size);
   WorkId pair_work(DeviceId device, const Action& forward, SizeIndex first, const Action& backward,
                    SizeIndex second);
@@ -130,52 +134,55 @@ LoweringState begin_lowering(const Plan& plan, const ModelProfile& profile, cons
                              const Activity& activity, const LoweringOptions& options);
 Action make_barrier_action();
 
-// The stash lives from the start of F (of R, but for the inputs, where the stage recomputes) to the
-// end of the last part of its backward; a receive buffer, which only layers without a backward
-// have, as long as the F.
+// Adds what a task allocates and frees. The stash lives from the start of F to the end of the last
+// part of its backward; in a stage that recomputes only the inputs live from F on, and the rest
+// from the start of R. A receive buffer, which only layers without a backward have, lives as long
+// as the F.
 void change_memory(LoweringState& state, TaskId task, const Action& action);
-// Parameters, gradients and optimizer state, on every device.
+// Adds the parameters, gradients and optimizer state that every device holds throughout.
 void hold_states(LoweringState& state);
 
-// The collectives that the REDUCE_GRADs of the lists stand for, and the barrier before updates.
-// `listed`: the tasks made from lists are those before it.
+// Adds the collectives that the REDUCE_GRADs of the lists stand for.
 void add_collectives(LoweringState& state);
 Action name_reduction(const ReductionGroup& group, DeviceId device);
-// The devices enter together: one task without time, the result, waits for what each of them enters
-// before, and their collectives, each named by its action, wait for it. It stands on the host lane
-// of the first device, where nothing else can hold it up: that device's collectives follow each
-// other in the same order.
+// Adds a collective that its devices enter together, one task per device, each named by its action.
+// Returns the entry: a task without time that waits for the collective that each device enters
+// before, and that all tasks of this collective wait for. The entry stands on the host lane of the
+// first device, where nothing else can hold it up, because that device's collectives follow each
+// other in list order.
 TaskId add_collective(LoweringState& state, const Collective& collective,
                       const std::vector<Action>& actions);
-// While the device's last collective runs.
+// Holds `size` bytes of gradients while the device's last collective runs.
 void hold_gradients(LoweringState& state, DeviceId device, Bytes size);
-// Every device's gradients are complete.
+// Makes `entry` wait until the gradients of every device of the collective are complete.
 void wait_for_backwards(LoweringState& state, const Collective& collective, TaskId entry);
-// After all groups: what devices exchange of tied parameters.
+// Adds the exchanges of tied parameters. Requires: all reduction groups have been added.
 void add_tied_exchanges(LoweringState& state);
+// Adds the barrier before updates. Requires: the tasks made from lists are those before `listed`.
 void add_barrier(LoweringState& state, TaskId listed);
 
-// Whether a stage's gradients leave bucket by bucket, and node by node.
+// True if a stage's gradients leave bucket by bucket (overlap in mode fast).
 bool reduces_buckets(const LoweringState& state);
+// True if they leave node by node of the gradient tree (overlap in mode exact).
 bool ships_nodes(const LoweringState& state);
 
 inline bool yields_weight_gradient(ActionKind kind) {
   return kind == ActionKind::kBackward || kind == ActionKind::kBackwardWeight;
 }
 
-// Notes of each stage on a device the last backward that a bucket of gradients may leave before its
-// end. A pair is never cut.
+// Notes for each stage on a device the last backward, if buckets of gradients may leave before that
+// backward ends. A pair is never cut.
 void mark_last_backwards(LoweringState& state, DeviceId device, const std::vector<Action>& list);
 
 struct BackwardPiece {
   LayerId lowest;
   Compute work;
 };
-// A stage's last backward, cut where a bucket of its gradients is complete.
+// Cuts a stage's last backward wherever a bucket of its gradients is complete.
 std::vector<BackwardPiece> cut_last_backward(const LoweringState& state, DeviceId device,
                                              const Action& action, SizeIndex size);
-// The shipments of gradient nodes, by reduction: Transfer tasks on the collective lane of the
-// device they come from, each once its node's last micro-batch is through.
+// Adds the shipments of gradient nodes and returns them by reduction. They are Transfer tasks on
+// the collective lane of the sending device; each waits for the last micro-batch of its node.
 std::vector<std::vector<TaskId>> ship_nodes(LoweringState& state);
 
 }  // namespace frazil

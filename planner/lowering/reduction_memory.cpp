@@ -31,8 +31,8 @@ bool lies_on(const TiedUse& use, DeviceId device) {
   return std::find(use.devices.begin(), use.devices.end(), device) != use.devices.end();
 }
 
-// The sums held besides the device's own at the worst moment, as the executor adds uses in layer
-// order: into the total as soon as it is nobody else's.
+// Returns the most sums held at once besides the device's own. The executor adds the uses in layer
+// order, and adds in place as soon as the total is a tensor that no message needs.
 int count_sums_beside(const std::vector<LayerId>& uses, const std::set<LayerId>& own,
                       const std::set<LayerId>& sent) {
   int most = 0;
@@ -51,7 +51,7 @@ int count_sums_beside(const std::vector<LayerId>& uses, const std::set<LayerId>&
     most = std::max(most, total + came + (may_write ? 0 : 1));
     if (!std::exchange(may_write, true)) total = 1;
   }
-  // A sum that is sent gets a tensor in its place: one the total, every other a copy.
+  // Each sum that is sent is replaced by another tensor: one sum by the total, the rest by copies.
   const auto is_sent = [&](LayerId use) { return sent.contains(use); };
   const auto replaced = std::count_if(own.begin(), own.end(), is_sent);
   return std::max(most, replaced > total ? 1 : most);

@@ -33,7 +33,7 @@ std::vector<LayerWork> find_backward_parts(const Stage& stage, ActionKind kind,
   return parts;
 }
 
-// The layers of `stage` that are not in `held` yet; they are put there.
+// Returns the layers of `stage` that are not in `held` yet, and adds them to `held`.
 std::vector<LayerRange> take_new_layers(const Stage& stage, std::set<LayerId>& held) {
   std::vector<LayerRange> taken;
   for_each_layer(stage, [&](LayerId layer) {

@@ -1,6 +1,6 @@
 #pragma once
-// What one action of a stage computes, what it holds, and what crosses between the stages of a
-// pipeline: shared by lowering, bounds and search, so that all three price the same work.
+// Describes what one action of a stage computes, what it holds, and what crosses between the stages
+// of a pipeline. Lowering, bounds and search all price their work by this unit.
 
 #include <array>
 #include <cstddef>
@@ -17,33 +17,34 @@
 
 namespace frazil {
 
-// All edges from one stage to another of the same pipeline.
+// All edges from one stage to another stage of one pipeline, with their bytes.
 struct StageBoundary {
   StageId from;
   StageId to;
   Bytes activation_per_sample;
   Bytes gradient_per_sample;  // of the edges that carry a gradient
-  bool carries = false;       // some edge does
-  Bytes buffer_per_sample{};  // of the activation, what layers without a backward read
+  bool carries = false;       // some edge carries a gradient
+  Bytes buffer_per_sample{};  // the part of the activation that layers without a backward read
 
   friend bool operator==(const StageBoundary&, const StageBoundary&) = default;
 };
 
-// Sorted by (from, to). Requires: the stages of the pipeline hold every layer once.
+// Returns the boundaries sorted by (from, to). Requires: the stages of the pipeline hold every
+// layer once.
 std::vector<StageBoundary> find_stage_boundaries(const Pipeline& pipeline,
                                                  const ModelProfile& profile,
                                                  const Activity& activity);
 
-// The parts of layers that an action of kind F, I, W, B, R or U runs, in order: layers ascending in
-// F, R and U, descending in a backward. Empty when the stage has nothing to do. W of a layer
-// without I is kBackwardWeightAlone; it belongs to W and to B. F of a stage that recomputes saves
-// nothing, so it is kForwardFrozen throughout; R is its F with what is saved. Layers that are
-// cached have no F; reading what they put out takes no time here, for nothing measured says how
-// long.
+// Returns the parts of layers that an action of kind F, I, W, B, R or U runs, in order: layers
+// ascend in F, R and U and descend in a backward. The result is empty if the stage has nothing to
+// do. The W of a layer without I is kBackwardWeightAlone; it belongs to W and to B. The F of a
+// stage that recomputes saves nothing, so all its parts are kForwardFrozen; R runs the forward
+// again and saves. Cached layers have no F; reading their cached output takes no time here, because
+// no measurement says how long it takes.
 std::vector<LayerWork> find_stage_parts(const Stage& stage, ActionKind kind,
                                         const Activity& activity);
 
-// The sizes a micro-batch comes in: the plan's, and what is left for the last one.
+// The two sizes of a micro-batch: the plan's size, and the rest that is left for the last one.
 enum SizeIndex : std::uint8_t { kWhole, kShort };
 
 struct StageEntry {
@@ -52,7 +53,7 @@ struct StageEntry {
   std::vector<std::size_t> outgoing;
   bool has_backward = false;
   bool has_update = false;
-  // By slice and SizeIndex; of a stage without slices that of its first device.
+  // The footprints by slice and SizeIndex; a stage without slices has those of its first device.
   std::vector<std::array<StageFootprint, 2>> footprints;
 };
 
@@ -61,8 +62,8 @@ struct PipelineTable {
   std::vector<StageBoundary> boundaries;
 };
 
-// A number for each way from a slice of a boundary's first stage to one of its second, counted anew
-// in every pipeline.
+// Numbers the ways from a slice of a boundary's first stage to a slice of its second stage, counted
+// anew in every pipeline.
 class CrossingRows {
  public:
   explicit CrossingRows(const std::vector<PipelineTable>& table);
@@ -80,15 +81,16 @@ class CrossingRows {
   std::size_t count_ = 0;
 };
 
-// One entry per pipeline of the plan.
+// Returns one table per pipeline of the plan.
 std::vector<PipelineTable> make_stage_table(const Plan& plan, const ModelProfile& profile,
                                             const Activity& activity);
 
-// The boundary a SEND crosses, by index. Its peer is a neighbour unless it is named.
+// Returns the index of the boundary that a SEND crosses. The peer is a neighbour unless the SEND
+// names it.
 std::size_t find_crossed_boundary(const PipelineTable& pipeline, const Action& send);
 
-// Parameters, gradients and optimizer state a device holds throughout. State belongs to layers: a
-// layer that a device holds for two pipelines is held once.
+// Returns the parameters, gradients and optimizer state that a device holds throughout. State
+// belongs to layers: a layer that a device holds for two pipelines counts once.
 StageFootprint find_held_state(const std::vector<PipelineTable>& table, DeviceId device,
                                const Plan& plan, const ModelProfile& profile,
                                const Activity& activity);

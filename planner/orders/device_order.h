@@ -1,10 +1,10 @@
 #pragma once
-// What a schedule generator sees and what it makes. It sees pipelines as numbers: p devices, v
-// chunks of the model on each, m micro-batches. It makes one list of compute work per device, of
-// stages 0..S-1 (S = p v) and micro-batches counted from 0 in each direction. Schedules whose model
-// runs both ways over the devices have two directions with m / 2 micro-batches each; the stages of
-// each are counted along its own way. planner/schedules/make_schedule.h gives the lists the names
-// of a plan.
+// The input and the output of a schedule generator. A generator sees pipelines as numbers: p
+// devices, v chunks of the model on each device, m micro-batches. It makes one list of compute work
+// per device, over stages 0..S-1 (S = p v) and micro-batches counted from 0 in each direction.
+// Schedules whose model runs both ways over the devices have two directions with m / 2
+// micro-batches each; the stages of a direction are counted along its own way.
+// planner/schedules/make_schedule.h gives the lists the names of a plan.
 
 #include <cstdint>
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace frazil {
 
-// One stage, one micro-batch.
+// The times of one stage for one micro-batch: F, I (dgrad) and W (wgrad).
 struct StageTimes {
   Duration forward{0};
   Duration backward_input{0};
@@ -29,8 +29,9 @@ struct OrderProblem {
   int devices = 1;               // p
   int chunks = 1;                // v, stages of each direction per device
   int micro_batches = 1;         // m, of all directions together
-  std::optional<int> in_flight;  // K; none: the schedule's own
-  // For the generators that decide by cost: by stage, and the time of a message. Empty: not known.
+  std::optional<int> in_flight;  // K; none means the schedule's own
+  // The generators that decide by cost read `times`, by stage, and `hop`, the time of a message.
+  // Empty `times` are not known.
   std::vector<StageTimes> times;
   Duration hop{0};
 

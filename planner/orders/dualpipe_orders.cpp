@@ -18,7 +18,7 @@ struct Chunk {
   int stage = 0;
 };
 
-// What the eight steps see of a device: p, r and m of the rule, and its two chunks.
+// The input of the eight steps for one device: p, r and m of the rule, and the device's two chunks.
 struct EightSteps {
   int devices = 1;
   int device = 0;
@@ -26,11 +26,11 @@ struct EightSteps {
   std::array<Chunk, 2> chunks;
 };
 
-// The list of one device. Each call takes the next micro-batch of its chunk.
+// Writes the list of one device. Each call takes the next micro-batch of its chunk.
 class DeviceWriter {
  public:
   explicit DeviceWriter(const EightSteps& steps) : chunks_(steps.chunks) {
-    // All F, all B or I, and a W for each I: 2p-1-r of them.
+    // The list has all F, all B or I, and a W for each of the 2p-1-r I.
     const int work = 4 * steps.micro_batches + 2 * steps.devices - 1 - steps.device;
     order_.reserve(static_cast<std::size_t>(work));
     owed_.reserve(2 * static_cast<std::size_t>(steps.devices));
@@ -76,8 +76,8 @@ DeviceOrder make_device_order(const EightSteps& steps) {
   for (int i = 0; i < upto; ++i) writer.forward(0), writer.forward(1);
   for (int i = 0; i < after; ++i) writer.input(1), writer.weight(), writer.forward(1);
   for (int i = 0; i < steps.micro_batches - 2 * steps.devices + upto; ++i) {
-    // Apart, the first forward hands its output on before the backward runs, while the pipeline
-    // still fills.
+    // The pipeline still fills here: apart from the backward, the first forward hands its output on
+    // before that backward runs.
     if (i == 0 && after == 0) {
       writer.forward(0), writer.backward(1);
     } else {

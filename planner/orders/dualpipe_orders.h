@@ -1,8 +1,8 @@
 #pragma once
-// DualPipeV and DualPipe: forwards of one chunk overlapped with backwards of another, in one rule
+// DualPipeV and DualPipe overlap forwards of one chunk with backwards of another chunk, in one rule
 // of eight steps. A device r of p works on two chunks, 0 and 1, with m micro-batches each; F0, B0,
 // I0 / F1, B1, I1 are the next forward, backward (whole, or input half) on chunk 0 / 1, W is the
-// oldest weight half still owed by an I, and F0&B1 an overlapped pair:
+// oldest weight half still owed by an I, and F0&B1 is an overlapped pair:
 //   1. 2(p-1-r) x F0
 //   2. r+1      x (F0 F1)
 //   3. p-1-r    x (I1 W F1)
@@ -17,7 +17,8 @@
 // on the first half of the devices and direction 1 on the second. Micro-batches count from 0 in
 // each direction.
 //
-// Most held on a device: 2p+1 chunk-micro-batches (DualPipeV), p+1 (DualPipe, chunks of full size).
+// A device holds at most 2p+1 chunk-micro-batches (DualPipeV) or p+1 (DualPipe, whose chunks are
+// whole stages).
 // With c = 0, equal devices (tF, tB, tW: one device's share of one micro-batch; T their sum) and
 // pairs that take as long as their halves, makespan and span are both
 //   DualPipe  m T + (p/2-1) (T + tB - 2 tW)      exact if tF = tB and tW <= tF

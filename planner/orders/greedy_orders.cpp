@@ -22,7 +22,7 @@ struct Rules {
   Duration hop{0};
 };
 
-// Micro-batches of a stage run in order, so what it has done is a count for each kind.
+// The work that a stage has done. Its micro-batches run in order, so a count per kind is enough.
 struct StageState {
   int device = 0;
   int recomputes = 0;
@@ -50,8 +50,8 @@ class ListScheduler {
     }
   }
 
-  // Work that starts earlier anywhere is chosen first: what a device can do at a time is then
-  // known.
+  // Chooses the work that starts earliest on any device, so that all work that a device could do at
+  // that time is known.
   DeviceOrders run() {
     DeviceOrders orders(devices_.size());
     for (int s = 0; s <= last_stage(); ++s) find_ready(s);
@@ -89,7 +89,8 @@ class ListScheduler {
     return ends[static_cast<std::size_t>(micro_batch)] + (same_device ? Duration{0} : rules_.hop);
   }
 
-  // When the inputs of the stage's next work of a kind have arrived; kNever when not known.
+  // Returns when the inputs of the stage's next work of a kind have arrived; kNever if that is not
+  // known.
   Duration ready(ActionKind kind, int s) const {
     const int next = done(kind, s);
     if (next == micro_batches_) return kNever;
@@ -111,7 +112,8 @@ class ListScheduler {
     }
   }
 
-  // Of devices that start together the first is next.
+  // Reverses the devices: WakeTimes prefers the last of those that start together, and here the
+  // first one is next.
   std::size_t place(std::size_t device) const { return devices_.size() - 1 - device; }
 
   void find_next_start(std::size_t device) {
@@ -147,7 +149,8 @@ class ListScheduler {
   int micro_batches_;
   std::vector<StageState> stages_;
   std::vector<DeviceState> devices_;
-  WakeTimes next_starts_;  // by place: of the first work a device can do; kNever when none is known
+  // The start of the first work that each device can do, by place; kNever if none is known.
+  WakeTimes next_starts_;
 };
 
 void refuse_in_flight(const OrderProblem& problem, const char* name) {

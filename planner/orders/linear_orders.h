@@ -1,7 +1,8 @@
 #pragma once
-// The linear family: stage s on device s, one chunk. It is the looped family at v = 1
-// (planner/orders/looped_orders.h). Where backwards are split, K micro-batches are held on every
-// device: w_s = warm_up(K, p, s) forwards come first and the others wait for their W.
+// The linear family: stage s lies on device s, one chunk each. It is the looped family at v = 1
+// (planner/orders/looped_orders.h). A stage begins with w_s = warm_up(K, p, s) forwards. Where
+// backwards are split into I (dgrad) and W (wgrad), every device holds K micro-batches: w_s run
+// ahead of their I, and the rest wait for their W.
 //
 //   schedule       forwards first  backward  W after         K
 //   gpipe          m               B                                  (Huang et al. 2019)
@@ -27,26 +28,30 @@
 
 namespace frazil {
 
-// Forwards of stage s before its first backward: 1 + ceil((K-1)(p-1-s)/(p-1)), which falls from K
-// to 1 along the stages; K at p = 1.
+// Returns how many forwards stage s runs before its first backward: 1 + ceil((K-1)(p-1-s)/(p-1)),
+// which falls from K to 1 along the stages; K at p = 1.
 int warm_up(int in_flight, int devices, int stage);
 
-// The backwards of a stage: micro-batches ascending as the forwards, or descending.
+// The order of a stage's backwards: micro-batches ascend like the forwards, or descend.
 enum class BackwardOrder : std::uint8_t { kForward, kReverse };
 
-// All forwards, then all backwards; over v > 1 chunks in the looped placement it is looped BFS.
+// Makes lists of all forwards, then all backwards. Over v > 1 chunks in the looped placement this
+// is looped BFS.
 DeviceOrders make_gpipe_order(const OrderProblem& problem, BackwardOrder backwards);
 
-// K is problem.in_flight, else `default_in_flight`; K >= 1. These and PipeDream need chunks = 1.
+// The next two take K from problem.in_flight, else from `default_in_flight`. They require K >= 1,
+// and they and PipeDream require chunks = 1.
 DeviceOrders make_one_forward_one_backward_order(const OrderProblem& problem,
                                                  int default_in_flight);
 DeviceOrders make_split_linear_order(const OrderProblem& problem, int default_in_flight);
 
-// The host's order with I for each B, and all W of a device at its end, in the order of their I.
+// Makes the host's order with I for each B, and puts all W of a device at its end, in the order of
+// their I.
 DeviceOrders make_two_bp_order(const DeviceOrders& host);
 
-// 1f1b with K in flight (default p) and an update after every `interval` >= 1 backwards and after
-// the last; 1 is PipeDream, p or more PipeDream-2BW. U has the micro-batch of the B before it.
+// Makes 1f1b with K in flight (default p), an update U after every `interval` >= 1 backwards, and
+// an update after the last backward; interval 1 is PipeDream, p or more is PipeDream-2BW. U has the
+// micro-batch of the B before it.
 DeviceOrders make_pipedream_order(const OrderProblem& problem, int interval);
 
 }  // namespace frazil

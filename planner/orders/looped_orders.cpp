@@ -11,7 +11,7 @@ namespace {
 
 int divide_up(int count, int parts) { return count / parts + (count % parts > 0 ? 1 : 0); }
 
-// A place in the sequence of forwards, and with the chunks reversed in that of backwards.
+// A place in the sequence of forwards; with the chunks reversed, a place in that of backwards.
 struct Turn {
   int chunk = 0;
   int micro_batch = 0;
@@ -75,8 +75,8 @@ int count_groups(const OrderProblem& problem, int group) {
   return std::max(1, std::min(divide_up(m, group), m / p));
 }
 
-// Each device after a device asks for `per_device` more forwards first: 2 to go down and come back,
-// 1 where W fills the way back.
+// Starts a device with `per_device` more forwards for each device after it: 2 for the way down and
+// back, 1 if W fills the way back.
 DeviceOrders make_interleaved(const OrderProblem& problem, int group, int per_device, bool split) {
   const int groups = count_groups(problem, group);
   const int longest = divide_up(problem.micro_batches, groups);

@@ -1,8 +1,8 @@
 #pragma once
-// The looped family: stage s on device s mod p, v chunks per device. The micro-batches pass in
-// groups: one group through chunk 0, the same through chunk 1, .. chunk v-1, then the next group.
-// Backwards pass in the same sequence with chunk v-1-c for chunk c. A device's list is made of
-// these two sequences by a rule: some forwards first, then a backward and a forward in turn, then
+// The looped family: stage s lies on device s mod p, v chunks per device. The micro-batches pass in
+// groups: one group passes through chunk 0, then through chunk 1, .. chunk v-1, then the next group
+// does. Backwards pass in the same sequence with chunk v-1-c for chunk c. A rule merges these two
+// sequences into a device's list: some forwards first, then a backward and a forward in turn, then
 // the backwards that are left. With g the size of the first group, on device r:
 //
 //   schedule         forwards first             backward  W after    groups of
@@ -27,19 +27,20 @@ namespace frazil {
 
 struct DeviceRule {
   int forwards_first = 1;  // before the first backward; all, if there are fewer
-  // None: fused backwards, B. Otherwise I, and after so many more I the W that belongs to it.
+  // None makes fused backwards, B. A number n makes an I, and the W of this I after n more I.
   std::optional<int> weight_lag;
 };
 
-// One rule per device, which must not make devices wait for each other. `groups` >= 1 of sizes as
-// even as can be, longer ones first. 0 micro-batches make empty lists.
+// Makes the lists with `groups` >= 1 groups of micro-batches, of sizes as even as can be, longer
+// ones first. 0 micro-batches make empty lists. Requires: one rule per device, and rules that do
+// not make devices wait for each other.
 DeviceOrders make_looped_orders(const OrderProblem& problem, int groups,
                                 const std::vector<DeviceRule>& rules);
 
-// Groups of `group` >= 1 micro-batches, p unless a caller has a reason. Where that does not divide
-// m, all groups are evened out to no fewer than p each: min(ceil(m/group), floor(m/p)) groups, for
-// a short last one can deadlock. A group that is the only one may be shorter. Throws
-// InfeasibleError for group < p and < m.
+// Make groups of `group` >= 1 micro-batches, p unless a caller has a reason. If `group` does not
+// divide m, all groups are evened out to no fewer than p micro-batches each, for a short last group
+// can deadlock: there are min(ceil(m/group), floor(m/p)) groups. A group that is the only one may
+// be shorter. Both throw InfeasibleError if group < p and group < m.
 DeviceOrders make_interleaved_order(const OrderProblem& problem, int group);
 DeviceOrders make_interleaved_zb_order(const OrderProblem& problem, int group);
 

@@ -12,7 +12,8 @@
 namespace frazil {
 namespace {
 
-// What zb-1p and zb-2p hold is counted as their authors do: half of a micro-batch is free after I.
+// zb-1p and zb-2p count what a device holds as their authors do: half of a micro-batch is free
+// after I.
 constexpr ActivationRelease kReleased = ActivationRelease::kHalfAtInput;
 
 OrderProblem with_in_flight(const OrderProblem& problem, int by_default) {

@@ -1,13 +1,14 @@
 #pragma once
-// From a schedule's name to its lists: one generator (*_orders.h) each.
+// Makes the lists of a schedule by its name; each schedule has one generator (*_orders.h).
 
 #include "planner/orders/device_order.h"
 #include "planner/plan/schedule_facts.h"
 
 namespace frazil {
 
-// The lists of one group of pipelines, one per direction. Throws InfeasibleError where the schedule
-// has a condition that p, v or m breaks, or needs times that are not known.
+// Makes the lists of the pipelines that one run of the generator serves, one per direction. Throws
+// InfeasibleError if p, v or m breaks a condition of the schedule, or if the schedule needs times
+// that are not known.
 DeviceOrders make_orders(ScheduleKind kind, const OrderProblem& problem);
 
 }  // namespace frazil

@@ -15,8 +15,8 @@ namespace {
 
 constexpr int kPeriod = 6;  // F, I and W of two chunks
 
-// What a device does for a micro-batch, by chunk. The first four are the legs of its way: down the
-// V and up again with F, then with I.
+// The works of a device for one micro-batch, by chunk. The first four are the legs of the
+// micro-batch's way: down the V and up again with F, then down and up with I.
 enum class Part : std::uint8_t { kF0, kF1, kI1, kI0, kW1, kW0, kNone };
 constexpr int kLegs = 4;
 constexpr std::array kKinds{ActionKind::kForward,        ActionKind::kForward,
@@ -34,7 +34,7 @@ bool is_chunk0(Part part) { return part == Part::kF0 || part == Part::kI0 || par
 bool is_weight(Part part) { return part == Part::kW1 || part == Part::kW0; }
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
-// A leg takes slot first + per_device i on device i.
+// The slots of a leg: it takes slot first + per_device i on device i.
 struct LegSlots {
   int first = 0;
   int per_device = 1;
@@ -82,10 +82,10 @@ void place_weights(Line& line) {
 
 enum class Weights : std::uint8_t { kPlaced, kImplied };  // implied: a free slot runs an owed W
 
-// What a device holds before a slot.
+// The load of a device before a slot.
 struct Load {
   int held = 0;  // chunk-micro-batches
-  int owed = 0;  // of them, those whose I has run and whose W has not
+  int owed = 0;  // held ones whose I has run and whose W has not
 };
 
 Load after(Load load, Part part, Weights weights) {
@@ -108,7 +108,7 @@ int most_held(const std::vector<Line>& lines, Weights weights) {
   return most;
 }
 
-// The loads before the slots of a line, as far as the line is settled.
+// The load curve of a line: its load before every slot, as far as the line is settled.
 class LoadCurve {
  public:
   LoadCurve(const Line& line, Weights weights, int limit)
@@ -116,7 +116,7 @@ class LoadCurve {
     loads_.reserve(line.size() + 1);
   }
 
-  // Slots first .. last are final; those before were.
+  // Notes that slots first .. last are final. Requires: the slots before `first` are final already.
   void settle(int first, int last) {
     loads_.resize(index(first) + 1);
     for (int slot = first; slot <= last; ++slot) {
@@ -126,8 +126,8 @@ class LoadCurve {
     }
   }
 
-  // Whether `part` may run in the free slot `to` instead of the later `from`. Behind `from` nothing
-  // rises: the same F have run there, and no fewer W.
+  // True if `part` may run in the free slot `to` instead of the later slot `from`. The load behind
+  // `from` cannot rise: the same F have run there, and no fewer W.
   bool allows(Part part, int to, int from) const {
     Load load = after(loads_[index(to)], part, weights_);
     for (int slot = to + 1; slot < from && load.held <= limit_; ++slot) {
@@ -136,7 +136,7 @@ class LoadCurve {
     return load.held <= limit_;
   }
 
-  // The first slot behind all W's so far at which another one is owed.
+  // Returns the first slot behind all W's so far at which another W is owed.
   int first_for_weight() const {
     int slot = behind_weights_;
     while (loads_[index(slot)].owed == 0) ++slot;
@@ -151,8 +151,8 @@ class LoadCurve {
   std::vector<Load> loads_;
 };
 
-// The lines of all devices, and where each step of each micro-batch lies. A micro-batch makes 4p
-// steps in turn: step leg p + i is that of device i going down the V, of p-1-i coming up.
+// The lines of all devices, and the slot of each step of each micro-batch. A micro-batch makes 4p
+// steps in turn: step (leg p + i) runs on device i going down the V, on device p-1-i coming up.
 class SlotTable {
  public:
   SlotTable(const BuildingBlock& block, int devices, int micro_batches)
@@ -172,7 +172,7 @@ class SlotTable {
     for (Line& line : lines_) place_weights(line);
   }
 
-  // Moves work into earlier free slots; with the W's implied, only what follows the steady part.
+  // Moves work into earlier free slots; if the W's are implied, only work after the steady part.
   void move_earlier(Weights weights) {
     const int limit = most_held(lines_, weights);
     const int steady_first = slot_of(kLegs * devices_ - 1, 0);
@@ -229,7 +229,7 @@ class SlotTable {
   int& slot_of(int step, int micro_batch) {
     return slots_[index(step) * index(micro_batches_) + index(micro_batch)];
   }
-  // Of the step before that of a leg; -1 before the first.
+  // Returns the slot of the step before that of a leg; -1 if the leg's step is the first.
   int slot_before(int device, Cell leg) {
     const int step = step_of(device, leg.part);
     return step == 0 ? -1 : slot_of(step - 1, leg.micro_batch);
@@ -255,7 +255,7 @@ class SlotTable {
     }
   }
 
-  // The first slot behind what has to come first.
+  // Returns the first slot behind the work that `cell` depends on.
   int first_for(int device, Cell cell, const LoadCurve& curve) {
     if (is_weight(cell.part)) return curve.first_for_weight();
     const int above = slot_before(device, cell);

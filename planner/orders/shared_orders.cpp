@@ -18,12 +18,12 @@ std::int64_t divide_up(std::int64_t count, std::int64_t parts) {
   return (count + parts - 1) / parts;
 }
 
-// Devices that take micro-batches in turn.
+// Returns how many devices of a stage take micro-batches in turn.
 std::int64_t turns_of(const StagePlaces& stage) {
   return stage.is_sliced ? 1 : static_cast<std::int64_t>(stage.devices.size());
 }
 
-// Turns of all stages after each.
+// Returns for each stage the turns of all stages after it, A_s of the header.
 std::vector<std::int64_t> count_later(const Places& places) {
   std::vector<std::int64_t> later(places.size(), 0);
   for (std::size_t s = places.size() - 1; s > 0; --s) {
@@ -32,13 +32,13 @@ std::vector<std::int64_t> count_later(const Places& places) {
   return later;
 }
 
-// What a device of each stage does first, and when its W come.
+// Finds for the devices of each stage how many forwards come first, and when the W come.
 std::vector<DeviceRule> find_rules(ScheduleKind kind, const OrderProblem& problem,
                                    const Places& places) {
   const std::vector<std::int64_t> later = count_later(places);
   const std::int64_t all_later = later.front();
   const std::int64_t first_devices = turns_of(places.front());
-  // Micro-batches in flight in the first stage besides one per device.
+  // `ahead` counts the micro-batches in flight in the first stage besides one per device.
   std::int64_t ahead = all_later;
   if (kind == ScheduleKind::kEagerOneForwardOneBackward) ahead = 2 * all_later;
   if (problem.in_flight) ahead = (std::int64_t{*problem.in_flight} - 1) * first_devices;
@@ -61,7 +61,8 @@ std::vector<DeviceRule> find_rules(ScheduleKind kind, const OrderProblem& proble
   return rules;
 }
 
-// Of `turns` devices of a stage the one at `turn`: every d-th micro-batch, under its rule.
+// Makes the list of device `turn` of the `turns` devices of a stage. The device works on every
+// turns-th micro-batch, under its rule.
 DeviceOrder make_list(std::size_t stage, std::size_t turn, std::int64_t turns, int micro_batches,
                       const DeviceRule& rule) {
   const auto d = static_cast<int>(turns);

@@ -14,7 +14,7 @@ namespace {
 
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
-// The work of a device by slot; what is not set stays free (micro-batch -1).
+// The work of a device by slot; a slot that is not set stays free (micro-batch -1).
 using Line = std::vector<OrderedWork>;
 
 void put(Line& line, int slot, const OrderedWork& work) {
@@ -26,7 +26,7 @@ DeviceOrders make_slot_order(const OrderProblem& problem, Placement placement) {
   const int p = problem.devices;
   const int stages = problem.stages();
   const int units = problem.micro_batches / p;
-  // The last slot is that of B of stage 0 of the last micro-batch.
+  // The last slot belongs to the B of the last micro-batch on stage 0.
   const int slots = 2 * stages * units + p - 2;
   std::vector<Line> lines(index(p), Line(index(slots), OrderedWork{.micro_batch = -1}));
   for (int direction = 0; direction < directions(placement); ++direction) {

@@ -1,6 +1,6 @@
 #pragma once
-// When each of some devices wakes, and which is the next: a tournament over their times, O(log n)
-// to change one and to ask.
+// Keeps the time at which each device wakes and finds the next device: a tournament over the times
+// of n devices, O(log n) per change and per question.
 
 #include <algorithm>
 #include <bit>
@@ -12,7 +12,7 @@ namespace frazil {
 
 class WakeTimes {
  public:
-  // All at `time`, which none will be after.
+  // Starts all devices at `time`. Requires of set(): no time after `time`.
   WakeTimes(std::size_t devices, std::int64_t time)
       : width_(std::bit_ceil(devices)), least_(2 * width_, time) {}
 
@@ -29,7 +29,8 @@ class WakeTimes {
   }
 
   std::int64_t earliest() const { return least_[1]; }
-  // Of those that wake first the last; requires: one wakes before the time that all began with.
+  // Returns the last of the devices that wake first. Requires: some device wakes before the time
+  // that all devices began with.
   std::size_t next() const {
     std::size_t at = 1;
     while (at < width_) at = 2 * at + (least_[2 * at + 1] == least_[at] ? 1 : 0);

@@ -12,8 +12,9 @@
 namespace frazil {
 namespace {
 
-// The list of one device of a V. Each call takes the next micro-batch of its kind on its chunk;
-// those that the problem does not have are counted, so that the pattern goes on, but not written.
+// Writes the list of one device of a V. Each call takes the next micro-batch of its kind on its
+// chunk. Micro-batches that the problem does not have are counted, so that the pattern goes on, but
+// not written.
 class DeviceWriter {
  public:
   DeviceWriter(const OrderProblem& problem, int device)

@@ -1,9 +1,9 @@
 #pragma once
 // Orders over the wave placement (planner/plan/placement.h).
 //
-// ZB-V: two chunks per device, backward split. Device r holds chunk 0 = stage r and chunk 1 = stage
-// 2p-1-r; F0, I0, W0 / F1, I1, W1 are the next micro-batch of that kind on chunk 0 / chunk 1. With
-// n = max(2p-1, m) micro-batches:
+// ZB-V runs two chunks per device, with the backward split into I (dgrad) and W (wgrad). Device r
+// holds chunk 0 = stage r and chunk 1 = stage 2p-1-r; F0, I0, W0 / F1, I1, W1 are the next
+// micro-batch of that kind on chunk 0 / chunk 1. With n = max(2p-1, m) micro-batches:
 //   2(p-r)-1 x F0
 //   r   x (F1 F0)
 //   p-r x (F1 I1 W1)
@@ -11,10 +11,10 @@
 //   r   x (I0 I1)
 //   p-r x (I0 W0)
 //   r   x W1, r x W0
-// and what belongs to micro-batches m .. n-1 is dropped. The rule looks at no costs.
+// and the work of micro-batches m .. n-1 is dropped. The rule looks at no costs.
 //
-// At most 2p chunk-micro-batches (p micro-batches) are held on a device. With c = 0, m >= 2p-1 and
-// equal devices (tF, tB, tW: one device's share of one micro-batch; T their sum):
+// A device holds at most 2p chunk-micro-batches (p micro-batches). With c = 0 (hop length),
+// m >= 2p-1 and equal devices (tF, tB, tW: one device's share of one micro-batch; T their sum):
 //   span     <= m T + (p-1) max(0, max(tF, tB) - tW)   if tW <= min(tF, tB)
 //   makespan  = m T + (p-1) T / 6, span = m T          if tF = tB = tW
 // Source: Qi et al., Zero Bubble Pipeline Parallelism (arXiv 2401.10241), section 6, in the fixed

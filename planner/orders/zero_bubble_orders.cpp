@@ -31,11 +31,11 @@ struct Pipeline {
   std::vector<Stage> stages;
   int micro_batches = 1;
   int in_flight = 1;
-  int halves_at_input = 0;  // of the two halves of a micro-batch, those released at I
+  int halves_at_input = 0;  // halves of a micro-batch, 0 or 1, that are released at I
   Time hop = 0;
 };
 
-// Compared in this order.
+// The quality of an order: the longest device span counts first, then the makespan.
 struct Score {
   Time span = kFarAway.count();
   Time makespan = kFarAway.count();
@@ -65,13 +65,16 @@ Pipeline read_problem(const OrderProblem& problem, ActivationRelease release) {
   return pipeline;
 }
 
-// Lower bounds for any order. Of a stage, with n = min(K, m):
-//   before its first I   only n - 1 more F fit into the round trip; it idles for the rest: warm
-//   after its last F     only what it holds then fits into the round trip: cool. With m > K the
-//                        last F comes after the first I, so that it idles for both
-//   before its last I    all F, all I, warm, and the W without which the last F would not fit; then
-//                        the I of each stage before it in turn, and the W of any of these
-// For equal stages and K = p the first two make the times of ZB-H1 (Qi et al. 2024) optimal.
+// Returns lower bounds that hold for any order. With n = min(K, m), a stage has
+// clang-format off
+//   before its first I  only n - 1 more F that fit into the round trip; it idles for the rest: warm
+//   after its last F    only the work that it then holds to fill the round trip: cool. If m > K,
+//                       the last F comes after the first I, so that the stage idles for both
+//   before its last I   all F, all I, the W without which the last F would not fit, and warm; then
+//                       come the I of each stage before it in turn, and the W of any of these
+//                       stages
+// clang-format on
+// For equal stages and K = p the first two prove the times of ZB-H1 (Qi et al. 2024) optimal.
 Score find_bounds(const Pipeline& pipeline) {
   const Time m = pipeline.micro_batches;
   const Time in_flight = pipeline.in_flight;
@@ -95,19 +98,20 @@ Score find_bounds(const Pipeline& pipeline) {
   return bounds;
 }
 
-// What a device does by cost: I if it can, else F, else W. An F goes before an I while fewer than a
-// part of the depth are in flight, and waits for an I that comes within a part of its length; a W
-// that delays what comes next runs if the gap it fills is at least a part of its length. But
-// nothing waits that would put the bound on the span out of reach.
+// How a device decides by cost: it runs I if it can, else F, else W. An F goes before an I while
+// fewer than `forward_first_quarters` of the depth are in flight, and an F waits for an I that
+// comes within `wait_quarters` of the F's length. A W that delays the next work runs if the gap
+// that it fills is at least `gap_quarters` of the W's length. A wait that would put the bound on
+// the span out of reach is not made.
 struct Habit {
   int forward_first_quarters = 0;
   int wait_quarters = 0;
   int gap_quarters = 0;
 };
 
-// The depth of a stage is the number of micro-batches in flight, after F and before I, from which
-// on it starts no more F. In a closed form these come first, then I and F in turn, each waited for,
-// and W as far behind I as K allows.
+// One way to make an order. The depth of a stage is the number of micro-batches in flight, after F
+// and before I, from which on the stage starts no more F. In a closed form so many F come first,
+// then I and F in turn, each waited for, and W as far behind I as K allows.
 struct Variant {
   bool closed_form = true;
   int in_flight = 1;           // K at most
@@ -115,7 +119,7 @@ struct Variant {
   Habit habit;
 };
 
-// Depths and habits are those that together came nearest the bounds on random pipelines.
+// Lists the variants. Their depths and habits together came nearest the bounds on random pipelines.
 std::vector<Variant> list_variants(int in_flight) {
   constexpr std::array kTenths{23, 30, 0};
   constexpr std::array kHabits{Habit{4, 0, 3}, Habit{2, 1, 4}, Habit{2, 0, 2}, Habit{2, 4, 3}};
@@ -127,7 +131,7 @@ std::vector<Variant> list_variants(int in_flight) {
   return variants;
 }
 
-// Micro-batches of a kind run in order, so that what a device has done is three counts.
+// The state of a device. Micro-batches of a kind run in order, so three counts tell what is done.
 struct Device {
   std::array<int, 3> done{};  // by kind
   int depth = 1;
@@ -157,7 +161,8 @@ class Sweep {
     wakes_.set(0, 0);
   }
 
-  // Stops, with the worst score, as soon as the span or the makespan must be longer than this.
+  // Makes the order and returns its score. Stops, with the worst score, as soon as the span or the
+  // makespan must be longer than `longest`.
   Score run(const Score& longest) {
     for (std::size_t left = 3 * micro_batches_ * devices_.size(); left > 0;) {
       const std::size_t s = find_next_device();
@@ -203,13 +208,14 @@ class Sweep {
     return static_cast<int>(std::min<Time>(variant_.in_flight, 1 + hidden));
   }
 
-  // The last of those that decide first: it knows what the device after it has just started.
+  // Returns the last of the devices that decide first, which knows what the device after it has
+  // just started.
   std::size_t find_next_device() const {
     ENSURE(wakes_.earliest() != kFarAway.count(), "every device waits for another");
     return wakes_.next();
   }
 
-  // When the inputs of the next F or I have arrived; kFarAway when not known.
+  // Returns when the inputs of the next F or I have arrived; kFarAway if that is not known.
   Time arrival(Kind kind, std::size_t s) {
     const int next = devices_[s].done[kind];
     if (kind == kForward && s == 0) return next < pipeline_.micro_batches ? 0 : kFarAway.count();
@@ -294,7 +300,7 @@ class Sweep {
   std::vector<std::vector<Kind>> kinds_;   // by stage, in order
 };
 
-// All work and messages one after another must stay far below kFarAway.
+// Throws unless all work and messages, run one after another, stay far below kFarAway.
 void refuse_endless_times(const OrderProblem& problem) {
   __extension__ using Wide = __int128;
   Wide once = 0;
@@ -316,7 +322,7 @@ DeviceOrders make_zero_bubble_order(const OrderProblem& problem, ActivationRelea
   DeviceOrders orders;
   for (const Variant& variant : list_variants(pipeline.in_flight)) {
     Sweep sweep(pipeline, variant, bounds.span);
-    // Of orders with the least span there is only the shorter one's makespan left to beat.
+    // Once the span is at its bound, only a shorter makespan can be better.
     const Score score =
         sweep.run({best.span, best.span == bounds.span ? best.makespan : kFarAway.count()});
     if (score >= best) continue;

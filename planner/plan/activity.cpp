@@ -24,8 +24,9 @@ std::vector<bool> find_active_layers(const ModelProfile& profile, const FreezeMa
   return active;
 }
 
-// Edges are sorted by their first layer and run forward, so one pass against their order sees each
-// layer after everything that reads from it; a pass along their order, after everything it reads.
+// Edges are sorted by their first layer and run forward. One pass against their order therefore
+// sees each layer after every layer that reads from it, and a pass along their order sees each
+// layer after every layer that it reads from.
 std::vector<bool> find_layers_that_reach_a_loss(const ModelProfile& profile) {
   std::vector<bool> reaches;
   for (const Layer& layer : profile.layers) reaches.push_back(layer.has_loss);
@@ -37,7 +38,7 @@ std::vector<bool> find_layers_that_reach_a_loss(const ModelProfile& profile) {
   return reaches;
 }
 
-// Layers that are active or have an active ancestor.
+// Returns for each layer whether it is active or has an active ancestor along gradient edges.
 std::vector<bool> find_layers_that_need_gradients(const ModelProfile& profile,
                                                   std::vector<bool> active) {
   for (const Edge& edge : profile.edges) {
@@ -58,7 +59,8 @@ bool any_layer(const Stage& stage, Predicate predicate) {
   return false;
 }
 
-// Only the first stage reads samples, and with them what is cached of them.
+// Throws unless the first stages hold the whole prefix: only they read samples, and so the features
+// that are cached of these samples.
 void refuse_prefix_of_other_stages(const Plan& plan, int cached) {
   for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
     const std::vector<Stage>& stages = plan.pipelines[p].stages;

@@ -1,12 +1,15 @@
 #pragma once
-// What each layer must compute under a freeze mask (design page, "Freeze mask"):
-//   active(l)    has parameters and its block is not frozen, or uses a tied parameter that some
-//                active block uses
-//   F            always, but for the layers of a cached frozen prefix, whose output is read instead
-//   edge u -> l carries a gradient iff it is a gradient edge, l reaches a loss along gradient edges
-//                (or has one), and u is active or has an active ancestor along gradient edges
-//   I_l          some incoming edge carries a gradient
-//   W_l          l is active and reaches a loss
+// Says what each layer must compute under a freeze mask: the forward F, the input gradient I
+// (dgrad), the weight gradient W (wgrad). The rules are those of the design page, "Freeze mask":
+// clang-format off
+//   l is active            l has parameters and its block is not frozen, or l uses a tied parameter
+//                          that some active block uses
+//   l runs F               always, except in a cached frozen prefix, whose output is read instead
+//   u -> l carries a       iff it is a gradient edge, l reaches a loss along gradient edges (or has
+//   gradient               one), and u is active or has an active ancestor along gradient edges
+//   l runs I               iff some incoming edge carries a gradient
+//   l runs W               iff l is active and reaches a loss
+// clang-format on
 
 #include <vector>
 
@@ -35,16 +38,19 @@ struct Activity {
   bool is_cached(LayerId layer) const { return layer.value < cached; }
 };
 
+// Returns the activity under `mask`, with nothing cached. Requires: one bit per block of the model.
 Activity find_activity(const ModelProfile& profile, const FreezeMask& mask);
-// Layers of the longest prefix of layers that are not active, have no backward and no loss: what a
-// plan may cache under a mask.
+// Returns how many layers a plan may cache: the length of the longest prefix of layers that are not
+// active and have neither a backward nor a loss.
 int count_frozen_prefix(const ModelProfile& profile, const Activity& activity);
-// Under the mask of a plan. Where it caches the frozen prefix, that is `cached`; no layer of it may
-// lie outside the first stage of some pipeline, or InfeasibleError says which.
+// Returns the activity under the mask of a plan. If the plan caches the frozen prefix, `cached` is
+// the length of that prefix. Throws InfeasibleError, naming the stage, if a later stage of some
+// pipeline holds a layer of the prefix.
 Activity find_activity(const ModelProfile& profile, const Plan& plan);
 
-// Whether a stage has any backward, weight gradient or update to do.
+// True if some layer of the stage has a backward (I or W).
 bool stage_has_backward(const Stage& stage, const Activity& activity);
+// True if some layer of the stage has a W, and so an update.
 bool stage_has_update(const Stage& stage, const Activity& activity);
 
 }  // namespace frazil

@@ -30,7 +30,7 @@ std::string layers_text(const Stage& stage) {
   return text;
 }
 
-// "cut 7", "cuts 3 7", "layers 0-1+4-5 2-3", or nothing for a single stage.
+// Returns "cut 7", "cuts 3 7", "layers 0-1+4-5 2-3", or nothing for a single stage.
 std::string cut_text(const Pipeline& pipeline) {
   if (pipeline.stages.size() < 2) return "";
   std::string text = pipeline.stages.size() == 2 ? "cut" : "cuts";
@@ -49,7 +49,8 @@ std::string count_text(std::size_t count, const std::string& noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-// Pipelines of one shape are told once: "2 stages x 4 pipelines"; others one by one, "2+1 stages".
+// Tells pipelines of one shape once, "2 stages x 4 pipelines", and pipelines that differ one by
+// one, "2+1 stages".
 std::string shape_text(const Plan& plan) {
   std::string lengths;
   bool equal = true;
@@ -63,8 +64,8 @@ std::string shape_text(const Plan& plan) {
   return count_text(plan.pipelines.front().stages.size(), "stage") + " x " + pipelines;
 }
 
-// " on 2+1 devices" where stages lie on several devices, " on 2 sliced+1 devices" where they share
-// micro-batches by samples; pipelines that differ one by one.
+// Returns " on 2+1 devices" if stages lie on several devices, " on 2 sliced+1 devices" if they
+// share micro-batches by samples, and nothing otherwise. Pipelines that differ are told one by one.
 std::string devices_text(const Plan& plan) {
   std::vector<std::string> texts;
   for (const Pipeline& pipeline : plan.pipelines) {
@@ -92,7 +93,7 @@ std::string cuts_text(const Plan& plan) {
   return text == "no cut" ? "" : text;
 }
 
-// Where stages do not keep what their backwards need.
+// Says which stages do not keep what their backwards need.
 std::string memory_text(const Plan& plan) {
   std::size_t stages = 0;
   std::size_t recompute = 0;

@@ -1,7 +1,8 @@
 #pragma once
-// A plan: which layers live where, which device does which micro-batches, in which schedule. The
-// same plan goes into the simulator and into the executor. It carries every system of the design
-// from the start; what an interpreter cannot do yet it refuses in one sentence.
+// A plan says which layers live where, which device does which micro-batches, and in which
+// schedule. The simulator and the executor read the same plan. The types can express more than
+// either of them interprets; an interpreter refuses what it cannot do with InfeasibleError, in one
+// sentence.
 
 #include <cstdint>
 #include <optional>
@@ -25,9 +26,11 @@ struct LayerRange {
   friend auto operator<=>(const LayerRange&, const LayerRange&) = default;
 };
 
-// How several devices of one stage share it: whole micro-batches in turn (kData), or every
-// micro-batch by samples (kSamples, planner/plan/stage_slices.h). Others are not interpreted now.
+// How several devices share one stage: kData, whole micro-batches in turn; kSamples, every
+// micro-batch split by samples (planner/plan/stage_slices.h). The other axes are not interpreted.
 enum class DeviceAxis { kData, kSamples, kShard, kTensor, kContext, kExpert };
+// What a stage does with its saved activations (stash) between F and backward; kRecompute is
+// activation checkpointing, kOffload is not interpreted.
 enum class MemoryPolicy { kKeep, kRecompute, kOffload };
 
 // A convex set of layers on one device, or on several that share them along an axis.
@@ -48,7 +51,8 @@ void for_each_layer(const Stage& stage, Visit visit) {
   }
 }
 
-// Stages that together hold the model, and the global micro-batches [first, last] they own.
+// Stages that together hold the model, and the global micro-batches that they own, as closed
+// intervals [first, last].
 struct Pipeline {
   std::vector<Stage> stages;
   std::vector<MicroBatches> micro_batches;  // ascending, disjoint
@@ -57,7 +61,7 @@ struct Pipeline {
 
 struct NamedSchedule {
   ScheduleKind kind = ScheduleKind::kOneForwardOneBackward;
-  // K, micro-batches in flight; none: the schedule's own.
+  // K, the micro-batches in flight; none means the schedule's own depth.
   std::optional<int> in_flight = std::nullopt;
   int chunks = 1;  // stages of a pipeline on each device
   friend bool operator==(const NamedSchedule&, const NamedSchedule&) = default;
@@ -88,25 +92,27 @@ struct Plan {
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
-// Whether a stage of it lies on several devices.
+// True if some stage of the pipeline lies on several devices.
 bool has_shared_stage(const Pipeline& pipeline);
 
-// The device of a stage that works on a micro-batch: its devices take the micro-batches their
-// pipeline owns in turn (PipeDream's 1F1B-RR; Narayanan et al. 2019), or with axis samples each its
-// slice. Requires: the pipeline owns it; a slice where the stage has slices, and only there.
+// Returns the device of a stage that works on a micro-batch. The devices of the stage take the
+// micro-batches of the pipeline in turn (PipeDream's 1F1B-RR; Narayanan et al. 2019); with axis
+// samples device k works on slice k of every micro-batch. Requires: the pipeline owns the
+// micro-batch; `slice` is given if and only if the stage has slices.
 DeviceId device_of(const Pipeline& pipeline, StageId stage, MicroBatchId micro_batch,
                    std::optional<std::int32_t> slice = std::nullopt);
 
-// What one device of a stage works on, or has a slice of: ascending, disjoint closed intervals.
-// None of a device that is not of the stage.
+// Returns the micro-batches that one device of a stage works on, or has a slice of, as ascending,
+// disjoint closed intervals. Returns none for a device that is not of the stage.
 std::vector<MicroBatches> micro_batches_on(const Pipeline& pipeline, StageId stage,
                                            DeviceId device);
 
-// How many of the pipeline's micro-batches come before this one. Requires: the pipeline owns it.
+// Returns how many of the pipeline's micro-batches come before this one. Requires: the pipeline
+// owns the micro-batch.
 int turn_of(const Pipeline& pipeline, MicroBatchId micro_batch);
 
-// Samples in one global micro-batch of a step over `batch_size` samples: micro_batch_size, but the
-// last may be short.
+// Returns the samples in one global micro-batch of a step over `batch_size` samples:
+// micro_batch_size, or fewer in the last micro-batch.
 int samples_in(const Plan& plan, MicroBatchId micro_batch);
 
 std::string_view policy_name(DispatchPolicy policy);  // "fifo", "priority", "lrtf", "steal"
@@ -114,13 +120,14 @@ std::optional<DispatchPolicy> find_policy(std::string_view name);
 
 // How the provenance of a searched order begins (key "schedule").
 inline constexpr std::string_view kSearched = "searched for the least ";
-// Whether the lists of the plan come from a search over orders of work, as its provenance says.
+// True if the provenance says that the lists of the plan come from a search over orders of work.
 bool has_searched_order(const Plan& plan);
 
-// "2 stages x 1 pipeline, 1f1b, 4 micro-batches of 8, cut 7": one line for people.
+// Returns one line for people: "2 stages x 1 pipeline, 1f1b, 4 micro-batches of 8, cut 7".
 std::string summarize(const Plan& plan);
 
-// One pipeline of consecutive stages: layer cuts[i] begins stage i + 1; stage i on devices[i].
+// Makes one pipeline of consecutive stages: layer cuts[i] begins stage i + 1, and stage i lies on
+// devices[i].
 Pipeline make_pipeline(int layers, const std::vector<LayerId>& cuts,
                        const std::vector<DeviceId>& devices, MicroBatches micro_batches);
 

@@ -15,7 +15,7 @@ namespace frazil {
 namespace {
 
 constexpr std::int64_t kLargestIndex = std::numeric_limits<std::int32_t>::max();
-// Two of these still add up within an int.
+// The largest batch: two of this size still add up within an int.
 constexpr std::int64_t kLargestBatch = 1'000'000'000;
 
 template <class Value>
@@ -68,7 +68,7 @@ std::int32_t parse_index(const JsonCursor& cursor) {
   return static_cast<std::int32_t>(cursor.integer(0, kLargestIndex));
 }
 
-// A closed range [first, last].
+// Parses a closed range [first, last].
 std::pair<std::int32_t, std::int32_t> parse_range(const JsonCursor& cursor) {
   const std::vector<JsonCursor> ends = cursor.items();
   if (ends.size() != 2) {
@@ -175,7 +175,7 @@ std::string draw_stage(const Stage& stage) {
                      name_of(kMemoryPolicies, stage.memory));
 }
 
-// One item per line at the given depth, or "[]".
+// Writes one item per line at the given depth, or "[]".
 std::string draw_list(const std::vector<std::string>& items, int depth, char open, char close) {
   if (items.empty()) return fmt::format("{}{}", open, close);
   const std::string indent(static_cast<std::size_t>(depth) * 2, ' ');

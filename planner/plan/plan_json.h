@@ -1,7 +1,7 @@
 #pragma once
-// The plan file: "format": "frazil.plan", "version": 1. Layers as ranges [first, last], devices as
-// indices, masks as text bits, schedule {"name": "1f1b"} or {"actions": [["0F0", ...], ...]} or
-// {"policy": "fifo"}.
+// Reads and writes the plan file ("format": "frazil.plan", "version": 1). Layers stand as ranges
+// [first, last], devices as indices, masks as text bits; the schedule is {"name": "1f1b"},
+// {"actions": [["0F0", ...], ...]} or {"policy": "fifo"}.
 
 #include <filesystem>
 #include <string>
@@ -11,8 +11,9 @@
 
 namespace frazil {
 
-// Checks form alone (types, ranges, names, unknown keys) with file, line and path; validate() in
-// plan.h checks a plan against its model and cluster.
+// Parses a plan and checks its form alone (types, ranges, names, unknown keys); throws
+// InputError{file, line} with the JSON path. validate() in planner/actions/validate_plan.h checks a
+// plan against its model and cluster.
 Plan parse_plan(std::string_view text, const std::string& file);
 std::string to_json(const Plan& plan);  // equal plans give equal bytes; round trips
 

@@ -1,8 +1,8 @@
 #pragma once
-// Where a plan puts the layers of a model: the stage of each layer, what crosses between stages,
-// who holds and updates a layer and for which micro-batches, which layers are reduced together.
-// Lowering, schedules, checks, searches and the executor read this one derivation; a new axis that
-// shares a stage among devices is taught here.
+// Derives from a plan where the layers of a model lie: the stage of each layer, what crosses
+// between stages, which devices hold and update a layer and for which micro-batches, and which
+// layers are reduced together. Lowering, schedules, checks, searches and the executor all read this
+// one derivation; a new axis that shares a stage among devices is added here.
 
 #include <cstddef>
 #include <vector>
@@ -14,18 +14,18 @@
 
 namespace frazil {
 
-// All edges from one stage to another of the same pipeline, by position in ModelProfile::edges.
+// All edges from one stage to another stage of a pipeline, by position in ModelProfile::edges.
 struct StageCrossing {
   StageId from;
   StageId to;
   std::vector<std::size_t> edges;     // ascending
-  std::vector<std::size_t> carrying;  // those of `edges` whose gradient comes back
+  std::vector<std::size_t> carrying;  // the `edges` whose gradient comes back
 };
 
 struct PipelineTopology {
   std::vector<StageId> stage_of;         // by layer
   std::vector<StageCrossing> crossings;  // by (from, to)
-  // By stage: the crossings that enter and that leave it, by position in `crossings`.
+  // The crossings that enter and that leave each stage, as positions in `crossings`.
   std::vector<std::vector<std::size_t>> incoming;
   std::vector<std::vector<std::size_t>> outgoing;
 };
@@ -35,12 +35,12 @@ struct LayerHolder {
   PipelineId pipeline;
   StageId stage;
   DeviceId device;
-  std::vector<MicroBatches> micro_batches;  // perhaps none: it joins reductions all the same
+  std::vector<MicroBatches> micro_batches;  // if none, the device still joins reductions
   friend bool operator==(const LayerHolder&, const LayerHolder&) = default;
 };
 
-// A device that holds a layer, in whichever pipelines, and the micro-batches whose gradients it
-// makes.
+// A device that holds a layer, in one pipeline or several, and the micro-batches whose gradients it
+// computes.
 struct LayerOwner {
   DeviceId device;
   std::vector<TreeNode> micro_batches;  // intervals, ascending
@@ -53,27 +53,30 @@ struct PlanTopology {
   std::vector<std::vector<LayerId>> groups;     // find_reduced_layers()
 };
 
-// Requires of all that follows: the stages of each pipeline hold every layer once.
+// Returns the topology of a whole plan. This function and all that follow require that the stages
+// of each pipeline hold every layer once.
 PlanTopology find_topology(const Plan& plan, const ModelProfile& structure,
                            const Activity& activity);
 
-// The parts of it, for those that need no more.
+// The next functions return single parts of the topology.
 PipelineTopology find_topology(const Pipeline& pipeline, const ModelProfile& structure,
                                const Activity& activity);
 std::vector<StageId> find_stages(const Pipeline& pipeline, std::size_t layers);  // by layer
 StageId find_stage(const Pipeline& pipeline, LayerId layer);
-// By layer; by pipeline, then in the order of the stage's devices.
+// Returns the holders of each layer, by pipeline, then in the order of the stage's devices.
 std::vector<std::vector<LayerHolder>> find_holders(const Plan& plan, std::size_t layers);
+// Merges the holders of one layer by device; the owners come by ascending device.
 std::vector<LayerOwner> find_owners(const std::vector<LayerHolder>& holders);
-// By layer, ascending: the devices that hold it in whichever pipeline.
+// Returns for each layer the devices that hold it in any pipeline, ascending.
 std::vector<std::vector<DeviceId>> find_holding_devices(const Plan& plan, std::size_t layers);
-// Layers that are updated and have several owners, grouped so that one collective serves a group:
-// neighbours among the updated layers that have the same holders. Ascending.
+// Returns the layers that are updated and have several owners, grouped so that one collective
+// serves a group: neighbours among the updated layers that have equal holders. Groups and layers
+// ascend.
 std::vector<std::vector<LayerId>> find_reduced_layers(
     const std::vector<std::vector<LayerHolder>>& holders, const Activity& activity);
 
-// The layers, ascending, that use a tied parameter and are updated: each sums a gradient of its
-// own, and the sums are added in this order.
+// Returns the layers, ascending, that use a tied parameter and are updated. Each of them sums a
+// gradient of its own, and the sums are added in this order.
 std::vector<LayerId> find_updated_uses(const TiedParameter& tied, const Activity& activity);
 
 }  // namespace frazil

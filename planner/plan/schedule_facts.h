@@ -1,7 +1,7 @@
 #pragma once
-// The facts of every schedule that has a name, one row each: what it is called, where its stages
-// lie, what it takes, and what is known of its lists before they are made. Whoever asks which
-// schedule does what asks these rows; only generators tell schedules apart by their names.
+// The facts of every named schedule, one row each: its name, where its stages lie, which parameters
+// it takes, and what is known of its lists before they are made. All code that asks what a schedule
+// does reads these rows; only generators (planner/orders) tell schedules apart by ScheduleKind.
 
 #include <cstdint>
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace frazil {
 
-// In menu order.
+// All schedules, in menu order.
 enum class ScheduleKind {
   kGpipe,
   kOneForwardOneBackward,
@@ -40,18 +40,22 @@ enum class ScheduleKind {
   kVaruna
 };
 
-// Which weights a micro-batch reads where updates fall among backwards: those of the step (kSync),
-// its own copy (kStash, PipeDream), one of two (kTwoBuffered, PipeDream-2BW), the newest, or a
-// forecast of them. The last two are not interpreted now.
+// Which weights a micro-batch reads if updates fall among backwards: the weights of the step
+// (kSync), a copy of its own (kStash, weight stashing of PipeDream), one of two copies
+// (kTwoBuffered, PipeDream-2BW), the newest weights (kLatest), or a prediction of them
+// (kPredicted). kLatest and kPredicted are not interpreted.
 enum class WeightVersions { kSync, kStash, kTwoBuffered, kLatest, kPredicted };
 
-// What lower bounds may rest on, whatever the times of the stages.
+// The property of a schedule that lower bounds may rest on, whatever the times of the stages. K is
+// the number of micro-batches in flight.
 // clang-format off
 //   kNone           nothing
 //   kTwoPhases      each device runs all its forwards before its first backward
-//   kFalling        linear; K on stage 0, fewer downstream (warm_up in planner/orders/linear_orders.h), until B
+//   kFalling        linear; K on stage 0, fewer downstream, until B (warm_up in
+//                   planner/orders/linear_orders.h)
 //   kLevel          linear; K on each stage, until W
-//   kLevelInHalves  linear; K on each stage, of which half is free after I (zb-1p and zb-2p, as their authors count)
+//   kLevelInHalves  linear; K on each stage, of which half is free after I (zb-1p and zb-2p, as
+//                   their authors count)
 //   kWeightsLast    F and I as in 1f1b, then all W
 // clang-format on
 enum class BoundClass : std::uint8_t {
@@ -78,10 +82,10 @@ struct ScheduleFacts {
   std::string_view name;      // in files and flags
   std::string_view one_line;  // for people
   Placement placement = Placement::kLinear;
-  int chunks = 1;  // v per direction, where nothing else is said
+  int chunks = 1;  // v per direction, if a plan does not choose
   Chunks legal = Chunks::kFixed;
   bool takes_in_flight = false;      // K can be chosen
-  OwnInFlight own_in_flight = {};    // K where none is chosen; read only where one can be
+  OwnInFlight own_in_flight = {};    // K if none is chosen; read only if takes_in_flight
   bool splits_backward = false;      // some backwards come as I and W
   bool needs_costs = false;          // its order depends on the times of the stages
   bool recomputes_itself = false;    // every stage but the last recomputes, and the lists say when
@@ -90,20 +94,22 @@ struct ScheduleFacts {
   BoundClass bounds = BoundClass::kNone;
 };
 
-// Whether planner/prediction/linear_bounds.h knows what each stage holds in flight.
+// True if planner/prediction/linear_bounds.h knows what each stage holds in flight.
 bool has_linear_bounds(const ScheduleFacts& facts);
-// Whether each stage holds as many micro-batches until their W: what an order search keeps to.
+// True if each stage holds the same number of micro-batches until their W; an order search keeps to
+// that number.
 bool holds_level(const ScheduleFacts& facts);
 
-// In menu order.
+// Returns the rows in menu order.
 std::span<const ScheduleFacts> all_schedules();
 const ScheduleFacts& facts_of(ScheduleKind kind);
-// Those that update once, at the end of a step.
+// Returns the schedules that update once, at the end of a step (synchronous, flushing schedules).
 std::vector<ScheduleKind> synchronous_schedules();
 
 std::string_view schedule_name(ScheduleKind kind);  // "gpipe", "1f1b", "zb-h1", ...
+// Finds a schedule by its name; none if no schedule has this name.
 std::optional<ScheduleKind> find_schedule(std::string_view name);
-// A line for each schedule, or for each synchronous one: its name and what it is.
+// Returns one line per schedule, or per synchronous schedule: its name and what it is.
 std::string describe_schedules(bool synchronous_alone = false);
 
 }  // namespace frazil

@@ -1,4 +1,5 @@
-// Part of planner/plan/plan.h: which device of a stage works on which micro-batches.
+// Implements the part of planner/plan/plan.h that says which device of a stage works on which
+// micro-batches.
 #include "planner/plan/plan.h"
 
 #include <algorithm>
@@ -39,7 +40,7 @@ std::vector<MicroBatches> micro_batches_on(const Pipeline& pipeline, StageId sta
   const auto place = std::find(devices.begin(), devices.end(), device);
   if (place == devices.end()) return {};
   if (devices.size() == 1 || slices_of(described) > 1) return pipeline.micro_batches;
-  // Neighbours have different devices, so that each is an interval of its own.
+  // Neighbouring micro-batches have different devices, so each is an interval of its own.
   std::vector<MicroBatches> own;
   const auto wanted = static_cast<std::size_t>(place - devices.begin());
   std::size_t turn = 0;

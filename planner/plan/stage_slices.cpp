@@ -68,7 +68,7 @@ std::optional<MicroBatchId> find_thin_micro_batch(const Plan& plan, PipelineId p
   const Pipeline& of = plan.pipelines[pipeline.index()];
   const int slices = slices_of(of.stages[stage.index()]);
   if (slices == 1 || of.micro_batches.empty()) return std::nullopt;
-  // Only the last of a batch may be smaller than the others.
+  // Only the last micro-batch of a batch may be smaller than the others.
   for (const MicroBatchId m : {of.micro_batches.front().first, of.micro_batches.back().last}) {
     if (samples_in(plan, m) < slices) return m;
   }

@@ -1,7 +1,8 @@
 #pragma once
-// Stages whose devices share every micro-batch by samples (axis samples): of n samples device k of
-// a has the slice [floor(k n / a), floor((k + 1) n / a)). What a stage hands to another crosses as
-// the intersections of their slices (the relay between groups of Pipe-BD; Jang et al. 2023).
+// Slices of micro-batches, for stages whose devices share every micro-batch by samples (axis
+// samples). Device k of the a devices of a stage has the samples [floor(k n / a),
+// floor((k + 1) n / a)) of a micro-batch of n samples. A message between two stages crosses as the
+// intersections of their slices (the relay between groups of Pipe-BD; Jang et al. 2023).
 
 #include <compare>
 #include <cstddef>
@@ -22,31 +23,32 @@ struct SampleInterval {
   friend auto operator<=>(const SampleInterval&, const SampleInterval&) = default;
 };
 
-// How many slices a stage makes of a micro-batch; 1: none.
+// Returns how many slices a stage makes of a micro-batch; 1 if it has no slices.
 int slices_of(const Stage& stage);
 bool has_sliced_stage(const Pipeline& pipeline);
-// Of a stage without slices: none. Requires: the device is of the stage.
+// Returns the slice of a device, or none if the stage has no slices. Requires: the device is of the
+// stage.
 std::optional<std::int32_t> slice_on(const Stage& stage, DeviceId device);
-// What a slice has of a micro-batch of so many samples; without a slice all of them.
+// Returns the samples that a slice has of a micro-batch of `samples` samples; without a slice, all
+// samples.
 SampleInterval samples_of(const Stage& stage, std::optional<std::int32_t> slice, int samples);
 
-// What one device of a stage does of a micro-batch.
+// The part of a micro-batch that one device of a stage works on.
 struct StagePart {
   DeviceId device;
   std::optional<std::int32_t> slice;
   SampleInterval samples;
   friend bool operator==(const StagePart&, const StagePart&) = default;
 };
-// The parts of a stage in a micro-batch of so many samples that have some of those `wanted`, in the
-// order of slices, each cut to these.
+// Returns the parts of a stage in a micro-batch of `samples` samples that overlap the samples
+// `wanted`, in the order of slices, each cut to `wanted`.
 std::vector<StagePart> find_parts(const Pipeline& pipeline, StageId stage, MicroBatchId micro_batch,
                                   int samples, const SampleInterval& wanted);
-// All of them.
+// Returns all parts of a stage in a micro-batch of `samples` samples.
 std::vector<StagePart> find_parts(const Pipeline& pipeline, StageId stage, MicroBatchId micro_batch,
                                   int samples);
 
-// Visits what find_parts lists, without a list where the stage lies on one device, as it nearly
-// always does.
+// Visits what find_parts lists. It makes no list if the stage lies on one device, the common case.
 template <class Visit>
 void visit_parts(const Pipeline& pipeline, StageId stage, MicroBatchId micro_batch, int samples,
                  const SampleInterval& wanted, Visit visit) {
@@ -60,16 +62,17 @@ void visit_parts(const Pipeline& pipeline, StageId stage, MicroBatchId micro_bat
   }
 }
 
-// What an action of one micro-batch has of it; and the parts of another stage, cut to that.
+// Returns the samples that an action has of its one micro-batch.
 SampleInterval samples_of(const Plan& plan, const Action& action);
+// Returns the parts of the stage `peer` in the action's micro-batch, cut to the action's samples.
 std::vector<StagePart> find_peers(const Plan& plan, const Action& action, StageId peer);
 
-// A micro-batch too small to have a sample for each slice of the stage.
+// Finds a micro-batch too small to have a sample for each slice of the stage, if there is one.
 std::optional<MicroBatchId> find_thin_micro_batch(const Plan& plan, PipelineId pipeline,
                                                   StageId stage);
 
-// A number for each part of each stage, counted anew in every pipeline: a micro-batch has one
-// pipeline, so that (row, micro-batch) names a part of it.
+// Numbers the parts of all stages, counted anew in every pipeline. A micro-batch belongs to one
+// pipeline, so the pair (row, micro-batch) names one part of that micro-batch.
 class PartRows {
  public:
   explicit PartRows(const std::vector<Pipeline>& pipelines);

@@ -1,4 +1,3 @@
-// Parameters tied across devices.
 #include "planner/plan/tied_exchanges.h"
 
 #include <algorithm>
@@ -16,7 +15,7 @@ const std::vector<DeviceId>& devices_holding(const Pipeline& pipeline, LayerId l
   return pipeline.stages[find_stage(pipeline, layer).index()].devices;
 }
 
-// In one pipeline.
+// Returns the devices of one pipeline that hold some use.
 std::set<DeviceId> find_partners(const Pipeline& pipeline, const std::vector<LayerId>& layers) {
   std::set<DeviceId> all;
   for (const LayerId layer : layers) {
@@ -50,7 +49,8 @@ Collective make_gather(const std::vector<TiedMessage>& messages, Bytes sum) {
   return gather;
 }
 
-// Of all pipelines: a device may join with what it holds in one and hold a use in another.
+// Returns the uses on `devices` in all pipelines, for a device may join an exchange in one pipeline
+// and hold a use in another.
 std::vector<TiedUse> find_uses_on(const std::vector<DeviceId>& devices, const Plan& plan,
                                   const std::vector<LayerId>& layers) {
   std::vector<TiedUse> uses;

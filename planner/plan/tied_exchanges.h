@@ -1,6 +1,6 @@
 #pragma once
-// What devices exchange of parameters that several layers use (embedding and head), so that each
-// adds the same gradient sums in the same order.
+// Finds the gradient sums that devices exchange for tied parameters, which several layers use
+// (embedding and head). After the exchange every device adds the same sums in the same order.
 
 #include <cstddef>
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace frazil {
 
-// The sum of a use of a tied parameter on its way to a device that lacks it.
+// The gradient sum of one use of a tied parameter, sent to a device that lacks this sum.
 struct TiedMessage {
   PipelineId pipeline;
   LayerId layer;
@@ -22,9 +22,10 @@ struct TiedMessage {
   friend bool operator==(const TiedMessage&, const TiedMessage&) = default;
 };
 
-// What is sent of one parameter with the uses `layers` (ascending): a device that holds some use
-// gets each of those that it holds in no pipeline once, in the first pipeline that it is in; there
-// the devices of the stage with that use take turns. By layer, pipeline and receiving device.
+// Lists what is sent of one parameter whose uses are `layers` (ascending). A device that holds some
+// use receives the sum of every use that it holds in no pipeline. It receives that sum once, in the
+// first pipeline where it holds a use; the devices of the stage with the missing use send in turn.
+// Sorted by layer, pipeline and receiving device.
 std::vector<TiedMessage> find_tied_messages(const Plan& plan, const std::vector<LayerId>& layers);
 
 // A layer that uses a tied parameter and is updated.
@@ -32,28 +33,30 @@ struct TiedUse {
   PipelineId pipeline;
   LayerId layer;
   StageId stage;
-  std::vector<DeviceId> devices;  // of the stage, those that join an exchange
+  std::vector<DeviceId> devices;  // the devices of the stage that join an exchange
 
   friend bool operator==(const TiedUse&, const TiedUse&) = default;
 };
 
-// Each use has a copy and a gradient sum of its own, reduced among its owners like any other. Then
-// every device gets the sums of the uses it lacks and adds all in layer order. One exchange is of
-// what is sent in one pipeline, joined by the devices that send or receive.
+// The messages of one tied parameter in one pipeline; the devices that send or receive join the
+// exchange. Each use has a copy and a gradient sum of its own, which is reduced among its owners
+// like any other gradient. Then every device gets the sums of the uses that it lacks and adds all
+// sums in layer order.
 struct TiedExchange {
   PipelineId pipeline;
-  std::size_t tied = 0;               // position in ModelProfile::tied
-  std::vector<TiedUse> uses;          // on the devices that join; by pipeline and layer
-  std::vector<TiedMessage> messages;  // never none
-  // A gather of as many sums as devices, one per message: in part (sim/collective_cost.h) unless
-  // each device sends to every other. Devices ascending.
+  std::size_t tied = 0;       // position in ModelProfile::tied
+  std::vector<TiedUse> uses;  // on the joining devices, in all pipelines; by pipeline, layer
+  std::vector<TiedMessage> messages;  // never empty
+  // A gather that has the size of one sum per device and moves one sum per message. It is a partial
+  // gather (sim/collective_cost.h) unless each device sends to every other device. Devices ascend.
   Collective collective;
 
   friend bool operator==(const TiedExchange&, const TiedExchange&) = default;
 };
 
-// By pipeline, then in the order of the profile: the order in which every device enters them, after
-// all reduction groups. One for each pipeline in which something of a parameter is sent.
+// Returns one exchange for each parameter and pipeline in which a sum of the parameter is sent, by
+// pipeline, then in the order of the profile. Every device enters the exchanges in this order,
+// after all reduction groups.
 std::vector<TiedExchange> find_tied_exchanges(const Plan& plan, const ModelProfile& profile,
                                               const Activity& activity);
 

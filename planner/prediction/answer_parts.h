@@ -1,5 +1,5 @@
 #pragma once
-// What answers about one plan and about many have in common.
+// Parts of text and JSON that answers about one plan and about many plans have in common.
 
 #include <cstdint>
 #include <string>
@@ -18,26 +18,28 @@ inline constexpr const char* kCacheNote =
 
 double samples_per_second(const Plan& plan, Duration makespan);
 
-// How far a time lies above its lower bound; and as a text.
+// Returns the optimality gap: how far a time lies above its lower bound, as a share of the bound; 0
+// if the bound is 0.
 double gap(Duration time, Duration bound);
-std::string percent(double share);
+std::string percent(double share);  // 0.0123 is "1.23 %"
 
-// Which bytes an imported trace could not tell, by the rules that its profile notes down.
+// Names the bytes that an imported trace does not tell, by the rules that its profile notes down,
+// as "memory and messages"; returns nothing if all bytes are known.
 std::string unknown_bytes(const ModelProfile& profile);
 
-// "parameters 1.50 MiB, stash 3.00 MiB": what a device holds at its peak.
+// Lists what a device holds at its peak: "parameters 1.50 MiB, stash 3.00 MiB".
 std::string list_held(const MemoryPeak& peak);
 
-// "1 plan", "2 plans".
+// Returns "1 plan", "2 plans".
 std::string count_of(std::int64_t number, std::string_view noun);
 
-// Notes, a line each, on what the numbers rest on that was not measured.
+// Returns notes, a line each, on inputs of the numbers that were not measured.
 std::string list_flags(const ModelProfile& profile, bool extrapolated);
-// A note where the cluster gives links no bandwidth, so that what they carry takes no time; of one
-// device none.
+// Returns a note if links of the cluster have no bandwidth, so that bytes take no time over them;
+// nothing otherwise, and nothing for a cluster of one device.
 std::string list_free_links(const Cluster& cluster);
 
-// JSON objects, to be made part of others.
+// Return JSON objects, to be made part of larger JSON answers.
 std::string bounds_json(const PlanBounds& bounds);
 std::string memory_json(const MemoryPeak& peak, const Device& device);
 

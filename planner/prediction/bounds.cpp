@@ -16,12 +16,12 @@ namespace {
 
 constexpr Duration kNone{0};
 
-// What is known of one device, over all pipelines that use it.
+// The load of one device, over all pipelines that use it.
 struct DeviceLoad {
   Duration earliest = Duration::max();     // no F before this
   Duration least_after = Duration::max();  // after its last F, R, I or B
   Duration work{0};
-  Duration weight{0};  // of work, what W does
+  Duration weight{0};  // the W part of `work`
   Duration update{0};
 };
 
@@ -100,7 +100,8 @@ class BoundFinder {
     }
   }
 
-  // Micro-batches of one size at a time: if the others were not there, nothing would take longer.
+  // Bounds a step by its micro-batches of one size alone: without the micro-batches of another size
+  // nothing would take longer.
   void raise_by_linear_bounds(const PipelineTable& pipeline,
                               const std::vector<MicroBatchClass>& sizes) {
     const auto* named = std::get_if<NamedSchedule>(&plan_.schedule);

@@ -12,8 +12,8 @@ namespace {
 
 constexpr TaskId kNone = std::numeric_limits<TaskId>::max();
 
-// Whether `producer` makes the input of the F in `task`. Without a SEND, only the micro-batch tells
-// which half of a pair waits: an F of another stage in between would arrive later.
+// True if `producer` makes the input of the F in `task`. Without a SEND only the micro-batch tells
+// which half of a pair waits; an F of another stage in between would arrive later.
 bool hands_on_forward(const Action& producer, const Action& task) {
   const auto forward_of = [](const Action& action) {
     const auto* pair = std::get_if<ActionPair>(&action.detail);
@@ -25,9 +25,9 @@ bool hands_on_forward(const Action& producer, const Action& task) {
          from->micro_batches == to->micro_batches;
 }
 
-// What the next task of a device waits for.
+// An input that the next task of a device waits for.
 struct Input {
-  TaskId producer = kNone;  // a compute task; kNone: a reduction, a barrier or an overhead
+  TaskId producer = kNone;  // a compute task; kNone for a reduction, a barrier or an overhead
   TimePoint arrival;
   bool is_forward = false;
 };
@@ -66,7 +66,7 @@ class MakespanSplit {
     return step_.graph.lanes()[step_.graph.lane_of()[task]];
   }
 
-  // A SEND's message is made by the compute task it depends on.
+  // Finds the producer of each task's output; that of a SEND is the compute task it depends on.
   void find_producers() {
     producer_.assign(step_.graph.size(), kNone);
     for (TaskId task = 0; task < step_.graph.size(); ++task) {

@@ -1,10 +1,11 @@
 #pragma once
-// Where the time of each device goes: its makespan, split to the nanosecond. Between two computes
-// of a device, the next one waits for its binding input: the one that arrives last (of several that
-// arrive together the one whose producer ended last, then an F's). The producer is the compute task
-// it comes from, on another device. The wait until the producer ends is a wait for that stage; what
-// is left until the arrival is communication that nothing hides (its turn on the link, the
-// transfer, the hop). A W after its I, an R, and a boundary inside a device never wait.
+// Splits the makespan of each device to the nanosecond by where the time goes. Between two computes
+// of a device, the next compute waits for its binding input: the input that arrives last (if
+// several arrive together, the one whose producer ended last, then that of an F). The producer is
+// the compute task that the input comes from, on another device. The wait until the producer ends
+// is a wait for its stage; the rest until the arrival is communication that nothing hides (the turn
+// on the link, the transfer, the hop). A W after its I, an R, and a boundary inside a device never
+// wait.
 
 #include <span>
 #include <vector>
@@ -18,7 +19,7 @@ struct DeviceTime {
   Duration compute{0};                // all tasks of the compute lane: F I W B R U and pairs
   Duration exposed_communication{0};  // from the end of the producer to the arrival
   Duration wait_upstream{0};          // before an F (of a pair, too): until the end of its producer
-  Duration wait_downstream{0};        // before an I or a B, or a W without I: likewise
+  Duration wait_downstream{0};        // before an I, a B or a W without I: until the same moment
   Duration update{0};  // before a U: the whole wait for its reduction or for the barrier
   Duration fill{0};    // before the first compute, whatever it waits for; without any: everything
   Duration drain{0};   // after the last compute
@@ -27,12 +28,12 @@ struct DeviceTime {
 };
 
 Duration total(const DeviceTime& time);
-// Column by column, over all devices.
+// Adds the times of all devices column by column.
 DeviceTime sum(std::span<const DeviceTime> devices);
 
-// One entry per device, each with the makespan as its total. `prices` (price_all, of_work) are
-// those that `simulation` was made from. Requires: a step as lower() makes it, and its simulation
-// by simulate(); so a device idles for nothing but what its next task depends on.
+// Returns one entry per device, each with the makespan as its total. Requires: a step as lower()
+// makes it; its simulation by simulate(), so that a device idles only for what its next task
+// depends on; the `prices` (price_all, of_work) that the simulation was made from.
 std::vector<DeviceTime> split_makespan(const LoweredStep& step, const Simulation& simulation,
                                        std::span<const Duration> prices, int devices);
 

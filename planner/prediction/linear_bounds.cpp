@@ -11,9 +11,9 @@ namespace {
 
 constexpr Duration kNone{0};
 
-// Least times from the first F of a stage.
+// The least times from the start of a stage's first F.
 struct StageReach {
-  Duration last_end{0};    // of all its work
+  Duration last_end{0};    // end of all its work
   Duration last_input{0};  // end of its last I
 };
 
@@ -57,7 +57,7 @@ std::vector<Duration> find_heads(const LinearPipeline& pipeline) {
   return heads;
 }
 
-// The boundary to the next stage; none where it carries no gradient.
+// Finds the boundary to the next stage; none if it carries no gradient.
 std::optional<std::size_t> find_next_boundary(const PipelineTable& pipeline, std::size_t stage) {
   for (const std::size_t b : pipeline.stages[stage].outgoing) {
     const StageBoundary& boundary = pipeline.boundaries[b];
@@ -105,7 +105,7 @@ std::optional<LinearClass> find_linear_class(const NamedSchedule& schedule,
   const ScheduleFacts& facts = facts_of(schedule.kind);
   if (!has_linear_bounds(facts)) return std::nullopt;
   const auto stages = static_cast<int>(pipeline.stages.size());
-  // All F of gpipe and all W of 2bp come together: every micro-batch is held at once.
+  // gpipe runs all F, and 2bp all W, together, so a stage holds every micro-batch at once.
   const bool holds_all =
       facts.bounds == BoundClass::kTwoPhases || facts.bounds == BoundClass::kWeightsLast;
   const int depth =
@@ -116,7 +116,7 @@ std::optional<LinearClass> find_linear_class(const NamedSchedule& schedule,
   const bool falls = facts.bounds == BoundClass::kFalling;
   for (int s = 0; s < stages; ++s) {
     const auto at = static_cast<std::size_t>(s);
-    if (!pipeline.stages[at].has_backward) continue;  // none after one that has
+    if (!pipeline.stages[at].has_backward) continue;  // only stages before the first with one
     found.in_flight.push_back(falls ? warm_up(depth, stages, s) : depth);
     if (s + 1 == stages) return found;
     const std::optional<std::size_t> next = find_next_boundary(pipeline, at);

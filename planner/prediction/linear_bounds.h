@@ -1,19 +1,21 @@
 #pragma once
 // Lower bounds for a pipeline over linear placement, stage s alone on device s, that holds at most
-// K_s micro-batches on stage s: whatever the order of work on each device, and whenever it starts.
+// K_s micro-batches on stage s. They hold whatever the order of work on each device, and whenever
+// the work starts.
 //
-// F, I, W are the times of a stage, T their sum; a fused backward is an I of length I + W without a
-// W, so that the gradient leaves after both. m micro-batches, all alike: numbering them anew on
-// each stage, kind by kind in the order of their starts, breaks no dependency and moves no work, so
-// each kind may be taken to run in the order 0 .. m-1. Of a stage:
+// F, I (dgrad), W (wgrad) are the times of a stage, T their sum; a fused backward is an I of length
+// I + W without a W, so that the gradient leaves after both. The m micro-batches are all alike:
+// numbering them anew on each stage, kind by kind in the order of their starts, breaks no
+// dependency and moves no work, so each kind may be taken to run in the order 0 .. m-1. A stage has
+// these terms:
 //   D      sum over later stages of F + I, and all hops there and back: I(i) starts no earlier than
 //          D after the end of F(i)
-//   n      min(K, m) - 1, the others it holds beside one micro-batch
-//   drain  most backward work of what it holds beside one: n (I + W). Where half of a micro-batch
-//          is released at I, up to h = min(2 n, m - 1) that have only W left fit instead: with
-//          W > I it is (2 n - h) I + h W
+//   n      min(K, m) - 1, the micro-batches that it holds beside one
+//   drain  the most backward work of these n: n (I + W). If half of a micro-batch is released at I,
+//          up to h = min(2 n, m - 1) micro-batches that have only W left fit instead: with W > I
+//          drain is (2 n - h) I + h W
 //   warm   max(0, D - n F): idle before I(0), when only F can run and n + 1 fit
-//   cool   max(0, D - drain): idle from F(m-1) to its I, when only what is held can run
+//   cool   max(0, D - drain): idle from F(m-1) to its I, when only the held micro-batches can run
 //   turn   max(0, D - n F - drain): idle from F(i) to I(i), when both can
 // Bounds on the span of a stage, from its first start to its last end:
 //   device-warm-up-cool-down
@@ -23,9 +25,9 @@
 //   gradient-chain
 //     sum over i <= k < j of F_k + I_k + hops, + reach_j + W_i, for stage i and any j >= i: F(0)
 //     goes down to j, I(m-1) comes back. reach, from the start of F(0) to the end of I(m-1):
-//     until the end of F(m-1) there are m F, m - 1 - n of I, all W but those of n others (h where
-//     half is released at I) and, if m > K, warm + (r - 1) turn of idle time; then come D and one
-//     I, or n + 1 of I and, if m <= K, warm.
+//     until the end of F(m-1) there are m F, m - 1 - n of I, m - 1 - n of W (m - 1 - h if half is
+//     released at I) and, if m > K, warm + (r - 1) turn of idle time; then come D and one I, or
+//     n + 1 of I and, if m <= K, warm.
 // The makespan is at least head_s, the F and hops of one micro-batch before stage s, and the span
 // of s. The terms D, warm and cool are those of Qi et al. 2024 (zero bubble pipelines).
 
@@ -44,7 +46,7 @@ namespace frazil {
 struct LinearPipeline {
   std::vector<StageTimes> times;  // by stage
   std::vector<Duration> down;     // by boundary s -> s + 1: the hop of an activation
-  std::vector<Duration> up;       // of a gradient
+  std::vector<Duration> up;       // by boundary: the hop of a gradient
   int micro_batches = 1;          // m
   std::vector<int> in_flight;     // by stage: K, held from F to W, or to B
   bool splits_backward = true;
@@ -58,27 +60,27 @@ struct LinearBound {
   std::vector<Duration> span_of_stage;
 };
 
-// Both, in the order above. Requires m >= 1, K >= 1, p >= 1 stages and p - 1 boundaries.
+// Returns both bounds, in the order above. Requires: m >= 1, K >= 1, p >= 1 stages and p - 1
+// boundaries.
 std::vector<LinearBound> find_linear_bounds(const LinearPipeline& pipeline);
 
-// How far these bounds hold for a pipeline of a plan: for its last stages, from the first one with
-// a backward on (those before are part of the head), if each boundary between them carries
-// gradients. What else a device does, R or another stage, only adds.
+// The stages of a plan's pipeline for which these bounds hold: its last stages, from the first
+// stage with a backward on, if each boundary between them carries gradients. The stages before are
+// part of the head. Further work of a device, R or another stage, only adds time.
 struct LinearClass {
   bool splits_backward = false;
   ActivationRelease release = ActivationRelease::kAllAtWeight;
-  std::vector<int> in_flight;           // by stage, of the last ones
-  std::vector<std::size_t> boundaries;  // between them, by index
+  std::vector<int> in_flight;           // by stage, the last stages only
+  std::vector<std::size_t> boundaries;  // between these stages, by index in the pipeline
 };
 
-// None elsewhere, and none for schedules without linear bounds. K of gpipe and 2bp is m; of 1f1b
-// and eager-1f1b it falls from stage to stage (warm_up in planner/orders/linear_orders.h); of
-// zb-h1, zb-h2, zb-1p and zb-2p it is the same on every stage, and the last two release a half at
-// I.
+// Returns none for pipelines and schedules without linear bounds. K of gpipe and 2bp is m; K of
+// 1f1b and eager-1f1b falls from stage to stage (warm_up in planner/orders/linear_orders.h); K of
+// zb-h1, zb-h2, zb-1p and zb-2p is equal on every stage, and zb-1p and zb-2p release a half at I.
 std::optional<LinearClass> find_linear_class(const NamedSchedule& schedule,
                                              const PipelineTable& pipeline, int micro_batches);
 
-// As if all micro-batches were of one size. Requires: no slices.
+// Makes the pipeline as if all micro-batches had the size of this class. Requires: no slices.
 LinearPipeline make_linear_pipeline(const LinearClass& linear, const MicroBatchClass& size);
 
 }  // namespace frazil

@@ -13,7 +13,8 @@ namespace {
 
 constexpr Duration kNone{0};
 
-// Whether every backward is a B, or an I that has no W. What is not known to be may be split.
+// True if every backward is known to be a B, or an I that has no W. Dispatch policies count as
+// split.
 bool is_fused(const ScheduleChoice& schedule) {
   if (const auto* named = std::get_if<NamedSchedule>(&schedule)) {
     return !facts_of(named->kind).splits_backward;
@@ -34,8 +35,9 @@ bool grow(Duration& value, Duration candidate) {
   return true;
 }
 
-// Stages are nearly always in the order of the data, so that the second round changes nothing; any
-// order ends within as many rounds as there are parts.
+// Repeats `step` over all crossings until nothing changes. Stages are nearly always in the order of
+// the data, and then the second round changes nothing; any order ends within as many rounds as
+// there are parts.
 template <class Step>
 void relax(const std::vector<RouteCrossing>& crossings, Step step) {
   for (bool grew = true; grew;) {
@@ -44,21 +46,22 @@ void relax(const std::vector<RouteCrossing>& crossings, Step step) {
   }
 }
 
-// Micro-batches that have one size and the same devices.
+// Micro-batches that have one size and one list of devices.
 struct Route {
   MicroBatchId first;
   int samples = 0;
   int count = 0;
 };
 
-// By (size, device of each stage), in the order of the first of each.
+// Counts the micro-batches by (size, device of each stage), in the order of their first
+// micro-batches.
 std::vector<Route> count_routes(const Plan& plan, const Pipeline& pipeline) {
   std::vector<Route> routes;
   std::map<std::pair<int, std::vector<DeviceId>>, std::size_t> place;
   const auto devices_of = [&](MicroBatchId m) {
     std::vector<DeviceId> devices;
     for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
-      // The slices of a stage have their devices whatever the micro-batch.
+      // A stage with slices has one list of devices for all micro-batches.
       if (slices_of(pipeline.stages[s]) > 1) continue;
       devices.push_back(device_of(pipeline, StageId{s}, m));
     }
@@ -85,7 +88,7 @@ std::vector<Route> count_routes(const Plan& plan, const Pipeline& pipeline) {
   return routes;
 }
 
-// Parts and crossings of one micro-batch.
+// Lists the parts and crossings of the micro-batches of one route.
 MicroBatchClass follow_route(const Pipeline& pipeline, const PipelineTable& table,
                              const Route& route) {
   MicroBatchClass found;
@@ -151,7 +154,8 @@ Duration MicroBatchPricing::compute(const StageEntry& stage, DeviceId device, Ac
   return price(Compute{device, samples, parts}, profile_, cluster_);
 }
 
-// What may run as B or as I and W counts as the cheaper: B has the device's overhead once.
+// Prices a backward that may run as B or as I and W at the cheaper way: B has the device's overhead
+// once.
 StageTimes MicroBatchPricing::stage_times(const StageEntry& stage, DeviceId device,
                                           int samples) const {
   const auto time = [&](ActionKind kind) { return compute(stage, device, kind, samples); };

@@ -1,6 +1,6 @@
 #pragma once
-// What micro-batches of one pipeline take, apart from each other: the times of their work on the
-// devices they meet, and the longest paths of one of them over the DAG of stages. For lower bounds.
+// Prices the micro-batches of one pipeline, each on its own, for lower bounds: the times of their
+// work on the devices they meet, and the longest paths of one micro-batch over the DAG of stages.
 
 #include <optional>
 #include <vector>
@@ -11,36 +11,37 @@
 
 namespace frazil {
 
-// What one device of a stage does of one micro-batch, and what two such parts exchange. Without
-// slices there is one part per stage, in order, and one crossing per boundary.
+// The part of one micro-batch that one device of a stage works on. Without slices there is one part
+// per stage, in order.
 struct RoutePart {
   StageId stage;
   DeviceId device;
   int samples = 0;
 };
+// The samples that two parts exchange. Without slices there is one crossing per boundary.
 struct RouteCrossing {
-  std::size_t boundary = 0;  // of the pipeline
-  std::size_t from = 0;      // parts
-  std::size_t to = 0;
+  std::size_t boundary = 0;  // by index in the pipeline
+  std::size_t from = 0;      // the sending part, by index
+  std::size_t to = 0;        // the receiving part
   int samples = 0;
 };
 
-// Times of the parts and crossings of one micro-batch.
+// The times of the parts and crossings of one micro-batch.
 struct MicroBatchTimes {
-  std::vector<StageTimes> parts;  // zero where a stage has none; B is an input part alone
+  std::vector<StageTimes> parts;  // 0 for work that a stage does not have; B is all backward_input
   std::vector<Duration> recompute;
   std::vector<Duration> down;  // by crossing: transfer and latency of the activations
-  std::vector<Duration> up;    // of the gradients
+  std::vector<Duration> up;    // by crossing: transfer and latency of the gradients
 };
 
-// What one micro-batch alone has to wait for, by part.
+// The longest paths of one micro-batch alone, by part.
 struct MicroBatchPath {
   std::vector<Duration> head;           // before its F
   std::vector<Duration> after_forward;  // after its F
   std::vector<Duration> after_input;    // after its I or B
 };
 
-// The micro-batches of a pipeline that have one size and the same device in each stage.
+// The micro-batches of a pipeline that have one size and one device in each stage.
 struct MicroBatchClass {
   int count = 0;
   std::vector<RoutePart> parts;  // by stage and slice
@@ -55,13 +56,14 @@ class MicroBatchPricing {
   MicroBatchPricing(const Plan& plan, const ModelProfile& profile, const Cluster& cluster);
 
   const Activity& activity() const { return activity_; }
-  // Whether every backward is a B, or an I that has no W. What is not known to be may be split.
+  // True if every backward is known to be a B, or an I that has no W.
   bool fused() const { return fused_; }
 
   Duration update(const StageEntry& stage, DeviceId device) const;
   Duration overhead(DeviceId device) const;
 
-  // In the order of their first micro-batches, the short one last.
+  // Returns the classes in the order of their first micro-batches; the class of the short
+  // micro-batch comes last.
   std::vector<MicroBatchClass> find_classes(PipelineId pipeline, const PipelineTable& table) const;
 
  private:

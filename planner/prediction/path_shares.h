@@ -1,6 +1,6 @@
 #pragma once
-// What the critical path of a step is made of: each nanosecond of the makespan once, by kind of
-// work; and how much of it each device does.
+// Divides the critical path of a step by kind of work, each nanosecond of the makespan once, and by
+// device.
 
 #include <array>
 #include <span>
@@ -16,16 +16,16 @@ struct PathShares {
   Duration transfers{0};                         // messages holding a link
   Duration hops{0};                              // latencies
   Duration collectives{0};
-  Duration overheads{0};            // of a step
-  std::vector<Duration> of_device;  // compute and overheads on it, by DeviceId
+  Duration overheads{0};            // step overheads
+  std::vector<Duration> of_device;  // compute and overheads, by DeviceId
 
   friend bool operator==(const PathShares&, const PathShares&) = default;
 };
 
-// All but `of_device`; of the whole path it is the makespan.
+// Adds everything but `of_device`. The total of a whole critical path is the makespan.
 Duration total(const PathShares& shares);
 
-// `path` is that of `step` (find_critical_path), or a part of it.
+// Divides `path`: the critical path of `step` (find_critical_path), or a part of that path.
 PathShares share_out(std::span<const PathStep> path, const LoweredStep& step,
                      const Simulation& simulation, int devices);
 

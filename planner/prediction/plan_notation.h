@@ -1,7 +1,7 @@
 #pragma once
-// How tables write plans: "4 x 2", stages of a pipeline x pipelines ("4 x 3 (2 of 3)": two of the
-// three pipelines have 3 stages), and a schedule with suffixes for what is not its own:
-// "interleaved v4 K3 R".
+// Writes plans as tables show them. A shape is stages of a pipeline x pipelines, "4 x 2"; in
+// "4 x 3 (2 of 3)" two of the three pipelines have 3 stages. A schedule has suffixes for what
+// differs from the schedule's own choice, "interleaved v4 K3 R".
 
 #include <cstddef>
 #include <string>
@@ -13,27 +13,27 @@ namespace frazil {
 std::string shape_notation(std::size_t stages, std::size_t pipelines);
 std::string shape_notation(const Plan& plan);
 
-// "1f1b"; "search" where the lists come from a search of orders; of other given lists "explicit".
+// Returns the schedule's name, "1f1b"; "search" if the lists come from a search over orders, and
+// "explicit" if lists are given otherwise.
 std::string schedule_notation(const Plan& plan);
-// Whether the stages of a plan recompute, all of them as a search makes them.
+// True if the first stage of a plan recomputes; a search makes all stages recompute or none.
 bool recomputes(const Plan& plan);
 
-// Which suffixes are in use, for the legend below a table.
+// The suffixes in use, for the legend below a table.
 struct Suffixes {
-  bool chunks = false;     // v
-  bool in_flight = false;  // K
-  bool recompute = false;  // R
+  bool chunks = false;     // v, chunks per device
+  bool in_flight = false;  // K, micro-batches in flight
+  bool recompute = false;  // R, activation checkpointing
   void add(const Suffixes& others);
 };
 Suffixes suffixes_of(const NamedSchedule& schedule, bool recompute);
 Suffixes suffixes_of(const Plan& plan);
 
-// The schedule's name and the suffixes that it has; "cached" after those of a plan with a cached
-// prefix.
+// Returns the schedule's name with its suffixes; a plan with a cached prefix ends with "cached".
 std::string variant_notation(const NamedSchedule& schedule, bool recompute);
 std::string variant_notation(const Plan& plan);
 
-// One line that says what the suffixes mean; nothing where there are none.
+// Returns one line that says what the suffixes mean; nothing if there are none.
 std::string explain_suffixes(const Suffixes& suffixes);
 
 }  // namespace frazil

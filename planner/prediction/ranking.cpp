@@ -106,7 +106,7 @@ RankingKey ranking_key(const Candidate& candidate) {
   const std::int64_t missing =
       candidate.infeasible ? (candidate.infeasible->needed - candidate.infeasible->available).count
                            : 0;
-  // A plan that no interpreter takes has no missing bytes; it comes last.
+  // A plan that an interpreter refuses has no missing bytes; it comes last.
   const bool refused = candidate.infeasible && missing == 0;
   return {candidate.infeasible.has_value(),
           refused,

@@ -1,6 +1,6 @@
 #pragma once
-// Plans beside each other: what the simulator says of each, in order. What does not fit keeps its
-// reason, and so does what a search leaves out.
+// Ranks plans by what the simulator predicts for each of them. Plans that do not fit stay in the
+// ranking with their reason, and so do the candidates that a search leaves out.
 
 #include <cstdint>
 #include <optional>
@@ -16,7 +16,7 @@
 
 namespace frazil {
 
-// Why a candidate cannot run.
+// The reason why a candidate cannot run.
 struct Infeasible {
   std::string reason;  // one sentence
   DeviceId device;
@@ -24,16 +24,18 @@ struct Infeasible {
   Bytes available;
 };
 
-// The device that misses most memory; none when everything fits.
+// Finds the device that misses most memory; none if everything fits.
 std::optional<Infeasible> find_overflow(const std::vector<MemoryPeak>& memory,
                                         const Cluster& cluster);
-// Throws InfeasibleError where there is one: the device, what it needs and has, and what it holds
-// at its peak. `file`: of a plan that was given.
+// Throws InfeasibleError if a device misses memory, with the device, what it needs and has, and
+// what it holds at its peak. `file` is the file of the plan; empty if no file gave it.
 void refuse_overflow(const std::vector<MemoryPeak>& memory, const Cluster& cluster,
                      const std::string& file = "");
 
 struct Candidate {
-  Plan plan;  // of an infeasible candidate: the best cut found without memory limits, if any
+  // The plan; an infeasible candidate of a search has the best cut found without memory limits, if
+  // there is one.
+  Plan plan;
   Duration makespan{0};
   std::vector<MemoryPeak> memory;
   PlanBounds bounds;
@@ -41,13 +43,13 @@ struct Candidate {
   std::optional<Infeasible> infeasible;
 };
 
-// Why a search leaves candidates out.
+// The reason why a search leaves candidates out.
 struct Rejection {
   enum class Why : std::uint8_t {
-    kBound,    // they take at least `time`, by the bound of that name
-    kSlower,   // simulated: `time`
-    kMemory,   // `device`, or the mean one of a group, needs so much at least, and has less
-    kRefused,  // an interpreter refuses them, in this sentence
+    kBound,    // they take at least `time`, by the lower bound named `bound`
+    kSlower,   // the simulated time is `time`
+    kMemory,   // `device`, or else a group's mean device, needs `needed` or more, over `available`
+    kRefused,  // an interpreter refuses them with `sentence`
   };
   Why why = Why::kBound;
   std::string_view bound;
@@ -59,8 +61,9 @@ struct Rejection {
   std::string sentence;
 };
 
-// Candidates with one reason: groups of devices, each with the model, of which the first `longer`
-// have a device more. Without a schedule: with every one of the search, or all that share a bound.
+// Candidates of one shape that are left out for one reason. The devices form `groups` groups of
+// `group_devices`, each holding the whole model; the first `longer` groups have one device more. No
+// `schedule` means every schedule of the search, or all that share a bound.
 struct RejectedShapes {
   int group_devices = 1;
   int groups = 1;
@@ -73,44 +76,47 @@ struct RejectedShapes {
   Rejection rejection;
 };
 
-// What a search that ended early knows of the rest: nothing of it takes less than this.
+// The candidates that a search which ended early did not look at.
 struct NotLookedAt {
   std::int64_t candidates = 0;
-  Duration at_least{0};
+  Duration at_least{0};  // no such candidate takes less
 };
 
-// Feasible ones first by (makespan, devices used, stages, plain ones before those that recompute or
-// have a depth of their own, memory on the fullest device, summary); then the infeasible ones.
+// Candidates in order. Feasible candidates come first, by makespan, devices used, stages, plain
+// plans before plans that recompute or choose a depth, memory on the fullest device, summary.
+// Infeasible candidates follow by the bytes missing; those that an interpreter refuses come last.
 struct Ranking {
   std::vector<Candidate> candidates;
   std::vector<RejectedShapes> rejected;  // by a search that does not simulate everything
-  std::optional<NotLookedAt> left;       // none: the first are proven to be the best
-  int simulated = 0;                     // graphs that the search evaluated; 0: one per candidate
-  const Candidate* best() const;         // none when nothing is feasible
+  std::optional<NotLookedAt> left;       // if none, the first candidates are proven the best
+  int simulated = 0;                     // graphs that the search evaluated; 0 if one per candidate
+  const Candidate* best() const;         // nullptr if nothing is feasible
 };
 
-// Simulated and bounded; infeasible where an interpreter refuses it or a device has too little
-// memory.
+// Simulates and bounds a plan. The candidate is infeasible if an interpreter refuses the plan or a
+// device has too little memory.
 Candidate judge_plan(Plan plan, const ModelProfile& profile, const Cluster& cluster,
                      const StepOptions& options);
 Candidate judge_plan(Plan plan, const ModelProfile& profile, const Cluster& cluster, bool clip);
 
 Bytes fullest_device(const Candidate& candidate);
-// Whether two candidates that fit are one plan under two schedules' names: equal stages, devices
-// and micro-batches, as long, and as much memory on each device.
+// True if two feasible candidates are one plan under the names of two schedules: stages, devices,
+// micro-batches, makespan and the memory peak of each device are equal.
 bool differ_in_schedule_alone(const Candidate& a, const Candidate& b);
 
-// Device places of its stages: a device counts once for each stage it has.
+// Counts the devices of all stages; a device counts once for each stage that it has.
 int count_devices(const Plan& plan);
 
-// Infeasible, refused, bytes missing, makespan, devices, stages, not plain, memory, summary.
+// The order of a ranking: infeasible, refused, bytes missing, makespan, devices, stages, not plain,
+// memory, summary.
 using RankingKey =
     std::tuple<bool, bool, std::int64_t, Duration, int, std::size_t, bool, Bytes, std::string>;
 RankingKey ranking_key(const Candidate& candidate);
 void rank(std::vector<Candidate>& candidates);
 
-// Why nothing in the ranking can run: the candidate that misses least, what it needs and has. `by`:
-// of what, where others miss less of something else.
+// Explains why nothing in the ranking can run, by the candidate that misses least, what it needs
+// and has. `by` names what this candidate misses least of, if another candidate misses less of
+// something else.
 std::string explain_infeasible(const Ranking& ranking, const std::string& by = "");
 
 }  // namespace frazil

@@ -1,5 +1,5 @@
 #pragma once
-// A plan's step in one go: make_schedule, complete_schedule, lower, simulate.
+// Simulates a step of a plan in one go: make_schedule, complete_schedule, lower, simulate.
 
 #include <optional>
 #include <vector>
@@ -11,7 +11,7 @@
 
 namespace frazil {
 
-// The graph and its times: what an explanation needs.
+// The graph of a step and its times, which explanations need.
 struct SimulatedStep {
   LoweredStep lowered;
   Simulation simulation;
@@ -24,8 +24,8 @@ struct StepOptions {
 
 SimulatedStep simulate_step(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
                             const StepOptions& options = {});
-// The same where layers do what `activity` says, so that fewer are cached than the plan could.
-// Requires: those that are lie in the first stage of every pipeline.
+// Simulates a step where layers do what `activity` says, so that fewer layers may be cached than
+// the plan allows. Requires: the cached layers lie in the first stage of every pipeline.
 SimulatedStep simulate_step(const Plan& plan, const Activity& activity, const ModelProfile& profile,
                             const Cluster& cluster, const StepOptions& options = {});
 

@@ -10,11 +10,11 @@
 namespace frazil {
 namespace {
 
-// Who makes and who awaits the results of a micro-batch in a stage.
+// The tasks that make and that await the results of a micro-batch in a stage.
 struct StageMoments {
   TaskId forward = kNoTask;
   TaskId gradient = kNoTask;  // ends with the gradient of the stage's inputs
-  TaskId backward = kNoTask;  // the first that needs the gradient of its outputs
+  TaskId backward = kNoTask;  // the first task that needs the gradient of the stage's outputs
 };
 
 class MessageFinder {
@@ -60,7 +60,7 @@ class MessageFinder {
     const bool has_gradient =
         action.kind == ActionKind::kBackwardInput || action.kind == ActionKind::kBackward;
     if (action.kind == ActionKind::kForward) of_stage.forward = task;
-    // A W comes after the I of its stage, if there is one.
+    // A W comes after the I of its stage if the stage has an I; the I is then the first that waits.
     const bool waits = has_gradient || action.kind == ActionKind::kBackwardWeight;
     if (waits && of_stage.backward == kNoTask) of_stage.backward = task;
     if (has_gradient) of_stage.gradient = task;

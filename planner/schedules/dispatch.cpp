@@ -14,7 +14,7 @@
 namespace frazil {
 namespace {
 
-// What a policy orders: compute and messages, in lists that name every action once.
+// Lists the actions that a policy orders, compute and messages, each once.
 Schedule list_actions(const Plan& plan, int devices, const ModelProfile& profile,
                       const Activity& activity) {
   Plan listed = plan;
@@ -28,7 +28,7 @@ Schedule list_actions(const Plan& plan, int devices, const ModelProfile& profile
   return schedule;
 }
 
-// For each task the longest path from its start to the end of the step.
+// Finds for each task the longest path from its start to the end of the step.
 std::vector<Duration> find_remaining(const TaskGraph& graph, const std::vector<Duration>& prices) {
   std::vector<std::vector<Dependency>> outgoing(graph.size());
   std::vector<int> open(graph.size());
@@ -61,7 +61,7 @@ std::vector<Duration> find_remaining(const TaskGraph& graph, const std::vector<D
   return remaining;
 }
 
-// Ranks, for a priority is a small number.
+// Turns remaining times into ranks, for a priority is a small number.
 std::vector<std::int32_t> rank_by(const std::vector<Duration>& remaining) {
   std::vector<Duration> sorted = remaining;
   std::sort(sorted.begin(), sorted.end());

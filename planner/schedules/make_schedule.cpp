@@ -20,7 +20,8 @@
 namespace frazil {
 namespace {
 
-// On a stage's device, which may have a slice of it.
+// Names a generator's work in the plan. On `device` the action has the device's slice, if its stage
+// has slices.
 Action name_work(const OrderedWork& work, const Plan& plan, const PipelineGroup& group,
                  DeviceId device) {
   const PipelineId pipeline{group.first.value + work.direction};
@@ -35,7 +36,7 @@ Action name_work(const OrderedWork& work, const Plan& plan, const PipelineGroup&
   return action;
 }
 
-// Whether `work` needs an R right before it that its schedule does not place.
+// True if `work` needs an R right before it that its schedule does not place.
 bool needs_recompute(const OrderedWork& work, const Plan& plan, const PipelineGroup& group) {
   if (work.kind != ActionKind::kBackward && work.kind != ActionKind::kBackwardInput) return false;
   if (facts_of(std::get<NamedSchedule>(plan.schedule).kind).recomputes_itself) return false;
@@ -80,7 +81,8 @@ void refuse_stage(const Stage& stage, const std::string& name) {
   }
 }
 
-// Sums over slices are not the exact tree's, and a slice without samples has no gradients.
+// Throws if a stage has slices and the plan asks for mode exact, whose tree does not sum over
+// slices, or if a slice would have no samples and so no gradients.
 void refuse_slices(const Plan& plan, PipelineId pipeline, StageId id, const std::string& name) {
   const int slices = slices_of(plan.pipelines[pipeline.index()].stages[id.index()]);
   if (slices == 1) return;
@@ -129,7 +131,8 @@ void refuse_other_than_shared(const Plan& plan, PipelineId id) {
   }
 }
 
-// Stages of Varuna recompute, but for the last; elsewhere recomputing is a stage's own choice.
+// Throws unless every stage but the last recomputes, as Varuna has it. Under other schedules
+// recomputing is a stage's own choice.
 void refuse_kept_varuna(const Pipeline& pipeline, PipelineId id) {
   for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
     const bool last = s + 1 == pipeline.stages.size();
@@ -174,8 +177,8 @@ void refuse_versions(const Plan& plan, WeightVersions expected, std::string_view
                                     versions_name(expected), versions_name(plan.versions)));
 }
 
-// An activity in which no layer needs a backward: what can be said of a given schedule without a
-// model. validate() in plan.h says the rest.
+// Returns an activity in which no layer needs a backward, to check a given schedule without a
+// model. validate() in planner/actions/validate_plan.h checks it with the model.
 Activity forward_only(const Plan& plan) {
   int layers = 0;
   for (const Pipeline& pipeline : plan.pipelines) {
@@ -187,7 +190,7 @@ Activity forward_only(const Plan& plan) {
           .edge_carries = {}};
 }
 
-// The lists of one group of pipelines, by the devices of the group.
+// Makes the lists of the pipelines that one run of a generator serves, by the devices of `group`.
 DeviceOrders order_group(const Plan& plan, PipelineId id, const ScheduleFacts& facts,
                          const PlanCosts* costs, PipelineGroup& group) {
   const auto& chosen = std::get<NamedSchedule>(plan.schedule);

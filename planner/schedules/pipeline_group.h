@@ -1,6 +1,7 @@
 #pragma once
-// From a plan to what a generator sees: the pipelines that one run of it serves (one, or two for a
-// schedule that runs both ways), as numbers, and who those numbers are in the plan.
+// Turns pipelines of a plan into the numbers that a schedule generator sees, and keeps which
+// devices and micro-batches these numbers stand for. One run of a generator serves one pipeline, or
+// two for a schedule that runs both ways.
 
 #include <vector>
 
@@ -13,19 +14,22 @@ namespace frazil {
 
 struct PipelineGroup {
   PipelineId first;
-  std::vector<DeviceId> devices;                 // of the generator's devices 0..p-1
+  std::vector<DeviceId> devices;                 // by the generator's devices 0..p-1
   std::vector<std::vector<MicroBatchId>> owned;  // by direction
   OrderProblem problem;                          // without times
 };
 
-// Throws InfeasibleError where the plan's stages, chunks, depth or shares are not the schedule's.
+// Reads the one or two pipelines from `first` on. Throws InfeasibleError if the plan's stages,
+// chunks, depth or shares of micro-batches are not those of the schedule.
 PipelineGroup read_group(const Plan& plan, PipelineId first, const ScheduleFacts& facts);
 
-// The devices of a pipeline, each once, in the order in which its data meets them.
+// Returns the devices of a pipeline, each once, in the order of its stages.
 std::vector<DeviceId> devices_in_order(const Pipeline& pipeline);
 
-// The group of one pipeline whatever its stages, and the devices (0..p-1) of each.
+// Reads one pipeline, wherever its stages lie. Throws InfeasibleError if the schedule does not take
+// the plan's depth.
 PipelineGroup read_any_placement(const Plan& plan, PipelineId id);
+// Returns the places of each stage as indices into `devices`.
 std::vector<StagePlaces> places_of_stages(const Pipeline& pipeline,
                                           const std::vector<DeviceId>& devices);
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the stages of a pipeline take, for the generators that decide by cost.
+// Finds the times of a pipeline's stages, for the generators that decide by cost.
 
 #include "planner/orders/device_order.h"
 #include "planner/plan/plan.h"
@@ -9,8 +9,8 @@
 namespace frazil {
 
 // Sets problem.times (one whole micro-batch on the stage's device; parts that the freeze mask makes
-// needless are 0) and problem.hop: the longest a message between neighbouring stages takes.
-// Requires: stages on one device each.
+// needless are 0) and problem.hop, the longest time of a message between neighbouring stages.
+// Requires: each stage lies on one device.
 void find_stage_times(const Plan& plan, PipelineId pipeline, const ModelProfile& profile,
                       const Cluster& cluster, OrderProblem& problem);
 

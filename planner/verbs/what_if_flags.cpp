@@ -9,7 +9,7 @@ namespace frazil {
 void describe_what_if(boost::program_options::options_description& flags) {
   const auto text = [] { return boost::program_options::value<std::string>(); };
   flags.add_options()                                                                        //
-      ("stages", text(), "what-if: devices, one stage each")                                 //
+      ("stages", text(), "what-if: devices p of the pipeline")                               //
       ("micro-batches", text(), "micro-batches of a step")                                   //
       ("schedule", text(), "a schedule's name, as frazil simulate --schedule help lists")    //
       ("forward", text(), "what-if: time of F, one or a comma list by device")               //

@@ -110,7 +110,7 @@ TEST(MemoryChart, HasBothCurvesToOneEndAndTheLimit) {
   EXPECT_EQ(chart.series[1].remark, ": at most 5.00 MiB");
   ASSERT_EQ(chart.levels.size(), 2U);
   EXPECT_EQ(chart.levels[0].second, "allocator 6.00 MiB");
-  EXPECT_EQ(chart.levels[1].second, "limit 8.00 MiB");
+  EXPECT_EQ(chart.levels[1].second, "capacity 8.00 MiB");
 }
 
 TEST(MemoryChart, OfALongCurveKeepsEveryPeakAndTheEnd) {

@@ -1,5 +1,6 @@
-// Half of libFuzzer's changes keep the cells of a text whole: cells trade places, move, are copied
-// or left out, and their numbers change. Changes of bytes seldom make one good file from another.
+// Mutates texts of comma-separated cells: in half of libFuzzer's changes the cells stay whole.
+// Cells trade places, move, are copied or left out, and their numbers change. Changes of single
+// bytes seldom make one good file from another.
 
 #include <algorithm>
 #include <array>
@@ -18,10 +19,10 @@ namespace {
 
 struct Cell {
   std::string text;
-  char end = ',';  // or a line's
+  char end = ',';  // or the line's end
 };
 
-// What stands behind the last comma or line end is the second of the two.
+// Splits a text into its cells and the rest behind the last comma or line end.
 std::pair<std::vector<Cell>, std::string> split(std::string_view text) {
   std::vector<Cell> cells;
   while (true) {
@@ -60,7 +61,7 @@ class CellMutator {
  private:
   std::size_t below(std::size_t count) { return random_() % count; }
 
-  // One that ends a line hands the end on to the cell before it.
+  // Takes a random cell out. A cell that ends its line hands the line end on to the cell before it.
   Cell take_out(std::vector<Cell>& cells) {
     const std::size_t at = below(cells.size());
     Cell cell = std::move(cells[at]);

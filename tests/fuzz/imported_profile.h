@@ -1,6 +1,6 @@
 #pragma once
-// A reader of layers by its text: a refusal is a sentence, and a profile that was read is written
-// and read again as the same.
+// Checks what a reader of layers makes of a text: a refusal is a sentence, and a profile that was
+// read is written and read again as the same profile.
 
 #include "profiles/import/imported_profile.h"
 #include "profiles/model_profile_json.h"

@@ -1,6 +1,6 @@
 #pragma once
-// What the fuzzed readers have in common: a property that does not hold ends the program, so that
-// libFuzzer keeps the input, and a refusal is one sentence about a line that is there.
+// Checks that all fuzzed readers share. A property that does not hold ends the program, so that
+// libFuzzer keeps the input; a refusal must be one sentence about a line that exists.
 
 #include <algorithm>
 #include <cstdio>

@@ -1,5 +1,6 @@
-// Any text is refused in a sentence, or is a schedule of PyTorch's that survives every way it is
-// written again: cell by cell as it was read, and by our own export, which may count ranks anew.
+// Any text is refused in a sentence, or is a schedule of PyTorch's that survives both ways of
+// writing it again: cell by cell as it was read, and by our own export, which may number ranks
+// anew.
 
 #include "planner/interop/pytorch_csv.h"
 
@@ -46,7 +47,8 @@ std::string print_cells(const Schedule& schedule) {
   return text;
 }
 
-// Compute lists in the order of their devices' first stages, as the export counts ranks.
+// Lists the compute actions of each device, ordered by the devices' first stages, as the export
+// counts ranks.
 std::vector<std::vector<Action>> lists_by_first_stage(const PytorchSchedule& read) {
   const auto ranks = static_cast<int>(read.schedule.devices.size());
   const ExplicitSchedule compute = to_explicit_schedule(read, ranks);

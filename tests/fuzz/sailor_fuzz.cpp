@@ -1,6 +1,6 @@
-// Any text is refused in a sentence by each of Sailor's readers, or is what the reader promises:
-// rows without gaps, of which a valid profile is made; bandwidths that are above zero or refused;
-// a plan whose stages, replicas and batch add up.
+// Each of Sailor's readers refuses any text in a sentence or returns what it promises: rows without
+// gaps that make a valid profile; bandwidths above zero; a plan whose stages, replicas and batch
+// add up.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Any text is refused in a sentence, or is a work graph that is split soundly, or not at all for a
-// reason that is said.
+// Any text is refused in a sentence, or is a work graph that is split soundly, or is not split for
+// a stated reason.
 
 #include <cstddef>
 #include <cstdint>

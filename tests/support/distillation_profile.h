@@ -1,6 +1,6 @@
 #pragma once
-// Profiles of blockwise distillation for tests: teacher and student blocks T0 S0 T1 S1 ..., joined
-// by detached edges. Teacher block i feeds T(i+1) and S(i+1), and teaches S(i).
+// Makes profiles of blockwise distillation for tests: teacher and student blocks T0 S0 T1 S1 ...,
+// joined by detached edges. Teacher block i feeds T(i+1) and S(i+1), and teaches S(i).
 
 #include <string>
 #include <vector>
@@ -11,10 +11,11 @@ namespace frazil {
 
 struct DistillationBlock {
   Duration teacher{0};
-  Duration student{0};  // forward, backward and update of a batch, together
+  Duration student{0};  // forward, backward and update of a batch together
 };
 
-// Costs at batch sizes 1 and 64, in proportion, times given at 1. Parameters only in the student.
+// Makes a profile with costs at batch sizes 1 and 64, in proportion; the given times are those at
+// 1. Only the students have parameters.
 inline ModelProfile make_distillation_profile(const std::vector<DistillationBlock>& blocks) {
   ModelProfile profile;
   profile.model = "distillation";

@@ -1,5 +1,6 @@
 #pragma once
-// Golden texts: tests/golden/<name> holds the expected text. UPDATE_GOLDEN=1 rewrites it.
+// Compares texts with golden files: tests/golden/<name> holds the expected text. UPDATE_GOLDEN=1
+// rewrites it.
 
 #include <gtest/gtest.h>
 
@@ -7,7 +8,7 @@
 
 namespace frazil {
 
-// Compares `actual` with tests/golden/<name>; a difference shows the first line that differs.
+// Compares `actual` with tests/golden/<name>; a failure shows the first line that differs.
 ::testing::AssertionResult matches_golden(const std::string& name, const std::string& actual);
 
 }  // namespace frazil

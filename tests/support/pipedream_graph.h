@@ -1,5 +1,5 @@
 #pragma once
-// The public profiles of PipeDream (graph.txt), as far as tests of named planners need them: nodes
+// Reads PipeDream's public profiles (graph.txt) as far as tests of named planners need them: nodes
 // and edges in the order of the file.
 
 #include <cmath>
@@ -38,7 +38,8 @@ inline std::optional<std::filesystem::path> find_pipedream_graph(const std::stri
   return path;
 }
 
-// The number behind `key=`; of several, "[a; b]", the sum.
+// Returns the number behind `key=`, or the sum of several numbers, "[a; b]". Throws
+// std::runtime_error if the key is missing.
 inline double read_graph_number(const std::string& line, const std::string& key) {
   const std::size_t begin = line.rfind(key + "=");
   if (begin == std::string::npos) throw std::runtime_error("no " + key + " in " + line);

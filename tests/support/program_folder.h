@@ -1,6 +1,6 @@
 #pragma once
-// Runs the built programs in a folder of their own: what they answer, how they end, what they
-// leave.
+// Runs the built programs in a folder of their own and tells what they print, how they exit and
+// what they leave.
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ struct Outcome {
   std::string err;
 };
 
-// A folder that is there as long as the object; `name` tells those of one process apart.
+// A folder that exists as long as the object; `name` tells the folders of one process apart.
 class ProgramFolder {
  public:
   explicit ProgramFolder(const std::string& name)

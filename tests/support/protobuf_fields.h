@@ -1,6 +1,7 @@
 #pragma once
-// Protocol Buffers' wire format, read without a schema: a message as its list of fields. For tests,
-// independent of the writer. What is cut off or of a wire type other than 0 and 2 throws.
+// Reads Protocol Buffers' wire format without a schema: a message as its list of fields. It serves
+// tests and is independent of the writer. A message that is cut off, and a wire type other than 0
+// and 2, throw std::runtime_error.
 
 #include <cstdint>
 #include <stdexcept>
@@ -55,7 +56,7 @@ inline std::vector<ProtobufField> read_fields(std::string_view message) {
   return fields;
 }
 
-// A stream of messages, each behind its length.
+// Splits a stream into its messages, each of which stands behind its length.
 inline std::vector<std::string_view> read_stream(std::string_view stream) {
   std::vector<std::string_view> messages;
   while (!stream.empty()) messages.push_back(take_delimited(stream));

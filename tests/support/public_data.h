@@ -1,5 +1,5 @@
 #pragma once
-// Files that ship with other projects, which tests read where they are at hand.
+// Finds the files of other projects that tests read if they are at hand.
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 namespace frazil {
 
-// "pipedream/vgg16.graph.txt"; the path is there or the test is to be skipped.
+// Returns the path of a public file such as "pipedream/vgg16.graph.txt", whether or not it exists.
 inline std::filesystem::path public_data(const std::string& name) {
   return std::filesystem::path(FRAZIL_SOURCE_FOLDER) / ".." / "shared" / "data" / name;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Where Sailor's public measurements lie, if they do.
+// Finds Sailor's public measurements, if they are at hand.
 
 #include <filesystem>
 #include <system_error>

@@ -1,5 +1,5 @@
 #pragma once
-// Small models for tests: chains with given or uniform costs.
+// Makes small models for tests: chains with uniform costs.
 
 #include <vector>
 
@@ -7,9 +7,10 @@
 
 namespace frazil {
 
-// `layers` equal layers, one block each, an edge between neighbours, a loss on the last. Times at
-// micro-batch size 1 and, in proportion, at 64; 1000 parameter bytes, 2000 optimizer bytes, 100
-// stash bytes and a boundary of 10 bytes per sample each.
+// Makes `layers` equal layers, one block each, with an edge between neighbours and a loss on the
+// last. Times are those at micro-batch size 1 and, in proportion, at 64. Each layer has 1000
+// parameter bytes, 2000 optimizer bytes, and per sample 100 stash bytes (saved activations) and a
+// boundary of 10 bytes.
 ModelProfile make_chain(int layers, Duration forward, Duration backward_input,
                         Duration backward_weight);
 

@@ -15,14 +15,14 @@ class BackwardMatcher {
   }
 
   BackwardMatch match() {
-    std::vector<BackwardPart> parts;  // by name
+    std::vector<BackwardPart> parts;  // by number of the name
     for (std::uint32_t name = 0; name < trace_.names.size(); ++name) {
       parts.push_back(part_of_node(node_name(trace_.names[name])));
     }
     BackwardMatch match;
     match.owner.assign(trace_.works.size(), -1);
     match.part.assign(trace_.works.size(), BackwardPart::kInput);
-    std::size_t node = trace_.works.size();  // the last one on this thread
+    std::size_t node = trace_.works.size();  // last node on this thread; works.size(): none
     for (std::size_t i = 0; i < trace_.works.size(); ++i) {
       const HostWork& work = trace_.works[i];
       if (node < i && trace_.works[node].thread != work.thread) node = trace_.works.size();
@@ -45,7 +45,7 @@ class BackwardMatcher {
     return trace_.works[static_cast<std::size_t>(work)].sequence;
   }
 
-  // The last of `owners` whose number is at most `sequence`; -1: none.
+  // Returns the last of `owners` whose number is at most `sequence`; -1: none.
   std::int32_t last_until(const Works& owners, std::int64_t sequence) const {
     const auto after = std::upper_bound(
         owners.begin(), owners.end(), sequence,

@@ -1,12 +1,12 @@
 #pragma once
-// Which forward operation each backward node of a trace belongs to, and what it computes.
-//
+// Finds the forward operation that each backward node of a trace belongs to, and what the node
+// computes.
 // Autograd numbers nodes as forwards make them, thread by thread, and the profiler gives an
 // operation the number of the next node when it begins ("Sequence number"). So node n was made by
 // the last operation of its forward thread whose number is at most n. "Fwd thread id" counts
 // threads in the profiler's own way: it stands for the host thread on which most of its nodes'
 // numbers are found. AccumulateGrad has no number; the engine runs it right after the node that
-// made the gradient, and it goes where that node goes.
+// made the gradient, so it gets the owner of that node.
 
 #include <cstdint>
 #include <string_view>
@@ -17,21 +17,22 @@
 namespace frazil {
 
 enum class BackwardPart : std::uint8_t {
-  kInput,   // I: gradients of activations
-  kWeight,  // W: gradients of parameters
+  kInput,   // I: gradients of activations (dgrad)
+  kWeight,  // W: gradients of parameters (wgrad)
   kBoth,    // one node computes both
 };
 
-// The rule, by the kind of node: AccumulateGrad, Embedding* and T (a transposed weight) are W;
-// convolutions, matrix products with a weight (Mm, Addmm, Linear), normalisations, recurrent cells,
-// compiled functions, and any other node with AccumulateGrad right behind it compute both; the rest
-// is I.
+// Decides by the name of the node. AccumulateGrad, Embedding* and T (a transposed weight) are W.
+// Convolutions, matrix products with a weight (Mm, Addmm, Linear), normalisations, recurrent cells
+// and compiled functions compute both. All others are I; match_backward makes such a node both if
+// AccumulateGrad comes right behind it.
 BackwardPart part_of_node(std::string_view node);
 
-// By work of the trace, in their order.
+// The result for each work of the trace, in the order of JoinedTrace::works.
 struct BackwardMatch {
-  std::vector<std::int32_t> owner;  // the forward of a backward; -1: none, or not in the trace
-  std::vector<BackwardPart> part;   // of forwards without meaning
+  // The forward of each backward; -1 for a forward, and for a backward whose forward is not found.
+  std::vector<std::int32_t> owner;
+  std::vector<BackwardPart> part;  // has no meaning for forwards
 };
 
 BackwardMatch match_backward(const JoinedTrace& trace);

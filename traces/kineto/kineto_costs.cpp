@@ -12,7 +12,7 @@ __extension__ using Wide = __int128;
 
 std::size_t index(std::int32_t place) { return static_cast<std::size_t>(place); }
 
-// What a piece of time was for. Neither: not attributed.
+// What a piece of time was for; time for neither a layer nor the update is not attributed.
 struct Purpose {
   std::int32_t layer = -1;
   bool is_update = false;
@@ -71,13 +71,14 @@ class CostSum {
     if (costs_.is_device_time) return;
     if (!purpose.is_known()) return add_unattributed(work.name, work.duration());
     const bool is_forward = work.kind == HostWorkKind::kForward;
-    // The time of ranges is theirs.
+    // add_range counts the time of these forwards.
     if (is_forward && (purpose.is_update || layers_.source == LayerSource::kRanges)) return;
     add_time(i, purpose, step, is_forward ? time_until_next(i) : work.duration());
   }
 
-  // Of a forward: with the pause up to the next one, where nothing else ran in it, as in the time
-  // of a range. No pause before the first layer, where the next micro-batch is fetched.
+  // Returns the time of a forward: up to the next forward, pause included, if nothing else ran
+  // between, so that it matches the time of a range. The pause before the first layer does not
+  // count: there the next micro-batch is fetched.
   std::int64_t time_until_next(std::size_t i) const {
     const HostWork& work = trace_.works[i];
     if (i + 1 == trace_.works.size()) return work.duration();
@@ -90,7 +91,7 @@ class CostSum {
     return goes_on ? next.start - work.start : work.duration();
   }
 
-  // What the layer ran, and what shapes say of its parameters and output.
+  // Notes that the layer ran, and what shapes tell of its parameters and output.
   void note_facts(std::size_t i, std::int64_t input_bytes, LayerStep& step) const {
     const HostWork& work = trace_.works[i];
     switch (work.kind) {
@@ -143,7 +144,7 @@ class CostSum {
     }
   }
 
-  // `time` of a work or of what it launched.
+  // Adds the time of a work, or of device work that it launched.
   void add_time(std::size_t i, const Purpose& purpose, std::int32_t step, std::int64_t time) {
     if (purpose.layer < 0) return add_saturating(costs_.update[index(step)], time);
     LayerStep& cost = at(purpose.layer, step);
@@ -158,7 +159,8 @@ class CostSum {
     }
   }
 
-  // Differences of a running sum, so that the shares add up to the whole.
+  // Shares the update of a step among its layers. Shares are differences of a running sum, so that
+  // they add up to the whole.
   void share_update(std::size_t step) {
     std::vector<LayerStep*> layers;
     for (std::vector<LayerStep>& steps : costs_.layers) layers.push_back(&steps[step]);

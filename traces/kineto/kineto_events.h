@@ -1,6 +1,6 @@
 #pragma once
-// The words of PyTorch's profiler: what its categories, types and names of ranges mean. Those of
-// versions 1.8 to 2.x.
+// Explains the words of PyTorch's profiler, versions 1.8 to 2.x: its event categories, its types
+// and its names of ranges.
 
 #include <cstdint>
 #include <optional>
@@ -12,19 +12,21 @@ namespace frazil {
 
 enum class EventCategory : std::uint8_t {
   kOther,
-  kOperation,   // cpu_op, once Operator
+  kOperation,   // cpu_op; Operator in old versions
   kAnnotation,  // user_annotation
   kPython,      // python_function
-  kCall,        // of a device's library: *_runtime, *_driver
+  kCall,        // call of a device's library: *_runtime, *_driver
   kDevice,      // kernel, gpu_memcpy, gpu_memset
 };
 
 EventCategory category_of_event(std::string_view text);
 
-// Bytes of an element, by the name the profiler gives its type; 0 for what is no tensor.
+// Returns the bytes of an element, by the name that the profiler gives its type; 0 for what is no
+// tensor.
 std::int64_t element_bytes(std::string_view type);
 
-// What a range of this name marks, other than a layer of the user's; none: nothing.
+// Returns what a range of this name marks, layers that the user named aside; returns none if it
+// marks nothing.
 std::optional<RangeKind> kind_of_range(EventCategory category, std::string_view name);
 
 }  // namespace frazil

@@ -37,7 +37,7 @@ NestedRanges take_ranges(const std::vector<HostRange>& all,
   return NestedRanges(std::move(taken));
 }
 
-// Makes the works and ranges of one thread; afterwards finds what runs on it at a time.
+// Makes the works and ranges of one thread; afterwards finds the work or range at a time.
 class ThreadJoin {
  public:
   ThreadJoin(std::size_t thread, HostThread operations, JoinedTrace& joined)
@@ -76,7 +76,8 @@ class ThreadJoin {
     sort_unless_sorted(operations, starts_earlier);
     sort_unless_sorted(thread.node_inputs,
                        [](const NodeInput& a, const NodeInput& b) { return a.start < b.start; });
-    // Taken off the front while works grow at the back: both never stand in memory whole.
+    // Operations are taken off the front while works grow at the back, so that memory never holds
+    // both lists whole.
     for (; !operations.empty(); operations.pop_front()) {
       const HostOperation& operation = operations.front();
       const bool is_first = joined_.works.size() == first_work_;
@@ -107,8 +108,8 @@ class ThreadJoin {
     joined_.works.push_back(work);
   }
 
-  // The engine's call takes its number from the event after it, and so has none where a hook ran
-  // something before the node; then the node's is its own.
+  // Lends the engine's call the number of its node. The call takes its number from the event after
+  // it, so it has none if a hook ran something before the node.
   void lend_number(const HostOperation& inner) {
     HostWork& work = joined_.works.back();
     const bool lacks_number = work.kind == HostWorkKind::kBackwardNode && work.sequence < 0;
@@ -118,7 +119,8 @@ class ThreadJoin {
     work.forward_thread = inner.forward_thread;
   }
 
-  // The node inside the engine's call comes first of those inside it.
+  // Notes the input of the work just added: the first node input inside the engine's call is that
+  // of its node.
   void take_input(std::deque<NodeInput>& inputs) {
     const HostWork& work = joined_.works.back();
     while (!inputs.empty() && inputs.front().start < work.start) inputs.pop_front();
@@ -150,13 +152,13 @@ class ThreadJoin {
   std::size_t last_work_ = 0;
 };
 
-// Where on the host a piece of device work comes from.
+// The host thread and time that a piece of device work comes from.
 struct Origin {
   std::int32_t thread = -1;
   std::int64_t time = 0;
 };
 
-// The activities that look for a host event, by the number that both carry.
+// An activity that looks for a host event, with the number that both carry.
 struct Wanted {
   std::int64_t number = 0;
   std::uint32_t activity = 0;

@@ -21,7 +21,7 @@ std::string_view without_prefix(std::string_view text, std::string_view prefix) 
   return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
 }
 
-// Layers by name, numbered as they come.
+// Numbers layers by name, in the order in which they come.
 class LayerNumbers {
  public:
   std::int32_t number_of(const std::string& name) {
@@ -64,7 +64,7 @@ TraceLayers find_by_ranges(const JoinedTrace& trace) {
   return layers;
 }
 
-// One layer as it runs: its works are those from `begin` up to the next one.
+// One run of a layer: its works go from `begin` to the next passage.
 struct Passage {
   std::size_t begin = 0;  // into StepForwards::works
   std::string name;
@@ -106,7 +106,8 @@ class LayersByOperations {
   }
 
  private:
-  // By step; cut after the last forward that has a backward, where any has.
+  // Lists the forwards of each step, cut after the last forward that has a backward, if any has
+  // one.
   std::vector<StepForwards> list_forwards() const {
     std::vector<bool> has_backward(trace_.works.size());
     for (const std::int32_t owner : backward_.owner) {
@@ -134,14 +135,15 @@ class LayersByOperations {
     return work.range >= 0 && trace_.ranges[index(work.range)].kind == RangeKind::kUpdate;
   }
 
-  // The call of a module around a forward; -1: none.
+  // Returns the range of the module call around a forward; -1: none.
   std::int32_t module_of(std::uint32_t work) const {
     const std::int32_t range = trace_.works[work].range;
     const bool is_module = range >= 0 && trace_.ranges[index(range)].kind == RangeKind::kModule;
     return is_module ? range : -1;
   }
 
-  // `x @ w.t()` transposes its weight in an operation of its own, which already belongs to it.
+  // Says whether operation i transposes the weight of the product after it, as in `x @ w.t()`: the
+  // layer begins at the transpose.
   bool transposes_weight(const StepForwards& step, std::size_t i) const {
     if (operation(step, i) != "t" || i + 1 == step.works.size()) return false;
     const std::string_view next = operation(step, i + 1);
@@ -166,7 +168,7 @@ class LayersByOperations {
       last_module = module;
       step.passages.push_back({i, ""});
     }
-    // Numbers start over with each micro-batch, which is told by its share of the passages.
+    // Numbers start over with each micro-batch, which is an equal share of the passages.
     const std::size_t per_pass = std::max<std::size_t>(step.passages.size() / micro_batches_, 1);
     std::map<std::string, int, std::less<>> counts;
     for (std::size_t p = 0; p < step.passages.size(); ++p) {
@@ -185,7 +187,7 @@ class LayersByOperations {
     return fmt::format("{}_{}", name, counts[name]++);
   }
 
-  // The same layers in each micro-batch and each step.
+  // Checks that each micro-batch of each step runs the same layers.
   void check_passages(const StepForwards& step) {
     const std::size_t count = step.passages.size() / micro_batches_;
     if (step.passages.size() % micro_batches_ != 0) {

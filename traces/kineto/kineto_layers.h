@@ -1,13 +1,12 @@
 #pragma once
-// Which layer of the model each forward operation of a trace belongs to.
-//
-// - By ranges, where the user marked layers: an operation belongs to the innermost range around it;
-//   operations outside belong to none.
-// - Else by operations: a layer begins at each operation that has parameters (linear, convolution,
+// Finds the layer of the model that each forward operation of a trace belongs to.
+// - By ranges, if the user marked layers: an operation belongs to the innermost range around it;
+//   operations outside all ranges belong to no layer.
+// - By operations, else: a layer begins at each operation that has parameters (linear, convolution,
 //   normalisation, embedding, recurrent cell) and at a loss, except inside the same call of a
-//   module; operations after it belong to it, up to the last one of the step that has a backward.
-//   It is named after its module ("Linear_0"), else after the operation and how many such came
-//   before ("conv2d_3"). Where residual branches run is not seen.
+//   module; the operations after it belong to it, up to the last one of the step that has a
+//   backward. A layer is named after its module ("Linear_0"), else after the operation and how many
+//   such operations came before ("conv2d_3"). Residual branches are not seen.
 
 #include <cstdint>
 #include <string>
@@ -22,16 +21,18 @@ enum class LayerSource : std::uint8_t { kRanges, kOperations };
 
 struct TraceLayers {
   LayerSource source = LayerSource::kRanges;
-  std::vector<std::string> names;      // in the order in which they first run
-  std::vector<std::int32_t> of_work;   // by work; -1: none; of a backward that of its forward
-  std::vector<std::int32_t> of_range;  // by range; -1 for all that count no layer's time
+  std::vector<std::string> names;  // in the order in which they first run
+  // The layer of each work; -1: none. A backward has the layer of its forward.
+  std::vector<std::int32_t> of_work;
+  std::vector<std::int32_t> of_range;  // layer of each range; -1: none
 };
 
-// Each step holds `micro_batches` equal passes. Throws InputError where there is neither a range
-// nor an operation with parameters, and where passes without ranges differ.
+// Finds the layers of a trace whose steps hold `micro_batches` equal passes each. Throws InputError
+// if there is neither a range that names a layer nor an operation with parameters, and if passes
+// without ranges differ.
 TraceLayers find_layers(const JoinedTrace& trace, const BackwardMatch& backward, int micro_batches);
 
-// Does a layer begin at an operation of this name ("aten::linear")?
+// Says whether a layer begins at an operation of this name ("aten::linear").
 bool starts_layer(std::string_view operation);
 
 }  // namespace frazil

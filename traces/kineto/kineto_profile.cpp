@@ -15,7 +15,8 @@ namespace {
 constexpr std::int64_t kSomeParameters = 1;  // bytes that stand for an unknown number
 constexpr std::size_t kNamedUnattributed = 3;
 
-// Of an even number the middle of the middle two, rounded down; 0 of none.
+// Returns the median; for an even number of values the mean of the middle two, rounded down; 0 for
+// none.
 std::int64_t median(std::vector<std::int64_t> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
@@ -24,7 +25,7 @@ std::int64_t median(std::vector<std::int64_t> values) {
   return low + (high - low) / 2;
 }
 
-// A layer in the steps of all traces in which it ran.
+// A layer's facts in the steps in which it ran, from all traces.
 struct LayerSamples {
   std::string name;
   std::vector<LayerStep> steps;
@@ -41,7 +42,7 @@ struct LayerSamples {
   }
 };
 
-// All traces, one after another, so that only one is held at a time.
+// Collects all traces, one after another, so that only one is held at a time.
 class TraceCollector {
  public:
   explicit TraceCollector(const KinetoOptions& options) : options_(options) {}
@@ -79,7 +80,8 @@ class TraceCollector {
   }
 
  private:
-  // Layers without names of their own cannot be told apart between ranks that hold other parts.
+  // Checks that a further trace fits those before. Layers that the user did not name cannot be told
+  // apart between ranks that hold other parts of the model.
   void check_layers(const std::string& file, const TraceLayers& layers, bool is_first) const {
     if (options_.needs_ranges && layers.source != LayerSource::kRanges) {
       throw InputError(file, 0, "no range in the counted steps",
@@ -200,8 +202,8 @@ class ProfileMaker {
       return part;
     };
     cost.backward_input = per_pass(input);
-    // The rest of the median of the whole: in no step is a part larger than the whole, so in no
-    // median either.
+    // W is the median of the whole backward less the median of I. It is not negative: in no step is
+    // a part larger than the whole, so in no median either.
     const Duration backward = per_pass([](const LayerStep& step) {
       std::int64_t whole = step.input;
       add_saturating(whole, step.weight);

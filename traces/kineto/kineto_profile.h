@@ -1,14 +1,17 @@
 #pragma once
-// Traces of PyTorch's profiler -> a model profile: a chain of layers, one block each, with F, I and
-// I + W as medians over the steps of all traces. How time finds its layer: kineto_layers.h,
-// kineto_backward.h, kineto_costs.h. Rules, all reported:
-// - Of a node that computes both gradients, I = floor(B/2) and W = B - I, and the profile carries
-//   the flag; in a layer without any weight's gradient it is all I; in the first layer with one,
-//   whose inputs need no gradient, the whole backward is W. W alone = W.
-// - The update is shared among layers by parameter bytes, else by parameter tensors.
-// - With recorded shapes: parameters are what AccumulateGrad was handed, a boundary what the
-//   backward of the layer before it was handed, a stash the layer's input alone (a lower bound).
-//   Without, boundaries and stashes are 0 and parameters 1 byte where there are any.
+// Makes a model profile from traces of PyTorch's profiler: a chain of layers, one block each, with
+// F, I (dgrad) and I + W (W: wgrad) as medians over the steps of all traces. How time finds its
+// layer stands in kineto_layers.h, kineto_backward.h and kineto_costs.h. The report tells the rules
+// that were applied:
+// - A node that computes both gradients gives I = floor(B/2) and W = B - I, and the profile carries
+//   the flag. In a layer none of whose weights gets a gradient, all of B is I. In the first layer
+//   with such a weight, whose inputs need no gradient, the whole backward is W. W alone = W.
+// - The update is shared among layers by parameter bytes, or by parameter tensors if some bytes are
+//   unknown.
+// - With recorded shapes, parameters are what AccumulateGrad was handed, a boundary is what the
+//   backward of the layer before it was handed, and a stash (saved activations) is the layer's
+//   input alone, a lower bound. Without shapes, boundaries and stashes are 0, and a layer with
+//   parameters has 1 byte of them.
 
 #include <filesystem>
 #include <string>
@@ -22,10 +25,10 @@ namespace frazil {
 
 struct KinetoOptions {
   std::string model = "imported";
-  std::string layer_prefix = "layer:";  // of the names of ranges that mark layers
-  bool needs_ranges = false;            // such ranges must be there
-  int micro_batch_size = 1;             // samples, as the traced run had them
-  int micro_batches = 1;                // passes of a step
+  std::string layer_prefix = "layer:";  // names of the ranges that mark layers begin so
+  bool needs_ranges = false;            // refuse a trace without such ranges
+  int micro_batch_size = 1;             // samples in a micro-batch of the traced run
+  int micro_batches = 1;                // passes in a step of the traced run
 };
 
 struct KinetoReport {
@@ -33,13 +36,13 @@ struct KinetoReport {
   bool is_device_time = false;
   int traces = 0;
   std::int64_t events = 0;
-  int steps = 0;  // counted
+  int steps = 0;  // steps that count
   int steps_dropped = 0;
   TimeShare operations;  // over the counted steps
   TimeShare device;
-  Duration communication{0};                                           // of the device
+  Duration communication{0};                                           // device time
   std::vector<std::pair<std::string, Duration>> largest_unattributed;  // at most three
-  std::vector<std::string> notes;  // what the numbers rest on that was not measured
+  std::vector<std::string> notes;  // assumptions behind the numbers
 };
 
 struct KinetoImport {
@@ -47,8 +50,9 @@ struct KinetoImport {
   KinetoReport report;
 };
 
-// One trace per rank; a layer of several traces is taken from all. Throws InputError for bad files
-// and for traces in which no layers are found or that do not belong together.
+// Imports one trace per rank; a layer that several traces hold takes its steps from all these
+// traces. Throws InputError for bad files, for traces in which no layers are found, and for traces
+// that do not belong together.
 KinetoImport import_kineto(const std::vector<std::filesystem::path>& traces,
                            const KinetoOptions& options);
 

@@ -6,7 +6,7 @@
 namespace frazil {
 
 NestedRanges::NestedRanges(std::vector<HostRange> ranges) {
-  // Outer before inner; the order of the file decides between equals.
+  // Outer ranges go before inner ones; the order of the file decides between equals.
   std::stable_sort(ranges.begin(), ranges.end(), [](const HostRange& a, const HostRange& b) {
     return a.start != b.start ? a.start < b.start : a.duration > b.duration;
   });
@@ -38,7 +38,7 @@ NestedRanges::NestedRanges(std::vector<HostRange> ranges) {
   close_until(std::numeric_limits<std::int64_t>::max());
 }
 
-// Of several changes at one time the last holds.
+// Notes a change; the last of several changes at one time holds.
 void NestedRanges::change(std::int64_t time, std::int32_t innermost) {
   if (changes_.empty() || changes_.back().time != time) changes_.push_back({time, innermost});
   changes_.back().innermost = innermost;

@@ -1,5 +1,6 @@
 #pragma once
-// Ranges of a trace by time: the steps that count, and which range is innermost on a host thread.
+// Looks up the ranges of a trace by time: the steps that count, and the innermost range on a host
+// thread.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,28 +11,28 @@
 
 namespace frazil {
 
-// A range with what its nesting says.
+// A range with what follows from its nesting.
 struct NestedRange {
   std::int64_t start = 0;
-  std::int64_t end = 0;   // no later than that of the range around it
-  std::int64_t self = 0;  // without the ranges inside it
+  std::int64_t end = 0;   // no later than the end of the range around it
+  std::int64_t self = 0;  // duration less the ranges inside it
   std::uint32_t name = 0;
   RangeKind kind = RangeKind::kLayer;
-  std::int32_t step = -1;           // into KinetoSteps::kept, by its start; -1: none
-  bool is_inside_backward = false;  // a forward done again
+  std::int32_t step = -1;           // step that holds its start, in KinetoSteps::kept; -1: none
+  bool is_inside_backward = false;  // inside a backward node: a forward done again
 };
 
-// The ranges of one thread and, among them, the innermost at any time.
+// The ranges of one thread, with a look-up of the innermost range at any time.
 class NestedRanges {
  public:
-  // `ranges` in any order. Of a range that ends after the one around it, the rest is cut off.
+  // Takes ranges in any order. A range that ends after the one around it is cut off at that end.
   explicit NestedRanges(std::vector<HostRange> ranges);
 
   std::vector<NestedRange>& all() { return ranges_; }  // by start, outer before inner
   const std::vector<NestedRange>& all() const { return ranges_; }
-  // Index into all(); -1: none is open.
+  // Returns the index in all() of the innermost range at `time`; -1: no range is open.
   std::int32_t innermost_at(std::int64_t time) const;
-  // The first that starts in [begin, end); -1: none.
+  // Returns the index in all() of the first range that starts in [begin, end); -1: none.
   std::int32_t first_start_in(std::int64_t begin, std::int64_t end) const;
 
  private:
@@ -46,18 +47,19 @@ class NestedRanges {
   std::vector<Change> changes_;
 };
 
-// The steps an attribution counts: those of `ProfilerStep#N`, without the first (warm-up) where
-// there are more; the whole trace as one step where there are none.
+// The steps that count: those of `ProfilerStep#N`, less the first (warm-up) if there are several;
+// the whole trace as one step if there are none.
 struct KinetoSteps {
   struct Step {
     std::int64_t start = 0;
     std::int64_t end = 0;
   };
-  std::vector<Step> kept;  // by time, none overlaps another
+  std::vector<Step> kept;  // ascending by time, without overlaps
   int dropped = 0;
   bool has_ranges = false;
 
-  std::int32_t at(std::int64_t time) const;  // -1: none
+  // Returns the index in `kept` of the step that holds `time`; -1: none.
+  std::int32_t at(std::int64_t time) const;
 };
 
 KinetoSteps find_steps(const KinetoTrace& trace);

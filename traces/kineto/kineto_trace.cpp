@@ -23,7 +23,7 @@ struct RawEvent {
   char phase = '\0';
   EventCategory category = EventCategory::kOther;
   std::string name;
-  std::string process;  // ids are numbers or texts: both as written
+  std::string process;  // ids are numbers or texts, kept as written
   std::string thread;
   std::optional<std::int64_t> start;
   std::optional<std::int64_t> duration;
@@ -124,7 +124,7 @@ class KinetoReader {
     }
   }
 
-  // Anything but a list is passed over: versions differ.
+  // Reads each item of a list. Anything but a list is skipped, for versions differ.
   template <class ReadItem>
   void read_list(ReadItem read_item) {
     if (stream_.peek() != '[') return stream_.skip();
@@ -137,7 +137,8 @@ class KinetoReader {
            event_.name.ends_with("AccumulateGrad");
   }
 
-  // Old versions wrote some of them as texts; those carry nothing that is needed.
+  // Reads an integer argument. Old versions wrote some arguments as texts, which carry nothing
+  // needed.
   std::int64_t read_argument_integer() {
     if (stream_.peek() != '"') return stream_.integer();
     stream_.skip();
@@ -168,7 +169,7 @@ class KinetoReader {
     }
   }
 
-  // Elements of an input; 0 for a list of tensors.
+  // Reads the number of elements of an input; 0 for a list of tensors.
   void read_shape() {
     std::int64_t elements = stream_.peek() == '[' ? 1 : 0;
     read_list([&] {
@@ -215,7 +216,7 @@ class KinetoReader {
     }
   }
 
-  // False when the event's name marks nothing.
+  // Keeps a range; returns false when the event's name marks nothing.
   bool keep_range() {
     const bool is_layer = event_.name.starts_with(layer_prefix_);
     const std::optional<RangeKind> kind =
@@ -264,7 +265,8 @@ class KinetoReader {
     return static_cast<std::uint32_t>(id);
   }
 
-  // Neighbouring events are mostly of one thread.
+  // Returns the thread of the event. Neighbouring events are mostly of one thread, so the last one
+  // found is tried first.
   HostThread& thread() {
     if (event_.thread != last_thread_ || event_.process != last_process_ ||
         trace_.threads.empty()) {

@@ -1,9 +1,10 @@
 #pragma once
-// A trace of PyTorch's profiler (Kineto): Chrome trace JSON, plain or gzip. Read as it streams by;
-// of each event only what an attribution of time needs is kept, in compact records, times in ns.
-// Categories and arguments are those that PyTorch 1.8 to 2.x write: `cpu_op` (once `Operator`) with
-// "Sequence number", "Fwd thread id" and "External id"; `user_annotation`; `python_function`;
-// `*_runtime` and `*_driver` calls with "correlation"; `kernel`, `gpu_memcpy`, `gpu_memset`.
+// Reads a trace of PyTorch's profiler (Kineto): Chrome trace JSON, plain or gzip. The file is read
+// as a stream; of each event only what an attribution of time needs is kept, in compact records,
+// times in ns. Categories and arguments are those that PyTorch 1.8 to 2.x write: `cpu_op`
+// (`Operator` in old versions) with "Sequence number", "Fwd thread id" and "External id";
+// `user_annotation`; `python_function`; `*_runtime` and `*_driver` calls with "correlation";
+// `kernel`, `gpu_memcpy`, `gpu_memset`.
 
 #include <cstdint>
 #include <deque>
@@ -21,13 +22,14 @@ class JsonStream;
 struct HostOperation {
   std::int64_t start = 0;
   std::int64_t duration = 0;
-  std::int64_t sequence = -1;  // of autograd; -1: none
+  std::int64_t sequence = -1;  // autograd's number of the node; -1: none
   std::uint32_t external_id = 0;
-  std::uint32_t name = 0;            // into KinetoTrace::names
-  std::uint32_t forward_thread = 0;  // of a backward node: who ran its forward; 0: a forward
+  std::uint32_t name = 0;  // into KinetoTrace::names
+  // The thread that ran the forward of a backward node, in the profiler's count; 0: a forward.
+  std::uint32_t forward_thread = 0;
 };
 
-// A time between two marks on a host thread.
+// What a time between two marks on a host thread stands for.
 enum class RangeKind : std::uint8_t {
   kStep,    // ProfilerStep#N
   kLayer,   // named by the user
@@ -50,13 +52,13 @@ struct Launch {
   std::int64_t correlation = 0;
 };
 
-// What a backward node was handed, where the profiler recorded shapes: bytes of its tensors.
+// The bytes of the tensors that a backward node was handed, if the profiler recorded shapes.
 struct NodeInput {
   std::int64_t start = 0;
   std::int64_t bytes = 0;
 };
 
-// In the order of the file, which need not be that of time.
+// The events of one host thread in the order of the file, which need not be the order of time.
 struct HostThread {
   std::deque<HostOperation> operations;
   std::deque<Launch> launches;
@@ -68,12 +70,12 @@ struct HostThread {
 struct DeviceActivity {
   std::int64_t start = 0;
   std::int64_t duration = 0;
-  std::int64_t correlation = 0;  // that of its launch; 0: none
+  std::int64_t correlation = 0;  // correlation of its launch; 0: none
   std::uint32_t external_id = 0;
   bool is_communication = false;
 };
 
-// Names, each once, by number.
+// Numbers names; each name is kept once.
 class NameTable {
  public:
   std::uint32_t number_of(std::string_view name);
@@ -94,14 +96,14 @@ class NameTable {
 struct KinetoTrace {
   std::string file;
   NameTable names;
-  std::vector<HostThread> threads;  // in the order of their first event
+  std::vector<HostThread> threads;  // ordered by first event
   std::deque<DeviceActivity> device;
-  std::int64_t events = 0;  // of the file, kept or not
+  std::int64_t events = 0;  // number of events in the file, kept or not
 };
 
-// A range is a layer's when its name begins with `layer_prefix`. Throws InputError with the line:
-// no or broken JSON, a cut gzip file, no "traceEvents", an event without its times, a negative or
-// impossible duration, ...
+// Reads a trace. A range is a layer's when its name begins with `layer_prefix`. Throws InputError
+// with the line: no or broken JSON, a cut gzip file, no "traceEvents", an event without its times,
+// a negative or impossible duration, ...
 KinetoTrace read_kineto_trace(const std::filesystem::path& path, std::string_view layer_prefix);
 KinetoTrace read_kineto_trace(JsonStream& stream, std::string_view layer_prefix);
 

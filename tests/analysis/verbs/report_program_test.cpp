@@ -71,6 +71,7 @@ TEST(ReportProgram, DrawsOneRunAsAPicture) {
   }
   EXPECT_EQ(run_report(root + "/first " + root + "/second" + page).code, 2);
   EXPECT_EQ(run_report(root + "/first --svg " + root + "/first/trace.jsonl").code, 2);
+  EXPECT_EQ(run_report(root + "/first --out " + root + "/x --svg " + root + "/x").code, 2);
 }
 
 TEST(ReportProgram, NeverReplacesWhatARunLeft) {

@@ -1,19 +1,21 @@
-// Whether a training whose cached features are larger than the memory they may take is no slower
-// than one that computes them again: a vision transformer on one device, some of its blocks frozen,
-// whose frozen prefix's features are
-//   computed   in each epoch again; there is no cache
-//   in memory  cached there, all of them
-//   quarter    a quarter in memory, the others on disk
-//   on disk    all of them
-// After an epoch that fills the caches, a round is an epoch of each, over the same batches, in
-// rotating order. While a step runs the features of the next are read, as in a run; those of an
-// epoch's first step are asked for when its clock has started. Before an epoch the pages of a
-// cache's file are dropped from the system's memory, so that reads are the disk's.
+// clang-format off
+// Tests whether a training whose cached features exceed the memory they may take is no slower than
+// a training that computes the features again. A vision transformer runs on one device with some
+// blocks frozen, in four courses that treat the features of the frozen prefix differently:
+//   computed   computed in each epoch; there is no cache
+//   in memory  all cached in memory
+//   quarter    a quarter cached in memory, the rest on disk
+//   on disk    all cached on disk
+// After an epoch that fills the caches, a round is one epoch of each course, over the same batches,
+// in rotating order. While a step runs, the features of the next step are read, as in a run; those
+// of an epoch's first step are asked for after the epoch's clock has started. Before an epoch the
+// pages of the cache's file are dropped from the system's memory, so that reads come from the disk.
 //   time     of an epoch, relative to the computed one of the same round; the median and its 95 %
 //            bootstrap interval over the rounds
-//   verdict  where features are on disk: met when the whole interval is at most 1, missed when it
-//            is above, else undecided
-// All must have the losses of the computed one, bit for bit.
+//   verdict  for courses with features on disk: met when the whole interval is at most 1, missed
+//            when it is above, else undecided
+// All courses must have the losses of the computed one, bit for bit.
+// clang-format on
 
 #include <algorithm>
 #include <array>
@@ -87,7 +89,7 @@ Options read_options(const Flags& flags) {
   return options;
 }
 
-// Where the features of how many samples have room.
+// The number of samples whose features have room in memory and on disk.
 struct Room {
   std::string name;
   std::int64_t in_memory = 0;
@@ -105,11 +107,11 @@ struct Course {
   Room room;
   std::unique_ptr<WatchedFiles> files;
   std::unique_ptr<PrefixCache> cache;
-  std::unique_ptr<Run> run;  // ends first
+  std::unique_ptr<Run> run;  // destroyed before the cache
   Step step = 0;
-  std::vector<double> losses = {};     // of the epoch before
-  std::vector<double> seconds = {};    // of the epochs that count
-  std::vector<double> from_disk = {};  // bytes in them, where the system tells
+  std::vector<double> losses = {};     // losses of the last epoch
+  std::vector<double> seconds = {};    // one per epoch that counts
+  std::vector<double> from_disk = {};  // bytes read in those epochs, if the system tells
 };
 
 Plan plan_for(const Run& run, const Options& options, bool caches) {
@@ -124,7 +126,7 @@ Plan plan_for(const Run& run, const Options& options, bool caches) {
 std::unique_ptr<PrefixCache> make_cache(const Room& room, const Run& run, const Options& options,
                                         const Dataset& data, const WatchedFiles& files) {
   const auto outputs = run.outputs(narrow(data.train, 0, 1));
-  // Between blocks all features have one size.
+  // All features between blocks have one size.
   const auto slot = (static_cast<std::int64_t>(outputs[0][0].nbytes()) + 63) / 64 * 64;
   const StoreLimits limits{Bytes{room.in_memory * slot}, Bytes{room.on_disk * slot},
                            options.folder};
@@ -151,7 +153,7 @@ Course begin(const Room& room, const Options& options, const Dataset& data) {
   return course;
 }
 
-// What a step works on.
+// The micro-batches of a step and their samples.
 struct Batch {
   std::vector<Samples> micro_batches;
   SampleIds samples;
@@ -197,7 +199,7 @@ void take_epoch(Course& course, const std::vector<Batch>& batches, bool counts) 
   if (read) course.from_disk.push_back(static_cast<double>(*bytes_from_storage() - *read));
 }
 
-// That features are where they should be, and losses what they should be.
+// Throws if losses differ from the computed course or features are not where they should be.
 void check(const Course& course, const Course& computed) {
   if (course.losses != computed.losses) {
     throw std::runtime_error("features " + course.room.name + " give other losses");

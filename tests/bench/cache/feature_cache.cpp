@@ -1,10 +1,12 @@
-// How fast cached features are read, in the random order of an epoch, beside what the machine
-// gives: from memory against memcpy of as many bytes in the same pieces and order, from disk
-// against reading the same file once from its beginning to its end. Rounds of both, one after the
-// other; before each pass over the disk its pages are dropped from memory.
+// clang-format off
+// Measures how fast cached features are read, in the random order of an epoch, beside what the
+// machine gives: from memory against memcpy of as many bytes in the same pieces and order, from
+// disk against reading the same file once from its beginning to its end. Cache and machine take
+// turns in each round; before each pass over the disk the file's pages are dropped from memory.
 //   share    cache / machine, by round; the median and its 95 % bootstrap interval
 //   verdict  of each tier: met where the whole interval is at least the bar, missed where it is
 //            below, else undecided
+// clang-format on
 
 #include <ATen/ATen.h>
 #include <sys/mman.h>
@@ -39,11 +41,11 @@ using namespace frazil;
 
 constexpr double kGigabyte = 1e9;
 constexpr std::size_t kStep = 4;  // micro-batches
-constexpr double kBar = 0.8;      // of what the machine gives
+constexpr double kBar = 0.8;      // share of what the machine gives
 
 struct Options {
   std::int64_t records = 1000;
-  std::int64_t bytes = 197 * 768 * 4;  // of a sample between two blocks of ViT-B/16
+  std::int64_t bytes = 197 * 768 * 4;  // a sample between two blocks of ViT-B/16
   std::int64_t micro_batch = 8;
   int rounds = 12;
   std::string folder;
@@ -95,7 +97,7 @@ double seconds_of(const Body& body) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Memory as the cache takes it.
+// Allocates memory as the cache does: mapped pages, huge if possible.
 class Memory {
  public:
   explicit Memory(std::int64_t bytes) : size_(static_cast<std::size_t>(bytes)) {
@@ -131,7 +133,7 @@ void fill(FeatureCache& cache, const Options& options) {
   if (!cache.is_whole()) throw std::runtime_error("there is no room for the records");
 }
 
-// One micro-batch, one record after another.
+// Reads one micro-batch, one record after another.
 void read_records(FeatureCache& cache, const Options& options,
                   std::span<const std::int64_t> samples, char* into) {
   const FeatureCache::Found found = cache.find(samples, 0);
@@ -142,7 +144,7 @@ void read_records(FeatureCache& cache, const Options& options,
   }
 }
 
-// The samples of an epoch by micro-batches.
+// Cuts the samples of an epoch into micro-batches.
 std::vector<Order> cut(const Order& order, const Options& options) {
   std::vector<Order> micro_batches;
   const auto size = static_cast<std::ptrdiff_t>(options.micro_batch);
@@ -154,7 +156,7 @@ std::vector<Order> cut(const Order& order, const Options& options) {
   return micro_batches;
 }
 
-// Each into the same place.
+// Reads an epoch, each micro-batch into the same place; returns seconds.
 double read_epoch(FeatureCache& cache, const Options& options, const Order& order, Memory& into) {
   const std::vector<Order> micro_batches = cut(order, options);
   return seconds_of([&] {
@@ -162,7 +164,8 @@ double read_epoch(FeatureCache& cache, const Options& options, const Order& orde
   });
 }
 
-// As a run does: a step ahead, in the background, into tensors of their own.
+// Reads an epoch as a run does: a step ahead, in the background, each micro-batch into a tensor of
+// its own.
 double read_epoch_ahead(FeatureCache& cache, const Options& options, const Order& order) {
   ReadAhead ahead(
       [&](const Order& samples) {

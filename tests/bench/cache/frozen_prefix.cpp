@@ -1,10 +1,13 @@
-// What freezing a prefix gains in speed, beside what the profile allows. The model is profiled; the
-// planner makes a plan for each prefix, so stages are balanced anew; the plans run in rounds, in an
-// order drawn anew each time. k frozen layers are the embedding and the first k transformer layers.
+// clang-format off
+// Measures what freezing a prefix gains in speed, beside what the profile allows. The model is
+// profiled; the planner makes a plan for each prefix, so stages are balanced anew; the plans run in
+// rounds, in an order drawn anew each time. k frozen layers are the embedding and the first k
+// transformer layers.
 //   measured gain  step with nothing frozen / step with k frozen, mean steps of one round; the
 //                  median over the rounds and its 95 % bootstrap interval
-//   allowed gain   the same of the simulated steps of the same plans, from the profile's F, I and W
+//   allowed gain   that ratio of the plans' simulated steps, from the profile's F, I and W
 //   share          measured / allowed; the bar is met or missed when the whole interval says so
+// clang-format on
 
 #include <algorithm>
 #include <cstdio>
@@ -46,7 +49,7 @@ struct Options {
   bool quiet = false;
 };
 
-// One k: what was planned, predicted and measured.
+// The results of one k: what was planned, predicted and measured.
 struct Prefix {
   int frozen = 0;
   Plan plan;

@@ -1,10 +1,12 @@
-// What a cache of the frozen prefix spares where it has room for some samples alone: epochs over
-// the digits on one device, in an order of their own each, with room for 0, 20, 50, 80 and 100 % of
+// clang-format off
+// Measures what a cache of the frozen prefix saves if it has room for a part of the samples: epochs
+// over the digits on one device, each in its own order, with room for 0, 20, 50, 80 and 100 % of
 // the samples. The epoch that fills the cache and the one that tries sizes of batches do not count.
-//   found    samples read from the cache, of those asked for
+//   found    samples read from the cache, as a share of those asked for
 //   whole    micro-batches that ran no frozen layer
-//   in part  micro-batches whose missing samples ran them alone
-//   time     an epoch's, of one without a cache in the same round; median and range over the rounds
+//   in part  micro-batches that ran frozen layers for their missing samples alone
+//   time     epoch / epoch without a cache of the same round; median and range over the rounds
+// clang-format on
 
 #include <algorithm>
 #include <chrono>
@@ -50,14 +52,14 @@ po::options_description describe_flags() {
   return flags;
 }
 
-// One room: a run, its cache, what it has done.
+// One amount of room: a run, its cache, its results.
 struct Course {
   int percent = 0;
   std::unique_ptr<PrefixCache> cache = {};
-  std::unique_ptr<Run> run = {};  // ends first
+  std::unique_ptr<Run> run = {};  // destroyed before the cache
   Step step = 0;
   std::vector<double> seconds = {};
-  FeatureCounts counts = {};  // before the epochs that count
+  FeatureCounts counts = {};  // counts before the epochs that count
   PrefixCounts micro_batches = {};
   double loss = 0;
 };

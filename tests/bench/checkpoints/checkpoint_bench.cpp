@@ -1,6 +1,6 @@
-// What it costs to keep a run: a checkpoint of 128 MiB written until it is durable, and read back;
-// a record of the journal, and one that is synced. On the disk of the temporary folder; times are
-// of the wall clock.
+// Measures the parts of durability: a checkpoint of 128 MiB written until it is durable, and read
+// back; a record of the journal, and one that is synced. Files are on the disk of the temporary
+// folder; times are of the wall clock.
 
 #include <ATen/ATen.h>
 #include <benchmark/benchmark.h>
@@ -61,7 +61,7 @@ void BM_LoadCheckpoint(benchmark::State& state) {
 }
 BENCHMARK(BM_LoadCheckpoint)->UseRealTime()->Unit(benchmark::kMillisecond);
 
-// Argument: records in a group.
+// The argument is the number of records in a group.
 void BM_RecordStep(benchmark::State& state) {
   const Kept kept;
   StepJournal journal(kept.files, kept.folder / "steps.journal", 1,

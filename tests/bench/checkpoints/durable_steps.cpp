@@ -1,15 +1,17 @@
-// What it costs a training to keep itself: every step journaled and a checkpoint every so many
-// steps, against the same steps without either, in turns. A round is some checkpoints long, and
-// ends when the last one is durable. What steps waited for it is told too: it is steady where times
-// of whole rounds are not.
+// clang-format off
+// Measures what durability costs a training: every step journaled and a checkpoint every `--every`
+// steps, in turns with the same steps without journal and checkpoints. A round is some checkpoints
+// long, and ends when the last one is durable. The time that steps waited for journal and
+// checkpoints is printed too: it is steady even if times of whole rounds are not.
 //   digits   the shipped run: 300 thousand parameters with AdamW, 8 x 8 images, batch of 32
 //   tiny     12 blocks of 192 over 65 tokens, 5 million parameters, batch of 64
-// On the disk of the temporary folder; times of the wall clock. A third course, without either like
-// the first, takes its turn too, in each order equally often: its ratio to the first is what the
-// noise of the machine alone gives.
+// Files are on the disk of the temporary folder; times are of the wall clock. A third course,
+// without journal and checkpoints like the first, takes its turn too, in each order equally often:
+// its ratio to the first shows the noise of the machine alone.
 //   verdict  of the median ratio of the kept course to the first: met or missed when its whole 95 %
 //            bootstrap interval over the rounds says so
-// Losses of all must be the same.
+// The losses of all courses must be the same.
+// clang-format on
 
 #include <unistd.h>
 
@@ -44,7 +46,7 @@ struct Options {
   BenchModel model;
   BenchPlan plan;
   int every = 20;
-  int checkpoints = 5;  // of a round
+  int checkpoints = 5;  // checkpoints in a round
   int rounds = 12;
   bool in_background = true;
 };
@@ -79,12 +81,12 @@ Options read_options(const Flags& flags) {
 
 struct Course {
   std::unique_ptr<Run> run;
-  DurableRun* durable = nullptr;  // none: nothing keeps it
+  DurableRun* durable = nullptr;  // null: no journal and no checkpoints
   Step step = 0;
   double loss = 0;
   double all_seconds = 0;
-  double kept_seconds = 0;           // in which steps waited for what keeps them
-  std::vector<double> seconds = {};  // of the rounds that count
+  double kept_seconds = 0;           // seconds that steps waited for journal and checkpoints
+  std::vector<double> seconds = {};  // one per round that counts
 };
 
 Course begin(const Options& options) {
@@ -98,7 +100,7 @@ double seconds_since(SteadyTime start) {
   return Seconds(std::chrono::steady_clock::now() - start).count();
 }
 
-// What keeps the step that has just been done.
+// Records the step that has just been done, and saves a checkpoint if one is due.
 void keep_step(Course& course) {
   const SteadyTime start = std::chrono::steady_clock::now();
   const FreezeMask& mask = course.run->plan().mask;
@@ -136,7 +138,7 @@ RatioInterval compare(const Course& course, const Course& plain) {
   return bootstrap_ratio(ratios, 1);
 }
 
-// How much longer it takes, in percent: "2.10 (0.90 to 3.20)".
+// Writes how much longer the course takes, in percent: "2.10 (0.90 to 3.20)".
 std::string to_percent_text(const RatioInterval& ratio) {
   return to_range_text(100 * (ratio.median - 1), 100 * (ratio.low - 1), 100 * (ratio.high - 1), 2);
 }
@@ -171,7 +173,7 @@ ExitCode measure(const Options& options, const std::filesystem::path& folder) {
     for (const std::size_t course : order) {
       take_round(courses.at(course), options, batches, round > 0);
     }
-    // In six rounds each order comes once.
+    // Each order comes once in six rounds.
     std::next_permutation(order.begin(), order.end());
   }
   if (plain.loss != kept.loss || plain.loss != other.loss) {

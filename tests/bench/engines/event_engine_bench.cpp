@@ -1,11 +1,15 @@
-// Tasks per second of CPU time of the event engine on the graph of a 1F1B step over 16 devices.
+// clang-format off
+// Measures tasks per second of CPU time of the event engine on the graph of a 1F1B step over 16
+// devices.
 //   delays    one task for every F and B; a message is a delay
 //   messages  every message is a task on a send lane of its sender
-//   sharing   the same, and messages share the ways out and in of the devices
-//   gated     the same behind memory limits and send lanes that run first-ready; none of it binds
-// run_...: prepared once; prepare_and_run_...: from the task graph on; hold_...: once, with
-// graph_B and all_B, bytes per task that are resident with the graph alone and at most (graph, what
-// is prepared from it, times, what runs), and peak_MB, resident at most, of the process.
+//   sharing   as messages, and messages share the devices' outgoing and incoming bandwidth
+//   gated     as messages, with memory limits and first-ready send lanes, none of which binds
+// run_... prepares once and times the runs; prepare_and_run_... times both, from the task graph on.
+// hold_... runs once and reports memory: graph_B is resident bytes per task with the graph alone,
+// all_B those at the peak (graph, what is prepared from it, times, what runs), and peak_MB is the
+// peak of the process.
+// clang-format on
 
 #include <benchmark/benchmark.h>
 
@@ -29,8 +33,8 @@ struct Pipeline {
   std::vector<Duration> prices;
 };
 
-// The devices' lists of F and B in 1F1B order, built device after device; messages between
-// neighbours are transfers of 400 ns, or a delay of as much where `with_messages` is false.
+// Builds the devices' lists of F and B in 1F1B order, device after device. Messages between
+// neighbours are transfers of 400 ns, or a delay of 400 ns if `with_messages` is false.
 class PipelineBuilder {
  public:
   PipelineBuilder(int devices, int micro_batches, bool with_messages)
@@ -108,7 +112,7 @@ class PipelineBuilder {
   Pipeline made_;
   std::vector<TaskId> forward_;
   std::vector<TaskId> backward_;
-  std::vector<TaskId> waits_for_;  // by task; at most one each
+  std::vector<TaskId> waits_for_;  // by task, each of which waits for at most one
 };
 
 Pipeline make_pipeline(const benchmark::State& state, bool with_messages) {
@@ -117,7 +121,8 @@ Pipeline make_pipeline(const benchmark::State& state, bool with_messages) {
       .run();
 }
 
-// 10 bytes per ns in each direction of each device; a message alone takes all of it.
+// Makes options with 10 bytes per ns in each direction of each device; a message alone takes all of
+// that bandwidth.
 EventOptions make_sharing(const TaskGraph& graph) {
   EventOptions options;
   constexpr std::int64_t kBandwidth = 10'000'000'000;
@@ -200,13 +205,13 @@ void hold_messages(benchmark::State& state) { hold<Setting::kMessages>(state); }
 void hold_sharing(benchmark::State& state) { hold<Setting::kSharing>(state); }
 void hold_gated(benchmark::State& state) { hold<Setting::kGated>(state); }
 
-// 10^4, 10^6 and 10^7 tasks.
+// The arguments make 10^4, 10^6 and 10^7 tasks.
 BENCHMARK(run_delays)->Args({16, 312})->Args({16, 31250})->Args({16, 312500});
 BENCHMARK(run_messages)->Args({16, 160})->Args({16, 16000})->Args({16, 160000});
 BENCHMARK(run_sharing)->Args({16, 160})->Args({16, 16000})->Args({16, 160000});
 BENCHMARK(run_gated)->Args({16, 160})->Args({16, 16000})->Args({16, 160000});
 BENCHMARK(prepare_and_run_messages)->Args({16, 160})->Args({16, 16000})->Args({16, 160000});
-// 2 x 10^6 tasks.
+// The arguments make 2 x 10^6 tasks.
 BENCHMARK(hold_messages)->Args({16, 32258})->Iterations(1);
 BENCHMARK(hold_sharing)->Args({16, 32258})->Iterations(1);
 BENCHMARK(hold_gated)->Args({16, 32258})->Iterations(1);

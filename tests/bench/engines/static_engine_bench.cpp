@@ -1,5 +1,5 @@
-// Tasks per second of the static engine on the graph of a 1F1B step: every task follows its
-// neighbour on the lane and waits for one message from another device.
+// Measures tasks per second of the static engine on the graph of a 1F1B step: every task follows
+// its neighbour on the lane and waits for one message from another device.
 
 #include <benchmark/benchmark.h>
 
@@ -18,7 +18,7 @@ struct Shape {
   std::size_t tasks() const {
     return 2 * static_cast<std::size_t>(devices) * static_cast<std::size_t>(micro_batches);
   }
-  // Forwards that a device does before its first backward.
+  // Returns the forwards that a device runs before its first backward.
   int warm_up(int device) const { return std::min(devices - device, micro_batches); }
 
   TaskId forward(int device, int micro_batch) const {
@@ -54,8 +54,8 @@ void add_backward(TaskGraph& graph, const Shape& shape, int device, int micro_ba
   graph.add_dependency(task, shape.backward(device + 1, micro_batch), kHop);
 }
 
-// Adds device after device, as a schedule lists them, so that half of the dependencies point to
-// tasks that come later.
+// Makes the graph. It adds device after device, as a schedule lists them, so that half of the
+// dependencies point to tasks that come later.
 TaskGraph make_one_forward_one_backward(const Shape& shape) {
   TaskGraph graph;
   graph.reserve(shape.tasks(), shape.tasks());

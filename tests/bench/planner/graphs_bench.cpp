@@ -1,6 +1,7 @@
-// Time of exact partitions of layer graphs: PipeDream's formula on its public profiles, where its
-// own optimizer takes 5.05 CPU s for resnet50 on 16 machines; the public work graphs; and generated
-// graphs of several hundred nodes with branches. Public files that are not at hand are left out.
+// Measures the time of exact partitions of layer graphs: PipeDream's formula on its public profiles
+// (its own optimizer takes 5.05 CPU s for resnet50 on 16 machines), the public work graphs, and
+// generated graphs of several hundred nodes with branches. Public files that are not at hand are
+// left out.
 
 #include <benchmark/benchmark.h>
 
@@ -21,7 +22,7 @@ std::filesystem::path public_data(const std::string& name) {
   return std::filesystem::path(FRAZIL_SOURCE_FOLDER) / ".." / "shared" / "data" / name;
 }
 
-// With reading the file and the import.
+// Partitions a public profile; the time includes reading the file and the import.
 void partition_replicated_on_16(benchmark::State& state, const std::string& model) {
   const std::filesystem::path file = public_data("pipedream/" + model + ".graph.txt");
   ReplicaOptions options;
@@ -52,7 +53,7 @@ void partition_work_graph(benchmark::State& state, const std::string& name) {
   report(state, partition);
 }
 
-// Modules of `width` branches between two joints, as in image models of the Inception kind.
+// Makes modules of `width` branches between two joints, as in image models of the Inception kind.
 WorkGraph make_modules(int modules, int width, int length, int devices) {
   std::mt19937_64 random(1);
   WorkGraph graph;
@@ -91,7 +92,7 @@ WorkGraph make_modules(int modules, int width, int length, int devices) {
   return graph;
 }
 
-// Layers of `width` nodes, each read by one to three of the next.
+// Makes layers of `width` nodes; one to three nodes of the next layer read each node.
 WorkGraph make_mesh(int layers, int width, int devices) {
   std::mt19937_64 random(2);
   WorkGraph graph;

@@ -1,10 +1,10 @@
-// The search of orders for unequal stages: how many moves a CPU second affords, what it finds on
-// published stages, and how far above the bound it ends on stages drawn at random.
+// Measures the search of orders for unequal stages: how many moves a CPU second affords, what the
+// search finds on published stages, and how far above the bound it ends on stages drawn at random.
 //   bench_order_search [drawn, default 200] [moves, default those of a second]
 //                      [of the drawn, how many are searched 18 times longer too, default 12]
 //                      [first seed, default 1] [threads, default 1]
-// Of all 200 the longer searches take 200 x 18 CPU seconds at most for each of the two means; those
-// that reach their bound end earlier.
+// Longer searches of all 200 take at most 200 x 18 CPU seconds for each of the two means of the
+// stage times; searches that reach their bound end earlier.
 
 #include <fmt/format.h>
 
@@ -79,7 +79,7 @@ void search_published(std::int64_t moves) {
   print(spent);
 }
 
-// The most that was asked for, percent.
+// The highest allowed values, in percent.
 struct Bars {
   double median = std::numeric_limits<double>::infinity();
   double high = std::numeric_limits<double>::infinity();  // 95th percentile
@@ -102,12 +102,13 @@ void print_quantiles(const std::string& what, std::vector<double> percents,
                                     percents.back() <= bars->most));
 }
 
-// What is searched of one drawn pipeline.
+// The results of searching one drawn pipeline.
 struct Record {
-  double makespan_above = 0;  // its bound, percent
+  double makespan_above = 0;  // makespan above its bound, percent
   double span_above = 0;
-  std::optional<double> above_longer;  // the span above that of 18 times as many moves, percent
-  bool worse = false;                  // than the zero-bubble heuristic, in either
+  // The span above the span that 18 times as many moves find, percent; none: not compared.
+  std::optional<double> above_longer;
+  bool worse = false;  // worse than the zero-bubble heuristic in makespan or span
   Spent spent;
 };
 
@@ -143,7 +144,8 @@ struct Question {
   std::int64_t moves = OrderSearchOptions{}.budget;
 };
 
-// In the order of the seeds, whichever thread made them.
+// Searches all drawn pipelines; the records are in the order of the seeds, whichever thread made
+// them.
 std::vector<Record> search_all(const Question& question, StageTimes mean, Duration hop) {
   std::vector<Record> records(static_cast<std::size_t>(question.drawn));
   std::atomic<int> next = 0;

@@ -1,4 +1,4 @@
-// Time of an exact partition of 1,000 random layers into 64 stages.
+// Measures the time of an exact partition of 1,000 random layers into 64 stages.
 
 #include <benchmark/benchmark.h>
 

@@ -1,5 +1,6 @@
-// Whole plans per second, 32 micro-batches on 8 devices, or on 4 with two chunks each: everything
-// from the plan to its times and its memory over time, and the sweep alone with new costs.
+// Measures whole plans per second, 32 micro-batches on 8 devices, or on 4 with two chunks each:
+// everything from the plan to its times and its memory over time, and the sweep alone with new
+// costs.
 
 #include <benchmark/benchmark.h>
 

@@ -1,5 +1,6 @@
-// CPU time of a whole plan search: all schedules without staleness, every pipeline length, replicas
-// equal or not, chunks, depths, recomputing. And of the search again after blocks froze.
+// Measures the CPU time of a whole plan search (all synchronous schedules, every pipeline length,
+// replicas equal or not, chunks, depths, recomputation), and of the search again after blocks
+// froze.
 
 #include <benchmark/benchmark.h>
 
@@ -15,8 +16,8 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-// Of the size of a transformer with 7 to 20 billion parameters; the first and the last layer
-// differ.
+// Makes a model of the size of a transformer with 7 to 20 billion parameters, whose first and last
+// layers differ from the rest.
 ModelProfile make_transformer(int layers) {
   ModelProfile profile;
   profile.model = "transformer";
@@ -104,15 +105,16 @@ void search_32_layers(benchmark::State& state) {
   const ModelProfile profile = make_transformer(32);
   const Cluster cluster = make_hosts(devices, state.range(1) == 1);
   SearchOptions options = make_options(profile, 2 * devices);
-  // Of many unequal devices more plans are left than can be looked at.
+  // More than 64 unequal devices leave more plans than can be evaluated.
   if (state.range(1) == 1 && devices > 64) options.effort = 100'000;
   Ranking ranking;
   for (auto _ : state) ranking = search_plans(profile, cluster, options);
   report(state, ranking);
 }
 
-// From the best plan of an all-active model, with 1,000 steps to come: the search has been asked
-// that once, as at the start of a run; the price of the switch is part of what is asked.
+// Plans again from the best plan of an all-active model, with 1,000 steps to come. The search
+// object has found that plan once, as at the start of a run; the cost of the transition counts in
+// the choice.
 void plan_again_100_layers(benchmark::State& state) {
   const ModelProfile profile = make_transformer(100);
   const Cluster cluster = make_hosts(64, state.range(0) == 1);

@@ -1,6 +1,6 @@
-// Time of a trajectory over 100 freeze events on 16 devices: searches, simulations under every
-// mask, predicted switches, the walk, and the rule without a forecast; and with a store for
-// features, and with all schedules.
+// Measures the time to plan a trajectory over 100 freeze events on 16 devices: searches,
+// simulations under every mask, predicted transitions, the walk, and the rule without a forecast.
+// Variants add a store for features, and all schedules.
 
 #include <benchmark/benchmark.h>
 
@@ -47,7 +47,7 @@ frazil::ModelProfile make_model(int layers) {
 
 constexpr int kEvents = 100;
 
-// Every 1,000 steps one more block freezes.
+// Plans a run in which one more block freezes every 1,000 steps.
 void plan_over_100_freeze_events(benchmark::State& state, const frazil::ModelProfile& profile,
                                  frazil::TrajectoryOptions options) {
   const frazil::Cluster cluster = frazil::make_uniform_cluster(
@@ -87,7 +87,7 @@ void trajectory_over_100_freeze_events_on_16_devices(benchmark::State& state) {
 }
 BENCHMARK(trajectory_over_100_freeze_events_on_16_devices)->Unit(benchmark::kMillisecond);
 
-// An epoch of 700 steps, of 2.2 GB at each depth.
+// An epoch has 700 steps; its features take 2.2 GB at each depth.
 void trajectory_with_caches_over_100_freeze_events_on_16_devices(benchmark::State& state) {
   frazil::FeatureStore store;
   store.samples = 44'800;
@@ -100,7 +100,7 @@ void trajectory_with_caches_over_100_freeze_events_on_16_devices(benchmark::Stat
 BENCHMARK(trajectory_with_caches_over_100_freeze_events_on_16_devices)
     ->Unit(benchmark::kMillisecond);
 
-// What `frazil plan --forecast` asks where no flag says less.
+// Uses the defaults of `frazil plan --forecast`.
 void trajectory_of_all_schedules_over_100_freeze_events_on_16_devices(benchmark::State& state) {
   const frazil::ModelProfile profile = make_model(kEvents + 2);
   frazil::TrajectoryOptions options;

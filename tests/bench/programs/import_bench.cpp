@@ -1,10 +1,12 @@
-// `frazil import kineto` on traces of 200 MB: bytes of text per second of CPU time, and the memory
-// that is resident at most.
-//   operations  of the host alone, every event kept
-//   shapes      the same with recorded sizes and types
-//   kernels     with a device's work at the end of the file, far from what launched it
-// peak: resident at most, of the process; limit: 64 MiB + 40 bytes per event; per_event: growth of
-// the peak by the import.
+// clang-format off
+// Measures `frazil import kineto` on traces of 200 MB: bytes of text per second of CPU time, and
+// the peak of resident memory.
+//   operations  host operations alone, every event kept
+//   shapes      host operations with recorded sizes and types
+//   kernels     host operations, and a device's work at the end of the file, far from its launches
+// peak: resident peak of the process; limit: 64 MiB + 40 bytes per event; per_event: growth of the
+// peak by the import, per event.
+// clang-format on
 
 #include <benchmark/benchmark.h>
 #include <unistd.h>
@@ -71,7 +73,7 @@ void kernels(benchmark::State& state) {
   import_trace(state, {.bytes = kTraceBytes, .has_kernels = true});
 }
 
-// A fixed number, so that each trace is written once.
+// The number of iterations is fixed, so that each trace is written once.
 BENCHMARK(operations)->Iterations(3)->Unit(benchmark::kMillisecond);
 BENCHMARK(shapes)->Iterations(3)->Unit(benchmark::kMillisecond);
 BENCHMARK(kernels)->Iterations(3)->Unit(benchmark::kMillisecond);

@@ -1,6 +1,6 @@
-// Whole programs, from start to exit: how long `plan` and `simulate` take to be there at all, and
-// what a large what-if costs as a process. Wall time per run; `cpu` is the children's own time in
-// s.
+// Measures whole programs from start to exit: how long `plan` and `simulate` take to start, and
+// what a large what-if costs as a process. Times are wall time per run; `cpu` is the CPU time of
+// the child processes in s.
 
 #include <benchmark/benchmark.h>
 #include <fcntl.h>
@@ -17,7 +17,8 @@ extern char** environ;
 
 namespace {
 
-// Runs a program of the build's folder with its output thrown away; false unless it exits with 0.
+// Runs a program of the build's folder and discards its output; returns false unless it exits with
+// 0.
 bool run_program(const std::string& program, const std::vector<std::string>& arguments) {
   const std::string path = std::string(FRAZIL_PROGRAM_FOLDER) + "/" + program;
   std::vector<std::string> words{path};

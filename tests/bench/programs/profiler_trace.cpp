@@ -24,15 +24,16 @@ constexpr int kForwardThread = 1102;
 constexpr int kBackwardThread = 1262;
 constexpr int kNodesOfLayer = 5;
 constexpr std::int64_t kCall = 2'000;        // ns from one operation's start to the next one's
-constexpr std::int64_t kLag = 50'000'000;    // ns of the device behind the host
-constexpr std::int64_t kLaunchBytes = 1155;  // of a call, a kernel and their arrows
+constexpr std::int64_t kLag = 50'000'000;    // ns that the device lags behind the host
+constexpr std::int64_t kLaunchBytes = 1155;  // text of a call, a kernel and their arrows
 
-// In the order in which they start; one lies in the last of a lower depth.
+// Operations are listed in the order in which they start; one lies inside the last one of lower
+// depth.
 struct Operation {
   std::string name;
   int depth = 0;
-  int node = -1;          // of the layer's backward nodes; -1: no number
-  bool launches = false;  // a kernel
+  int node = -1;          // index of the layer's backward node; -1: no number
+  bool launches = false;  // launches a kernel
 };
 
 std::vector<Operation> make_forward() {
@@ -158,7 +159,7 @@ class TraceWriter {
     sequence_ += kLayers * kNodesOfLayer;
   }
 
-  // What follows begins inside it.
+  // Adds a range; the events that follow begin inside it.
   void add_range(const std::string& name, std::int64_t duration) {
     add("  {{\n    \"ph\": \"X\", \"cat\": \"user_annotation\", \"name\": \"{}\", \"pid\": {}, "
         "\"tid\": {},\n    \"ts\": {}, \"dur\": {},\n    \"args\": {{\n      \"External id\": {},"
@@ -199,7 +200,7 @@ class TraceWriter {
     add("\"Ev Idx\": {}\n    }}\n  }},\n", external_id_);
   }
 
-  // A call, or a kernel, and the arrow between them.
+  // Adds a call that launches a kernel, and the beginning of the arrow to the kernel.
   void add_call(std::size_t number) {
     const Launch& launch = launches_[number];
     add("  {{\n    \"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": \"cudaLaunchKernel\", "

@@ -1,6 +1,6 @@
 #pragma once
-// Training by a plain loop in the calling thread: the executor's kernels without the executor. Same
-// layers, same start values, one autograd graph per layer.
+// Trains by a plain loop in the calling thread: the executor's kernels without the executor, with
+// the same layers and start values and one autograd graph per layer.
 
 #include <cstdint>
 #include <vector>
@@ -16,8 +16,8 @@ class DirectTraining {
  public:
   DirectTraining(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed);
 
-  // One step over micro-batches of equal size; returns its loss. `all_forwards_first` as GPipe
-  // does, else each backward follows its forward, as 1F1B does on one device.
+  // Runs one step over micro-batches of equal size and returns its loss. With `all_forwards_first`
+  // the order is that of GPipe; else each backward follows its forward, as in 1F1B on one device.
   double step(const std::vector<Samples>& micro_batches, bool all_forwards_first,
               double learning_rate);
 
@@ -34,7 +34,7 @@ class DirectTraining {
   ModelSpec model_;
   OptimizerConfig optimizer_;
   std::vector<LayerState> states_;  // by layer
-  std::vector<Tensors> sums_;       // of gradients, by layer
+  std::vector<Tensors> sums_;       // sums of gradients, by layer
 };
 
 }  // namespace frazil

@@ -1,8 +1,9 @@
-// What the executor costs beside its kernels, per micro-batch and stage. The model has next to no
-// arithmetic (4 blocks, 16 wide, 5 tokens, 64 samples cut into M), so handling shows. Every
-// schedule of the menu that flushes is here, on two devices, but varuna, which recomputes and so
-// does other work; gpipe and 1f1b on one device too. One benchmark each; one that a schedule
-// refuses says so.
+// clang-format off
+// Measures what the executor costs beside its kernels, per micro-batch and stage. The model has
+// next to no arithmetic (4 blocks, 16 wide, 5 tokens, 64 samples cut into M), so handling shows.
+// Every synchronous schedule of the menu has a benchmark on two devices, except varuna, which
+// recomputes and so does other work; gpipe and 1f1b have one on one device too. A benchmark whose
+// shape its schedule refuses says so.
 //
 // Definitions, all times of one step; stages are those that a micro-batch passes, devices x chunks:
 //   direct    the same kernels in one thread without executor: forward_layer of every layer, the
@@ -17,10 +18,10 @@
 //   overhead_ms_per_micro_batch_and_stage
 //             at one M: median of (busy - direct) / (M x stages), step and direct step back to
 //             back; in the benchmarks named slope: what that difference grows by from M = 4 to M =
-//             64, over 60 x stages, which leaves out what a step costs once.
+//             64, over 60 x stages, which leaves out the fixed cost of a step.
 //   cpu_overhead_ms
-//             the same from CPU time of the whole process in place of busy and direct: hardly moved
-//             by other programs, but the spinning of receives counts as work.
+//             that overhead from CPU time of the whole process in place of busy and direct: hardly
+//             moved by other programs, but the spinning of receives counts as work.
 //   cpu_ms, direct_cpu_ms
 //             that CPU time, of a step and of a direct step.
 //   action_ms (F and B spans - their layers' times) per action, of further steps that time layers;
@@ -28,8 +29,9 @@
 //             Only of schedules with whole backwards.
 //   wall_slope_over_share_ms
 //             growth of the step's wall time per micro-batch less growth of direct / stages: what a
-//             user sees, waiting and uneven stages included. It can be compared with the same
-//             figure of other runtimes.
+//             user sees, waiting and uneven stages included. It can be compared with this figure
+//             of other runtimes.
+// clang-format on
 
 #include <benchmark/benchmark.h>
 
@@ -101,7 +103,7 @@ Duration busy_time(const StepResult& result) {
   return sum;
 }
 
-// A run and its direct twin, step by step side by side.
+// Steps a run and its direct twin side by side.
 class TestBed {
  public:
   explicit TestBed(const BenchPlan& shape)
@@ -136,7 +138,7 @@ class TestBed {
     return times;
   }
 
-  // One more step with layers timed.
+  // Runs one more step with layers timed.
   void measure_actions(OverheadMeter& meter) {
     run_.measure({.layers = true});
     const StepResult result = run_.step(step_++, kLearningRate, batch_, /*record=*/true);
@@ -159,7 +161,7 @@ class TestBed {
   double direct_loss_ = 0;
 };
 
-// Whether a whole backward is all the backward there is.
+// Says whether the schedule has whole backwards (B) alone.
 bool has_whole_backwards(ScheduleKind kind) {
   return kind == ScheduleKind::kGpipe || kind == ScheduleKind::kLoopedBfs ||
          kind == ScheduleKind::kOneForwardOneBackward ||
@@ -231,7 +233,7 @@ void slope(benchmark::State& state, ScheduleKind kind) {
 
 using Body = void (*)(benchmark::State&, ScheduleKind);
 
-// A schedule that cannot be had in a shape is an error of that benchmark alone.
+// Runs a benchmark; a shape that its schedule refuses is an error of this benchmark alone.
 void run_or_say(benchmark::State& state, Body body, ScheduleKind kind) {
   state.SetLabel(std::string(schedule_name(kind)));
   try {

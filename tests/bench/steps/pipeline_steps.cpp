@@ -1,8 +1,9 @@
-// Step times on two devices: a vision transformer under one schedule, or as two replicas, SGD with
-// momentum 0.9; what against_torch.py puts beside stock PyTorch. One JSON line; its keys mean what
-// they mean there: a step lasts until its slowest device is done, optimizer included, `cuts` are
-// the transformer layers before each stage but the first, `cpu_s` is of one step and all devices,
-// `others` is how many cores other programs kept busy.
+// Measures step times on two devices: a vision transformer under one schedule, or as two replicas,
+// with SGD and momentum 0.9. tests/bench/steps/against_torch.py compares them with stock PyTorch.
+// The program prints one JSON line, whose keys mean what they mean in that script: a step lasts
+// until its slowest device is done, optimizer included; `cuts` are the transformer layers before
+// each stage but the first; `cpu_s` is CPU seconds per step of all devices; `others` is how many
+// cores other programs kept busy.
 
 #include <algorithm>
 #include <array>
@@ -30,7 +31,7 @@ using namespace frazil;
 constexpr int kDevices = 2;
 
 struct Options {
-  std::string schedule = "1f1b";  // as it was asked for
+  std::string schedule = "1f1b";  // the name that was asked for
   BenchModel model;
   BenchPlan plan;
   int steps = 20;  // warm-up included
@@ -40,8 +41,8 @@ struct Options {
 
 struct Measured {
   Plan plan;
-  std::vector<double> seconds;  // of the steps after the warm-up
-  double cpu_seconds = 0;       // of all of them
+  std::vector<double> seconds;  // of each step after the warm-up
+  double cpu_seconds = 0;       // all steps after the warm-up together
   std::vector<double> losses;   // of the first three steps
   std::optional<double> others;
 };
@@ -62,7 +63,7 @@ po::options_description describe_flags() {
   return flags;
 }
 
-// The baseline's names for what has another one here.
+// A schedule whose name in the baseline differs from ours.
 struct OtherName {
   std::string_view name;
   ScheduleKind kind;
@@ -145,8 +146,8 @@ Measured measure(const Options& options) {
   return measured;
 }
 
-// Cuts a tenth at both ends, or one value of five to nine, as the other side of the comparison
-// does.
+// Returns the mean without a tenth of the values at both ends, or without one value at both ends if
+// there are five to nine, as the other side of the comparison does.
 double trimmed_at_both_ends(const std::vector<double>& sorted) {
   const std::size_t cut = sorted.size() >= 10 ? sorted.size() / 10 : (sorted.size() > 4 ? 1 : 0);
   const double sum = std::accumulate(sorted.begin() + static_cast<std::ptrdiff_t>(cut),
@@ -154,7 +155,8 @@ double trimmed_at_both_ends(const std::vector<double>& sorted) {
   return sum / static_cast<double>(sorted.size() - 2 * cut);
 }
 
-// Transformer layers before each stage but the first: the embedding is layer 0, then two a block.
+// Lists the transformer layers before each stage but the first: the embedding is layer 0, then each
+// transformer layer has two.
 std::vector<int> list_cuts(const Pipeline& pipeline) {
   std::vector<int> cuts;
   for (std::size_t s = 1; s < pipeline.stages.size(); ++s) {

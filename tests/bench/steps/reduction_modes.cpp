@@ -1,11 +1,13 @@
-// What the reduction mode `exact` costs beside `fast` in time and memory, predicted and measured:
+// clang-format off
+// Compares the reduction modes `exact` and `fast` in time and memory, predicted and measured, on
 // two replicas of one stage. The model is profiled, both modes are simulated from that profile,
 // then they run in rounds, in an order drawn anew each time.
-//   step / fast's  mean steps of one round; the median over the rounds and its 95 % bootstrap
-//                  interval
-//   gradients      the most that gradients take of a device, reductions included, as simulated
-//   resident       the most that this process (both devices, libraries and all) held in a round
-// A mode that the executor refuses is predicted all the same, and the refusal is told.
+//   step / fast's  ratio of the mean steps of one round; the median over the rounds and its 95 %
+//                  bootstrap interval
+//   gradients      simulated peak of the gradients on a device, reductions included
+//   resident       peak of this process (both devices, libraries and all) in a round
+// A mode that the executor refuses is predicted nevertheless, and the refusal is printed.
+// clang-format on
 
 #include <array>
 #include <cstdio>
@@ -48,10 +50,10 @@ struct Mode {
   std::string name;
   Plan plan;
   double predicted = 0;          // seconds of a step
-  Bytes gradients;               // of one device
-  Bytes peak;                    // of one device, everything counted
+  Bytes gradients;               // peak on one device
+  Bytes peak;                    // peak of all memory on one device
   std::vector<double> seconds;   // mean step of each round
-  std::vector<double> resident;  // bytes, of each round
+  std::vector<double> resident;  // peak bytes of each round
   std::string refusal;
 };
 
@@ -147,7 +149,7 @@ Answer measure(const Options& options) {
   return answer;
 }
 
-// Of `mode` to the fast one, round by round; none where either did not run.
+// Returns the ratio of `mode` to the fast mode, round by round; none if either mode did not run.
 std::optional<RatioInterval> compare_steps(const Mode& mode, const Answer& answer,
                                            std::uint64_t seed) {
   const Mode& fast = answer.modes.back();

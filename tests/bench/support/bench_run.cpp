@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::microseconds;
 
-// One way of one replica.
+// Makes one pipeline of one replica; a schedule that runs both ways has two per replica.
 Pipeline make_direction(const ModelProfile& structure, const BenchPlan& shape, int index) {
   const Placement placement = facts_of(shape.schedule).placement;
   const int ways = directions(placement);
@@ -21,7 +21,7 @@ Pipeline make_direction(const ModelProfile& structure, const BenchPlan& shape, i
   std::vector<LayerId> cuts;
   std::vector<DeviceId> devices;
   for (int stage = 0; stage < shape.stages(); ++stage) {
-    // The embedding, then two layers a block.
+    // Layer 0 is the embedding; each block then has two layers.
     if (stage > 0) cuts.emplace_back(1 + 2 * (blocks * stage / shape.stages()));
     devices.emplace_back(first_device +
                          device_of_stage(placement, shape.devices, index % ways, stage));

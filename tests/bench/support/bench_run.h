@@ -1,6 +1,7 @@
 #pragma once
-// What the benchmarks of the executor share: some vision transformers, plans over them with equal
-// stages for every schedule that flushes, and batches made before any clock starts.
+// The parts that the benchmarks of the executor share: some vision transformers, plans over them
+// with equal stages for every synchronous schedule, and batches that are made before any clock
+// starts.
 
 #include <cstdint>
 #include <string>
@@ -12,41 +13,46 @@
 
 namespace frazil {
 
-// "tiny" is 12 blocks of 192 with a batch of 64, "wide" 8 of 384 with one of 32, 65 tokens each;
-// "base" has the 86 million parameters of ViT-B/16, 5 tokens and a batch of 8.
+// A model of the benchmarks. "tiny" has 12 blocks of width 192 and a batch of 64, "wide" 8 blocks
+// of width 384 and a batch of 32, both 65 tokens; "base" has the 86 million parameters of ViT-B/16,
+// 5 tokens and a batch of 8.
 struct BenchModel {
   std::string name = "tiny";
   VitConfig config;
   int batch_size = 64;
 };
 
-// Throws InputError for any other name.
+// Finds a model by its name. Throws InputError for any other name.
 BenchModel find_bench_model(const std::string& name);
 
-// Momentum 0.9, learning rate 0.01, no weight decay, no clipping.
+// Returns SGD with momentum 0.9, learning rate 0.01, no weight decay, no clipping.
 OptimizerConfig momentum_sgd();
 
-// All layers take the same at this micro-batch size: for what asks for times and needs none.
+// Gives all layers the same times at this micro-batch size, for callers that need a profile but not
+// its times.
 ModelProfile with_even_times(ModelProfile profile, int micro_batch_size);
 
 struct BenchPlan {
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
-  int devices = 1;   // of a pipeline; its stages are as many, times the chunks of the schedule
-  int replicas = 1;  // beside each other, on devices of their own, with equal shares
+  // Devices of a pipeline; it has as many stages, times the chunks of the schedule.
+  int devices = 1;
+  // Replicas run beside each other on their own devices, with equal shares of the batch.
+  int replicas = 1;
   int batch_size = 64;
-  int micro_batches = 8;  // must divide the batch, and be divided by the pipelines
+  int micro_batches = 8;  // a divisor of the batch, a multiple of the pipelines
   ReductionMode reduction = ReductionMode::kExact;
 
-  int stages() const;     // of a pipeline
-  int pipelines() const;  // two for each replica where a schedule runs both ways
+  int stages() const;     // stages of a pipeline
+  int pipelines() const;  // two per replica if the schedule runs both ways
 };
 
-// Blocks split evenly over the stages (block b L / n begins stage b of n); the embedding is with
-// the first, the head with the last. Nothing frozen. Schedules that decide by times are told that
-// all layers take the same. Throws InfeasibleError where a schedule has no such form.
+// Makes a plan that splits the blocks evenly over the stages (block b L / n begins stage b of n);
+// the embedding is with the first, the head with the last. Nothing is frozen. Schedules that decide
+// by times are told that all layers take the same. Throws InfeasibleError if the schedule has no
+// form of this shape.
 Plan make_bench_plan(const ModelProfile& structure, const BenchPlan& shape);
 
-// `steps` batches of normal images, each cut into its micro-batches.
+// Makes `steps` batches of normally distributed images, each cut into its micro-batches.
 std::vector<std::vector<Samples>> make_batches(const VitConfig& model, const BenchPlan& shape,
                                                int steps, std::uint64_t seed);
 

@@ -12,8 +12,8 @@
 namespace frazil {
 namespace {
 
-// Student's t that is exceeded with a probability of 2.5 %, by degrees of freedom from 1; of more
-// the last, which errs to the wide side.
+// Returns Student's t that is exceeded with a probability of 2.5 %, by degrees of freedom from 1.
+// Beyond the table it returns the last entry, which makes intervals wider.
 double find_t(std::size_t degrees) {
   constexpr std::array<double, 30> kQuantiles{
       12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,

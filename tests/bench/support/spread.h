@@ -1,5 +1,5 @@
 #pragma once
-// What many runs of one thing came to.
+// Summarises the values of many runs: median and range, mean and its interval.
 
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 namespace frazil {
 
 struct Spread {
-  double median = 0;  // the mean of the middle two of an even number
+  double median = 0;  // for an even number, the mean of the middle two
   double least = 0;
   double most = 0;
 };
@@ -17,21 +17,24 @@ Spread find_spread(std::vector<double> values);
 
 struct MeanInterval {
   double mean = 0;
-  double deviation = 0;  // of one value, by n - 1; 0 of a single value
-  double low = 0;        // of the mean, with 95 % confidence by Student's t
+  // Standard deviation of one value, by n - 1; 0 for a single value.
+  double deviation = 0;
+  // [low, high] holds the mean with 95 % confidence by Student's t.
+  double low = 0;
   double high = 0;
 };
 
 // Requires at least one value.
 MeanInterval find_mean(const std::vector<double>& values);
-// Of values[i] - others[i]: two things done to the same cases.
+// Returns the mean of values[i] - others[i]: two treatments of the same cases. Requires as many
+// values as others.
 MeanInterval find_paired_difference(const std::vector<double>& values,
                                     const std::vector<double>& others);
 
-// "1.02 (0.98 to 1.05)".
+// Writes "1.02 (0.98 to 1.05)".
 std::string to_range_text(double middle, double low, double high, int decimals);
 
-// Seconds that all threads of this process have computed for since it started.
+// Returns the CPU seconds that all threads of this process have used since it started.
 double cpu_seconds();
 
 }  // namespace frazil

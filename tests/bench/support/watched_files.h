@@ -1,6 +1,6 @@
 #pragma once
-// The system's files, for what caches on disk: the pages of its file can be dropped from the
-// system's memory, so that what is read next comes from the disk.
+// Opens the system's files for a cache on disk and can drop a file's pages from the system's
+// memory, so that the next read comes from the disk.
 
 #include <cstdint>
 #include <optional>
@@ -16,9 +16,10 @@ class WatchedFiles {
   WatchedFiles& operator=(const WatchedFiles&) = delete;
 
   const FileSystem& files() const { return files_; }
-  // The descriptor that was opened last; -1: none was.
+  // Returns the descriptor that was opened last; -1: none was.
   int last() const { return last_; }
-  // Of that file, after writing them to the disk. Throws std::runtime_error.
+  // Writes the file opened last to the disk and drops its pages from memory. Throws
+  // std::runtime_error if the system refuses.
   void drop_pages() const;
 
  private:
@@ -26,7 +27,7 @@ class WatchedFiles {
   int last_ = -1;
 };
 
-// That storage has given this process so far; none where the system does not tell.
+// Returns the bytes that storage has given this process so far; none if the system does not tell.
 std::optional<std::int64_t> bytes_from_storage();
 
 }  // namespace frazil

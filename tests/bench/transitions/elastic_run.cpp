@@ -1,16 +1,20 @@
-// What elastic training leaves on the table: a vision transformer that freezes by `alpha` 1/3 with
-// its frozen prefix cached, against the work that is left to do.
+// clang-format off
+// Compares the time of elastic training with the work that freezing leaves to do: a vision
+// transformer freezes by `alpha` 1/3 with its frozen prefix cached.
 //   work   sum over the steps of the profile's F, I, W and update times that the step's mask and
-//          cache leave, divided by the devices
-//   fill   the prefix run once per depth, from where the depth before ended, by the devices
-//   read   what was found in the cache, at the rate of memcpy in records of that size, measured
-//   wall   of the training, evaluation apart
+//          cache leave, divided by the number of devices
+//   fill   time to run the prefix once per depth, from where the depth before ended, divided by
+//          the number of devices
+//   read   time to read what was found in the cache, at the measured rate of memcpy in records of
+//          that size
+//   wall   wall time of the training, without evaluation
 //   share  wall / (work + fill + read) of each run; the median and its 95 % bootstrap interval over
 //          the runs; met or missed when the whole interval says so
-// A machine's speed drifts, so each run is profiled before and after its training, in half of the
-// rounds each, and work and fill are by the mean of both. Plans and simulated steps know the first
-// alone. Where the rest goes: transitions, what the plans leave idle as simulated, and what steps
-// take beyond that.
+// A machine's speed drifts, so the model is profiled before and after each training, with half of
+// the rounds each, and work and fill use the mean of both profiles. Plans and simulated steps use
+// the first profile alone. The rest of the wall time is split into transitions, the idle time of
+// the plans as simulated, and the time of steps beyond the simulated one.
+// clang-format on
 
 #include <algorithm>
 #include <cstdio>
@@ -94,7 +98,7 @@ Options read_options(const Flags& flags) {
 
 double seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
 
-// One run, in seconds of the wall.
+// The times of one run, in seconds of the wall.
 struct Course {
   LeastWork work;  // divided by the devices
   double wall = 0;
@@ -151,7 +155,7 @@ Course take_course(const Options& options, const Dataset& data) {
   course.work = work.over(options.devices);
   course.wall = seconds(result.training_time);
   add_transitions(result, course);
-  // Both by the profile before.
+  // Simulated steps and their work here both use the profile before the training.
   course.idle = sum_simulated(result) - work_by(before.profile).over(options.devices).compute;
   course.beyond =
       course.wall - course.plan - course.move - course.start - course.idle - course.work.all();

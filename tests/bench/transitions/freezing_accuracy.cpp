@@ -1,17 +1,21 @@
-// What freezing costs in accuracy on a task that is not saturated: the random hierarchy of
-// exec/runs/random_hierarchy.json, trained from scratch by the trainer under one policy after the
-// other. A seed draws grammar, samples, start values, order and validation part, equal for all
+// clang-format off
+// Measures what freezing costs in accuracy on a task that is not saturated: the random hierarchy of
+// exec/runs/random_hierarchy.json, trained from scratch by the trainer under one policy after
+// another. A seed draws grammar, samples, start values, order and validation part, equal for all
 // policies, so that differences are paired.
 //   accuracy    on the test samples after the last step; mean and standard deviation over the seeds
 //   to alpha    mean difference to `alpha` in points, with its 95 % interval by Student's t
-//   frozen      share of the run's work that was not done, of F = I = W = 1 for each layer
-//   wall        of a run, its evaluations included
-// Seeds 1 to 8, bench_freezing_accuracy (the accuracies are those of any machine that keeps the
-// rules of exec/devices/numerics.h; the learning rate was not tuned):
-//   alpha 1/3 25.60 %, 47.4 % frozen; plasticity 43.17 %, 17.57 (15.57 to 19.57) points more, 13.0
-//   % frozen; none 44.72 %, 19.12 (16.32 to 21.92) more. A validation guard around alpha never
-//   thaws here, for the accuracy rises all the time, only more slowly: 25.60 %. One that waits lets
-//   nothing freeze: 44.72 %.
+//   frozen      share of the run's work that was saved, with F = I = W = 1 for each layer
+//   wall        wall time of a run, its evaluations included
+// Results of bench_freezing_accuracy with seeds 1 to 8. Any machine that keeps the rules of
+// exec/devices/numerics.h has these accuracies; the learning rate was not tuned.
+//   policy      accuracy  to alpha, points        frozen
+//   alpha 1/3   25.60 %                           47.4 %
+//   plasticity  43.17 %   17.57 (15.57 to 19.57)  13.0 %
+//   none        44.72 %   19.12 (16.32 to 21.92)
+// A validation guard around alpha never thaws here (25.60 %), for the accuracy rises all the time,
+// only more slowly. A guard that waits lets nothing freeze (44.72 %).
+// clang-format on
 
 #include <algorithm>
 #include <chrono>
@@ -43,7 +47,8 @@ struct NamedPolicy {
   std::string freeze;
 };
 
-// PipeTransformer's pace, a decision an epoch, for all; everything else is the default.
+// Lists the policies. All decide once an epoch, as PipeTransformer does; everything else is the
+// default.
 std::vector<NamedPolicy> list_policies() {
   const std::string alpha =
       R"("policy": {"kind": "alpha", "alpha": 0.3333333333333333, "start_epoch": 2})";
@@ -83,7 +88,7 @@ struct Course {
   std::vector<double> seconds = {};
 };
 
-// One stage is all there is to plan on one device, whatever layers take.
+// Makes a profile with even times: on one device one stage is the only plan, whatever layers take.
 ModelProfile make_profile(const RunConfig& config) {
   return with_even_times(structure_of(config), config.micro_batch_size);
 }

@@ -14,7 +14,7 @@ namespace {
 
 double seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
 
-// Bytes per second of one core that copies records in random order.
+// Measures the bytes per second of one core that copies records in random order.
 double copy_rate(std::int64_t record) {
   const auto count = static_cast<std::size_t>(std::max<std::int64_t>(8, (1 << 26) / record));
   const auto size = static_cast<std::size_t>(record);
@@ -31,7 +31,8 @@ double copy_rate(std::int64_t record) {
          seconds(std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start));
 }
 
-// The least work of steps under a plan: of each micro-batch, and of the update.
+// Sums the least work, in seconds, of steps under one plan: of samples, of the update, of filling
+// the cache.
 class StepWork {
  public:
   StepWork(const ModelProfile& profile, const Plan& plan)

@@ -1,5 +1,6 @@
 #pragma once
-// The work that the masks and the cache of a training leave to do, by the times of a profile.
+// Finds the least work that the masks and the cache of a training leave to do, by the times of a
+// profile.
 
 #include <cstdint>
 
@@ -7,7 +8,7 @@
 
 namespace frazil {
 
-// Seconds of all devices together.
+// Work in seconds, summed over all devices.
 struct LeastWork {
   double compute = 0;
   double fill = 0;
@@ -18,7 +19,7 @@ struct LeastWork {
   }
 };
 
-// Of a phase.
+// The steps [first, end) of a phase.
 struct StepRange {
   Step first = 0;
   Step end = 0;
@@ -26,12 +27,12 @@ struct StepRange {
 
 StepRange steps_of(const TrainResult& result, std::size_t phase);
 
-// All but reading: F, I, W and updates of each step as its phase's plan has them, and the cached
-// prefix once per depth, over `samples` training samples.
+// Finds all work but reading: F, I, W and updates of each step as its phase's plan has them, and
+// filling the cached prefix once per depth with `samples` training samples.
 LeastWork find_work(const TrainResult& result, const ModelProfile& profile, const RunConfig& config,
                     std::int64_t samples);
-// Seconds in which one core copies what was found in the cache, in records of that size and random
-// order; measured now.
+// Returns the seconds in which one core copies all that was found in the cache, in records of the
+// cache's size and random order, at a rate that the call measures.
 double find_reading(const CacheReport& cache);
 
 }  // namespace frazil

@@ -9,7 +9,7 @@
 namespace frazil {
 namespace {
 
-constexpr int kBatches = 4;  // of data, gone through again and again
+constexpr int kBatches = 4;  // batches of data, used again and again
 
 RunConfig make_config(const BenchModel& model, int micro_batches, std::uint64_t seed) {
   RunConfig config;

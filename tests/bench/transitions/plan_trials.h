@@ -1,6 +1,6 @@
 #pragma once
-// Plans of one model tried in turn in one process, on the data of one run, and its profile from the
-// same machine in the same minutes: what is predicted can be laid beside what happens.
+// Tries plans of one model in turn in one process, on the data of one run, and profiles the model
+// on that machine in the same minutes, so that predictions can be compared with measurements.
 
 #include <functional>
 #include <vector>
@@ -12,7 +12,7 @@
 namespace frazil {
 
 struct Stretch {
-  int warm_up = 2;  // steps that do not count, after each change of plan
+  int warm_up = 2;  // steps after each transition that do not count
   int steps = 6;
 };
 
@@ -21,8 +21,8 @@ class PlanTrials {
   PlanTrials(const BenchModel& model, int micro_batches, std::uint64_t seed, int devices);
 
   MeasuredProfile measure(int rounds, const std::function<void(int, int)>& progress) const;
-  // Mean seconds of a step under `plan`. A step is what it is in a training and in the profile: its
-  // samples are gathered in it. Throws InfeasibleError where the executor refuses the plan.
+  // Returns the mean seconds of a step under `plan`. As in a training and in the profile, a step
+  // includes gathering its samples. Throws InfeasibleError if the executor refuses the plan.
   double time_steps(const Plan& plan, const Stretch& stretch);
 
   const RunConfig& config() const { return config_; }
@@ -39,7 +39,7 @@ class PlanTrials {
   Step step_ = 0;
 };
 
-// Positions 0..count-1 in an order drawn from (seed, round) alone.
+// Returns the positions 0..count-1 in an order drawn from (seed, round) alone.
 std::vector<std::size_t> draw_order(std::size_t count, std::uint64_t seed, int round);
 
 }  // namespace frazil

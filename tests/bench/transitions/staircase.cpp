@@ -1,11 +1,13 @@
-// The staircase of PipeTransformer (He et al. 2021): as layers freeze, one pipeline of 8 stages
-// becomes two of 4, four of 2, eight of 1. Throughput by phase, predicted and measured. The model
-// is profiled on the same cores, stages are cut by the exact partition of the profile's times under
-// each mask, then the run walks down the staircase, round after round.
+// clang-format off
+// Measures the throughput of each phase of PipeTransformer's staircase (He et al. 2021), predicted
+// and measured: as layers freeze, one pipeline of 8 stages becomes two of 4, four of 2, eight of 1.
+// The model is profiled on the same cores, stages are cut by the exact partition of the profile's
+// times under each mask, then the run walks down the staircase, round after round.
 //   measured   samples per second, mean steps of one round; the median over the rounds and its 95 %
 //              bootstrap interval
-//   predicted  of the simulated step of the same plan
-// On fewer cores than devices times mean nothing; that is refused unless it is asked for.
+//   predicted  samples per second of the simulated step of that plan
+// Times on fewer cores than devices mean nothing, so the program refuses them without --anyway.
+// clang-format on
 
 #include <algorithm>
 #include <cstdio>
@@ -37,7 +39,7 @@ struct Options {
   BenchModel model;
   int devices = 8;
   int micro_batches = 16;
-  std::vector<int> frozen;  // transformer layers, by phase
+  std::vector<int> frozen;  // frozen transformer layers, by phase
   int rounds = 8;
   int profile_rounds = 4;
   Stretch stretch;
@@ -124,7 +126,7 @@ Options read_options(const Flags& flags) {
   return options;
 }
 
-// What each layer computes under a mask, for a micro-batch.
+// Returns what each layer computes under a mask, for a micro-batch.
 std::vector<Duration> layer_times(const ModelProfile& profile, const FreezeMask& mask) {
   const Activity activity = find_activity(profile, mask);
   std::vector<Duration> times;
@@ -141,7 +143,7 @@ std::vector<Duration> layer_times(const ModelProfile& profile, const FreezeMask&
   return times;
 }
 
-// `stages` a replica, on all devices.
+// Makes a plan with `stages` stages per replica on all devices.
 Plan make_phase_plan(const ModelProfile& profile, const Options& options, int stages, int frozen) {
   Plan plan = make_bench_plan(profile, {.devices = stages,
                                         .replicas = options.devices / stages,

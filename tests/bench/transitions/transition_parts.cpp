@@ -1,21 +1,23 @@
-// What a transition takes, predicted and measured part by part: models with AdamW state walk at
-// random between plans on one to four devices, in process, under masks that grow and shrink, with
-// the frozen prefix cached where a plan allows it. The planner is asked before each, as a run asks
-// it; the plan that is taken is drawn.
+// clang-format off
+// Measures the time of transitions, predicted and measured part by part: models with AdamW state
+// walk at random between plans on one to four devices, in process, under masks that grow and
+// shrink, with the frozen prefix cached if a plan allows it. The planner is asked before each
+// transition, as a run asks it; the plan that is taken is drawn.
 //   plan   asking the planner; predicted: what asking again took at the beginning
-//   move   state to its new owners; predicted: what telling all devices took, and from the bytes,
-//          at rates measured before the first transition
+//   move   state to its new owners; predicted: what telling all devices took at the beginning, and
+//          the time of the bytes at rates measured before the first transition
 //   start  program, executors, cache; predicted: what putting the first plan in force again took,
-//          and from the bytes that a cache hashes
-// Nothing that is predicted knows the transition it is predicted for, or a later one. There is
-// nothing to drain between two steps; threads and communicators stay. Beside the parts: how much
-// longer the first step after a transition took than the second.
+//          and the time of the bytes that a cache hashes
+// A prediction uses no measurement of its own transition or of a later one. Nothing needs draining
+// between two steps; threads and communicators stay. A further column tells how much longer the
+// first step after a transition took than the second.
 // The memory that a transition copies into is reserved before it, as a run reserves it in the
-// background (exec/train/preparation.h) for the plan that it expects; so many in a hundred, drawn
-// by the seed, go to another plan, for which the run has reserved nothing.
+// background (exec/train/preparation.h) for the plan that it expects. `--surprises` transitions in
+// a hundred, drawn by the seed, go to another plan, for which nothing is reserved.
 //   error    |predicted / measured - 1| of a transition's total; the mean over a model's
 //            transitions, with the 95 % interval of Student's t, and the median
 //   verdict  on the mean error: met or missed when the whole interval says so
+// clang-format on
 
 #include <cmath>
 #include <cstdio>
@@ -112,7 +114,7 @@ void list(const std::vector<WalkedTransition>& taken) {
   std::printf("%s", to_text(table).c_str());
 }
 
-// In percent.
+// Returns the errors of the predicted totals, in percent.
 std::vector<double> find_errors(const std::vector<WalkedTransition>& taken) {
   std::vector<double> errors;
   for (const WalkedTransition& each : taken) {

@@ -1,11 +1,14 @@
-// How long training stands still at a transition: a vision transformer with AdamW state (default
-// the 86 million parameters of ViT-B/16) goes from two stages to two replicas and back, in process.
-//   stall      from the call that puts the next plan in force until it is; steps are not counted
+// clang-format off
+// Measures how long training stands still at a transition: a vision transformer with AdamW state
+// (default the 86 million parameters of ViT-B/16) goes from two stages to two replicas and back, in
+// process.
+//   stall      duration of the call that puts the next plan in force; steps are not counted
 //   bandwidth  memcpy by both cores at once between touched buffers, measured between transitions
 //   bound      50 ms + 1.25 x bytes that come to new owners / bandwidth
 //   share      stall / bound, the median and its 95 % bootstrap interval; met or missed when the
 //              whole interval says so
-// Beside it, whether memory and open files stay what they are.
+// It also prints resident memory and open files along the way, which should not grow.
+// clang-format on
 
 #include <cstdio>
 #include <cstring>
@@ -79,7 +82,7 @@ double seconds_since(SteadyTime start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Buffers of each core, touched.
+// Copies between buffers of each core that have been touched before.
 class Copying {
  public:
   Copying() : workers_(kDevices), from_(kDevices), to_(kDevices) {
@@ -88,7 +91,7 @@ class Copying {
       to_[device.index()].assign(kCopied, 2);
     });
   }
-  // Bytes per second, both cores together.
+  // Returns bytes per second, both cores together.
   double measure() {
     const SteadyTime start = std::chrono::steady_clock::now();
     workers_.run([this](DeviceId device) {
@@ -113,7 +116,7 @@ struct Footprint {
   std::ptrdiff_t files = 0;
 };
 
-// One way.
+// The transitions in one direction.
 struct Direction {
   std::string name;
   MoveReport move;
@@ -150,7 +153,7 @@ Answer measure(const Options& options) {
   Step step = 0;
   const auto train = [&] { run.step(step++, optimizer.learning_rate, batches[0]); };
   run.transition_to(stages);
-  train();  // moments are there from now on
+  train();  // the first step creates the optimizer's moments
   Answer answer;
   Copying copying;
   Direction warm_up;
@@ -185,7 +188,7 @@ double median_ms(const Direction& direction, Duration TransitionReport::*part) {
   return find_spread(times).median;
 }
 
-// Each transition against the bandwidth measured just before.
+// Returns stall / bound, each transition against the bandwidth measured just before.
 RatioInterval find_share(const Direction& direction, const Answer& answer, std::uint64_t seed) {
   std::vector<double> shares;
   for (std::size_t i = 0; i < direction.seconds.size(); ++i) {

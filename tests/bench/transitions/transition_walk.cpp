@@ -70,7 +70,7 @@ void TransitionWalk::begin() {
   overhead_.memory = probe_memory(run_);
 }
 
-// The plan to go to, which is not always the one that memory is reserved for.
+// Draws the plan to go to, which in a surprise is not the one that memory is reserved for.
 Plan TransitionWalk::expect_and_draw(WalkedTransition& taken) {
   const Plan before = run_.plan();
   const Plan expected = draw_other(before);
@@ -102,8 +102,8 @@ WalkedTransition TransitionWalk::take() {
   return taken;
 }
 
-// As many devices as it takes, cuts that are even; a mask that freezes some blocks from the
-// front.
+// Draws a plan: one to four devices, even cuts, and a mask that freezes none or some blocks from
+// the front.
 Plan TransitionWalk::draw() {
   struct Shape {
     int stages;

@@ -1,6 +1,6 @@
 #pragma once
-// A model with AdamW state that walks at random between plans on one to four devices, in process,
-// under masks that grow and shrink, each transition timed beside what is predicted of it.
+// Walks a model with AdamW state at random between plans on one to four devices, in process, under
+// masks that grow and shrink, and times each transition beside its prediction.
 
 #include <cstdint>
 #include <optional>
@@ -19,24 +19,24 @@ namespace frazil {
 
 struct WalkedTransition {
   std::string name;
-  bool is_surprise = false;  // memory was reserved for another plan
+  bool is_surprise = false;  // memory had been reserved for another plan
   TransitionTimes predicted;
   TransitionTimes measured;
   MoveReport move;
-  Duration program{0};  // parts of the start
+  Duration program{0};  // with executors and cache: the parts of the start
   Duration executors{0};
   Duration cache{0};
-  Duration warm_up{0};  // first step less the second
+  Duration warm_up{0};  // first step after the transition less the second
 };
 
 class TransitionWalk {
  public:
-  // In `surprises` of a hundred transitions another plan comes than the expected one.
+  // `surprises` of a hundred transitions go to another plan than the expected one.
   TransitionWalk(const BenchModel& model, std::uint64_t seed, int surprises);
 
-  // The first plan, and what is known before the first transition.
+  // Puts the first plan in force and measures what predictions need before the first transition.
   void begin();
-  // Requires: begin().
+  // Takes and times one transition. Requires begin().
   WalkedTransition take();
 
  private:

@@ -10,6 +10,7 @@
 #include "planner/bounds/shape.h"
 #include "planner/plan/plan_json.h"
 #include "planner/search/advice.h"
+#include "planner/search/search.h"
 #include "profiles/error.h"
 #include "profiles/text_file.h"
 #include "tests/exec/support/tiny_run.h"

@@ -46,7 +46,7 @@ enum Column : std::size_t {
 };
 
 std::vector<Anchor> read_anchors() {
-  std::ifstream file(std::string(FRAZIL_SOURCE_FOLDER) + "/tests/planner/data/schedule_anchor.csv");
+  std::ifstream file(std::string(FRAZIL_SOURCE_FOLDER) + "/tests/planner/properties/schedule_anchor.csv");
   std::vector<Anchor> anchors;
   std::string line;
   std::getline(file, line);

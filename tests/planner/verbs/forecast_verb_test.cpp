@@ -47,7 +47,7 @@ class ForecastVerb : public testing::Test {
 TEST_F(ForecastVerb, TellsWhichPlanToHoldWhen) {
   const Outcome outcome = plan("--forecast trace.jsonl --switch-time 5ms");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_NE(outcome.out.find("switch at step 100: "), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("transition at step 100: "), std::string::npos) << outcome.out;
   EXPECT_NE(outcome.out.find("paid back after "), std::string::npos) << outcome.out;
   EXPECT_NE(outcome.out.find("without a forecast"), std::string::npos) << outcome.out;
 }
