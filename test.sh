@@ -107,7 +107,7 @@ run_thread_sanitizer() {
   begin 'testing with the thread sanitizer'
   local -x TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/exec/thread_sanitizer.supp
   "${steady[@]}" ctest --test-dir build/tsan --output-on-failure --no-tests=error --parallel "$jobs" --timeout 600 \
-    --tests-regex "^($(join '|' "${programs[@]}"))/" --label-exclude '^(slow|soak|gpu|unsanitized)$' </dev/null
+    --tests-regex "^($(join '|' "${programs[@]}"))/" --label-exclude '^(soak|gpu|unsanitized)$' </dev/null
 }
 
 # fuzz NAME: build/fuzz/bin/fuzz_NAME from its seeds on. Equal seeds of the fuzzer begin alike, so its corpus is never kept.

@@ -125,7 +125,7 @@ std::string link_members(const Link& link) {
                      link.bandwidth.count);
 }
 
-// One item per line.
+// Returns a JSON list with one item per line.
 std::string list_text(const std::vector<std::string>& items) {
   if (items.empty()) return "[]";
   return fmt::format("[\n    {}\n  ]", fmt::join(items, ",\n    "));

@@ -8,7 +8,7 @@
 namespace frazil {
 namespace {
 
-// Length of the UTF-8 sequence that begins at `at`; 0 when what stands there is none (RFC 3629).
+// Returns the length of the UTF-8 sequence that begins at `at`, 0 if none does (RFC 3629).
 std::size_t sequence_length(std::string_view text, std::size_t at) {
   const auto byte = [&](std::size_t i) {
     return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U;
@@ -57,7 +57,8 @@ InputError::InputError(std::string file, int line, std::string found, std::strin
       found_(std::move(found)),
       expected_(std::move(expected)) {}
 
-// A compiler names files as it was given them: of a path the folder of the house and the file.
+// Compilers name a file by the path that they were given, so only its last folder and name are
+// shown.
 void fail_ensure(const char* file, int line, const std::string& text) {
   std::string_view name = file;
   if (const std::size_t end = name.rfind('/'); end != std::string_view::npos && end > 0) {

@@ -10,7 +10,7 @@
 namespace frazil {
 namespace {
 
-// ".stages" or "[1]", the beginning of what is left of a path.
+// Returns the first part of the rest of a path: ".stages" or "[1]".
 std::string_view first_part(std::string_view path) {
   const std::size_t end = path.find_first_of(".[", 1);
   return path.substr(0, end);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kDeepestNesting = 64;
 
-// How far the parser has read. It reads one character past a number.
+// The parser's place in the text. The parser reads one character past a number.
 struct Progress {
   std::string_view text;
   std::size_t position = 0;
@@ -62,7 +62,8 @@ bool is_word(char character) {
          character == '+' || character == '-' || character == '.';
 }
 
-// The parser gave up at the last character read, or right after a word cut short, as in `tru]`.
+// Returns where the parser gave up: at the last character read, or at the end of a word cut short,
+// as in `tru]`.
 std::size_t place_of_failure(std::string_view text) {
   const std::size_t last = text.size() - 1;
   if (is_word(text[last]) || last == 0 || !is_word(text[last - 1])) return last;
@@ -74,8 +75,8 @@ std::size_t place_of_failure(std::string_view text) {
   return follows_letter || follows_point ? last - 1 : last;
 }
 
-// The whole word at which the parser gave up: `-Infinity`, not `-I`. The parser's own token is of
-// no use here: it may still hold what came before.
+// Returns the whole word at which the parser gave up: `-Infinity`, not `-I`. The parser's own token
+// is of no use here, as it may still hold earlier text.
 std::string bad_word(const Progress& progress) {
   const std::size_t place = place_of_failure(progress.text.substr(0, progress.position));
   std::size_t first = place;
@@ -107,7 +108,7 @@ Finding explain_bad_string(std::string_view message) {
   return {"an escape that JSON does not know in a string", "a valid escape, such as `\\n`"};
 }
 
-// What the grammar allows where an unexpected token stands.
+// Returns what the grammar allows where an unexpected token stands.
 std::string expected_token(std::string_view message) {
   if (holds(message, "expected end of input")) return "nothing after the JSON value";
   if (holds(message, "while parsing object key")) return "a key in double quotes";
@@ -117,7 +118,7 @@ std::string expected_token(std::string_view message) {
   return "a JSON value";
 }
 
-// The parser's message, condensed. Its classes of errors are told apart by its fixed phrases.
+// Condenses the parser's message. The fixed phrases of messages tell the classes of errors apart.
 Finding explain(std::string_view message, const std::string& token, const Progress& progress) {
   if (holds(message, "number overflow")) {
     return {quote_raw(token), "a number that fits a 64-bit float"};
@@ -145,7 +146,7 @@ class JsonBuilder {
     document_->nodes.back().integer = value ? 1 : 0;
     return true;
   }
-  // The parser calls this one for a leading minus only, so zero was written -0: no integer.
+  // The parser calls this only for a leading minus, so a zero was written -0, which is no integer.
   bool number_integer(std::int64_t value) {
     if (value == 0) return number_float(-0.0, "-0");
     add_leaf(JsonKind::kInteger);
@@ -160,7 +161,8 @@ class JsonBuilder {
     document_->nodes.back().integer = static_cast<std::int64_t>(value);
     return true;
   }
-  // Also called for integers that do not fit 64 bits; those must not turn into rounded reals.
+  // The parser also calls this for integers that do not fit 64 bits. They must not become rounded
+  // reals.
   bool number_float(double value, const std::string& written) {
     if (written != "-0" && written.find_first_of(".eE") == std::string::npos) fail_integer(written);
     add_leaf(JsonKind::kReal);
@@ -234,7 +236,7 @@ class JsonBuilder {
                      fmt::format("{} at {}", quote_raw(written), path()),
                      "an integer that fits 64 bits");
   }
-  // Of the value that comes next, as a cursor would name it.
+  // Returns the path of the value that comes next, as a cursor would name it.
   std::string path() const {
     const std::vector<JsonNode>& nodes = document_->nodes;
     std::string path = "$";

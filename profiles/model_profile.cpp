@@ -22,13 +22,13 @@ Wide floor_divide(Wide numerator, Wide denominator) {
   return numerator % denominator < 0 ? quotient - 1 : quotient;
 }
 
-// A straight line through the costs of two micro-batch sizes, exact, read at a third.
+// A straight line through the costs of two micro-batch sizes, read exactly at a third size.
 struct Segment {
   int low_size;  // 0 stands for "costs nothing" below a single sample
   int high_size;
   int wanted_size;
 
-  // Rounded down. Below zero, a prolonged line has left its meaning: then zero.
+  // Returns the line's value rounded down, or zero where a prolonged line falls below zero.
   std::int64_t at(std::int64_t low, std::int64_t high, std::string_view key,
                   const std::string& layer) const {
     const Wide width = static_cast<Wide>(high_size) - low_size;
@@ -68,7 +68,7 @@ CostSample read_segment(const CostSample& low, const CostSample& high, const Seg
       .stash_frozen = stash_frozen};
 }
 
-// Length first, so that no two lists of names give one text.
+// Puts the length first, so that no two lists of names give one text.
 void append_name(std::string& text, const std::string& name) {
   fmt::format_to(std::back_inserter(text), "{}:{}\n", name.size(), name);
 }
@@ -146,7 +146,7 @@ class ProfileCheck {
     }
   }
 
-  // Blocks are runs of layers, in order, none empty.
+  // Throws unless blocks are runs of layers, in order, none empty.
   void check_blocks() const {
     std::int32_t previous = -1;
     for (const Layer& layer : profile_.layers) {

@@ -40,14 +40,14 @@ std::string take_new_name(const JsonCursor& name, std::set<std::string>& names) 
   return name.text();
 }
 
-// An index into a list of `count` things.
+// Reads an index from `first` on into a list of `count` things.
 std::int32_t take_index(const JsonCursor& index, std::int64_t first, std::size_t count) {
   const auto last = static_cast<std::int64_t>(count) - 1;
   if (count == 0) index.fail(index.describe(), "an index into a list, which is empty");
   return static_cast<std::int32_t>(index.integer(first, last));
 }
 
-// Fills the backward costs; true when they had to be split by rule.
+// Fills the backward costs. Returns true when they had to be split by rule.
 bool take_backward(JsonFields& fields, const JsonCursor& sample, bool has_parameters,
                    CostSample& cost) {
   const auto whole = fields.optional("backward_ns");
@@ -123,7 +123,8 @@ class ProfileReader {
     profile_.layers.push_back(std::move(layer));
   }
 
-  // Blocks are runs of layers, in order, none empty: the first layer's is 0, then the same or next.
+  // Blocks are runs of layers, in order, none empty: the first layer is in block 0, any other in
+  // the block of the layer before or the next block.
   BlockId read_block(const JsonCursor& cursor) const {
     const BlockId block(take_index(cursor, 0, profile_.blocks.size()));
     const std::int32_t previous = profile_.layers.empty() ? -1 : profile_.layers.back().block.value;
@@ -223,7 +224,7 @@ class ProfileReader {
   std::set<std::tuple<LayerId, LayerId, EdgeKind>> edges_seen_;
 };
 
-// A list of members, each on its own line, in `brackets`.
+// Writes a list of members, each on its own line, in `brackets`.
 std::string on_lines(const std::vector<std::string>& items, const std::string& indent,
                      const char* brackets) {
   if (items.empty()) return brackets;

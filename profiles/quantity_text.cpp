@@ -42,7 +42,7 @@ constexpr std::array kByteUnits = {
     Unit{"TiB", std::int64_t{1} << 40},
 };
 
-// What a kind of quantity is called in messages and how it is written.
+// A kind of quantity: how it is written, and its names in messages.
 struct Quantity {
   std::span<const Unit> units;
   std::string_view suffix;    // after the unit's name
@@ -59,8 +59,8 @@ constexpr Quantity kBandwidth = {
     "a whole number of bytes per second"};
 
 struct Decimal {
-  std::string digits;        // of the whole part, then of the fraction
-  std::size_t fraction = 0;  // how many of them are the fraction's
+  std::string digits;        // the whole part, then the fraction
+  std::size_t fraction = 0;  // the number of the fraction's digits
 };
 
 bool is_digit(char character) { return std::isdigit(static_cast<unsigned char>(character)) != 0; }
@@ -92,11 +92,11 @@ struct Product {
   std::optional<Failure> failure;
 };
 
-// decimal x unit by long multiplication, so that no digit is lost whatever the length.
+// Multiplies decimal x unit by long multiplication, so that no digit is lost whatever the length.
 Product multiply(const Decimal& decimal, std::int64_t unit) {
   Product product;
   std::int64_t carry = 0;
-  std::int64_t place = 1;      // of the next digit of the result
+  std::int64_t place = 1;      // the value of the result's next digit
   bool place_is_past = false;  // a digit here would not fit 64 bits
   const std::size_t size = decimal.digits.size();
   for (std::size_t position = 0; position < size || carry != 0; ++position) {
@@ -150,7 +150,8 @@ std::int64_t parse_quantity(std::string_view text, const std::string& flag,
   return product.value;
 }
 
-// `count` in `unit` to `decimals` places, rounded half up; nothing when that reaches `limit` units.
+// Writes `count` in `unit` to `decimals` places, rounded half up. Returns nothing when the number
+// reaches `limit`.
 std::optional<std::string> in_unit(std::uint64_t count, const Unit& unit, int decimals,
                                    std::uint64_t limit) {
   __extension__ using Wide = unsigned __int128;
@@ -167,7 +168,7 @@ std::optional<std::string> in_unit(std::uint64_t count, const Unit& unit, int de
   return fmt::format("{}.{:0{}} {}", rounded / scale, rounded % scale, decimals, unit.name);
 }
 
-// In the first unit in which the number stays below `limit`, else in the last.
+// Writes `count` in the first unit in which the number stays below `limit`, else in the last unit.
 std::string to_text(std::int64_t count, std::span<const Unit> units, int decimals,
                     std::uint64_t limit) {
   const std::string sign = count < 0 ? "-" : "";

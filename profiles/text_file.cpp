@@ -57,7 +57,7 @@ class OpenFile {
   int descriptor_;
 };
 
-// 0 or the errno of the first call that failed.
+// Writes, syncs and closes the file. Returns 0 or the errno of the first call that failed.
 int write_all(OpenFile& file, std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(file.descriptor(), text.data(), text.size());
@@ -74,16 +74,16 @@ bool is_under(const fs::path& path, const char* folder) {
   return std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first == root.end();
 }
 
-// Such as /dev/stdout or /proc/self/fd/1: a link to what someone has open, which no rename may
-// replace. What else lies there is a file like any other.
+// True for a link such as /dev/stdout or /proc/self/fd/1, which leads to an open file and which no
+// rename may replace.
 bool is_open_file(const fs::path& link) {
   std::error_code error;
   const fs::path folder = fs::weakly_canonical(fs::absolute(link, error).parent_path(), error);
   return folder == "/dev" || is_under(folder, "/proc");
 }
 
-// Where the rename must go: through links, so that a link survives; never onto a folder, a pipe or
-// a device file, which a rename would replace.
+// Returns the place of the rename. It follows links, so that a link survives, and throws for a
+// folder, a pipe or a device file, which a rename would replace.
 fs::path final_place(const fs::path& path) {
   constexpr int kMostLinks = 40;
   std::error_code error;
@@ -105,7 +105,7 @@ fs::path final_place(const fs::path& path) {
   return place;
 }
 
-// Writes `text` to a new file beside `place`; the file's name, free of other writers' names.
+// Writes `text` to a new file beside `place`. Returns the file's name, which no other writer uses.
 fs::path write_beside(const fs::path& place, std::string_view text) {
   for (int counter = 0; counter < kMostTemporaryNames; ++counter) {
     fs::path temporary = place;
@@ -122,7 +122,7 @@ fs::path write_beside(const fs::path& place, std::string_view text) {
   fail_write(place, "leftover temporary files under every name");
 }
 
-// Files that are whole beside their places; what was not renamed goes with this.
+// Files that are whole beside their places. The destructor removes those that were not renamed.
 class StagedFiles {
  public:
   StagedFiles() = default;

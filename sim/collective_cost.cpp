@@ -18,8 +18,8 @@ void slow_to(Link& slowest, const Link& link) {
   slowest.bandwidth = unlimited ? link.bandwidth : std::min(slowest.bandwidth, link.bandwidth);
 }
 
-// The largest latency and the smallest bandwidth between any two of the devices. Every pair that no
-// listed link is between has the default one. Requires: devices differ.
+// Returns the largest latency and the smallest bandwidth between any two of the devices. A pair
+// without a listed link has the default link. Requires: devices differ.
 Link slowest_link(const std::vector<DeviceId>& devices, const Cluster& cluster) {
   if (cluster.links.empty()) {
     return cluster.default_link;
@@ -42,7 +42,7 @@ Link slowest_link(const std::vector<DeviceId>& devices, const Cluster& cluster) 
   return slowest;
 }
 
-// `rounds` times round the ring.
+// Returns the cost of `rounds` times round the ring.
 CollectiveCost ring_cost(std::int64_t devices, Bytes share, int rounds) {
   const std::int64_t steps = rounds * (devices - 1);
   const Bytes around = share * steps;
@@ -66,7 +66,8 @@ CollectiveCost exact_tree_cost(std::int64_t devices, Bytes share, const std::vec
           .received_by_busiest = share * (all - *fewest + devices - 1)};
 }
 
-// Everyone sends its share to every other, or, of a gather in part, so many.
+// Every device sends its share to every other device; in a partial gather `owned` tells how many
+// shares each device sends and receives.
 CollectiveCost gather_cost(std::int64_t devices, Bytes share, const std::vector<int>& owned) {
   if (owned.empty()) return ring_cost(devices, share, 1);
   const auto middle = owned.begin() + devices;
@@ -117,7 +118,7 @@ CollectiveCost collective_cost(const Collective& collective, const Cluster& clus
       in_turn = cost.sent_by_busiest + cost.received_by_busiest;
       break;
     case CollectiveKind::kExactTreeAllReduce:
-      // Nobody receives more than the owner of the most nodes sends.
+      // No owner receives more than the owner of the most nodes sends.
       cost = exact_tree_cost(devices, share, collective.owned);
       in_turn = cost.sent_by_busiest;
       break;

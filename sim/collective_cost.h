@@ -1,8 +1,9 @@
 #pragma once
 // clang-format off
 // Closed forms of collectives on R devices with message size n (bytes), link latency a and
-// bandwidth b; a is the largest latency and b the smallest bandwidth between any two of the devices.
-// Links are full duplex and all devices enter together. Steps and bytes of the busiest device:
+// bandwidth b; a is the largest latency and b the smallest bandwidth between any two of the
+// devices. Links are full duplex and all devices enter together. Steps and bytes of the busiest
+// device:
 //   ring        2(R-1) steps, 2(R-1)/R n bytes (Patarasuk & Yuan 2009, JPDC 69(2))
 //   tree        2 ceil(log2 R) steps of n bytes, binomial reduce (the root receives in every step)
 //               then broadcast (the root sends in every step)

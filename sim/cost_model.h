@@ -26,7 +26,7 @@ struct Prices {
 
 // Returns the time of `work`. Sets *extrapolated if a layer cost lies outside the measured sizes,
 // else leaves *extrapolated alone. Throws InfeasibleError for a Compute of more than 2^63 ns, and
-// as cost_at() does. Requires: every layer and device named in `work` exists.
+// InputError as cost_at() does. Requires: every layer and device named in `work` exists.
 Duration price(const Work& work, const ModelProfile& profile, const Cluster& cluster,
                bool* extrapolated = nullptr);
 // Prices all works of a graph; throws as price() does.

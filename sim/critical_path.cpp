@@ -23,7 +23,7 @@ void check_sizes(const TaskGraph& graph, const Simulation& simulation,
   ENSURE(prices.size() >= graph.works().size(), "a price for every work");
 }
 
-// By task; kNone for the first of a lane.
+// Returns for each task the task before it on its lane; kNone for the first task of a lane.
 std::vector<TaskId> tasks_before_on_lanes(const TaskGraph& graph) {
   std::vector<TaskId> last(graph.lanes().size(), kNone);
   std::vector<TaskId> before(graph.size());
@@ -33,7 +33,8 @@ std::vector<TaskId> tasks_before_on_lanes(const TaskGraph& graph) {
   return before;
 }
 
-// By task: the smallest task that it depends on by a tight link; kNone without one.
+// Returns for each task the smallest task that it depends on by a tight link; kNone if there is
+// none.
 std::vector<TaskId> find_tight_dependencies(const TaskGraph& graph, const Simulation& simulation,
                                             std::span<const Duration> prices) {
   std::vector<TaskId> tight(graph.size(), kNone);
@@ -80,7 +81,7 @@ std::vector<Duration> find_slacks(const TaskGraph& graph, const Simulation& simu
   const std::vector<TaskId> before = tasks_before_on_lanes(graph);
   const TimePoint last = *std::max_element(simulation.end.begin(), simulation.end.end());
 
-  // Latest ends, from the back: whoever waits for a task comes after it in the sweep.
+  // Latest ends are found from the back: whatever waits for a task comes after it in the sweep.
   std::vector<TimePoint> latest(graph.size(), last);
   for (std::size_t i = graph.size(); i-- > 0;) {
     const TaskId task = sweep.task_at[i];

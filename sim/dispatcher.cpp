@@ -29,7 +29,8 @@ const Transfer* Dispatcher::message_of(TaskId task) const {
   return std::get_if<Transfer>(&graph_.graph->works()[graph_.graph->work_of()[task]]);
 }
 
-// The compute lane that stands still for a message; none where it runs on that lane itself.
+// Returns the compute lane that stands still for a message; none for a message that runs on that
+// lane itself, and for other tasks.
 LaneId Dispatcher::lane_to_stop(TaskId task) const {
   if (!graph_.options.messages.block_sender) return kNoLane;
   const Transfer* const message = message_of(task);
@@ -76,7 +77,7 @@ std::span<const TaskId> Dispatcher::start_tasks() {
     sort_due();
     for (const Service& service : services_) claim(service.lane);
     for (const Service& service : services_) {
-      // A start may wake lanes that come first; the rest is then sorted in with them.
+      // A start may wake lanes that come first; the other lanes are then sorted again with them.
       if (due_.empty()) {
         try_lane(service.lane);
       } else {
@@ -87,7 +88,8 @@ std::span<const TaskId> Dispatcher::start_tasks() {
   return started_;
 }
 
-// Due lanes that could start something, in the order in which they are served.
+// Makes services of the due lanes that could start something, in the order in which they are
+// served.
 void Dispatcher::sort_due() {
   services_.clear();
   for (const LaneId id : due_) {
@@ -101,7 +103,8 @@ void Dispatcher::sort_due() {
   std::sort(services_.begin(), services_.end());
 }
 
-// Messages that have their turn at one time all stop their senders before any of them goes.
+// Lets the lane's first message stop its sender: all messages that have their turn at one time do
+// so before any message starts.
 void Dispatcher::claim(LaneId id) {
   const LaneState& lane = lanes_[id];
   if (!is_free(lane) || lane.claiming) return;
@@ -156,14 +159,15 @@ bool Dispatcher::try_task(const Candidate& candidate, LaneId id) {
   return true;
 }
 
-// From its turn on the message keeps the lane from starting another task.
+// Lets a message claim its lane and stop its sender. The lane starts no other task from this turn
+// on.
 void Dispatcher::stop_sender(const Candidate& message, LaneId id) {
   if (lanes_[id].claiming) return;
   lanes_[id].claiming = message;
   ++lanes_[lane_to_stop(message.task)].stops;
 }
 
-// Whether the task is a message whose receiver is not there.
+// True if the task is a message whose receiver is not there.
 bool Dispatcher::needs_buffer(TaskId task) const {
   const TaskId receiver = buffers_ ? graph_.messages.receiver[task] : kNoTask;
   if (receiver == kNoTask) return false;
@@ -221,7 +225,8 @@ Obstacle Dispatcher::find_obstacle(TaskId task) const {
   return Lack{lack->device, lack->at_start, room_->room(lack->device)};
 }
 
-// Who should take a message of the same channel, or what keeps its own receiver away.
+// Returns the receiver of a message that holds a buffer of the same channel, or, if none does, what
+// keeps the message's own receiver away.
 TaskId Dispatcher::find_slow_receiver(TaskId message) const {
   const MessageRoutes& routes = graph_.messages;
   for (TaskId other = 0; other < routes.receiver.size(); ++other) {
@@ -234,7 +239,7 @@ TaskId Dispatcher::find_slow_receiver(TaskId message) const {
   return lane.stops > 0 ? find_stopper(lane_of(routes.receiver[message])) : lane.next;
 }
 
-// A message that stops the lane.
+// Returns a message that stops the lane.
 TaskId Dispatcher::find_stopper(LaneId stopped) const {
   for (const LaneState& lane : lanes_) {
     const TaskId message = lane.claiming ? lane.claiming->task : lane.running;

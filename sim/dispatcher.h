@@ -84,7 +84,7 @@ class Dispatcher {
   std::vector<LaneState> lanes_;
   std::optional<MemoryRoom> room_;
   std::optional<MessageBuffers> buffers_;
-  // By device: lanes with a task that may start when something on the device changes.
+  // The lanes, by device, with a task that may start when something on the device changes.
   std::vector<std::vector<LaneId>> waiting_;
   std::vector<LaneId> due_;  // lanes to look at
   std::vector<Service> services_;

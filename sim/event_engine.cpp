@@ -15,20 +15,22 @@
 namespace frazil {
 namespace {
 
-// The end of a task that has not ended: nobody sleeps on it, or below that the first slot that
-// does.
+// The end of a task that has not ended is negative: kNobody when no slot sleeps on the task, lower
+// values when the slot sleeper(end) is the first that does.
 constexpr std::int64_t kNobody = -1;
 constexpr std::int64_t sleeps(std::uint32_t slot) { return kNobody - 1 - std::int64_t{slot}; }
 constexpr std::uint32_t sleeper(std::int64_t end) {
   return end == kNobody ? kNoTask : static_cast<std::uint32_t>(kNobody - 1 - end);
 }
-// What an event says of its task; anything lower is the flow that may end with it.
+// The meaning of an event: its task ends, or its turn has come. Lower values are the flow that may
+// end the task.
 constexpr std::uint32_t kEnd = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint32_t kTurn = kEnd - 1;
 
-// A task that waits for others sleeps on the first of them that has not ended and is woken by it:
-// no list of successors is needed. Of an in-order lane only the next task is open, and its lane is
-// its slot; tasks of other lanes are all open and have slots of their own behind the lanes.
+// An open task sleeps on the first of its dependencies that has not ended, and that dependency's
+// end wakes it: no list of successors is needed. An in-order lane has only its next task open, in
+// the slot of the lane. Tasks of other lanes are all open and have slots of their own behind the
+// lanes'.
 struct Open {
   TaskId task = kNoTask;
   std::uint32_t checked = 0;            // dependencies before this one have ended
@@ -58,7 +60,7 @@ class EventRun {
     times.of.assign(tasks_.size(), {.start = 0, .end = kNobody});
   }
 
-  // Ends all tasks but those that wait for ever.
+  // Runs until all tasks have ended, except those that wait for ever.
   void run() {
     open_lanes();
     for (;;) {
@@ -77,7 +79,7 @@ class EventRun {
 
   bool is_done() const { return ended_ == tasks_.size(); }
 
-  // Why tasks are left. Requires: run() has ended and is not done.
+  // Describes why some tasks have not ended. Requires: run() has returned and is_done() is false.
   std::string describe(const std::function<std::string(TaskId)>& name_of) const {
     std::vector<TaskId> next(graph_.first_of_lane);
     std::vector<TaskId> held_up;
@@ -159,9 +161,9 @@ class EventRun {
     }
   }
 
-  // Tasks of a lane mostly have ids in a row. With many lanes in long tables the processor does not
-  // see that; told a cache line or so ahead, it need not wait. (Not inlined, the call would be
-  // taken for one without effect and left out.)
+  // Prefetches the table entries about a cache line ahead. Tasks of a lane mostly have ids in a
+  // row, which the processor does not see with many lanes in long tables. (A call that is not
+  // inlined would be taken for one without effect and left out.)
   [[gnu::always_inline]] void fetch_ahead(TaskId task) {
     constexpr std::size_t kAhead = 16;
     const std::size_t ahead = std::min(task + kAhead, tasks_.size() - 1);
@@ -230,7 +232,8 @@ class EventRun {
 
   bool has_arrived(TaskId task) const { return !has_arrived_.empty() && has_arrived_[task]; }
 
-  // Of a task that is the next on its lane if that is in order.
+  // Returns what holds up a task. Requires: the task is the next on its lane if the lane is in
+  // order.
   Obstacle find_obstacle(TaskId task) const {
     const std::uint32_t checked = open_[slot_of(task)].checked;
     if (checked < graph_.places[task + 1].first_incoming) return incoming_[checked].on;

@@ -36,7 +36,7 @@ void add_incoming(EventGraph& made) {
   for (EventGraph::Place& place : made.places) sum = place.first_incoming += sum;
   if (in_order) return;
 
-  // Filled from behind, each task's end moves down to become its beginning.
+  // The list is filled from behind, so that each task's end moves down to become its beginning.
   made.sorted.resize(all.size());
   for (auto dependency = all.rbegin(); dependency != all.rend(); ++dependency) {
     std::uint32_t& end = made.places[dependency->task + std::size_t{1}].first_incoming;

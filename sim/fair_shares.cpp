@@ -12,7 +12,8 @@ namespace {
 // Capacities end at 2^53 and denominators at 2^31, so every product below fits 127 bits.
 bool is_less(const Rate& a, const Rate& b) { return a.amount * b.per < b.amount * a.per; }
 
-// amount / per in lowest terms. Requires: amount >= 0.
+// Returns amount / per in lowest terms; where the denominator would exceed kLargestPer, rounds down
+// and sets `rounded`. Requires: amount >= 0.
 Rate reduce(WideInteger amount, std::int64_t per, bool& rounded) {
   if (per == 1) return {amount, 1};
   const auto rest = static_cast<std::int64_t>(amount % per);
@@ -84,7 +85,8 @@ void FairShares::reach(FlowId id) {
   reached_.push_back(id);
 }
 
-// All flows whose rate may change: those touched, and on from each over its scarce resources.
+// Collects all flows whose rate may change: the touched flows, and all that they reach over scarce
+// resources.
 void FairShares::reach_all() {
   ++round_;
   reached_.clear();
@@ -104,8 +106,8 @@ void FairShares::reach_all() {
   }
 }
 
-// Levels only rise while flows are fixed at or below the lowest, so the lowest is looked for again
-// only when a flow could go beyond it.
+// Gives each reached flow its rate. Levels only rise while flows are fixed at or below the lowest
+// level, so the lowest level is looked for again only when a flow could go beyond it.
 void FairShares::share_out() {
   std::sort(reached_.begin(), reached_.end(),
             [this](FlowId a, FlowId b) { return flows_[a].most < flows_[b].most; });
@@ -127,7 +129,7 @@ void FairShares::share_out() {
   }
 }
 
-// The resource that is full first when all open flows rise together; none when none fills.
+// Returns the resource that is full first when all open flows rise together; null when none fills.
 const FairShares::Resource* FairShares::find_fullest() {
   Resource* fullest = nullptr;
   for (const ResourceId id : scarce_) {

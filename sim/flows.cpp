@@ -9,7 +9,7 @@ namespace frazil {
 namespace {
 
 constexpr TaskId kGone = std::numeric_limits<TaskId>::max();
-// With denominators up to 2^31 the rest of a flow then fits 127 bits.
+// The rest of a flow fits 127 bits below this limit, as denominators are up to 2^31.
 constexpr WideInteger kMostWork = WideInteger{1} << 95;
 
 WideInteger divide_up(WideInteger a, WideInteger b) { return (a + b - 1) / b; }

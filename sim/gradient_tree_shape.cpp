@@ -17,7 +17,8 @@ bool holds(const TreeNode& outer, const TreeNode& inner) {
   return outer.first <= inner.first && inner.end <= outer.end;
 }
 
-// The nodes from the root down to the smallest that holds `node`.
+// Returns the nodes from the root down to the smallest that holds `node`; none if the root does
+// not.
 std::vector<TreeNode> path_to(const TreeNode& node, int micro_batches) {
   std::vector<TreeNode> path;
   TreeNode at{0, micro_batches};
@@ -36,7 +37,7 @@ std::vector<TreeNode> path_to(const TreeNode& node, int micro_batches) {
   return path;
 }
 
-// Neighbouring intervals that touch become one.
+// Joins neighbouring intervals that touch and drops empty ones.
 std::vector<TreeNode> join_touching(const std::vector<TreeNode>& owned, int micro_batches) {
   std::vector<TreeNode> joined;
   int previous_end = 0;
@@ -70,14 +71,13 @@ void collect_maximal(const TreeNode& node, const TreeNode& interval, std::vector
   collect_maximal(right, interval, found);
 }
 
-// Of an owner that has added its leaves of a node one by one: sets of the node held in the end, and
-// the most held just before one of its leaves came.
+// The sets below a node that an owner holds while it adds its leaves of the node one by one.
 struct HeldSets {
-  int most = 0;
-  int last = 0;
+  int most = 0;  // the most held just before a leaf came
+  int last = 0;  // held in the end
 };
 
-// Requires: sorted and disjoint intervals that do not touch.
+// Requires: `owned` is sorted and disjoint, and its intervals do not touch.
 HeldSets most_held_below(const TreeNode& node, const std::vector<TreeNode>& owned) {
   const auto meets = [&](const TreeNode& interval) {
     return interval.first < node.end && node.first < interval.end;

@@ -13,7 +13,7 @@ namespace frazil {
 struct Jitter {
   std::uint64_t seed = 0;
   int draws = 200;
-  std::int64_t amplitude_ppm = 100'000;  // a: each time x a factor even in [1 - a, 1 + a]
+  std::int64_t amplitude_ppm = 100'000;  // a: times vary evenly from (1 - a) to (1 + a)
 };
 
 // Nearest-rank percentiles: the smallest makespan that at least so many of all do not exceed.

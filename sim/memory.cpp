@@ -10,12 +10,10 @@ namespace {
 
 using Amounts = std::array<std::int64_t, kMemoryKinds>;
 
-// Changes with equal keys happen together. At equal times the ends of tasks that took time come
-// first, all together; then the tasks that start now, one after another in sweep order, and one
-// that takes no time starts and ends before the next.
+// A change at a moment. Changes with equal keys happen together; keys sort as memory.h says.
 struct Event {
   std::int64_t time = 0;
-  std::uint32_t position = 0;  // 0: the ends at this time; else 1 + sweep position
+  std::uint32_t position = 0;  // 0: an end of a task that took time; else 1 + sweep position
   MemoryChange::When when = MemoryChange::When::kStart;
   MemoryKind kind = MemoryKind::kStash;
   std::int64_t delta = 0;
@@ -75,7 +73,7 @@ void note_peak(const Amounts& now, std::int64_t time, MemoryPeak& peak) {
 // Calls `note(amounts, time)` at the start and after each moment with changes.
 template <class Note>
 void replay(Amounts now, std::vector<Event>& events, Note note) {
-  // The changes of one lane mostly come in the order of time.
+  // One lane's changes mostly come in the order of time, so there is often nothing to sort.
   if (!std::is_sorted(events.begin(), events.end(), happens_before)) {
     std::stable_sort(events.begin(), events.end(), happens_before);
   }
@@ -96,7 +94,7 @@ MemoryPeak peak_of(const Amounts& held, std::vector<Event>& events) {
   return peak;
 }
 
-// Of the moments at one time the most, and the last where it is less.
+// Adds a moment to the curve. A time keeps its largest moment and, if that is less, its last.
 void note_moment(const MemoryMoment& moment, std::vector<MemoryMoment>& curve, bool& at_most) {
   if (curve.empty() || curve.back().at != moment.at) {
     curve.push_back(moment);

@@ -11,7 +11,7 @@
 namespace frazil {
 namespace {
 
-// Half of what fits, so that nothing given back overflows.
+// Unlimited room is half of what fits, so that memory given back does not overflow it.
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max() / 2;
 
 std::vector<std::int64_t> find_room(const TaskGraph& graph, std::span<const Bytes> limits) {
@@ -34,7 +34,7 @@ std::vector<std::int64_t> find_room(const TaskGraph& graph, std::span<const Byte
   return room;
 }
 
-// One need per task and device from its changes at the start and at the end.
+// Adds one need per device from the changes of one task at its start and at its end.
 void add_needs(std::span<const MemoryChange> sorted, std::vector<MemoryNeeds::Need>& needs) {
   for (auto change = sorted.begin(); change != sorted.end();) {
     MemoryNeeds::Need need{.device = change->device};

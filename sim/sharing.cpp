@@ -13,7 +13,7 @@
 namespace frazil {
 namespace {
 
-// Resources get their numbers when a work first draws on them.
+// Finds what works draw on. A resource gets its number when a work first draws on it.
 class Drawing {
  public:
   Drawing(const Cluster& cluster, const Capacities& capacities)
@@ -81,7 +81,7 @@ class Drawing {
 
   using Key = std::tuple<Kind, std::size_t, std::size_t>;
 
-  // The capacity, 0 where it is unlimited.
+  // Draws on a resource unless it is unlimited. Returns the capacity, 0 if unlimited.
   std::int64_t use(Kind kind, std::size_t at, const std::vector<BytesPerSecond>& capacities) {
     const std::int64_t capacity = at < capacities.size() ? capacities[at].count : 0;
     use({kind, at, 0}, capacity);
@@ -104,7 +104,7 @@ class Drawing {
   const Capacities& capacities_;
   Sharing sharing_;
   std::map<Key, ResourceId> ids_;
-  std::vector<ResourceId> resources_;  // of the work at hand
+  std::vector<ResourceId> resources_;  // the resources of the work at hand
 };
 
 BytesPerSecond faster(BytesPerSecond a, BytesPerSecond b) {

@@ -1,7 +1,7 @@
 #pragma once
 // clang-format off
-// The resources that tasks draw on while they run, beside their lanes, and the capacity of each. The
-// physical model is small:
+// The resources that tasks draw on while they run, beside their lanes, and the capacity of each.
+// The physical model is small:
 //   Transfer    at most its link's bandwidth, on: the sender's way out, the receiver's way in, the
 //               ways out and in of their hosts where these differ, and the link itself where that
 //               is slower than both ways

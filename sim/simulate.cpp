@@ -20,7 +20,7 @@ Duration makespan_of(const std::vector<TimePoint>& start, const std::vector<Time
   return *std::max_element(end.begin(), end.end()) - *std::min_element(start.begin(), start.end());
 }
 
-// Everything one after another is an upper bound on any time that will be added up.
+// Throws if the sum of all times, an upper bound on any time of the simulation, exceeds 2^62 ns.
 void refuse_overflow(const TaskGraph& graph, const std::vector<Duration>& prices) {
   __extension__ using Wide = __int128;
   constexpr std::int64_t kMost = std::int64_t{1} << 62;

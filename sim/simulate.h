@@ -26,7 +26,7 @@ struct Simulation {
 Simulation simulate(const TaskGraph& graph, const ModelProfile& profile, const Cluster& cluster,
                     std::span<const Action> actions = {});
 
-// Returns by device what it holds over the time that simulate() finds.
+// Returns, by device, the memory held over the time that simulate() finds.
 std::vector<MemoryTrace> simulate_memory(const TaskGraph& graph, const ModelProfile& profile,
                                          const Cluster& cluster);
 

@@ -13,7 +13,8 @@ namespace frazil {
 namespace {
 
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-// A place of a task at or above this is none yet: kAsleep + the lane that waits for it, or kNone.
+// A task without a place has a value from kAsleep on: kAsleep + the lane that waits for it, or
+// kNone.
 constexpr std::uint32_t kAsleep = std::uint32_t{1} << 31;
 
 std::uint32_t largest(const std::vector<std::uint32_t>& values) {
@@ -45,7 +46,7 @@ void check_dependency(const Dependency& dependency, std::size_t tasks, std::size
 struct DependenciesByTask {
   std::vector<std::uint32_t> first;
   std::vector<Dependency> copy;
-  std::span<const Dependency> sorted;  // the graph's own list where that is in order, or `copy`
+  std::span<const Dependency> sorted;  // `copy`, or the graph's own list if that is in order
 };
 
 DependenciesByTask group_by_task(const TaskGraph& graph) {
@@ -76,7 +77,7 @@ DependenciesByTask group_by_task(const TaskGraph& graph) {
 }
 
 // Finds the sweep order by letting every lane run as far as it can, as devices do: a lane whose
-// next task waits for another one sleeps on that task and is woken when it is placed. No list of
+// next task waits for another task sleeps on that task and is woken when it is placed. No list of
 // successors is needed, and runs of one lane stay together in the sweep.
 class LaneRunner {
  public:
@@ -97,7 +98,7 @@ class LaneRunner {
     }
   }
 
-  // Places all tasks but those that wait for a cycle.
+  // Places all tasks except those that wait for a cycle.
   CompiledGraph run() {
     const std::size_t tasks = graph_.size();
     CompiledGraph sweep;
@@ -123,8 +124,8 @@ class LaneRunner {
 
   bool is_done() const { return placed_ == graph_.size(); }
 
-  // Every lane that is not through sleeps on a task of such a lane, so walking from one to the next
-  // ends in a circle.
+  // Returns the tasks of a cycle; none if all tasks are placed. Every lane with tasks left sleeps
+  // on a task of such a lane, so a walk from lane to lane ends in a circle.
   std::vector<TaskId> cycle() const {
     if (is_done()) {
       return {};

@@ -1,12 +1,146 @@
 # Tests that take longer than a moment, as <program>/<Suite> or <program>/<Suite>.<Test>; everything else is fast.
-set(thorough)
-set(slow)
+set(thorough
+  exec_checkpoint_tests/CheckpointFile.EveryFlippedBitIsFound
+  exec_checkpoint_tests/CheckpointFile.EveryTruncationAndAddedBytesAreFound
+  exec_checkpoint_tests/Checkpoints.EveryCallOfASaveMayFail
+  exec_checkpoint_tests/Checkpoints.SurviveLossesOfPower
+  exec_checkpoint_tests/SavedRun
+  exec_checkpoint_tests/StepJournal.LosesNoAcknowledgedStepWithThePower
+  exec_communication_tests/InProcess.WorldsThatFailLeaveNoThreadNoFileAndTheNextOneWorks
+  exec_communication_tests/InProcessDeadlock.IsFoundInRandomProgramsExactlyWhenOneRankAtATimeFindsIt
+  exec_devices_tests/OnStreams
+  exec_devices_tests/Workers
+  exec_devices_tests/WorkersAndRanks.AFailedKernelIsTheOneCauseAndANewWorldRunsOnTheSameThreads
+  exec_devices_tests/WorkersDeathTest
+  exec_profile_tests/Profiler
+  exec_profile_tests/Verify
+  exec_properties_tests/AllocationBound
+  exec_properties_tests/CountedTraffic.IsWhatTheSimulatorSendsForAnyMask
+  exec_properties_tests/CountedTraffic.OfReductionsFallsByExactlyTheFrozenShare
+  exec_properties_tests/Decoder
+  exec_properties_tests/Distillation
+  exec_properties_tests/Encoder.UnderMasksHasTheBitsOfAPlainProgramWithFrozenBlocksInEvaluation
+  exec_properties_tests/Encoder.HasTheBitsOfOneDeviceUnderEveryPlan
+  exec_properties_tests/EveryShape
+  exec_properties_tests/ExecutedOrder.IsThePlannedOneAndHasTheActionsOfTheSimulatedTimeLineForEverySchedule
+  exec_properties_tests/ExecutedOrder.IsThePlannedOneWithReplicasRecomputingAndSharedStages
+  exec_properties_tests/FamilyMemory
+  exec_properties_tests/FreezingRun
+  exec_properties_tests/GatedRun
+  exec_properties_tests/GrowingBatch
+  exec_properties_tests/NeededStash
+  exec_properties_tests/NeededWork.IsWhatTheSimulatorPrices
+  exec_properties_tests/RandomTransitions.UnderMasksThatGrowAndShrinkChangeNoBit
+  exec_properties_tests/RandomTransitions.WithoutAReasonLeaveEveryLossAsItIs
+  exec_properties_tests/ReshapedEpochs
+  exec_properties_tests/RunWithRoom
+  exec_properties_tests/SlicedRuns.PerformsThePlannedOrderAndWhatIsSimulated
+  exec_properties_tests/SlicedRuns.IsTakenUpAndLeftBetweenSteps
+  exec_properties_tests/SmallCnn
+  exec_properties_tests/Staircase
+  exec_properties_tests/UnevenMlp.UnderEveryMaskHasTheBitsOfAPlainProgram
+  exec_properties_tests/UnevenMlp.HasTheBitsOfOneDeviceUnderEveryPlan
+  exec_properties_tests/ValidatedRun
+  exec_properties_tests/Vit
+  exec_reduction_tests/Clip.ScalesByTheNormOfTheWholeModel
+  exec_run_tests/FreezeSignals.HaveTheSameBitsUnderEveryPlan
+  exec_run_tests/FreezeSignals.SumsMoveWithTheirLayersAndEndWhenTheyFreeze
+  exec_run_tests/Measurement.NeverChangesABit
+  exec_run_tests/Transparency
+  exec_state_tests/MoveLayers.GivesTheSameBitsWhereAllDevicesMoveAtOnce
+  exec_state_tests/StateMemory.NeverHasMoreThanWasHeldAtOnce
+  exec_state_tests/WeightVersions.EqualASequentialProgramThatAppliesTheSameVersions
+  exec_state_tests/WeightVersions.UnderMasksAndOfShortBatchesEqualASequentialProgramAndLagAsTheirRuleSays
+  exec_state_tests/WeightVersions.OfAnyNumberOfMicroBatchesEqualASequentialProgram
+  exec_threads_tests/Augmentation.MovesEachImageByAFewPixels
+  exec_threads_tests/CachedMemory
+  exec_threads_tests/FaultInAStep
+  exec_threads_tests/MessageOrder.AsSentChangesNoBit
+  exec_threads_tests/ModeFast
+  exec_threads_tests/PeerFaults
+  exec_threads_tests/ReductionMemory
+  exec_threads_tests/SameBits
+  exec_threads_tests/ThreadedModels
+  exec_train_tests/EventLogFile
+  exec_train_tests/TrainResultFolder
+  exec_train_tests/Trainer
+  exec_verbs_tests/RefusedResume
+  exec_verbs_tests/ToldVerbs
+  planner_bounds_tests/OrderBound
+  planner_freezing_tests/FreezeAuthority
+  planner_interop_tests/Chakra
+  planner_interop_tests/PytorchCsv
+  planner_lowering_tests/LowerSchedules.EveryScheduleTakesTheTimeOfTheReference
+  planner_order_search_tests/OrderSearch.FindsTheOptimumOfEverySmallPipeline
+  planner_order_search_tests/OrderSearch.IsNeverWorseThanTheZeroBubbleHeuristic
+  planner_order_search_tests/OrderTiming.AfterAMoveIsThatOfTheWholeOrderTimedAnew
+  planner_orders_tests/HanayoOrder.IsTheListThatGoingTickByTickMakes
+  planner_orders_tests/LoopedOrders
+  planner_orders_tests/PatternOrders.AllWorkIsDoneInTurnAndWithinTheMemoryOfThePattern
+  planner_orders_tests/PatternOrders.AFurtherMicroBatchCostsVHalfItsWorkOnlyUnderThePublishedCondition
+  planner_orders_tests/SharedOrders.DrawnStagesComeThroughHoweverTheirMessagesAreHandedOver
+  planner_orders_tests/SlotOrders.MergedUnitsAreNeverSlowerThanUnitsApart
+  planner_orders_tests/SlotOrders.OnEqualDevicesMergingSavesTheShorterPassOfPMinus2ChunksPerUnit
+  planner_orders_tests/ZeroBubbleOrder.IsCompleteAndWithinTheLimitForAnyStages
+  planner_partition_tests/GraphPartition.IsNeverWorseWithMoreDevicesNorWithLittleToLookAt
+  planner_partition_tests/RandomWorkGraphs
+  planner_partition_tests/ReplicatedPartition.EqualsTryingAllPipelinesOnRandomModels
+  planner_prediction_tests/Bounds.AreNeverAboveTheSimulatedTimes
+  planner_prediction_tests/Bounds.AreNeverAboveTheTimesOfAnyScheduleOfTheMenu
+  planner_prediction_tests/BoundsBruteForce
+  planner_prediction_tests/IdleTime.SplitsEverySchedulesTimeAsNamesAndTimesOfItsActionsTell
+  planner_properties_tests/ConcurrentPlans
+  planner_reproduce_tests/PipeTransformerReproduction.OwnPlansAreNeverSlowerAndTablesAreTheSameEveryTime
+  planner_reproduce_tests/PipeTransformerReproduction.TheVerbAnswersInJsonAndTakesNoData
+  planner_reproduce_tests/ReproducePipeBd
+  planner_search_tests/IdleDevices
+  planner_search_tests/JointSearch.IsNeverWorseWithMoreDevices
+  planner_search_tests/JointSearchOver
+  planner_search_tests/SearchEffort.SaysWhatTheRestTakesAtLeast
+  planner_search_tests/SearchEffort.FindsGoodPlansSoon
+  planner_search_tests/SearchedOrders.AreSimulatedNeverBelowTheirBoundAndNeverTakenWhereTheyAreWorse
+  planner_search_tests/SearchedOrdersVerb.PlansWithSearchAmongTheSchedulesAndSimulatesToTheSameTime
+  planner_trajectory_tests/LazyTrajectory
+  planner_trajectory_tests/PlanCaches.IsTheCheapestOfAllWalks
+  planner_trajectory_tests/PlanCaches.ASwitchHasPaidAfterTheStepsThatAreCountedOneByOneAlsoWhileACacheFills
+  planner_trajectory_tests/PlanTrajectory.ChoosesAmongPlansWhoseCutsAreMoved
+  planner_transitions_tests/Replan.WithMovedCutsNeverCostsMoreAndSometimesLess
+  planner_transitions_tests/Replan.TakesWhatCostsLeastOfTheHeldPlanAndAllOthers
+  planner_transitions_tests/Replan.OfASearchThatWasAskedBeforeIsThatOfAFreshOne
+  planner_verbs_tests/ForecastVerb
+  planner_verbs_tests/HeldVerb.SwitchesWhereThatPaysAndGoesOnWhereItDoesNot
+  planner_verbs_tests/HeldVerb.WritesThePlanToGoOnWithUnderTheMaskToCome
+  planner_verbs_tests/HeldVerb.KeepsTheMicroBatchesAndTheReductionOfThePlan
+  planner_verbs_tests/LostOutput.AFullStandardOutputIsSaidAndNeverASuccess
+  planner_verbs_tests/NoPlan.TheNamedPlanMissesJustWhatTheHintGives
+  planner_verbs_tests/Verbs
+  profiles_tests/Json.MeetsDamagedTextWithOneSentence
+  sim_tests/EventEngine.AgreesWithSteppingThroughTime
+  traces_tests/Action.IsNeverReadFromASecondForm)
+set(slow
+  exec_checkpoint_tests/DurableTraining
+  exec_properties_tests/EverySchedule
+  exec_properties_tests/FrozenMasks
+  exec_properties_tests/Policy
+  exec_properties_tests/SlicedStage
+  exec_properties_tests/TrainingFaults
+  exec_threads_tests/CachedRun
+  exec_threads_tests/CachedTraining
+  exec_threads_tests/CachedVariants
+  exec_threads_tests/FailedRun
+  exec_threads_tests/MeasuredMemory
+  exec_threads_tests/PartlyCachedRun
+  exec_threads_tests/SharedStages
+  exec_train_tests/CacheAdmission
+  exec_verbs_tests/KilledProcess
+  exec_verbs_tests/TrainingVerbs)
 set(soak)
 
 # Tests that take minutes under a sanitizer, for code that others of their suites go through: left out there alone.
 set(unsanitized)
 if(sanitizer STREQUAL "thread")
   set(unsanitized
+    exec_checkpoint_tests/DurableTraining
     exec_threads_tests/CachedMemory
     exec_threads_tests/FailedRun.ALayerThatTakesTooLongIsAPeerLostAndIsWaitedFor
     exec_threads_tests/FailedRun.NamesTheBackwardAndTheLossAsWell

@@ -1,5 +1,7 @@
 # Run by ctest for each test program (suites.cmake), with `program`, `file`, `results`, `usual_label`, `properties` and a list per label
-# (labels.cmake): one ctest entry per suite, and one per test that has a label of its own.
+# (labels.cmake): one ctest entry for all suites of the usual label, one for each other suite, and one for each test that is listed by itself.
+cmake_policy(SET CMP0057 NEW)  # IN_LIST
+
 if(NOT EXISTS ${file})
   add_test(${program} ${file})  # fails: not built
   set_tests_properties(${program} PROPERTIES LABELS ${usual_label})
@@ -29,25 +31,50 @@ function(add_entry name label filter)
   string(REPLACE "/" "." result ${name})
   add_test(${program}/${name} ${file} --gtest_brief=1 --gtest_filter=${filter} --gtest_output=json:${results}/${program}.${result}.json)
   set_tests_properties(${program}/${name} PROPERTIES LABELS ${label} ${properties})
+  if(DEFINED cost_${label})
+    set_tests_properties(${program}/${name} PROPERTIES COST ${cost_${label}})
+  endif()
 endfunction()
 
+# What starts first ends the whole run earlier.
+set(cost_fast 1)
+set(cost_thorough 10)
+set(cost_slow 100)
+
+set(others)
+set(usual 0)
 foreach(suite IN LISTS suites)
   # The name of a suite with parameters: "All/Policy", "Policy/0".
   string(REGEX REPLACE "/[0-9]+$" "" plain ${suite})
   string(REGEX REPLACE "^.*/" "" plain ${plain})
-  set(suite_label ${usual_label})
+  set(suite_label)
+  set(taken)
   set(apart)
-  foreach(label IN ITEMS thorough slow soak unsanitized)
+  # The first label that names a suite or a test holds.
+  foreach(label IN ITEMS unsanitized soak slow thorough)
     foreach(entry IN LISTS ${label})
-      if(entry STREQUAL ${program}/${plain})
+      if(entry STREQUAL ${program}/${plain} AND NOT suite_label)
         set(suite_label ${label})
-      elseif(entry MATCHES "^${program}/${plain}\\.(.+)$")
+      elseif(entry MATCHES "^${program}/${plain}\\.(.+)$" AND NOT entry IN_LIST taken AND NOT suite_label STREQUAL "unsanitized")
         set(tests ${suite}.${CMAKE_MATCH_1}:${suite}.${CMAKE_MATCH_1}/*)
         add_entry(${suite}.${CMAKE_MATCH_1} ${label} ${tests})
         string(APPEND apart :${tests})
+        list(APPEND taken ${entry})
       endif()
     endforeach()
   endforeach()
-  string(REGEX REPLACE "^:" "-" apart "${apart}")
-  add_entry(${suite} ${suite_label} "${suite}.*${apart}")
+  if(suite_label)
+    string(REGEX REPLACE "^:" "-" apart "${apart}")
+    add_entry(${suite} ${suite_label} "${suite}.*${apart}")
+    string(APPEND others ":${suite}.*")
+  else()
+    string(APPEND others "${apart}")
+    math(EXPR usual "${usual} + 1")
+  endif()
 endforeach()
+
+# All other suites in one process.
+if(usual GREATER 0)
+  string(REGEX REPLACE "^:" "-" others "${others}")
+  add_entry(${usual_label} ${usual_label} "*${others}")
+endif()

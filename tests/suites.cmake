@@ -1,6 +1,6 @@
 # add_suites(<program> [LABEL <label>] [PROPERTIES <name> <value>...])
-# Tells ctest of a test program suite by suite: `<program>/<Suite>` runs the tests of one suite in one process, for starting a program
-# that loads libtorch takes longer than most tests. Labels are those of labels.cmake, else `label`, else fast.
+# Tells ctest of a test program: `<program>/fast` runs all suites that labels.cmake does not list, in one process, for starting a program
+# that loads libtorch takes longer than most tests; `<program>/<Suite>` runs a suite that it lists. The usual label is `label`, else fast.
 function(add_suites program)
   cmake_parse_arguments(PARSE_ARGV 1 given "" "LABEL" "PROPERTIES")
   if(NOT given_LABEL)

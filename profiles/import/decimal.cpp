@@ -11,9 +11,9 @@ namespace frazil {
 namespace {
 
 constexpr std::string_view kDigits = "0123456789";
-constexpr std::int64_t kFarExponent = 1'000'000;  // beyond it all is zero or too large
+constexpr std::int64_t kFarExponent = 1'000'000;  // a larger exponent makes all zero or too large
 
-// Digits without their point, and how many of them stand before it.
+// A number's digits without the point; `whole` digits stand before the point.
 struct Decimal {
   std::string digits;
   std::int64_t whole = 0;

@@ -22,7 +22,7 @@ void check_text(const FileLine& line, const std::string& file) {
   if (std::any_of(line.text.begin(), line.text.end(), is_control)) {
     throw InputError(file, line.number, "a control character", "a line of text");
   }
-  // On one line a tab and every byte that is no text are shown as four characters.
+  // to_one_line writes a tab, and every byte that is not UTF-8, as four characters.
   const auto tabs = static_cast<std::size_t>(std::count(line.text.begin(), line.text.end(), '\t'));
   if (to_one_line(line.text).size() != line.text.size() + 3 * tabs) {
     throw InputError(file, line.number, "bytes that are not UTF-8", "UTF-8 text");

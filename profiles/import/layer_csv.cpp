@@ -17,8 +17,9 @@ namespace {
 
 struct Unit {
   std::string_view name;
-  int decimals;        // of the unit in the smallest one, where that is a power of ten
-  std::int64_t times;  // else how many of the smallest it is
+  // The unit is 10^decimals x `times` of the smallest unit (ns or byte).
+  int decimals;
+  std::int64_t times;
 };
 
 constexpr std::array kTimeUnits = {Unit{"s", 9, 1}, Unit{"ms", 6, 1}, Unit{"us", 3, 1},
@@ -42,7 +43,7 @@ struct Column {
   std::optional<Unit> unit;
 };
 
-// The cells of a line; nothing when a quote is not closed or text follows it.
+// Returns the cells of a line; nothing when a quote is not closed or text follows a closed quote.
 std::optional<std::vector<std::string>> split_cells(std::string_view line) {
   std::vector<std::string> cells;
   while (true) {
@@ -186,7 +187,7 @@ class CsvReader {
     return *value;
   }
 
-  // Rounded up: few decimals of a binary unit are whole bytes.
+  // Rounds up, as few decimals of a binary unit are whole bytes.
   std::optional<std::int64_t> scale_binary(const std::string& cell, std::int64_t times) {
     constexpr int kDecimals = 6;
     constexpr std::int64_t kPlaces = 1'000'000;
@@ -249,7 +250,7 @@ class CsvReader {
     layer.block = BlockId{blocks.size() - 1};
   }
 
-  // From the layer before to the one that is read.
+  // Adds the edge from the layer before to the layer that is read.
   void add_edge() {
     const std::size_t to = imported_.profile.layers.size();
     if (to == 0) return;

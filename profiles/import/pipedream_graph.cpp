@@ -33,18 +33,19 @@ struct Node {
   Bytes parameters;
 };
 
-struct Reading {  // an edge: `to` reads what `from` made
+// An edge: `to` reads what `from` made.
+struct Reading {
   std::string from;
   std::string to;
   int line = 0;
 };
 
-// "node9" before "node10".
+// Orders nodes by name, "node9" before "node10".
 bool comes_before(const Node& a, const Node& b) {
   return std::pair(a.id.size(), a.id) < std::pair(b.id.size(), b.id);
 }
 
-// The lines, each for itself.
+// Reads the nodes and edges of the file, each line by itself.
 class GraphReader {
  public:
   GraphReader(std::string_view text, const std::string& file) : file_(file) {
@@ -86,7 +87,7 @@ class GraphReader {
     }
   }
 
-  // The measured values stand last, the node first, and all between is its description.
+  // The node stands first, the measured values last, and all text between is the description.
   void read_node(std::string_view text) {
     std::size_t last = text.rfind(kSeparator);
     std::string_view rest = text;
@@ -277,7 +278,7 @@ class ProfileMaker {
     if (!has_loss) layers.back().has_loss = true;
   }
 
-  // The line that came last closed the cycle.
+  // Names the cycle's edge that came last in the file: it closed the cycle.
   [[noreturn]] void refuse_cycle(const std::vector<std::size_t>& cycle) const {
     const auto last = std::max_element(
         cycle.begin(), cycle.end(),

@@ -34,7 +34,7 @@ fs::path take_only(const fs::path& folder, const std::string& noun) {
   return entries.front();
 }
 
-// Files of a folder and the folders below it, each whole.
+// Adds the .json files of a folder and of the folders below. Links to folders are not followed.
 void add_plan_files(const fs::path& folder, std::vector<fs::path>& files) {
   for (const fs::path& entry : list_folder(folder)) {
     std::error_code ignored;

@@ -35,7 +35,7 @@ std::vector<std::vector<LayerId>> read_stages(const JsonCursor& list) {
   return stages;
 }
 
-// What all replicas of all stages must have in common.
+// The placement that all replicas of all stages must have in common.
 struct Placement {
   std::string gpu;
   int degree = 0;

@@ -46,7 +46,7 @@ SailorTimes read_times(const JsonCursor& root) {
   return times;
 }
 
-// Members that other names bring are for other models and GPUs.
+// Takes one member and ignores the others, which are of other models and GPUs.
 JsonCursor take_named(const JsonCursor& object, const std::string& name) {
   return JsonFields(object).required(name);
 }

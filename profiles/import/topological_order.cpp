@@ -8,8 +8,8 @@ namespace {
 
 using Edges = std::vector<std::pair<std::size_t, std::size_t>>;
 
-// Nodes that are left over each have an edge from another such node: walked backward, those edges
-// come round.
+// Walks backward from `start` until a node comes again. Every node that is left over has an edge
+// from another such node, so the walk ends in a cycle.
 std::vector<std::size_t> find_cycle(const std::vector<std::size_t>& edge_into, const Edges& edges,
                                     std::size_t start) {
   std::vector<char> seen(edge_into.size());

@@ -33,7 +33,7 @@ Bytes read_bytes(const JsonCursor& number, Rounding rounding) {
   return {*bytes};
 }
 
-// `true`, `false`, 1 or 0.
+// Reads `true`, `false`, 1 or 0.
 bool read_flag(const JsonCursor& value) {
   return value.is_integer() ? value.integer(0, 1) == 1 : value.boolean();
 }

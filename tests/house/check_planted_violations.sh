@@ -41,7 +41,7 @@ expect_found() {
 lay_tree
 "$check" "$tree" || { printf 'the tree without a violation was refused\n' >&2; exit 1; }
 
-expect_found sim/model.h '#include "exec/models/model.h"'
+expect_found sim/model.h '#include "exec/model.h"'
 expect_found profiles/model.cpp '  #  include <traces/model.h>'
 expect_found sim/model.cpp '#include "model.h"'
 expect_found analysis/model.cpp '#include "../exec/model.h"'
@@ -52,4 +52,4 @@ expect_found traces/model.cpp '#include <nccl.h>'
 expect_found sim/model.cpp '#include <cuda_runtime.h>'
 expect_found sim/model.h '#include <nlohmann/json_fwd.hpp>'
 expect_found planner/model.h '#include <boost/graph/adjacency_list.hpp>'
-expect_found exec/models/model.h '#include <torch/torch.h>'
+expect_found exec/model.h '#include <torch/torch.h>'
