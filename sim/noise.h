@@ -1,8 +1,9 @@
 #pragma once
-// Multiplicative noise on prices: each task's price times a factor drawn evenly from 1 - a to 1 +
-// a. The generator is counter-based, so that the factor of a task depends on (seed, draw, task)
-// alone and is the same on every machine. Its hash is splitmix64 (Steele, Lea, Flood 2014, OOPSLA).
-// All numbers are integers: the factor is a multiple of 2^-32 and the product is rounded down.
+// Multiplicative noise on prices: each task's price times a factor drawn evenly from the range
+// 1 - a to 1 + a. The generator is counter-based, so that the factor of a task depends on (seed,
+// draw, task) alone and is the same on every machine. Its hash is splitmix64 (Steele, Lea, Flood
+// 2014, OOPSLA). All numbers are integers: the factor is a multiple of 2^-32 and the product is
+// rounded down.
 
 #include <cstdint>
 
