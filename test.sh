@@ -106,7 +106,8 @@ run_thread_sanitizer() {
   "${steady[@]}" cmake --build --preset tsan --parallel "$jobs" --target "${programs[@]}"
   begin 'testing with the thread sanitizer'
   local -x TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/exec/thread_sanitizer.supp
-  "${steady[@]}" ctest --test-dir build/tsan --output-on-failure --no-tests=error --parallel "$jobs" --timeout 600 \
+  # One after another: most tests keep two threads busy, and wait for each other under deadlines.
+  "${steady[@]}" ctest --test-dir build/tsan --output-on-failure --no-tests=error --timeout 1200 \
     --tests-regex "^($(join '|' "${programs[@]}"))/" --label-exclude '^(soak|gpu|unsanitized)$' </dev/null
 }
 
