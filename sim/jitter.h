@@ -13,10 +13,11 @@ namespace frazil {
 struct Jitter {
   std::uint64_t seed = 0;
   int draws = 200;
-  std::int64_t amplitude_ppm = 100'000;  // a: times vary evenly from (1 - a) to (1 + a)
+  std::int64_t amplitude_ppm = 100'000;  // a: each time is multiplied by a factor
+                                         // drawn evenly from [1 - a, 1 + a]
 };
 
-// Nearest-rank percentiles: the smallest makespan that at least so many of all do not exceed.
+// Nearest-rank percentiles: pX is the smallest makespan that at least X % of all do not exceed.
 struct Spread {
   Duration p10{0};
   Duration median{0};
@@ -24,7 +25,9 @@ struct Spread {
   friend bool operator==(const Spread&, const Spread&) = default;
 };
 
-// Returns the makespan of each draw. Throws as run_events does. Requires: draws of 1 or more.
+// Returns the makespan of each draw. `prices[w]` is the time of work w, as run_events() takes it
+// (sim/event_engine.h); each task that does the work varies by itself, delays on dependencies do
+// not vary. Throws InfeasibleError on a cycle, a deadlock or starvation. Requires: 1 draw or more.
 std::vector<Duration> draw_makespans(const EventGraph& graph, std::span<const Duration> prices,
                                      const Jitter& jitter);
 // Returns the spread of makespans in any order. Requires: not empty.

@@ -1,6 +1,7 @@
 #pragma once
 // Makes what the pictures share: the frame with its style sheet, escaped text, axis ticks, legends.
-// Lengths are in pixels of the picture's own coordinates, written with two decimals.
+// Lengths are in pixels of the picture's own coordinates. Coordinates are written with two
+// decimals, the sizes of pictures in whole pixels.
 
 #include <string>
 #include <string_view>
@@ -8,8 +9,8 @@
 
 namespace frazil {
 
-// Writes & < > " ' as entities, and control characters, which XML forbids, as spaces. The result is
-// good for HTML too.
+// Writes & < > " ' as entities, and bytes below 0x20, most of which XML forbids, as spaces. The
+// result is good for HTML too.
 std::string escape_markup(std::string_view text);
 
 std::string coordinate(double value);  // "12.50", never "-0.00"
@@ -18,9 +19,9 @@ std::string coordinate(double value);  // "12.50", never "-0.00"
 // to differ for every kind of colour vision (after Okabe & Ito 2008) and follow light or dark.
 std::string open_svg(double width, double height, std::string_view label);
 std::string close_svg();
-// Returns the height that open_svg() has given a picture.
+// Returns the height, in whole pixels, that open_svg() has given a picture.
 double height_of(const std::string& svg);
-// Returns a picture to be put into another one, `y` below its top.
+// Returns a picture, which begins with open_svg(), to be nested in another one `y` below its top.
 std::string move_down(std::string svg, double y);
 
 enum class Anchor { kStart, kMiddle, kEnd };
@@ -29,7 +30,8 @@ std::string draw_text(double x, double y, Anchor anchor, std::string_view css_cl
                       std::string_view text);
 // Returns about how wide `text` is at `size` pixels: enough to keep labels apart.
 double text_width(std::string_view text, double size = 12);
-// Returns the first letters of `text` that fit, with an ellipsis if some do not.
+// Returns `text`; if it has more than `letters` letters (UTF-8 code points), the first letters - 1
+// of them and an ellipsis.
 std::string shorten(const std::string& text, std::size_t letters);
 
 // Round numbers (1, 2 or 5 x 10^k apart) inside [low, high], about `wanted` of them.
@@ -42,7 +44,8 @@ struct Ticks {
 };
 Ticks make_ticks(double low, double high, int wanted);
 
-// Returns the attribute that makes a group fainter, which follows its class, or "".
+// Returns the attribute that makes a group fainter, to be written right after its class attribute;
+// "" if it is not faint.
 std::string_view faint_attribute(bool faint);
 
 struct LegendEntry {

@@ -32,13 +32,16 @@ class GradientSums {
   // never wait for each other's later group.
   void reduce();
 
-  // True if the sum of a layer is still to be taken: a device that holds the layer in two pipelines
-  // has two updates, but takes the sum once.
+  // True if take(layer) is still due in this step; a layer without weight gradients has none. A
+  // device that holds the layer in two pipelines has two updates, but takes the sum once.
   bool has(LayerId layer) const { return layers_.contains(layer) && !taken_.contains(layer); }
-  // Returns all sums, for the norm. A tied parameter appears at its first use alone.
+  // Returns all sums, for the gradient norm; a tied parameter appears at its first use alone, so
+  // that it counts once. If devices share layers, reduce() comes first. The first of reduce(),
+  // complete() and take() exchanges the sums of tied parameters with the other devices that hold
+  // a use.
   std::map<LayerId, Tensors> complete();
-  // Returns the sum of a layer, once in a step; with weight versions, the sum of the micro-batches
-  // since the last call.
+  // Returns the sum of a layer, once in a step. In plans with weight versions (PipeDream) it
+  // returns the sum of the micro-batches since the last call, and nothing is reduced.
   Tensors take(LayerId layer);
 
  private:

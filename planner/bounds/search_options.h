@@ -25,39 +25,44 @@ struct HeldPlan {
 
 struct SearchOptions {
   int batch_size = 1;
-  std::vector<int> micro_batch_sizes;  // a run in mode exact offers just its own
+  // A run in mode exact has to keep its micro-batch size, for the bits depend on it: it offers that
+  // size alone.
+  std::vector<int> micro_batch_sizes;
   std::vector<ScheduleKind> schedules = {ScheduleKind::kGpipe,
                                          ScheduleKind::kOneForwardOneBackward};
-  FreezeMask mask;
+  FreezeMask mask;  // which blocks train
   ReductionMode reduction = ReductionMode::kExact;
+  // None: reductions run after the backwards.
   std::optional<ReductionOverlap> overlap = std::nullopt;
-  bool clip = false;
+  bool clip = false;     // by the global gradient norm: a barrier before all updates
   int max_stages = 0;    // of a pipeline, chunks counted; 0: any number
   int max_replicas = 0;  // 0: as many as fit; a schedule that runs both ways counts as one
-  // The search also takes groups of unequal length, chunks and depths other than a schedule's own,
-  // and orders of unequal devices. If false, devices are taken as they are listed.
+  // The search also tries pipelines of unequal length side by side, other numbers of chunks per
+  // device and of micro-batches in flight than a schedule's own, and several orders of devices that
+  // differ. If false, devices are taken as they are listed.
   bool joint = false;
   bool recompute = false;  // also plans whose stages all recompute
-  // The search also takes plans that cache the frozen prefix, wherever this leaves a layer for each
-  // stage but the first. Reading features takes no time here. No plan is added if nothing is frozen
-  // before layer 1.
+  // The search also takes plans that cache the frozen prefix in the first stage, if at least one
+  // layer is left for each later stage. Reading the cached activations is taken to cost nothing. No
+  // plan is added if layer 0 is not frozen.
   bool cache = false;
-  // Each shape is also tried with the cuts for messages that run beside work
-  // (planner/search/propose.h).
+  // Each shape is also tried with cuts chosen as if messages ran beside work, besides those chosen
+  // as if messages stopped it (planner/search/propose.h).
   bool overlapped_cuts = true;
-  int keep = 2;  // so many of the best plans are found; 0: all are simulated and ranked
-  // The search ends once so many shapes were cut and one of all shapes fits, with what is known of
-  // the rest; 0: it ends when the answer is proven.
+  int keep = 2;  // how many of the best plans to find; 0: all are simulated and ranked
+  // The search ends once it has cut this many shapes (planner/bounds/shape.h) into stages and some
+  // plan is known to fit; the ranking then tells what was not looked at. 0: it ends when the answer
+  // is proven.
   std::int64_t effort = 0;
-  // The search ends when `keep` plans are found and the best is proven to be no more than so many
-  // millionths above the least there can be (the optimality gap); the other plans are the best of
-  // those looked at.
+  // The optimality gap: the search ends when `keep` plans are found and the best is proven to be
+  // within gap_ppm / 10^6 of the optimum; the other plans are the best of those looked at.
   std::int64_t gap_ppm = 0;
-  std::optional<HeldPlan> held = std::nullopt;  // none if `keep` is 0
+  std::optional<HeldPlan> held = std::nullopt;  // must be empty if `keep` is 0
 };
 
-// Returns 1, 2, 4, ... up to `batch_size` within the sizes at which every layer was measured; the
-// nearest measured size if there is none.
+// Returns the powers of two up to `batch_size` between the smallest and the largest size that all
+// layers were measured at; if there is none, the smallest such size, or `batch_size` if that is
+// less.
 std::vector<int> measured_sizes(const ModelProfile& profile, int batch_size);
 
 }  // namespace frazil

@@ -29,16 +29,17 @@ struct OrderProblem {
   int devices = 1;               // p
   int chunks = 1;                // v, stages of each direction per device
   int micro_batches = 1;         // m, of all directions together
-  std::optional<int> in_flight;  // K; none means the schedule's own
-  // The generators that decide by cost read `times`, by stage, and `hop`, the time of a message.
-  // Empty `times` are not known.
+  std::optional<int> in_flight;  // K, micro-batches in flight; none: the schedule's own
+  // The generators that decide by cost read `times`, by stage (empty: not known), and `hop`, the
+  // longest time of a message between neighbouring stages.
   std::vector<StageTimes> times;
   Duration hop{0};
 
   int stages() const { return devices * chunks; }
 };
 
-// F, I, W, B, R or U. An F that `overlaps_next` forms a pair with the B or I after it.
+// F, I, W or B; R and U only if the schedule itself places them (Varuna, PipeDream). An F that
+// `overlaps_next` forms a pair with the B or I after it.
 struct OrderedWork {
   ActionKind kind = ActionKind::kForward;
   bool overlaps_next = false;

@@ -1,7 +1,8 @@
 #pragma once
 // Feasibility advice: what would make a plan fit where none does. It is the least change of each
-// kind, found by searching again with the change: with it some plan fits, with one unit less none
-// does (of micro-batch sizes it is the largest that fits).
+// kind, found by searching again with the change, with amounts that double and are then bisected:
+// with it some plan fits, with one unit less none does (of micro-batch sizes it is the largest that
+// fits). At most three times the devices and all blocks but one are tried.
 
 #include <cstdint>
 #include <string>
@@ -19,7 +20,7 @@ struct Advice {
     kRecompute,     // stages recompute
     kFast,          // reductions in mode fast, which sums up in any order
     kFreeze,        // the first `amount` blocks are frozen
-    kDevices,       // `amount` more devices like the last
+    kDevices,       // `amount` more copies of the cluster's last device
   };
   Kind kind = Kind::kMemoryOfEach;
   DeviceId device;
@@ -31,13 +32,13 @@ struct SearchCase {
   Cluster cluster;
   SearchOptions options;
 };
-// Returns the question with the change made. Requires: amount >= 0, where 0 changes nothing; a
-// micro-batch has at least 1 sample.
+// Returns the question with the advised change made. Requires: amount >= 0; for a micro-batch at
+// least 1. Amount 0 adds nothing; for recompute it means without.
 SearchCase with_advice(const SearchCase& question, const Advice& advice);
 
-// Returns the advice in the order of the kinds, without kinds that do not help or are in use
-// already. The device of kMemoryOfOne is that of the plan that misses least. Requires: no plan of
-// the case fits.
+// Returns the advice in the order of the kinds. Kinds that do not help are left out, and so are
+// kRecompute and kFast if the question has them already. The device of kMemoryOfOne is that of the
+// plan nearest to fitting, the ranking's first. Requires: no plan of the case fits.
 std::vector<Advice> find_advice(const ModelProfile& profile, const SearchCase& question,
                                 const Ranking& ranking);
 
@@ -48,8 +49,9 @@ std::string to_text(const Advice& advice, const Cluster& cluster);
 // ..". Without advice: "no single change makes a plan fit".
 std::string list_advice(const std::vector<Advice>& all_advice, const Cluster& cluster,
                         bool first_is_of_named = false);
-// Returns the plan that the first advice makes fit, judged without the advice, if the advice is
-// about memory and the plan misses just so much; else nothing.
+// Returns the plan that fits with the first advice, judged without the advice, so that its
+// shortfall is the advised amount. Returns nothing if the first advice is not about memory, or if
+// the plan misses another amount, for a search may estimate memory too high.
 std::vector<Candidate> find_relieved(const ModelProfile& profile, const SearchCase& question,
                                      const std::vector<Advice>& all_advice);
 // Returns why no plan fits and what would help, in the one sentence that every subcommand ends with
