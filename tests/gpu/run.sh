@@ -142,13 +142,13 @@ export -f configure
 
 part 'configuring' 60 configure.txt bash -c configure || stop 2 "the build could not be configured; $results/configure.txt says why"
 grep -q 'exec/cuda: left out' "$results/configure.txt" && stop 2 "the plug-in for GPUs is left out; $results/configure.txt says why"
-part 'building' 330 build.txt cmake --build "$build" --parallel 16 --target frazil_cuda exec_gpu_tests device_steps exec_stream_tests ||
+part 'building' 330 build.txt cmake --build "$build" --parallel 16 --target frazil_cuda exec_gpu_tests device_steps exec_devices_tests ||
   stop 1 "the build failed; $results/build.txt says why"
 steps=$build/bin/device_steps
 some=gpipe,1f1b,zb-h1,interleaved,zb-v,replicas
 part 'testing' 150 tests.txt "$build/bin/exec_gpu_tests"
 if grep -q 'SKIPPED' "$results/tests.txt"; then failed+=('testing, of which parts were skipped'); fi
-part 'testing devices on a plug-in of the tests' 60 stream_tests.txt "$build/bin/exec_stream_tests"
+part 'testing devices on a plug-in of the tests' 60 stream_tests.txt "$build/bin/exec_devices_tests"
 part 'streams with parts of the GPU' 120 parts.jsonl "$steps" --device cuda --devices 2,4 --steps 6
 part 'eight cores' 90 cores.jsonl "$steps" --device cpu --devices 8 --micro-batches 16 --steps 4 --schedules "$some"
 part 'streams that share the GPU' 60 shared.jsonl "$steps" --device cuda --devices 2,4 --steps 6 --share --schedules "$some"
