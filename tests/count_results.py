@@ -1,24 +1,24 @@
 #!/usr/bin/env python3
-"""count_results.py FOLDER: adds up the results that test programs left in FOLDER (JSON of GoogleTest), and names what was skipped, by reason."""
+"""count_results.py FOLDER: adds up the results that test programs left in FOLDER (XML of GoogleTest), and names what was skipped, by reason."""
 import collections
-import json
 import pathlib
 import sys
+import xml.etree.ElementTree
 
 
 def read_tests(folder):
     """Yields (suite, test) of every result in the folder."""
-    for path in sorted(pathlib.Path(folder).glob("*.json")):
-        for suite in json.loads(path.read_text()).get("testsuites", []):
-            for test in suite["testsuite"]:
-                yield suite["name"], test
+    for path in sorted(pathlib.Path(folder).glob("*.xml")):
+        for suite in xml.etree.ElementTree.parse(path).getroot().iter("testsuite"):
+            for test in suite.iter("testcase"):
+                yield suite.get("name"), test
 
 
-def reason_of(test):
+def reason_of(skipped):
     """The first line of what a skipped test says, without the place in its source."""
-    messages = [entry.get("message", "") for entry in test.get("skipped", [])]
-    lines = [line for line in "\n".join(messages).splitlines() if line and not line.startswith("/")]
-    return lines[0] if lines else "no reason given"
+    lines = [line.strip() for line in (skipped.get("message") or skipped.text or "").splitlines()]
+    told = [line for line in lines if line and not line.startswith("/")]
+    return told[0] if told else "no reason given"
 
 
 def main():
@@ -26,12 +26,14 @@ def main():
     passed = failed = 0
     skipped = collections.Counter()
     for suite, test in read_tests(sys.argv[1]):
+        if test.get("status") == "notrun":
+            continue
         suites.add(suite)
-        if test.get("result") == "SKIPPED":
-            skipped[reason_of(test)] += 1
-        elif test.get("failures"):
+        if test.find("skipped") is not None:
+            skipped[reason_of(test.find("skipped"))] += 1
+        elif test.find("failure") is not None:
             failed += 1
-        elif test.get("status") == "RUN":
+        else:
             passed += 1
     print(f"\nGoogleTest: {passed + failed + sum(skipped.values())} tests in {len(suites)} suites")
     for reason, count in sorted(skipped.items()):

@@ -19,8 +19,8 @@ set(thorough
   exec_properties_tests/CountedTraffic.OfReductionsFallsByExactlyTheFrozenShare
   exec_properties_tests/Decoder
   exec_properties_tests/Distillation
-  exec_properties_tests/Encoder.UnderMasksHasTheBitsOfAPlainProgramWithFrozenBlocksInEvaluation
   exec_properties_tests/Encoder.HasTheBitsOfOneDeviceUnderEveryPlan
+  exec_properties_tests/Encoder.UnderMasksHasTheBitsOfAPlainProgramWithFrozenBlocksInEvaluation
   exec_properties_tests/EveryShape
   exec_properties_tests/ExecutedOrder.IsThePlannedOneAndHasTheActionsOfTheSimulatedTimeLineForEverySchedule
   exec_properties_tests/ExecutedOrder.IsThePlannedOneWithReplicasRecomputingAndSharedStages
@@ -34,12 +34,12 @@ set(thorough
   exec_properties_tests/RandomTransitions.WithoutAReasonLeaveEveryLossAsItIs
   exec_properties_tests/ReshapedEpochs
   exec_properties_tests/RunWithRoom
-  exec_properties_tests/SlicedRuns.PerformsThePlannedOrderAndWhatIsSimulated
   exec_properties_tests/SlicedRuns.IsTakenUpAndLeftBetweenSteps
+  exec_properties_tests/SlicedRuns.PerformsThePlannedOrderAndWhatIsSimulated
   exec_properties_tests/SmallCnn
   exec_properties_tests/Staircase
-  exec_properties_tests/UnevenMlp.UnderEveryMaskHasTheBitsOfAPlainProgram
   exec_properties_tests/UnevenMlp.HasTheBitsOfOneDeviceUnderEveryPlan
+  exec_properties_tests/UnevenMlp.UnderEveryMaskHasTheBitsOfAPlainProgram
   exec_properties_tests/ValidatedRun
   exec_properties_tests/Vit
   exec_reduction_tests/Clip.ScalesByTheNormOfTheWholeModel
@@ -50,8 +50,8 @@ set(thorough
   exec_state_tests/MoveLayers.GivesTheSameBitsWhereAllDevicesMoveAtOnce
   exec_state_tests/StateMemory.NeverHasMoreThanWasHeldAtOnce
   exec_state_tests/WeightVersions.EqualASequentialProgramThatAppliesTheSameVersions
-  exec_state_tests/WeightVersions.UnderMasksAndOfShortBatchesEqualASequentialProgramAndLagAsTheirRuleSays
   exec_state_tests/WeightVersions.OfAnyNumberOfMicroBatchesEqualASequentialProgram
+  exec_state_tests/WeightVersions.UnderMasksAndOfShortBatchesEqualASequentialProgramAndLagAsTheirRuleSays
   exec_threads_tests/Augmentation.MovesEachImageByAFewPixels
   exec_threads_tests/CachedMemory
   exec_threads_tests/FaultInAStep
@@ -76,8 +76,8 @@ set(thorough
   planner_order_search_tests/OrderTiming.AfterAMoveIsThatOfTheWholeOrderTimedAnew
   planner_orders_tests/HanayoOrder.IsTheListThatGoingTickByTickMakes
   planner_orders_tests/LoopedOrders
-  planner_orders_tests/PatternOrders.AllWorkIsDoneInTurnAndWithinTheMemoryOfThePattern
   planner_orders_tests/PatternOrders.AFurtherMicroBatchCostsVHalfItsWorkOnlyUnderThePublishedCondition
+  planner_orders_tests/PatternOrders.AllWorkIsDoneInTurnAndWithinTheMemoryOfThePattern
   planner_orders_tests/SharedOrders.DrawnStagesComeThroughHoweverTheirMessagesAreHandedOver
   planner_orders_tests/SlotOrders.MergedUnitsAreNeverSlowerThanUnitsApart
   planner_orders_tests/SlotOrders.OnEqualDevicesMergingSavesTheShorterPassOfPMinus2ChunksPerUnit
@@ -85,6 +85,7 @@ set(thorough
   planner_partition_tests/GraphPartition.IsNeverWorseWithMoreDevicesNorWithLittleToLookAt
   planner_partition_tests/RandomWorkGraphs
   planner_partition_tests/ReplicatedPartition.EqualsTryingAllPipelinesOnRandomModels
+  planner_partition_tests/ReplicatedPartition.IsNeverWorseWithMoreMachines
   planner_prediction_tests/Bounds.AreNeverAboveTheSimulatedTimes
   planner_prediction_tests/Bounds.AreNeverAboveTheTimesOfAnyScheduleOfTheMenu
   planner_prediction_tests/BoundsBruteForce
@@ -93,30 +94,32 @@ set(thorough
   planner_reproduce_tests/PipeTransformerReproduction.OwnPlansAreNeverSlowerAndTablesAreTheSameEveryTime
   planner_reproduce_tests/PipeTransformerReproduction.TheVerbAnswersInJsonAndTakesNoData
   planner_reproduce_tests/ReproducePipeBd
+  planner_reproduce_tests/ReproduceSailor
   planner_search_tests/IdleDevices
   planner_search_tests/JointSearch.IsNeverWorseWithMoreDevices
   planner_search_tests/JointSearchOver
-  planner_search_tests/SearchEffort.SaysWhatTheRestTakesAtLeast
   planner_search_tests/SearchEffort.FindsGoodPlansSoon
+  planner_search_tests/SearchEffort.SaysWhatTheRestTakesAtLeast
   planner_search_tests/SearchedOrders.AreSimulatedNeverBelowTheirBoundAndNeverTakenWhereTheyAreWorse
   planner_search_tests/SearchedOrdersVerb.PlansWithSearchAmongTheSchedulesAndSimulatesToTheSameTime
   planner_trajectory_tests/LazyTrajectory
-  planner_trajectory_tests/PlanCaches.IsTheCheapestOfAllWalks
   planner_trajectory_tests/PlanCaches.ASwitchHasPaidAfterTheStepsThatAreCountedOneByOneAlsoWhileACacheFills
+  planner_trajectory_tests/PlanCaches.IsTheCheapestOfAllWalks
   planner_trajectory_tests/PlanTrajectory.ChoosesAmongPlansWhoseCutsAreMoved
-  planner_transitions_tests/Replan.WithMovedCutsNeverCostsMoreAndSometimesLess
-  planner_transitions_tests/Replan.TakesWhatCostsLeastOfTheHeldPlanAndAllOthers
   planner_transitions_tests/Replan.OfASearchThatWasAskedBeforeIsThatOfAFreshOne
+  planner_transitions_tests/Replan.TakesWhatCostsLeastOfTheHeldPlanAndAllOthers
+  planner_transitions_tests/Replan.WithMovedCutsNeverCostsMoreAndSometimesLess
   planner_verbs_tests/ForecastVerb
+  planner_verbs_tests/HeldVerb.KeepsTheMicroBatchesAndTheReductionOfThePlan
   planner_verbs_tests/HeldVerb.SwitchesWhereThatPaysAndGoesOnWhereItDoesNot
   planner_verbs_tests/HeldVerb.WritesThePlanToGoOnWithUnderTheMaskToCome
-  planner_verbs_tests/HeldVerb.KeepsTheMicroBatchesAndTheReductionOfThePlan
   planner_verbs_tests/LostOutput.AFullStandardOutputIsSaidAndNeverASuccess
   planner_verbs_tests/NoPlan.TheNamedPlanMissesJustWhatTheHintGives
   planner_verbs_tests/Verbs
   profiles_tests/Json.MeetsDamagedTextWithOneSentence
   sim_tests/EventEngine.AgreesWithSteppingThroughTime
-  traces_tests/Action.IsNeverReadFromASecondForm)
+  traces_tests/Action.IsNeverReadFromASecondForm
+  traces_tests/PublicTrace)
 set(slow
   exec_checkpoint_tests/DurableTraining
   exec_properties_tests/EverySchedule
@@ -133,7 +136,9 @@ set(slow
   exec_threads_tests/SharedStages
   exec_train_tests/CacheAdmission
   exec_verbs_tests/KilledProcess
-  exec_verbs_tests/TrainingVerbs)
+  exec_verbs_tests/TrainingVerbs
+  planner_partition_tests/PublishedOptima
+  planner_search_tests/PublishedModel)
 set(soak)
 
 # Tests that take minutes under a sanitizer, for code that others of their suites go through: left out there alone.
