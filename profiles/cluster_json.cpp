@@ -16,8 +16,8 @@
 namespace frazil {
 namespace {
 
-constexpr int kVersion = 1;
-constexpr const char* kFormat = "frazil.cluster";
+constexpr int kClusterVersion = 1;
+constexpr const char* kClusterFormat = "frazil.cluster";
 constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
 
 std::int64_t take_or(JsonFields& fields, const std::string& key, std::int64_t absent,
@@ -39,7 +39,7 @@ class ClusterReader {
  public:
   Cluster read(const JsonCursor& root) {
     JsonFields fields(root);
-    expect_format(fields, kFormat, kVersion);
+    expect_format(fields, kClusterFormat, kClusterVersion);
     if (const auto provenance = fields.optional("provenance")) {
       cluster_.provenance = parse_provenance(*provenance);
     }
@@ -167,8 +167,8 @@ std::string to_json(const Cluster& cluster) {
       "  \"default_link\": {{{}}},\n"
       "  \"links\": {}\n"
       "}}\n",
-      kFormat, kVersion, to_json(cluster.provenance), list_text(hosts), list_text(devices),
-      link_members(cluster.default_link), list_text(links));
+      kClusterFormat, kClusterVersion, to_json(cluster.provenance), list_text(hosts),
+      list_text(devices), link_members(cluster.default_link), list_text(links));
 }
 
 Cluster read_cluster(const std::filesystem::path& path) {

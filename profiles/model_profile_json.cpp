@@ -15,8 +15,8 @@
 namespace frazil {
 namespace {
 
-constexpr int kVersion = 1;
-constexpr const char* kFormat = "frazil.model";
+constexpr int kModelVersion = 1;
+constexpr const char* kModelFormat = "frazil.model";
 
 std::int64_t take_count(JsonFields& fields, const std::string& key) {
   return fields.required(key).integer(0, kLargestQuantity);
@@ -79,7 +79,7 @@ class ProfileReader {
  public:
   ModelProfile read(const JsonCursor& root) {
     JsonFields fields(root);
-    expect_format(fields, kFormat, kVersion);
+    expect_format(fields, kModelFormat, kModelVersion);
     profile_.model = fields.required("model").text();
     profile_.input_bytes_per_sample = {take_count_or(fields, "input_bytes_per_sample", 0)};
     profile_.backward_was_split_by_rule = take_flag(fields, "backward_was_split_by_rule");
@@ -304,8 +304,8 @@ ModelProfile parse_model_profile(std::string_view text, const std::string& file)
 
 std::string to_json(const ModelProfile& profile) {
   const std::vector<std::string> members = {
-      fmt::format(R"("format": "{}")", kFormat),
-      fmt::format(R"("version": {})", kVersion),
+      fmt::format(R"("format": "{}")", kModelFormat),
+      fmt::format(R"("version": {})", kModelVersion),
       R"("model": )" + json_string(profile.model),
       R"("provenance": )" + to_json(profile.provenance),
       fmt::format(R"("backward_was_split_by_rule": {})", profile.backward_was_split_by_rule),

@@ -12,6 +12,7 @@ namespace frazil {
 
 using Duration = std::chrono::nanoseconds;
 
+inline constexpr Duration kNoTime{0};
 // kNever is after every time. So is kFarAway, which leaves room to be added to a few times.
 inline constexpr Duration kNever = Duration::max();
 inline constexpr Duration kFarAway = kNever / 8;
@@ -25,6 +26,12 @@ constexpr Integer scale_ppm(Integer value, std::int64_t ppm) {
 }
 constexpr Duration scale_ppm(Duration time, std::int64_t ppm) {
   return Duration{scale_ppm(time.count(), ppm)};
+}
+
+// Returns the quotient rounded up, of a count that is not negative.
+template <class Integer>
+constexpr Integer divide_up(Integer count, Integer parts) {
+  return count / parts + (count % parts > 0 ? 1 : 0);
 }
 
 // The clock of a time line: its zero is the start of the simulation or of the measured run.

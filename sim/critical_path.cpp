@@ -10,8 +10,6 @@
 namespace frazil {
 namespace {
 
-constexpr TaskId kNone = std::numeric_limits<TaskId>::max();
-
 Duration delay_of(const Dependency& dependency, std::span<const Duration> prices) {
   return dependency.delay == kNoWork ? Duration{0} : prices[dependency.delay];
 }
@@ -23,9 +21,9 @@ void check_sizes(const TaskGraph& graph, const Simulation& simulation,
   ENSURE(prices.size() >= graph.works().size(), "a price for every work");
 }
 
-// Returns for each task the task before it on its lane; kNone for the first task of a lane.
+// Returns for each task the task before it on its lane; kNoTask for the first task of a lane.
 std::vector<TaskId> tasks_before_on_lanes(const TaskGraph& graph) {
-  std::vector<TaskId> last(graph.lanes().size(), kNone);
+  std::vector<TaskId> last(graph.lanes().size(), kNoTask);
   std::vector<TaskId> before(graph.size());
   for (std::size_t task = 0; task < graph.size(); ++task) {
     before[task] = std::exchange(last[graph.lane_of()[task]], static_cast<TaskId>(task));
@@ -33,11 +31,11 @@ std::vector<TaskId> tasks_before_on_lanes(const TaskGraph& graph) {
   return before;
 }
 
-// Returns for each task the smallest task that it depends on by a tight link; kNone if there is
+// Returns for each task the smallest task that it depends on by a tight link; kNoTask if there is
 // none.
 std::vector<TaskId> find_tight_dependencies(const TaskGraph& graph, const Simulation& simulation,
                                             std::span<const Duration> prices) {
-  std::vector<TaskId> tight(graph.size(), kNone);
+  std::vector<TaskId> tight(graph.size(), kNoTask);
   for (const Dependency& dependency : graph.dependencies()) {
     const TimePoint arrival = simulation.end[dependency.on] + delay_of(dependency, prices);
     const TimePoint start = simulation.start[dependency.task];
@@ -61,9 +59,9 @@ std::vector<PathStep> find_critical_path(const TaskGraph& graph, const Simulatio
   std::vector<PathStep> path;
   auto task = static_cast<TaskId>(std::max_element(end.begin(), end.end()) - end.begin());
   while (start[task] > TimePoint{}) {
-    const bool waited_for_lane = before[task] != kNone && end[before[task]] == start[task];
+    const bool waited_for_lane = before[task] != kNoTask && end[before[task]] == start[task];
     const TaskId on = waited_for_lane ? before[task] : tight[task];
-    ENSURE(on != kNone, "a task starts at a time that nothing gives");
+    ENSURE(on != kNoTask, "a task starts at a time that nothing gives");
     path.push_back({task, waited_for_lane ? PathStep::Reason::kLane : PathStep::Reason::kDependency,
                     start[task] - end[on]});
     task = on;
@@ -92,7 +90,7 @@ std::vector<Duration> find_slacks(const TaskGraph& graph, const Simulation& simu
       TimePoint& end = latest[sweep.task_at[incoming.on]];
       end = std::min(end, start - delay);
     }
-    if (before[task] != kNone) latest[before[task]] = std::min(latest[before[task]], start);
+    if (before[task] != kNoTask) latest[before[task]] = std::min(latest[before[task]], start);
   }
 
   std::vector<Duration> slacks;

@@ -11,7 +11,7 @@ namespace {
 using Amounts = std::array<std::int64_t, kMemoryKinds>;
 
 // A change at a moment. Changes with equal keys happen together; keys sort as memory.h says.
-struct Event {
+struct MemoryEvent {
   std::int64_t time = 0;
   std::uint32_t position = 0;  // 0: an end of a task that took time; else 1 + sweep position
   MemoryChange::When when = MemoryChange::When::kStart;
@@ -21,18 +21,18 @@ struct Event {
   auto key() const { return std::tuple(time, position, when); }
 };
 
-bool happens_before(const Event& a, const Event& b) { return a.key() < b.key(); }
+bool happens_before(const MemoryEvent& a, const MemoryEvent& b) { return a.key() < b.key(); }
 
-std::vector<std::vector<Event>> events_by_device(const TaskGraph& graph,
-                                                 const CompiledGraph& compiled,
-                                                 const SweepTimes& times,
-                                                 std::span<const Duration> prices,
-                                                 std::size_t devices) {
+std::vector<std::vector<MemoryEvent>> events_by_device(const TaskGraph& graph,
+                                                       const CompiledGraph& compiled,
+                                                       const SweepTimes& times,
+                                                       std::span<const Duration> prices,
+                                                       std::size_t devices) {
   std::vector<std::uint32_t> position_of(graph.size());
   for (std::size_t i = 0; i < compiled.task_at.size(); ++i) {
     position_of[compiled.task_at[i]] = static_cast<std::uint32_t>(i);
   }
-  std::vector<std::vector<Event>> events(devices);
+  std::vector<std::vector<MemoryEvent>> events(devices);
   for (const MemoryChange& change : graph.memory_changes()) {
     ENSURE(change.task < graph.size() && change.device.index() < devices,
            "memory changes with a task on a device");
@@ -72,7 +72,7 @@ void note_peak(const Amounts& now, std::int64_t time, MemoryPeak& peak) {
 
 // Calls `note(amounts, time)` at the start and after each moment with changes.
 template <class Note>
-void replay(Amounts now, std::vector<Event>& events, Note note) {
+void replay(Amounts now, std::vector<MemoryEvent>& events, Note note) {
   // One lane's changes mostly come in the order of time, so there is often nothing to sort.
   if (!std::is_sorted(events.begin(), events.end(), happens_before)) {
     std::stable_sort(events.begin(), events.end(), happens_before);
@@ -88,7 +88,7 @@ void replay(Amounts now, std::vector<Event>& events, Note note) {
   }
 }
 
-MemoryPeak peak_of(const Amounts& held, std::vector<Event>& events) {
+MemoryPeak peak_of(const Amounts& held, std::vector<MemoryEvent>& events) {
   MemoryPeak peak;
   replay(held, events, [&](const Amounts& now, std::int64_t time) { note_peak(now, time, peak); });
   return peak;
@@ -111,7 +111,7 @@ void note_moment(const MemoryMoment& moment, std::vector<MemoryMoment>& curve, b
   }
 }
 
-MemoryTrace trace_of(const Amounts& held, std::vector<Event>& events) {
+MemoryTrace trace_of(const Amounts& held, std::vector<MemoryEvent>& events) {
   MemoryTrace trace;
   bool at_most = true;
   replay(held, events, [&](const Amounts& now, std::int64_t time) {
@@ -157,7 +157,8 @@ std::vector<MemoryTrace> trace_memory(const TaskGraph& graph, const CompiledGrap
                                       int devices) {
   const auto count = static_cast<std::size_t>(devices);
   const std::vector<Amounts> held = held_throughout(graph, count);
-  std::vector<std::vector<Event>> events = events_by_device(graph, compiled, times, prices, count);
+  std::vector<std::vector<MemoryEvent>> events =
+      events_by_device(graph, compiled, times, prices, count);
   std::vector<MemoryTrace> traces;
   traces.reserve(count);
   for (std::size_t d = 0; d < count; ++d) traces.push_back(trace_of(held[d], events[d]));
@@ -169,7 +170,8 @@ std::vector<MemoryPeak> peak_memory(const TaskGraph& graph, const CompiledGraph&
                                     int devices) {
   const auto count = static_cast<std::size_t>(devices);
   const std::vector<Amounts> held = held_throughout(graph, count);
-  std::vector<std::vector<Event>> events = events_by_device(graph, compiled, times, prices, count);
+  std::vector<std::vector<MemoryEvent>> events =
+      events_by_device(graph, compiled, times, prices, count);
   std::vector<MemoryPeak> peaks;
   peaks.reserve(count);
   for (std::size_t d = 0; d < count; ++d) peaks.push_back(peak_of(held[d], events[d]));

@@ -12,9 +12,8 @@
 namespace frazil {
 namespace {
 
-constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 // A task without a place has a value from kAsleep on: kAsleep + the lane that waits for it, or
-// kNone.
+// kNoTask.
 constexpr std::uint32_t kAsleep = std::uint32_t{1} << 31;
 
 std::uint32_t largest(const std::vector<std::uint32_t>& values) {
@@ -28,7 +27,7 @@ std::uint32_t largest(const std::vector<std::uint32_t>& values) {
 void check_tasks(const TaskGraph& graph) {
   const std::size_t tasks = graph.size();
   ENSURE(tasks < kAsleep && graph.dependencies().size() < kAsleep, "tasks beyond 31-bit ids");
-  ENSURE(graph.lanes().size() < kNone - kAsleep, "lanes beyond 31-bit ids");
+  ENSURE(graph.lanes().size() < kNoTask - kAsleep, "lanes beyond 31-bit ids");
   if (tasks > 0) {
     ENSURE(largest(graph.lane_of()) < graph.lanes().size(), "a task names an unknown lane");
     ENSURE(largest(graph.work_of()) < graph.works().size(), "a task names an unknown work");
@@ -85,14 +84,14 @@ class LaneRunner {
       : graph_(graph),
         dependencies_(group_by_task(graph)),
         after_(graph.size()),
-        place_(graph.size(), kNone),
+        place_(graph.size(), kNoTask),
         lanes_(graph.lanes().size()) {
     for (std::size_t task = graph.size(); task-- > 0;) {
       LaneState& lane = lanes_[graph.lane_of()[task]];
       after_[task] = std::exchange(lane.next, static_cast<TaskId>(task));
     }
     for (LaneState& lane : lanes_) {
-      if (lane.next != kNone) {
+      if (lane.next != kNoTask) {
         lane.checked = dependencies_.first[lane.next];
       }
     }
@@ -131,7 +130,7 @@ class LaneRunner {
       return {};
     }
     const auto asleep = std::find_if(lanes_.begin(), lanes_.end(),
-                                     [](const LaneState& lane) { return lane.next != kNone; });
+                                     [](const LaneState& lane) { return lane.next != kNoTask; });
     auto lane = static_cast<LaneId>(asleep - lanes_.begin());
     std::vector<bool> seen(lanes_.size());
     while (!seen[lane]) {
@@ -154,16 +153,16 @@ class LaneRunner {
 
  private:
   struct LaneState {
-    TaskId next = kNone;                // first task not placed
-    std::uint32_t checked = 0;          // its dependencies before this one are placed
-    std::uint32_t also_asleep = kNone;  // kAsleep + the next lane that sleeps on the same task
+    TaskId next = kNoTask;                // first task not placed
+    std::uint32_t checked = 0;            // its dependencies before this one are placed
+    std::uint32_t also_asleep = kNoTask;  // kAsleep + the next lane that sleeps on the same task
   };
 
   TaskId awaited(LaneId lane) const { return dependencies_.sorted[lanes_[lane].checked].on; }
 
   void run_lane(LaneId id, CompiledGraph& sweep) {
     LaneState& lane = lanes_[id];
-    while (lane.next != kNone) {
+    while (lane.next != kNoTask) {
       const std::uint32_t end = dependencies_.first[lane.next + 1];
       for (; lane.checked < end; ++lane.checked) {
         const TaskId on = awaited(id);
@@ -174,7 +173,7 @@ class LaneRunner {
       }
       place(lane.next, id, sweep);
       lane.next = after_[lane.next];
-      if (lane.next != kNone) {
+      if (lane.next != kNoTask) {
         lane.checked = dependencies_.first[lane.next];
       }
     }
@@ -193,7 +192,7 @@ class LaneRunner {
                                      dependency.delay == kNoWork ? no_delay : dependency.delay};
     }
     sweep.first_incoming[position + 1] = incoming_;
-    for (; asleep != kNone; asleep = lanes_[asleep - kAsleep].also_asleep) {
+    for (; asleep != kNoTask; asleep = lanes_[asleep - kAsleep].also_asleep) {
       woken_.push_back(asleep - kAsleep);
     }
   }

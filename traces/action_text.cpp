@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<std::string_view, 8> kCellNames = {
     "parameters", "gradients", "optimizer", "activation", "stash", "kv", "features", "input"};
 constexpr std::string_view kPairEnd = ")OVERLAP_F_B";
-constexpr std::size_t kLongestQuote = 80;
+constexpr std::size_t kLongestAction = 80;
 
 void append_number(std::string& text, std::int32_t number) {
   std::array<char, 16> digits{};
@@ -123,9 +123,9 @@ class ActionReader {
 
  private:
   [[noreturn]] void fail(std::string_view expected) const {
-    const bool is_long = text_.size() > kLongestQuote;
+    const bool is_long = text_.size() > kLongestAction;
     const std::string found =
-        fmt::format("action \"{}{}\"", text_.substr(0, kLongestQuote), is_long ? "..." : "");
+        fmt::format("action \"{}{}\"", text_.substr(0, kLongestAction), is_long ? "..." : "");
     throw InputError(file_, line_, found,
                      fmt::format("{} at character {}", expected, position_ + 1));
   }

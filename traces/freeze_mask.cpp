@@ -9,7 +9,7 @@
 namespace frazil {
 namespace {
 
-constexpr std::size_t kLongestQuote = 80;
+constexpr std::size_t kLongestMask = 80;
 
 }  // namespace
 
@@ -32,8 +32,8 @@ FreezeMask FreezeMask::parse(std::string_view text, const std::string& file, int
       text.find_first_not_of("01") == std::string_view::npos && !text.empty() && text.back() == '1';
   if (!fits) {
     throw InputError(file, line,
-                     fmt::format("mask \"{}{}\"", text.substr(0, kLongestQuote),
-                                 text.size() > kLongestQuote ? "..." : ""),
+                     fmt::format("mask \"{}{}\"", text.substr(0, kLongestMask),
+                                 text.size() > kLongestMask ? "..." : ""),
                      "a 0 or 1 per block, the last (the head never freezes) a 1");
   }
   FreezeMask mask;

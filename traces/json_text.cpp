@@ -4,10 +4,10 @@
 #include <charconv>
 #include <cstdint>
 
+#include "traces/json_scan.h"
+
 namespace frazil {
 namespace {
-
-bool is_digit(char character) { return character >= '0' && character <= '9'; }
 
 void append_utf8(std::string& text, std::uint32_t code) {
   const auto byte = [&text](std::uint32_t value) { text += static_cast<char>(value); };

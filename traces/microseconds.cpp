@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <charconv>
 
+#include "traces/json_scan.h"
+
 namespace frazil {
 namespace {
 
 constexpr int kDecimals = 3;
 constexpr int kMostDigits = 19;  // most digits of a number that fits 64 bits
 constexpr int kFarExponent = 1'000'000;
-
-bool is_digit(char character) { return character >= '0' && character <= '9'; }
 
 // Reads the exponent after `e`, clamped to +-kFarExponent: beyond it, the number is zero or out of
 // range in any case.

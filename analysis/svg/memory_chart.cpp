@@ -10,7 +10,9 @@ namespace {
 
 constexpr std::size_t kMostStretches = 200;
 
-double to_ms(TimePoint time) { return static_cast<double>(time.time_since_epoch().count()) / 1e6; }
+double milliseconds_at(TimePoint time) {
+  return static_cast<double>(time.time_since_epoch().count()) / 1e6;
+}
 
 std::vector<MemoryMoment> thin_out(const std::vector<MemoryMoment>& curve) {
   if (curve.size() <= 2 * kMostStretches) return curve;
@@ -43,7 +45,7 @@ Series make_memory_series(const std::string& name, const std::vector<MemoryMomen
                           const MemoryUnit& unit) {
   Series series{.name = name, .x = {}, .y = {}, .steps = true};
   for (const MemoryMoment& moment : thin_out(curve)) {
-    series.x.push_back(to_ms(moment.at));
+    series.x.push_back(milliseconds_at(moment.at));
     series.y.push_back(static_cast<double>(moment.total.count) / unit.bytes);
   }
   return series;

@@ -14,7 +14,7 @@
 namespace frazil {
 namespace {
 
-constexpr std::size_t kColours = 6;
+constexpr std::size_t kSeriesColours = 6;
 constexpr double kMarkRow = 14;
 constexpr std::size_t kMostMarkRows = 3;
 constexpr double kAxisRoom = 40;
@@ -82,7 +82,7 @@ std::string line_path(const Series& series, const Frame& frame) {
 
 // Returns the number of a series among the colours.
 std::size_t colour_of(const Chart& chart, std::size_t series) {
-  return chart.series[series].beside.value_or(series) % kColours;
+  return chart.series[series].beside.value_or(series) % kSeriesColours;
 }
 
 std::string draw_series(const Series& series, std::size_t colour, const Frame& frame) {

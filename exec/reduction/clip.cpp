@@ -11,7 +11,7 @@ namespace frazil {
 namespace {
 
 // Returns the devices with an update: those whose lists hold a BARRIER.
-std::set<int> devices_of(const StepProgram& program) {
+std::set<int> updating_devices(const StepProgram& program) {
   std::set<int> devices;
   for (std::size_t l = 0; l < program.topology.owners.size(); ++l) {
     if (!program.activity.layers[l].weight_gradient) continue;
@@ -58,7 +58,7 @@ double scale_from(const std::vector<at::Tensor>& tables, double clip_norm) {
 double find_clip_scale(const std::map<LayerId, Tensors>& sums, const StepProgram& program,
                        DeviceId self, Communicator& communicator, Step step, double clip_norm) {
   ENSURE(clip_norm > 0, "clipping has a norm");
-  const std::set<int> devices = devices_of(program);
+  const std::set<int> devices = updating_devices(program);
   const int place = *devices.begin();
   const Tag norms{.kind = MessageKind::kSquaredNorms, .index = 0, .step = step};
   const Tag answer{.kind = MessageKind::kSquaredNorms, .index = 1, .step = step};

@@ -25,7 +25,7 @@ at::Tensor flatten(const Tensors& sums, const Tensors& like) {
 }
 
 // Copies a share into elements [first, first + its size) of the flattened tensors.
-void paste(const at::Tensor& share, std::int64_t first, const Tensors& into) {
+void paste_share(const at::Tensor& share, std::int64_t first, const Tensors& into) {
   std::int64_t offset = 0;
   for (const at::Tensor& tensor : into) {
     const std::int64_t from = std::max(first, offset);
@@ -74,14 +74,14 @@ class Ring {
     tag_.kind = MessageKind::kGradientSum;
     const at::Tensor own = share(place_ + 1).clone();
     flat_.reset();
-    paste(own, first_of(place_ + 1), complete);
+    paste_share(own, first_of(place_ + 1), complete);
     at::Tensor share = own;
     for (int round = 0; round < size_ - 1; ++round) {
       tag_.from = round;
       send(share);
       share = receive();
       tell({own, share}, complete);
-      paste(share, first_of(place_ - round), complete);
+      paste_share(share, first_of(place_ - round), complete);
     }
   }
 

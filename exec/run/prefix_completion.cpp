@@ -21,7 +21,7 @@ Tensors to_host(const Tensors& tensors) {
   return here;
 }
 
-bool same_bits(const Tensors& a, const Tensors& b) {
+bool same_rows(const Tensors& a, const Tensors& b) {
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (std::memcmp(a[i].const_data_ptr(), b[i].const_data_ptr(), a[i].nbytes()) != 0) return false;
   }
@@ -73,7 +73,7 @@ PrefixFeatures PrefixCompletion::find(PrefixCache& cache, std::span<const std::i
     part.tensors = compute(part, choices[p].rows, micro_batch, data);
     if (!all) continue;
     sizes.note({part.depth, depth_, whole}, choices[p].rows,
-               same_bits(part.tensors, select(*all, at::tensor(part.rows))));
+               same_rows(part.tensors, select(*all, at::tensor(part.rows))));
   }
   if (!all) {
     cache.count_part();

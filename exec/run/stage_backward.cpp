@@ -11,11 +11,6 @@
 #include "profiles/error.h"
 
 namespace frazil {
-namespace {
-
-int count_of(const Samples* samples) { return static_cast<int>(samples->count()); }
-
-}  // namespace
 
 StageRunner::SavedMicroBatch StageRunner::take(MicroBatchId micro_batch) {
   const auto found = saved_.find(micro_batch);

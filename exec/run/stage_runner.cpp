@@ -19,8 +19,6 @@ void spin_until(SteadyTime end) {
   }
 }
 
-int count_of(const Samples* samples) { return static_cast<int>(samples->count()); }
-
 }  // namespace
 
 StageRunner::StageRunner(const StageContext& context, StageWork work, AddGradients add_gradients)

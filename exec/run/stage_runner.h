@@ -114,6 +114,7 @@ class StageRunner {
   Tensors sum_gradients(LayerId layer, Arrived& arrived) const;
   void hand_on(LayerId layer, Tensors gradients, Arrived& arrived, EdgeTensors& leaving) const;
   void add_gradients(MicroBatchId micro_batch, LayerId layer, Tensors gradients);
+  static int count_of(const Samples* samples) { return static_cast<int>(samples->count()); }
   void finish_phase(LayerId layer, LayerPhase phase, int samples, SteadyTime start);
   const Place& place_of(LayerId layer) const;
 

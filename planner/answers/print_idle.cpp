@@ -56,14 +56,14 @@ std::string set_columns(const std::vector<std::vector<std::string>>& columns) {
   return fmt::format("{}\n", fmt::join(lines, "\n"));
 }
 
-struct Row {
+struct IdleRow {
   std::string name;
   DeviceTime time;
 };
 
-std::vector<Row> list_rows(std::span<const DeviceTime> devices, const Cluster& cluster) {
+std::vector<IdleRow> list_idle_rows(std::span<const DeviceTime> devices, const Cluster& cluster) {
   ENSURE(devices.size() == cluster.devices.size(), "times of every device of the cluster");
-  std::vector<Row> rows;
+  std::vector<IdleRow> rows;
   for (std::size_t d = 0; d < devices.size(); ++d) {
     rows.push_back({cluster.devices[d].name, devices[d]});
   }
@@ -151,14 +151,14 @@ Json steps_json(std::span<const PathStep> path, const LoweredStep& step,
 }  // namespace
 
 std::string print_idle_time(std::span<const DeviceTime> devices, const Cluster& cluster) {
-  const std::vector<Row> rows = list_rows(devices, cluster);
+  const std::vector<IdleRow> rows = list_idle_rows(devices, cluster);
   std::vector<std::vector<std::string>> columns = {{"ms"}};
-  for (const Row& row : rows) columns.back().push_back(row.name);
+  for (const IdleRow& row : rows) columns.back().push_back(row.name);
   for (const Column& column : kColumns) {
     const bool is_empty = (rows.back().time.*column.part).count() == 0;
     if (is_empty && column.part != &DeviceTime::compute) continue;
     columns.push_back({std::string(column.title)});
-    for (const Row& row : rows) {
+    for (const IdleRow& row : rows) {
       columns.back().push_back(cell(row.time.*column.part, total(row.time)));
     }
   }
@@ -167,8 +167,8 @@ std::string print_idle_time(std::span<const DeviceTime> devices, const Cluster& 
 
 std::string idle_time_json(std::span<const DeviceTime> devices, const Cluster& cluster) {
   Json json = {{"devices", Json::array()}};
-  const std::vector<Row> rows = list_rows(devices, cluster);
-  for (const Row& row : rows) {
+  const std::vector<IdleRow> rows = list_idle_rows(devices, cluster);
+  for (const IdleRow& row : rows) {
     if (&row == &rows.back()) continue;
     Json device = {{"name", row.name}};
     device.update(time_json(row.time));

@@ -8,8 +8,6 @@
 namespace frazil {
 namespace {
 
-int ceil_div(int a, int b) { return (a + b - 1) / b; }
-
 // Returns the most nodes that one owner ships when `groups` groups get equal shares. Looks at the
 // first eight groups at most and never at the last one, so it may be too low.
 int most_nodes(int micro_batches, int groups, int ways, bool has_short) {
@@ -83,7 +81,7 @@ std::vector<BatchDeals::Replicas> BatchDeals::look_up(int size) const {
 
 std::vector<BatchDeal> BatchDeals::list(const ShapeCell& cell, int ways) const {
   const int whole = space_.options.batch_size / cell.micro_batch_size;
-  const int share = ceil_div(whole, cell.replicas);
+  const int share = divide_up(whole, cell.replicas);
   // Schedules that run both ways take an even number of devices; no others are bounded.
   const bool even = cell.devices % 2 == 0 && cell.longer == 0;
   if (ways == 2 && !even) return {{share, 1, 1}};

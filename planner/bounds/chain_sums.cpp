@@ -72,8 +72,6 @@ void sum_up(const std::vector<ChainSums::Load>& parts, const std::vector<Duratio
   }
 }
 
-std::size_t ceil_div(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
-
 // Describes the pigeonhole bound for `devices` devices, and appends to `asked` the sums that it
 // needs. `before`: work of the first parts, the parts with the most work first; `active` parts have
 // a backward.
@@ -89,9 +87,9 @@ void describe_pigeonhole(const std::vector<Duration>& before, std::size_t active
     if (least((k - 1) * devices + 1, k) > least((most - 1) * devices + 1, most)) most = k;
   }
   std::size_t among = parts;
-  const auto part_of = [&](std::size_t j) { return least(j, ceil_div(j, devices)); };
+  const auto part_of = [&](std::size_t j) { return least(j, divide_up(j, devices)); };
   if (active > 0 && part_of(active) > part_of(among)) among = active;
-  const std::size_t part = ceil_div(among, devices);
+  const std::size_t part = divide_up(among, devices);
   pigeonhole.holders = static_cast<int>(among - devices * (part - 1));
   asked.push_back({(most - 1) * devices + 1, most, &pigeonhole.one});
   asked.push_back({among, part, &pigeonhole.even});

@@ -10,8 +10,6 @@
 namespace frazil {
 namespace {
 
-constexpr Duration kNone{0};
-
 void raise(NamedBound& bound, Duration time, std::string_view name) {
   if (time > bound.time) bound = {time, name};
 }
@@ -35,7 +33,7 @@ struct Sender {
   Duration after = Duration::max();  // what follows the last message, at least
 
   void add(const StageLoad& stage, Duration messages, Duration followed) {
-    if (messages == kNone) return;
+    if (messages == kNoTime) return;
     first = std::min(first, stage.head + stage.times.forward);
     sent += messages;
     after = std::min(after, followed);
@@ -54,7 +52,7 @@ Duration turn_back(const StageLoad& stage, bool splits) {
 void raise_by_messages(const GroupLoads& loads, NamedBound& bound) {
   const std::vector<StageLoad>& stages = loads.stages;
   std::vector<Sender> senders(loads.devices.size());
-  Duration returning = kNone;  // from the end of an F of the stage on
+  Duration returning = kNoTime;  // from the end of an F of the stage on
   for (std::size_t s = stages.size(); s-- > 0;) {
     const StageLoad& stage = stages[s];
     Sender& sender = senders[stage.device];
@@ -70,20 +68,20 @@ void raise_by_messages(const GroupLoads& loads, NamedBound& bound) {
     sender.add(stage, stage.up_sent * loads.micro_batches, tail - stage.up_sent);
   }
   for (const Sender& sender : senders) {
-    if (sender.sent > kNone) raise(bound, sender.first + sender.sent + sender.after, "messages");
+    if (sender.sent > kNoTime) raise(bound, sender.first + sender.sent + sender.after, "messages");
   }
 }
 
 // Returns when the last stage's device has its last F at the earliest: the latest time over all
 // devices whose last F leads there.
 Duration find_turn(const GroupLoads& loads) {
-  std::vector<Duration> forwards(loads.devices.size(), kNone);
+  std::vector<Duration> forwards(loads.devices.size(), kNoTime);
   for (const StageLoad& stage : loads.stages) {
     forwards[stage.device] += stage.times.forward * loads.micro_batches;
   }
-  Duration turn = kNone;
+  Duration turn = kNoTime;
   std::vector<bool> seen(loads.devices.size(), false);
-  Duration to_last = kNone;
+  Duration to_last = kNoTime;
   for (std::size_t s = loads.stages.size(); s-- > 0;) {
     const StageLoad& stage = loads.stages[s];
     if (!seen[stage.device]) {
@@ -110,7 +108,7 @@ void raise_by_phases(const GroupLoads& loads, NamedBound& bound) {
   for (std::size_t s = loads.stages.size(); s-- > 0;) {
     const StageLoad& stage = loads.stages[s];
     std::optional<Backwards>& own = reached[stage.device];
-    if (!own) own = Backwards{first, kNone, kNone};
+    if (!own) own = Backwards{first, kNoTime, kNoTime};
     own->work += (stage.backward + stage.times.recompute) * loads.micro_batches;
     own->early = std::max(own->early, stage.times.recompute);
     if (!stage.carries) break;
@@ -153,9 +151,9 @@ std::optional<LinearPipeline> describe_pipeline(BoundClass bounds, const GroupLo
   if (bounds == BoundClass::kLevelInHalves) pipeline.release = ActivationRelease::kHalfAtInput;
   for (std::size_t s = first; s < loads.stages.size(); ++s) {
     const StageLoad& stage = loads.stages[s];
-    const Duration weight = loads.splits ? stage.weight() : kNone;
+    const Duration weight = loads.splits ? stage.weight() : kNoTime;
     pipeline.times.push_back(
-        {stage.times.forward, stage.backward - weight, weights_last ? kNone : weight});
+        {stage.times.forward, stage.backward - weight, weights_last ? kNoTime : weight});
     if (s == first) continue;
     if (!stage.joined || !stage.carries) return std::nullopt;
     pipeline.down.push_back(stage.down);
@@ -182,7 +180,7 @@ void raise_by_linear_bounds(const ShapeVariant& variant, const GroupLoads& loads
   if (!pipeline) return;
   for (const LinearBound& linear : find_linear_bounds(*pipeline)) {
     for (std::size_t s = first; s < stages.size(); ++s) {
-      const Duration weights = weights_last ? stages[s].weight() * loads.micro_batches : kNone;
+      const Duration weights = weights_last ? stages[s].weight() * loads.micro_batches : kNoTime;
       raise(bound, stages[s].head + linear.span_of_stage[s - first] + weights + stages[s].after(),
             linear.name);
     }
@@ -192,7 +190,7 @@ void raise_by_linear_bounds(const ShapeVariant& variant, const GroupLoads& loads
 }  // namespace
 
 NamedBound bound_group(const ShapeVariant& variant, const GroupLoads& loads) {
-  NamedBound bound{kNone, loads.splits ? "general-floor" : "busiest-device"};
+  NamedBound bound{kNoTime, loads.splits ? "general-floor" : "busiest-device"};
   if (loads.micro_batches <= 0) return bound;
   raise_by_work(loads, bound);
   if (loads.ways > 1) return bound;

@@ -11,7 +11,6 @@
 namespace frazil {
 namespace {
 
-constexpr Duration kNone{0};
 constexpr Duration kNotYet{-1};
 
 // One stage of one direction. The short micro-batch is the last of the last direction.
@@ -63,7 +62,8 @@ class ListRunner {
     }
     found.known = found.known || too_long_;
     for (const DeviceState& device : devices_) {
-      found.last_work.push_back(device.worked ? device.free + std::max(kNone, device.left) : kNone);
+      found.last_work.push_back(device.worked ? device.free + std::max(kNoTime, device.left)
+                                              : kNoTime);
       found.held.push_back(device.state + device.most_stash);
     }
     return found;
@@ -157,33 +157,14 @@ class ListRunner {
 
   bool is_needed(const OrderedWork& work) const {
     const TimedStage& stage = stages_[stage_at(work)];
-    switch (work.kind) {
-      case ActionKind::kForward:
-        return true;
-      case ActionKind::kBackwardInput:
-        return stage.has_input;
-      case ActionKind::kBackwardWeight:
-        return stage.has_weight;
-      case ActionKind::kBackward:
-      case ActionKind::kRecompute:
-      case ActionKind::kUpdate:
-      case ActionKind::kSendForward:
-      case ActionKind::kReceiveForward:
-      case ActionKind::kSendBackward:
-      case ActionKind::kReceiveBackward:
-      case ActionKind::kReduceGradients:
-      case ActionKind::kUnshard:
-      case ActionKind::kReshard:
-      case ActionKind::kPair:
-      case ActionKind::kBarrier:
-      case ActionKind::kMove:
-        return stage.has_input || stage.has_weight;
-    }
-    return false;
+    if (work.kind == ActionKind::kForward) return true;
+    if (work.kind == ActionKind::kBackwardInput) return stage.has_input;
+    if (work.kind == ActionKind::kBackwardWeight) return stage.has_weight;
+    return stage.has_input || stage.has_weight;
   }
 
   Duration length_of(const OrderedWork& work) const {
-    if (is_short(work)) return kNone;
+    if (is_short(work)) return kNoTime;
     const SpanTimes& times = stages_[stage_at(work)].times;
     switch (work.kind) {
       case ActionKind::kForward:
@@ -207,9 +188,9 @@ class ListRunner {
       case ActionKind::kPair:
       case ActionKind::kBarrier:
       case ActionKind::kMove:
-        return kNone;
+        return kNoTime;
     }
-    return kNone;
+    return kNoTime;
   }
 
   // Returns when the input that `work` waits for is there; kNotYet while that is not known.
@@ -217,12 +198,12 @@ class ListRunner {
     const std::size_t at = stage_at(work);
     const TimedStage& stage = stages_[at];
     if (work.kind == ActionKind::kForward) {
-      return work.stage > 0 && stage.joined ? forward_[place(at, work)] : kNone;
+      return work.stage > 0 && stage.joined ? forward_[place(at, work)] : kNoTime;
     }
     const bool begins = work.kind == ActionKind::kBackward ||
                         work.kind == ActionKind::kBackwardInput ||
                         (work.kind == ActionKind::kBackwardWeight && !stage.has_input);
-    if (!begins || is_last(work) || !stages_[at + 1].carries) return kNone;
+    if (!begins || is_last(work) || !stages_[at + 1].carries) return kNoTime;
     return gradient_[place(at, work)];
   }
 
@@ -241,7 +222,7 @@ class ListRunner {
       if (is_last(work) || !stages_[at + 1].joined) return;
       const TimedStage& next = stages_[at + 1];
       Duration& arrival = forward_[place(at + 1, work)];
-      if (small || (next.down + next.down_hop) == kNone) {
+      if (small || (next.down + next.down_hop) == kNoTime) {
         arrival = end;
       } else {
         send(device, end, next.down, next.down_hop, arrival);
@@ -255,7 +236,7 @@ class ListRunner {
     if (!small) device.stash -= stage.stash;
     if (work.kind == ActionKind::kBackwardWeight || work.stage == 0 || !stage.carries) return;
     Duration& arrival = gradient_[place(at - 1, work)];
-    if (small || (stage.up + stage.up_hop) == kNone) {
+    if (small || (stage.up + stage.up_hop) == kNoTime) {
       arrival = end;
     } else {
       send(device, end, stage.up, stage.up_hop, arrival);
@@ -267,7 +248,7 @@ class ListRunner {
   Duration again(const OrderedWork& work) const {
     const bool before =
         work.kind == ActionKind::kBackward || work.kind == ActionKind::kBackwardInput;
-    if (!recompute_ || !before || is_short(work)) return kNone;
+    if (!recompute_ || !before || is_short(work)) return kNoTime;
     return stages_[stage_at(work)].times.recompute;
   }
 
@@ -282,14 +263,14 @@ class ListRunner {
       const bool needed = is_needed(work);
       const Duration arrival = paired   ? later_of(arrival_of(work), arrival_of(second))
                                : needed ? arrival_of(work)
-                                        : kNone;
+                                        : kNoTime;
       if (arrival == kNotYet) break;
       device.free += again(second);
       if (needed) {
-        const Duration length = length_of(work) + (paired ? length_of(second) : kNone);
+        const Duration length = length_of(work) + (paired ? length_of(second) : kNoTime);
         device.left -= length;
-        device.may_idle -= std::max(kNone, arrival - device.free);
-        too_long_ = too_long_ || device.may_idle < kNone;
+        device.may_idle -= std::max(kNoTime, arrival - device.free);
+        too_long_ = too_long_ || device.may_idle < kNoTime;
         device.free = std::max(device.free, arrival) + length;
         device.worked = true;
         finish(device, work, device.free);

@@ -7,11 +7,8 @@
 namespace frazil {
 namespace {
 
-constexpr Duration kNone{0};
 constexpr VariantClass kLeast{.one_stage_per_device = false, .one_way = false, .splits = true};
 __extension__ using Wide = __int128;
-
-int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
 }  // namespace
 
@@ -60,14 +57,14 @@ Duration WorkBounds::all_reductions(const ChainSums& sums, const ShapeCell& cell
 
 Duration WorkBounds::path_before(const ChainSums& sums, int first) const {
   const Duration path = scale_ppm(sums.least_head(first), device_.time_ppm);
-  return std::max(kNone, path - rounding(sums.layers()));
+  return std::max(kNoTime, path - rounding(sums.layers()));
 }
 
 Duration WorkBounds::path_after(const ChainSums& sums, const VariantClass& variant,
                                 int first) const {
-  if (variant.splits) return kNone;
+  if (variant.splits) return kNoTime;
   const Duration path = scale_ppm(sums.least_tail(first), device_.time_ppm);
-  return std::max(kNone, path - rounding(sums.layers()));
+  return std::max(kNoTime, path - rounding(sums.layers()));
 }
 
 // Adds up the paths of all devices. Stage d is the first on device d, or with two directions on
@@ -80,7 +77,8 @@ Duration WorkBounds::all_paths(const ChainSums& sums, const VariantClass& varian
     sum += sums.least_head(first);
     if (!variant.splits) sum += sums.least_tail(first);
   }
-  return std::max(kNone, scale_ppm(sum, device_.time_ppm) - rounding(2 * devices * sums.layers()));
+  return std::max(kNoTime,
+                  scale_ppm(sum, device_.time_ppm) - rounding(2 * devices * sums.layers()));
 }
 
 WorkBounds::GroupTime WorkBounds::time_of_group(const ChainSums& sums, const ShapeCell& cell,
@@ -91,7 +89,7 @@ WorkBounds::GroupTime WorkBounds::time_of_group(const ChainSums& sums, const Sha
   const auto load = [&](const ChainSums::Load& own) {
     const Duration share = scale_ppm(own.work, device_.time_ppm) - rounding(4 * sums.layers());
     return GroupTime::Load{
-        std::max(kNone, share),
+        std::max(kNoTime, share),
         reduction(own.updated_parameters, deal.ways * cell.replicas, deal.nodes)};
   };
   GroupTime::Load even = load(pigeonhole.even);
@@ -103,7 +101,7 @@ WorkBounds::GroupTime WorkBounds::time_of_group(const ChainSums& sums, const Sha
           .one = load(pigeonhole.one),
           .even = even,
           .more = load(pigeonhole.more),
-          .work = std::max(kNone, work - rounding(4 * sums.layers())),
+          .work = std::max(kNoTime, work - rounding(4 * sums.layers())),
           .paths = all_paths(sums, variant, one_way ? 1 : 2, devices),
           .reductions = all_reductions(sums, cell, deal)};
 }
@@ -125,7 +123,7 @@ std::int64_t WorkBounds::GroupTime::most_within(Duration time, std::int64_t most
                   std::max(even.most_within(time, most), more.most_within(time, most)));
   // (work n + paths + reductions) / devices <= time, rounded down.
   const Duration room = (time + Duration{1}) * devices - Duration{1} - paths - reductions;
-  if (room < kNone) return 0;
+  if (room < kNoTime) return 0;
   return work.count() > 0 ? std::min(most, room / work) : most;
 }
 
@@ -147,8 +145,8 @@ Duration WorkBounds::least_time(const ChainSums& sums, const ShapeCell& cell,
              m;
     };
     Duration below = std::max(time, shortest.at_least(0)) - Duration{1};
-    Duration enough = std::max({below + Duration{1}, shortest.at_least(ceil_div(m, cell.replicas)),
-                                longest.at_least(ceil_div(m, cell.replicas))});
+    Duration enough = std::max({below + Duration{1}, shortest.at_least(divide_up(m, cell.replicas)),
+                                longest.at_least(divide_up(m, cell.replicas))});
     while (enough - below > Duration{1}) {
       const Duration middle = below + (enough - below) / 2;
       (can_share(middle) ? enough : below) = middle;
@@ -164,7 +162,7 @@ NamedBound WorkBounds::bound(const ChainSums& sums, const ShapeCell& cell) const
     least = std::min(least, least_time(sums, cell, kLeast, deal));
   }
   if (cell.longer > 0) least = std::min(least, least_time_of_even(sums, cell, kLeast));
-  return {std::max(kNone, least), "total-work"};
+  return {std::max(kNoTime, least), "total-work"};
 }
 
 NamedBound WorkBounds::bound_longer(const ChainSums& sums, const ShapeCell& cell) const {
@@ -180,7 +178,7 @@ NamedBound WorkBounds::bound_longer(const ChainSums& sums, const ShapeCell& cell
 }
 
 Duration WorkBounds::reduction(Bytes bytes, int owners, int nodes) const {
-  if (owners < 2 || bytes.count == 0 || space_.options.overlap) return kNone;
+  if (owners < 2 || bytes.count == 0 || space_.options.overlap) return kNoTime;
   const std::int64_t steps = static_cast<std::int64_t>(owners) - 1;
   const Bytes share{(bytes.count + owners - 1) / owners};
   return 2 * steps * link_.latency + share * (steps * (nodes + 1)) / link_.bandwidth;
@@ -193,7 +191,7 @@ bool WorkBounds::some_cut_keeps(const ChainSums& sums, const ShapeCell& cell,
   const std::int64_t n = deal.micro_batches;
   const Duration slack = rounding(sums.layers());
   const auto path = [&](Duration time) {
-    return std::max(kNone, scale_ppm(time, device_.time_ppm) - slack);
+    return std::max(kNoTime, scale_ppm(time, device_.time_ppm) - slack);
   };
   const auto load = [&](LayerSpan span) {
     const SpanTimes times = sums.times(span, device_, variant.recompute);
@@ -201,7 +199,7 @@ bool WorkBounds::some_cut_keeps(const ChainSums& sums, const ShapeCell& cell,
         variant.splits ? std::min(times.backward, times.input + times.weight) : times.backward;
     const Duration after = reduction(sums.updated_parameters(span), cell.replicas, deal.nodes) +
                            sums.update(span, device_);
-    const Duration tail = variant.splits ? kNone : path(sums.tail(span.first, false));
+    const Duration tail = variant.splits ? kNoTime : path(sums.tail(span.first, false));
     Duration time = (times.forward + times.recompute + backward) * n + std::max(tail, after);
     if (variant.splits) {
       time = std::max(time, (times.forward + times.recompute + times.input) * n +
@@ -257,7 +255,7 @@ Duration WorkBounds::least_time_of_even(const ChainSums& sums, const ShapeCell& 
                                         const VariantClass& variant) const {
   const bool longer_are = cell.devices % 2 != 0;
   const int groups = longer_are ? cell.longer : cell.replicas - cell.longer;
-  const BatchDeal deal{ceil_div(whole_micro_batches(cell.micro_batch_size), groups), 1, 1};
+  const BatchDeal deal{divide_up(whole_micro_batches(cell.micro_batch_size), groups), 1, 1};
   return time_of_group(sums, cell, variant, deal, cell.devices + (longer_are ? 1 : 0), false)
       .at_least(deal.micro_batches);
 }
@@ -265,11 +263,11 @@ Duration WorkBounds::least_time_of_even(const ChainSums& sums, const ShapeCell& 
 NamedBound WorkBounds::bound(const ChainSums& sums, const ShapeCell& cell,
                              const VariantClass& variant, Duration most) const {
   if (!variant.one_way && cell.longer > 0) {
-    return {std::max(kNone, least_time_of_even(sums, cell, variant)), "total-work"};
+    return {std::max(kNoTime, least_time_of_even(sums, cell, variant)), "total-work"};
   }
   NamedBound least{Duration::max(), "total-work"};
   for (const BatchDeal& deal : deals_.list(cell, variant.one_way ? 1 : 2)) {
-    NamedBound own{std::max(kNone, least_time(sums, cell, variant, deal)), "total-work"};
+    NamedBound own{std::max(kNoTime, least_time(sums, cell, variant, deal)), "total-work"};
     if (variant.one_stage_per_device) {
       const Duration cut = best_cut(sums, cell, variant, deal, own.time, most);
       if (cut > own.time) own = {cut, "best-cut"};
@@ -292,7 +290,7 @@ NamedBound WorkBounds::bound_group(const ChainSums& sums, const ShapeCell& cell,
   const Wide work = static_cast<Wide>(group.work.count()) * deal.micro_batches *
                     (kMillion * kMillion / device_.time_ppm);
   const Duration mean{static_cast<std::int64_t>(work / speed)};
-  return {std::max({kNone, mean, group.at_least(deal.micro_batches)}), "total-work"};
+  return {std::max({kNoTime, mean, group.at_least(deal.micro_batches)}), "total-work"};
 }
 
 Bytes WorkBounds::least_memory(const ChainSums& sums, const ShapeCell& cell) const {

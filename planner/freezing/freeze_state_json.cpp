@@ -103,7 +103,7 @@ HysteresisState parse_hysteresis(const JsonCursor& object, int blocks) {
   return state;
 }
 
-ValidationGuardState parse_guard(const JsonCursor& object) {
+ValidationGuardState parse_guard_state(const JsonCursor& object) {
   ValidationGuardState state;
   JsonFields fields(object);
   if (const auto read = fields.optional("read_step"))
@@ -172,7 +172,7 @@ FreezeState parse_freeze_state(const JsonCursor& object, const FreezeConfig& con
   if (config.decorators.hysteresis) {
     state.hysteresis = parse_hysteresis(fields.required("hysteresis"), blocks);
   }
-  if (config.decorators.guard) state.guard = parse_guard(fields.required("validation_guard"));
+  if (config.decorators.guard) state.guard = parse_guard_state(fields.required("validation_guard"));
   fields.finish();
   return state;
 }

@@ -9,10 +9,6 @@
 namespace frazil {
 namespace {
 
-bool lies_on(const TiedUse& use, DeviceId device) {
-  return std::find(use.devices.begin(), use.devices.end(), device) != use.devices.end();
-}
-
 // Names a device's part in an exchange by the device's first use in the pipeline.
 Action name_part(const TiedExchange& exchange, DeviceId device) {
   const auto use =

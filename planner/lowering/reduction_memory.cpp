@@ -27,10 +27,6 @@ Bytes beyond(Wide taken, Bytes held) {
 
 Wide product(Bytes size, std::size_t times) { return static_cast<Wide>(size.count) * times; }
 
-bool lies_on(const TiedUse& use, DeviceId device) {
-  return std::find(use.devices.begin(), use.devices.end(), device) != use.devices.end();
-}
-
 // Returns the most sums held at once besides the device's own. The executor adds the uses in layer
 // order, and adds in place as soon as the total is a tensor that no message needs.
 int count_sums_beside(const std::vector<LayerId>& uses, const std::set<LayerId>& own,

@@ -75,8 +75,6 @@ std::vector<Stage> make_stages(const ModelProfile& profile, const FreezeMask& ma
   return stages;
 }
 
-int divide_up(int number, int by) { return (number + by - 1) / by; }
-
 }  // namespace
 
 std::vector<std::int64_t> find_active_parameters(const ModelProfile& profile,

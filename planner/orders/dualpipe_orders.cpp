@@ -27,9 +27,9 @@ struct EightSteps {
 };
 
 // Writes the list of one device. Each call takes the next micro-batch of its chunk.
-class DeviceWriter {
+class DualWriter {
  public:
-  explicit DeviceWriter(const EightSteps& steps) : chunks_(steps.chunks) {
+  explicit DualWriter(const EightSteps& steps) : chunks_(steps.chunks) {
     // The list has all F, all B or I, and a W for each of the 2p-1-r I.
     const int work = 4 * steps.micro_batches + 2 * steps.devices - 1 - steps.device;
     order_.reserve(static_cast<std::size_t>(work));
@@ -71,7 +71,7 @@ class DeviceWriter {
 DeviceOrder make_device_order(const EightSteps& steps) {
   const int after = steps.devices - 1 - steps.device;
   const int upto = steps.device + 1;
-  DeviceWriter writer(steps);
+  DualWriter writer(steps);
   for (int i = 0; i < 2 * after; ++i) writer.forward(0);
   for (int i = 0; i < upto; ++i) writer.forward(0), writer.forward(1);
   for (int i = 0; i < after; ++i) writer.input(1), writer.weight(), writer.forward(1);
@@ -113,7 +113,7 @@ EightSteps dualpipe_steps(const OrderProblem& problem, int device) {
   return steps;
 }
 
-void refuse_problem(const OrderProblem& problem, std::string_view name) {
+void refuse_dual_problem(const OrderProblem& problem, std::string_view name) {
   ENSURE(problem.devices >= 1 && problem.micro_batches >= 1, "a device and a micro-batch");
   if (problem.micro_batches < 2 * problem.devices) {
     throw InfeasibleError(fmt::format("{} over {} devices takes at least {} micro-batches, not {}",
@@ -150,7 +150,7 @@ DeviceOrders make_dualpipe_v_order(const OrderProblem& problem) {
     throw InfeasibleError(
         fmt::format("dualpipe-v has 2 chunks per device, not {}", problem.chunks));
   }
-  refuse_problem(problem, "dualpipe-v");
+  refuse_dual_problem(problem, "dualpipe-v");
   return make_orders(problem, dualpipe_v_steps);
 }
 
@@ -161,7 +161,7 @@ DeviceOrders make_dualpipe_order(const OrderProblem& problem) {
   }
   refuse_odd(problem.devices, "devices");
   refuse_odd(problem.micro_batches, "micro-batches");
-  refuse_problem(problem, "dualpipe");
+  refuse_dual_problem(problem, "dualpipe");
   return make_orders(problem, dualpipe_steps);
 }
 

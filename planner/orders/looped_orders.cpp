@@ -9,8 +9,6 @@
 namespace frazil {
 namespace {
 
-int divide_up(int count, int parts) { return count / parts + (count % parts > 0 ? 1 : 0); }
-
 // A place in the sequence of forwards; with the chunks reversed, a place in that of backwards.
 struct Turn {
   int chunk = 0;

@@ -27,7 +27,7 @@ struct Cell {
   Part part = Part::kNone;
   std::int32_t micro_batch = 0;
 };
-using Line = std::vector<Cell>;  // of a device, by slot
+using SlotLine = std::vector<Cell>;  // of a device, by slot
 
 bool is_leg(Part part) { return static_cast<int>(part) < kLegs; }
 bool is_chunk0(Part part) { return part == Part::kF0 || part == Part::kI0 || part == Part::kW0; }
@@ -53,9 +53,9 @@ BuildingBlock v_min_block(int p) {
 
 // Calls use(device, slot, cell) by slot, then by device.
 template <class Use>
-void visit_by_slot(const std::vector<Line>& lines, Use use) {
+void visit_by_slot(const std::vector<SlotLine>& lines, Use use) {
   std::size_t slots = 0;
-  for (const Line& line : lines) slots = std::max(slots, line.size());
+  for (const SlotLine& line : lines) slots = std::max(slots, line.size());
   for (std::size_t slot = 0; slot < slots; ++slot) {
     for (std::size_t device = 0; device < lines.size(); ++device) {
       if (slot >= lines[device].size()) continue;
@@ -65,7 +65,7 @@ void visit_by_slot(const std::vector<Line>& lines, Use use) {
 }
 
 // Gives each W the first slot that is free after its I.
-void place_weights(Line& line) {
+void place_weights(SlotLine& line) {
   std::array<int, 2> owed{};  // of chunk 1, of chunk 0
   std::array<int, 2> next{};
   for (std::size_t slot = 0; slot < line.size() || owed[0] + owed[1] > 0; ++slot) {
@@ -96,9 +96,9 @@ Load after(Load load, Part part, Weights weights) {
   return load;
 }
 
-int most_held(const std::vector<Line>& lines, Weights weights) {
+int most_held(const std::vector<SlotLine>& lines, Weights weights) {
   int most = 0;
-  for (const Line& line : lines) {
+  for (const SlotLine& line : lines) {
     Load load;
     for (const Cell& cell : line) {
       load = after(load, cell.part, weights);
@@ -111,7 +111,7 @@ int most_held(const std::vector<Line>& lines, Weights weights) {
 // The load curve of a line: its load before every slot, as far as the line is settled.
 class LoadCurve {
  public:
-  LoadCurve(const Line& line, Weights weights, int limit)
+  LoadCurve(const SlotLine& line, Weights weights, int limit)
       : line_(line), weights_(weights), limit_(limit), loads_{Load{}} {
     loads_.reserve(line.size() + 1);
   }
@@ -144,7 +144,7 @@ class LoadCurve {
   }
 
  private:
-  const Line& line_;
+  const SlotLine& line_;
   Weights weights_;
   int limit_;
   int behind_weights_ = 0;
@@ -169,7 +169,7 @@ class SlotTable {
   }
 
   void place_all_weights() {
-    for (Line& line : lines_) place_weights(line);
+    for (SlotLine& line : lines_) place_weights(line);
   }
 
   // Moves work into earlier free slots; if the W's are implied, only work after the steady part.
@@ -179,7 +179,7 @@ class SlotTable {
     const int steady_last = slot_of(0, micro_batches_ - 1);
     std::vector<LoadCurve> curves;
     curves.reserve(lines_.size());
-    for (const Line& line : lines_) curves.emplace_back(line, weights, limit);
+    for (const SlotLine& line : lines_) curves.emplace_back(line, weights, limit);
     visit_by_slot(lines_, [&](int device, int slot, Cell cell) {
       // Both bounds are slots of device 0, the first device in a slot.
       const bool before = slot < steady_first;
@@ -194,7 +194,7 @@ class SlotTable {
   // Keeps the order of each device, W's included, and starts all work as early as it can, taking
   // one slot each. The W's are gone afterwards.
   void start_early() {
-    std::vector<Line> ordered(lines_.size());
+    std::vector<SlotLine> ordered(lines_.size());
     ordered.swap(lines_);
     std::vector<int> free(ordered.size(), 0);
     visit_by_slot(ordered, [&](int device, int, Cell cell) {
@@ -236,7 +236,7 @@ class SlotTable {
   }
 
   void put(int device, int slot, Cell cell) {
-    Line& line = lines_[index(device)];
+    SlotLine& line = lines_[index(device)];
     if (line.size() <= index(slot)) line.resize(index(slot) + 1);
     ENSURE(line[index(slot)].part == Part::kNone, "two works in one slot of a pattern");
     line[index(slot)] = cell;
@@ -244,7 +244,7 @@ class SlotTable {
   }
 
   void move(int device, int slot, LoadCurve& curve) {
-    Line& line = lines_[index(device)];
+    SlotLine& line = lines_[index(device)];
     const Cell cell = line[index(slot)];
     for (int to = first_for(device, cell, curve); to < slot; ++to) {
       if (line[index(to)].part != Part::kNone || !curve.allows(cell.part, to, slot)) continue;
@@ -265,7 +265,7 @@ class SlotTable {
 
   int devices_;
   int micro_batches_;
-  std::vector<Line> lines_;
+  std::vector<SlotLine> lines_;
   std::vector<int> slots_;  // by step and micro-batch
 };
 
@@ -281,7 +281,7 @@ DeviceOrders make_pattern_order(const OrderProblem& problem, const BuildingBlock
   return table.read();
 }
 
-void refuse_problem(const OrderProblem& problem, std::string_view name) {
+void refuse_v_problem(const OrderProblem& problem, std::string_view name) {
   ENSURE(problem.devices >= 1 && problem.micro_batches >= 1, "a device and a micro-batch");
   if (problem.chunks != 2) {
     throw InfeasibleError(fmt::format("{} has 2 chunks per device, not {}", name, problem.chunks));
@@ -296,12 +296,12 @@ void refuse_problem(const OrderProblem& problem, std::string_view name) {
 }  // namespace
 
 DeviceOrders make_v_half_order(const OrderProblem& problem) {
-  refuse_problem(problem, "v-half");
+  refuse_v_problem(problem, "v-half");
   return make_pattern_order(problem, v_half_block(problem.devices));
 }
 
 DeviceOrders make_v_min_order(const OrderProblem& problem) {
-  refuse_problem(problem, "v-min");
+  refuse_v_problem(problem, "v-min");
   return make_pattern_order(problem, v_min_block(problem.devices));
 }
 

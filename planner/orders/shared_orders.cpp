@@ -14,10 +14,6 @@ namespace {
 
 using Places = std::vector<StagePlaces>;
 
-std::int64_t divide_up(std::int64_t count, std::int64_t parts) {
-  return (count + parts - 1) / parts;
-}
-
 // Returns how many devices of a stage take micro-batches in turn.
 std::int64_t turns_of(const StagePlaces& stage) {
   return stage.is_sliced ? 1 : static_cast<std::int64_t>(stage.devices.size());
@@ -46,12 +42,12 @@ std::vector<DeviceRule> find_rules(ScheduleKind kind, const OrderProblem& proble
   std::int64_t least_sent = std::numeric_limits<std::int64_t>::max();  // before a backward
   for (std::size_t s = 0; s < places.size(); ++s) {
     const std::int64_t devices = turns_of(places[s]);
-    const std::int64_t wanted = all_later == 0
-                                    ? 1 + ahead / first_devices
-                                    : 1 + divide_up(ahead * later[s], all_later * devices);
+    const std::int64_t wanted =
+        all_later == 0 ? 1 + ahead / first_devices
+                       : 1 + divide_up<std::int64_t>(ahead * later[s], all_later * devices);
     const std::int64_t first = std::min(wanted, 1 + (least_sent - 1) / devices);
     least_sent = std::min(least_sent, first * devices);
-    const std::int64_t held = divide_up(ahead + first_devices, devices);
+    const std::int64_t held = divide_up<std::int64_t>(ahead + first_devices, devices);
     const auto at_most_all = [&](std::int64_t count) {
       return static_cast<int>(std::clamp<std::int64_t>(count, 0, problem.micro_batches));
     };

@@ -12,14 +12,14 @@
 namespace frazil {
 namespace {
 
-std::size_t index(int value) { return static_cast<std::size_t>(value); }
+std::size_t place(int value) { return static_cast<std::size_t>(value); }
 
 // The work of a device by slot; a slot that is not set stays free (micro-batch -1).
 using Line = std::vector<OrderedWork>;
 
 void put(Line& line, int slot, const OrderedWork& work) {
-  ENSURE(line[index(slot)].micro_batch < 0, "two works in one slot");
-  line[index(slot)] = work;
+  ENSURE(line[place(slot)].micro_batch < 0, "two works in one slot");
+  line[place(slot)] = work;
 }
 
 DeviceOrders make_slot_order(const OrderProblem& problem, Placement placement) {
@@ -28,10 +28,10 @@ DeviceOrders make_slot_order(const OrderProblem& problem, Placement placement) {
   const int units = problem.micro_batches / p;
   // The last slot belongs to the B of the last micro-batch on stage 0.
   const int slots = 2 * stages * units + p - 2;
-  std::vector<Line> lines(index(p), Line(index(slots), OrderedWork{.micro_batch = -1}));
+  std::vector<Line> lines(place(p), Line(place(slots), OrderedWork{.micro_batch = -1}));
   for (int direction = 0; direction < directions(placement); ++direction) {
     for (int stage = 0; stage < stages; ++stage) {
-      Line& line = lines[index(device_of_stage(placement, p, direction, stage))];
+      Line& line = lines[place(device_of_stage(placement, p, direction, stage))];
       for (int micro_batch = 0; micro_batch < problem.micro_batches / 2; ++micro_batch) {
         const int start = 2 * stages * (micro_batch / (p / 2)) + 2 * (micro_batch % (p / 2));
         OrderedWork work{.kind = ActionKind::kForward,
@@ -50,7 +50,7 @@ DeviceOrders make_slot_order(const OrderProblem& problem, Placement placement) {
   return lines;
 }
 
-void refuse_problem(const OrderProblem& problem, std::string_view name, int chunks) {
+void refuse_two_way_problem(const OrderProblem& problem, std::string_view name, int chunks) {
   ENSURE(problem.devices >= 1 && problem.micro_batches >= 1, "a device and a micro-batch");
   if (problem.chunks != chunks) {
     throw InfeasibleError(fmt::format("{} has {} chunk{} per device and direction, not {}", name,
@@ -75,12 +75,12 @@ void refuse_problem(const OrderProblem& problem, std::string_view name, int chun
 }  // namespace
 
 DeviceOrders make_chimera_order(const OrderProblem& problem) {
-  refuse_problem(problem, "chimera", 1);
+  refuse_two_way_problem(problem, "chimera", 1);
   return make_slot_order(problem, Placement::kBothWays);
 }
 
 DeviceOrders make_bitpipe_order(const OrderProblem& problem) {
-  refuse_problem(problem, "bitpipe", 2);
+  refuse_two_way_problem(problem, "bitpipe", 2);
   return make_slot_order(problem, Placement::kWaveBothWays);
 }
 

@@ -15,9 +15,9 @@ namespace {
 // Writes the list of one device of a V. Each call takes the next micro-batch of its kind on its
 // chunk. Micro-batches that the problem does not have are counted, so that the pattern goes on, but
 // not written.
-class DeviceWriter {
+class WaveWriter {
  public:
-  DeviceWriter(const OrderProblem& problem, int device)
+  WaveWriter(const OrderProblem& problem, int device)
       : micro_batches_(problem.micro_batches), stages_{device, problem.stages() - 1 - device} {
     order_.reserve(6 * static_cast<std::size_t>(micro_batches_));
   }
@@ -47,7 +47,7 @@ DeviceOrder make_device_order(const OrderProblem& problem, int device) {
   const int rest = problem.devices - device;
   const int micro_batches = std::max(2 * problem.devices - 1, problem.micro_batches);
   const int first_forwards = 2 * rest - 1 + before;
-  DeviceWriter writer(problem, device);
+  WaveWriter writer(problem, device);
   const auto backward = [&](int chunk) { writer.input(chunk), writer.weight(chunk); };
   for (int i = 0; i < 2 * rest - 1; ++i) writer.forward(0);
   for (int i = 0; i < before; ++i) writer.forward(1), writer.forward(0);

@@ -2,6 +2,7 @@
 // Finds the gradient sums that devices exchange for tied parameters, which several layers use
 // (embedding and head). After the exchange every device adds the same sums in the same order.
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -37,6 +38,10 @@ struct TiedUse {
 
   friend bool operator==(const TiedUse&, const TiedUse&) = default;
 };
+
+inline bool lies_on(const TiedUse& use, DeviceId device) {
+  return std::find(use.devices.begin(), use.devices.end(), device) != use.devices.end();
+}
 
 // The messages of one tied parameter in one pipeline; the devices that send or receive join the
 // exchange. Each use has a copy and a gradient sum of its own, which is reduced among its owners

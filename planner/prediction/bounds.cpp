@@ -14,8 +14,6 @@
 namespace frazil {
 namespace {
 
-constexpr Duration kNone{0};
-
 // The load of one device, over all pipelines that use it.
 struct DeviceLoad {
   Duration earliest = Duration::max();     // no F before this
@@ -75,7 +73,7 @@ class BoundFinder {
   void raise_by_devices() {
     const bool fused = pricing_.fused();
     const std::string_view name = fused ? "busiest-device" : "general-floor";
-    bounds_ = {{kNone, std::string(name)}, {kNone, std::string(name)}};
+    bounds_ = {{kNoTime, std::string(name)}, {kNoTime, std::string(name)}};
     for (std::size_t d = 0; d < loads_.size(); ++d) {
       const DeviceLoad& load = loads_[d];
       if (load.earliest == Duration::max()) continue;

@@ -10,8 +10,6 @@
 namespace frazil {
 namespace {
 
-constexpr TaskId kNone = std::numeric_limits<TaskId>::max();
-
 // True if `producer` makes the input of the F in `task`. Without a SEND only the micro-batch tells
 // which half of a pair waits; an F of another stage in between would arrive later.
 bool hands_on_forward(const Action& producer, const Action& task) {
@@ -27,7 +25,7 @@ bool hands_on_forward(const Action& producer, const Action& task) {
 
 // An input that the next task of a device waits for.
 struct Input {
-  TaskId producer = kNone;  // a compute task; kNone for a reduction, a barrier or an overhead
+  TaskId producer = kNoTask;  // a compute task; kNoTask for a reduction, a barrier or an overhead
   TimePoint arrival;
   bool is_forward = false;
 };
@@ -43,7 +41,7 @@ class MakespanSplit {
 
   std::vector<DeviceTime> run(int devices) const {
     std::vector<DeviceTime> times(static_cast<std::size_t>(devices));
-    std::vector<TaskId> last(times.size(), kNone);
+    std::vector<TaskId> last(times.size(), kNoTask);
     for (TaskId task = 0; task < step_.graph.size(); ++task) {
       if (lane_of(task).lane != Lane::kCompute) continue;
       const std::size_t device = lane_of(task).device.index();
@@ -52,7 +50,7 @@ class MakespanSplit {
     }
     const TimePoint end = TimePoint{} + simulation_.makespan;
     for (std::size_t device = 0; device < times.size(); ++device) {
-      if (last[device] == kNone) {
+      if (last[device] == kNoTask) {
         times[device].fill = simulation_.makespan;
       } else {
         times[device].drain = end - simulation_.end[last[device]];
@@ -68,7 +66,7 @@ class MakespanSplit {
 
   // Finds the producer of each task's output; that of a SEND is the compute task it depends on.
   void find_producers() {
-    producer_.assign(step_.graph.size(), kNone);
+    producer_.assign(step_.graph.size(), kNoTask);
     for (TaskId task = 0; task < step_.graph.size(); ++task) {
       if (lane_of(task).lane == Lane::kCompute) producer_[task] = task;
     }
@@ -91,7 +89,7 @@ class MakespanSplit {
 
   Input describe_input(TaskId task, TaskId on, TimePoint arrival) const {
     const TaskId producer = producer_[on];
-    if (producer == kNone) return {kNone, arrival, false};
+    if (producer == kNoTask) return {kNoTask, arrival, false};
     const ActionKind sent = step_.actions[on].kind;
     const bool is_forward = sent == ActionKind::kSendForward ||
                             (sent != ActionKind::kSendBackward &&
@@ -100,14 +98,15 @@ class MakespanSplit {
   }
 
   std::tuple<TimePoint, TimePoint, bool> rank(const Input& input) const {
-    const TimePoint ended = input.producer == kNone ? TimePoint{} : simulation_.end[input.producer];
+    const TimePoint ended =
+        input.producer == kNoTask ? TimePoint{} : simulation_.end[input.producer];
     return {input.arrival, ended, input.is_forward};
   }
 
   void add_task(TaskId task, TaskId before, DeviceTime& time) const {
     const TimePoint start = simulation_.start[task];
     time.compute += simulation_.end[task] - start;
-    if (before == kNone) {
+    if (before == kNoTask) {
       time.fill += start - TimePoint{};
     } else if (simulation_.end[before] < start) {
       add_wait(task, simulation_.end[before], time);
@@ -122,7 +121,7 @@ class MakespanSplit {
       time.update += start - since;
       return;
     }
-    ENSURE(input.producer != kNone, "a compute waits for what no compute makes");
+    ENSURE(input.producer != kNoTask, "a compute waits for what no compute makes");
     const TimePoint under_way = std::max(since, simulation_.end[input.producer]);
     (input.is_forward ? time.wait_upstream : time.wait_downstream) += under_way - since;
     time.exposed_communication += start - under_way;
@@ -130,7 +129,7 @@ class MakespanSplit {
 
   const LoweredStep& step_;
   const Simulation& simulation_;
-  std::vector<TaskId> producer_;  // by compute or send task; kNone for others
+  std::vector<TaskId> producer_;  // by compute or send task; kNoTask for others
   std::vector<Input> binding_;    // by compute task
 };
 

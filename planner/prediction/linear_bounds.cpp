@@ -9,8 +9,6 @@
 namespace frazil {
 namespace {
 
-constexpr Duration kNone{0};
-
 // The least times from the start of a stage's first F.
 struct StageReach {
   Duration last_end{0};    // end of all its work
@@ -24,9 +22,9 @@ StageReach bound_stage(const StageTimes& times, Duration round_trip, std::int64_
   const std::int64_t most_held = halves ? std::min(2 * others, m - 1) : others;
   const std::int64_t drained = weight > input ? most_held : others;
   const Duration drain = input * (2 * others - drained) + weight * drained;
-  const Duration warm = std::max(kNone, round_trip - forward * others);
-  const Duration cool = std::max(kNone, round_trip - drain);
-  const Duration turn = std::max(kNone, round_trip - forward * others - drain);
+  const Duration warm = std::max(kNoTime, round_trip - forward * others);
+  const Duration cool = std::max(kNoTime, round_trip - drain);
+  const Duration turn = std::max(kNoTime, round_trip - forward * others - drain);
   const Duration all = times.total() * m;
   const Duration last_forward =
       forward * m + input * (m - 1 - others) + weight * (m - 1 - most_held);
@@ -41,7 +39,7 @@ StageReach bound_stage(const StageTimes& times, Duration round_trip, std::int64_
 
 LinearBound sum_up(std::string_view name, std::vector<Duration> spans,
                    const std::vector<Duration>& heads) {
-  LinearBound bound{name, kNone, kNone, std::move(spans)};
+  LinearBound bound{name, kNoTime, kNoTime, std::move(spans)};
   for (std::size_t s = 0; s < heads.size(); ++s) {
     bound.span = std::max(bound.span, bound.span_of_stage[s]);
     bound.makespan = std::max(bound.makespan, heads[s] + bound.span_of_stage[s]);
@@ -50,7 +48,7 @@ LinearBound sum_up(std::string_view name, std::vector<Duration> spans,
 }
 
 std::vector<Duration> find_heads(const LinearPipeline& pipeline) {
-  std::vector<Duration> heads{kNone};
+  std::vector<Duration> heads{kNoTime};
   for (std::size_t b = 0; b < pipeline.down.size(); ++b) {
     heads.push_back(heads[b] + pipeline.times[b].forward + pipeline.down[b]);
   }
@@ -78,13 +76,13 @@ std::vector<LinearBound> find_linear_bounds(const LinearPipeline& pipeline) {
   const bool halves = pipeline.release == ActivationRelease::kHalfAtInput;
   std::vector<Duration> devices(stages);
   std::vector<Duration> chains(stages);
-  Duration round_trip = kNone;
-  Duration last_input = kNone;  // of stage s, over the chains through all later stages
+  Duration round_trip = kNoTime;
+  Duration last_input = kNoTime;  // of stage s, over the chains through all later stages
   for (std::size_t s = stages; s-- > 0;) {
     const int in_flight = pipeline.in_flight[s];
     ENSURE(in_flight >= 1, "a stage that holds a micro-batch");
     StageTimes times = pipeline.times[s];
-    if (!split) times = {times.forward, times.backward_input + times.backward_weight, kNone};
+    if (!split) times = {times.forward, times.backward_input + times.backward_weight, kNoTime};
     const StageReach reach =
         bound_stage(times, round_trip, pipeline.micro_batches, in_flight, halves);
     last_input = std::max(last_input + times.forward + times.backward_input, reach.last_input);

@@ -11,8 +11,6 @@
 namespace frazil {
 namespace {
 
-constexpr Duration kNone{0};
-
 // True if every backward is known to be a B, or an I that has no W. Dispatch policies count as
 // split.
 bool is_fused(const ScheduleChoice& schedule) {
@@ -150,7 +148,7 @@ std::vector<MicroBatchClass> MicroBatchPricing::find_classes(PipelineId pipeline
 Duration MicroBatchPricing::compute(const StageEntry& stage, DeviceId device, ActionKind kind,
                                     int samples) const {
   const auto parts = find_stage_parts(*stage.stage, kind, activity_);
-  if (parts.empty() && kind != ActionKind::kForward) return kNone;
+  if (parts.empty() && kind != ActionKind::kForward) return kNoTime;
   return price(Compute{device, samples, parts}, profile_, cluster_);
 }
 
@@ -160,14 +158,14 @@ StageTimes MicroBatchPricing::stage_times(const StageEntry& stage, DeviceId devi
                                           int samples) const {
   const auto time = [&](ActionKind kind) { return compute(stage, device, kind, samples); };
   const Duration fused = time(ActionKind::kBackward);
-  if (fused_) return {time(ActionKind::kForward), fused, kNone};
+  if (fused_) return {time(ActionKind::kForward), fused, kNoTime};
   const Duration input = time(ActionKind::kBackwardInput);
   return {time(ActionKind::kForward), input,
           std::min(time(ActionKind::kBackwardWeight), fused - input)};
 }
 
 Duration MicroBatchPricing::crossing(DeviceId from, DeviceId to, Bytes size) const {
-  if (from == to) return kNone;
+  if (from == to) return kNoTime;
   const Link link = cluster_.link(from, to);
   return size / link.bandwidth + link.latency;
 }
@@ -180,7 +178,7 @@ MicroBatchTimes MicroBatchPricing::find_times(const PipelineTable& table,
     const bool again = stage.has_backward && stage.stage->memory == MemoryPolicy::kRecompute;
     times.parts.push_back(stage_times(stage, device, samples));
     times.recompute.push_back(again ? compute(stage, device, ActionKind::kRecompute, samples)
-                                    : kNone);
+                                    : kNoTime);
   }
   for (const auto& [b, from, to, samples] : of.crossings) {
     const StageBoundary& boundary = table.boundaries[b];
@@ -204,7 +202,7 @@ MicroBatchPath MicroBatchPricing::find_path(const PipelineTable& table,
     path.head.push_back(overhead(device));
     path.after_input.push_back(stage_of(p).has_backward
                                    ? times.parts[p].backward_weight + update(stage_of(p), device)
-                                   : kNone);
+                                   : kNoTime);
   }
   relax(of.crossings, [&](const RouteCrossing& cross, std::size_t c) {
     const auto [from, to] = std::pair(cross.from, cross.to);
@@ -220,7 +218,7 @@ MicroBatchPath MicroBatchPricing::find_path(const PipelineTable& table,
     path.after_forward.push_back(stage_of(p).has_backward
                                      ? times.recompute[p] + times.parts[p].backward_input +
                                            path.after_input[p]
-                                     : kNone);
+                                     : kNoTime);
   }
   relax(of.crossings, [&](const RouteCrossing& cross, std::size_t c) {
     return grow(path.after_forward[cross.from],

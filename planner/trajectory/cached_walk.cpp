@@ -4,17 +4,11 @@
 #include <map>
 #include <tuple>
 
+#include "planner/trajectory/far_sums.h"
 #include "profiles/error.h"
 
 namespace frazil {
 namespace {
-
-Duration add(Duration a, Duration b) { return a >= kFarAway || b >= kFarAway ? kFarAway : a + b; }
-
-Duration times(Duration step, Step count) {
-  if (count == 0) return Duration{0};
-  return step >= kFarAway ? kFarAway : step * count;
-}
 
 constexpr Duration kUnknown{-1};
 

@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <tuple>
 
+#include "planner/trajectory/far_sums.h"
 #include "profiles/error.h"
 
 namespace frazil {
 namespace {
 
-// Sums stay at kFarAway once they are there.
-Duration add(Duration a, Duration b) { return a >= kFarAway || b >= kFarAway ? kFarAway : a + b; }
-
-struct Arrival {
+struct Reached {
   Duration total = kFarAway;
   int changes = 0;
   std::size_t from = 0;
@@ -22,8 +20,8 @@ Duration change_cost(const TrajectoryCosts& costs, std::size_t segment, std::siz
   return from == to ? Duration{0} : costs.change[segment][from][to];
 }
 
-std::vector<Arrival> begin_anywhere(const TrajectoryCosts& costs) {
-  std::vector<Arrival> arrivals(costs.states());
+std::vector<Reached> begin_anywhere(const TrajectoryCosts& costs) {
+  std::vector<Reached> arrivals(costs.states());
   for (std::size_t s = 0; s < arrivals.size(); ++s) {
     const Duration enter = costs.start ? change_cost(costs, 0, *costs.start, s) : Duration{0};
     const bool changes = costs.start && *costs.start != s;
@@ -32,10 +30,10 @@ std::vector<Arrival> begin_anywhere(const TrajectoryCosts& costs) {
   return arrivals;
 }
 
-std::vector<Arrival> advance(const TrajectoryCosts& costs, std::size_t segment,
-                             const std::vector<Arrival>& before) {
+std::vector<Reached> advance(const TrajectoryCosts& costs, std::size_t segment,
+                             const std::vector<Reached>& before) {
   const std::vector<Duration>& hold = costs.hold[segment];
-  std::vector<Arrival> after(before.size());
+  std::vector<Reached> after(before.size());
   for (std::size_t from = 0; from < before.size(); ++from) {
     const std::vector<Duration>& change = costs.change[segment][from];
     for (std::size_t to = 0; to < after.size(); ++to) {
@@ -43,7 +41,7 @@ std::vector<Arrival> advance(const TrajectoryCosts& costs, std::size_t segment,
       const Duration arrived = add(before[from].total, stays ? Duration{0} : change[to]);
       const Duration total = add(arrived, hold[to]);
       const int changes = before[from].changes + (stays ? 0 : 1);
-      Arrival& best = after[to];
+      Reached& best = after[to];
       const bool better =
           total < best.total || (total == best.total && changes < best.changes) || from == 0;
       if (better) best = {total, changes, from};
@@ -67,12 +65,12 @@ Duration cost_of(const TrajectoryCosts& costs, const std::vector<std::size_t>& s
 
 std::optional<Trajectory> find_trajectory(const TrajectoryCosts& costs) {
   ENSURE(costs.segments() > 0 && costs.states() > 0, "some segment and some state");
-  std::vector<std::vector<Arrival>> arrivals{begin_anywhere(costs)};
+  std::vector<std::vector<Reached>> arrivals{begin_anywhere(costs)};
   for (std::size_t k = 1; k < costs.segments(); ++k) {
     arrivals.push_back(advance(costs, k, arrivals.back()));
   }
   const auto cheapest = std::min_element(
-      arrivals.back().begin(), arrivals.back().end(), [](const Arrival& a, const Arrival& b) {
+      arrivals.back().begin(), arrivals.back().end(), [](const Reached& a, const Reached& b) {
         return std::tie(a.total, a.changes) < std::tie(b.total, b.changes);
       });
   if (cheapest->total >= kFarAway) return std::nullopt;

@@ -6,6 +6,7 @@
 
 #include "planner/search/advice.h"
 #include "planner/search/moved_cuts.h"
+#include "planner/trajectory/far_sums.h"
 #include "planner/trajectory/plan_caches.h"
 #include "planner/trajectory/step_times.h"
 #include "planner/trajectory/work_function.h"
@@ -87,8 +88,6 @@ FreezeMask join_masks(const std::vector<FreezeMask>& masks) {
   }
   return all;
 }
-
-Duration times(Duration step, Step count) { return step >= kFarAway ? kFarAway : step * count; }
 
 class Planner {
  public:

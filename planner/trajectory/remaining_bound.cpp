@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <map>
 
+#include "planner/trajectory/far_sums.h"
+
 namespace frazil {
 namespace {
-
-Duration add(Duration a, Duration b) { return a >= kFarAway || b >= kFarAway ? kFarAway : a + b; }
 
 bool has_room(const CacheQuestion& question, int depth) {
   return std::any_of(question.rooms.begin(), question.rooms.end(),

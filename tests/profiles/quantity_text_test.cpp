@@ -10,7 +10,7 @@
 namespace frazil {
 namespace {
 
-constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kLargestAmount = std::numeric_limits<std::int64_t>::max();
 
 TEST(QuantityText, ReadsDurationsExactly) {
   EXPECT_EQ(parse_duration("0.313ms", "--hop").count(), 313'000);
@@ -24,8 +24,8 @@ TEST(QuantityText, ReadsDurationsExactly) {
 }
 
 TEST(QuantityText, ReadsTheLargestDurationAndRefusesTheNext) {
-  EXPECT_EQ(parse_duration("9223372036854775807ns", "--hop").count(), kLargest);
-  EXPECT_EQ(parse_duration("9223372036.854775807s", "--hop").count(), kLargest);
+  EXPECT_EQ(parse_duration("9223372036854775807ns", "--hop").count(), kLargestAmount);
+  EXPECT_EQ(parse_duration("9223372036.854775807s", "--hop").count(), kLargestAmount);
   EXPECT_THROW(parse_duration("9223372036854775808ns", "--hop"), InputError);
   EXPECT_THROW(parse_duration("9223372036.854775808s", "--hop"), InputError);
   EXPECT_THROW(parse_duration("10000000000000000000ns", "--hop"), InputError);
@@ -174,7 +174,7 @@ TEST(QuantityText, ShowsSizesToPeople) {
   EXPECT_EQ(to_text(Bytes{1'610'612'736}), "1.50 GiB");
   EXPECT_EQ(to_text(Bytes{1'048'575}), "1.00 MiB");
   EXPECT_EQ(to_text(Bytes{-2'048}), "-2.00 KiB");
-  EXPECT_EQ(to_text(Bytes{kLargest}), "8388608.00 TiB");
+  EXPECT_EQ(to_text(Bytes{kLargestAmount}), "8388608.00 TiB");
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace frazil {
 namespace {
 
-constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kLargestOperand = std::numeric_limits<std::int64_t>::max();
 
 // The smallest t with rate x t >= size x 10^9, told by the definition and not by a division.
 bool is_time_to_move(Duration time, Bytes size, BytesPerSecond rate) {
@@ -28,7 +28,7 @@ TEST(Units, MovingBytesTakesTheirQuotientRoundedUp) {
 }
 
 TEST(Units, AnUnlimitedRateTakesNoTime) {
-  EXPECT_EQ((Bytes{kLargest} / BytesPerSecond{0}).count(), 0);
+  EXPECT_EQ((Bytes{kLargestOperand} / BytesPerSecond{0}).count(), 0);
 }
 
 TEST(Units, TransferTimeIsExactForEverySizeWhoseTimeFits) {
@@ -46,8 +46,9 @@ TEST(Units, TransferTimeIsExactForEverySizeWhoseTimeFits) {
 }
 
 TEST(Units, TransferTimeIsExactAtTheLargestSize) {
-  EXPECT_TRUE(is_time_to_move(Bytes{kLargest} / BytesPerSecond{kLargest}, {kLargest}, {kLargest}));
-  EXPECT_EQ((Bytes{kLargest} / BytesPerSecond{1'000'000'000}).count(), kLargest);
+  EXPECT_TRUE(is_time_to_move(Bytes{kLargestOperand} / BytesPerSecond{kLargestOperand},
+                              {kLargestOperand}, {kLargestOperand}));
+  EXPECT_EQ((Bytes{kLargestOperand} / BytesPerSecond{1'000'000'000}).count(), kLargestOperand);
 }
 
 TEST(Units, BytesAddAndScale) {

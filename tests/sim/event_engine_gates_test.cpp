@@ -19,7 +19,7 @@ namespace {
 using Times = std::vector<TaskTimes>;
 using When = MemoryChange::When;
 
-struct Builder {
+struct GateBuilder {
   TaskGraph graph;
   std::vector<Duration> prices;
   EventOptions options;
@@ -63,7 +63,7 @@ struct Builder {
 };
 
 // Device 0 makes three messages, 10 ns each, 5 ns on the way; device 1 needs 30 ns for each.
-struct Stream : Builder {
+struct Stream : GateBuilder {
   std::vector<TaskId> made, sent, used;
 
   Stream() {
@@ -127,7 +127,7 @@ TEST(Messages, ThatBlockWithoutBuffersStopTheirSenderUntilTheReceiverIsThere) {
 
 // A message of another lane has its turn at 4, while a task runs; the next one waits for both.
 TEST(Messages, ThatBlockWaitForTheTaskThatRuns) {
-  Builder builder;
+  GateBuilder builder;
   const LaneId compute = builder.lane(0);
   builder.task(compute, 10);
   builder.task(compute, 10);
@@ -150,7 +150,7 @@ TEST(Messages, InAPipelineTakeTheirClosedForms) {
     const int forward = draw(random, 1, 50);
     const int hop = draw(random, 1, 50);
     SCOPED_TRACE(fmt::format("p={} m={} f={} c={}", stages, micro_batches, forward, hop));
-    Builder builder;
+    GateBuilder builder;
     std::vector<TaskId> arrived(static_cast<std::size_t>(micro_batches));
     for (int stage = 0; stage < stages; ++stage) {
       const LaneId compute = builder.lane(stage);
@@ -172,8 +172,8 @@ TEST(Messages, InAPipelineTakeTheirClosedForms) {
 }
 
 // Two devices that each send before they receive.
-Builder make_exchange() {
-  Builder builder;
+GateBuilder make_exchange() {
+  GateBuilder builder;
   const LaneId compute[] = {builder.lane(0), builder.lane(1)};
   const LaneId link[] = {builder.lane(0, Lane::kSend), builder.lane(1, Lane::kSend)};
   std::vector<TaskId> messages;
@@ -188,7 +188,7 @@ Builder make_exchange() {
 }
 
 TEST(Messages, ThatBlockBothWaysDeadlockWithoutBuffers) {
-  Builder builder = make_exchange();
+  GateBuilder builder = make_exchange();
   EXPECT_EQ(builder.sentence(), "");
   builder.options.messages.buffers = 1;
   EXPECT_EQ(builder.sentence(), "");
@@ -203,7 +203,7 @@ TEST(Messages, ThatBlockBothWaysDeadlockWithoutBuffers) {
 // Three lanes of device 0 that want 6, 4 and 3 of 10 bytes; the first two fit, the third waits for
 // the first to end.
 TEST(Allocations, WaitForRoom) {
-  Builder builder;
+  GateBuilder builder;
   for (const auto& [size, price] : {std::pair{6, 20}, {4, 30}, {3, 10}}) {
     const TaskId task = builder.task(builder.lane(0), price);
     builder.lend(task, task, size);
@@ -215,7 +215,7 @@ TEST(Allocations, WaitForRoom) {
 }
 
 TEST(Allocations, CountWhatIsHeldFromTheStart) {
-  Builder builder;
+  GateBuilder builder;
   for (int i = 0; i < 2; ++i) {
     const TaskId task = builder.task(builder.lane(0), 10);
     builder.lend(task, task, 3);
@@ -231,7 +231,7 @@ TEST(Allocations, CountWhatIsHeldFromTheStart) {
 
 // The second wants the whole at 5, the third comes later and fits beside the first: it goes ahead.
 TEST(Allocations, ThatFitGoAheadOfThoseThatDoNot) {
-  Builder builder;
+  GateBuilder builder;
   const TaskId first = builder.task(builder.lane(0), 100);
   const TaskId second = builder.task(builder.lane(0), 10, {builder.task(builder.lane(0), 5)});
   const TaskId third = builder.task(builder.lane(0), 10, {builder.task(builder.lane(0), 7)});
@@ -246,7 +246,7 @@ TEST(Allocations, ThatFitGoAheadOfThoseThatDoNot) {
 
 // Of two that wait for the same room, the one that has waited longer has the higher id.
 TEST(Allocations, AreServedInTheOrderInWhichTheyCame) {
-  Builder builder;
+  GateBuilder builder;
   const TaskId first = builder.task(builder.lane(0), 100);
   const TaskId late = builder.task(builder.lane(0), 10, {builder.task(builder.lane(0), 9)});
   const TaskId early = builder.task(builder.lane(0), 10, {builder.task(builder.lane(0), 5)});
@@ -260,7 +260,7 @@ TEST(Allocations, AreServedInTheOrderInWhichTheyCame) {
 // At 28 one byte is given back at the start of a task. It goes to the one that has waited since 11,
 // not to the one that comes at 28 and has a lower id.
 TEST(Allocations, ThatHaveWaitedLongerGetWhatAStartGivesBack) {
-  Builder builder;
+  GateBuilder builder;
   const LaneId lane = builder.lane(0);
   const TaskId taker = builder.task(lane, 28);
   const TaskId giver = builder.task(lane, 5);
@@ -279,7 +279,7 @@ TEST(Allocations, ThatHaveWaitedLongerGetWhatAStartGivesBack) {
 
 // What a task allocates at its end it has room for from its start.
 TEST(Allocations, AtTheEndOfATaskAreReservedAtItsStart) {
-  Builder builder;
+  GateBuilder builder;
   const TaskId first = builder.task(builder.lane(0), 10);
   const TaskId second = builder.task(builder.lane(0), 20);
   const TaskId last = builder.task(builder.lane(0), 10, {first});
@@ -292,7 +292,7 @@ TEST(Allocations, AtTheEndOfATaskAreReservedAtItsStart) {
 
 // Two forwards keep 6 bytes each until their backwards, which come after both.
 TEST(Allocations, ThatNobodyMakesRoomForStarve) {
-  Builder builder;
+  GateBuilder builder;
   const LaneId compute = builder.lane(0);
   const TaskId forward[] = {builder.task(compute, 10), builder.task(compute, 10)};
   for (const TaskId task : forward) builder.lend(task, builder.task(compute, 10, {task}), 6);
@@ -307,7 +307,7 @@ TEST(Allocations, ThatNobodyMakesRoomForStarve) {
 }
 
 TEST(Allocations, OfManyStarvingTasksSixAreNamed) {
-  Builder builder;
+  GateBuilder builder;
   for (int i = 0; i < 8; ++i) builder.memory(builder.task(builder.lane(0), 1), When::kStart, 2);
   builder.options.memory_limits = {Bytes{1}};
   const std::string sentence = builder.sentence();
@@ -317,7 +317,7 @@ TEST(Allocations, OfManyStarvingTasksSixAreNamed) {
 }
 
 // Lane 0 has tasks 0, 1 and 2; they could start at 20, 10 and 0.
-struct OneLane : Builder {
+struct OneLane : GateBuilder {
   OneLane() {
     const LaneId compute = lane(0);
     for (int i = 0; i < 3; ++i) add(compute, work(15), {});
@@ -343,7 +343,7 @@ TEST(Dispatching, RunsALaneByItsRule) {
 }
 
 TEST(Dispatching, ByPriorityTakesTheHighestOfThoseThatCouldStart) {
-  Builder builder;
+  GateBuilder builder;
   const LaneId compute = builder.lane(0);
   for (int i = 0; i < 4; ++i) builder.task(compute, 10);
   builder.options.dispatch = {Dispatch::kPriority};
@@ -355,7 +355,7 @@ TEST(Dispatching, ByPriorityTakesTheHighestOfThoseThatCouldStart) {
 
 // From 5 on task 0 could start, but finds no room until 50; the lane goes on with task 1, of 20 on.
 TEST(Dispatching, PassesOverATaskWithoutRoomUnlessTheLaneIsInOrder) {
-  Builder builder;
+  GateBuilder builder;
   const LaneId holding = builder.lane(0);
   const TaskId holder = builder.task(holding, 50);
   const LaneId compute = builder.lane(0);
@@ -373,7 +373,7 @@ TEST(Dispatching, PassesOverATaskWithoutRoomUnlessTheLaneIsInOrder) {
 
 // A cycle through the order of a lane is none where the lane may choose.
 TEST(Dispatching, FreesALaneFromAnOrderThatDeadlocks) {
-  Builder builder;
+  GateBuilder builder;
   const LaneId compute = builder.lane(0);
   const TaskId first = builder.task(compute, 10);
   const TaskId second = builder.task(compute, 10);

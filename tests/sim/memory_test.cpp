@@ -41,7 +41,7 @@ std::string to_text(const MemoryPeak& peak) {
   return text;
 }
 
-struct Builder {
+struct MemoryBuilder {
   TaskGraph graph;
 
   LaneId lane(int device, Lane lane = Lane::kCompute) {
@@ -57,7 +57,7 @@ struct Builder {
 };
 
 TEST(Memory, TheMostOfAKindNeedNotBeThereAtThePeak) {
-  Builder builder;
+  MemoryBuilder builder;
   const LaneId lane = builder.lane(0);
   const TaskId first = builder.task(lane, 5);
   const TaskId second = builder.task(lane, 5);
@@ -76,7 +76,7 @@ TEST(Memory, TheMostOfAKindNeedNotBeThereAtThePeak) {
 }
 
 TEST(Memory, WhatIsHeldFromTheStartIsThePeakOfAnIdleDevice) {
-  Builder builder;
+  MemoryBuilder builder;
   builder.graph.hold(DeviceId{1}, MemoryKind::kParameters, Bytes{30});
   builder.graph.hold(DeviceId{1}, MemoryKind::kOptimizer, Bytes{60});
   builder.graph.hold(DeviceId{1}, MemoryKind::kParameters, Bytes{10});
@@ -88,7 +88,7 @@ TEST(Memory, WhatIsHeldFromTheStartIsThePeakOfAnIdleDevice) {
 }
 
 TEST(Memory, GPipeHoldsTheStashOfEveryMicroBatch) {
-  Builder builder;
+  MemoryBuilder builder;
   const LaneId lane = builder.lane(0);
   builder.graph.hold(DeviceId{0}, MemoryKind::kParameters, Bytes{1000});
   for (int i = 0; i < 4; ++i) {
@@ -101,7 +101,7 @@ TEST(Memory, GPipeHoldsTheStashOfEveryMicroBatch) {
 }
 
 TEST(Memory, ThePeakIsItsFirstMoment) {
-  Builder builder;
+  MemoryBuilder builder;
   const LaneId lane = builder.lane(0);
   for (int i = 0; i < 3; ++i) {
     const TaskId task = builder.task(lane, 10);
@@ -113,7 +113,7 @@ TEST(Memory, ThePeakIsItsFirstMoment) {
 
 TEST(Memory, WhatEndsMakesRoomForWhatStartsAtTheSameTime) {
   // The receive lane is swept after the compute lane; its end still counts before the start.
-  Builder builder;
+  MemoryBuilder builder;
   const TaskId first = builder.task(builder.lane(0), 10);
   const TaskId second = builder.task(0, 10);
   builder.change(second, When::kStart, 8);
@@ -125,7 +125,7 @@ TEST(Memory, WhatEndsMakesRoomForWhatStartsAtTheSameTime) {
 }
 
 TEST(Memory, ATaskWithoutDurationStartsBeforeItEndsAndBeforeTheNextStarts) {
-  Builder builder;
+  MemoryBuilder builder;
   const LaneId lane = builder.lane(0);
   builder.change(builder.task(lane, 10), When::kEnd, 3);
   const TaskId instant = builder.task(lane, 0);
@@ -138,7 +138,7 @@ TEST(Memory, ATaskWithoutDurationStartsBeforeItEndsAndBeforeTheNextStarts) {
 
 TEST(Memory, ChangesOfOneTaskAtOneMomentCountTogether) {
   // A backward turns its stash into gradients: 10 never stand beside 10.
-  Builder builder;
+  MemoryBuilder builder;
   const LaneId lane = builder.lane(0);
   builder.graph.hold(DeviceId{0}, MemoryKind::kStash, Bytes{10});
   const TaskId backward = builder.task(lane, 10);
@@ -148,7 +148,7 @@ TEST(Memory, ChangesOfOneTaskAtOneMomentCountTogether) {
 }
 
 TEST(Memory, ATaskMayChangeAnotherDevice) {
-  Builder builder;
+  MemoryBuilder builder;
   const TaskId send = builder.task(builder.lane(0, Lane::kSend), 10);
   builder.graph.change_memory({send, When::kStart, DeviceId{1}, MemoryKind::kReceive, 4});
   const std::vector<MemoryPeak> peaks = peaks_of(builder.graph, 2);
@@ -159,7 +159,7 @@ TEST(Memory, ATaskMayChangeAnotherDevice) {
 // Two lanes of one device whose tasks all take time and hold memory while they run or from their
 // end on; beside it, the sum of the changes of every moment.
 struct RandomChanges {
-  Builder builder;
+  MemoryBuilder builder;
   std::map<std::int64_t, std::int64_t> change_at;
 };
 
@@ -223,7 +223,7 @@ TEST(Memory, CurvesRiseToThePeakAtItsMoment) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
-    Builder builder;
+    MemoryBuilder builder;
     const LaneId lane = builder.lane(0);
     builder.graph.hold(DeviceId{0}, MemoryKind::kParameters, Bytes{7});
     for (int i = 0; i < 12; ++i) {
@@ -261,7 +261,7 @@ TEST(Memory, CurvesRiseToThePeakAtItsMoment) {
 }
 
 TEST(Memory, RefusesToHoldLessThanNothing) {
-  Builder builder;
+  MemoryBuilder builder;
   builder.change(builder.task(builder.lane(0), 10), When::kEnd, -1);
   EXPECT_TRUE(is_refused(builder.graph));
   builder.graph.hold(DeviceId{0}, MemoryKind::kParameters, Bytes{5});
@@ -271,10 +271,10 @@ TEST(Memory, RefusesToHoldLessThanNothing) {
 }
 
 TEST(Memory, RefusesUnknownDevicesAndTasks) {
-  Builder held;
+  MemoryBuilder held;
   held.graph.hold(DeviceId{1}, MemoryKind::kStash, Bytes{1});
   EXPECT_TRUE(is_refused(held.graph));
-  Builder changed;
+  MemoryBuilder changed;
   changed.graph.change_memory({7, When::kStart, DeviceId{0}, MemoryKind::kStash, 1});
   EXPECT_TRUE(is_refused(changed.graph));
 }

@@ -47,7 +47,7 @@ std::string without_count(std::string text) {
   return text.erase(place, count.size());
 }
 
-std::string refusal(const std::string& text) {
+std::string refusal_of_trace(const std::string& text) {
   try {
     parse_freeze_trace(text, "run.jsonl");
   } catch (const InputError& error) {
@@ -60,17 +60,17 @@ constexpr int kLines = 11;
 
 TEST(CutTrace, IsRefusedAtEveryLine) {
   const std::string text = to_jsonl(make_record());
-  ASSERT_EQ(refusal(text), "read");
+  ASSERT_EQ(refusal_of_trace(text), "read");
   for (int lines = 1; lines < kLines; ++lines) {
-    EXPECT_EQ(refusal(cut(text, lines)),
+    EXPECT_EQ(refusal_of_trace(cut(text, lines)),
               "run.jsonl:" + std::to_string(lines) + ": found the end of the file after event " +
                   std::to_string(lines - 1) +
                   ", expected the 10 events that its first line announces");
   }
-  EXPECT_EQ(refusal(text + "{\"step\":20,\"kind\":\"mask\",\"mask\":\"01\"}\n"),
+  EXPECT_EQ(refusal_of_trace(text + "{\"step\":20,\"kind\":\"mask\",\"mask\":\"01\"}\n"),
             "run.jsonl:12: found the end of the file after event 11, expected the 10 events that "
             "its first line announces");
-  EXPECT_EQ(refusal(text + "{\"step\":20,\"kind\":\"x-note\"}\n"), "read");
+  EXPECT_EQ(refusal_of_trace(text + "{\"step\":20,\"kind\":\"x-note\"}\n"), "read");
 }
 
 TEST(CutTrace, OfARecordWithoutACountIsRefusedWhereItsPlanWasRead) {
@@ -78,7 +78,7 @@ TEST(CutTrace, OfARecordWithoutACountIsRefusedWhereItsPlanWasRead) {
   EXPECT_EQ(parse_freeze_trace(text, "run.jsonl"), make_record());
   for (int lines = 3; lines < kLines; ++lines) {
     const int step = lines < 6 ? 0 : 10;
-    EXPECT_EQ(refusal(cut(text, lines)),
+    EXPECT_EQ(refusal_of_trace(cut(text, lines)),
               "run.jsonl:" + std::to_string(lines) + ": found the end of the file at step " +
                   std::to_string(step) +
                   ", expected an event at step 20, the end of the run by its first line");
@@ -86,10 +86,11 @@ TEST(CutTrace, OfARecordWithoutACountIsRefusedWhereItsPlanWasRead) {
 }
 
 TEST(CutTrace, OfMasksByHandMayEndBeforeTheLastStep) {
-  EXPECT_EQ(refusal(R"({"format":"frazil.freeze_trace","version":1,"model_hash":"","blocks":["a",)"
-                    R"("b"],"steps":20,"batch_size":8,"provenance":{}})"
-                    "\n"
-                    R"({"step":5,"kind":"mask","mask":"01"})"),
+  EXPECT_EQ(refusal_of_trace(
+                R"({"format":"frazil.freeze_trace","version":1,"model_hash":"","blocks":["a",)"
+                R"("b"],"steps":20,"batch_size":8,"provenance":{}})"
+                "\n"
+                R"({"step":5,"kind":"mask","mask":"01"})"),
             "read");
 }
 

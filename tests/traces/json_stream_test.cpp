@@ -54,7 +54,7 @@ json read_all(JsonStream& stream) {
   return value;
 }
 
-std::string refusal(const std::string& text) {
+std::string refusal_of_json(const std::string& text) {
   try {
     JsonStream stream(text, "t.json");
     stream.skip();
@@ -219,39 +219,41 @@ TEST(JsonStream, KnowsAtEveryDepthWhetherACommaIsDue) {
     text = "[" + text + ",1]";
     bad = depth == 3 ? "[" + bad + " 1]" : "[" + bad + ",1]";
   }
-  EXPECT_EQ(refusal(text), "taken");
-  EXPECT_NE(refusal(bad).find("found `1]"), std::string::npos) << refusal(bad);
+  EXPECT_EQ(refusal_of_json(text), "taken");
+  EXPECT_NE(refusal_of_json(bad).find("found `1]"), std::string::npos) << refusal_of_json(bad);
   std::string siblings = "[{}";
   for (int i = 0; i < 65; ++i) siblings += ",[{}]";
-  EXPECT_EQ(refusal(siblings + "]"), "taken");
+  EXPECT_EQ(refusal_of_json(siblings + "]"), "taken");
 }
 
 TEST(JsonStream, RefusesEveryTextCutShort) {
   const std::string whole = kText.substr(0, kText.size() - 1);
   for (std::size_t size = 0; size < whole.size(); ++size) {
     SCOPED_TRACE(whole.substr(0, size));
-    ASSERT_NE(refusal(whole.substr(0, size)), "taken");
+    ASSERT_NE(refusal_of_json(whole.substr(0, size)), "taken");
   }
-  EXPECT_EQ(refusal("{\"a\":\n"), "t.json:2: found the end of the text, expected a JSON value");
-  EXPECT_EQ(refusal(whole), "taken");
+  EXPECT_EQ(refusal_of_json("{\"a\":\n"),
+            "t.json:2: found the end of the text, expected a JSON value");
+  EXPECT_EQ(refusal_of_json(whole), "taken");
 }
 
 TEST(JsonStream, NamesLineFoundAndExpected) {
-  EXPECT_EQ(refusal("{\n\"a\" 1}"), "t.json:2: found `1}`, expected `:` after the key");
-  EXPECT_EQ(refusal("{\n\n\"a\": tru }"), "t.json:3: found `tru`, expected a JSON value");
-  EXPECT_EQ(refusal("[1 2]"), "t.json:1: found `2]`, expected `,` or `]`");
-  EXPECT_EQ(refusal("{\"a\":1,}"), "t.json:1: found `}`, expected a key in double quotes");
-  EXPECT_EQ(refusal("[1,]"), "t.json:1: found `]`, expected a JSON value");
-  EXPECT_EQ(refusal("{} {}"), "t.json:1: found `{}`, expected nothing after the JSON value");
-  EXPECT_EQ(refusal(""), "t.json:1: found the end of the text, expected a JSON value");
-  EXPECT_EQ(refusal("\"a\nb\""),
+  EXPECT_EQ(refusal_of_json("{\n\"a\" 1}"), "t.json:2: found `1}`, expected `:` after the key");
+  EXPECT_EQ(refusal_of_json("{\n\n\"a\": tru }"), "t.json:3: found `tru`, expected a JSON value");
+  EXPECT_EQ(refusal_of_json("[1 2]"), "t.json:1: found `2]`, expected `,` or `]`");
+  EXPECT_EQ(refusal_of_json("{\"a\":1,}"), "t.json:1: found `}`, expected a key in double quotes");
+  EXPECT_EQ(refusal_of_json("[1,]"), "t.json:1: found `]`, expected a JSON value");
+  EXPECT_EQ(refusal_of_json("{} {}"),
+            "t.json:1: found `{}`, expected nothing after the JSON value");
+  EXPECT_EQ(refusal_of_json(""), "t.json:1: found the end of the text, expected a JSON value");
+  EXPECT_EQ(refusal_of_json("\"a\nb\""),
             "t.json:1: found a control character in a string, expected its escape, such as `\\n`");
   for (const char* number : {"01", "+1", "1.", ".5", "1e", "--1", "-", "NaN", "Infinity"}) {
-    EXPECT_NE(refusal(number), "taken") << number;
+    EXPECT_NE(refusal_of_json(number), "taken") << number;
   }
-  EXPECT_EQ(refusal(std::string(64, '[') + std::string(64, ']')), "taken");
+  EXPECT_EQ(refusal_of_json(std::string(64, '[') + std::string(64, ']')), "taken");
   EXPECT_EQ(
-      refusal(std::string(65, '[')),
+      refusal_of_json(std::string(65, '[')),
       "t.json:1: found nesting deeper than 64, expected at most 64 arrays and objects in each "
       "other");
 }

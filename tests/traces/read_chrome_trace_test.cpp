@@ -10,7 +10,7 @@
 namespace frazil {
 namespace {
 
-std::string refusal(const std::string& text) {
+std::string refusal_of_chrome(const std::string& text) {
   try {
     parse_chrome_trace(text, "t.json");
   } catch (const InputError& error) {
@@ -71,44 +71,45 @@ TEST(ReadChromeTrace, GoesThroughAPackedFile) {
 
 TEST(ReadChromeTrace, RefusesOtherTracesWithTheLine) {
   const std::string good = to_chrome_json({{"t", &kSmall}});
-  ASSERT_EQ(refusal(good), "taken");
-  EXPECT_EQ(refusal(with(good, "frazil.timelines", "other")),
+  ASSERT_EQ(refusal_of_chrome(good), "taken");
+  EXPECT_EQ(refusal_of_chrome(with(good, "frazil.timelines", "other")),
             "t.json:1: found the format \"other\" 1, expected a Chrome trace that frazil wrote");
   EXPECT_EQ(
-      refusal(with(good, "\"version\":1", "\"version\":2")),
+      refusal_of_chrome(with(good, "\"version\":1", "\"version\":2")),
       "t.json:1: found the format \"frazil.timelines\" 2, expected a Chrome trace that frazil "
       "wrote");
-  EXPECT_EQ(refusal("{\"traceEvents\":[]}"),
+  EXPECT_EQ(refusal_of_chrome("{\"traceEvents\":[]}"),
             "t.json:1: found the key \"traceEvents\", expected a Chrome trace that frazil wrote");
-  EXPECT_EQ(refusal(KinetoText().op("aten::mul", 1, 0, 1).text()),
+  EXPECT_EQ(refusal_of_chrome(KinetoText().op("aten::mul", 1, 0, 1).text()),
             "t.json:2: found the key \"schemaVersion\", expected a Chrome trace that frazil wrote");
   // The spans stand on lines 5 and 6.
-  EXPECT_EQ(refusal(with(good, "\"ts\":-1.500", "\"ts\":-1.5")),
+  EXPECT_EQ(refusal_of_chrome(with(good, "\"ts\":-1.500", "\"ts\":-1.5")),
             "t.json:5: found the time -1.5, expected microseconds with three decimals");
-  EXPECT_EQ(refusal(with(good, "\"dur\":1.512", "\"dur\":-1.512")),
+  EXPECT_EQ(refusal_of_chrome(with(good, "\"dur\":1.512", "\"dur\":-1.512")),
             "t.json:5: found a span that ends before it starts or beyond 2^62 ns, expected an end "
             "after the start");
-  EXPECT_EQ(refusal(with(good, "\"name\":\"2F1\"", "\"name\":\"2F01\"")).substr(0, 8), "t.json:6");
+  EXPECT_EQ(refusal_of_chrome(with(good, "\"name\":\"2F1\"", "\"name\":\"2F01\"")).substr(0, 8),
+            "t.json:6");
   EXPECT_EQ(
-      refusal(with(good, "\"cat\":\"F\"", "\"cat\":\"B\"")),
+      refusal_of_chrome(with(good, "\"cat\":\"F\"", "\"cat\":\"B\"")),
       "t.json:6: found labels that are not those of 2F1, expected its kind and micro-batches");
   EXPECT_EQ(
-      refusal(with(good, "\"micro_batch\":1", "\"micro_batch\":2")),
+      refusal_of_chrome(with(good, "\"micro_batch\":1", "\"micro_batch\":2")),
       "t.json:6: found labels that are not those of 2F1, expected its kind and micro-batches");
-  EXPECT_EQ(refusal(with(good, "\"devices\":[3]", "\"devices\":[1]")),
+  EXPECT_EQ(refusal_of_chrome(with(good, "\"devices\":[3]", "\"devices\":[1]")),
             "t.json:5: found a span of device 1 on thread 9, expected one of 1 devices, and a lane "
             "of it");
-  EXPECT_EQ(refusal(with(good, "\"devices\":[3]", "\"devices\":[3,1]")),
+  EXPECT_EQ(refusal_of_chrome(with(good, "\"devices\":[3]", "\"devices\":[3,1]")),
             "t.json:7: found 1 of 2 time lines, expected all of them");
   for (const char* change : {"\"pid\":1", "\"tid\":9", "\"step\":7", "\"ph\":\"X\""}) {
-    EXPECT_NE(refusal(with(good, change, "\"x\":1")), "taken") << change;
+    EXPECT_NE(refusal_of_chrome(with(good, change, "\"x\":1")), "taken") << change;
   }
 }
 
 TEST(ReadChromeTrace, RefusesEveryTextCutShort) {
   const std::string good = to_chrome_json({{"t", &kSmall}});
   for (std::size_t size = 0; size + 1 < good.size(); ++size) {
-    ASSERT_NE(refusal(good.substr(0, size)), "taken") << size;
+    ASSERT_NE(refusal_of_chrome(good.substr(0, size)), "taken") << size;
   }
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 __extension__ using Wide = __int128;
 
-std::size_t index(std::int32_t place) { return static_cast<std::size_t>(place); }
+std::size_t index_of(std::int32_t place) { return static_cast<std::size_t>(place); }
 
 // What a piece of time was for; time for neither a layer nor the update is not attributed.
 struct Purpose {
@@ -35,7 +35,7 @@ class CostSum {
   TraceCosts run() {
     auto input = trace_.inputs.begin();
     for (std::size_t i = 0; i < trace_.works.size(); ++i) {
-      const bool has_input = input != trace_.inputs.end() && index(input->work) == i;
+      const bool has_input = input != trace_.inputs.end() && index_of(input->work) == i;
       const std::int64_t bytes = has_input ? (input++)->bytes : -1;
       const std::int32_t step = trace_.step_of(trace_.works[i]);
       if (step >= 0) add_work(i, step, bytes);
@@ -52,11 +52,11 @@ class CostSum {
 
  private:
   LayerStep& at(std::int32_t layer, std::int32_t step) {
-    return costs_.layers[index(layer)][index(step)];
+    return costs_.layers[index_of(layer)][index_of(step)];
   }
 
   bool is_update(std::int32_t range) const {
-    return range >= 0 && trace_.ranges[index(range)].kind == RangeKind::kUpdate;
+    return range >= 0 && trace_.ranges[index_of(range)].kind == RangeKind::kUpdate;
   }
 
   Purpose purpose_of(std::size_t work) const {
@@ -119,26 +119,26 @@ class CostSum {
     if (costs_.is_device_time) return;
     if (layer >= 0) add_saturating(at(layer, range.step).forward, range.self);
     if (range.kind != RangeKind::kUpdate) return;
-    add_saturating(costs_.update[index(range.step)], range.self);
+    add_saturating(costs_.update[index_of(range.step)], range.self);
   }
 
   void add_device(const DeviceWork& work) {
     if (work.is_communication) return add_saturating(costs_.communication, work.duration);
     Purpose purpose;
     if (work.work >= 0) {
-      purpose = purpose_of(index(work.work));
+      purpose = purpose_of(index_of(work.work));
     } else if (work.range >= 0) {
-      purpose = {layers_.of_range[index(work.range)], is_update(work.range)};
+      purpose = {layers_.of_range[index_of(work.range)], is_update(work.range)};
     }
     add_share(costs_.device, purpose, work.duration);
     if (purpose.is_known() && work.work >= 0) {
-      add_time(index(work.work), purpose, work.step, work.duration);
+      add_time(index_of(work.work), purpose, work.step, work.duration);
     } else if (purpose.layer >= 0) {
       add_saturating(at(purpose.layer, work.step).forward, work.duration);
     } else if (purpose.is_update) {
-      add_saturating(costs_.update[index(work.step)], work.duration);
+      add_saturating(costs_.update[index_of(work.step)], work.duration);
     } else if (work.work >= 0) {
-      add_unattributed(trace_.works[index(work.work)].name, work.duration);
+      add_unattributed(trace_.works[index_of(work.work)].name, work.duration);
     } else {
       add_saturating(costs_.unattributed["(launched outside operations)"], work.duration);
     }
@@ -146,7 +146,7 @@ class CostSum {
 
   // Adds the time of a work, or of device work that it launched.
   void add_time(std::size_t i, const Purpose& purpose, std::int32_t step, std::int64_t time) {
-    if (purpose.layer < 0) return add_saturating(costs_.update[index(step)], time);
+    if (purpose.layer < 0) return add_saturating(costs_.update[index_of(step)], time);
     LayerStep& cost = at(purpose.layer, step);
     if (trace_.works[i].kind == HostWorkKind::kForward) return add_saturating(cost.forward, time);
     switch (backward_.part[i]) {

@@ -7,11 +7,11 @@
 namespace frazil {
 namespace {
 
-using Work = BatchSizes::Work;
+using BatchWork = BatchSizes::Work;
 
-constexpr Work kWork{.from = 0, .depth = 3, .whole = 8};
+constexpr BatchWork kWork{.from = 0, .depth = 3, .whole = 8};
 
-void note_trials(BatchSizes& sizes, const Work& work, std::int64_t rows, int count) {
+void note_trials(BatchSizes& sizes, const BatchWork& work, std::int64_t rows, int count) {
   for (int trial = 0; trial < count; ++trial) sizes.note(work, rows, /*same_bits=*/true);
 }
 
@@ -43,7 +43,7 @@ TEST(BatchSizes, UpToTheLargestWithOtherBitsAreNotUsed) {
 TEST(BatchSizes, OfOtherLayersOrOtherMicroBatchesAreOthers) {
   BatchSizes sizes(/*are_exact=*/true);
   note_trials(sizes, kWork, 2, BatchSizes::kTrials);
-  for (const Work& other : {Work{1, 3, 8}, Work{0, 4, 8}, Work{0, 3, 7}}) {
+  for (const BatchWork& other : {BatchWork{1, 3, 8}, BatchWork{0, 4, 8}, BatchWork{0, 3, 7}}) {
     EXPECT_FALSE(sizes.choose(other, 2).is_trusted);
     sizes.note(other, 2, false);
   }

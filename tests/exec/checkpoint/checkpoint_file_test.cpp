@@ -15,18 +15,17 @@
 namespace frazil {
 namespace {
 
-constexpr const char* kPath = "/run/step";
-const RunIdentity kRun{"00000000000000aa", 0xbb};
+constexpr const char* kCheckpointPath = "/run/step";
 
 class CheckpointFile : public testing::Test {
  protected:
   void write(const std::vector<LayerState>& states) {
-    write_checkpoint(files_, kPath, model_, kRun, position_at(12), pointers(states));
+    write_checkpoint(files_, kCheckpointPath, model_, kRun, position_at(12), pointers(states));
   }
-  Checkpoint read() const { return read_checkpoint(files_, kPath, model_, kRun); }
+  Checkpoint read() const { return read_checkpoint(files_, kCheckpointPath, model_, kRun); }
   std::string refusal(const ModelSpec& model, const RunIdentity& run) const {
     try {
-      (void)read_checkpoint(files_, kPath, model, run);
+      (void)read_checkpoint(files_, kCheckpointPath, model, run);
     } catch (const InputError& error) {
       return error.what();
     }
@@ -69,17 +68,17 @@ TEST_F(CheckpointFile, KeepsLayersWithMomentsAndWithout) {
 
 TEST_F(CheckpointFile, IsTheSameForTheSameState) {
   write(random_states(model_, 3));
-  const std::string once = disk_.bytes(kPath);
+  const std::string once = disk_.bytes(kCheckpointPath);
   disk_ = DiskModel();
   write(random_states(model_, 3));
-  EXPECT_EQ(disk_.bytes(kPath), once);
+  EXPECT_EQ(disk_.bytes(kCheckpointPath), once);
 }
 
 // Read by the rules of safetensors alone: a header, and entries that fill the data without a gap.
 TEST_F(CheckpointFile, IsSafetensorsWithEveryTensorAt64) {
   const std::vector<LayerState> states = random_states(model_, 3);
   write(states);
-  const std::string file = disk_.bytes(kPath);
+  const std::string file = disk_.bytes(kCheckpointPath);
   std::uint64_t size = 0;
   std::memcpy(&size, file.data(), 8);
   EXPECT_EQ((8 + size) % 64, 0U);
@@ -113,9 +112,9 @@ TEST_F(CheckpointFile, IsSafetensorsWithEveryTensorAt64) {
 
 TEST_F(CheckpointFile, EveryFlippedBitIsFound) {
   write(random_states(model_, 3));
-  const std::string whole = disk_.bytes(kPath);
+  const std::string whole = disk_.bytes(kCheckpointPath);
   for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
-    std::string& bytes = disk_.bytes(kPath);
+    std::string& bytes = disk_.bytes(kCheckpointPath);
     bytes[bit / 8] = static_cast<char>(whole[bit / 8] ^ (1 << bit % 8));
     ASSERT_NE(refusal(), "") << bit;
     bytes[bit / 8] = whole[bit / 8];
@@ -125,15 +124,15 @@ TEST_F(CheckpointFile, EveryFlippedBitIsFound) {
 
 TEST_F(CheckpointFile, EveryTruncationAndAddedBytesAreFound) {
   write(random_states(model_, 3));
-  const std::string whole = disk_.bytes(kPath);
+  const std::string whole = disk_.bytes(kCheckpointPath);
   for (std::size_t size = 0; size < whole.size(); ++size) {
-    disk_.bytes(kPath) = whole.substr(0, size);
+    disk_.bytes(kCheckpointPath) = whole.substr(0, size);
     ASSERT_NE(refusal(), "") << size;
     // As a file system may leave it: the size without the bytes.
-    disk_.bytes(kPath).resize(whole.size(), '\0');
-    ASSERT_TRUE(disk_.bytes(kPath) == whole || !refusal().empty()) << size;
+    disk_.bytes(kCheckpointPath).resize(whole.size(), '\0');
+    ASSERT_TRUE(disk_.bytes(kCheckpointPath) == whole || !refusal().empty()) << size;
   }
-  disk_.bytes(kPath) = whole + '\0';
+  disk_.bytes(kCheckpointPath) = whole + '\0';
   EXPECT_NE(refusal().find("bytes after the last tensor"), std::string::npos);
 }
 
@@ -152,9 +151,10 @@ TEST_F(CheckpointFile, WhatIsOfAnotherModelOrRunIsRefused) {
 // With hashes that hold: what is read must be what is written for this model, to the byte.
 TEST_F(CheckpointFile, AWellSealedHeaderOfAnotherShapeIsRefused) {
   ModelSpec wider = parameter_model(6);
-  write_checkpoint(files_, kPath, wider, kRun, position_at(12), pointers(random_states(wider, 3)));
+  write_checkpoint(files_, kCheckpointPath, wider, kRun, position_at(12),
+                   pointers(random_states(wider, 3)));
   EXPECT_NE(refusal().find("a header that is not that of this model"), std::string::npos);
-  disk_.bytes(kPath) = std::string(8, '\xff') + "{}";
+  disk_.bytes(kCheckpointPath) = std::string(8, '\xff') + "{}";
   EXPECT_NE(refusal().find("a header of 18446744073709551615 bytes"), std::string::npos);
 }
 
@@ -162,24 +162,25 @@ TEST_F(CheckpointFile, AWellSealedHeaderOfAnotherShapeIsRefused) {
 TEST_F(CheckpointFile, AnUnknownKeyIsRefused) {
   const std::vector<LayerState> states = random_states(model_, 3);
   write(states);
-  const std::string whole = disk_.bytes(kPath);
+  const std::string whole = disk_.bytes(kCheckpointPath);
   std::uint64_t size = 0;
   std::memcpy(&size, whole.data(), 8);
-  std::string metadata = find_metadata(whole.substr(8, size), kPath);
+  std::string metadata = find_metadata(whole.substr(8, size), kCheckpointPath);
   const auto rewrite = [&] {
     const std::string header = make_header(
         metadata,
-        list_tensors(model_,
-                     parse_metadata(find_metadata(whole.substr(8, size), kPath), kPath).layers));
+        list_tensors(model_, parse_metadata(find_metadata(whole.substr(8, size), kCheckpointPath),
+                                            kCheckpointPath)
+                                 .layers));
     const std::uint64_t bytes = header.size();
     std::string text(reinterpret_cast<const char*>(&bytes), 8);
     text += header;
     const std::uint64_t hash = hash_text(text);
     text.append(reinterpret_cast<const char*>(&hash), 8);
-    disk_.bytes(kPath) = text + whole.substr(8 + size + 8);
+    disk_.bytes(kCheckpointPath) = text + whole.substr(8 + size + 8);
   };
   rewrite();
-  EXPECT_EQ(disk_.bytes(kPath), whole) << "the seal is made as the writer makes it";
+  EXPECT_EQ(disk_.bytes(kCheckpointPath), whole) << "the seal is made as the writer makes it";
   metadata.insert(1, R"("surprise":1,)");
   rewrite();
   EXPECT_NE(refusal().find("surprise"), std::string::npos) << refusal();

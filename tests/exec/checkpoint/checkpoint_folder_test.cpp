@@ -14,8 +14,6 @@ namespace frazil {
 namespace {
 
 constexpr Step kNever = 1'000'000;
-const RunIdentity kRun{"00000000000000aa", 0xbb};
-const std::string kFolder = "/run";
 
 std::string path_of(Step step) {
   const std::string digits = std::to_string(step);

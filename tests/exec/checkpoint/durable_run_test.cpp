@@ -12,15 +12,13 @@
 #include "exec/train/trainer.h"
 #include "planner/plan/plan.h"
 #include "profiles/error.h"
+#include "tests/exec/checkpoint/small_states.h"
 #include "tests/exec/disk/disk_model.h"
 #include "tests/exec/disk/faulty_files.h"
 #include "tests/exec/support/tiny_run.h"
 
 namespace frazil {
 namespace {
-
-const std::string kFolder = "/run";
-const RunIdentity kRun{"00000000000000aa", 0xbb};
 
 struct Shape {
   std::string name;

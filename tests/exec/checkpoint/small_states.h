@@ -1,14 +1,18 @@
 #pragma once
-// A model of parameters alone, with states made of a seed.
+// A model of parameters alone, with states made of a seed, and a run that keeps checkpoints.
 
 #include <ATen/ATen.h>
 
 #include <random>
+#include <string>
 #include <vector>
 
 #include "exec/checkpoint/checkpoint_file.h"
 
 namespace frazil {
+
+inline const RunIdentity kRun{"00000000000000aa", 0xbb};
+inline const std::string kFolder = "/run";
 
 // Odd sizes, a layer without parameters, and one parameter that two layers share.
 inline ModelSpec parameter_model(std::int64_t width = 5) {

@@ -11,8 +11,8 @@
 namespace frazil {
 namespace {
 
-constexpr const char* kPath = "/run/steps.journal";
-constexpr std::uint64_t kRun = 0x1234;
+constexpr const char* kJournalPath = "/run/steps.journal";
+constexpr std::uint64_t kJournalRun = 0x1234;
 constexpr std::size_t kLine = 64;
 const JournalOptions kByThree{.records = 3, .time = std::chrono::hours(1)};
 
@@ -26,7 +26,7 @@ void append(StepJournal& journal, Step end) {
 
 // A journal of so many steps, all acknowledged.
 void write_journal(const FileSystem& files, Step steps) {
-  StepJournal journal(files, kPath, kRun);
+  StepJournal journal(files, kJournalPath, kJournalRun);
   append(journal, steps);
   journal.sync();
 }
@@ -41,19 +41,19 @@ TEST(StepJournal, GivesBackWhatWasAppended) {
   const FileSystem files = disk.files();
   write_journal(files, 7);
   {
-    StepJournal again(files, kPath, kRun);
+    StepJournal again(files, kJournalPath, kJournalRun);
     expect_records(again.recovered(), 7);
     EXPECT_EQ(again.cut_bytes(), 0);
     append(again, 9);
   }
-  expect_records(StepJournal(files, kPath, kRun).recovered(), 9);
+  expect_records(StepJournal(files, kJournalPath, kJournalRun).recovered(), 9);
 }
 
 TEST(StepJournal, IsTextOfALinePerStep) {
   DiskModel disk;
   const FileSystem files = disk.files();
   write_journal(files, 2);
-  const std::string text = disk.bytes(kPath);
+  const std::string text = disk.bytes(kJournalPath);
   ASSERT_EQ(text.size(), 3 * kLine);
   EXPECT_EQ(text.substr(0, 47), "frazil.step_journal v1        0000000000001234 ");
   EXPECT_EQ(text.substr(2 * kLine, 47), "000000000001 3fe000000000004d 0000000000000005 ");
@@ -63,7 +63,7 @@ TEST(StepJournal, IsTextOfALinePerStep) {
 TEST(StepJournal, AcknowledgesInGroupsOfRecordsOrTime) {
   DiskModel disk;
   const FileSystem files = disk.files();
-  StepJournal journal(files, kPath, kRun, kByThree);
+  StepJournal journal(files, kJournalPath, kJournalRun, kByThree);
   std::vector<Step> acknowledged;
   for (Step step = 0; step < 7; ++step) {
     journal.append(record(step));
@@ -72,7 +72,7 @@ TEST(StepJournal, AcknowledgesInGroupsOfRecordsOrTime) {
   EXPECT_EQ(acknowledged, (std::vector<Step>{0, 0, 3, 3, 3, 6, 6}));
   journal.sync();
   EXPECT_EQ(journal.acknowledged(), 7);
-  StepJournal patient(files, "/run/other", kRun, {.records = 1000, .time = Duration{0}});
+  StepJournal patient(files, "/run/other", kJournalRun, {.records = 1000, .time = Duration{0}});
   patient.append(record(0));
   EXPECT_EQ(patient.acknowledged(), 1);
 }
@@ -83,12 +83,12 @@ TEST(StepJournal, CutAtEveryByteOfItsLastRecordKeepsTheOthers) {
     DiskModel disk;
     const FileSystem files = disk.files();
     write_journal(files, 5);
-    disk.bytes(kPath).resize(6 * kLine - lost);
-    StepJournal journal(files, kPath, kRun);
+    disk.bytes(kJournalPath).resize(6 * kLine - lost);
+    StepJournal journal(files, kJournalPath, kJournalRun);
     expect_records(journal.recovered(), 4);
     EXPECT_EQ(journal.cut_bytes(), static_cast<std::int64_t>(kLine - lost));
     append(journal, 6);
-    expect_records(StepJournal(files, kPath, kRun).recovered(), 6);
+    expect_records(StepJournal(files, kJournalPath, kJournalRun).recovered(), 6);
   }
 }
 
@@ -96,16 +96,17 @@ TEST(StepJournal, EveryFlippedBitIsFound) {
   DiskModel disk;
   const FileSystem files = disk.files();
   write_journal(files, 3);
-  const std::string whole = disk.bytes(kPath);
+  const std::string whole = disk.bytes(kJournalPath);
   for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
-    disk.bytes(kPath) = whole;
-    disk.bytes(kPath)[bit / 8] = static_cast<char>(whole[bit / 8] ^ (1 << bit % 8));
+    disk.bytes(kJournalPath) = whole;
+    disk.bytes(kJournalPath)[bit / 8] = static_cast<char>(whole[bit / 8] ^ (1 << bit % 8));
     if (bit / 8 < kLine) {
-      const std::string broken = disk.bytes(kPath);
-      EXPECT_THROW(StepJournal(files, kPath, kRun), InputError) << bit;
-      EXPECT_EQ(disk.bytes(kPath), broken);
+      const std::string broken = disk.bytes(kJournalPath);
+      EXPECT_THROW(StepJournal(files, kJournalPath, kJournalRun), InputError) << bit;
+      EXPECT_EQ(disk.bytes(kJournalPath), broken);
     } else {
-      expect_records(StepJournal(files, kPath, kRun).recovered(), bit / 8 / kLine - 1);
+      expect_records(StepJournal(files, kJournalPath, kJournalRun).recovered(),
+                     bit / 8 / kLine - 1);
     }
   }
 }
@@ -115,12 +116,12 @@ TEST(StepJournal, SwappedAndDoubledRecordsAreFound) {
   DiskModel disk;
   const FileSystem files = disk.files();
   write_journal(files, 4);
-  const std::string whole = disk.bytes(kPath);
+  const std::string whole = disk.bytes(kJournalPath);
   const auto line = [&](std::size_t i) { return whole.substr(i * kLine, kLine); };
-  disk.bytes(kPath) = line(0) + line(1) + line(3) + line(2) + line(4);
-  expect_records(StepJournal(files, kPath, kRun).recovered(), 1);
-  disk.bytes(kPath) = line(0) + line(1) + line(2) + line(2) + line(3);
-  expect_records(StepJournal(files, kPath, kRun).recovered(), 2);
+  disk.bytes(kJournalPath) = line(0) + line(1) + line(3) + line(2) + line(4);
+  expect_records(StepJournal(files, kJournalPath, kJournalRun).recovered(), 1);
+  disk.bytes(kJournalPath) = line(0) + line(1) + line(2) + line(2) + line(3);
+  expect_records(StepJournal(files, kJournalPath, kJournalRun).recovered(), 2);
 }
 
 TEST(StepJournal, RefusesTheJournalOfAnotherRunAndWhatIsNone) {
@@ -129,17 +130,17 @@ TEST(StepJournal, RefusesTheJournalOfAnotherRunAndWhatIsNone) {
   write_journal(files, 1);
   const auto refusal = [&](std::uint64_t run) {
     try {
-      StepJournal journal(files, kPath, run);
+      StepJournal journal(files, kJournalPath, run);
     } catch (const InputError& error) {
       return std::string(error.what());
     }
     return std::string();
   };
-  EXPECT_EQ(refusal(kRun + 1),
+  EXPECT_EQ(refusal(kJournalRun + 1),
             "/run/steps.journal:1: found the journal of another run, expected the journal of this "
             "run");
-  disk.bytes(kPath) = "a shopping list\n";
-  EXPECT_NE(refusal(kRun).find("found no journal"), std::string::npos);
+  disk.bytes(kJournalPath) = "a shopping list\n";
+  EXPECT_NE(refusal(kJournalRun).find("found no journal"), std::string::npos);
 }
 
 // All that begins a journal and appends five steps, ended at every call of the file system.
@@ -154,7 +155,7 @@ TEST(StepJournal, EndedAtEveryCallLosesNoAcknowledgedStep) {
       faulty.arm(fault, call);
       Step acknowledged = 0;
       try {
-        StepJournal journal(files, kPath, kRun, kByThree);
+        StepJournal journal(files, kJournalPath, kJournalRun, kByThree);
         for (Step step = 0; step < 5; ++step) {
           journal.append(record(step));
           acknowledged = journal.acknowledged();
@@ -165,7 +166,7 @@ TEST(StepJournal, EndedAtEveryCallLosesNoAcknowledgedStep) {
       struck = faulty.has_struck();
       faulty.disarm();
       disk.kill();
-      StepJournal journal(files, kPath, kRun);
+      StepJournal journal(files, kJournalPath, kJournalRun);
       expect_records(journal.recovered(), journal.recovered().size());
       EXPECT_GE(journal.steps(), acknowledged);
       append(journal, 5);
@@ -186,7 +187,7 @@ TEST(StepJournal, LosesNoAcknowledgedStepWithThePower) {
     for (int life = 0; life < 3; ++life) {
       faulty.arm(Fault::kCrash, static_cast<int>(random() % 40));
       try {
-        StepJournal journal(files, kPath, kRun, kByThree);
+        StepJournal journal(files, kJournalPath, kJournalRun, kByThree);
         while (true) {
           journal.append(record(journal.steps()));
           acknowledged = journal.acknowledged();
@@ -195,7 +196,7 @@ TEST(StepJournal, LosesNoAcknowledgedStepWithThePower) {
       }
       faulty.disarm();
       disk.lose_power(random);
-      StepJournal journal(files, kPath, kRun);
+      StepJournal journal(files, kJournalPath, kJournalRun);
       ASSERT_GE(journal.steps(), acknowledged);
       expect_records(journal.recovered(), static_cast<std::size_t>(journal.steps()));
     }
@@ -206,7 +207,7 @@ TEST(StepJournal, TakesNoRecordAfterOneThatFailed) {
   DiskModel disk;
   FaultyFiles faulty(disk.files());
   const FileSystem files = faulty.files();
-  StepJournal journal(files, kPath, kRun);
+  StepJournal journal(files, kJournalPath, kJournalRun);
   append(journal, 2);
   faulty.arm(Fault::kNoSpace, 0);
   EXPECT_THROW(journal.append(record(2)), InputError);
@@ -220,7 +221,7 @@ TEST(StepJournal, GoesOnAfterShortAndInterruptedWrites) {
   const FileSystem files = faulty.files();
   faulty.hinder(7);
   write_journal(files, 5);
-  expect_records(StepJournal(files, kPath, kRun).recovered(), 5);
+  expect_records(StepJournal(files, kJournalPath, kJournalRun).recovered(), 5);
 }
 
 }  // namespace

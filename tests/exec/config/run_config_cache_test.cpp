@@ -11,20 +11,20 @@
 namespace frazil {
 namespace {
 
-RunConfig parse(const std::string& cache) {
+RunConfig parse_cache(const std::string& cache) {
   return parse_run_config(R"({"format": "frazil.run", "version": 1, "cache": )" + cache + "}",
                           "run.json");
 }
 
 TEST(CacheConfig, IsOffUnlessAskedFor) {
   EXPECT_FALSE(RunConfig{}.cache.is_on());
-  EXPECT_EQ(parse("{}"), RunConfig{});
-  EXPECT_EQ(parse(R"({"kind": "off"})"), RunConfig{});
+  EXPECT_EQ(parse_cache("{}"), RunConfig{});
+  EXPECT_EQ(parse_cache(R"({"kind": "off"})"), RunConfig{});
 }
 
 TEST(CacheConfig, TakesLimitsFolderPrecisionAndCheckAndRoundTrips) {
   CacheConfig expected{.kind = CacheConfig::Kind::kOn};
-  EXPECT_EQ(parse(R"({"kind": "on"})").cache, expected);
+  EXPECT_EQ(parse_cache(R"({"kind": "on"})").cache, expected);
   expected.memory = Bytes{0};
   expected.disk = Bytes{1LL << 40};
   expected.folder = "features";
@@ -33,7 +33,7 @@ TEST(CacheConfig, TakesLimitsFolderPrecisionAndCheckAndRoundTrips) {
   expected.admission = CacheConfig::Admission::kAlways;
   expected.memory_link = {Duration{7}, BytesPerSecond{5'000}};
   expected.disk_link = {Duration{9}, BytesPerSecond{3'000}};
-  const RunConfig config = parse(
+  const RunConfig config = parse_cache(
       R"({"kind": "on", "memory_bytes": 0, "disk_bytes": 1099511627776, "folder": "features",
           "precision": "bfloat16", "check": true, "admission": "always",
           "memory_bandwidth_bytes_per_second": 5000, "memory_latency_ns": 7,
@@ -79,7 +79,7 @@ TEST(CacheConfig, RefusesWhatItDoesNotKnow) {
        "9007199254740992"}};
   for (const Refusal& refusal : refusals) {
     try {
-      (void)parse(refusal.cache);
+      (void)parse_cache(refusal.cache);
       ADD_FAILURE() << "read although: " << refusal.sentence;
     } catch (const InputError& error) {
       EXPECT_EQ(error.what(), "run.json:1: " + refusal.sentence);

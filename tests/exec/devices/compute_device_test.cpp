@@ -24,7 +24,7 @@ namespace {
 
 using Kind = FakeCall::Kind;
 
-DeviceChoice fake_choice() {
+DeviceChoice fake_streams() {
   return {.kind = DeviceKind::kCuda, .gpus = {}, .splits = true, .plugin = FRAZIL_FAKE_PLUGIN};
 }
 
@@ -66,14 +66,14 @@ TEST_F(OnStreams, EveryPlanHasTheBitsOfCores) {
       {.cuts = {{}, {}}, .owned = {3, 3}, .mask = "00111"},
   };
   for (const PlanShape& shape : shapes) {
-    EXPECT_EQ(hash_of(fake_choice(), {shape}, clipping()), hash_of({}, {shape}, clipping()));
+    EXPECT_EQ(hash_of(fake_streams(), {shape}, clipping()), hash_of({}, {shape}, clipping()));
   }
   const std::vector<PlanShape> moving = {shapes[0], shapes[3]};
-  EXPECT_EQ(hash_of(fake_choice(), moving), hash_of({}, moving));
+  EXPECT_EQ(hash_of(fake_streams(), moving), hash_of({}, moving));
 }
 
 TEST_F(OnStreams, ADifferentStreamIsEnteredOnceByEachThread) {
-  hash_of(fake_choice(), {{.cuts = {{2, 5}}}});
+  hash_of(fake_streams(), {{.cuts = {{2, 5}}}});
   std::map<int, std::set<std::thread::id>> threads;  // by stream
   for (const FakeCall& call : fake_.calls) {
     if (call.kind == Kind::kAsk) threads[call.stream].insert(call.thread);
@@ -102,7 +102,7 @@ PlanShape two_stages() {
 }
 
 TEST_F(OnStreams, EachActionAndEachSendAndLossIsWaitedFor) {
-  frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = fake_choice()});
+  frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = fake_streams()});
   run.transition_to(make_small_plan(run.structure(), two_stages()));
   fake_.calls.clear();
   const StepResult result =
@@ -115,7 +115,7 @@ TEST_F(OnStreams, EachActionAndEachSendAndLossIsWaitedFor) {
 }
 
 TEST_F(OnStreams, WhatIsReceivedIsMarkedForTheReceiver) {
-  frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = fake_choice()});
+  frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = fake_streams()});
   run.transition_to(make_small_plan(run.structure(), two_stages()));
   fake_.calls.clear();
   run.step(0, 1e-2, small_micro_batches(0, two_stages().micro_batches));
@@ -132,7 +132,7 @@ TEST_F(OnStreams, WhatIsReceivedIsMarkedForTheReceiver) {
 }
 
 TEST_F(OnStreams, AReductionMarksWhatOwnersShip) {
-  frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = fake_choice()});
+  frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = fake_streams()});
   run.transition_to(
       make_small_plan(run.structure(), {.micro_batches = 2, .cuts = {{}, {}}, .owned = {1, 1}}));
   fake_.calls.clear();
@@ -147,7 +147,7 @@ TEST_F(OnStreams, AReductionMarksWhatOwnersShip) {
 }
 
 TEST_F(OnStreams, LayersThatMoveAreMarkedForTheirNewHolderAndSettled) {
-  frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = fake_choice()});
+  frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = fake_streams()});
   run.transition_to(make_small_plan(run.structure(), two_stages()));
   fake_.calls.clear();
   run.transition_to(
@@ -162,7 +162,7 @@ TEST_F(OnStreams, LayersThatMoveAreMarkedForTheirNewHolderAndSettled) {
 TEST_F(OnStreams, ABusyStreamIsAskedAgain) {
   const std::uint64_t expected = hash_of({}, {{.cuts = {{4}}}});
   fake_.busy_answers = 3;
-  EXPECT_EQ(hash_of(fake_choice(), {{.cuts = {{4}}}}), expected);
+  EXPECT_EQ(hash_of(fake_streams(), {{.cuts = {{4}}}}), expected);
   int done = 0;
   int asked = 0;
   for (const FakeCall& call : fake_.calls) {
@@ -185,28 +185,28 @@ TEST_F(OnStreams, DevicesAreSpreadOverGpusInTurn) {
     return streams;
   };
   using Streams = std::vector<std::vector<int>>;
-  EXPECT_EQ(opened(fake_choice(), 2), (Streams{{0, 0, 2}, {0, 1, 2}}));
+  EXPECT_EQ(opened(fake_streams(), 2), (Streams{{0, 0, 2}, {0, 1, 2}}));
   fake_.gpus = 2;
-  EXPECT_EQ(opened(fake_choice(), 5),
+  EXPECT_EQ(opened(fake_streams(), 5),
             (Streams{{0, 0, 3}, {1, 0, 2}, {0, 1, 3}, {1, 1, 2}, {0, 2, 3}}));
-  DeviceChoice second = fake_choice();
+  DeviceChoice second = fake_streams();
   second.gpus = {1};
   second.splits = false;
   EXPECT_EQ(opened(second, 2), (Streams{{1, 0, 1}, {1, 0, 1}}));
 }
 
 TEST_F(OnStreams, TheyAreDescribed) {
-  EXPECT_EQ(ComputeDevices(fake_choice(), 2).text(), "2 streams of Fake 0 (8 SMs each)");
-  EXPECT_EQ(ComputeDevices(fake_choice(), 4).memory_per_device(), Bytes{std::int64_t{2} << 30});
+  EXPECT_EQ(ComputeDevices(fake_streams(), 2).text(), "2 streams of Fake 0 (8 SMs each)");
+  EXPECT_EQ(ComputeDevices(fake_streams(), 4).memory_per_device(), Bytes{std::int64_t{2} << 30});
   EXPECT_EQ(ComputeDevices({}, 2).text(), "2 cores");
   EXPECT_EQ(ComputeDevices({}, 1).text(), "1 core");
-  EXPECT_EQ(count_devices(fake_choice()), 1);
+  EXPECT_EQ(count_devices(fake_streams()), 1);
   EXPECT_GE(count_devices({}), 1);
 }
 
 TEST_F(OnStreams, AGpuThatNeverAnswersEndsAtTheDeadline) {
   frazil::Run run(make_vit(small_config()), {}, 7, 1,
-                  {.deadline = std::chrono::milliseconds(50), .devices = fake_choice()});
+                  {.deadline = std::chrono::milliseconds(50), .devices = fake_streams()});
   run.transition_to(make_small_plan(run.structure(), {}));
   fake_.stuck_stream = 0;
   EXPECT_EQ(failure_of([&] { run.step(0, 1e-2, small_micro_batches(0, 6)); }).sentence,
@@ -215,7 +215,7 @@ TEST_F(OnStreams, AGpuThatNeverAnswersEndsAtTheDeadline) {
 
 TEST_F(OnStreams, AnAbandonedWorldEndsTheWaitForAGpu) {
   fake_.stuck_stream = 0;
-  ComputeDevices devices(fake_choice(), 1);
+  ComputeDevices devices(fake_streams(), 1);
   std::thread other([&] { devices.abandon(); });
   const std::string sentence = failure_of([&] { devices[0].finish(); }).sentence;
   other.join();
@@ -223,7 +223,7 @@ TEST_F(OnStreams, AnAbandonedWorldEndsTheWaitForAGpu) {
 }
 
 TEST_F(OnStreams, AGpusErrorNamesRankStepAndAction) {
-  frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = fake_choice()});
+  frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = fake_streams()});
   run.transition_to(make_small_plan(run.structure(), two_stages()));
   fake_.failing_stream = 0;
   fake_.asks_to_failure = 2;  // F, then SEND_F
@@ -237,23 +237,23 @@ TEST_F(OnStreams, EvaluationAndProbesWorkThere) {
     run.transition_to(make_small_plan(run.structure(), two_stages()));
     return run.evaluate(small_micro_batches(9, 1).front(), 2).loss;
   };
-  EXPECT_EQ(evaluate(fake_choice()), evaluate({}));
+  EXPECT_EQ(evaluate(fake_streams()), evaluate({}));
   fake_.reset();
-  const ComputeDevices devices(fake_choice(), 2);
+  const ComputeDevices devices(fake_streams(), 2);
   EXPECT_GT(probe_link(devices, 5).link.bandwidth.count, 0);
   EXPECT_EQ(fake_.count(Kind::kEnter, 0), 1);
   EXPECT_GT(fake_.count(Kind::kMark, 0), 0);
 }
 
 TEST_F(OnStreams, NumericsAreCheckedOnEach) {
-  const ComputeDevices devices(fake_choice(), 3);
+  const ComputeDevices devices(fake_streams(), 3);
   EXPECT_EQ(check_numerics(devices), std::nullopt);
   for (const int stream : {0, 1, 2}) EXPECT_EQ(fake_.count(Kind::kEnter, stream), 1);
 }
 
 TEST(DeterministicKernels, AreSwitchedOnWithTheFirstStream) {
   open_fake(FRAZIL_FAKE_PLUGIN).reset();
-  const ComputeDevices devices(fake_choice(), 1);
+  const ComputeDevices devices(fake_streams(), 1);
   EXPECT_TRUE(at::globalContext().deterministicAlgorithms());
   EXPECT_FALSE(at::globalContext().deterministicAlgorithmsWarnOnly());
   EXPECT_FALSE(at::globalContext().deterministicFillUninitializedMemory());

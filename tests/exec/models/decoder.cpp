@@ -8,10 +8,7 @@
 namespace frazil {
 namespace {
 
-enum AttentionParameter { kNormWeight, kNormBias, kQkvWeight, kQkvBias, kOutWeight, kOutBias };
-enum MlpParameter { kMlpNormWeight, kMlpNormBias, kUpWeight, kUpBias, kDownWeight, kDownBias };
-
-constexpr double kNormEpsilon = 1e-5;
+constexpr double kDecoderNormEpsilon = 1e-5;
 
 std::vector<Bytes> hidden_bytes(const DecoderConfig& c) {
   return {float_bytes(std::int64_t{c.tokens} * c.dim)};
@@ -32,8 +29,9 @@ at::Tensor mix_causally(const Tensors& qkv) {
 }
 
 at::Tensor attend(const DecoderConfig& c, const ParametricOperations& with, const at::Tensor& x) {
+  enum Parameter { kNormWeight, kNormBias, kQkvWeight, kQkvBias, kOutWeight, kOutBias };
   const std::int64_t n = x.size(0);
-  const at::Tensor normed = with.layer_norm(x, kNormWeight, kNormBias, kNormEpsilon);
+  const at::Tensor normed = with.layer_norm(x, kNormWeight, kNormBias, kDecoderNormEpsilon);
   const Tensors qkv = with.linear(normed, kQkvWeight, kQkvBias)
                           .view({n, c.tokens, 3, c.heads, c.dim / c.heads})
                           .permute({2, 0, 3, 1, 4})
@@ -43,7 +41,8 @@ at::Tensor attend(const DecoderConfig& c, const ParametricOperations& with, cons
 }
 
 at::Tensor transform(const ParametricOperations& with, const at::Tensor& x) {
-  const at::Tensor normed = with.layer_norm(x, kMlpNormWeight, kMlpNormBias, kNormEpsilon);
+  enum Parameter { kNormWeight, kNormBias, kUpWeight, kUpBias, kDownWeight, kDownBias };
+  const at::Tensor normed = with.layer_norm(x, kNormWeight, kNormBias, kDecoderNormEpsilon);
   return with.linear(at::gelu(with.linear(normed, kUpWeight, kUpBias), "tanh"), kDownWeight,
                      kDownBias);
 }
@@ -113,7 +112,7 @@ LayerSpec make_final_norm(const DecoderConfig& c) {
           .parameters = {constant("norm.weight", c.dim, 1), constant("norm.bias", c.dim, 0)},
           .forward = [](const LayerCall& call) -> Tensors {
             const ParametricOperations with(call.parameters, call.operations);
-            return {with.layer_norm(call.inputs.at(0), 0, 1, kNormEpsilon)};
+            return {with.layer_norm(call.inputs.at(0), 0, 1, kDecoderNormEpsilon)};
           },
           .output_bytes_per_sample = hidden_bytes(c)};
 }

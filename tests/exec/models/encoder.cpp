@@ -5,12 +5,7 @@
 namespace frazil {
 namespace {
 
-enum EmbeddingParameter { kWords, kPositions, kTypes, kEmbeddingNormWeight, kEmbeddingNormBias };
-enum AttentionParameter { kQkvWeight, kQkvBias, kMixWeight, kMixBias, kNormWeight, kNormBias };
-enum MlpParameter { kUpWeight, kUpBias, kDownWeight, kDownBias, kMlpNormWeight, kMlpNormBias };
-enum HeadParameter { kPoolWeight, kPoolBias, kClassWeight, kClassBias };
-
-constexpr double kNormEpsilon = 1e-12;
+constexpr double kEncoderNormEpsilon = 1e-12;
 constexpr double kMasked = -1e4;
 
 std::vector<Bytes> hidden_and_mask_bytes(const EncoderConfig& c) {
@@ -22,11 +17,12 @@ ParameterSpec table(const std::string& name, int rows, const EncoderConfig& c) {
 }
 
 Tensors embed(const EncoderConfig& c, const LayerCall& call) {
+  enum Parameter { kWords, kPositions, kTypes, kNormWeight, kNormBias };
   const Tensors& p = call.parameters;
   const at::Tensor x = at::embedding(p[kWords], call.inputs.at(0)) + p[kPositions] +
                        at::embedding(p[kTypes], call.inputs.at(1));
   const at::Tensor normed =
-      at::layer_norm(x, {c.dim}, p[kEmbeddingNormWeight], p[kEmbeddingNormBias], kNormEpsilon);
+      at::layer_norm(x, {c.dim}, p[kNormWeight], p[kNormBias], kEncoderNormEpsilon);
   const at::Tensor& is_token = call.inputs.at(2);
   const at::Tensor mask =
       at::zeros({is_token.size(0), 1, 1, c.tokens}, at::kFloat)
@@ -35,6 +31,7 @@ Tensors embed(const EncoderConfig& c, const LayerCall& call) {
 }
 
 Tensors attend(const EncoderConfig& c, const LayerCall& call) {
+  enum Parameter { kQkvWeight, kQkvBias, kMixWeight, kMixBias, kNormWeight, kNormBias };
   const ParametricOperations with(call.parameters, call.operations);
   const at::Tensor& x = call.inputs.at(0);
   const at::Tensor& mask = call.inputs.at(1);
@@ -48,20 +45,22 @@ Tensors attend(const EncoderConfig& c, const LayerCall& call) {
                                .reshape({n, c.tokens, c.dim});
   const at::Tensor branch = drop(with.linear(mixed, kMixWeight, kMixBias), c.dropout, call.layer,
                                  call.key, call.training);
-  return {with.layer_norm(x + branch, kNormWeight, kNormBias, kNormEpsilon), mask};
+  return {with.layer_norm(x + branch, kNormWeight, kNormBias, kEncoderNormEpsilon), mask};
 }
 
 Tensors transform(const EncoderConfig& c, const LayerCall& call) {
+  enum Parameter { kUpWeight, kUpBias, kDownWeight, kDownBias, kNormWeight, kNormBias };
   const ParametricOperations with(call.parameters, call.operations);
   const at::Tensor& x = call.inputs.at(0);
   const at::Tensor inner = at::gelu(with.linear(x, kUpWeight, kUpBias));
   const at::Tensor branch = drop(with.linear(inner, kDownWeight, kDownBias), c.dropout, call.layer,
                                  call.key, call.training);
-  return {with.layer_norm(x + branch, kMlpNormWeight, kMlpNormBias, kNormEpsilon),
+  return {with.layer_norm(x + branch, kNormWeight, kNormBias, kEncoderNormEpsilon),
           call.inputs.at(1)};
 }
 
 Tensors classify(const LayerCall& call) {
+  enum Parameter { kPoolWeight, kPoolBias, kClassWeight, kClassBias };
   const ParametricOperations with(call.parameters, call.operations);
   const at::Tensor first = call.inputs.at(0).select(1, 0);
   const at::Tensor pooled = at::tanh(with.linear(first, kPoolWeight, kPoolBias));

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = ScheduleKind;
 
-constexpr std::uint64_t kSeed = 11;
+constexpr std::uint64_t kChecksSeed = 11;
 // A power of two: the product with a gradient is exact, whether it is added in one operation or
 // two.
 constexpr double kRate = 0.125;
@@ -46,7 +46,7 @@ void expect_equal(const ModelSpec& model, const DeviceState& state, const LayerT
 std::vector<Tensors> gradients_at(const TestModel& model, const std::string& mask,
                                   const LayerTensors& weights, Step step,
                                   const std::vector<Samples>& micro_batches) {
-  Run run(model.spec, momentum_sgd(), kSeed, 1);
+  Run run(model.spec, momentum_sgd(), kChecksSeed, 1);
   std::vector<LayerState> states(weights.size());
   for (std::size_t l = 0; l < weights.size(); ++l) {
     for (const at::Tensor& weight : weights[l]) {
@@ -114,9 +114,9 @@ std::vector<PlanForm> forms_of(const TestModel& model, int micro_batches) {
 
 void expect_plain_bits(const TestModel& model, const std::string& mask) {
   SCOPED_TRACE("mask " + mask);
-  Run run(model.spec, plain_descent(), kSeed, 1);
+  Run run(model.spec, plain_descent(), kChecksSeed, 1);
   run.transition_to(make_plan(model, {.micro_batches = 4, .mask = mask}));
-  LayerTensors weights = start_values(model.spec, kSeed);
+  LayerTensors weights = start_values(model.spec, kChecksSeed);
   freeze(model.spec, weights, mask.empty() ? model.mask : mask);
   for (Step step = 0; step < 2; ++step) {
     SCOPED_TRACE("step " + std::to_string(step));
@@ -124,7 +124,8 @@ void expect_plain_bits(const TestModel& model, const std::string& mask) {
         {.seed = static_cast<std::uint64_t>(step) + 1, .last_short_by = static_cast<int>(step)});
     const std::vector<Tensors> gradients = gradients_at(model, mask, weights, step, micro_batches);
     const double loss = run.step(step, kRate, micro_batches).loss;
-    Differentiated plain = differentiate_step(model.spec, weights, micro_batches, kSeed, step);
+    Differentiated plain =
+        differentiate_step(model.spec, weights, micro_batches, kChecksSeed, step);
     EXPECT_EQ(loss, std::accumulate(plain.losses.begin(), plain.losses.end(), 0.0));
     add_uses(model.spec, plain.gradients);
     expect_gradients(model.spec, gradients, plain.gradients);

@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::microseconds;
 
-constexpr std::uint64_t kSeed = 7;
+constexpr std::uint64_t kPlansSeed = 7;
 constexpr int kMicroBatchSize = 3;
 
 std::vector<LayerId> cut_layers(const PlanForm& form, int layers) {
@@ -126,7 +126,7 @@ std::uint64_t train_two_steps(const TestModel& model, OptimizerConfig optimizer,
                               const PlanForm& form, const Measurement& measurement) {
   optimizer.learning_rate = 1e-2;
   optimizer.warm_up_steps = 2;
-  Run run(model.spec, optimizer, kSeed, form.all_devices(), {.order = form.order});
+  Run run(model.spec, optimizer, kPlansSeed, form.all_devices(), {.order = form.order});
   run.measure(measurement);
   run.transition_to(make_plan(model, form));
   const int fewer = form.micro_batches - (form.micro_batches == 8 ? 1 : 0);

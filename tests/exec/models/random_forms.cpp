@@ -24,6 +24,14 @@ std::vector<TestModel> models_with_gaps() {
   return {encoder_model(), uneven_mlp_model(), small_cnn_model(), distillation_model()};
 }
 
+std::string random_mask(const TestModel& model, std::mt19937& random) {
+  std::string mask = model.mask;
+  for (std::size_t b = 0; b + 1 < mask.size(); ++b) {
+    if (random() % 2 == 0) mask[b] = '0';
+  }
+  return mask;
+}
+
 std::string RandomForms::mask(const TestModel& model) {
   while (true) {
     std::string mask = model.mask;

@@ -12,6 +12,9 @@ namespace frazil {
 // Those whose blocks may be frozen one by one.
 std::vector<TestModel> models_with_gaps();
 
+// Any blocks but the last frozen, gaps or not; blocks that never train stay so.
+std::string random_mask(const TestModel& model, std::mt19937& random);
+
 class RandomForms {
  public:
   explicit RandomForms(unsigned seed) : random_(seed) {}

@@ -14,13 +14,7 @@ struct Peaks {
   std::vector<std::int64_t> bounds;
 };
 
-OptimizerConfig make_optimizer(bool clip) {
-  OptimizerConfig optimizer;
-  optimizer.clip_norm = clip ? 0.5 : 0;
-  return optimizer;
-}
-
-const ModelProfile& small_profile() {
+const ModelProfile& measured_profile() {
   static const ModelProfile profile =
       make_measured_profile(make_vit(small_config()), {}, small_micro_batches(0, 1).front());
   return profile;
@@ -28,7 +22,7 @@ const ModelProfile& small_profile() {
 
 Peaks compare(const Plan& plan, int devices, bool clip) {
   const ModelSpec model = make_vit(small_config());
-  const OptimizerConfig optimizer = make_optimizer(clip);
+  const OptimizerConfig optimizer = make_family_optimizer(clip);
   const std::vector<Samples> samples = small_micro_batches(0, plan.micro_batches());
   Run run(model, optimizer, 7, devices);
   run.transition_to(plan);
@@ -40,7 +34,7 @@ Peaks compare(const Plan& plan, int devices, bool clip) {
   }
   peaks.bounds = bound_allocations({.model = model,
                                     .optimizer = optimizer,
-                                    .profile = small_profile(),
+                                    .profile = measured_profile(),
                                     .micro_batch = samples.front(),
                                     .plan = plan,
                                     .devices = devices});
@@ -48,7 +42,7 @@ Peaks compare(const Plan& plan, int devices, bool clip) {
 }
 
 Peaks compare(const FamilyForm& form, bool clip) {
-  return compare(place_family(form, small_profile()), form.devices, clip);
+  return compare(place_family(form, measured_profile()), form.devices, clip);
 }
 
 // A meter that saw nothing would pass any bound, a bound of twice the peak would say little.
@@ -79,11 +73,11 @@ TEST(AllocationBound, HoldsWithReplicasAndASharedStage) {
     for (const bool clip : {false, true}) {
       SCOPED_TRACE(std::string(schedule_name(kind)) + (clip ? ", clipped" : ""));
       expect_bounded(
-          compare(make_small_plan(small_profile(), {kind, 8, {{4}, {4}}, {4, 4}}), 4, clip));
+          compare(make_small_plan(measured_profile(), {kind, 8, {{4}, {4}}, {4, 4}}), 4, clip));
       expect_bounded(
-          compare(make_small_plan(small_profile(), {kind, 7, {{4}, {3}}, {4, 3}}), 4, clip));
+          compare(make_small_plan(measured_profile(), {kind, 7, {{4}, {3}}, {4, 3}}), 4, clip));
       for (std::size_t shared = 0; shared < 2; ++shared) {
-        Plan plan = make_small_plan(small_profile(), {kind, 8, {{4}}, {8}});
+        Plan plan = make_small_plan(measured_profile(), {kind, 8, {{4}}, {8}});
         plan.pipelines[0].stages[shared].devices.emplace_back(2);
         expect_bounded(compare(plan, 3, clip));
       }

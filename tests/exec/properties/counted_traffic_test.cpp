@@ -18,12 +18,12 @@
 #include "planner/prediction/step_messages.h"
 #include "profiles/error.h"
 #include "sim/collective_cost.h"
-#include "tests/exec/models/model_plans.h"
+#include "tests/exec/models/random_forms.h"
 
 namespace frazil {
 namespace {
 
-constexpr std::uint64_t kSeed = 7;
+constexpr std::uint64_t kTrafficSeed = 7;
 
 struct Sent {
   int to = 0;
@@ -64,7 +64,7 @@ std::vector<DeviceState> make_states(const ModelSpec& model, const StepProgram& 
   for (std::size_t l = 0; l < program.topology.owners.size(); ++l) {
     for (const LayerOwner& owner : program.topology.owners[l]) {
       LayerState& state = states[owner.device.index()][LayerId{l}];
-      state = make_initial_state(model, LayerId{l}, kSeed);
+      state = make_initial_state(model, LayerId{l}, kTrafficSeed);
       set_active(state, program.activity.layers[l].active);
     }
   }
@@ -92,7 +92,7 @@ AllSent run_step(const TestModel& model, const StepProgram& program, int devices
   }
   const std::vector<Samples> micro_batches =
       model.samples({.seed = 1, .micro_batches = program.plan.micro_batches()});
-  const StepInput input{0, kSeed, 1e-2, &micro_batches, program.plan.batch_size};
+  const StepInput input{0, kTrafficSeed, 1e-2, &micro_batches, program.plan.batch_size};
   Workers workers(devices);
   workers.run([&](DeviceId device) { executors[device.index()]->run_step(input); },
               [&](const std::string& reason) { communicators[0]->abort(reason); });
@@ -312,14 +312,6 @@ void expect_norms(const AllSent& sent, const TestModel& model, const StepProgram
     }
   }
   EXPECT_EQ(count_kinds(sent, {MessageKind::kSquaredNorms}), expected);
-}
-
-std::string random_mask(const TestModel& model, std::mt19937& random) {
-  std::string mask = model.mask;
-  for (std::size_t b = 0; b + 1 < mask.size(); ++b) {
-    if (random() % 2 == 0) mask[b] = '0';
-  }
-  return mask;
 }
 
 Plan reduce_fast(Plan plan) {

@@ -10,7 +10,7 @@
 namespace frazil {
 namespace {
 
-constexpr std::uint64_t kSeed = 11;
+constexpr std::uint64_t kDecoderSeed = 11;
 constexpr double kRate = 0.1;
 
 OptimizerConfig plain_descent(double clip_norm = 0) {
@@ -53,13 +53,14 @@ TEST(Decoder, UnderMasksHasTheBitsOfAPlainProgram) {
 // Autograd adds the uses within each micro-batch: other sums, so equal up to rounding.
 TEST(Decoder, HasTheWeightsOfAPlainProgramWithOneTable) {
   const TestModel model = decoder_model();
-  LayerTensors weights = start_values(model.spec, kSeed, /*shares=*/true);
-  frazil::Run run(model.spec, plain_descent(), kSeed, 2);
+  LayerTensors weights = start_values(model.spec, kDecoderSeed, /*shares=*/true);
+  frazil::Run run(model.spec, plain_descent(), kDecoderSeed, 2);
   run.transition_to(make_plan(model, {.devices = 2}));
   for (Step step = 0; step < 2; ++step) {
     const std::vector<Samples> micro_batches = samples_of(model, step);
     run.step(step, kRate, micro_batches);
-    descend(weights, differentiate_step(model.spec, weights, micro_batches, kSeed, step).gradients,
+    descend(weights,
+            differentiate_step(model.spec, weights, micro_batches, kDecoderSeed, step).gradients,
             kRate);
   }
   expect_close(run, 0, weights);
@@ -73,7 +74,7 @@ TEST(Decoder, HasTheBitsOfOneDeviceUnderEveryPlan) {
 TEST(Decoder, KeepsTheCopiesOfItsTableEqual) {
   const TestModel model = decoder_model();
   const int last = model.layers() - 1;
-  frazil::Run run(model.spec, clipped_adamw(), kSeed, 4);
+  frazil::Run run(model.spec, clipped_adamw(), kDecoderSeed, 4);
   run.transition_to(make_plan(model, {.devices = 2, .replicas = 2}));
   const at::Tensor before = weights_on(run, 0, 0).at(0).detach().clone();
   for (Step step = 0; step < 2; ++step) run.step(step, 1e-2, samples_of(model, step));
@@ -87,9 +88,9 @@ TEST(Decoder, KeepsTheCopiesOfItsTableEqual) {
 // The first block is frozen, but its table has a second use in the head, which trains.
 TEST(Decoder, TrainsATableOfAFrozenBlockThatIsUsedByAnActiveOne) {
   const TestModel model = decoder_model();
-  frazil::Run run(model.spec, plain_descent(), kSeed, 2);
+  frazil::Run run(model.spec, plain_descent(), kDecoderSeed, 2);
   run.transition_to(make_plan(model, {.devices = 2, .mask = "0111"}));
-  const LayerTensors before = start_values(model.spec, kSeed);
+  const LayerTensors before = start_values(model.spec, kDecoderSeed);
   run.step(0, kRate, samples_of(model, 0));
   EXPECT_FALSE(at::equal(weights_on(run, 0, 0).at(0), before[0].at(0)));
   EXPECT_TRUE(at::equal(weights_on(run, 0, 1).at(0), before[1].at(0))) << "positions are frozen";
@@ -125,7 +126,7 @@ TEST(Decoder, HasTheBitsOfOneDeviceWhereReplicasDiffer) {
                                              {DeviceId{1}, DeviceId{2}},
                                              {MicroBatchId{2}, MicroBatchId{4}}));
     }
-    frazil::Run run(model.spec, clipped_adamw(), kSeed, 3);
+    frazil::Run run(model.spec, clipped_adamw(), kDecoderSeed, 3);
     run.transition_to(plan);
     for (Step step = 0; step < 2; ++step) {
       run.step(step, 1e-2,
@@ -140,9 +141,9 @@ TEST(Decoder, HasTheBitsOfOneDeviceWhereReplicasDiffer) {
 TEST(Decoder, CountsItsTableOnceInTheNorm) {
   const TestModel model = decoder_model();
   const std::vector<Samples> micro_batches = samples_of(model, 0);
-  LayerTensors weights = start_values(model.spec, kSeed, /*shares=*/true);
+  LayerTensors weights = start_values(model.spec, kDecoderSeed, /*shares=*/true);
   LayerTensors gradients =
-      differentiate_step(model.spec, weights, micro_batches, kSeed, 0).gradients;
+      differentiate_step(model.spec, weights, micro_batches, kDecoderSeed, 0).gradients;
   double squares = 0;
   for (std::size_t l = 0; l + 1 < gradients.size(); ++l) {
     for (const at::Tensor& gradient : gradients[l]) {
@@ -155,7 +156,7 @@ TEST(Decoder, CountsItsTableOnceInTheNorm) {
   const double scale = clip_norm / (std::sqrt(squares) + 1e-6);
   descend(weights, gradients, kRate * scale);
   for (const int devices : {1, 2, 3}) {
-    frazil::Run run(model.spec, plain_descent(clip_norm), kSeed, devices);
+    frazil::Run run(model.spec, plain_descent(clip_norm), kDecoderSeed, devices);
     run.transition_to(make_plan(model, {.devices = devices}));
     run.step(0, kRate, micro_batches);
     for (int d = 0; d < devices; ++d) expect_close(run, d, weights);

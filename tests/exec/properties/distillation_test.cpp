@@ -8,7 +8,7 @@
 namespace frazil {
 namespace {
 
-constexpr std::uint64_t kSeed = 11;
+constexpr std::uint64_t kDistillationSeed = 11;
 
 // The teacher's block is even, the student's odd (tests/exec/models/distillation.h).
 bool is_teacher(const ModelSpec& model, LayerId layer) {
@@ -17,7 +17,7 @@ bool is_teacher(const ModelSpec& model, LayerId layer) {
 
 std::map<LayerId, Tensors> train_one_way(const TestModel& model, const std::string& mask,
                                          int devices) {
-  frazil::Run run(model.spec, momentum_sgd(), kSeed, devices);
+  frazil::Run run(model.spec, momentum_sgd(), kDistillationSeed, devices);
   run.transition_to(make_plan(model, {.devices = devices, .mask = mask}));
   for (Step step = 0; step < 3; ++step) {
     run.step(step, 1e-2, model.samples({.seed = static_cast<std::uint64_t>(step)}));
@@ -50,7 +50,7 @@ TEST(Distillation, HasTheBitsOfOneDeviceUnderEveryPlan) {
 
 TEST(Distillation, NeverChangesTheTeacher) {
   const TestModel model = distillation_model();
-  const LayerTensors before = start_values(model.spec, kSeed);
+  const LayerTensors before = start_values(model.spec, kDistillationSeed);
   for (const auto& [layer, weights] : train_one_way(model, model.mask, 2)) {
     const bool is_constant = is_teacher(model.spec, layer) || weights.empty();
     EXPECT_EQ(same_bits(weights, before[layer.index()]), is_constant)
@@ -100,7 +100,7 @@ TEST(Distillation, HasTheBitsOfOneDeviceWithBlocksOnSeveralDevices) {
 // Each micro-batch crosses once, forward: one message per step, micro-batch and pair of stages.
 TEST(Distillation, SendsForwardsAlone) {
   const TestModel model = distillation_model();
-  frazil::Run run(model.spec, momentum_sgd(), kSeed, 3);
+  frazil::Run run(model.spec, momentum_sgd(), kDistillationSeed, 3);
   run.transition_to(make_plan(model, {.devices = 3, .cuts = {4, 8}}));
   std::map<ActionKind, int> counts;
   for (const Span& span : run.step(0, 1e-2, model.samples({.seed = 1}), true).spans) {

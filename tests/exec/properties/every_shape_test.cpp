@@ -15,21 +15,21 @@
 namespace frazil {
 namespace {
 
-constexpr int kDevices = 4;
+constexpr int kMostDevices = 4;
 constexpr std::array kSchedules = {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward,
                                    ScheduleKind::kEagerOneForwardOneBackward, ScheduleKind::kZbH1};
-constexpr std::array kMicroBatches = {5, 6, 8, 12};
+constexpr std::array kMicroBatchCounts = {5, 6, 8, 12};
 
-struct Shape {
+struct DrawnShape {
   PlanShape plan;
   int hybrid_pipeline = -1;  // of which a stage is on the last device too; none
   int hybrid_stage = 0;
   bool adam = false;
 };
 
-int replicas_of(const Shape& shape) { return static_cast<int>(shape.plan.cuts.size()); }
+int replicas_of(const DrawnShape& shape) { return static_cast<int>(shape.plan.cuts.size()); }
 
-std::string name_of(const Shape& shape) {
+std::string name_of(const DrawnShape& shape) {
   std::string name = std::string(schedule_name(shape.plan.schedule)) +
                      (shape.adam ? ", AdamW, " : ", SGD, ") +
                      std::to_string(shape.plan.micro_batches) + " micro-batches";
@@ -47,10 +47,10 @@ class Drawing {
   explicit Drawing(unsigned seed) : random_(seed) {}
 
   // Two devices at least, four at most.
-  Shape draw(ScheduleKind schedule, int micro_batches) {
-    Shape shape;
+  DrawnShape draw(ScheduleKind schedule, int micro_batches) {
+    DrawnShape shape;
     const bool hybrid = below(2) == 0;
-    const int devices = 2 + below(kDevices - 1) - (hybrid ? 1 : 0);
+    const int devices = 2 + below(kMostDevices - 1) - (hybrid ? 1 : 0);
     const int replicas = 1 + below(devices);
     shape.plan = {.schedule = schedule, .micro_batches = micro_batches, .cuts = {}, .owned = {}};
     const std::vector<int> lengths = split(devices, replicas);
@@ -83,12 +83,12 @@ class Drawing {
 };
 
 // One step of the warm-up, and one along the cosine that lacks a micro-batch and a sample.
-std::uint64_t train(const Shape& shape) {
+std::uint64_t train(const DrawnShape& shape) {
   OptimizerConfig optimizer{.learning_rate = 1e-2, .clip_norm = 0.5};
   if (!shape.adam) optimizer.kind = OptimizerConfig::Kind::kSgd;
   VitConfig config = small_config();
   config.dropout = 0.1;
-  Run run(make_vit(config), optimizer, 7, kDevices);
+  Run run(make_vit(config), optimizer, 7, kMostDevices);
   Plan plan = make_small_plan(run.structure(), shape.plan);
   if (shape.hybrid_pipeline >= 0) {
     plan.pipelines[static_cast<std::size_t>(shape.hybrid_pipeline)]
@@ -110,9 +110,9 @@ TEST(EveryShape, OfUpToFourDevicesEqualsOneDeviceBitForBit) {
   std::set<std::string> names;
   std::map<std::string, int> seen;
   for (const ScheduleKind schedule : kSchedules) {
-    for (const int micro_batches : kMicroBatches) {
+    for (const int micro_batches : kMicroBatchCounts) {
       for (int i = 0; i < 7; ++i) {
-        const Shape shape = drawing.draw(schedule, micro_batches);
+        const DrawnShape shape = drawing.draw(schedule, micro_batches);
         SCOPED_TRACE(name_of(shape));
         if (!names.insert(name_of(shape)).second) continue;
         const auto [expected, is_new] = one_device.try_emplace({micro_batches, shape.adam}, 0);

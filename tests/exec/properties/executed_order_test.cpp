@@ -20,12 +20,6 @@ namespace {
 
 constexpr BytesPerSecond kBandwidth{1'000'000'000};  // so that a SEND takes time
 
-OptimizerConfig make_optimizer(bool clip) {
-  OptimizerConfig optimizer;
-  optimizer.clip_norm = clip ? 0.5 : 0;
-  return optimizer;
-}
-
 struct Placed {
   std::string name;
   ScheduleKind kind = ScheduleKind::kGpipe;
@@ -34,7 +28,7 @@ struct Placed {
   Plan plan = {};
 };
 
-const ModelProfile& small_profile() {
+const ModelProfile& timed_profile() {
   static const ModelProfile profile = with_times(make_structure(make_vit(small_config()), 2));
   return profile;
 }
@@ -56,7 +50,7 @@ std::vector<Placed> place_all() {
                      .kind = facts.kind,
                      .devices = devices,
                      .clip = clip && facts.versions == WeightVersions::kSync,
-                     .plan = place_family(form, small_profile())});
+                     .plan = place_family(form, timed_profile())});
     }
   }
   return all;
@@ -75,7 +69,7 @@ std::vector<Placed> place_shapes(ScheduleKind kind, const std::string& mask) {
                   .kind = kind,
                   .devices = devices,
                   .clip = all.size() % 2 != 0,
-                  .plan = make_small_plan(small_profile(), shape)};
+                  .plan = make_small_plan(timed_profile(), shape)};
     change(placed.plan);
     all.push_back(std::move(placed));
   };
@@ -101,7 +95,7 @@ std::vector<Placed> place_shapes(ScheduleKind kind, const std::string& mask) {
 }
 
 std::vector<Span> perform(const Placed& placed) {
-  Run run(make_vit(small_config()), make_optimizer(placed.clip), 7, placed.devices);
+  Run run(make_vit(small_config()), make_family_optimizer(placed.clip), 7, placed.devices);
   run.transition_to(placed.plan);
   return run.step(0, 1e-2, small_micro_batches(0, placed.plan.micro_batches()), /*record=*/true)
       .spans;
@@ -109,7 +103,7 @@ std::vector<Span> perform(const Placed& placed) {
 
 // The lists that the simulator lowers.
 Schedule plan_lists(const Placed& placed) {
-  const ModelProfile& profile = small_profile();
+  const ModelProfile& profile = timed_profile();
   const Activity activity = find_activity(profile, placed.plan.mask);
   return complete_schedule(make_schedule(placed.plan, placed.devices), placed.plan, profile,
                            activity, placed.clip);
@@ -202,7 +196,7 @@ void expect_planned_and_simulated(const Placed& placed) {
   expect_planned_order(measured, placed);
   const Cluster cluster = make_family_cluster(placed.devices, kBandwidth);
   const std::vector<Span> simulated =
-      simulate_plan(placed.plan, small_profile(), cluster, {.clip = placed.clip}).timeline.spans;
+      simulate_plan(placed.plan, timed_profile(), cluster, {.clip = placed.clip}).timeline.spans;
   expect_same_actions(measured, simulated);
   if (placed.clip) expect_barrier(measured, simulated);
 }
@@ -229,8 +223,8 @@ TEST(ExecutedOrder, IsThePlannedOneWithReplicasRecomputingAndSharedStages) {
 
 TEST(ExecutedOrder, HasNoBarrierWhereUpdatesStandAmongTheBackwards) {
   for (const ScheduleKind kind : {ScheduleKind::kPipeDream, ScheduleKind::kPipeDream2Bw}) {
-    const Plan plan = place_family({.kind = kind}, small_profile());
-    frazil::Run run(make_vit(small_config()), make_optimizer(/*clip=*/true), 7, 2);
+    const Plan plan = place_family({.kind = kind}, timed_profile());
+    frazil::Run run(make_vit(small_config()), make_family_optimizer(/*clip=*/true), 7, 2);
     EXPECT_THROW(run.transition_to(plan), InfeasibleError) << schedule_name(kind);
   }
 }

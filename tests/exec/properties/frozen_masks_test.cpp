@@ -14,7 +14,7 @@
 namespace frazil {
 namespace {
 
-constexpr std::uint64_t kSeed = 7;
+constexpr std::uint64_t kFrozenMasksSeed = 7;
 
 void step_on(Run& run, const TestModel& model, Step step, int micro_batches) {
   run.step(
@@ -42,8 +42,8 @@ struct Hashes {
 };
 
 Hashes train(const TestModel& model, const PlanForm& form, const OptimizerConfig& optimizer) {
-  Run run(model.spec, optimizer, kSeed, form.all_devices(), {.order = form.order});
-  const LayerTensors before = start_values(model.spec, kSeed);
+  Run run(model.spec, optimizer, kFrozenMasksSeed, form.all_devices(), {.order = form.order});
+  const LayerTensors before = start_values(model.spec, kFrozenMasksSeed);
   const Plan plan = make_plan(model, form);
   run.transition_to(plan);
   for (Step step = 0; step < 2; ++step) step_on(run, model, step, form.micro_batches);

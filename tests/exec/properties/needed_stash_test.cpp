@@ -18,12 +18,12 @@
 namespace frazil {
 namespace {
 
-constexpr std::uint64_t kSeed = 7;
+constexpr std::uint64_t kStashSeed = 7;
 
 DeviceState make_state(const TestModel& model) {
   DeviceState state;
   for (std::size_t l = 0; l < model.spec.layers.size(); ++l) {
-    state[LayerId{l}] = make_initial_state(model.spec, LayerId{l}, kSeed);
+    state[LayerId{l}] = make_initial_state(model.spec, LayerId{l}, kStashSeed);
   }
   return state;
 }
@@ -164,7 +164,7 @@ TEST(NeededStash, IsTheSimulatedOneUnderRandomInteriorMasksToTheByte) {
     const int devices = form.all_devices();
     const Plan plan = make_plan(model, form);
     const SimulatedStep step = simulate_step(plan, profiles[m], make_linked_cluster(devices));
-    frazil::Run run(model.spec, momentum_sgd(), kSeed, devices, {.order = form.order});
+    frazil::Run run(model.spec, momentum_sgd(), kStashSeed, devices, {.order = form.order});
     run.measure({.memory = true});
     run.transition_to(plan);
     const StepResult result =

@@ -12,27 +12,28 @@
 #include "planner/actions/message.h"
 #include "planner/lowering/lower.h"
 #include "tests/exec/models/model_checks.h"
+#include "tests/exec/models/random_forms.h"
 
 namespace frazil {
 namespace {
 
-constexpr std::uint64_t kSeed = 7;
+constexpr std::uint64_t kWorkSeed = 7;
 
-using Counts = std::map<std::string, int>;
+using WorkCounts = std::map<std::string, int>;
 
 std::string text_of(DeviceId device, const Action& action) {
   return "d" + std::to_string(device.value) + " " + to_text(action);
 }
 
 struct Performed {
-  Counts work;                       // F, I, W, B, R, U, pairs and SENDs
+  WorkCounts work;                   // F, I, W, B, R, U, pairs and SENDs
   std::set<std::string> reductions;  // a stage's, of several groups of layers or of one
   std::map<Message, int> sent;
   std::map<Message, int> received;
 };
 
 Performed perform(const TestModel& model, const PlanForm& form) {
-  Run run(model.spec, momentum_sgd(), kSeed, form.all_devices());
+  Run run(model.spec, momentum_sgd(), kWorkSeed, form.all_devices());
   run.transition_to(make_plan(model, form));
   const StepResult result =
       run.step(0, 1e-2, model.samples({.seed = 1, .micro_batches = form.micro_batches}), true);
@@ -72,14 +73,6 @@ Performed price(const TestModel& model, const PlanForm& form) {
   return priced;
 }
 
-std::string random_mask(const TestModel& model, std::mt19937& random) {
-  std::string mask = model.mask;
-  for (std::size_t b = 0; b + 1 < mask.size(); ++b) {
-    if (random() % 2 == 0) mask[b] = '0';
-  }
-  return mask;
-}
-
 TEST(NeededWork, IsWhatTheSimulatorPrices) {
   const unsigned seed = 20261123;
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -116,7 +109,7 @@ TEST(NeededWork, IsWhatTheSimulatorPrices) {
 }
 
 std::map<ActionKind, int> count_kinds(const TestModel& model, const PlanForm& form) {
-  Run run(model.spec, momentum_sgd(), kSeed, form.all_devices());
+  Run run(model.spec, momentum_sgd(), kWorkSeed, form.all_devices());
   run.transition_to(make_plan(model, form));
   std::map<ActionKind, int> counts;
   for (const Span& span :

@@ -23,15 +23,15 @@
 namespace frazil {
 namespace {
 
-constexpr std::uint64_t kSeed = 7;
-constexpr Step kSteps = 3;
+constexpr std::uint64_t kPlainVitSeed = 7;
+constexpr Step kPlainVitSteps = 3;
 
 // The weights in the order of Hugging Face's names: embedding 4, each block 12, head 4.
 class PlainVit {
  public:
   PlainVit(const VitConfig& config, const OptimizerConfig& optimizer)
       : config_(config), optimizer_(optimizer) {
-    for (const Tensors& own : start_values(make_vit(config), kSeed)) {
+    for (const Tensors& own : start_values(make_vit(config), kPlainVitSeed)) {
       weights_.insert(weights_.end(), own.begin(), own.end());
     }
   }
@@ -45,7 +45,7 @@ class PlainVit {
       const Samples& some = micro_batches[m];
       const double share = static_cast<double>(some.count()) / static_cast<double>(samples);
       const at::Tensor own =
-          at::cross_entropy_loss(forward(some.inputs[0], {kSeed, step, MicroBatchId{m}}),
+          at::cross_entropy_loss(forward(some.inputs[0], {kPlainVitSeed, step, MicroBatchId{m}}),
                                  some.labels) *
           share;
       loss += own.item<double>();
@@ -174,12 +174,12 @@ VitConfig with_dropout() {
   return config;
 }
 
-struct Shape {
+struct NamedShape {
   PlanShape plan;
   std::string name;
 };
-const std::vector<Shape>& shapes() {
-  static const std::vector<Shape> all = {
+const std::vector<NamedShape>& named_shapes() {
+  static const std::vector<NamedShape> all = {
       {{}, "one device"},
       {{.cuts = {{4}}}, "two stages"},
       {{.schedule = ScheduleKind::kZbH1, .cuts = {{2, 5}}}, "three stages, split backward"},
@@ -199,15 +199,16 @@ TEST(Vit, HasTheBitsOfAPlainProgram) {
     if (!adam) optimizer.kind = OptimizerConfig::Kind::kSgd;
     PlainVit plain(with_dropout(), optimizer);
     std::vector<double> losses;
-    for (Step step = 0; step < kSteps; ++step) {
-      losses.push_back(plain.step(step, changing_rate(optimizer, step, kSteps), samples_of(step)));
+    for (Step step = 0; step < kPlainVitSteps; ++step) {
+      losses.push_back(
+          plain.step(step, changing_rate(optimizer, step, kPlainVitSteps), samples_of(step)));
     }
-    for (const Shape& shape : shapes()) {
+    for (const NamedShape& shape : named_shapes()) {
       SCOPED_TRACE(shape.name + (adam ? ", AdamW" : ", SGD"));
-      frazil::Run run(make_vit(with_dropout()), optimizer, kSeed, devices_of(shape.plan));
+      frazil::Run run(make_vit(with_dropout()), optimizer, kPlainVitSeed, devices_of(shape.plan));
       run.transition_to(make_small_plan(run.structure(), shape.plan));
-      for (Step step = 0; step < kSteps; ++step) {
-        const double rate = changing_rate(optimizer, step, kSteps);
+      for (Step step = 0; step < kPlainVitSteps; ++step) {
+        const double rate = changing_rate(optimizer, step, kPlainVitSteps);
         EXPECT_EQ(run.step(step, rate, samples_of(step)).loss,
                   losses[static_cast<std::size_t>(step)]);
       }
@@ -224,9 +225,9 @@ TEST(Vit, HasTheGradientsOfAPlainProgramBitForBit) {
     const OptimizerConfig optimizer = undecayed_sgd(clip_norm);
     PlainVit plain(with_dropout(), optimizer);
     plain.step(2, 1e-2, samples_of(2));
-    for (const Shape& shape : shapes()) {
+    for (const NamedShape& shape : named_shapes()) {
       SCOPED_TRACE(shape.name + ", clipped at " + std::to_string(clip_norm));
-      frazil::Run run(make_vit(with_dropout()), optimizer, kSeed, devices_of(shape.plan));
+      frazil::Run run(make_vit(with_dropout()), optimizer, kPlainVitSeed, devices_of(shape.plan));
       run.transition_to(make_small_plan(run.structure(), shape.plan));
       run.step(2, 1e-2, samples_of(2));
       expect_bits(run, &LayerState::first_moment, plain.gradients(), "gradient");

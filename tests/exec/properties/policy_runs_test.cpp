@@ -19,9 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Step kSteps = 18;
-constexpr Step kStepsPerEpoch = 6;
-
 struct PolicyCase {
   std::string name;
   std::string freeze;
@@ -99,17 +96,6 @@ class Policy : public testing::TestWithParam<PolicyCase> {
   TrainOptions options_;
   Dataset data_;
 };
-
-// Every change of the mask.
-std::vector<TracedMask> masks_of(const FreezeTrace& trace) {
-  std::vector<TracedMask> masks;
-  for (const FreezeEvent& event : trace.events) {
-    const auto* mask = std::get_if<MaskEvent>(&event.what);
-    if (mask == nullptr || (!masks.empty() && masks.back().mask == mask->mask)) continue;
-    masks.push_back({event.step, mask->mask});
-  }
-  return masks;
-}
 
 void expect_same(const TrainResult& found, const TrainResult& expected) {
   EXPECT_EQ(found.weight_hash, expected.weight_hash);

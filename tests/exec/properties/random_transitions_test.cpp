@@ -13,11 +13,11 @@
 namespace frazil {
 namespace {
 
-constexpr int kDevices = 4;
-constexpr int kMicroBatches = 6;
+constexpr int kMovedDevices = 4;
+constexpr int kMovedMicroBatches = 6;
 constexpr std::size_t kTransitions = 100;
 
-const std::vector<PlanShape>& shapes() {
+const std::vector<PlanShape>& visited_shapes() {
   using enum ScheduleKind;
   static const std::vector<PlanShape> all{
       {},
@@ -70,35 +70,35 @@ FreezeMask draw_mask(std::mt19937& random) {
 
 // The plans take the devices in another order each, so that even equal ones move.
 Plan make_plan(const Run& run, std::size_t shape, const FreezeMask& mask) {
-  Plan plan = make_small_plan(run.structure(), shapes()[shape]);
+  Plan plan = make_small_plan(run.structure(), visited_shapes()[shape]);
   plan.mask = mask;
   for (Pipeline& pipeline : plan.pipelines) {
     for (Stage& stage : pipeline.stages) {
       for (DeviceId& device : stage.devices) {
-        device = DeviceId{(device.value + static_cast<int>(shape)) % kDevices};
+        device = DeviceId{(device.value + static_cast<int>(shape)) % kMovedDevices};
       }
     }
   }
   return plan;
 }
 
-struct Course {
+struct MovedCourse {
   std::vector<std::uint64_t> losses;  // their bits
   std::vector<Bytes> moved;
   std::uint64_t hash = 0;
 };
 
 // A transition before every step.
-Course take_course(const OptimizerConfig& optimizer, const Walk& walk,
-                   const std::vector<FreezeMask>& masks) {
+MovedCourse take_course(const OptimizerConfig& optimizer, const Walk& walk,
+                        const std::vector<FreezeMask>& masks) {
   VitConfig config = small_config();
   config.dropout = 0.1;
-  Run run(make_vit(config), optimizer, 7, kDevices);
-  Course course;
+  Run run(make_vit(config), optimizer, 7, kMovedDevices);
+  MovedCourse course;
   for (std::size_t i = 0; i < walk.size(); ++i) {
     const auto step = static_cast<Step>(i);
     course.moved.push_back(run.transition_to(make_plan(run, walk[i], masks[i])).move.moved);
-    const StepResult result = run.step(step, 3e-3, small_micro_batches(step, kMicroBatches));
+    const StepResult result = run.step(step, 3e-3, small_micro_batches(step, kMovedMicroBatches));
     course.losses.push_back(std::bit_cast<std::uint64_t>(result.loss));
   }
   course.hash = run.weight_hash();
@@ -109,9 +109,9 @@ class RandomTransitions : public testing::Test {
  protected:
   RandomTransitions() : random_(seed_) {
     RecordProperty("seed", static_cast<int>(seed_));
-    walk_ = walk_all_pairs(shapes().size(), random_);
+    walk_ = walk_all_pairs(visited_shapes().size(), random_);
     while (walk_.size() <= kTransitions) {
-      const std::size_t next = random_() % shapes().size();
+      const std::size_t next = random_() % visited_shapes().size();
       if (next != walk_.back()) walk_.push_back(next);
     }
   }
@@ -119,8 +119,8 @@ class RandomTransitions : public testing::Test {
   // The same masks under the first plan throughout.
   void expect_neutral(const OptimizerConfig& optimizer, const std::vector<FreezeMask>& masks) {
     SCOPED_TRACE("seed " + std::to_string(seed_));
-    const Course moving = take_course(optimizer, walk_, masks);
-    const Course staying = take_course(optimizer, Walk(walk_.size(), 0), masks);
+    const MovedCourse moving = take_course(optimizer, walk_, masks);
+    const MovedCourse staying = take_course(optimizer, Walk(walk_.size(), 0), masks);
     std::size_t moves = 0;  // not where a replica only goes away
     for (std::size_t i = 1; i < walk_.size(); ++i) {
       if (moving.moved[i] > Bytes{0}) ++moves;
@@ -140,7 +140,7 @@ TEST_F(RandomTransitions, GoFromEveryPlanToEveryOther) {
   std::set<std::pair<std::size_t, std::size_t>> pairs;
   for (std::size_t i = 1; i < walk_.size(); ++i) pairs.insert({walk_[i - 1], walk_[i]});
   EXPECT_EQ(walk_.size(), kTransitions + 1);
-  EXPECT_EQ(pairs.size(), shapes().size() * (shapes().size() - 1));
+  EXPECT_EQ(pairs.size(), visited_shapes().size() * (visited_shapes().size() - 1));
 }
 
 TEST_F(RandomTransitions, UnderMasksThatGrowAndShrinkChangeNoBit) {

@@ -23,25 +23,25 @@
 namespace frazil {
 namespace {
 
-constexpr int kDevices = 4;
-constexpr std::uint64_t kSeed = 7;
+constexpr int kReshapedDevices = 4;
+constexpr std::uint64_t kReshapedSeed = 7;
 // Of the steps of an epoch the last has 14 samples, its last micro-batch 2.
 constexpr int kBatch = 18;
-constexpr std::int64_t kSamples = 50;
+constexpr std::int64_t kTrainSamples = 50;
 constexpr std::int64_t kTestSamples = 13;
 constexpr Step kStepsPerEpoch = 3;
 constexpr int kEpochs = 18;
-constexpr Step kSteps = kEpochs * kStepsPerEpoch;
+constexpr Step kReshapedSteps = kEpochs * kStepsPerEpoch;
 constexpr float kPixelsPerId = 128;  // a power of two, so that numbers come back
 
-using Counts = std::map<std::int64_t, int>;  // by sample
+using SampleCounts = std::map<std::int64_t, int>;  // by sample
 
 // What layers were fed since it was last asked.
 class Fed {
  public:
   struct Seen {
-    Counts embedded;                                                           // by their pixels
-    Counts judged;                                                             // by their labels
+    SampleCounts embedded;                                                     // by their pixels
+    SampleCounts judged;                                                       // by their labels
     std::vector<std::int64_t> rows = std::vector<std::int64_t>(kSmallLayers);  // by layer
   };
 
@@ -73,7 +73,7 @@ class Fed {
 ModelSpec make_watched(Fed& fed) {
   VitConfig config = small_config();
   config.dropout = 0.1;
-  config.classes = kSamples;
+  config.classes = kTrainSamples;
   ModelSpec model = make_vit(config);
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     model.layers[l].forward = [l, &fed, inner = model.layers[l].forward](const LayerCall& call) {
@@ -93,15 +93,16 @@ ModelSpec make_watched(Fed& fed) {
 // Samples whose first pixel and whose label are their number.
 Samples make_numbered(std::int64_t count) {
   Samples samples =
-      make_synthetic(static_cast<int>(count), 1, 1, 8, static_cast<int>(count), kSeed).train;
+      make_synthetic(static_cast<int>(count), 1, 1, 8, static_cast<int>(count), kReshapedSeed)
+          .train;
   const at::Tensor numbers = at::arange(count, at::kLong);
   samples.inputs[0].flatten(1).select(1, 0).copy_(numbers.to(at::kFloat) / kPixelsPerId);
   samples.labels = numbers;
   return samples;
 }
 
-Counts once_each(std::int64_t count) {
-  Counts all;
+SampleCounts once_each(std::int64_t count) {
+  SampleCounts all;
   for (std::int64_t id = 0; id < count; ++id) all[id] = 1;
   return all;
 }
@@ -147,10 +148,10 @@ Plan draw_plan(std::mt19937& random, const ModelProfile& structure, const Freeze
   plan.cache_frozen_prefix = caches;
   const int depth = caches ? find_activity(structure, plan).cached : 0;
   std::vector<DeviceId> devices;
-  for (int d = 0; d < kDevices; ++d) devices.emplace_back(d);
+  for (int d = 0; d < kReshapedDevices; ++d) devices.emplace_back(d);
   std::shuffle(devices.begin(), devices.end(), random);
   plan.pipelines.clear();
-  const int pipelines = draw(random, 1, kDevices);
+  const int pipelines = draw(random, 1, kReshapedDevices);
   const auto owners = draw_owners(random, pipelines, plan.micro_batches());
   auto next = devices.begin();
   for (int p = 0; p < pipelines; ++p) {
@@ -167,7 +168,7 @@ Plan draw_plan(std::mt19937& random, const ModelProfile& structure, const Freeze
   return plan;
 }
 
-struct Course {
+struct ReshapedCourse {
   std::vector<std::uint64_t> losses;       // bits, by step
   std::vector<std::uint64_t> evaluations;  // bits of loss and accuracy, by epoch
   std::uint64_t weights = 0;
@@ -184,23 +185,23 @@ struct CourseOptions {
 };
 
 // `masks`: by step.
-Course take_course(const std::vector<FreezeMask>& masks, const CourseOptions& options) {
+ReshapedCourse take_course(const std::vector<FreezeMask>& masks, const CourseOptions& options) {
   Fed fed;
-  Run run(make_watched(fed), {.clip_norm = 1}, kSeed, kDevices);
-  const Samples train = make_numbered(kSamples);
+  Run run(make_watched(fed), {.clip_norm = 1}, kReshapedSeed, kReshapedDevices);
+  const Samples train = make_numbered(kTrainSamples);
   const Samples test = make_numbered(kTestSamples);
   const FileSystem files = real_file_system();
   std::optional<PrefixCache> cache;
   if (options.caches) {
-    cache.emplace(run.model(), run.outputs(narrow(train, 0, 1)), kSamples, files,
+    cache.emplace(run.model(), run.outputs(narrow(train, 0, 1)), kTrainSamples, files,
                   PrefixCacheOptions{.limits = {Bytes{1 << 24}, {}, {}}});
     run.attach(*cache);
     (void)fed.take();
   }
   std::mt19937 random(options.seed);
-  Course course;
+  ReshapedCourse course;
   for (int epoch = 0; epoch < kEpochs; ++epoch) {
-    const std::vector<std::int64_t> order = epoch_order(kSamples, kSeed, epoch);
+    const std::vector<std::int64_t> order = epoch_order(kTrainSamples, kReshapedSeed, epoch);
     for (Step s = 0; s < kStepsPerEpoch; ++s) {
       const Step step = epoch * kStepsPerEpoch + s;
       Plan plan =
@@ -212,7 +213,7 @@ Course take_course(const std::vector<FreezeMask>& masks, const CourseOptions& op
       course.shapes.insert(summarize(plan));
       run.transition_to(plan);
       const std::int64_t first = s * kBatch;
-      const std::int64_t count = std::min<std::int64_t>(kBatch, kSamples - first);
+      const std::int64_t count = std::min<std::int64_t>(kBatch, kTrainSamples - first);
       const StepResult result =
           run.step(step, 3e-3, gather_micro_batches(train, order, first, count, kSmallMicroBatch),
                    false, {}, {order.begin() + first, order.begin() + first + count});
@@ -249,7 +250,7 @@ class ReshapedEpochs : public testing::Test {
   std::vector<FreezeMask> draw_masks() const {
     std::mt19937 random(seed_ + 1);
     std::vector<FreezeMask> masks;
-    for (Step step = 0; step < kSteps; ++step) {
+    for (Step step = 0; step < kReshapedSteps; ++step) {
       FreezeMask mask = freeze(0);
       for (int b = 0; b + 1 < kSmallBlocks; ++b) mask.set_active(BlockId{b}, random() % 2 == 0);
       masks.push_back(mask);
@@ -257,13 +258,13 @@ class ReshapedEpochs : public testing::Test {
     return masks;
   }
 
-  static void expect_all_evaluated(const Course& course) {
+  static void expect_all_evaluated(const ReshapedCourse& course) {
     for (const Fed::Seen& test : course.tests) {
       EXPECT_EQ(test.embedded, once_each(kTestSamples));
       EXPECT_EQ(test.judged, once_each(kTestSamples));
     }
   }
-  static void expect_same_bits(const Course& course, const Course& other) {
+  static void expect_same_bits(const ReshapedCourse& course, const ReshapedCourse& other) {
     EXPECT_EQ(course.losses, other.losses);
     EXPECT_EQ(course.evaluations, other.evaluations);
     EXPECT_EQ(course.weights, other.weights);
@@ -275,12 +276,12 @@ class ReshapedEpochs : public testing::Test {
 TEST_F(ReshapedEpochs, FeedEverySampleOnceAndEvaluateAll) {
   SCOPED_TRACE("seed " + std::to_string(seed_));
   const std::vector<FreezeMask> masks = draw_masks();
-  const Course course = take_course(masks, {.seed = seed_});
-  EXPECT_GE(course.shapes.size(), 30U) << "of " << kSteps << " re-shapings";
+  const ReshapedCourse course = take_course(masks, {.seed = seed_});
+  EXPECT_GE(course.shapes.size(), 30U) << "of " << kReshapedSteps << " re-shapings";
   for (const Fed::Seen& epoch : course.epochs) {
-    EXPECT_EQ(epoch.embedded, once_each(kSamples));
-    EXPECT_EQ(epoch.judged, once_each(kSamples));
-    EXPECT_EQ(epoch.rows, std::vector<std::int64_t>(kSmallLayers, kSamples));
+    EXPECT_EQ(epoch.embedded, once_each(kTrainSamples));
+    EXPECT_EQ(epoch.judged, once_each(kTrainSamples));
+    EXPECT_EQ(epoch.rows, std::vector<std::int64_t>(kSmallLayers, kTrainSamples));
   }
   expect_all_evaluated(course);
   expect_same_bits(course, take_course(masks, {.moves = false}));
@@ -293,8 +294,8 @@ TEST_F(ReshapedEpochs, FillACacheOncePerSampleAndDepth) {
   const std::vector<int> frozen{0, 1, 1, 2, 2, 2, 3, 3, 0, 2, 2, 3, 3, 1, 1, 0, 3, 3};
   ASSERT_EQ(frozen.size(), static_cast<std::size_t>(kEpochs));
   const std::vector<FreezeMask> masks = by_epoch(frozen);
-  const Course course = take_course(masks, {.caches = true, .seed = seed_});
-  EXPECT_GE(course.shapes.size(), 30U) << "of " << kSteps << " re-shapings";
+  const ReshapedCourse course = take_course(masks, {.caches = true, .seed = seed_});
+  EXPECT_GE(course.shapes.size(), 30U) << "of " << kReshapedSteps << " re-shapings";
   std::int64_t fills = 0;
   for (std::size_t e = 0; e < frozen.size(); ++e) {
     SCOPED_TRACE("epoch " + std::to_string(e));
@@ -306,12 +307,12 @@ TEST_F(ReshapedEpochs, FillACacheOncePerSampleAndDepth) {
     const int begin = before <= depth ? before : 0;
     for (int l = 0; l < kSmallLayers; ++l) {
       const bool runs = l >= depth || l >= begin;
-      EXPECT_EQ(course.epochs[e].rows[static_cast<std::size_t>(l)], runs ? kSamples : 0)
+      EXPECT_EQ(course.epochs[e].rows[static_cast<std::size_t>(l)], runs ? kTrainSamples : 0)
           << "layer " << l;
     }
-    EXPECT_EQ(course.epochs[e].judged, once_each(kSamples));
-    EXPECT_EQ(course.epochs[e].embedded, begin == 0 ? once_each(kSamples) : Counts{});
-    if (depth > 0 && depth != before) fills += kSamples;
+    EXPECT_EQ(course.epochs[e].judged, once_each(kTrainSamples));
+    EXPECT_EQ(course.epochs[e].embedded, begin == 0 ? once_each(kTrainSamples) : SampleCounts{});
+    if (depth > 0 && depth != before) fills += kTrainSamples;
     EXPECT_EQ(course.kept[e].stored, fills) << "no sample is filled again";
   }
   expect_all_evaluated(course);

@@ -8,7 +8,7 @@
 namespace frazil {
 namespace {
 
-constexpr std::uint64_t kSeed = 11;
+constexpr std::uint64_t kCnnSeed = 11;
 
 // The trunk's two gradients are added by autograd in one order or the other: of two, the same sum.
 TEST(SmallCnn, OnOneDeviceHasTheBitsOfAPlainProgram) { expect_plain_bits(small_cnn_model()); }
@@ -31,11 +31,11 @@ TEST(SmallCnn, AddsTheGradientOfTheSkipToThatOfTheChain) {
     if (edge.from == LayerId{1} && edge.to == LayerId{4}) edge.kind = EdgeKind::kDetached;
   }
   const std::vector<Samples> micro_batches = model.samples({.seed = 1});
-  const LayerTensors start = start_values(model.spec, kSeed);
+  const LayerTensors start = start_values(model.spec, kCnnSeed);
   const at::Tensor whole =
-      differentiate_step(model.spec, start, micro_batches, kSeed, 0).gradients[1].at(0);
+      differentiate_step(model.spec, start, micro_batches, kCnnSeed, 0).gradients[1].at(0);
   const at::Tensor part =
-      differentiate_step(cut.spec, start, micro_batches, kSeed, 0).gradients[1].at(0);
+      differentiate_step(cut.spec, start, micro_batches, kCnnSeed, 0).gradients[1].at(0);
   EXPECT_FALSE(at::allclose(whole, part, 1e-3, 1e-6));
   for (const TestModel& one : {model, cut}) {
     EXPECT_EQ(train_two_steps(one, momentum_sgd(), {.devices = 3, .cuts = {2, 4}}),
@@ -47,7 +47,7 @@ TEST(SmallCnn, AddsTheGradientOfTheSkipToThatOfTheChain) {
 // The pool weighs by the stem's output, but teaches it nothing.
 TEST(SmallCnn, SendsNoGradientOverADetachedEdge) {
   const TestModel model = small_cnn_model();
-  frazil::Run run(model.spec, momentum_sgd(), kSeed, 2);
+  frazil::Run run(model.spec, momentum_sgd(), kCnnSeed, 2);
   // Stage 0 is the stem, all the rest is stage 1; only pool and classifier train.
   run.transition_to(make_plan(model, {.devices = 2, .cuts = {1}, .mask = "000011"}));
   const StepResult result = run.step(0, 1e-2, model.samples({.seed = 1}), /*record=*/true);

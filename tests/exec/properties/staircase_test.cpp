@@ -13,8 +13,8 @@
 namespace frazil {
 namespace {
 
-constexpr int kDevices = 8;
-constexpr int kMicroBatches = 8;
+constexpr int kStaircaseDevices = 8;
+constexpr int kStaircaseMicroBatches = 8;
 constexpr int kStepsOfPhase = 3;
 
 struct Phase {
@@ -32,28 +32,28 @@ std::vector<Phase> staircase(bool descends) {
        true},
       {{.cuts = {{1, 2, 3, 4, 5, 6, 7}}, .owned = {8}, .mask = "11111"}}};  // and up again
   for (Phase& phase : phases) {
-    phase.shape.micro_batches = kMicroBatches;
+    phase.shape.micro_batches = kStaircaseMicroBatches;
     if (!descends) {
       phase.shape.cuts = {{}};
-      phase.shape.owned = {kMicroBatches};
+      phase.shape.owned = {kStaircaseMicroBatches};
     }
   }
   return phases;
 }
 
-struct Course {
+struct StaircaseCourse {
   std::vector<std::uint64_t> losses;  // their bits
   std::uint64_t weights = 0;
   std::int64_t found = 0;  // in the cache
 };
 
-Course take_course(bool descends, bool caches) {
+StaircaseCourse take_course(bool descends, bool caches) {
   VitConfig config = small_config();
   config.dropout = 0.1;
-  Run run(make_vit(config), {.clip_norm = 1}, 7, descends ? kDevices : 1);
-  const std::vector<Samples> batch = small_micro_batches(0, kMicroBatches);
+  Run run(make_vit(config), {.clip_norm = 1}, 7, descends ? kStaircaseDevices : 1);
+  const std::vector<Samples> batch = small_micro_batches(0, kStaircaseMicroBatches);
   std::vector<std::int64_t> ids;
-  for (int i = 0; i < kMicroBatches * kSmallMicroBatch; ++i) ids.push_back(i);
+  for (int i = 0; i < kStaircaseMicroBatches * kSmallMicroBatch; ++i) ids.push_back(i);
   const FileSystem files = real_file_system();
   std::optional<PrefixCache> cache;
   if (caches) {
@@ -61,7 +61,7 @@ Course take_course(bool descends, bool caches) {
                   PrefixCacheOptions{.limits = {Bytes{1 << 24}, {}, {}}});
     run.attach(*cache);
   }
-  Course course;
+  StaircaseCourse course;
   Step step = 0;
   for (const Phase& phase : staircase(descends)) {
     Plan plan = make_small_plan(run.structure(), phase.shape);
@@ -78,14 +78,15 @@ Course take_course(bool descends, bool caches) {
 }
 
 TEST(Staircase, OfEightDevicesHasTheBitsOfOneDevice) {
-  const Course one = take_course(false, false);
+  const StaircaseCourse one = take_course(false, false);
   for (const bool caches : {false, true}) {
     SCOPED_TRACE(caches ? "cached" : "not cached");
-    const Course eight = take_course(true, caches);
+    const StaircaseCourse eight = take_course(true, caches);
     EXPECT_EQ(eight.losses, one.losses);
     EXPECT_EQ(eight.weights, one.weights);
     // Each phase that caches fills in its first step and reads in the others.
-    EXPECT_EQ(eight.found, caches ? 3 * (kStepsOfPhase - 1) * kMicroBatches * kSmallMicroBatch : 0);
+    EXPECT_EQ(eight.found,
+              caches ? 3 * (kStepsOfPhase - 1) * kStaircaseMicroBatches * kSmallMicroBatch : 0);
   }
 }
 

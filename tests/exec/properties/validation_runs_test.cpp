@@ -25,16 +25,6 @@ constexpr const char* kNervous = R"({"policy": {"kind": "alpha", "alpha": 0.5, "
     "decorators": {"validation_guard": {"metric": "loss", "sigmas": 0, "tolerance": 0,
                                         "hold_evaluations": 1}}})";
 
-std::vector<TracedMask> masks_of(const FreezeTrace& trace) {
-  std::vector<TracedMask> masks;
-  for (const FreezeEvent& event : trace.events) {
-    const auto* mask = std::get_if<MaskEvent>(&event.what);
-    if (mask == nullptr || (!masks.empty() && masks.back().mask == mask->mask)) continue;
-    masks.push_back({event.step, mask->mask});
-  }
-  return masks;
-}
-
 int count_thaws(const FreezeTrace& trace) {
   return static_cast<int>(
       std::count_if(trace.events.begin(), trace.events.end(), [](const FreezeEvent& event) {

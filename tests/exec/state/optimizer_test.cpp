@@ -12,7 +12,7 @@ namespace frazil {
 namespace {
 
 constexpr int kSteps = 5;
-constexpr double kRate = 0.01;
+constexpr double kOptimizerRate = 0.01;
 
 std::vector<double> values_of(const at::Tensor& tensor) {
   const at::Tensor flat = tensor.detach().to(at::kDouble).contiguous().view(-1);
@@ -34,7 +34,7 @@ class AdamWByHand {
       const double mean = first_[i] / (1 - std::pow(c_.beta1, step_));
       const double square = second_[i] / (1 - std::pow(c_.beta2, step_));
       weights[i] -=
-          kRate * (mean / (std::sqrt(square) + c_.epsilon) + c_.weight_decay * weights[i]);
+          kOptimizerRate * (mean / (std::sqrt(square) + c_.epsilon) + c_.weight_decay * weights[i]);
     }
   }
 
@@ -55,7 +55,7 @@ class SgdByHand {
     buffer_.resize(weights.size());
     for (std::size_t i = 0; i < weights.size(); ++i) {
       buffer_[i] = c_.momentum * buffer_[i] + gradient[i] + c_.weight_decay * weights[i];
-      weights[i] -= kRate * buffer_[i];
+      weights[i] -= kOptimizerRate * buffer_[i];
     }
   }
 
@@ -82,7 +82,7 @@ double largest_error(const OptimizerConfig& config) {
     const Tensors gradients{random.draw({6, 5}), random.draw({9})};
     std::vector<std::vector<double>> exact;
     for (const at::Tensor& gradient : gradients) exact.push_back(values_of(gradient));
-    update_layer(state, gradients, config, kRate);
+    update_layer(state, gradients, config, kOptimizerRate);
     for (std::size_t p = 0; p < weights.size(); ++p) {
       by_hand[p].update(weights[p], exact[p]);
       const std::vector<double> got = values_of(state.parameters[p]);
@@ -132,7 +132,7 @@ TEST(Optimizer, HoldsTheBytesItSays) {
       LayerState state;
       state.parameters = {at::zeros({10}), at::zeros({3})};
       const Bytes parameters = bytes_of(state);
-      update_layer(state, {at::ones({10}), at::ones({3})}, config, kRate);
+      update_layer(state, {at::ones({10}), at::ones({3})}, config, kOptimizerRate);
       EXPECT_EQ(bytes_of(state), parameters * (1 + optimizer_bytes_per_parameter_byte(config)));
     }
   }
@@ -141,7 +141,7 @@ TEST(Optimizer, HoldsTheBytesItSays) {
 TEST(Optimizer, TakesOneGradientPerParameter) {
   LayerState state;
   state.parameters = {at::zeros({2})};
-  EXPECT_THROW(update_layer(state, {}, {}, kRate), std::logic_error);
+  EXPECT_THROW(update_layer(state, {}, {}, kOptimizerRate), std::logic_error);
 }
 
 }  // namespace

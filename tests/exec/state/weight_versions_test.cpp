@@ -18,7 +18,7 @@
 namespace frazil {
 namespace {
 
-constexpr double kRate = 1e-2;
+constexpr double kVersionsRate = 1e-2;
 
 Plan make_versioned(const ModelProfile& structure, ScheduleKind kind, const std::vector<int>& cuts,
                     int micro_batches, const std::string& mask = "11111") {
@@ -195,8 +195,8 @@ TEST(WeightVersions, EqualASequentialProgramThatAppliesTheSameVersions) {
           Sequential sequential(model, optimizer);
           for (Step step = 0; step < 2; ++step) {
             const std::vector<Samples> data = small_micro_batches(step, micro_batches);
-            run.step(step, kRate, data);
-            sequential.step(step, kRate, kind, cuts, data);
+            run.step(step, kVersionsRate, data);
+            sequential.step(step, kVersionsRate, kind, cuts, data);
           }
           EXPECT_EQ(run.weight_hash(), sequential.hash());
         }
@@ -233,7 +233,7 @@ TEST(WeightVersions, EveryReadLagsAsItsRuleSays) {
   for (const ScheduleKind kind : {ScheduleKind::kPipeDream, ScheduleKind::kPipeDream2Bw}) {
     frazil::Run run(make_vit(small_config()), {}, 7, 3);
     run.transition_to(make_versioned(run.structure(), kind, {2, 5}, 9));
-    const StepResult result = run.step(0, kRate, small_micro_batches(0, 9));
+    const StepResult result = run.step(0, kVersionsRate, small_micro_batches(0, 9));
     EXPECT_EQ(result.weight_reads.size(), 27U);
     expect_reads(result.weight_reads, kind, {2, 5}, 9, "11111");
   }

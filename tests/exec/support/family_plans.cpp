@@ -39,6 +39,12 @@ Cluster make_family_cluster(int devices, BytesPerSecond bandwidth) {
   return make_uniform_cluster(devices, Bytes{1 << 30}, {microseconds(5), bandwidth});
 }
 
+OptimizerConfig make_family_optimizer(bool clip) {
+  OptimizerConfig optimizer;
+  optimizer.clip_norm = clip ? 0.5 : 0;
+  return optimizer;
+}
+
 Plan place_family(const FamilyForm& form, const ModelProfile& structure) {
   const ScheduleFacts& facts = facts_of(form.kind);
   const int stages = form.devices * form.chunks;

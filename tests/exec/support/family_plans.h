@@ -27,6 +27,8 @@ ModelProfile with_times(ModelProfile structure);
 // A latency, and so many bytes a second: none is without limit.
 Cluster make_family_cluster(int devices, BytesPerSecond bandwidth = {});
 
+OptimizerConfig make_family_optimizer(bool clip);
+
 // Stages as even as eight layers allow, the weight versions that the schedule goes with. Throws
 // InfeasibleError where the schedule has no such form, e.g. dualpipe with an odd number of
 // micro-batches.

@@ -1,5 +1,5 @@
 #pragma once
-// A training run of seconds, and a model profile for it made by hand.
+// A training run of seconds, a model profile for it made by hand, and what its trace says.
 
 #include "exec/config/configured_run.h"
 #include "exec/config/run_config.h"
@@ -9,12 +9,16 @@
 
 namespace frazil {
 
-// 48 samples in 6 steps of 2 micro-batches of 4, 3 epochs; freezing begins with the second.
+inline constexpr std::int64_t kTinySamples = 48;
+inline constexpr Step kTinySteps = 18;
+inline constexpr Bytes kAmpleMemory{1 << 30};  // of a device, for any plan
+
+// The samples in 6 steps of 2 micro-batches of 4, 3 epochs; freezing begins with the second.
 inline RunConfig tiny_config() {
   RunConfig config;
   config.model = small_config();
   config.data.kind = DataConfig::Kind::kSynthetic;
-  config.data.train_samples = 48;
+  config.data.train_samples = kTinySamples;
   config.data.test_samples = 12;
   config.epochs = 3;
   config.batch_size = 8;
@@ -45,6 +49,27 @@ inline ModelProfile tiny_profile(const RunConfig& config) {
 inline Cluster tiny_cluster(Bytes memory_limit) {
   return make_uniform_cluster(2, memory_limit,
                               {std::chrono::microseconds(5), BytesPerSecond{1'000'000'000}});
+}
+
+// The steps of the events of one kind.
+template <class Event>
+std::vector<Step> steps_of(const FreezeTrace& trace) {
+  std::vector<Step> steps;
+  for (const FreezeEvent& event : trace.events) {
+    if (std::holds_alternative<Event>(event.what)) steps.push_back(event.step);
+  }
+  return steps;
+}
+
+// Every change of the mask.
+inline std::vector<TracedMask> masks_of(const FreezeTrace& trace) {
+  std::vector<TracedMask> masks;
+  for (const FreezeEvent& event : trace.events) {
+    const auto* mask = std::get_if<MaskEvent>(&event.what);
+    if (mask == nullptr || (!masks.empty() && masks.back().mask == mask->mask)) continue;
+    masks.push_back({event.step, mask->mask});
+  }
+  return masks;
 }
 
 }  // namespace frazil

@@ -17,7 +17,6 @@ namespace {
 using std::chrono::microseconds;
 
 constexpr int kEpochSteps = 6;
-constexpr std::int64_t kSamples = 48;
 constexpr Bytes kFeature{17 * 32 * 4};
 
 // One device; three of five blocks are frozen from the second epoch on.
@@ -72,22 +71,24 @@ TEST(CacheAdmission, FillsOnBothSidesOfBreakEvenAsTheClosedFormSays) {
   const Duration saved = step - cached_step;
   ASSERT_GT(saved, Duration{0});
   ASSERT_LT(saved, cached_step) << "reading is hidden behind work";
-  const auto rate = static_cast<std::int64_t>(static_cast<double>(kSamples * kFeature.count) * 1e9 /
-                                              static_cast<double>((saved * kEpochSteps).count()));
+  const auto rate =
+      static_cast<std::int64_t>(static_cast<double>(kTinySamples * kFeature.count) * 1e9 /
+                                static_cast<double>((saved * kEpochSteps).count()));
   for (const bool pays : {false, true}) {
     SCOPED_TRACE(pays ? "faster" : "slower");
     options.config.cache.memory_link = {
         Duration{0}, BytesPerSecond{pays ? rate + rate / 100 : rate - rate / 100}};
     const CacheAdmission admission(
-        options, {.blocks = 5, .steps = 3 * kEpochSteps, .steps_per_epoch = kEpochSteps}, kSamples);
-    const auto answer = admission.ask(cached, plain, kEpochSteps, {}, kFeature, {kSamples, 0});
+        options, {.blocks = 5, .steps = 3 * kEpochSteps, .steps_per_epoch = kEpochSteps},
+        kTinySamples);
+    const auto answer = admission.ask(cached, plain, kEpochSteps, {}, kFeature, {kTinySamples, 0});
     EXPECT_EQ(answer.question.steps, 2 * kEpochSteps);
     EXPECT_EQ(answer.question.reads, cached_step);
     EXPECT_EQ(answer.question.fills, step);
     EXPECT_EQ(answer.question.without, step);
     EXPECT_EQ(answer.fills, pays) << explain(answer.question, answer.choice);
     if (pays) {
-      EXPECT_EQ(answer.choice.in_memory, kSamples);
+      EXPECT_EQ(answer.choice.in_memory, kTinySamples);
     }
   }
 }
@@ -98,14 +99,14 @@ TEST(CacheAdmission, TellsInTheTraceWhatWasFilledReadAndPredicted) {
       changes_of(result.trace),
       (std::vector<CacheChange>{CacheChange::kBegun, CacheChange::kFilled, CacheChange::kRead}));
   const std::vector<CacheEvent> events = events_of(result.trace);
-  const Bytes all = kFeature * kSamples;
-  EXPECT_EQ(events[0].samples, kSamples);
+  const Bytes all = kFeature * kTinySamples;
+  EXPECT_EQ(events[0].samples, kTinySamples);
   EXPECT_EQ(events[0].memory, all);
-  EXPECT_EQ(events[1].samples, kSamples);
+  EXPECT_EQ(events[1].samples, kTinySamples);
   EXPECT_EQ(events[1].memory, all);
   EXPECT_EQ(events[1].predicted, events[0].predicted);
   EXPECT_GT(events[1].measured, Duration{0});
-  EXPECT_EQ(events[2].samples, 3 * kSamples);
+  EXPECT_EQ(events[2].samples, 3 * kTinySamples);
   EXPECT_EQ(events[2].note, "144 of 144 samples found");
   EXPECT_GT(events[2].predicted, Duration{0});
   EXPECT_GT(events[2].measured, Duration{0});
@@ -126,7 +127,7 @@ TEST(CacheAdmission, DeclinesInTheLastEpochWithTheReasonAndRunsThePlanWithout) {
   TrainOptions always = make_options(2);
   always.config.cache.admission = CacheConfig::Admission::kAlways;
   const TrainResult filled = run(always);
-  EXPECT_EQ(filled.cache->counts.stored, kSamples);
+  EXPECT_EQ(filled.cache->counts.stored, kTinySamples);
   EXPECT_EQ(filled.weight_hash, result.weight_hash);
 }
 
@@ -145,16 +146,16 @@ TEST(CacheAdmission, KeepsFewerSamplesWhereReadingThemAllTakesTooLong) {
   TrainOptions options = make_options(40);
   options.config.cache.memory_link.bandwidth = BytesPerSecond{25'000'000};
   const CacheAdmission admission(
-      options, {.blocks = 5, .steps = 240, .steps_per_epoch = kEpochSteps}, kSamples);
+      options, {.blocks = 5, .steps = 240, .steps_per_epoch = kEpochSteps}, kTinySamples);
   TrainOptions probe = make_options(2);
   probe.config.cache = {};
   Plan plan = run(probe).phases[1].plan;
   Plan cached = plan;
   cached.cache_frozen_prefix = true;
-  const auto answer = admission.ask(cached, plan, kEpochSteps, {}, kFeature, {kSamples, 0});
+  const auto answer = admission.ask(cached, plan, kEpochSteps, {}, kFeature, {kTinySamples, 0});
   EXPECT_TRUE(answer.fills);
   EXPECT_GT(answer.choice.in_memory, 0);
-  EXPECT_LT(answer.choice.in_memory, kSamples);
+  EXPECT_LT(answer.choice.in_memory, kTinySamples);
   const TrainResult result = run([&] {
     TrainOptions shorter = options;
     shorter.config.epochs = 12;
@@ -163,7 +164,7 @@ TEST(CacheAdmission, KeepsFewerSamplesWhereReadingThemAllTakesTooLong) {
   const std::vector<CacheEvent> events = events_of(result.trace);
   ASSERT_GE(events.size(), 2U);
   EXPECT_EQ(events[0].change, CacheChange::kBegun);
-  EXPECT_LT(events[0].samples, kSamples);
+  EXPECT_LT(events[0].samples, kTinySamples);
   EXPECT_EQ(result.cache->in_memory, events[0].memory) << "no more is kept than was decided";
   options.config.epochs = 12;
   options.config.cache = {};
@@ -184,8 +185,8 @@ TEST(CacheAdmission, GoesOnWithTheOldDepthWhereANewOneDoesNotPay) {
                                       CacheChange::kDeclined}));
   EXPECT_TRUE(events[3].note.ends_with("; what is held serves on")) << events[3].note;
   EXPECT_TRUE(result.phases[2].plan.cache_frozen_prefix);
-  EXPECT_EQ(result.cache->counts.stored, kSamples) << "of the first depth alone";
-  EXPECT_EQ(result.cache->counts.found_before, kSamples);
+  EXPECT_EQ(result.cache->counts.stored, kTinySamples) << "of the first depth alone";
+  EXPECT_EQ(result.cache->counts.found_before, kTinySamples);
   options.config.cache = {};
   EXPECT_EQ(run(options).weight_hash, result.weight_hash);
 }
@@ -201,7 +202,7 @@ TEST(CacheAdmission, TellsWhenTheOldDepthHasLeft) {
   });
   ASSERT_NE(left, events.end());
   EXPECT_EQ(left->layers, 5);
-  EXPECT_EQ(left->samples, kSamples);
+  EXPECT_EQ(left->samples, kTinySamples);
   EXPECT_EQ(std::prev(left)->change, CacheChange::kBegun);
 }
 
@@ -262,7 +263,7 @@ TEST(CacheAdmission, CountsWhatItHasChecked) {
   const std::vector<CacheEvent> events = events_of(run(options).trace);
   ASSERT_FALSE(events.empty());
   EXPECT_EQ(events.back().change, CacheChange::kChecked);
-  EXPECT_EQ(events.back().samples, 2 * kSamples);
+  EXPECT_EQ(events.back().samples, 2 * kTinySamples);
 }
 
 }  // namespace

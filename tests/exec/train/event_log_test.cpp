@@ -21,8 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Step kSteps = 18;
-
 class EventLogFile : public testing::Test {
  protected:
   EventLogFile() {
@@ -42,15 +40,6 @@ class EventLogFile : public testing::Test {
   Dataset data_;
 };
 
-template <class Event>
-std::vector<Step> steps_of(const FreezeTrace& trace) {
-  std::vector<Step> steps;
-  for (const FreezeEvent& event : trace.events) {
-    if (std::holds_alternative<Event>(event.what)) steps.push_back(event.step);
-  }
-  return steps;
-}
-
 std::vector<Step> list_checkpoints(const FreezeTrace& trace) {
   std::vector<Step> steps;
   for (const FreezeEvent& event : trace.events) {
@@ -61,7 +50,7 @@ std::vector<Step> list_checkpoints(const FreezeTrace& trace) {
 
 std::vector<Step> all_steps() {
   std::vector<Step> steps;
-  for (Step step = 0; step < kSteps; ++step) steps.push_back(step);
+  for (Step step = 0; step < kTinySteps; ++step) steps.push_back(step);
   return steps;
 }
 
@@ -239,11 +228,11 @@ TEST_F(EventLogFile, OfAResumedRunGivesTheTraceOfTheWhole) {
 
   EXPECT_EQ(resumed.weight_hash, whole.weight_hash);
   EXPECT_EQ(course_of(resumed.trace), course_of(whole.trace));
-  EXPECT_EQ(sum_costs(resumed.trace), kSteps);
+  EXPECT_EQ(sum_costs(resumed.trace), kTinySteps);
   const ReportRun report = read_run(out.string());
   EXPECT_EQ(report.trace, resumed.trace);
   const RunSummary summary = summarize("out", report.trace);
-  EXPECT_EQ(summary.steps, kSteps);
+  EXPECT_EQ(summary.steps, kTinySteps);
   EXPECT_EQ(summary.unmeasured_steps, 0);
   EXPECT_EQ(summary.evaluations, 3);
   EXPECT_EQ(summary.interrupted_after, std::nullopt);
@@ -301,7 +290,7 @@ TEST_F(EventLogFile, ThatLacksStepsIsNotGoneOnWith) {
       std::string::npos)
       << told;
   EXPECT_EQ(resumed.first_phase, 0U);
-  EXPECT_EQ(sum_costs(resumed.trace), kSteps - 7);
+  EXPECT_EQ(sum_costs(resumed.trace), kTinySteps - 7);
   EXPECT_EQ(steps_of<StepEvent>(read()).front(), 7);
 }
 
@@ -311,7 +300,7 @@ TEST_F(EventLogFile, ThatCannotBeWrittenEndsNoRun) {
   const TrainResult result = train(options_, data_, [&](const TrainProgress& now) {
     if (!now.event.empty()) told.push_back(now.event);
   });
-  EXPECT_EQ(result.trace.steps, kSteps);
+  EXPECT_EQ(result.trace.steps, kTinySteps);
   ASSERT_FALSE(told.empty());
   EXPECT_EQ(told.front().find("the event log ends here: " + options_.event_log.string()), 0U)
       << told.front();

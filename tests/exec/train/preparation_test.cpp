@@ -13,10 +13,9 @@
 namespace frazil {
 namespace {
 
-constexpr std::int64_t kSamples = 48;
-constexpr Bytes kLimit{600'000};  // half the model, and all of it once blocks are frozen
+constexpr Bytes kElasticLimit{600'000};  // half the model, and all of it once blocks are frozen
 
-TrainOptions elastic_options(Bytes limit = kLimit) {
+TrainOptions elastic_options(Bytes limit = kElasticLimit) {
   TrainOptions options;
   options.config = tiny_config();
   options.config.cache.kind = CacheConfig::Kind::kOn;
@@ -43,8 +42,8 @@ TEST(Replanner, AnswersAheadWhatItWouldHaveAnswered) {
   const TrainOptions options = elastic_options();
   for (const char* bits : kMasks) {
     SCOPED_TRACE(bits);
-    Replanner alone(options, kSamples);
-    Replanner ahead(options, kSamples);
+    Replanner alone(options, kTinySamples);
+    Replanner ahead(options, kTinySamples);
     (void)alone.go_on(mask("11111"));
     (void)ahead.go_on(mask("11111"));
     ahead.expect(mask(bits));
@@ -66,8 +65,8 @@ TEST(Replanner, AnswersTheSameWhateverWasExpectedAndHoweverFarThatIs) {
   for (const char* expected : kMasks) {
     for (const char* asked : kMasks) {
       SCOPED_TRACE(std::string(expected) + " " + asked);
-      Replanner alone(options, kSamples);
-      Replanner ahead(options, kSamples);
+      Replanner alone(options, kTinySamples);
+      Replanner ahead(options, kTinySamples);
       (void)alone.go_on(mask("11111"));
       (void)ahead.go_on(mask("11111"));
       ahead.expect(mask(expected));
@@ -85,7 +84,7 @@ TEST(Replanner, AnswersTheSameWhateverWasExpectedAndHoweverFarThatIs) {
 TEST(Replanner, ChargesTheStepsThatFillACacheForEachVariant) {
   TrainOptions options = elastic_options();
   const auto cost = [&](Step epoch, Step left) {
-    Replanner replanner(options, kSamples);
+    Replanner replanner(options, kTinySamples);
     (void)replanner.go_on(mask("11111"));
     return replanner.predict(mask("00011"), epoch, left).cost;
   };
@@ -106,7 +105,7 @@ TEST(Replanner, CountsWhatASwitchBringsByTheConfiguredBatch) {
   TrainOptions options = elastic_options();
   options.config.cache = {};
   options.config.batch_growth = BatchGrowth::kWithPipelines;
-  Replanner replanner(options, kSamples);
+  Replanner replanner(options, kTinySamples);
   const Plan first = replanner.go_on(mask("11111"));
   const PredictedTransition forth = replanner.predict(mask("00001"), 6, 100);
   const Plan grown = replanner.go_on(mask("00001"));
@@ -121,7 +120,7 @@ TEST(Replanner, CountsWhatASwitchBringsByTheConfiguredBatch) {
 
 TEST(Replanner, TellsWhoAsksThatNothingFitsThoughItWasExpected) {
   TrainOptions options = elastic_options(Bytes{1'000});
-  Replanner replanner(options, kSamples);
+  Replanner replanner(options, kTinySamples);
   replanner.expect(mask("00111"));
   EXPECT_THROW((void)replanner.go_on(mask("00111")), InfeasibleError);
   EXPECT_EQ(replanner.find_expected(mask("00111")), std::nullopt);
@@ -130,7 +129,7 @@ TEST(Replanner, TellsWhoAsksThatNothingFitsThoughItWasExpected) {
 TEST(Replanner, AsksNothingAheadForARunThatKeepsItsPlan) {
   TrainOptions options = elastic_options();
   options.elastic = false;
-  Replanner replanner(options, kSamples);
+  Replanner replanner(options, kTinySamples);
   (void)replanner.go_on(mask("00011"));
   replanner.expect(mask("00001"));
   EXPECT_EQ(replanner.find_expected(mask("00001")), std::nullopt);
@@ -138,7 +137,7 @@ TEST(Replanner, AsksNothingAheadForARunThatKeepsItsPlan) {
 
 TEST(Preparation, ReservesTheMemoryThatTheTransitionCopiesInto) {
   const TrainOptions options = elastic_options();
-  Replanner replanner(options, kSamples);
+  Replanner replanner(options, kTinySamples);
   frazil::Run run(make_vit(options.config.model), options.config.optimizer, 7, 2);
   Preparation preparation(replanner, run);
   const Dataset data = load_data(options.config);
@@ -172,7 +171,7 @@ TEST(Preparation, ReservesTheMemoryThatTheTransitionCopiesInto) {
 
 TEST(Preparation, EndsWithTheRunWhateverGoesOn) {
   const TrainOptions options = elastic_options();
-  Replanner replanner(options, kSamples);
+  Replanner replanner(options, kTinySamples);
   frazil::Run run(make_vit(options.config.model), options.config.optimizer, 7, 2);
   Preparation preparation(replanner, run);
   run.transition_to(with_lists(replanner.go_on(mask("11111")), options.profile, options.cluster));

@@ -18,7 +18,6 @@
 namespace frazil {
 namespace {
 
-constexpr Step kSteps = 18;
 constexpr Step kStepsPerEpoch = 6;
 // Too little for a replica of the whole model, enough for half of it, and for all of it once blocks
 // are frozen.
@@ -33,20 +32,12 @@ TrainOptions tiny_options() {
   return options;
 }
 
-TrainResult run(const TrainOptions& options) { return train(options, load_data(options.config)); }
-
-// The steps of the events of one kind.
-template <class Event>
-std::vector<Step> steps_of(const FreezeTrace& trace) {
-  std::vector<Step> steps;
-  for (const FreezeEvent& event : trace.events) {
-    if (std::holds_alternative<Event>(event.what)) steps.push_back(event.step);
-  }
-  return steps;
+TrainResult run_trainer(const TrainOptions& options) {
+  return train(options, load_data(options.config));
 }
 
 TEST(Trainer, FreezesByThePolicyAndPlansAnew) {
-  const TrainResult result = run(tiny_options());
+  const TrainResult result = run_trainer(tiny_options());
   // L_f = ceil(3 (1 - 1/2)) = 2 blocks in the second epoch, ceil(3 (1 - 1/4)) = 3 in the third.
   ASSERT_EQ(result.phases.size(), 3U);
   const std::vector<std::string> masks = {"11111", "00011", "00001"};
@@ -73,9 +64,9 @@ TEST(Trainer, FreezesByThePolicyAndPlansAnew) {
 }
 
 TEST(Trainer, RecordsMaskPlanAndTransitionBeforeTheirStep) {
-  const TrainResult result = run(tiny_options());
+  const TrainResult result = run_trainer(tiny_options());
   const FreezeTrace& trace = result.trace;
-  EXPECT_EQ(trace.steps, kSteps);
+  EXPECT_EQ(trace.steps, kTinySteps);
   EXPECT_EQ(trace.batch_size, 8);
   EXPECT_EQ(trace.blocks.size(), 5U);
   EXPECT_EQ(trace.provenance.at("command"), "frazil train");
@@ -95,16 +86,16 @@ TEST(Trainer, RecordsMaskPlanAndTransitionBeforeTheirStep) {
       steps += cost->steps;
     }
   }
-  EXPECT_EQ(steps, kSteps);
+  EXPECT_EQ(steps, kTinySteps);
   const std::string text = to_jsonl(trace);
   EXPECT_EQ(to_jsonl(parse_freeze_trace(text, "trace")), text);
 }
 
 TEST(Trainer, KeepsItsBitsWhetherOrNotItPlansAnew) {
   TrainOptions options = tiny_options();
-  const TrainResult elastic = run(options);
+  const TrainResult elastic = run_trainer(options);
   options.elastic = false;
-  const TrainResult kept = run(options);
+  const TrainResult kept = run_trainer(options);
   ASSERT_EQ(kept.phases.size(), 3U);
   for (const TrainPhase& phase : kept.phases) {
     EXPECT_EQ(phase.plan.pipelines, kept.phases[0].plan.pipelines);
@@ -113,20 +104,20 @@ TEST(Trainer, KeepsItsBitsWhetherOrNotItPlansAnew) {
   EXPECT_EQ(elastic.weight_hash, kept.weight_hash);
   EXPECT_EQ(elastic.loss, kept.loss);
   options.config.freeze = {};
-  const TrainResult unfrozen = run(options);
+  const TrainResult unfrozen = run_trainer(options);
   EXPECT_EQ(unfrozen.phases.size(), 1U);
   EXPECT_NE(unfrozen.weight_hash, kept.weight_hash) << "freezing must matter";
 }
 
 TEST(Trainer, BeginsWithThePlanItIsGiven) {
   TrainOptions options = tiny_options();
-  const TrainResult chosen = run(options);
+  const TrainResult chosen = run_trainer(options);
   Plan plan = chosen.phases[0].plan;
   plan.pipelines = {make_pipeline(kSmallLayers, {LayerId{2}}, {DeviceId{1}, DeviceId{0}},
                                   {MicroBatchId{0}, MicroBatchId{1}})};
   options.plan = plan;
   options.cluster = tiny_cluster(kLimit * 2);  // it does not fit into what the planner's best needs
-  const TrainResult given = run(options);
+  const TrainResult given = run_trainer(options);
   EXPECT_EQ(given.phases[0].plan, plan);
   EXPECT_EQ(given.weight_hash, chosen.weight_hash);
 }
@@ -145,18 +136,18 @@ TEST(Trainer, EndsAfterTheStepsItIsGiven) {
   ASSERT_EQ(result.phases.size(), 2U);
   EXPECT_EQ(result.phases[1].steps, 2);
   EXPECT_EQ(steps_of<EvalEvent>(result.trace), (std::vector<Step>{6, 8}));
-  EXPECT_NE(result.weight_hash, run(tiny_options()).weight_hash);
+  EXPECT_NE(result.weight_hash, run_trainer(tiny_options()).weight_hash);
 }
 
 // 45 samples: the sixth step has 5, a micro-batch of 4 and one of 1.
 TEST(Trainer, TakesAShortLastBatch) {
   TrainOptions options = tiny_options();
   options.config.data.train_samples = 45;
-  const TrainResult elastic = run(options);
-  EXPECT_EQ(elastic.trace.steps, kSteps);
+  const TrainResult elastic = run_trainer(options);
+  EXPECT_EQ(elastic.trace.steps, kTinySteps);
   EXPECT_EQ(elastic.phases[0].steps, 5) << "full batches";
   options.elastic = false;
-  EXPECT_EQ(run(options).weight_hash, elastic.weight_hash);
+  EXPECT_EQ(run_trainer(options).weight_hash, elastic.weight_hash);
 }
 
 // What frazil plan says of the same model, cluster and micro-batch.
@@ -173,7 +164,7 @@ TEST(Trainer, SaysWhenNoPlanFitsWhatThePlannerSays) {
   const Ranking ranking = search_plans(options.profile, options.cluster, question.options);
   ASSERT_EQ(ranking.best(), nullptr);
   try {
-    (void)run(options);
+    (void)run_trainer(options);
     ADD_FAILURE() << "nothing was thrown";
   } catch (const InfeasibleError& error) {
     EXPECT_EQ(error.what(), explain_no_plan(options.profile, question, ranking));
@@ -184,7 +175,7 @@ TEST(Trainer, SaysWhenNoPlanFitsWhatThePlannerSays) {
 
 // Parameters, gradients and moments by the layers alone; made-up stashes say nothing.
 TEST(Trainer, MeasuresMemoryInTheSecondStepOfEachPhase) {
-  const TrainResult result = run(tiny_options());
+  const TrainResult result = run_trainer(tiny_options());
   EXPECT_GT(result.process_peak_resident.count, 0);
   for (const TrainPhase& phase : result.phases) {
     ASSERT_TRUE(phase.memory);
@@ -209,7 +200,7 @@ TEST(Trainer, MeasuresMemoryInTheSecondStepOfEachPhase) {
 TEST(Trainer, MeasuresNoMemoryInAPhaseOfOneStep) {
   TrainOptions options = tiny_options();
   options.max_steps = 7;
-  const TrainResult result = run(options);
+  const TrainResult result = run_trainer(options);
   ASSERT_EQ(result.phases.size(), 2U);
   EXPECT_TRUE(result.phases[0].memory);
   EXPECT_FALSE(result.phases[1].memory);
@@ -217,9 +208,9 @@ TEST(Trainer, MeasuresNoMemoryInAPhaseOfOneStep) {
 
 TEST(Trainer, RefusesAGivenPlanThatDoesNotFit) {
   TrainOptions options = tiny_options();
-  options.plan = run(options).phases[2].plan;  // replicas of a model that is mostly frozen
+  options.plan = run_trainer(options).phases[2].plan;  // replicas of a model that is mostly frozen
   try {
-    (void)run(options);
+    (void)run_trainer(options);
     ADD_FAILURE() << "nothing was thrown";
   } catch (const InfeasibleError& error) {
     const std::string sentence = error.what();
@@ -250,7 +241,7 @@ class TrainResultFolder : public ::testing::Test {
 };
 
 TEST_F(TrainResultFolder, IsReadByTheReport) {
-  const TrainResult result = run(tiny_options());
+  const TrainResult result = run_trainer(tiny_options());
   write_result(result, folder_);
   const ReportRun read = read_run(folder_.string());
   EXPECT_EQ(read.trace, result.trace);
@@ -268,11 +259,11 @@ TEST_F(TrainResultFolder, IsReadByTheReport) {
 // Of three phases with memory, then of two, the second too short for it.
 TEST_F(TrainResultFolder, LosesWhatALongerRunHasLeft) {
   TrainOptions options = tiny_options();
-  write_result(run(options), folder_);
+  write_result(run_trainer(options), folder_);
   const std::filesystem::path note = folder_ / "phase-2/note.txt";
   write_text_file(note, "mine");
   options.max_steps = 7;
-  const TrainResult shorter = run(options);
+  const TrainResult shorter = run_trainer(options);
   write_result(shorter, folder_);
   EXPECT_TRUE(std::filesystem::exists(folder_ / "phase-0/memory.json"));
   EXPECT_FALSE(std::filesystem::exists(folder_ / "phase-1/memory.json"));
@@ -285,9 +276,9 @@ TEST_F(TrainResultFolder, LosesWhatALongerRunHasLeft) {
 
 TEST_F(TrainResultFolder, StaysAsItIsWhereAFolderIsInTheWay) {
   TrainOptions options = tiny_options();
-  const TrainResult longer = run(options);
+  const TrainResult longer = run_trainer(options);
   options.max_steps = 7;
-  const TrainResult shorter = run(options);
+  const TrainResult shorter = run_trainer(options);
   // One to be written, one to be removed, one of a phase that is no more.
   for (const std::string name : {"trace.jsonl", "phase-1/memory.json", "phase-2/plan.json"}) {
     SCOPED_TRACE(name);

@@ -18,8 +18,6 @@
 namespace frazil {
 namespace {
 
-constexpr Bytes kMuch{1 << 30};
-
 class ToldVerbs : public testing::Test {
  protected:
   void SetUp() override {
@@ -27,7 +25,7 @@ class ToldVerbs : public testing::Test {
     profile_ = tiny_profile(config);
     write_text_file(path("run.json"), to_json(config));
     write_model_profile(profile_, path("model.json"));
-    write_cluster(tiny_cluster(kMuch), path("cluster.json"));
+    write_cluster(tiny_cluster(kAmpleMemory), path("cluster.json"));
     plan_ = make_small_plan(profile_, {.micro_batches = 2, .cuts = {{4}}, .owned = {2}});
     plan_.batch_size = 8;
     plan_.micro_batch_size = 4;
@@ -52,7 +50,8 @@ class ToldVerbs : public testing::Test {
   ProgramFolder folder_{testing::UnitTest::GetInstance()->current_test_info()->name()};
 };
 
-const std::string kTrain = "--run run.json --profile model.json --cluster cluster.json --quiet ";
+const std::string kQuietTrain =
+    "--run run.json --profile model.json --cluster cluster.json --quiet ";
 
 TEST_F(ToldVerbs, TrainRefusesABatchOfMoreSamplesThanThereAre) {
   RunConfig config = tiny_config();
@@ -93,7 +92,7 @@ TEST_F(ToldVerbs, VerifyRefusesWhatTheProfileOfTheSameMachineRefuses) {
   ASSERT_EQ(profiled.code, 0) << profiled.err;
   const ModelProfile measured = read_model_profile(path("m.json"));
   Bytes most{0};
-  for (const MemoryPeak& peak : simulate_plan(plan_, measured, tiny_cluster(kMuch)).memory) {
+  for (const MemoryPeak& peak : simulate_plan(plan_, measured, tiny_cluster(kAmpleMemory)).memory) {
     most = std::max(most, peak.total);
   }
   write_cluster(tiny_cluster(Bytes{most.count - 1}), path("tight.json"));
@@ -109,15 +108,15 @@ TEST_F(ToldVerbs, VerifyRefusesWhatTheProfileOfTheSameMachineRefuses) {
 
 TEST_F(ToldVerbs, TrainSaysWherePredictionsGoBeyondTheMeasuredSizes) {
   const std::string note = "note: some costs are extrapolated beyond the measured sizes\n";
-  const Outcome within = folder_.run("train", kTrain + "--steps 1");
+  const Outcome within = folder_.run("train", kQuietTrain + "--steps 1");
   ASSERT_EQ(within.code, 0) << within.err;
   EXPECT_EQ(within.out.find(note), std::string::npos) << within.out;
   for (Layer& layer : profile_.layers) layer.costs[0].micro_batch_size = 2;
   write_model_profile(profile_, path("model.json"));
-  const Outcome beyond = folder_.run("train", kTrain + "--steps 1");
+  const Outcome beyond = folder_.run("train", kQuietTrain + "--steps 1");
   ASSERT_EQ(beyond.code, 0) << beyond.err;
   EXPECT_NE(beyond.out.find(note), std::string::npos) << beyond.out;
-  const Outcome json = folder_.run("train", kTrain + "--steps 1 --json --out beyond");
+  const Outcome json = folder_.run("train", kQuietTrain + "--steps 1 --json --out beyond");
   JsonFields answer(parse_json(json.out, "answer"));
   JsonFields phase(answer.required("phases").items().at(0));
   EXPECT_TRUE(phase.required("extrapolated").boolean());
@@ -130,7 +129,7 @@ TEST_F(ToldVerbs, ProgressNamesNoAccuracyBeforeThereIsOne) {
   TrainOptions options;
   options.config = tiny_config();
   options.profile = profile_;
-  options.cluster = tiny_cluster(kMuch);
+  options.cluster = tiny_cluster(kAmpleMemory);
   const Dataset data = load_data(options.config);
   train(options, data, [&](const TrainProgress& now) {
     if (now.event.empty()) told.push_back(now.accuracy);

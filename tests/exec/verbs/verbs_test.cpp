@@ -18,8 +18,6 @@
 namespace frazil {
 namespace {
 
-constexpr Bytes kMuch{1 << 30};
-
 // A folder of its own for each test, with what a tiny run needs in it, good and bad.
 class TrainingVerbs : public testing::Test {
  protected:
@@ -29,7 +27,7 @@ class TrainingVerbs : public testing::Test {
     write_text_file(path("run.json"), to_json(config));
     write_text_file(path("broken.json"), "{\"format\": \"frazil.run\", ");
     write_model_profile(profile, path("model.json"));
-    write_cluster(tiny_cluster(kMuch), path("cluster.json"));
+    write_cluster(tiny_cluster(kAmpleMemory), path("cluster.json"));
     write_cluster(tiny_cluster(Bytes{10'000}), path("tight.json"));
     RunConfig wider = config;
     wider.model.dim = 64;

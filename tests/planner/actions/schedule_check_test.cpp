@@ -7,12 +7,11 @@
 #include <string>
 
 #include "profiles/error.h"
+#include "tests/planner/support/shared_plans.h"
 #include "tests/support/sample_models.h"
 
 namespace frazil {
 namespace {
-
-MicroBatches interval(int first, int last) { return {MicroBatchId{first}, MicroBatchId{last}}; }
 
 Activity activity_of(int layers, const FreezeMask& mask) {
   using std::chrono::milliseconds;

@@ -13,6 +13,7 @@
 #include "planner/plan/schedule_facts.h"
 #include "planner/schedules/make_schedule.h"
 #include "profiles/error.h"
+#include "tests/planner/support/shared_plans.h"
 #include "tests/support/golden.h"
 #include "tests/support/sample_models.h"
 
@@ -20,8 +21,6 @@ namespace frazil {
 namespace {
 
 using std::chrono::milliseconds;
-
-MicroBatches interval(int first, int last) { return {MicroBatchId{first}, MicroBatchId{last}}; }
 
 ModelProfile chain(int layers) {
   return make_chain(layers, milliseconds{1}, milliseconds{1}, milliseconds{1});

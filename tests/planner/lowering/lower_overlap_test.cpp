@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr Bytes kPlenty{1'000'000'000};
+constexpr Bytes kPlentyOfMemory{1'000'000'000};
 constexpr BytesPerSecond kOneBytePerNs{1'000'000'000};
 
 // Four layers of 10 ns per part and 1000 bytes of parameters; devices at one byte per ns.
@@ -25,7 +25,7 @@ struct Replicas {
   // `owned`: the micro-batches of each one-stage replica, [first, last].
   Replicas(ReductionMode mode, const std::vector<std::pair<int, int>>& owned,
            Duration latency = nanoseconds(0))
-      : cluster(make_uniform_cluster(static_cast<int>(owned.size()), kPlenty,
+      : cluster(make_uniform_cluster(static_cast<int>(owned.size()), kPlentyOfMemory,
                                      {latency, kOneBytePerNs})) {
     plan.model_hash = model_hash(profile);
     plan.batch_size = owned.back().second + 1;
@@ -92,7 +92,7 @@ Bytes count_reduced_bytes(const LoweredStep& step, DeviceId sender) {
     const Work& work = step.graph.works()[step.graph.work_of()[task]];
     if (const auto* transfer = std::get_if<Transfer>(&work)) sum += transfer->size;
     if (const auto* all = std::get_if<Collective>(&work)) {
-      const Cluster cluster = make_uniform_cluster(8, kPlenty, {{}, kOneBytePerNs});
+      const Cluster cluster = make_uniform_cluster(8, kPlentyOfMemory, {{}, kOneBytePerNs});
       sum += collective_cost(*all, cluster).sent_by_busiest;
     }
   }
@@ -159,7 +159,7 @@ TEST(LowerOverlap, ALastBackwardInsideAPairIsWaitedForWhole) {
   ModelProfile profile = make_chain(2, nanoseconds(10), nanoseconds(10), nanoseconds(10));
   profile.edges.clear();
   profile.layers[0].has_loss = true;
-  const Cluster cluster = make_uniform_cluster(2, kPlenty, {{}, kOneBytePerNs});
+  const Cluster cluster = make_uniform_cluster(2, kPlentyOfMemory, {{}, kOneBytePerNs});
   Plan plan;
   plan.model_hash = model_hash(profile);
   plan.batch_size = 2;

@@ -87,7 +87,8 @@ TEST(LowerSchedules, EveryScheduleTakesTheTimeOfTheReference) {
         seen.times.clear();
         seen.hop = Duration{0};
       }
-      const OrderTimes times = time_orders(make_orders(facts.kind, seen), problem, facts.placement);
+      const ReferenceTimes times =
+          time_orders(make_orders(facts.kind, seen), problem, facts.placement);
       const WhatIfInputs inputs = make_what_if(what_if);
       const WhatIfAnswer answer = answer_what_if(inputs);
       EXPECT_EQ(answer.makespan.count(), times.makespan);

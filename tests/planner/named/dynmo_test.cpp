@@ -23,7 +23,7 @@ ChainLoads make_loads(const std::vector<int>& times, std::int64_t limit = 1'000'
   return chain;
 }
 
-ChainLoads make_random(std::mt19937_64& random) {
+ChainLoads make_random_loads(std::mt19937_64& random) {
   ChainLoads chain = make_loads(std::vector<int>(random() % 12 + 1, 0));
   for (Duration& time : chain.time) time = Duration{static_cast<Duration::rep>(random() % 40)};
   for (Bytes& memory : chain.memory) memory = Bytes{static_cast<std::int64_t>(random() % 40)};
@@ -63,7 +63,7 @@ TEST(DynMoPartition, IsTheMinMaxOptimumWithinMemory) {
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
-    const ChainLoads chain = make_random(random);
+    const ChainLoads chain = make_random_loads(random);
     const int workers = static_cast<int>(random() % 6) + 1;
     ChainCosts costs;
     costs.layer = chain.time;
@@ -105,7 +105,7 @@ TEST(DynMoDiffusion, LowersTheVarianceAndKeepsMemory) {
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
-    const ChainLoads chain = make_random(random);
+    const ChainLoads chain = make_random_loads(random);
     const std::vector<int> before =
         cut_uniformly(static_cast<int>(chain.time.size()), static_cast<int>(random() % 6) + 1);
     std::vector<int> cuts = before;
@@ -141,7 +141,7 @@ TEST(DynMoPacking, NeverRaisesTheBottleneckNorTheMemory) {
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
-    const ChainLoads chain = make_random(random);
+    const ChainLoads chain = make_random_loads(random);
     const auto cuts = balance_by_partition(chain, 6);
     if (!cuts) continue;
     const auto after = pack_stages(chain, *cuts);

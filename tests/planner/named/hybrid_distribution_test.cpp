@@ -142,7 +142,7 @@ TEST(HybridDistribution, TurnsOverWhereCommunicationCostsALittle) {
   EXPECT_EQ(search_hybrid_plans(costs), (HybridPlan{{3, 1}, {0, 3, 6}, tenths(330)}));
 }
 
-HybridCosts make_random(std::mt19937_64& random) {
+HybridCosts make_random_costs(std::mt19937_64& random) {
   HybridCosts costs =
       make_costs(static_cast<int>(random() % 6) + 1, static_cast<int>(random() % 8) + 1);
   const auto draw = [&](std::uint64_t most) {
@@ -163,7 +163,7 @@ TEST(HybridDistribution, IsFoundByTheDynamicProgramToo) {
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
-    HybridCosts costs = make_random(random);
+    HybridCosts costs = make_random_costs(random);
     if (seed % 2 == 1) {
       costs.memory = [](int group, int first, int end) {
         return Bytes{(end - first) * 60 / group};

@@ -138,7 +138,8 @@ TEST(OrderSearch, NeverHoldsMoreThanFitsAndTimesAsTheReferenceDoes) {
     const Objective objective = seed % 2 == 0 ? Objective::kMakespan : Objective::kSpan;
     const SearchedOrder found =
         search_order(pipeline, {.objective = objective, .budget = 5'000, .seed = seed});
-    const OrderTimes times = time_orders(found.orders, problem_of(pipeline), Placement::kLinear);
+    const ReferenceTimes times =
+        time_orders(found.orders, problem_of(pipeline), Placement::kLinear);
     EXPECT_EQ(found.makespan, Duration{times.makespan});
     EXPECT_EQ(found.span, Duration{times.span});
     EXPECT_GE(found.time(objective), found.bound(objective).time);
@@ -157,7 +158,7 @@ TEST(OrderSearch, IsNeverWorseThanTheZeroBubbleHeuristic) {
     const LinearPipeline pipeline =
         draw_unequal_stages(seed, make_times(1000, 1000, 700), Duration{30});
     const OrderProblem problem = problem_of(pipeline);
-    const OrderTimes heuristic =
+    const ReferenceTimes heuristic =
         time_orders(make_zero_bubble_order(problem, pipeline.release), problem, Placement::kLinear);
     const Duration makespan = search_order(pipeline, {.budget = 10'000}).makespan;
     const Duration span =

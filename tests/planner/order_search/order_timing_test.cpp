@@ -125,7 +125,7 @@ TEST(OrderTiming, IsThatOfTheReference) {
       OrderTiming timing(pipeline, Objective::kSpan);
       if (!timing.assign(words)) continue;
       ++orders;
-      const OrderTimes expected = time_orders(to_orders(words), problem, Placement::kLinear);
+      const ReferenceTimes expected = time_orders(to_orders(words), problem, Placement::kLinear);
       ASSERT_EQ(timing.makespan(), Duration{expected.makespan});
       ASSERT_EQ(timing.span(), Duration{expected.span});
       ASSERT_EQ(timing.longest(), Duration{expected.span});

@@ -17,14 +17,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
-OrderTimes time_dualpipe_v(int devices, int micro_batches, StageTimes device_share,
-                           Duration hop = Duration{0}) {
+ReferenceTimes time_dualpipe_v(int devices, int micro_batches, StageTimes device_share,
+                               Duration hop = Duration{0}) {
   const OrderProblem problem = make_order_problem(devices, 2, micro_batches, device_share, hop);
   return time_orders(make_dualpipe_v_order(problem), problem, Placement::kWave);
 }
 
-OrderTimes time_dualpipe(int devices, int micro_batches, StageTimes device_share,
-                         Duration hop = Duration{0}) {
+ReferenceTimes time_dualpipe(int devices, int micro_batches, StageTimes device_share,
+                             Duration hop = Duration{0}) {
   const OrderProblem problem = make_order_problem(devices, 1, micro_batches, device_share, hop);
   return time_orders(make_dualpipe_order(problem), problem, Placement::kBothWays);
 }
@@ -137,7 +137,7 @@ TEST(DualPipeOrders, DualPipeVIsCompleteInOrderFreeOfDeadlockAndHolds2PPlus1Chun
       const DeviceOrders orders = make_dualpipe_v_order(problem);
       expect_in_order(orders, m);
       expect_pairs_of_two_chunks(orders);
-      const OrderTimes times = time_orders(orders, problem, Placement::kWave);
+      const ReferenceTimes times = time_orders(orders, problem, Placement::kWave);
       EXPECT_EQ(times.peak_chunks, std::vector<int>(static_cast<std::size_t>(p), 2 * p + 1));
       EXPECT_EQ(most(times.peak_half_chunks), 2 * (2 * p + 1));
     }
@@ -152,7 +152,7 @@ TEST(DualPipeOrders, DualPipeIsCompleteInOrderFreeOfDeadlockAndHoldsPPlus1Chunks
       const DeviceOrders orders = make_dualpipe_order(problem);
       expect_in_order(orders, m / 2);
       expect_pairs_of_two_chunks(orders);
-      const OrderTimes times = time_orders(orders, problem, Placement::kBothWays);
+      const ReferenceTimes times = time_orders(orders, problem, Placement::kBothWays);
       EXPECT_EQ(times.peak_chunks, std::vector<int>(static_cast<std::size_t>(p), p + 1));
       EXPECT_EQ(most(times.peak_half_chunks), 2 * (p + 1));
     }
@@ -161,10 +161,10 @@ TEST(DualPipeOrders, DualPipeIsCompleteInOrderFreeOfDeadlockAndHoldsPPlus1Chunks
 
 TEST(DualPipeOrders, UnitCostsGiveThePublishedTimes) {
   const StageTimes unit{milliseconds{1}, milliseconds{1}, milliseconds{1}};
-  const OrderTimes v_shaped = time_dualpipe_v(4, 8, unit);
+  const ReferenceTimes v_shaped = time_dualpipe_v(4, 8, unit);
   EXPECT_EQ(v_shaped.makespan, 27'000'000);
   EXPECT_EQ(v_shaped.span, 27'000'000);
-  const OrderTimes both_ways = time_dualpipe(4, 8, unit);
+  const ReferenceTimes both_ways = time_dualpipe(4, 8, unit);
   EXPECT_EQ(both_ways.makespan, 26'000'000);
   EXPECT_EQ(both_ways.span, 26'000'000);
 }
@@ -182,10 +182,10 @@ TEST(DualPipeOrders, BubblesFollowTheFormulaAtRandomCosts) {
     const int even_m = 2 * draw(random, even_p, 2 * even_p + 4);
     SCOPED_TRACE(fmt::format("p = {}, m = {}; p = {}, m = {}; {} {}", p, m, even_p, even_m,
                              2 * half, times.backward_weight.count()));
-    const OrderTimes v_shaped = time_dualpipe_v(p, m, times);
+    const ReferenceTimes v_shaped = time_dualpipe_v(p, m, times);
     ASSERT_EQ(v_shaped.makespan, dualpipe_v_formula(p, m, times));
     ASSERT_EQ(v_shaped.span, dualpipe_v_formula(p, m, times));
-    const OrderTimes both_ways = time_dualpipe(even_p, even_m, times);
+    const ReferenceTimes both_ways = time_dualpipe(even_p, even_m, times);
     ASSERT_EQ(both_ways.makespan, dualpipe_formula(even_p, even_m, times));
     ASSERT_EQ(both_ways.span, dualpipe_formula(even_p, even_m, times));
   }
@@ -226,7 +226,7 @@ TEST(DualPipeOrders, OutsideItsConditionsTheFormulaMayStillHold) {
 TEST(DualPipeOrders, BothHaveTheirFiguresOverEightDevices) {
   const StageTimes unit{milliseconds{1}, milliseconds{1}, milliseconds{1}};
   const StageTimes gpt{milliseconds{1855}, milliseconds{1807}, milliseconds{928}};
-  const auto bubbles = [](const OrderTimes& found, const StageTimes& times) {
+  const auto bubbles = [](const ReferenceTimes& found, const StageTimes& times) {
     const Duration work = 32 * times.total();
     return idle_percent(found.makespan, work) + " " + idle_percent(found.span, work);
   };

@@ -116,7 +116,7 @@ TEST(HanayoOrder, HoldsAsManyChunksAsArrive) {
   const auto peak = [](int waves, int micro_batches) {
     const OrderProblem problem =
         make_order_problem(4, 2 * waves, micro_batches, make_times(8, 8, 8));
-    const OrderTimes times = time_orders(make_hanayo_order(problem), problem, Placement::kWave);
+    const ReferenceTimes times = time_orders(make_hanayo_order(problem), problem, Placement::kWave);
     return most(times.peak_chunks);
   };
   EXPECT_EQ(peak(1, 4), 2 * 4);
@@ -146,7 +146,7 @@ TEST(HanayoOrder, IsTheListThatGoingTickByTickMakes) {
       rules.backward.push_back((times.total() - times.forward).count());
     }
     const DeviceOrders orders = make_hanayo_order(problem);
-    const OrderTimes times = time_orders(orders, problem, Placement::kWave);
+    const ReferenceTimes times = time_orders(orders, problem, Placement::kWave);
     ASSERT_EQ(orders, (TickByTick{problem, rules}.run(times.makespan)));
   }
 }
@@ -172,7 +172,8 @@ TEST(VarunaOrder, RecomputesJustBeforeItsBackward) {
 
 TEST(VarunaOrder, IsFasterThanOneForwardOneBackwardThatRecomputes) {
   const OrderProblem problem = make_unit_problem(4, 1, 8);
-  const OrderTimes varuna = time_orders(make_varuna_order(problem), problem, Placement::kLinear);
+  const ReferenceTimes varuna =
+      time_orders(make_varuna_order(problem), problem, Placement::kLinear);
   EXPECT_EQ(varuna.makespan, 39);
   EXPECT_EQ(varuna.peak_chunks, (std::vector<int>{8, 6, 3, 1}));
 

@@ -16,7 +16,7 @@
 namespace frazil {
 namespace {
 
-EqualStages draw_case(Random& random) {
+EqualStages draw_linear_case(Random& random) {
   EqualStages x;
   x.p = draw(random, 1, 7);
   x.m = draw(random, 1, 18);
@@ -27,25 +27,23 @@ EqualStages draw_case(Random& random) {
   return x;
 }
 
-void for_random_cases(std::uint64_t seed, const std::function<void(Random&, EqualStages&)>& narrow,
+void for_linear_cases(std::uint64_t seed, const std::function<void(Random&, EqualStages&)>& narrow,
                       const std::function<void(const EqualStages&)>& check) {
-  for_drawn_stages(seed, draw_case, narrow, check);
+  for_drawn_stages(seed, draw_linear_case, narrow, check);
 }
 
-void as_it_is(Random&, EqualStages&) {}
-
-OrderTimes times_of(OrderGenerator make, const EqualStages& x) {
+ReferenceTimes time_linear(OrderGenerator make, const EqualStages& x) {
   const OrderProblem problem = x.problem();
   return time_orders(make(problem), problem, Placement::kLinear);
 }
 std::int64_t makespan(OrderGenerator make, const EqualStages& x) {
-  return times_of(make, x).makespan;
+  return time_linear(make, x).makespan;
 }
-std::int64_t span(OrderGenerator make, const EqualStages& x) { return times_of(make, x).span; }
+std::int64_t span(OrderGenerator make, const EqualStages& x) { return time_linear(make, x).span; }
 
 TEST(LinearOrders, GpipeTakesItsClosedFormWithAnyHop) {
   const auto any_hop = [](Random& random, EqualStages& x) { x.c = draw(random, 0, 2 * x.t()); };
-  for_random_cases(1, any_hop, [](const EqualStages& x) {
+  for_linear_cases(1, any_hop, [](const EqualStages& x) {
     const std::int64_t form = (x.m + x.p - 1) * x.t() + 2 * (x.p - 1) * x.c;
     EXPECT_EQ(makespan(gpipe, x), form);
     EXPECT_EQ(makespan(reverse_gpipe, x), form);
@@ -53,7 +51,7 @@ TEST(LinearOrders, GpipeTakesItsClosedFormWithAnyHop) {
 }
 
 TEST(LinearOrders, OneForwardOneBackwardTakesTheTimeOfGpipeWithoutHops) {
-  for_random_cases(2, as_it_is, [](const EqualStages& x) {
+  for_linear_cases(2, as_it_is, [](const EqualStages& x) {
     EXPECT_EQ(makespan(one_forward_one_backward, x), (x.m + x.p - 1) * x.t());
   });
 }
@@ -64,7 +62,7 @@ TEST(LinearOrders, OneForwardOneBackwardPaysTwoHopsForAlmostEveryMicroBatch) {
     x.m = x.p * draw(random, 1, 3);
     x.c = draw(random, 0, 2 * x.t());
   };
-  for_random_cases(3, whole_rounds, [](const EqualStages& x) {
+  for_linear_cases(3, whole_rounds, [](const EqualStages& x) {
     EXPECT_EQ(makespan(one_forward_one_backward, x),
               (x.m + x.p - 1) * x.t() + (2 * x.m * (x.p - 1) / x.p + 2 * (x.p - 2)) * x.c);
   });
@@ -72,7 +70,7 @@ TEST(LinearOrders, OneForwardOneBackwardPaysTwoHopsForAlmostEveryMicroBatch) {
 
 TEST(LinearOrders, OneForwardOneBackwardTakesItsClosedFormForAnyNumberOfMicroBatches) {
   const auto any_hop = [](Random& random, EqualStages& x) { x.c = draw(random, 0, 2 * x.t()); };
-  for_random_cases(4, any_hop, [](const EqualStages& x) {
+  for_linear_cases(4, any_hop, [](const EqualStages& x) {
     const std::int64_t rounds = (x.m - 2 + x.p) / x.p - 1;  // floor((m-2)/p), also for m = 1
     EXPECT_EQ(makespan(one_forward_one_backward, x),
               (x.m + x.p - 1) * x.t() + 2 * (x.m + x.p - 3 - rounds) * x.c);
@@ -91,7 +89,7 @@ std::int64_t hidden_hops(const EqualStages& x) {
 
 TEST(LinearOrders, EagerHidesHopsOfUpToHalfAMicroBatch) {
   const auto short_hop = [](Random& random, EqualStages& x) { x.c = draw(random, 0, x.t() / 2); };
-  for_random_cases(5, short_hop,
+  for_linear_cases(5, short_hop,
                    [](const EqualStages& x) { EXPECT_EQ(makespan(eager, x), hidden_hops(x)); });
 }
 
@@ -101,7 +99,7 @@ TEST(LinearOrders, EagerPaysForLongerHops) {
     x.m = draw(random, 2 * x.p, 18);
     x.c = draw(random, x.t() / 2 + 1, 2 * x.t());
   };
-  for_random_cases(6, long_hop,
+  for_linear_cases(6, long_hop,
                    [](const EqualStages& x) { EXPECT_GT(makespan(eager, x), hidden_hops(x)); });
   const EqualStages x{.p = 2, .m = 4, .c = 2};
   EXPECT_EQ(hidden_hops(x), 19);
@@ -131,7 +129,7 @@ std::int64_t zb_h1_span(const EqualStages& x) {
 
 TEST(LinearOrders, ZbH1TakesItsClosedForms) {
   const auto full = [](Random& random, EqualStages& x) { x.m = x.p + draw(random, 0, 12); };
-  for_random_cases(7, full, [](const EqualStages& x) {
+  for_linear_cases(7, full, [](const EqualStages& x) {
     EXPECT_EQ(makespan(zb_h1, x), zb_h1_makespan(x));
     EXPECT_EQ(span(zb_h1, x), zb_h1_span(x));
   });
@@ -150,7 +148,7 @@ TEST(LinearOrders, ZbH1PaysForHopsByDeviceAndNotByMicroBatch) {
     x.m = x.p + draw(random, 1, 12);
     x.c = draw(random, 0, x.w / 2);
   };
-  for_random_cases(8, short_hop,
+  for_linear_cases(8, short_hop,
                    [](const EqualStages& x) { EXPECT_EQ(makespan(zb_h1, x), zb_h1_makespan(x)); });
 }
 
@@ -165,7 +163,7 @@ TEST(LinearOrders, ZbH1PaysTwoHopsLessForTheLeastMicroBatches) {
     x.p = x.m = draw(random, 2, 9);
     x.c = draw(random, 0, std::min({x.f, x.i, x.w}) / 2);
   };
-  for_random_cases(10, least, [](const EqualStages& x) {
+  for_linear_cases(10, least, [](const EqualStages& x) {
     const std::int64_t others = x.p - 1;
     const std::int64_t idle =
         std::max({others * (x.f + 3 * x.c) - 2 * x.c, others * (x.i + 2 * x.c),
@@ -187,7 +185,7 @@ std::int64_t zb_h2_span(const EqualStages& x) {
 
 TEST(LinearOrders, ZbH2TakesItsClosedForms) {
   const auto full = [](Random& random, EqualStages& x) { x.m = 2 * x.p - 1 + draw(random, 0, 9); };
-  for_random_cases(9, full, [](const EqualStages& x) {
+  for_linear_cases(9, full, [](const EqualStages& x) {
     EXPECT_EQ(makespan(zb_h2, x), zb_h2_makespan(x));
     EXPECT_EQ(span(zb_h2, x), zb_h2_span(x));
   });
@@ -226,7 +224,7 @@ DeviceOrders two_bp_gpipe(const OrderProblem& problem) {
 }
 
 TEST(LinearOrders, TwoBpTakesItsHostWithoutWeightGradientsAndThenThem) {
-  for_random_cases(11, as_it_is, [](const EqualStages& x) {
+  for_linear_cases(11, as_it_is, [](const EqualStages& x) {
     const std::int64_t form = (x.m + x.p - 1) * (x.f + x.i) + x.m * x.w;
     EXPECT_EQ(makespan(two_bp, x), form);
     EXPECT_EQ(makespan(two_bp_gpipe, x), form);
@@ -250,7 +248,7 @@ TEST(LinearOrders, BubblesAreThoseOfThePublishedTable) {
       {zb_h2, {68, 0}, {82, 82}},
   };
   const auto bubbles = [](const Row& row, const EqualStages& x) {
-    const OrderTimes times = times_of(row.make, x);
+    const ReferenceTimes times = time_linear(row.make, x);
     const auto bubble = [&](std::int64_t length) {
       return std::lround(1000.0 * static_cast<double>(length - x.m * x.t()) /
                          static_cast<double>(length));

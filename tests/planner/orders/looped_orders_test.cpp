@@ -22,7 +22,7 @@ namespace frazil {
 namespace {
 
 // F, I and W are multiples of v, by which forms divide them; m >= p.
-EqualStages draw_case(Random& random) {
+EqualStages draw_looped_case(Random& random) {
   EqualStages x;
   x.p = draw(random, 1, 6);
   x.v = draw(random, 1, 4);
@@ -34,12 +34,10 @@ EqualStages draw_case(Random& random) {
   return x;
 }
 
-void for_random_cases(std::uint64_t seed, const std::function<void(Random&, EqualStages&)>& narrow,
+void for_looped_cases(std::uint64_t seed, const std::function<void(Random&, EqualStages&)>& narrow,
                       const std::function<void(const EqualStages&)>& check) {
-  for_drawn_stages(seed, draw_case, narrow, check);
+  for_drawn_stages(seed, draw_looped_case, narrow, check);
 }
-
-void as_it_is(Random&, EqualStages&) {}
 
 DeviceOrders interleaved(const OrderProblem& problem) {
   return make_interleaved_order(problem, problem.devices);
@@ -54,12 +52,9 @@ DeviceOrders reverse_looped_bfs(const OrderProblem& problem) {
   return make_gpipe_order(problem, BackwardOrder::kReverse);
 }
 
-OrderTimes times_of(OrderGenerator make, const EqualStages& x) {
+ReferenceTimes time_looped(OrderGenerator make, const EqualStages& x) {
   const OrderProblem problem = x.problem();
   return time_orders(make(problem), problem, Placement::kLooped);
-}
-std::int64_t makespan(OrderGenerator make, const EqualStages& x) {
-  return times_of(make, x).makespan;
 }
 
 // The picture of one device.
@@ -195,16 +190,16 @@ TEST(LoopedOrders, EvenGroupsAreNeverSlowerThanAShortLastGroup) {
     x.m = x.p * draw(random, 1, 3) + draw(random, 1, x.p - 1);
   };
   int ended = 0;
-  for_random_cases(6, uneven, [&](const EqualStages& x) {
+  for_looped_cases(6, uneven, [&](const EqualStages& x) {
     const OrderProblem problem = x.problem();
     const DeviceOrders literal = literal_interleaved(problem, problem.devices);
     try {
       const std::int64_t with_short_group =
           time_orders(literal, problem, Placement::kLooped).makespan;
       ++ended;
-      EXPECT_LE(makespan(interleaved, x), with_short_group);
+      EXPECT_LE(time_looped(interleaved, x).makespan, with_short_group);
     } catch (const std::runtime_error&) {
-      EXPECT_NO_THROW(makespan(interleaved, x));
+      EXPECT_NO_THROW(time_looped(interleaved, x));
     }
   });
   EXPECT_GT(ended, 250);
@@ -284,18 +279,18 @@ TEST(LoopedOrders, PeaksAreThePublishedOnes) {
 std::int64_t looped_makespan(const EqualStages& x) { return x.m * x.t() + (x.p - 1) * x.t() / x.v; }
 
 TEST(LoopedOrders, InterleavingDividesTheBubbleByTheChunks) {
-  for_random_cases(1, as_it_is, [](const EqualStages& x) {
-    EXPECT_EQ(makespan(interleaved, x), looped_makespan(x));
-    EXPECT_EQ(makespan(looped_bfs, x), looped_makespan(x));
-    EXPECT_EQ(makespan(reverse_looped_bfs, x), looped_makespan(x));
+  for_looped_cases(1, as_it_is, [](const EqualStages& x) {
+    EXPECT_EQ(time_looped(interleaved, x).makespan, looped_makespan(x));
+    EXPECT_EQ(time_looped(looped_bfs, x).makespan, looped_makespan(x));
+    EXPECT_EQ(time_looped(reverse_looped_bfs, x).makespan, looped_makespan(x));
   });
 }
 
 TEST(LoopedOrders, TheBubbleIsLargerWithFewerMicroBatchesThanDevices) {
   const EqualStages x{.p = 2, .v = 2, .m = 1, .f = 2, .i = 2, .w = 2};
   EXPECT_EQ(looped_makespan(x), 9);
-  EXPECT_EQ(makespan(interleaved, x), 12);
-  EXPECT_EQ(makespan(looped_bfs, x), 12);
+  EXPECT_EQ(time_looped(interleaved, x).makespan, 12);
+  EXPECT_EQ(time_looped(looped_bfs, x).makespan, 12);
 }
 
 std::int64_t interleaved_with_hops(const EqualStages& x) {
@@ -309,8 +304,8 @@ TEST(LoopedOrders, InterleavedPaysEachShortHopOfTheChainOnce) {
     x.m = x.p * draw(random, 1, 3);
     x.c = draw(random, 0, std::min(x.f, x.i + x.w) / x.v);
   };
-  for_random_cases(2, short_hop, [](const EqualStages& x) {
-    EXPECT_EQ(makespan(interleaved, x), interleaved_with_hops(x));
+  for_looped_cases(2, short_hop, [](const EqualStages& x) {
+    EXPECT_EQ(time_looped(interleaved, x).makespan, interleaved_with_hops(x));
   });
 }
 
@@ -322,18 +317,18 @@ TEST(LoopedOrders, InterleavedPaysMoreForLongerHops) {
     const std::int64_t longest = std::min(x.f, x.i + x.w) / x.v;
     x.c = longest + draw(random, 1, longest);
   };
-  for_random_cases(3, long_hop, [](const EqualStages& x) {
-    EXPECT_GT(makespan(interleaved, x), interleaved_with_hops(x));
+  for_looped_cases(3, long_hop, [](const EqualStages& x) {
+    EXPECT_GT(time_looped(interleaved, x).makespan, interleaved_with_hops(x));
   });
   const EqualStages x{.p = 2, .v = 2, .m = 4, .f = 2, .i = 2, .w = 2, .c = 2};
   EXPECT_EQ(interleaved_with_hops(x), 39);
-  EXPECT_EQ(makespan(interleaved, x), 42);
+  EXPECT_EQ(time_looped(interleaved, x).makespan, 42);
 }
 
 TEST(LoopedOrders, InterleavedPaysOtherwiseForHopsWhereGroupsAreNotOfP) {
   const EqualStages uneven{.p = 2, .v = 2, .m = 3, .f = 2, .i = 2, .w = 2, .c = 1};
   EXPECT_EQ(interleaved_with_hops(uneven), 27);
-  EXPECT_EQ(makespan(interleaved, uneven), 24);
+  EXPECT_EQ(time_looped(interleaved, uneven).makespan, 24);
 }
 
 std::int64_t breadth_first_with_hops(const EqualStages& x) {
@@ -346,13 +341,13 @@ TEST(LoopedOrders, BreadthFirstPaysHopsAsGpipeWhileMicroBatchesCoverThem) {
   const auto short_hop = [](Random& random, EqualStages& x) {
     x.c = draw(random, 0, (x.m - x.p) * std::min(x.f, x.i + x.w) / x.v / x.p);
   };
-  for_random_cases(4, short_hop, [](const EqualStages& x) {
-    EXPECT_EQ(makespan(looped_bfs, x), breadth_first_with_hops(x));
-    EXPECT_EQ(makespan(reverse_looped_bfs, x), breadth_first_with_hops(x));
+  for_looped_cases(4, short_hop, [](const EqualStages& x) {
+    EXPECT_EQ(time_looped(looped_bfs, x).makespan, breadth_first_with_hops(x));
+    EXPECT_EQ(time_looped(reverse_looped_bfs, x).makespan, breadth_first_with_hops(x));
   });
   const EqualStages least{.p = 2, .v = 2, .m = 2, .f = 2, .i = 2, .w = 2, .c = 1};
   EXPECT_EQ(breadth_first_with_hops(least), 17);
-  EXPECT_EQ(makespan(looped_bfs, least), 21);
+  EXPECT_EQ(time_looped(looped_bfs, least).makespan, 21);
 }
 
 std::int64_t interleaved_zb_makespan(const EqualStages& x) {
@@ -360,12 +355,12 @@ std::int64_t interleaved_zb_makespan(const EqualStages& x) {
 }
 
 TEST(LoopedOrders, InterleavedZbDividesTheBubbleOfZbH1ByTheChunks) {
-  for_random_cases(5, as_it_is, [](const EqualStages& x) {
-    EXPECT_EQ(makespan(interleaved_zb, x), interleaved_zb_makespan(x));
+  for_looped_cases(5, as_it_is, [](const EqualStages& x) {
+    EXPECT_EQ(time_looped(interleaved_zb, x).makespan, interleaved_zb_makespan(x));
   });
   const EqualStages too_few{.p = 2, .v = 2, .m = 1, .f = 2, .i = 2, .w = 2};
   EXPECT_EQ(interleaved_zb_makespan(too_few), 7);
-  EXPECT_EQ(makespan(interleaved_zb, too_few), 9);
+  EXPECT_EQ(time_looped(interleaved_zb, too_few).makespan, 9);
 }
 
 // Bubbles of p = 8, m = 32 in tenths of a percent, of makespan and span alike: with unit times, and
@@ -382,7 +377,7 @@ TEST(LoopedOrders, BubblesAreThoseOfThePublishedTable) {
                               {interleaved_zb, 2, 35, 68},
                               {interleaved_zb, 4, 18, 42}};
   const auto bubble = [](const Row& row, const EqualStages& x) {
-    const OrderTimes times = times_of(row.make, x);
+    const ReferenceTimes times = time_looped(row.make, x);
     EXPECT_EQ(times.span, times.makespan);
     return std::lround(1000.0 * static_cast<double>(times.makespan - x.m * x.t()) /
                        static_cast<double>(times.makespan));

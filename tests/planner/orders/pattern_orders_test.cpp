@@ -26,8 +26,8 @@ const std::array<Pattern, 2> kPatterns{Pattern{"v-half", make_v_half_order},
 // Chunks of one unit for each of F, I and W.
 const StageTimes kUnitChunks = make_times(2, 2, 2);
 
-OrderTimes time_pattern(OrderGenerator make, int devices, int micro_batches,
-                        StageTimes device_share, Duration hop = Duration{0}) {
+ReferenceTimes time_pattern(OrderGenerator make, int devices, int micro_batches,
+                            StageTimes device_share, Duration hop = Duration{0}) {
   const OrderProblem problem = make_order_problem(devices, 2, micro_batches, device_share, hop);
   return time_orders(make(problem), problem, Placement::kWave);
 }
@@ -83,7 +83,7 @@ TEST(PatternOrders, AllWorkIsDoneInTurnAndWithinTheMemoryOfThePattern) {
     for (int p = 1; p <= 12; ++p) {
       for (int m = 1; m <= 3 * p + 2; ++m) {
         SCOPED_TRACE(fmt::format("{} p = {} m = {}", pattern.name, p, m));
-        const OrderTimes times = time_pattern(pattern.make, p, m, kUnitChunks, Duration{1});
+        const ReferenceTimes times = time_pattern(pattern.make, p, m, kUnitChunks, Duration{1});
         const int most_allowed = 2 * pattern.memory(p);
         EXPECT_LE(most(times.peak_chunks), most_allowed);
         EXPECT_GE(most(times.peak_chunks), m < p ? 1 : most_allowed);
@@ -187,7 +187,7 @@ struct Bubbles {
 Bubbles measure_bubbles(OrderGenerator make, StageTimes device_share, Duration hop) {
   constexpr int kDevices = 8;
   constexpr int kMicroBatches = 32;
-  const OrderTimes times = time_pattern(make, kDevices, kMicroBatches, device_share, hop);
+  const ReferenceTimes times = time_pattern(make, kDevices, kMicroBatches, device_share, hop);
   const Duration work = kMicroBatches * device_share.total();
   return {idle_percent(times.makespan, work), idle_percent(times.span, work),
           most(times.peak_chunks) / 2};

@@ -23,20 +23,21 @@ using std::chrono::nanoseconds;
 constexpr std::array kKinds{ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward,
                             ScheduleKind::kEagerOneForwardOneBackward, ScheduleKind::kZbH1};
 
-std::string draw(const std::vector<int>& devices, int micro_batches, NamedSchedule schedule) {
+std::string draw_shared(const std::vector<int>& devices, int micro_batches,
+                        NamedSchedule schedule) {
   return to_text(
       make_schedule(make_shared_plan(devices, 1, micro_batches, schedule), count(devices)));
 }
 
 TEST(SharedOrders, TwoAndOneDevicesHaveThreeMicroBatchesUnderWay) {
-  EXPECT_EQ(draw({2, 1}, 6, {}),
+  EXPECT_EQ(draw_shared({2, 1}, 6, {}),
             "d0: 0F0 0F2 0B0 0F4 0B2 0B4\n"
             "d1: 0F1 0F3 0B1 0F5 0B3 0B5\n"
             "d2: 1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3 1F4 1B4 1F5 1B5\n");
 }
 
 TEST(SharedOrders, TwoAndTwoDevicesAreTwoPipelinesInOne) {
-  EXPECT_EQ(draw({2, 2}, 6, {}),
+  EXPECT_EQ(draw_shared({2, 2}, 6, {}),
             "d0: 0F0 0F2 0B0 0F4 0B2 0B4\n"
             "d1: 0F1 0F3 0B1 0F5 0B3 0B5\n"
             "d2: 1F0 1B0 1F2 1B2 1F4 1B4\n"
@@ -44,20 +45,20 @@ TEST(SharedOrders, TwoAndTwoDevicesAreTwoPipelinesInOne) {
 }
 
 TEST(SharedOrders, OneTwoOneDevicesAndOneDeviceTooMany) {
-  EXPECT_EQ(draw({1, 2, 1}, 5, {}),
+  EXPECT_EQ(draw_shared({1, 2, 1}, 5, {}),
             "d0: 0F0 0F1 0F2 0F3 0B0 0F4 0B1 0B2 0B3 0B4\n"
             "d1: 1F0 1F2 1B0 1F4 1B2 1B4\n"
             "d2: 1F1 1F3 1B1 1B3\n"
             "d3: 2F0 2B0 2F1 2B1 2F2 2B2 2F3 2B3 2F4 2B4\n");
-  EXPECT_EQ(draw({3, 1}, 2, {}), "d0: 0F0 0B0\nd1: 0F1 0B1\nd2:\nd3: 1F0 1B0 1F1 1B1\n");
+  EXPECT_EQ(draw_shared({3, 1}, 2, {}), "d0: 0F0 0B0\nd1: 0F1 0B1\nd2:\nd3: 1F0 1B0 1F1 1B1\n");
 }
 
 TEST(SharedOrders, EagerHidesTransfersAndZbH1DelaysWWhereItsStageHasRoom) {
-  EXPECT_EQ(draw({1, 2}, 4, {.kind = ScheduleKind::kEagerOneForwardOneBackward}),
+  EXPECT_EQ(draw_shared({1, 2}, 4, {.kind = ScheduleKind::kEagerOneForwardOneBackward}),
             "d0: 0F0 0F1 0F2 0F3 0B0 0B1 0B2 0B3\n"
             "d1: 1F0 1B0 1F2 1B2\n"
             "d2: 1F1 1B1 1F3 1B3\n");
-  EXPECT_EQ(draw({2, 1}, 4, {.kind = ScheduleKind::kZbH1}),
+  EXPECT_EQ(draw_shared({2, 1}, 4, {.kind = ScheduleKind::kZbH1}),
             "d0: 0F0 0F2 0I0 0W0 0I2 0W2\n"
             "d1: 0F1 0F3 0I1 0W1 0I3 0W3\n"
             "d2: 1F0 1I0 1F1 1I1 1F2 1I2 1W0 1F3 1I3 1W1 1W2 1W3\n");
@@ -73,7 +74,7 @@ TEST(SharedOrders, GpipeTakesStagesThatShareDevicesAsTheyLie) {
 
 // Of 2 micro-batches in flight no second round may be waited for in the middle stage.
 TEST(SharedOrders, AFewMicroBatchesInFlightCutTheForwardsOfAWideStage) {
-  EXPECT_EQ(draw({1, 5, 1}, 7, {.in_flight = 2}),
+  EXPECT_EQ(draw_shared({1, 5, 1}, 7, {.in_flight = 2}),
             "d0: 0F0 0F1 0B0 0F2 0B1 0F3 0B2 0F4 0B3 0F5 0B4 0F6 0B5 0B6\n"
             "d1: 1F0 1B0 1F5 1B5\n"
             "d2: 1F1 1B1 1F6 1B6\n"

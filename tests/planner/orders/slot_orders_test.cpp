@@ -34,18 +34,18 @@ OrderProblem bare_problem(const Family& family, int devices, int micro_batches) 
   return make_bare_problem(devices, family.chunks, micro_batches);
 }
 
-OrderTimes time_problem(const Family& family, const OrderProblem& problem) {
+ReferenceTimes time_problem(const Family& family, const OrderProblem& problem) {
   return time_orders(family.make(problem), problem, family.placement);
 }
 
-OrderTimes time_family(const Family& family, int devices, int micro_batches,
-                       StageTimes device_share, Duration hop = Duration{0}) {
+ReferenceTimes time_family(const Family& family, int devices, int micro_batches,
+                           StageTimes device_share, Duration hop = Duration{0}) {
   return time_problem(family,
                       make_order_problem(devices, family.chunks, micro_batches, device_share, hop));
 }
 
 // The units of p micro-batches one after the other, nothing merged.
-OrderTimes time_apart(const Family& family, const OrderProblem& problem) {
+ReferenceTimes time_apart(const Family& family, const OrderProblem& problem) {
   const int p = problem.devices;
   const DeviceOrders unit = family.make(bare_problem(family, p, p));
   DeviceOrders orders(unit.size());
@@ -77,7 +77,7 @@ struct Draw {
 };
 
 // Times that two chunks share exactly.
-Draw draw_case(Random& random) {
+Draw draw_slot_case(Random& random) {
   Draw drawn;
   drawn.devices = 2 * draw(random, 1, 5);
   drawn.units = draw(random, 1, 4);
@@ -155,12 +155,12 @@ TEST(SlotOrders, TheMakespanOfAllTimesHasAClosedForm) {
   SCOPED_TRACE(fmt::format("seed {}", kSeed));
   Random random(kSeed);
   for (int i = 0; i < 600; ++i) {
-    const Draw draw = draw_case(random);
+    const Draw draw = draw_slot_case(random);
     for (const Family& family : kFamilies) {
       const int p = draw.devices;
       const int m = draw.units * p;
       SCOPED_TRACE(fmt::format("{} p = {} m = {} draw {}", family.name, p, m, i));
-      const OrderTimes times = time_family(family, p, m, draw.device_share);
+      const ReferenceTimes times = time_family(family, p, m, draw.device_share);
       EXPECT_EQ(times.makespan, closed_form(family, p, m, draw.device_share));
       EXPECT_EQ(times.span, times.makespan);
     }
@@ -179,15 +179,15 @@ TEST(SlotOrders, MergedUnitsAreNeverSlowerThanUnitsApart) {
   SCOPED_TRACE(fmt::format("seed {}", kSeed));
   Random random(kSeed);
   for (int i = 0; i < 600; ++i) {
-    const Draw draw = draw_case(random);
+    const Draw draw = draw_slot_case(random);
     for (const Family& family : kFamilies) {
       const int p = draw.devices;
       SCOPED_TRACE(fmt::format("{} p = {} units {} draw {}", family.name, p, draw.units, i));
       OrderProblem problem =
           make_order_problem(p, family.chunks, draw.units * p, draw.device_share, draw.hop);
-      for (StageTimes& times : problem.times) times = draw_case(random).device_share;
-      const OrderTimes merged = time_problem(family, problem);
-      const OrderTimes apart = time_apart(family, problem);
+      for (StageTimes& times : problem.times) times = draw_slot_case(random).device_share;
+      const ReferenceTimes merged = time_problem(family, problem);
+      const ReferenceTimes apart = time_apart(family, problem);
       EXPECT_LE(merged.makespan, apart.makespan);
       EXPECT_LE(merged.span, apart.span);
     }
@@ -199,7 +199,7 @@ TEST(SlotOrders, OnEqualDevicesMergingSavesTheShorterPassOfPMinus2ChunksPerUnit)
   SCOPED_TRACE(fmt::format("seed {}", kSeed));
   Random random(kSeed);
   for (int i = 0; i < 500; ++i) {
-    const Draw draw = draw_case(random);
+    const Draw draw = draw_slot_case(random);
     const StageTimes& times = draw.device_share;
     for (const Family& family : kFamilies) {
       const int p = draw.devices;
@@ -277,7 +277,7 @@ TEST(SlotOrders, MiddleDevicesHoldMost) {
 // profile.
 TEST(SlotOrders, ChimeraInTheLeagueTableOfEightDevicesAnd32MicroBatches) {
   const auto expect_row = [](StageTimes device_share, Duration hop, const std::string& bubble) {
-    const OrderTimes times = time_family(kChimera, 8, 32, device_share, hop);
+    const ReferenceTimes times = time_family(kChimera, 8, 32, device_share, hop);
     EXPECT_EQ(idle_percent(times.makespan, 32 * device_share.total()), bubble);
     EXPECT_EQ(idle_percent(times.span, 32 * device_share.total()), bubble);
     EXPECT_EQ(most(times.peak_chunks), 8);

@@ -16,8 +16,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-OrderTimes time_zb_v(int devices, int micro_batches, StageTimes device_share,
-                     Duration hop = Duration{0}) {
+ReferenceTimes time_zb_v(int devices, int micro_batches, StageTimes device_share,
+                         Duration hop = Duration{0}) {
   const OrderProblem problem = make_order_problem(devices, 2, micro_batches, device_share, hop);
   return time_orders(make_zb_v_order(problem), problem, Placement::kWave);
 }
@@ -90,7 +90,7 @@ TEST(WaveOrders, ZbVHoldsAsManyMicroBatchesAsDevicesOnEveryDevice) {
   for (int p = 1; p <= 9; ++p) {
     for (int m = 1; m <= 3 * p + 2; ++m) {
       SCOPED_TRACE(fmt::format("p = {}, m = {}", p, m));
-      const OrderTimes times = time_zb_v(p, m, make_times(2, 2, 2));
+      const ReferenceTimes times = time_zb_v(p, m, make_times(2, 2, 2));
       for (const int chunks : times.peak_chunks) EXPECT_LE(chunks, 2 * p);
       if (m < 2 * p - 1) continue;
       EXPECT_EQ(times.peak_chunks, std::vector<int>(static_cast<std::size_t>(p), 2 * p));
@@ -100,12 +100,13 @@ TEST(WaveOrders, ZbVHoldsAsManyMicroBatchesAsDevicesOnEveryDevice) {
 }
 
 TEST(WaveOrders, ZbVAtUnitCostsIdlesOnlyBeforeItsFirstAndAfterItsLastWork) {
-  const OrderTimes figure = time_zb_v(4, 8, {milliseconds{1}, milliseconds{1}, milliseconds{1}});
+  const ReferenceTimes figure =
+      time_zb_v(4, 8, {milliseconds{1}, milliseconds{1}, milliseconds{1}});
   EXPECT_EQ(figure.makespan, 25'500'000);
   EXPECT_EQ(figure.span, 24'000'000);
   for (int p = 1; p <= 9; ++p) {
     for (int m = 2 * p - 1; m <= 3 * p + 2; ++m) {
-      const OrderTimes times = time_zb_v(p, m, make_times(2, 2, 2));
+      const ReferenceTimes times = time_zb_v(p, m, make_times(2, 2, 2));
       EXPECT_EQ(times.makespan, 6 * m + (p - 1)) << "p = " << p << ", m = " << m;
       EXPECT_EQ(times.span, 6 * m) << "p = " << p << ", m = " << m;
     }
@@ -156,7 +157,7 @@ TEST(WaveOrders, EachConditionOfTheZbVBoundIsNeeded) {
 
 TEST(WaveOrders, ZbVHasItsFiguresOverEightDevices) {
   const auto bubbles = [](StageTimes times, Duration hop) {
-    const OrderTimes found = time_zb_v(8, 32, times, hop);
+    const ReferenceTimes found = time_zb_v(8, 32, times, hop);
     const Duration work = 32 * times.total();
     return idle_percent(found.makespan, work) + " " + idle_percent(found.span, work);
   };

@@ -35,9 +35,9 @@ OrderProblem make_equal(int p, int m, int in_flight, const Costs& costs) {
 }
 
 // Made, complete, without deadlock, and within the limit.
-OrderTimes solve(const OrderProblem& problem, Release release = Release::kAllAtWeight) {
+ReferenceTimes solve(const OrderProblem& problem, Release release = Release::kAllAtWeight) {
   const DeviceOrders orders = make_zero_bubble_order(problem, release);
-  const OrderTimes times = time_orders(orders, problem, Placement::kLinear);
+  const ReferenceTimes times = time_orders(orders, problem, Placement::kLinear);
   const bool halves = release == Release::kHalfAtInput;
   for (const int peak : halves ? times.peak_half_chunks : times.peak_chunks) {
     EXPECT_LE(peak, (halves ? 2 : 1) * *problem.in_flight);
@@ -102,7 +102,7 @@ TEST(ZeroBubbleOrder, IsZbH1AtUnitCostsForAnyPipeline) {
 }
 
 TEST(ZeroBubbleOrder, HasNoBubbleInAnySpanAtUnitCostsWithTwiceTheMicroBatches) {
-  const OrderTimes times = solve(make_equal(4, 8, 8, kUnit));
+  const ReferenceTimes times = solve(make_equal(4, 8, 8, kUnit));
   EXPECT_EQ(times.span, 24);
   EXPECT_EQ(times.makespan, 27);  // with a barrier, no better than zb-1p
   EXPECT_EQ(solve(make_equal(4, 8, 4, kUnit)).makespan, 27);
@@ -142,7 +142,7 @@ TEST(ZeroBubbleOrder, MeetsTheZbH1FormulasWhereABoundSaysThatTheyAreOptimal) {
         fmt::format("seed {} draw {}: p={} m={} {}/{}/{}", kSeed, draws, p, m, t.f, t.i, t.w));
     const std::int64_t span = m * t.total() + (p - 1) * std::max(t.i, t.f + t.i - t.w);
     const std::int64_t makespan = m * t.total() + (p - 1) * std::max({t.f, t.i, t.f + t.i - t.w});
-    const OrderTimes found =
+    const ReferenceTimes found =
         solve(make_equal(static_cast<int>(p), static_cast<int>(m), static_cast<int>(p), t));
     const Bounds bounds = find_equal_bounds(p, m, p, t);
     ASSERT_LE(found.span, span);
@@ -268,7 +268,7 @@ TEST(ZeroBubbleOrder, IsAsGoodAsLocalSearchOnUnequalStages) {
   const std::vector<std::int64_t> equal(8, 1000);
   const auto expect = [](const OrderProblem& problem, std::int64_t span, std::int64_t makespan) {
     SCOPED_TRACE(describe(problem));
-    const OrderTimes times = solve(problem, Release::kHalfAtInput);
+    const ReferenceTimes times = solve(problem, Release::kHalfAtInput);
     EXPECT_EQ(times.span, span);
     EXPECT_EQ(times.makespan, makespan);
   };
@@ -288,7 +288,7 @@ TEST(ZeroBubbleOrder, IsCompleteAndWithinTheLimitForAnyStages) {
   for (int i = 0; i < 1500; ++i) {
     const OrderProblem problem = draw_problem(random, 8, 20);
     SCOPED_TRACE(fmt::format("seed {} draw {}: {}", kSeed, i, describe(problem)));
-    OrderTimes all_at_weight, half_at_input;
+    ReferenceTimes all_at_weight, half_at_input;
     ASSERT_NO_THROW(all_at_weight = solve(problem));
     ASSERT_NO_THROW(half_at_input = solve(problem, Release::kHalfAtInput));
     // The closed forms hold at most K under both accountings.

@@ -14,7 +14,7 @@
 namespace frazil {
 namespace {
 
-Plan sample_plan() {
+Plan plan_to_write() {
   Plan plan;
   plan.model_hash = "0123456789abcdef";
   plan.batch_size = 30;
@@ -47,7 +47,7 @@ constexpr const char* kShortest = R"({
 })";
 
 TEST(PlanJson, WritesAPlanThatPeopleCanReadAndCompare) {
-  EXPECT_TRUE(matches_golden("planner/plan.json", to_json(sample_plan())));
+  EXPECT_TRUE(matches_golden("planner/plan.json", to_json(plan_to_write())));
 }
 
 TEST(PlanJson, OptionalKeysHaveDefaults) {
@@ -63,15 +63,15 @@ TEST(PlanJson, OptionalKeysHaveDefaults) {
 
 TEST(PlanJson, FilesRoundTrip) {
   const auto folder = std::filesystem::path(testing::TempDir()) / "frazil_plan_json";
-  write_plan(sample_plan(), folder / "plan.json");
-  EXPECT_EQ(read_plan(folder / "plan.json"), sample_plan());
-  EXPECT_EQ(read_text_file(folder / "plan.json"), to_json(sample_plan()));
+  write_plan(plan_to_write(), folder / "plan.json");
+  EXPECT_EQ(read_plan(folder / "plan.json"), plan_to_write());
+  EXPECT_EQ(read_text_file(folder / "plan.json"), to_json(plan_to_write()));
   std::filesystem::remove_all(folder);
   EXPECT_THROW(read_plan(folder / "plan.json"), InputError);
 }
 
 TEST(PlanJson, EveryScheduleChoiceRoundTrips) {
-  Plan plan = sample_plan();
+  Plan plan = plan_to_write();
   const auto micro_batch = [](int stage, ActionKind kind, int m) {
     return make_action(PipelineId{0}, StageId{stage}, kind, MicroBatchId{m});
   };

@@ -11,6 +11,7 @@
 #include "planner/actions/validate_plan.h"
 #include "planner/plan/plan_json.h"
 #include "profiles/error.h"
+#include "tests/planner/support/shared_plans.h"
 #include "tests/support/program_folder.h"
 #include "tests/support/sample_models.h"
 
@@ -26,8 +27,6 @@ const ModelProfile& model() {
 }
 
 Cluster cluster() { return make_uniform_cluster(4, Bytes{1'000'000}, {}); }
-
-MicroBatches interval(int first, int last) { return {MicroBatchId{first}, MicroBatchId{last}}; }
 
 // Two replicas of two stages; micro-batches 0-2 and 3-4 of 8 samples, the last one of 6.
 Plan sample_plan() {

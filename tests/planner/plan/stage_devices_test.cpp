@@ -8,8 +8,6 @@
 namespace frazil {
 namespace {
 
-MicroBatches interval(int first, int last) { return {MicroBatchId{first}, MicroBatchId{last}}; }
-
 std::vector<int> numbers(const std::vector<MicroBatches>& intervals) {
   std::vector<int> all;
   for (const MicroBatches& each : intervals) {

@@ -28,19 +28,20 @@ namespace {
 
 constexpr int kMostStages = 3;
 constexpr int kMostMicroBatches = 5;
-constexpr int kNever = -1'000'000;
+constexpr int kLongAgo = -1'000'000;
 
 enum Kind : int { kF, kI, kW };  // a fused backward is an I as long as both, without a W
 
 // What one device does in turn, and the most it holds: micro-batches, from F to W or B; halves, of
 // which one is released at I and one at W.
-struct Word {
+struct DeviceWord {
   std::vector<int> kinds;
   int most = 0;
   int most_halves = 0;
 };
 
-void append_words(int m, bool split, std::array<int, 3> done, Word word, std::vector<Word>& words) {
+void append_words(int m, bool split, std::array<int, 3> done, DeviceWord word,
+                  std::vector<DeviceWord>& words) {
   const int held = done[kF] - done[split ? kW : kI];
   word.most = std::max(word.most, held);
   word.most_halves =
@@ -49,7 +50,7 @@ void append_words(int m, bool split, std::array<int, 3> done, Word word, std::ve
   for (int kind = kF; kind <= (split ? kW : kI); ++kind) {
     const auto at = static_cast<std::size_t>(kind);
     if (done[at] == (kind == kF ? m : done[at - 1])) continue;
-    Word longer = word;
+    DeviceWord longer = word;
     longer.kinds.push_back(kind);
     ++done[at];
     append_words(m, split, done, longer, words);
@@ -57,26 +58,26 @@ void append_words(int m, bool split, std::array<int, 3> done, Word word, std::ve
   }
 }
 
-struct Work {
+struct MicroBatchWork {
   int stage, kind, micro_batch;
 };
 
 // One word per device, without deadlock: all work in an order that every device can follow.
 struct Order {
-  std::vector<Work> sequence;
+  std::vector<MicroBatchWork> sequence;
   std::array<int, kMostStages> most{}, most_halves{};
 };
 
 // Runs the words side by side; an empty sequence is a deadlock.
-std::vector<Work> interleave(const std::vector<const Word*>& words) {
+std::vector<MicroBatchWork> interleave(const std::vector<const DeviceWord*>& words) {
   const int stages = static_cast<int>(words.size());
   std::vector<std::size_t> next(words.size());
   std::vector<std::array<int, 3>> done(words.size() + 2);  // a stage on either side that waits not
   done.front().fill(kMostMicroBatches);
   done.back().fill(kMostMicroBatches);
-  std::vector<Work> sequence;
+  std::vector<MicroBatchWork> sequence;
   std::size_t size = 0;
-  for (const Word* word : words) size += word->kinds.size();
+  for (const DeviceWord* word : words) size += word->kinds.size();
   for (bool moved = true; moved;) {
     moved = false;
     for (int s = 0; s < stages; ++s) {
@@ -97,12 +98,12 @@ std::vector<Work> interleave(const std::vector<const Word*>& words) {
 }
 
 std::vector<Order> list_orders(int stages, int m, bool split) {
-  std::vector<Word> words;
+  std::vector<DeviceWord> words;
   append_words(m, split, {}, {}, words);
   std::vector<Order> orders;
   std::vector<std::size_t> chosen(static_cast<std::size_t>(stages), 0);
   while (chosen.back() < words.size()) {
-    std::vector<const Word*> of_stage;
+    std::vector<const DeviceWord*> of_stage;
     Order order;
     for (std::size_t s = 0; s < chosen.size(); ++s) {
       of_stage.push_back(&words[chosen[s]]);
@@ -149,7 +150,7 @@ bool fits(const Order& order, const Instance& x) {
 // to, takes place: the longest paths. From stage 0 they are the times of the order.
 std::array<int, kMostStages> last_ends(const Order& order, const Instance& x, int from) {
   std::array<int, kMostStages> free;
-  free.fill(kNever);
+  free.fill(kLongAgo);
   free[static_cast<std::size_t>(from)] = 0;
   std::array<std::array<std::array<int, kMostMicroBatches>, 3>, kMostStages> end{};
   for (const auto [stage, kind, micro_batch] : order.sequence) {
@@ -166,22 +167,23 @@ std::array<int, kMostStages> last_ends(const Order& order, const Instance& x, in
 }
 
 struct Least {
-  int makespan = -kNever;
-  int span = -kNever;  // of the device with the longest
+  int makespan = -kLongAgo;
+  int span = -kLongAgo;  // of the device with the longest
 };
 
-int divide_up(int a, int b) { return (a + b - 1) / b; }
+int divide_rounding_up(int a, int b) { return (a + b - 1) / b; }
 
 // A device may start later than it could. With path[s][t] from the first start of s to the last end
 // of t, spans of at most S are possible iff no cycle of paths, each but S long, gains.
 int least_span(const std::array<std::array<int, kMostStages>, kMostStages>& path, int stages) {
   const auto& p = path;
   int span = p[0][0];
-  if (stages > 1) span = std::max({span, p[1][1], divide_up(p[0][1] + p[1][0], 2)});
+  if (stages > 1) span = std::max({span, p[1][1], divide_rounding_up(p[0][1] + p[1][0], 2)});
   if (stages > 2) {
-    span = std::max({span, p[2][2], divide_up(p[0][2] + p[2][0], 2),
-                     divide_up(p[1][2] + p[2][1], 2), divide_up(p[0][1] + p[1][2] + p[2][0], 3),
-                     divide_up(p[0][2] + p[2][1] + p[1][0], 3)});
+    span = std::max({span, p[2][2], divide_rounding_up(p[0][2] + p[2][0], 2),
+                     divide_rounding_up(p[1][2] + p[2][1], 2),
+                     divide_rounding_up(p[0][1] + p[1][2] + p[2][0], 3),
+                     divide_rounding_up(p[0][2] + p[2][1] + p[1][0], 3)});
   }
   return span;
 }
@@ -217,7 +219,7 @@ LinearPipeline as_pipeline(const Instance& x) {
   return pipeline;
 }
 
-int draw(std::mt19937_64& random, int low, int high) {
+int draw_int(std::mt19937_64& random, int low, int high) {
   return low + static_cast<int>(random() % static_cast<std::uint64_t>(high - low + 1));
 }
 
@@ -230,22 +232,22 @@ Instance make_instance(std::mt19937_64& random, Size size, bool split) {
   x.stages = size.stages;
   x.micro_batches = size.micro_batches;
   x.split = split;
-  x.halves = split && draw(random, 0, 3) == 0;
-  const bool equal_hops = draw(random, 0, 1) == 0;
+  x.halves = split && draw_int(random, 0, 3) == 0;
+  const bool equal_hops = draw_int(random, 0, 1) == 0;
   const int longest_hop = std::array{0, 3, 20}[random() % 3];
   for (std::size_t s = 0; s < kMostStages; ++s) {
-    for (int& time : x.time[s]) time = draw(random, draw(random, 0, 9) == 0 ? 0 : 1, 9);
-    x.down[s] = equal_hops && s > 0 ? x.down[0] : draw(random, 0, longest_hop);
-    x.up[s] = equal_hops ? x.down[0] : draw(random, 0, longest_hop);
-    x.in_flight[s] = draw(random, 1, x.micro_batches + 1);
+    for (int& time : x.time[s]) time = draw_int(random, draw_int(random, 0, 9) == 0 ? 0 : 1, 9);
+    x.down[s] = equal_hops && s > 0 ? x.down[0] : draw_int(random, 0, longest_hop);
+    x.up[s] = equal_hops ? x.down[0] : draw_int(random, 0, longest_hop);
+    x.in_flight[s] = draw_int(random, 1, x.micro_batches + 1);
   }
   return x;
 }
 
 // Sizes up to `most`, three of four with split backwards.
 Instance make_instance(std::mt19937_64& random, Size most) {
-  const Size size{draw(random, 1, most.stages), draw(random, 1, most.micro_batches)};
-  return make_instance(random, size, draw(random, 0, 3) > 0);
+  const Size size{draw_int(random, 1, most.stages), draw_int(random, 1, most.micro_batches)};
+  return make_instance(random, size, draw_int(random, 0, 3) > 0);
 }
 
 Least find_least_of(Instance x) {
@@ -391,7 +393,7 @@ void for_each_combination(const std::vector<DeviceOrders>& choices, DeviceOrders
   }
 }
 
-bool fits(const OrderTimes& times, const Instance& x) {
+bool fits(const ReferenceTimes& times, const Instance& x) {
   for (std::size_t s = 0; s < times.peak_chunks.size(); ++s) {
     const int limit = x.in_flight[s];
     if (x.halves ? times.peak_half_chunks[s] > 2 * limit : times.peak_chunks[s] > limit) {
@@ -417,7 +419,7 @@ Least find_least_of_all_orders(const Instance& x) {
   DeviceOrders chosen;
   for_each_combination(choices, chosen, [&](const DeviceOrders& orders) {
     try {
-      const OrderTimes times = time_orders(orders, problem, Placement::kLinear);
+      const ReferenceTimes times = time_orders(orders, problem, Placement::kLinear);
       if (!fits(times, x)) return;
       least.makespan = std::min(least.makespan, static_cast<int>(times.makespan));
       least.span = std::min(least.span, static_cast<int>(times.span));
@@ -432,7 +434,7 @@ TEST(BoundsBruteForce, OrdersOfNumberedMicroBatchesReachNoLess) {
   for (std::uint64_t seed = 800'000; seed < 800'200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
-    const bool split = draw(random, 0, 1) == 0;
+    const bool split = draw_int(random, 0, 1) == 0;
     const Size size = split ? Size{2, 2} : std::array{Size{3, 2}, Size{2, 3}}[random() % 2];
     Instance x = make_instance(random, size, split);
     x.down.fill(x.down[0]);

@@ -399,20 +399,20 @@ TEST(IdleTime, NothingIsExposedWithoutCommunication) {
 }
 
 // Replicas of a chain on unequal devices and links, frozen or not, clipped or not.
-struct RandomPlan {
+struct IdlingPlan {
   ModelProfile profile;
   Cluster cluster;
   Plan plan;
 };
 
-RandomPlan make_random_plan(std::mt19937_64& random) {
+IdlingPlan make_idling_plan(std::mt19937_64& random) {
   const auto draw = [&](int low, int high) {
     return low + static_cast<int>(random() % static_cast<std::uint64_t>(high - low + 1));
   };
   const int layers = draw(3, 8);
   const int stages = draw(1, 3);
   const int replicas = draw(1, 3);
-  RandomPlan made;
+  IdlingPlan made;
   made.profile = make_chain(layers, nanoseconds(draw(0, 90)), nanoseconds(draw(0, 90)),
                             nanoseconds(draw(1, 90)));
   for (Layer& layer : made.profile.layers) layer.update = nanoseconds(draw(0, 50));
@@ -451,7 +451,7 @@ TEST(IdleTime, AddsUpToTheMakespanOfEveryDeviceOfRandomPlans) {
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
-    const RandomPlan made = make_random_plan(random);
+    const IdlingPlan made = make_idling_plan(random);
     const Explained explained = explain(made.plan, made.profile, made.cluster, random() % 2 == 0);
     expect_whole(explained);
     const std::vector<DeviceTime> both = {seen, sum(explained.devices)};

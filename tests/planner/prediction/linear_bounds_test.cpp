@@ -15,8 +15,8 @@
 namespace frazil {
 namespace {
 
-LinearPipeline make_pipeline(const std::vector<StageTimes>& times, std::int64_t hop, int m,
-                             int in_flight) {
+LinearPipeline pipeline_of_stages(const std::vector<StageTimes>& times, std::int64_t hop, int m,
+                                  int in_flight) {
   LinearPipeline pipeline;
   pipeline.times = times;
   pipeline.down.assign(times.size() - 1, Duration{hop});
@@ -34,8 +34,8 @@ struct Case {
   std::int64_t t() const { return f + i + w; }
   LinearPipeline pipeline(int in_flight, std::int64_t hop = 0) const {
     const StageTimes times{Duration{f}, Duration{i}, Duration{w}};
-    return make_pipeline(std::vector<StageTimes>(static_cast<std::size_t>(p), times), hop, m,
-                         in_flight);
+    return pipeline_of_stages(std::vector<StageTimes>(static_cast<std::size_t>(p), times), hop, m,
+                              in_flight);
   }
 };
 
@@ -111,7 +111,7 @@ TEST(LinearBounds, TheLastGradientComesBackThroughAllStagesBefore) {
   const auto stage = [](int f, int i, int w) {
     return StageTimes{Duration{f}, Duration{i}, Duration{w}};
   };
-  const LinearPipeline pipeline = make_pipeline({stage(1, 1, 1), stage(5, 5, 1)}, 2, 3, 3);
+  const LinearPipeline pipeline = pipeline_of_stages({stage(1, 1, 1), stage(5, 5, 1)}, 2, 3, 3);
   EXPECT_EQ(chain_bound(pipeline).makespan, Duration{3 + 30 + 2 + 1 + 1});
   EXPECT_EQ(chain_bound(pipeline).span, Duration{37});
   EXPECT_EQ(chain_bound(pipeline).span_of_stage[1], Duration{31});
@@ -172,10 +172,10 @@ TEST(LinearBounds, ZbH1AndOneForwardOneBackwardReachThemOnEqualStages) {
   for_random_cases(5, [](const Case& x) {
     const OrderProblem problem =
         make_order_problem(x.p, 1, x.m, {Duration{x.f}, Duration{x.i}, Duration{x.w}});
-    const OrderTimes split =
+    const ReferenceTimes split =
         time_orders(make_split_linear_order(problem, x.p), problem, Placement::kLinear);
     EXPECT_EQ(largest(x.pipeline(x.p)), (Largest{split.makespan, split.span}));
-    const OrderTimes fused =
+    const ReferenceTimes fused =
         time_orders(make_one_forward_one_backward_order(problem, x.p), problem, Placement::kLinear);
     LinearPipeline pipeline = x.pipeline(x.p);
     pipeline.splits_backward = false;
@@ -194,7 +194,7 @@ TEST(LinearBounds, WithHopsMicroBatchesWaitForEachOther) {
   EXPECT_EQ(chain_bound(pipeline).makespan, Duration{11 * 3000 + 14 * 313});
   EXPECT_EQ(device_bound(pipeline).makespan, Duration{11 * 3000 + 12 * 313});
   OrderProblem problem = make_order_problem(4, 1, 8, pipeline.times[0], Duration{313});
-  const OrderTimes times =
+  const ReferenceTimes times =
       time_orders(make_one_forward_one_backward_order(problem, 4), problem, Placement::kLinear);
   EXPECT_EQ(times.makespan, 11 * 3000 + 16 * 313);
 }
@@ -275,7 +275,7 @@ LinearPipeline pipeline_of(const Row& row) {
   for (std::size_t s = 0; s < row.f.size(); ++s) {
     times.push_back({Duration{row.f[s]}, Duration{row.i[s]}, Duration{row.w[s]}});
   }
-  LinearPipeline pipeline = make_pipeline(times, row.hop, row.m, row.in_flight);
+  LinearPipeline pipeline = pipeline_of_stages(times, row.hop, row.m, row.in_flight);
   pipeline.release = ActivationRelease::kHalfAtInput;
   return pipeline;
 }

@@ -17,12 +17,12 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-struct Explained {
+struct ExplainedPath {
   Duration makespan{0};
   PathShares shares;
 };
 
-Explained explain(const Plan& plan, const ModelProfile& profile, const Cluster& cluster) {
+ExplainedPath explain_path(const Plan& plan, const ModelProfile& profile, const Cluster& cluster) {
   const Activity activity = find_activity(profile, plan.mask);
   const auto devices = static_cast<int>(cluster.devices.size());
   const PlanCosts costs{profile, cluster};
@@ -51,7 +51,7 @@ TEST(PathShares, NameComputeTransfersHopsAndOverheads) {
   plan.schedule = NamedSchedule{.kind = ScheduleKind::kGpipe};
   plan.pipelines = {make_pipeline(2, {LayerId{1}}, {DeviceId{0}, DeviceId{1}},
                                   {MicroBatchId{0}, MicroBatchId{0}})};
-  const auto [makespan, shares] = explain(plan, profile, cluster);
+  const auto [makespan, shares] = explain_path(plan, profile, cluster);
   // 3, 0F0 10, 100 + 7, 1F0 10, 1B0 20, 100 + 7, 0B0 (W alone) 10.
   EXPECT_EQ(makespan, nanoseconds(267));
   EXPECT_EQ(total(shares), makespan);
@@ -77,7 +77,7 @@ TEST(PathShares, NameCollectivesAndUpdates) {
     plan.pipelines.push_back(
         make_pipeline(1, {}, {DeviceId{d}}, {MicroBatchId{d}, MicroBatchId{d}}));
   }
-  const auto [makespan, shares] = explain(plan, profile, cluster);
+  const auto [makespan, shares] = explain_path(plan, profile, cluster);
   EXPECT_EQ(total(shares), makespan);
   EXPECT_EQ(time_of(shares, ActionKind::kUpdate), nanoseconds(4));
   EXPECT_EQ(shares.collectives, makespan - nanoseconds(10 + 10 + 4));
@@ -99,7 +99,7 @@ TEST(PathShares, AddUpToTheMakespanOfEverySchedule) {
       what_if.backward_weight = {Duration{random() % 100 + 20}};
       what_if.hop = Duration{random() % 50 + 1};
       const WhatIfInputs inputs = make_what_if(what_if);
-      const auto [makespan, shares] = explain(inputs.plan, inputs.profile, inputs.cluster);
+      const auto [makespan, shares] = explain_path(inputs.plan, inputs.profile, inputs.cluster);
       EXPECT_EQ(total(shares), makespan);
       const auto sum_of = [](const auto& times) {
         return std::accumulate(times.begin(), times.end(), Duration{0});

@@ -19,7 +19,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kLayers = 6;
-constexpr int kMicroBatches = 5;
+constexpr int kMicroBatchesPerStep = 5;
 
 // Layers of 3 ms F, 5 ms I and 7 ms W.
 ModelProfile chain() {
@@ -28,7 +28,7 @@ ModelProfile chain() {
 
 Plan make_plan(const std::string& mask, const std::vector<int>& cuts) {
   Plan plan;
-  plan.batch_size = kMicroBatches;
+  plan.batch_size = kMicroBatchesPerStep;
   plan.mask = FreezeMask::parse(mask, "test", 1);
   plan.cache_frozen_prefix = true;
   std::vector<LayerId> layers;
@@ -37,8 +37,8 @@ Plan make_plan(const std::string& mask, const std::vector<int>& cuts) {
     layers.emplace_back(cut);
     devices.emplace_back(static_cast<int>(devices.size()));
   }
-  plan.pipelines = {
-      make_pipeline(kLayers, layers, devices, {MicroBatchId{0}, MicroBatchId{kMicroBatches - 1}})};
+  plan.pipelines = {make_pipeline(kLayers, layers, devices,
+                                  {MicroBatchId{0}, MicroBatchId{kMicroBatchesPerStep - 1}})};
   plan.schedule = NamedSchedule{};
   return plan;
 }
@@ -90,11 +90,12 @@ TEST(CachedPrefix, TakesItsForwardsFromTheStep) {
                              std::string(static_cast<std::size_t>(kLayers - frozen), '1');
     const int active = kLayers - frozen;
     const Plan plan = make_plan(mask, {});
-    const auto step = kMicroBatches * (active * (3 + 5 + 7) - 5);
+    const auto step = kMicroBatchesPerStep * (active * (3 + 5 + 7) - 5);
     EXPECT_EQ(simulated(plan).makespan, milliseconds{step}) << mask;
     Plan without = plan;
     without.cache_frozen_prefix = false;
-    EXPECT_EQ(simulated(without).makespan, milliseconds{step + kMicroBatches * frozen * 3}) << mask;
+    EXPECT_EQ(simulated(without).makespan, milliseconds{step + kMicroBatchesPerStep * frozen * 3})
+        << mask;
     EXPECT_EQ(simulated(plan).memory[0].total, simulated(without).memory[0].total) << mask;
   }
 }
@@ -106,7 +107,7 @@ TEST(CachedPrefix, OfAWholeStageLeavesItNothingToDo) {
     if (span.device == DeviceId{0}) busy += span.end - span.start;
   }
   EXPECT_EQ(busy, Duration{0});
-  EXPECT_EQ(simulation.makespan, milliseconds{kMicroBatches * (3 * (3 + 5 + 7) - 5)});
+  EXPECT_EQ(simulation.makespan, milliseconds{kMicroBatchesPerStep * (3 * (3 + 5 + 7) - 5)});
 }
 
 // What a recomputing stage keeps to R is what the first layer that trains reads, as if it came from
@@ -124,7 +125,8 @@ TEST(CachedPrefix, IsKeptByAStageThatRecomputes) {
   without.cache_frozen_prefix = false;
   EXPECT_EQ(input(without), Bytes{0}) << "it reads samples, which are there";
   // R runs what F runs.
-  EXPECT_EQ(simulated(plan).makespan, milliseconds{kMicroBatches * (3 * (3 + 3 + 5 + 7) - 5)});
+  EXPECT_EQ(simulated(plan).makespan,
+            milliseconds{kMicroBatchesPerStep * (3 * (3 + 3 + 5 + 7) - 5)});
 }
 
 TEST(CachedPrefix, KeepsBoundsBelowWhatIsSimulated) {

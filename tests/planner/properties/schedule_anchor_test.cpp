@@ -46,7 +46,8 @@ enum Column : std::size_t {
 };
 
 std::vector<Anchor> read_anchors() {
-  std::ifstream file(std::string(FRAZIL_SOURCE_FOLDER) + "/tests/planner/properties/schedule_anchor.csv");
+  std::ifstream file(std::string(FRAZIL_SOURCE_FOLDER) +
+                     "/tests/planner/properties/schedule_anchor.csv");
   std::vector<Anchor> anchors;
   std::string line;
   std::getline(file, line);
@@ -131,8 +132,8 @@ TEST(ScheduleAnchor, EveryRowIsMetByTheReferenceToo) {
     const OrderProblem problem = make_order_problem(
         what_if.stages, *what_if.chunks, what_if.micro_batches,
         {what_if.forward[0], what_if.backward_input[0], what_if.backward_weight[0]}, what_if.hop);
-    const OrderTimes times = time_orders(make_orders(what_if.schedule, problem), problem,
-                                         facts_of(what_if.schedule).placement);
+    const ReferenceTimes times = time_orders(make_orders(what_if.schedule, problem), problem,
+                                             facts_of(what_if.schedule).placement);
     const WhatIfAnswer answer = answer_what_if(make_what_if(what_if));
     EXPECT_EQ(times.makespan, answer.makespan.count());
     EXPECT_EQ(times.span, answer.span.count());

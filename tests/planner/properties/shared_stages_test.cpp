@@ -24,34 +24,9 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr Bytes kPlenty{1'000'000'000};
-
-MicroBatches interval(int first, int last) { return {MicroBatchId{first}, MicroBatchId{last}}; }
-
-ModelProfile make_model(int layers) {
-  ModelProfile profile = make_chain(layers, nanoseconds(10), nanoseconds(10), nanoseconds(10));
-  for (Layer& layer : profile.layers) layer.update = nanoseconds(4);
-  return profile;
-}
-
-Cluster make_cluster(int devices, Duration latency = nanoseconds(1)) {
-  return make_uniform_cluster(devices, kPlenty, {latency, {}});
-}
-
-std::string list_spans(const Timeline& timeline, int device) {
-  std::string text;
-  for (const Span& span : timeline.spans) {
-    if (span.device.value != device) continue;
-    text += (text.empty() ? "" : " ") + to_text(span.action) + " " +
-            std::to_string(span.start.time_since_epoch().count()) + "-" +
-            std::to_string(span.end.time_since_epoch().count());
-  }
-  return text;
-}
-
 TEST(SharedStages, FollowATimeLineByHand) {
-  const ModelProfile profile = make_model(2);
-  const Cluster cluster = make_cluster(3);
+  const ModelProfile profile = make_shared_model(2);
+  const Cluster cluster = make_shared_cluster(3);
   const Plan plan = make_shared_plan({2, 1}, 1, 3, {});
   const Timeline timeline = simulate_plan(plan, profile, cluster).timeline;
   // F takes 10, B 10 on stage 0 (which has no I) and 20 on stage 1, a hop 1. Two devices reduce in
@@ -64,7 +39,7 @@ TEST(SharedStages, FollowATimeLineByHand) {
 }
 
 TEST(SharedStages, ListsReduceAndUpdateOnEveryDeviceAlsoWithoutAMicroBatch) {
-  const ModelProfile profile = make_model(2);
+  const ModelProfile profile = make_shared_model(2);
   const Plan plan = make_shared_plan({3, 1}, 1, 2, {});
   const Activity activity = find_activity(profile, plan.mask);
   const auto completed = [&](bool clip) {
@@ -76,7 +51,7 @@ TEST(SharedStages, ListsReduceAndUpdateOnEveryDeviceAlsoWithoutAMicroBatch) {
             "d2: 0REDUCE_GRAD 0U\n"
             "d3: 1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1 1U\n");
   EXPECT_NE(completed(true).find("d2: 0REDUCE_GRAD BARRIER 0U\n"), std::string::npos);
-  const Timeline timeline = simulate_plan(plan, profile, make_cluster(4)).timeline;
+  const Timeline timeline = simulate_plan(plan, profile, make_shared_cluster(4)).timeline;
   const std::string idle = list_spans(timeline, 2);
   const std::string busy = list_spans(timeline, 1);
   EXPECT_EQ(idle, busy.substr(busy.find("0REDUCE_GRAD")));
@@ -84,7 +59,7 @@ TEST(SharedStages, ListsReduceAndUpdateOnEveryDeviceAlsoWithoutAMicroBatch) {
 
 // Where the two devices of a micro-batch are the same, nothing is sent.
 TEST(SharedStages, SendOneMessagePerMicroBatchThatChangesItsDevice) {
-  const ModelProfile profile = make_model(2);
+  const ModelProfile profile = make_shared_model(2);
   const auto count_messages = [&](const Plan& plan, int devices) {
     const Activity activity = find_activity(profile, plan.mask);
     const Schedule completed =
@@ -96,7 +71,8 @@ TEST(SharedStages, SendOneMessagePerMicroBatchThatChangesItsDevice) {
         ++found[kind];
       }
     }
-    const LoweredStep step = lower(plan, completed, profile, make_cluster(devices), activity);
+    const LoweredStep step =
+        lower(plan, completed, profile, make_shared_cluster(devices), activity);
     const auto messages = find_step_messages(step, plan, profile, activity);
     EXPECT_EQ(static_cast<int>(messages.size()), found["SEND_F"] + found["SEND_B"]);
     EXPECT_EQ(found["RECV_F"], found["SEND_F"]);
@@ -114,9 +90,9 @@ TEST(SharedStages, SendOneMessagePerMicroBatchThatChangesItsDevice) {
 }
 
 TEST(SharedStages, MemoryIsStateGradientsOfTheOwnMicroBatchesAndWhatIsInFlight) {
-  const ModelProfile profile = make_model(2);
+  const ModelProfile profile = make_shared_model(2);
   Plan plan = make_shared_plan({2, 1}, 1, 3, {});
-  std::vector<MemoryPeak> memory = simulate_plan(plan, profile, make_cluster(3)).memory;
+  std::vector<MemoryPeak> memory = simulate_plan(plan, profile, make_shared_cluster(3)).memory;
   // 1000 of parameters and 2000 of the optimizer. Of ((0+1)+2) device 0 has 0 and 2, which do not
   // add up, device 1 has 1 and device 2 all, two sets at most; in flight are 2, 1 and 1. Devices 0
   // and 1 hold most when half a node comes to two of their own, or two halves to one.
@@ -124,13 +100,13 @@ TEST(SharedStages, MemoryIsStateGradientsOfTheOwnMicroBatchesAndWhatIsInFlight) 
   EXPECT_EQ(memory[1].total, Bytes{3000 + 1000 + 2 * 500});
   EXPECT_EQ(memory[2].total, Bytes{3000 + 2 * 1000 + 100});
   plan.reduction = ReductionMode::kFast;
-  memory = simulate_plan(plan, profile, make_cluster(3)).memory;
+  memory = simulate_plan(plan, profile, make_shared_cluster(3)).memory;
   EXPECT_EQ(memory[0].total, Bytes{3000 + 2 * 1000}) << "the sum and what goes round the ring";
   EXPECT_EQ(memory[2].total, Bytes{3000 + 1000 + 100});
 }
 
 TEST(SharedStages, AFrozenStageHasAReceiveBufferForWhatComesFromAnotherDevice) {
-  const ModelProfile profile = make_model(2);
+  const ModelProfile profile = make_shared_model(2);
   Plan plan = make_shared_plan({2, 3}, 1, 6, {.kind = ScheduleKind::kGpipe});
   plan.pipelines[0].stages[1].devices = {DeviceId{0}, DeviceId{1}, DeviceId{2}};
   const Activity frozen{.layers = std::vector<LayerActivity>(2), .edge_carries = {false}};
@@ -148,7 +124,7 @@ TEST(SharedStages, AFrozenStageHasAReceiveBufferForWhatComesFromAnotherDevice) {
 }
 
 TEST(SharedStages, ReduceAmongAllDevicesOfAllPipelinesThatHoldALayer) {
-  const ModelProfile profile = make_model(2);
+  const ModelProfile profile = make_shared_model(2);
   Plan plan = make_shared_plan({2, 1}, 1, 6, {});
   plan.pipelines[0].micro_batches = {interval(0, 3)};
   plan.pipelines.push_back(make_shared_pipeline({1}, 2, interval(4, 5), 3));
@@ -178,14 +154,14 @@ Drawn draw_step(std::uint64_t seed) {
   Drawn drawn;
   for (int s = up_to(4); s > 0; --s) drawn.devices.push_back(up_to(3));
   const auto stages = static_cast<int>(drawn.devices.size());
-  drawn.profile = make_model(stages);
+  drawn.profile = make_shared_model(stages);
   for (Layer& layer : drawn.profile.layers) {
     CostSample& cost = layer.costs.front();
     cost.forward = cost.forward_frozen = nanoseconds(up_to(50));
     cost.backward_input = nanoseconds(up_to(50));
     cost.backward_weight = cost.backward_weight_alone = nanoseconds(up_to(50));
   }
-  drawn.cluster = make_cluster(count(drawn.devices), nanoseconds(up_to(30) - 1));
+  drawn.cluster = make_shared_cluster(count(drawn.devices), nanoseconds(up_to(30) - 1));
   const auto kind = random() % 3 == 0   ? ScheduleKind::kGpipe
                     : random() % 2 == 0 ? ScheduleKind::kOneForwardOneBackward
                                         : ScheduleKind::kEagerOneForwardOneBackward;

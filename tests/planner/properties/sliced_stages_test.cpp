@@ -18,32 +18,10 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr Bytes kPlenty{1'000'000'000};
-
-ModelProfile make_model(int layers) {
-  ModelProfile profile = make_chain(layers, nanoseconds(10), nanoseconds(10), nanoseconds(10));
-  for (Layer& layer : profile.layers) layer.update = nanoseconds(4);
-  return profile;
-}
-
-Cluster make_cluster(int devices, Duration latency = nanoseconds(1)) {
-  return make_uniform_cluster(devices, kPlenty, {latency, {}});
-}
-
-std::string list_spans(const Timeline& timeline, int device) {
-  std::string text;
-  for (const Span& span : timeline.spans) {
-    if (span.device.value != device) continue;
-    text += (text.empty() ? "" : " ") + to_text(span.action) + " " +
-            std::to_string(span.start.time_since_epoch().count()) + "-" +
-            std::to_string(span.end.time_since_epoch().count());
-  }
-  return text;
-}
-
 TEST(SlicedStages, FollowATimeLineByHand) {
   const Plan plan = make_sliced_plan({2, 1}, 2, 4, {});
-  const Timeline timeline = simulate_plan(plan, make_model(2), make_cluster(3)).timeline;
+  const Timeline timeline =
+      simulate_plan(plan, make_shared_model(2), make_shared_cluster(3)).timeline;
   // Of 4 samples each device of stage 0 has 2: F 20, W 20; stage 1 has F 40, B 80. A hop takes 1,
   // the ring of two devices two of them.
   EXPECT_EQ(list_spans(timeline, 0),
@@ -54,7 +32,7 @@ TEST(SlicedStages, FollowATimeLineByHand) {
 }
 
 TEST(SlicedStages, SendToEachSliceWhatItLacksAndNameBothEnds) {
-  const ModelProfile profile = make_model(3);
+  const ModelProfile profile = make_shared_model(3);
   const Plan plan = make_sliced_plan({2, 3, 1}, 1, 6, {.kind = ScheduleKind::kGpipe});
   const Activity activity = find_activity(profile, plan.mask);
   // Of 6 samples 0 to 2 and 3 to 5 meet 0 1, 2 3 and 4 5.
@@ -98,7 +76,7 @@ TEST(SlicedStages, RunTheListOfAStageOnOneDeviceOnEachOfTheirs) {
 // Blocks of a frozen teacher, each with its student: the student is taught by what its teacher
 // block puts out and reads what the one before has, over detached edges. Nothing comes back.
 ModelProfile make_teacher_and_student(int blocks) {
-  ModelProfile profile = make_model(2 * blocks);
+  ModelProfile profile = make_shared_model(2 * blocks);
   profile.edges.clear();
   for (int i = 0; i < blocks; ++i) {
     const LayerId teacher{2 * i};
@@ -124,7 +102,7 @@ TEST(SlicedStages, RelayATeacherFromTwoDevicesToOne) {
   plan.mask = FreezeMask::parse("0101", "test", 0);
   plan.reduction = ReductionMode::kFast;
   plan.pipelines[0].stages[0].axis = DeviceAxis::kSamples;
-  const Timeline timeline = simulate_plan(plan, profile, make_cluster(3)).timeline;
+  const Timeline timeline = simulate_plan(plan, profile, make_shared_cluster(3)).timeline;
   EXPECT_EQ(list_spans(timeline, 0),
             "0F0.0 0-40 0F1.0 40-80 0B0.0 80-100 0F2.0 100-140 0B1.0 140-160 0B2.0 160-180 "
             "0REDUCE_GRAD 180-182 0U 182-186");
@@ -137,9 +115,10 @@ TEST(SlicedStages, RelayATeacherFromTwoDevicesToOne) {
 }
 
 TEST(SlicedStages, HoldTheStashAndReceiveTheSamplesOfTheirSlice) {
-  const ModelProfile profile = make_model(2);
+  const ModelProfile profile = make_shared_model(2);
   Plan plan = make_sliced_plan({2, 1}, 2, 5, {});
-  const std::vector<MemoryPeak> memory = simulate_plan(plan, profile, make_cluster(3)).memory;
+  const std::vector<MemoryPeak> memory =
+      simulate_plan(plan, profile, make_shared_cluster(3)).memory;
   // 1000 of parameters, 2000 of the optimizer, a running sum; two in flight of 2 and 3 samples,
   // which is less than a second sum in the ring.
   EXPECT_EQ(memory[0].total, Bytes{4000 + 1000});
@@ -162,7 +141,7 @@ TEST(SlicedStages, HoldTheStashAndReceiveTheSamplesOfTheirSlice) {
 }
 
 TEST(SlicedStages, ReduceInARingAmongAllTheirDevices) {
-  const ModelProfile profile = make_model(2);
+  const ModelProfile profile = make_shared_model(2);
   const Plan plan = make_sliced_plan({3, 1}, 2, 4, {});
   const auto groups = find_reduction_groups(plan, profile, find_activity(profile, plan.mask));
   ASSERT_EQ(groups.size(), 1U);
@@ -245,12 +224,12 @@ TEST(SlicedStages, ThatCannotBeAreRefusedInOneSentence) {
     refusal.plant(plan);
     EXPECT_EQ(refuse(plan, 3), refusal.sentence);
   }
-  const ModelProfile profile = make_model(2);
+  const ModelProfile profile = make_shared_model(2);
   Plan plan = make_sliced_plan({3, 1}, 2, 4, {});
   plan.batch_size = 6;
   plan.model_hash = model_hash(profile);
   try {
-    validate(plan, profile, make_cluster(4), "plan.json");
+    validate(plan, profile, make_shared_cluster(4), "plan.json");
     FAIL() << "accepted";
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(),

@@ -23,7 +23,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-struct Drawn {
+struct SlicedStep {
   std::vector<int> devices;
   ModelProfile profile;
   Cluster cluster;
@@ -31,10 +31,10 @@ struct Drawn {
 };
 
 // Hops alone between the devices; times by sample; some stages sliced, others in turn.
-Drawn draw_step(std::uint64_t seed) {
+SlicedStep draw_sliced_step(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto up_to = [&](std::uint64_t most) { return static_cast<int>(random() % most) + 1; };
-  Drawn drawn;
+  SlicedStep drawn;
   for (int s = up_to(4); s > 0; --s) drawn.devices.push_back(up_to(3));
   drawn.profile = make_chain(static_cast<int>(drawn.devices.size()), {}, {}, {});
   for (Layer& layer : drawn.profile.layers) {
@@ -69,16 +69,16 @@ int place_of(const Stage& stage, int m, int sample, int samples) {
   return k;
 }
 
-using Ends = std::map<std::tuple<bool, int, int, int>, Duration>;  // forward, stage, place, m
+using SliceEnds = std::map<std::tuple<bool, int, int, int>, Duration>;  // forward, stage, place, m
 
 // An oracle without a graph: the end of each action is raised until neither its list nor any of its
 // samples contradicts it.
-Ends relax_lists(const Drawn& drawn) {
+SliceEnds relax_sliced_lists(const SlicedStep& drawn) {
   const std::vector<Stage>& stages = drawn.plan.pipelines[0].stages;
   const auto& layers = drawn.profile.layers;
   const Duration hop = drawn.cluster.default_link.latency;
   const Schedule made = make_schedule(drawn.plan, count(drawn.devices));
-  Ends ends;
+  SliceEnds ends;
   for (bool changed = true; changed;) {
     changed = false;
     for (std::size_t d = 0; d < made.devices.size(); ++d) {
@@ -116,10 +116,10 @@ Ends relax_lists(const Drawn& drawn) {
 TEST(SlicedSteps, DoEverySampleOnceAtTheTimesOfAnIndependentRelaxation) {
   int sliced = 0;
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
-    const Drawn drawn = draw_step(seed);
+    const SlicedStep drawn = draw_sliced_step(seed);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + summarize(drawn.plan));
     sliced += has_sliced_stage(drawn.plan.pipelines[0]) ? 1 : 0;
-    Ends found;
+    SliceEnds found;
     for (const Span& span :
          simulate_plan(drawn.plan, drawn.profile, drawn.cluster).timeline.spans) {
       const bool forward = span.action.kind == ActionKind::kForward;
@@ -132,14 +132,14 @@ TEST(SlicedSteps, DoEverySampleOnceAtTheTimesOfAnIndependentRelaxation) {
       EXPECT_TRUE(
           found.emplace(std::tuple(forward, stage, place, m), span.end.time_since_epoch()).second);
     }
-    EXPECT_EQ(found, relax_lists(drawn));
+    EXPECT_EQ(found, relax_sliced_lists(drawn));
   }
   EXPECT_GT(sliced, 250);
 }
 
 TEST(SlicedSteps, ComeThroughHoweverTheirMessagesAreHandedOver) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
-    const Drawn drawn = draw_step(seed);
+    const SlicedStep drawn = draw_sliced_step(seed);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + summarize(drawn.plan));
     const Activity activity = find_activity(drawn.profile, drawn.plan.mask);
     const Schedule completed = complete_schedule(make_schedule(drawn.plan, count(drawn.devices)),
@@ -156,7 +156,7 @@ TEST(SlicedSteps, ComeThroughHoweverTheirMessagesAreHandedOver) {
 
 TEST(SlicedSteps, AreExplainedExportedAndOverlappedLikeAnyOther) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    Drawn drawn = draw_step(seed);
+    SlicedStep drawn = draw_sliced_step(seed);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + summarize(drawn.plan));
     if (seed % 2 == 0) drawn.cluster.default_link.bandwidth = BytesPerSecond{500'000'000};
     if (seed % 3 == 0) drawn.plan.pipelines[0].stages[0].memory = MemoryPolicy::kRecompute;
@@ -189,7 +189,7 @@ TEST(SlicedSteps, AreExplainedExportedAndOverlappedLikeAnyOther) {
 
 TEST(SlicedSteps, AreDispatchedByEveryPolicyThatIsInterpreted) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    Drawn drawn = draw_step(seed);
+    SlicedStep drawn = draw_sliced_step(seed);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + summarize(drawn.plan));
     for (const auto policy :
          {DispatchPolicy::kFifo, DispatchPolicy::kPriority, DispatchPolicy::kLrtf}) {

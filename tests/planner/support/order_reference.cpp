@@ -85,7 +85,7 @@ std::string text_of(const OrderedWork& work) {
   return text;
 }
 
-void count_held(const DeviceOrder& order, OrderTimes& times) {
+void count_held(const DeviceOrder& order, ReferenceTimes& times) {
   int chunks = 0, halves = 0, most_chunks = 0, most_halves = 0;
   for (const OrderedWork& work : order) {
     if (work.kind == ActionKind::kForward) chunks += 1, halves += 2;
@@ -101,8 +101,8 @@ void count_held(const DeviceOrder& order, OrderTimes& times) {
 
 }  // namespace
 
-OrderTimes time_orders(const DeviceOrders& orders, const OrderProblem& problem,
-                       Placement placement) {
+ReferenceTimes time_orders(const DeviceOrders& orders, const OrderProblem& problem,
+                           Placement placement) {
   Reference reference{problem, placement, {}, {}, {}, {}};
   std::map<Key, bool> recomputes;
   for (const DeviceOrder& order : orders) {
@@ -115,7 +115,7 @@ OrderTimes time_orders(const DeviceOrders& orders, const OrderProblem& problem,
   const auto has_recompute = [&](const OrderedWork& work) {
     return recomputes.count({work.direction, work.stage, work.micro_batch}) > 0;
   };
-  OrderTimes times;
+  ReferenceTimes times;
   std::vector<std::size_t> next(orders.size(), 0);
   std::vector<std::int64_t> free(orders.size(), 0), first(orders.size(), -1);
   for (bool moved = true; moved;) {

@@ -14,7 +14,7 @@
 
 namespace frazil {
 
-struct OrderTimes {
+struct ReferenceTimes {
   std::int64_t makespan = 0;
   std::int64_t span = 0;  // the longest of a device, first start to last end
   // Most chunk-micro-batches held, along the lists: +1 at F, -1 at W or B (F before B in a pair).
@@ -25,8 +25,8 @@ struct OrderTimes {
 
 // `problem.times` by stage, for both directions. Throws std::runtime_error naming the first work of
 // each stuck device on a deadlock, or work that is missing, doubled or on a wrong device.
-OrderTimes time_orders(const DeviceOrders& orders, const OrderProblem& problem,
-                       Placement placement);
+ReferenceTimes time_orders(const DeviceOrders& orders, const OrderProblem& problem,
+                           Placement placement);
 
 // The peak of the device that holds most.
 int most(const std::vector<int>& peaks);

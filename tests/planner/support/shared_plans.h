@@ -1,5 +1,5 @@
 #pragma once
-// Plans whose stages lie on several devices.
+// Plans whose stages lie on several devices, what they run on, and what each device then does.
 
 #include <numeric>
 #include <string>
@@ -7,9 +7,15 @@
 
 #include "planner/actions/schedule.h"
 #include "planner/plan/plan.h"
+#include "profiles/cluster.h"
 #include "tests/support/sample_models.h"
+#include "traces/timeline.h"
 
 namespace frazil {
+
+inline MicroBatches interval(int first, int last) {
+  return {MicroBatchId{first}, MicroBatchId{last}};
+}
 
 // Stages on so many devices each, numbered in order from `first`; as many layers per stage.
 inline Pipeline make_shared_pipeline(const std::vector<int>& devices, int layers_per_stage,
@@ -55,6 +61,30 @@ inline Plan make_sliced_plan(const std::vector<int>& devices, int micro_batches,
 
 inline int count(const std::vector<int>& devices) {
   return std::accumulate(devices.begin(), devices.end(), 0);
+}
+
+// F, I and W of a layer take 10 ns, its update 4.
+inline ModelProfile make_shared_model(int layers) {
+  ModelProfile profile = make_chain(layers, Duration{10}, Duration{10}, Duration{10});
+  for (Layer& layer : profile.layers) layer.update = Duration{4};
+  return profile;
+}
+
+// Memory is plenty, a hop alone takes time.
+inline Cluster make_shared_cluster(int devices, Duration latency = Duration{1}) {
+  return make_uniform_cluster(devices, Bytes{1'000'000'000}, {latency, {}});
+}
+
+// "0F0 0-10 0B0 42-52": what a device runs, from when to when.
+inline std::string list_spans(const Timeline& timeline, int device) {
+  std::string text;
+  for (const Span& span : timeline.spans) {
+    if (span.device.value != device) continue;
+    text += (text.empty() ? "" : " ") + to_text(span.action) + " " +
+            std::to_string(span.start.time_since_epoch().count()) + "-" +
+            std::to_string(span.end.time_since_epoch().count());
+  }
+  return text;
 }
 
 }  // namespace frazil

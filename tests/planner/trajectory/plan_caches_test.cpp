@@ -22,7 +22,7 @@ constexpr int kLayers = 8;
 constexpr int kBatch = 8;
 
 // Layers of 100 us F, I and W; 10 bytes of a sample go from each to the next.
-ModelProfile chain() {
+ModelProfile cached_chain() {
   return make_chain(kLayers, microseconds{100}, microseconds{100}, microseconds{100});
 }
 
@@ -53,7 +53,7 @@ HeldFeatures in(FeatureTier tier, int depth) { return {depth, tier}; }
 TEST(PlanCaches, FillsOnceAndReadsFromThenOn) {
   const std::vector<ForecastSegment> segments{segment(0, 500, 0), segment(500, 1000, 4)};
   const auto planned =
-      plan_trajectory(chain(), one_device(), segments, options_of({Bytes{8'000}, kSlow}));
+      plan_trajectory(cached_chain(), one_device(), segments, options_of({Bytes{8'000}, kSlow}));
   ASSERT_TRUE(planned.caches.has_value());
   ASSERT_EQ(planned.caches->fills.size(), 1U);
   const PlannedFill& fill = planned.caches->fills[0];
@@ -76,7 +76,7 @@ TEST(PlanCaches, KnowsWhenNotTo) {
   const CacheTier memory{Bytes{8'000}, kSlow};
   const auto fills = [&](Step steps, CacheTier tier) {
     const std::vector<ForecastSegment> segments{segment(0, 500, 0), segment(500, steps, 4)};
-    const auto planned = plan_trajectory(chain(), one_device(), segments, options_of(tier));
+    const auto planned = plan_trajectory(cached_chain(), one_device(), segments, options_of(tier));
     if (planned.caches->fills.empty()) {
       EXPECT_EQ(planned.best, *planned.uncached);
     }
@@ -100,7 +100,7 @@ TEST(PlanCaches, ReadingHidesBehindTheStepUpToItsLength) {
   const std::vector<ForecastSegment> segments{segment(0, 100'000, 4)};
   const Duration trains = kBatch * microseconds{4 * 300 - 100};
   const auto step = [&](Link link) {
-    return plan_trajectory(chain(), one_device(), segments, options_of({Bytes{8'000}, link}))
+    return plan_trajectory(cached_chain(), one_device(), segments, options_of({Bytes{8'000}, link}))
         .caches->step_times[0];
   };
   EXPECT_EQ(step(kFast), trains);
@@ -111,7 +111,7 @@ TEST(PlanCaches, ReadingHidesBehindTheStepUpToItsLength) {
 TEST(PlanCaches, TakesTheTierThatHasRoomAndIsFast) {
   const std::vector<ForecastSegment> segments{segment(0, 10'000, 4)};
   const auto tier = [&](Bytes memory) {
-    const auto planned = plan_trajectory(chain(), one_device(), segments,
+    const auto planned = plan_trajectory(cached_chain(), one_device(), segments,
                                          options_of({memory, kFast}, {Bytes{100'000}, kSlow}));
     return planned.caches->walk.caches[0].features;
   };
@@ -123,7 +123,7 @@ TEST(PlanCaches, KeepsAShallowerCacheWhereFillingADeeperOneDoesNotPay) {
   const CacheTier memory{Bytes{8'000}, kSlow};
   const auto walk = [&](Step last) {
     const std::vector<ForecastSegment> segments{segment(0, 1000, 4), segment(1000, last, 5)};
-    return plan_trajectory(chain(), one_device(), segments, options_of(memory));
+    return plan_trajectory(cached_chain(), one_device(), segments, options_of(memory));
   };
   const auto kept = walk(50);
   EXPECT_EQ(kept.caches->fills.size(), 1U);
@@ -141,14 +141,14 @@ TEST(PlanCaches, LosesWhatReachesBeyondAPrefixThatThaws) {
   const std::vector<ForecastSegment> segments{segment(0, 1000, 4), segment(1000, 1, 2),
                                               segment(1001, 1000, 4)};
   const auto planned =
-      plan_trajectory(chain(), one_device(), segments, options_of({Bytes{8'000}, kFast}));
+      plan_trajectory(cached_chain(), one_device(), segments, options_of({Bytes{8'000}, kFast}));
   ASSERT_EQ(planned.caches->fills.size(), 2U);
   EXPECT_EQ(planned.caches->fills[1].segment, 2U);
   EXPECT_EQ(planned.caches->fills[1].source, HeldFeatures{});
 }
 
 TEST(PlanCaches, CountsATensorThatSeveralLayersReadOnce) {
-  ModelProfile profile = chain();
+  ModelProfile profile = cached_chain();
   profile.edges.push_back({LayerId{1}, LayerId{5}, EdgeKind::kGradient, {Bytes{10}}});
   profile.edges.push_back({LayerId{0}, LayerId{6}, EdgeKind::kGradient, {Bytes{3}}});
   EXPECT_EQ(find_feature_bytes(profile, 2), Bytes{13});
@@ -158,14 +158,14 @@ TEST(PlanCaches, CountsATensorThatSeveralLayersReadOnce) {
 }
 
 // Random questions, where bounds decide what is simulated.
-struct Case {
+struct CachedCase {
   SearchQuestion question;
   std::vector<ForecastSegment> segments;
   TrajectoryOptions options;
 };
 
-Case draw_case(std::uint64_t seed) {
-  Case drawn{draw_search_question(seed), {}, {}};
+CachedCase draw_cached_case(std::uint64_t seed) {
+  CachedCase drawn{draw_search_question(seed), {}, {}};
   std::mt19937_64 random(seed);
   const auto below = [&](std::int64_t most) {
     return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(most));
@@ -196,7 +196,7 @@ Case draw_case(std::uint64_t seed) {
 }
 
 // What is asked of it is simulated, each plan whole.
-Duration simulated(const Case& drawn, const Plan& plan, std::size_t k, int depth) {
+Duration simulated(const CachedCase& drawn, const Plan& plan, std::size_t k, int depth) {
   const auto& [profile, cluster, options] = drawn.question;
   Plan masked = plan;
   masked.mask = drawn.segments[k].mask;
@@ -224,7 +224,7 @@ Duration simulated(const Case& drawn, const Plan& plan, std::size_t k, int depth
 
 class EveryCachedWalk {
  public:
-  EveryCachedWalk(const Case& drawn, const std::vector<Plan>& plans)
+  EveryCachedWalk(const CachedCase& drawn, const std::vector<Plan>& plans)
       : drawn_(drawn), plans_(plans), store_(*drawn.options.store) {
     const int batch = drawn.options.search.batch_size;
     epoch_ = (store_.samples + batch - 1) / batch;
@@ -329,7 +329,7 @@ class EveryCachedWalk {
         .total;
   }
 
-  const Case& drawn_;
+  const CachedCase& drawn_;
   const std::vector<Plan>& plans_;
   const FeatureStore& store_;
   Step epoch_ = 1;
@@ -339,7 +339,7 @@ class EveryCachedWalk {
 };
 
 // None where some mask has no plan that fits.
-std::optional<PlannedTrajectory> plan(const Case& drawn) {
+std::optional<PlannedTrajectory> plan(const CachedCase& drawn) {
   try {
     return plan_trajectory(drawn.question.profile, drawn.question.cluster, drawn.segments,
                            drawn.options);
@@ -355,7 +355,7 @@ TEST(PlanCaches, IsTheCheapestOfAllWalks) {
   int gains = 0;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(seed);
-    const Case drawn = draw_case(seed);
+    const CachedCase drawn = draw_cached_case(seed);
     const std::optional<PlannedTrajectory> planned = plan(drawn);
     if (!planned) continue;
     ++walks;
@@ -374,7 +374,7 @@ TEST(PlanCaches, IsTheCheapestOfAllWalks) {
 }
 
 // One step after the other, the cache as it is then.
-std::optional<Step> count_break_even(EveryCachedWalk& walks, const Case& drawn,
+std::optional<Step> count_break_even(EveryCachedWalk& walks, const CachedCase& drawn,
                                      const PlannedTrajectory& planned,
                                      const PlannedTransition& change) {
   Duration missing = change.cost.total;
@@ -398,7 +398,7 @@ TEST(PlanCaches, ASwitchHasPaidAfterTheStepsThatAreCountedOneByOneAlsoWhileACach
   int filling = 0;
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(seed);
-    const Case drawn = draw_case(seed);
+    const CachedCase drawn = draw_cached_case(seed);
     const std::optional<PlannedTrajectory> planned = plan(drawn);
     if (!planned) continue;
     EveryCachedWalk walks(drawn, planned->candidates);

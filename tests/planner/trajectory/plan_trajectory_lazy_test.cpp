@@ -13,14 +13,14 @@
 namespace frazil {
 namespace {
 
-struct Case {
+struct LazyCase {
   SearchQuestion question;
   std::vector<ForecastSegment> segments;
   TrajectoryOptions options;
 };
 
-Case draw_case(std::uint64_t seed) {
-  Case drawn{draw_search_question(seed), {}, {}};
+LazyCase draw_lazy_case(std::uint64_t seed) {
+  LazyCase drawn{draw_search_question(seed), {}, {}};
   std::mt19937_64 random(seed);
   const int blocks = drawn.question.options.mask.blocks();
   Step step = 0;
@@ -39,7 +39,7 @@ Case draw_case(std::uint64_t seed) {
   return drawn;
 }
 
-std::optional<PlannedTrajectory> try_to_plan(const Case& drawn) {
+std::optional<PlannedTrajectory> try_to_plan(const LazyCase& drawn) {
   try {
     return plan_trajectory(drawn.question.profile, drawn.question.cluster, drawn.segments,
                            drawn.options);
@@ -48,13 +48,13 @@ std::optional<PlannedTrajectory> try_to_plan(const Case& drawn) {
   }
 }
 
-std::vector<FreezeMask> masks_of(const Case& drawn) {
+std::vector<FreezeMask> masks_of(const LazyCase& drawn) {
   std::vector<FreezeMask> masks;
   for (const ForecastSegment& segment : drawn.segments) masks.push_back(segment.mask);
   return masks;
 }
 
-TrajectoryCosts list_all_costs(const Case& drawn, const std::vector<Plan>& plans) {
+TrajectoryCosts list_all_costs(const LazyCase& drawn, const std::vector<Plan>& plans) {
   const auto& [profile, cluster, options] = drawn.question;
   const std::vector<FreezeMask> masks = masks_of(drawn);
   StepTimes steps(plans, masks, profile, cluster, drawn.options.search);
@@ -81,7 +81,7 @@ TEST(LazyTrajectory, IsTheOneThatSimulatingEverythingFinds) {
   int switches = 0;
   for (std::uint64_t seed = 1; seed <= 250; ++seed) {
     SCOPED_TRACE(seed);
-    const Case drawn = draw_case(seed);
+    const LazyCase drawn = draw_lazy_case(seed);
     const auto planned = try_to_plan(drawn);
     if (!planned) continue;
     ++walks;
@@ -100,7 +100,7 @@ TEST(LazyTrajectory, NoBoundIsAboveWhatItBounds) {
   int left_out = 0;
   for (std::uint64_t seed = 1001; seed <= 1200; ++seed) {
     SCOPED_TRACE(seed);
-    const Case drawn = draw_case(seed);
+    const LazyCase drawn = draw_lazy_case(seed);
     const auto planned = try_to_plan(drawn);
     if (!planned) continue;
     const auto& [profile, cluster, options] = drawn.question;
@@ -136,7 +136,7 @@ TEST(LazyTrajectory, NoBoundWithACacheIsAboveWhatItBounds) {
   int left_out = 0;
   for (std::uint64_t seed = 2001; seed <= 2200; ++seed) {
     SCOPED_TRACE(seed);
-    const Case drawn = draw_case(seed);
+    const LazyCase drawn = draw_lazy_case(seed);
     const auto planned = try_to_plan(drawn);
     if (!planned) continue;
     const auto& [profile, cluster, options] = drawn.question;

@@ -14,7 +14,7 @@ using std::chrono::microseconds;
 // Five blocks of a layer each, 10 epochs of 6 steps.
 constexpr RunShape kRun{.blocks = 5, .steps = 60, .steps_per_epoch = 6, .seed = 1};
 
-ModelProfile chain() {
+ModelProfile five_layers() {
   return make_chain(5, microseconds{100}, microseconds{100}, microseconds{100});
 }
 
@@ -48,21 +48,23 @@ TEST(CacheResidency, ForeseesNothingOfARuleThatReadsSignals) {
   FreezeConfig guarded = alpha();
   guarded.decorators.guard.emplace();
   EXPECT_FALSE(foresee_masks(guarded, kRun).has_value());
-  EXPECT_EQ(count_resident_steps(std::nullopt, kRun, chain(), 12, 2), 48);
+  EXPECT_EQ(count_resident_steps(std::nullopt, kRun, five_layers(), 12, 2), 48);
 }
 
 TEST(CacheResidency, EndsWithTheRunWithAThawOrAnEpochAfterTheNextDepth) {
   const std::vector<TracedMask> masks{mask(0, "11111"), mask(12, "00111"), mask(24, "00011"),
                                       mask(40, "00111"), mask(50, "11111")};
-  EXPECT_EQ(count_resident_steps(masks, kRun, chain(), 12, 2), 12 + 6) << "deeper at 24";
-  EXPECT_EQ(count_resident_steps(masks, kRun, chain(), 24, 3), 16) << "thaws at 40";
-  EXPECT_EQ(count_resident_steps(masks, kRun, chain(), 40, 2), 10) << "thaws at 50";
-  EXPECT_EQ(count_resident_steps({{mask(0, "11111"), mask(12, "00111")}}, kRun, chain(), 12, 2),
-            48);
-  EXPECT_EQ(count_resident_steps({{mask(0, "00111"), mask(58, "00011")}}, kRun, chain(), 12, 2), 48)
+  EXPECT_EQ(count_resident_steps(masks, kRun, five_layers(), 12, 2), 12 + 6) << "deeper at 24";
+  EXPECT_EQ(count_resident_steps(masks, kRun, five_layers(), 24, 3), 16) << "thaws at 40";
+  EXPECT_EQ(count_resident_steps(masks, kRun, five_layers(), 40, 2), 10) << "thaws at 50";
+  EXPECT_EQ(
+      count_resident_steps({{mask(0, "11111"), mask(12, "00111")}}, kRun, five_layers(), 12, 2),
+      48);
+  EXPECT_EQ(
+      count_resident_steps({{mask(0, "00111"), mask(58, "00011")}}, kRun, five_layers(), 12, 2), 48)
       << "never beyond the end";
   EXPECT_EQ(count_resident_steps({{mask(0, "00111"), mask(24, "00011"), mask(26, "11111")}}, kRun,
-                                 chain(), 12, 2),
+                                 five_layers(), 12, 2),
             14)
       << "thaws before the deeper ones are there";
 }

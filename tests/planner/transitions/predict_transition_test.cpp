@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 
 constexpr int kBlocks = 8;
 
-ModelProfile chain() {
+ModelProfile eight_layers() {
   return make_chain(kBlocks, microseconds{100}, microseconds{100}, microseconds{100});
 }
 
@@ -40,7 +40,7 @@ const FreezeMask kActive = FreezeMask::all_active(kBlocks);
 const FreezeMask kFrozen = FreezeMask::frozen_prefix(kBlocks, BlockId{5});
 
 PlannedTrajectory plan_both() {
-  return plan_trajectory(chain(), small_cluster(), {{0, 100, kActive}, {100, 100, kFrozen}},
+  return plan_trajectory(eight_layers(), small_cluster(), {{0, 100, kActive}, {100, 100, kFrozen}},
                          make_options());
 }
 
@@ -48,12 +48,12 @@ PlannedTrajectory plan_both() {
 Plan plan_frozen() {
   SearchOptions search = make_options().search;
   search.mask = kFrozen;
-  const Ranking ranking = search_plans(chain(), small_cluster(), search);
+  const Ranking ranking = search_plans(eight_layers(), small_cluster(), search);
   return ranking.best()->plan;
 }
 
 PredictedTransition predict_from(const Plan& held) {
-  return predict_transition(held, plan_frozen(), chain(), small_cluster(), {},
+  return predict_transition(held, plan_frozen(), eight_layers(), small_cluster(), {},
                             make_options().overhead);
 }
 
@@ -100,7 +100,7 @@ TEST(PredictTransition, LetsAnAuthorityFreezeOnlyWhileEnoughStepsAreLeft) {
 // On one device a step is a sum: what fills is the prefix's F of every micro-batch, from where the
 // depth before ends.
 TEST(PredictFill, IsThePrefixFromTheOldBoundaryOn) {
-  ModelProfile profile = chain();
+  ModelProfile profile = eight_layers();
   for (std::size_t l = 0; l < profile.layers.size(); ++l) {
     for (CostSample& cost : profile.layers[l].costs) {
       cost.forward_frozen = microseconds{10 * (static_cast<int>(l) + 1)};
@@ -130,10 +130,12 @@ TEST(PredictTransition, OfAPlanThatStaysIsThatOfTheMaskAlone) {
   held.mask = kActive;
   Plan next = held;
   next.mask = kFrozen;
-  const PredictedTransition predicted = predict_transition(held, next, chain(), small_cluster());
+  const PredictedTransition predicted =
+      predict_transition(held, next, eight_layers(), small_cluster());
   EXPECT_EQ(predicted.cost, Duration{0});
-  EXPECT_EQ(predicted.saved_per_step, simulate_plan(held, chain(), small_cluster()).makespan -
-                                          simulate_plan(next, chain(), small_cluster()).makespan);
+  EXPECT_EQ(predicted.saved_per_step,
+            simulate_plan(held, eight_layers(), small_cluster()).makespan -
+                simulate_plan(next, eight_layers(), small_cluster()).makespan);
   EXPECT_GT(predicted.saved_per_step, Duration{0});
 }
 

@@ -14,7 +14,9 @@ namespace {
 using std::chrono::microseconds;
 
 // Layers of 1000 parameter bytes and 2000 of optimizer state.
-ModelProfile chain() { return make_chain(6, microseconds{1}, microseconds{1}, microseconds{1}); }
+ModelProfile six_layers() {
+  return make_chain(6, microseconds{1}, microseconds{1}, microseconds{1});
+}
 
 Plan stages(const std::vector<LayerId>& cuts, const std::vector<DeviceId>& devices) {
   Plan plan;
@@ -33,7 +35,7 @@ Cluster slow_links(int devices) {
 
 TransitionCost predict(const Plan& from, const Plan& to, int devices,
                        const std::string& trained = "111111") {
-  const ModelProfile profile = chain();
+  const ModelProfile profile = six_layers();
   return price_transition(from, to, profile, slow_links(devices),
                           find_activity(profile, FreezeMask::parse(trained, "test", 1)),
                           {.plan = microseconds{7}, .start = microseconds{11}});
@@ -85,7 +87,7 @@ TEST(TransitionCost, WithinOneMemoryIsThatOfWhatIsCopiedAndHashed) {
                                     OneMemory{.copied_alone = BytesPerSecond{100'000'000},
                                               .copied_together = BytesPerSecond{250'000'000},
                                               .hashed = BytesPerSecond{1'000'000'000}}};
-  const ModelProfile profile = chain();
+  const ModelProfile profile = six_layers();
   const auto price = [&](const Plan& from, const Plan& to) {
     return price_transition(from, to, profile, slow_links(4),
                             find_activity(profile, FreezeMask::all_active(6)), overhead);

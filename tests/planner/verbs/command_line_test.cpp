@@ -10,13 +10,13 @@ namespace {
 
 namespace po = boost::program_options;
 
-struct Outcome {
+struct VerbOutcome {
   int code = 0;
   std::string out;
   std::string err;
 };
 
-Outcome run(
+VerbOutcome run(
     std::vector<std::string> arguments,
     const std::function<ExitCode(const po::variables_map&)>& body =
         [](const po::variables_map&) { return ExitCode::kOk; },
@@ -30,7 +30,7 @@ Outcome run(
   argv.push_back(nullptr);
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
-  Outcome outcome;
+  VerbOutcome outcome;
   outcome.code = run_verb({"test", "Tests.", "frazil test --batch N", words},
                           static_cast<int>(arguments.size()), argv.data(), options, body);
   std::fflush(stdout);
@@ -40,13 +40,13 @@ Outcome run(
 }
 
 template <class Error>
-Outcome run_and_throw(const Error& error) {
+VerbOutcome run_and_throw(const Error& error) {
   return run({}, [&](const po::variables_map&) -> ExitCode { throw error; });
 }
 
 TEST(CommandLine, GivesTheBodyItsFlagsAndReturnsItsExitCode) {
   std::string batch;
-  const Outcome outcome = run({"--batch", "8"}, [&](const po::variables_map& values) {
+  const VerbOutcome outcome = run({"--batch", "8"}, [&](const po::variables_map& values) {
     batch = values["batch"].as<std::string>();
     return ExitCode::kVerifyInconclusive;
   });
@@ -71,14 +71,14 @@ TEST(CommandLine, HelpSaysWhatEachExitCodeMeans) {
 }
 
 TEST(CommandLine, TurnsErrorsIntoExitCodesAndOneSentence) {
-  const Outcome input = run_and_throw(InputError("plan.json", 3, "X", "Y"));
+  const VerbOutcome input = run_and_throw(InputError("plan.json", 3, "X", "Y"));
   EXPECT_EQ(input.code, 2);
   EXPECT_EQ(input.err, "frazil test: plan.json:3: found X, expected Y\n");
-  const Outcome infeasible = run_and_throw(InfeasibleError("nothing fits"));
+  const VerbOutcome infeasible = run_and_throw(InfeasibleError("nothing fits"));
   EXPECT_EQ(infeasible.code, 3);
   EXPECT_EQ(infeasible.err, "frazil test: nothing fits\n");
   EXPECT_EQ(run_and_throw(std::bad_alloc()).code, 7);
-  const Outcome bug = run_and_throw(std::logic_error("first line\nsecond line"));
+  const VerbOutcome bug = run_and_throw(std::logic_error("first line\nsecond line"));
   EXPECT_EQ(bug.code, 1);
   EXPECT_EQ(bug.err, "frazil test: first line\\x0asecond line\n");
 }
@@ -95,7 +95,7 @@ TEST(CommandLine, RefusesBadFlagsWithOneSentence) {
                                                      {"--batch", "8", "word"}};
   for (const auto& arguments : bad) {
     SCOPED_TRACE(arguments.front());
-    const Outcome outcome = run(arguments);
+    const VerbOutcome outcome = run(arguments);
     EXPECT_EQ(outcome.code, 2);
     EXPECT_EQ(outcome.out, "");
     EXPECT_EQ(outcome.err.find("frazil test: "), 0U) << outcome.err;
@@ -122,20 +122,20 @@ TEST(CommandLine, VerbsThatTakeWordsGetThemInOrderFromAnywhereOnTheLine) {
 }
 
 TEST(CommandLine, AskingForHelpByOneLetterIsTheSame) {
-  const Outcome help = run({"-h"});
+  const VerbOutcome help = run({"-h"});
   EXPECT_EQ(help.code, 0);
   EXPECT_EQ(help.out, run({"--help"}).out);
   EXPECT_EQ(run({"a", "-h"}, {}, "file").out.find("Tests."), 0U);
 }
 
 TEST(CommandLine, PrintsHelpAndVersionOnStandardOutput) {
-  const Outcome help = run({"--help"});
+  const VerbOutcome help = run({"--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_EQ(help.err, "");
   EXPECT_NE(help.out.find("usage: frazil test --batch N"), std::string::npos);
   EXPECT_NE(help.out.find("--batch"), std::string::npos);
   EXPECT_NE(help.out.find("--version"), std::string::npos);
-  const Outcome version = run({"--version"});
+  const VerbOutcome version = run({"--version"});
   EXPECT_EQ(version.code, 0);
   EXPECT_EQ(version.out, std::string("frazil ") + FRAZIL_VERSION + "\n");
 }

@@ -10,7 +10,7 @@
 namespace frazil {
 namespace {
 
-constexpr std::int64_t kMost = 1'000'000'000'000'000;
+constexpr std::int64_t kMostOfGraph = 1'000'000'000'000'000;
 
 const std::string kGraph = R"({"maxSizePerFPGA": 1000, "maxFPGAs": 3, "maxCPUs": 0, "nodes": [
   {"id": 10, "name": "first", "supportedOnFpga": 1, "cpuLatency": 50, "fpgaLatency": 5, "isBackwardNode": 0, "size": 600},
@@ -83,15 +83,15 @@ TEST_F(GraphVerbs, PlanAnswersAGraphInJson) {
   const Outcome outcome = folder_.run("plan", "--graph graph.json --devices 1 --json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   JsonFields answer(parse_json(outcome.out, "answer"));
-  EXPECT_EQ(answer.required("load_fs").integer(0, kMost), 10'000'000'000'000);
-  EXPECT_EQ(answer.required("lower_bound_fs").integer(0, kMost), 10'000'000'000'000);
+  EXPECT_EQ(answer.required("load_fs").integer(0, kMostOfGraph), 10'000'000'000'000);
+  EXPECT_EQ(answer.required("lower_bound_fs").integer(0, kMostOfGraph), 10'000'000'000'000);
   EXPECT_EQ(answer.required("certificate").text(), "optimal");
-  EXPECT_EQ(answer.required("idle_devices").integer(0, kMost), 0);
+  EXPECT_EQ(answer.required("idle_devices").integer(0, kMostOfGraph), 0);
   const auto stages = answer.required("stages").items();
   ASSERT_EQ(stages.size(), 1);
   JsonFields stage(stages[0]);
   EXPECT_EQ(stage.required("on").text(), "device");
-  EXPECT_EQ(stage.required("memory_bytes").integer(0, kMost), 1'000);
+  EXPECT_EQ(stage.required("memory_bytes").integer(0, kMostOfGraph), 1'000);
   EXPECT_EQ(stage.required("node_ids").items()[2].integer(0, 99), 30);
   EXPECT_EQ(folder_.run("plan", "--graph graph.json --devices 1 --json").out, outcome.out);
 }

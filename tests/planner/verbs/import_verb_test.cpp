@@ -10,7 +10,7 @@
 namespace frazil {
 namespace {
 
-constexpr std::int64_t kMost = 1'000'000'000'000;
+constexpr std::int64_t kMostOfImport = 1'000'000'000'000;
 
 class ImportVerb : public testing::Test {
  protected:
@@ -49,18 +49,18 @@ TEST_F(ImportVerb, WritesAProfileThatOtherVerbsRead) {
   EXPECT_EQ(answer.required("model_hash").text(), model_hash(profile));
   EXPECT_EQ(answer.required("layers_by").text(), "ranges");
   EXPECT_EQ(answer.required("time").text(), "host");
-  EXPECT_EQ(answer.required("traces").integer(0, kMost), 1);
-  EXPECT_EQ(answer.required("events").integer(0, kMost), 12);
-  EXPECT_EQ(answer.required("steps").integer(0, kMost), 1);
+  EXPECT_EQ(answer.required("traces").integer(0, kMostOfImport), 1);
+  EXPECT_EQ(answer.required("events").integer(0, kMostOfImport), 12);
+  EXPECT_EQ(answer.required("steps").integer(0, kMostOfImport), 1);
   const JsonCursor layers = answer.required("layers");
   ASSERT_EQ(layers.items().size(), 1U);
   JsonFields layer(layers.items()[0]);
-  EXPECT_EQ(layer.required("forward_ns").integer(0, kMost), 1000);
-  EXPECT_EQ(layer.required("backward_input_ns").integer(0, kMost), 0);
-  EXPECT_EQ(layer.required("backward_weight_ns").integer(0, kMost), 40);
+  EXPECT_EQ(layer.required("forward_ns").integer(0, kMostOfImport), 1000);
+  EXPECT_EQ(layer.required("backward_input_ns").integer(0, kMostOfImport), 0);
+  EXPECT_EQ(layer.required("backward_weight_ns").integer(0, kMostOfImport), 40);
   JsonFields operations(answer.required("operations"));
-  EXPECT_EQ(operations.required("total_ns").integer(0, kMost), 800 + 1800 + 20 + 40);
-  EXPECT_EQ(operations.required("attributed_ns").integer(0, kMost), 800 + 40);
+  EXPECT_EQ(operations.required("total_ns").integer(0, kMostOfImport), 800 + 1800 + 20 + 40);
+  EXPECT_EQ(operations.required("attributed_ns").integer(0, kMostOfImport), 800 + 40);
   EXPECT_NEAR(operations.required("unattributed_share").real(0, 1), 1820.0 / 2660, 1e-12);
 }
 

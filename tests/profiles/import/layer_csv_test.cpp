@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-ModelProfile read(const std::string& text, const ImportOptions& options = {}) {
+ModelProfile read_table(const std::string& text, const ImportOptions& options = {}) {
   return parse_layer_csv(text, "layers.csv", options).profile;
 }
 
@@ -21,7 +21,7 @@ const std::string kTable =
     "head,1,3,4000,400\n";
 
 TEST(LayerCsv, ReadsAChain) {
-  const ModelProfile profile = read(kTable);
+  const ModelProfile profile = read_table(kTable);
   ASSERT_EQ(profile.layers.size(), 3);
   EXPECT_EQ(profile.layers[1].name, "ReLU, in place");
   EXPECT_EQ(profile.layers[0].costs.front().forward, nanoseconds(539'000));
@@ -39,7 +39,7 @@ TEST(LayerCsv, ReadsAChain) {
 }
 
 TEST(LayerCsv, TakesEveryQuantityInTheUnitOfItsColumn) {
-  const ModelProfile profile = read(
+  const ModelProfile profile = read_table(
       "block,activation_KiB,name,backward_input_us,backward_weight_ns,forward_s,update_ms,"
       "parameter_MB,optimizer_state_GiB,stash_kB\n"
       "one,1.5,a,2.5,7,0.000000003,0.25,0.000004,2,0.3\n"
@@ -64,17 +64,17 @@ TEST(LayerCsv, ReadsTheSameBehindAByteOrderMarkWithOtherLineEndsAndBlanks) {
   for (const char character : kTable) {
     text += character == '\n' ? " \r\n\r\n" : std::string(1, character);
   }
-  EXPECT_EQ(read(text), read(kTable));
-  EXPECT_EQ(read(kTable.substr(0, kTable.size() - 1)), read(kTable));
+  EXPECT_EQ(read_table(text), read_table(kTable));
+  EXPECT_EQ(read_table(kTable.substr(0, kTable.size() - 1)), read_table(kTable));
 }
 
 TEST(LayerCsv, DoublesAQuoteInAQuotedCell) {
-  EXPECT_EQ(read(with(kTable, "ReLU, in", "the \"\"ReLU\"\", in")).layers[1].name,
+  EXPECT_EQ(read_table(with(kTable, "ReLU, in", "the \"\"ReLU\"\", in")).layers[1].name,
             "the \"ReLU\", in place");
 }
 
 TEST(LayerCsv, TakesSizesAsThoseOfTheGivenSamples) {
-  const ModelProfile profile = read(kTable, {.model = "m", .micro_batch_size = 64});
+  const ModelProfile profile = read_table(kTable, {.model = "m", .micro_batch_size = 64});
   EXPECT_EQ(profile.edges[0].tensor_bytes_per_sample, std::vector<Bytes>{{692'224}});
   EXPECT_EQ(profile.edges[1].tensor_bytes_per_sample, std::vector<Bytes>{{1}});
   EXPECT_EQ(profile.layers[0].costs.front().micro_batch_size, 64);

@@ -14,7 +14,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-ModelProfile read(const std::string& text, const ImportOptions& options = {}) {
+ModelProfile read_graph(const std::string& text, const ImportOptions& options = {}) {
   return parse_pipedream_graph(text, "graph.txt", options).profile;
 }
 
@@ -42,7 +42,7 @@ const std::string kDiamond =
     "\tnode9 -- node10\n\tnode2 -- node3\n\tnode1 -- node2\n\tnode2 -- node9\n\tnode2 -- node10\n";
 
 TEST(PipedreamGraph, OrdersItsLayersAndLeavesTheLoaderOut) {
-  const ModelProfile profile = read(kDiamond);
+  const ModelProfile profile = read_graph(kDiamond);
   ASSERT_EQ(profile.layers.size(), 4);
   EXPECT_EQ(profile.layers[0].name, "node2 Conv2d(3, 64, kernel_size=(3, 3))");
   EXPECT_EQ(profile.layers[1].name, "node3 __getitem__(0)");
@@ -56,7 +56,7 @@ TEST(PipedreamGraph, OrdersItsLayersAndLeavesTheLoaderOut) {
 }
 
 TEST(PipedreamGraph, SplitsTheBackwardByTheRule) {
-  const ModelProfile profile = read(kDiamond);
+  const ModelProfile profile = read_graph(kDiamond);
   EXPECT_TRUE(profile.backward_was_split_by_rule);
   const CostSample& trained = profile.layers[3].costs.front();
   EXPECT_EQ(trained.backward_input, nanoseconds(1'000'500));
@@ -67,7 +67,7 @@ TEST(PipedreamGraph, SplitsTheBackwardByTheRule) {
 }
 
 TEST(PipedreamGraph, CarriesAListAsSeveralTensors) {
-  const ModelProfile profile = read(kDiamond);
+  const ModelProfile profile = read_graph(kDiamond);
   ASSERT_EQ(profile.edges.size(), 4);
   const std::vector<Bytes> list{{64}, {16}};
   EXPECT_EQ(profile.edges[0].tensor_bytes_per_sample, list);
@@ -77,7 +77,7 @@ TEST(PipedreamGraph, CarriesAListAsSeveralTensors) {
 }
 
 TEST(PipedreamGraph, HasTheLossWhereNobodyReads) {
-  const ModelProfile profile = read(kDiamond);
+  const ModelProfile profile = read_graph(kDiamond);
   EXPECT_FALSE(profile.layers[1].has_loss);  // an element of a tuple that nobody wants
   EXPECT_TRUE(profile.layers[3].has_loss);
 }
@@ -97,8 +97,8 @@ TEST(PipedreamGraph, ReadsTheSameBehindAByteOrderMarkWithOtherLineEndsAndBlankLi
   std::string text = "\xef\xbb\xbf\n";
   for (const char character : kDiamond)
     text += character == '\n' ? "\r\n\r\n" : std::string(1, character);
-  EXPECT_EQ(read(text), read(kDiamond));
-  EXPECT_EQ(read(kDiamond.substr(0, kDiamond.size() - 1)), read(kDiamond));
+  EXPECT_EQ(read_graph(text), read_graph(kDiamond));
+  EXPECT_EQ(read_graph(kDiamond.substr(0, kDiamond.size() - 1)), read_graph(kDiamond));
 }
 
 TEST(PipedreamGraph, ReadsTheSameWhateverTheOrderOfItsLines) {
@@ -109,25 +109,25 @@ TEST(PipedreamGraph, ReadsTheSameWhateverTheOrderOfItsLines) {
     reversed += kDiamond.substr(begin, end - begin);
     end = begin;
   }
-  EXPECT_EQ(read(reversed), read(kDiamond));
+  EXPECT_EQ(read_graph(reversed), read_graph(kDiamond));
 }
 
 TEST(PipedreamGraph, KeepsSeparatorsAndBracketsOfADescription) {
   const std::string text = node("a", "Odd -- name, with [brackets; and] forward_compute_time=9");
-  EXPECT_EQ(read(text).layers[0].name,
+  EXPECT_EQ(read_graph(text).layers[0].name,
             "a Odd -- name, with [brackets; and] forward_compute_time=9");
-  EXPECT_EQ(read(node("a", "")).layers[0].name, "a");
+  EXPECT_EQ(read_graph(node("a", "")).layers[0].name, "a");
 }
 
 TEST(PipedreamGraph, PassesOverTheStageOfAnEarlierCut) {
   std::string text = node("a", "ReLU");
   text.insert(text.size() - 1, " -- stage_id=3");
-  EXPECT_EQ(read(text), read(node("a", "ReLU")));
+  EXPECT_EQ(read_graph(text), read_graph(node("a", "ReLU")));
 }
 
 TEST(PipedreamGraph, TakesALayerThatOnlyBeginsLikeAnInputAsALayer) {
-  EXPECT_EQ(read(node("a", "InputNorm(3)") + node("b", "Input3")).layers.size(), 1);
-  EXPECT_EQ(read(node("a", "ReLU") + node("b", "Input") + "\ta -- b\n").layers.size(), 2);
+  EXPECT_EQ(read_graph(node("a", "InputNorm(3)") + node("b", "Input3")).layers.size(), 1);
+  EXPECT_EQ(read_graph(node("a", "ReLU") + node("b", "Input") + "\ta -- b\n").layers.size(), 2);
 }
 
 TEST(PipedreamGraph, RefusesHostileFilesInOneSentence) {
@@ -211,7 +211,7 @@ TEST(PipedreamGraph, ReadsThePublicProfiles) {
     const std::string name = "pipedream/" + expected.name + ".graph.txt";
     SKIP_WITHOUT_PUBLIC_DATA(name);
     SCOPED_TRACE(name);
-    const ModelProfile profile = read(read_text_file(public_data(name)));
+    const ModelProfile profile = read_graph(read_text_file(public_data(name)));
     EXPECT_EQ(profile.layers.size(), expected.layers);
     EXPECT_EQ(profile.edges.size(), expected.edges);
     EXPECT_EQ(profile.provenance.at("data_loading_ns"), expected.loading);

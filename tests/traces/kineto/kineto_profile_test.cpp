@@ -16,7 +16,8 @@
 namespace frazil {
 namespace {
 
-std::string refusal(const std::vector<std::string>& texts, const KinetoOptions& options = {}) {
+std::string refusal_of_profile(const std::vector<std::string>& texts,
+                               const KinetoOptions& options = {}) {
   try {
     import_texts(texts, options);
   } catch (const InputError& error) {
@@ -214,7 +215,7 @@ TEST(KinetoProfile, DividesAStepByItsMicroBatches) {
   const std::vector<LayerTimes> expected = {{"linear_0", 50, 40, 0}, {"linear_1", 50, 100, 0}};
   EXPECT_EQ(times_of(import_text(text.text(), options)), expected);
   options.micro_batches = 3;
-  EXPECT_EQ(refusal({text.text()}, options),
+  EXPECT_EQ(refusal_of_profile({text.text()}, options),
             "4 operations with parameters in a step, expected as many in each of 3 micro-batches");
   options.micro_batches = 1;
   EXPECT_EQ(times_of(import_text(text.text(), options)).size(), 4U);
@@ -242,20 +243,21 @@ TEST(KinetoProfile, PutsRanksTogether) {
 TEST(KinetoProfile, RefusesTracesThatGiveNoModel) {
   const std::string linear = KinetoText().op("aten::linear", 1, 0, 9, 1).text();
   const std::string conv = KinetoText().op("aten::conv2d", 1, 0, 9, 1).text();
-  EXPECT_EQ(refusal({KinetoText().op("aten::mul", 1, 0, 9, 1).text()}),
+  EXPECT_EQ(refusal_of_profile({KinetoText().op("aten::mul", 1, 0, 9, 1).text()}),
             "neither ranges that name layers nor operations with parameters, expected a trace of "
             "training steps");
   KinetoOptions options;
   options.layer_prefix = "stage";
   options.needs_ranges = true;
-  EXPECT_EQ(refusal({linear}, options),
+  EXPECT_EQ(refusal_of_profile({linear}, options),
             "no range in the counted steps, expected ranges whose names begin with \"stage\"");
-  EXPECT_EQ(refusal({linear, conv}),
+  EXPECT_EQ(refusal_of_profile({linear, conv}),
             "1 layers by operations, expected the 1 of the first trace by operations, or ranges "
             "that name layers in every trace");
   const std::string with_kernel =
       KinetoText().op("aten::linear", 1, 0, 9, 1).launch(1, 1, 1).kernel("k", 5, 5, 1).text();
-  EXPECT_EQ(refusal({linear, with_kernel}), "device work, expected the same as in the first trace");
+  EXPECT_EQ(refusal_of_profile({linear, with_kernel}),
+            "device work, expected the same as in the first trace");
   const std::string uneven = KinetoText()
                                  .range("ProfilerStep#1", 1, 0, 10)
                                  .range("ProfilerStep#2", 1, 10, 20)
@@ -264,7 +266,7 @@ TEST(KinetoProfile, RefusesTracesThatGiveNoModel) {
                                  .op("aten::conv2d", 1, 21, 22, 2)
                                  .text();
   EXPECT_EQ(
-      refusal({uneven}),
+      refusal_of_profile({uneven}),
       "steps or micro-batches with other operations (\"conv2d_0\", layer 0 of 1), expected the "
       "1 layers of the first in each, or ranges that name layers");
 }

@@ -16,7 +16,7 @@ KinetoTrace read(const std::string& text, std::string_view prefix = "layer:") {
   return read_kineto_trace(stream, prefix);
 }
 
-std::string refusal(const std::string& text) {
+std::string refusal_of_kineto(const std::string& text) {
   try {
     read(text);
   } catch (const InputError& error) {
@@ -142,32 +142,33 @@ TEST(KinetoTrace, RefusesBadTracesWithTheLine) {
   const auto op = [](const std::string& members) {
     return around(R"({"ph": "X", "cat": "cpu_op", "name": "n",)" + ("\n" + members) + "}");
   };
-  ASSERT_EQ(refusal(op(R"("ts": 1, "dur": 2)")), "taken");
-  EXPECT_EQ(refusal(op(R"("ts": 1, "dur": -0.001)")),
+  ASSERT_EQ(refusal_of_kineto(op(R"("ts": 1, "dur": 2)")), "taken");
+  EXPECT_EQ(refusal_of_kineto(op(R"("ts": 1, "dur": -0.001)")),
             "t.json:3: found a duration of -1 ns, expected 0 to 9007199254740992 ns");
-  EXPECT_EQ(refusal(op(R"("dur": 2)")),
+  EXPECT_EQ(refusal_of_kineto(op(R"("dur": 2)")),
             "t.json:3: found an event without `ts`, expected `ts` in microseconds");
-  EXPECT_EQ(refusal(op(R"("ts": 1)")),
+  EXPECT_EQ(refusal_of_kineto(op(R"("ts": 1)")),
             "t.json:3: found an event \"X\" without `dur`, expected `dur` in microseconds");
-  EXPECT_EQ(refusal(op(R"("ts": "1", "dur": 2)")), "t.json:3: found `\"1\"`, expected a number");
-  EXPECT_EQ(refusal(op(R"("ts": 1e40, "dur": 2)")),
+  EXPECT_EQ(refusal_of_kineto(op(R"("ts": "1", "dur": 2)")),
+            "t.json:3: found `\"1\"`, expected a number");
+  EXPECT_EQ(refusal_of_kineto(op(R"("ts": 1e40, "dur": 2)")),
             "t.json:3: found the time 1e40, expected microseconds below 2^62 ns");
-  EXPECT_EQ(refusal(op(R"("ts": 1, "dur": 2, "args": {"Sequence number": 1.5})")),
+  EXPECT_EQ(refusal_of_kineto(op(R"("ts": 1, "dur": 2, "args": {"Sequence number": 1.5})")),
             "t.json:3: found `1.5`, expected an integer that fits 64 bits");
-  EXPECT_EQ(refusal(op(R"("ts": 1, "dur": 2, "args": {"External id": -4})")),
+  EXPECT_EQ(refusal_of_kineto(op(R"("ts": 1, "dur": 2, "args": {"External id": -4})")),
             "t.json:3: found the External id -4, expected 0 to 2^32 - 1");
-  EXPECT_EQ(refusal("{\"a\": 1}\n"),
+  EXPECT_EQ(refusal_of_kineto("{\"a\": 1}\n"),
             "t.json:1: found no `traceEvents`, expected a trace of PyTorch's profiler");
-  EXPECT_EQ(refusal("{\"traceEvents\": [],\n\"traceEvents\": []}"),
+  EXPECT_EQ(refusal_of_kineto("{\"traceEvents\": [],\n\"traceEvents\": []}"),
             "t.json:2: found `traceEvents` again, expected it once");
-  EXPECT_EQ(refusal("[]"), "t.json:1: found `[]`, expected an object");
-  EXPECT_EQ(refusal("{\"traceEvents\": 5}"), "t.json:1: found `5}`, expected an array");
+  EXPECT_EQ(refusal_of_kineto("[]"), "t.json:1: found `[]`, expected an object");
+  EXPECT_EQ(refusal_of_kineto("{\"traceEvents\": 5}"), "t.json:1: found `5}`, expected an array");
 }
 
 TEST(KinetoTrace, RefusesATraceCutAnywhere) {
   const std::string text = small_trace().text();
   for (std::size_t size = 0; size + 2 < text.size(); ++size) {
-    ASSERT_NE(refusal(text.substr(0, size)), "taken") << text.substr(0, size);
+    ASSERT_NE(refusal_of_kineto(text.substr(0, size)), "taken") << text.substr(0, size);
   }
   const std::string packed = pack(text);
   const TraceFile cut(packed.substr(0, packed.size() - 3), "cut.json.gz");

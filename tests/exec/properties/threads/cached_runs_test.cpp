@@ -17,12 +17,12 @@ namespace {
 using enum ScheduleKind;
 
 // Deepens, stays, thaws, and freezes again. The frozen prefix has 0, 1, 1, 3, 3, 5, 0, 3, 3 layers.
-const std::vector<std::string> kMasks{"11111", "01111", "01111", "00111", "00111",
-                                      "00011", "11111", "00111", "00111"};
+const std::vector<std::string> kCachedMasks{"11111", "01111", "01111", "00111", "00111",
+                                            "00011", "11111", "00111", "00111"};
 
 std::vector<PlanShape> under_masks(PlanShape shape) {
   std::vector<PlanShape> epochs;
-  for (const std::string& mask : kMasks) {
+  for (const std::string& mask : kCachedMasks) {
     shape.mask = mask;
     epochs.push_back(shape);
   }

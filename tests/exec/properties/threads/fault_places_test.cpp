@@ -17,7 +17,7 @@ namespace {
 
 using std::chrono::seconds;
 
-struct Case {
+struct FaultPlaceCase {
   FaultPlace place = FaultPlace::kForward;
   PlanShape shape = {};
   bool recompute = false;
@@ -31,7 +31,7 @@ const PlanShape kSplit{
 const PlanShape kReplicas{
     .schedule = ScheduleKind::kZbH1, .micro_batches = 2, .cuts = {{4}, {4}}, .owned = {1, 1}};
 
-Plan make_case_plan(const Case& one, const ModelProfile& structure) {
+Plan make_case_plan(const FaultPlaceCase& one, const ModelProfile& structure) {
   Plan plan = make_small_plan(structure, one.shape);
   for (Pipeline& pipeline : plan.pipelines) {
     for (Stage& stage : pipeline.stages) {
@@ -42,7 +42,7 @@ Plan make_case_plan(const Case& one, const ModelProfile& structure) {
 }
 
 // The sentence of the third step; all that its layers have met is gone afterwards.
-std::string fail(const Case& one, const std::function<void()>& fault, Duration deadline) {
+std::string fail(const FaultPlaceCase& one, const std::function<void()>& fault, Duration deadline) {
   const OptimizerConfig optimizer{.learning_rate = 1e-2, .clip_norm = 0.5};
   MetTensors met;
   std::string sentence;
@@ -67,7 +67,7 @@ std::string fail(const Case& one, const std::function<void()>& fault, Duration d
 void give_up() { throw std::runtime_error("the layer gives up"); }
 
 TEST(FaultInAStep, OfEveryKindOfActionIsTheOneCauseAndLeavesNothing) {
-  const std::vector<Case> cases = {
+  const std::vector<FaultPlaceCase> cases = {
       {FaultPlace::kForward, kTwoStages, false, "rank 1, step 2, action 1F1: the layer gives up"},
       {FaultPlace::kLoss, kTwoStages, false, "rank 1, step 2, action 1F1: the layer gives up"},
       {FaultPlace::kBackward, kTwoStages, false, "rank 1, step 2, action 1B1: the layer gives up"},
@@ -80,7 +80,7 @@ TEST(FaultInAStep, OfEveryKindOfActionIsTheOneCauseAndLeavesNothing) {
       {FaultPlace::kUpdate, kSplit, false, "rank 1, step 2, action 1U: expected scalar type"}};
   const Surroundings surroundings;
   constexpr auto kDeadline = seconds(60);
-  for (const Case& one : cases) {
+  for (const FaultPlaceCase& one : cases) {
     SCOPED_TRACE(one.cause);
     const auto begin = std::chrono::steady_clock::now();
     const std::string sentence = fail(one, give_up, kDeadline);
@@ -97,7 +97,7 @@ TEST(FaultInAStep, AWorkerThatStopsInARecomputationOrAWeightGradientIsFoundAtThe
   // Torch's first use takes longer.
   (void)fail({.shape = kSplit, .cause = {}}, give_up, seconds(60));
   for (const auto place : {FaultPlace::kRecompute, FaultPlace::kBackwardWeight}) {
-    const Case one{place, kSplit, place == FaultPlace::kRecompute, {}};
+    const FaultPlaceCase one{place, kSplit, place == FaultPlace::kRecompute, {}};
     const std::string sentence = fail(
         one, [] { std::this_thread::sleep_for(seconds(8)); }, seconds(3));
     EXPECT_EQ(sentence.rfind("rank 0 waited 3.000 s for the gradient of micro-batch ", 0), 0U)

@@ -17,10 +17,10 @@ namespace {
 
 using enum ScheduleKind;
 
-constexpr std::int64_t kFeature = 17 * 32 * 4;  // bytes of a sample of the small transformer
+constexpr std::int64_t kFeatureBytes = 17 * 32 * 4;  // bytes of a sample of the small transformer
 
 PrefixCacheOptions room_for(std::int64_t in_memory, std::int64_t on_disk = 0) {
-  return {.limits = {Bytes{in_memory * kFeature}, Bytes{on_disk * kFeature},
+  return {.limits = {Bytes{in_memory * kFeatureBytes}, Bytes{on_disk * kFeatureBytes},
                      std::filesystem::temp_directory_path()}};
 }
 
@@ -34,8 +34,9 @@ std::vector<PlanShape> under_masks(PlanShape shape, const std::vector<std::strin
 }
 
 // The frozen prefix deepens, thaws and deepens again, in each case with rows of the depth before.
-const std::vector<std::string> kMasks{"01111", "01111", "00111", "00111", "00111", "00011",
-                                      "00011", "11111", "01111", "01111", "00011", "00011"};
+const std::vector<std::string> kPartlyCachedMasks{"01111", "01111", "00111", "00111",
+                                                  "00111", "00011", "00011", "11111",
+                                                  "01111", "01111", "00011", "00011"};
 
 TEST(PartlyCachedRun, HasTheBitsOfOneWithoutACacheWhateverFits) {
   const std::vector<PlanShape> shapes{{},
@@ -43,7 +44,7 @@ TEST(PartlyCachedRun, HasTheBitsOfOneWithoutACacheWhateverFits) {
                                       {.cuts = {{}, {}}, .owned = {3, 3}},
                                       {.schedule = kZbH2, .cuts = {{6}, {5}}, .owned = {3, 3}}};
   for (const PlanShape& shape : shapes) {
-    const std::vector<PlanShape> epochs = under_masks(shape, kMasks);
+    const std::vector<PlanShape> epochs = under_masks(shape, kPartlyCachedMasks);
     const Course uncached = take_course(epochs, {});
     // 20, 50 and 80 % of 54 samples.
     for (const auto& [in_memory, on_disk] :
@@ -61,7 +62,7 @@ TEST(PartlyCachedRun, HasTheBitsOfOneWithoutACacheWhateverFits) {
 }
 
 TEST(PartlyCachedRun, HasTheSameBitsWithAShortLastBatch) {
-  const std::vector<PlanShape> epochs = under_masks({.cuts = {{5}}}, kMasks);
+  const std::vector<PlanShape> epochs = under_masks({.cuts = {{5}}}, kPartlyCachedMasks);
   const Course course = take_course(epochs, {.cache = room_for(30), .samples = 50});
   const Course uncached = take_course(epochs, {.samples = 50});
   EXPECT_EQ(course.losses, uncached.losses);
@@ -70,7 +71,7 @@ TEST(PartlyCachedRun, HasTheSameBitsWithAShortLastBatch) {
 }
 
 TEST(PartlyCachedRun, HasTheSameBitsWhereStagesRecomputeOrDevicesShareTheFirst) {
-  const std::vector<PlanShape> epochs = under_masks({.cuts = {{5}}}, kMasks);
+  const std::vector<PlanShape> epochs = under_masks({.cuts = {{5}}}, kPartlyCachedMasks);
   std::vector<CourseOptions> courses(3);
   courses[0].recomputes = true;
   courses[1].shared = DeviceAxis::kData;

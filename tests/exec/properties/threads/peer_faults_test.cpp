@@ -72,7 +72,7 @@ class FaultyCommunicator final : public Communicator {
   const std::atomic<bool>& told_;
 };
 
-struct Case {
+struct PeerFaultCase {
   int rank = 0;
   MessageKind kind = MessageKind::kActivation;
   std::string action;  // in which it meets the message
@@ -84,7 +84,7 @@ struct Case {
 // mode.
 class World {
  public:
-  World(const Case& one, Conduct conduct, Duration deadline, MetTensors& met)
+  World(const PeerFaultCase& one, Conduct conduct, Duration deadline, MetTensors& met)
       : model_(make_failing(
             FaultPlace::kForward, [] {}, met)),
         program_(make_world_program(model_, one.mode)),
@@ -161,8 +161,8 @@ class World {
   Workers workers_;
 };
 
-const std::vector<Case>& cases() {
-  static const std::vector<Case> all = {
+const std::vector<PeerFaultCase>& cases() {
+  static const std::vector<PeerFaultCase> all = {
       {0, MessageKind::kActivation, "0SEND_F0"},
       {1, MessageKind::kActivation, "1RECV_F0"},
       {3, MessageKind::kActivationGradient, "1:1SEND_B2"},
@@ -181,7 +181,7 @@ struct End {
   RankFailure thrown;
 };
 
-End end_of(const Case& one, Conduct conduct, Duration deadline) {
+End end_of(const PeerFaultCase& one, Conduct conduct, Duration deadline) {
   MetTensors met;
   End end;
   {
@@ -212,7 +212,7 @@ class PeerFaults : public testing::Test {
 constexpr auto kLongDeadline = seconds(60);
 
 TEST_F(PeerFaults, AFaultAtAMessageIsTheCauseOfAllRanks) {
-  for (const Case& one : cases()) {
+  for (const PeerFaultCase& one : cases()) {
     SCOPED_TRACE("rank " + std::to_string(one.rank) + ", " + one.action);
     const auto begin = std::chrono::steady_clock::now();
     const End end = end_of(one, Conduct::kFails, kLongDeadline);
@@ -226,7 +226,7 @@ TEST_F(PeerFaults, AFaultAtAMessageIsTheCauseOfAllRanks) {
 
 // Whoever waits for it first tells the others. A rank that leaves has nothing to say.
 TEST_F(PeerFaults, APeerThatLeavesIsMissedAtOnceByAllOthers) {
-  for (const Case& one : cases()) {
+  for (const PeerFaultCase& one : cases()) {
     SCOPED_TRACE("rank " + std::to_string(one.rank) + ", " + one.action);
     const auto begin = std::chrono::steady_clock::now();
     const End end = end_of(one, Conduct::kLeaves, kLongDeadline);
@@ -245,7 +245,7 @@ TEST_F(PeerFaults, APeerThatLeavesIsMissedAtOnceByAllOthers) {
 
 TEST_F(PeerFaults, ARankThatStopsIsFoundAtTheDeadline) {
   (void)end_of(cases().front(), Conduct::kFails, kLongDeadline);  // torch's first use takes longer
-  for (const Case& one : {cases()[1], cases()[4], cases()[6], cases()[8]}) {
+  for (const PeerFaultCase& one : {cases()[1], cases()[4], cases()[6], cases()[8]}) {
     SCOPED_TRACE("rank " + std::to_string(one.rank) + ", " + one.action);
     const End end = end_of(one, Conduct::kStops, seconds(3));
     ASSERT_TRUE(end.thrown.fault) << end.thrown.sentence;

@@ -65,12 +65,12 @@ TEST(RunningSum, WritesOnlyIntoTensorsThatNobodyElseHolds) {
   EXPECT_TRUE(sum.take().empty());
 }
 
-struct Outcome {
+struct ReductionOutcome {
   std::uint64_t hash = 0;
   Tensors weights;
 };
 
-Outcome train(PlanShape shape, ReductionMode mode) {
+ReductionOutcome train(PlanShape shape, ReductionMode mode) {
   frazil::Run run(make_vit(small_config()), {.clip_norm = 0.5}, 7, devices_of(shape));
   Plan plan = make_small_plan(run.structure(), shape);
   plan.reduction = mode;
@@ -78,7 +78,7 @@ Outcome train(PlanShape shape, ReductionMode mode) {
   for (Step step = 0; step < 3; ++step) {
     run.step(step, 1e-2, small_micro_batches(step, shape.micro_batches));
   }
-  Outcome outcome{run.weight_hash(), {}};
+  ReductionOutcome outcome{run.weight_hash(), {}};
   for (const LayerState* state : first_holders(run.states(), kSmallLayers)) {
     for (const at::Tensor& parameter : state->parameters) {
       outcome.weights.push_back(parameter.detach());
@@ -94,8 +94,8 @@ TEST(ModeFast, DiffersFromExactByRoundingAlone) {
            {.cuts = {{}, {}}, .owned = {3, 3}},
            {.cuts = {{3}, {5}}, .owned = {4, 2}},
            {.micro_batches = 7, .cuts = {{}, {}, {}}, .owned = {4, 2, 1}, .mask = "00111"}}) {
-    const Outcome exact = train(shape, ReductionMode::kExact);
-    const Outcome fast = train(shape, ReductionMode::kFast);
+    const ReductionOutcome exact = train(shape, ReductionMode::kExact);
+    const ReductionOutcome fast = train(shape, ReductionMode::kFast);
     ASSERT_EQ(fast.weights.size(), exact.weights.size());
     for (std::size_t w = 0; w < exact.weights.size(); ++w) {
       // AdamW divides by the root of the square: a rounding of a tiny gradient moves a weight by

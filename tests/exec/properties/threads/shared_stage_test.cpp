@@ -13,14 +13,14 @@
 namespace frazil {
 namespace {
 
-struct Case {
+struct SharedStageCase {
   std::vector<int> devices;  // by stage
   ScheduleKind kind = ScheduleKind::kOneForwardOneBackward;
   int micro_batches = 6;
   std::string mask = "11111";
 };
 
-std::string name_of(const Case& one) {
+std::string name_of(const SharedStageCase& one) {
   std::string name(schedule_name(one.kind));
   for (const int count : one.devices) name += " " + std::to_string(count);
   return name + ", " + std::to_string(one.micro_batches) + " micro-batches, mask " + one.mask;
@@ -38,7 +38,7 @@ OptimizerConfig make_optimizer(int index) {
   return optimizer;
 }
 
-Plan place(const Case& one, const ModelProfile& structure) {
+Plan place(const SharedStageCase& one, const ModelProfile& structure) {
   PlanShape shape{.micro_batches = one.micro_batches,
                   .cuts = {{}},
                   .owned = {one.micro_batches},
@@ -59,7 +59,7 @@ Plan place(const Case& one, const ModelProfile& structure) {
 }
 
 // Three steps with dropout, each at another rate, the last one short.
-std::uint64_t hash_of(const Case& one, int optimizer, const RunOptions& options = {}) {
+std::uint64_t hash_of(const SharedStageCase& one, int optimizer, const RunOptions& options = {}) {
   VitConfig config = small_config();
   config.dropout = 0.1;
   Run run(make_vit(config), make_optimizer(optimizer), 7, 4, options);
@@ -88,7 +88,7 @@ TEST(SharedStages, EqualOneDeviceBitForBit) {
             ScheduleKind::kEagerOneForwardOneBackward, ScheduleKind::kZbH1}) {
         for (const std::vector<int>& devices :
              std::vector<std::vector<int>>{{2}, {2, 1}, {1, 2}, {1, 3}, {2, 2}, {1, 2, 1}}) {
-          const Case one{devices, kind, micro_batches, mask};
+          const SharedStageCase one{devices, kind, micro_batches, mask};
           SCOPED_TRACE(name_of(one));
           const auto optimizer = static_cast<int>(random() % 2);
           ++combinations;
@@ -108,7 +108,7 @@ TEST(SharedStages, ADeviceWithoutAMicroBatchKeepsUp) {
 }
 
 TEST(SharedStages, ArePerformedInThePlannedOrder) {
-  const Case one{{2, 1}, ScheduleKind::kOneForwardOneBackward, 6};
+  const SharedStageCase one{{2, 1}, ScheduleKind::kOneForwardOneBackward, 6};
   frazil::Run run(make_vit(small_config()), {}, 7, 3);
   const Plan plan = place(one, run.structure());
   const StepProgram program = make_program(plan, run.structure(), 3, false);
@@ -128,7 +128,7 @@ TEST(MessageOrder, AsSentChangesNoBit) {
                                   ScheduleKind::kEagerOneForwardOneBackward, ScheduleKind::kZbH1}) {
     for (const std::vector<int>& devices :
          std::vector<std::vector<int>>{{1, 1}, {2, 1}, {1, 2}, {2, 2}, {1, 1, 1, 1}}) {
-      const Case one{devices, kind, 6};
+      const SharedStageCase one{devices, kind, 6};
       SCOPED_TRACE(name_of(one));
       EXPECT_EQ(hash_of(one, 0, as_sent), expected);
     }

@@ -23,18 +23,18 @@ TEST(ThreadedModels, UsesOfATableOnFourDevicesGiveTheBitsOfOne) {
   }
 }
 
-struct Outcome {
+struct ThreadedOutcome {
   std::uint64_t hash = 0;
   std::vector<double> losses;
   std::vector<WeightRead> reads;  // of the last step
 };
 
-Outcome train(const Plan& plan, int devices) {
+ThreadedOutcome train(const Plan& plan, int devices) {
   VitConfig config = small_config();
   config.dropout = 0.1;
   Run run(make_vit(config), {}, 7, devices);
   run.transition_to(plan);
-  Outcome outcome;
+  ThreadedOutcome outcome;
   for (Step step = 0; step < 2; ++step) {
     StepResult result = run.step(step, 1e-2, small_micro_batches(step, plan.micro_batches()));
     outcome.losses.push_back(result.loss);
@@ -54,11 +54,11 @@ TEST(ThreadedModels, SlicesTrainTwiceToTheSameBitsNearThoseOfOneDevice) {
     stage.devices = {DeviceId{2 * s}, DeviceId{2 * s + 1}};
     stage.axis = DeviceAxis::kSamples;
   }
-  const Outcome first = train(plan, 4);
-  const Outcome second = train(plan, 4);
+  const ThreadedOutcome first = train(plan, 4);
+  const ThreadedOutcome second = train(plan, 4);
   EXPECT_EQ(second.hash, first.hash);
   EXPECT_EQ(second.losses, first.losses);
-  const Outcome alone =
+  const ThreadedOutcome alone =
       train(make_small_plan(structure, {.micro_batches = 4, .cuts = {{}}, .owned = {4}}), 1);
   EXPECT_NEAR(first.losses[0], alone.losses[0], 1e-6 * alone.losses[0]) << "sums in another order";
 }
@@ -72,8 +72,8 @@ TEST(ThreadedModels, VersionsOfWeightsTrainTwiceToTheSameBitsAndLagByTheirRule) 
                                           .cuts = {{2, 5}},
                                           .owned = {kMicroBatches}});
   plan.versions = WeightVersions::kStash;
-  const Outcome first = train(plan, 3);
-  const Outcome second = train(plan, 3);
+  const ThreadedOutcome first = train(plan, 3);
+  const ThreadedOutcome second = train(plan, 3);
   EXPECT_EQ(second.hash, first.hash);
   EXPECT_EQ(second.losses, first.losses);
   std::set<std::pair<int, int>> seen;
