@@ -147,6 +147,12 @@ if(sanitizer STREQUAL "thread")
   set(unsanitized
     exec_checkpoint_tests/DurableTraining
     exec_threads_tests/CachedMemory
+    exec_threads_tests/CachedTraining.InBfloat16SaysThatItRounds
+    exec_threads_tests/CachedTraining.IsRefusedWhereItCannotBe
+    exec_threads_tests/CachedTraining.KeepsItsBitsUnderAKeptPlanThatAllowsNoCache
+    exec_threads_tests/CachedTraining.ThatChecksRunsThrough
+    exec_threads_tests/CachedVariants.AreChargedWithAllTheirBytesAndEpochs
+    exec_threads_tests/CachedVariants.AreDifferentDraws
     exec_threads_tests/FailedRun.ALayerThatTakesTooLongIsAPeerLostAndIsWaitedFor
     exec_threads_tests/FailedRun.NamesTheBackwardAndTheLossAsWell
     exec_threads_tests/FailedRun.OutOfMemoryHasItsOwnCode

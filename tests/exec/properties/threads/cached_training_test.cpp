@@ -8,12 +8,11 @@
 #include "exec/train/trainer.h"
 #include "profiles/error.h"
 #include "tests/exec/disk/disk_model.h"
+#include "tests/exec/support/instrumented.h"
 #include "tests/exec/support/tiny_run.h"
 
 namespace frazil {
 namespace {
-
-constexpr std::int64_t kSamples = 48;
 
 // Five epochs of six steps: L_f = 2 blocks from the second on, 3 from the third on, all but the
 // head.
@@ -59,14 +58,14 @@ TEST(CachedTraining, HasTheBitsOfOneWithoutACacheAndSaysWhatItDid) {
   EXPECT_EQ(cached.cache->depth, 7);
   EXPECT_EQ(cached.cache->bytes_per_sample, Bytes{17 * 32 * 4});
   const FeatureCounts& counts = cached.cache->counts;
-  EXPECT_EQ(counts.missed, kSamples);
-  EXPECT_EQ(counts.found_before, kSamples);
-  EXPECT_EQ(counts.found, 2 * kSamples);
-  EXPECT_EQ(counts.stored, 2 * kSamples);
+  EXPECT_EQ(counts.missed, kTinySamples);
+  EXPECT_EQ(counts.found_before, kTinySamples);
+  EXPECT_EQ(counts.found, 2 * kTinySamples);
+  EXPECT_EQ(counts.stored, 2 * kTinySamples);
   EXPECT_EQ(events.back(),
             "cache: layers 0-6 at the end, 2176 bytes a sample in float32; samples: 96 stored, 96 "
             "found, 48 at the depth before, 48 missed; of 48 micro-batches 24 ran no frozen layer");
-  EXPECT_EQ(cached.cache->in_memory, Bytes{kSamples * 17 * 32 * 4});
+  EXPECT_EQ(cached.cache->in_memory, Bytes{kTinySamples * 17 * 32 * 4});
   EXPECT_EQ(cached.cache->on_disk, Bytes{});
 }
 
@@ -78,11 +77,11 @@ TEST(CachedTraining, WithRoomForSomeSamplesHasTheSameBitsAndWarnsOnce) {
     if (now.is_warning) warnings.push_back(now.event);
   });
   expect_same_bits(cached, run(uncached()));
-  EXPECT_EQ(warnings, (std::vector<std::string>{warn_of_room(30, kSamples)}));
+  EXPECT_EQ(warnings, (std::vector<std::string>{warn_of_room(30, kTinySamples)}));
   const FeatureCounts& counts = cached.cache->counts;
   EXPECT_EQ(counts.found_before, 30);
   EXPECT_EQ(counts.found, 2 * 30);
-  EXPECT_EQ(counts.missed, kSamples + 3 * (kSamples - 30));
+  EXPECT_EQ(counts.missed, kTinySamples + 3 * (kTinySamples - 30));
   EXPECT_EQ(cached.cache->in_memory, options.config.cache.memory);
 }
 
@@ -107,7 +106,7 @@ TEST(CachedTraining, ThatChecksRunsThrough) {
   options.config.cache.check = true;
   const TrainResult checked = run(options);
   expect_same_bits(checked, run(uncached()));
-  EXPECT_EQ(checked.cache->counts.found, 2 * kSamples);
+  EXPECT_EQ(checked.cache->counts.found, 2 * kTinySamples);
 }
 
 TEST(CachedTraining, InBfloat16SaysThatItRounds) {
@@ -130,6 +129,7 @@ TEST(CachedTraining, InBfloat16SaysThatItRounds) {
 TEST(CachedTraining, GoesOnFromACheckpointWithTheSameBits) {
   const TrainResult whole = run(uncached());
   for (const Step end : {7, 9, 12, 14, 20, 27}) {
+    if (kThreadsAreWatched && end != 9 && end != 14) continue;
     SCOPED_TRACE("ended after step " + std::to_string(end));
     DiskModel disk;
     TrainOptions options = make_options();
