@@ -12,13 +12,16 @@
 
 namespace frazil {
 
-// The cost of one layer for one micro-batch of `micro_batch_size` samples. The fused backward B is
-// backward_input + backward_weight.
+// The cost of one layer for one micro-batch of `micro_batch_size` samples. The fused backward B
+// costs backward_input + backward_weight, or the part of it that the layer needs under the mask:
+// backward_input without W, backward_weight_alone without I.
 struct CostSample {
   int micro_batch_size = 1;
   Duration forward{0};
-  Duration forward_frozen{0};  // F of a layer without a backward: nothing is saved, so it is faster
-  Duration backward_input{0};  // I (dgrad): gradient of the layer's inputs
+  // F that saves nothing, so it is faster: of a layer without a backward, and of any layer of a
+  // stage that recomputes.
+  Duration forward_frozen{0};
+  Duration backward_input{0};   // I (dgrad): gradient of the layer's inputs
   Duration backward_weight{0};  // W (wgrad): gradient of the layer's parameters, after I
   // W of a layer whose inputs need no gradient (the first active layer). Without I, W must walk the
   // layer's inner gradients itself, so it costs more than W after I.
@@ -42,7 +45,9 @@ struct Layer {
   std::string name;
   BlockId block;
   bool has_loss = false;
-  Bytes parameters;  // 0: nothing to train, the layer is never active
+  // What the layer holds, its own copy of a tied parameter included. 0: nothing to train; the layer
+  // is never active unless it uses a tied parameter.
+  Bytes parameters;
   Bytes optimizer_state;
   Duration update{0};             // one optimizer step over all its parameters
   std::vector<CostSample> costs;  // ascending micro_batch_size, at least one
@@ -83,8 +88,9 @@ struct ModelProfile {
   std::vector<Edge> edges;          // sorted by (from, to, kind)
   std::vector<TiedParameter> tied;
   Bytes input_bytes_per_sample;  // what a layer without incoming edges reads
-  // True when the source gave only a whole backward B and I and W were made by rule. A layer with
-  // parameters has I = floor(B/2) and W = B - I, any other I = B and W = 0; W alone = W.
+  // True when the source gave, for some sample, only a whole backward B, whose I and W were made by
+  // rule. There a layer with parameters has I = floor(B/2) and W = B - I, any other I = B and
+  // W = 0; W alone = W.
   bool backward_was_split_by_rule = false;
   Provenance provenance;
 

@@ -6,7 +6,8 @@
 //   hysteresis -> prefix -> validation guard -> minimum interval -> amortisation
 // Hysteresis judges single blocks and so comes before the prefix is taken. The guard comes after
 // both because its thaw is no wish of the policy's. The last two only choose between the wanted and
-// the held mask, so a mask keeps what the decorators before them guarantee.
+// the held mask, so a mask stays a prefix; but the minimum interval may hold back the guard's thaw.
+// The first decision of a run asks the prefix and the guard alone.
 
 #include <functional>
 #include <optional>
@@ -29,13 +30,14 @@ struct Length {
 // Requires: a count of at most 1e9 epochs, 1 <= steps_per_epoch <= 2^32.
 Length in_steps(Length length, Step steps_per_epoch);
 
-// A block freezes or thaws only after every decision over this length has wanted it so.
+// A wish of the policy freezes or thaws a block only after every decision over this length has
+// wanted it so. The guard's thaws do not wait.
 struct Hysteresis {
   Length length;
   friend bool operator==(const Hysteresis&, const Hysteresis&) = default;
 };
 struct HysteresisState {
-  FreezeMask wanted = {};        // by the last decision; no blocks before the first decision
+  FreezeMask wanted = {};        // by the last call of rule(); no blocks before the first call
   std::vector<Step> since = {};  // by block: the step since which it is wanted as in `wanted`
   friend bool operator==(const HysteresisState&, const HysteresisState&) = default;
 };
@@ -45,10 +47,10 @@ struct PrefixProjection {
   friend bool operator==(const PrefixProjection&, const PrefixProjection&) = default;
 };
 
-// Thaws every block when a validation metric is worse than its moving mean by more than
-// sigmas x (moving standard deviation) + tolerance, or is not finite, while a block is frozen. All
-// blocks then stay active for the next `hold_evaluations` evaluations. The mean m and the variance
-// v take in a reading x as
+// Asks to thaw every block when a validation metric is worse than its moving mean by more than
+// sigmas x (moving standard deviation) + tolerance, or is not finite, while a block is frozen. The
+// guard asks so until the evaluation number `hold_evaluations` after that one has been read. The
+// mean m and the variance v take in a reading x as
 //   d = x - m;  m += smoothing d;  v = (1 - smoothing) (v + smoothing d^2);  first: m = x, v = 0
 // A reading that thaws blocks enters neither. With `waits`, blocks freeze only after a reading that
 // does not beat the mean before it by more than `tolerance`: while the metric still improves,
@@ -67,8 +69,10 @@ struct ValidationGuardState {
   std::optional<Step> read;  // step of the last evaluation that was read
   std::optional<double> mean;
   double variance = 0;
-  int hold = 0;          // evaluations for which all blocks stay active
-  bool improves = true;  // whether the last reading that thawed nothing beat the mean
+  int hold = 0;  // evaluations for which all blocks stay active
+  // Whether the last finite reading that thawed nothing beat the mean by more than `tolerance`. The
+  // first reading counts as one that did.
+  bool improves = true;
   std::int64_t thaws = 0;
   friend bool operator==(const ValidationGuardState&, const ValidationGuardState&) = default;
 };
@@ -108,7 +112,7 @@ struct Decorators {
 
 struct Ruling {
   FreezeMask mask;
-  std::string reason;  // one sentence; empty where the wanted mask goes through
+  std::string reason;  // one sentence; empty if the decorator had nothing to change
 };
 
 struct Wish {
@@ -117,7 +121,9 @@ struct Wish {
   Step step = 0;
 };
 
-// Each of these applies one decorator to a wish. Requires: lengths in steps (in_steps).
+// Each of these applies one decorator to a wish. `changed`: the step of the last change of the
+// mask, which the first decision is not; without one every mask passes. `steps`: of the whole run.
+// Requires: lengths in steps (in_steps), a `predict` that can be called.
 Ruling rule(const Hysteresis& hysteresis, HysteresisState& state, const Wish& wish);
 Ruling rule(const PrefixProjection&, const Wish& wish);
 Ruling rule(const ValidationGuard& guard, ValidationGuardState& state,

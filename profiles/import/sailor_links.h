@@ -26,12 +26,14 @@ struct SailorLinks {
   friend bool operator==(const SailorLinks&, const SailorLinks&) = default;
 };
 
-// Reads the fits of one kind of GPU. Throws InputError with file, line and path.
+// Reads the fits of one kind of GPU and passes over other kinds. Throws InputError with file, line
+// and path, also if "inter" or "intra" has no such GPU.
 SailorLinks parse_sailor_links(std::string_view text, const std::string& file,
                                const std::string& gpu);
 
-// Returns the bandwidth for a message in whole B/s (nearest), at most `largest`. Throws InputError
-// for a message below 1 byte, and where the polynomial gives less than 1 B/s.
+// Returns the bandwidth for a message, rounded to the nearest whole B/s; `largest` bounds it before
+// the rounding. Throws InputError (without a file) for a message below 1 byte, and where the
+// polynomial gives less than 1 B/s. A message beyond the measured sizes is not refused.
 BytesPerSecond bandwidth_at(const BandwidthFit& fit, Bytes message);
 
 }  // namespace frazil
