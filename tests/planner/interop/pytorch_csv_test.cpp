@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -41,7 +43,7 @@ TEST(PytorchCsv, GpipeLooksSoInBothDialects) {
 
 TEST(PytorchCsv, ReceivesOfOneForwardOneBackwardMoveBeforeTheSendsThatComeLater) {
   const Schedule schedule = completed_of(make_inputs(ScheduleKind::kOneForwardOneBackward, 2, 3));
-  // Here device 0 would send F of 1 while device 1 sends B of 0, each before it receives.
+  // Device 0 would send F of 1 while device 1 sends B of 0, each before it receives.
   EXPECT_FALSE(run_in_lockstep(schedule));
   EXPECT_EQ(only_csv(schedule, kComputeComms),
             "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0F2,0SEND_F2,0RECV_B1,0B1,0RECV_B2,0B2,"
@@ -78,7 +80,7 @@ TEST(PytorchCsv, AnOrderThatSuitsPytorchStaysAsItIs) {
   EXPECT_EQ(only_csv(parse_pytorch_csv(early, "early.csv").schedule, kComputeComms), early);
 }
 
-// Two replicas: device 2 feeds device 0, and device 3 device 1.
+// There are two replicas: device 2 feeds device 0, and device 3 feeds device 1.
 TEST(PytorchCsv, EveryReplicaCountsItsRanksAndMicroBatchesFromZero) {
   const Schedule schedule = parse_schedule(
       "d0: 1F0 1B0 1F4 1B4 1REDUCE_GRAD 1U\n"
@@ -95,9 +97,13 @@ TEST(PytorchCsv, NothingToDoMakesNoFile) {
   EXPECT_TRUE(to_pytorch_csv(parse_schedule("d0:\nd1: 0U\n", "test"), kComputeOnly).empty());
 }
 
-TEST(PytorchCsv, SixteenFamiliesOfTheMenuCanBeSaid) {
-  const auto& families = all_schedules();
-  EXPECT_EQ(std::count_if(families.begin(), families.end(), is_expressible), 16);
+TEST(PytorchCsv, AllFamiliesCanBeSaidButSix) {
+  std::set<std::string_view> others;
+  for (const ScheduleFacts& facts : all_schedules()) {
+    if (!is_expressible(facts)) others.insert(facts.name);
+  }
+  EXPECT_EQ(others, (std::set<std::string_view>{"bitpipe", "chimera", "dualpipe", "pipedream",
+                                                "pipedream-2bw", "varuna"}));
 }
 
 TEST(PytorchCsv, ComputeActionsOfEverySayableScheduleComeBack) {

@@ -1,4 +1,4 @@
-// The search that bounds and leaves out against the one that simulates every whole plan.
+// Compares the search that bounds and leaves out with the one that simulates every whole plan.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::microseconds;
 
-// Under any mask, and with a frozen prefix that plans may cache.
+// A source of questions under any mask, or with a frozen prefix that plans may cache.
 struct DrawnQuestions {
   const char* name;
   SearchQuestion (*draw)(std::uint64_t seed);
@@ -69,7 +69,8 @@ TEST_P(JointSearchOver, FindsTheBestOfAllPlansAndTheSameRunnersUp) {
       EXPECT_GE(rejected.rejection.time, rejected.rejection.against);
       EXPECT_FALSE(rejected.rejection.bound.empty());
     }
-    // Nothing is left out without a reason; arrangements that come to the same devices may be.
+    // Nothing is left out without a reason. The count may exceed the oracle's, which leaves out
+    // arrangements that repeat the same devices.
     EXPECT_GE(candidates, static_cast<std::int64_t>(oracle.candidates.size()));
   }
   EXPECT_GT(feasible, 200);
@@ -108,7 +109,8 @@ TEST_P(JointSearchOver, NoBoundIsAboveTheTimeOfItsPlan) {
   int two_phases = 0;
   int messages = 0;
   int weights_last = 0;  // of 2bp, bounded as a fused 1f1b
-  for (std::uint64_t seed = 1000; seed < 1150; ++seed) {
+  // Schedules are drawn from the menu: the longer the menu, the later 2bp is met.
+  for (std::uint64_t seed = 1000; seed < 1150 || (weights_last == 0 && seed < 1600); ++seed) {
     SCOPED_TRACE(seed);
     const SearchQuestion question = GetParam().draw(seed);
     OrderTable orders;
@@ -186,7 +188,7 @@ TEST_P(JointSearchOver, GroupsSimulatedOnceGiveTheWholePlansTimesAndPeaks) {
   EXPECT_GT(reducing, 100);
 }
 
-// With plans left that could be a little better, and no more than it may.
+// A search with a gap may leave plans that are better by no more than the gap.
 TEST_P(JointSearchOver, EndsWithinTheGapThatIsAskedFor) {
   int early = 0;
   int simulated = 0;
@@ -252,7 +254,7 @@ TEST(JointSearch, GivesTheSamePlanOnEveryRun) {
 }
 
 TEST(JointSearch, TakesASlowDeviceOnlyWhereItHelpsAndPutsItInItsPlace) {
-  // Three devices, one a hundred times slower: two of them do it all.
+  // One device of three is a hundred times slower, so the other two do all the work.
   const ModelProfile profile = make_chain(6, microseconds(10), microseconds(10), microseconds(10));
   Cluster cluster = make_uniform_cluster(3, Bytes{10'000'000}, {});
   cluster.devices[0].time_ppm = 100'000'000;
@@ -275,7 +277,7 @@ TEST(JointSearch, RecomputesWhereNothingElseFits) {
   options.micro_batch_sizes = {1};
   options.schedules = {ScheduleKind::kGpipe};
   options.mask = FreezeMask::all_active(4);
-  // State and three gradient sets are 24,000 bytes, the stash of a micro-batch 400, its input 10.
+  // State and three gradient sets take 24,000 bytes, the stash of a micro-batch 400, its input 10.
   const Cluster cluster = make_uniform_cluster(1, Bytes{25'000}, {});
   EXPECT_EQ(search_plans(profile, cluster, options).best(), nullptr);
   options.recompute = true;
