@@ -10,8 +10,8 @@
 namespace frazil {
 namespace {
 
-// One standard normal number, from the definition by sines (Box & Muller 1958): the same on every
-// machine, unlike std::normal_distribution.
+// Draws one standard normal number by the method of Box & Muller (1958), so that it is the same on
+// every machine, unlike that of std::normal_distribution.
 double draw_normal(std::mt19937_64& random) {
   const auto uniform = [&random] {
     return (static_cast<double>(random() >> 11U) + 0.5) / 9007199254740992.0;

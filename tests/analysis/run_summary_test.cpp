@@ -16,7 +16,7 @@ bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-// Epochs of five steps, the last of each short.
+// Makes a run of epochs of five steps, of which the last is short and so is not measured.
 ReportRun make_run(int epochs) {
   ReportRun run = sample_run("run");
   run.phases.resize(1);
@@ -77,7 +77,7 @@ TEST(RunSummary, CountsARunThatWasResumedFromItsFirstStep) {
   for (FreezeEvent& event : trace.events) event.step += 100;
   trace.steps += 100;
   EXPECT_EQ(summarize("run", trace).unmeasured_steps, 3);
-  // Of steps that no epoch ends with no more is said.
+  // No reason is given if more steps are unmeasured than epochs have ended.
   trace.steps += 1;
   EXPECT_EQ(tell_unmeasured(summarize("run", trace)), "4 of the 16 steps are not in these means");
 }
@@ -117,7 +117,7 @@ TEST(RunSummary, OfARunWhoseTraceLostItsPlanIsRefused) {
   text.resize(text.find('\n') + 1);
   write_text_file(file, text);
   EXPECT_THROW(read_run(folder.path().string()), InputError);
-  // Nor is one that never counted its events.
+  // A run that never counted its events is no whole run either.
   const std::size_t count = text.find("\"events\":");
   text.erase(count, text.find(',', count) + 1 - count);
   write_text_file(file, text);

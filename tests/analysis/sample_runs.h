@@ -1,5 +1,5 @@
 #pragma once
-// Small time lines and runs for the tests of analysis.
+// Makes small time lines and runs for the tests of analysis.
 
 #include <filesystem>
 #include <string>
@@ -31,7 +31,8 @@ inline Timeline one_forward(std::int64_t length, Step step) {
   return timeline;
 }
 
-// Two stages on two devices, two micro-batches, times `unit` ns per forward, twice that backward.
+// Makes a time line of two stages on two devices and two micro-batches, where a forward takes
+// `unit` ns and a backward twice that.
 inline Timeline two_stages(std::int64_t unit, Step step, std::int64_t begin) {
   Timeline timeline;
   timeline.devices = 2;
@@ -57,7 +58,7 @@ inline Timeline two_stages(std::int64_t unit, Step step, std::int64_t begin) {
 
 void add_event(FreezeTrace& trace, const FreezeEvent& event);
 
-// Pointers into the trace, for changes.
+// Returns pointers into the trace, so that a test can change its events.
 template <typename Event>
 std::vector<Event*> events_of(FreezeTrace& trace) {
   std::vector<Event*> events;
@@ -67,16 +68,18 @@ std::vector<Event*> events_of(FreezeTrace& trace) {
   return events;
 }
 
-// Step 21: a device that holds 1 MiB of parameters, and a stash of 2 MiB predicted, 4 MiB measured.
+// Returns the record of step 21 of a device that holds 1 MiB of parameters, and 2 MiB of saved
+// activations as predicted, 4 MiB as measured.
 MemoryRecord sample_memory();
 
-// A run of 40 steps with a plan of 10 ms a step, and after step 20 one of 5 ms and sample_memory().
+// Returns a run of 40 steps, with a plan of 10 ms a step, from step 20 on one of 5 ms a step, and
+// sample_memory().
 ReportRun sample_run(const std::string& name);
 
-// Lays a run out as read_run reads it.
+// Writes a run to `folder` as read_run reads it.
 void write_run(const ReportRun& run, const std::filesystem::path& folder);
 
-// A folder of its own under the system's temporary one; removed in the end.
+// A folder of its own under the system's temporary folder, removed with the object.
 class TemporaryFolder {
  public:
   explicit TemporaryFolder(const std::string& name);

@@ -1,4 +1,4 @@
-// The verdict of a verification on ratios made up for the purpose, so that no machine decides it.
+// Tests the verdict of a verification on invented ratios, so that no machine's speed decides it.
 
 #include "analysis/verification.h"
 
@@ -9,7 +9,7 @@
 namespace frazil {
 namespace {
 
-// `blocks` ratios around `centre`, a few percent apart.
+// Draws `blocks` ratios around `centre`, at most 4 % away.
 std::vector<double> around(double centre, int blocks, std::uint64_t seed = 1) {
   std::mt19937_64 random(seed);
   std::vector<double> ratios;
@@ -20,7 +20,7 @@ std::vector<double> around(double centre, int blocks, std::uint64_t seed = 1) {
   return ratios;
 }
 
-// Ratios so far apart that their interval covers the bar.
+// Makes ratios so far apart that their interval covers the bar.
 std::vector<double> scattered(int blocks) {
   std::vector<double> ratios;
   for (int i = 0; i < blocks; ++i) ratios.push_back(i % 2 == 0 ? 0.7 : 1.4);

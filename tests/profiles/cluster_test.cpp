@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
 
-// Two machines, three devices, one slow link.
+// Makes two hosts with three devices and one slow link.
 Cluster two_hosts() {
   Cluster cluster;
   cluster.hosts = {{"node0", {std::int64_t{64} << 30}}, {"node1", {std::int64_t{32} << 30}}};

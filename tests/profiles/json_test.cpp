@@ -204,7 +204,8 @@ TEST(JsonString, RefusesBytesThatAreNotUtf8) {
             "`a\\xff`: found bytes that are not UTF-8, expected UTF-8 text");
 }
 
-// Any cut or flipped byte gives a value or one InputError on one line, and never anything else.
+// Text that is cut or has a flipped byte gives a value or one InputError on one line, and never
+// anything else.
 TEST(Json, MeetsDamagedTextWithOneSentence) {
   const std::string whole =
       "{\"a\": [1, -2.5e3, true, null],\n \"b\\u00e4\": {\"c\": \"\xc3\xa4\\n\"},\n \"d\": "

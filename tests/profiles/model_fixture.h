@@ -1,5 +1,5 @@
 #pragma once
-// A model of three layers in three blocks with a skip edge and a tied parameter.
+// Makes a model of three layers in three blocks with a skip edge and a tied parameter.
 
 #include "profiles/model_profile.h"
 

@@ -13,7 +13,8 @@
 namespace frazil {
 namespace {
 
-// A model of one layer whose only sample has the given members beside its size, F and stash.
+// Writes a model of one layer, whose only sample has the given members beside its size, F and
+// stash.
 std::string one_layer(const std::string& parameter_bytes, const std::string& backward,
                       const std::string& flag = "") {
   return R"({"format": "frazil.model", "version": 1, "model": "m", )" + flag +

@@ -42,7 +42,7 @@ TEST(QuantityText, ReadsSizesWithDecimalAndBinaryPrefixes) {
   EXPECT_EQ(parse_bytes("2GiB", "--memory").count, 2'147'483'648);
   EXPECT_EQ(parse_bytes("3TB", "--memory").count, 3'000'000'000'000);
   EXPECT_EQ(parse_bytes("1TiB", "--memory").count, 1'099'511'627'776);
-  // 2^-40 TiB: forty decimals, none of them lost.
+  // The text is 2^-40 TiB: it has forty decimals, of which none is lost.
   EXPECT_EQ(parse_bytes("0.0000000000009094947017729282379150390625TiB", "--memory").count, 1);
 }
 
@@ -61,7 +61,8 @@ TEST(QuantityText, ReadsOneDurationOrACommaListOfThem) {
   EXPECT_THROW(parse_durations("", "--forward"), InputError);
 }
 
-// Long-hand: an integer and a fraction of as many digits as the unit has zeros, joined as text.
+// The expected number is made of digits: an integer and a fraction of as many digits as the unit
+// has zeros, joined as text.
 TEST(QuantityText, AgreesWithTheDigitsItself) {
   constexpr std::uint64_t kSeed = 7;
   SCOPED_TRACE(kSeed);

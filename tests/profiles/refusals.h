@@ -1,5 +1,5 @@
 #pragma once
-// Tables of texts that a reader refuses: the whole of every sentence.
+// Checks tables of texts that a reader refuses: the whole of every sentence.
 
 #include <gtest/gtest.h>
 
@@ -34,7 +34,7 @@ void expect_each_refused(const std::vector<Refusal>& refusals, Parse parse) {
   }
 }
 
-// `text` with its first `before` replaced.
+// Returns `text` with its first `before` replaced by `after`.
 inline std::string with(std::string text, const std::string& before, const std::string& after) {
   const std::size_t place = text.find(before);
   if (place == std::string::npos) {

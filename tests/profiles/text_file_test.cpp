@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// An empty folder for one test.
+// Gives each test an empty folder.
 class TextFile : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::int64_t kLargestOperand = std::numeric_limits<std::int64_t>::max();
 
-// The smallest t with rate x t >= size x 10^9, told by the definition and not by a division.
+// True if `time` is the smallest t with rate x t >= size x 10^9, by this definition and not by a
+// division.
 bool is_time_to_move(Duration time, Bytes size, BytesPerSecond rate) {
   __extension__ using Wide = __int128;
   const Wide needed = static_cast<Wide>(size.count) * 1'000'000'000;
@@ -36,7 +37,7 @@ TEST(Units, TransferTimeIsExactForEverySizeWhoseTimeFits) {
   SCOPED_TRACE(kSeed);
   std::mt19937_64 random(kSeed);
   for (int i = 0; i < 20'000; ++i) {
-    // Random widths, so that small and large numbers both come up.
+    // Widths are random, so that small and large numbers both come up.
     const Bytes size{static_cast<std::int64_t>(random() >> (1 + random() % 62))};
     const std::int64_t least_rate = size.count / 9'000'000'000 + 1;
     const BytesPerSecond rate{least_rate +

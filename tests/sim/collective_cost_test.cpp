@@ -10,7 +10,7 @@
 namespace frazil {
 namespace {
 
-// 1 byte per ns and 100 ns latency, so that times read as bytes.
+// Makes links of 1 byte per ns and 100 ns latency, so that times read as bytes.
 Cluster make_cluster(int devices) {
   return make_uniform_cluster(devices, Bytes{1 << 30},
                               {Duration{100}, BytesPerSecond{1'000'000'000}});
@@ -41,14 +41,14 @@ TEST(CollectiveCost, ARingOfFourSendsThreeHalvesOfTheMessage) {
 }
 
 TEST(CollectiveCost, SharesAreRoundedUpToWholeBytes) {
-  // ceil(10 / 4) = 3 bytes a step.
+  // A share is ceil(10 / 4) = 3 bytes a step.
   expect_cost(
       collective_cost(make_collective(CollectiveKind::kRingAllReduce, 4, 10), make_cluster(4)), 6,
       18, 18, 618);
 }
 
 TEST(CollectiveCost, ATreeMovesTheWholeMessageInEveryStep) {
-  // Depth 2 for 3 and 4 devices, 3 for 5 to 8.
+  // The depth is 2 for 3 and 4 devices, and 3 for 5 to 8.
   for (const int devices : {3, 4}) {
     expect_cost(collective_cost(make_collective(CollectiveKind::kTreeAllReduce, devices, 4000),
                                 make_cluster(devices)),
@@ -60,7 +60,7 @@ TEST(CollectiveCost, ATreeMovesTheWholeMessageInEveryStep) {
 }
 
 TEST(CollectiveCost, AnExactTreeShipsEveryMaximalNode) {
-  // Shares of 1000 bytes. Device 0 sends its 3 nodes' shares to two others, then its sum to two.
+  // Shares have 1000 bytes. Device 0 sends its 3 nodes' shares to two others, then its sum to two.
   // Device 1 receives 3 + 2 node shares and 2 sums.
   expect_cost(
       collective_cost(make_collective(CollectiveKind::kExactTreeAllReduce, 3, 3000, {3, 1, 2}),
@@ -116,11 +116,11 @@ TEST(CollectiveCost, AnExactTreeOfOneNodeEachIsARing) {
 TEST(CollectiveCost, AGatherInPartTakesTheBusierDirectionOfTheBusiestDevice) {
   const CollectiveKind gather = CollectiveKind::kAllGather;
   const Cluster cluster = make_cluster(3);
-  // Shares of 1000 bytes. All that a whole gather sends is the whole gather.
+  // Shares have 1000 bytes. A gather in part that sends everything costs as much as a whole gather.
   expect_cost(collective_cost(make_collective(gather, 3, 3000), cluster), 2, 2000, 2000, 2200);
   expect_cost(collective_cost(make_collective(gather, 3, 3000, {2, 2, 2, 2, 2, 2}), cluster), 2,
               2000, 2000, 2200);
-  // Device 0 serves the two others; then they serve it.
+  // Device 0 serves the two other devices; then they serve device 0.
   expect_cost(collective_cost(make_collective(gather, 3, 3000, {2, 0, 0, 0, 1, 1}), cluster), 2,
               2000, 1000, 2200);
   expect_cost(collective_cost(make_collective(gather, 3, 3000, {0, 1, 1, 2, 0, 0}), cluster), 2,
@@ -142,7 +142,8 @@ TEST(CollectiveCost, TakesTheSlowestLinkBetweenItsDevices) {
   cluster.links = {{DeviceId{0}, DeviceId{1}, {Duration{900}, BytesPerSecond{0}}},
                    {DeviceId{1}, DeviceId{0}, {Duration{0}, BytesPerSecond{500'000'000}}},
                    {DeviceId{3}, DeviceId{0}, {Duration{5000}, BytesPerSecond{1}}}};
-  // Among 0, 1, 2: latency 900, half a byte per ns. The link from 3 does not count.
+  // The links among 0, 1, 2 have at worst a latency of 900 and half a byte per ns. The link from 3
+  // does not count.
   expect_cost(collective_cost(make_collective(CollectiveKind::kRingAllReduce, 3, 3000), cluster), 4,
               4000, 4000, 3600 + 8000);
 }

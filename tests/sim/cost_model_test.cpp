@@ -21,7 +21,7 @@ CostSample make_sample(int micro_batch_size, std::int64_t scale) {
           .stash = Bytes{5}};
 }
 
-// Two layers; the second costs ten times the first. Measured at 2 and 4 samples.
+// Makes two layers, measured at 2 and 4 samples, of which the second costs ten times the first.
 ModelProfile make_profile() {
   ModelProfile profile;
   profile.blocks = {"all"};
@@ -78,7 +78,7 @@ TEST(CostModel, SizesBetweenMeasuredOnesAreInterpolated) {
 }
 
 TEST(CostModel, ASlowerDeviceStretchesTheSumAndAddsItsOverhead) {
-  // (2 + 7) x 1.5 = 13.5, rounded down once, + 9.
+  // The compute time (2 + 7) x 1.5 = 13.5 is rounded down once; the overhead is 9.
   EXPECT_EQ(price_of(make_compute(
                 1, 2, {{LayerId{0}, LayerPart::kForward}, {LayerId{0}, LayerPart::kUpdate}})),
             13 + 9);
@@ -98,7 +98,7 @@ TEST(CostModel, CollectivesCostTheirClosedFormAndFixedWorkItsTime) {
                         .devices = {DeviceId{0}, DeviceId{1}},
                         .size = Bytes{1000},
                         .owned = {}};
-  // 2 steps of 70 ns, 1000 bytes at a quarter of a byte per ns.
+  // The ring takes 2 steps of 70 ns, and 1000 bytes at a quarter of a byte per ns.
   EXPECT_EQ(price_of(ring), 140 + 4000);
   EXPECT_EQ(price_of(Fixed{Duration{123}}), 123);
 }

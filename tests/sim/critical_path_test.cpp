@@ -31,7 +31,7 @@ Simulation simulate_at(const TaskGraph& graph, const std::vector<Duration>& pric
   return simulation;
 }
 
-// Lanes and fixed works, as many as wanted.
+// Makes a graph with so many lanes and fixed works.
 TaskGraph make_graph(int lanes, std::size_t works) {
   TaskGraph graph;
   for (int lane = 0; lane < lanes; ++lane) graph.add_lane(DeviceId{lane}, Lane::kCompute);
@@ -61,7 +61,7 @@ TEST(CriticalPath, TellsWhyEachStepOfAPipelineStartedWhenItDid) {
   const Pipeline pipeline;
   const Simulation simulation = simulate_at(pipeline.graph, pipeline.prices);
   ASSERT_EQ(simulation.makespan, Duration{17});
-  // F0 on d0, hop, F0 B0 F1 B1 on d1, hop, B1 on d0: 2 + 1 + 2 + 3 + 2 + 3 + 1 + 3.
+  // The path is F0 on d0, hop, F0 B0 F1 B1 on d1, hop, B1 on d0: 2 + 1 + 2 + 3 + 2 + 3 + 1 + 3.
   EXPECT_EQ(find_critical_path(pipeline.graph, simulation, pipeline.prices),
             (std::vector<PathStep>{{0, Reason::kFirst, Duration{0}},
                                    {4, Reason::kDependency, Duration{1}},
@@ -121,7 +121,7 @@ TEST(CriticalPath, RefusesTimesThatAreNotThoseOfTheGraph) {
   EXPECT_THROW(find_critical_path(pipeline.graph, {}, pipeline.prices), std::logic_error);
 }
 
-// The links of the definition between two tasks: the delay of each.
+// Returns the delays of the dependencies of `to` on `from`.
 std::vector<Duration> links(const TaskGraph& graph, const std::vector<Duration>& prices,
                             TaskId from, TaskId to) {
   std::vector<Duration> delays;
@@ -181,8 +181,8 @@ TEST(CriticalPath, AddsUpToTheMakespanByTightLinksOfRandomGraphs) {
   EXPECT_GT(delayed_links, 5000U);
 }
 
-// The makespan when `task` may not start before `start`: it waits for one more task, alone on a
-// lane of its own.
+// Returns the makespan if `task` may not start before `start`, because it waits for one more task,
+// alone on a lane of its own.
 Duration makespan_when_held(TaskGraph graph, std::vector<Duration> prices, TaskId task,
                             TimePoint start) {
   const LaneId lane = graph.add_lane(DeviceId{0}, Lane::kHost);

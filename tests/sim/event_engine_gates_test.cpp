@@ -1,5 +1,5 @@
-// What tasks wait for beside their dependencies: messages for buffers and receivers, compute lanes
-// for messages, allocations for room, tasks of one lane for each other.
+// Tests what tasks wait for beside their dependencies: messages for buffers and receivers, compute
+// lanes for messages, allocations for room, tasks of one lane for each other.
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -62,7 +62,7 @@ struct GateBuilder {
   }
 };
 
-// Device 0 makes three messages, 10 ns each, 5 ns on the way; device 1 needs 30 ns for each.
+// Device 0 makes three messages, 10 ns each and 5 ns on the way; device 1 needs 30 ns for each.
 struct Stream : GateBuilder {
   std::vector<TaskId> made, sent, used;
 
@@ -91,8 +91,8 @@ TEST(Messages, LeaveAtOnceWhereBuffersAreUnlimited) {
   EXPECT_EQ(stream.of(stream.used), Times({{15, 45}, {45, 75}, {75, 105}}));
 }
 
-// The receiver is there for the first from the beginning, for the others when it has done the one
-// before.
+// The receiver is there for the first message from the beginning, for each other message when it
+// has done the one before.
 TEST(Messages, WithoutBuffersWaitForTheirReceiver) {
   Stream stream;
   stream.options.messages.buffers = 0;
@@ -101,7 +101,7 @@ TEST(Messages, WithoutBuffersWaitForTheirReceiver) {
   EXPECT_EQ(stream.of(stream.used), Times({{15, 45}, {50, 80}, {85, 115}}));
 }
 
-// The second takes the buffer; it is taken out at 45, and the third leaves.
+// The second message takes the buffer; it is taken out at 45, and the third leaves.
 TEST(Messages, TakeOneOfTheBuffersOfTheirChannel) {
   Stream stream;
   stream.options.messages.buffers = 1;
@@ -125,7 +125,7 @@ TEST(Messages, ThatBlockWithoutBuffersStopTheirSenderUntilTheReceiverIsThere) {
   EXPECT_EQ(stream.of(stream.sent), Times({{10, 15}, {45, 50}, {80, 85}}));
 }
 
-// A message of another lane has its turn at 4, while a task runs; the next one waits for both.
+// A message of another lane has its turn at 4, while a task runs; the next task waits for both.
 TEST(Messages, ThatBlockWaitForTheTaskThatRuns) {
   GateBuilder builder;
   const LaneId compute = builder.lane(0);
@@ -139,9 +139,9 @@ TEST(Messages, ThatBlockWaitForTheTaskThatRuns) {
   EXPECT_EQ(times[1], (TaskTimes{13, 23}));
 }
 
-// Forwards only, f per stage, c per message, p stages, m micro-batches. Overlapped, stages and
-// links work side by side and the slower of the two sets the pace; blocking, a stage does both in
-// turn.
+// The pipeline runs forwards only: f per stage, c per message, p stages, m micro-batches. If
+// messages overlap, stages and links work side by side and the slower sets the pace; if they block,
+// a stage computes and sends in turn.
 TEST(Messages, InAPipelineTakeTheirClosedForms) {
   Random random(3);
   for (int i = 0; i < 100; ++i) {
@@ -171,7 +171,7 @@ TEST(Messages, InAPipelineTakeTheirClosedForms) {
   }
 }
 
-// Two devices that each send before they receive.
+// Makes two devices that each send before they receive.
 GateBuilder make_exchange() {
   GateBuilder builder;
   const LaneId compute[] = {builder.lane(0), builder.lane(1)};
@@ -200,8 +200,8 @@ TEST(Messages, ThatBlockBothWaysDeadlockWithoutBuffers) {
   EXPECT_EQ(builder.sentence(), "");
 }
 
-// Three lanes of device 0 that want 6, 4 and 3 of 10 bytes; the first two fit, the third waits for
-// the first to end.
+// Three lanes of device 0 want 6, 4 and 3 of 10 bytes; the first two fit, the third waits for the
+// end of the first.
 TEST(Allocations, WaitForRoom) {
   GateBuilder builder;
   for (const auto& [size, price] : {std::pair{6, 20}, {4, 30}, {3, 10}}) {
@@ -229,7 +229,8 @@ TEST(Allocations, CountWhatIsHeldFromTheStart) {
   EXPECT_EQ(builder.sentence(), "device 0 holds 4 bytes from the start, more than its limit of 3");
 }
 
-// The second wants the whole at 5, the third comes later and fits beside the first: it goes ahead.
+// The second task wants all memory at 5; the third comes later, fits beside the first and goes
+// ahead.
 TEST(Allocations, ThatFitGoAheadOfThoseThatDoNot) {
   GateBuilder builder;
   const TaskId first = builder.task(builder.lane(0), 100);
@@ -244,7 +245,7 @@ TEST(Allocations, ThatFitGoAheadOfThoseThatDoNot) {
   EXPECT_EQ(times[third], (TaskTimes{7, 17}));
 }
 
-// Of two that wait for the same room, the one that has waited longer has the higher id.
+// Two tasks wait for the same room, and the one that has waited longer has the higher id.
 TEST(Allocations, AreServedInTheOrderInWhichTheyCame) {
   GateBuilder builder;
   const TaskId first = builder.task(builder.lane(0), 100);
@@ -257,8 +258,8 @@ TEST(Allocations, AreServedInTheOrderInWhichTheyCame) {
   EXPECT_EQ(times[late], (TaskTimes{110, 120}));
 }
 
-// At 28 one byte is given back at the start of a task. It goes to the one that has waited since 11,
-// not to the one that comes at 28 and has a lower id.
+// One byte is given back at 28, at the start of a task. It goes to the task that has waited since
+// 11, not to the one that comes at 28 and has a lower id.
 TEST(Allocations, ThatHaveWaitedLongerGetWhatAStartGivesBack) {
   GateBuilder builder;
   const LaneId lane = builder.lane(0);
@@ -277,7 +278,7 @@ TEST(Allocations, ThatHaveWaitedLongerGetWhatAStartGivesBack) {
   EXPECT_EQ(times[late], (TaskTimes{38, 48}));
 }
 
-// What a task allocates at its end it has room for from its start.
+// A task has room from its start for what it allocates at its end.
 TEST(Allocations, AtTheEndOfATaskAreReservedAtItsStart) {
   GateBuilder builder;
   const TaskId first = builder.task(builder.lane(0), 10);
@@ -338,7 +339,7 @@ TEST(Dispatching, RunsALaneByItsRule) {
   OneLane lane;
   EXPECT_EQ(lane.run(Dispatch::kInOrder), Times({{20, 35}, {35, 50}, {50, 65}}));
   EXPECT_EQ(lane.run(Dispatch::kFirstReady), Times({{30, 45}, {15, 30}, {0, 15}}));
-  // Nothing but task 2 is there at 0; at 15 only task 1, at 30 task 0.
+  // Task 2 alone is there at 0, task 1 alone at 15, and task 0 at 30.
   EXPECT_EQ(lane.run(Dispatch::kPriority, {3, 2, 1}), Times({{30, 45}, {15, 30}, {0, 15}}));
 }
 
@@ -353,7 +354,8 @@ TEST(Dispatching, ByPriorityTakesTheHighestOfThoseThatCouldStart) {
   EXPECT_EQ(builder.times(), Times({{0, 10}, {10, 20}, {20, 30}, {30, 40}}));
 }
 
-// From 5 on task 0 could start, but finds no room until 50; the lane goes on with task 1, of 20 on.
+// Task 0 could start from 5 on, but finds no room until 50; the lane goes on with task 1, which
+// could start at 20.
 TEST(Dispatching, PassesOverATaskWithoutRoomUnlessTheLaneIsInOrder) {
   GateBuilder builder;
   const LaneId holding = builder.lane(0);

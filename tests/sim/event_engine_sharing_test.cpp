@@ -1,4 +1,4 @@
-// Tasks under way that share links and cores, against time lines computed by hand.
+// Tests tasks under way that share links and cores against time lines computed by hand.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ namespace {
 
 using Times = std::vector<TaskTimes>;
 
-// Tasks on lanes of their own, each from a moment on, that draw on the same resources.
+// Runs tasks on lanes of their own, each from a moment on, that draw on the same resources.
 class Together {
  public:
   explicit Together(const std::vector<std::int64_t>& capacities) {
@@ -87,23 +87,24 @@ TEST(EventSharing, RemaindersAreKeptExactlyAndEndsAreRoundedUp) {
             Times({{0, 277}, {10, 297}, {17, 301}}));
 }
 
-// Rates of 1/n are no decimal fractions, nor binary ones; yet n transfers take exactly n times as
-// long, and one that has shared with 2, 3, ... 12 others ends on the exact nanosecond.
+// Rates of 1/n are neither decimal fractions nor binary ones; yet n transfers take exactly n times
+// as long, and one that has shared with 1, 2, ... 11 others ends on the exact nanosecond.
 TEST(EventSharing, ThirdsAndSeventhsAddUp) {
   for (int n = 1; n <= 40; ++n) {
     Together together({1'000'000'007});
     for (int i = 0; i < n; ++i) together.add(0, 999'999'937, 1'000'000'007);
     EXPECT_EQ(together.times(), Times(static_cast<std::size_t>(n), {0, n * 999'999'937L})) << n;
   }
-  // The k-th joins at (k - 1) x 27720; 27720 is a multiple of 1 to 12. At the last joining the
-  // first has done 27720 x (1 + 1/2 + ... + 1/11) = 83711 and goes on at 1/12.
+  // The k-th transfer joins at (k - 1) x 27720; 27720 is a multiple of 1 to 12. When the last
+  // joins, the first has done 27720 x (1 + 1/2 + ... + 1/11) = 83711 and goes on at 1/12.
   Together together({1});
   for (int k = 1; k <= 12; ++k) together.add((k - 1) * 27'720, 100'000, 1);
   EXPECT_EQ(together.times().front(), (TaskTimes{0, 11 * 27'720 + 12 * (100'000 - 83'711)}));
 }
 
-// A link of 10 ahead of one of 4: the transfer over both gets 2, as does that over the second
-// alone; that over the first has the other 8. When they end, what is left speeds up.
+// A link of 10 comes before one of 4. The transfer over both gets 2, as does the one over the
+// second alone; the one over the first has the remaining 8. A transfer that ends lets the others
+// speed up.
 TEST(EventSharing, SharesAreMaxMinFairOverSeveralLinks) {
   EXPECT_EQ(Together({10, 4})
                 .add(0, 10, 10, {0, 1})  // 100 at 2
@@ -111,15 +112,15 @@ TEST(EventSharing, SharesAreMaxMinFairOverSeveralLinks) {
                 .add(0, 10, 10, {1})     // 100 at 2
                 .times(),
             Times({{0, 50}, {0, 50}, {0, 50}}));
-  // The third ends at 25 with 50 at 2; the others go on at 4 and 6, the first to 37 1/2; the second
-  // then has done 25 x 8 + 13 x 6 = 278 and does the last 122 at 10.
+  // The third transfer ends at 25 with 50 at 2. The other two go on at 4 and 6, the first to
+  // 37 1/2; the second then has done 25 x 8 + 13 x 6 = 278 and does the last 122 at 10.
   EXPECT_EQ(Together({10, 4}).add(0, 10, 10, {0, 1}).add(0, 40, 10, {0}).add(0, 5, 10, {1}).times(),
             Times({{0, 38}, {0, 51}, {0, 25}}));
 }
 
 TEST(EventSharing, ALinkGivesAllItHasUntilThereIsNothingLeftToDo) {
-  // Joins while others are under way and never leaves the link idle: the last ends when the sum is
-  // done, but for the part of a nanosecond that each end is rounded up by.
+  // Each transfer joins while others are under way, so the link is never idle: the last ends when
+  // the sum is done, but for the part of a nanosecond by which each end is rounded up.
   Together together({3});
   std::int64_t sum = 0;
   for (int i = 0; i < 20; ++i) {
@@ -133,7 +134,7 @@ TEST(EventSharing, ALinkGivesAllItHasUntilThereIsNothingLeftToDo) {
   EXPECT_LE(last, sum + 20);
 }
 
-// Devices 0 and 1 on one host, 2 and 3 on another; links of 1 byte per ns.
+// Puts devices 0 and 1 on one host, 2 and 3 on another; links have 1 byte per ns.
 Cluster make_two_hosts() {
   Cluster cluster = make_uniform_cluster(
       4, Bytes{1}, {.latency = Duration{0}, .bandwidth = BytesPerSecond{1'000'000'000}});
@@ -144,7 +145,7 @@ Cluster make_two_hosts() {
   return cluster;
 }
 
-// Each transfer of 100 bytes on a lane of its own.
+// Returns the ends of transfers of 100 bytes, each on a lane of its own.
 std::vector<std::int64_t> ends_of(const std::vector<std::pair<int, int>>& transfers,
                                   const Cluster& cluster, const Capacities& capacities) {
   TaskGraph graph;
@@ -191,7 +192,7 @@ TEST(Sharing, ALinkSlowerThanBothWaysIsSharedItself) {
   const Capacities ways = find_capacities(cluster);
   EXPECT_EQ(ends_of({{0, 2}}, cluster, ways), Ends({400}));
   EXPECT_EQ(ends_of({{0, 2}, {0, 2}}, cluster, ways), Ends({800, 800}));
-  // 1/4 over the slow link leaves 3/4 of the way out.
+  // The transfer over the slow link takes 1/4 of the way out and leaves 3/4.
   EXPECT_EQ(ends_of({{0, 2}, {0, 1}}, cluster, ways), Ends({400, 134}));
 }
 
@@ -222,13 +223,13 @@ TEST(Sharing, ComputesShareTheCoresOfTheirHost) {
   options.sharing =
       share(graph, cluster, {.out = {}, .in = {}, .host_out = {}, .host_in = {}, .cores = {2, 2}});
   const std::vector<Duration> prices(graph.works().size(), Duration{100});
-  // Three on two cores of the first host, two on two of the second.
+  // The first host has three tasks on two cores, the second two on two.
   EXPECT_EQ(simulate_events(graph, prices, options).of,
             Times({{0, 150}, {0, 150}, {0, 150}, {0, 100}, {0, 100}}));
 }
 
-// Two devices: backward of two micro-batches each, an all-reduce of what the first has made while
-// the second runs, and a message that crosses the all-reduce.
+// Two devices run the backwards of two micro-batches each, an all-reduce of the first one's
+// gradients while the second runs, and a message that crosses the all-reduce.
 //
 //   d0 compute     |B0        |B1        |
 //   d0 collective             |reduce ...      200 alone, 250 beside the message
@@ -241,7 +242,7 @@ TEST(Sharing, AnAllReduceOverlapsWithBackwardAndSharesLinksWithMessages) {
   TaskGraph graph;
   const WorkId backward = graph.add_work(Fixed{Duration{100}});
   const WorkId wait = graph.add_work(Fixed{Duration{120}});
-  // 2 (R - 1) / R x 200 bytes = 200 bytes each way.
+  // Each device sends 2 (R - 1) / R x 200 bytes = 200 bytes.
   const WorkId reduce = graph.add_work(Collective{.kind = CollectiveKind::kRingAllReduce,
                                                   .devices = {DeviceId{0}, DeviceId{1}},
                                                   .size = Bytes{200},
@@ -275,7 +276,8 @@ TEST(Sharing, AnAllReduceOverlapsWithBackwardAndSharesLinksWithMessages) {
   EXPECT_EQ(alone.of[send], (TaskTimes{120, 170}));
 }
 
-// Collective works 0 and 1 over devices 0 and 1; `orders[d]` is the order in which d enters them.
+// Makes collective works 0 and 1 over devices 0 and 1; `orders[d]` is the order in which d enters
+// them.
 TaskGraph make_collectives(const std::vector<std::vector<WorkId>>& orders) {
   TaskGraph graph;
   for (int i = 0; i < 2; ++i) {

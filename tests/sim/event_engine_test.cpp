@@ -52,7 +52,7 @@ TEST(EventEngine, WithoutOptionsEqualsTheStaticEngine) {
   }
 }
 
-// Every option, but so that none of them binds.
+// Sets every option so that none binds.
 EventOptions make_ample_options(const TaskGraph& graph) {
   EventOptions options;
   for (WorkId work = 0; work < graph.works().size(); ++work) {
@@ -77,7 +77,7 @@ TEST(EventEngine, WithOptionsThatDoNotBindEqualsTheStaticEngine) {
   }
 }
 
-// By line number, so that equal lines can be compared whatever their ids.
+// Orders times by line number, so that equal lines can be compared whatever their ids.
 std::vector<TaskTimes> times_by_line(const RandomGraph& made, const std::vector<Duration>& prices,
                                      const EventOptions& options) {
   const EventTimes times = simulate_events(made.graph, prices, options);
@@ -86,7 +86,7 @@ std::vector<TaskTimes> times_by_line(const RandomGraph& made, const std::vector<
   return by_line;
 }
 
-// All works draw on two resources that hold less than they want.
+// Lets all works draw on two resources that hold less than the works want.
 EventOptions make_scarce_options(Random& random, const TaskGraph& graph) {
   EventOptions options;
   const ResourceId first = options.sharing.add_resource(draw(random, 1, 20));
@@ -166,7 +166,7 @@ TEST(EventEngine, AnEmptyGraphTakesNoTime) {
   EXPECT_EQ(latest_end(simulate_events(graph, {})), Duration{0});
 }
 
-// Small clusters with everything at once: messages on send lanes, memory, collectives that meet.
+// A small cluster with everything at once: messages on send lanes, memory, collectives that meet.
 struct World {
   TaskGraph graph;
   std::vector<Duration> prices;
@@ -215,7 +215,8 @@ class WorldBuilder {
     world_.prices.emplace_back(draw(random_, 0, 6));
   }
 
-  // Depends on up to two of the tasks so far, so there is an order in which all could run.
+  // A new task depends on up to two of the tasks so far, so there is an order in which all could
+  // run.
   void add_task() {
     TaskGraph& graph = world_.graph;
     const auto before = static_cast<int>(graph.size());
@@ -251,7 +252,7 @@ class WorldBuilder {
     world_.options.meetings.push_back(meeting);
   }
 
-  // Taken by one task, given back by it or by a later one.
+  // One task takes memory, which that task or a later one gives back.
   void limit_memory() {
     const int last = static_cast<int>(world_.graph.size()) - 1;
     for (int i = draw(random_, 1, 6); i > 0; --i) {

@@ -10,7 +10,7 @@
 namespace frazil {
 namespace {
 
-// Pushes and pops at random, checked against an ordered map from task to time.
+// The queue is pushed and popped at random and compared with an ordered map from task to time.
 TEST(EventQueue, GivesOutTheEarliestOfAllThatAreIn) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(seed);

@@ -42,7 +42,7 @@ class SteppedRun {
   }
 
  private:
-  // Longer than any time or delay in the graphs.
+  // The patience is longer than any time or delay in the graphs.
   static constexpr std::size_t kPatience = 2000;
   enum class Stage : std::uint8_t { kWaits, kTurn, kArrived, kRuns, kEnded };
   struct State {
@@ -89,7 +89,8 @@ class SteppedRun {
     return nullptr;
   }
 
-  // Whether its dependencies have ended, delays have passed and, in order, it is the next.
+  // True if the task's dependencies have ended, its delays have passed and, on a lane in order, it
+  // is next.
   bool could_have_turn(TaskId task) const {
     for (TaskId other = 0; other < task; ++other) {
       if (rule_of(lane_of(task)) == Dispatch::kInOrder && lane_of(other) == lane_of(task) &&
@@ -128,7 +129,7 @@ class SteppedRun {
     return any;
   }
 
-  // The first that may, in the order in which the engine says that lanes are served.
+  // Starts the first task that may, in the order in which the engine says that lanes are served.
   bool start_first() {
     for (TaskId task = 0; task < tasks_.size(); ++task) {
       State& state = tasks_[task];
@@ -153,7 +154,8 @@ class SteppedRun {
                        [this](const std::vector<TaskId>& queue) { return serve(queue); });
   }
 
-  // The tasks of a lane that have their turn, best first; a message that stops a lane goes on.
+  // Lists the tasks of a lane that have their turn, best first; a message that stops a lane goes
+  // on.
   std::vector<TaskId> queue_of(LaneId lane) const {
     std::vector<TaskId> queue;
     for (TaskId task = 0; task < tasks_.size(); ++task) {
@@ -242,7 +244,7 @@ class SteppedRun {
     return used < *options_.messages.buffers;
   }
 
-  // What the task's changes at start, and at start and end together, add on a device.
+  // Returns the sum of the task's changes on a device at its start, and at start and end together.
   std::pair<std::int64_t, std::int64_t> needs(TaskId task, std::size_t device) const {
     std::int64_t first = 0;
     std::int64_t both = 0;

@@ -1,7 +1,7 @@
 #pragma once
-// The event engine's rules told a second time, as plainly as possible: time goes by one nanosecond
-// after another, every lane and every task is looked at each time, and rates are found by raising
-// all of them together. For small graphs.
+// The event engine's rules are told a second time, as plainly as possible: time goes by one
+// nanosecond after another, every lane and every task is looked at each time, and rates are found
+// by raising all of them together. The reference is for small graphs.
 
 #include <cstdint>
 #include <optional>
@@ -35,11 +35,11 @@ struct ReferenceFlow {
   std::vector<ResourceId> resources;
 };
 
-// Max-min fair rates, by flow.
+// Returns max-min fair rates, by flow.
 std::vector<Fraction> fill_with_water(std::span<const std::int64_t> capacities,
                                       std::span<const ReferenceFlow> flows);
 
-// None when not all tasks end.
+// Returns nothing if some tasks never end.
 std::optional<std::vector<TaskTimes>> step_through_time(const TaskGraph& graph,
                                                         std::span<const Duration> prices,
                                                         const EventOptions& options);

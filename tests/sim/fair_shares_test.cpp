@@ -14,13 +14,13 @@
 namespace frazil {
 namespace {
 
-// "3/2"
+// Writes a rate such as "3/2".
 std::string to_text(const Rate& rate) {
   const std::string above = std::to_string(static_cast<std::int64_t>(rate.amount));
   return rate.per == 1 ? above : above + "/" + std::to_string(rate.per);
 }
 
-// Rates, by flow, of flows that join one after another.
+// Returns the rates, by flow, of flows that join one after another.
 std::vector<std::string> rates_of(const std::vector<std::int64_t>& capacities,
                                   const std::vector<ReferenceFlow>& flows) {
   FairShares shares(capacities);
@@ -55,7 +55,7 @@ TEST(FairShares, AFlowOverTwoResourcesHasItsShareOfTheFullerOne) {
   EXPECT_EQ(rates_of({10, 4}, {{10, {0, 1}}, {10, {0}}, {10, {1}}}), Rates({"2", "8", "2"}));
 }
 
-// Flows that come and go at random, checked against the whole filled anew.
+// Flows come and go at random, and their rates are compared with those of all flows filled anew.
 class ComingAndGoing {
  public:
   explicit ComingAndGoing(std::uint64_t seed) : random_(seed) {
@@ -142,7 +142,7 @@ double value(const Rate& rate) {
   return static_cast<double>(rate.amount) / static_cast<double>(rate.per);
 }
 
-// What flows draw, by resource.
+// Returns what flows draw, by resource.
 std::vector<double> load_of(const Network& network, const FairShares& shares) {
   std::vector<double> load(network.capacities.size());
   for (FlowId flow = 0; flow < network.flows.size(); ++flow) {
@@ -188,8 +188,9 @@ TEST(FairShares, EveryFlowHasItsLimitOrABottleneck) {
   }
 }
 
-// Resource i has primes[i] flows of its own, the last of which also crosses the next, wider one. So
-// its level is (capacity - level before) / primes[i], with all primes up to there below the line.
+// Makes resources of which the i-th has primes[i] flows of its own; the last of these also crosses
+// the next, wider resource. So its level is (capacity - level before) / primes[i], with all primes
+// up to there below the line.
 Network make_chain(std::size_t length) {
   const std::vector<std::int64_t> primes = {3, 5, 7, 11, 13, 17, 19, 23, 29, 31};
   Network network;
@@ -204,7 +205,8 @@ Network make_chain(std::size_t length) {
   return network;
 }
 
-// How far the rates of a chain lie below the exact ones; the flows on its last resource come last.
+// The distance of a chain's rates below the exact ones; the flows on the chain's last resource come
+// last.
 struct ChainRates {
   std::vector<Fraction> below_exact;
   Rate last;

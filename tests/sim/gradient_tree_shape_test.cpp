@@ -16,8 +16,8 @@
 namespace frazil {
 namespace {
 
-// The binary counter itself: a stack of sums with levels; equal levels merge, leftovers fold from
-// right to left. Lists every node it makes.
+// The binary counter itself, a stack of sums with levels: equal levels merge, leftovers fold from
+// right to left. Holds a drawing and every node that is made.
 struct Counter {
   std::string drawing;
   std::set<TreeNode> nodes;
@@ -76,7 +76,7 @@ bool covers(const std::vector<bool>& leaves, const TreeNode& node) {
                      [](bool owned) { return owned; });
 }
 
-// All nodes that are covered and lie in no larger covered node.
+// Returns all nodes that are covered and lie in no larger covered node.
 std::vector<TreeNode> maximal_by_search(const std::vector<TreeNode>& owned, int micro_batches) {
   const std::vector<bool> leaves = owned_leaves(owned, micro_batches);
   const std::set<TreeNode> nodes = count_up(micro_batches).nodes;
@@ -127,7 +127,7 @@ int held_by_search(const std::vector<TreeNode>& owned, int micro_batches) {
   return static_cast<int>(most);
 }
 
-// Sorted disjoint intervals, some of them touching.
+// Draws sorted disjoint intervals, some of them touching.
 std::vector<TreeNode> random_intervals(std::mt19937_64& random, int micro_batches) {
   std::vector<TreeNode> intervals;
   for (int at = 0; at < micro_batches;) {
@@ -140,7 +140,7 @@ std::vector<TreeNode> random_intervals(std::mt19937_64& random, int micro_batche
   return intervals;
 }
 
-// Every [first, end) inside the step, empty ones included.
+// Lists every [first, end) inside the step, empty ones included.
 std::vector<TreeNode> all_intervals(int micro_batches) {
   std::vector<TreeNode> intervals;
   for (int first = 0; first < micro_batches; ++first) {
@@ -253,7 +253,7 @@ TEST(GradientTreeShape, HeldSetsStayWithinTheirBounds) {
   EXPECT_EQ(held_gradient_sets({{0, 1}}, 1), 1);
 }
 
-// What is held after each owner's nodes came, merged by looking for any two neighbours.
+// Returns what is held after each owner's nodes came, merged by looking for any two neighbours.
 int received_by_search(const std::vector<TreeNode>& own,
                        const std::vector<std::vector<TreeNode>>& others, int micro_batches) {
   std::set<TreeNode> here(own.begin(), own.end());

@@ -14,8 +14,8 @@
 namespace frazil {
 namespace {
 
-// Worked out in Python's integers from the definition; the hash of 0 is the first output of
-// splitmix64 with seed 0, 0xe220a8397b1dcdaf.
+// The numbers were worked out in Python's integers from the definition; the hash of 0 is the first
+// output of splitmix64 with seed 0, 0xe220a8397b1dcdaf.
 TEST(Noise, IsTheSameOnEveryMachine) {
   struct Case {
     Noise noise;
@@ -49,7 +49,8 @@ TEST(Noise, OfZeroChangesNothing) {
   }
 }
 
-// Evenly spread: mean 1 and variance a^2 / 3, within four standard errors of 100000 draws.
+// The noise is evenly spread: mean 1 and variance a^2 / 3, within four standard errors of 100000
+// draws.
 TEST(Noise, SpreadsEvenlyAroundThePrice) {
   constexpr int kDraws = 100'000;
   constexpr double kPrice = 1e9;
@@ -115,8 +116,8 @@ TEST(Jitter, EveryDrawIsItsOwn) {
   EXPECT_TRUE(std::equal(few.begin(), few.end(), many.begin()));
 }
 
-// A makespan is a sum of prices and delays along some path, and every price stays within 20 %, but
-// for less than a ns by which each is rounded down.
+// A makespan is a sum of prices and delays along some path. Every price stays within 20 %, but for
+// less than a ns by which it is rounded down.
 TEST(Jitter, StaysWithinItsAmplitude) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(seed);
@@ -140,8 +141,8 @@ TEST(Jitter, OfOneTaskIsTheNoise) {
             (std::vector{Duration{927'741'882}, Duration{1'016'071'846}}));
 }
 
-// What is shared is shared with its noise: two flows of a and b ns over one link end at twice the
-// shorter and at a + b.
+// Shared works have their noise: two flows of a and b ns over one link end at twice the shorter and
+// at a + b.
 TEST(Jitter, ReachesTasksThatShare) {
   TaskGraph graph;
   const WorkId work = graph.add_work(Fixed{});

@@ -28,7 +28,7 @@ std::vector<MemoryPeak> peaks_of(const TaskGraph& graph, int devices) {
   return peak_memory(graph, compiled, times, prices, devices);
 }
 
-// "12 at 7: stash 2 gradients 10"
+// Writes a peak such as "12 at 7: stash 2 gradients 10".
 std::string to_text(const MemoryPeak& peak) {
   std::string text = fmt::format("{} at {}:", peak.total.count, peak.at.time_since_epoch().count());
   for (int kind = 0; kind < kMemoryKinds; ++kind) {
@@ -137,7 +137,7 @@ TEST(Memory, ATaskWithoutDurationStartsBeforeItEndsAndBeforeTheNextStarts) {
 }
 
 TEST(Memory, ChangesOfOneTaskAtOneMomentCountTogether) {
-  // A backward turns its stash into gradients: 10 never stand beside 10.
+  // A backward turns its stash into gradients, so 10 bytes never stand beside 10.
   MemoryBuilder builder;
   const LaneId lane = builder.lane(0);
   builder.graph.hold(DeviceId{0}, MemoryKind::kStash, Bytes{10});
@@ -156,8 +156,8 @@ TEST(Memory, ATaskMayChangeAnotherDevice) {
   EXPECT_EQ(to_text(peaks[1]), "4 at 0: receive 4");
 }
 
-// Two lanes of one device whose tasks all take time and hold memory while they run or from their
-// end on; beside it, the sum of the changes of every moment.
+// Two lanes of one device have tasks that all take time and hold memory while they run or from
+// their end on; beside the graph stands the sum of the changes of every moment.
 struct RandomChanges {
   MemoryBuilder builder;
   std::map<std::int64_t, std::int64_t> change_at;
@@ -217,8 +217,8 @@ bool is_refused(const TaskGraph& graph) {
   return false;
 }
 
-// The curve of a device says what the peak says, and ends with what is held throughout where every
-// change is taken back.
+// A device's curve agrees with its peak, and ends with what is held throughout if every change is
+// taken back.
 TEST(Memory, CurvesRiseToThePeakAtItsMoment) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

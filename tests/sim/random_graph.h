@@ -1,5 +1,5 @@
 #pragma once
-// Random graphs of work for property tests.
+// Draws random graphs of work for property tests.
 
 #include <cstdint>
 #include <random>
@@ -11,7 +11,7 @@ namespace frazil {
 
 using Random = std::mt19937_64;
 
-// A whole number in the closed range.
+// Draws a whole number in the closed range.
 int draw(Random& random, int low, int high);
 
 // A random graph without cycles. `line` numbers the tasks in an order that respects all arrows; ids
@@ -21,10 +21,10 @@ struct RandomGraph {
   std::vector<TaskId> id_of;  // by line number
 };
 
-// Equal seeds give equal lines; `shuffle` draws the interleaving.
+// Draws a graph from `seed` and its interleaving from `shuffle`; equal seeds give equal lines.
 RandomGraph make_random_graph(std::uint64_t seed, std::uint64_t shuffle);
 
-// A price for every work of the graph, a quarter of them zero.
+// Draws a price for every work of the graph, a quarter of the prices zero.
 std::vector<Duration> random_prices(Random& random, const TaskGraph& graph);
 
 }  // namespace frazil

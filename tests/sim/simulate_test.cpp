@@ -16,7 +16,8 @@ Action act(int stage, ActionKind kind, int micro_batch) {
   return make_action(PipelineId{0}, StageId{stage}, kind, MicroBatchId{micro_batch});
 }
 
-// Two devices, two micro-batches, forward 10, backward 20, messages of 3 that arrive 1 later.
+// A step of two devices and two micro-batches: forward 10, backward 20, messages of 3 that arrive 1
+// later.
 struct Example {
   TaskGraph graph;
   ModelProfile profile;
@@ -57,7 +58,7 @@ struct Example {
     add(compute[1], nothing, make_stage_action(PipelineId{0}, StageId{1}, ActionKind::kUpdate));
   }
 
-  // The sentence with which the graph is refused; empty if it is not.
+  // Returns the sentence with which the graph is refused, or "" if it is not.
   std::string deadlock(std::span<const Action> named) const {
     try {
       simulate(graph, profile, cluster, named);

@@ -13,7 +13,7 @@
 namespace frazil {
 namespace {
 
-// The sentence with which a graph is refused; empty if it is not.
+// Returns the sentence with which a graph is refused, or "" if it is not.
 std::string deadlock_of(const TaskGraph& graph,
                         const std::function<std::string(TaskId)>& name_of = {}) {
   try {
@@ -34,7 +34,7 @@ bool waits_for(const TaskGraph& graph, TaskId task, TaskId on) {
   });
 }
 
-// Whether each task waits for the next and the last for the first.
+// True if each task waits for the next and the last for the first.
 bool is_closed(const TaskGraph& graph, const std::vector<TaskId>& cycle) {
   for (std::size_t i = 0; i < cycle.size(); ++i) {
     if (!waits_for(graph, cycle[i], cycle[(i + 1) % cycle.size()])) {
@@ -44,7 +44,7 @@ bool is_closed(const TaskGraph& graph, const std::vector<TaskId>& cycle) {
   return true;
 }
 
-// `tasks` on each of `devices` lanes, lane after lane.
+// Makes `tasks` tasks on each of `devices` lanes, lane after lane.
 TaskGraph make_lanes(int devices, int tasks) {
   TaskGraph graph;
   const WorkId work = graph.add_work(Fixed{});
@@ -57,7 +57,7 @@ TaskGraph make_lanes(int devices, int tasks) {
   return graph;
 }
 
-// Two devices that each wait for what the other does last.
+// Makes two devices of which each waits for the other's last task.
 TaskGraph make_deadlock() {
   TaskGraph graph = make_lanes(2, 3);
   graph.add_dependency(1, 5);
@@ -106,7 +106,7 @@ TEST(Deadlock, LeavesOutTasksThatOnlyWaitForTheCycle) {
   EXPECT_EQ(find_cycle(graph), (std::vector<TaskId>{2, 3}));
 }
 
-// A random graph with one more dependency, on a task of a higher id.
+// Draws a graph with one more dependency, on a task of a higher id.
 TaskGraph make_graph_that_may_hang(std::uint64_t seed) {
   TaskGraph graph = make_random_graph(seed, seed).graph;
   if (graph.size() < 2) {

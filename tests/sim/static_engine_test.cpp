@@ -14,7 +14,7 @@
 namespace frazil {
 namespace {
 
-// Ends by task id.
+// Returns ends by task id.
 std::vector<std::int64_t> ends_of(const TaskGraph& graph, const std::vector<Duration>& prices) {
   const CompiledGraph compiled = compile(graph);
   SweepTimes times;
@@ -32,8 +32,8 @@ Duration makespan_of(const TaskGraph& graph, const std::vector<Duration>& prices
   return latest_end(times);
 }
 
-// A pipeline of equal stages, one lane each. orders[s] lists what stage s does: m for the forward
-// of micro-batch m, -1 - m for its backward. Work 0 is a forward, 1 a backward, 2 a hop.
+// Makes a pipeline of equal stages with one lane each. orders[s] lists what stage s does: m for the
+// forward of micro-batch m, -1 - m for its backward. Work 0 is a forward, 1 a backward, 2 a hop.
 TaskGraph make_pipeline(const std::vector<std::vector<int>>& orders) {
   TaskGraph graph;
   graph.add_work(Fixed{});
@@ -88,7 +88,7 @@ std::vector<int> one_forward_one_backward_order(int stages, int stage, int micro
   return order;
 }
 
-// The definition, repeated until nothing changes: knows no order of tasks but that of the lanes.
+// Applies the definition until nothing changes, without any order of tasks but that of the lanes.
 std::vector<std::int64_t> relax(const TaskGraph& graph, const std::vector<Duration>& prices) {
   std::vector<std::pair<TaskId, std::pair<TaskId, std::int64_t>>> arrows;
   for (TaskId task = 0; task < graph.size(); ++task) {
@@ -157,7 +157,7 @@ TEST(StaticEngine, OneForwardOneBackwardTakesItsClosedForm) {
 }
 
 TEST(StaticEngine, AHopDelaysOnlyTheDependentTask) {
-  // Two stages, one micro-batch: F, hop, F, B, hop, B.
+  // Two stages run one micro-batch: F, hop, F, B, hop, B.
   const TaskGraph graph = make_pipeline({{0, -1}, {0, -1}});
   EXPECT_EQ(ends_of(graph, {Duration{10}, Duration{20}, Duration{3}}),
             (std::vector<std::int64_t>{10, 66, 23, 43}));
@@ -218,7 +218,7 @@ TEST(StaticEngine, EvaluatesOtherPricesAsAFreshGraphWould) {
   }
 }
 
-// By line number, so that equal lines can be compared whatever their ids.
+// Orders ends by line number, so that equal lines can be compared whatever their ids.
 std::vector<std::int64_t> ends_by_line(const RandomGraph& made,
                                        const std::vector<Duration>& prices) {
   const std::vector<std::int64_t> ends = ends_of(made.graph, prices);
@@ -269,7 +269,7 @@ bool breaks_an_invariant(const TaskGraph& graph) {
   return false;
 }
 
-// A lane, a work, and two tasks.
+// Makes a lane, a work and two tasks.
 TaskGraph make_pair_of_tasks() {
   TaskGraph graph;
   const LaneId lane = graph.add_lane(DeviceId{0}, Lane::kCompute);

@@ -212,7 +212,7 @@ void mutate(std::string& text, RandomActions& random) {
   }
 }
 
-// Strictness in one sentence: whatever is read at all is already in its one form.
+// Any text that can be read at all is already in its one form.
 TEST(Action, IsNeverReadFromASecondForm) {
   int read = 0;
   int refused = 0;

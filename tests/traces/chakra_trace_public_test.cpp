@@ -1,5 +1,5 @@
-// Chakra traces of MLCommons that nobody here wrote, in JSON: eight GPUs' data-parallel training,
-// as its own converter made them. What they call things is what our files must call them.
+// Compares our names with Chakra traces of MLCommons that nobody here wrote, in JSON: eight GPUs'
+// data-parallel training, as Chakra's own converter made them. Our files must use the same names.
 
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -26,8 +26,8 @@ std::string unpack_gzip(const std::filesystem::path& path) {
   return text;
 }
 
-// A member of a tar file: 512 bytes of header (name, at 124 the size in octal), then its bytes,
-// padded to a multiple of 512.
+// Finds a member of a tar file: 512 bytes of header (name, at 124 the size in octal), then its
+// bytes, padded to a multiple of 512.
 std::string_view find_member(std::string_view tar, std::string_view name) {
   constexpr std::size_t kBlock = 512;
   while (tar.size() >= kBlock && tar.front() != '\0') {
@@ -48,8 +48,8 @@ std::uint64_t type_number(const ChakraNode& node) {
   return 0;
 }
 
-// Its collectives are nodes of our collectives' type, all else is compute; every node says whether
-// the host does it, as we do, and waits for nodes by their ids.
+// The trace's collectives have our collectives' node type, and all other nodes are compute; every
+// node says whether the host runs it, as ours do, and waits for nodes by their ids.
 TEST(ChakraPublicTrace, CallsThingsAsWeDo) {
   const std::filesystem::path path = std::filesystem::path(FRAZIL_SOURCE_FOLDER) / ".." / "shared" /
                                      "data" / "chakra" / "json_trace.tar.gz";

@@ -1,5 +1,5 @@
-// Nodes against the bytes that the Protocol Buffers library for Python makes of the same nodes
-// under Chakra's own schema, and against that schema's numbers.
+// Compares nodes with the bytes that the Protocol Buffers library for Python makes of the same
+// nodes under Chakra's own schema, and with that schema's numbers.
 
 #include "traces/chakra_trace.h"
 
@@ -37,7 +37,8 @@ TEST(ChakraTrace, MetadataIsThatOfTheLibrary) {
   EXPECT_EQ(file, from_hex("07 0a05 302e302e34"));  // version "0.0.4"
 }
 
-// id and start are 0 and so left out; is_cpu_op true; duration_ns 1500, rounded to 2.
+// The members id and start are 0 and so left out; is_cpu_op is true; duration_ns 1500 is rounded to
+// 2 us.
 TEST(ChakraTrace, AComputeNodeIsThatOfTheLibrary) {
   ChakraNode node;
   node.name = "0F0";
@@ -49,7 +50,8 @@ TEST(ChakraTrace, AComputeNodeIsThatOfTheLibrary) {
                                        "5210 0a0b 6475726174696f6e5f6e73 48dc0b"));
 }
 
-// id 3, data_deps {0, 300} packed, start 2 us; src 0, dst 1, tag 200, 16 MiB; duration_ns 0.
+// The node has id 3, data_deps {0, 300} packed, start 2 us; src 0, dst 1, tag 200, 16 MiB;
+// duration_ns 0.
 TEST(ChakraTrace, ASendNodeIsThatOfTheLibrary) {
   ChakraNode node;
   node.id = 3;
@@ -91,7 +93,7 @@ TEST(ChakraTrace, AReceiveNodeIsThatOfTheLibrary) {
                                        "5211 0a0b 6475726174696f6e5f6e73 48a88d13"));
 }
 
-// comm_type ALL_REDUCE is 0 and written all the same; pg_name "2".
+// The comm_type ALL_REDUCE is 0 and written all the same; pg_name is "2".
 TEST(ChakraTrace, ACollectiveNodeIsThatOfTheLibrary) {
   ChakraNode node;
   node.id = 5;

@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Two epochs of ten steps; a block freezes with the second.
+// Makes two epochs of ten steps; a block freezes with the second.
 FreezeTrace make_record() {
   FreezeTrace trace;
   trace.blocks = {"embedding", "head"};
@@ -32,14 +32,14 @@ FreezeTrace make_record() {
   return trace;
 }
 
-// The first `count` lines.
+// Returns the first `count` lines.
 std::string cut(const std::string& text, int count) {
   std::size_t end = 0;
   for (int i = 0; i < count; ++i) end = text.find('\n', end) + 1;
   return text.substr(0, end);
 }
 
-// As it was written before the header counted events.
+// Returns the text as it was written before the header counted events.
 std::string without_count(std::string text) {
   const std::string count = "\"events\":10,";
   const std::size_t place = text.find(count);

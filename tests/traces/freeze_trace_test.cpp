@@ -69,7 +69,7 @@ TEST(FreezeTrace, TakesAPlanThatDoesNotSayWhetherItsPredictionIsExtrapolated) {
   EXPECT_EQ(to_jsonl(trace), text);
 }
 
-// Told of some steps after it was taken.
+// The event is written some steps after the checkpoint was taken.
 TEST(FreezeTrace, KeepsTheStepOfACheckpoint) {
   FreezeTrace trace;
   trace.blocks = {"all"};
@@ -161,7 +161,8 @@ TEST(FreezeTrace, CountsExtensionsAndKeepsThemOut) {
             (std::vector<FreezeEvent>{{1, MaskEvent{FreezeMask::frozen_prefix(3, BlockId{1})}}}));
 }
 
-// So that a reader that leaves all extensions out takes the file for whole.
+// The header does not count these events, so a reader that leaves all extensions out still takes
+// the file for whole.
 TEST(FreezeTrace, DoesNotAnnounceWhatBecameOfTheCache) {
   std::string text = to_jsonl(make_trace());
   const std::string counted = "\"events\":" + std::to_string(make_trace().events.size() - 2) + ",";

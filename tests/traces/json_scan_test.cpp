@@ -11,14 +11,14 @@
 namespace frazil {
 namespace {
 
-// With the zero byte and the margin behind it and nothing more: a sanitizer sees every step beyond.
+// Adds the zero byte and the margin and nothing more, so that a sanitizer sees every step beyond.
 std::vector<char> with_margin(const std::string& text) {
   std::vector<char> bytes(text.begin(), text.end());
   bytes.resize(text.size() + kScanMargin);
   return bytes;
 }
 
-// Every byte, behind runs that end at every place of a block and of the one after it.
+// The test places every byte behind runs that end at every place of a block and of the next one.
 TEST(JsonScan, FindsEveryByteThatEndsARunInAString) {
   for (std::size_t run = 0; run <= 40; ++run) {
     for (int byte = 0; byte < 256; ++byte) {

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::json;
 
-// The whole value, as the other library holds one.
+// Reads a whole value into the type of the other library.
 json read_value(JsonStream& stream) {
   json value;
   switch (stream.peek()) {
@@ -95,8 +95,8 @@ TEST(JsonStream, SeesTheSameThroughAnyWindow) {
   }
 }
 
-// Values with runs of space and of plain characters from none to some blocks long, escapes
-// anywhere.
+// Makes values with runs of space and of plain characters from none to some blocks long, and with
+// escapes anywhere.
 class RandomText {
  public:
   explicit RandomText(std::uint64_t seed) : random_(seed) {}
@@ -184,7 +184,7 @@ TEST(JsonStream, ReadsRandomTextsAsAnotherLibraryDoes) {
   }
 }
 
-// Asked for or not on the way, through a window that moves on many times.
+// The line is asked for or not on the way, through a window that moves on many times.
 TEST(JsonStream, KnowsTheLineOfEveryItem) {
   std::string text = "[";
   for (int i = 1; i <= 2000; ++i) text += std::string(i % 5 == 0 ? 3 : 1, '\n') + "7,";

@@ -22,8 +22,8 @@ std::int64_t ns(const json& microseconds) {
   return std::llround(microseconds.get<double>() * 1000);
 }
 
-// Device 1 of 4: two micro-batches forward, the first one's output sent while the second runs, one
-// backward; a reduction; the host's work before it all.
+// The trace is of device 1 of 4: two micro-batches run forward, the first one's output is sent
+// while the second runs, and one runs backward; a reduction follows, and the host works before all.
 TEST(KernelTrace, WritesOneDevice) {
   const Timeline timeline{
       .devices = 4,
@@ -113,7 +113,7 @@ TEST(KernelTrace, LaunchesEverythingInItsOwnStep) {
   EXPECT_EQ(launches, expected);
 }
 
-// How the analysis tells kernels apart: ^nccl.*Kernel.* and ^(Memcpy|Memset|dma).*
+// The analysis tells kernels apart by ^nccl.*Kernel.* and ^(Memcpy|Memset|dma).*
 enum class Meaning { kCommunication, kMemory, kComputation };
 Meaning meaning_of(const std::string& name) {
   if (name.starts_with("nccl") && name.find("Kernel", 4) != std::string::npos) {
@@ -125,7 +125,7 @@ Meaning meaning_of(const std::string& name) {
   return Meaning::kComputation;
 }
 
-// The action's text behind "nccl... ", "Memset " or "Memcpy DtoH ".
+// Returns the action's text behind "nccl... ", "Memset " or "Memcpy DtoH ".
 std::string without_prefix(const std::string& name) {
   if (name.starts_with("Memcpy ")) return name.substr(std::string("Memcpy DtoH ").size());
   if (!name.starts_with("nccl") && !name.starts_with("Memset ")) return name;

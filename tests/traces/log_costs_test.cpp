@@ -19,7 +19,8 @@ StepEvent step_of(std::int64_t samples, std::int64_t time) {
   return {0.5, samples, Duration{time}};
 }
 
-// Two epochs of three steps, the last one short; another plan at step 4, with what led to it.
+// The log has two epochs of three steps, of which the last is short, and a transition to another
+// plan at step 4 with the events that led to it.
 TEST(LogCosts, AreOfWholeStepsFromAPlanOrAnEvaluationOnToTheNext) {
   const What plan = PlanEvent{};
   const What switched = TransitionEvent{};

@@ -10,7 +10,7 @@ namespace frazil {
 namespace {
 
 TEST(Microseconds, AreReadExactlyInNanoseconds) {
-  // As a double the first would be off by 47 ns.
+  // A double would put the first time off by 47 ns.
   EXPECT_EQ(parse_microseconds("1712195495519689.047"), 1712195495519689047);
   EXPECT_EQ(parse_microseconds("0"), 0);
   EXPECT_EQ(parse_microseconds("-0.001"), -1);
@@ -44,7 +44,7 @@ TEST(Microseconds, AreRefusedBeyondHalfTheRange) {
   EXPECT_EQ(parse_microseconds("1e99999999999"), std::nullopt);
 }
 
-// The digits moved by hand: the point goes three places to the right, what is behind it rounds.
+// Moves the digits by hand: the point goes three places to the right, and what is behind it rounds.
 std::optional<std::int64_t> shift_point(const std::string& whole, std::string decimals) {
   decimals += "0000";
   const std::string digits = whole + decimals.substr(0, 3);

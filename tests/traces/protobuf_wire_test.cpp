@@ -16,7 +16,7 @@ std::string bytes_of(std::initializer_list<int> values) {
   return bytes;
 }
 
-// The worked examples of the guide's page "Encoding".
+// These are the worked examples of the guide's page "Encoding".
 TEST(ProtobufWire, WritesTheExamplesOfTheGuide) {
   ProtobufMessage first;
   first.add_integer(1, 150);
@@ -31,7 +31,7 @@ TEST(ProtobufWire, WritesTheExamplesOfTheGuide) {
   const std::vector<std::uint64_t> values = {3, 270, 86942};
   packed.add_packed(6, values);
   EXPECT_EQ(packed.bytes(), bytes_of({0x32, 0x06, 0x03, 0x8e, 0x02, 0x9e, 0xa7, 0x05}));
-  // int64 -2: ten bytes.
+  // An int64 of -2 takes ten bytes.
   ProtobufMessage negative;
   negative.add_integer(1, static_cast<std::uint64_t>(std::int64_t{-2}));
   EXPECT_EQ(negative.bytes(),

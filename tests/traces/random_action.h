@@ -1,5 +1,5 @@
 #pragma once
-// Random actions of every kind, for round trips.
+// Draws random actions of every kind, for round trips.
 
 #include <algorithm>
 #include <cstdint>
@@ -14,12 +14,12 @@ class RandomActions {
  public:
   explicit RandomActions(std::uint64_t seed) : random_(seed) {}
 
-  // Uniform in the closed range.
+  // Draws uniformly from the closed range.
   std::int64_t integer(std::int64_t minimum, std::int64_t maximum) {
     return std::uniform_int_distribution<std::int64_t>(minimum, maximum)(random_);
   }
   bool coin() { return integer(0, 1) == 1; }
-  // Mostly small, sometimes of any size.
+  // Draws a number that is mostly small, sometimes of any size.
   std::int32_t number() {
     const std::int64_t largest = std::numeric_limits<std::int32_t>::max() - 1;
     return static_cast<std::int32_t>(integer(0, 9) == 0 ? integer(0, largest) : integer(0, 12));

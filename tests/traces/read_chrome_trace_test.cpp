@@ -19,7 +19,7 @@ std::string refusal_of_chrome(const std::string& text) {
   return "taken";
 }
 
-// `text` with the first `from` replaced.
+// Returns `text` with the first `from` replaced by `to`.
 std::string with(std::string text, const std::string& from, const std::string& to) {
   const std::size_t place = text.find(from);
   EXPECT_NE(place, std::string::npos) << from;
@@ -34,7 +34,7 @@ TEST(ReadChromeTrace, GivesBackWhatWasWritten) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     RandomActions random(seed);
-    // Unsorted spans, too: their order comes back.
+    // Spans are unsorted, and their order comes back too.
     const std::vector<OwnedTimeline> timelines = {{"predicted", make_random_timeline(random)},
                                                   {"\"measured\"\n", make_random_timeline(random)}};
     const std::string text = to_chrome_json(

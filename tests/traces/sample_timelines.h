@@ -1,5 +1,5 @@
 #pragma once
-// Time lines drawn by hand and at random.
+// Makes time lines drawn by hand and at random.
 
 #include <cstdint>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace frazil {
 
-// An action of `step` on the compute lane (or another), times in ns.
+// Makes a span of an action of `step` on the compute lane (or another), with times in ns.
 inline Span make_span(int device, const std::string& action, std::int64_t start, std::int64_t end,
                       Lane lane = Lane::kCompute, Step step = 0) {
   Span span{.device = DeviceId{device},
@@ -22,7 +22,7 @@ inline Span make_span(int device, const std::string& action, std::int64_t start,
   return span;
 }
 
-// 1F1B on 3 devices with 4 micro-batches, F one unit, B two, no time on links: 18 units.
+// Makes 1F1B on 3 devices with 4 micro-batches, F one unit, B two, no time on links: 18 units.
 inline Timeline make_1f1b_3x4(std::int64_t unit) {
   struct Cell {
     int device;
@@ -45,7 +45,7 @@ inline Timeline make_1f1b_3x4(std::int64_t unit) {
   return timeline;
 }
 
-// Spans of any kind and lane, unsorted; on each lane of a device one after another.
+// Draws spans of any kind and lane, unsorted; on each lane of a device they follow one another.
 inline Timeline make_random_timeline(RandomActions& random) {
   Timeline timeline{.devices = static_cast<int>(random.integer(1, 4)), .spans = {}};
   for (int device = 0; device < timeline.devices; ++device) {

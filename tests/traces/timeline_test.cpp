@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 TEST(Timeline, MeasuresHandMade1f1b) {
   const Timeline timeline = make_1f1b_3x4(1000);
-  // (micro-batches + devices - 1) x (F + B); each device works 4 x (F + B).
+  // The makespan is (micro-batches + devices - 1) x (F + B); each device works 4 x (F + B).
   EXPECT_EQ(makespan(timeline), 18us);
   EXPECT_EQ(busy(timeline, DeviceId{0}), 12us);
   EXPECT_EQ(busy(timeline), 36us);
@@ -69,7 +69,7 @@ TEST(Timeline, OfNothingMeasuresZero) {
   EXPECT_EQ(draw(Timeline{}, 1ns), "");
 }
 
-// Oracle: mark every nanosecond of every device.
+// The oracle marks every nanosecond of every device.
 TEST(Timeline, AgreesWithMarkedNanoseconds) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -159,7 +159,7 @@ TEST(Timeline, DrawsWhatRunsInTheMiddleOfAColumn) {
       .devices = 1,
       .spans = {make_span(0, "0F1", 1000, 1005), make_span(0, "0F2", 1005, 1014),
                 make_span(0, "0F3", 1014, 1016), make_span(0, "0F4", 1016, 1026)}};
-  // Middles at 1005, 1015 and 1025; the last column is cut.
+  // The middles lie at 1005, 1015 and 1025; the last column is cut.
   EXPECT_EQ(draw(timeline, 10ns), "d0 |234|\n");
 }
 

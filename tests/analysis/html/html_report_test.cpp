@@ -163,7 +163,7 @@ TEST(HtmlReport, ShowsRunsPhasesAndNotes) {
                           {sample_run("elastic"), sample_run("other")}));
 }
 
-// The second phase of the run is extrapolated.
+// Returns sample_run() with validation scores and a second phase that is marked as extrapolated.
 ReportRun validated_run(const std::string& name) {
   ReportRun run = sample_run(name);
   events_of<PlanEvent>(run.trace).at(1)->extrapolated = true;

@@ -22,7 +22,7 @@ std::size_t count(const std::string& text, const std::string& part) {
   return found;
 }
 
-// The texts between `from` and the next quote.
+// Returns the texts between `from` and the next quote.
 std::vector<std::string> list_after(const std::string& text, const std::string& from) {
   std::vector<std::string> found;
   for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + 1)) {
@@ -84,13 +84,14 @@ TEST_F(Gantt, ThePageSaysWhereTheTimeGoesLineByLine) {
 TEST_F(Gantt, PutsATimeAtOnePlaceInBothPanels) {
   const std::string svg = gantt_svg(input());
   const std::size_t memory = svg.find("Chunks in flight");
-  // The axes begin at 104 and end at 926.
+  // The axes begin at x = 104 and end at 926.
   const std::vector<std::string> axes = list_after(svg, "class=\"axis\" d=\"M104.00 ");
   const auto across = std::count_if(axes.begin(), axes.end(), [](const std::string& path) {
     return path.find("H926.00") != std::string::npos;
   });
   EXPECT_EQ(across, 2);
-  // 7 ms of 10 lie at 104 + 0.7 x 822: a line above and a tick below.
+  // The time of 7 ms of 10 lies at 104 + 0.7 x 822: a line in the upper panel, a tick in the lower
+  // one.
   EXPECT_LT(svg.find("M679.40 "), memory);
   EXPECT_NE(svg.find("M679.40 ", memory), std::string::npos);
 }
@@ -158,8 +159,8 @@ TEST_F(Gantt, KeepsInputsApartFromChunksWhereAStageRecomputes) {
     const std::vector<double>& held = chart.series[device].y;
     return *std::max_element(held.begin(), held.end());
   };
-  // A device recomputes for the very next backward, so one micro-batch is whole; the first device
-  // has run all eight forwards before its first R.
+  // A device recomputes for the very next backward, so it holds one whole micro-batch; the first
+  // device has run all eight forwards before its first R, so it holds the inputs of eight.
   EXPECT_EQ(most(charts[0], 0), 1);
   EXPECT_EQ(most(charts[1], 0), 8);
   EXPECT_EQ(most(charts[0], 3), 1);

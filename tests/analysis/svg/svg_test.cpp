@@ -50,7 +50,7 @@ TEST(SvgTimelines, ShowBothHalvesOfAPair) {
                             stage_action(0, ActionKind::kBackward, 0)),
            0, 1000);
   const std::string svg = draw_timelines({{"one", &timeline}});
-  // Once in the legend, once in the span.
+  // Each kind stands once in the legend and once in the span.
   EXPECT_EQ(count_of(svg, "<g class=\"F\">"), 2U);
   EXPECT_EQ(count_of(svg, "<g class=\"B\">"), 2U);
 }

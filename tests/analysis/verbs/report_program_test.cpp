@@ -17,7 +17,7 @@ struct Answer {
   std::string output;
 };
 
-// Runs the program with its messages thrown away.
+// Runs the program and discards its messages.
 Answer run_report(const std::string& words) {
   const std::string command =
       std::string(FRAZIL_PROGRAM_FOLDER) + "/frazil-report " + words + " 2>/dev/null";

@@ -1,5 +1,5 @@
-// A feature is found by what made it, or not at all; deeper ones take the place of those they were
-// computed from.
+// A feature is found by what made it, or not at all; deeper features take the place of those that
+// they were computed from.
 
 #include "exec/cache/feature_cache.h"
 
@@ -45,8 +45,8 @@ std::vector<std::int64_t> all_samples() {
   return samples;
 }
 
-// What a training does for a micro-batch: what is found, else computed and stored. Returns the
-// depth it went on from.
+// Does what a training does for a micro-batch: looks for features, goes on from them, and stores
+// what it computes. Returns the depth it went on from.
 int pass(FeatureCache& cache, const std::vector<std::int64_t>& samples, int depth) {
   int from = 0;
   {
@@ -161,7 +161,7 @@ TEST_F(Features, MoveFromDiskToMemoryWhenThereIsRoom) {
   }();
   cache.use(key_of(2), kFeature);
   {
-    const Found held = before;  // its room is not free yet, so the deeper ones go to disk
+    const Found held = before;  // its records still take memory, so the deeper ones go to disk
     (void)pass(cache, {0, 1}, 2);
   }
   EXPECT_EQ(cache.records()->used(FeatureTier::kDisk).count, 2 * kFeature.count);
@@ -192,8 +192,8 @@ TEST_F(Features, ThatTheDiskLosesAreMissedOnceAndStoredAgain) {
   EXPECT_EQ(cache.counts().lost, 1);
 }
 
-// Any sequence of micro-batches, depths, weights and limits: what is found was stored under that
-// very key, and what a training reads is what it would have computed.
+// Whatever the sequence of micro-batches, depths, weights and limits, a feature that is found was
+// stored under that very key, and a training reads what it would have computed.
 TEST_F(Features, OfARandomTrainingAreAlwaysTheRightOnes) {
   const unsigned seed = 20261122;
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -208,7 +208,7 @@ TEST_F(Features, OfARandomTrainingAreAlwaysTheRightOnes) {
     for (int step = 0; step < 60; ++step) {
       if (draw(6) == 0) {
         const FeatureKey old = std::exchange(key, key_of(draw(6)));
-        // Thawed and trained on: other weights from some layer on, for ever.
+        // Layers that have thawed and trained have other weights for ever.
         const bool trains = draw(3) == 0;
         for (std::size_t l = 0; l < key.layers.size(); ++l) {
           if (trains) key.layers[l] = random();
@@ -249,7 +249,7 @@ TEST_F(Features, AreKeptInEachTierAsFarAsIsAdmitted) {
   EXPECT_EQ(cache.count(FeatureTier::kMemory), 2);
   EXPECT_EQ(cache.count(FeatureTier::kDisk), 1);
   EXPECT_EQ(cache.counts().turned_away, 3);
-  // What is on disk stays there while memory is for others.
+  // Records on disk stay there while memory is kept for other samples.
   EXPECT_EQ(pass(cache, {2}, 2), 2);
   EXPECT_EQ(cache.counts().promoted, 0);
   EXPECT_EQ(cache.records()->used(FeatureTier::kMemory), kFeature * 2);
@@ -270,7 +270,8 @@ TEST_F(Features, OfTheDepthBeforeKeepTheirRoomFromThoseThatAreNew) {
   EXPECT_EQ(cache.find_source().in_memory, 4);
 }
 
-// Several depths later the features that are there still are what all goes on from.
+// Features are what all goes on from while nothing is admitted at deeper depths, however many of
+// these come.
 TEST_F(Features, ServeOnWhereNothingIsAdmittedOfDeeperOnes) {
   FeatureCache cache(files_, memory_for(kSamples), kSamples, 1, kFeature);
   cache.use(key_of(2), kFeature);

@@ -15,7 +15,7 @@
 namespace frazil {
 namespace {
 
-// What crosses a depth: hidden states, a mask, token types.
+// Three tensors cross a depth: hidden states, a mask and token types.
 Tensors make_tensors(std::int64_t samples) {
   at::Tensor hidden = at::randn({samples, 3, 5});
   hidden[0][0][0] = std::numeric_limits<float>::quiet_NaN();
@@ -82,7 +82,8 @@ TEST(FeatureLayout, StoresWhatIsNotContiguous) {
                         rows(tensors[0], wanted)));
 }
 
-// Where a planned cache is counted by the features of its own depth.
+// The planner counts a cache by the features of its own depth, while slots of a cache hold the
+// features of any depth.
 TEST(PrefixCache, HasSlotsAsLargeAsTheLargestDepth) {
   const TestModel model = small_cnn_model();
   const frazil::Run run(model.spec, {}, 7, 1);

@@ -1,4 +1,4 @@
-// Micro-batches read before they are asked for.
+// Micro-batches are read before they are asked for.
 
 #include "exec/cache/read_ahead.h"
 
@@ -65,7 +65,7 @@ TEST(ReadAhead, WaitsForWhatIsStillToBeRead) {
   EXPECT_EQ(second.get(), 2);
 }
 
-// Of three steps in a row the first is dropped.
+// Three steps are expected in a row, and the first step is dropped.
 TEST(ReadAhead, KeepsTheStepThatIsBeingTakenBesideTheNext) {
   Reader reader;
   reader.gate.set_value();

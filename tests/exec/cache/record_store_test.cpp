@@ -105,7 +105,7 @@ TEST_F(Records, ShowNoFileAndLeaveNone) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_));
 }
 
-// Where the file system knows no nameless files.
+// The file system makes no nameless files here.
 TEST_F(Records, ShowNoFileWhereItHadANameFirst) {
   FileSystem files = files_;
   files.open = [open = files_.open](const std::string& path, int flags) {
@@ -147,7 +147,7 @@ TEST_F(Records, OfAFolderThatTakesNoFileAreInMemoryAlone) {
       << warnings.front();
 }
 
-// Of a process that ended between making its file and taking the name away.
+// A process that ended between making its file and taking the name away has left the file.
 TEST_F(Records, WithoutNamelessFilesTakeAwayWhatAnotherProcessLeft) {
   FileSystem files = files_;
   files.open = [real = files_.open](const std::string& path, int flags) {
@@ -185,7 +185,7 @@ TEST_F(Records, AFullDiskIsOneWarningAndTheCacheKeepsWhatItHas) {
   EXPECT_EQ(read(*store, records.back()), record_of(5));
 }
 
-// Random records stored, read and let go of, with the call of every number failing once.
+// Stores, reads and lets go of records at random, while the call of number `call` fails.
 void expect_right_or_missing(const FileSystem& real, const StoreLimits& limits, Fault fault,
                              int call) {
   FaultyFiles faulty(real);
@@ -215,7 +215,7 @@ void expect_right_or_missing(const FileSystem& real, const StoreLimits& limits, 
   EXPECT_EQ(store->take_warnings().size(), is_told ? 1U : 0U) << "call " << call;
 }
 
-// As a file system that can be read past the system's memory, which never has anything.
+// Makes all reads go past the system's memory, as if nothing were ever in it.
 FileSystem always_direct(FileSystem files) {
   files.is_in_memory = [](int, std::size_t, std::int64_t) { return 0; };
   files.open_direct = [](int file) { return ::dup(file); };
@@ -238,7 +238,7 @@ TEST_F(Records, AreRightOrMissingWhicheverCallFails) {
   }
 }
 
-// Whatever blocks of the file they begin and end in.
+// Records begin and end in any blocks of the file.
 TEST_F(Records, AreReadPastTheSystemsMemoryWhereThatHasThemNot) {
   for (const std::int64_t size : {1, 100, 4095, 4096, 4097, 9000}) {
     SCOPED_TRACE(size);

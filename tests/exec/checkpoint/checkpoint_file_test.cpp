@@ -55,7 +55,7 @@ TEST_F(CheckpointFile, GivesBackEveryBit) {
   }
 }
 
-// As in a run: frozen layers have no moments, others have.
+// Layers are as in a run: frozen ones have no moments, others have.
 TEST_F(CheckpointFile, KeepsLayersWithMomentsAndWithout) {
   std::vector<LayerState> states = random_states(model_, 3);
   set_active(states[0], false);
@@ -74,7 +74,8 @@ TEST_F(CheckpointFile, IsTheSameForTheSameState) {
   EXPECT_EQ(disk_.bytes(kCheckpointPath), once);
 }
 
-// Read by the rules of safetensors alone: a header, and entries that fill the data without a gap.
+// The file is read by the rules of safetensors alone: a header, and entries that fill the data
+// without a gap.
 TEST_F(CheckpointFile, IsSafetensorsWithEveryTensorAt64) {
   const std::vector<LayerState> states = random_states(model_, 3);
   write(states);
@@ -128,7 +129,7 @@ TEST_F(CheckpointFile, EveryTruncationAndAddedBytesAreFound) {
   for (std::size_t size = 0; size < whole.size(); ++size) {
     disk_.bytes(kCheckpointPath) = whole.substr(0, size);
     ASSERT_NE(refusal(), "") << size;
-    // As a file system may leave it: the size without the bytes.
+    // A file system may leave the file so: the size without the bytes.
     disk_.bytes(kCheckpointPath).resize(whole.size(), '\0');
     ASSERT_TRUE(disk_.bytes(kCheckpointPath) == whole || !refusal().empty()) << size;
   }
@@ -148,7 +149,7 @@ TEST_F(CheckpointFile, WhatIsOfAnotherModelOrRunIsRefused) {
             std::string::npos);
 }
 
-// With hashes that hold: what is read must be what is written for this model, to the byte.
+// The hashes hold, but what is read must be what is written for this model, to the byte.
 TEST_F(CheckpointFile, AWellSealedHeaderOfAnotherShapeIsRefused) {
   ModelSpec wider = parameter_model(6);
   write_checkpoint(files_, kCheckpointPath, wider, kRun, position_at(12),
@@ -158,7 +159,7 @@ TEST_F(CheckpointFile, AWellSealedHeaderOfAnotherShapeIsRefused) {
   EXPECT_NE(refusal().find("a header of 18446744073709551615 bytes"), std::string::npos);
 }
 
-// Sealed as it should be, with a member that nobody knows.
+// The file is sealed as it should be, with a member that nobody knows.
 TEST_F(CheckpointFile, AnUnknownKeyIsRefused) {
   const std::vector<LayerState> states = random_states(model_, 3);
   write(states);
@@ -195,7 +196,7 @@ TEST_F(CheckpointFile, IsWholeAfterShortAndInterruptedWrites) {
   EXPECT_EQ(hash_of(read().layers), hash_of(states));
 }
 
-// Larger than the buffer of the writer, and not.
+// Some tensors are larger than the buffer of the writer, some are not.
 TEST_F(CheckpointFile, KeepsLargeTensorsBesideSmallOnes) {
   model_ = parameter_model(20'001);
   const std::vector<LayerState> states = random_states(model_, 5);

@@ -25,14 +25,14 @@ class Checkpoints : public testing::Test {
   CheckpointFolder open(const FileSystem& files, int keep = 2) const {
     return {files, kFolder, model_, kRun, keep};
   }
-  // The state of a step: made of it as a seed.
+  // Saves the state of a step, which is made of the step as a seed.
   void save(CheckpointFolder& folder, Step step) const {
     folder.save(position_at(step), pointers(states(step)));
   }
   std::vector<LayerState> states(Step step) const {
     return random_states(model_, static_cast<std::uint64_t>(step));
   }
-  // The step of what is loaded, its bits being right; -1: none.
+  // Returns the step of what is loaded, after a look at its bits; -1: none.
   Step load(const FileSystem& files, Step latest = kNever) const {
     const auto found = open(files).load(latest);
     if (!found) return -1;
@@ -100,7 +100,7 @@ TEST_F(Checkpoints, OneUnderTheNameOfAnotherStepIsPassedOver) {
   EXPECT_EQ(load(files_), 5);
 }
 
-// Bits of a kept one rot: it does not count, so one more that holds is kept.
+// The bits of a kept checkpoint rot: it does not count, so one more that holds is kept.
 TEST_F(Checkpoints, BrokenOnesDoNotCountAmongThoseKept) {
   {
     CheckpointFolder folder = open(files_);
@@ -122,7 +122,8 @@ TEST_F(Checkpoints, OfLaterStepsAreLeftToTheRunThatComesToThem) {
   EXPECT_EQ(folder.steps(), (std::vector<Step>{6, 7, 10, 15}));
 }
 
-// Of a process that was killed between a save and what goes for it: three where two are kept.
+// A process was killed between a save and the removal of older checkpoints, so that there are three
+// where two are kept.
 TEST_F(Checkpoints, ThatAKilledProcessDidNotRemoveGoWhenTheRunGoesOn) {
   {
     CheckpointFolder folder = open(files_, 3);
@@ -139,8 +140,8 @@ TEST_F(Checkpoints, ThatAKilledProcessDidNotRemoveGoWhenTheRunGoesOn) {
   EXPECT_EQ(folder.steps(), (std::vector<Step>{10, 15}));
 }
 
-// Of a save that failed on a disk that would not remove it either, and of a process that was
-// killed.
+// One leftover is of a save that failed on a disk that would not remove it either, one is of a
+// process that was killed.
 TEST_F(Checkpoints, LeftoversOfAnUnfinishedSaveGo) {
   const auto leave = [&](Step step) {
     File file(files_, kFolder + "/.tmp-" + path_of(step).substr(kFolder.size() + 1),
@@ -167,7 +168,8 @@ TEST_F(Checkpoints, OtherFilesAreNotTouched) {
   EXPECT_EQ(disk_.contents().size(), 5U);
 }
 
-// A third save beside two checkpoints, with every call of the file system crashed or failed once.
+// A third save comes beside two checkpoints, with every call of the file system crashed or failed
+// once.
 TEST_F(Checkpoints, EveryCallOfASaveMayFail) {
   model_ = parameter_model(6000);  // more than one write
   for (const Fault fault : {Fault::kCrash, Fault::kNoSpace, Fault::kInputOutput}) {
@@ -211,7 +213,7 @@ TEST_F(Checkpoints, EveryCallOfASaveMayFail) {
   }
 }
 
-// A load beside a failing disk: a good one or a sentence, and nothing is changed.
+// A load beside a failing disk gives a good checkpoint or a sentence, and changes nothing.
 TEST_F(Checkpoints, EveryCallOfALoadMayFail) {
   for (const Fault fault : {Fault::kCrash, Fault::kInputOutput}) {
     bool strikes = true;
@@ -242,7 +244,7 @@ TEST_F(Checkpoints, EveryCallOfALoadMayFail) {
   }
 }
 
-// Ends of power at random calls, with what was not synced there or not, in part and in any order.
+// Power ends at random calls; what was not synced is there or not, in part and in any order.
 TEST_F(Checkpoints, SurviveLossesOfPower) {
   const std::uint64_t seed = std::random_device{}();
   std::mt19937_64 random(seed);

@@ -1,4 +1,4 @@
-// Runs that end and go on, under the same and other plans, on the same and other devices.
+// Runs end and go on, under the same and other plans, on the same and other devices.
 
 #include "exec/checkpoint/durable_run.h"
 
@@ -108,7 +108,7 @@ class DurableTraining : public testing::Test {
     options_.stop = [&] { return ++done == steps; };
     return train(options_, data_);
   }
-  // Ended at its `call`th call of the file system.
+  // Ends the training at its `call`th call of the file system.
   void train_until(int call, FaultyFiles& faulty) {
     options_.durable->files = faulty.files();
     faulty.arm(Fault::kCrash, call);
@@ -211,7 +211,7 @@ TEST_F(DurableTraining, EndedAtAnyCallOfTheFileSystemLosesNoStepAndNoBit) {
   }
 }
 
-// A journal that is sealed as it should be, and says of step 5 something else than comes out.
+// The journal is sealed as it should be, and says of step 5 something else than comes out.
 TEST_F(DurableTraining, AStepDoneAgainWithAnotherLossOrMaskStopsTheRun) {
   (void)train_for(5);
   const std::string path = kFolder + "/steps.journal";
@@ -222,7 +222,7 @@ TEST_F(DurableTraining, AStepDoneAgainWithAnotherLossOrMaskStopsTheRun) {
   const std::vector<JournalRecord> records =
       StepJournal(files, path, identity.run_hash).recovered();
   disk_.kill();
-  // Back to the checkpoint of step 5, with all that the journal says.
+  // Goes back to the checkpoint of step 5, with all that the journal says.
   const auto resume_with = [&](const JournalRecord& fifth) {
     (void)files.unlink(path);
     for (const Step step : {8, 12, 16}) {

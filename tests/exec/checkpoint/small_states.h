@@ -14,7 +14,7 @@ namespace frazil {
 inline const RunIdentity kRun{"00000000000000aa", 0xbb};
 inline const std::string kFolder = "/run";
 
-// Odd sizes, a layer without parameters, and one parameter that two layers share.
+// The parameters have odd sizes, a layer has none, and two layers share one.
 inline ModelSpec parameter_model(std::int64_t width = 5) {
   ModelSpec model;
   model.name = "parameters";
@@ -33,7 +33,7 @@ inline ModelSpec parameter_model(std::int64_t width = 5) {
   return model;
 }
 
-// `moments`: of every layer with parameters, 0 to 2.
+// Every layer with parameters has `moments` moments, 0 to 2.
 inline std::vector<LayerState> random_states(const ModelSpec& model, std::uint64_t seed,
                                              int moments = 2) {
   std::mt19937_64 random(seed);
@@ -43,7 +43,7 @@ inline std::vector<LayerState> random_states(const ModelSpec& model, std::uint64
     const auto fill = [&](Tensors& tensors) {
       for (const ParameterSpec& parameter : layer.parameters) {
         at::Tensor tensor = at::empty(parameter.shape, at::kFloat);
-        // Any bits, those of no number too.
+        // The bits are any, those of no number too.
         for (std::int64_t i = 0; i < tensor.numel(); ++i) {
           const auto bits = static_cast<std::uint32_t>(random());
           std::memcpy(tensor.mutable_data_ptr<float>() + i, &bits, sizeof bits);

@@ -24,7 +24,7 @@ void append(StepJournal& journal, Step end) {
   while (journal.steps() < end) journal.append(record(journal.steps()));
 }
 
-// A journal of so many steps, all acknowledged.
+// Writes a journal of so many steps, all acknowledged.
 void write_journal(const FileSystem& files, Step steps) {
   StepJournal journal(files, kJournalPath, kJournalRun);
   append(journal, steps);
@@ -111,7 +111,7 @@ TEST(StepJournal, EveryFlippedBitIsFound) {
   }
 }
 
-// Each line holds by itself; not in another place.
+// Each line holds by itself, but not in another place.
 TEST(StepJournal, SwappedAndDoubledRecordsAreFound) {
   DiskModel disk;
   const FileSystem files = disk.files();
@@ -143,7 +143,7 @@ TEST(StepJournal, RefusesTheJournalOfAnotherRunAndWhatIsNone) {
   EXPECT_NE(refusal(kJournalRun).find("found no journal"), std::string::npos);
 }
 
-// All that begins a journal and appends five steps, ended at every call of the file system.
+// A process begins a journal and appends five steps, and is ended at every call of the file system.
 TEST(StepJournal, EndedAtEveryCallLosesNoAcknowledgedStep) {
   for (const Fault fault : {Fault::kCrash, Fault::kNoSpace, Fault::kInputOutput}) {
     bool struck = true;

@@ -1,4 +1,4 @@
-// After an abort every later call of every rank throws, whatever it is and however many came
+// Every later call of every rank throws after an abort, whatever it is and however many came
 // before, and nothing is kept: no message, no thread, no file.
 
 #include <ATen/ATen.h>
@@ -65,7 +65,7 @@ TEST(InProcess, FinishingAndLeavingAnAbortedWorldIsAllowed) {
 }
 
 TEST(InProcess, WorldsThatFailLeaveNoThreadNoFileAndTheNextOneWorks) {
-  std::thread([] {}).join();  // a sanitizer may start one of its own with the first
+  std::thread([] {}).join();  // a sanitizer may start a thread of its own with the first
   const std::ptrdiff_t threads = count_threads();
   const std::ptrdiff_t files = count_entries("/proc/self/fd");
   for (int round = 0; round < 20; ++round) {

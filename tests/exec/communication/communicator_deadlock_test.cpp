@@ -123,7 +123,7 @@ TEST(InProcessDeadlock, JobsThatRanksFinishAtDifferentTimesFailNobody) {
   EXPECT_EQ(sentences_of(failures), std::vector<std::string>(3));
 }
 
-// A rank's actions: to send, to receive (the n-th message of this pair), or a barrier.
+// A call of a rank is a send, a receive or a barrier; `index` numbers the messages of all ranks.
 struct Call {
   enum class Kind { kSend, kReceive, kBarrier } kind = Kind::kBarrier;
   int peer = 0;
@@ -131,7 +131,7 @@ struct Call {
 };
 using Programs = std::vector<std::vector<Call>>;
 
-// A legal run's calls, then some of them moved or left out.
+// Draws the calls of a legal run, some of which are then swapped or left out.
 Programs draw_programs(std::mt19937_64& engine) {
   const auto draw = [&](int bound) {
     return static_cast<int>(engine() % static_cast<std::uint64_t>(bound));
@@ -161,7 +161,7 @@ Programs draw_programs(std::mt19937_64& engine) {
   return programs;
 }
 
-// Whether all ranks reach their end, one call at a time and without threads.
+// Returns whether all ranks reach their end, one call at a time and without threads.
 bool comes_to_an_end(const Programs& programs) {
   std::vector<std::size_t> next(programs.size(), 0);
   std::map<std::tuple<int, int, std::int32_t>, bool> sent;

@@ -1,4 +1,4 @@
-// Between two ranks and within a lane messages are received in the order in which they are sent.
+// A rank receives messages of another rank within a lane in the order in which they are sent.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// The in-process communicator, its ranks played by threads.
+// Threads play the ranks of the in-process communicator.
 
 #include "exec/communication/communicator.h"
 
@@ -15,7 +15,7 @@ namespace {
 
 Tag tag(std::int32_t index, Step step = 0) { return {.index = index, .step = step}; }
 
-// The sentence of the PeerLost that `call` throws.
+// Returns the sentence of the PeerLost that `call` throws.
 template <class Call>
 std::string lost_reason(Call call) {
   try {

@@ -1,4 +1,4 @@
-// What is said of who waits for whom, and that a wait is called dead only when it is.
+// The graph says who waits for whom, and calls a wait dead only when it is.
 
 #include <gtest/gtest.h>
 

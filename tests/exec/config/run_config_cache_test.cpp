@@ -1,4 +1,4 @@
-// The cache in a run configuration.
+// These tests read the cache of a run configuration.
 
 #include <gtest/gtest.h>
 

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kHeader = R"({"format": "frazil.run", "version": 1)";
 
-// A configuration whose members stand on line 2.
+// Puts the members on line 2 of a configuration, where errors are expected.
 std::string with_members(const std::string& members) {
   return std::string(kHeader) + ",\n" + members + "}";
 }
@@ -353,7 +353,7 @@ TEST(FreezeConfig, TakesAnyPolicyWithItsDecorators) {
   EXPECT_EQ(config.decorators.minimum_interval->length, (Length{5, PaceUnit::kSteps}));
 }
 
-// Six blocks, embedding and head.
+// The model has six transformer blocks, an embedding and a head.
 TEST(FreezeConfig, IsThatOfTheModel) {
   EXPECT_EQ(std::get<StaticFreeze>(
                 freeze_of(R"({"policy": {"kind": "static", "mask": "01111111"}})").policy)

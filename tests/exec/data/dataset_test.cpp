@@ -39,7 +39,7 @@ std::string pack(const std::string& text) {
   return packed;
 }
 
-// A sample whose pixels are all `pixel`.
+// Writes a sample whose pixels are all `pixel`.
 std::string row(const std::string& pixel, const std::string& label) {
   std::string text;
   for (int i = 0; i < 64; ++i) text += pixel + ",";
@@ -50,7 +50,7 @@ bool same_bits(const Samples& a, const Samples& b) {
   return at::equal(a.inputs.at(0), b.inputs.at(0)) && at::equal(a.labels, b.labels);
 }
 
-// Cut somewhere, or one bit turned.
+// Cuts the bytes somewhere, or turns one bit.
 std::string damage(std::string bytes, bool cut, std::mt19937_64& engine) {
   const std::size_t place = engine() % bytes.size();
   if (cut) return bytes.substr(0, place);
@@ -71,7 +71,7 @@ class DigitsFile : public ::testing::Test {
     return read_digits(path_);
   }
 
-  // The line and what was found there.
+  // Returns the line of the error, and what was found there.
   std::pair<int, std::string> error_of(const std::string& bytes) const {
     try {
       read(bytes);
@@ -109,7 +109,7 @@ TEST(Digits, HoldOneFifthRoundedUpForTheTest) {
 
 TEST(Digits, KeepEveryPixelAndLabelOfTheFile) {
   const Dataset digits = read_shipped();
-  // Sum of all pixels and samples by class, counted in the file by another program.
+  // The sum of all pixels, and the samples by class, were counted in the file by another program.
   const at::Tensor train = (digits.train.inputs[0] + 1) * 8;
   const at::Tensor test = (digits.test.inputs[0] + 1) * 8;
   EXPECT_EQ(train.to(at::kLong).sum().item<std::int64_t>() +
@@ -292,14 +292,14 @@ TEST(EpochOrder, Repeats) {
 }
 
 // The numbers are part of what a seed means: mt19937_64, seed_seq and the draw are all fixed. The
-// expected ones come from another implementation of the three.
+// expected numbers come from another implementation of the three.
 TEST(EpochOrder, IsTheSameOnEveryMachine) {
   EXPECT_EQ(epoch_order(8, 1, 0), (std::vector<std::int64_t>{0, 5, 4, 3, 2, 6, 1, 7}));
   EXPECT_EQ(epoch_order(8, 1, 1), (std::vector<std::int64_t>{4, 0, 3, 6, 5, 1, 7, 2}));
 }
 
-// Chi-square over the 24 orders of 4 samples: 23 degrees of freedom, 49.7 is exceeded by chance
-// once in a thousand; the seeds are fixed, so the outcome is too.
+// The test is chi-square over the 24 orders of 4 samples: with 23 degrees of freedom, 49.7 is
+// exceeded by chance once in a thousand; the seeds are fixed, so the outcome is too.
 TEST(EpochOrder, FavoursNoOrder) {
   std::map<std::vector<std::int64_t>, int> counts;
   constexpr int kDraws = 12'000;

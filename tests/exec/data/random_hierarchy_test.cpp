@@ -1,5 +1,5 @@
-// The grammar against a reading of its own: sentences are taken apart from the leaves up, and all
-// are counted.
+// The grammar is compared with a reading of its own: sentences are taken apart from the leaves up,
+// and all are counted.
 
 #include "exec/data/random_hierarchy.h"
 
@@ -29,7 +29,8 @@ std::vector<GrammarCase> cases() {
           {{.levels = 3, .symbols = 2, .synonyms = 2, .branching = 2}, 2, 4}};
 }
 
-// Takes a sentence apart: whose right side are the first symbols, the next, ... up to the class.
+// Takes a sentence apart: finds whose right side the first symbols are, then the next, ... up to
+// the class. Returns -1 where they are no right side.
 int parse(const RandomHierarchy& grammar, const HierarchyConfig& shape, Symbols sentence) {
   for (int level = shape.levels - 1; level >= 0; --level) {
     Symbols above;
@@ -46,7 +47,7 @@ int parse(const RandomHierarchy& grammar, const HierarchyConfig& shape, Symbols 
   return sentence.size() == 1 ? sentence.front() : -1;
 }
 
-// Every sentence of a symbol of a level, by all rules one after another.
+// Returns every sentence of a symbol of a level, by all rules one after another.
 std::vector<Symbols> derive_all(const RandomHierarchy& grammar, const HierarchyConfig& shape,
                                 int level, std::size_t symbol) {
   if (level == shape.levels) return {{static_cast<std::uint16_t>(symbol)}};
@@ -70,7 +71,7 @@ std::vector<Symbols> derive_all(const RandomHierarchy& grammar, const HierarchyC
   return all;
 }
 
-// What the pixels of a sample say.
+// Returns the sentence that the pixels of a sample show.
 Symbols read_pixels(const at::Tensor& image, std::int64_t leaves) {
   const at::Tensor symbols = image.flatten(1).argmax(0);
   Symbols sentence;
@@ -122,8 +123,8 @@ TEST(RandomHierarchy, ASentenceIsTakenApartToTheClassItWasDerivedFrom) {
   }
 }
 
-// 2 levels of 3 symbols with 2 synonyms: a class has 2 x 2^2 sentences, 3 classes 24 in all. Data
-// of just so many samples are these, each once.
+// A class of 2 levels of 3 symbols with 2 synonyms has 2 x 2^2 sentences, 3 classes have 24 in all.
+// Data of just so many samples are these sentences, each once.
 TEST(RandomHierarchy, GivesEverySentenceOfASmallGrammarOnce) {
   const HierarchyConfig shape{.levels = 2, .symbols = 3, .synonyms = 2, .branching = 2};
   EXPECT_EQ(count_sentences(shape), 8);
@@ -164,8 +165,8 @@ TEST(RandomHierarchy, CountsSentencesAsTheyAreDerivedAndNeverOverflows) {
   EXPECT_EQ(count_sentences({.levels = 20, .symbols = 8, .synonyms = 1, .branching = 9}), 1);
 }
 
-// Chi-square over the 8 sentences of a class: 7 degrees of freedom, 24.3 is exceeded by chance once
-// in a thousand; the keys are fixed, so the outcome is too.
+// The test is chi-square over the 8 sentences of a class: with 7 degrees of freedom, 24.3 is
+// exceeded by chance once in a thousand; the keys are fixed, so the outcome is too.
 TEST(RandomHierarchy, FavoursNoSentence) {
   const HierarchyConfig shape{.levels = 2, .symbols = 3, .synonyms = 2, .branching = 2};
   const RandomHierarchy grammar(shape, 3, 9);
@@ -205,7 +206,7 @@ TEST(RandomHierarchy, IsPixelsOfMeanZeroAndVarianceOneOverTheSymbols) {
   EXPECT_EQ(images.flatten(2).select(2, 8).abs().max().item<double>(), 0) << "no leaf is there";
 }
 
-// The numbers are part of what a seed means. The expected ones come from another implementation.
+// The numbers are part of what a seed means. The expected numbers come from another implementation.
 TEST(RandomHierarchy, IsTheSameOnEveryMachine) {
   const HierarchyConfig shape{.levels = 2, .symbols = 3, .synonyms = 2, .branching = 2};
   const RandomHierarchy grammar(shape, 2, 5);

@@ -26,7 +26,7 @@ LoaderConfig make_config(int variants) {
 
 Samples make_samples() { return make_synthetic(kSamples, 1, 1, 8, 4, 3).train; }
 
-// Made on the spot.
+// Makes the micro-batches on the spot.
 std::vector<Samples> make_plainly(const Samples& samples, const LoaderConfig& config,
                                   const SampleRange& range) {
   const auto order = epoch_order(kSamples, config.seed, range.epoch);

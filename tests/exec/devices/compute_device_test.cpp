@@ -1,5 +1,5 @@
-// Runs whose devices are streams, with the tests' plug-in in the place of GPUs: what it is asked,
-// when and by whom; the bits of a run on cores.
+// Runs have streams as devices, with the tests' plug-in in the place of GPUs. The plug-in notes
+// what it is asked, when and by whom; the bits are those of a run on cores.
 
 #include "exec/devices/compute_device.h"
 
@@ -42,7 +42,7 @@ OptimizerConfig clipping() {
   return optimizer;
 }
 
-// Of three steps; with two plans, the second from the third step on.
+// Takes three steps; a second plan is in force from the third step on.
 std::uint64_t hash_of(const DeviceChoice& choice, const std::vector<PlanShape>& shapes,
                       const OptimizerConfig& optimizer = {}) {
   int devices = 0;
@@ -96,7 +96,7 @@ TEST_F(OnStreams, ADifferentStreamIsEnteredOnceByEachThread) {
   EXPECT_EQ(fake_.calls.back().kind, Kind::kClose);
 }
 
-// Two stages, two micro-batches.
+// The plan has two stages and two micro-batches.
 PlanShape two_stages() {
   return {.schedule = ScheduleKind::kGpipe, .micro_batches = 2, .cuts = {{4}}, .owned = {2}};
 }
@@ -139,7 +139,8 @@ TEST_F(OnStreams, AReductionMarksWhatOwnersShip) {
   run.step(0, 1e-2, small_micro_batches(0, 2));
   std::size_t parameters = 0;
   for (const LayerSpec& layer : run.model().layers) parameters += layer.parameters.size();
-  // One node's share, then the other's share of the sum; a parameter may lie in both shares.
+  // A device gets one node's share, then the peer's share of the sum; a parameter may lie in both
+  // shares.
   for (const int stream : {0, 1}) {
     EXPECT_GE(fake_.count(Kind::kMark, stream), static_cast<int>(parameters));
     EXPECT_LE(fake_.count(Kind::kMark, stream), static_cast<int>(parameters) + 2);

@@ -28,13 +28,13 @@ struct FakeStream {
 };
 
 struct FakeAccelerator {
-  std::mutex mutex;  // of all below
+  std::mutex mutex;  // guards all below
   int gpus = 1;
   std::string driver_error;
-  int busy_answers = 0;     // before each "done", so many times "not yet"
+  int busy_answers = 0;     // "not yet" so many times before each "done"
   int stuck_stream = -1;    // never done
-  int failing_stream = -1;  // asked, it throws ...
-  int asks_to_failure = 0;  // ... at this question of it
+  int failing_stream = -1;  // throws when asked ...
+  int asks_to_failure = 0;  // ... so many times
   std::vector<FakeStream> streams;
   std::vector<FakeCall> calls;
 
@@ -57,7 +57,7 @@ struct FakeAccelerator {
   }
 };
 
-// That of the plug-in in `path`.
+// Returns the state of the plug-in in `path`.
 inline FakeAccelerator& open_fake(const std::string& path) {
   void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   ENSURE(library != nullptr, "the tests' plug-in loads");

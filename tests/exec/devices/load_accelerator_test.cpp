@@ -1,4 +1,4 @@
-// What stands between --device cuda and a GPU, each told in one sentence.
+// One sentence tells each thing that stands between --device cuda and a GPU.
 
 #include "exec/devices/load_accelerator.h"
 

@@ -1,2 +1,2 @@
-// A library that is no plug-in.
+// This library is no plug-in.
 extern "C" int not_an_accelerator() { return 0; }

@@ -14,7 +14,7 @@
 namespace frazil {
 namespace {
 
-// What reaches the end of a step whose action 1B3 of step 17 on rank 1 does this.
+// Returns what reaches the end of a step whose action 1B3 of step 17 on rank 1 does this.
 template <class Error>
 std::string sentence_of(const std::function<void()>& body) {
   const Action action = parse_action("1B3");

@@ -18,7 +18,7 @@ namespace {
 using std::chrono::milliseconds;
 using Ranks = std::vector<std::unique_ptr<Communicator>>;
 
-// Rank 1's kernel fails in step 17, the others wait for it.
+// Rank 1's kernel fails in step 17, and the other ranks wait for it.
 void fail_a_step(Workers& workers, const Ranks& ranks) {
   const Action action = parse_action("1B3");
   workers.run(
@@ -151,7 +151,7 @@ TEST(Workers, AJobThatGoesOnMayTakeManyTimesItsLimit) {
   EXPECT_EQ(failure.sentence, "rank 0 has not ended an action within 20.000 ms");
 }
 
-// What a stuck worker and its waiting test share; nothing else is touched by the job.
+// A stuck worker and its waiting test share this; the job touches nothing else.
 struct Gate {
   std::atomic<bool> open{false};
   std::atomic<int> passed{0};

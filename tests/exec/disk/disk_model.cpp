@@ -41,7 +41,7 @@ int DiskModel::open(const std::string& path, int flags) {
   return next_++;
 }
 
-// Appending and writing on are the same here: nothing is written over.
+// `write` appends whatever the place, for its callers write a file from its beginning to its end.
 FileSystem DiskModel::files() {
   FileSystem files;
   files.open = [this](const std::string& path, int flags) { return open(path, flags); };
@@ -76,7 +76,7 @@ FileSystem DiskModel::files() {
     return next_++;
   };
   files.read_direct = files.read_at;
-  // Of some pieces, so that files are read in both ways.
+  // Some pieces are in memory and some are not, so that files are read in both ways.
   files.is_in_memory = [](int, std::size_t, std::int64_t place) {
     return static_cast<std::uint64_t>(place) * 0x9e3779b97f4a7c15 >> 63 == 0 ? 1 : 0;
   };

@@ -1,7 +1,7 @@
 #pragma once
 // A disk in memory that knows what would outlive a loss of power: bytes of a file as of its last
 // sync, names of a folder as of its last sync. What was not synced may be there or not, in part and
-// in any order. Of several threads.
+// in any order. Several threads may call its files.
 
 #include <map>
 #include <memory>
@@ -16,13 +16,13 @@ namespace frazil {
 
 class DiskModel {
  public:
-  // Refers to this. Every folder is there from the beginning.
+  // Makes a file system that refers to this disk. Every folder is there from the beginning.
   FileSystem files();
 
-  // As some file systems: no file can be made that has no name.
+  // Lets no file be made without a name, as in some file systems.
   void refuse_nameless() { gives_nameless_ = false; }
 
-  // All processes end, the machine goes on.
+  // Ends all processes; the machine goes on.
   void kill() { open_.clear(); }
   void lose_power(std::mt19937_64& random);
 
@@ -41,7 +41,7 @@ class DiskModel {
     std::size_t place = 0;
     bool locks = false;
   };
-  // A change of a name, by itself as whole as a rename is.
+  // A change of a name in a folder happens whole or not at all, as a rename does.
   struct Change {
     std::string removed;
     std::string added;

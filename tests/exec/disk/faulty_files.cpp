@@ -92,7 +92,7 @@ std::string FaultyFiles::State::path_of(int file) {
 
 FileSystem FaultyFiles::files() {
   FileSystem files;
-  // Of an open file, and of a name.
+  // `of_file` wraps a call on an open file, `of_path` one on a name.
   const auto of_file = [state = state_](const char* name, auto call) {
     return [state, name, call](int file, auto... arguments) {
       const int error = state->strike(name + (" " + state->path_of(file)));
@@ -147,8 +147,8 @@ FileSystem FaultyFiles::files() {
   files.truncate = of_file("truncate", real_.truncate);
   files.size = of_file("size", real_.size);
   files.lock = of_file("lock", real_.lock);
-  // Done even where it fails, as the system does. Files close themselves while a crash is on its
-  // way, so that the next call meets it.
+  // A close is done even where it fails, as the system does it. Files close themselves while a
+  // crash is on its way, so the next call is the one that crashes.
   files.close = [state = state_, real = real_](int file) {
     int error = 0;
     try {

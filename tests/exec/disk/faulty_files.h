@@ -1,5 +1,5 @@
 #pragma once
-// A file system in which the call of a given number goes wrong. Of several threads.
+// A file system in which the call of a given number goes wrong. Several threads may use it.
 
 #include <map>
 #include <memory>
@@ -11,12 +11,12 @@
 
 namespace frazil {
 
-// The process ends in the middle of a call.
+// This is thrown where the process ends in the middle of a call.
 struct Crash {};
 
 enum class Fault { kCrash, kNoSpace, kInputOutput };
 
-// Of the log: what such a call was to do is done in another way where it fails, and told of
+// Returns whether a call of the log does its work in another way where it fails, and so is told of
 // nowhere.
 bool has_another_way(const std::string& call);
 
@@ -27,20 +27,22 @@ class FaultyFiles {
 
   FileSystem files();
   int calls() const;
-  // Each call so far, as its name and path: "write /run/steps.journal".
+  // Returns each call since the last `disarm`, as its name and path: "write /run/steps.journal".
   std::vector<std::string> log() const;
-  // The call after `calls` more; of a write, half is done first. After a crash no call is done.
+  // Makes the call after `calls` more go wrong; if that is a write, half is done first. After a
+  // crash no call is done but closes.
   void arm(Fault fault, int calls);
-  // The call after `calls` more of this text in the log.
+  // Makes the call after `calls` more of this text in the log go wrong.
   void arm(Fault fault, const std::string& text, int calls);
   bool has_struck() const;
   void disarm();
-  // Every write takes no more bytes than this at once, and every third call is interrupted.
+  // Makes writes take no more bytes than this at once, and interrupts those that are every third
+  // call.
   void hinder(std::size_t largest_write);
 
  private:
   struct State {
-    mutable std::mutex mutex;  // of all below
+    mutable std::mutex mutex;  // guards all below
     std::vector<std::string> log;
     std::string only;                  // calls of this text count; empty: all
     std::map<int, std::string> paths;  // of what is open
@@ -48,12 +50,12 @@ class FaultyFiles {
     Fault fault = Fault::kCrash;
     std::size_t largest_write = std::size_t(-1);
 
-    // 0, or the error that the call gives.
+    // Returns 0, or the error that the call gives.
     int strike(const std::string& call);
     bool counts(const std::string& call) const { return only.empty() || only == call; }
     bool is_next(const std::string& call) const;
     std::string path_of(int file);
-    // Of a write, once it has not been struck: whether it is interrupted.
+    // Returns whether a write that has not been struck is interrupted.
     bool interrupts() const;
   };
 

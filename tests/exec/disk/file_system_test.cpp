@@ -1,4 +1,4 @@
-// The calls as they are in production, on a real folder.
+// These are the calls as they are in production, on a real folder.
 
 #include "exec/disk/file_system.h"
 

@@ -18,7 +18,7 @@ ParameterSpec table(const std::string& name, const DecoderConfig& c) {
   return {name, {c.vocabulary, c.dim}, 0.3, 0, "tokens"};
 }
 
-// Written out, where other models call one kernel.
+// Attention is written out here, where other models call one kernel.
 at::Tensor mix_causally(const Tensors& qkv) {
   const std::int64_t t = qkv[0].size(2);
   const double scale = 1.0 / std::sqrt(static_cast<double>(qkv[0].size(3)));

@@ -42,7 +42,7 @@ LayerSpec make_student_layer(const DistillationConfig& c, int index, const std::
           .output_bytes_per_sample = {float_bytes(c.dim)}};
 }
 
-// Its inputs: the teacher's output, whose edge begins at an earlier layer, and the student's.
+// The loss reads the teacher's output, whose edge begins at an earlier layer, and the student's.
 LayerSpec make_loss(const DistillationConfig& c, int index) {
   return {.name = "student." + std::to_string(index) + ".loss",
           .block = BlockId{2 * index + 1},
@@ -55,7 +55,7 @@ LayerSpec make_loss(const DistillationConfig& c, int index) {
               }};
 }
 
-// Its inputs: what the teacher's last but one block has put out, and its last.
+// The last student reads what the teacher's last block but one has put out, and what its last has.
 LayerSpec make_last_student(const DistillationConfig& c) {
   const std::string name = "student." + std::to_string(c.blocks - 1);
   return {.name = name,

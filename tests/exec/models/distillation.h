@@ -23,7 +23,7 @@ struct DistillationConfig {
 };
 
 ModelSpec make_distillation(const DistillationConfig& config);
-// Frozen teacher blocks: "010101" for k = 3.
+// Freezes the teacher's blocks: "010101" for k = 3.
 std::string teacher_mask(const DistillationConfig& config);
 std::vector<Samples> make_distillation_samples(const DistillationConfig& config,
                                                const StepShape& shape);

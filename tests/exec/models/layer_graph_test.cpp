@@ -10,7 +10,7 @@ namespace {
 
 ParameterSpec named(const std::string& name) { return linear_weight(name, 3, 3); }
 
-// One layer with two outputs, each by a linear map of its own.
+// The model is one layer with two outputs, each by a linear map of its own.
 ModelSpec two_headed() {
   LayerSpec layer{.name = "heads",
                   .block = BlockId{0},

@@ -13,8 +13,8 @@ namespace {
 using Kind = ScheduleKind;
 
 constexpr std::uint64_t kChecksSeed = 11;
-// A power of two: the product with a gradient is exact, whether it is added in one operation or
-// two.
+// The rate is a power of two, so that the product with a gradient is exact, whether the product is
+// added in one operation or two.
 constexpr double kRate = 0.125;
 
 OptimizerConfig plain_descent() {
@@ -25,7 +25,7 @@ OptimizerConfig plain_descent() {
   return optimizer;
 }
 
-// Byte by byte: the two zeros differ.
+// Compares byte by byte, for the two zeros differ.
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return a.sizes() == b.sizes() &&
          at::equal(a.detach().contiguous().view(at::kInt), b.detach().contiguous().view(at::kInt));
@@ -41,8 +41,8 @@ void expect_equal(const ModelSpec& model, const DeviceState& state, const LayerT
   }
 }
 
-// The momenta after one step of SGD from `weights` on: the gradients themselves. None of a layer
-// that has not been updated.
+// Returns the momenta after one step of SGD from `weights` on, which are the gradients themselves.
+// A layer that has not been updated has none.
 std::vector<Tensors> gradients_at(const TestModel& model, const std::string& mask,
                                   const LayerTensors& weights, Step step,
                                   const std::vector<Samples>& micro_batches) {

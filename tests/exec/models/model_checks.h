@@ -1,5 +1,5 @@
 #pragma once
-// What every small model is held to.
+// Every small model is held to these checks.
 
 #include "tests/exec/models/model_plans.h"
 #include "tests/exec/models/plain_training.h"
@@ -10,8 +10,9 @@ namespace frazil {
 // all gradients as they go into the update, all weights. An empty mask is the model's own.
 void expect_plain_bits(const TestModel& model, const std::string& mask = {});
 
-// Cuts, replicas, shared stages, schedules, recomputing and measuring, at 5 and 8 micro-batches,
-// with a short last batch: the bits of one device. Returns how many plans were run.
+// Runs plans with other cuts, replicas, shared stages, schedules, recomputing and measuring, at 5
+// and 8 micro-batches, with a short last batch; each has the bits of one device. Returns how many
+// plans were run.
 int expect_bits_of_one_device(const TestModel& model, const OptimizerConfig& optimizer);
 
 }  // namespace frazil

@@ -25,7 +25,7 @@ std::vector<LayerId> cut_layers(const PlanForm& form, int layers) {
   return cuts;
 }
 
-// One replica's pipelines, one per direction, on devices from `device` on.
+// Adds one replica's pipelines, one per direction, on devices from `device` on.
 void add_replica(const PlanForm& form, int layers, int device, MicroBatches owned, Plan& plan) {
   const ScheduleFacts& facts = facts_of(form.schedule);
   const int ways = directions(facts.placement);

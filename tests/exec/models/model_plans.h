@@ -1,5 +1,6 @@
 #pragma once
-// Plans for any of the small models, by a few numbers, and the bits that training under them gives.
+// Plans for any of the small models, made by a few numbers, and the bits that training under a plan
+// gives.
 
 #include <string>
 #include <vector>
@@ -19,28 +20,28 @@ struct PlanForm {
   std::string mask = {};       // empty: the model's own
   bool recompute = false;      // every stage
   int shared_stage = -1;       // of the first replica: also on one more device, the last
-  MessageOrder order = MessageOrder::kByTag;  // how it is run
+  MessageOrder order = MessageOrder::kByTag;  // of the run, no part of the plan
 
   int all_devices() const { return devices * replicas + (shared_stage < 0 ? 0 : 1); }
 };
 
 std::string name_of(const PlanForm& form);
 
-// The lists of a schedule that decides by times are made from uneven ones. Throws InfeasibleError
+// Makes the lists of a schedule that decides by times from uneven times. Throws InfeasibleError
 // where the schedule has no such form, or the model too few layers.
 Plan make_plan(const TestModel& model, const PlanForm& form);
 
-// The structure of the model with some time for every part.
+// Returns the structure of the model with some time for every part.
 ModelProfile make_timed_structure(const ModelSpec& model);
-// Uniform, with a bandwidth, so that every SEND is a task of the simulator.
+// Makes a uniform cluster with a bandwidth, so that every SEND is a task of the simulator.
 Cluster make_linked_cluster(int devices);
 
-// The optimizers of the tests: AdamW with clipping, SGD with momentum.
+// These are the optimizers of the tests: AdamW with clipping, SGD with momentum.
 OptimizerConfig clipped_adamw();
 OptimizerConfig momentum_sgd();
 
-// Two steps under one plan, one of the warm-up and one along the cosine: Run::weight_hash. The
-// second lacks a sample, and of 8 micro-batches the last.
+// Takes two steps under one plan, one of the warm-up and one along the cosine, and returns
+// Run::weight_hash. The second step lacks a sample, and of 8 micro-batches the last.
 std::uint64_t train_two_steps(const TestModel& model, OptimizerConfig optimizer,
                               const PlanForm& form, const Measurement& measurement = {});
 

@@ -8,7 +8,7 @@
 namespace frazil {
 namespace {
 
-// Random tensors, the same in every run.
+// Draws random tensors, the same in every run.
 class Draw {
  public:
   at::Tensor operator()(at::IntArrayRef shape) {

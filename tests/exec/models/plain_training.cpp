@@ -13,7 +13,7 @@
 namespace frazil {
 namespace {
 
-// What a layer reads; over detached edges without a graph.
+// Returns what a layer reads; detached edges give it without a graph.
 Tensors read_edges(const ModelSpec& model, LayerId layer, const std::vector<Tensors>& outputs,
                    const Tensors& samples) {
   Tensors read;
@@ -60,7 +60,7 @@ LayerTensors start_values(const ModelSpec& model, std::uint64_t seed, bool share
 }
 
 void freeze(const ModelSpec& model, LayerTensors& parameters, const std::string& mask) {
-  std::set<std::string> trained;  // tied ones
+  std::set<std::string> trained;  // tied parameters
   const auto is_active = [&](std::size_t layer) {
     return mask.at(model.layers[layer].block.index()) == '1';
   };
@@ -81,7 +81,7 @@ void freeze(const ModelSpec& model, LayerTensors& parameters, const std::string&
 Differentiated differentiate(const ModelSpec& model, const LayerTensors& parameters,
                              const Samples& samples, const RandomKey& key, double scale) {
   std::vector<Tensors> outputs;
-  Tensors losses;  // that something can learn from
+  Tensors losses;  // losses that something can learn from
   Tensors trained;
   Differentiated result;
   for (std::size_t l = 0; l < model.layers.size(); ++l) {

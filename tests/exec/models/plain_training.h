@@ -1,6 +1,6 @@
 #pragma once
-// Training written down without stages: one autograd graph over the whole model per micro-batch,
-// gradients added by hand, weights changed by hand. What the executor is compared with.
+// Training written down without stages, for the executor to be compared with: one autograd graph
+// over the whole model per micro-batch, gradients added by hand, weights updated by hand.
 
 #include <string>
 #include <vector>
@@ -11,7 +11,8 @@ namespace frazil {
 
 using LayerTensors = std::vector<Tensors>;  // by layer
 
-// Start values by seed; those of a tied parameter are one tensor when `shares`, else one per use.
+// Returns start values by seed; those of a tied parameter are one tensor when `shares`, else one
+// per use.
 LayerTensors start_values(const ModelSpec& model, std::uint64_t seed, bool shares = false);
 
 struct Differentiated {
@@ -22,22 +23,22 @@ struct Differentiated {
 // Only parameters of blocks that train, and tied ones that some such block uses, require gradients.
 void freeze(const ModelSpec& model, LayerTensors& parameters, const std::string& mask);
 
-// One micro-batch: all losses times `scale`. Detached edges are cut; a layer without a parameter
-// that trains is in evaluation.
+// Differentiates one micro-batch, with all losses times `scale`. Detached edges are cut; a layer
+// without a parameter that trains is in evaluation.
 Differentiated differentiate(const ModelSpec& model, const LayerTensors& parameters,
                              const Samples& samples, const RandomKey& key, double scale);
 
-// (0 + 1) + (2 + 3), the executor's tree of four. Undefined ones stay so.
+// Adds (0 + 1) + (2 + 3), as in the executor's tree of four. Undefined gradients stay undefined.
 LayerTensors add_four(const std::vector<LayerTensors>& gradients);
 // Gives every use of a tied parameter the sum of all uses, in layer order.
 void add_uses(const ModelSpec& model, LayerTensors& gradients);
 
-// What differentiate gives for a whole step of four micro-batches, gradients added.
+// Differentiates a whole step of four micro-batches, and adds the gradients.
 Differentiated differentiate_step(const ModelSpec& model, const LayerTensors& parameters,
                                   const std::vector<Samples>& micro_batches, std::uint64_t seed,
                                   Step step);
 
-// Weights minus rate times gradients; a shared tensor once.
+// Subtracts rate times gradients from the weights, from a shared tensor once.
 void descend(LayerTensors& parameters, const LayerTensors& gradients, double rate);
 
 }  // namespace frazil

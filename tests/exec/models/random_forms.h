@@ -9,22 +9,23 @@
 
 namespace frazil {
 
-// Those whose blocks may be frozen one by one.
+// Returns the models whose blocks may be frozen one by one.
 std::vector<TestModel> models_with_gaps();
 
-// Any blocks but the last frozen, gaps or not; blocks that never train stay so.
+// Freezes any blocks but the last, with gaps or without; blocks that never train stay frozen.
 std::string random_mask(const TestModel& model, std::mt19937& random);
 
 class RandomForms {
  public:
   explicit RandomForms(unsigned seed) : random_(seed) {}
 
-  // Below `end`.
+  // Draws a number from 0 to below `end`.
   int draw(int end) { return static_cast<int>(random_() % static_cast<unsigned>(end)); }
 
-  // Some frozen block has an active one before it; blocks that never train stay frozen.
+  // Draws a mask in which some frozen block has an active one before it; blocks that never train
+  // stay frozen.
   std::string mask(const TestModel& model);
-  // Any schedule with a flush, with cuts anywhere, that takes the model.
+  // Draws any schedule with a flush but Varuna, with cuts anywhere, that takes the model.
   PlanForm form(const TestModel& model, const std::string& mask);
 
  private:

@@ -21,7 +21,7 @@ struct StepShape {
 std::vector<Samples> draw_micro_batches(
     const StepShape& shape, const std::function<Samples(at::Generator&, std::int64_t)>& draw);
 
-// [n, ...] of standard normal numbers; integers from 0 to below `end`.
+// Draw [n, ...] standard normal numbers, and integers from 0 to below `end`.
 at::Tensor draw_normal(at::IntArrayRef shape, at::Generator& generator);
 at::Tensor draw_integers(at::IntArrayRef shape, std::int64_t end, at::Generator& generator);
 

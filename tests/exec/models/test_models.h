@@ -1,6 +1,6 @@
 #pragma once
-// The small models of the executor's tests, each with its samples: what a test over all models
-// needs of one.
+// The small models of the executor's tests, each with what a test over all models needs: samples
+// and a mask.
 
 #include <functional>
 #include <string>

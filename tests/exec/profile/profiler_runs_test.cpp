@@ -1,5 +1,5 @@
-// The profiler and the regression check on a tiny run: shape and sense of their answers, no verdict
-// on the machine's speed.
+// The profiler and the regression check take a tiny run. Their answers must have shape and sense;
+// nothing is said of the machine's speed.
 
 #include <gtest/gtest.h>
 

@@ -137,7 +137,7 @@ TEST(StepProgram, AnOwnerMayHaveNoMicroBatch) {
             (std::vector<LayerOwner>{{DeviceId{0}, {{0, 6}}}, {DeviceId{1}, {}}}));
 }
 
-// Two pipelines through one device in opposite directions: it owns the layers of both halves.
+// Two pipelines go through one device in opposite directions, so it owns the layers of both halves.
 TEST(StepProgram, ADeviceInTwoPipelinesOwnsTheMicroBatchesOfBoth) {
   Plan plan = two_stages();
   plan.pipelines = {make_pipeline(kSmallLayers, {LayerId{4}}, {DeviceId{0}, DeviceId{1}},
@@ -174,7 +174,7 @@ TEST(Structure, CountsParametersByHand) {
   const ModelProfile& profile = structure();
   validate(profile, "structure");
   ASSERT_EQ(profile.layers.size(), static_cast<std::size_t>(kSmallLayers));
-  // dim 32, patches of 2 x 2 of one channel, 16 of them and the class token, 10 classes.
+  // The model has dim 32, 16 patches of 2 x 2 of one channel and the class token, and 10 classes.
   const std::int64_t embedding = (4 * 32 + 32) + 32 + 17 * 32;
   const std::int64_t attention = 2 * 32 + (32 * 96 + 96) + (32 * 32 + 32);
   const std::int64_t mlp = 2 * 32 + (32 * 128 + 128) + (128 * 32 + 32);

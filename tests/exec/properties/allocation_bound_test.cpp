@@ -1,4 +1,4 @@
-// The allocator's peak of every schedule, from above.
+// The allocator's peak of every schedule is bounded from above.
 
 #include "tests/exec/support/allocation_bound.h"
 
@@ -45,7 +45,7 @@ Peaks compare(const FamilyForm& form, bool clip) {
   return compare(place_family(form, measured_profile()), form.devices, clip);
 }
 
-// A meter that saw nothing would pass any bound, a bound of twice the peak would say little.
+// A meter that saw nothing would pass any bound, and a bound of twice the peak would say little.
 void expect_bounded(const Peaks& peaks) {
   ASSERT_EQ(peaks.measured.size(), peaks.bounds.size());
   for (std::size_t d = 0; d < peaks.bounds.size(); ++d) {
@@ -55,7 +55,7 @@ void expect_bounded(const Peaks& peaks) {
   }
 }
 
-// Two devices with clipping and nothing frozen, four with frozen layers in between.
+// Plans have two devices with clipping and nothing frozen, or four with frozen layers in between.
 TEST(AllocationBound, HoldsForEverySchedule) {
   for (const ScheduleFacts& facts : all_schedules()) {
     for (const int devices : {2, 4}) {

@@ -1,5 +1,5 @@
-// What crosses between devices, counted where it is sent: message by message and byte by byte what
-// the simulator says, for any mask.
+// All that crosses between devices is counted where it is sent: message by message and byte by byte
+// it is what the simulator says, for any mask.
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -73,7 +73,7 @@ std::vector<DeviceState> make_states(const ModelSpec& model, const StepProgram& 
 
 using AllSent = std::vector<std::vector<Sent>>;  // by rank
 
-// One step's.
+// Returns what one step sends.
 AllSent run_step(const TestModel& model, const StepProgram& program, int devices, bool clip) {
   const OptimizerConfig optimizer = clip ? clipped_adamw() : momentum_sgd();
   const Measurement measurement;
@@ -139,7 +139,7 @@ Messages simulate_messages(const LoweredStep& step, const StepProgram& program,
   return simulated;
 }
 
-// What a device sends of one kind.
+// Messages that a device sends, and their bytes.
 struct Traffic {
   std::int64_t messages = 0;
   std::int64_t bytes = 0;
@@ -168,7 +168,7 @@ DeviceTraffic count_kinds(const AllSent& sent, const std::set<MessageKind>& kind
   return traffic;
 }
 
-// The collectives that the simulator charges, each once.
+// Returns the collectives that the simulator charges, each once.
 std::vector<Collective> list_charged(const LoweredStep& step) {
   std::vector<Collective> charged;
   for (TaskId task = 0; task < step.graph.size(); ++task) {
@@ -192,8 +192,9 @@ std::vector<std::int64_t> cut_shares(const Collective& collective) {
   return shares;
 }
 
-// In mode exact each owner sends every other its share of every own node, then the sum of the own
-// share; in mode fast shares go round twice, each time all but one from each place of the ring.
+// An owner in mode exact sends every other owner that owner's share of each of its own nodes, then
+// the sum of its own share. Shares in mode fast go round the ring twice, and each place sends all
+// shares but one each time.
 std::vector<Traffic> expect_reduction(const Collective& collective) {
   const std::vector<std::int64_t> shares = cut_shares(collective);
   const std::int64_t elements = collective.size.count / 4;
@@ -234,7 +235,8 @@ void expect_charge(const Collective& collective, const std::vector<Traffic>& sen
   EXPECT_LT(std::abs(busiest - cost.sent_by_busiest.count), 4 * shares);
 }
 
-// Of layers with several owners: what the simulator charges, counted. Returns how many reductions.
+// Compares what layers with several owners send with what the simulator charges. Returns how many
+// reductions there are.
 int expect_reductions(const AllSent& sent, const LoweredStep& step, const Cluster& cluster,
                       int& exact) {
   DeviceTraffic expected(sent.size());
@@ -252,8 +254,8 @@ int expect_reductions(const AllSent& sent, const LoweredStep& step, const Cluste
   return reductions;
 }
 
-// Of parameters with several uses: message by message what the simulator charges. Returns how many
-// exchanges.
+// Compares what parameters with several uses send with what the simulator charges, message by
+// message. Returns how many exchanges there are.
 int expect_tied(const AllSent& sent, const LoweredStep& step, const StepProgram& program,
                 const ModelProfile& profile, const Cluster& cluster) {
   const std::vector<TiedExchange> exchanges =
@@ -286,8 +288,8 @@ int expect_tied(const AllSent& sent, const LoweredStep& step, const StepProgram&
 }
 
 // A barrier takes no time in the simulator, nor does what it exchanges: the first device that
-// updates gets from each other a row of three doubles for each parameter that this one is the first
-// owner of, and answers with one.
+// updates gets from each other device a row of three doubles for each parameter whose first owner
+// that device is, and answers each device with one double.
 void expect_norms(const AllSent& sent, const TestModel& model, const StepProgram& program,
                   bool clip) {
   DeviceTraffic expected(sent.size());
@@ -377,8 +379,8 @@ TEST(CountedTraffic, IsWhatTheSimulatorSendsForAnyMask) {
   EXPECT_GT(tied, 10);
 }
 
-// R owners with aligned shares send 2 (R - 1) times what trains: in mode exact each its share of
-// the others' nodes, then its sum to the others, in mode fast round a ring.
+// R owners with aligned shares send 2 (R - 1) times what trains: in mode exact each sends the
+// others their shares of its nodes, then its share of the sum; in mode fast shares go round a ring.
 TEST(CountedTraffic, OfReductionsFallsByExactlyTheFrozenShare) {
   const auto count = [](const AllSent& sent) {
     Traffic all;
@@ -419,7 +421,7 @@ TEST(CountedTraffic, OfReductionsFallsByExactlyTheFrozenShare) {
 }
 
 // Device 1 has the last stage of one pipeline and the first of the other, so that it has both uses
-// and lacks none: it serves the two others, and nothing else crosses.
+// and lacks none: it serves the two other devices, and nothing else crosses.
 TEST(CountedTraffic, OfTiedUsesGoesOnlyToDevicesThatLackOne) {
   const TestModel model = decoder_model();
   const ModelProfile profile = make_timed_structure(model.spec);
@@ -444,7 +446,7 @@ TEST(CountedTraffic, OfTiedUsesGoesOnlyToDevicesThatLackOne) {
   }
 }
 
-// Each device has both uses already, the one in one direction and the other in the other.
+// Each device has both uses already, one in each direction.
 TEST(CountedTraffic, OfTiedUsesThatEveryDeviceHoldsIsNone) {
   const TestModel model = decoder_model();
   const ModelProfile profile = make_timed_structure(model.spec);

@@ -1,4 +1,4 @@
-// One table on the first and the last stage.
+// One table lies on the first and on the last stage.
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -114,7 +114,7 @@ TEST(Decoder, HasTheBitsOfOneDeviceUnderEveryMask) {
   }
 }
 
-// One replica holds both uses on one device, the other on two.
+// One replica holds both uses on one device, the other replica on two.
 TEST(Decoder, HasTheBitsOfOneDeviceWhereReplicasDiffer) {
   const TestModel model = decoder_model();
   std::vector<std::uint64_t> hashes;
@@ -137,7 +137,7 @@ TEST(Decoder, HasTheBitsOfOneDeviceWhereReplicasDiffer) {
   EXPECT_EQ(hashes[1], hashes[0]);
 }
 
-// scale = min(1, clip_norm / (norm + 1e-6)), the table's sum of both uses counted once.
+// The scale is min(1, clip_norm / (norm + 1e-6)), with the table's sum of both uses counted once.
 TEST(Decoder, CountsItsTableOnceInTheNorm) {
   const TestModel model = decoder_model();
   const std::vector<Samples> micro_batches = samples_of(model, 0);

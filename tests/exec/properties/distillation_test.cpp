@@ -1,4 +1,5 @@
-// Teacher and student in one model: several losses, and boundaries that carry no gradient at all.
+// Teacher and student are one model, with several losses, and boundaries that carry no gradient at
+// all.
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -83,7 +84,8 @@ TEST(Distillation, TeachesAStudentBlockTheSameAloneAndAmongOthers) {
   }
 }
 
-// Pipe-BD's hybrid distribution: the first blocks on two devices that take micro-batches in turn.
+// Pipe-BD's hybrid distribution puts the first blocks on two devices that take micro-batches in
+// turn.
 TEST(Distillation, HasTheBitsOfOneDeviceWithBlocksOnSeveralDevices) {
   const TestModel model = distillation_model();
   const std::uint64_t expected = train_two_steps(model, clipped_adamw(), {.micro_batches = 5});

@@ -1,4 +1,4 @@
-// Three inputs, and boundaries of two tensors of which one carries a gradient.
+// The encoder has three inputs, and boundaries of two tensors of which one carries a gradient.
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Shapes drawn at random from all that up to four devices allow: schedule, number and lengths of
-// replicas, cuts, owners of micro-batches, a stage on one device more. With dropout, clipping,
+// Shapes are drawn at random from all that up to four devices allow: schedule, number and lengths
+// of replicas, cuts, owners of micro-batches, a stage on one device more. With dropout, clipping,
 // warm-up and cosine on, each has the bits of one device.
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ constexpr std::array kMicroBatchCounts = {5, 6, 8, 12};
 
 struct DrawnShape {
   PlanShape plan;
-  int hybrid_pipeline = -1;  // of which a stage is on the last device too; none
+  int hybrid_pipeline = -1;  // a stage of this pipeline is on the last device too; -1: none
   int hybrid_stage = 0;
   bool adam = false;
 };
@@ -46,7 +46,7 @@ class Drawing {
  public:
   explicit Drawing(unsigned seed) : random_(seed) {}
 
-  // Two devices at least, four at most.
+  // Draws a shape of two devices at least and four at most.
   DrawnShape draw(ScheduleKind schedule, int micro_batches) {
     DrawnShape shape;
     const bool hybrid = below(2) == 0;
@@ -82,7 +82,7 @@ class Drawing {
   std::mt19937 random_;
 };
 
-// One step of the warm-up, and one along the cosine that lacks a micro-batch and a sample.
+// Takes one step of the warm-up, and one along the cosine that lacks a micro-batch and a sample.
 std::uint64_t train(const DrawnShape& shape) {
   OptimizerConfig optimizer{.learning_rate = 1e-2, .clip_norm = 0.5};
   if (!shape.adam) optimizer.kind = OptimizerConfig::Kind::kSgd;

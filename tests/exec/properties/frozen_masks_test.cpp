@@ -1,4 +1,4 @@
-// Interior masks: gaps of frozen blocks anywhere, under random plans.
+// Interior masks have gaps of frozen blocks anywhere, under random plans.
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ Hashes train(const TestModel& model, const PlanForm& form, const OptimizerConfig
   return hashes;
 }
 
-// Ten blocks, so that masks seldom come twice.
+// The model has ten blocks, so that masks seldom come twice.
 TestModel deep_encoder_model() {
   EncoderConfig config;
   config.blocks = 8;

@@ -1,5 +1,5 @@
-// PipeTransformer's growing batch: each pipeline keeps its share, so that a step takes as many
-// batches as there are times the pipelines that the run began with.
+// PipeTransformer's batch grows: each pipeline keeps its share, so that a step with n times the
+// pipelines that the run began with takes n batches.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@
 namespace frazil {
 namespace {
 
-// The whole model fits two devices together; frozen in part, each of them.
+// The whole model fits two devices together; once frozen in part, it fits each of them.
 TrainOptions growing_options() {
   TrainOptions options;
   options.config = tiny_config();
@@ -38,13 +38,13 @@ TEST(GrowingBatch, KeepsThePipelinesShareWhereTheyBecomeMore) {
   }
   const TrainPhase& grown = result.phases[2];
   ASSERT_EQ(grown.plan.pipelines.size(), 2U) << summarize(grown.plan);
-  // Of its epoch's 44 samples two steps take 16 each, the last 12.
+  // The epoch's 44 samples make two full steps of 16, and a last one of 12.
   EXPECT_EQ(grown.first_step, 12);
   EXPECT_EQ(grown.steps, 2);
   EXPECT_EQ(result.phases[0].steps, 5);
 }
 
-// Nothing but Run, told what the phases say.
+// Trains with nothing but Run, told what the phases say.
 std::uint64_t train_by_hand(const TrainOptions& options, const std::vector<TrainPhase>& phases) {
   const RunConfig& config = options.config;
   const Dataset data = load_data(config);
@@ -79,7 +79,8 @@ TEST(GrowingBatch, IsThatOfAHandWrittenLoopOverTheSamePlans) {
   EXPECT_EQ(run(options).weight_hash, grown.weight_hash);
 }
 
-// Of each number of pipelines the best plan for their batch, all of them simulated.
+// The fastest of the best plans for each number of pipelines is taken; here all plans are
+// simulated.
 TEST(GrowingBatch, TakesThePlanThatIsFastestBySample) {
   const TrainOptions options = growing_options();
   const TrainResult result = run(options);
@@ -116,7 +117,8 @@ TEST(GrowingBatch, IsToldOfInTheRunAndItsTrace) {
   EXPECT_EQ(run(fixed).trace.provenance.count("batch"), 0U);
 }
 
-// Bits of a checkpointed run are the same under every plan; these follow from the plans.
+// The bits of a run with checkpoints are the same under every plan; those of a growing batch follow
+// from the plans.
 TEST(GrowingBatch, IsRefusedWhereARunKeepsCheckpoints) {
   TrainOptions options = growing_options();
   const auto folder =

@@ -1,5 +1,5 @@
-// Nothing is kept that the mask makes needless: to the byte what can be added up layer by layer,
-// and what the simulator charges.
+// A run keeps nothing that the mask makes needless: the stash is to the byte what can be added up
+// layer by layer, and what the simulator charges.
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ DeviceState make_state(const TestModel& model) {
   return state;
 }
 
-// What a stage of all layers keeps of one micro-batch, less the samples.
+// Measures what a stage of all layers keeps of one micro-batch, less the samples.
 std::int64_t measure_kept(const TestModel& model, const Activity& activity, DeviceState& state,
                           const Samples& samples) {
   Recorder recorder(DeviceId{0}, SteadyTime{});
@@ -45,7 +45,8 @@ std::int64_t measure_kept(const TestModel& model, const Activity& activity, Devi
 }
 
 // The stashes of layers that train, that are frozen and hand gradients on, and that train behind
-// frozen ones alone, so that nobody wants the gradients of their inputs; and what layers read.
+// frozen ones alone, so that nobody wants the gradients of their inputs; and the inputs that layers
+// read.
 struct Stashes {
   std::vector<Bytes> training;
   std::vector<Bytes> frozen;
@@ -89,7 +90,7 @@ Stashes find_stashes(const TestModel& model, const DeviceState& state, const Sam
   return stashes;
 }
 
-// A stash has the layer's inputs in it. Of what several layers read there is one copy, and the
+// A stash has the layer's inputs in it. There is one copy of what several layers read, and the
 // samples were there before.
 std::int64_t add_up(const Stashes& stashes, const Activity& activity, const Samples& samples) {
   std::int64_t sum = 0;

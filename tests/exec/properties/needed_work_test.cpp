@@ -1,5 +1,5 @@
-// Nothing is done, sent or added that the mask makes needless: what a run performs is, action
-// by action, what the simulator prices, and what can be counted by hand.
+// A run does, sends and adds nothing that the mask makes needless: what it performs is, action by
+// action, what the simulator prices, and what can be counted by hand.
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ Performed perform(const TestModel& model, const PlanForm& form) {
   return performed;
 }
 
-// What the simulator prices of the same plan.
+// Counts what the simulator prices of the same plan.
 Performed price(const TestModel& model, const PlanForm& form) {
   const ModelProfile profile = make_timed_structure(model.spec);
   const Plan plan = make_plan(model, form);
@@ -149,7 +149,7 @@ TEST(NeededWork, OfALongSkipIsOneMessagePerPairOfStages) {
   EXPECT_EQ(count_kinds(small_cnn_model(), frozen), expected);
 }
 
-// Two replicas of stages {T0 S0} {T1 S1 T2 S2}, with S0 frozen: its stage is on two devices, but
+// Two replicas have stages {T0 S0} {T1 S1 T2 S2}, with S0 frozen: its stage is on two devices, but
 // has no gradient to add.
 TEST(NeededWork, OfFrozenReplicasIsNoReduction) {
   const PlanForm form{

@@ -1,8 +1,8 @@
-// The vision transformer trained by a plain program: operations of libtorch alone, one autograd
-// graph over the whole model per micro-batch, one optimizer call over all parameters. The executor,
-// which cuts the model into layers, stages and pipelines, has its bits.
+// A plain program trains the vision transformer: operations of libtorch alone, one autograd graph
+// over the whole model per micro-batch, one optimizer call over all parameters. The executor, which
+// cuts the model into layers, stages and pipelines, has its bits.
 //
-// Against one graph over the whole batch no bits can be equal: a weight's gradient is then one
+// No bits can be equal to those of one graph over the whole batch: a weight's gradient is then one
 // matrix product over all rows, and that sums in another order than products over the rows of each
 // micro-batch (stage_runner_test.cpp compares those up to rounding). Per micro-batch, with the sums
 // of micro-batches as the design states them, the operations are the same in the same order.
@@ -100,7 +100,8 @@ class PlainVit {
     return at::linear(mixed.transpose(1, 2).flatten(2), w[first + 2], w[first + 3]);
   }
 
-  // Micro-batches [first, first + count): the largest power of two below the count, then the rest.
+  // Adds the gradients of micro-batches [first, first + count): the largest power of two below the
+  // count, then the rest.
   static Tensors add(const std::vector<Tensors>& gradients, std::size_t first, std::size_t count) {
     if (count == 1) return gradients[first];
     const std::size_t left = std::bit_ceil(count) / 2;
@@ -153,7 +154,7 @@ class PlainVit {
   int updates_ = 0;
 };
 
-// Byte by byte, and in one order of layers.
+// Compares byte by byte, and in one order of layers.
 void expect_bits(const Run& run, Tensors LayerState::*field, const Tensors& expected,
                  const std::string& what) {
   std::size_t next = 0;
@@ -219,7 +220,7 @@ TEST(Vit, HasTheBitsOfAPlainProgram) {
   }
 }
 
-// After one step of SGD without decay the momentum is the gradient.
+// The momentum is the gradient after one step of SGD without decay.
 TEST(Vit, HasTheGradientsOfAPlainProgramBitForBit) {
   for (const double clip_norm : {0.0, 0.5}) {
     const OptimizerConfig optimizer = undecayed_sgd(clip_norm);

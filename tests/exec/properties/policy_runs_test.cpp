@@ -1,5 +1,5 @@
-// Training under every policy: what it records replays it, and a resumed run decides on as one that
-// never ended.
+// Training under any policy is replayed by what it records, and a resumed run decides on as one
+// that never ended.
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -156,8 +156,8 @@ INSTANTIATE_TEST_SUITE_P(OfFreezeOut, FreezingRun, testing::Values(cases()[6]),
 
 class GatedRun : public Policy {};
 
-// So that a gate whose price is next to nothing lets all through, and one of ten thousand times the
-// cost nothing: whatever this machine takes to plan.
+// A gate whose price is next to nothing lets all through, and one of ten thousand times the cost
+// lets nothing through, whatever this machine takes to plan.
 TEST_P(GatedRun, FreezesWhereASwitchPaysAndWaitsWhereItDoesNot) {
   const std::vector<TracedMask> free = masks_of(train(options_, data_).trace);
   for (const int margin : {1, 1'000'000}) {
@@ -191,7 +191,7 @@ TEST_P(GatedRun, SetsPredictedBesideMeasuredTransitionsPartByPart) {
     EXPECT_EQ(transition->predicted.has_value(), transitions > 0) << "nothing is before the first";
     ++transitions;
     if (!transition->predicted) continue;
-    // Nothing where the planner had answered ahead, else what asking took at first.
+    // Planning takes nothing where the planner had answered ahead, else what asking took at first.
     if (transition->predicted->plan > Duration{0}) asked.insert(transition->predicted->plan);
     EXPECT_GT(transition->predicted->start, Duration{0});
     EXPECT_GT(transition->predicted->move, Duration{0}) << "the devices are told, at least";

@@ -1,4 +1,5 @@
-// A run that moves at every step, from plan to plan and mask to mask, and one that never does.
+// A run that makes a transition to another plan, and to other masks, at every step has the bits of
+// one that keeps its plan.
 
 #include <gtest/gtest.h>
 
@@ -35,8 +36,8 @@ const std::vector<PlanShape>& visited_shapes() {
 
 using Walk = std::vector<std::size_t>;  // of plans
 
-// Every ordered pair of two different plans once, in random order: an Eulerian circuit through the
-// complete graph (Hierholzer 1873).
+// Visits every ordered pair of two different plans once, in random order: an Eulerian circuit
+// through the complete graph (Hierholzer 1873).
 Walk walk_all_pairs(std::size_t plans, std::mt19937& random) {
   std::vector<Walk> left(plans);
   for (std::size_t from = 0; from < plans; ++from) {
@@ -68,7 +69,7 @@ FreezeMask draw_mask(std::mt19937& random) {
   return mask;
 }
 
-// The plans take the devices in another order each, so that even equal ones move.
+// Each plan takes the devices in another order, so that even equal plans move.
 Plan make_plan(const Run& run, std::size_t shape, const FreezeMask& mask) {
   Plan plan = make_small_plan(run.structure(), visited_shapes()[shape]);
   plan.mask = mask;
@@ -88,7 +89,7 @@ struct MovedCourse {
   std::uint64_t hash = 0;
 };
 
-// A transition before every step.
+// Makes a transition before every step.
 MovedCourse take_course(const OptimizerConfig& optimizer, const Walk& walk,
                         const std::vector<FreezeMask>& masks) {
   VitConfig config = small_config();
@@ -116,7 +117,7 @@ class RandomTransitions : public testing::Test {
     }
   }
 
-  // The same masks under the first plan throughout.
+  // Expects the bits of the same masks under the first plan throughout.
   void expect_neutral(const OptimizerConfig& optimizer, const std::vector<FreezeMask>& masks) {
     SCOPED_TRACE("seed " + std::to_string(seed_));
     const MovedCourse moving = take_course(optimizer, walk_, masks);

@@ -1,5 +1,5 @@
-// Epochs of a run that takes another shape before every step: which samples its layers are fed,
-// what a cache of the frozen prefix is filled with.
+// A run takes another shape before every step. Over an epoch its layers are still fed every sample
+// once, and a cache of the frozen prefix is filled once per sample and depth.
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kReshapedDevices = 4;
 constexpr std::uint64_t kReshapedSeed = 7;
-// Of the steps of an epoch the last has 14 samples, its last micro-batch 2.
+// The last step of an epoch has 14 samples, its last micro-batch 2.
 constexpr int kBatch = 18;
 constexpr std::int64_t kTrainSamples = 50;
 constexpr std::int64_t kTestSamples = 13;
@@ -36,7 +36,7 @@ constexpr float kPixelsPerId = 128;  // a power of two, so that numbers come bac
 
 using SampleCounts = std::map<std::int64_t, int>;  // by sample
 
-// What layers were fed since it was last asked.
+// Notes what layers were fed since `take` was last called.
 class Fed {
  public:
   struct Seen {
@@ -69,7 +69,7 @@ class Fed {
   Seen seen_;
 };
 
-// Notes what it is fed; one class for every sample.
+// Makes a model that notes what it is fed, with one class for every sample.
 ModelSpec make_watched(Fed& fed) {
   VitConfig config = small_config();
   config.dropout = 0.1;
@@ -90,7 +90,7 @@ ModelSpec make_watched(Fed& fed) {
   return model;
 }
 
-// Samples whose first pixel and whose label are their number.
+// Makes samples whose first pixel and whose label are their number.
 Samples make_numbered(std::int64_t count) {
   Samples samples =
       make_synthetic(static_cast<int>(count), 1, 1, 8, static_cast<int>(count), kReshapedSeed)
@@ -111,7 +111,7 @@ int draw(std::mt19937& random, int least, int most) {
   return least + static_cast<int>(random() % static_cast<unsigned>(most - least + 1));
 }
 
-// Cuts such that the first stage holds `depth` layers at least.
+// Draws cuts such that the first stage holds `depth` layers at least.
 std::vector<LayerId> draw_cuts(std::mt19937& random, int stages, int depth) {
   std::vector<int> places;
   for (int l = std::max(depth, 1); l < kSmallLayers; ++l) places.push_back(l);
@@ -121,7 +121,7 @@ std::vector<LayerId> draw_cuts(std::mt19937& random, int stages, int depth) {
   return {places.begin(), places.end()};
 }
 
-// One micro-batch at least for each pipeline, the others with any of them.
+// Gives one micro-batch at least to each pipeline, and the other micro-batches to any of them.
 std::vector<std::vector<MicroBatches>> draw_owners(std::mt19937& random, int pipelines, int all) {
   std::vector<int> owner_of(static_cast<std::size_t>(all));
   for (int m = 0; m < all; ++m) {
@@ -140,7 +140,7 @@ std::vector<std::vector<MicroBatches>> draw_owners(std::mt19937& random, int pip
   return owned;
 }
 
-// Up to four pipelines of any lengths on up to four devices, in any order.
+// Draws up to four pipelines of any lengths on up to four devices, in any order.
 Plan draw_plan(std::mt19937& random, const ModelProfile& structure, const FreezeMask& mask,
                bool caches) {
   Plan plan = make_small_plan(structure, {});
@@ -184,7 +184,7 @@ struct CourseOptions {
   unsigned seed = 0;  // of the shapes
 };
 
-// `masks`: by step.
+// `masks` has one mask for each step.
 ReshapedCourse take_course(const std::vector<FreezeMask>& masks, const CourseOptions& options) {
   Fed fed;
   Run run(make_watched(fed), {.clip_norm = 1}, kReshapedSeed, kReshapedDevices);
@@ -234,19 +234,19 @@ class ReshapedEpochs : public testing::Test {
  protected:
   ReshapedEpochs() { RecordProperty("seed", static_cast<int>(seed_)); }
 
-  // `frozen` blocks from the front on.
+  // Freezes `frozen` blocks from the front on.
   static FreezeMask freeze(int frozen) {
     FreezeMask mask = FreezeMask::all_active(kSmallBlocks);
     for (int b = 0; b < frozen; ++b) mask.set_active(BlockId{b}, false);
     return mask;
   }
-  // A mask for each epoch, by how many blocks are frozen.
+  // Makes a mask for each epoch, by how many blocks are frozen.
   static std::vector<FreezeMask> by_epoch(const std::vector<int>& frozen) {
     std::vector<FreezeMask> masks;
     for (const int blocks : frozen) masks.insert(masks.end(), kStepsPerEpoch, freeze(blocks));
     return masks;
   }
-  // Any blocks but the head, anew at every step.
+  // Draws any blocks but the head, anew at every step.
   std::vector<FreezeMask> draw_masks() const {
     std::mt19937 random(seed_ + 1);
     std::vector<FreezeMask> masks;
@@ -287,8 +287,8 @@ TEST_F(ReshapedEpochs, FeedEverySampleOnceAndEvaluateAll) {
   expect_same_bits(course, take_course(masks, {.moves = false}));
 }
 
-// Whoever owns a micro-batch finds what another has cached: over all re-shapings a sample is filled
-// once per depth, and a frozen layer's forward runs for it once.
+// The owner of a micro-batch finds what another owner has cached: over all re-shapings a sample is
+// filled once per depth, and a frozen layer's forward runs for it once.
 TEST_F(ReshapedEpochs, FillACacheOncePerSampleAndDepth) {
   SCOPED_TRACE("seed " + std::to_string(seed_));
   const std::vector<int> frozen{0, 1, 1, 2, 2, 2, 3, 3, 0, 2, 2, 3, 3, 1, 1, 0, 3, 3};
@@ -303,7 +303,8 @@ TEST_F(ReshapedEpochs, FillACacheOncePerSampleAndDepth) {
     const auto layers_of = [](int blocks) { return blocks == 0 ? 0 : 2 * blocks - 1; };
     const int depth = layers_of(frozen[e]);
     const int before = e == 0 ? 0 : layers_of(frozen[e - 1]);
-    // A deeper prefix begins where the one before ended; after a thaw nothing is left of it.
+    // A deeper prefix begins where the one before ended; a thaw leaves nothing of an earlier
+    // prefix.
     const int begin = before <= depth ? before : 0;
     for (int l = 0; l < kSmallLayers; ++l) {
       const bool runs = l >= depth || l >= begin;

@@ -1,5 +1,5 @@
-// Masks that need more room than there is: a run goes on by another plan where one fits, else under
-// the mask it has. What signals take is counted when plans are made.
+// A run whose mask needs more room than there is goes on by another plan where one fits, else under
+// the mask it has. Plans are made with what signals take.
 
 #include <gtest/gtest.h>
 
@@ -103,7 +103,7 @@ TEST_F(RunWithRoom, DeclinesAThawThatNoPlanHasRoomForAndSaysSoOnce) {
   }
 }
 
-// Of AutoFreeze every byte that is predicted is measured, its sums with the optimizer's state.
+// AutoFreeze's sums count as optimizer state, and every byte that is predicted is measured.
 TEST_F(RunWithRoom, CountsTheSumsThatAutoFreezeKeepsToTheByte) {
   set_freeze(R"({"policy": {"kind": "autofreeze", "interval_steps": 5}})");
   const TrainResult summed = run().result;
@@ -129,7 +129,7 @@ TEST_F(RunWithRoom, CountsTheSumsThatAutoFreezeKeepsToTheByte) {
   }
 }
 
-// With room for replicas but for their sums the planner answers with stages.
+// There is room for replicas but for their sums, so the planner answers with stages.
 TEST_F(RunWithRoom, PlansForTheSumsThatAutoFreezeKeeps) {
   set_freeze(R"({"policy": {"kind": "none"}})");
   const TrainResult plain = run().result;

@@ -1,5 +1,5 @@
-// Runs with slices: the planned order and what is simulated, short batches, what is refused, slices
-// taken up and left between steps.
+// Runs with slices follow the planned order and the simulation, take short batches, refuse what
+// cannot be sliced, and take slices up and leave them between steps.
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 using DeviceActions = std::multiset<std::pair<DeviceId, std::string>>;
 
-// All but waits for messages and the host's own work, which only one side knows.
+// Collects all actions but waits for messages and the host's own work, which only one side knows.
 DeviceActions collect(const std::vector<Span>& spans) {
   DeviceActions actions;
   for (const Span& span : spans) {
@@ -83,7 +83,7 @@ TEST(SlicedRuns, TakesAShortBatchInTurnWhereItsLastMicroBatchIsTooSmall) {
   }
 }
 
-// A layer that puts out the sum over its samples.
+// Makes a model in which one layer puts out the sum over its samples.
 ModelSpec make_mixing_model() {
   ModelSpec model = uneven_mlp_model().spec;
   auto& forward = model.layers[1].forward;

@@ -1,5 +1,5 @@
-// Stages that share every micro-batch by samples: what one device trains, but for the rounding of
-// sums in another order.
+// Stages that share every micro-batch by samples train what one device trains, but for the rounding
+// of sums in another order.
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,8 @@
 namespace frazil {
 namespace {
 
-// The model's own mask, a frozen prefix, and a frozen block in the middle.
+// Returns the model's own mask, one with a frozen prefix, and one with a frozen block in the
+// middle.
 std::vector<std::string> masks_of(const TestModel& model) {
   std::vector<std::string> masks(3, model.mask);
   const auto first = model.mask.find('1');

@@ -1,4 +1,4 @@
-// An output with two readers, one of them far away, and an edge without a gradient.
+// One output has two readers, one far away, and one edge is without a gradient.
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kCnnSeed = 11;
 
-// The trunk's two gradients are added by autograd in one order or the other: of two, the same sum.
+// Autograd adds the trunk's two gradients in either order, and two terms have the same sum in both.
 TEST(SmallCnn, OnOneDeviceHasTheBitsOfAPlainProgram) { expect_plain_bits(small_cnn_model()); }
 
 TEST(SmallCnn, UnderMasksHasTheBitsOfAPlainProgram) {
@@ -23,7 +23,7 @@ TEST(SmallCnn, HasTheBitsOfOneDeviceUnderEveryPlan) {
   EXPECT_GE(expect_bits_of_one_device(small_cnn_model(), clipped_adamw()), 45);
 }
 
-// What the skip carries back must reach the trunk: without it the gradient is another one.
+// The gradient over the skip must reach the trunk: without it the trunk's gradient is another one.
 TEST(SmallCnn, AddsTheGradientOfTheSkipToThatOfTheChain) {
   const TestModel model = small_cnn_model();
   TestModel cut = model;
@@ -48,7 +48,7 @@ TEST(SmallCnn, AddsTheGradientOfTheSkipToThatOfTheChain) {
 TEST(SmallCnn, SendsNoGradientOverADetachedEdge) {
   const TestModel model = small_cnn_model();
   frazil::Run run(model.spec, momentum_sgd(), kCnnSeed, 2);
-  // Stage 0 is the stem, all the rest is stage 1; only pool and classifier train.
+  // Stage 0 is the stem, stage 1 all later layers; only pool and classifier train.
   run.transition_to(make_plan(model, {.devices = 2, .cuts = {1}, .mask = "000011"}));
   const StepResult result = run.step(0, 1e-2, model.samples({.seed = 1}), /*record=*/true);
   for (const Span& span : result.spans) {

@@ -1,5 +1,5 @@
-// The staircase: one pipeline of eight stages, two of four, four of two, eight of one, as layers
-// freeze; with eight devices, on however few cores.
+// The staircase goes from one pipeline of eight stages to two of four, four of two, and eight of
+// one, as layers freeze; with eight devices, on however few cores.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ struct Phase {
   bool caches = false;  // where the prefix lies in the first stage
 };
 
-// With the masks alone, one device holds all.
+// A run that does not descend takes the masks alone: one device holds all.
 std::vector<Phase> staircase(bool descends) {
   std::vector<Phase> phases{
       {{.cuts = {{1, 2, 3, 4, 5, 6, 7}}, .owned = {8}, .mask = "11111"}},
@@ -84,7 +84,7 @@ TEST(Staircase, OfEightDevicesHasTheBitsOfOneDevice) {
     const StaircaseCourse eight = take_course(true, caches);
     EXPECT_EQ(eight.losses, one.losses);
     EXPECT_EQ(eight.weights, one.weights);
-    // Each phase that caches fills in its first step and reads in the others.
+    // Each phase that caches fills in its first step and reads in its other steps.
     EXPECT_EQ(eight.found,
               caches ? 3 * (kStepsOfPhase - 1) * kStaircaseMicroBatches * kSmallMicroBatch : 0);
   }

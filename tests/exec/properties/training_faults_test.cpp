@@ -1,5 +1,5 @@
-// A whole training that freezes, caches on disk, checkpoints, is stopped and goes on, with each of
-// its calls of the file system failing or being the last of its process.
+// A whole training freezes, caches on disk, checkpoints, is stopped and goes on, with each of its
+// calls of the file system failing or being the last of its process.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TrainOptions make_options() {
   return options;
 }
 
-// With room for some samples in memory and the others on disk.
+// Adds checkpoints, and a cache with room for some samples in memory and for all on disk.
 TrainOptions make_durable(const FileSystem& files) {
   TrainOptions options = make_options();
   options.config.cache.kind = CacheConfig::Kind::kOn;
@@ -53,7 +53,7 @@ TrainOptions make_durable(const FileSystem& files) {
 
 std::string cache_folder() { return std::filesystem::temp_directory_path().string(); }
 
-// "write /run/steps.journal" is of no cache.
+// A call names its file, and "write /run/steps.journal" is no call of the cache.
 bool is_of_cache(const std::string& call) {
   return call.find(' ' + cache_folder()) != std::string::npos;
 }
@@ -79,8 +79,8 @@ Ended train_once(const TrainOptions& options, const Dataset& data) {
 
 class TrainingFaults : public testing::Test {
  protected:
-  // Stopped after some steps, then gone on with to its end; as many processes as that takes. What
-  // goes wrong goes wrong once.
+  // Trains up to a stop and then on to the end, in as many processes as that takes. A fault strikes
+  // once.
   TrainResult live(FaultyFiles& faulty) {
     TrainOptions options = make_durable(faulty.files());
     Step done = 0;
@@ -130,7 +130,7 @@ class TrainingFaults : public testing::Test {
         EXPECT_NE(sentence.find("found the error \""), std::string::npos) << sentence;
       }
     }
-    // A cache ends no run, and never fails silently: but for its end.
+    // A fault in the cache ends no run, and is told where a read or a write of features fails.
     if (fault == Fault::kCrash || !has_struck_ || !is_of_cache(call)) return;
     EXPECT_TRUE(sentences_.empty()) << sentences_.front();
     EXPECT_LE(warnings_.size(), 2U) << "one, and that there is no room for all";
@@ -151,15 +151,15 @@ class TrainingFaults : public testing::Test {
   bool has_struck_ = false;
 };
 
-// By their text: threads make them in any order.
+// Counts calls by their text, for threads make them in any order.
 std::map<std::string, int> count_calls(const FaultyFiles& files) {
   std::map<std::string, int> times;
   for (const std::string& call : files.log()) ++times[call];
   return times;
 }
 
-// Each kind of call on each file at its first time, and a twelfth of the others, drawn anew by each
-// test; with FRAZIL_ALL_FAULTS (./test.sh --soak) all of them.
+// The first call of each kind on each file is tried, and a twelfth of the later calls, drawn anew
+// in each run of the test; with FRAZIL_ALL_FAULTS (./test.sh --soak) all calls are tried.
 TEST_F(TrainingFaults, EveryCallMayFailOrBeTheLast) {
   FaultyFiles faulty(disk_.files());
   const TrainResult undisturbed = live(faulty);
@@ -198,7 +198,7 @@ TEST_F(TrainingFaults, EveryCallMayFailOrBeTheLast) {
   EXPECT_GE(struck, tried - 20) << "but for what threads do in another order";
 }
 
-// Where the file of the cache has a name for a moment.
+// The file of the cache has a name for a moment here.
 TEST_F(TrainingFaults, OfAFileThatHadANameLeaveNothing) {
   disk_.refuse_nameless();
   FaultyFiles faulty(disk_.files());

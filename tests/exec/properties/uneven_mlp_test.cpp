@@ -1,4 +1,4 @@
-// Layers of very different widths.
+// The layers have very different widths.
 
 #include <gtest/gtest.h>
 

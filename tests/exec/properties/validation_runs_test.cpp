@@ -1,5 +1,5 @@
-// Training with samples kept apart to validate with: decisions follow them and nothing else, and
-// what they decide is recorded, replayed and resumed.
+// Training keeps samples apart to validate with: decisions follow these samples and nothing else,
+// and what they decide is recorded, replayed and resumed.
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -127,7 +127,7 @@ TEST_F(ValidatedRun, TellsWhatItsDecisionsWereMadeBy) {
   EXPECT_EQ(shown, result.validation);
 }
 
-// 48 of 64 samples in batches of 8: 6 steps an epoch, each of these samples once.
+// The run trains on 48 of 64 samples in batches of 8: 6 steps an epoch, each of these samples once.
 TEST_F(ValidatedRun, TrainsOnTheOtherSamplesAlone) {
   EXPECT_EQ(train(options_, data_).trace.steps, 36);
   EXPECT_EQ(data_.train.count(), 48);
@@ -170,7 +170,7 @@ std::vector<float> firsts_of(const Samples& part) {
   return values;
 }
 
-// Samples of normal noise are told apart by their first pixel.
+// The first pixel tells samples of normal noise apart.
 TEST(ValidationSplit, TakesSamplesAwayAndKeepsTheOthersInTheirOrder) {
   const Dataset whole = make_synthetic(101, 9, 1, 2, 3, 4);
   const std::vector<float> all = firsts_of(whole.train);
@@ -195,8 +195,8 @@ TEST(ValidationSplit, TakesSamplesAwayAndKeepsTheOthersInTheirOrder) {
   EXPECT_THROW(split_validation(split_validation(whole, 10, 1), 10, 1), std::logic_error);
 }
 
-// Chi-square over the 10 samples, of which one is chosen: 9 degrees of freedom, 27.9 is exceeded by
-// chance once in a thousand; the seeds are fixed, so the outcome is too.
+// The test is chi-square over the 10 samples, of which one is chosen: with 9 degrees of freedom,
+// 27.9 is exceeded by chance once in a thousand; the seeds are fixed, so the outcome is too.
 TEST(ValidationSplit, FavoursNoSample) {
   const Dataset whole = make_synthetic(10, 1, 1, 1, 2, 4);
   const std::vector<float> all = firsts_of(whole.train);

@@ -1,5 +1,5 @@
-// Clipping where a device holds frozen layers alone: it has no gradients and no barrier, and nobody
-// waits for it.
+// A device that holds frozen layers alone has no part in clipping: it has no gradients and no
+// barrier, and nobody waits for it.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Clipping by the norm over the whole model, against PyTorch's rule by hand in double.
+// Clipping by the norm over the whole model is compared with PyTorch's rule, by hand in double.
 
 #include "exec/reduction/clip.h"
 
@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::uint64_t kSeed = 7;
 
-// Minus the change of every parameter in one step of plain descent at rate 1: the gradients used.
+// Returns minus the change of every parameter in one step of plain descent at rate 1: the gradients
+// used.
 Tensors gradients_of(const PlanShape& shape, double clip_norm) {
   const ModelSpec model = make_vit(small_config());
   OptimizerConfig optimizer;
@@ -82,7 +83,7 @@ TEST(Clip, LeavesFrozenParametersOutOfTheNorm) {
   expect_scaled(gradients_of(frozen, clip_norm), active, torch_scale(norm_of(active), clip_norm));
 }
 
-// The exact answer, from sums given by hand on one device.
+// The answer is exact, from sums given by hand on one device.
 TEST(Clip, GivesTheRuleToTheLastBit) {
   const ModelProfile structure = make_structure(make_vit(small_config()), 2);
   const StepProgram program = make_program(make_small_plan(structure, {}), structure, 1, true);

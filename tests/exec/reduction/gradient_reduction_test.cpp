@@ -63,7 +63,7 @@ Tensors sum_alone(const std::vector<Tensors>& leaves) {
   return tree.take_root();
 }
 
-// The sums of every owner, each on a rank of its own.
+// Returns the sums of every owner, each on a rank of its own.
 std::vector<Tensors> reduce(const std::vector<LayerOwner>& owners, int ranks,
                             const std::vector<Tensors>& leaves) {
   const auto communicators = make_in_process_communicators(ranks);
@@ -85,7 +85,8 @@ std::vector<Tensors> reduce(const std::vector<LayerOwner>& owners, int ranks,
 }
 
 TEST(ReduceExactly, EqualsOneTreeForUnequalOwners) {
-  // By owner, in rank order: the ends of the micro-batches each owns; equal ends own nothing.
+  // A split has the owners in rank order, by the ends of their micro-batches; equal ends own
+  // nothing.
   const std::vector<std::vector<int>> splits = {
       {3, 6},    {5, 6},     {6, 6},    {0, 6},       {1, 7},       {2, 4, 6},
       {4, 4, 7}, {1, 5, 12}, {2, 3, 5}, {3, 4, 9, 9}, {2, 4, 6, 8}, {1, 2, 3, 13}};

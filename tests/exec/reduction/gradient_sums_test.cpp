@@ -9,7 +9,7 @@
 namespace frazil {
 namespace {
 
-// An optimizer may work in place.
+// An optimizer may work in place, so no two uses may share a tensor.
 TEST(GradientSums, GivesEachUseOfATiedParameterATensorOfItsOwn) {
   const TestModel model = decoder_model();
   const Plan plan = make_plan(model, {.micro_batches = 2});

@@ -11,7 +11,8 @@ namespace {
 
 constexpr int kMostMicroBatches = 13;
 
-// The rule by itself: a node of n > 1 leaves splits after the largest power of two below n.
+// Evaluates the rule by itself: a node of n > 1 leaves splits after the largest power of two below
+// n.
 at::Tensor evaluate(const std::vector<Tensors>& leaves, std::size_t tensor, int first, int end) {
   if (end - first == 1) return leaves[static_cast<std::size_t>(first)][tensor];
   int left = 1;
@@ -49,7 +50,7 @@ TEST(GradientTree, SumsLeavesOfAnyOrderToTheSameBits) {
     for (int round = 0; round < 8; ++round) {
       GradientTree tree(count);
       for (const int m : shuffled(count, engine)) {
-        // Copies that the tree alone holds, so that it may add in place.
+        // The tree alone holds these copies, so that it may add in place.
         tree.add({m, m + 1}, copies_of(leaves[static_cast<std::size_t>(m)]));
       }
       EXPECT_TRUE(same_tensors(tree.take_root(), expected)) << count << " leaves, round " << round;
@@ -58,7 +59,8 @@ TEST(GradientTree, SumsLeavesOfAnyOrderToTheSameBits) {
   }
 }
 
-// Leaves split at random between two owners: one ships what it could merge, the other completes.
+// Leaves are split at random between two owners: one ships what it could merge, the second
+// completes the tree.
 TEST(GradientTree, TakesSubtreesOfAnotherOwner) {
   constexpr std::uint64_t kSeed = 4;
   SCOPED_TRACE(kSeed);
@@ -95,7 +97,7 @@ TEST(GradientTree, NeverWritesToATensorThatSomebodyElseHolds) {
   }
 }
 
-// One tensor as the gradient of two parameters, and two views of one storage.
+// One tensor is the gradient of two parameters, and two views share one storage.
 TEST(GradientTree, AddsOnceWhereTwoGradientsShareMemory) {
   RandomTensors random(6);
   const at::Tensor right = random.draw({4});

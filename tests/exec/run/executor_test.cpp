@@ -1,4 +1,4 @@
-// What the executor does not perform yet it refuses in one sentence, on every device, without
+// The executor refuses what it does not perform yet in one sentence, on every device, without
 // hanging.
 
 #include "exec/run/executor.h"
@@ -45,7 +45,8 @@ TEST(Executor, RefusesAnActionOfSeveralMicroBatches) {
             "rank 0, step 0, action 0F0-1: the executor does not perform 0F0-1 yet");
 }
 
-// Each device's failure; the other one waits for a gradient that never comes.
+// Returns each device's failure; the device that does not fail itself waits for a gradient that
+// never comes.
 std::vector<std::string> failures_of(const Plan& plan, const ModelSpec& model,
                                      const ModelProfile& structure) {
   const StepProgram program = make_program(plan, structure, 2, false);

@@ -1,4 +1,4 @@
-// Signals against a computation of their own, and against the same run under other plans.
+// Signals are compared with a computation of their own, and with the same run under other plans.
 
 #include "exec/run/freeze_signals.h"
 
@@ -16,10 +16,10 @@ namespace frazil {
 namespace {
 
 constexpr Step kSteps = 4;
-// So large that what floats round off the weights does not count.
+// The rate is so large that what floats round off the weights does not count.
 constexpr double kRate = 0.5;
 
-// With it a step's gradient can be read off the weights: before - after = rate x gradient.
+// This optimizer lets a step's gradient be read off the weights: before - after = rate x gradient.
 OptimizerConfig plain_sgd() {
   OptimizerConfig sgd;
   sgd.kind = OptimizerConfig::Kind::kSgd;
@@ -50,7 +50,7 @@ StepResult take_step(Run& run, Step step, double rate = kRate) {
   return run.step(step, rate, small_micro_batches(step, 6));
 }
 
-// Bits of all that is measured of a run.
+// Returns the bits of all that is measured of a run.
 std::vector<std::uint64_t> measure_run(const PlanShape& shape) {
   OptimizerConfig adamw;
   adamw.clip_norm = 0.5;
@@ -149,7 +149,7 @@ TEST(FreezeSignals, PlasticityOfAFrozenBlockIsZeroAboveNothing) {
   for (std::size_t b = 2; b < changes.size(); ++b) EXPECT_GT(changes[b], 0) << b;
 }
 
-// Rows by hand, from the outputs themselves.
+// The rows are made by hand, from the outputs themselves.
 TEST(FreezeSignals, SketchIsTheGramMatrixOfABlocksLastLayer) {
   const auto run = make_run({}, {});
   const Sketches sketches = sketch_blocks(*run, probe());

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kSeed = 7;
 
-// With this and rate 1 a step's change of the weights is minus the gradient.
+// This optimizer at rate 1 changes the weights by minus the gradient.
 OptimizerConfig plain_descent() {
   OptimizerConfig optimizer;
   optimizer.kind = OptimizerConfig::Kind::kSgd;
@@ -29,7 +29,7 @@ struct StepOutcome {
   std::vector<Tensors> gradients;  // by layer
 };
 
-// One graph, one loss, one backward.
+// Differentiates with one graph, one loss, one backward.
 StepOutcome differentiate_whole(const std::vector<Samples>& micro_batches) {
   const ModelSpec model = make_vit(small_config());
   Tensors images;
@@ -112,7 +112,7 @@ TEST(Transparency, AShortLastMicroBatchWeighsByItsSamples) {
 TEST(Transparency, FreezingABlockLeavesTheOtherGradientsAsTheyAre) {
   const std::vector<Samples> micro_batches = small_micro_batches(3, 6);
   StepOutcome expected = differentiate_whole(micro_batches);
-  // Blocks 0 and 2: layers 0, 3 and 4.
+  // The mask freezes blocks 0 and 2: layers 0, 3 and 4.
   for (const std::size_t layer : {0, 3, 4}) {
     for (at::Tensor& gradient : expected.gradients[layer]) gradient = at::zeros_like(gradient);
   }
@@ -158,7 +158,7 @@ TEST(Measurement, HasASampleOfEveryPhaseOfEveryLayer) {
   EXPECT_TRUE(run.take_layer_samples().empty());
 }
 
-// A runner by itself on layers in the middle of the model.
+// A runner works by itself on layers in the middle of the model.
 TEST(StageRunner, KeepsAMicroBatchFromItsForwardToItsBackward) {
   const ModelSpec model = make_vit(small_config());
   const ModelProfile structure = make_structure(model, 0);

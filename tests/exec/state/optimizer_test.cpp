@@ -1,4 +1,4 @@
-// The fused kernels against the formulas, by hand and in double.
+// The fused kernels are compared with the formulas, by hand and in double.
 
 #include "exec/state/optimizer.h"
 
@@ -64,7 +64,7 @@ class SgdByHand {
   std::vector<double> buffer_;
 };
 
-// Largest difference after each of some steps, relative to 1 + |w|.
+// Returns the largest difference after each of some steps, relative to 1 + |w|.
 template <class ByHand>
 double largest_error(const OptimizerConfig& config) {
   RandomTensors random(21);

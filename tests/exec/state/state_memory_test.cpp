@@ -130,7 +130,7 @@ TEST(StateMemory, ReservesWhatIsNotThereAndNoMore) {
   const Tensors other = memory.copy(of_bytes(6 * kPage));
   EXPECT_TRUE(one[0].const_data_ptr() == place || other[0].const_data_ptr() == place);
   EXPECT_EQ(memory.usage().kept, Bytes{2 * kPage});
-  // What nobody has taken makes room for what is reserved next.
+  // Memory that nobody has taken makes room for what is reserved next.
   memory.reserve({Bytes{9 * kPage}});
   EXPECT_EQ((memory.usage().held + memory.usage().kept).count, 22 * kPage);
   memory.reserve({Bytes{9 * kPage}});

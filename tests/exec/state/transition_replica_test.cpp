@@ -15,7 +15,8 @@ LayerState one_value() {
   return state;
 }
 
-// A replica on `holders`; the plan wants one on `wanted`. How many layers were copied.
+// Puts replicas on `holders` where the plan wants them on `wanted`. Returns how many layers were
+// copied.
 int copied(const std::vector<std::size_t>& holders, const std::vector<DeviceId>& wanted) {
   std::vector<DeviceState> states(3);
   for (const std::size_t device : holders) {

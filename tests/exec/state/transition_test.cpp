@@ -30,7 +30,7 @@ LayerState make_state(int layer) {
 }
 Bytes state_bytes(int layer) { return Bytes{3 * 4 * (layer + 1)}; }
 
-// Everything on device 0.
+// Puts everything on device 0.
 std::vector<DeviceState> states_on_one() {
   std::vector<DeviceState> states(kDevices);
   for (int l = 0; l < kSmallLayers; ++l) states[0][LayerId{l}] = make_state(l);
@@ -58,7 +58,7 @@ PlanShape pipelines(const std::vector<std::vector<int>>& cuts) {
   return shape;
 }
 
-// By device, from the cuts alone.
+// Returns the layers by device, from the cuts alone.
 std::vector<std::set<int>> layers_by_device(const std::vector<std::vector<int>>& cuts) {
   std::vector<std::set<int>> held(kDevices);
   std::size_t device = 0;
@@ -179,7 +179,8 @@ TEST(MoveLayers, LeavesExactlyWhatEachPlanOfALongSequenceSays) {
   }
 }
 
-// The planner's twin of a move says how many bytes it is: after a step, so that moments are there.
+// The planner says how many bytes a transition moves; a step comes first, so that moments are
+// there.
 TEST(MoveLayers, MovesTheBytesThatThePlannerPredicts) {
   const ModelSpec model = make_vit(small_config());
   const Cluster cluster =
@@ -212,7 +213,7 @@ TEST(MoveLayers, MovesTheBytesThatThePlannerPredicts) {
                          find_activity(run.structure(), before.mask), one_memory);
     const MoveReport report = run.transition_to(next).move;
     EXPECT_EQ(report.moved, copied.moved) << summarize(next);
-    // Between memories the moments of what freezes just then go along.
+    // Moves between memories take along the moments of what freezes just then.
     const bool freezes = next.mask.frozen_count() > before.mask.frozen_count();
     if (!freezes) {
       EXPECT_EQ(report.moved, predicted.moved) << summarize(next);
@@ -228,7 +229,7 @@ TEST(MoveLayers, MovesTheBytesThatThePlannerPredicts) {
   EXPECT_EQ(moves, 5) << "replicas that hold everything only give up";
 }
 
-// Layers of 3 MiB, so that copies have memory of their own.
+// Makes layers of 3 MiB, so that copies have memory of their own.
 std::vector<DeviceState> large_states() {
   std::vector<DeviceState> states(kDevices);
   for (int l = 0; l < kSmallLayers; ++l) {

@@ -1,5 +1,5 @@
-// PipeDream and PipeDream-2BW: the bits of a sequential program that applies the same versions, and
-// the lag of every read, under masks and with short batches too.
+// PipeDream and PipeDream-2BW have the bits of a sequential program that applies the same versions,
+// and every read lags as the rule says, under masks and with short batches too.
 
 #include "exec/state/weight_versions.h"
 
@@ -37,14 +37,15 @@ int stage_of(const std::vector<int>& cuts, int layer) {
       std::count_if(cuts.begin(), cuts.end(), [&](int cut) { return cut <= layer; }));
 }
 
-// The version that stage s of p reads for micro-batch m, from the rules alone. With PipeDream p - s
-// micro-batches are ahead of the backward at s; with 2BW groups of p read one group behind.
+// Returns the version that stage s of p reads for micro-batch m, from the rules alone. With
+// PipeDream p - s micro-batches are ahead of the backward at s; with 2BW groups of p read one group
+// behind.
 int version_of(ScheduleKind kind, int stages, int stage, int micro_batch) {
   if (kind == ScheduleKind::kPipeDream) return std::max(0, micro_batch - (stages - stage) + 1);
   return std::max(0, micro_batch / stages - 1);
 }
 
-// One device, one micro-batch after the other, all versions kept.
+// Takes micro-batches one after another on one device, with all versions kept.
 class Sequential {
  public:
   Sequential(const ModelSpec& model, const OptimizerConfig& optimizer,
@@ -68,7 +69,7 @@ class Sequential {
     std::vector<std::vector<Tensors>> gradients;  // of the group, by micro-batch and layer
     const auto count = static_cast<int>(micro_batches.size());
     for (int m = 0; m < count; ++m) {
-      // Of the samples that share an update each counts alike.
+      // All samples that share an update count alike.
       const auto group = micro_batches.begin() + m / interval * interval;
       const auto end = group + std::min<std::ptrdiff_t>(interval, micro_batches.end() - group);
       const auto samples =
@@ -103,7 +104,7 @@ class Sequential {
     return copies;
   }
 
-  // Layer by layer, as the executor cuts its graphs.
+  // Differentiates layer by layer, as the executor cuts its graphs.
   std::vector<Tensors> differentiate(Step step, ScheduleKind kind, const std::vector<int>& cuts,
                                      int m, double scale,
                                      const std::vector<std::vector<Tensors>>& versions,
@@ -140,8 +141,8 @@ class Sequential {
     return gradients;
   }
 
-  // Micro-batches `end - size` to `end` as the step's tree adds what it has of them: pairs (2k,
-  // 2k+1) first, pairs of pairs next; the rest from right to left.
+  // Adds the gradients of micro-batches `end - size` to `end` as the step's tree adds those that
+  // are there: pairs (2k, 2k+1) first, pairs of pairs next; what is left from right to left.
   static Tensors add(const std::vector<std::vector<Tensors>>& gradients, std::size_t layer,
                      int end) {
     struct Part {
@@ -205,7 +206,7 @@ TEST(WeightVersions, EqualASequentialProgramThatAppliesTheSameVersions) {
   }
 }
 
-// What the stages of a step must have read: those that train, once per micro-batch.
+// Expects the reads of all stages that train, once per micro-batch.
 void expect_reads(const std::vector<WeightRead>& reads, ScheduleKind kind,
                   const std::vector<int>& cuts, int micro_batches, const std::string& mask) {
   const int stages = static_cast<int>(cuts.size()) + 1;
@@ -239,7 +240,7 @@ TEST(WeightVersions, EveryReadLagsAsItsRuleSays) {
   }
 }
 
-// Steps of `sizes` micro-batches, the last one of every second step short of a sample.
+// Takes steps of `sizes` micro-batches, the last one of every second step short of a sample.
 void expect_sequential_bits(ScheduleKind kind, const std::vector<int>& cuts,
                             const std::string& mask, const std::vector<int>& sizes, bool adam) {
   SCOPED_TRACE(std::string(schedule_name(kind)) + ", " + std::to_string(cuts.size() + 1) +
@@ -265,8 +266,8 @@ void expect_sequential_bits(ScheduleKind kind, const std::vector<int>& cuts,
   }
 }
 
-// Prefixes, some of them a whole stage and more, and masks with a frozen block behind an active
-// one; a whole batch, then one that lacks micro-batches and ends in a short one.
+// The masks are prefixes, some as long as a stage and more, and masks with a frozen block behind an
+// active one. A whole batch is followed by one that lacks micro-batches and ends in a short one.
 TEST(WeightVersions, UnderMasksAndOfShortBatchesEqualASequentialProgramAndLagAsTheirRuleSays) {
   bool adam = false;
   for (const ScheduleKind kind : {ScheduleKind::kPipeDream, ScheduleKind::kPipeDream2Bw}) {
@@ -280,7 +281,7 @@ TEST(WeightVersions, UnderMasksAndOfShortBatchesEqualASequentialProgramAndLagAsT
   }
 }
 
-// A short one alone; fewer than the pipeline has stages; the first micro-batch alone, and short.
+// Some steps have fewer micro-batches than the pipeline has stages, one has a single short one.
 TEST(WeightVersions, OfAnyNumberOfMicroBatchesEqualASequentialProgram) {
   for (const ScheduleKind kind : {ScheduleKind::kPipeDream, ScheduleKind::kPipeDream2Bw}) {
     expect_sequential_bits(kind, {2, 4, 6}, "11111", {8, 8, 2, 1, 3, 7}, true);

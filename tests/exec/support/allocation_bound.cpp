@@ -20,7 +20,8 @@
 namespace frazil {
 namespace {
 
-// Of all layers on one device, which has no less to square than any device of the plan.
+// Measures clipping of all layers on one device, which has no less to square than any device of the
+// plan.
 std::int64_t measure_clipping(const BoundedPlan& bounded, const Activity& activity,
                               const DeviceState& state) {
   Plan alone = bounded.plan;
@@ -41,14 +42,14 @@ std::int64_t measure_clipping(const BoundedPlan& bounded, const Activity& activi
   return meter.peak_bytes();
 }
 
-// A place in the lists.
+// The place of an action in the lists.
 struct Place {
   std::size_t device = 0;
   std::size_t index = 0;
 };
 
-// By device and index: how many actions of each device have ended for sure when an action begins,
-// or, of a RECV, ends.
+// Clocks say, by device and index of an action, how many actions of each device have ended for sure
+// when this one begins, or when it ends where it is a RECV.
 using Clocks = std::vector<std::vector<std::vector<std::size_t>>>;
 
 Clocks find_clocks(const Schedule& schedule) {
@@ -77,7 +78,7 @@ Clocks find_clocks(const Schedule& schedule) {
   return clocks;
 }
 
-// What an action of one device leaves for a stage, until it is let go of.
+// Bytes that an action of one device leaves for a stage, until they are let go of.
 struct Left {
   std::size_t from = 0;  // index of the action that makes it
   Place until;           // the action that ends it
@@ -201,7 +202,7 @@ class AllocationBound {
     }
   }
 
-  // At an action of a device, while it runs.
+  // Counts what is left while an action of a device runs.
   std::int64_t count_left(std::size_t device, std::size_t index) const {
     std::int64_t bytes = 0;
     for (const Left& left : left_[device]) {
@@ -212,7 +213,8 @@ class AllocationBound {
     return bytes;
   }
 
-  // Parameters, gradients and moments.
+  // Counts parameters, gradients and moments, and with weight versions the parameters as the step
+  // began.
   std::int64_t count_constant(DeviceId device) const {
     std::int64_t bytes = 0;
     for (const TaskGraph::Held& held : step_.lowered.graph.held()) {
@@ -228,7 +230,7 @@ class AllocationBound {
     return bytes;
   }
 
-  // A complete sum, and a partial one of the own share for each node of any owner.
+  // Counts a complete sum, and a partial one of the device's share for each node of any owner.
   std::int64_t count_reduced(DeviceId device) const {
     std::int64_t bytes = 0;
     for (const ReductionGroup& group :
@@ -262,7 +264,7 @@ class AllocationBound {
     return bytes;
   }
 
-  // What enters or leaves between I and W.
+  // Counts what the layers of the stage hold between I and W, if the action is of this kind.
   std::int64_t count_halves(const Action& action, ActionKind kind) const {
     std::int64_t bytes = 0;
     visit_halves(action, [&](const Action& half) {

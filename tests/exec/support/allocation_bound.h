@@ -3,12 +3,12 @@
 // what the simulator holds as an action begins, and beside it, all found without running the plan,
 //   - the working room of one layer at a time, measured alone on one device: what its forward, its
 //     backward or its update takes at most above what stays;
-//   - what it has sent and no message that it has received since says is let go of: a message
-//     counts where it was made, in the simulator where it is read;
+//   - what the device has sent, until a message that it has received since shows that the reader
+//     is done: a message counts where it was made, in the simulator where it is read;
 //   - what a layer holds between I and W above its stash, the gradients at its seams, measured
 //     alone;
-//   - after a reduction its results and the partial sums of the own share, and for clipping the
-//     squares in double, measured alone;
+//   - after a reduction its results and the partial sums of the device's share, and for clipping
+//     the squares in double, measured alone;
 //   - with weight versions the parameters as the step began: what was there before is not taken off
 //     when it is let go of.
 
@@ -29,7 +29,7 @@ struct BoundedPlan {
   int devices = 1;
 };
 
-// By device.
+// Returns the bounds by device.
 std::vector<std::int64_t> bound_allocations(const BoundedPlan& bounded);
 
 }  // namespace frazil

@@ -19,7 +19,7 @@ struct CourseOptions {
   std::optional<PrefixCacheOptions> cache = std::nullopt;
   std::int64_t samples = kCourseSamples;
   bool recomputes = false;  // every stage
-  // The first stage also on one more device, the last: how they share it.
+  // If set, the first stage is shared with one more device, the last, along this axis.
   std::optional<DeviceAxis> shared = std::nullopt;
   FileSystem files = real_file_system();
 };
@@ -27,17 +27,17 @@ struct CourseOptions {
 struct Course {
   std::vector<std::uint64_t> losses;  // their bits
   std::uint64_t weights = 0;
-  // By epoch and layer: samples that the layer's forward has run for.
+  // Samples that the layer's forward has run for, by epoch and layer.
   std::vector<std::vector<std::int64_t>> forwards;
   FeatureCounts counts = {};
   PrefixCounts micro_batches = {};
   std::vector<std::string> warnings = {};
 };
 
-// An epoch under each plan, in an order of samples of its own.
+// Takes an epoch under each plan, in an order of samples of its own.
 Course take_course(const std::vector<PlanShape>& epochs, const CourseOptions& options);
 
-// Room in memory for all that a course caches.
+// Gives room in memory for all that a course caches.
 PrefixCacheOptions ample_memory();
 
 }  // namespace frazil

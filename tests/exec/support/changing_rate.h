@@ -5,8 +5,9 @@
 
 namespace frazil {
 
-// Of step `step` of a test of `steps`: two steps of warm-up, then along the cosine. The rule's
-// third step, at which the cosine begins where the warm-up has ended, is left out.
+// Returns the rate of step `step` of a test of `steps`: two steps of warm-up, then along the
+// cosine. The rule's third step, at which the cosine begins where the warm-up has ended, is left
+// out.
 inline double changing_rate(OptimizerConfig optimizer, Step step, Step steps) {
   optimizer.warm_up_steps = 2;
   return learning_rate(optimizer, step < 2 ? step : step + 1, steps + 2);

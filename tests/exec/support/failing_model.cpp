@@ -15,13 +15,13 @@
 namespace frazil {
 namespace {
 
-// For the update all micro-batches, so that their sum is of the other type as well.
+// An update fails in all micro-batches, so that the type of their sum is wrong as well.
 bool is_failing(const RandomKey& key, FaultPlace place) {
   return key.step == kFailingStep &&
          (key.micro_batch.value == kFailingMicroBatch || place == FaultPlace::kUpdate);
 }
 
-// The weight of the operation, without its last row or as doubles.
+// Takes the last row off the weight gradient of the operation, or makes it double.
 Tensors spoil(Tensors gradients, FaultPlace place) {
   at::Tensor& first = gradients.front();
   if (place == FaultPlace::kReduction) first = first.narrow(0, 0, first.size(0) - 1);
@@ -29,7 +29,7 @@ Tensors spoil(Tensors gradients, FaultPlace place) {
   return gradients;
 }
 
-// Where I and W come apart, W is what the layer's operations differentiate.
+// The W of a layer is what its operations differentiate, if I and W come apart.
 void watch_weights(ParametricOperationList& operations, MetTensors& met) {
   for (ParametricOperation& operation : operations) {
     if (!operation.differentiate) continue;
@@ -89,7 +89,8 @@ ModelSpec make_failing(FaultPlace place, const std::function<void()>& fault, Met
     };
   }
   LayerSpec& head = model.layers.back();
-  // A loss is told no key: it follows the forward of its micro-batch. (One replica alone asks.)
+  // A loss is told no key, so its fault follows the forward of its micro-batch. (One replica alone
+  // asks.)
   const auto fails = std::make_shared<std::atomic<bool>>(false);
   head.forward = [fails, place, inner = head.forward](const LayerCall& call) {
     *fails = is_failing(call.key, place);

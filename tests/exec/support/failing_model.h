@@ -1,7 +1,7 @@
 #pragma once
 // The small transformer with one fault in the middle of its third step, in a layer of the second of
-// two stages, and what must be gone when the run has ended: every tensor, those that its layers
-// have met above all, threads, files.
+// two stages. When the run has ended, every tensor, thread and file must be gone, above all the
+// tensors that its layers have met.
 
 #include <ATen/core/Tensor.h>
 
@@ -19,7 +19,7 @@ inline constexpr Step kFailingStep = 2;
 inline constexpr int kFailingMicroBatch = 1;
 inline constexpr std::size_t kFailingLayer = 5;
 
-// Seen, not kept.
+// Sees tensors without keeping them.
 class MetTensors {
  public:
   void add(const Tensors& tensors);
@@ -37,16 +37,17 @@ enum class FaultPlace {
   kBackward,        // B, or I where a stage splits its backward
   kBackwardWeight,  // W
   kRecompute,       // R
-  // Nothing is called; the layer's W, which nobody looks at, hands out what the place cannot add up
-  // or apply: a gradient that lacks a row, one of another type.
+  // Nothing is called here. The layer's W, which nobody looks at, hands out a gradient that the
+  // place cannot add up or apply: one that lacks a row, one of another type.
   kReduction,
   kUpdate,
 };
 
-// At `place`, `fault` is called. `met` must outlive the model.
+// Calls `fault` at `place`. `met` must outlive the model.
 ModelSpec make_failing(FaultPlace place, const std::function<void()>& fault, MetTensors& met);
 
-// What a process has before a run that fails; afterwards it must have that and no more.
+// Notes what a process has before a run that fails; afterwards the process must have that and no
+// more.
 class Surroundings {
  public:
   Surroundings();

@@ -19,18 +19,18 @@ struct FamilyForm {
 
 std::string name_of(const FamilyForm& form);
 
-// Some legal numbers of chunks per device; the first is the least.
+// Returns some legal numbers of chunks per device; the first is the least.
 std::vector<int> chunks_of(const ScheduleFacts& facts);
 
-// Uneven times, for the schedules that decide by them.
+// Gives layers uneven times, for the schedules that decide by times.
 ModelProfile with_times(ModelProfile structure);
-// A latency, and so many bytes a second: none is without limit.
+// Makes links with a latency, and so many bytes a second: none is without limit.
 Cluster make_family_cluster(int devices, BytesPerSecond bandwidth = {});
 
 OptimizerConfig make_family_optimizer(bool clip);
 
-// Stages as even as eight layers allow, the weight versions that the schedule goes with. Throws
-// InfeasibleError where the schedule has no such form, e.g. dualpipe with an odd number of
+// Makes stages as even as eight layers allow, with the weight versions that the schedule goes with.
+// Throws InfeasibleError where the schedule has no such form, e.g. dualpipe with an odd number of
 // micro-batches.
 Plan place_family(const FamilyForm& form, const ModelProfile& structure);
 

@@ -76,8 +76,8 @@ class LayerAlone {
     return gradients;
   }
 
-  // What stays of a layer with a backward is its stash, and its outputs are the next one's inputs.
-  // Of others nothing is counted at all.
+  // A layer with a backward leaves its stash, and its outputs are the inputs of the next layer. The
+  // simulator counts nothing at all of other layers.
   void measure_forward(StageRunner& runner, bool keeps, Room& room) {
     const AllocationMeter meter;
     const StageRunner::Forwarded forwarded =
@@ -101,7 +101,7 @@ class LayerAlone {
     runner.backward(kSecond, gradients_);
     const std::int64_t peak = meter.peak_bytes() + count_bytes(gradients_);
     room.of[ActionKind::kBackward] = peak;
-    // Of a layer without I, the whole of its backward may come as W.
+    // A layer without I may have the whole of its backward as W.
     room.of[ActionKind::kBackwardWeight] = peak;
   }
 
@@ -123,7 +123,7 @@ class LayerAlone {
     room.of[ActionKind::kBackwardWeight] = meter.peak_bytes();
   }
 
-  // With moments there, and a clip scale.
+  // Measures an update with moments there, and with a clip scale.
   std::int64_t measure_update() const {
     LayerState state = clone(state_.at(layer_));
     update_layer(state, make_gradients(), of_.optimizer, 1e-2);

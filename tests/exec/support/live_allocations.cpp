@@ -40,7 +40,7 @@ class CountingAllocator final : public c10::Allocator {
 }  // namespace
 
 std::int64_t count_live_allocations() {
-  // Lives as long as tensors may, which is to the end of the process.
+  // The allocator lives as long as tensors may, which is to the end of the process.
   static const bool is_counting = [] {
     c10::SetCPUAllocator(new CountingAllocator(c10::GetCPUAllocator()), 100);
     return true;

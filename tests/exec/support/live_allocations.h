@@ -1,6 +1,6 @@
 #pragma once
-// Everything that libtorch's CPU allocator has handed out and nobody has given back, in the whole
-// process: storage of tensors, whoever holds them. Counted from the first call on.
+// Counts what libtorch's CPU allocator has handed out and nobody has given back, in the whole
+// process: storage of tensors, whoever holds them. Counting begins with the first call.
 
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Random tensors by seed, lists of them compared bit for bit, and threads that play ranks.
+// Random tensors by seed, lists of tensors compared bit for bit, and threads that play ranks.
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>

@@ -1,5 +1,6 @@
 #pragma once
-// Threads that play ranks, each with the error at which it ended; what a test of failures counts.
+// Threads that play ranks, each with the error at which it ended, and counts of what a failure may
+// leave.
 
 #include <algorithm>
 #include <chrono>
@@ -59,8 +60,8 @@ inline std::ptrdiff_t count_entries(const char* folder) {
                        std::filesystem::directory_iterator());
 }
 
-// A thread that has been waited for leaves the list a moment later: the fewest of a quarter of a
-// second.
+// Returns the fewest threads of a quarter of a second, for a thread that has been waited for leaves
+// the list a moment later.
 inline std::ptrdiff_t count_threads() {
   std::ptrdiff_t fewest = count_entries("/proc/self/task");
   for (int i = 0; i < 250; ++i) {

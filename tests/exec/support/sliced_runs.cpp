@@ -15,7 +15,7 @@
 namespace frazil {
 namespace {
 
-// Largest difference of an element over the largest element of all.
+// Takes the largest difference of an element over the largest element of all.
 void expect_near(const Tensors& found, const Tensors& expected, double tolerance,
                  const std::string& what) {
   ASSERT_EQ(found.size(), expected.size()) << what;

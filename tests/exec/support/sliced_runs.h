@@ -32,7 +32,7 @@ Plan make_sliced_plan(const TestModel& model, const SlicedForm& form);
 
 // Distributions of 1 to 3 stages over up to 4 devices.
 const std::vector<std::vector<std::vector<int>>>& sliced_distributions();
-// Whether no device lies in two stages; else gpipe alone takes them.
+// Returns whether no device lies in two stages; gpipe alone takes stages that do not lie apart.
 bool lie_apart(const std::vector<std::vector<int>>& devices);
 
 // SGD with momentum and without decay: its momentum after one step is the gradient.
@@ -45,13 +45,13 @@ struct SlicedOutcome {
 // The third step lacks a sample, so that some slices have one fewer.
 SlicedOutcome train_sliced(const TestModel& model, const OptimizerConfig& optimizer,
                            const SlicedForm& form, int steps = 3);
-// Of the layers' first holders; all others must hold the same bits.
+// Copies the states of the layers' first holders; all other holders must have the same bits.
 std::vector<LayerState> copy_states(const frazil::Run& run, const TestModel& model);
 
 double largest_element(const at::Tensor& tensor);  // absolute element
-// Parameters, momenta and losses: the largest difference of an element over the largest element, by
-// layer. (Not by tensor: a bias before a norm has a gradient of terms that cancel, and the rounding
-// of a sum is that of its terms.)
+// Compares parameters, momenta and losses: the largest difference of an element over the largest
+// element, by layer. (Not by tensor: a bias before a norm has a gradient of terms that cancel, and
+// the rounding of a sum is that of its terms.)
 void expect_same_training(const SlicedOutcome& found, const SlicedOutcome& expected,
                           double tolerance);
 

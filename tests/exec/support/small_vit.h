@@ -8,19 +8,19 @@
 
 namespace frazil {
 
-// Eight layers: embedding, three blocks of two, head.
+// The model has eight layers: embedding, three blocks of two, head.
 VitConfig small_config();
 inline constexpr int kSmallLayers = 8;
 inline constexpr int kSmallBlocks = 5;
 inline constexpr int kSmallMicroBatch = 3;
 
-// Micro-batches of a step; a `short_by` > 0 takes that many samples from the last one.
+// Makes the micro-batches of a step; a `short_by` > 0 takes that many samples from the last one.
 std::vector<Samples> small_micro_batches(Step step, int micro_batches, int short_by = 0);
 
 struct PlanShape {
   ScheduleKind schedule = ScheduleKind::kOneForwardOneBackward;
   int micro_batches = 6;
-  // Per pipeline: the cuts, and how many micro-batches it owns, in order.
+  // The cuts by pipeline, and how many micro-batches each pipeline owns, in order.
   std::vector<std::vector<int>> cuts = {{}};
   std::vector<int> owned = {6};
   std::string mask = "11111";

@@ -13,7 +13,8 @@ inline constexpr std::int64_t kTinySamples = 48;
 inline constexpr Step kTinySteps = 18;
 inline constexpr Bytes kAmpleMemory{1 << 30};  // of a device, for any plan
 
-// The samples in 6 steps of 2 micro-batches of 4, 3 epochs; freezing begins with the second.
+// The samples make 6 steps of 2 micro-batches of 4, for 3 epochs; freezing begins with the second
+// epoch.
 inline RunConfig tiny_config() {
   RunConfig config;
   config.model = small_config();
@@ -28,7 +29,7 @@ inline RunConfig tiny_config() {
   return config;
 }
 
-// Every layer alike: 100 us forward, 200 us backward, 20 kB of stash at a micro-batch of 4.
+// Every layer is alike: 100 us forward, 200 us backward, 20 kB of stash at a micro-batch of 4.
 inline ModelProfile tiny_profile(const RunConfig& config) {
   ModelProfile profile = structure_of(config);
   for (Layer& layer : profile.layers) {
@@ -51,7 +52,7 @@ inline Cluster tiny_cluster(Bytes memory_limit) {
                               {std::chrono::microseconds(5), BytesPerSecond{1'000'000'000}});
 }
 
-// The steps of the events of one kind.
+// Returns the steps of the events of one kind.
 template <class Event>
 std::vector<Step> steps_of(const FreezeTrace& trace) {
   std::vector<Step> steps;
@@ -61,7 +62,7 @@ std::vector<Step> steps_of(const FreezeTrace& trace) {
   return steps;
 }
 
-// Every change of the mask.
+// Returns every mask that differs from the one before.
 inline std::vector<TracedMask> masks_of(const FreezeTrace& trace) {
   std::vector<TracedMask> masks;
   for (const FreezeEvent& event : trace.events) {

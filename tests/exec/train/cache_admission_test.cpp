@@ -19,7 +19,7 @@ using std::chrono::microseconds;
 constexpr int kEpochSteps = 6;
 constexpr Bytes kFeature{17 * 32 * 4};
 
-// One device; three of five blocks are frozen from the second epoch on.
+// There is one device; all blocks but the head are frozen from the second epoch on.
 TrainOptions make_options(int epochs) {
   TrainOptions options;
   options.config = tiny_config();
@@ -53,8 +53,8 @@ std::vector<CacheChange> changes_of(const FreezeTrace& trace) {
   return changes;
 }
 
-// In three epochs the second fills and the third reads: filling pays where writing takes less than
-// the steps of one epoch spare.
+// The second of three epochs fills and the third reads, so filling pays where writing takes less
+// than the steps of one epoch spare.
 TEST(CacheAdmission, FillsOnBothSidesOfBreakEvenAsTheClosedFormSays) {
   TrainOptions options = make_options(3);
   options.config.freeze.policy =
@@ -131,7 +131,7 @@ TEST(CacheAdmission, DeclinesInTheLastEpochWithTheReasonAndRunsThePlanWithout) {
   EXPECT_EQ(filled.weight_hash, result.weight_hash);
 }
 
-// Slower to write and read than all the layers take.
+// The tier takes longer to write and read than all the layers take to run.
 TEST(CacheAdmission, DeclinesATierThatIsTooSlow) {
   TrainOptions options = make_options(8);
   options.config.cache.memory_link.bandwidth = BytesPerSecond{1'000'000};
@@ -141,7 +141,7 @@ TEST(CacheAdmission, DeclinesATierThatIsTooSlow) {
   EXPECT_EQ(run(options).weight_hash, declined.weight_hash);
 }
 
-// One tier cannot keep up alone.
+// One tier cannot keep up alone, so some samples are computed again.
 TEST(CacheAdmission, KeepsFewerSamplesWhereReadingThemAllTakesTooLong) {
   TrainOptions options = make_options(40);
   options.config.cache.memory_link.bandwidth = BytesPerSecond{25'000'000};
@@ -171,7 +171,8 @@ TEST(CacheAdmission, KeepsFewerSamplesWhereReadingThemAllTakesTooLong) {
   EXPECT_EQ(run(options).weight_hash, result.weight_hash);
 }
 
-// Deepening does not pay any more; what is held goes on serving, and the run keeps its bits.
+// Deepening does not pay any more, so the features that are held go on serving, and the run keeps
+// its bits.
 TEST(CacheAdmission, GoesOnWithTheOldDepthWhereANewOneDoesNotPay) {
   TrainOptions options = make_options(5);
   options.config.model.dropout = 0.1;
@@ -226,7 +227,8 @@ TEST(CacheAdmission, ReplaysARecordedRunBitForBit) {
   std::filesystem::remove(path);
 }
 
-// Inside the F, on the lane of the host; those that are read came from there, others go there.
+// Reads and writes lie inside the F, on the lane of the host. Features that are read come from
+// there, those that are written go there.
 TEST(CacheAdmission, ShowsReadsAndWritesAsMovesOfTheTimeline) {
   const TrainResult result = run(make_options(6));
   ASSERT_EQ(result.phases.size(), 2U);

@@ -54,7 +54,7 @@ std::vector<Step> all_steps() {
   return steps;
 }
 
-// Without what only one of trace and log has.
+// Leaves out the events that only the trace or only the log has.
 std::vector<FreezeEvent> shared_events(const FreezeTrace& trace) {
   std::vector<FreezeEvent> events;
   for (const FreezeEvent& event : trace.events) {
@@ -89,7 +89,8 @@ TEST_F(EventLogFile, IsThereWhileTheRunLasts) {
   });
 }
 
-// Stopped after 7 steps, its last line torn; then ended at 7 again by an error, and done again.
+// The run stops after 7 steps, and a torn line of the step after is all that is left of a second
+// process.
 TEST_F(EventLogFile, OfAResumedRunHasEveryStepOnce) {
   const TrainResult whole = train(options_, data_);
   const std::vector<FreezeEvent> expected = read().events;
@@ -165,8 +166,8 @@ TEST_F(EventLogFile, WithItsCostsAddedUpIsTheTrace) {
   EXPECT_EQ(events, result.trace.events);
 }
 
-// Masks by who decided, and evaluations, without what a process repeats when it begins: a decision
-// that was made before it, of which a checkpoint keeps no reason.
+// Keeps evaluations, and masks with who decided. It drops what a process repeats when it begins: a
+// decision that was made before it, of which a checkpoint keeps no reason.
 std::vector<FreezeEvent> course_of(const FreezeTrace& trace) {
   std::vector<FreezeEvent> events;
   std::optional<FreezeMask> mask;
@@ -190,8 +191,8 @@ std::int64_t sum_costs(const FreezeTrace& trace) {
   return steps;
 }
 
-// Ended three times, inside epochs and between two, and by a crash that loses steps after the
-// checkpoint: the trace and the report are of the whole run, and the trace replays it.
+// The run ends three times: between two epochs, inside one, and by a crash that loses steps after
+// the checkpoint. Trace and report are of the whole run, and the trace replays it.
 TEST_F(EventLogFile, OfAResumedRunGivesTheTraceOfTheWhole) {
   const TrainResult whole = train(options_, data_);
   const fs::path out = folder_ / "out";
@@ -211,7 +212,7 @@ TEST_F(EventLogFile, OfAResumedRunGivesTheTraceOfTheWhole) {
   const ReportRun stopped = read_run(out.string());
   EXPECT_EQ(summarize("out", stopped.trace).interrupted_after, 9);
   EXPECT_EQ(summarize("out", stopped.trace).steps, 9);
-  // Steps 9 to 13 are done, of which the last checkpoint has 9 to 11.
+  // Steps 9 to 13 are done; the last checkpoint has 9 to 11.
   options_.stop = {};
   struct Killed {};
   EXPECT_THROW((void)train(options_, data_,
@@ -271,7 +272,7 @@ TEST_F(EventLogFile, BesideAPhaseLosesWhatAKilledProcessHadHalfWritten) {
   EXPECT_TRUE(fs::exists(folder_ / "phase-0/plan.json"));
 }
 
-// What is left of the log is not enough: the record begins where the process does, and says so.
+// The log that is left lacks steps, so the record begins where the process does, and says so.
 TEST_F(EventLogFile, ThatLacksStepsIsNotGoneOnWith) {
   options_.durable = DurableOptions{.folder = folder_ / "checkpoints", .every = 4};
   Step done = 0;

@@ -79,8 +79,8 @@ TEST(Replanner, AnswersTheSameWhateverWasExpectedAndHoweverFarThatIs) {
   }
 }
 
-// A switch that brings a cache costs what filling it takes: an epoch of steps for each variant, and
-// no more steps than are left.
+// A transition that brings a cache costs what filling the cache takes: an epoch of steps for each
+// variant, and no more steps than are left.
 TEST(Replanner, ChargesTheStepsThatFillACacheForEachVariant) {
   TrainOptions options = elastic_options();
   const auto cost = [&](Step epoch, Step left) {
@@ -99,8 +99,8 @@ TEST(Replanner, ChargesTheStepsThatFillACacheForEachVariant) {
   EXPECT_EQ(cost(6, 10), moving + 10 * one_step);
 }
 
-// Where the batch grows the steps of two plans are not of one size: all is counted by the batch
-// that is configured, of which there are as many to an epoch under every plan.
+// A growing batch makes the steps of two plans differ in size. All is then counted by the
+// configured batch, of which an epoch has as many under every plan.
 TEST(Replanner, CountsWhatASwitchBringsByTheConfiguredBatch) {
   TrainOptions options = elastic_options();
   options.config.cache = {};

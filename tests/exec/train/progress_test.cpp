@@ -74,7 +74,7 @@ TEST(Progress, IsDueTenTimesASecondOnATerminalAndEveryFiveSecondsElsewhere) {
   EXPECT_TRUE(is_progress_due(milliseconds(5000), false));
 }
 
-// Where stderr is a file, a short run leaves its last line alone.
+// A short run writes nothing but its last line where stderr is a file.
 TEST(Progress, WritesTheLastLineToAFile) {
   ::testing::internal::CaptureStderr();
   {
@@ -123,7 +123,8 @@ class TerminalStderr {
   TerminalStderr& operator=(const TerminalStderr&) = delete;
 
   bool is_open() const { return saved_ >= 0; }
-  // Up to the end of a line, which the terminal may hand out in pieces; or what came in 10 s.
+  // Reads up to the end of a line, which the terminal may hand out in pieces, or until nothing has
+  // come for 10 s.
   std::string text() const {
     std::string all;
     pollfd readable{.fd = master_, .events = POLLIN, .revents = 0};

@@ -19,8 +19,8 @@ namespace frazil {
 namespace {
 
 constexpr Step kStepsPerEpoch = 6;
-// Too little for a replica of the whole model, enough for half of it, and for all of it once blocks
-// are frozen.
+// The limit is too small for a replica of the whole model, and enough for half the model, and for
+// all of the model once blocks are frozen.
 constexpr Bytes kLimit{600'000};
 
 TrainOptions tiny_options() {
@@ -150,7 +150,7 @@ TEST(Trainer, TakesAShortLastBatch) {
   EXPECT_EQ(run_trainer(options).weight_hash, elastic.weight_hash);
 }
 
-// What frazil plan says of the same model, cluster and micro-batch.
+// The trainer says what `frazil plan` says of the same model, cluster and micro-batch.
 TEST(Trainer, SaysWhenNoPlanFitsWhatThePlannerSays) {
   TrainOptions options = tiny_options();
   options.cluster = tiny_cluster(Bytes{10'000});
@@ -173,7 +173,7 @@ TEST(Trainer, SaysWhenNoPlanFitsWhatThePlannerSays) {
   }
 }
 
-// Parameters, gradients and moments by the layers alone; made-up stashes say nothing.
+// Parameters, gradients and moments follow from the layers alone; the made-up stashes say nothing.
 TEST(Trainer, MeasuresMemoryInTheSecondStepOfEachPhase) {
   const TrainResult result = run_trainer(tiny_options());
   EXPECT_GT(result.process_peak_resident.count, 0);
@@ -191,7 +191,7 @@ TEST(Trainer, MeasuresMemoryInTheSecondStepOfEachPhase) {
       }
       EXPECT_FALSE(device.predicted.curve.empty());
       EXPECT_FALSE(device.measured.curve.empty());
-      // Besides what is counted there are what kernels work with, and gradients on their way.
+      // The allocator also hands out what kernels work with, and gradients on their way.
       EXPECT_GT(device.allocator_peak, device.measured.kinds[0] + device.measured.kinds[2]);
     }
   }
@@ -256,7 +256,8 @@ TEST_F(TrainResultFolder, IsReadByTheReport) {
   }
 }
 
-// Of three phases with memory, then of two, the second too short for it.
+// A run of three phases with memory is written, then one of two phases, the second too short for
+// memory.
 TEST_F(TrainResultFolder, LosesWhatALongerRunHasLeft) {
   TrainOptions options = tiny_options();
   write_result(run_trainer(options), folder_);
@@ -279,7 +280,7 @@ TEST_F(TrainResultFolder, StaysAsItIsWhereAFolderIsInTheWay) {
   const TrainResult longer = run_trainer(options);
   options.max_steps = 7;
   const TrainResult shorter = run_trainer(options);
-  // One to be written, one to be removed, one of a phase that is no more.
+  // The names are of a file to be written, one to be removed, and one of a phase that is no more.
   for (const std::string name : {"trace.jsonl", "phase-1/memory.json", "phase-2/plan.json"}) {
     SCOPED_TRACE(name);
     std::filesystem::remove_all(folder_);

@@ -1,4 +1,4 @@
-// Real processes, killed and asked to stop at random moments.
+// Real processes are killed or asked to stop at random moments.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -32,13 +32,13 @@ using std::chrono::microseconds;
 constexpr Step kSteps = 240;
 constexpr int kKillsOfARun = 5;
 
-// Twelve unless told: ./test.sh --soak asks for a hundred.
+// Returns twelve unless told otherwise: ./test.sh --soak asks for a hundred.
 int count_kills() {
   const char* const kills = std::getenv("FRAZIL_KILLS");
   return kills == nullptr ? 12 : std::stoi(kills);
 }
 
-// Freezing, deeper, thawing, other blocks, and thawing again.
+// Blocks freeze, freeze deeper, freeze elsewhere, thaw, and freeze again up to the head.
 FreezeTrace make_masks(const ModelProfile& profile) {
   FreezeTrace trace;
   trace.model_hash = model_hash(profile);
@@ -69,7 +69,7 @@ class KilledProcess : public testing::Test {
     config.freeze.policy = TraceFreeze{.path = "masks.jsonl"};
     write_text_file(folder_.path("run.json"), to_json(config));
     config.cache.kind = CacheConfig::Kind::kOn;
-    config.cache.memory = Bytes{10 * 17 * 32 * 4};  // of ten samples, the others on disk
+    config.cache.memory = Bytes{10 * 17 * 32 * 4};  // for ten samples, the others on disk
     config.cache.disk = Bytes{1 << 20};
     config.cache.folder = "cache";
     std::filesystem::create_directories(folder_.path("cache"));
@@ -101,7 +101,8 @@ class KilledProcess : public testing::Test {
             "--resume", "--json", "--quiet", static_cast<char*>(nullptr));
     _exit(99);
   }
-  // Ends it with the signal once `is_due`, if it has not ended: its exit code, or minus the signal.
+  // Waits for the child, and sends it the signal once `is_due`. Returns its exit code, or minus the
+  // signal that ended it.
   static int await(pid_t child, int signal, const std::function<bool()>& is_due) {
     int status = 0;
     while (::waitpid(child, &status, WNOHANG) == 0) {
@@ -138,7 +139,7 @@ class KilledProcess : public testing::Test {
     const std::size_t place = text.find("\"weight_hash\": ");
     return place == std::string::npos ? "none" : text.substr(place, 33);
   }
-  // The newest checkpoint that the log tells of.
+  // Returns the newest checkpoint that the event log tells of.
   Step last_checkpoint(const std::string& out) const {
     const std::string path = folder_.path(out + "/events.jsonl");
     Step last = 0;
@@ -150,7 +151,7 @@ class KilledProcess : public testing::Test {
     }
     return last;
   }
-  // Nothing but what a run that was never disturbed leaves.
+  // Expects nothing but what a run that was never disturbed leaves.
   void expect_no_leftover(const std::string& out) const {
     EXPECT_TRUE(std::filesystem::is_empty(folder_.path("cache")));
     const std::set<std::string> known{"trace.jsonl",   "events.jsonl", "plan.json",
@@ -165,7 +166,7 @@ class KilledProcess : public testing::Test {
     }
     EXPECT_EQ(checkpoints, 2);
   }
-  // Of a run that nothing happens to, and how long it took.
+  // Trains a run that nothing happens to. Returns how long it took.
   microseconds train_whole() {
     const Clock::time_point begin = Clock::now();
     EXPECT_EQ(train("whole", "cluster.json", 0, {}), 0) << errors("whole");
@@ -173,8 +174,8 @@ class KilledProcess : public testing::Test {
   }
   int count_random(int end) { return static_cast<int>(random_() % static_cast<unsigned>(end)); }
 
-  // A life that is ended when the journal has so many steps, or soon after it has begun where those
-  // are there; and some milliseconds later. Whether it was killed.
+  // Kills a process a few milliseconds after the journal has so many steps, or at a random time
+  // after its start where the journal has them already. Returns whether the process was killed.
   bool kill_at(Step steps, const std::string& cluster, microseconds longest) {
     const std::string before = journal("killed");
     const Step reported = last_checkpoint("killed");
@@ -187,7 +188,7 @@ class KilledProcess : public testing::Test {
       return end && Clock::now() >= *end;
     });
     EXPECT_TRUE(code == -SIGKILL || code == 0) << code << " " << errors("killed");
-    // All whole records that were there, acknowledged or not, are there still, to the byte.
+    // Every whole record that was there, acknowledged or not, is there still, to the byte.
     const std::size_t whole_records = before.size() / 64 * 64;
     EXPECT_EQ(journal("killed").substr(0, whole_records), before.substr(0, whole_records));
     EXPECT_GE(count_steps("killed"), reported) << "the steps before a checkpoint that was told of";
@@ -219,7 +220,7 @@ std::int64_t read_count(const std::string& answer, const std::string& key) {
   return json.contains("cache") ? json.at("cache").at(key).get<std::int64_t>() : 0;
 }
 
-// The run that nothing happens to has no cache and another plan.
+// The run that nothing happens to has no cache, and one cluster throughout.
 TEST_F(KilledProcess, GoesOnToTheSameBitsAndLosesNoStep) {
   std::printf("seed %llu\n", static_cast<unsigned long long>(seed_));
   const microseconds time = train_whole();
@@ -267,7 +268,7 @@ TEST_F(KilledProcess, AskedToStopLeavesACheckpointAndTheCodeOfTheSignal) {
       for (int tries = 0;; ++tries) {
         delay += std::chrono::milliseconds(100);
         const int ended = train("stopped", "cluster.json", signal, delay);
-        // Too early for its handlers: it ended as any process does.
+        // The signal came too early for its handlers, so the process ended as any does.
         if (ended != -signal || tries == 100) return ended;
       }
     }();

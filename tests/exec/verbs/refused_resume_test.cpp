@@ -1,5 +1,5 @@
-// What `frazil train --resume` cannot go on with: one sentence, exit code 2, and every file of the
-// run as it was.
+// `frazil train --resume` refuses what it cannot go on with: in one sentence, with exit code 2, and
+// with every file of the run as it was.
 
 #include <gtest/gtest.h>
 
@@ -109,7 +109,8 @@ TEST_F(RefusedResume, OfBadInputLoadsNothing) {
   expect_refusal("--checkpoint-every 4 --resume --run unknown.json " + kBegin, "surprise");
 }
 
-// Both checkpoints, at each kind of place; then the older alone is whole, and enough.
+// First both checkpoints are broken, at each kind of place; then the older one alone is whole,
+// which is enough.
 TEST_F(RefusedResume, WithoutAGoodCheckpointIsRefusedAndWithOneGoesOn) {
   const std::string newest = read_text_file(checkpoint(16));
   const std::string older = read_text_file(checkpoint(12));

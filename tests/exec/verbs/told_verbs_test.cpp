@@ -1,4 +1,5 @@
-// What the programs that train and measure say of plans, data and machines, as processes.
+// The programs that train and measure run as processes. These tests read what they say of plans,
+// data and machines.
 
 #include <gtest/gtest.h>
 
@@ -34,7 +35,7 @@ class ToldVerbs : public testing::Test {
 
   std::string path(const std::string& name) const { return folder_.path(name); }
 
-  // Ends with this code, one line on standard error that begins so, and no answer.
+  // Expects this exit code, one line on standard error that begins with `begin`, and no answer.
   void expect_refusal(const std::string& verb, const std::string& arguments, int code,
                       const std::string& begin) const {
     SCOPED_TRACE(verb + " " + arguments);
@@ -77,14 +78,14 @@ TEST_F(ToldVerbs, APlanThatNeedsTooMuchMemoryIsRefusedByTheNameOfItsFile) {
                  "--run run.json --profile model.json --cluster tight.json --plan plan.json", 3,
                  begin);
   expect_refusal("verify", "--run run.json --cluster tight.json --plan plan.json", 3, begin);
-  // Before any step: none of this run's can succeed.
+  // The refusal comes before any step, for no step of this run can succeed.
   RunConfig impatient = read_run_config(path("run.json"));
   impatient.deadline_seconds = 1e-9;
   write_text_file(path("impatient.json"), to_json(impatient));
   expect_refusal("verify", "--run impatient.json --cluster tight.json --plan plan.json", 3, begin);
 }
 
-// What verify refuses is what the simulator counts with the layers' own stashes.
+// verify and the simulator count with the same stashes, those of the layers themselves.
 TEST_F(ToldVerbs, VerifyRefusesWhatTheProfileOfTheSameMachineRefuses) {
   const Outcome profiled = folder_.run("profile",
                                        "--run run.json --out m.json --cluster-out c.json --devices "
@@ -134,7 +135,7 @@ TEST_F(ToldVerbs, ProgressNamesNoAccuracyBeforeThereIsOne) {
   train(options, data, [&](const TrainProgress& now) {
     if (now.event.empty()) told.push_back(now.accuracy);
   });
-  // Six steps an epoch, then its evaluation.
+  // Each epoch has six steps, then an evaluation.
   ASSERT_EQ(told.size(), 21U);
   for (std::size_t i = 0; i < told.size(); ++i) EXPECT_EQ(told[i].has_value(), i >= 6) << i;
 }

@@ -1,5 +1,5 @@
-// Loaded before a program: the first two tensors that it compares differ, as on a machine that
-// breaks a rule of equal bits; all others are equal.
+// This library is loaded before a program. The first comparison of two tensors finds them
+// different, as on a machine that breaks a rule of equal bits; every later one finds them equal.
 
 #include <atomic>
 

@@ -1,5 +1,5 @@
-// The programs that train and measure, as processes: answers, exit codes, and nothing written on
-// failure.
+// The programs that train and measure run as processes: these tests check answers and exit codes,
+// and that a failure writes nothing.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@
 namespace frazil {
 namespace {
 
-// A folder of its own for each test, with what a tiny run needs in it, good and bad.
+// Each test has a folder of its own with what a tiny run needs in it, good and bad.
 class TrainingVerbs : public testing::Test {
  protected:
   void SetUp() override {
@@ -74,7 +74,8 @@ class TrainingVerbs : public testing::Test {
 
   std::string path(const std::string& name) const { return folder_.path(name); }
 
-  // A failure: this code, one line that begins with the verb, no answer, no new file.
+  // Expects a failure: this exit code, one line that begins with the subcommand, no answer, no new
+  // file.
   void expect_refusal(const std::string& verb, const std::string& arguments, int code,
                       const std::string& part = "") const {
     SCOPED_TRACE(verb + " " + arguments);
@@ -139,7 +140,7 @@ TEST_F(TrainingVerbs, RefuseAnUnknownKindOfDevice) {
   }
 }
 
-// With the plug-in of the build, where there is one.
+// The plug-in of the build is there in some builds alone.
 TEST_F(TrainingVerbs, WithoutAGpuDeviceCudaIsRefused) {
   if (std::filesystem::exists("/dev/nvidiactl")) GTEST_SKIP() << "this machine has a GPU";
   const bool is_built = std::filesystem::exists(FRAZIL_PROGRAM_FOLDER "/../lib/libfrazil_cuda.so");
@@ -164,7 +165,7 @@ TEST_F(TrainingVerbs, EndWithThreeWhenThePlanCannotRun) {
   expect_refusal("verify", "--run run.json --cluster cluster.json --plan offload-plan.json", 3);
 }
 
-// What is wrong with a plan, a cluster or a run is said before the first step.
+// `train` says before the first step what is wrong with a plan, a cluster or a run.
 TEST_F(TrainingVerbs, TrainRefusesInOneSentenceWhatCannotBeRun) {
   struct Case {
     std::string arguments;
@@ -194,7 +195,7 @@ TEST_F(TrainingVerbs, AWaitOverTheDeadlineEndsTrainingWithWhoWaitsForWhat) {
                  6, " waited 1 ns for the ");
 }
 
-// It has begun: its log says how far it came.
+// The run has begun, so its log stays and says how far it came.
 TEST_F(TrainingVerbs, ARunThatFailsInAStepLeavesItsLogAlone) {
   const std::size_t files = folder_.count_files();
   const Outcome failed =
@@ -277,7 +278,7 @@ TEST_F(TrainingVerbs, TrainAnswersAndEndsWithTwoWhereItsTraceCannotBeWritten) {
   EXPECT_FALSE(std::filesystem::exists(path("out/phase-0/plan.json")));
 }
 
-// Said before the first step, and no reason to end.
+// A broken rule is told of before the first step, and is no reason to end.
 TEST_F(TrainingVerbs, SayWhereTheMachineBreaksARule) {
   for (const auto& [verb, arguments] :
        {std::pair<std::string, std::string>("profile", kProfile + "--devices 2 --rounds 1"),

@@ -39,7 +39,7 @@ TEST(Deadlock, GpipeComesThroughHoweverItsMessagesAreHandedOver) {
   }
 }
 
-// Down comes a forward, up a backward, and both neighbours want to send first.
+// A forward goes down and a backward comes up, and both neighbours want to send first.
 TEST(Deadlock, BlockingCallsStopOneForwardOneBackwardAndTheSentenceNamesBoth) {
   const Schedule schedule = complete(ScheduleKind::kOneForwardOneBackward, 2, 4);
   EXPECT_EQ(find_deadlock(schedule, MessageLowering::kJustInTime),
@@ -94,8 +94,9 @@ TEST(Deadlock, ReceivesInTheOrderOfOneRunComeThroughEveryWay) {
   }
 }
 
-// An independent reference for blocking calls: any pair of ends that are both next on their lists
-// may meet; which pair goes first never matters, so a random walk ends where every walk does.
+// This is an independent reference for blocking calls: any two ends of a message that are both next
+// on their lists may meet. Which message goes first never matters, so a random walk ends where
+// every walk does.
 bool walk_just_in_time(const Schedule& schedule, std::mt19937_64& random) {
   std::vector<std::vector<std::string>> left(schedule.devices.size());
   for (std::size_t d = 0; d < left.size(); ++d) {

@@ -18,7 +18,7 @@ Activity activity_of(int layers, const FreezeMask& mask) {
   return find_activity(make_chain(layers, milliseconds{1}, milliseconds{1}, milliseconds{1}), mask);
 }
 
-// Two stages of two layers on two devices, two micro-batches.
+// Checks a schedule of two stages of two layers on two devices, with two micro-batches.
 std::string check(const std::string& text, const std::string& mask = "1111",
                   const std::function<void(Plan&)>& change = {}) {
   Plan plan;
@@ -85,7 +85,7 @@ TEST(ScheduleCheck, AStageRecomputesBeforeItsBackwardIffItKeepsNothing) {
   EXPECT_EQ(check(first + "d1: 1F0 1F1 1R0 1B0 1R1 1I1 1W1\n", "1111", recompute), "valid");
   EXPECT_EQ(check(first + "d1: 1F0 1F1 1B0 1R1 1B1\n", "1111", recompute),
             "schedule: found 1B0 on device 1, expected the R of micro-batch 0 before it");
-  // A stage that has W alone begins its backward with that.
+  // A stage without an I begins its backward with W, so R has to stand before W.
   EXPECT_EQ(
       check("d0: 0F0 0W0 0F1 0R1 0W1\nd1: 1F0 1B0 1F1 1B1\n", "0111",
             [](Plan& plan) { plan.pipelines[0].stages[0].memory = MemoryPolicy::kRecompute; }),

@@ -104,7 +104,7 @@ TEST(Schedule, FrozenStageInTheMiddlePassesGradientsAndHasNoUpdate) {
 
 TEST(Schedule, StagesThatAreNotNeighboursNameTheirPeer) {
   ModelProfile profile = chain(6);
-  // Layer 5 (stage 2) also reads layers 0 and 1 (stage 0): still one message each way.
+  // Layer 5 (stage 2) also reads layers 0 and 1 (stage 0), which is still one message each way.
   profile.edges.insert(profile.edges.begin() + 1,
                        {LayerId{0}, LayerId{5}, EdgeKind::kGradient, {Bytes{1}, Bytes{2}}});
   profile.edges.insert(profile.edges.begin() + 3,
@@ -252,14 +252,15 @@ TEST(Schedule, RefusesAnUpdateAmongBackwardsOfAParameterTiedAcrossDevices) {
   }
 }
 
-// One chunk per device, no costs needed, no recomputing, no versions.
+// True if a schedule has one chunk per device, needs no costs, does not recompute and keeps no
+// weight versions.
 bool stands_on_a_line(const ScheduleFacts& facts) {
   return facts.placement == Placement::kLinear && !facts.needs_costs &&
          facts.versions == WeightVersions::kSync && facts.kind != ScheduleKind::kVaruna;
 }
 
-// Walks all lists in order; a RECV waits for its SEND, an F or B for nothing else. True when every
-// list comes to its end and every message was taken once.
+// Walks all lists in order, where a RECV waits for its SEND and an F or B for nothing else. Returns
+// true if every list comes to its end and every message was taken once.
 bool runs_to_its_end(const Schedule& schedule) {
   using Message =
       std::tuple<int, int, int, bool, int>;  // pipeline, from, to, is backward, micro-batch

@@ -108,7 +108,8 @@ TEST(PrintIdle, TheLineNamesTheEightDevicesWithMostOfThePath) {
   shares.of_device[11] = nanoseconds(1);
   shares.of_device[10] = nanoseconds(11);
   shares.of_device[9] = nanoseconds(9);
-  // Of those with 10 the first seven; 8 has 10, 9 has 9 and 11 has 1.
+  // The first seven devices with 10 ns are named; the others are 8 with 10 ns, 9 with 9 ns and 11
+  // with 1 ns.
   EXPECT_EQ(print_critical_path(shares, make_uniform_cluster(12, Bytes{1}, {})),
             "critical path 101 ns: F 101 ns; on device0 10 ns, device2 10 ns, device3 10 ns, "
             "device4 10 ns, device5 10 ns, device6 10 ns, device7 10 ns, device10 11 ns, "

@@ -1,4 +1,4 @@
-// What a table of plans shows beside its numbers.
+// Tests the remarks and columns that a table of plans shows beside its numbers.
 
 #include "planner/answers/print_ranking.h"
 

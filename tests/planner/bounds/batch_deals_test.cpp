@@ -1,5 +1,5 @@
-// What batch deals promise of the largest share and of the gradient tree, against every contiguous
-// deal of small batches.
+// Compares the bounds that batch deals give on the largest share and on the gradient tree with
+// every contiguous deal of small batches.
 
 #include "planner/bounds/batch_deals.h"
 
@@ -14,7 +14,7 @@ namespace frazil {
 namespace {
 
 // A deal as its groups see it: the most whole micro-batches of a group, and the most nodes of the
-// gradient tree that one owner ships, each direction apart or both together.
+// gradient tree that one owner sends, in either direction.
 struct DealtBatch {
   int most_whole = 0;
   int most_nodes = 0;
@@ -30,8 +30,9 @@ struct Question {
   int micro_batches() const { return (batch + size - 1) / size; }
 };
 
-// Micro-batches [first, end) of one group: each direction has its half (the second may have one
-// more), and ships the largest subtrees of the tree that it owns.
+// Counts the nodes of the gradient tree that a group with micro-batches [first, end) sends. Each
+// direction has half of the micro-batches (the second may have one more) and sends the largest
+// subtrees that it owns.
 int count_nodes(const Question& question, int first, int end) {
   const int half = question.ways == 1 ? end : first + (end - first) / 2;
   int most = 0;
@@ -55,7 +56,8 @@ DealtBatch deal(const Question& question, const std::vector<int>& shares) {
   return dealt;
 }
 
-// Every way to give contiguous shares to the groups, none of them empty in a direction.
+// Lists every way to give contiguous shares to the groups so that no direction is without a
+// micro-batch.
 void list_shares(const Question& question, int left, std::vector<int>& shares,
                  std::vector<std::vector<int>>& all) {
   const int groups_left = question.groups - static_cast<int>(shares.size());
@@ -106,7 +108,8 @@ ShapeCell cell_of(const Question& question) {
       .devices = 2, .replicas = question.groups, .longer = 0, .micro_batch_size = question.size};
 }
 
-// Devices of two kinds, so that groups may get any share.
+// Makes devices, of which the first is slower unless all are `alike`: groups that differ may get
+// any share.
 Cluster make_devices(int devices, bool alike) {
   Cluster cluster = make_uniform_cluster(devices, Bytes{1'000'000}, {});
   if (!alike) cluster.devices.front().time_ppm = 2'000'000;
@@ -139,8 +142,8 @@ TEST(BatchDeals, AllowEveryContiguousDealToUnequalGroups) {
   EXPECT_GT(compared, 20'000);
 }
 
-// The smallest bounds that still hold: no deal has a smaller largest share than is promised of the
-// deals with one node each, and some deal meets the mean.
+// The bounds are as small as they may be: no deal of whole nodes has a smaller largest share than
+// the bound for one node each, and some deal meets the mean.
 TEST(BatchDeals, PromiseNoMoreThanSomeDealOfWholeNodesAndNoLessThanTheMean) {
   int whole_nodes = 0;
   for (std::uint64_t seed = 1001; seed <= 1600; ++seed) {
@@ -188,7 +191,7 @@ TEST(BatchDeals, OfEqualGroupsAreTheDealTheyGet) {
     const SearchSpace space{4, static_cast<int>(cluster.devices.size()), machines.arrangements(),
                             options};
     const int units = question.micro_batches() / question.ways;
-    // The short one is the last of the last group, which then has one more with it.
+    // The short micro-batch is the last of the last group, which then has one micro-batch more.
     const bool has_short = options.batch_size % options.micro_batch_sizes.front() != 0;
     const bool to_the_last = has_short && question.micro_batches() % question.ways == 0;
     std::vector<int> shares;

@@ -1,4 +1,4 @@
-// What some of the devices hold at least, against sorting.
+// Compares what some of the devices hold at least, as ChainSums says, with sorting the layers.
 
 #include "planner/bounds/chain_sums.h"
 
@@ -15,7 +15,7 @@ struct Parts {
   std::vector<ChainSums::Load> loads;  // most work first
   std::size_t active = 0;
 
-  // Of the first `among` the least so many, in work and in gradients.
+  // Returns the least work and the least gradients of any `count` of the first `among` layers.
   ChainSums::Load least(std::size_t among, std::size_t count) const {
     std::vector<Duration> works;
     std::vector<Bytes> gradients;

@@ -1,4 +1,5 @@
-// What the order of work alone says of a step against the simulation of the whole plan.
+// Compares the step time that follows from the order of work alone with the simulation of the whole
+// plan.
 
 #include <gtest/gtest.h>
 
@@ -10,7 +11,8 @@
 namespace frazil {
 namespace {
 
-// Over every family of the menu: `compared` bounds, of which `equal` are what the simulation says.
+// Counts over every family of the menu: `compared` bounds, of which `equal` are what the simulation
+// says.
 struct Comparison {
   int compared = 0;
   int equal = 0;
@@ -75,7 +77,7 @@ TEST(OrderBound, AskedUpToSomeTimeIsAboveItOnlyWhereTheStepIs) {
       if (!bound || std::holds_alternative<Rejection>(*bound)) continue;
       const Duration all = std::get<NamedBound>(*bound).time;
       const Duration most = all * static_cast<std::int64_t>(50 + random() % 100) / 100;
-      // Anew, for what is known of a shape is kept.
+      // The evaluator is a new one, because an evaluator keeps what it knows of a shape.
       Evaluator brief(question.profile, question.cluster, question.options, orders);
       const auto up_to = brief.bound_by_order(shape, most);
       ASSERT_TRUE(up_to.has_value());
@@ -89,7 +91,7 @@ TEST(OrderBound, AskedUpToSomeTimeIsAboveItOnlyWhereTheStepIs) {
         EXPECT_LE(time, all);
         ++above;
       }
-      // What was cut short is no verdict.
+      // A bound that was cut short is not taken for a verdict on the shape.
       EXPECT_EQ(brief.judge(shape).makespan, whole.judge(shape).makespan);
     }
   }
@@ -97,7 +99,7 @@ TEST(OrderBound, AskedUpToSomeTimeIsAboveItOnlyWhereTheStepIs) {
   EXPECT_GT(below, 500);
 }
 
-// Skips and the short micro-batch are what it leaves out.
+// The bound leaves out skips and the short micro-batch.
 TEST(OrderBound, IsTheSimulatedStepWhereEdgesJoinNeighboursAndMicroBatchesAreWhole) {
   Comparison all;
   for (std::uint64_t seed = 7000; seed < 7300; ++seed) {

@@ -11,7 +11,7 @@ namespace {
 
 FreezeMask mask_of(const std::string& text) { return FreezeMask::parse(text, "", 0); }
 
-// Every mask of `blocks` blocks.
+// Lists every mask of `blocks` blocks whose last block trains.
 std::vector<FreezeMask> list_masks(int blocks) {
   std::vector<FreezeMask> masks;
   for (int bits = 0; bits < 1 << (blocks - 1); ++bits) {
@@ -64,7 +64,7 @@ TEST(Hysteresis, LetsEachBlockChangeWhenItHasBeenWantedLongEnough) {
   EXPECT_EQ(ask(17, "1011"), "1011");
 }
 
-// A block follows only where all wishes of the last N steps were as the newest.
+// A block follows its wish only where all wishes of the last N steps equal the newest.
 TEST(Hysteresis, EqualsALookBackOverTheWholeHistory) {
   const unsigned seed = 77;
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -85,7 +85,7 @@ TEST(Hysteresis, EqualsALookBackOverTheWholeHistory) {
       wishes.emplace_back(step, wanted);
       FreezeMask expected = held;
       for (int block = 0; block < 3; ++block) {
-        // The oldest wish of the unbroken row of wishes like the newest.
+        // The search goes back to the oldest of the wishes that equal the newest without a break.
         std::size_t oldest = wishes.size() - 1;
         while (oldest > 0 && wishes[oldest - 1].second.is_active(BlockId{block}) ==
                                  wanted.is_active(BlockId{block})) {
@@ -119,7 +119,7 @@ TEST(MinimumInterval, HoldsAChangeBackUntilItsTime) {
 class Guarded {
  public:
   explicit Guarded(const ValidationGuard& guard) : guard_(guard) {}
-  // One evaluation, while "0011" is both held and wanted.
+  // Asks the guard after one evaluation, while "0011" is both held and wanted.
   std::string see(double value) {
     Validation validation{.step = ++step_, .loss = value, .accuracy = value};
     Ruling ruling = rule(guard_, state_, validation, Wish{frozen_, frozen_, step_});
@@ -181,8 +181,9 @@ TEST(ValidationGuard, DoesNotBlameFreezingWhereNothingIsFrozen) {
   EXPECT_EQ(state.thaws, 0);
 }
 
-// Held against a look back: blocks freeze only after a reading that is no more than the tolerance
-// better than the weighted mean of those before, and what is frozen may thaw at any time.
+// The guard is compared with a look back over all readings: blocks freeze only after a reading that
+// is better than the weighted mean of those before by no more than the tolerance. A frozen block
+// may thaw at any time.
 TEST(ValidationGuard, ThatWaitsLetsNothingFreezeWhileTheMetricImproves) {
   const unsigned seed = 21;
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -198,7 +199,7 @@ TEST(ValidationGuard, ThatWaitsLetsNothingFreezeWhileTheMetricImproves) {
     for (Step step = 1; step < 40; ++step) {
       std::optional<Validation> validation;
       if (random() % 2 == 0) {
-        // Begins with the lowest: no reading is so much worse that it thaws.
+        // The first reading is the lowest, so no later one is so much worse that blocks thaw.
         const double reading = mean ? 0.5 + 0.01 * static_cast<double>(random() % 10) : 0.5;
         validation = Validation{.step = step, .accuracy = reading};
         improves = !mean || reading - *mean > 0.02;
@@ -220,8 +221,8 @@ TEST(ValidationGuard, ThatWaitsLetsNothingFreezeWhileTheMetricImproves) {
   EXPECT_GT(passed, 100);
 }
 
-// The recursion of the moving mean and variance is the weighted mean and variance of all readings:
-// weight (1 - s)^(n-1) of the first, s (1 - s)^(n-1-i) of the others.
+// The recursion of the moving mean and variance equals the weighted mean and variance of all
+// readings: the first has weight (1 - s)^(n-1), the i-th of those after it s (1 - s)^(n-1-i).
 TEST(ValidationGuard, KeepsTheWeightedMeanAndVarianceOfAllReadings) {
   const unsigned seed = 4;
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -1,5 +1,5 @@
-// The authority under random signals, policies and decorators: what each promises holds, and a run
-// that is stopped and resumed decides as one that was not.
+// Tests the authority under random signals, policies and decorators: it keeps the promise of each,
+// and a run that is stopped and resumed decides as one that was not.
 
 #include "planner/freezing/freeze_authority.h"
 
@@ -106,7 +106,8 @@ TEST(FreezeAuthority, KeepsWhatEveryDecoratorPromises) {
   }
 }
 
-// Hysteresis alone: a block changes only where the policy has wanted it at each of the last steps.
+// A block under hysteresis alone changes only where the policy has wanted it at each of the last
+// steps.
 TEST(FreezeAuthority, HysteresisFollowsAPolicyThatKeepsItsMind) {
   const unsigned seed = 13;
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -137,8 +138,8 @@ TEST(FreezeAuthority, HysteresisFollowsAPolicyThatKeepsItsMind) {
   }
 }
 
-// With room for at least three frozen blocks: under every policy and decorator the mask in force
-// has it, and what is declined is what would have been decided.
+// There is room for masks with at least three frozen blocks. Under every policy and decorator the
+// mask in force has room, and a declined mask is the one that would have been decided.
 TEST(FreezeAuthority, NeverChangesToAMaskThatHasNoRoom) {
   const unsigned seed = 31;
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -176,8 +177,8 @@ TEST(FreezeAuthority, NeverChangesToAMaskThatHasNoRoom) {
   EXPECT_GT(changed, 100);
 }
 
-// Of policies that read the step alone it is what comes, and nothing else comes before; of the
-// others a guess, which never is the mask in force.
+// The foreseen mask comes true if the policy reads the step alone, and no other mask comes before
+// it. Under other policies it is a guess, which never is the mask in force.
 TEST(FreezeAuthority, ForeseesTheNextMask) {
   constexpr Step kWithin = 8;
   const unsigned seed = 17;

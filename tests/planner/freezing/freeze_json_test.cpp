@@ -1,4 +1,4 @@
-// Configurations and states as files: what is read, written and refused.
+// Tests configurations and states of freezing as files: how they are read, written and refused.
 
 #include "planner/freezing/freeze_json.h"
 

@@ -16,7 +16,7 @@ struct GoldenRow {
   std::vector<int> frozen;  // at interval 0..9
 };
 
-// He et al. 2021, eq. 1 with its bound always active, rounded up.
+// Holds He et al. 2021, eq. 1, with its bound always active and its results rounded up.
 const std::vector<GoldenRow>& golden_rows() {
   static const std::vector<GoldenRow> rows{
       {1.0 / 5, 12, {0, 3, 5, 6, 8, 9, 9, 10, 10, 11}},
@@ -59,7 +59,7 @@ TEST(FreezePolicy, RecursionEqualsTheClosedForm) {
 }
 
 TEST(FreezePolicy, RoundingNoiseNeverFreezesOneLayerMore) {
-  // 10 (1 - 0.9) is 1 on paper and 0.9999999999999998 or 1.0000000000000002 in doubles.
+  // The exact value of 10 (1 - 0.9) is 1; doubles give 0.9999999999999998 or 1.0000000000000002.
   EXPECT_EQ(alpha_frozen_layers(10, 0.1, 1), 1);
   EXPECT_EQ(alpha_frozen_layers(100, 0.3, 1), 30);
   EXPECT_EQ(alpha_frozen_layers(100, 0.7, 1), 70);

@@ -1,4 +1,4 @@
-// Policies that read the step alone, against published code written down once more.
+// Compares policies that read the step alone with published code that is written down again here.
 
 #include "planner/freezing/freeze_schedule.h"
 
@@ -36,7 +36,8 @@ TEST(FreezeSchedule, StaticMasksAreTheSameAtEveryStep) {
   }
 }
 
-// Composer: int(freeze_level * (t - start) / (1 - start) * (layers without the last)), in integers.
+// Composer freezes int(freeze_level * (t - start) / (1 - start) * (layers without the last))
+// layers, here computed in integers.
 TEST(FreezeSchedule, LinearFreezesAsManyBlocksAsAnExactFloor) {
   for (int start = 0; start < 10; ++start) {
     for (int level = 1; level <= 10; ++level) {
@@ -64,7 +65,8 @@ TEST(FreezeSchedule, LinearLooksAtTheBeginOfAnIntervalAndReachesItsLevelAtTheEnd
   EXPECT_EQ(mask_of(policy, 100, run), "000000001");
 }
 
-// t_i by hand for 5 blocks, t0 = 0.8: shares 0.8, 0.85, 0.9, 0.95, 1, cubed.
+// The times t_i are computed by hand for 5 blocks and t0 = 0.8: the cubes of 0.8, 0.85, 0.9, 0.95
+// and 1.
 TEST(FreezeSchedule, FreezeOutEndsEachBlockAtItsPublishedTime) {
   const std::vector<double> cubes{0.512, 0.614125, 0.729, 0.857375, 1};
   const FreezeOut policy{.t0 = 0.8, .power = 3};
@@ -128,7 +130,7 @@ TEST(FreezeSchedule, RandomDrawsAsManyLayersEachEquallyOften) {
     ++seen[mask];
   }
   ASSERT_EQ(seen.size(), 21U) << "pairs of 7 layers";
-  // 20 degrees of freedom: above 45.3 with a chance of 0.001.
+  // The statistic has 20 degrees of freedom, so it exceeds 45.3 with a probability of 0.001.
   double chi_squared = 0;
   for (const auto& [mask, count] : seen) {
     const double expected = kDraws / 21.0;

@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of freezing share: configurations of every kind, and signals drawn at random.
+// Makes configurations of every kind and random signals for the tests of freezing.
 
 #include <algorithm>
 #include <filesystem>
@@ -16,7 +16,7 @@ inline FreezeConfig parse_config(const std::string& text, int blocks) {
   return parse_freeze_config(parse_json(text, "run.json"), blocks, std::filesystem::path());
 }
 
-// A policy of every kind but the trace, for at least 6 blocks, at various paces.
+// Returns a policy of every kind but the trace, for at least 6 blocks, at various paces.
 inline std::vector<FreezePolicy> sample_policies() {
   FreezeMask interior = FreezeMask::all_active(9);
   interior.set_active(BlockId{1}, false);
@@ -46,8 +46,8 @@ inline double draw_share(std::mt19937& random) {
   return static_cast<double>(random()) / static_cast<double>(std::mt19937::max());
 }
 
-// Everything measured, falling slowly with noise; now and then an evaluation, and with `gaps` now
-// and then a reading that is missing or no number.
+// Draws all signals, falling slowly with noise, and an evaluation now and then. With `gaps` some
+// readings are missing or no number.
 inline FreezeSignals draw_signals(std::mt19937& random, Step step, const RunShape& run,
                                   bool gaps = false) {
   FreezeSignals signals{.step = step};
@@ -70,7 +70,7 @@ inline FreezeSignals draw_signals(std::mt19937& random, Step step, const RunShap
   return signals;
 }
 
-// Decorators each set or not by chance.
+// Draws decorators, each of which is set or not by chance.
 inline Decorators draw_decorators(std::mt19937& random) {
   Decorators around;
   const auto draw_length = [&]() {
@@ -95,7 +95,8 @@ inline Decorators draw_decorators(std::mt19937& random) {
   return around;
 }
 
-// Saves more the more is frozen; dear, so that both answers occur.
+// Predicts that a step saves the more the more is frozen, at a cost so high that the gate sometimes
+// accepts and sometimes declines.
 inline PredictedTransition predict_by_count(const FreezeMask& from, const FreezeMask& to, Step) {
   return {.saved_per_step = Duration{100 * (to.frozen_count() - from.frozen_count())},
           .cost = Duration{6000}};

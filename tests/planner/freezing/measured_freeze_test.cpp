@@ -1,5 +1,5 @@
-// Policies that read signals: published sequences, cases by hand, and random signals against the
-// formulas written down once more.
+// Compares policies that read signals with published sequences, with cases by hand and, on random
+// signals, with the formulas written down again.
 
 #include "planner/freezing/measured_freeze.h"
 
@@ -13,7 +13,7 @@
 namespace frazil {
 namespace {
 
-// A policy asked at every step, with every block active unless it wants otherwise.
+// Asks a policy step by step and holds the mask that it wants; at first every block is active.
 class Asked {
  public:
   Asked(FreezePolicy policy, const RunShape& run)
@@ -41,7 +41,7 @@ class Asked {
   std::string reason_;
 };
 
-// Norms of which the last layer's is the smallest leave the bound alone: the published table.
+// If the last layer has the smallest norm, the bound alone decides, as in the published table.
 TEST(PaperFreeze, WithItsBoundActiveFollowsThePublishedTable) {
   const std::vector<std::pair<double, std::vector<int>>> of_12{
       {1.0 / 5, {0, 3, 5, 6, 8, 9, 9, 10, 10, 11}},
@@ -71,11 +71,12 @@ TEST(PaperFreeze, StopsAtTheBlockWithTheSmallestGradientWhereTheBoundAllowsMore)
   EXPECT_EQ(asked.reason(),
             "2 of 8 layers are frozen: the bound is 4.000, the smallest gradient norm that of "
             "block 2.");
-  // The frozen blocks' smaller numbers are no gradients; bound 2 + 0.5 x 6 = 5, argmin 7.
+  // The smaller numbers of frozen blocks are no gradients; the bound is 2 + 0.5 x 6 = 5, the argmin
+  // 7.
   const std::vector<double> seventh{0.0, 0.0, 0.0, 3.0, 3.0, 3.0, 3.0, 0.3, 3.0, 0.1};
   EXPECT_EQ(asked.ask({.step = 2, .gradient_norms = seventh}), "0000001111");
   EXPECT_EQ(std::get<PaperState>(asked.state()).reached, 5);
-  // bound 6.5, argmin 6
+  // The bound is 6.5, the argmin 6.
   const std::vector<double> sixth{0, 0, 0, 0, 0, 0, 0.3, 3.0, 3.0, 0.1};
   EXPECT_EQ(asked.ask({.step = 3, .gradient_norms = sixth}), "0000000111");
 }
@@ -142,14 +143,15 @@ TEST(AutoFreeze, FreezesTheLayersBelowTheFirstAtTheMedianAndNotThatOne) {
   Asked asked(AutoFreeze{.interval = 2}, {.blocks = 6, .steps = 100});
   EXPECT_EQ(asked.ask({.step = 1}), "111111") << "not due, so not read";
   EXPECT_EQ(asked.ask({.step = 2, .interval_gradients = {10, 10, 10, 10, 10, 10}}), "111111");
-  // Changes 0.05, 0.1, 0.5, 0.8: the median is 0.3, the first at it layer 3.
+  // The changes are 0.05, 0.1, 0.5 and 0.8, so the median is 0.3 and layer 3 is the first to reach
+  // it.
   EXPECT_EQ(asked.ask({.step = 4, .interval_gradients = {0, 9.5, 11, 5, 2, 0}}), "000111");
   EXPECT_EQ(asked.reason(),
             "2 of 4 layers are frozen: the gradient of block 3 is the first to change by 0.3 or "
             "more.");
-  // Of what is left 0.2 and 0.1: layer 3 changes more than the median.
+  // The remaining changes are 0.2 and 0.1, so layer 3 changes by more than the median.
   EXPECT_EQ(asked.ask({.step = 6, .interval_gradients = {0, 0, 0, 4, 1.8, 0}}), "000111");
-  // 0.01 and 1: layer 3 freezes, and layer 4 alone is its own median for ever.
+  // The changes are 0.01 and 1, so layer 3 freezes; then layer 4 alone is its own median for ever.
   EXPECT_EQ(asked.ask({.step = 8, .interval_gradients = {0, 0, 0, 3.96, 3.6, 0}}), "000011");
   EXPECT_EQ(asked.ask({.step = 10, .interval_gradients = {0, 0, 0, 0, 3.6, 0}}), "000011");
 }
@@ -175,8 +177,9 @@ TEST(AutoFreeze, EqualsItsDefinitionOnRandomGradients) {
       std::vector<double> now;
       for (int block = 0; block < layers + 2; ++block) now.push_back(0.1 + draw_share(random));
       if (!before.empty() && frozen < layers) {
-        // A layer is at the median when at least half of the active ones change no more: with an
-        // even number the mean of the middle two lies between them.
+        // A layer reaches the median if at least half of the active layers change no more than it
+        // does: of an even number the median is the mean of the middle two, so it lies between
+        // them.
         const auto change = [&](int block) {
           const auto b = static_cast<std::size_t>(block);
           return std::abs(before[b] - now[b]) / before[b];

@@ -25,7 +25,7 @@ TEST(Plasticity, OfTwoOrthogonalSamplesThatBecomeEqualIsKnown) {
   EXPECT_EQ(then, (std::vector<double>{1, 0, 0, 1}));
   const std::vector<double> now = make_sketch(std::vector<double>{1, 1, 1, 1}, 2);
   for (const double entry : now) EXPECT_NEAR(entry, std::sqrt(0.5), 1e-15);
-  // Each row moves by (1 - 1/sqrt 2)^2 + 1/2 = 2 - sqrt 2; two rows, over 4.
+  // Each of the two rows moves by (1 - 1/sqrt 2)^2 + 1/2 = 2 - sqrt 2; their sum is divided by 4.
   EXPECT_NEAR(plasticity(now, then), (2 - std::sqrt(2)) / 2, 1e-15);
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 [[noreturn]] void complain(const std::string& text) { throw std::runtime_error(text); }
 
-// AttributeProto: the member of the value that readers ask for.
+// Returns, by attribute, the field number of AttributeProto in which readers look for its value.
 const std::map<std::string, std::uint64_t>& attribute_members() {
   static const std::map<std::string, std::uint64_t> members = {
       {"is_cpu_op", 27}, {"comm_src", 7},  {"comm_dst", 7},    {"comm_tag", 7},
@@ -139,7 +139,7 @@ class Replaying {
     std::uint64_t receive = 0;  // its id
   };
 
-  // Ids are positions, which the reader has checked.
+  // Ids are positions in the file, which the reader has checked.
   const ChakraFileNode& node(std::size_t device, std::uint64_t id) const {
     return files_[device][id];
   }

@@ -1,5 +1,5 @@
-// Chakra files of whole steps, read and replayed without the exporter: the replay knows the files
-// and the links alone, and finds the times of ASTRA-sim and of our simulator.
+// Replays Chakra files of whole steps without the exporter: the replay knows only the files and the
+// links, and finds the times of ASTRA-sim and of our simulator.
 
 #include "tests/planner/interop/chakra_replay.h"
 
@@ -40,7 +40,7 @@ std::map<std::string, std::vector<int>> read_groups(const std::string& text) {
   return groups;
 }
 
-// The makespan, and when each F, I, W, B, R and U begins.
+// Compares the makespan and the starts of each F, I, W, B, R and U.
 void expect_replay(const WhatIfInputs& inputs, const SimulatedStep& step,
                    const ReplayLinks& links) {
   const ChakraTraces traces = to_chakra(inputs, step);
@@ -69,9 +69,9 @@ std::size_t count_nodes(const ChakraFiles& files) {
                          [](std::size_t sum, const auto& file) { return sum + file.size(); });
 }
 
-// ASTRA-sim 2.0 on its own generator's traces of the same pipeline: F 1 ms, B 2 ms, 16 MiB over
-// 50 GiB/s and 500 ns between neighbours. Nodes: 2 p m COMP, a SEND and a RECV for each of the
-// 2 (p - 1) m messages.
+// A run of ASTRA-sim 2.0 on its own generator's traces of the same pipeline: F 1 ms, B 2 ms, 16 MiB
+// over 50 GiB/s and 500 ns between neighbours. Its nodes are 2 p m COMP, and a SEND and a RECV for
+// each of the 2 (p - 1) m messages.
 struct AstraSimRun {
   int stages;
   int micro_batches;
@@ -92,8 +92,8 @@ TEST(Chakra, OneForwardOneBackwardTakesAstraSimsTimeAndNodes) {
   }
 }
 
-// The messages on their link, as in those runs, and one at a time until they arrive, as there. The
-// first layer's B is W alone in the profile: as long as both here.
+// Messages occupy their link as in those runs, one at a time until they arrive. The first layer's B
+// is W alone in the profile, which takes here as long as I and W.
 TEST(Chakra, MessagesOfSixteenMebibytesTakeAstraSimsTime) {
   const Link link{Duration{500}, BytesPerSecond{std::int64_t{50} << 30}};
   for (const AstraSimRun& run : kAstraSimRuns) {
@@ -146,8 +146,8 @@ TEST(Chakra, EveryScheduleReplaysToTheSimulatorsTimes) {
   }
 }
 
-// Layers in a chain with some edges past a neighbour, replicas, frozen blocks, a short last
-// micro-batch, links with or without a bandwidth, overheads, reductions of both modes.
+// Draws layers in a chain with some edges past a neighbour, replicas, frozen blocks, a short last
+// micro-batch, links with or without a bandwidth, overheads, and reductions of either mode.
 WhatIfInputs random_plan(std::mt19937_64& random) {
   const int stages = 1 + below(random, 4);
   const int layers = stages + below(random, 4);
@@ -216,7 +216,7 @@ TEST(Chakra, RandomPlansReplayToTheSimulatorsTimes) {
   EXPECT_GT(with_sends, 100);
 }
 
-// The last backwards in pieces, a reduction after each.
+// The last backwards run in pieces, with a reduction after each.
 TEST(Chakra, ReductionsInBucketsReplayToTheSimulatorsTimes) {
   int in_pieces = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {

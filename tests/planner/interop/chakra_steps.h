@@ -1,5 +1,5 @@
 #pragma once
-// Steps for tests of the Chakra export, and what is exported read back.
+// Makes steps for tests of the Chakra export and reads exported files back.
 
 #include <cstdint>
 #include <random>
@@ -17,10 +17,10 @@ inline int below(std::mt19937_64& random, int limit) {
   return static_cast<int>(random() % static_cast<std::uint64_t>(limit));
 }
 
-// F, I and W of 1 ms each, hops of 313 us.
+// Makes a question with F, I and W of 1 ms each and hops of 313 us.
 WhatIf make_question(ScheduleKind kind, int stages, int micro_batches);
 
-// A chain with a layer per device, without updates; F, I and W of 1 ms each.
+// Makes a chain with one layer per device, without updates; F, I and W take 1 ms each.
 WhatIfInputs make_chain_inputs(int stages, int micro_batches, Bytes boundary, const Link& link);
 
 ChakraTraces to_chakra(const WhatIfInputs& inputs, const SimulatedStep& step);

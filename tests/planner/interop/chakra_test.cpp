@@ -67,7 +67,7 @@ TEST(Chakra, AFrozenStageGetsNoGradient) {
   EXPECT_EQ(names, (std::vector<std::string>{"0F0", "0SEND_F0", "0F1", "0SEND_F1"}));
 }
 
-// Two replicas of two stages: stage 0 on devices 0 and 2, stage 1 on 1 and 3.
+// Makes two replicas of two stages: stage 0 lies on devices 0 and 2, stage 1 on 1 and 3.
 WhatIfInputs make_replicas() {
   WhatIfInputs inputs = make_chain_inputs(2, 4, Bytes{7}, {});
   inputs.cluster = make_uniform_cluster(4, Bytes{1'000'000}, {Duration{1000}, {}});
@@ -140,7 +140,7 @@ TEST(Chakra, StepOverheadIsWorkOfTheHostThatComputeWaitsFor) {
   EXPECT_EQ(files[0][1].data_deps, std::vector<std::uint64_t>{0});
 }
 
-// ASTRA-sim counts in whole microseconds; what a schedule adds up must not drift.
+// ASTRA-sim counts in whole microseconds, so rounding must not add up over a schedule.
 TEST(Chakra, RoundedTimesStayWithTheRunningTotal) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -164,7 +164,7 @@ TEST(Chakra, RoundedTimesStayWithTheRunningTotal) {
   }
 }
 
-// The message's part on the link is the SEND's, its latency the RECV's.
+// The SEND has the message's time on the link, the RECV its latency.
 TEST(Chakra, NodesCarryPredictedTimes) {
   const WhatIfInputs inputs =
       make_chain_inputs(2, 1, Bytes{2'000'000}, {microseconds(30), BytesPerSecond{1'000'000'000}});

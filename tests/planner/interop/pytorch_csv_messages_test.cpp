@@ -1,5 +1,5 @@
-// The messages of exported schedules suit a transport without tags, by rules of their own: sent and
-// received in one order between any two ranks, and without waiting for each other.
+// Checks by rules of its own that the messages of exported schedules suit a transport without tags:
+// any two ranks send and receive in one order, and do not wait for each other.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ namespace {
 using std::chrono::milliseconds;
 using enum PytorchDialect;
 
-// "F of 1 to stage 2" of micro-batch 1, between neighbours.
+// Names a message, such as "F of 1 to stage 2" for micro-batch 1 between neighbours.
 std::string name_message(const Action& action) {
   const bool sends =
       action.kind == ActionKind::kSendForward || action.kind == ActionKind::kSendBackward;
@@ -41,7 +41,8 @@ bool is_send(const Action& action) {
   return action.kind == ActionKind::kSendForward || action.kind == ActionKind::kSendBackward;
 }
 
-// Lists of names by (sender, receiver): as sent, or as received.
+// Lists the names of messages by (sender, receiver), in the order in which they are sent or
+// received.
 std::map<std::pair<std::size_t, std::size_t>, std::vector<std::string>> list_messages(
     const Schedule& rows, bool sent) {
   std::map<std::string, std::size_t> receiver;
@@ -63,8 +64,8 @@ std::map<std::pair<std::size_t, std::size_t>, std::vector<std::string>> list_mes
   return lists;
 }
 
-// Both ends of a message as one event, the events of a rank one after another: whether what comes
-// before what has no cycle.
+// Takes both ends of a message as one event and the events of a rank in their order, and returns
+// true if that order has no cycle.
 bool one_order_suits_all(const Schedule& rows) {
   std::map<std::string, std::set<std::string>> after;
   std::map<std::string, int> open;  // events that must come first
@@ -107,7 +108,7 @@ TEST(PytorchCsv, MessagesOfEverySayableScheduleSuitATransportWithoutTags) {
     expect_good_messages(
         parse_pytorch_csv(only_csv(completed, kComputeComms), "export.csv").schedule);
   });
-  EXPECT_GT(moved, 50);  // most orders need it
+  EXPECT_GT(moved, 50);  // many would deadlock as they stand
 }
 
 struct RandomCase {
@@ -117,7 +118,7 @@ struct RandomCase {
   Schedule compute;
 };
 
-// Any stage on any device, forwards in order, backwards in any order that the stages allow.
+// Draws any stage on any device, forwards in order, backwards in any order that the stages allow.
 RandomCase make_random_case(std::mt19937_64& random) {
   const auto draw = [&](int least, int most) {
     return std::uniform_int_distribution<int>(least, most)(random);
@@ -139,7 +140,7 @@ RandomCase make_random_case(std::mt19937_64& random) {
   made.plan.pipelines = {
       make_pipeline(stages + 1, cuts, places, {MicroBatchId{0}, MicroBatchId{m - 1}})};
   made.compute.devices.resize(static_cast<std::size_t>(made.devices));
-  // Everything that could come next, one drawn at a time.
+  // Each round draws one stage and one of the works that could come next on it.
   std::vector<int> forwards(static_cast<std::size_t>(stages), 0);
   std::vector<std::vector<int>> to_come(static_cast<std::size_t>(stages));  // backwards, weights
   for (int left = stages * m * 3; left > 0;) {
@@ -186,7 +187,7 @@ TEST(PytorchCsv, RandomOrdersOnRandomPlacesGetMessagesThatSuit) {
     const PytorchSchedule imported = parse_pytorch_csv(text, "random.csv");
     expect_good_messages(imported.schedule);
     EXPECT_EQ(only_csv(imported.schedule, kComputeComms), text);
-    // Ranks stand in the order of stages; the lists are those of the devices.
+    // Ranks stand in the order of the stages, the lists in that of the devices.
     const auto& stages = made.plan.pipelines[0].stages;
     for (std::size_t s = 0; s < stages.size(); ++s) {
       EXPECT_EQ(to_explicit_schedule(imported, made.devices)

@@ -1,4 +1,4 @@
-// Files of torch.distributed.pipelining as they come: good, bad and legacy.
+// Tests files of torch.distributed.pipelining as they come: good, bad and legacy.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -155,7 +155,7 @@ TEST(ParsePytorchCsv, LegacyFilesAreRefusedUntilAskedFor) {
   EXPECT_EQ(complaint(mixed), "bad.csv:1: " + refused);
   EXPECT_EQ(converted(split), "d0: 0F0 0I0 0W0\nd1: 1F0 1I0 1W0\n");
   EXPECT_EQ(converted(mixed), "d0: 0F0 0B0\nd1: 1F0 1I0 1W0\n");
-  // There a B without a W is half a backward.
+  // A legacy B without a W is half a backward.
   EXPECT_EQ(complaint(full, LegacyPytorch::kConvert),
             "bad.csv:1: found no 0W0, expected every micro-batch forward and backward through "
             "every stage");
@@ -176,7 +176,7 @@ TEST(ParsePytorchCsv, TheSeedsOfTheFuzzerAreGoodFiles) {
   EXPECT_GE(legacy, 2);
 }
 
-// None of them is a size of anything before it is known to be one.
+// No number in a file is used as a size before it is checked.
 TEST(ParsePytorchCsv, NumbersFarOutAreRefused) {
   const std::string whole = "every micro-batch forward and backward through every stage";
   const std::string number =

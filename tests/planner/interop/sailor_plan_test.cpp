@@ -1,4 +1,4 @@
-// Sailor's plans in our terms, and frazil import sailor as a process.
+// Tests Sailor's plans in our terms, and `frazil import sailor` as a process.
 
 #include "planner/interop/sailor_plan.h"
 
@@ -24,7 +24,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-// Two stages of 3 and 1 layers in two replicas.
+// Makes two stages of 3 and 1 layers in two replicas.
 SailorPlan make_source() {
   return {.name = "small",
           .stages = {{LayerId{0}, LayerId{1}, LayerId{2}}, {LayerId{3}}},
@@ -38,7 +38,7 @@ SailorPlan make_source() {
           .peak_memory = std::nullopt};
 }
 
-// 1 GB/s whatever the size.
+// Makes links of 1 GB/s whatever the size.
 SailorLinks make_links() {
   return {.between_nodes = {{1, {.coefficients = {1}, .largest = 1e12}}}, .within_node = {}};
 }
@@ -58,8 +58,8 @@ TEST(SailorPlanInOurTerms, HasAPipelinePerReplicaAndADevicePerStage) {
 
 TEST(SailorPlanInOurTerms, HasTheBandwidthOfItsMessages) {
   const ModelProfile profile = make_chain(4, microseconds(10), microseconds(10), microseconds(10));
-  // 10 bytes for each of 100,000 samples: 1 MB, of which the fit says 2 GB/s; a ring's share of
-  // 3,000 and 1,000 parameter bytes is beyond a fit that grows from 1 MB on.
+  // A message has 10 bytes for each of 100,000 samples: 1 MB, for which the fit says 2 GB/s. A
+  // ring's share of 3,000 or 1,000 parameter bytes is beyond a fit that grows from 1 MB on.
   SailorLinks links = make_links();
   links.between_nodes.at(1).coefficients = {0.1, 2};
   const Cluster cluster = make_sailor_cluster(make_source(), profile, links);
@@ -68,7 +68,7 @@ TEST(SailorPlanInOurTerms, HasTheBandwidthOfItsMessages) {
   };
   EXPECT_EQ(bandwidth(0, 1), 2'000'000'000);
   EXPECT_EQ(bandwidth(3, 2), 2'000'000'000);
-  // log2(1500 / 1e6) = -9.3808, log2(500 / 1e6) = -10.9658.
+  // The logarithms are log2(1500 / 1e6) = -9.3808 and log2(500 / 1e6) = -10.9658.
   EXPECT_NEAR(static_cast<double>(bandwidth(0, 2)), 1.06192e9, 1e4);
   EXPECT_NEAR(static_cast<double>(bandwidth(3, 1)), 0.90342e9, 1e4);
   EXPECT_EQ(bandwidth(0, 3), 0) << "never used";

@@ -16,8 +16,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Layers of 1000 parameter bytes, 2000 optimizer bytes, 100 stash bytes per sample and boundaries
-// of 10 bytes per sample; micro-batches of 4.
+// Makes layers of 1000 parameter bytes and 2000 optimizer bytes, with 100 stash bytes and
+// boundaries of 10 bytes per sample; the plans have micro-batches of 4.
 ModelProfile chain(int layers) {
   return make_chain(layers, milliseconds{1}, milliseconds{1}, milliseconds{1});
 }
@@ -48,7 +48,7 @@ TEST(Footprint, CountsEveryPartOfAnActiveStage) {
   EXPECT_EQ(first.receive_per_micro_batch, Bytes{0});
   const StageFootprint last = footprint(plan, profile, 0, 1);
   EXPECT_EQ(last.parameters, Bytes{2000});
-  // What arrives is the first layer's input, which its stash holds already.
+  // The first layer's input arrives, which its stash already holds.
   EXPECT_EQ(last.receive_per_micro_batch, Bytes{0});
 }
 
@@ -74,7 +74,8 @@ TEST(Footprint, RunningSumHoldsOneGradientSet) {
   EXPECT_EQ(footprint(plan, chain(6), 0, 1).gradients, Bytes{2000});
 }
 
-// Along a list: the newest version, and those that micro-batches in flight have read.
+// Counts weight versions along a list: the newest, and those that micro-batches in flight have
+// read.
 std::int64_t count_versions(const std::vector<Action>& list) {
   std::map<MicroBatchId, int> read;
   int newest = 0;
@@ -90,7 +91,7 @@ std::int64_t count_versions(const std::vector<Action>& list) {
   return static_cast<std::int64_t>(most);
 }
 
-// By a formula, without the list.
+// The footprint counts versions by a formula, without the list.
 TEST(Footprint, CountsTheVersionsThatPipeDreamsListsKeep) {
   const ModelProfile profile = chain(6);
   for (int stages = 1; stages <= 6; ++stages) {
@@ -157,9 +158,9 @@ TEST(Footprint, GradientSetsFollowTheMicroBatchesAPipelineOwns) {
             Bytes{2000} * held_gradient_sets({{0, 3}, {5, 6}}, 8));
   EXPECT_EQ(footprint(plan, profile, 1, 1).gradients,
             Bytes{2000} * held_gradient_sets({{3, 5}, {6, 8}}, 8));
-  // Without micro-batches it still holds the finished sum that its update reads.
+  // A replica without micro-batches still holds the finished sum that its update reads.
   EXPECT_EQ(footprint(plan, profile, 2, 1).gradients, Bytes{2000});
-  // On one device two pipelines take turns: at most what both hold.
+  // Two pipelines that take turns on one device hold at most what both hold.
   plan.pipelines[1].stages[1].devices = plan.pipelines[0].stages[1].devices;
   EXPECT_EQ(footprint(plan, profile, 0, 1).gradients,
             Bytes{2000} * (held_gradient_sets({{0, 3}, {5, 6}}, 8) +
@@ -177,7 +178,7 @@ TEST(Footprint, EveryTensorThatAFrozenLayerReceivesHasABuffer) {
   // Layer 5 also reads two tensors of layer 1; the edge from 4 to 5 stays inside the stage.
   profile.edges.insert(profile.edges.begin() + 2,
                        {LayerId{1}, LayerId{5}, EdgeKind::kDetached, {Bytes{3}, Bytes{5}}});
-  // Of stage 1 only layer 4 is without a backward; layer 5's stash holds what it reads.
+  // Layer 4 alone is without a backward in stage 1; layer 5's stash holds what that layer reads.
   EXPECT_EQ(footprint(two_stages("000001", 4), profile, 0, 1).receive_per_micro_batch, Bytes{40});
   EXPECT_EQ(footprint(two_stages("111111", 4), profile, 0, 1).receive_per_micro_batch, Bytes{0});
 }

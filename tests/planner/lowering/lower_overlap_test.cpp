@@ -16,13 +16,14 @@ using std::chrono::nanoseconds;
 constexpr Bytes kPlentyOfMemory{1'000'000'000};
 constexpr BytesPerSecond kOneBytePerNs{1'000'000'000};
 
-// Four layers of 10 ns per part and 1000 bytes of parameters; devices at one byte per ns.
+// Makes replicas of four layers of 10 ns per part and 1000 bytes of parameters, with links of one
+// byte per ns.
 struct Replicas {
   ModelProfile profile = make_chain(4, nanoseconds(10), nanoseconds(10), nanoseconds(10));
   Cluster cluster;
   Plan plan;
 
-  // `owned`: the micro-batches of each one-stage replica, [first, last].
+  // Each pair of `owned` is the micro-batches [first, last] of a one-stage replica.
   Replicas(ReductionMode mode, const std::vector<std::pair<int, int>>& owned,
            Duration latency = nanoseconds(0))
       : cluster(make_uniform_cluster(static_cast<int>(owned.size()), kPlentyOfMemory,
@@ -42,7 +43,7 @@ struct Replicas {
   }
 };
 
-// "0B1 80-130", one line each, of one device.
+// Lists the spans of one device, one line each, such as "0B1 80-130".
 std::string list_spans(const SimulatedStep& step, int device, ActionKind kind) {
   std::string text;
   for (const Span& span : summarize(step, device + 1).timeline.spans) {
@@ -57,8 +58,8 @@ std::string list_spans(const SimulatedStep& step, int device, ActionKind kind) {
 TEST(LowerOverlap, InModeFastBucketsLeaveTheLastBackwardAsTheyFill) {
   const Replicas two(ReductionMode::kFast, {{0, 1}, {2, 3}});
   const SimulatedStep step = two.run({.overlap = ReductionOverlap{Bytes{2000}}});
-  // F takes 40, B 70 (layer 0 has no I). The last B yields layers 3 and 2 after 40 of its 70.
-  // A ring of two moves 2 x 1000 bytes for each bucket of 2000.
+  // F takes 40 and B 70 (layer 0 has no I). The last B yields layers 3 and 2 after 40 of its 70. A
+  // ring of two moves 2 x 1000 bytes for each bucket of 2000.
   EXPECT_EQ(list_spans(step, 0, ActionKind::kBackward), "0B0 80-150\n0B1 150-190\n0B1 190-220\n");
   EXPECT_EQ(list_spans(step, 0, ActionKind::kReduceGradients),
             "0REDUCE_GRAD 190-2190\n0REDUCE_GRAD 2190-4190\n");
@@ -72,18 +73,19 @@ TEST(LowerOverlap, ABucketOfTheWholeModelIsNoOverlap) {
 }
 
 TEST(LowerOverlap, InModeExactANodeLeavesWithItsLastMicroBatch) {
-  // M = 6 is ((01)(23))+(45): device 0 owns 01 and 2, device 1 owns 3 and 45.
+  // The tree of M = 6 is ((01)(23))+(45): device 0 owns 01 and 2, device 1 owns 3 and 45.
   const Replicas two(ReductionMode::kExact, {{0, 2}, {3, 5}}, nanoseconds(5));
   const SimulatedStep step = two.run({.overlap = ReductionOverlap{}});
   EXPECT_EQ(list_spans(step, 0, ActionKind::kBackward), "0B0 120-190\n0B1 190-260\n0B2 260-330\n");
-  // Shares of 2000 bytes: 01 from 260, 2 behind it; then, a hop later, the gather with its own.
+  // Shares have 2000 bytes: 01 goes from 260 on, 2 behind it; a hop later the gather follows with
+  // its own.
   EXPECT_EQ(list_spans(step, 0, ActionKind::kReduceGradients),
             "0REDUCE_GRAD 260-2260\n0REDUCE_GRAD 2260-4260\n0REDUCE_GRAD 4265-6270\n");
   EXPECT_EQ(list_spans(step, 1, ActionKind::kReduceGradients),
             "1:0REDUCE_GRAD 190-2190\n1:0REDUCE_GRAD 2190-4190\n1:0REDUCE_GRAD 4265-6270\n");
 }
 
-// What crosses the links, added up over the graph's works.
+// Adds up the bytes that cross the links over the graph's works.
 Bytes count_reduced_bytes(const LoweredStep& step, DeviceId sender) {
   Bytes sum;
   for (TaskId task = 0; task < step.graph.size(); ++task) {
@@ -141,7 +143,7 @@ TEST(LowerOverlap, WithoutLatencyNeitherModeIsSlowerThanReducingAtTheEnd) {
   EXPECT_GT(faster, 100);
 }
 
-// The start of the first reduction of a device that takes time.
+// Returns the start of the first reduction of a device that takes time.
 Duration first_reduction(const SimulatedStep& step, int device) {
   Duration first = Duration::max();
   for (const Span& span : summarize(step, device + 1).timeline.spans) {
@@ -152,9 +154,9 @@ Duration first_reduction(const SimulatedStep& step, int device) {
   return first;
 }
 
-// Two layers that know nothing of each other, two pipelines over two devices in opposite order. On
-// device 1 the last backward of layer 1 is half of a pair: 1F0 takes 10, the pair 20 more, and
-// device 0 has its gradients of that layer at 20.
+// Two layers without an edge lie in two pipelines over two devices in opposite order. On device 1
+// the last backward of layer 1 is half of a pair: 1F0 takes 10, the pair 20 more, and device 0 has
+// its gradients of that layer at 20.
 TEST(LowerOverlap, ALastBackwardInsideAPairIsWaitedForWhole) {
   ModelProfile profile = make_chain(2, nanoseconds(10), nanoseconds(10), nanoseconds(10));
   profile.edges.clear();
@@ -205,8 +207,9 @@ TEST(LowerOverlap, SharesThatArriveEarlyAreHeldUntilTheGatherIsThrough) {
   const Replicas two(ReductionMode::kExact, {{0, 2}, {3, 5}});
   const Bytes peak =
       two.run({}).simulation.memory[0].held[static_cast<std::size_t>(MemoryKind::kGradients)];
-  // While micro-batches are in flight two sets are held; device 1's shares of 3 and 45, 2000 bytes
-  // each, come while the stash is gone, so ask for the moment of the most gradients instead.
+  // While micro-batches are in flight two sets are held. Device 1's shares of 3 and 45, 2000 bytes
+  // each, come when the stash is gone, so the test asks for the moment of the most gradients
+  // instead.
   const SimulatedStep step = two.run({.overlap = ReductionOverlap{}});
   std::int64_t held = peak.count;
   std::int64_t most = held;

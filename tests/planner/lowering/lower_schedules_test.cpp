@@ -1,5 +1,6 @@
-// Every schedule of the menu through the whole path (generate, lower, sweep) against the reference
-// that knows no task graph; and what pairs, recomputing and weight versions do to time and memory.
+// Compares every schedule of the menu on the whole path (generate, lower, sweep) with the reference
+// that knows no task graph, and tests what pairs, recomputing and weight versions do to time and
+// memory.
 
 #include <gtest/gtest.h>
 
@@ -27,7 +28,7 @@ int below(std::mt19937_64& random, int limit) {
   return static_cast<int>(random() % static_cast<std::uint64_t>(limit));
 }
 
-// A question that the schedule's conditions allow.
+// Draws a question that the schedule's conditions allow.
 WhatIf random_question(std::mt19937_64& random, const ScheduleFacts& facts) {
   WhatIf what_if;
   what_if.schedule = facts.kind;
@@ -52,7 +53,7 @@ WhatIf random_question(std::mt19937_64& random, const ScheduleFacts& facts) {
   return what_if;
 }
 
-// The question as the generators see it, from its own times: not by way of a plan.
+// Makes the generators' problem from the question's own times, without a plan.
 OrderProblem to_problem(const WhatIf& what_if, const ScheduleFacts& facts) {
   const auto of_device = [](const std::vector<Duration>& times, int device) {
     return times.size() == 1 ? times[0] : times.at(static_cast<std::size_t>(device));
@@ -133,7 +134,7 @@ TEST(LowerSchedules, EveryScheduleOfAPlanIsValid) {
   }
 }
 
-// Two layers on two devices: F 10, I 20, W 30; stash 100 per sample, boundary 8 per sample.
+// Makes two layers on two devices: F 10, I 20, W 30, a stash of 100 and a boundary of 8 per sample.
 Plan two_stages(const ModelProfile& profile, int micro_batches) {
   Plan plan;
   plan.model_hash = model_hash(profile);
@@ -171,7 +172,7 @@ TEST(LowerSchedules, AStageThatRecomputesKeepsItsInputsAndRunsItsForwardTwice) {
   EXPECT_EQ(stash(keeps, 0), 3 * 100);
   EXPECT_EQ(stash(recomputes, 0), 3 * 5 + 95) << "three inputs, and the rest of one stash";
   EXPECT_EQ(stash(recomputes, 1), 3 * 100);
-  // F without saving is 7; R is the F with saving; the first layer has a W alone.
+  // An F that does not save takes 7, R is the F that saves, and the first layer has W alone.
   EXPECT_EQ(busy(keeps.timeline, DeviceId{0}), nanoseconds(3 * (10 + 30)));
   EXPECT_EQ(busy(recomputes.timeline, DeviceId{0}), nanoseconds(3 * (7 + 10 + 30)));
 }
@@ -183,7 +184,8 @@ TEST(LowerSchedules, APairTakesBothTimesAndDeliversBothAtItsEnd) {
   plan.schedule = ExplicitSchedule{
       parse_schedule("d0: 0F0 0F1 0B0 0B1\nd1: 1F0 (1F1;1B0)OVERLAP_F_B 1B1\n", "text").devices};
   const PlanSimulation simulation = simulate_plan(plan, profile, cluster);
-  // 1F0 10..20; the pair waits for 0F1 (20) and takes 60; then 0B0 from 80, 1B1 from 80.
+  // The span of 1F0 is 10..20; the pair waits for 0F1 (20) and takes 60; then 0B0 and 1B1 start at
+  // 80.
   const auto find = [&](const std::string& text) {
     return *std::find_if(simulation.timeline.spans.begin(), simulation.timeline.spans.end(),
                          [&](const Span& span) { return to_text(span.action) == text; });

@@ -38,8 +38,8 @@ Duration simulated(const WhatIf& what_if) {
   return simulate_plan(inputs.plan, inputs.profile, inputs.cluster).makespan;
 }
 
-// The schedules' own definition, without a graph: the time of each action is raised until no order
-// of a list and no message contradicts it.
+// Follows the schedules' own definition, without a graph: the time of each action is raised until
+// no order of a list and no message contradicts it.
 Duration relax_lists(const WhatIf& what_if) {
   const auto p = static_cast<std::size_t>(what_if.stages);
   const auto m = static_cast<std::size_t>(what_if.micro_batches);
@@ -132,8 +132,8 @@ TEST(Lower, OneForwardOneBackwardEqualsItsClosedFormWithoutHop) {
   }
 }
 
-// With a hop each round of p micro-batches waits for its way down and back. Where p >= 2 divides m
-// that holds for hops of any length, small against T or many times as long.
+// A hop makes each round of p micro-batches wait for its way down and back. Where p >= 2 divides m
+// the form holds for hops of any length, small against T or many times as long.
 TEST(Lower, OneForwardOneBackwardEqualsItsClosedFormWithAHopWhenStagesDivideMicroBatches) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -177,7 +177,8 @@ TEST(Lower, AFrozenPrefixHasNoBackwardNoStashAndNoUpdate) {
   Plan plan = make_plan(profile, 3, 1, {2}, 1, ScheduleKind::kGpipe);
   plan.mask = FreezeMask::frozen_prefix(4, BlockId{1});
   const PlanSimulation simulation = simulate_plan(plan, profile, cluster);
-  // Stage 0: three frozen F of 16. Stage 1: three F of 20 and three B of W (alone), I and W.
+  // Stage 0 runs three frozen F of 16; stage 1 runs three F of 20 and three B of W (alone), I and
+  // W.
   EXPECT_EQ(simulation.makespan, nanoseconds(16 + 3 * 20 + 3 * 30));
   EXPECT_EQ(find_span(simulation.timeline, "0B0", 0), nullptr);
   EXPECT_EQ(find_span(simulation.timeline, "0U", 0), nullptr);
@@ -192,7 +193,8 @@ TEST(Lower, AFrozenLayerBeforeOthersOfItsStageHasItsReceiveBufferDuringItsForwar
   plan.mask = FreezeMask::frozen_prefix(4, BlockId{1});
   const MemoryPeak peak =
       simulate_plan(plan, profile, make_uniform_cluster(2, kPlenty, {})).memory[1];
-  // In the last F: the 10 bytes of one message, while two layers stash for three micro-batches.
+  // The last F is the peak: it holds the 10 bytes of one message, while two layers stash for three
+  // micro-batches.
   EXPECT_EQ(peak.held[static_cast<std::size_t>(MemoryKind::kReceive)], Bytes{10});
   EXPECT_EQ(peak.held[static_cast<std::size_t>(MemoryKind::kStash)], Bytes{3 * 200});
 }
@@ -202,14 +204,14 @@ TEST(Lower, AShortLastMicroBatchCostsItsOwnSize) {
   const Cluster cluster = make_uniform_cluster(1, kPlenty, {});
   const Plan plan = make_plan(profile, 10, 4, {}, 1, ScheduleKind::kGpipe);
   const PlanSimulation simulation = simulate_plan(plan, profile, cluster);
-  // The only layer reads no gradient back: F and W alone, of 4, 4 and 2 samples.
+  // The only layer has no I, so it runs F and W alone, of 4, 4 and 2 samples.
   EXPECT_EQ(simulation.makespan, nanoseconds(20 * 10));
   EXPECT_EQ(find_span(simulation.timeline, "0F2", 0)->duration(), nanoseconds(20));
 }
 
 TEST(Lower, ASendHoldsItsLinkAndTheMessageArrivesALatencyLater) {
   const ModelProfile profile = make_chain(2, nanoseconds(10), nanoseconds(10), nanoseconds(10));
-  // 10 bytes at 0.1 bytes per ns hold the link for 100 ns.
+  // A message of 10 bytes at 0.1 bytes per ns holds the link for 100 ns.
   const Cluster cluster =
       make_uniform_cluster(2, kPlenty, {nanoseconds(7), BytesPerSecond{100'000'000}});
   const Plan plan = make_plan(profile, 2, 1, {1}, 1, ScheduleKind::kGpipe);
@@ -228,7 +230,7 @@ TEST(Lower, LinksWithoutBandwidthGiveTheSameTimesWithAndWithoutSendTasks) {
   const Plan plan = make_plan(profile, 8, 1, {2, 4}, 1, ScheduleKind::kOneForwardOneBackward);
   const Cluster folded = make_uniform_cluster(4, kPlenty, {nanoseconds(3), {}});
   Cluster with_tasks = folded;
-  // Links that nothing crosses, to device 3, but with a bandwidth.
+  // Links with a bandwidth lead to device 3, but nothing crosses them.
   for (int d = 0; d < 3; ++d) {
     with_tasks.links.push_back({DeviceId{d}, DeviceId{3}, {nanoseconds(3), BytesPerSecond{1}}});
   }
@@ -241,8 +243,8 @@ TEST(Lower, ReplicasReduceTogetherAfterTheLastBackwardOfEach) {
   for (Layer& layer : profile.layers) layer.update = nanoseconds(4);
   const Cluster cluster =
       make_uniform_cluster(2, kPlenty, {nanoseconds(50), BytesPerSecond{1'000'000'000}});
-  // Device 0 has one micro-batch, device 1 two: one tree node each, as [1, 3) is two leaves of the
-  // tree ((0+1)+2), so it owns two.
+  // Device 0 owns one node of the tree ((0+1)+2), its only micro-batch. Device 1 owns two nodes,
+  // because its micro-batches 1 and 2 are not children of one node.
   const Plan plan = make_plan(profile, 3, 1, {}, 2, ScheduleKind::kGpipe);
   const PlanSimulation simulation = simulate_plan(plan, profile, cluster);
   const Collective collective{
@@ -269,7 +271,7 @@ TEST(Lower, UnequalReplicasReduceEachGroupOfLayersAmongItsOwners) {
   for (const Span& span : simulate_plan(plan, profile, cluster).timeline.spans) {
     if (span.action.kind == ActionKind::kReduceGradients) ++reductions[span.device.index()];
   }
-  // Layers 2-3: devices 1, 3. Layer 1: devices 0, 3. Layer 0: devices 0, 2.
+  // Layers 2-3 are reduced among devices 1 and 3, layer 1 among 0 and 3, layer 0 among 0 and 2.
   EXPECT_EQ(reductions[0], 2);
   EXPECT_EQ(reductions[1], 1);
   EXPECT_EQ(reductions[2], 1);
@@ -306,8 +308,8 @@ TEST(Lower, MemoryIsStateAndWhatMicroBatchesInFlightHold) {
   Plan plan = make_plan(profile, 8, 1, {2}, 1, ScheduleKind::kOneForwardOneBackward);
   plan.reduction = ReductionMode::kFast;
   const std::vector<MemoryPeak> memory = simulate_plan(plan, profile, cluster).memory;
-  // Two layers: 2000 parameters, 2000 gradients, 4000 optimizer; two in flight, then one (its
-  // stash holds what arrived).
+  // Two layers hold 2000 bytes of parameters, 2000 of gradients and 4000 of optimizer state. Two
+  // micro-batches are in flight on stage 0, one on stage 1, whose stash holds what arrived.
   EXPECT_EQ(memory[0].total, Bytes{8000 + 2 * 200});
   EXPECT_EQ(memory[1].total, Bytes{8000 + 200});
 }

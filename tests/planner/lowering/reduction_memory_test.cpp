@@ -28,23 +28,23 @@ TEST(ReductionMemory, SharesOfFloatsAreEverythingOnceAndEqualUpToAFloat) {
   }
 }
 
-// n = 48 bytes. Two owners of a micro-batch each: first the own node and half of the other's, then
-// half of the sum, the result and the other half.
+// The message has n = 48 bytes. Two owners have a micro-batch each: a device first holds its own
+// node and half of the other owner's, then half of the sum, the result and the other half.
 TEST(ReductionMemory, OfTheExactTreeIsTheLargerOfBothPhases) {
   const Nodes halves = {{{0, 1}}, {{1, 2}}};
   EXPECT_EQ(find_exact_reduction_memory(Bytes{48}, halves, 0, 2, Bytes{48}), Bytes{48});
-  // Of four owners the shares are quarters: at most (0+1), 2 and 3 besides the own node, 48 + 3 x
-  // 12; then 48 + 12 + 12.
+  // Four owners have shares of a quarter: at most (0+1), 2 and 3 besides the own node, 48 + 3 x 12;
+  // then 48 + 12 + 12.
   const Nodes quarters = {{{0, 1}}, {{1, 2}}, {{2, 3}}, {{3, 4}}};
   EXPECT_EQ(find_exact_reduction_memory(Bytes{48}, quarters, 0, 4, Bytes{48}), Bytes{36});
   EXPECT_EQ(received_gradient_sets({{0, 1}}, {{{1, 2}}, {{2, 3}}, {{3, 4}}}, 4), 3);
-  // 3 = (01)2: the owner of 1 ships one node, that of 0 and 2 two.
+  // The tree of three is (01)2: the owner of 1 sends one node, the owner of 0 and 2 two.
   const Nodes unequal = {{{0, 1}, {2, 3}}, {{1, 2}}};
   EXPECT_EQ(find_exact_reduction_memory(Bytes{48}, unequal, 0, 3, Bytes{96}), Bytes{24});
   EXPECT_EQ(find_exact_reduction_memory(Bytes{48}, unequal, 1, 3, Bytes{48}), Bytes{48});
-  // What is held anyway is enough.
+  // Memory that is held anyway is enough.
   EXPECT_EQ(find_exact_reduction_memory(Bytes{48}, halves, 0, 2, Bytes{144}), Bytes{});
-  // An owner without micro-batches has its share of what comes, and the result.
+  // An owner without micro-batches holds its share of what comes, and the result.
   EXPECT_EQ(find_exact_reduction_memory(Bytes{48}, {{}, {{0, 2}}}, 0, 2, Bytes{48}), Bytes{48});
 }
 

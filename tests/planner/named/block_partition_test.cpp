@@ -43,7 +43,8 @@ std::int64_t optimum(const std::vector<Duration>& costs, int stages) {
 }
 
 TEST(BlockPartition, MovesElementsToTheSmallestBlock) {
-  // Two each at first; block 2 is largest, and block 0 takes from block 1, which takes from it.
+  // The blocks begin with two elements each. Block 2 is largest, so block 0 takes an element from
+  // block 1, and block 1 one from block 2.
   EXPECT_EQ(partition_in_blocks(times({1, 1, 1, 1, 9, 9}), 3), (std::vector<int>{4, 5}));
   EXPECT_EQ(partition_in_blocks(times({5, 5, 5, 5}), 2), (std::vector<int>{2}));
   EXPECT_EQ(partition_in_blocks(times({5, 5, 5, 5, 5}), 2), (std::vector<int>{2}));
@@ -73,8 +74,8 @@ TEST(BlockPartition, EndsWithBlocksThatDifferByOneElementAtMost) {
   }
 }
 
-// Measured on the same costs, forward and backward in the order of the file: how far torchgpipe's
-// blocks lie above the optimum, in percent to one digit.
+// Measures how far torchgpipe's blocks lie above the optimum, in percent to one digit; both get the
+// same costs, forward and backward in the order of the file.
 class PublishedBlocks : public testing::Test {
  protected:
   static void expect_above_optimum(const std::string& model, std::size_t operators,

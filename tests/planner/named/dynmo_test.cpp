@@ -90,11 +90,11 @@ TEST(DynMoPartition, IsTheMinMaxOptimumWithinMemory) {
 }
 
 TEST(DynMoDiffusion, MovesBoundaryLayersToLighterNeighbours) {
-  // 12 | 2: the mean is 7. Each round hands over one layer.
+  // The loads are 12 | 2 and their mean is 7. Each round hands over one layer.
   const ChainLoads chain = make_loads({3, 3, 3, 3, 1, 1});
   EXPECT_EQ(balance_by_diffusion(chain, {4}, 1), (std::vector<int>{3}));
   EXPECT_EQ(balance_by_diffusion(chain, {4}), (std::vector<int>{2}));  // 6 | 8
-  // No more than five rounds, as published; without a limit it goes on.
+  // The published limit is five rounds; without a limit the diffusion goes on.
   const ChainLoads fine = make_loads(std::vector<int>(20, 1));
   EXPECT_EQ(balance_by_diffusion(fine, {18}), (std::vector<int>{13}));
   EXPECT_EQ(balance_by_diffusion(fine, {18}, 0), (std::vector<int>{10}));
@@ -128,7 +128,7 @@ TEST(DynMoDiffusion, LowersTheVarianceAndKeepsMemory) {
 }
 
 TEST(DynMoPacking, MergesNeighboursAsLongAsThroughputStays) {
-  // Loads 9 | 2 | 3 | 4 | 8: the bottleneck is 9.
+  // The loads are 9 | 2 | 3 | 4 | 8, so the bottleneck is 9.
   const ChainLoads chain = make_loads({9, 2, 3, 4, 8});
   EXPECT_EQ(pack_stages(chain, {1, 2, 3, 4}), (std::vector<int>{1, 4}));
   EXPECT_EQ(pack_stages(chain, {1, 2, 3, 4}, 2), (std::vector<int>{4}));

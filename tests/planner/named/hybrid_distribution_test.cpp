@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::microseconds;
 
-// Tenths of a millisecond, in which the published numbers are given.
+// Converts tenths of a millisecond, in which the published numbers are given.
 Duration tenths(int count) { return microseconds(100) * count; }
 
 HybridCosts make_costs(int devices, int blocks) {
@@ -26,7 +26,8 @@ HybridCosts make_costs(int devices, int blocks) {
   return costs;
 }
 
-// Six blocks on four devices: step = base / g x (1 + 0.1 (g - 1)), reduce = 0.5 (g - 1), in ms.
+// Makes six blocks on four devices: step = base / g x (1 + 0.1 (g - 1)), reduce = 0.5 (g - 1), in
+// ms.
 HybridCosts make_scaled(const std::vector<int>& base_ms) {
   HybridCosts costs = make_costs(4, 6);
   for (int g = 1; g <= 4; ++g) {
@@ -40,7 +41,8 @@ HybridCosts make_scaled(const std::vector<int>& base_ms) {
   return costs;
 }
 
-// The blocks' means of Pipe-BD's published scatter plots, at batches of 240, 120, 80 and 60.
+// Returns the blocks' means in Pipe-BD's published scatter plots, at batches of 240, 120, 80 and
+// 60.
 HybridCosts make_published() {
   HybridCosts costs = make_costs(4, 6);
   const std::vector<std::vector<int>> means = {{417, 182, 101, 132, 100, 38},
@@ -97,7 +99,7 @@ TEST(HybridDistribution, IsAllDataParallelWhereThatCostsNothing) {
   for (int g = 1; g <= 4; ++g) {
     costs.step[static_cast<std::size_t>(g) - 1].assign(6, microseconds(10'000) / g);
   }
-  // Two stages of two devices cost the same, and are visited later.
+  // Two stages of two devices cost the same, but the search visits them later.
   EXPECT_EQ(hybrid_cost(costs, {2, 2}, {0, 3, 6}), tenths(150));
   EXPECT_EQ(search_hybrid_plans(costs), (HybridPlan{{4}, {0, 6}, tenths(150)}));
   for (int g = 1; g <= 4; ++g) {
@@ -123,8 +125,8 @@ TEST(HybridDistribution, ChoosesThePublishedSchedules) {
   EXPECT_EQ(pipeline, tenths(417));
 }
 
-// 10 GB/s for the boundaries of the ImageNet workload at a batch of 240, 0.5 (g - 1) ms for each
-// all-reduce: four plans tie to a tenth of a millisecond.
+// Boundaries of the ImageNet workload cross 10 GB/s at a batch of 240, and each all-reduce takes
+// 0.5 (g - 1) ms: four plans tie to a tenth of a millisecond.
 TEST(HybridDistribution, TurnsOverWhereCommunicationCostsALittle) {
   HybridCosts costs = make_published();
   const std::vector<std::int64_t> boundary_values = {24 * 56 * 56, 32 * 28 * 28, 64 * 14 * 14,
@@ -185,8 +187,8 @@ TEST(HybridDistribution, IsFoundByTheDynamicProgramToo) {
   EXPECT_GT(limited, 0);
 }
 
-// The published peaks of the ImageNet workload: 14.86 GB where one device has block 0 for the full
-// batch, 6.98 GB where two share it; blocks that fit alone may be too much together.
+// The published peaks of the ImageNet workload are 14.86 GB where one device has block 0 for the
+// full batch and 6.98 GB where two share it. Blocks that fit alone may be too much together.
 TEST(HybridDistribution, RejectsStagesWhoseBlocksDoNotFitTogether) {
   HybridCosts costs = make_published();
   const std::vector<std::int64_t> full_mb = {14'860, 5'200, 3'600, 3'900, 3'000, 2'400};

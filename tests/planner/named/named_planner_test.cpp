@@ -42,7 +42,7 @@ TEST(NamedPlanners, HaveNamesThatFindThem) {
   EXPECT_EQ(find_planner("alpa"), std::nullopt);
 }
 
-// Random models, masks, batches and clusters: every answer is a plan that is valid, or a refusal.
+// Models, masks, batches and clusters are random; every answer is a valid plan or a refusal.
 TEST(NamedPlanners, MakePlansThatTheSimulatorTakes) {
   int judged = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
@@ -97,8 +97,9 @@ TEST(NamedPlanners, CutChainsAsTheirAlgorithmsDo) {
   EXPECT_EQ(cuts(NamedPlanner::kTorchgpipe), (std::vector<int>{3, 5}));
 }
 
-// Two hosts of two devices. In each the model is cut in two, for the gradients of both layers are
-// dear; hosts replicate that, for the boundary is dearer than their share of the gradients.
+// There are two hosts of two devices. Each host cuts the model in two, because the gradients of
+// both layers are dear; the hosts are replicas, because the boundary is dearer than their share of
+// the gradients.
 TEST(NamedPlanners, KeepAMicroBatchOfPipeDreamOnItsHost) {
   ModelProfile profile = make_chain(2, microseconds(100), microseconds(50), microseconds(50));
   Cluster cluster = make_uniform_cluster(4, Bytes{1'000'000}, {{}, {1'000'000'000}});
@@ -134,15 +135,15 @@ TEST(PipeBdPlans, TakeAPairOfTeacherAndStudentAsAUnit) {
             (std::vector<Duration>{microseconds(270), microseconds(150), microseconds(90)}));
   EXPECT_EQ(costs.step[1],
             (std::vector<Duration>{microseconds(135), microseconds(75), microseconds(45)}));
-  // A ring of two: 2 steps of 7 us, 1000 bytes at 1 byte per us.
+  // A ring of two takes 2 steps of 7 us and moves 1000 bytes at 1 byte per us.
   EXPECT_EQ(costs.reduce[1][0], microseconds(14 + 1000));
   EXPECT_EQ(costs.reduce[0][0], Duration{0});
-  // Two edges of 20 bytes for 6 samples.
+  // Two edges carry 20 bytes for 6 samples.
   EXPECT_EQ(costs.relay, (std::vector<Duration>{microseconds(247), microseconds(247)}));
 }
 
-// Two devices share block 0. The relay leaves before the students train, so that the last device
-// waits for the teacher alone: 10 us of block 0 (half a batch), 20 of its own, then 160.
+// Two devices share block 0. The relay leaves before the students train, so the last device waits
+// for the teacher alone: 10 us of block 0 (half a batch), 20 us of its own, then 160 us.
 TEST(PipeBdPlans, RelayWhatTheTeacherPutsOutBeforeStudentsTrain) {
   const ModelProfile profile = make_distillation_profile(
       {{microseconds(5), microseconds(40)}, {microseconds(5), microseconds(40)}});
@@ -155,7 +156,7 @@ TEST(PipeBdPlans, RelayWhatTheTeacherPutsOutBeforeStudentsTrain) {
   const Candidate candidate = judge_plan(plan, profile, cluster, false);
   ASSERT_FALSE(candidate.infeasible) << candidate.infeasible->reason;
   EXPECT_EQ(candidate.makespan, microseconds(10 + 20 + 160));
-  // The search's own cost is the largest stage alone, without that ramp.
+  // The search's own cost is the largest stage alone, without the wait for the first relay.
   EXPECT_EQ(hybrid_cost(measure_hybrid(profile, cluster, mask, 4), {2, 1}, {0, 1, 2}),
             microseconds(180));
 }
@@ -163,7 +164,7 @@ TEST(PipeBdPlans, RelayWhatTheTeacherPutsOutBeforeStudentsTrain) {
 TEST(PipeBdPlans, KeepWithinMemoryWhenAsked) {
   const ModelProfile profile = make_distillation_profile(
       {{microseconds(5), microseconds(40)}, {microseconds(5), microseconds(40)}});
-  // A student's 1000 bytes of parameters and of gradients, and 100 per sample of stash.
+  // A student holds 1000 bytes of parameters, as many of gradients, and a stash of 100 per sample.
   const FreezeMask mask = FreezeMask::all_active(2);
   const HybridCosts costs =
       measure_hybrid_with_memory(profile, make_uniform_cluster(2, Bytes{2900}, {}), mask, 8);

@@ -1,5 +1,5 @@
-// PipeTransformer's partitioner and compression rule against golden vectors: those of the released
-// code, run on the models of the paper, and printed logs (ViT-B at K = 8 and 4, L_f = 6).
+// Compares PipeTransformer's partitioner and compression rule with golden vectors: those of the
+// released code, run on the models of the paper, and printed logs (ViT-B at K = 8 and 4, L_f = 6).
 
 #include "planner/named/pipe_transformer_balance.h"
 
@@ -38,7 +38,7 @@ std::int64_t sum_of(const Sizes& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
 }
 
-// Largest over mean stage, in thousandths, rounded.
+// Returns the largest stage over the mean stage, in thousandths, rounded.
 std::int64_t imbalance(const Sizes& sizes, int stages) {
   return (2000 * largest_stage(sizes, stages) * stages / sum_of(sizes) + 1) / 2;
 }
@@ -125,7 +125,7 @@ TEST(PipeTransformerBalance, DependsOnTheUnitOfSize) {
 }
 
 // Stage 0 holds the frozen units and reaches the same limit with a sixth of their size, so it takes
-// more of the others; the released code never passes a frozen unit.
+// more of the other units; the released code never passes a frozen unit.
 TEST(PipeTransformerBalance, CountsFrozenUnitsWithLambdaInTheirStage) {
   const Sizes equal(12, 1'000'000);
   EXPECT_EQ(balance_greedily(equal, 4), (Counts{2, 3, 3, 4}));
@@ -168,7 +168,8 @@ TEST(PipeTransformerBalance, IsNeverBetterThanTheExactPartition) {
   }
 }
 
-// The first number of frozen layers at which a pipeline that began with 8 stages has K.
+// Returns the first numbers of frozen layers at which a pipeline that began with 8 stages has 4, 2
+// and 1.
 std::vector<int> first_frozen(const std::vector<ParameterUnit>& units, int layers) {
   const std::int64_t reference = largest_stage(active_parameters(units, 0), 8);
   std::map<int, int> first;
@@ -188,13 +189,13 @@ TEST(PipeTransformerCompression, HalvesAtTheRecordedNumbersOfFrozenLayers) {
 }
 
 TEST(PipeTransformerCompression, TurnsOnEqualSums) {
-  // ViT-B at 5 frozen layers: as large as at the start, which the printed < refuses.
+  // ViT-B with 5 frozen layers is as large as at the start, which the printed < refuses.
   const std::int64_t reference = largest_stage(all_of(vit_b()), 8);
   const Sizes active = active_parameters(vit_b(), 5);
   EXPECT_EQ(largest_stage(active, 4), reference);
   EXPECT_EQ(compress_length(active, 8, reference, CompressionRule::kNotLarger), 4);
   EXPECT_EQ(compress_length(active, 8, reference, CompressionRule::kSmaller), 8);
-  // BERT-large at 8 frozen layers misses by 0.004 %.
+  // BERT-large with 8 frozen layers misses by 0.004 %.
   const Sizes large = active_parameters(bert_large_qa(), 8);
   EXPECT_EQ(largest_stage(large, 4), 50'386'946);
   EXPECT_EQ(largest_stage(all_of(bert_large_qa()), 8), 50'384'896);
@@ -286,7 +287,7 @@ std::vector<int> shortest_lengths(const std::vector<ParameterUnit>& units, int l
   return lengths;
 }
 
-// 7 from 0, 6 from 1, ... as a list over 0..layers.
+// Expands {{0, 7}, {1, 6}, ...} (7 from 0 on, 6 from 1 on) to a list over 0..layers.
 std::vector<int> steps_down(const std::map<int, int>& length_from, int layers) {
   std::vector<int> lengths;
   for (int frozen = 0; frozen <= layers; ++frozen) {

@@ -1,4 +1,4 @@
-// PipeTransformer's plans, of ViT-B/16 on two hosts of eight devices.
+// Tests PipeTransformer's plans for ViT-B/16 on two hosts of eight devices.
 
 #include "planner/named/pipe_transformer.h"
 
@@ -32,7 +32,7 @@ class PipeTransformer : public testing::Test {
   Cluster cluster_ = make_rtx5000_cluster(8, 1);
 };
 
-// "0-3@0 4-5@1": layers and device of each stage.
+// Describes layers and device of each stage, such as "0-3@0 4-5@1".
 std::string describe(const Pipeline& pipeline) {
   std::string text;
   for (const Stage& stage : pipeline.stages) {

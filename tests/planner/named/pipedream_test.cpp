@@ -26,7 +26,8 @@ OperatorGraph make_chain_graph(const std::vector<int>& compute) {
   return graph;
 }
 
-// What its optimizer reads of a profile: inputs are left out, and sinks that only pick an item.
+// Reads what PipeDream's optimizer reads of a profile: it leaves out inputs, and sinks that only
+// pick an item.
 OperatorGraph read_operators(const std::filesystem::path& path) {
   const PipeDreamGraph read = read_pipedream_graph(path);
   std::vector<int> kept(read.nodes.size(), -1);
@@ -69,7 +70,7 @@ TEST(AntichainStates, HoldWhatIsStillReadBeyondThem) {
     found.emplace_back(state.compute.count(), state.output.count);
   }
   std::sort(found.begin(), found.end());
-  // {0}, {1} with 0, {2} with 0, {1, 2} with 0, {3}.
+  // The states are {0}, {1} with 0, {2} with 0, {1, 2} with 0, and {3}.
   EXPECT_EQ(found, (std::vector<std::pair<std::int64_t, std::int64_t>>{
                        {1, 1}, {3, 3}, {5, 5}, {7, 7}, {15, 8}}));
 }
@@ -84,7 +85,7 @@ TEST(AntichainStates, AreRefusedWhereThereAreTooMany) {
   EXPECT_THROW(find_antichain_states(graph), InfeasibleError);
 }
 
-// The formula of the header, over all ways to cut a chain and to deal machines.
+// Evaluates the formula of the header over all ways to cut a chain and to deal machines.
 struct ChainOracle {
   const OperatorGraph& graph;
   PipeDreamLevel level;
@@ -159,8 +160,8 @@ TEST(PipeDream, FindsTheBestOfItsFormulaOnChains) {
   }
 }
 
-// How many stages a partition over one level may have if nothing in it takes longer than `bound`:
-// bit n for n stages.
+// Finds how many stages a partition over one level may have if nothing in it takes longer than
+// `bound`; bit n stands for n stages.
 std::uint64_t find_stage_counts(const OperatorGraph& graph, const PipeDreamLevel& level,
                                 Duration bound) {
   const auto states = find_antichain_states(graph);
@@ -210,9 +211,9 @@ const std::vector<PipeDreamLevel> kTwoLevels = {{4, {4'294'967'296}}, {4, {2'684
 
 class PublishedPartitions : public testing::Test {
  protected:
-  // Of equally good partitions the published code takes the one that its set of states, which is in
-  // no order, lists first. So the published number is one of those that are possible, and where
-  // there is only one such number, it is ours.
+  // The published code takes, of equally good partitions, the one that its set of states, which is
+  // in no order, lists first. So the published number is one of the possible ones, and where there
+  // is only one, it is ours.
   static void expect_stages(const OperatorGraph& graph, const PublishedRow& row,
                             const PipeDreamPartition& found) {
     if (row.straight || row.levels.size() > 1) {

@@ -18,10 +18,10 @@
 namespace frazil {
 namespace {
 
-// What one second of one core affords (bench_order_search prints what it does afford).
+// The budget stands for one second of one core; bench_order_search prints the measured figure.
 constexpr std::int64_t kBudgetOfASecond = 1'500'000;
 
-// All words of m micro-batches within `room` halves.
+// Appends all words of m micro-batches that hold at most `room` halves.
 void append_words(int m, int room, int halves_at_input, std::array<int, 3> done, Word word,
                   Words& words) {
   const int held = 2 * done[0] - halves_at_input * done[1] - (2 - halves_at_input) * done[2];
@@ -43,7 +43,7 @@ struct Times {
   std::int64_t span = std::numeric_limits<std::int64_t>::max();
 };
 
-// Each device runs its word as far as it comes; none where all of them wait.
+// Runs each device's word as far as it comes; returns no times if all devices wait.
 Times time_words(const std::vector<const Word*>& words, const LinearPipeline& pipeline) {
   constexpr std::int64_t kUnknown = -1;
   const std::size_t stages = words.size();

@@ -82,7 +82,7 @@ TEST(OrderTiming, HoldsNoOrderThatIsNone) {
   EXPECT_FALSE(timing.assign(parse({"FIWFIW", "IFWFIW"})));
   EXPECT_FALSE(timing.assign(parse({"FIWFIW", "FIWFI"})));
   EXPECT_FALSE(timing.assign(parse({"FIWFIW", "FIWFFIWIW"})));
-  EXPECT_FALSE(timing.assign(parse({"FIWFIW", "FFIWIW"})));  // and each waits for the other
+  EXPECT_FALSE(timing.assign(parse({"FIWFIW", "FFIWIW"})));  // and the stages wait for each other
   LinearPipeline halves = two_stages(2, 1);
   halves.release = ActivationRelease::kHalfAtInput;
   OrderTiming in_halves(halves, Objective::kMakespan);
@@ -134,8 +134,8 @@ TEST(OrderTiming, IsThatOfTheReference) {
   EXPECT_GE(orders, 3000);
 }
 
-// Moves with every kind of limit: what is kept is timed as if anew, what is not kept is no order or
-// has a score above the limit, and then nothing has changed.
+// Moves are tried with every kind of limit. A move that is kept is timed as if anew; a move that is
+// not kept gives no order or a score above the limit, and leaves everything as it was.
 TEST(OrderTiming, AfterAMoveIsThatOfTheWholeOrderTimedAnew) {
   int kept = 0, refused = 0, above = 0;
   OrderMove move;

@@ -65,7 +65,7 @@ TEST(SearchedPlan, IsSimulatedToTheTimesThatTheSearchSays) {
   }
 }
 
-// Three layers on devices 2, 0 and 1; the first needs no gradient of its input.
+// A plan of three layers on devices 2, 0 and 1; the first layer needs no gradient of its input.
 struct Sample {
   ModelProfile profile = make_chain(3, nanoseconds(20), nanoseconds(30), nanoseconds(10));
   Cluster cluster = make_uniform_cluster(4, Bytes{1'000'000}, {nanoseconds(3), {}});
@@ -114,7 +114,7 @@ TEST(SearchedPlan, HasItsListsOnTheDevicesOfItsStagesAndSaysWhereTheyAreFrom) {
   EXPECT_FALSE(has_searched_order(sample.plan));
 }
 
-// Each as if it were alone with its share, on devices that differ.
+// Each pipeline is searched as if it were alone with its share, on devices that differ.
 TEST(SearchedPlan, SearchesEachPipelineForItselfAndEqualOnesOnce) {
   const Sample sample;
   Cluster cluster = make_uniform_cluster(6, Bytes{1'000'000}, {nanoseconds(3), {}});

@@ -29,13 +29,14 @@ ReferenceTimes time_dualpipe(int devices, int micro_batches, StageTimes device_s
   return time_orders(make_dualpipe_order(problem), problem, Placement::kBothWays);
 }
 
-// m T + (p-1) (FB + B - 3W) of chunks of half a device's share, FB = T, B = tB + tW.
+// The form is m T + (p-1) (FB + B - 3W) over chunks of half a device's share, with FB = T and B =
+// tB + tW.
 std::int64_t dualpipe_v_formula(int p, int m, const StageTimes& t) {
   const Duration bubble = t.total() + t.backward_input + t.backward_weight - 3 * t.backward_weight;
   return (m * t.total() + (p - 1) * bubble / 2).count();
 }
 
-// m T + (p/2-1) (FB + B - 3W)
+// The form is m T + (p/2-1) (FB + B - 3W).
 std::int64_t dualpipe_formula(int p, int m, const StageTimes& t) {
   const Duration bubble = t.total() + t.backward_input + t.backward_weight - 3 * t.backward_weight;
   return (m * t.total() + (p / 2 - 1) * bubble).count();
@@ -45,8 +46,8 @@ bool is_backward(ActionKind kind) {
   return kind == ActionKind::kBackward || kind == ActionKind::kBackwardInput;
 }
 
-// Every stage of each direction takes the micro-batches 0, 1, .., `micro_batches` - 1 in this
-// order, forwards and backwards, and a W is the oldest that its device owes.
+// Checks that every stage of each direction takes the micro-batches 0, 1, .., `micro_batches` - 1
+// in this order, forwards and backwards, and that a W is the oldest that its device owes.
 void expect_in_order(const DeviceOrders& orders, int micro_batches) {
   std::map<std::tuple<int, int, bool>, int> done;  // by direction, stage, whether backward
   for (const DeviceOrder& order : orders) {
@@ -69,7 +70,7 @@ void expect_in_order(const DeviceOrders& orders, int micro_batches) {
   for (const auto& [list, count] : done) EXPECT_EQ(count, micro_batches);
 }
 
-// An F that overlaps is followed by the backward of the device's other chunk.
+// Checks that an F that overlaps is followed by the backward of the device's other chunk.
 void expect_pairs_of_two_chunks(const DeviceOrders& orders) {
   for (const DeviceOrder& order : orders) {
     for (std::size_t i = 0; i < order.size(); ++i) {
@@ -209,7 +210,7 @@ TEST(DualPipeOrders, EachConditionOfTheFormulaIsNeeded) {
     EXPECT_EQ(time_dualpipe(4, 8, each.times).span, each.found);
     EXPECT_EQ(time_dualpipe(4, 8, each.times).makespan, each.found);
   }
-  // c > 0.
+  // Hops (c > 0) put both spans above the forms.
   EXPECT_EQ(dualpipe_v_formula(4, 8, make_times(10, 10, 10)), 270);
   EXPECT_EQ(time_dualpipe_v(4, 8, make_times(10, 10, 10), Duration{1}).span, 287);
   EXPECT_EQ(dualpipe_formula(4, 8, make_times(10, 10, 10)), 260);

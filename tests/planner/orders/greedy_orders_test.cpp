@@ -30,7 +30,7 @@ OrderProblem draw_problem(Random& random, int chunks) {
   return problem;
 }
 
-// Goes from one tick to the next, and at each asks every free device for every work there is.
+// Goes from one tick to the next and asks every free device at each tick for every work there is.
 struct TickByTick {
   struct Rules {
     Placement placement;
@@ -57,8 +57,8 @@ struct TickByTick {
     if (kind == ActionKind::kRecompute) return recomputed && gradient;
     return gradient && (!recomputed || has(ActionKind::kRecompute, s, m, s, now));
   }
-  // Backwards before recomputes before forwards, and the shallowest stage: but the deepest of the
-  // forwards.
+  // Lists backwards before recomputes before forwards; backwards and recomputes begin with the
+  // shallowest stage, forwards with the deepest.
   std::vector<OrderedWork> wishes(int device) const {
     std::vector<OrderedWork> list;
     for (const auto kind : {ActionKind::kBackward, ActionKind::kRecompute, ActionKind::kForward}) {
@@ -101,7 +101,8 @@ TEST(HanayoOrder, GoesBackwardFirstOverOneWave) {
             "d3: 3F0 4F0 3F1 4F1 3F2 4F2 3F3 4F3 4B0 3B0 4B1 3B1 4B2 3B2 4B3 3B3\n");
 }
 
-// In eighths of a device's forward share, so that a chunk of 8 is a whole number. B = 2F.
+// Times are eighths of a device's forward share, so that the share of one of 8 chunks is a whole
+// number; B = 2F.
 TEST(HanayoOrder, TakesLessTimeWithMoreWaves) {
   const auto makespan = [](int waves) {
     const OrderProblem problem = make_order_problem(4, 2 * waves, 4, make_times(8, 8, 8));
@@ -177,7 +178,7 @@ TEST(VarunaOrder, IsFasterThanOneForwardOneBackwardThatRecomputes) {
   EXPECT_EQ(varuna.makespan, 39);
   EXPECT_EQ(varuna.peak_chunks, (std::vector<int>{8, 6, 3, 1}));
 
-  // R right before B, once the gradient is there: a backward that is longer by a forward.
+  // R runs right before B, once the gradient is there, so the backward is longer by a forward.
   OrderProblem recomputing = problem;
   for (int s = 0; s < 3; ++s) {
     recomputing.times[static_cast<std::size_t>(s)].backward_input += Duration{1};

@@ -1,4 +1,5 @@
-// The closed forms of planner/orders/linear_orders.h on random times, and where each of them ends.
+// Tests the closed forms of planner/orders/linear_orders.h on random times, and where each form
+// ends.
 
 #include <gtest/gtest.h>
 
@@ -234,8 +235,8 @@ TEST(LinearOrders, TwoBpTakesItsHostWithoutWeightGradientsAndThenThem) {
   EXPECT_EQ(makespan(one_forward_one_backward, published), 33);
 }
 
-// Bubbles of p = 8, m = 32 in tenths of a percent, of makespan and of span: with unit times, and
-// with those of a GPT profile.
+// The bubbles of p = 8, m = 32 are in tenths of a percent of makespan and of span, with unit times
+// and with those of a GPT profile.
 TEST(LinearOrders, BubblesAreThoseOfThePublishedTable) {
   struct Row {
     OrderGenerator make;

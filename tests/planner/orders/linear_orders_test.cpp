@@ -194,8 +194,8 @@ TEST(LinearOrders, SeveralChunksAreForGpipeAlone) {
   EXPECT_THROW(make_pipedream_order(sized(2, 3), 0), std::logic_error);
 }
 
-// time_orders throws where work is missing, doubled or deadlocked. A split order holds K on every
-// device; the halves that remain between I and W count half: 2 w_s and one per backward until then.
+// time_orders throws where work is missing, doubled or deadlocked. A fused order holds its warm-up,
+// a split order K micro-batches, on every device.
 TEST(LinearOrders, EveryOrderEndsAndHoldsWhatItsInFlightSays) {
   for (int p = 1; p <= 6; ++p) {
     for (int m = 1; m <= 14; ++m) {
@@ -221,7 +221,8 @@ TEST(LinearOrders, EveryOrderEndsAndHoldsWhatItsInFlightSays) {
   }
 }
 
-// Published: p micro-batches on the first device down to (p+1)/2 on the last.
+// The published memory is p micro-batches on the first device down to (p+1)/2 on the last, where a
+// micro-batch between I and W counts half.
 TEST(LinearOrders, ZbH1HoldsHalvesOfWhatHasOnlyItsWeightGradientLeft) {
   for (int p = 1; p <= 8; ++p) {
     for (int m = p; m <= 2 * p; ++m) {

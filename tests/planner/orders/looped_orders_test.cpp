@@ -21,7 +21,7 @@
 namespace frazil {
 namespace {
 
-// F, I and W are multiples of v, by which forms divide them; m >= p.
+// Draws F, I and W as multiples of v, by which the forms divide them, and m >= p.
 EqualStages draw_looped_case(Random& random) {
   EqualStages x;
   x.p = draw(random, 1, 6);
@@ -57,7 +57,7 @@ ReferenceTimes time_looped(OrderGenerator make, const EqualStages& x) {
   return time_orders(make(problem), problem, Placement::kLooped);
 }
 
-// The picture of one device.
+// Draws the picture of one device.
 std::string draw_device(const DeviceOrders& orders, std::size_t device) {
   const std::string text = draw_orders({orders.at(device)});
   return text.substr(4, text.size() - 5);
@@ -92,7 +92,7 @@ TEST(LoopedOrders, InterleavedZbStartsTheFirstWeightGradientOnDeviceRAfterRMoreB
             "1I1 1W0 5F4");
 }
 
-// As PyTorch has it for 2 devices with 2 stages each and 8 micro-batches.
+// The lists are PyTorch's for 2 devices with 2 stages each and 8 micro-batches.
 TEST(LoopedOrders, InterleavedZbIsThePublishedOneOfTwoDevices) {
   EXPECT_EQ(draw_orders(interleaved_zb(make_unit_problem(2, 2, 8))),
             "d0: 0F0 0F1 2F0 2F1 2I0 2W0 0F2 2I1 2W1 0F3 0I0 0W0 2F2 0I1 0W1 2F3 2I2 2W2 0F4 2I3 "
@@ -114,12 +114,13 @@ TEST(LoopedOrders, WithOneChunkTheyAreTheLinearFamily) {
 }
 
 TEST(LoopedOrders, GroupsThatDoNotDivideAreEvenedOut) {
-  // 5 micro-batches over 2 devices: not 2, 2, 1 but 3, 2.
+  // The groups of 5 micro-batches over 2 devices are 3 and 2, not 2, 2 and 1.
   EXPECT_EQ(
       draw_orders(interleaved(make_unit_problem(2, 2, 5))),
       "d0: 0F0 0F1 0F2 2F0 2F1 2F2 2B0 0F3 2B1 0F4 2B2 2F3 0B0 2F4 0B1 0B2 2B3 2B4 0B3 0B4\n"
       "d1: 1F0 1F1 1F2 3F0 3B0 3F1 3B1 3F2 3B2 1F3 1B0 1F4 1B1 3F3 1B2 3F4 3B3 3B4 1B3 1B4\n");
-  // 16 in groups of 6 over 4 devices: 6, 5, 5. In groups of 16 and more: one of all.
+  // The groups of 16 micro-batches over 4 devices are 6, 5 and 5 if a group has 6; a group of 16 or
+  // more holds all.
   const OrderProblem sixteen = make_unit_problem(4, 2, 16);
   const std::string all = "3F0 3F1 3F2 3F3 3F4 3F5 3F6 3F7 3F8 3F9 3F10 3F11 3F12 3F13 3F14 3F15 ";
   EXPECT_EQ(draw_device(make_interleaved_order(sixteen, 6), 3).substr(0, 80),
@@ -139,7 +140,7 @@ TEST(LoopedOrders, FewerMicroBatchesThanDevicesAreOneGroup) {
             interleaved(make_unit_problem(3, 2, 2)));
 }
 
-// Interleaved 1F1B as published, whose last group is short.
+// Makes interleaved 1F1B as published, whose last group is short.
 DeviceOrders literal_interleaved(const OrderProblem& problem, int group) {
   const auto [p, v, m] = std::tuple(problem.devices, problem.chunks, problem.micro_batches);
   DeviceOrders orders;
@@ -297,7 +298,7 @@ std::int64_t interleaved_with_hops(const EqualStages& x) {
   return looped_makespan(x) + 2 * (x.v * x.p - 1) * x.c;
 }
 
-// (4p-2)c for v = 2.
+// The hops add (4p-2)c if v = 2.
 TEST(LoopedOrders, InterleavedPaysEachShortHopOfTheChainOnce) {
   const auto short_hop = [](Random& random, EqualStages& x) {
     x.p = draw(random, 2, 6);
@@ -335,8 +336,8 @@ std::int64_t breadth_first_with_hops(const EqualStages& x) {
   return looped_makespan(x) + 2 * (x.p - 1) * x.c;
 }
 
-// Hops are hidden between chunks while the last device's first result is back at the first device
-// before that has done all micro-batches of its chunk.
+// Chunks hide hops as long as the last device's first result is back at the first device before
+// that device has done all micro-batches of its chunk.
 TEST(LoopedOrders, BreadthFirstPaysHopsAsGpipeWhileMicroBatchesCoverThem) {
   const auto short_hop = [](Random& random, EqualStages& x) {
     x.c = draw(random, 0, (x.m - x.p) * std::min(x.f, x.i + x.w) / x.v / x.p);
@@ -363,8 +364,8 @@ TEST(LoopedOrders, InterleavedZbDividesTheBubbleOfZbH1ByTheChunks) {
   EXPECT_EQ(time_looped(interleaved_zb, too_few).makespan, 9);
 }
 
-// Bubbles of p = 8, m = 32 in tenths of a percent, of makespan and span alike: with unit times, and
-// with those of a GPT profile (four times as long, so that four chunks divide them).
+// The bubbles of p = 8, m = 32 are in tenths of a percent of makespan and span alike, with unit
+// times and with those of a GPT profile (four times as long, so that four chunks divide them).
 TEST(LoopedOrders, BubblesAreThoseOfThePublishedTable) {
   struct Row {
     OrderGenerator make;

@@ -23,7 +23,7 @@ struct Pattern {
 const std::array<Pattern, 2> kPatterns{Pattern{"v-half", make_v_half_order},
                                        Pattern{"v-min", make_v_min_order}};
 
-// Chunks of one unit for each of F, I and W.
+// A chunk takes one unit for each of F, I and W.
 const StageTimes kUnitChunks = make_times(2, 2, 2);
 
 ReferenceTimes time_pattern(OrderGenerator make, int devices, int micro_batches,
@@ -32,7 +32,7 @@ ReferenceTimes time_pattern(OrderGenerator make, int devices, int micro_batches,
   return time_orders(make(problem), problem, Placement::kWave);
 }
 
-// Makespan less the work of one device, in units.
+// Returns the makespan less the work of one device, in units.
 std::int64_t unit_idle(OrderGenerator make, int devices, int micro_batches) {
   return time_pattern(make, devices, micro_batches, kUnitChunks).makespan - 6 * micro_batches;
 }
@@ -125,7 +125,7 @@ TEST(PatternOrders, UnitIdleTimeIsAnotherWithFewerMicroBatchesThanDevices) {
   EXPECT_EQ(unit_idle(make_v_min_order, 8, 5), 25);
 }
 
-// Down and up the V twice, then the W of chunk 0 on device 0.
+// The micro-batch goes down and up the V twice; then the W of chunk 0 runs on device 0.
 TEST(PatternOrders, OneMicroBatchWaitsForNothing) {
   for (const Pattern& pattern : kPatterns) {
     for (int p = 1; p <= 12; ++p) {
@@ -136,7 +136,7 @@ TEST(PatternOrders, OneMicroBatchWaitsForNothing) {
   }
 }
 
-// 8.5 of V-Half against 21 of 1F1B, (p-1) T, where a device's share takes 1 each.
+// V-Half idles for 8.5 and 1F1B for (p-1) T = 21, where F, I and W of a device's share take 1 each.
 TEST(PatternOrders, OnEightDevicesVHalfIdlesTwoFifthsAndVMinTwoThirdsOfOneForwardOneBackward) {
   EXPECT_EQ(unit_idle(make_v_half_order, 8, 32), 17);
   EXPECT_EQ(unit_idle(make_v_min_order, 8, 32), 27);
@@ -199,8 +199,8 @@ void expect_bubbles(const Bubbles& found, const std::string& percent, int peak_m
   EXPECT_EQ(found.peak_micro_batches, peak_micro_batches);
 }
 
-// Bubbles in percent and most held in micro-batches; times of a GPT-3 profile, doubled, so that
-// chunks have whole ones.
+// The rows hold bubbles in percent and the most micro-batches held. The times of a GPT-3 profile
+// are doubled, so that chunks have whole ones.
 TEST(PatternOrders, LeagueTableOfEightDevicesAnd32MicroBatches) {
   const StageTimes gpt = make_times(2 * 1855, 2 * 1807, 2 * 928);
   const Duration gpt_hop{2 * 31};

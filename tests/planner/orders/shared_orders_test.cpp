@@ -72,7 +72,7 @@ TEST(SharedOrders, GpipeTakesStagesThatShareDevicesAsTheyLie) {
             "d1: 0F1 1F0 1F2 1B0 1B2 0B1\n");
 }
 
-// Of 2 micro-batches in flight no second round may be waited for in the middle stage.
+// The middle stage must not wait for a second round if 2 micro-batches are in flight.
 TEST(SharedOrders, AFewMicroBatchesInFlightCutTheForwardsOfAWideStage) {
   EXPECT_EQ(draw_shared({1, 5, 1}, 7, {.in_flight = 2}),
             "d0: 0F0 0F1 0B0 0F2 0B1 0F3 0B2 0F4 0B3 0F5 0B4 0F6 0B5 0B6\n"

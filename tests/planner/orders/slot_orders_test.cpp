@@ -26,7 +26,7 @@ const Family kChimera{"chimera", make_chimera_order, 1, Placement::kBothWays};
 const Family kBitpipe{"bitpipe", make_bitpipe_order, 2, Placement::kWaveBothWays};
 const std::array<Family, 2> kFamilies{kChimera, kBitpipe};
 
-// F of two units; B as long (all of it I), or twice as long.
+// F takes two units; B takes as long (all of it I) or twice as long.
 const StageTimes kEqual = make_times(2, 2, 0);
 const StageTimes kDouble = make_times(2, 2, 2);
 
@@ -44,7 +44,7 @@ ReferenceTimes time_family(const Family& family, int devices, int micro_batches,
                       make_order_problem(devices, family.chunks, micro_batches, device_share, hop));
 }
 
-// The units of p micro-batches one after the other, nothing merged.
+// Times the units of p micro-batches one after the other, without merging them.
 ReferenceTimes time_apart(const Family& family, const OrderProblem& problem) {
   const int p = problem.devices;
   const DeviceOrders unit = family.make(bare_problem(family, p, p));
@@ -60,7 +60,7 @@ ReferenceTimes time_apart(const Family& family, const OrderProblem& problem) {
   return time_orders(orders, problem, family.placement);
 }
 
-// m (tF+tB) + (p-2)/v (max(tF, tB) + (m/p - 1) |tF - tB|)
+// The form is m (tF+tB) + (p-2)/v (max(tF, tB) + (m/p - 1) |tF - tB|).
 std::int64_t closed_form(const Family& family, int p, int m, const StageTimes& times) {
   const std::int64_t forward = times.forward.count();
   const std::int64_t backward = (times.backward_input + times.backward_weight).count();
@@ -76,7 +76,7 @@ struct Draw {
   Duration hop{0};
 };
 
-// Times that two chunks share exactly.
+// Draws times that two chunks share exactly.
 Draw draw_slot_case(Random& random) {
   Draw drawn;
   drawn.devices = 2 * draw(random, 1, 5);
@@ -120,7 +120,7 @@ TEST(SlotOrders, BitpipeWarmsUpWithOneAndAHalfPForwardsAndSomeInTheMiddle) {
       const auto backward = std::find_if(order.begin(), order.end(), [](const OrderedWork& work) {
         return work.kind == ActionKind::kBackward;
       });
-      // The last of these forwards is that of the first pair.
+      // The last of the forwards before it is that of the first pair.
       EXPECT_EQ(backward - order.begin(), p + p / 2 + std::min(r, p - 1 - r) + 1);
     }
   }
@@ -214,12 +214,12 @@ TEST(SlotOrders, OnEqualDevicesMergingSavesTheShorterPassOfPMinus2ChunksPerUnit)
   }
 }
 
-// In units of tF = 1, as published.
+// Times are in units of tF = 1, as published.
 TEST(SlotOrders, ChimeraTakes2MPlusPMinus2WhereABackwardTakesAsLongAsAForward) {
   for (int p = 2; p <= 16; p += 2) {
     for (int m = p; m <= 4 * p; m += p) {
       EXPECT_EQ(time_family(kChimera, p, m, kEqual).makespan, 2 * (2 * m + p - 2));
-      // Not where it takes twice as long:
+      // The form does not hold where a backward takes twice as long.
       EXPECT_GT(time_family(kChimera, p, m, kDouble).makespan, 2 * (2 * m + p - 2));
     }
   }
@@ -233,7 +233,7 @@ TEST(SlotOrders, ChimeraTakes3MPlus2PMinus4ForOneUnitWhereABackwardTakesTwice) {
     }
   }
   EXPECT_EQ(time_family(kChimera, 4, 8, kDouble).makespan, 2 * 30);
-  // Two units take longer than the form of one says.
+  // Two units take longer than the form of one unit says.
   EXPECT_GT(time_family(kChimera, 4, 8, kDouble).makespan, 2 * (3 * 8 + 2 * (4 - 2)));
 }
 
@@ -245,7 +245,7 @@ TEST(SlotOrders, BitpipesPublishedBubbles) {
     };
     EXPECT_TRUE(bubble_is(p, kDouble, p - 2, 3 * p + p - 2)) << p;
     EXPECT_TRUE(bubble_is(p, kEqual, p - 2, 4 * p + p - 2)) << p;
-    // The second holds for any number of units, the first for one only.
+    // The second form holds for any number of units, the first for one only.
     EXPECT_TRUE(bubble_is(3 * p, kEqual, p - 2, 4 * 3 * p + p - 2)) << p;
     EXPECT_EQ(bubble_is(3 * p, kDouble, p - 2, 3 * 3 * p + p - 2), p == 2) << p;
   }
@@ -265,7 +265,8 @@ TEST(SlotOrders, MiddleDevicesHoldMost) {
       }
     }
   }
-  // p/2+1 .. p micro-batches; in BitPipe a chunk is half of one: 3.5 .. 4 and 6.5 .. 8.
+  // Devices hold p/2+1 .. p micro-batches. In BitPipe a chunk is half of a micro-batch: 3.5 .. 4
+  // and 6.5 .. 8.
   using Peaks = std::vector<int>;
   EXPECT_EQ(time_family(kChimera, 8, 32, kDouble).peak_chunks, (Peaks{5, 6, 7, 8, 8, 7, 6, 5}));
   EXPECT_EQ(time_family(kBitpipe, 4, 4, kDouble).peak_chunks, (Peaks{7, 8, 8, 7}));
@@ -273,8 +274,8 @@ TEST(SlotOrders, MiddleDevicesHoldMost) {
             (Peaks{13, 14, 15, 16, 16, 15, 14, 13}));
 }
 
-// Bubbles in percent, most held in micro-batches; (tF, tB, tW, c) all 1 and 0, and of a GPT-3
-// profile.
+// The rows hold bubbles in percent and the most micro-batches held; (tF, tB, tW, c) are (1, 1, 1,
+// 0) and those of a GPT-3 profile.
 TEST(SlotOrders, ChimeraInTheLeagueTableOfEightDevicesAnd32MicroBatches) {
   const auto expect_row = [](StageTimes device_share, Duration hop, const std::string& bubble) {
     const ReferenceTimes times = time_family(kChimera, 8, 32, device_share, hop);

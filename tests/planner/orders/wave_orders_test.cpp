@@ -22,7 +22,7 @@ ReferenceTimes time_zb_v(int devices, int micro_batches, StageTimes device_share
   return time_orders(make_zb_v_order(problem), problem, Placement::kWave);
 }
 
-// m T + (p-1) max(0, max(tF, tB) - tW)
+// The bound is m T + (p-1) max(0, max(tF, tB) - tW).
 std::int64_t span_bound(int devices, int micro_batches, const StageTimes& times) {
   const Duration longer = std::max(times.forward, times.backward_input);
   const Duration wait = std::max(Duration{0}, longer - times.backward_weight);
@@ -140,17 +140,17 @@ TEST(WaveOrders, ZbVBoundIsNotAlwaysReached) {
 }
 
 TEST(WaveOrders, EachConditionOfTheZbVBoundIsNeeded) {
-  // tW > tF.
+  // The condition tW <= tF does not hold.
   EXPECT_EQ(span_bound(2, 3, make_times(2, 4, 4)), 30);
   EXPECT_EQ(time_zb_v(2, 3, make_times(2, 4, 4)).span, 31);
-  // tW > tB.
+  // The condition tW <= tB does not hold.
   EXPECT_EQ(span_bound(2, 3, make_times(4, 2, 4)), 30);
   EXPECT_EQ(time_zb_v(2, 3, make_times(4, 2, 4)).span, 31);
-  // m < 2p-1; the makespan would be 90 + 9.
+  // The condition m >= 2p-1 does not hold; the makespan would be 90 + 9.
   EXPECT_EQ(span_bound(4, 5, make_times(6, 6, 6)), 90);
   EXPECT_EQ(time_zb_v(4, 5, make_times(6, 6, 6)).span, 102);
   EXPECT_EQ(time_zb_v(4, 5, make_times(6, 6, 6)).makespan, 102);
-  // c > 0; 240 and 255 without.
+  // The condition c = 0 does not hold; without hops the span is 240 and the makespan 255.
   EXPECT_EQ(time_zb_v(4, 8, make_times(10, 10, 10), Duration{1}).span, 256);
   EXPECT_EQ(time_zb_v(4, 8, make_times(10, 10, 10), Duration{1}).makespan, 268);
 }

@@ -20,7 +20,7 @@ namespace {
 
 using Release = ActivationRelease;
 
-// F, I, W and the hop, in any unit.
+// The times of F, I, W and a hop, in any unit.
 struct Costs {
   std::int64_t f = 1, i = 1, w = 1, c = 0;
   std::int64_t total() const { return f + i + w; }
@@ -34,7 +34,7 @@ OrderProblem make_equal(int p, int m, int in_flight, const Costs& costs) {
   return problem;
 }
 
-// Made, complete, without deadlock, and within the limit.
+// Makes the order and checks that it is complete, does not deadlock and keeps the limit.
 ReferenceTimes solve(const OrderProblem& problem, Release release = Release::kAllAtWeight) {
   const DeviceOrders orders = make_zero_bubble_order(problem, release);
   const ReferenceTimes times = time_orders(orders, problem, Placement::kLinear);
@@ -77,7 +77,8 @@ TEST(ZeroBubbleOrder, IsZbH1AtUnitCosts) {
             "3W4 3W5 3W6 3W7\n");
 }
 
-// p - r forwards; then I, from the (r+1)-th on the W that is r behind, and the next F.
+// Device r runs p - r forwards; then I, from the (r+1)-th on the W that is r behind, and the next
+// F.
 TEST(ZeroBubbleOrder, IsZbH1AtUnitCostsForAnyPipeline) {
   for (int p = 2; p <= 9; ++p) {
     for (int m = p; m <= 3 * p; ++m) {
@@ -108,7 +109,7 @@ TEST(ZeroBubbleOrder, HasNoBubbleInAnySpanAtUnitCostsWithTwiceTheMicroBatches) {
   EXPECT_EQ(solve(make_equal(4, 8, 4, kUnit)).makespan, 27);
 }
 
-// Lower bounds of the zero-bubble analysis (Qi et al. 2024) at equal stages, K >= 1.
+// The lower bounds of the zero-bubble analysis (Qi et al. 2024) at equal stages, K >= 1.
 struct Bounds {
   std::int64_t span = 0, makespan = 0;
 };
@@ -162,8 +163,8 @@ TEST(ZeroBubbleOrder, MeetsTheZbH1FormulasWhereABoundSaysThatTheyAreOptimal) {
   EXPECT_GE(optimal_makespans, 500);
 }
 
-// Bubbles by span that the zero-bubble authors' own scheduler reaches, as printed: `units` of
-// 1 / `per_percent` of a percent.
+// A bubble by span that the zero-bubble authors' own scheduler reaches, as printed: `units` of 1 /
+// `per_percent` of a percent.
 struct Printed {
   std::int64_t units, per_percent;
 };
@@ -186,7 +187,7 @@ const std::vector<Measured> kMeasured{
     {32, 256, {1038, 1024, 770, 46}, {59, 10}, {19, 100}},
 };
 
-// Whether 1 - mT / span rounds to no more than what is printed; a printed 0 is 0.
+// True if 1 - mT / span rounds to no more than the printed bubble; a printed 0 means exactly 0.
 bool rounds_to_at_most(const Printed& printed, const Measured& x, std::int64_t span) {
   const std::int64_t idle = span - x.m * x.costs.total();
   if (printed.units == 0) return idle == 0;
@@ -204,8 +205,9 @@ TEST(ZeroBubbleOrder, HasNoMoreBubblesThanThePublishedSchedulerUnderItsAccountin
   }
 }
 
-// With everything held until W, m - K of the W on the last stage come before its last F, and its
-// last I then goes all the way up. Where this alone is more than what is printed, it is the span.
+// If everything is held until W, m - K of the W on the last stage come before its last F, and its
+// last I then goes all the way up. Where this way alone makes more bubbles than are printed, its
+// length is the span.
 TEST(ZeroBubbleOrder, HasNoMoreBubblesThanHoldingEverythingUntilWForces) {
   int forced = 0;
   for (const Measured& x : kMeasured) {
@@ -255,7 +257,7 @@ TEST(ZeroBubbleOrder, TakesTheShorterMakespanAmongEqualSpansThenTheClosedForm) {
   EXPECT_EQ(make_zero_bubble_order(equal), make_split_linear_order(equal, 4));
 }
 
-// Spans and makespans are those that 18 s of local search found for each of the two alone.
+// The spans and makespans are those that 18 s of local search found for each alone.
 TEST(ZeroBubbleOrder, IsAsGoodAsLocalSearchOnUnequalStages) {
   const std::vector<std::int64_t> heavy_forward{30715, 29233, 29106, 29078,
                                                 28850, 28919, 28924, 41678};
@@ -303,7 +305,7 @@ TEST(ZeroBubbleOrder, IsCompleteAndWithinTheLimitForAnyStages) {
   }
 }
 
-// Every list of a device with m F, m I and m W, each kind ascending, that keeps the limit.
+// Lists every order of a device with m F, m I and m W, each kind ascending, that keeps the limit.
 std::vector<DeviceOrder> list_device_orders(const OrderProblem& problem, int stage,
                                             Release release) {
   const int at_input = release == Release::kHalfAtInput ? 1 : 0;

@@ -1,4 +1,5 @@
-// Contiguous splits of work graphs against trying all of them, published optima, and themselves.
+// Compares contiguous splits of work graphs with trying all splits, with published optima, and with
+// each other.
 
 #include "planner/partition/partition_graph.h"
 
@@ -17,8 +18,8 @@
 namespace frazil {
 namespace {
 
-// The definition, straight on the nodes of a graph: classes of nodes take stages, tried one after
-// another; forward edges never run to an earlier stage, and the backward edges of a class without
+// Follows the definition on the nodes of a graph: classes of nodes take stages, tried one after
+// another. A forward edge never runs to an earlier stage, and a backward edge of a class without
 // forward nodes never to a later one.
 class AllSplits {
  public:
@@ -99,7 +100,8 @@ class AllSplits {
     if (std::pair(split.load, split.devices) < std::pair(best_.load, best_.devices)) best_ = split;
   }
 
-  // What a stage pays for the output of a node: once, whichever way and to however many.
+  // Returns what a stage pays for the output of a node: once, in either direction and however many
+  // nodes read it.
   WorkTime transfer_of(std::size_t node, std::size_t stage) const {
     const bool is_here = stage_of_[class_of_[node]] == stage;
     for (const WorkEdge& edge : graph_.edges) {
@@ -141,7 +143,7 @@ WorkGraph make_random_graph(std::mt19937_64& random, Shape shape, int most_nodes
     node.memory = Bytes{draw(0, 4)};
     node.is_backward = n >= forward;
     node.runs_on_device = draw(0, 15) != 0;
-    // The mirror image of a forward node; some have none, some share a colour with others.
+    // A backward node mirrors a forward node; some mirror none, some share a colour with others.
     if (node.is_backward && draw(0, 4) != 0) node.colour = nodes - 1 - n;
     if (!node.is_backward && (shape == Shape::kTraining || draw(0, 5) == 0)) {
       node.colour = draw(0, 5) == 0 ? draw(0, forward - 1) : n;
@@ -207,7 +209,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, RandomWorkGraphs,
                                          std::pair(Shape::kBranches, 2500),
                                          std::pair(Shape::kTraining, 2000)));
 
-// A limit of ideals or states makes an answer worse at most, never wrong.
+// A limit on ideals or states can make an answer worse, but never wrong.
 TEST(GraphPartition, BracketsTheOptimumWhereItMayLookAtLittle) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -330,8 +332,8 @@ struct PublishedOptimum {
   IdleReason idle = IdleReason::kNone;  // of the devices that it leaves
 };
 
-// As an optimum says: the most loaded device holds one part, or a further cut costs more than it
-// saves.
+// Checks that devices are left idle for the expected reason. At an optimum the most loaded device
+// holds one part, or a further cut would cost more than it saves.
 void expect_a_reason(const GraphPartition& partition, IdleReason expected) {
   EXPECT_EQ(partition.idle_reason, partition.idle_devices > 0 ? expected : IdleReason::kNone);
 }
@@ -343,7 +345,7 @@ class PublishedOptima : public testing::TestWithParam<PublishedOptimum> {
   }
 };
 
-// Six digits, as C++ streams print by default.
+// Loads have six digits, as C++ streams print by default.
 TEST_P(PublishedOptima, AreFound) {
   SKIP_WITHOUT_PUBLIC_DATA(file());
   const WorkGraph graph = read_work_graph(public_data(file()));

@@ -24,7 +24,7 @@ std::vector<LayerId> cuts(const std::vector<int>& values) {
   return ids;
 }
 
-// The load of the most loaded stage of one cut; none when a stage does not fit.
+// Returns the load of the most loaded stage of a cut, or nothing if a stage does not fit.
 std::optional<Duration> load_of(const ChainCosts& costs, const std::vector<int>& begins) {
   const int layers = static_cast<int>(costs.layer.size());
   const int stages = static_cast<int>(begins.size());
@@ -102,7 +102,7 @@ RandomChain make_random_chain(std::mt19937_64& random) {
   if (draw(0, 1) == 1) {
     std::vector<int> sizes;
     for (int i = 0; i < layers; ++i) sizes.push_back(draw(0, 5));
-    // Two by two alike, and said so, or each stage on its own.
+    // Stages need memory alike two by two, and the costs say so, or each needs its own.
     const bool in_pairs = draw(0, 1) == 1;
     const auto like = [in_pairs](int stage) { return in_pairs ? stage / 2 * 2 : stage; };
     chain.costs.memory = [sizes, like](int stage, int stages, int first, int last) {

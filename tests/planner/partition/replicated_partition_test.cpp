@@ -1,4 +1,4 @@
-// PipeDream's formula: against trying all pipelines, and against what its own optimizer printed.
+// Compares PipeDream's formula with trying all pipelines, and with what its own optimizer printed.
 
 #include "planner/partition/replicated_partition.h"
 
@@ -24,7 +24,7 @@ std::int64_t divide_up(Wide value, Wide by) {
   return static_cast<std::int64_t>((value + by - 1) / by);
 }
 
-// The formula of the header on sets of layers, every chain of sets tried.
+// Evaluates the formula of the header on sets of layers and tries every chain of sets.
 class AllPipelines {
  public:
   AllPipelines(const ModelProfile& profile, const ReplicaOptions& options)
@@ -108,7 +108,7 @@ class AllPipelines {
            profile_.layers[layer].parameters.count == 0;
   }
 
-  // Those that nobody reads, and what they alone have read.
+  // Finds the layers that nobody reads, and those that these alone have read.
   unsigned find_aside() const {
     unsigned aside = 0;
     for (std::size_t round = 0; round < layers_; ++round) {
@@ -278,8 +278,8 @@ ModelProfile read_model(const std::string& model) {
   return parse_pipedream_graph(read_text_file(public_data(name)), name, {}).profile;
 }
 
-// The optimizer's own figure of given stages, from the file it reads: its nodes but the inputs and
-// the items that nobody takes.
+// Computes the optimizer's own figure for given stages from the file it reads: from its nodes but
+// the inputs and the items that nobody takes.
 class OwnFigure {
  public:
   explicit OwnFigure(const PipeDreamGraph& graph) {
@@ -298,7 +298,7 @@ class OwnFigure {
     }
   }
 
-  // ns; `done` lies in earlier stages, and the stages' nodes afterwards.
+  // Returns ns. `done` holds the nodes of earlier stages, and afterwards those of `stages` too.
   double of(const std::vector<ReplicatedStage>& stages, const ModelProfile& profile,
             const std::vector<ReplicaLevel>& levels, std::size_t level,
             std::set<std::string>& done) const {
@@ -338,7 +338,7 @@ class OwnFigure {
     return found == readers_.end() ? std::set<std::string>{} : found->second;
   }
 
-  // Itself and all that is before it.
+  // Returns the node itself and all nodes before it.
   std::set<std::string> up_to(const std::string& node) const {
     std::set<std::string> found{node};
     for (std::size_t size = 0; size != found.size();) {
@@ -430,7 +430,7 @@ TEST(ReplicatedPartition, CopiesALayerThatIsTheWholeTime) {
   profile.layers[0].parameters = Bytes{10};
   ReplicaOptions options;
   options.levels = {{4, BytesPerSecond{1'000'000'000}}};
-  // (1000 + 4 x 3 x 10 / 4) / 4 = 257.5
+  // The exact time is (1000 + 4 x 3 x 10 / 4) / 4 = 257.5.
   EXPECT_EQ(partition_replicated(profile, options).time, Duration{258});
   profile.layers[0].parameters = Bytes{100'000};
   EXPECT_EQ(partition_replicated(profile, options).time, Duration{1'000});

@@ -20,7 +20,7 @@ ModelProfile chain(int layers) {
 
 FreezeMask mask(const std::string& bits) { return FreezeMask::parse(bits, "test", 1); }
 
-// One letter per layer: F forward only, I, W, or B for both.
+// Writes one letter per layer: F for forward only, I, W, or B for both.
 std::string picture(const Activity& activity) {
   std::string text;
   for (const LayerActivity& layer : activity.layers) {
@@ -91,7 +91,7 @@ TEST(Activity, StagesAskTheirLayers) {
   EXPECT_FALSE(stage_has_update(stage(2, 3), activity));
 }
 
-// The definitions, read as reachability by walking every path.
+// Reads the definitions as reachability and walks every path.
 class PathOracle {
  public:
   PathOracle(const ModelProfile& profile, const FreezeMask& mask)

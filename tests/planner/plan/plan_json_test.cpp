@@ -29,7 +29,7 @@ Plan plan_to_write() {
   return plan;
 }
 
-// The shortest plan: every optional key is left out.
+// The shortest plan leaves out every optional key.
 constexpr const char* kShortest = R"({
   "format": "frazil.plan",
   "version": 1,
@@ -220,7 +220,7 @@ TEST(PlanJson, NamesEveryFaultOfAFileWithLineAndPath) {
       EXPECT_EQ(error.file(), "plan.json");
       EXPECT_EQ(error.line(), input.line);
       EXPECT_EQ(error.found(), input.found);
-      // The list of known keys is the business of the JSON reader.
+      // The JSON reader's own tests check the list of known keys.
       if (!input.expected.empty()) {
         EXPECT_EQ(error.expected(), input.expected);
       }

@@ -28,7 +28,7 @@ const ModelProfile& model() {
 
 Cluster cluster() { return make_uniform_cluster(4, Bytes{1'000'000}, {}); }
 
-// Two replicas of two stages; micro-batches 0-2 and 3-4 of 8 samples, the last one of 6.
+// Makes two replicas of two stages with micro-batches 0-2 and 3-4 of 8 samples, the last one of 6.
 Plan sample_plan() {
   Plan plan;
   plan.model_hash = model_hash(model());
@@ -138,7 +138,7 @@ TEST(Plan, AcceptsWhatIsWellFormed) {
 }
 
 TEST(Plan, StagesNeedNotBeConsecutiveLayersToBeConvex) {
-  // Two towers, layers 0-3 and 4-6, that meet in layer 7.
+  // Two towers, layers 0-3 and 4-6, meet in layer 7.
   ModelProfile towers = model();
   towers.edges.clear();
   for (const auto& [from, to] : {std::pair{0, 1}, {1, 2}, {2, 3}, {3, 7}, {4, 5}, {5, 6}, {6, 7}}) {
@@ -154,7 +154,7 @@ TEST(Plan, StagesNeedNotBeConsecutiveLayersToBeConvex) {
   EXPECT_EQ(
       summarize(plan),
       "2 stages x 2 pipelines, 1f1b, 5 micro-batches of 8, the last of 6, layers 0-1+4-5 2-3+6-7");
-  // In a chain the same stages read from each other.
+  // The same stages of a chain would read from each other.
   plan.model_hash = model_hash(model());
   EXPECT_THROW(validate(plan, model(), cluster(), "plan.json"), InputError);
 }
@@ -252,7 +252,7 @@ TEST(Plan, NamesEveryFaultInOneSentence) {
   }
 }
 
-// As a plan file is written: a device's actions on a line of their own.
+// A plan file has a device's actions on a line of their own, so a fault in them has that line.
 TEST(Plan, FaultsFoundAfterReadingCarryTheLine) {
   const ProgramFolder folder("plan-lines");
   const auto fault_line = [&](const Plan& plan) {
@@ -264,7 +264,7 @@ TEST(Plan, FaultsFoundAfterReadingCarryTheLine) {
     }
     return -1;
   };
-  // Of the plan written last.
+  // Looks the line up in the plan written last.
   const auto line_with = [&](const std::string& text) {
     const std::string file = read_text_file(folder.path("plan.json"));
     const auto end = file.begin() + static_cast<std::ptrdiff_t>(file.find(text));

@@ -23,7 +23,7 @@ TEST(StageDevices, TakeTheMicroBatchesOfTheirPipelineInTurn) {
   EXPECT_EQ(numbers(micro_batches_on(pipeline, StageId{1}, DeviceId{3})), (std::vector<int>{1, 4}));
   EXPECT_EQ(device_of(pipeline, StageId{1}, MicroBatchId{5}), DeviceId{4});
   EXPECT_TRUE(micro_batches_on(pipeline, StageId{1}, DeviceId{0}).empty());
-  // The turn goes by the micro-batches that the pipeline owns, not by their numbers.
+  // The turn follows the micro-batches that the pipeline owns, not their numbers.
   pipeline.micro_batches = {interval(3, 4), interval(8, 8)};
   EXPECT_EQ(numbers(micro_batches_on(pipeline, StageId{0}, DeviceId{0})), (std::vector<int>{3, 8}));
   EXPECT_EQ(device_of(pipeline, StageId{1}, MicroBatchId{8}), DeviceId{4});

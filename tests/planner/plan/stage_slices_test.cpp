@@ -1,4 +1,4 @@
-// Which samples of a micro-batch go where, against a count sample by sample.
+// Compares where the samples of a micro-batch go with a count sample by sample.
 
 #include "planner/plan/stage_slices.h"
 
@@ -17,14 +17,14 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Of a devices the one that has sample s of n: the first k with (k + 1) n >= (s + 1) a.
+// Returns which of `a` devices has sample s of n: the first k with (k + 1) n >= (s + 1) a.
 int owner_of(int s, int n, int a) {
   int k = 0;
   while ((k + 1) * n < (s + 1) * a) ++k;
   return k;
 }
 
-// Two stages of one layer, the second on devices from `first` on.
+// Makes two stages of one layer; the second lies on devices from `first` on.
 Plan make_two_stages(int a, int b, int first, int micro_batches, int samples) {
   Plan plan = make_sliced_plan({a, b}, micro_batches, samples, {.kind = ScheduleKind::kGpipe});
   std::vector<DeviceId>& devices = plan.pipelines[0].stages[1].devices;
@@ -60,8 +60,9 @@ TEST(StageSlices, CutAMicroBatchIntoIntervalsThatDifferByOneSampleAtMost) {
   }
 }
 
-// What arrives at each device of the second stage, sample by sample, in the order of its RECVs;
-// what it has itself comes before the rest of the same slice and is put where it belongs.
+// Follows what arrives at each device of the second stage, sample by sample, in the order of its
+// RECVs. Samples that a device has itself come before the rest of the same slice and are put where
+// they belong.
 class Relay {
  public:
   Relay(const Plan& plan, int a, int b, int n) : plan_(plan), a_(a), b_(b), n_(n) {}
@@ -173,7 +174,7 @@ TEST(StageSlices, DeliverEverySampleOnceToTheRightDeviceInOrderFromAnyGroupToAny
   }
 }
 
-// Where both ends of an intersection are one device, it needs no message.
+// An intersection needs no message if both of its ends are one device.
 TEST(StageSlices, DeliverWhatIsNotThereAlreadyBetweenGroupsThatShareDevices) {
   for (int a = 1; a <= 5; ++a) {
     for (int b = 1; b <= 5; ++b) {

@@ -1,4 +1,4 @@
-// Parameters tied across devices: each use is reduced like any other layer, then the sums are
+// Tests parameters tied across devices: each use is reduced like any other layer, then the sums are
 // exchanged.
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ using std::chrono::nanoseconds;
 constexpr Bytes kTied{300};
 constexpr BytesPerSecond kOneBytePerNs{1'000'000'000};
 
-// An embedding in the first layer, which the last layer uses too.
+// Makes a model with an embedding in the first layer, which the last layer uses too.
 ModelProfile make_model(int layers) {
   ModelProfile profile = make_chain(layers, nanoseconds(10), nanoseconds(10), nanoseconds(10));
   for (Layer& layer : profile.layers) layer.update = nanoseconds(4);
@@ -64,8 +64,8 @@ TEST(TiedExchanges, BetweenTwoStagesEachDeviceSendsItsSumToTheOther) {
             (Collective{CollectiveKind::kAllGather, {DeviceId{0}, DeviceId{1}}, kTied * 2, {}}));
   EXPECT_EQ(collective_cost(exchanges[0].collective, make_cluster(2)).sent_by_busiest, kTied);
   const Timeline timeline = simulate_plan(plan, profile, make_cluster(2)).timeline;
-  // 0F0 0-10, 10 bytes and 5 ns, 1F0 25-35, 1B0 35-55, 0B0 70-80; 1F1 55-65, 1B1 65-85, 0B1
-  // 100-110; then one step of 5 ns and 300 bytes.
+  // The spans are 0F0 0-10, 10 bytes and 5 ns, 1F0 25-35, 1B0 35-55, 0B0 70-80; 1F1 55-65, 1B1
+  // 65-85, 0B1 100-110; then come one step of 5 ns and 300 bytes.
   EXPECT_EQ(list_collectives(timeline),
             (std::vector<std::string>{"d0 0REDUCE_GRAD 110-415", "d1 1REDUCE_GRAD 110-415"}));
   for (const Span& span : timeline.spans) {
@@ -101,7 +101,7 @@ TEST(TiedExchanges, AreNoneWhereEveryDeviceHasEveryUseOrTheParameterIsFrozen) {
   EXPECT_TRUE(exchanges_of(plan, profile).empty());  // other stages, the same devices
 }
 
-// Two pipelines over the same devices in opposite order.
+// Two pipelines lie over the same devices in opposite order.
 TEST(TiedExchanges, AreNoneWhereADeviceHasItsUsesInDifferentPipelines) {
   const ModelProfile profile = make_model(2);
   Plan plan = make_shared_plan({1, 1}, 1, 4, {});
@@ -109,8 +109,8 @@ TEST(TiedExchanges, AreNoneWhereADeviceHasItsUsesInDifferentPipelines) {
   plan.pipelines.push_back(make_shared_pipeline({1, 1}, 1, {MicroBatchId{2}, MicroBatchId{3}}, 0));
   std::swap(plan.pipelines[1].stages[0].devices, plan.pipelines[1].stages[1].devices);
   EXPECT_TRUE(exchanges_of(plan, profile).empty());
-  // Where the second pipeline ends on a third device, device 1 still has both and serves the
-  // others.
+  // If the second pipeline ends on a third device, device 1 still has both uses and serves devices
+  // 0 and 2.
   plan.pipelines[1].stages[1].devices = {DeviceId{2}};
   const std::vector<LayerId> uses = {LayerId{0}, LayerId{1}};
   EXPECT_EQ(find_tied_messages(plan, uses),
@@ -118,7 +118,7 @@ TEST(TiedExchanges, AreNoneWhereADeviceHasItsUsesInDifferentPipelines) {
                                       {PipelineId{0}, LayerId{1}, DeviceId{1}, DeviceId{0}}}));
 }
 
-// By layer; a stage's devices serve the others by turns.
+// Messages stand by layer; the devices of a stage take turns in serving those of the other stage.
 TEST(TiedExchanges, SendEachDeviceOnceWhatItLacksFromItsOwnPipeline) {
   Plan plan = make_shared_plan({2, 1, 3}, 1, 4, {});
   std::vector<TiedMessage> expected;
@@ -130,7 +130,8 @@ TEST(TiedExchanges, SendEachDeviceOnceWhatItLacksFromItsOwnPipeline) {
   EXPECT_EQ(find_tied_messages(plan, {LayerId{0}, LayerId{2}}), expected);
 }
 
-// Two pipelines that meet in device 1, the head of the one and the embedding of the other.
+// Makes two pipelines that meet in device 1, which has the head of the first and the embedding of
+// the second.
 Plan make_joined_plan() {
   Plan plan = make_shared_plan({1, 1}, 1, 4, {});
   plan.pipelines[0].micro_batches = {{MicroBatchId{0}, MicroBatchId{1}}};
@@ -157,7 +158,7 @@ TEST(TiedExchanges, ChargeOnlyTheMessagesThatCrossWhereADeviceHasBothUses) {
   expect_one(exchanges[1], {PipelineId{1}, LayerId{0}, DeviceId{1}, DeviceId{2}},
              {CollectiveKind::kAllGather, {DeviceId{1}, DeviceId{2}}, kTied * 2, {1, 0, 0, 1}});
   const SimulatedStep step = simulate_step(plan, profile, make_cluster(3));
-  // No update of a use before all that its device takes part in.
+  // A use is not updated before all exchanges in which its device takes part.
   std::map<DeviceId, TimePoint> exchanged;
   const TaskGraph& graph = step.lowered.graph;
   for (TaskId task = 0; task < graph.size(); ++task) {
@@ -177,7 +178,7 @@ TEST(TiedExchanges, ChargeOnlyTheMessagesThatCrossWhereADeviceHasBothUses) {
   EXPECT_EQ(updates, 4);
 }
 
-// Pipelines whose stages lie on any devices, also on several, and on the same.
+// Draws pipelines whose stages lie on any devices, also on several, and on the same.
 Plan draw_plan(std::mt19937& random, int layers, int devices) {
   const int pipelines = std::uniform_int_distribution<int>(1, 3)(random);
   const std::vector<int> ones(static_cast<std::size_t>(layers), 1);
@@ -205,7 +206,7 @@ struct Counts {
   int received = 0;
 };
 
-// What the collectives of the exchanges charge to each device.
+// Counts what the collectives of the exchanges charge to each device.
 std::map<DeviceId, Counts> count_charged(const std::vector<TiedExchange>& exchanges) {
   std::map<DeviceId, Counts> charged;
   for (const TiedExchange& exchange : exchanges) {
@@ -306,7 +307,7 @@ TEST(TiedExchanges, AreJoinedByAllDevicesOfAStageAfterItsOwnReduction) {
       }
       ASSERT_EQ(exchanged.size(), 3U);
       for (const TimePoint start : exchanged) EXPECT_GE(start, last_other);
-      // First of all that is compared is the end of the exchange itself.
+      // The exchange ends before any update, so `first_update` is its end.
       EXPECT_GT(first_update, last_other);
     }
   }
@@ -321,7 +322,7 @@ TEST(TiedExchanges, BelongToEachPipelineAndWaitForTheGroupsOfAll) {
   ASSERT_EQ(exchanges.size(), 2U);
   EXPECT_EQ(exchanges[1].pipeline, PipelineId{1});
   EXPECT_EQ(exchanges[1].collective.devices, (std::vector<DeviceId>{DeviceId{2}, DeviceId{3}}));
-  // Two collectives on each device: its layer's, and the exchange.
+  // Each device runs two collectives: its layer's, and the exchange.
   std::map<DeviceId, int> collectives;
   for (const Span& span : simulate_plan(plan, profile, make_cluster(4)).timeline.spans) {
     collectives[span.device] += span.lane == Lane::kCollective ? 1 : 0;

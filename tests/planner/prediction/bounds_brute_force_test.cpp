@@ -32,8 +32,8 @@ constexpr int kLongAgo = -1'000'000;
 
 enum Kind : int { kF, kI, kW };  // a fused backward is an I as long as both, without a W
 
-// What one device does in turn, and the most it holds: micro-batches, from F to W or B; halves, of
-// which one is released at I and one at W.
+// A device's kinds of work in turn and the most that it holds: micro-batches, from F to W or B; or
+// halves, of which one is released at I and one at W.
 struct DeviceWord {
   std::vector<int> kinds;
   int most = 0;
@@ -62,7 +62,7 @@ struct MicroBatchWork {
   int stage, kind, micro_batch;
 };
 
-// One word per device, without deadlock: all work in an order that every device can follow.
+// One word per device, without a deadlock: all work in an order that every device can follow.
 struct Order {
   std::vector<MicroBatchWork> sequence;
   std::array<int, kMostStages> most{}, most_halves{};
@@ -146,8 +146,8 @@ bool fits(const Order& order, const Instance& x) {
   return true;
 }
 
-// End of the last work of each device where nothing but the first F of `from`, and what it leads
-// to, takes place: the longest paths. From stage 0 they are the times of the order.
+// Returns the end of the last work of each device if only the first F of `from` and its
+// consequences take place: the longest paths. From stage 0 these are the times of the order.
 std::array<int, kMostStages> last_ends(const Order& order, const Instance& x, int from) {
   std::array<int, kMostStages> free;
   free.fill(kLongAgo);
@@ -173,8 +173,8 @@ struct Least {
 
 int divide_rounding_up(int a, int b) { return (a + b - 1) / b; }
 
-// A device may start later than it could. With path[s][t] from the first start of s to the last end
-// of t, spans of at most S are possible iff no cycle of paths, each but S long, gains.
+// A device may start later than it could. If path[s][t] goes from the first start of s to the last
+// end of t, spans of at most S are possible iff no cycle of paths, each less S, is positive.
 int least_span(const std::array<std::array<int, kMostStages>, kMostStages>& path, int stages) {
   const auto& p = path;
   int span = p[0][0];
@@ -244,7 +244,7 @@ Instance make_instance(std::mt19937_64& random, Size size, bool split) {
   return x;
 }
 
-// Sizes up to `most`, three of four with split backwards.
+// Draws sizes up to `most`; three of four instances split their backwards.
 Instance make_instance(std::mt19937_64& random, Size most) {
   const Size size{draw_int(random, 1, most.stages), draw_int(random, 1, most.micro_batches)};
   return make_instance(random, size, draw_int(random, 0, 3) > 0);
@@ -262,12 +262,12 @@ struct Counts {
   int span = 0;
 };
 
-// How often a bound is the least time there is: by name, and the larger of both.
+// Counts how often a bound is the least possible time, by name and for the larger of both.
 struct Tightness {
   int instances = 0;
   std::map<std::string, Counts> tight;
 
-  // In percent, rounded down.
+  // Returns percentages, rounded down.
   std::pair<int, int> of(const std::string& name) const {
     const Counts& counts = tight.at(name);
     return {100 * counts.makespan / instances, 100 * counts.span / instances};
@@ -294,7 +294,7 @@ void expect_bounds_below_the_least(const Instance& x, Tightness& tightness) {
   count("larger", larger);
 }
 
-// Seeds first .. first + instances - 1.
+// Takes the seeds first .. first + instances - 1.
 template <class Make>
 void expect_bounds_below_the_least(std::uint64_t first, int instances, Make make,
                                    Tightness& tightness) {
@@ -344,7 +344,7 @@ TEST(BoundsBruteForce, NoOrderOfThreeMicroBatchesOverThreeStagesTakesLessThanIts
   EXPECT_EQ(fused.of(kLarger), Percents(96, 96));
 }
 
-// Here micro-batches wait for each other several times: floor((m-1)/K) is up to 4.
+// Micro-batches wait for each other several times: floor((m-1)/K) is up to 4.
 TEST(BoundsBruteForce, NoOrderOfMoreMicroBatchesTakesLessThanItsBounds) {
   Tightness tightness;
   const auto run = [&](std::uint64_t first, int instances, Size size, bool split) {
@@ -357,8 +357,8 @@ TEST(BoundsBruteForce, NoOrderOfMoreMicroBatchesTakesLessThanItsBounds) {
   EXPECT_EQ(tightness.of(kLarger), Percents(85, 85));
 }
 
-// Every order of one device, whatever the numbers of micro-batches: each F before its I (or B), and
-// each I before its W.
+// Appends every order of one device, in which micro-batches overtake each other at will: each F
+// stands before its I (or B), and each I before its W.
 void append_orders(const Instance& x, int stage, std::vector<int> done, DeviceOrder order,
                    DeviceOrders& orders) {
   const std::array kinds{ActionKind::kForward,
@@ -403,7 +403,7 @@ bool fits(const ReferenceTimes& times, const Instance& x) {
   return true;
 }
 
-// As early as each order allows, timed by the independent reference. Hops must be equal.
+// Times every order as early as it allows with the independent reference. Hops must be equal.
 Least find_least_of_all_orders(const Instance& x) {
   OrderProblem problem;
   problem.devices = x.stages;

@@ -1,4 +1,4 @@
-// Lower bounds of plans whose stages lie on several devices.
+// Tests lower bounds of plans whose stages lie on several devices.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ TEST(SharedBounds, AreReachedByOneStageWhoseDevicesDivideTheBatch) {
   const Cluster cluster = make_uniform_cluster(2, Bytes{1'000'000}, {});
   const Plan plan = make_shared_plan({2}, 1, 5, {});
   const PlanBounds bounds = find_bounds(plan, profile, cluster);
-  // Three of five micro-batches of F and W on the first device, then U.
+  // The first device runs F and W of three of the five micro-batches, then U.
   EXPECT_EQ(bounds.makespan.time, nanoseconds(3 * 30 + 7));
   EXPECT_EQ(bounds.makespan.name, "busiest-device");
   EXPECT_EQ(simulate_plan(plan, profile, cluster).makespan, bounds.makespan.time);

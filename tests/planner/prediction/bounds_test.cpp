@@ -76,7 +76,8 @@ TEST(Bounds, OfFewMicroBatchesOnALongWayAreThatOfOne) {
   EXPECT_EQ(bounds.span.time, nanoseconds(2 * 60));
 }
 
-// The second of three stages has F = 100; B = 50 or I = 20 and W = 30 everywhere, F = 10 elsewhere.
+// Makes three stages: F is 100 on the second and 10 elsewhere; I is 20 and W 30 everywhere, so B is
+// 50.
 WhatIf slow_middle(ScheduleKind kind) {
   WhatIf what_if = with_schedule(make_question(3, 5, nanoseconds(2)), kind);
   what_if.forward = {nanoseconds(10), nanoseconds(100), nanoseconds(10)};
@@ -86,7 +87,7 @@ WhatIf slow_middle(ScheduleKind kind) {
 
 TEST(Bounds, FollowTheSlowestDeviceWithItsHeadAndTail) {
   const PlanBounds bounds = bounds_of(make_what_if(slow_middle(ScheduleKind::kInterleaved)));
-  // Before it: one F and one hop; after it: one hop and one B.
+  // Before the second stage come one F and one hop, after it one hop and one B.
   EXPECT_EQ(bounds.makespan.time, nanoseconds(10 + 2 + 5 * 150 + 2 + 50));
   EXPECT_EQ(bounds.makespan.name, "busiest-device");
   EXPECT_EQ(bounds.span.time, nanoseconds(5 * 150));
@@ -96,8 +97,8 @@ TEST(Bounds, FollowTheSlowestDeviceWithItsHeadAndTail) {
 TEST(Bounds, CountWhatTheSlowestDeviceWaitsForWithItsMicroBatchesInFlight) {
   const PlanBounds bounds =
       bounds_of(make_what_if(slow_middle(ScheduleKind::kOneForwardOneBackward)));
-  // It holds two: after its last F it waits 2 + 10 + 50 + 2 for the gradient, less a B of 50. The
-  // first device waits for all of it.
+  // The second stage holds two: after its last F it waits 2 + 10 + 50 + 2 for the gradient, less a
+  // B of 50. The first device waits for all of that.
   EXPECT_EQ(bounds.makespan.time, nanoseconds(10 + 2 + 5 * 150 + 14 + 2 + 50));
   EXPECT_EQ(bounds.makespan.name, "gradient-chain");
   EXPECT_EQ(bounds.span.time, bounds.makespan.time);
@@ -112,7 +113,7 @@ TEST(Bounds, HaveNoTailWhereWeightGradientsMayComeLast) {
   EXPECT_EQ(bounds.span.name, "general-floor");
   what_if.backward_weight = {nanoseconds(1)};
   bounds = bounds_of(make_what_if(what_if));
-  // All F and I, then a hop, I and W of the first device.
+  // The second stage runs all F and I; then come a hop, and I and W of the first device.
   EXPECT_EQ(bounds.makespan.time, nanoseconds(10 + 2 + 5 * 120 + 2 + 20 + 1));
   EXPECT_EQ(bounds.makespan.name, "gradient-chain");
 }
@@ -124,7 +125,8 @@ TEST(Bounds, CountTheForwardThatIsRunAgain) {
   EXPECT_EQ(bounds.makespan.name, "busiest-device");
 }
 
-// 1 + 1 + 1 over four devices, hops of 0.313: the simulator says 33 + 16 x 0.313 = 38.008.
+// F, I and W take 1 each over four devices with hops of 0.313: the simulator says 33 + 16 x 0.313 =
+// 38.008.
 TEST(Bounds, AreCloseToOneForwardOneBackwardWithHops) {
   constexpr std::chrono::microseconds kUnit{1000};
   WhatIf question = make_question(4, 8, std::chrono::microseconds(313));
@@ -211,7 +213,7 @@ RandomPlan make_random_plan(std::mt19937_64& random) {
   NamedSchedule schedule{.kind = kinds[random() % kinds.size()]};
   if (facts_of(schedule.kind).takes_in_flight && draw(0, 1) == 1) schedule.in_flight = draw(1, 9);
   plan.schedule = schedule;
-  // gpipe stands on any placement
+  // The schedule gpipe may stand on any placement.
   const int places = schedule.kind == ScheduleKind::kGpipe ? draw(1, stages) : stages;
   std::vector<LayerId> cuts;
   for (int s = 1; s < stages; ++s) cuts.emplace_back(s * layers / stages);
@@ -235,7 +237,7 @@ void recompute_some(Plan& plan, std::mt19937_64& random) {
   }
 }
 
-// Some backwards as I and W, each W right after its I or at the end.
+// Splits some backwards into I and W, each W right after its I or at the end.
 std::vector<std::vector<Action>> split_some(const Schedule& schedule, std::mt19937_64& random) {
   std::vector<std::vector<Action>> lists;
   for (const std::vector<Action>& list : schedule.devices) {
@@ -271,9 +273,9 @@ void expect_below_the_simulated(const RandomPlan& made, const Plan& plan, Seen& 
   ++seen.span[bounds.span.name];
 }
 
-// Frozen prefixes, DAGs, detached edges, replicas, speeds, overheads, short last micro-batches,
-// stages that recompute, several stages on a device; each schedule by name, and as the lists it
-// makes, some backwards split.
+// Plans have frozen prefixes, DAGs, detached edges, replicas, speeds, overheads, short last
+// micro-batches, stages that recompute and several stages on a device. Each schedule is tried by
+// name and as the lists it makes, with some backwards split.
 TEST(Bounds, AreNeverAboveTheSimulatedTimes) {
   Seen seen;
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {

@@ -34,7 +34,7 @@ TEST(ContendedStep, WithoutARuleEveryScheduleTakesItsStaticTime) {
   }
 }
 
-// Two layers of 10 ns on two devices; a message of 40 bytes takes 40 ns at 1 byte per ns.
+// A plan of two layers of 10 ns on two devices; a message of 40 bytes takes 40 ns at 1 byte per ns.
 struct TwoStages {
   ModelProfile profile = make_chain(2, nanoseconds(10), nanoseconds(10), nanoseconds(0));
   Cluster cluster = make_uniform_cluster(2, Bytes{1'000'000}, {{}, BytesPerSecond{1'000'000'000}});

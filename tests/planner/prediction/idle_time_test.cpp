@@ -52,7 +52,7 @@ Explained explain(const WhatIf& what_if) {
   return explain(inputs.plan, inputs.profile, inputs.cluster);
 }
 
-// F, B (all of it I) and a hop, in ns.
+// Makes a question from the times of F, B (all of it I) and a hop, in ns.
 WhatIf make_question(ScheduleKind kind, int stages, int micro_batches, Duration forward,
                      Duration backward, Duration hop) {
   WhatIf what_if;
@@ -84,7 +84,7 @@ void expect_whole(const Explained& explained) {
 TEST(IdleTime, SplitsTwoStagesAndTwoMicroBatchesAsThePictureShows) {
   const Explained explained = explain(make_question(
       ScheduleKind::kOneForwardOneBackward, 2, 2, nanoseconds(2), nanoseconds(3), nanoseconds(1)));
-  // d0 waits for 0B0 of d1 until 8 and 1 more for its hop, then for 0B1 until 13 and 1 more.
+  // Device d0 waits for 0B0 of d1 until 8 and 1 more for its hop, then for 0B1 until 13 and 1 more.
   EXPECT_EQ(draw(explained.timeline, nanoseconds(1)),
             "d0 |0011     aaa  bbb|\n"
             "d1 |   00aaa11bbb    |\n");
@@ -110,8 +110,8 @@ TEST(IdleTime, CountsAsFillAndDrainOfGpipeItsWayDownAndBack) {
     for (int s = 0; s < p; ++s) {
       SCOPED_TRACE("stage " + std::to_string(s));
       // Stage s begins s hops and forwards late and ends as many hops and backwards early. Between
-      // its last F and its first B the last micro-batch goes down and comes back, and of that way
-      // only the last hop is communication alone.
+      // its last F and its first B the last micro-batch goes down and comes back; of that way only
+      // the last hop counts as communication.
       const int below = p - 1 - s;
       const Duration exposed = below == 0 ? Duration{0} : c;
       const DeviceTime expected = {.compute = m * (f + b),
@@ -121,13 +121,15 @@ TEST(IdleTime, CountsAsFillAndDrainOfGpipeItsWayDownAndBack) {
                                    .drain = s * (b + c)};
       EXPECT_EQ(explained.devices[static_cast<std::size_t>(s)], expected);
     }
-    // All fill: (p - 1)(F + hop) for each of p / 2 pairs of a first and a last stage.
+    // The fill of all devices is (p - 1)(F + hop) for each of p / 2 pairs of a first and a last
+    // stage.
     EXPECT_EQ(2 * sum(explained.devices).fill, p * (p - 1) * (f + c));
     expect_whole(explained);
   }
 }
 
-// d0 sends F0, F1 over a link that each message holds for 100 ns: F1's waits for its turn.
+// Device d0 sends F0 and F1 over a link that each message holds for 100 ns, so F1's message waits
+// for its turn.
 TEST(IdleTime, CountsTheTurnOnALinkTheTransferAndTheHopAsCommunication) {
   const ModelProfile profile = make_chain(2, nanoseconds(10), nanoseconds(10), nanoseconds(10));
   const Cluster cluster =
@@ -140,8 +142,8 @@ TEST(IdleTime, CountsTheTurnOnALinkTheTransferAndTheHopAsCommunication) {
   plan.pipelines = {make_pipeline(2, {LayerId{1}}, {DeviceId{0}, DeviceId{1}},
                                   {MicroBatchId{0}, MicroBatchId{1}})};
   const Explained explained = explain(plan, profile, cluster);
-  // d1: 0F0 117-127, 0F1 217-227, 1B0 until 247, 1B1 until 267; its gradients leave at 247 and at
-  // 347 (1B1's waits for its turn), arrive at 354 and 454, and are W of 10 ns on d0.
+  // The spans of d1 are 0F0 117-127, 0F1 217-227, 1B0 until 247, 1B1 until 267. Its gradients leave
+  // at 247 and 347 (1B1's waits for its turn), arrive at 354 and 454, and are W of 10 ns on d0.
   EXPECT_EQ(explained.makespan, nanoseconds(464));
   EXPECT_EQ(explained.devices,
             (std::vector<DeviceTime>{{.compute = nanoseconds(40),
@@ -154,7 +156,7 @@ TEST(IdleTime, CountsTheTurnOnALinkTheTransferAndTheHopAsCommunication) {
   expect_whole(explained);
 }
 
-// What a producer of the pair below does, and how long its message travels.
+// A producer of the pair below: the time that it works and the time that its message travels.
 struct Producer {
   Duration duration;
   Duration hop;
@@ -164,8 +166,8 @@ Action stage_action(int stage, ActionKind kind, int micro_batch) {
   return make_action(PipelineId{0}, StageId{stage}, kind, MicroBatchId{micro_batch});
 }
 
-// The split of d2, which does F6 in 2 ns and then the pair of F7 and B3. Its inputs come from d0,
-// which does F7, and from d1, which does B3, alone or in a pair with another F.
+// Returns the split of d2, which does F6 in 2 ns and then the pair of F7 and B3. Its inputs come
+// from d0, which does F7, and from d1, which does B3, alone or in a pair with another F.
 DeviceTime split_of_pair(Producer forward, Producer gradient) {
   const Action backward = stage_action(2, ActionKind::kBackward, 3);
   std::vector<DeviceTime> splits;
@@ -205,7 +207,8 @@ TEST(IdleTime, APairWaitsForTheHalfWhoseInputArrivesLast) {
             (DeviceTime{.compute = nanoseconds(5),
                         .exposed_communication = nanoseconds(16),
                         .wait_upstream = nanoseconds(3)}));
-  // Both at 20: first the producer that ended last counts, then the F's.
+  // Both messages arrive at 20. The producer that ended last counts, and the F's if both end
+  // together.
   EXPECT_EQ(split_of_pair({nanoseconds(5), nanoseconds(15)}, gradient), waited_downstream);
   EXPECT_EQ(split_of_pair({nanoseconds(18), nanoseconds(2)}, gradient),
             (DeviceTime{.compute = nanoseconds(5),
@@ -228,7 +231,8 @@ TEST(IdleTime, WaitsForReductionsCountAsUpdate) {
         make_pipeline(2, {}, {DeviceId{d}}, {MicroBatchId{d}, MicroBatchId{2 * d}}));
   }
   const Explained explained = explain(plan, profile, cluster);
-  // Of three micro-batches device 0 does one, device 1 two. One takes F 20, I 10 and W 20.
+  // Device 0 does one of three micro-batches, device 1 two. A micro-batch takes F 20, I 10 and W
+  // 20.
   const Duration reduction =
       collective_cost(
           {CollectiveKind::kExactTreeAllReduce, {DeviceId{0}, DeviceId{1}}, Bytes{2000}, {1, 2}},
@@ -262,7 +266,8 @@ TEST(IdleTime, WaitsForTheBarrierCountAsUpdate) {
   expect_whole(explained);
 }
 
-// The same definitions, from names and times of the time line alone, for pipelines of pure latency.
+// Applies the same definitions to names and times of the time line alone, for pipelines of pure
+// latency.
 class ByName {
  public:
   ByName(const Explained& explained, const Plan& plan, Duration hop) : plan_(plan), hop_(hop) {
@@ -381,7 +386,7 @@ TEST(IdleTime, SplitsEverySchedulesTimeAsNamesAndTimesOfItsActionsTell) {
       seen = sum(both);
     }
   }
-  // Every column was there to be got wrong.
+  // Every column had some time, so no column could be wrong unnoticed.
   EXPECT_GT(seen.exposed_communication, Duration{0});
   EXPECT_GT(seen.wait_upstream, Duration{0});
   EXPECT_GT(seen.wait_downstream, Duration{0});
@@ -398,7 +403,7 @@ TEST(IdleTime, NothingIsExposedWithoutCommunication) {
   }
 }
 
-// Replicas of a chain on unequal devices and links, frozen or not, clipped or not.
+// A chain in replicas on unequal devices and links, frozen or not, clipped or not.
 struct IdlingPlan {
   ModelProfile profile;
   Cluster cluster;

@@ -26,7 +26,7 @@ LinearPipeline pipeline_of_stages(const std::vector<StageTimes>& times, std::int
   return pipeline;
 }
 
-// Equal stages: p devices, m micro-batches, the times F, I, W of a stage.
+// An instance of equal stages: p devices, m micro-batches, the times F, I, W of a stage.
 struct Case {
   int p = 1, m = 1;
   std::int64_t f = 1, i = 1, w = 1;
@@ -44,7 +44,7 @@ const LinearBound& named(const std::vector<LinearBound>& bounds, std::string_vie
                        [&](const LinearBound& bound) { return bound.name == name; });
 }
 
-// Of the device, from its first start to its last end.
+// Returns the bound on one device, from its first start to its last end.
 LinearBound device_bound(const LinearPipeline& pipeline) {
   return named(find_linear_bounds(pipeline), "device-warm-up-cool-down");
 }
@@ -115,7 +115,7 @@ TEST(LinearBounds, TheLastGradientComesBackThroughAllStagesBefore) {
   EXPECT_EQ(chain_bound(pipeline).makespan, Duration{3 + 30 + 2 + 1 + 1});
   EXPECT_EQ(chain_bound(pipeline).span, Duration{37});
   EXPECT_EQ(chain_bound(pipeline).span_of_stage[1], Duration{31});
-  // 3 + 33 on stage 1; stage 0 has its work, and waits D = 14 for its first I, less two F.
+  // Stage 1 gives 3 + 33; stage 0 has its work, and waits D = 14 for its first I, less two F.
   EXPECT_EQ(device_bound(pipeline).makespan, Duration{36});
   EXPECT_EQ(device_bound(pipeline).span_of_stage[0], Duration{9 + 12});
 }
@@ -167,7 +167,7 @@ TEST(LinearBounds, EqualStagesWithFusedBackwardsIdleAsOneForwardOneBackward) {
   });
 }
 
-// The orders themselves: no other order is better at the same memory.
+// These orders reach the bounds, so no other order is better at the same memory.
 TEST(LinearBounds, ZbH1AndOneForwardOneBackwardReachThemOnEqualStages) {
   for_random_cases(5, [](const Case& x) {
     const OrderProblem problem =
@@ -184,8 +184,8 @@ TEST(LinearBounds, ZbH1AndOneForwardOneBackwardReachThemOnEqualStages) {
   });
 }
 
-// 1f1b pays two hops for almost every micro-batch because it holds p - s of them on stage s: here
-// 16 c, of which 14 c are due to that and not to its order.
+// 1F1B pays two hops for almost every micro-batch because it holds p - s of them on stage s: it
+// pays 16 c here, of which 14 c are due to that and not to its order.
 TEST(LinearBounds, WithHopsMicroBatchesWaitForEachOther) {
   const Case x{.p = 4, .m = 8, .f = 1000, .i = 1000, .w = 1000};
   LinearPipeline pipeline = x.pipeline(1, 313);
@@ -260,8 +260,9 @@ TEST(LinearBounds, OfAFusedBackwardAreThoseOfAnInputPartAsLong) {
   }
 }
 
-// Published instances of eight unequal stages, with the best times that a long local search found,
-// a half of each micro-batch released at I. Each is at the bound, so that nothing better is there.
+// A published instance of eight unequal stages, with the best times that a long local search found;
+// half of each micro-batch is released at I. Each instance is at its bound, so no better order
+// exists.
 struct Row {
   std::string name;
   int m, in_flight;
@@ -307,7 +308,8 @@ TEST(LinearBounds, AreThePublishedOnesOfUnequalStages) {
        {3831880, 3623744},
        {3831880, 3623744}},
       // The published bound on the span is 84934. It lacks the W of one micro-batch, 1000 on stage
-      // 4: the last of 16 F fits only when of 15 others no more than 14 still have their W.
+      // 4: the last of 16 F fits only if of the 15 other micro-batches no more than 14 still owe
+      // their W.
       {"two tiers, fast first",
        16,
        8,

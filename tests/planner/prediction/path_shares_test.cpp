@@ -39,7 +39,7 @@ Duration time_of(const PathShares& shares, ActionKind kind) {
   return shares.compute[static_cast<std::size_t>(kind)];
 }
 
-// What stage 0 sends takes 100 ns on its link and 7 more to arrive; stage 0 starts 3 ns late.
+// A message of stage 0 takes 100 ns on its link and 7 ns more to arrive; stage 0 starts 3 ns late.
 TEST(PathShares, NameComputeTransfersHopsAndOverheads) {
   const ModelProfile profile = make_chain(2, nanoseconds(10), nanoseconds(10), nanoseconds(10));
   Cluster cluster =
@@ -52,7 +52,7 @@ TEST(PathShares, NameComputeTransfersHopsAndOverheads) {
   plan.pipelines = {make_pipeline(2, {LayerId{1}}, {DeviceId{0}, DeviceId{1}},
                                   {MicroBatchId{0}, MicroBatchId{0}})};
   const auto [makespan, shares] = explain_path(plan, profile, cluster);
-  // 3, 0F0 10, 100 + 7, 1F0 10, 1B0 20, 100 + 7, 0B0 (W alone) 10.
+  // The path is 3, 0F0 10, 100 + 7, 1F0 10, 1B0 20, 100 + 7, 0B0 (W alone) 10.
   EXPECT_EQ(makespan, nanoseconds(267));
   EXPECT_EQ(total(shares), makespan);
   EXPECT_EQ(time_of(shares, ActionKind::kForward), nanoseconds(20));

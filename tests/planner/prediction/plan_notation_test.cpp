@@ -8,7 +8,7 @@
 namespace frazil {
 namespace {
 
-// Two pipelines of three stages.
+// Makes two pipelines of three stages.
 Plan sample_plan(const NamedSchedule& schedule) {
   Plan plan;
   plan.schedule = schedule;

@@ -1,5 +1,5 @@
-// A frozen prefix whose output is read from a cache: no forward, no less memory than it needs, and
-// never outside the first stage.
+// Tests a frozen prefix whose output is read from a cache: it runs no forward, needs no less memory
+// than it has to, and never reaches beyond the first stage.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ using std::chrono::milliseconds;
 constexpr int kLayers = 6;
 constexpr int kMicroBatchesPerStep = 5;
 
-// Layers of 3 ms F, 5 ms I and 7 ms W.
+// Makes layers of 3 ms F, 5 ms I and 7 ms W.
 ModelProfile chain() {
   return make_chain(kLayers, milliseconds{3}, milliseconds{5}, milliseconds{7});
 }
@@ -82,8 +82,8 @@ TEST(CachedPrefix, FillsTheFirstStageAtMost) {
   EXPECT_THROW((void)simulated(make_plan("000011", {3})), InfeasibleError);
 }
 
-// On one device a step is the sum of its parts: of a layer that trains F and W, and I but for the
-// first.
+// A step on one device is the sum of its parts: F and W of each layer that trains, and I of all
+// these but the first.
 TEST(CachedPrefix, TakesItsForwardsFromTheStep) {
   for (int frozen = 1; frozen < kLayers; ++frozen) {
     const std::string mask = std::string(static_cast<std::size_t>(frozen), '0') +
@@ -110,7 +110,7 @@ TEST(CachedPrefix, OfAWholeStageLeavesItNothingToDo) {
   EXPECT_EQ(simulation.makespan, milliseconds{kMicroBatchesPerStep * (3 * (3 + 5 + 7) - 5)});
 }
 
-// What a recomputing stage keeps to R is what the first layer that trains reads, as if it came from
+// A recomputing stage keeps until R what the first layer that trains reads, as if that came from
 // another stage.
 TEST(CachedPrefix, IsKeptByAStageThatRecomputes) {
   Plan plan = make_plan("000111", {});
@@ -124,7 +124,7 @@ TEST(CachedPrefix, IsKeptByAStageThatRecomputes) {
   Plan without = plan;
   without.cache_frozen_prefix = false;
   EXPECT_EQ(input(without), Bytes{0}) << "it reads samples, which are there";
-  // R runs what F runs.
+  // R runs the layers that F runs.
   EXPECT_EQ(simulated(plan).makespan,
             milliseconds{kMicroBatchesPerStep * (3 * (3 + 3 + 5 + 7) - 5)});
 }

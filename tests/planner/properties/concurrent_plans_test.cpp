@@ -1,5 +1,6 @@
-// Plans are the same, byte for byte, on every run and for every number of threads that plan at once
-// from the same input: the planner has neither globals nor anything else that threads share.
+// Tests that plans are the same, byte for byte, on every run and for every number of threads that
+// plan at once from the same input: the planner has neither globals nor anything else that threads
+// share.
 
 #include <gtest/gtest.h>
 
@@ -28,7 +29,7 @@ namespace {
 
 using std::chrono::microseconds;
 
-// What all threads read.
+// The input that all threads read.
 struct Input {
   ModelProfile profile = make_chain(8, microseconds(90), microseconds(110), microseconds(70));
   Cluster equal =
@@ -57,7 +58,7 @@ struct Input {
   }
 };
 
-// Every candidate with all that is told of it, each plan as a file, and what was left out.
+// Writes every candidate with all that is told of it, each plan as a file, and what was left out.
 std::string tell(const Ranking& ranking, const Input& input, const Cluster& cluster,
                  const SearchOptions& options) {
   std::string text = ranking_json(ranking, cluster, input.profile, 1'000'000);
@@ -147,7 +148,7 @@ std::vector<Question> list_questions() {
   };
 }
 
-// Each thread asks all questions, each beginning with another one, so that unlike searches meet.
+// Each thread asks all questions and begins with another one, so that unlike searches meet.
 std::vector<std::vector<std::string>> ask_at_once(const Input& input, std::size_t threads) {
   const std::vector<Question> questions = list_questions();
   std::vector<std::vector<std::string>> answers(threads,
@@ -182,7 +183,7 @@ TEST(ConcurrentPlans, AreEqualByteForByteForEveryNumberOfThreads) {
   }
 }
 
-// From input read anew, not only from the same objects.
+// The second input is made anew, so equal answers do not come from shared objects.
 TEST(ConcurrentPlans, DependOnWhatTheInputSaysAlone) {
   const Input input;
   const Input again;

@@ -1,7 +1,8 @@
-// Thirteen schedules on twenty sizes and cost sets against figures of an independent simulation
-// (data/schedule_anchor.csv: makespan, span, bubbles, and peaks in micro-batches). Its rules: a
-// message takes `tC` and no link; a chunk takes 1 / v of a device's share, in the schedules that
-// run both ways all of it; work done at I frees half of a micro-batch, or none before W.
+// Compares thirteen schedules on twenty sizes and cost sets with figures of an independent
+// simulation (data/schedule_anchor.csv: makespan, span, bubbles, and peaks in micro-batches). Its
+// rules are: a message takes `tC` and no link; a chunk takes 1 / v of a device's share, or all of
+// it in the schedules that run both ways; work done at I frees half of a micro-batch, or nothing
+// before W.
 
 #include <gtest/gtest.h>
 
@@ -151,7 +152,7 @@ struct LeagueRow {
   double peak;                    // micro-batches
 };
 
-// The league of schedules at p = 8, m = 32: unit costs, and (1855, 1807, 928) with a hop of 31.
+// The league of schedules at p = 8, m = 32 has unit costs, and (1855, 1807, 928) with a hop of 31.
 TEST(ScheduleLeague, EightDevicesAndThirtyTwoMicroBatches) {
   using enum ScheduleKind;
   const std::vector<LeagueRow> league{

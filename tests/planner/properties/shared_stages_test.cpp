@@ -1,4 +1,4 @@
-// Stages on several devices from the plan to the answer.
+// Tests stages on several devices from the plan to the answer.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ TEST(SharedStages, FollowATimeLineByHand) {
   const Plan plan = make_shared_plan({2, 1}, 1, 3, {});
   const Timeline timeline = simulate_plan(plan, profile, cluster).timeline;
   // F takes 10, B 10 on stage 0 (which has no I) and 20 on stage 1, a hop 1. Two devices reduce in
-  // two steps of latency: nothing crosses a link without bandwidth in any time.
+  // two steps of latency, because a message over a link without bandwidth takes no further time.
   EXPECT_EQ(list_spans(timeline, 0),
             "0F0 0-10 0F2 10-20 0B0 42-52 0B2 102-112 0REDUCE_GRAD 112-114 0U 114-118");
   EXPECT_EQ(list_spans(timeline, 1), "0F1 0-10 0B1 72-82 0REDUCE_GRAD 112-114 0U 114-118");
@@ -57,7 +57,7 @@ TEST(SharedStages, ListsReduceAndUpdateOnEveryDeviceAlsoWithoutAMicroBatch) {
   EXPECT_EQ(idle, busy.substr(busy.find("0REDUCE_GRAD")));
 }
 
-// Where the two devices of a micro-batch are the same, nothing is sent.
+// A message is sent only if the two devices of a micro-batch differ.
 TEST(SharedStages, SendOneMessagePerMicroBatchThatChangesItsDevice) {
   const ModelProfile profile = make_shared_model(2);
   const auto count_messages = [&](const Plan& plan, int devices) {
@@ -82,7 +82,7 @@ TEST(SharedStages, SendOneMessagePerMicroBatchThatChangesItsDevice) {
   };
   Plan plan = make_shared_plan({2, 1}, 1, 6, {.kind = ScheduleKind::kGpipe});
   EXPECT_EQ(count_messages(plan, 3), 6);
-  // Stage 0 on 0 1 0 1 0 1, stage 1 on 0 1 2 0 1 2: micro-batches 0 and 1 stay where they are.
+  // Stage 0 lies on 0 1 0 1 0 1, stage 1 on 0 1 2 0 1 2: micro-batches 0 and 1 stay where they are.
   plan.pipelines[0].stages[1].devices = {DeviceId{0}, DeviceId{1}, DeviceId{2}};
   EXPECT_EQ(count_messages(plan, 3), 4);
   plan.pipelines[0].stages[1].devices = {DeviceId{0}, DeviceId{1}};
@@ -93,9 +93,10 @@ TEST(SharedStages, MemoryIsStateGradientsOfTheOwnMicroBatchesAndWhatIsInFlight) 
   const ModelProfile profile = make_shared_model(2);
   Plan plan = make_shared_plan({2, 1}, 1, 3, {});
   std::vector<MemoryPeak> memory = simulate_plan(plan, profile, make_shared_cluster(3)).memory;
-  // 1000 of parameters and 2000 of the optimizer. Of ((0+1)+2) device 0 has 0 and 2, which do not
-  // add up, device 1 has 1 and device 2 all, two sets at most; in flight are 2, 1 and 1. Devices 0
-  // and 1 hold most when half a node comes to two of their own, or two halves to one.
+  // A device holds 1000 of parameters and 2000 of optimizer state. The tree is ((0+1)+2): device 0
+  // has 0 and 2, which do not add up, device 1 has 1 and device 2 all, two sets at most; in flight
+  // are 2, 1 and 1. Devices 0 and 1 hold most when half a node comes to two of their own, or two
+  // halves to one.
   EXPECT_EQ(memory[0].total, Bytes{3000 + 2 * 1000 + 500});
   EXPECT_EQ(memory[1].total, Bytes{3000 + 1000 + 2 * 500});
   EXPECT_EQ(memory[2].total, Bytes{3000 + 2 * 1000 + 100});
@@ -130,7 +131,7 @@ TEST(SharedStages, ReduceAmongAllDevicesOfAllPipelinesThatHoldALayer) {
   plan.pipelines.push_back(make_shared_pipeline({1}, 2, interval(4, 5), 3));
   const auto groups = find_reduction_groups(plan, profile, find_activity(profile, plan.mask));
   ASSERT_EQ(groups.size(), 2U);
-  // ((01)(23))+(45): devices 0 and 1 have every other of 0 to 3.
+  // The tree is ((01)(23))+(45), and devices 0 and 1 have every other of 0 to 3.
   EXPECT_EQ(groups[0].collective.devices,
             (std::vector<DeviceId>{DeviceId{0}, DeviceId{1}, DeviceId{3}}));
   EXPECT_EQ(groups[0].collective.owned, (std::vector<int>{2, 2, 1}));
@@ -147,7 +148,7 @@ struct Drawn {
   Plan plan;
 };
 
-// Hops alone between the devices; stages and devices of any speed.
+// Draws stages and devices of any speed; only hops take time between the devices.
 Drawn draw_step(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto up_to = [&](std::uint64_t most) { return static_cast<int>(random() % most) + 1; };
@@ -171,8 +172,9 @@ Drawn draw_step(std::uint64_t seed) {
 
 using Ends = std::map<std::tuple<bool, int, int>, Duration>;  // (is forward, stage, micro-batch)
 
-// An oracle without a graph: the end of each action is raised until neither its list nor its
-// message contradicts it. Micro-batch m of stage s is on the device m mod d after those before.
+// An oracle without a graph raises the end of each action until neither its list nor its message
+// contradicts it. Micro-batch m of stage s lies on device m mod d of the stage, counted after the
+// devices of the stages before.
 Ends relax_lists(const Drawn& drawn) {
   const auto& layers = drawn.profile.layers;
   const auto stages = static_cast<int>(layers.size());
@@ -222,7 +224,7 @@ TEST(SharedStages, DoEveryMicroBatchOnceOnItsDeviceAtTheTimesOfAnIndependentRela
   }
 }
 
-// The account of idle times has a cause for every wait, and Chakra's files a message for each.
+// The account of idle times has a cause for every wait, and Chakra's export a file for each device.
 TEST(SharedStages, AreExplainedAndExportedLikeAnyOther) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     Drawn drawn = draw_step(seed);
@@ -239,7 +241,8 @@ TEST(SharedStages, AreExplainedAndExportedLikeAnyOther) {
   }
 }
 
-// Updates come after all reductions of their stage; with overlap too, and what waits is let go.
+// Updates come after all reductions of their stage, with overlap too, and everything that waits
+// goes on.
 TEST(SharedStages, UpdateAfterTheirReductionsInBothModesWithAndWithoutOverlap) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     Drawn drawn = draw_step(seed);

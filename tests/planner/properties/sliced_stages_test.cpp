@@ -1,4 +1,4 @@
-// Stages that share every micro-batch by samples, from the plan to the answer.
+// Tests stages that share every micro-batch by samples, from the plan to the answer.
 
 #include <gtest/gtest.h>
 
@@ -22,8 +22,8 @@ TEST(SlicedStages, FollowATimeLineByHand) {
   const Plan plan = make_sliced_plan({2, 1}, 2, 4, {});
   const Timeline timeline =
       simulate_plan(plan, make_shared_model(2), make_shared_cluster(3)).timeline;
-  // Of 4 samples each device of stage 0 has 2: F 20, W 20; stage 1 has F 40, B 80. A hop takes 1,
-  // the ring of two devices two of them.
+  // Each device of stage 0 has 2 of 4 samples: F 20, W 20; stage 1 has F 40, B 80. A hop takes 1,
+  // the ring of two devices two hops.
   EXPECT_EQ(list_spans(timeline, 0),
             "0F0.0 0-20 0F1.0 20-40 0B0.0 142-162 0B1.0 262-282 0REDUCE_GRAD 282-284 0U 284-288");
   EXPECT_EQ(list_spans(timeline, 1),
@@ -35,7 +35,7 @@ TEST(SlicedStages, SendToEachSliceWhatItLacksAndNameBothEnds) {
   const ModelProfile profile = make_shared_model(3);
   const Plan plan = make_sliced_plan({2, 3, 1}, 1, 6, {.kind = ScheduleKind::kGpipe});
   const Activity activity = find_activity(profile, plan.mask);
-  // Of 6 samples 0 to 2 and 3 to 5 meet 0 1, 2 3 and 4 5.
+  // The 6 samples are sliced as 0 1 2 and 3 4 5 in stage 0, as 0 1, 2 3 and 4 5 in stage 1.
   EXPECT_EQ(to_text(complete_schedule(make_schedule(plan, 6), plan, profile, activity)),
             "d0: 0F0.0 0SEND_F0.0>1.0 0SEND_F0.0>1.1 0RECV_B0.0>1.0 0RECV_B0.0>1.1 0B0.0 "
             "0REDUCE_GRAD 0U\n"
@@ -73,8 +73,9 @@ TEST(SlicedStages, RunTheListOfAStageOnOneDeviceOnEachOfTheirs) {
   }
 }
 
-// Blocks of a frozen teacher, each with its student: the student is taught by what its teacher
-// block puts out and reads what the one before has, over detached edges. Nothing comes back.
+// Makes blocks of a frozen teacher, each with its student. The student is taught by the output of
+// its teacher block and reads the output of the block before, over detached edges, so nothing comes
+// back.
 ModelProfile make_teacher_and_student(int blocks) {
   ModelProfile profile = make_shared_model(2 * blocks);
   profile.edges.clear();
@@ -92,8 +93,8 @@ ModelProfile make_teacher_and_student(int blocks) {
   return profile;
 }
 
-// Pipe-BD's hybrid distribution with decoupled updates: two devices share the first block, and
-// neither waits for the other stage.
+// This is Pipe-BD's hybrid distribution with decoupled updates: two devices share the first block,
+// and neither waits for the other stage.
 TEST(SlicedStages, RelayATeacherFromTwoDevicesToOne) {
   const ModelProfile profile = make_teacher_and_student(2);
   Plan plan = make_shared_plan({2, 1}, 2, 3, {});
@@ -119,8 +120,8 @@ TEST(SlicedStages, HoldTheStashAndReceiveTheSamplesOfTheirSlice) {
   Plan plan = make_sliced_plan({2, 1}, 2, 5, {});
   const std::vector<MemoryPeak> memory =
       simulate_plan(plan, profile, make_shared_cluster(3)).memory;
-  // 1000 of parameters, 2000 of the optimizer, a running sum; two in flight of 2 and 3 samples,
-  // which is less than a second sum in the ring.
+  // A device holds 1000 of parameters, 2000 of optimizer state and a running sum. Two micro-batches
+  // in flight of 2 and 3 samples are less than a second sum in the ring.
   EXPECT_EQ(memory[0].total, Bytes{4000 + 1000});
   EXPECT_EQ(memory[1].total, Bytes{4000 + 1000});
   EXPECT_EQ(memory[2].total, Bytes{4000 + 500});

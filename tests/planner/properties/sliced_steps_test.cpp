@@ -1,5 +1,5 @@
-// Drawn plans whose stages share micro-batches by samples, some of them in turn: times, messages,
-// explanations, exports.
+// Tests drawn plans of which some stages share micro-batches by samples, some in turn: times,
+// messages, explanations, exports.
 
 #include <gtest/gtest.h>
 
@@ -30,7 +30,8 @@ struct SlicedStep {
   Plan plan;
 };
 
-// Hops alone between the devices; times by sample; some stages sliced, others in turn.
+// Draws stages, some sliced and some in turn, with times by sample; only hops take time between the
+// devices.
 SlicedStep draw_sliced_step(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto up_to = [&](std::uint64_t most) { return static_cast<int>(random() % most) + 1; };
@@ -60,7 +61,7 @@ SlicedStep draw_sliced_step(std::uint64_t seed) {
   return drawn;
 }
 
-// Which of a stage's devices has a sample of a micro-batch.
+// Returns which of a stage's devices has a sample of a micro-batch.
 int place_of(const Stage& stage, int m, int sample, int samples) {
   const auto devices = static_cast<int>(stage.devices.size());
   if (stage.axis == DeviceAxis::kData) return m % devices;
@@ -71,7 +72,7 @@ int place_of(const Stage& stage, int m, int sample, int samples) {
 
 using SliceEnds = std::map<std::tuple<bool, int, int, int>, Duration>;  // forward, stage, place, m
 
-// An oracle without a graph: the end of each action is raised until neither its list nor any of its
+// An oracle without a graph raises the end of each action until neither its list nor any of its
 // samples contradicts it.
 SliceEnds relax_sliced_lists(const SlicedStep& drawn) {
   const std::vector<Stage>& stages = drawn.plan.pipelines[0].stages;
@@ -180,7 +181,7 @@ TEST(SlicedSteps, AreExplainedExportedAndOverlappedLikeAnyOther) {
         EXPECT_GE(span.start, reduced.at(span.device));
       }
     }
-    // What takes no time has no span.
+    // A reduction that takes no time has no span.
     if (drawn.cluster.default_link.latency > Duration{0}) {
       EXPECT_FALSE(reduced.empty());
     }

@@ -1,4 +1,4 @@
-// Layer times as straight lines over the micro-batch size.
+// Tests layer times as straight lines over the micro-batch size.
 
 #include "planner/reproduce/affine_profile.h"
 
@@ -40,7 +40,7 @@ double loss_of(const AffineTime& line, const Rows& rows) {
   return loss;
 }
 
-// At the least sum of squares no small change of either parameter makes it smaller.
+// The sum of squares is least if no small change of either parameter makes it smaller.
 TEST(AffineTime, HasTheLeastSquaresOfRelativeResiduals) {
   for (unsigned seed = 1; seed <= 50; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);

@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Two stages of a layer each, F 1 ns and B 2 ns, over three micro-batches.
+// Simulates two stages of a layer each, F 1 ns and B 2 ns, over three micro-batches.
 Duration simulate_launched(Duration of_layer) {
   const ModelProfile profile = make_chain(2, nanoseconds(1), nanoseconds(1), nanoseconds(1));
   const Cluster cluster = make_uniform_cluster(2, Bytes{1 << 20}, {});
@@ -32,12 +32,12 @@ Duration simulate_launched(Duration of_layer) {
 
 // The first layer has no input gradient, so its B is 1 ns.
 TEST(Launches, WithoutTimeChangeNothing) {
-  // F on stage 1 from 1 to 4, three B of 2 to 10, the last B of stage 0.
+  // Stage 1 runs F from 1 to 4 and three B of 2 to 10; the last B of stage 0 follows.
   EXPECT_EQ(simulate_launched(Duration{0}), nanoseconds(11));
 }
 
-// Clocks: 0F0 | 0F1 1F0 | 0F2 1F1 | 1F2. The last F waits for five launches before its own; its own
-// is not waited for by anything, and ends a launch later.
+// The clocks are 0F0 | 0F1 1F0 | 0F2 1F1 | 1F2. The last F waits for the five launches before its
+// own. Nothing waits for its own launch, which ends one launch later.
 TEST(Launches, FollowOneAnotherInTheOrderOfTheClock) {
   EXPECT_EQ(simulate_launched(nanoseconds(2)), nanoseconds(2 * 5 + 1 + 3 * 2 + 1));
 }

@@ -1,4 +1,4 @@
-// Fitting constants to the other cases.
+// Tests fitting constants to all cases but one.
 
 #include "planner/reproduce/leave_one_out.h"
 
@@ -11,8 +11,8 @@
 namespace frazil {
 namespace {
 
-// Case i takes a x work[i] + b x calls[i]; a of 1.0, 1.1, ... 2.0 and b of 1, 2, ... 11 us. A third
-// of the cases has no work, a third no calls.
+// Cases of which the i-th takes a x work[i] + b x calls[i], with a = 1.0, 1.1, ... 2.0 and b = 1,
+// 2, ... 11 us. A third of the cases has no work, a third no calls.
 struct Line {
   std::vector<std::int64_t> work;
   std::vector<std::int64_t> calls;

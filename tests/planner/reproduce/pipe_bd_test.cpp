@@ -18,9 +18,9 @@ using std::chrono::microseconds;
 
 const std::vector<int> kOneEach = {1, 1, 1, 1};
 
-// Of a deterministic pipeline: a barrier exposes the relay's ramp in each step,
+// The closed forms of a deterministic pipeline. A barrier exposes the relay's ramp in each step,
 //   max over s of (load + teachers up to s + students of s),
-// and without it the longest stage is the period (Pipe-BD, sections on TR and DPU).
+// and without a barrier the longest stage is the period (Pipe-BD, sections on TR and DPU).
 struct ClosedForms {
   Duration with_barrier{0};
   Duration decoupled{0};
@@ -61,7 +61,8 @@ TEST(RepeatedSteps, HaveTheClosedFormsOfRelayingWithAndWithoutBarrier) {
   }
 }
 
-// Data parallel trains S_i behind T_0..T_i on all devices: load + teachers + student of a quarter.
+// Data parallelism trains S_i behind T_0..T_i on all devices: load + teachers + student of a
+// quarter.
 TEST(RepeatedSteps, HaveTheClosedFormOfOneStudentOnAllDevices) {
   const BlockwiseTimes times = make_imagenet_times();
   for (int block = 0; block < times.blocks(); ++block) {
@@ -97,7 +98,7 @@ TEST(PipeBdWorkloads, AreValidAndKeepThePublishedTimes) {
   const Workload workload = make_relayed(times, {{3, 1}, {0, 3, 6}, {}});
   EXPECT_NO_THROW(validate(workload.model, "model"));
   EXPECT_NO_THROW(validate(workload.plan, workload.model, workload.cluster, "plan"));
-  // What the planner measures in the model is what is published, besides loading in block 0.
+  // The planner's measurements of the model equal the published ones, besides loading in block 0.
   const HybridCosts measured = measure_hybrid(workload.model, workload.cluster,
                                               FreezeMask::all_active(kPublishedBlocks), 240);
   const HybridCosts published = make_published_costs();
@@ -115,7 +116,7 @@ TEST(ReproducePipeBd, HoldsWhatIsPublished) {
   EXPECT_TRUE(results.order_is_published);
   EXPECT_TRUE(results.idle_is_within_tenth);
   EXPECT_TRUE(results.varying_is_published);
-  // The parts of a rank are fed in and come out again.
+  // The parts of a rank's time go in and come out unchanged.
   for (const EpochResult& rank : results.ranks) {
     EXPECT_EQ(rank.simulated.load, rank.published.load);
     EXPECT_EQ(rank.simulated.teacher, rank.published.teacher);

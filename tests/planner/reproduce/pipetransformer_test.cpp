@@ -1,5 +1,5 @@
-// PipeTransformer's published figures, simulated: what meets its bar, what misses it and by how
-// much, and the tables to the byte.
+// Tests PipeTransformer's published figures as simulated: which rows meet their bar, which miss it
+// and by how much, and the tables to the byte.
 
 #include <gtest/gtest.h>
 
@@ -56,12 +56,12 @@ TEST(Rtx5000, FeaturesAreAsLargeAsPublished) {
   EXPECT_EQ(cached.layers.size(), 1U + 2 * 3 + 2);
   EXPECT_EQ(cached.blocks.size(), 1U + 3 + 1);
   EXPECT_EQ(cached.edges.front().bytes(1), Bytes{605'184});
-  // 605184 bytes at 275 MB/s.
+  // The cache holds 605184 bytes and is read at 275 MB/s.
   EXPECT_EQ(cost_at(cached.layers.front(), 1).cost.forward_frozen, Duration{2'200'670});
 }
 
-// A listed row misses its bar by the error given, to one point, and says why; every other row meets
-// it.
+// A listed row misses its bar by the given error, to one point, and says why; every other row meets
+// its bar.
 void expect_bars(const ResultTable& table, const std::map<std::string, double>& missed) {
   std::size_t found = 0;
   for (const ResultRow& row : table.rows) {

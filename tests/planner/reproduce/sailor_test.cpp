@@ -1,4 +1,5 @@
-// frazil reproduce sailor: the bars on the measured plans, and what makes the errors honest.
+// Tests `frazil reproduce sailor`: the bars on the measured plans, and what makes the errors
+// honest.
 
 #include <gtest/gtest.h>
 

@@ -18,7 +18,7 @@ using std::chrono::nanoseconds;
 constexpr Bytes kHeld{4000};  // parameters, one gradient set, optimizer state of a layer
 constexpr Bytes kStash{100};  // of a layer and a sample
 
-// A chain of one layer per stage; `rooms`: micro-batches that fit on each device.
+// A chain of one layer per stage; `rooms` holds the micro-batches that fit on each device.
 struct Chain {
   ModelProfile profile;
   Cluster cluster;
@@ -61,14 +61,15 @@ TEST(Dispatch, BackwardsFirstWithRoomForWhat1F1BHoldsIs1F1B) {
 }
 
 TEST(Dispatch, FifoTakesWhatWasReadyFirstAndForwardsAmongEquals) {
-  // F takes 10; B 10 on device 0, which has no I, and 20 on device 1. At 20 1F1 and 1B0 are ready,
-  // at 30 1F2 and 1B1.
+  // F takes 10; B takes 10 on device 0, which has no I, and 20 on device 1. At 20 1F1 and 1B0 are
+  // ready, at 30 1F2 and 1B1.
   EXPECT_EQ(to_text(Chain(DispatchPolicy::kFifo, 4, {4, 4}).lists()),
             "d0: 0F0 0F1 0F2 0F3 0B0 0B1 0B2 0B3\n"
             "d1: 1F0 1F1 1B0 1F2 1B1 1F3 1B2 1B3\n");
 }
 
-// The rules again, on a chain, by looking at every action at every moment that something ends.
+// Applies the rules again to a chain, by looking at every action at every moment at which something
+// ends.
 struct Rules {
   DispatchPolicy policy;
   int micro_batches;
@@ -80,7 +81,7 @@ struct Rules {
     constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
     const std::size_t p = rooms.size();
     const auto m = static_cast<std::size_t>(micro_batches);
-    // [is backward][stage][micro-batch]
+    // The indices are [is backward][stage][micro-batch].
     std::vector<std::vector<std::vector<std::int64_t>>> end(
         2, std::vector<std::vector<std::int64_t>>(p, std::vector<std::int64_t>(m, kNever)));
     std::vector<std::int64_t> free_at(p, 0);
@@ -176,7 +177,7 @@ TEST(Dispatch, ThePlanOfAPolicyIsSimulatedAsItsLists) {
 }
 
 TEST(Dispatch, TheLongestRemainingTimeGoesFirst) {
-  // Two pipelines of one stage share nothing but device 0; the second goes on to device 1.
+  // The first pipeline has one stage, on device 0; the second begins there and goes on to device 1.
   Chain chain(DispatchPolicy::kLrtf, 2, {9, 9});
   const Pipeline longer = make_pipeline(2, {LayerId{1}}, {DeviceId{0}, DeviceId{1}},
                                         {MicroBatchId{1}, MicroBatchId{1}});
@@ -185,7 +186,7 @@ TEST(Dispatch, TheLongestRemainingTimeGoesFirst) {
   chain.plan.pipelines = {shorter, longer};
   chain.profile.layers[1].costs[0].backward_weight = nanoseconds(500);
   const std::string lists = to_text(chain.lists());
-  // Both pass through layers 0 and 1; where the time is the same, the hop makes the second longer.
+  // Both pass through layers 0 and 1; if the times are the same, the hop makes the second longer.
   chain.cluster.default_link.latency = nanoseconds(40);
   EXPECT_EQ(to_text(chain.lists()).substr(0, 10), "d0: 1:0F1 ") << to_text(chain.lists());
   EXPECT_EQ(lists.substr(0, 8), "d0: 0F0 ") << lists;

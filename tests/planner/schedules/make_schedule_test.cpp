@@ -22,7 +22,7 @@ namespace {
 
 MicroBatches interval(int first, int last) { return {MicroBatchId{first}, MicroBatchId{last}}; }
 
-// `stages` stages of one layer each, stage s on device s, micro-batches of one sample.
+// Makes `stages` stages of one layer each, stage s on device s, with micro-batches of one sample.
 Plan linear_plan(ScheduleKind kind, int stages, int micro_batches) {
   std::vector<LayerId> cuts;
   std::vector<DeviceId> devices;
@@ -43,7 +43,7 @@ Activity activity_of(int layers, const FreezeMask& mask) {
   return find_activity(make_chain(layers, milliseconds{1}, milliseconds{1}, milliseconds{1}), mask);
 }
 
-// The families of one chunk per device with fused backwards, in step.
+// Returns the synchronous families of one chunk per device with fused backwards.
 std::vector<ScheduleFacts> fused_families() {
   return {facts_of(ScheduleKind::kGpipe), facts_of(ScheduleKind::kOneForwardOneBackward),
           facts_of(ScheduleKind::kEagerOneForwardOneBackward)};
@@ -75,7 +75,7 @@ TEST(Schedules, FewMicroBatchesShortenTheWarmUp) {
 TEST(Schedules, EightInFlightOverFourStagesSpreadTheWarmUp) {
   Plan plan = linear_plan(ScheduleKind::kOneForwardOneBackward, 4, 8);
   plan.schedule = NamedSchedule{.in_flight = 8};
-  // w = 8, 1 + ceil(14/3) = 6, 1 + ceil(7/3) = 4, 1
+  // The warm-ups are w = 8, 1 + ceil(14/3) = 6, 1 + ceil(7/3) = 4 and 1.
   EXPECT_EQ(picture(plan, 4),
             "d0: 0F0 0F1 0F2 0F3 0F4 0F5 0F6 0F7 0B0 0B1 0B2 0B3 0B4 0B5 0B6 0B7\n"
             "d1: 1F0 1F1 1F2 1F3 1F4 1F5 1B0 1F6 1B1 1F7 1B2 1B3 1B4 1B5 1B6 1B7\n"
@@ -261,7 +261,7 @@ TEST(Schedules, RefusesInOneSentenceWhatIsNotInterpreted) {
 }
 
 // Runs every device's list in order with F of 1 and B of 2 time units and returns the time of the
-// last end; -1 when the lists block each other. Knows nothing of schedules.
+// last end, or -1 if the lists block each other. It knows nothing of schedules.
 int run_in_order(const Schedule& schedule, int stages) {
   std::map<std::tuple<int, int, bool>, int> end;  // by stage, micro-batch, is backward
   std::vector<std::size_t> next(schedule.devices.size(), 0);
@@ -292,7 +292,7 @@ int run_in_order(const Schedule& schedule, int stages) {
 }
 
 TEST(Schedules, LinearFamiliesTakeTheTimeOfTheClosedForm) {
-  // Equal stages, F = 1, B = 2, free transfers: (m + p - 1)(F + B).
+  // Equal stages with F = 1, B = 2 and free transfers take (m + p - 1)(F + B).
   for (int stages = 1; stages <= 6; ++stages) {
     for (int micro_batches = 1; micro_batches <= 12; ++micro_batches) {
       for (const ScheduleFacts& facts : fused_families()) {
@@ -322,7 +322,7 @@ TEST(Schedules, NoInFlightDepthBlocksAndTheWarmUpIsItsPeak) {
           held += action.kind == ActionKind::kForward ? 1 : -1;
           peak = std::max(peak, held);
         }
-        // The smallest integer not below the real quotient.
+        // `raised` becomes the smallest integer not below the real quotient.
         int raised = 0;
         while (stages > 1 && raised * (stages - 1) < (in_flight - 1) * (stages - 1 - s)) ++raised;
         const int warm_up = stages == 1 ? in_flight : std::min(in_flight, 1 + raised);
@@ -332,7 +332,7 @@ TEST(Schedules, NoInFlightDepthBlocksAndTheWarmUpIsItsPeak) {
   }
 }
 
-// One to three replicas with their own cuts; micro-batches dealt one by one.
+// Draws one to three replicas with their own cuts, and deals micro-batches one by one.
 Plan random_plan(std::mt19937_64& random, int layers) {
   const auto below = [&](int end) {
     return static_cast<int>(random() % static_cast<unsigned>(end));

@@ -41,7 +41,7 @@ std::vector<Advice> find(const SearchQuestion& question) {
   return find_advice(question.profile, {question.cluster, question.options}, ranking);
 }
 
-// A unit less of the change; of samples in a micro-batch one more.
+// Returns the advice with one unit less, or, for micro-batches, with one sample more.
 Advice less(Advice advice) {
   advice.amount += advice.kind == Advice::Kind::kMicroBatch ? 1 : -1;
   return advice;
@@ -51,7 +51,8 @@ TEST(Advice, EachChangeMakesAPlanFitAndAUnitLessDoesNot) {
   std::set<Advice::Kind> seen;
   for (const int devices : {1, 2, 3}) {
     for (const std::int64_t memory : {5'000, 9'000, 13'000, 18'000, 25'500}) {
-      // Of small micro-batches the exact tree holds more gradient sets, a running sum one.
+      // The exact tree of many small micro-batches holds more gradient sets; a running sum is one
+      // set.
       const auto reduction = memory > 20'000 ? ReductionMode::kFast : ReductionMode::kExact;
       const SearchQuestion question = make_tight_question(devices, Bytes{memory}, reduction);
       const Ranking ranking = search_plans(question.profile, question.cluster, question.options);
@@ -83,13 +84,14 @@ TEST(Advice, SuggestsRecomputingWhereItIsEnough) {
   const std::vector<Advice> all_advice = find(question);
   const Advice recompute{.kind = Advice::Kind::kRecompute, .device = {}, .amount = 1};
   EXPECT_NE(std::find(all_advice.begin(), all_advice.end(), recompute), all_advice.end());
-  // Exactly what the state, three gradient sets and four stashes miss.
+  // The missing bytes are exactly those of the state, three gradient sets and four stashes.
   const Advice memory{.kind = Advice::Kind::kMemoryOfEach, .device = {}, .amount = 600};
   EXPECT_NE(std::find(all_advice.begin(), all_advice.end(), memory), all_advice.end());
   EXPECT_NE(list_advice(all_advice, question.cluster).find("or recompute"), std::string::npos);
 }
 
-// Six micro-batches are sums of a tree in mode exact, of which some are held; fast has one sum.
+// The six micro-batches are sums of a tree in mode exact, of which several are held; mode fast has
+// one sum.
 TEST(Advice, SuggestsTheFastReductionWhereItIsEnough) {
   SearchQuestion question = make_tight_question(1, Bytes{1}, ReductionMode::kFast);
   question.options.batch_size = 6;

@@ -1,5 +1,5 @@
-// Devices that the best plan leaves idle: named, for a reason that trying every plan confirms; and
-// the more devices there are, the better the plan, or as good.
+// Tests devices that the best plan leaves idle: they are named, for a reason that trying every plan
+// confirms; and more devices never make the best plan slower.
 
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ void expect_the_others_idle(const IdleDevices& idle, const Plan& plan, const Clu
   EXPECT_EQ(idle.reason.empty(), others.empty());
 }
 
-// Of all the plans on more than `used` devices.
+// All the plans on more than `used` devices.
 struct OnMore {
   std::optional<Duration> best;  // of those that fit
   bool too_large = false;
@@ -61,7 +61,7 @@ OnMore look_at_larger(const Ranking& all, std::size_t used) {
   return larger;
 }
 
-// The lowest bound of what a search left out on more than `used` devices.
+// Returns the lowest bound of what a search left out on more than `used` devices.
 Duration least_bound(const Ranking& ranking, std::size_t used) {
   Duration least = Duration::max();
   for (const RejectedShapes& shapes : ranking.rejected) {

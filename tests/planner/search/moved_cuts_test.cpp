@@ -1,4 +1,4 @@
-// Cuts of a search's plans, moved until no boundary does better.
+// Tests that a search moves the cuts of its plans until no boundary does better.
 
 #include "planner/search/moved_cuts.h"
 
@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 
-// The plan with the boundary behind a stage moved, in all pipelines that are cut as the first.
+// Returns the plan with the boundary behind a stage moved in all pipelines that are cut like the
+// first.
 std::optional<Plan> moved(Plan plan, std::size_t stage, int by) {
   const std::vector<Stage> like = plan.pipelines.front().stages;
   for (Pipeline& pipeline : plan.pipelines) {

@@ -1,4 +1,4 @@
-// The search over plans that may cache the frozen prefix.
+// Tests the search over plans that may cache the frozen prefix.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using std::chrono::microseconds;
 constexpr int kLayers = 8;
 constexpr Bytes kPlenty{10'000'000};
 
-// Layers of 10 us F, 20 us I and 30 us W, 1000 bytes of parameters each.
+// Makes layers of 10 us F, 20 us I and 30 us W, with 1000 bytes of parameters each.
 ModelProfile chain() {
   return make_chain(kLayers, microseconds(10), microseconds(20), microseconds(30));
 }
@@ -37,7 +37,7 @@ SearchOptions options_of(const std::string& mask) {
   return options;
 }
 
-// Layers that no later stage may hold.
+// Returns the number of cached layers, which no later stage may hold.
 int prefix_of(const Plan& plan) { return find_activity(chain(), plan).cached; }
 
 TEST(CachedSearch, TakesTheForwardsOfThePrefixFromTheStep) {
@@ -92,7 +92,7 @@ TEST(CachedSearch, CutsNoPrefixAndOffersWhatIsTooLongWithoutTheCacheAlone) {
       << "all go without, too, and interleaved ones with eight stages only so";
 }
 
-// Frozen layers hold 1000 bytes each, those that train less than 5000.
+// A frozen layer holds 1000 bytes, one that trains less than 5000.
 TEST(CachedSearch, GoesWithoutWhereThePrefixIsTooLargeForOneDevice) {
   SearchOptions options = options_of("00000011");
   options.keep = 2;
@@ -105,8 +105,8 @@ TEST(CachedSearch, GoesWithoutWhereThePrefixIsTooLargeForOneDevice) {
   EXPECT_FALSE(tight.best()->plan.cache_frozen_prefix);
 }
 
-// Without F the prefix weighs nothing, so the first stage takes layers that train to it. Plans cut
-// for a prefix that runs and then cached are slower.
+// The prefix weighs nothing without F, so the first stage also takes layers that train. Plans that
+// are cut for a prefix that runs, and then cached, are slower.
 TEST(CachedSearch, CutsForTheStepThatReadsAndNotForTheOneThatRuns) {
   SearchOptions options = options_of("00001111");
   options.micro_batch_sizes = {1};

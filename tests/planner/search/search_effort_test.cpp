@@ -1,4 +1,4 @@
-// `frazil plan --effort N`: an answer before it is proven, and what is known of the rest.
+// Tests `frazil plan --effort N`: an answer before it is proven, and what is known of the rest.
 
 #include <gtest/gtest.h>
 

@@ -39,7 +39,7 @@ TEST(StageLimit, CountsEveryChunkOfADevice) {
       before = lengths;
       continue;
     }
-    // Exactly those that were there without the limit and are within it.
+    // Exactly the lengths within the limit remain of those that were there without it.
     std::set<std::size_t> expected;
     for (const std::size_t length : before) {
       if (length <= static_cast<std::size_t>(limit)) expected.insert(length);

@@ -14,7 +14,8 @@ namespace {
 
 using std::chrono::microseconds;
 
-// Eight layers, the last three times as slow: equal cuts are not the best.
+// Makes eight layers, of which the last has three times the forward, so that equal cuts are not the
+// best.
 ModelProfile make_model() {
   ModelProfile profile = make_chain(8, microseconds(10), microseconds(10), microseconds(10));
   for (CostSample& cost : profile.layers.back().costs) cost.forward *= 3;
@@ -73,7 +74,7 @@ TEST(Search, TriesEveryShapeOnce) {
   for (const Candidate& candidate : ranking.candidates) {
     summaries.insert(summarize(candidate.plan));
   }
-  // 4 + 2 + 1 + 1 pairs of stages and replicas, 3 sizes, 2 schedules.
+  // There are 4 + 2 + 1 + 1 pairs of stages and replicas, 3 sizes and 2 schedules.
   EXPECT_EQ(ranking.candidates.size(), 8U * 3 * 2);
   EXPECT_EQ(summaries.size(), ranking.candidates.size());
 }
@@ -137,8 +138,8 @@ TEST(Search, GivesASlowDeviceLess) {
   EXPECT_EQ(best->plan.pipelines.front().stages[1].layers.front().first, LayerId{2});
 }
 
-// Twelve equal layers, but what goes over the sixth boundary is large. A search that takes it for
-// work goes around; sent while the devices work, it is best left in the middle.
+// The sixth of twelve equal layers sends a large message. A search that takes the message for work
+// cuts elsewhere; sent while the devices work, it is best left in the middle.
 TEST(Search, LeavesAMessageThatHidesBehindWorkWhereTheStagesAreEqual) {
   ModelProfile profile = make_chain(12, microseconds{100}, microseconds{100}, microseconds{100});
   profile.edges[5].tensor_bytes_per_sample = {Bytes{150'000}};
@@ -164,8 +165,8 @@ TEST(Search, LeavesAMessageThatHidesBehindWorkWhereTheStagesAreEqual) {
   EXPECT_GT(search_plans(profile, cluster, options).candidates.front().makespan, least);
 }
 
-// Nine micro-batches, the last with one sample of four: five and four take as long as five whole
-// ones, four and five hardly longer than four.
+// Nine micro-batches have four samples each, the last one sample. If the pipelines take five and
+// four, a step is as long as five whole ones; if they take four and five, hardly longer than four.
 TEST(Search, GivesTheShortMicroBatchToAPipelineWithOneMore) {
   const ModelProfile profile = make_chain(2, microseconds{10}, microseconds{10}, microseconds{10});
   const Cluster cluster = make_uniform_cluster(2, Bytes{1 << 30}, {});

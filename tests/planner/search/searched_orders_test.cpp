@@ -1,4 +1,4 @@
-// A search of plans that searches orders of work too.
+// Tests a search of plans that also searches orders of work.
 
 #include "planner/search/searched_orders.h"
 
@@ -31,7 +31,7 @@ using std::chrono::nanoseconds;
 constexpr OrderSearchOptions kFewMoves{
     .objective = Objective::kMakespan, .budget = 4'000, .seed = 0};
 
-// Layers that no cut makes equal, and memory for few micro-batches.
+// Asks for plans of layers that no cut makes equal, with memory for few micro-batches.
 SearchQuestion unequal_question(Bytes memory) {
   SearchQuestion question;
   question.profile = make_chain(5, microseconds(10), microseconds(10), microseconds(10));
@@ -169,8 +169,8 @@ TEST_F(SearchedOrdersVerb, RefusesItsFlagsElsewhere) {
   refuses("--schedules search --forecast trace.jsonl", "--schedules search with --forecast");
 }
 
-// Overheads of a step are none of F, I, W and messages: an order that is better without them may be
-// worse with them.
+// The search of an order does not see the overheads of a step, so an order that is better without
+// overheads may be worse with them.
 TEST_F(SearchedOrdersVerb, APlansOrderIsSearchedInItsOwnMemoryAndNeverMadeWorse) {
   Cluster cluster = read_cluster(folder_.path("cluster.json"));
   for (Device& device : cluster.devices) device.action_overhead = std::chrono::microseconds(9);

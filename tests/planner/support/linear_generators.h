@@ -1,5 +1,5 @@
 #pragma once
-// The schedules of the linear family with the micro-batches in flight that are their own.
+// Names the schedules of the linear family, each with its own number of micro-batches in flight.
 
 #include "planner/orders/linear_orders.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-// Linear pipelines to search the orders of: drawn at random, and published ones.
+// Makes linear pipelines whose orders are searched: random ones and published ones.
 
 #include <string>
 #include <vector>
@@ -10,17 +10,18 @@
 
 namespace frazil {
 
-// 1 to `most_stages`, 1 to `most_micro_batches`; times, hops and K of each stage its own, some of
-// them nothing; either release.
+// Draws 1 to `most_stages` stages and 1 to `most_micro_batches` micro-batches. Each stage has its
+// own times, hops and K, some of the times zero; the release is drawn too.
 LinearPipeline draw_linear_pipeline(Random& random, int most_stages, int most_micro_batches);
-// The same with one hop for all boundaries and one K for all stages.
+// Draws the same with one hop for all boundaries and one K for all stages.
 LinearPipeline draw_equal_hops(Random& random, int most_stages, int most_micro_batches);
 
-// Eight stages of 16 micro-batches with times of 70 to 130 % of F, I and W, 8 in flight in halves.
+// Draws eight stages of 16 micro-batches with times of 70 to 130 % of F, I and W, and 8 in flight
+// in halves.
 LinearPipeline draw_unequal_stages(std::uint64_t seed, StageTimes mean, Duration hop);
 
-// Published instances of eight unequal stages, in halves, and the best span and makespan that 18 s
-// of local search found, each for itself.
+// A published instance of eight unequal stages, counted in halves, with the best span and the best
+// makespan that 18 s of local search found, each in a search of its own.
 struct PublishedStages {
   std::string name;
   LinearPipeline pipeline;

@@ -1,6 +1,6 @@
 #pragma once
-// What tests of device orders are asked with: problems of equal stages or drawn ones, named in a
-// line, and what is asked of every generator alike.
+// Makes problems of device orders for tests, equal stages or drawn ones, names them in a line, and
+// asks every generator the same questions.
 
 #include <concepts>
 #include <cstdint>
@@ -16,7 +16,8 @@ namespace frazil {
 using Random = std::mt19937_64;
 using OrderGenerator = DeviceOrders (*)(const OrderProblem&);
 
-// low..high, the same with every C++ library, as <random> does not promise for its distributions.
+// Draws from low..high, the same with every C++ library, which <random> does not promise for its
+// distributions.
 template <std::integral Low, std::integral High>
 std::common_type_t<Low, High> draw(Random& random, Low low, High high) {
   using Drawn = std::common_type_t<Low, High>;
@@ -26,19 +27,19 @@ std::common_type_t<Low, High> draw(Random& random, Low low, High high) {
 
 StageTimes make_times(std::int64_t forward, std::int64_t input, std::int64_t weight);
 
-// Without times; with F, I and W of 1 for every stage; with these times of one device's share of
-// one micro-batch, chunk c of v getting floor((c+1) t / v) - floor(c t / v). A schedule that runs
-// both ways has its chunks per direction.
+// Makes a problem without times; with F, I and W of 1 for every stage; or with the given times of
+// one device's share of a micro-batch, of which chunk c of v gets floor((c+1) t / v) - floor(c t /
+// v). In a schedule that runs both ways the chunks are per direction.
 OrderProblem make_bare_problem(int devices, int chunks, int micro_batches);
 OrderProblem make_unit_problem(int devices, int chunks, int micro_batches);
 OrderProblem make_order_problem(int devices, int chunks, int micro_batches, StageTimes device_share,
                                 Duration hop = Duration{0});
 
-// "p=4 v=1 m=8 K=4 c=0 1/1/1 ..": K where it is given, F/I/W by stage.
+// Describes a problem as "p=4 v=1 m=8 K=4 c=0 1/1/1 ..": K if it is given, F/I/W by stage.
 std::string describe(const OrderProblem& problem);
 
-// Equal stages: p devices with v chunks, m micro-batches, the times F, I, W of one device's share
-// of a micro-batch and c of a hop.
+// A problem of equal stages: p devices with v chunks, m micro-batches, the times F, I, W of one
+// device's share of a micro-batch and c of a hop.
 struct EqualStages {
   std::int64_t p = 1, v = 1, m = 1, f = 1, i = 1, w = 1, c = 0;
 
@@ -46,17 +47,17 @@ struct EqualStages {
   OrderProblem problem() const;
 };
 
-// 500 cases, or until one fails; `narrow` moves each into the conditions of a formula, `check` says
-// what holds there.
+// Draws 500 cases, or until one fails; `narrow` moves each into the conditions of a formula, and
+// `check` says what holds there.
 void for_drawn_stages(std::uint64_t seed, const std::function<EqualStages(Random&)>& draw_stages,
                       const std::function<void(Random&, EqualStages&)>& narrow,
                       const std::function<void(const EqualStages&)>& check);
 inline void as_it_is(Random&, EqualStages&) {}  // a `narrow` that takes any case
 
-// The sentence of the InfeasibleError, or "made".
+// Returns the sentence of the InfeasibleError, or "made".
 std::string refusal(OrderGenerator make, const OrderProblem& problem);
 
-// The part of `time` that is not `work`: "12.6".
+// Returns the part of `time` that is not `work`, in percent, such as "12.6".
 std::string idle_percent(std::int64_t time, Duration work);
 
 }  // namespace frazil

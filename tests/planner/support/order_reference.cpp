@@ -40,7 +40,7 @@ struct Reference {
     return true;
   }
 
-  // Whether the inputs of `work` are there; raises `at` to when.
+  // True if the inputs of `work` are there; raises `at` to the time at which they are.
   bool ready(const OrderedWork& work, bool recomputes, std::int64_t& at) const {
     const auto [kind, pair, direction, stage, m] = work;
     const auto place = [&](int s) {

@@ -1,5 +1,5 @@
 #pragma once
-// Small random questions for the plan search, from a seed: models with skips, detached edges,
+// Draws small random questions for the plan search from a seed: models with skips, detached edges,
 // frozen and tied layers; devices of one kind or two, on one host or two; memory from plenty to too
 // little.
 
@@ -17,14 +17,14 @@ struct SearchQuestion {
 };
 
 SearchQuestion draw_search_question(std::uint64_t seed);
-// The same with some blocks frozen from the first on, and plans that cache them to choose from.
+// Draws the same with some blocks frozen from the first on; plans may cache these.
 SearchQuestion draw_cached_question(std::uint64_t seed);
 
-// The same with little memory and large messages, every second time with stages that share a
+// Draws the same with little memory and large messages, every second time with stages that share a
 // device.
 SearchQuestion draw_tight_question(std::uint64_t seed);
 
-// Every shape that a search may propose, without those that come to the same devices.
+// Lists every shape that a search may propose, without those that come to the same devices.
 std::vector<Shape> list_shapes(Evaluator& evaluator);
 
 }  // namespace frazil

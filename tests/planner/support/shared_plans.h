@@ -1,5 +1,6 @@
 #pragma once
-// Plans whose stages lie on several devices, what they run on, and what each device then does.
+// Makes plans whose stages lie on several devices, with models and clusters, and lists what each
+// device does.
 
 #include <numeric>
 #include <string>
@@ -17,7 +18,8 @@ inline MicroBatches interval(int first, int last) {
   return {MicroBatchId{first}, MicroBatchId{last}};
 }
 
-// Stages on so many devices each, numbered in order from `first`; as many layers per stage.
+// Makes stages on `devices[s]` devices each, numbered in order from `first`, with equally many
+// layers per stage.
 inline Pipeline make_shared_pipeline(const std::vector<int>& devices, int layers_per_stage,
                                      const MicroBatches& micro_batches, int first = 0) {
   std::vector<LayerId> cuts;
@@ -36,7 +38,7 @@ inline Pipeline make_shared_pipeline(const std::vector<int>& devices, int layers
   return pipeline;
 }
 
-// One pipeline, micro-batches of one sample, everything active.
+// Makes a plan of one pipeline with micro-batches of one sample, in which everything is active.
 inline Plan make_shared_plan(const std::vector<int>& devices, int layers_per_stage,
                              int micro_batches, NamedSchedule schedule) {
   Plan plan;
@@ -48,7 +50,7 @@ inline Plan make_shared_plan(const std::vector<int>& devices, int layers_per_sta
   return plan;
 }
 
-// The same with stages that share micro-batches of so many samples by samples.
+// Makes the same plan with stages that share micro-batches of `samples` samples by samples.
 inline Plan make_sliced_plan(const std::vector<int>& devices, int micro_batches, int samples,
                              NamedSchedule schedule) {
   Plan plan = make_shared_plan(devices, 1, micro_batches, schedule);
@@ -63,19 +65,19 @@ inline int count(const std::vector<int>& devices) {
   return std::accumulate(devices.begin(), devices.end(), 0);
 }
 
-// F, I and W of a layer take 10 ns, its update 4.
+// Makes a model in which F, I and W of a layer take 10 ns and its update 4 ns.
 inline ModelProfile make_shared_model(int layers) {
   ModelProfile profile = make_chain(layers, Duration{10}, Duration{10}, Duration{10});
   for (Layer& layer : profile.layers) layer.update = Duration{4};
   return profile;
 }
 
-// Memory is plenty, a hop alone takes time.
+// Makes a cluster with plenty of memory, where only a hop takes time.
 inline Cluster make_shared_cluster(int devices, Duration latency = Duration{1}) {
   return make_uniform_cluster(devices, Bytes{1'000'000'000}, {latency, {}});
 }
 
-// "0F0 0-10 0B0 42-52": what a device runs, from when to when.
+// Lists what a device runs from when to when, such as "0F0 0-10 0B0 42-52".
 inline std::string list_spans(const Timeline& timeline, int device) {
   std::string text;
   for (const Span& span : timeline.spans) {

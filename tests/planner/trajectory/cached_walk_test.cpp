@@ -1,4 +1,4 @@
-// The cheapest walk over plans and caches against every walk there is.
+// Compares the cheapest walk over plans and caches with every walk there is.
 
 #include "planner/trajectory/cached_walk.h"
 #include "planner/trajectory/remaining_bound.h"
@@ -12,7 +12,7 @@
 namespace frazil {
 namespace {
 
-// Costs of every kind, drawn when they are first asked for.
+// Draws costs of every kind when they are first asked for.
 class DrawnCosts {
  public:
   explicit DrawnCosts(std::uint64_t seed) : random_(seed) {}
@@ -46,7 +46,7 @@ class DrawnCosts {
 
 Duration add(Duration a, Duration b) { return a >= kFarAway || b >= kFarAway ? kFarAway : a + b; }
 
-// Step by step, every walk.
+// Tries every walk, step by step.
 class EveryWalk {
  public:
   EveryWalk(const CacheQuestion& question, const CacheCosts& costs)
@@ -58,7 +58,7 @@ class EveryWalk {
   }
 
  private:
-  // `full`: what can be read; `filling`, while `left` > 0: what full is turned into.
+  // `full` can be read; while `left` > 0 it is being turned into `filling`.
   void go(std::size_t k, std::size_t plan, HeldFeatures full, HeldFeatures filling, Step left,
           Duration paid) {
     if (paid >= least_) return;
@@ -120,7 +120,8 @@ CacheQuestion draw_question(std::uint64_t seed) {
   return question;
 }
 
-// Of a step that reads what is no deeper, and fills something or nothing.
+// Returns the least time of a step that reads features no deeper than `depth` and fills some
+// features or none.
 Duration find_least_step(const CacheQuestion& question, const CacheCosts& costs, std::size_t k,
                          std::size_t plan, int depth) {
   std::vector<HeldFeatures> readable{{}};
@@ -139,7 +140,7 @@ Duration find_least_step(const CacheQuestion& question, const CacheCosts& costs,
 
 TEST(CachedWalk, IsTheSameWithWhatTheRestTakesAtLeast) {
   int found = 0;
-  int near = 0;  // to the least
+  int near = 0;  // walks within a tenth of the least
   for (std::uint64_t seed = 3001; seed <= 4500; ++seed) {
     SCOPED_TRACE(seed);
     CacheQuestion question = draw_question(seed);
@@ -224,7 +225,7 @@ TEST(CachedWalk, IsTheCheapestOfAll) {
   EXPECT_GT(carried, 50);
 }
 
-// The sum over the segments of what it says it holds.
+// The total is the sum of what the walk says it holds in each segment.
 TEST(CachedWalk, CostsWhatItsPartsCost) {
   for (std::uint64_t seed = 2001; seed <= 2200; ++seed) {
     SCOPED_TRACE(seed);

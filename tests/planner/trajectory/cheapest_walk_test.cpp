@@ -1,4 +1,4 @@
-// The walk through segments: as cheap as the cheapest of all walks, tried one by one.
+// Tests the walk through segments: it is as cheap as the cheapest of all walks, tried one by one.
 
 #include "planner/trajectory/cheapest_walk.h"
 
@@ -63,7 +63,8 @@ TEST(Trajectory, IsTheCheapestOfAllWalks) {
   EXPECT_GT(possible, 2000);
 }
 
-// Two segments of ten; the second state saves 6 in the second one, and a change costs 5 or 7.
+// There are two segments of ten; the second state saves 6 in the second segment, and a transition
+// costs 5, 6 or 7.
 TEST(Trajectory, ChangesOnlyWhereItPays) {
   TrajectoryCosts costs;
   costs.hold = {{ns(10), ns(10)}, {ns(10), ns(4)}};

@@ -1,4 +1,4 @@
-// Trajectories that cache the frozen prefix, and those that know when not to.
+// Tests trajectories that cache the frozen prefix, and those that do better without.
 
 #include "planner/trajectory/plan_caches.h"
 
@@ -21,7 +21,7 @@ using std::chrono::seconds;
 constexpr int kLayers = 8;
 constexpr int kBatch = 8;
 
-// Layers of 100 us F, I and W; 10 bytes of a sample go from each to the next.
+// Makes layers of 100 us F, I and W, which send 10 bytes per sample to the next.
 ModelProfile cached_chain() {
   return make_chain(kLayers, microseconds{100}, microseconds{100}, microseconds{100});
 }
@@ -34,7 +34,7 @@ ForecastSegment segment(Step step, Step steps, int frozen) {
   return {step, steps, mask};
 }
 
-// 800 samples: an epoch is 100 steps, all features 8,000 bytes.
+// Makes options with a store of 800 samples: an epoch is 100 steps, all features are 8,000 bytes.
 TrajectoryOptions options_of(CacheTier memory, CacheTier disk = {}) {
   TrajectoryOptions options;
   options.search.batch_size = kBatch;
@@ -61,13 +61,13 @@ TEST(PlanCaches, FillsOnceAndReadsFromThenOn) {
   EXPECT_EQ(fill.features, in(FeatureTier::kMemory, 4));
   EXPECT_EQ(fill.bytes, Bytes{8'000});
   EXPECT_EQ(fill.steps, 100);
-  // Of a micro-batch: F of the prefix, and F, I and W of four layers, of which the first has no I.
+  // A micro-batch runs F of the prefix, and F, I and W of four layers, of which the first has no I.
   const Duration trains = kBatch * microseconds{4 * 300 - 100};
   const Duration prefix = kBatch * microseconds{4 * 100};
   const microseconds write{80};
   EXPECT_EQ(planned.caches->step_times[1], trains);
   EXPECT_EQ(fill.cost, 100 * (prefix + write));
-  // 100 x 80 us are back when so many steps have saved the prefix.
+  // Filling takes 100 x 80 us, which are regained when enough steps have saved the prefix.
   EXPECT_EQ(fill.break_even, 100 + (100 * write + prefix - Duration{1}) / prefix);
   EXPECT_EQ(planned.best.total, planned.uncached->total - 900 * prefix + 100 * write);
 }
@@ -88,14 +88,14 @@ TEST(PlanCaches, KnowsWhenNotTo) {
   EXPECT_EQ(fills(102, memory), 0U) << "two steps save less than filling costs";
   EXPECT_EQ(fills(103, memory), 1U);
   EXPECT_EQ(fills(1000, {Bytes{7'999}, kSlow}), 0U) << "no room";
-  // Slower to read than a step is to compute: 80 bytes at 6 kB/s are more than 12 ms.
+  // Reading is slower than a whole step is to compute: 80 bytes at 6 kB/s take more than 12 ms.
   EXPECT_EQ(fills(100'000, {Bytes{8'000}, {Duration{0}, BytesPerSecond{6'000}}}), 0U);
   EXPECT_EQ(fills(100'000, {Bytes{8'000}, {microseconds{1500}, {}}}), 0U) << "latency alone";
   EXPECT_EQ(fills(100'000, {Bytes{8'000}, {Duration{0}, BytesPerSecond{7'000}}}), 1U)
       << "less than the step without";
 }
 
-// A step takes what is longer: reading in the background, or the work.
+// A step takes the longer of its work and of reading in the background.
 TEST(PlanCaches, ReadingHidesBehindTheStepUpToItsLength) {
   const std::vector<ForecastSegment> segments{segment(0, 100'000, 4)};
   const Duration trains = kBatch * microseconds{4 * 300 - 100};
@@ -128,7 +128,7 @@ TEST(PlanCaches, KeepsAShallowerCacheWhereFillingADeeperOneDoesNotPay) {
   const auto kept = walk(50);
   EXPECT_EQ(kept.caches->fills.size(), 1U);
   EXPECT_EQ(kept.caches->walk.caches[1], (HeldCache{in(FeatureTier::kMemory, 4)}));
-  // Layer 4 has F alone by now, and it is not cached.
+  // Layer 4 has F alone by now, and is not cached.
   EXPECT_EQ(kept.caches->step_times[1], kBatch * microseconds{3 * 300 - 100 + 100});
   const auto deeper = walk(5000);
   ASSERT_EQ(deeper.caches->fills.size(), 2U);
@@ -157,7 +157,7 @@ TEST(PlanCaches, CountsATensorThatSeveralLayersReadOnce) {
   EXPECT_EQ(find_feature_bytes(profile, kLayers), std::nullopt);
 }
 
-// Random questions, where bounds decide what is simulated.
+// A random question, where bounds decide what is simulated.
 struct CachedCase {
   SearchQuestion question;
   std::vector<ForecastSegment> segments;
@@ -195,7 +195,7 @@ CachedCase draw_cached_case(std::uint64_t seed) {
   return drawn;
 }
 
-// What is asked of it is simulated, each plan whole.
+// Simulates a whole plan for one segment and one depth of the cache.
 Duration simulated(const CachedCase& drawn, const Plan& plan, std::size_t k, int depth) {
   const auto& [profile, cluster, options] = drawn.question;
   Plan masked = plan;
@@ -239,7 +239,8 @@ class EveryCachedWalk {
     return least_;
   }
 
-  // A step of any plan beside a cache; where the plan cannot use it, without.
+  // Returns the time of a step of any plan beside a cache, or without one if the plan cannot use
+  // it.
   Duration step(std::size_t k, std::size_t plan, const HeldCache& cache) {
     if (cache.left == 0) return read(k, plan, cache.features);
     const bool fills =
@@ -338,7 +339,7 @@ class EveryCachedWalk {
   Duration least_ = kFarAway;
 };
 
-// None where some mask has no plan that fits.
+// Returns nothing if some mask has no plan that fits.
 std::optional<PlannedTrajectory> plan(const CachedCase& drawn) {
   try {
     return plan_trajectory(drawn.question.profile, drawn.question.cluster, drawn.segments,
@@ -351,7 +352,7 @@ std::optional<PlannedTrajectory> plan(const CachedCase& drawn) {
 TEST(PlanCaches, IsTheCheapestOfAllWalks) {
   int walks = 0;
   int fills = 0;
-  int deeper = 0;  // that go on from a cache
+  int deeper = 0;  // fills that go on from a cache
   int gains = 0;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE(seed);
@@ -373,7 +374,7 @@ TEST(PlanCaches, IsTheCheapestOfAllWalks) {
   EXPECT_GT(gains, 40);
 }
 
-// One step after the other, the cache as it is then.
+// Counts one step after the other, with the cache as it is at that step.
 std::optional<Step> count_break_even(EveryCachedWalk& walks, const CachedCase& drawn,
                                      const PlannedTrajectory& planned,
                                      const PlannedTransition& change) {

@@ -1,4 +1,5 @@
-// A trajectory that simulates only what its bounds leave open, against simulating everything.
+// Compares a trajectory that simulates only what its bounds leave open with one that simulates
+// everything.
 
 #include <gtest/gtest.h>
 
@@ -129,7 +130,7 @@ TEST(LazyTrajectory, NoBoundIsAboveWhatItBounds) {
   EXPECT_GT(left_out, 5);
 }
 
-// Of a step that reads a cache: of one depth, and of any that is no deeper.
+// The bounds are on a step that reads a cache, of one depth and of any depth that is no deeper.
 TEST(LazyTrajectory, NoBoundWithACacheIsAboveWhatItBounds) {
   int bounded = 0;
   int exact = 0;
@@ -145,7 +146,7 @@ TEST(LazyTrajectory, NoBoundWithACacheIsAboveWhatItBounds) {
     StepTimes steps(plans, masks, profile, cluster, drawn.options.search);
     for (std::size_t k = 0; k < masks.size(); ++k) {
       for (std::size_t plan = 0; plan < plans.size(); ++plan) {
-        Duration shallower = kFarAway;  // the least of them
+        Duration shallower = kFarAway;  // least step up to this depth
         for (int depth = 1; steps.may_cache(k, plan, depth); ++depth) {
           const Duration known = steps.known(k, plan, depth);
           const Duration least = steps.least(k, plan, depth);

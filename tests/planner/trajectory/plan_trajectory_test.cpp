@@ -1,4 +1,4 @@
-// Plans over a forecast of masks.
+// Tests plans over a forecast of masks.
 
 #include "planner/trajectory/plan_trajectory.h"
 
@@ -37,7 +37,7 @@ Cluster cluster_of(int devices, Bytes memory = Bytes{1 << 30}) {
   return make_uniform_cluster(devices, memory, {microseconds{2}, BytesPerSecond{1'000'000'000}});
 }
 
-// The whole model does not fit on one of these devices until most of it is frozen.
+// Makes devices of which none has room for the whole model until most of it is frozen.
 Cluster small_cluster() { return cluster_of(4, Bytes{30'000}); }
 
 TrajectoryOptions options_of(Duration start) {
@@ -116,7 +116,7 @@ TEST(PlanTrajectory, WithoutAForecastStaysWithinItsBound) {
                 planned.online->additive);
 }
 
-// Asked about one mask, a search whose cuts are moved knows no faster plan than the forecast has.
+// Asked about one mask, a search that moves cuts finds no faster plan than the forecast has.
 TEST(PlanTrajectory, ChoosesAmongPlansWhoseCutsAreMoved) {
   int faster = 0;
   for (std::uint64_t seed = 6000; seed < 6040; ++seed) {

@@ -1,5 +1,5 @@
-// The rule that knows nothing of the future: hindsight agrees with the shortest path, and it never
-// pays more than its bound.
+// Tests the rule that knows nothing of the future: its hindsight agrees with the shortest path, and
+// it never pays more than its bound.
 
 #include "planner/trajectory/work_function.h"
 
@@ -42,7 +42,8 @@ TEST(WorkFunction, ChargesAMetric) {
   }
 }
 
-// Tasks drawn at random, or the cruellest: those that cost something only where the rule stands.
+// Tasks are drawn at random, or are the worst ones: those that cost something only where the rule
+// stands.
 TEST(WorkFunction, NeverPaysMoreThanItsBoundAndKnowsWhatHindsightPays) {
   const unsigned seed = 20261122;
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -86,8 +87,8 @@ TEST(WorkFunction, NeverPaysMoreThanItsBoundAndKnowsWhatHindsightPays) {
   EXPECT_GT(worst, 2) << "the cruel tasks hurt";
 }
 
-// Skiing: renting costs 1 a day, buying or selling skis 10. Renting ends when it has cost what
-// buying and selling would have: the rule pays its factor, 3, times hindsight's 10.
+// The skiing problem: renting costs 1 a day, buying or selling skis 10. Renting ends when it has
+// cost what buying and selling would have, so the rule pays its factor, 3, times hindsight's 10.
 TEST(WorkFunction, RentsUntilBuyingAndSellingWouldHavePaid) {
   const Prices metric{{Duration{0}, Duration{10}}, {Duration{10}, Duration{0}}};
   WorkFunction rule(metric, 0);

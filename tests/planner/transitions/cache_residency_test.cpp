@@ -1,4 +1,4 @@
-// How long features serve, where the masks to come are known.
+// Tests how long features serve if the masks to come are known.
 
 #include "planner/transitions/cache_residency.h"
 
@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::microseconds;
 
-// Five blocks of a layer each, 10 epochs of 6 steps.
+// The run has five blocks of a layer each and 10 epochs of 6 steps.
 constexpr RunShape kRun{.blocks = 5, .steps = 60, .steps_per_epoch = 6, .seed = 1};
 
 ModelProfile five_layers() {

@@ -1,4 +1,4 @@
-// Fills that pay and fills that do not, on both sides of where they begin to.
+// Tests fills that pay and fills that do not, on both sides of the point where they begin to pay.
 
 #include "planner/transitions/fill_choice.h"
 
@@ -15,8 +15,8 @@ using std::chrono::microseconds;
 // A byte takes 1 ns.
 constexpr Link kGigabyte{Duration{0}, BytesPerSecond{1'000'000'000}};
 
-// 100 samples of 1 us each to write or to read, in 10 steps an epoch; a step takes 50 us, or 20 us
-// with all of them there.
+// Asks about 100 samples of 1 us each to write or to read, in 10 steps an epoch. A step takes 50
+// us, or 20 us if all samples are there.
 FillQuestion question_of(Step steps) {
   FillQuestion question;
   question.store = {100, {Bytes{1 << 20}, kGigabyte}, {}};
@@ -30,7 +30,7 @@ FillQuestion question_of(Step steps) {
   return question;
 }
 
-// Writing takes 100 us, a step that reads spares 30 us.
+// Writing takes 100 us, and a step that reads spares 30 us.
 TEST(FillChoice, PaysFromTheStepOnThatTheClosedFormSays) {
   for (Step steps = 11; steps < 40; ++steps) {
     SCOPED_TRACE(steps);
@@ -73,7 +73,8 @@ TEST(FillChoice, DeclinesWhereNothingFits) {
   EXPECT_EQ(explain(question, choice), "no tier has room for a sample's 1000 bytes");
 }
 
-// Of n samples an epoch works 500 - 3 n us and reads 10 n us: 386 and 380 of 38, 383 and 390 of 39.
+// An epoch with n samples works 500 - 3 n us and reads 10 n us: 386 and 380 with 38, 383 and 390
+// with 39.
 TEST(FillChoice, KeepsAsManyAsASlowTierReadsBesideTheWork) {
   FillQuestion question = question_of(100'000);
   question.store.memory = {};
@@ -94,7 +95,7 @@ TEST(FillChoice, GoesToTheDiskForWhatDoesNotFitIntoMemory) {
   EXPECT_EQ(choice.reading, microseconds{60 + 2 * 30 + 2});
 }
 
-// Micro-batches of which all but a few samples are there still run the prefix: 25 of the 30 us.
+// A micro-batch that lacks even a few samples still runs the prefix: 25 of the 30 us.
 TEST(FillChoice, DeclinesAPartThatSparesTooLittleOfAPrefix) {
   FillQuestion question = question_of(30);
   question.fixed = microseconds{25};
@@ -116,7 +117,7 @@ TEST(FillChoice, IsHeldAgainstTheBestPlanThatCachesNothing) {
   EXPECT_EQ(choose_fill(question).break_even, 10) << "the epoch that fills takes no longer";
 }
 
-// What the choice is held against: all numbers of samples in both tiers, in reals.
+// The least total over all numbers of samples in both tiers, in real numbers.
 struct Least {
   double total = 0;
   bool found = false;
@@ -197,7 +198,7 @@ TEST(FillChoice, IsTheBestOfAllNumbersOfSamples) {
     const Least least = find_least(question, /*any_mixture=*/false);
     ASSERT_EQ(choice.samples() > 0, least.found);
     if (!least.found) continue;
-    // Times are whole ns: a few of them, and as many as there are steps to an epoch.
+    // Times are rounded to whole ns: a few of them, and up to 2 ns in each of the question's steps.
     const double slack = 4 + 2 * static_cast<double>(question.steps);
     EXPECT_NEAR(static_cast<double>(choice.total.count()), least.total, slack);
     EXPECT_NEAR(total_of(question, choice.in_memory, choice.on_disk), least.total, slack);

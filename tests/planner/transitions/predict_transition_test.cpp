@@ -1,5 +1,5 @@
-// The gate's question, put to the planner: what it answers is what a trajectory over the same two
-// masks is charged, and an authority that asks it waits exactly as long as that says.
+// Tests the gate's question, put to the planner: its answer is what a trajectory over the same two
+// masks is charged, and an authority that asks waits exactly as long as the answer says.
 
 #include "planner/transitions/predict_transition.h"
 
@@ -22,7 +22,7 @@ ModelProfile eight_layers() {
   return make_chain(kBlocks, microseconds{100}, microseconds{100}, microseconds{100});
 }
 
-// The whole model does not fit on one device until most of it is frozen.
+// Makes devices of which none has room for the whole model until most of it is frozen.
 Cluster small_cluster(Bytes memory = Bytes{30'000}) {
   return make_uniform_cluster(4, memory, {microseconds{2}, BytesPerSecond{1'000'000'000}});
 }
@@ -44,7 +44,7 @@ PlannedTrajectory plan_both() {
                          make_options());
 }
 
-// The best plan under the mask that is wanted.
+// Returns the best plan under the wanted mask.
 Plan plan_frozen() {
   SearchOptions search = make_options().search;
   search.mask = kFrozen;
@@ -97,7 +97,7 @@ TEST(PredictTransition, LetsAnAuthorityFreezeOnlyWhileEnoughStepsAreLeft) {
   }
 }
 
-// On one device a step is a sum: what fills is the prefix's F of every micro-batch, from where the
+// A step on one device is a sum: filling takes the prefix's F of every micro-batch, from where the
 // depth before ends.
 TEST(PredictFill, IsThePrefixFromTheOldBoundaryOn) {
   ModelProfile profile = eight_layers();

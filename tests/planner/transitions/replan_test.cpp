@@ -1,4 +1,4 @@
-// Going on under another mask, against trying the held plan and every plan there is.
+// Compares going on under another mask with trying the held plan and every plan there is.
 
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ FreezeMask draw_mask(int blocks, std::mt19937_64& random) {
   return mask;
 }
 
-// Of the first search a plan that fits, some way down the ranking, to make switches worth while.
+// Draws a plan that fits, some way down the ranking, so that transitions are worth while.
 std::optional<HeldState> draw_held(const SearchQuestion& question, std::mt19937_64& random) {
   SearchOptions options = question.options;
   options.keep = 0;
@@ -114,8 +114,8 @@ TEST(Replan, TakesWhatCostsLeastOfTheHeldPlanAndAllOthers) {
   EXPECT_GT(cheaper_than_fastest, 10);
 }
 
-// A plan that is none of the search's: a size it does not offer, devices that pipelines share,
-// stages on several devices, given lists.
+// The held plan is one that no search makes: it has a size that is not offered, devices that
+// pipelines share, stages on several devices, and given lists.
 TEST(Replan, BeginsFromAnyPlan) {
   const ModelProfile profile = make_chain(4, microseconds(90), microseconds(110), microseconds(70));
   const Cluster cluster =

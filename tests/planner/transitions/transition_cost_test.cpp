@@ -1,4 +1,4 @@
-// A switch between plans, predicted layer by layer.
+// Tests the cost of a transition between plans, predicted layer by layer.
 
 #include "planner/transitions/transition_cost.h"
 
@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::microseconds;
 
-// Layers of 1000 parameter bytes and 2000 of optimizer state.
+// Makes layers of 1000 parameter bytes and 2000 bytes of optimizer state.
 ModelProfile six_layers() {
   return make_chain(6, microseconds{1}, microseconds{1}, microseconds{1});
 }
@@ -27,7 +27,7 @@ Plan stages(const std::vector<LayerId>& cuts, const std::vector<DeviceId>& devic
   return plan;
 }
 
-// A byte takes 1 us, a message 5 us more.
+// Makes links where a byte takes 1 us and a message 5 us more.
 Cluster slow_links(int devices) {
   return make_uniform_cluster(devices, Bytes{1 << 30},
                               {microseconds{5}, BytesPerSecond{1'000'000}});
@@ -63,7 +63,7 @@ TEST(TransitionCost, OfFrozenLayersIsTheirParametersAlone) {
   EXPECT_EQ(predict(from, to, 2, "001111").moved, Bytes{1000 + 3000});
 }
 
-// From one device to four replicas: the only holder sends everything three times.
+// The only holder sends everything three times in a transition from one device to four replicas.
 TEST(TransitionCost, IsThatOfTheBusiestDevice) {
   Plan replicas = stages({}, {DeviceId{0}});
   replicas.pipelines.clear();
@@ -74,14 +74,16 @@ TEST(TransitionCost, IsThatOfTheBusiestDevice) {
   const TransitionCost spread = predict(stages({}, {DeviceId{0}}), replicas, 4);
   EXPECT_EQ(spread.moved, Bytes{3 * 6 * 3000});
   EXPECT_EQ(spread.move, microseconds{3 * 6 * (3000 + 5)});
-  // Two replicas that hold it share the sends: each receiver gets six messages at once.
+  // Two replicas that hold the model share the sends: both send six messages at once, each to a
+  // receiver of its own.
   Plan two = replicas;
   two.pipelines.resize(2);
   two.pipelines[1].micro_batches = {{MicroBatchId{1}, MicroBatchId{3}}};
   EXPECT_EQ(predict(two, replicas, 4).move, microseconds{6 * (3000 + 5)});
 }
 
-// Within one memory a byte takes 10 ns to copy, of all devices together 4 ns, and 1 ns to hash.
+// A byte within one memory takes 10 ns to copy, 4 ns if all devices copy together, and 1 ns to
+// hash.
 TEST(TransitionCost, WithinOneMemoryIsThatOfWhatIsCopiedAndHashed) {
   const TransitionOverhead overhead{microseconds{7}, microseconds{3}, microseconds{11},
                                     OneMemory{.copied_alone = BytesPerSecond{100'000'000},
@@ -108,23 +110,24 @@ TEST(TransitionCost, WithinOneMemoryIsThatOfWhatIsCopiedAndHashed) {
   const Plan two = replicate({{LayerId{4}}});
   const Plan replicas = replicate({{}, {}});
   const Plan four = replicate({{}, {}, {}, {}});
-  // Handed over.
+  // The second device takes its layers over without a copy.
   EXPECT_EQ(price(one, two).moved, Bytes{2 * 3000});
   EXPECT_EQ(price(one, two).move, microseconds{3});
   EXPECT_EQ(price(one, two).total, microseconds{21});
-  // Two of four replicas go away.
+  // Two of four replicas go away, and nothing is copied.
   EXPECT_EQ(price(four, replicas).moved, Bytes{});
   EXPECT_EQ(price(four, replicas).move, microseconds{3});
-  // The first copies 2 layers and the second 4: the second alone takes longer than both share.
+  // The first device copies 2 layers and the second 4. The second alone takes longer than both at
+  // the shared rate.
   EXPECT_EQ(price(two, replicas).move, microseconds{4 * 3000 / 100 + 3});
   EXPECT_EQ(price(two, replicas).total, microseconds{120 + 21});
-  // Three copy all: together they are slower than each alone.
+  // Three devices copy all layers: together they are slower than each alone.
   EXPECT_EQ(price(one, four).move, microseconds{3 * 6 * 3000 / 250 + 3});
-  // A stage that goes elsewhere is handed over to the first taker, the second copies.
+  // A stage whose device changes is handed over to its first taker; the second copies it.
   const Plan moved = stages({LayerId{4}}, {DeviceId{2}, DeviceId{3}});
   EXPECT_EQ(price(moved, replicas).move, microseconds{6 * 3000 / 100 + 3});
   EXPECT_EQ(price(moved, replicas).moved, Bytes{2 * 6 * 3000});
-  // Layers that freeze leave their moments, and are hashed where cached.
+  // Layers that freeze leave their moments behind, and are hashed if they are cached.
   Plan frozen = replicas;
   frozen.mask = FreezeMask::parse("000111", "test", 1);
   EXPECT_EQ(price(one, frozen).moved, Bytes{3 * 1000 + 3 * 3000});
@@ -134,8 +137,8 @@ TEST(TransitionCost, WithinOneMemoryIsThatOfWhatIsCopiedAndHashed) {
   EXPECT_EQ(price(one, frozen).total, microseconds{123 + 3 + 18});
 }
 
-// Whatever the plans: no less than what the layers' bytes need at the busiest receiver, and moved
-// bytes counted by hand.
+// The time is no less than what the layers' bytes need at the busiest receiver, whatever the plans,
+// and the moved bytes are counted by hand.
 TEST(TransitionCost, CountsEveryNewHolderOfEveryLayer) {
   const unsigned seed = 11;
   SCOPED_TRACE("seed " + std::to_string(seed));

@@ -90,7 +90,7 @@ TEST(Flags, APercentageIsExactInPartsPerMillion) {
   }
 }
 
-// The sentence of a refusal; "" where none is made.
+// Returns the sentence of a refusal, or "" if nothing is refused.
 std::string refusal(const std::vector<NamedFile>& inputs, const std::vector<NamedFile>& outputs) {
   try {
     refuse_overwriting(inputs, outputs);

@@ -1,4 +1,4 @@
-// frazil plan --forecast as a process.
+// Tests `frazil plan --forecast` as a process.
 
 #include <gtest/gtest.h>
 
@@ -91,7 +91,7 @@ TEST_F(ForecastVerb, NamesWhatIsCachedWhenAndWhatFillingCosts) {
   const std::string cached = "--forecast trace.jsonl --samples 8000 --cache-disk 1MB";
   const Outcome outcome = plan(cached);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  // All of a chain's features are 10 bytes a sample.
+  // A layer of the chain puts out 10 bytes a sample, so 8000 samples take 78.13 KiB at any depth.
   EXPECT_NE(
       outcome.out.find("fill at step 100: layers 0-5 on disk, 78.13 KiB, from the input; 1000 "
                        "steps take "),
@@ -106,7 +106,7 @@ TEST_F(ForecastVerb, NamesWhatIsCachedWhenAndWhatFillingCosts) {
   EXPECT_EQ(fill.required("filling_steps").integer(0, kLargestQuantity), 1000);
   EXPECT_LT(answer.required("total_ns").integer(0, kLargestQuantity),
             answer.required("nothing_cached_ns").integer(0, kLargestQuantity));
-  // 500 us for each of eight micro-batches are more than a step.
+  // Eight micro-batches with a latency of 500 us each take longer than a step.
   const Outcome slow = plan(cached + " --cache-disk-latency 500us");
   EXPECT_NE(slow.out.find("no cache pays"), std::string::npos) << slow.out;
   const Outcome small = plan("--forecast trace.jsonl --samples 8000 --cache-disk 79kB");

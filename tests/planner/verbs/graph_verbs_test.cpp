@@ -1,4 +1,4 @@
-// frazil plan --graph and frazil import of layer files, as processes.
+// Tests `frazil plan --graph` and `frazil import` of layer files as processes.
 
 #include <gtest/gtest.h>
 

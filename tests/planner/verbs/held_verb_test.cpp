@@ -1,4 +1,5 @@
-// `frazil plan --held plan.json --mask BITS --steps N`: to go on with a plan or to switch.
+// Tests `frazil plan --held plan.json --mask BITS --steps N`: whether to go on with a plan or to
+// make a transition.
 
 #include <gtest/gtest.h>
 
@@ -77,7 +78,7 @@ TEST_F(HeldVerb, SaysHowFarAnAnswerWithinAGapCanBeAboveTheLeast) {
   EXPECT_EQ(run(frozen_ + "--steps 100000").out.find("not looked at"), std::string::npos);
 }
 
-// Others would give other bits.
+// Other micro-batches or another reduction would give other bits.
 TEST_F(HeldVerb, KeepsTheMicroBatchesAndTheReductionOfThePlan) {
   ASSERT_EQ(run("--micro-batch 2 --out held.json").code, 0);
   ASSERT_EQ(run(frozen_ + "--steps 100000 --out next.json").code, 0);

@@ -1,4 +1,4 @@
-// frazil-import as a process: answers, exit codes, and nothing written on failure.
+// Tests frazil-import as a process: answers, exit codes, and nothing written on failure.
 
 #include <gtest/gtest.h>
 

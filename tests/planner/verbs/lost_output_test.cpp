@@ -1,5 +1,5 @@
-// Verbs whose files or whose standard output cannot be written, as processes: the answer is never
-// lost with a file, and what was lost is never an exit code 0.
+// Tests subcommands, as processes, whose files or whose standard output cannot be written: the
+// answer is never lost with a file, and the exit code is never 0 if something was lost.
 
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ class LostOutput : public testing::Test {
     ASSERT_EQ(folder_.run("plan", kFiles + "--out plan.json").code, 0);
   }
 
-  // A process whose standard output is full: its code, and what it says.
+  // Runs a process whose standard output is full and returns its exit code and its messages.
   Outcome run_full(const std::string& verb, const std::string& arguments) const {
     Outcome outcome =
         folder_.run(verb, arguments + " >" + kFull + " 2>said.txt; echo $? >code.txt; true");

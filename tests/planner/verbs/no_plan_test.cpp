@@ -1,4 +1,4 @@
-// What is said where no plan fits: the plan that is named is the one that the hint is of.
+// Tests what is said if no plan fits: the hint belongs to the plan that is named.
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ namespace {
 
 using std::chrono::microseconds;
 
-// The best plan with the change, as the simulator sees it without.
+// Judges the best plan of the changed question under the question without the change.
 Candidate judge_without(const SearchQuestion& question, const Advice& advice) {
   SearchCase changed = with_advice({question.cluster, question.options}, advice);
   changed.options.keep = 1;

@@ -1,4 +1,5 @@
-// The built programs on plans whose stages lie on several devices, or that tie across devices.
+// Tests the built programs on plans whose stages lie on several devices, or that tie across
+// devices.
 
 #include <gtest/gtest.h>
 

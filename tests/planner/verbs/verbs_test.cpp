@@ -1,4 +1,4 @@
-// The built programs as processes: answers, exit codes, and nothing written on failure.
+// Tests the built programs as processes: answers, exit codes, and nothing written on failure.
 
 #include <gtest/gtest.h>
 
@@ -62,7 +62,8 @@ TEST_F(Verbs, SimulateAnswersAWhatIfInJson) {
   EXPECT_NEAR(answer.required("bubble_span").real(0, 1), 1 - 24.0 / 38.008, 1e-12);
   EXPECT_EQ(answer.required("peak_chunks").items().at(0).integer(0, kMost), 4);
   EXPECT_EQ(answer.required("chunks").integer(0, kMost), 1);
-  // The last stage: three F and hops before, three hops and B after it.
+  // The bound is 33 ms of work and 14 hops of 0.313 ms, because 1F1B holds p - s micro-batches on
+  // stage s.
   EXPECT_EQ(answer.required("lower_bound_makespan_ns").integer(0, kMost), 37'382'000);
   EXPECT_EQ(answer.required("lower_bound_makespan_name").text(), "gradient-chain");
   EXPECT_EQ(answer.required("lower_bound_span_ns").integer(0, kMost), 37'382'000);
@@ -274,7 +275,7 @@ TEST_F(Verbs, PlanExplainsItsChoiceAndSaysWhatWouldMakeAPlanFit) {
   EXPECT_FALSE(refusal.required("relief").items().empty());
 }
 
-// A plan of one pipeline over both devices, in the mode and with the schedule given.
+// Makes a plan of one pipeline over both devices, with the given mode, batch and micro-batch size.
 Plan two_stages(const ModelProfile& profile, ReductionMode mode, int batch, int size) {
   Plan plan;
   plan.model_hash = model_hash(profile);
@@ -356,7 +357,7 @@ TEST_F(Verbs, AnAnswerSaysWhatItRestsOn) {
                   "reductions   overlap with backwards, in buckets of 2.00 KiB\n"));
   EXPECT_TRUE(has(answer("--overlap-reductions --json"), "\"reductions_overlap\":true"));
   EXPECT_TRUE(has(answer("--json"), "\"reductions_overlap\":false"));
-  // A jitter of its own adds one line; rules add theirs.
+  // A jitter of its own adds one line; rules for messages add theirs.
   const std::string jittered = answer("--jitter 2.5");
   EXPECT_TRUE(has(jittered, "+-2.5 %"));
   EXPECT_EQ(jittered.find("makespan"), jittered.rfind("makespan")) << jittered;
@@ -381,11 +382,11 @@ TEST_F(Verbs, ARankingCountsWhatDoesNotFitApartFromWhatCannotBeMade) {
   EXPECT_NE(ranked.out.find("5 plans fit on 2 devices, 0 do not, 2 cannot be made\n"),
             std::string::npos)
       << ranked.out;
-  // Every row's columns stand where the header says, whatever the longest name.
+  // Every row's columns stand where the header says, however long a name is.
   const std::size_t cuts = ranked.out.find("  cuts\n");
   std::istringstream lines(ranked.out);
   int rows = 0;
-  int others = 0;  // that differ from the row above in the schedule's name alone
+  int others = 0;  // rows that differ from the one above in the schedule's name alone
   for (std::string line; std::getline(lines, line) && !line.starts_with("5 plans");) {
     if (line.find("rank") != std::string::npos) continue;
     if (line.find(" or ") != std::string::npos) {

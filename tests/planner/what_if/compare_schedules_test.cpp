@@ -63,7 +63,7 @@ TEST(CompareSchedules, PrintsARowForEverySchedule) {
   const std::string text = print_comparison(compared);
   const auto rows = std::count(text.begin(), text.end(), '\n');
   EXPECT_EQ(static_cast<std::size_t>(rows), compared.size() + 1);
-  // Four families have two numbers of chunks; the two without a flush are left out.
+  // Four families have two numbers of chunks; the two families without a flush are left out.
   EXPECT_EQ(compared.size(), all_schedules().size() - 2 + 4);
   EXPECT_NE(text.find("1f1b                   132.000 ms    27.3%"), std::string::npos) << text;
   const auto json = nlohmann::json::parse(comparison_json(compared));

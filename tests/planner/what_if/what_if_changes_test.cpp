@@ -43,7 +43,7 @@ std::string refusal(const std::string& text, const Measured& measured) {
   return "taken";
 }
 
-// Four devices, links of 1 us and 1 GB/s; three layers of F 10, I 20, W 30.
+// Makes four devices with links of 1 us and 1 GB/s, and three layers of F 10, I 20, W 30.
 Measured make_measured() {
   return {
       make_chain(3, nanoseconds(10), nanoseconds(20), nanoseconds(30)),
@@ -195,12 +195,12 @@ TEST(WhatIfChanges, RoundToTheNearestWholeNumberHalvesUp) {
   EXPECT_EQ(update_after(nanoseconds(1), "x0.5"), nanoseconds(1));
   EXPECT_EQ(update_after(nanoseconds(10), "x1.25"), nanoseconds(13));
   EXPECT_EQ(update_after(nanoseconds(10), "x1.24"), nanoseconds(12));
-  // No double knows these: 2^53 - 1 times 0.999999999.
+  // No double holds the exact product of 2^53 - 1 and 0.999999999.
   EXPECT_EQ(update_after(nanoseconds((std::int64_t{1} << 53) - 1), "x0.999999999"),
             nanoseconds(9'007'199'245'733'792));
 }
 
-// Scaled by n/d, times are within half a nanosecond of the exact ratio: |2 d scaled - 2 n t| <= d.
+// Times scaled by n/d are within half a nanosecond of the exact ratio: |2 d scaled - 2 n t| <= d.
 TEST(WhatIfChanges, AreWithinHalfAUnitOfTheExactProduct) {
   __extension__ using Wide = __int128;
   Measured measured = make_measured();
@@ -266,16 +266,17 @@ Duration makespan_with(const std::vector<std::string>& texts) {
   return simulate_plan(inputs.plan, profile, cluster).makespan;
 }
 
-// GPipe: (m + p - 1)(F + B) + 2 (p - 1) hops = 4 x 6 + 2 = 26 ms, of which the last stage does 18.
+// GPipe takes (m + p - 1)(F + B) + 2 (p - 1) hops = 4 x 6 + 2 = 26 ms, of which the last stage does
+// 18.
 TEST(WhatIfChanges, ChangeWhatASimulationAnswers) {
   EXPECT_EQ(makespan_with({}), milliseconds(26));
   EXPECT_EQ(makespan_with({"link 0>1 x2"}), milliseconds(27));
   EXPECT_EQ(makespan_with({"link 0>1 x0", "link 1>0 x0"}), milliseconds(24));
   EXPECT_EQ(makespan_with({"device 1 x2"}), milliseconds(26 + 18));
   EXPECT_EQ(makespan_with({"straggler 1 +100%"}), milliseconds(26 + 18));
-  // Layer 2 is the second stage: before it come one without cost and the first stage.
+  // Layer 2 is the second stage; the first stage has layer 1, and layer 0, which costs nothing.
   EXPECT_EQ(makespan_with({"layer 2 x2"}), milliseconds(26 + 18));
-  // Then the first stage alone: three F, there and back after the last, three B.
+  // Then only the first stage works: three F, there and back after the last, three B.
   EXPECT_EQ(makespan_with({"layer 2 x0"}), milliseconds(6 + 2 + 12));
 }
 

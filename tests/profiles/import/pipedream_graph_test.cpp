@@ -26,7 +26,8 @@ std::string node(const std::string& id, const std::string& description,
   return id + " -- " + description + " -- " + values + "\n";
 }
 
-// A diamond, its lines in no order: the loader, a convolution, two branches, their sum.
+// The graph is a diamond whose lines stand in no order: the loader, a convolution, two branches and
+// their sum.
 const std::string kDiamond =
     node("node10", "Add") +
     node("node2", "Conv2d(3, 64, kernel_size=(3, 3))",
@@ -194,7 +195,7 @@ TEST(PipedreamGraph, RefusesHostileFilesInOneSentence) {
   });
 }
 
-// ms with three decimals as they stand in the file, summed as whole microseconds.
+// Times are the ms with three decimals of the file, summed as whole microseconds.
 TEST(PipedreamGraph, ReadsThePublicProfiles) {
   struct Expected {
     std::string name;

@@ -1,4 +1,5 @@
-// Sailor's files: small ones by hand, damaged ones, and the measured ones where they are at hand.
+// Tests the reading of Sailor's files: small ones by hand, damaged ones, and the measured ones if
+// they are at hand.
 
 #include <gtest/gtest.h>
 
@@ -16,7 +17,7 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 
-// Keys in no order, as in the measured files.
+// The keys stand in no order, as in the measured files.
 constexpr const char* kTimes = R"({"8": {"2": {"1": [0.000002, 0.000004, 0.0000005],
           "0": [0.001207, 2e-06, 0.000765]}},
  "1": {"2": {"0": [0.000455, 2e-06, 0.000762], "1": [0.0074789999999999995, 0.010053, 0.000001]}}})";
@@ -50,7 +51,8 @@ struct Damage {
   std::string expected;
 };
 
-// `whole` is read; with the first `before` made `after`, it is refused in these words.
+// Checks that `whole` is read and that each damaged text, where the first `before` has become
+// `after`, is refused in the expected words.
 void expect_refusals(const std::string& whole, const std::vector<Damage>& damages,
                      const std::function<void(const std::string&)>& read) {
   ASSERT_NO_THROW(read(whole));
@@ -222,10 +224,10 @@ TEST(SailorLinks, GiveABandwidthByTheSizeOfTheMessage) {
   const SailorLinks links = parse_sailor_links(kLinks, "l", "G");
   ASSERT_EQ(links.between_nodes.size(), 2U);
   const BandwidthFit& four = links.between_nodes.at(4);
-  // 8 MB: -0.5 x 9 + 4 x 3 + 20 = 27.5 GB/s; 64 MB: -18 + 24 + 20 = 26 GB/s.
+  // The fits give 8 MB: -0.5 x 9 + 4 x 3 + 20 = 27.5 GB/s, and 64 MB: -18 + 24 + 20 = 26 GB/s.
   EXPECT_EQ(bandwidth_at(four, Bytes{8'000'000}), BytesPerSecond{27'500'000'000});
   EXPECT_EQ(bandwidth_at(four, Bytes{64'000'000}), BytesPerSecond{26'000'000'000});
-  // 4 MB: 2 x 2 + 5 = 9 GB/s, more than was ever measured.
+  // The fit gives 4 MB: 2 x 2 + 5 = 9 GB/s, more than was ever measured.
   EXPECT_EQ(bandwidth_at(links.between_nodes.at(1), Bytes{4'000'000}),
             BytesPerSecond{8'500'000'000});
   EXPECT_THROW(bandwidth_at(four, Bytes{0}), InputError);

@@ -1,4 +1,4 @@
-// What Frazil says to files it cannot read: the whole of every sentence, by file format.
+// Tests what Frazil says of files that it cannot read: the whole of every sentence, by file format.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-// Small traces imported, and the times of the layers that come out, in ns.
+// Imports small traces and returns the times of their layers, in ns.
 
 #include <cstdint>
 #include <filesystem>
@@ -13,7 +13,7 @@
 
 namespace frazil {
 
-// One trace per rank.
+// Imports one trace per rank.
 inline KinetoImport import_texts(const std::vector<std::string>& texts,
                                  const KinetoOptions& options = {}) {
   std::vector<std::unique_ptr<TraceFile>> files;

@@ -1,5 +1,4 @@
-// Whose time it is: operations, kernels and backward nodes of small traces, each with the layer
-// that it belongs to.
+// Tests to which layer the time of operations, kernels and backward nodes belongs, on small traces.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +18,8 @@
 namespace frazil {
 namespace {
 
-// A forward on thread 1, its backward on thread 2, each operation with a kernel of its own.
+// Writes a forward on thread 1 and its backward on thread 2, each operation with a kernel of its
+// own.
 std::string on_a_device(const std::string& prefix) {
   return KinetoText()
       .range(prefix + "a", 1, 0, 100)
@@ -67,7 +67,8 @@ std::string on_a_device(const std::string& prefix) {
 TEST(KinetoProfile, FollowsKernelsToTheOperationsThatLaunchedThem) {
   const KinetoImport import = import_text(on_a_device("layer:"));
   EXPECT_TRUE(import.report.is_device_time);
-  // Half of 29 and its accumulation: I 14, W 15 + 31. The first layer's backward is all W.
+  // The node of 29 is halved and its accumulation belongs to W: I 14, W 15 + 31. The first layer's
+  // backward is all W.
   const std::vector<LayerTimes> expected = {{"layer:a", 70 + 11, 0, 37 + 41 + 43},
                                             {"layer:b", 13 + 17 + 19 + 23, 14, 15 + 31}};
   EXPECT_EQ(times_of(import), expected);
@@ -133,8 +134,8 @@ TEST(KinetoProfile, GivesNestedRangesTheirOwnTime) {
   EXPECT_EQ(times_of(import_text(text)), expected);
 }
 
-// A checkpointed layer: its range stands inside the operation that stands for it, and once more
-// inside the backward node, which runs the forward again.
+// The range of a checkpointed layer stands inside the operation that stands for the layer, and once
+// more inside the backward node, which runs the forward again.
 TEST(KinetoProfile, CountsARecomputedForwardAsBackward) {
   const std::string text = KinetoText()
                                .op("CheckpointFunction", 1, 0, 100, 1)
@@ -176,7 +177,7 @@ TEST(KinetoProfile, FollowsANodeBehindAHookToItsForward) {
   text.range("layer:b", 1, 100, 200).op("aten::mul", 1, 110, 190, 2);
   text.event("cpu_op", engine_call("MulBackward0"), "1", 200, 70);
   text.event("user_annotation", "a hook", "1", 210, 10).event("cpu_op", "aten::norm", "1", 212, 5);
-  // What another graph's node did inside the hook is not that node's.
+  // The work of another graph's node inside the hook does not belong to the node behind it.
   text.event("cpu_op", engine_call("AddmmBackward0"), "1", 218, 2, number(1));
   text.event("cpu_op", "MulBackward0", "1", 230, 30, number(2));
   text.node("AddmmBackward0", 1, 270, 300, 1).accumulate(1, 300, 310);
@@ -201,7 +202,7 @@ TEST(KinetoProfile, SplitsBackwardNodesByTheirKind) {
   }
 }
 
-// A kind nobody knows, but the gradient of a parameter comes right out of it.
+// Nobody knows this kind of node, but the gradient of a parameter comes right out of it.
 TEST(KinetoProfile, SplitsANodeThatFeedsAParameter) {
   const std::string text = KinetoText()
                                .range("layer:frozen", 1, 0, 10)
@@ -238,7 +239,7 @@ TEST(KinetoProfile, LeavesABackwardWhoseForwardIsNotInTheTraceAlone) {
   EXPECT_EQ(import.report.operations.total, 130);
 }
 
-// Anything goes: nested and overlapping ranges, numbers out of order, launches without owner.
+// Draws anything: nested and overlapping ranges, numbers out of order, launches without an owner.
 std::string random_trace(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto below = [&](std::uint64_t limit) { return static_cast<int>(random() % limit); };

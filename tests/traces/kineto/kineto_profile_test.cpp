@@ -30,8 +30,8 @@ std::string floats(const std::string& dims) {
   return R"("Input type": ["float"], "Input Dims": [)" + dims + "], ";
 }
 
-// One training step on one thread, as an embedding, a linear layer with ReLU and a head run it;
-// all times a multiple of `scale`. The numbers behind the nodes are those of autograd.
+// Writes one training step on one thread, as an embedding, a linear layer with ReLU and a head run
+// it; all times are multiples of `scale`. The numbers behind the nodes are those of autograd.
 //
 //   100      200          400     500 510  540 550      760 800   900 1000
 //    |embed   |mid         |head   |   |loss|   |backward|   |update|   |
@@ -44,7 +44,7 @@ class TrainingStep {
 
   void write(int number, const std::string& prefix) {
     text_.range("ProfilerStep#" + std::to_string(number), 1, at(0), at(1000));
-    // Takes the number of the node that the embedding will make.
+    // The operation takes the number of the node that the embedding will make.
     text_.op("aten::detach_", 1, at(20), at(30), sequence_);
     range(prefix + "embed", 100, 200);
     op("aten::embedding", 110, 190, 0);
@@ -96,7 +96,7 @@ class TrainingStep {
   bool has_shapes_;
 };
 
-// Steps of the given scales; the layers' ranges begin with `prefix`.
+// Writes steps of the given scales; the layers' ranges begin with `prefix`.
 std::string training(const std::vector<std::int64_t>& scales, const std::string& prefix,
                      bool has_shapes = false) {
   KinetoText text;
@@ -110,7 +110,8 @@ std::string training(const std::vector<std::int64_t>& scales, const std::string&
   return text.text();
 }
 
-// By hand from the picture: mid's backward is 20 of ReLU, 60 of both, 9 of W; head's 41 and 10.
+// The times follow by hand from the picture: mid's backward is 20 of ReLU, 60 of both, 9 of W;
+// head's is 41 and 10.
 const std::vector<LayerTimes> kOneStep = {
     {"layer:embed", 100, 0, 60}, {"layer:mid", 200, 50, 39}, {"layer:head", 100, 20, 31}};
 
@@ -131,7 +132,8 @@ TEST(KinetoProfile, DropsTheWarmUpAndTakesTheMedianOfTheOtherSteps) {
   EXPECT_EQ(times_of(odd), twice);
   EXPECT_EQ(odd.report.steps, 3);
   EXPECT_EQ(odd.report.steps_dropped, 1);
-  // Of an even number the middle of the middle two: here I of the head is between 20 and 61.
+  // The median of an even number is the mean of the middle two: here I of the head lies between 20
+  // and 61.
   const std::vector<LayerTimes> between = {
       {"layer:embed", 200, 0, 120}, {"layer:mid", 400, 100, 78}, {"layer:head", 200, 40, 62}};
   EXPECT_EQ(times_of(import_text(training({50, 3, 1, 9, 1}, "layer:"))), between);

@@ -1,5 +1,5 @@
 #pragma once
-// Small traces as PyTorch's profiler writes them, event by event; times in ns.
+// Writes small traces as PyTorch's profiler does, event by event; times are in ns.
 
 #include <unistd.h>
 #include <zlib.h>
@@ -15,14 +15,14 @@
 
 namespace frazil {
 
-// The name the engine gives the call of a backward node.
+// Returns the name that the engine gives to the call of a backward node.
 inline std::string engine_call(const std::string& node) {
   return "autograd::engine::evaluate_function: " + node;
 }
 
 class KinetoText {
  public:
-  // Any complete event; `arguments` are the members of "args".
+  // Writes any complete event; `arguments` are the members of "args".
   KinetoText& event(const std::string& category, const std::string& name, const std::string& thread,
                     std::int64_t start, std::int64_t duration, const std::string& arguments = "") {
     events_ += events_.empty() ? "\n  {" : ",\n  {";
@@ -46,7 +46,7 @@ class KinetoText {
     return event("cpu_op", name, std::to_string(thread), start, end - start,
                  number + more + R"("Ev Idx": 0)");
   }
-  // A backward node inside the engine's call, as the profiler nests them.
+  // Writes a backward node inside the engine's call, as the profiler nests them.
   KinetoText& node(const std::string& name, int thread, std::int64_t start, std::int64_t end,
                    std::int64_t sequence, int forward_thread = 1, const std::string& shapes = "") {
     const std::string number = sequence < 0 ? ""
@@ -85,7 +85,7 @@ class KinetoText {
   std::string events_;
 };
 
-// A file that is there as long as the object.
+// A file that exists as long as the object.
 class TraceFile {
  public:
   explicit TraceFile(const std::string& text, const std::string& name = "trace.json")
@@ -130,8 +130,8 @@ inline std::string unpack(const std::filesystem::path& path) {
   return text;
 }
 
-// A trace of a ResNet-50 by PyTorch's profiler that ships with another project; empty where it is
-// not at hand.
+// Returns the path of a trace of a ResNet-50 by PyTorch's profiler that ships with another project,
+// or an empty path if the trace is not at hand.
 inline std::filesystem::path public_trace() {
   const std::filesystem::path folder =
       std::filesystem::path(FRAZIL_SOURCE_FOLDER) / ".." / "shared" / "data" / "kineto";

@@ -1,5 +1,5 @@
-// A trace of PyTorch's profiler that nobody here wrote: five steps of a ResNet-50 with DDP on a
-// V100, nanosecond times, no shapes, ranges around forward, backward and optimizer.
+// Tests a trace of PyTorch's profiler that nobody here wrote: five steps of a ResNet-50 with DDP on
+// a V100, nanosecond times, no shapes, ranges around forward, backward and optimizer.
 
 #include <gtest/gtest.h>
 
@@ -13,8 +13,8 @@
 namespace frazil {
 namespace {
 
-// The public trace, by brute force: each piece of device work goes to the operation with its
-// "External id" and to the ranges and engine calls that hold it by time.
+// Attributes the public trace by brute force: each piece of device work goes to the operation with
+// its "External id", and with that operation to the ranges and engine calls that hold it by time.
 class PublicTrace : public testing::Test {
  protected:
   void SetUp() override {
@@ -32,7 +32,7 @@ class PublicTrace : public testing::Test {
     }
   };
 
-  // Ranges of this name, in the order of time, without those of the first step.
+  // Returns the ranges of this name, in the order of time, without the first step's.
   std::vector<Interval> ranges_of(const std::string& name) const {
     std::vector<Interval> found;
     for (std::size_t t = 0; t < trace_.threads.size(); ++t) {
@@ -48,7 +48,7 @@ class PublicTrace : public testing::Test {
     return found;
   }
 
-  // Calls of backward nodes: those of the loss, or all others.
+  // Returns the calls of backward nodes: those of the loss, or all others.
   std::vector<Interval> engine_calls(bool of_loss) const {
     const std::vector<std::string_view> loss = {"DivBackward1", "NegBackward0", "SumBackward0",
                                                 "MulBackward0", "LogSoftmaxBackward0"};
@@ -66,7 +66,7 @@ class PublicTrace : public testing::Test {
     return calls;
   }
 
-  // Device time by step of the work whose operation `wanted` takes, as a median.
+  // Returns the median over the steps of the device time whose operation `wanted` accepts.
   std::int64_t median_time(const std::function<bool(const Interval&)>& wanted) const {
     std::map<std::uint32_t, Interval> operations;
     for (std::size_t t = 0; t < trace_.threads.size(); ++t) {
@@ -121,7 +121,7 @@ TEST_F(PublicTrace, HasTheTimesOfItsNamedRanges) {
   const std::vector<Interval> updates = ranges_of("Optimizer.step#");
   Duration update{0};
   for (const Layer& layer : ranges.profile.layers) update += layer.update;
-  // Shares of three layers, each rounded.
+  // The sum has the shares of three layers, each of which is rounded.
   EXPECT_NEAR(
       static_cast<double>(update.count()),
       static_cast<double>(median_time([&](const Interval& op) { return is_in(updates, op); })), 3);
@@ -132,7 +132,7 @@ TEST_F(PublicTrace, HasTheSameTimesWithoutRanges) {
   const KinetoImport ranges = import("## ");
   const KinetoImport operations = import("layer:");
   EXPECT_EQ(operations.report.layers_by, LayerSource::kOperations);
-  // ResNet-50: 53 convolutions and normalisations, a linear layer, the loss.
+  // The ResNet-50 has 53 convolutions and normalisations, a linear layer and the loss.
   ASSERT_EQ(operations.profile.layers.size(), 108U);
   EXPECT_EQ(operations.profile.layers.front().name, "conv2d_0");
   EXPECT_EQ(operations.profile.layers[106].name, "linear_0");

@@ -27,7 +27,7 @@ std::string refusal_of_kineto(const std::string& text) {
 
 std::string around(const std::string& events) { return "{\"traceEvents\": [\n" + events + "\n]}"; }
 
-// Everything a trace holds, as text.
+// Writes everything that a trace holds as text.
 std::string dump(const KinetoTrace& trace) {
   std::ostringstream out;
   out << trace.events << " events\n";
@@ -175,7 +175,8 @@ TEST(KinetoTrace, RefusesATraceCutAnywhere) {
   EXPECT_THROW(read_kineto_trace(cut.path(), "layer:"), InputError);
 }
 
-// What stands behind `key` on this line or the next: the public trace has two lines of them.
+// Reads the time behind `key` on this line or the next: the public trace writes two lines per
+// event.
 std::int64_t time_after(const std::string& text, const std::string& key, std::size_t from) {
   const std::size_t begin = text.find("\"" + key + "\": ", from) + key.size() + 4;
   const std::size_t point = text.find('.', begin);
@@ -183,7 +184,7 @@ std::int64_t time_after(const std::string& text, const std::string& key, std::si
          std::stoll(text.substr(point + 1, 3));
 }
 
-// Count and checksum of the events of some categories, by plain text search.
+// Counts events of some categories and keeps a checksum, to be found by plain text search.
 struct Tally {
   std::int64_t events = 0;
   std::uint64_t starts = 0;
@@ -221,7 +222,7 @@ TEST(KinetoTrace, ReadsThePublicTraceToTheNanosecond) {
   for (const DeviceActivity& activity : trace.device) device.add(activity.start, activity.duration);
   EXPECT_EQ(device.events, 6095);
   EXPECT_TRUE(device == tally_text(text, {"kernel", "gpu_memcpy", "gpu_memset"}));
-  // In the order of the file its two threads with operations stand one behind the other.
+  // The two threads with operations stand one behind the other in the file.
   Tally operations;
   std::size_t launches = 0;
   std::size_t ranges = 0;

@@ -1,4 +1,4 @@
-// What goes wrong on a GPU names its place, and the other streams end.
+// A fault on a GPU names its place, and the other streams end.
 
 #include <ATen/ATen.h>
 #include <c10/core/GradMode.h>
@@ -14,7 +14,7 @@ namespace {
 
 class GpuFaults : public GpuTest {};
 
-// The third layer of the first stage does this before its own work.
+// Lets the third layer of the first stage do this before its own work.
 ModelSpec with_fault(const std::function<void(const at::Tensor&)>& fault) {
   ModelSpec model = make_vit(small_config());
   const auto forward = model.layers[2].forward;

@@ -1,5 +1,5 @@
 #pragma once
-// What the tests on GPUs share. Without a GPU each is skipped, with the reason.
+// The tests on GPUs share this. Without a GPU each is skipped, with the reason.
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 
 namespace frazil {
 
-// Why there is no GPU to test on; empty where there is one. Asked before the first step of the
-// process.
+// Says why there is no GPU to test on; empty where there is one. The answer is asked for before the
+// first step of the process.
 const std::string& gpu_problem();
 
 class GpuTest : public testing::Test {
@@ -18,7 +18,7 @@ class GpuTest : public testing::Test {
   }
 };
 
-// Streams of the first GPU, with parts of their own or not.
+// Returns streams of the first GPU, with parts of their own or not.
 inline DeviceChoice streams(bool splits = true) {
   return {.kind = DeviceKind::kCuda, .gpus = {0}, .splits = splits, .plugin = {}};
 }

@@ -34,7 +34,7 @@ TEST_F(GpuMemoryTest, IsConstantOverSteps) {
   }
 }
 
-// On one stream, for cuBLAS keeps its workspace by thread and stream.
+// The run is on one stream, for cuBLAS keeps its workspace by thread and stream.
 TEST_F(GpuMemoryTest, OfARunIsGivenBack) {
   const AcceleratorTable& table = load_accelerator();
   const auto run_some = [] {
@@ -48,7 +48,7 @@ TEST_F(GpuMemoryTest, OfARunIsGivenBack) {
   EXPECT_EQ(table.memory(0).allocated, before);
 }
 
-// As on cores: what does not depend on the kernels is equal to the byte.
+// Memory is measured as on cores: what does not depend on the kernels is equal to the byte.
 TEST_F(GpuMemoryTest, IsMeasuredAsOnCores) {
   const auto measure = [](const DeviceChoice& choice) {
     frazil::Run run(make_vit(small_config()), {}, 7, 2, {.devices = choice});

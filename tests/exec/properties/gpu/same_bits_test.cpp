@@ -1,4 +1,4 @@
-// On a GPU as on cores: with equal micro-batches every plan gives the same bits, whatever streams
+// A GPU is as cores are: with equal micro-batches every plan gives the same bits, whatever streams
 // it runs on, and whether these have parts of the GPU of their own.
 
 #include <map>
@@ -23,7 +23,7 @@ struct Setting {
   VitConfig model = small_config();
 };
 
-// Small, with dropout and clipping; and wide enough that other kernels are chosen.
+// One model is small, with dropout and clipping; one is wide enough that other kernels are chosen.
 std::vector<Setting> settings() {
   Setting small{.name = "small"};
   small.model.dropout = 0.1;

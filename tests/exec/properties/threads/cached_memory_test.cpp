@@ -1,4 +1,4 @@
-// Measured memory beside the simulated where the frozen prefix comes from the cache.
+// Measured memory is compared with the simulated where the frozen prefix comes from the cache.
 
 #include <gtest/gtest.h>
 

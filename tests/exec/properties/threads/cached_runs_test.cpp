@@ -16,7 +16,8 @@ namespace {
 
 using enum ScheduleKind;
 
-// Deepens, stays, thaws, and freezes again. The frozen prefix has 0, 1, 1, 3, 3, 5, 0, 3, 3 layers.
+// The masks deepen, stay, thaw and freeze again. The frozen prefix has 0, 1, 1, 3, 3, 5, 0, 3, 3
+// layers.
 const std::vector<std::string> kCachedMasks{"11111", "01111", "01111", "00111", "00111",
                                             "00011", "11111", "00111", "00111"};
 
@@ -67,8 +68,8 @@ TEST(CachedRun, GoesOnWhilePlansChange) {
 TEST(CachedRun, RunsEachFrozenLayerOncePerSampleAndDepth) {
   const Course course =
       take_course(under_masks({.cuts = {{5}, {6}}, .owned = {3, 3}}), {.cache = ample_memory()});
-  // Layers that run, of the first six, by epoch: a deeper prefix begins where the old one ended,
-  // one that has thawed begins anew.
+  // The texts say, by epoch, which of the first six layers run: a deeper prefix begins where the
+  // old one ended, one that has thawed begins anew.
   const std::vector<std::string> runs{"111111", "111111", "011111", "011111", "000111",
                                       "000111", "111111", "111111", "000111"};
   ASSERT_EQ(course.forwards.size(), runs.size());
@@ -84,7 +85,8 @@ TEST(CachedRun, RunsEachFrozenLayerOncePerSampleAndDepth) {
   EXPECT_EQ(course.counts.missed, 2 * kCourseSamples);
 }
 
-// The last batch has 14 samples, its last micro-batch 2: elsewhere they are among 3.
+// The last batch has 14 samples, its last micro-batch 2: in other epochs these are in micro-batches
+// of 3.
 TEST(CachedRun, HasTheSameBitsWithAShortLastBatch) {
   const std::vector<PlanShape> epochs = under_masks({.cuts = {{5}}});
   expect_same_bits(take_course(epochs, {.cache = ample_memory(), .samples = 50}),
@@ -108,7 +110,7 @@ TEST(CachedRun, HasTheSameBitsWhereDevicesShareTheFirstStage) {
   }
 }
 
-// Some samples of a micro-batch are there and others are not: it runs.
+// Some samples of a micro-batch are there and others are not, for which the frozen layers run.
 TEST(CachedRun, HasTheSameBitsWithRoomForSomeSamplesAlone) {
   const std::vector<PlanShape> epochs = under_masks({.cuts = {{}, {}}, .owned = {3, 3}});
   PrefixCacheOptions some = ample_memory();

@@ -1,4 +1,5 @@
-// A training whose configuration asks for a cache: the bits of one without, whatever happens to it.
+// A training whose configuration asks for a cache has the bits of one without, whatever happens to
+// it.
 
 #include <gtest/gtest.h>
 
@@ -14,8 +15,8 @@
 namespace frazil {
 namespace {
 
-// Five epochs of six steps: L_f = 2 blocks from the second on, 3 from the third on, all but the
-// head.
+// The training has five epochs of six steps. L_f is 2 blocks from the second epoch on, and 3 from
+// the third on, which is all but the head.
 TrainOptions make_options(CacheConfig::Kind kind = CacheConfig::Kind::kOn) {
   TrainOptions options;
   options.config = tiny_config();
@@ -125,7 +126,8 @@ TEST(CachedTraining, InBfloat16SaysThatItRounds) {
   }));
 }
 
-// At every step from the first with a cached prefix on, and in the middle of it.
+// The run ends in the middle of each epoch with a cached prefix, and where one prefix gives way to
+// the next.
 TEST(CachedTraining, GoesOnFromACheckpointWithTheSameBits) {
   const TrainResult whole = run(uncached());
   for (const Step end : {7, 9, 12, 14, 20, 27}) {
@@ -144,10 +146,11 @@ TEST(CachedTraining, GoesOnFromACheckpointWithTheSameBits) {
     options.durable->resume = true;
     const TrainResult resumed = run(options);
     EXPECT_EQ(resumed.first_step, end);
-    // Where no more than an epoch is left, nothing would be read.
+    // A resumed run begins with an empty cache, so with no more than an epoch left nothing would be
+    // read.
     EXPECT_EQ(resumed.phases.back().plan.cache_frozen_prefix, 30 - end > 6);
     expect_same_bits(resumed, whole);
-    // With or without a cache, it is the same run.
+    // The run is the same with or without a cache.
     options.config.cache = {};
     expect_same_bits(run(options), whole);
   }

@@ -1,4 +1,5 @@
-// A run whose step fails: what its program says and ends with, and that it leaves nothing behind.
+// A run whose step fails gives its program one sentence and an exit code, and leaves nothing
+// behind.
 
 #include <gtest/gtest.h>
 
@@ -25,7 +26,7 @@ void train(frazil::Run& run) {
   }
 }
 
-// As a verb does it; 99 when something is left.
+// Runs as a subcommand does; returns 99 when something is left.
 int run_program(const std::function<void()>& fault, FaultPlace place = FaultPlace::kForward,
                 Duration deadline = std::chrono::minutes(1)) {
   const Surroundings before;
@@ -44,7 +45,7 @@ int run_program(const std::function<void()>& fault, FaultPlace place = FaultPlac
 
 class FailedRun : public testing::Test {
  protected:
-  // The process begins anew for each: it has no threads but its own.
+  // The process begins anew for each death test, so that it has no threads but its own.
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
 };
 
@@ -62,7 +63,7 @@ TEST_F(FailedRun, NamesTheBackwardAndTheLossAsWell) {
               "^frazil train: rank 1, step 2, action 1F1: the layer gives up\n$");
 }
 
-// Nobody waits for the only device's message; what watches the run sees that no action ends.
+// Nobody waits for the only device's message, but the watch over the run sees that no action ends.
 TEST_F(FailedRun, ADeviceAloneThatHangsIsFoundAfterTheDeadline) {
   MetTensors met;
   bool hangs = false;

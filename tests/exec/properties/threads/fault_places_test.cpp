@@ -1,5 +1,6 @@
-// A fault in each kind of action of a step: every worker ends before its deadline, the one cause
-// names rank, step and action, and nothing is left. In one process, so under the thread sanitizer.
+// There is a fault in each kind of action of a step: every worker ends before its deadline, the one
+// cause names rank, step and action, and nothing is left. All is in one process, and so under the
+// thread sanitizer.
 
 #include <gtest/gtest.h>
 
@@ -41,7 +42,7 @@ Plan make_case_plan(const FaultPlaceCase& one, const ModelProfile& structure) {
   return plan;
 }
 
-// The sentence of the third step; all that its layers have met is gone afterwards.
+// Returns the sentence of the third step; all that its layers have met must be gone afterwards.
 std::string fail(const FaultPlaceCase& one, const std::function<void()>& fault, Duration deadline) {
   const OptimizerConfig optimizer{.learning_rate = 1e-2, .clip_norm = 0.5};
   MetTensors met;
@@ -91,7 +92,7 @@ TEST(FaultInAStep, OfEveryKindOfActionIsTheOneCauseAndLeavesNothing) {
   }
 }
 
-// Its peer's wait for what it does not send any more ends at the deadline.
+// The peer of the worker waits for what is not sent any more, until the deadline.
 TEST(FaultInAStep, AWorkerThatStopsInARecomputationOrAWeightGradientIsFoundAtTheDeadline) {
   const Surroundings surroundings;
   // Torch's first use takes longer.

@@ -1,4 +1,4 @@
-// What is asked of this machine: its threads, its numbers, its memory, its link.
+// This machine is asked for its threads, its numbers, its memory and its link.
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

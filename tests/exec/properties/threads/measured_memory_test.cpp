@@ -1,4 +1,4 @@
-// Measured memory beside the simulated: the same logical bytes.
+// Measured memory has the same logical bytes as the simulated.
 
 #include <gtest/gtest.h>
 
@@ -56,8 +56,8 @@ TEST(MeasuredMemory, EqualsTheSimulatedOfReplicas) {
   expect_equal(compare({.micro_batches = 8, .cuts = {{}, {}}, .owned = {4, 4}}, {}, fast));
 }
 
-// Pipelines in both directions, cut so that a device has layers in both: what comes of them when
-// depends on the schedule.
+// Pipelines go in both directions, cut so that a device has layers in both; the schedule decides
+// which gradients it holds when.
 TEST(MeasuredMemory, IsWithinTheSimulatedWhereADeviceHoldsALayerInTwoPipelines) {
   const auto reverse = [](Plan& plan) {
     std::vector<Stage>& stages = plan.pipelines[1].stages;
@@ -108,8 +108,8 @@ TEST(MeasuredMemory, OfRecomputingStagesIsTheirInputsAndOneStash) {
   }
 }
 
-// Stages that return to a device, V and wave, two ways, stages on several devices; all small
-// models.
+// The placements are looped, V and wave, and both ways, and there is a stage on several devices;
+// all small models take part.
 TEST(MeasuredMemory, EqualsTheSimulatedOnEveryPlacement) {
   const std::vector<PlanForm> forms = {
       {.schedule = ScheduleKind::kInterleaved, .devices = 2, .chunks = 2},
@@ -148,7 +148,7 @@ TEST(MeasuredMemory, EqualsTheSimulatedOnEveryPlacement) {
   EXPECT_GE(compared, 60);
 }
 
-// Micro-batches fewer than twice the stages: not every stage gets to keep all it would.
+// A step with fewer micro-batches than twice the stages does not let every stage keep all it would.
 TEST(MeasuredMemory, EqualsTheSimulatedOfWeightVersions) {
   for (const ScheduleKind kind : {ScheduleKind::kPipeDream, ScheduleKind::kPipeDream2Bw}) {
     for (const int micro_batches : {1, 3, 4, 5, 6, 9}) {
@@ -178,7 +178,7 @@ void slice_first_stage(Plan& plan) {
   plan.pipelines[0].stages[1].devices = {DeviceId{2}};
 }
 
-// Of 3 samples one device has 1 and the other 2.
+// One device has 1 of the 3 samples of a micro-batch, the next has 2.
 TEST(MeasuredMemory, OfSlicedStagesIsThatOfTheirSamples) {
   for (const ScheduleKind kind :
        {ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward, ScheduleKind::kZbH1}) {
@@ -205,7 +205,7 @@ TEST(MeasuredMemory, ReceivedByASliceIsWhatItLacks) {
   shape.schedule = ScheduleKind::kGpipe;
   const Memories memories = compare(shape, {}, change);
   expect_equal(memories);
-  // Of the 3 samples, cut 1 and 2 by the first stage, the second has one on each device.
+  // The first stage cuts the 3 samples 1 and 2, the second has one on each device.
   EXPECT_EQ(held(memories.simulated[0], MemoryKind::kReceive), 0);
   EXPECT_EQ(held(memories.simulated[1], MemoryKind::kReceive), 0);
   EXPECT_GT(held(memories.simulated[2], MemoryKind::kReceive), 0);
@@ -227,7 +227,7 @@ TEST(MeasuredMemory, ReturnsToWhatTheStepBeganWith) {
   const Memories memories = compare({.micro_batches = 6, .cuts = {{4}}, .owned = {6}}, {});
   for (const MeasuredMemory& memory : memories.measured) {
     ASSERT_GT(memory.curve.size(), 10U);
-    // Parameters, moments, and the gradients that stay reserved.
+    // The step leaves parameters, moments, and the gradients that stay reserved.
     EXPECT_EQ(memory.curve.back().total.count, held(memory, MemoryKind::kParameters) +
                                                    held(memory, MemoryKind::kOptimizer) +
                                                    held(memory, MemoryKind::kGradients));

@@ -1,4 +1,4 @@
-// A cache with room for some samples: each of them spares its own rows, and no bit changes.
+// A cache with room for some samples spares the rows of each cached sample, and changes no bit.
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ TEST(PartlyCachedRun, HasTheBitsOfOneWithoutACacheWhateverFits) {
   for (const PlanShape& shape : shapes) {
     const std::vector<PlanShape> epochs = under_masks(shape, kPartlyCachedMasks);
     const Course uncached = take_course(epochs, {});
-    // 20, 50 and 80 % of 54 samples.
+    // The rooms are 20, 50 and 80 % of 54 samples.
     for (const auto& [in_memory, on_disk] :
          std::vector<std::pair<std::int64_t, std::int64_t>>{{0, 11}, {14, 13}, {43, 0}}) {
       SCOPED_TRACE(std::to_string(in_memory + on_disk) + " samples on " +
@@ -86,7 +86,8 @@ TEST(PartlyCachedRun, HasTheSameBitsWhereStagesRecomputeOrDevicesShareTheFirst) 
   }
 }
 
-// Recounted from the orders of the epochs: the samples that came first have got the room.
+// The rows are recounted from the orders of the epochs: the samples that came first have got the
+// room.
 TEST(PartlyCachedRun, RunsFrozenLayersForTheMissingRowsAlone) {
   constexpr int kEpochs = 8;
   constexpr std::int64_t kRoom = 43;
@@ -129,7 +130,7 @@ TEST(PartlyCachedRun, RunsFrozenLayersForTheMissingRowsAlone) {
   EXPECT_GT(micro_batches.whole, 20);
 }
 
-// Of all samples of a step, one after another.
+// Joins all samples of a step, one after another.
 Samples join(const std::vector<Samples>& micro_batches) {
   Samples all;
   Tensors labels;
@@ -152,7 +153,8 @@ struct Answer {
 
 constexpr std::int64_t kSamples = 24;
 
-// Bytes that a sample's features take at the depth where they are the most, in records of 64.
+// Returns the bytes that a sample's features take at the depth where they are the most, in records
+// of 64.
 std::int64_t largest_record(const ModelSpec& model, const std::vector<Tensors>& outputs) {
   std::int64_t largest = 0;
   for (int depth = 1; depth < static_cast<int>(model.layers.size()); ++depth) {
@@ -165,8 +167,8 @@ std::int64_t largest_record(const ModelSpec& model, const std::vector<Tensors>& 
   return largest;
 }
 
-// Eight epochs of two steps, in an order of their own each, with room for three quarters of the
-// samples.
+// Takes eight epochs of two steps, in an order of their own each, with room for three quarters of
+// the samples.
 Answer train(const TestModel& model, const std::string& mask, bool caches) {
   frazil::Run run(model.spec, clipped_adamw(), 7, 1);
   Plan plan = make_plan(model, {.mask = mask});

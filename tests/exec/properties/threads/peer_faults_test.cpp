@@ -1,5 +1,5 @@
-// A rank that fails, leaves without a word or stops at one of the messages of a step: of each kind
-// of message, in the middle of training. Every rank ends before its deadline with one cause, and
+// A rank fails, leaves without a word or stops at one of the messages of a step: at each kind of
+// message, in the middle of training. Every rank ends before its deadline with one cause, and
 // nothing is left.
 
 #include <gtest/gtest.h>
@@ -25,7 +25,8 @@ using std::chrono::seconds;
 
 enum class Conduct { kFails, kLeaves, kStops };
 
-// What a rank that leaves ends with; nobody is told. A PeerLost, so that no place is put before it.
+// A rank that leaves ends with this, and nobody is told. It is a PeerLost, so that no place is put
+// before it.
 struct Gone : PeerLost {
   Gone() : PeerLost("gone") {}
 };
@@ -80,7 +81,7 @@ struct PeerFaultCase {
 };
 
 // Two replicas of two stages that clip: ranks 0 and 2 hold stage 0, ranks 1 and 3 stage 1. Within a
-// step the rank sends or receives every kind of message but that of tied parameters, in either
+// step the ranks send and receive every kind of message but that of tied parameters, in either
 // mode.
 class World {
  public:
@@ -108,7 +109,7 @@ class World {
     }
   }
 
-  // What each rank ends the step with, and what is thrown for all.
+  // Returns what each rank ends the step with, and then what is thrown for all.
   std::vector<RankFailure> step(Step step) {
     const std::vector<Samples> micro_batches = small_micro_batches(step, kMicroBatches);
     const StepInput input{step, 7, changing_rate(optimizer_, step, 3), &micro_batches,
@@ -224,7 +225,8 @@ TEST_F(PeerFaults, AFaultAtAMessageIsTheCauseOfAllRanks) {
   }
 }
 
-// Whoever waits for it first tells the others. A rank that leaves has nothing to say.
+// The first rank that waits for the one that left tells all that stay. A rank that leaves has
+// nothing to say.
 TEST_F(PeerFaults, APeerThatLeavesIsMissedAtOnceByAllOthers) {
   for (const PeerFaultCase& one : cases()) {
     SCOPED_TRACE("rank " + std::to_string(one.rank) + ", " + one.action);

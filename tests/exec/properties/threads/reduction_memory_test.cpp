@@ -1,4 +1,4 @@
-// What gradients take while devices add them: measured beside the simulated.
+// The memory that gradients take while devices add them is compared with the simulated.
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace frazil {
 namespace {
 
-// What the device's sums take by themselves.
+// Returns what the device's sums take by themselves.
 std::int64_t held_before(const Plan& plan, const ModelProfile& profile, PipelineId pipeline,
                          StageId stage, DeviceId device) {
   const Activity activity = find_activity(profile, plan.mask);
@@ -25,7 +25,8 @@ struct Owners {
   bool takes_more = true;  // than the sums before, on the first device
 };
 
-// Replicas of one stage each. A tree of several nodes a device has room for what comes later.
+// The replicas have one stage each. A tree of several nodes on a device has room for what comes
+// later.
 TEST(ReductionMemory, EqualsTheSimulatedOfReplicas) {
   const ModelSpec model = make_vit(small_config());
   const ModelProfile profile = make_measured_profile(model, {}, small_micro_batches(0, 1).front());
@@ -60,7 +61,7 @@ TEST(ReductionMemory, EqualsTheSimulatedOfReplicas) {
   }
 }
 
-// A parameter with two uses, on one device, on two, and on replicas of both.
+// A parameter has two uses, on one device, on two, and on replicas of both.
 TEST(ReductionMemory, EqualsTheSimulatedOfTiedParameters) {
   const TestModel model = decoder_model();
   const auto samples = [&](std::uint64_t seed, int micro_batches) {

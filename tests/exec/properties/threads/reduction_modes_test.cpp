@@ -1,5 +1,6 @@
-// Mode fast beside mode exact: a running sum per device and a ring over owners. The same gradients
-// but for rounding; the same bits on every owner, and again when the same plan runs again.
+// Mode fast has a running sum per device and a ring over owners. It gives the gradients of mode
+// exact but for rounding, and the same bits on every owner, and again when the same plan runs
+// again.
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ namespace {
 Tensors make_tensors(int rank, const std::vector<std::int64_t>& sizes) {
   Tensors tensors;
   for (std::size_t t = 0; t < sizes.size(); ++t) {
-    // Whole numbers, so that sums are exact in any order.
+    // Numbers are whole, so that sums are exact in any order.
     tensors.push_back(at::arange(sizes[t], at::kFloat) * (rank + 1) + static_cast<double>(t));
   }
   return tensors;

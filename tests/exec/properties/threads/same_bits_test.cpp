@@ -1,4 +1,4 @@
-// The product: with equal micro-batches every plan gives the same bits.
+// The product promises that with equal micro-batches every plan gives the same bits.
 
 #include <gtest/gtest.h>
 
@@ -51,7 +51,7 @@ PlanShape one_device(int micro_batches) {
   return {.micro_batches = micro_batches, .cuts = {{}}, .owned = {micro_batches}};
 }
 
-// Three steps of a plan that a Script cannot say.
+// Takes three steps of a plan that a Script cannot say.
 std::uint64_t hash_of(const std::function<Plan(const ModelProfile&)>& make_plan) {
   const OptimizerConfig optimizer = Script{}.optimizer;
   Run run(make_vit(small_config()), optimizer, 7, kDevices);
@@ -91,7 +91,7 @@ TEST(SameBits, TwoStagesWithEveryCutAndBothSchedulesEqualOneDevice) {
   }
 }
 
-// The plan of a schedule on two devices, cut into its stages as evenly as eight layers allow.
+// Makes the plan of a schedule on two devices, cut into its stages as evenly as eight layers allow.
 Plan place_on_two_devices(const ModelProfile& structure, ScheduleKind kind, int chunks,
                           int micro_batches) {
   const ScheduleFacts& facts = facts_of(kind);
@@ -140,7 +140,7 @@ TEST(SameBits, SchedulesThatReturnToADeviceOrRunBothWaysEqualOneDevice) {
   }
 }
 
-// A schedule with a pipeline in each direction, or with both on device 0 alone.
+// Runs a schedule with a pipeline in each direction, or with both on device 0 alone.
 std::uint64_t hash_of_two_ways(ScheduleKind kind, const std::vector<int>& cuts, int devices) {
   return hash_of([&](const ModelProfile& structure) {
     Plan plan = make_small_plan(structure, one_device(6));
@@ -160,7 +160,7 @@ std::uint64_t hash_of_two_ways(ScheduleKind kind, const std::vector<int>& cuts, 
   });
 }
 
-// It is updated once, with what both have added.
+// The layer is updated once, with what both pipelines have added.
 TEST(SameBits, ADeviceMayHoldALayerInTwoPipelines) {
   const std::uint64_t expected = hash_of(one_device(6));
   for (const std::vector<int>& cuts :
@@ -218,8 +218,8 @@ TEST(SameBits, ARunThatChangesShapeThreeTimesEqualsOneThatNeverMoved) {
   EXPECT_NE(hash_of(moved), hash_of(stayed)) << "another optimizer must give other weights";
 }
 
-// Prefix masks, an interior mask, and a thaw: under the same masks a run that re-plans equals one
-// that keeps its plan.
+// The masks are prefixes, an interior one and a thaw: under the same masks a run that re-plans
+// equals one that keeps its plan.
 TEST(SameBits, UnderFreezingARunThatReplansEqualsOneThatKeepsItsPlan) {
   const std::vector<std::string> masks = {"11111", "00111", "00011", "10101", "11111"};
   const std::vector<PlanShape> shapes = {{.cuts = {{4}}, .owned = {6}},
@@ -276,7 +276,7 @@ std::uint64_t hash_of_divergence(const PlanShape& shape) {
   return run.weight_hash();
 }
 
-// What has become no number has bits all the same.
+// Weights that have become no number have bits all the same.
 TEST(SameBits, ARunThatDivergesHasAHash) {
   EXPECT_EQ(hash_of_divergence({.cuts = {{}, {}}, .owned = {3, 3}}),
             hash_of_divergence(one_device(6)));

@@ -1,4 +1,5 @@
-// What is sent may be read where it lies: nobody writes to it afterwards, however late its reader.
+// A tensor that is sent may be read where it lies: nobody writes to it afterwards, however late its
+// reader.
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
@@ -108,7 +109,7 @@ TEST(SentTensors, AreNotWrittenToInAnExactReduction) {
   }
 }
 
-// Embedding and head on two devices each, and on each device alone.
+// Embedding and head lie on two devices each with two replicas, and on one device each with one.
 TEST(SentTensors, AreNotWrittenToInSumsOfTiedUses) {
   const TestModel model = decoder_model();
   for (const int replicas : {1, 2}) {
@@ -127,7 +128,7 @@ TEST(SentTensors, AreNotWrittenToInSumsOfTiedUses) {
             if (owner.device.value == self.rank()) sums[layer] = {draw(layer.value)[1]};
           }
         }
-        if (sums.empty()) {  // in between: something to watch all the same
+        if (sums.empty()) {  // a stage in between: something to watch all the same
           self.send(self.rank() == 0 ? 1 : 0, {.index = self.rank(), .step = 9}, {at::zeros({1})});
           return;
         }

@@ -1,5 +1,5 @@
-// Stages on several devices that share whole micro-batches, and schedules whose messages keep the
-// order in which they are sent: the bits of one device.
+// Stages on several devices share whole micro-batches, and messages of schedules keep the order in
+// which they are sent; both have the bits of one device.
 
 #include <gtest/gtest.h>
 
@@ -26,7 +26,7 @@ std::string name_of(const SharedStageCase& one) {
   return name + ", " + std::to_string(one.micro_batches) + " micro-batches, mask " + one.mask;
 }
 
-// AdamW, or SGD with momentum; both clip.
+// Makes AdamW, or SGD with momentum; both clip.
 OptimizerConfig make_optimizer(int index) {
   OptimizerConfig optimizer;
   optimizer.learning_rate = 1e-2;
@@ -58,7 +58,7 @@ Plan place(const SharedStageCase& one, const ModelProfile& structure) {
   return plan;
 }
 
-// Three steps with dropout, each at another rate, the last one short.
+// Takes three steps with dropout, each at another rate, the last one short.
 std::uint64_t hash_of(const SharedStageCase& one, int optimizer, const RunOptions& options = {}) {
   VitConfig config = small_config();
   config.dropout = 0.1;
@@ -100,7 +100,7 @@ TEST(SharedStages, EqualOneDeviceBitForBit) {
   EXPECT_EQ(combinations, 4 * 3 * 4 * 6);
 }
 
-// More devices than micro-batches: who has none joins reduction and update.
+// There are more devices than micro-batches, and a device that has none joins reduction and update.
 TEST(SharedStages, ADeviceWithoutAMicroBatchKeepsUp) {
   const std::uint64_t expected = hash_of({{1}, ScheduleKind::kGpipe, 2}, 1);
   EXPECT_EQ(hash_of({{3, 1}, ScheduleKind::kOneForwardOneBackward, 2}, 1), expected);

@@ -1,5 +1,5 @@
-// What threads do to each other beside passing activations and gradients on: uses of one table on
-// several devices, slices of micro-batches, versions of weights.
+// Threads do more to each other than pass activations and gradients on: they add the uses of one
+// table on several devices, share slices of micro-batches, and keep versions of weights.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Random augmentation beside a cache: each epoch draws one of K variants, and what is cached of a
-// variant serves that one alone.
+// Random augmentation goes with a cache: each epoch draws one of K variants, and what is cached of
+// a variant serves that one alone.
 
 #include <gtest/gtest.h>
 
@@ -91,7 +91,7 @@ TEST(Augmentation, DrawsVariantsInTurnOrAnewInEveryEpoch) {
 
 constexpr Bytes kFeature{17 * 32 * 4};
 
-// Frozen up to the head from the second epoch on.
+// Blocks are frozen up to the head from the second epoch on.
 TrainOptions make_options(int variants, int epochs, bool caches) {
   TrainOptions options;
   options.config = tiny_config();
@@ -145,7 +145,7 @@ TEST(CachedVariants, AreDifferentDraws) {
   EXPECT_EQ(deterministic.trace.provenance.at("cache"), "deterministic");
 }
 
-// A round of all variants fills: nothing is read again in less than two of them.
+// One round of all variants fills, and features are read only in epochs after that round.
 TEST(CachedVariants, AreChargedWithAllTheirBytesAndEpochs) {
   const TrainResult declined = run_variants(make_options(3, 1 + 3, true));
   EXPECT_EQ(declined.cache->counts.stored, 0);
