@@ -170,13 +170,19 @@ if(sanitizer STREQUAL "thread")
     exec_threads_tests/SharedStages.EqualOneDeviceBitForBit)
 elseif(sanitizer)
   set(unsanitized
+    planner_bounds_tests/OrderBound.IsNeverAboveTheSimulatedStepNorRejectsAPlanThatFits
     planner_partition_tests/GraphPartition.IsNeverWorseWithMoreDevicesNorWithLittleToLookAt
     planner_partition_tests/Partition.IsNeverWorseWithMoreDevices
     planner_partition_tests/PublishedOptima.AreNeverWorseWithMoreDevicesAndSayWhyTheOthersIdle
     planner_partition_tests/ReplicatedPartition.IsNeverWorseWithMoreMachines
+    planner_prediction_tests/BoundsBruteForce.NoOrderOfMoreMicroBatchesTakesLessThanItsBounds
+    planner_prediction_tests/BoundsBruteForce.NoOrderOfThreeMicroBatchesOverThreeStagesTakesLessThanItsBounds
     planner_reproduce_tests/ReproduceSailor.APlansOwnMeasurementsHaveNoSayInItsPrediction
     planner_reproduce_tests/ReproduceSailor.AnswersTheSameAsAProgramInJsonAndInATable
     planner_search_tests/JointSearch.IsNeverWorseWithMoreDevices
+    planner_search_tests/JointSearchOver.FindsTheBestOfAllPlansAndTheSameRunnersUp
+    planner_search_tests/JointSearchOver.GroupsSimulatedOnceGiveTheWholePlansTimesAndPeaks
     planner_search_tests/PublishedModel.IsNeverWorseWithMoreDevicesAndSaysWhichIdle
-    planner_search_tests/Search.IsNeverWorseWithMoreDevices)
+    planner_search_tests/Search.IsNeverWorseWithMoreDevices
+    planner_trajectory_tests/LazyTrajectory.NoBoundIsAboveWhatItBounds)
 endif()
