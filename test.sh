@@ -107,8 +107,12 @@ run_thread_sanitizer() {
   begin 'testing with the thread sanitizer'
   local -x TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/exec/thread_sanitizer.supp
   # One after another: most tests keep two threads busy, and wait for each other under deadlines.
+  local failed=0
+  rm -rf build/tsan/results
   "${steady[@]}" ctest --test-dir build/tsan --output-on-failure --no-tests=error --timeout 1200 \
-    --tests-regex "^($(join '|' "${programs[@]}"))/" --label-exclude '^(soak|gpu|unsanitized)$' </dev/null
+    --tests-regex "^($(join '|' "${programs[@]}"))/" --label-exclude '^(soak|gpu|unsanitized)$' </dev/null || failed=$?
+  python3 tests/count_results.py build/tsan/results
+  return "$failed"
 }
 
 # fuzz NAME: build/fuzz/bin/fuzz_NAME from its seeds on. Equal seeds of the fuzzer begin alike, so its corpus is never kept.
