@@ -1,6 +1,5 @@
 # Run by ctest for each test program (suites.cmake), with `program`, `file`, `results`, `usual_label`, `properties` and a list per label
 # (labels.cmake): one ctest entry for all suites of the usual label, one for each other suite, and one for each test that is listed by itself.
-cmake_policy(SET CMP0057 NEW)  # IN_LIST
 
 if(NOT EXISTS ${file})
   add_test(${program} ${file})  # fails: not built

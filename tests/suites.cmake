@@ -13,7 +13,7 @@ set(results \"${CMAKE_BINARY_DIR}/results\")
 set(usual_label ${given_LABEL})
 set(properties ${given_PROPERTIES})
 set(sanitizer \"${FRAZIL_SANITIZE}\")
-cmake_policy(SET CMP0011 NEW)  # of included scripts
+cmake_policy(VERSION 3.20)
 include(\"${CMAKE_SOURCE_DIR}/tests/labels.cmake\")
 include(\"${CMAKE_SOURCE_DIR}/tests/list_suites.cmake\")
 ")
