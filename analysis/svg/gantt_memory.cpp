@@ -15,8 +15,6 @@
 namespace frazil {
 namespace {
 
-double to_ms(TimePoint time) { return static_cast<double>(time.time_since_epoch().count()) / 1e6; }
-
 Bytes peak_of(const GanttInput& input, std::size_t device) {
   return input.step->simulation.memory[device].total;
 }
@@ -143,7 +141,7 @@ Series count_series(const std::string& name, const HeldChanges& changes, int Hel
   for (const auto& [at, change] : changes) {
     held += change.*what;
     most = std::max(most, held);
-    series.x.push_back(to_ms(at));
+    series.x.push_back(milliseconds_at(at));
     series.y.push_back(held);
   }
   series.remark = fmt::format(": at most {}", most);

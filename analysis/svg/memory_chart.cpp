@@ -10,10 +10,6 @@ namespace {
 
 constexpr std::size_t kMostStretches = 200;
 
-double milliseconds_at(TimePoint time) {
-  return static_cast<double>(time.time_since_epoch().count()) / 1e6;
-}
-
 std::vector<MemoryMoment> thin_out(const std::vector<MemoryMoment>& curve) {
   if (curve.size() <= 2 * kMostStretches) return curve;
   const Duration stretch = (curve.back().at - curve.front().at) / kMostStretches + Duration{1};

@@ -10,6 +10,11 @@
 
 namespace frazil {
 
+// Returns a moment of a time line in milliseconds, for an axis.
+inline double milliseconds_at(TimePoint time) {
+  return static_cast<double>(time.time_since_epoch().count()) / 1e6;
+}
+
 // Returns a curve of `unit` over milliseconds. A long curve is thinned to what a picture can show:
 // for each of some hundred stretches of time the most, and what is held at the end.
 Series make_memory_series(const std::string& name, const std::vector<MemoryMoment>& curve,

@@ -11,8 +11,6 @@
 namespace frazil {
 namespace {
 
-constexpr double kLargestReading = 1e100;  // the square of a reading must be finite too
-
 Step steps_of(const Length& length) {
   ENSURE(length.unit == PaceUnit::kSteps && length.count >= 0, "a length in steps");
   return length.count;

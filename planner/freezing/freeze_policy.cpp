@@ -8,7 +8,6 @@
 namespace frazil {
 namespace {
 
-constexpr double kBoundNoise = 1e-9;
 constexpr Step kLongestEpoch = Step{1} << 32;
 constexpr Step kLargestPace = 1'000'000'000;
 
@@ -53,7 +52,7 @@ int alpha_frozen_layers(int layers, double alpha, int interval_index) {
   ENSURE(layers >= 0 && interval_index >= 0, "layers and intervals are counts");
   ENSURE(alpha > 0 && alpha < 1, "alpha lies between 0 and 1");
   const double bound = layers * (1 - std::pow(1 - alpha, interval_index));
-  return std::clamp(static_cast<int>(std::ceil(bound - kBoundNoise)), 0, layers);
+  return std::clamp(static_cast<int>(std::ceil(bound - kRoundingNoise)), 0, layers);
 }
 
 double alpha_bound(int layers, double alpha, int interval_index) {

@@ -148,6 +148,9 @@ std::string_view name_of(const FreezePolicy& policy);  // "pt-paper", its kind i
 // Returns the policy with its pace converted to steps.
 FreezePolicy in_steps(FreezePolicy policy, Step steps_per_epoch);
 
+// Rounding noise up to this much, in a number of layers or blocks, changes no count.
+inline constexpr double kRoundingNoise = 1e-9;
+
 // Returns AlphaFreeze's L_f(T) for T = interval_index. Rounding noise below 1e-9 in the power never
 // raises the ceiling.
 int alpha_frozen_layers(int layers, double alpha, int interval_index);

@@ -13,8 +13,6 @@
 namespace frazil {
 namespace {
 
-constexpr double kShareNoise = 1e-9;
-
 // Counts the intervals that have begun; 0 before the start.
 template <class Paced>
 Step intervals_begun(const Paced& policy, Step step) {
@@ -164,7 +162,8 @@ int linear_frozen_blocks(const LinearFreeze& policy, double progress, int blocks
   const double share =
       policy.freeze_level * (progress - policy.freeze_start) / (1 - policy.freeze_start);
   const int below_head = blocks - 1;
-  return std::clamp(static_cast<int>(std::floor(share * below_head + kShareNoise)), 0, below_head);
+  return std::clamp(static_cast<int>(std::floor(share * below_head + kRoundingNoise)), 0,
+                    below_head);
 }
 
 double freezeout_end(const FreezeOut& policy, BlockId block, int blocks) {

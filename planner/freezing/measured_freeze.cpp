@@ -11,9 +11,6 @@
 namespace frazil {
 namespace {
 
-constexpr double kRoundingNoise = 1e-9;
-constexpr double kLargestMeasured = 1e100;  // the square of a reading must be finite too
-
 // Counts the decisions due so far: T in the header.
 template <class Paced>
 Step intervals_over(const Paced& policy, Step step) {
@@ -22,7 +19,7 @@ Step intervals_over(const Paced& policy, Step step) {
   return step < policy.start ? 0 : (step - policy.start) / policy.interval;
 }
 
-bool is_reading(double value) { return value >= 0 && value <= kLargestMeasured; }
+bool is_reading(double value) { return value >= 0 && value <= kLargestReading; }
 
 int layers_of(const RunShape& run) { return std::max(run.blocks - 2, 0); }
 

@@ -27,6 +27,9 @@ enum class Signal {
   kValidation,
 };
 
+// The largest signal that counts as a number: its square must be finite too.
+inline constexpr double kLargestReading = 1e100;
+
 std::string_view name_of(Signal signal);  // "gradient_norms"
 
 // The latest evaluation on held-out samples, which are used neither for training nor for the test.
