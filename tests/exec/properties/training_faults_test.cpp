@@ -158,7 +158,7 @@ std::map<std::string, int> count_calls(const FaultyFiles& files) {
   return times;
 }
 
-// The first call of each kind on each file is tried, and a thirtieth of the later calls, drawn anew
+// The first call of each kind on each file is tried, and a twelfth of the later calls, drawn anew
 // in each run of the test; with FRAZIL_ALL_FAULTS (./test.sh --soak) all calls are tried.
 TEST_F(TrainingFaults, EveryCallMayFailOrBeTheLast) {
   FaultyFiles faulty(disk_.files());
@@ -182,7 +182,7 @@ TEST_F(TrainingFaults, EveryCallMayFailOrBeTheLast) {
   for (const Fault fault : {Fault::kCrash, Fault::kNoSpace, Fault::kInputOutput}) {
     for (const auto& [call, count] : times) {
       for (int time = 0; time < count; ++time) {
-        if (!all && time > 0 && random() % 30 != 0) continue;
+        if (!all && time > 0 && random() % 12 != 0) continue;
         ++tried;
         SCOPED_TRACE("seed " + std::to_string(seed) + ", fault " +
                      std::to_string(static_cast<int>(fault)) + " at " + call + ", time " +
