@@ -175,6 +175,7 @@ elseif(sanitizer)
     planner_partition_tests/Partition.IsNeverWorseWithMoreDevices
     planner_partition_tests/PublishedOptima.AreNeverWorseWithMoreDevicesAndSayWhyTheOthersIdle
     planner_partition_tests/ReplicatedPartition.IsNeverWorseWithMoreMachines
+    planner_prediction_tests/BoundsBruteForce.NoOrderTakesLessThanItsBounds
     planner_prediction_tests/BoundsBruteForce.NoOrderOfMoreMicroBatchesTakesLessThanItsBounds
     planner_prediction_tests/BoundsBruteForce.NoOrderOfThreeMicroBatchesOverThreeStagesTakesLessThanItsBounds
     planner_reproduce_tests/ReproduceSailor.APlansOwnMeasurementsHaveNoSayInItsPrediction

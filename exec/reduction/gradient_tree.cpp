@@ -61,7 +61,7 @@ std::int64_t GradientTree::count_bytes_beside(
     const std::vector<std::pair<TreeNode, Tensors>>& nodes) const {
   std::int64_t bytes = 0;
   for (const auto& [node, sum] : nodes_) {
-    const auto is_this = [&](const auto& other) { return other.first == node; };
+    const auto is_this = [&wanted = node](const auto& held) { return held.first == wanted; };
     if (std::none_of(nodes.begin(), nodes.end(), is_this)) bytes += count_bytes(sum);
   }
   return bytes;

@@ -29,6 +29,8 @@ bool is_faster_by_sample(const Candidate& a, const Candidate& b) {
 
 // A search that is made ahead. It belongs to its thread until is_done.
 struct Replanner::Expected {
+  explicit Expected(FreezeMask expected_mask) : mask(std::move(expected_mask)) {}
+
   FreezeMask mask;
   std::optional<Plan> plan = std::nullopt;
   std::optional<Plan> uncached = std::nullopt;  // where the plan caches; none: none fits

@@ -49,7 +49,7 @@ at::Tensor rows(const at::Tensor& tensor, const std::vector<std::int64_t>& wante
 
 TEST(FeatureLayout, GivesBackEveryBitOfFloat32AndOfWhatIsNoFloat) {
   const std::vector<std::int64_t> wanted{4, 0, 2};
-  for (const std::size_t count : {1, 3}) {
+  for (const std::size_t count : {1U, 3U}) {
     Tensors tensors = make_tensors(6);
     tensors.resize(count);
     const Tensors back = read_back(tensors, FeaturePrecision::kFloat32, wanted);

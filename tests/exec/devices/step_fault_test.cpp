@@ -10,6 +10,7 @@
 
 #include "exec/communication/communication_error.h"
 #include "profiles/error.h"
+#include "tests/support/sanitizer.h"
 
 namespace frazil {
 namespace {
@@ -74,9 +75,7 @@ TEST(StepFault, LeavesTheCauseOfALostPeerAsItIs) {
 }
 
 TEST(StepFault, KnowsTorchsFailedAllocation) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "a sanitizer ends the process where an allocation fails";
-#endif
+  if (!kSanitizer.empty()) GTEST_SKIP() << "a sanitizer ends the process where an allocation fails";
   const std::string sentence =
       sentence_of<OutOfMemory>([] { (void)at::empty({std::int64_t{1} << 55}, at::kByte); });
   EXPECT_EQ(sentence.rfind("rank 1, step 17, action 1B3: ", 0), 0U) << sentence;

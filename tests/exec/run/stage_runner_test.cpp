@@ -113,7 +113,7 @@ TEST(Transparency, FreezingABlockLeavesTheOtherGradientsAsTheyAre) {
   const std::vector<Samples> micro_batches = small_micro_batches(3, 6);
   StepOutcome expected = differentiate_whole(micro_batches);
   // The mask freezes blocks 0 and 2: layers 0, 3 and 4.
-  for (const std::size_t layer : {0, 3, 4}) {
+  for (const std::size_t layer : {0U, 3U, 4U}) {
     for (at::Tensor& gradient : expected.gradients[layer]) gradient = at::zeros_like(gradient);
   }
   expect_close(step_once({.cuts = {{4}}, .mask = "01011"}, micro_batches), expected);

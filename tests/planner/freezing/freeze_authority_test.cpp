@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "tests/planner/freezing/freezing_cases.h"
+#include "tests/support/sanitizer.h"
 #include "traces/freeze_trace.h"
 
 namespace frazil {
@@ -38,7 +39,7 @@ TEST(FreezeAuthority, NeverThawsUnderAPolicyThatMayNot) {
   std::mt19937 random(seed);
   int thawed = 0;
   int froze = 0;
-  for (int trial = 0; trial < 40; ++trial) {
+  for (int trial = 0; trial < draws(40); ++trial) {
     for (const FreezePolicy& policy : sample_policies()) {
       Decorators around = draw_decorators(random);
       around.guard.reset();
@@ -55,8 +56,8 @@ TEST(FreezeAuthority, NeverThawsUnderAPolicyThatMayNot) {
       }
     }
   }
-  EXPECT_GT(thawed, 100);
-  EXPECT_GT(froze, 500);
+  EXPECT_GT(thawed, draws(100));
+  EXPECT_GT(froze, draws(500));
 }
 
 TEST(FreezeAuthority, KeepsWhatEveryDecoratorPromises) {
@@ -64,7 +65,7 @@ TEST(FreezeAuthority, KeepsWhatEveryDecoratorPromises) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
   std::map<std::string, int> by;
-  for (int trial = 0; trial < 60; ++trial) {
+  for (int trial = 0; trial < draws(60); ++trial) {
     for (const FreezePolicy& policy : sample_policies()) {
       const Decorators around = draw_decorators(random);
       FreezeAuthority authority = make_authority({policy, around});
@@ -102,7 +103,7 @@ TEST(FreezeAuthority, KeepsWhatEveryDecoratorPromises) {
   }
   for (const char* name :
        {"hysteresis", "prefix", "validation_guard", "minimum_interval", "amortisation"}) {
-    EXPECT_GT(by[name], 50) << name;
+    EXPECT_GT(by[name], draws(50)) << name;
   }
 }
 
@@ -147,7 +148,7 @@ TEST(FreezeAuthority, NeverChangesToAMaskThatHasNoRoom) {
   const FindRoom has_room = [](const FreezeMask& mask) { return mask.frozen_count() >= 3; };
   int declined = 0;
   int changed = 0;
-  for (int trial = 0; trial < 20; ++trial) {
+  for (int trial = 0; trial < draws(20); ++trial) {
     for (const FreezePolicy& policy : sample_policies()) {
       const FreezeConfig config{policy, draw_decorators(random)};
       FreezeAuthority authority(config, kSampleRun, predict_by_count, has_room);
@@ -173,8 +174,8 @@ TEST(FreezeAuthority, NeverChangesToAMaskThatHasNoRoom) {
       }
     }
   }
-  EXPECT_GT(declined, 100);
-  EXPECT_GT(changed, 100);
+  EXPECT_GT(declined, draws(100));
+  EXPECT_GT(changed, draws(100));
 }
 
 // The foreseen mask comes true if the policy reads the step alone, and no other mask comes before
@@ -225,7 +226,7 @@ TEST(FreezeAuthority, GoesOnFromAStateThatWasWrittenAndReadBackAtAnyMoment) {
   const unsigned seed = 14;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  for (int trial = 0; trial < 30; ++trial) {
+  for (int trial = 0; trial < draws(30); ++trial) {
     for (const FreezePolicy& policy : sample_policies()) {
       const FreezeConfig config{policy, draw_decorators(random)};
       FreezeAuthority authority = make_authority(config);
@@ -256,7 +257,7 @@ TEST(FreezeAuthority, ReadsNothingButWhatItSaysItNeeds) {
   const unsigned seed = 15;
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  for (int trial = 0; trial < 30; ++trial) {
+  for (int trial = 0; trial < draws(30); ++trial) {
     for (const FreezePolicy& policy : sample_policies()) {
       const FreezeConfig config{policy, draw_decorators(random)};
       FreezeAuthority told_all = make_authority(config);

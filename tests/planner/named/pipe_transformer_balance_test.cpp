@@ -77,7 +77,7 @@ TEST(PipeTransformerModels, CountParametersFromTheShapesOfTheLayers) {
 
 TEST(PipeTransformerModels, FrozenLayersLeaveWithTheEmbedding) {
   for (int frozen = 1; frozen <= 12; ++frozen) {
-    EXPECT_EQ(active_parameters(vit_b(), frozen).size(), 2U * (12U - frozen) + 2U) << frozen;
+    EXPECT_EQ(std::ssize(active_parameters(vit_b(), frozen)), 2 * (12 - frozen) + 2) << frozen;
   }
   EXPECT_EQ(active_parameters(vit_b(), 0).size(), 27U);
 }

@@ -14,6 +14,7 @@
 #include "tests/planner/support/linear_pipelines.h"
 #include "tests/planner/support/order_cases.h"
 #include "tests/planner/support/order_reference.h"
+#include "tests/support/sanitizer.h"
 
 namespace frazil {
 namespace {
@@ -113,7 +114,7 @@ Times find_least(const LinearPipeline& pipeline) {
 
 TEST(OrderSearch, FindsTheOptimumOfEverySmallPipeline) {
   int proven = 0;
-  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+  for (std::uint64_t seed = 0; seed < static_cast<std::uint64_t>(draws(600)); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Random random(seed);
     const LinearPipeline pipeline = draw_linear_pipeline(random, 3, 3);
@@ -127,7 +128,7 @@ TEST(OrderSearch, FindsTheOptimumOfEverySmallPipeline) {
       if (found.bound(objective).time == Duration{expected}) ++proven;
     }
   }
-  EXPECT_GE(proven, 800);
+  EXPECT_GE(proven, draws(800));
 }
 
 TEST(OrderSearch, NeverHoldsMoreThanFitsAndTimesAsTheReferenceDoes) {

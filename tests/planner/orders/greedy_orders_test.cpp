@@ -13,6 +13,7 @@
 #include "profiles/error.h"
 #include "tests/planner/support/order_cases.h"
 #include "tests/planner/support/order_reference.h"
+#include "tests/support/sanitizer.h"
 
 namespace frazil {
 namespace {
@@ -138,7 +139,7 @@ TEST(HanayoOrder, TakesABackwardForTwoForwardsWhereTimesAreNotKnown) {
 TEST(HanayoOrder, IsTheListThatGoingTickByTickMakes) {
   constexpr std::uint64_t kSeed = 20230812;
   Random random(kSeed);
-  for (int i = 0; i < 150; ++i) {
+  for (int i = 0; i < draws(150); ++i) {
     const OrderProblem problem = draw_problem(random, 2 * draw(random, 1, 3));
     SCOPED_TRACE(fmt::format("seed {} draw {}: {}", kSeed, i, describe(problem)));
     TickByTick::Rules rules{Placement::kWave, false, {}, {}, problem.hop.count()};

@@ -9,6 +9,7 @@
 
 #include "tests/planner/support/order_cases.h"
 #include "tests/planner/support/order_reference.h"
+#include "tests/support/sanitizer.h"
 
 namespace frazil {
 namespace {
@@ -150,7 +151,7 @@ TEST(PatternOrders, AFurtherMicroBatchCostsVHalfItsWorkOnlyUnderThePublishedCond
   Random random(kSeed);
   int inside = 0;
   int outside = 0;
-  while (inside < 500) {
+  while (inside < draws(500)) {
     const int p = draw(random, 2, 8);
     const int f = draw(random, 1, 60);
     const int i = draw(random, 1, 60);
@@ -168,7 +169,7 @@ TEST(PatternOrders, AFurtherMicroBatchCostsVHalfItsWorkOnlyUnderThePublishedCond
       ++outside;
     }
   }
-  EXPECT_GT(outside, 100);
+  EXPECT_GT(outside, draws(100));
 }
 
 TEST(PatternOrders, UnderTheSameConditionVMinMayStillPayABubbleForEachMicroBatch) {

@@ -14,6 +14,7 @@
 #include "profiles/error.h"
 #include "profiles/import/work_graph_json.h"
 #include "tests/support/public_data.h"
+#include "tests/support/sanitizer.h"
 
 namespace frazil {
 namespace {
@@ -196,7 +197,7 @@ class RandomWorkGraphs : public testing::TestWithParam<std::pair<Shape, int>> {}
 
 TEST_P(RandomWorkGraphs, AreSplitAsWellAsByTryingAllSplits) {
   const auto [shape, count] = GetParam();
-  for (int seed = 0; seed < count; ++seed) {
+  for (int seed = 0; seed < draws(count); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(static_cast<std::uint64_t>(seed));
     expect_best_of_all(make_random_graph(random, shape));

@@ -14,6 +14,7 @@
 #include "profiles/text_file.h"
 #include "tests/support/pipedream_graph.h"
 #include "tests/support/public_data.h"
+#include "tests/support/sanitizer.h"
 
 namespace frazil {
 namespace {
@@ -200,9 +201,9 @@ void expect_all_layers_once(const ModelProfile& profile, const ReplicatedPartiti
 }
 
 TEST(ReplicatedPartition, EqualsTryingAllPipelinesOnRandomModels) {
-  for (std::uint64_t seed = 0; seed < 1200; ++seed) {
+  for (int seed = 0; seed < draws(1200); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    std::mt19937_64 random(seed);
+    std::mt19937_64 random(static_cast<std::uint64_t>(seed));
     const bool has_levels = seed % 3 == 0;
     const ModelProfile profile = make_random_model(random, has_levels ? 5 : 7);
     const auto draw = [&](int low, int high) {

@@ -43,7 +43,7 @@ struct Reference {
   // True if the inputs of `work` are there; raises `at` to the time at which they are.
   bool ready(const OrderedWork& work, bool recomputes, std::int64_t& at) const {
     const auto [kind, pair, direction, stage, m] = work;
-    const auto place = [&](int s) {
+    const auto place = [this, direction = direction](int s) {
       return device_of_stage(placement, problem.devices, direction, s);
     };
     const int here = place(stage);

@@ -12,7 +12,7 @@ namespace {
 Duration ns(std::int64_t count) { return Duration{count}; }
 
 TrajectoryCosts random_costs(std::mt19937& random, std::size_t segments, std::size_t states) {
-  const auto draw = [&](int most) { return ns(static_cast<int>(random() % (most + 1))); };
+  const auto draw = [&](unsigned most) { return ns(static_cast<int>(random() % (most + 1))); };
   TrajectoryCosts costs;
   for (std::size_t k = 0; k < segments; ++k) {
     costs.hold.emplace_back();

@@ -11,6 +11,7 @@
 #include "profiles/error.h"
 #include "tests/planner/support/search_cases.h"
 #include "tests/support/sample_models.h"
+#include "tests/support/sanitizer.h"
 
 namespace frazil {
 namespace {
@@ -354,9 +355,9 @@ TEST(PlanCaches, IsTheCheapestOfAllWalks) {
   int fills = 0;
   int deeper = 0;  // fills that go on from a cache
   int gains = 0;
-  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+  for (int seed = 1; seed <= draws(200); ++seed) {
     SCOPED_TRACE(seed);
-    const CachedCase drawn = draw_cached_case(seed);
+    const CachedCase drawn = draw_cached_case(static_cast<std::uint64_t>(seed));
     const std::optional<PlannedTrajectory> planned = plan(drawn);
     if (!planned) continue;
     ++walks;
@@ -368,10 +369,10 @@ TEST(PlanCaches, IsTheCheapestOfAllWalks) {
       deeper += fill.source.depth > 0 ? 1 : 0;
     }
   }
-  EXPECT_GT(walks, 100);
-  EXPECT_GT(fills, 40);
-  EXPECT_GT(deeper, 3);
-  EXPECT_GT(gains, 40);
+  EXPECT_GT(walks, draws(100));
+  EXPECT_GT(fills, draws(40));
+  EXPECT_GT(deeper, draws(3));
+  EXPECT_GT(gains, draws(40));
 }
 
 // Counts one step after the other, with the cache as it is at that step.
@@ -397,9 +398,9 @@ std::optional<Step> count_break_even(EveryCachedWalk& walks, const CachedCase& d
 TEST(PlanCaches, ASwitchHasPaidAfterTheStepsThatAreCountedOneByOneAlsoWhileACacheFills) {
   int paid = 0;
   int filling = 0;
-  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+  for (int seed = 1; seed <= draws(300); ++seed) {
     SCOPED_TRACE(seed);
-    const CachedCase drawn = draw_cached_case(seed);
+    const CachedCase drawn = draw_cached_case(static_cast<std::uint64_t>(seed));
     const std::optional<PlannedTrajectory> planned = plan(drawn);
     if (!planned) continue;
     EveryCachedWalk walks(drawn, planned->candidates);
@@ -410,8 +411,8 @@ TEST(PlanCaches, ASwitchHasPaidAfterTheStepsThatAreCountedOneByOneAlsoWhileACach
       filling += planned->caches->walk.caches[change.segment].left > 0 ? 1 : 0;
     }
   }
-  EXPECT_GT(paid, 20);
-  EXPECT_GT(filling, 5);
+  EXPECT_GT(paid, draws(20));
+  EXPECT_GT(filling, draws(5));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "planner/trajectory/step_times.h"
 #include "profiles/error.h"
 #include "tests/planner/support/search_cases.h"
+#include "tests/support/sanitizer.h"
 
 namespace frazil {
 namespace {
@@ -80,9 +81,9 @@ TrajectoryCosts list_all_costs(const LazyCase& drawn, const std::vector<Plan>& p
 TEST(LazyTrajectory, IsTheOneThatSimulatingEverythingFinds) {
   int walks = 0;
   int switches = 0;
-  for (std::uint64_t seed = 1; seed <= 250; ++seed) {
+  for (int seed = 1; seed <= draws(250); ++seed) {
     SCOPED_TRACE(seed);
-    const LazyCase drawn = draw_lazy_case(seed);
+    const LazyCase drawn = draw_lazy_case(static_cast<std::uint64_t>(seed));
     const auto planned = try_to_plan(drawn);
     if (!planned) continue;
     ++walks;
@@ -92,8 +93,8 @@ TEST(LazyTrajectory, IsTheOneThatSimulatingEverythingFinds) {
     EXPECT_EQ(planned->held, hold_one(costs));
     EXPECT_EQ(planned->greedy, follow_greedily(costs));
   }
-  EXPECT_GT(walks, 150);
-  EXPECT_GT(switches, 50);
+  EXPECT_GT(walks, draws(150));
+  EXPECT_GT(switches, draws(50));
 }
 
 TEST(LazyTrajectory, NoBoundIsAboveWhatItBounds) {
@@ -135,9 +136,9 @@ TEST(LazyTrajectory, NoBoundWithACacheIsAboveWhatItBounds) {
   int bounded = 0;
   int exact = 0;
   int left_out = 0;
-  for (std::uint64_t seed = 2001; seed <= 2200; ++seed) {
+  for (int seed = 2001; seed <= 2000 + draws(200); ++seed) {
     SCOPED_TRACE(seed);
-    const LazyCase drawn = draw_lazy_case(seed);
+    const LazyCase drawn = draw_lazy_case(static_cast<std::uint64_t>(seed));
     const auto planned = try_to_plan(drawn);
     if (!planned) continue;
     const auto& [profile, cluster, options] = drawn.question;
@@ -161,9 +162,9 @@ TEST(LazyTrajectory, NoBoundWithACacheIsAboveWhatItBounds) {
       }
     }
   }
-  EXPECT_GT(bounded, 500);
-  EXPECT_GT(exact, 100);
-  EXPECT_GT(left_out, 5);
+  EXPECT_GT(bounded, draws(500));
+  EXPECT_GT(exact, draws(100));
+  EXPECT_GT(left_out, draws(5));
 }
 
 }  // namespace

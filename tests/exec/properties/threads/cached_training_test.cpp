@@ -9,8 +9,8 @@
 #include "exec/train/trainer.h"
 #include "profiles/error.h"
 #include "tests/exec/disk/disk_model.h"
-#include "tests/exec/support/instrumented.h"
 #include "tests/exec/support/tiny_run.h"
+#include "tests/support/sanitizer.h"
 
 namespace frazil {
 namespace {

@@ -10,8 +10,8 @@
 #include "exec/data/augmentation.h"
 #include "exec/train/trainer.h"
 #include "profiles/error.h"
-#include "tests/exec/support/instrumented.h"
 #include "tests/exec/support/tiny_run.h"
+#include "tests/support/sanitizer.h"
 
 namespace frazil {
 namespace {
