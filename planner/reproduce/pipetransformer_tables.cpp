@@ -10,7 +10,7 @@ namespace frazil {
 namespace {
 
 // A plan of ViT-B/16 on two hosts.
-struct Setting {
+struct VitPlan {
   int length = 8;
   int pipelines_per_host = 1;
   int frozen = 0;
@@ -20,23 +20,23 @@ struct Setting {
   int devices_per_host = 8;
 };
 
-double simulate_setting(const Setting& setting) {
+double simulate_throughput(const VitPlan& plan) {
   const ModelProfile profile = make_rtx5000_vision(vit_b16(1000));
   const EpochModel model = make_epoch_model(
-      profile, setting.frozen, setting.cached ? std::optional<int>(setting.frozen) : std::nullopt);
-  const int batch_size = 2 * setting.pipelines_per_host * setting.pipeline_batch;
-  const PipeTransformerShape shape{.length = setting.length,
-                                   .pipelines_per_host = setting.pipelines_per_host,
+      profile, plan.frozen, plan.cached ? std::optional<int>(plan.frozen) : std::nullopt);
+  const int batch_size = 2 * plan.pipelines_per_host * plan.pipeline_batch;
+  const PipeTransformerShape shape{.length = plan.length,
+                                   .pipelines_per_host = plan.pipelines_per_host,
                                    .batch_size = batch_size,
-                                   .micro_batches = setting.micro_batches,
+                                   .micro_batches = plan.micro_batches,
                                    .mask = model.mask};
-  const Duration step = simulate_shape(model, shape, setting.devices_per_host).time;
+  const Duration step = simulate_shape(model, shape, plan.devices_per_host).time;
   return batch_size * 1e9 / static_cast<double>(step.count());
 }
 
-// Returns a setting that runs forward alone on one device per host: all layers are frozen, and the
+// Returns a plan that runs forward alone on one device per host: all layers are frozen, and the
 // head that still trains costs next to nothing.
-Setting forward_only(int samples) {
+VitPlan forward_only(int samples) {
   return {.length = 1,
           .frozen = kVitLayers,
           .pipeline_batch = samples,
@@ -48,51 +48,51 @@ std::vector<ResultRow> list_cached_throughputs() {
   const std::string bound = "from a cache inside the process, before the released one";
   return {
       {"K 4, R 4, L_f 8, batch 320, cached", 1768,
-       simulate_setting({.length = 4,
-                         .pipelines_per_host = 2,
-                         .frozen = 8,
-                         .cached = true,
-                         .pipeline_batch = 320}),
+       simulate_throughput({.length = 4,
+                            .pipelines_per_host = 2,
+                            .frozen = 8,
+                            .cached = true,
+                            .pipeline_batch = 320}),
        RowRole::kUpperBound, bound},
       {"K 2, R 8, L_f 10, batch 320, cached", 3936,
-       simulate_setting({.length = 2,
-                         .pipelines_per_host = 4,
-                         .frozen = 10,
-                         .cached = true,
-                         .pipeline_batch = 320}),
+       simulate_throughput({.length = 2,
+                            .pipelines_per_host = 4,
+                            .frozen = 10,
+                            .cached = true,
+                            .pipeline_batch = 320}),
        RowRole::kUpperBound, bound},
       {"K 1, R 16, L_f 12, batch 320, cached", 16200,
-       simulate_setting({.length = 1,
-                         .pipelines_per_host = 8,
-                         .frozen = 12,
-                         .cached = true,
-                         .pipeline_batch = 320,
-                         .micro_batches = 4}),
+       simulate_throughput({.length = 1,
+                            .pipelines_per_host = 8,
+                            .frozen = 12,
+                            .cached = true,
+                            .pipeline_batch = 320,
+                            .micro_batches = 4}),
        RowRole::kUpperBound, bound},
   };
 }
 
-// Lists settings from the authors' notes.
+// Lists plans from the authors' notes.
 std::vector<ResultRow> list_other_throughputs() {
   return {
       // The notes record batch 320 and 240, and that no more than 60 samples fit a device. So these
       // batches are those of both pipelines together.
       {"K 4, R 2 on 2 x 4, batch 160, 8 micro-batches", 326,
-       simulate_setting(
+       simulate_throughput(
            {.length = 4, .pipeline_batch = 160, .micro_batches = 8, .devices_per_host = 4}),
        RowRole::kPrediction,
        "41 per device is more than 8 micro-batches in 4 stages (8/11) leave of the 52 above"},
       {"data parallel, 64 samples on each of 2 x 3", 260,
-       simulate_setting({.length = 1,
-                         .pipelines_per_host = 3,
-                         .pipeline_batch = 64,
-                         .micro_batches = 1,
-                         .devices_per_host = 3}),
+       simulate_throughput({.length = 1,
+                            .pipelines_per_host = 3,
+                            .pipeline_batch = 64,
+                            .micro_batches = 1,
+                            .devices_per_host = 3}),
        RowRole::kPrediction,
        "43 per device, where 2 x 4 devices with smaller batches have 52: a setting that is not "
        "recorded"},
       {"K 3, R 2 on 2 x 3, batch 120, 4 micro-batches", 294,
-       simulate_setting(
+       simulate_throughput(
            {.length = 3, .pipeline_batch = 120, .micro_batches = 4, .devices_per_host = 3}),
        RowRole::kPrediction,
        "49 per device, more than the data parallelism of the row above: no bubble allows that"},
@@ -103,7 +103,7 @@ std::vector<ResultRow> list_other_throughputs() {
 
 ResultTable reproduce_throughputs() {
   using Role = RowRole;
-  const auto rate = [](const Setting& setting) { return simulate_setting(setting); };
+  const auto rate = [](const VitPlan& plan) { return simulate_throughput(plan); };
   ResultTable table{.title = "Throughput of single plans", .unit = "samples/s", .bar = 0.10};
   table.rows = {
       {"forward only, 64 samples, 2 devices", 2 * 64 / 0.471, rate(forward_only(64)),
@@ -169,7 +169,7 @@ ResultTable reproduce_whole_runs() {
   const double base = wall_clock(simulate_baseline(training, kPublishedEpochs), training.samples);
   const double run = wall_clock(simulate_run(training, by_hand, kAllParts), training.samples);
   const double of_a_host =
-      simulate_setting({.length = 4, .pipeline_batch = 320, .devices_per_host = 4}) / 2;
+      simulate_throughput({.length = 4, .pipeline_batch = 320, .devices_per_host = 4}) / 2;
   const std::string reason = "evaluating after each epoch is left out";
   ResultTable table{
       .title = "Ten epochs of CIFAR-10, transitions charged", .unit = "minutes", .bar = 0.10};
@@ -214,7 +214,7 @@ ResultTable reproduce_micro_batches() {
   int times = 1;
   for (const double published : {368, 410, 386, 340, 298, 286}) {
     table.rows.push_back({fmt::format("{} K", times), published,
-                          simulate_setting({.micro_batches = 8 * times}),
+                          simulate_throughput({.micro_batches = 8 * times}),
                           times == 6 ? RowRole::kCalibration : RowRole::kPrediction});
     ++times;
   }

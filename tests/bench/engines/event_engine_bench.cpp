@@ -150,19 +150,19 @@ EventOptions make_gates(const TaskGraph& graph) {
   return options;
 }
 
-enum class Setting { kDelays, kMessages, kSharing, kGated };
+enum class EngineRules { kDelays, kMessages, kSharing, kGated };
 
-template <Setting setting>
+template <EngineRules rules>
 EventOptions make_options(const TaskGraph& graph) {
-  if (setting == Setting::kSharing) return make_sharing(graph);
-  if (setting == Setting::kGated) return make_gates(graph);
+  if (rules == EngineRules::kSharing) return make_sharing(graph);
+  if (rules == EngineRules::kGated) return make_gates(graph);
   return {};
 }
 
-template <Setting setting, bool with_preparation>
+template <EngineRules rules, bool with_preparation>
 void measure(benchmark::State& state) {
-  const Pipeline pipeline = make_pipeline(state, setting != Setting::kDelays);
-  const EventOptions options = make_options<setting>(pipeline.graph);
+  const Pipeline pipeline = make_pipeline(state, rules != EngineRules::kDelays);
+  const EventOptions options = make_options<rules>(pipeline.graph);
   EventGraph prepared = prepare_events(pipeline.graph, options);
   EventTimes times;
   for ([[maybe_unused]] auto _ : state) {
@@ -173,16 +173,15 @@ void measure(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(pipeline.graph.size()));
 }
 
-template <Setting setting>
+template <EngineRules rules>
 void hold(benchmark::State& state) {
   for ([[maybe_unused]] auto _ : state) {
     forget_peak();
     const std::int64_t before = resident_now();
-    const Pipeline pipeline = make_pipeline(state, setting != Setting::kDelays);
+    const Pipeline pipeline = make_pipeline(state, rules != EngineRules::kDelays);
     const bool forgot = forget_peak();
     const std::int64_t graph = resident_now();
-    const EventGraph prepared =
-        prepare_events(pipeline.graph, make_options<setting>(pipeline.graph));
+    const EventGraph prepared = prepare_events(pipeline.graph, make_options<rules>(pipeline.graph));
     EventTimes times;
     run_events(prepared, pipeline.prices, times);
     benchmark::DoNotOptimize(latest_end(times));
@@ -196,14 +195,16 @@ void hold(benchmark::State& state) {
   }
 }
 
-void run_delays(benchmark::State& state) { measure<Setting::kDelays, false>(state); }
-void run_messages(benchmark::State& state) { measure<Setting::kMessages, false>(state); }
-void run_sharing(benchmark::State& state) { measure<Setting::kSharing, false>(state); }
-void run_gated(benchmark::State& state) { measure<Setting::kGated, false>(state); }
-void prepare_and_run_messages(benchmark::State& state) { measure<Setting::kMessages, true>(state); }
-void hold_messages(benchmark::State& state) { hold<Setting::kMessages>(state); }
-void hold_sharing(benchmark::State& state) { hold<Setting::kSharing>(state); }
-void hold_gated(benchmark::State& state) { hold<Setting::kGated>(state); }
+void run_delays(benchmark::State& state) { measure<EngineRules::kDelays, false>(state); }
+void run_messages(benchmark::State& state) { measure<EngineRules::kMessages, false>(state); }
+void run_sharing(benchmark::State& state) { measure<EngineRules::kSharing, false>(state); }
+void run_gated(benchmark::State& state) { measure<EngineRules::kGated, false>(state); }
+void prepare_and_run_messages(benchmark::State& state) {
+  measure<EngineRules::kMessages, true>(state);
+}
+void hold_messages(benchmark::State& state) { hold<EngineRules::kMessages>(state); }
+void hold_sharing(benchmark::State& state) { hold<EngineRules::kSharing>(state); }
+void hold_gated(benchmark::State& state) { hold<EngineRules::kGated>(state); }
 
 // The arguments make 10^4, 10^6 and 10^7 tasks.
 BENCHMARK(run_delays)->Args({16, 312})->Args({16, 31250})->Args({16, 312500});

@@ -15,48 +15,46 @@
 namespace frazil {
 namespace {
 
-struct Setting {
+struct TrainedVit {
   OptimizerConfig optimizer;
   VitConfig model = small_config();
 };
 
 // Makes AdamW with dropout and clipping, or SGD with momentum, by turns.
-Setting make_setting(int index) {
-  Setting setting;
-  setting.optimizer.learning_rate = 1e-2;
-  setting.optimizer.warm_up_steps = 2;
+TrainedVit make_trained_vit(int index) {
+  TrainedVit vit;
+  vit.optimizer.learning_rate = 1e-2;
+  vit.optimizer.warm_up_steps = 2;
   if (index % 2 == 0) {
-    setting.model.dropout = 0.1;
-    setting.optimizer.clip_norm = 0.5;
+    vit.model.dropout = 0.1;
+    vit.optimizer.clip_norm = 0.5;
   } else {
-    setting.optimizer.kind = OptimizerConfig::Kind::kSgd;
-    setting.optimizer.momentum = 0.9;
+    vit.optimizer.kind = OptimizerConfig::Kind::kSgd;
+    vit.optimizer.momentum = 0.9;
   }
-  return setting;
+  return vit;
 }
 
-std::uint64_t run_plan(const Setting& setting, const Plan& plan, int devices, int micro_batches) {
-  Run run(make_vit(setting.model), setting.optimizer, 7, devices);
+std::uint64_t run_plan(const TrainedVit& vit, const Plan& plan, int devices, int micro_batches) {
+  Run run(make_vit(vit.model), vit.optimizer, 7, devices);
   run.transition_to(plan);
   for (const Step step : {0, 3}) {  // of the warm-up, and along the cosine
-    run.step(step, learning_rate(setting.optimizer, step, 5),
-             small_micro_batches(step, micro_batches));
+    run.step(step, learning_rate(vit.optimizer, step, 5), small_micro_batches(step, micro_batches));
   }
   return run.weight_hash();
 }
 
-ModelProfile structure_of(const Setting& setting) {
-  return make_structure(make_vit(setting.model),
-                        optimizer_bytes_per_parameter_byte(setting.optimizer));
+ModelProfile structure_of(const TrainedVit& vit) {
+  return make_structure(make_vit(vit.model), optimizer_bytes_per_parameter_byte(vit.optimizer));
 }
 
 // Remembers what one device gives.
 class OneDevice {
  public:
-  std::uint64_t hash(int setting, int micro_batches, const std::string& mask) {
-    const auto [known, added] = hashes_.try_emplace({setting, micro_batches, mask}, 0);
+  std::uint64_t hash(int index, int micro_batches, const std::string& mask) {
+    const auto [known, added] = hashes_.try_emplace({index, micro_batches, mask}, 0);
     if (added) {
-      const Setting made = make_setting(setting);
+      const TrainedVit made = make_trained_vit(index);
       const Plan plan =
           make_small_plan(structure_of(made),
                           {.micro_batches = micro_batches, .owned = {micro_batches}, .mask = mask});
@@ -85,14 +83,14 @@ TEST(EverySchedule, EqualsOneDeviceBitForBit) {
           const FamilyForm one{facts.kind, devices, chunks, micro_batches};
           SCOPED_TRACE(name_of(one));
           const auto index = static_cast<int>(random() % 2);
-          const Setting setting = make_setting(index);
+          const TrainedVit vit = make_trained_vit(index);
           Plan plan;
           try {
-            plan = place_family(one, structure_of(setting));
+            plan = place_family(one, structure_of(vit));
           } catch (const InfeasibleError&) {
             continue;  // e.g. dualpipe with an odd number of micro-batches
           }
-          EXPECT_EQ(run_plan(setting, plan, devices, micro_batches),
+          EXPECT_EQ(run_plan(vit, plan, devices, micro_batches),
                     one_device.hash(index, micro_batches, one.mask));
           ++combinations;
           seen[facts.kind].insert(devices);
@@ -128,9 +126,9 @@ TEST(EverySchedule, EqualsOneDeviceUnderEveryPrefixAndRandomMasks) {
                                          : masks[4 + random() % (masks.size() - 4)];
       const FamilyForm one{facts.kind, 2, chunks_of(facts).front(), 6, mask};
       SCOPED_TRACE(name_of(one));
-      const Setting setting = make_setting(1);
-      const Plan plan = place_family(one, structure_of(setting));
-      EXPECT_EQ(run_plan(setting, plan, 2, 6), one_device.hash(1, 6, mask));
+      const TrainedVit vit = make_trained_vit(1);
+      const Plan plan = place_family(one, structure_of(vit));
+      EXPECT_EQ(run_plan(vit, plan, 2, 6), one_device.hash(1, 6, mask));
       ++runs;
     }
   }
@@ -139,25 +137,25 @@ TEST(EverySchedule, EqualsOneDeviceUnderEveryPrefixAndRandomMasks) {
 
 // The last step has 5 of 6 micro-batches, and its last micro-batch is short.
 TEST(EverySchedule, TakesAShortBatchAndSaysWhatItRunsThen) {
-  const auto run_short = [](const Setting& setting, const Plan& plan, int devices,
+  const auto run_short = [](const TrainedVit& vit, const Plan& plan, int devices,
                             std::string& note) {
-    frazil::Run run(make_vit(setting.model), setting.optimizer, 7, devices);
+    frazil::Run run(make_vit(vit.model), vit.optimizer, 7, devices);
     run.transition_to(plan);
     run.step(0, 1e-2, small_micro_batches(0, 6));
     note = run.step(1, 1e-2, small_micro_batches(1, 5, 1)).note;
     return run.weight_hash();
   };
-  const Setting setting = make_setting(0);
-  const ModelProfile structure = structure_of(setting);
+  const TrainedVit vit = make_trained_vit(0);
+  const ModelProfile structure = structure_of(vit);
   std::string note;
   const std::uint64_t expected =
-      run_short(setting, make_small_plan(structure, {.micro_batches = 6, .owned = {6}}), 1, note);
+      run_short(vit, make_small_plan(structure, {.micro_batches = 6, .owned = {6}}), 1, note);
   int fallbacks = 0;
   for (const ScheduleFacts& facts : all_schedules()) {
     if (facts.versions != WeightVersions::kSync) continue;
     const FamilyForm one{facts.kind, 2, chunks_of(facts).front(), 6};
     SCOPED_TRACE(name_of(one));
-    EXPECT_EQ(run_short(setting, place_family(one, structure), 2, note), expected);
+    EXPECT_EQ(run_short(vit, place_family(one, structure), 2, note), expected);
     if (note.empty()) continue;
     ++fallbacks;
     EXPECT_EQ(note.find("a batch of 14 samples runs as "), 0U) << note;

@@ -17,18 +17,18 @@ namespace {
 
 constexpr int kMicroBatches = 8;
 
-struct Setting {
+struct TrainedVit {
   std::string name;
   OptimizerConfig optimizer = {};
   VitConfig model = small_config();
 };
 
 // One model is small, with dropout and clipping; one is wide enough that other kernels are chosen.
-std::vector<Setting> settings() {
-  Setting small{.name = "small"};
+std::vector<TrainedVit> trained_vits() {
+  TrainedVit small{.name = "small"};
   small.model.dropout = 0.1;
   small.optimizer.clip_norm = 0.5;
-  Setting wide{.name = "wide"};
+  TrainedVit wide{.name = "wide"};
   wide.model.dim = 512;
   wide.model.heads = 8;
   wide.optimizer.kind = OptimizerConfig::Kind::kSgd;
@@ -41,9 +41,9 @@ struct Outcome {
   std::vector<double> losses;
 };
 
-Outcome run_plans(const Setting& setting, const std::map<Step, Plan>& plans, int devices,
+Outcome run_plans(const TrainedVit& vit, const std::map<Step, Plan>& plans, int devices,
                   const DeviceChoice& choice) {
-  frazil::Run run(make_vit(setting.model), setting.optimizer, 7, devices, {.devices = choice});
+  frazil::Run run(make_vit(vit.model), vit.optimizer, 7, devices, {.devices = choice});
   Outcome outcome;
   for (Step step = 0; step < 3; ++step) {
     if (const auto plan = plans.find(step); plan != plans.end()) run.transition_to(plan->second);
@@ -53,22 +53,20 @@ Outcome run_plans(const Setting& setting, const std::map<Step, Plan>& plans, int
   return outcome;
 }
 
-ModelProfile structure_of(const Setting& setting) {
-  return make_structure(make_vit(setting.model), 2);
-}
+ModelProfile structure_of(const TrainedVit& vit) { return make_structure(make_vit(vit.model), 2); }
 
-Plan one_device(const Setting& setting, const std::string& mask = "11111") {
-  return make_small_plan(structure_of(setting),
+Plan one_device(const TrainedVit& vit, const std::string& mask = "11111") {
+  return make_small_plan(structure_of(vit),
                          {.micro_batches = kMicroBatches, .owned = {kMicroBatches}, .mask = mask});
 }
 
-Plan place(const Setting& setting, ScheduleKind kind, int devices,
+Plan place(const TrainedVit& vit, ScheduleKind kind, int devices,
            const std::string& mask = "11111") {
   const ScheduleFacts& facts = facts_of(kind);
   const int chunks = facts.legal == ScheduleFacts::Chunks::kFixed ? facts.chunks : 2;
   const int stages = devices * chunks;
   const int ways = directions(facts.placement);
-  Plan plan = one_device(setting, mask);
+  Plan plan = one_device(vit, mask);
   plan.pipelines.clear();
   for (int direction = 0; direction < ways; ++direction) {
     std::vector<LayerId> cuts;
@@ -88,17 +86,16 @@ Plan place(const Setting& setting, ScheduleKind kind, int devices,
 class GpuSameBits : public GpuTest {};
 
 TEST_F(GpuSameBits, OneStreamRepeatsItself) {
-  for (const Setting& setting : settings()) {
-    const std::map<Step, Plan> plan = {{0, one_device(setting)}};
-    const Outcome first = run_plans(setting, plan, 1, streams());
-    EXPECT_EQ(run_plans(setting, plan, 1, streams()).hash, first.hash) << setting.name;
+  for (const TrainedVit& vit : trained_vits()) {
+    const std::map<Step, Plan> plan = {{0, one_device(vit)}};
+    const Outcome first = run_plans(vit, plan, 1, streams());
+    EXPECT_EQ(run_plans(vit, plan, 1, streams()).hash, first.hash) << vit.name;
   }
 }
 
 TEST_F(GpuSameBits, SchedulesEqualOneStream) {
-  for (const Setting& setting : settings()) {
-    const std::uint64_t expected =
-        run_plans(setting, {{0, one_device(setting)}}, 1, streams()).hash;
+  for (const TrainedVit& vit : trained_vits()) {
+    const std::uint64_t expected = run_plans(vit, {{0, one_device(vit)}}, 1, streams()).hash;
     for (const bool splits : {false, true}) {
       for (const auto& [kind, devices] : {std::pair(ScheduleKind::kGpipe, 2),
                                           {ScheduleKind::kGpipe, 4},
@@ -110,10 +107,9 @@ TEST_F(GpuSameBits, SchedulesEqualOneStream) {
                                           {ScheduleKind::kZbV, 2},
                                           {ScheduleKind::kZbV, 4},
                                           {ScheduleKind::kChimera, 2}}) {
-        EXPECT_EQ(
-            run_plans(setting, {{0, place(setting, kind, devices)}}, devices, streams(splits)).hash,
-            expected)
-            << setting.name << ", " << schedule_name(kind) << " on " << devices << " streams "
+        EXPECT_EQ(run_plans(vit, {{0, place(vit, kind, devices)}}, devices, streams(splits)).hash,
+                  expected)
+            << vit.name << ", " << schedule_name(kind) << " on " << devices << " streams "
             << (splits ? "with parts" : "that share the GPU");
       }
     }
@@ -121,58 +117,53 @@ TEST_F(GpuSameBits, SchedulesEqualOneStream) {
 }
 
 TEST_F(GpuSameBits, ReplicasEqualOneStream) {
-  for (const Setting& setting : settings()) {
-    const ModelProfile structure = structure_of(setting);
-    const std::uint64_t expected =
-        run_plans(setting, {{0, one_device(setting)}}, 1, streams()).hash;
+  for (const TrainedVit& vit : trained_vits()) {
+    const ModelProfile structure = structure_of(vit);
+    const std::uint64_t expected = run_plans(vit, {{0, one_device(vit)}}, 1, streams()).hash;
     for (const PlanShape& shape :
          std::vector<PlanShape>{{.micro_batches = 8, .cuts = {{}, {}}, .owned = {4, 4}},
                                 {.micro_batches = 8, .cuts = {{}, {}, {}}, .owned = {3, 3, 2}},
                                 {.micro_batches = 8, .cuts = {{3}, {5}}, .owned = {5, 3}}}) {
       const int devices = devices_of(shape);
-      EXPECT_EQ(
-          run_plans(setting, {{0, make_small_plan(structure, shape)}}, devices, streams()).hash,
-          expected)
-          << setting.name << " on " << devices << " streams";
+      EXPECT_EQ(run_plans(vit, {{0, make_small_plan(structure, shape)}}, devices, streams()).hash,
+                expected)
+          << vit.name << " on " << devices << " streams";
     }
   }
 }
 
 TEST_F(GpuSameBits, FrozenPrefixesEqualOneStream) {
-  const Setting setting = settings().front();
+  const TrainedVit vit = trained_vits().front();
   for (const char* mask : {"01111", "00011", "10101"}) {
-    const std::uint64_t expected =
-        run_plans(setting, {{0, one_device(setting, mask)}}, 1, streams()).hash;
+    const std::uint64_t expected = run_plans(vit, {{0, one_device(vit, mask)}}, 1, streams()).hash;
     for (const ScheduleKind kind : {ScheduleKind::kOneForwardOneBackward, ScheduleKind::kZbV}) {
-      EXPECT_EQ(run_plans(setting, {{0, place(setting, kind, 2, mask)}}, 2, streams()).hash,
-                expected)
+      EXPECT_EQ(run_plans(vit, {{0, place(vit, kind, 2, mask)}}, 2, streams()).hash, expected)
           << schedule_name(kind) << ", mask " << mask;
     }
   }
 }
 
 TEST_F(GpuSameBits, ARunThatMovesEqualsOneThatDoesNot) {
-  for (const Setting& setting : settings()) {
-    const std::uint64_t expected =
-        run_plans(setting, {{0, one_device(setting)}}, 1, streams()).hash;
+  for (const TrainedVit& vit : trained_vits()) {
+    const std::uint64_t expected = run_plans(vit, {{0, one_device(vit)}}, 1, streams()).hash;
     const std::map<Step, Plan> moving = {
-        {0, place(setting, ScheduleKind::kOneForwardOneBackward, 4)},
-        {1, make_small_plan(structure_of(setting),
+        {0, place(vit, ScheduleKind::kOneForwardOneBackward, 4)},
+        {1, make_small_plan(structure_of(vit),
                             {.micro_batches = 8, .cuts = {{}, {}}, .owned = {4, 4}})},
-        {2, place(setting, ScheduleKind::kZbV, 2)}};
-    EXPECT_EQ(run_plans(setting, moving, 4, streams()).hash, expected) << setting.name;
+        {2, place(vit, ScheduleKind::kZbV, 2)}};
+    EXPECT_EQ(run_plans(vit, moving, 4, streams()).hash, expected) << vit.name;
   }
 }
 
 // Another processor rounds otherwise, and learns the same.
 TEST_F(GpuSameBits, LossesAreThoseOfACore) {
-  for (const Setting& setting : settings()) {
-    const std::map<Step, Plan> plan = {{0, one_device(setting)}};
-    const Outcome gpu = run_plans(setting, plan, 1, streams());
-    const Outcome core = run_plans(setting, plan, 1, {});
+  for (const TrainedVit& vit : trained_vits()) {
+    const std::map<Step, Plan> plan = {{0, one_device(vit)}};
+    const Outcome gpu = run_plans(vit, plan, 1, streams());
+    const Outcome core = run_plans(vit, plan, 1, {});
     for (std::size_t step = 0; step < gpu.losses.size(); ++step) {
       EXPECT_NEAR(gpu.losses[step], core.losses[step], 1e-2 * core.losses[step])
-          << setting.name << ", step " << step;
+          << vit.name << ", step " << step;
     }
   }
 }
