@@ -20,6 +20,7 @@
 #include "profiles/cluster_json.h"
 #include "profiles/model_profile_json.h"
 #include "profiles/quantity_text.h"
+#include "profiles/setting.h"
 #include "profiles/text_file.h"
 #include "traces/chrome_trace.h"
 #include "traces/kernel_trace.h"
@@ -66,7 +67,7 @@ WhatIfInputs read_files(const Flags& values) {
   const std::string file = required_text(values, "plan");
   WhatIfInputs inputs{read_model_profile(required_text(values, "profile")),
                       read_cluster(required_text(values, "cluster")), read_plan(file)};
-  validate(inputs.plan, inputs.profile, inputs.cluster, file, lines_of(file));
+  validate(inputs.plan, {inputs.profile, inputs.cluster}, file, lines_of(file));
   return inputs;
 }
 
@@ -96,8 +97,8 @@ std::filesystem::path number_file(const std::filesystem::path& out, std::size_t 
 void export_pytorch(const Flags& values, const WhatIfInputs& inputs,
                     const std::filesystem::path& out) {
   const auto& [profile, cluster, plan] = inputs;
-  const PlanCosts costs{profile, cluster};
-  const Schedule compute = make_schedule(plan, static_cast<int>(cluster.devices.size()), &costs);
+  const Schedule compute =
+      make_schedule(plan, static_cast<int>(cluster.devices.size()), Setting{profile, cluster});
   // PyTorch asks a split backward for its I everywhere, also where no input wants a gradient.
   Activity activity = find_activity(profile, plan.mask);
   for (LayerActivity& layer : activity.layers) layer.input_gradient |= layer.weight_gradient;
@@ -115,13 +116,13 @@ void export_pytorch(const Flags& values, const WhatIfInputs& inputs,
 
 SimulatedStep simulate_inputs(const WhatIfInputs& inputs, bool is_what_if) {
   return is_what_if ? simulate_what_if(inputs)
-                    : simulate_step(inputs.plan, inputs.profile, inputs.cluster);
+                    : simulate_step(inputs.plan, {inputs.profile, inputs.cluster});
 }
 
 void export_chakra(const Flags& values, const WhatIfInputs& inputs, bool is_what_if,
                    const std::string& prefix) {
   const auto& [profile, cluster, plan] = inputs;
-  ChakraTraces traces = to_chakra(simulate_inputs(inputs, is_what_if), plan, profile, cluster);
+  ChakraTraces traces = to_chakra(simulate_inputs(inputs, is_what_if), plan, {profile, cluster});
   std::vector<NewFile> files;
   for (std::string& trace : traces.files) {
     files.push_back({fmt::format("{}.{}.et", prefix, files.size()), std::move(trace)});
@@ -159,8 +160,7 @@ std::string draw(const std::string& format, const WhatIfInputs& inputs, bool is_
                                           inputs.cluster.devices.size(), inputs.plan.batch_size);
   const GanttInput input{.title = is_what_if ? what_if : summarize(inputs.plan),
                          .step = &step,
-                         .profile = &inputs.profile,
-                         .cluster = &inputs.cluster,
+                         .setting = {inputs.profile, inputs.cluster},
                          .counts_chunks = is_what_if};
   return format == "svg" ? gantt_svg(input) : gantt_html(input);
 }

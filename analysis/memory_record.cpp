@@ -119,9 +119,9 @@ bool holds_any(const std::vector<std::pair<Step, const MemoryRecord*>>& phases, 
 
 }  // namespace
 
-MemoryRecord predict_memory(const SimulatedStep& step, const ModelProfile& profile,
-                            const Cluster& cluster) {
-  const auto traces = simulate_memory(step.lowered.graph, profile, cluster);
+MemoryRecord predict_memory(const SimulatedStep& step, Setting setting) {
+  const Cluster& cluster = setting.cluster();
+  const auto traces = simulate_memory(step.lowered.graph, setting);
   MemoryRecord record;
   for (std::size_t d = 0; d < cluster.devices.size(); ++d) {
     DeviceMemory& device = record.devices.emplace_back();

@@ -24,7 +24,7 @@
 
 #include "analysis/tables/table.h"
 #include "planner/prediction/simulate_plan.h"
-#include "profiles/cluster.h"
+#include "profiles/setting.h"
 #include "sim/memory.h"
 
 namespace frazil {
@@ -53,8 +53,7 @@ struct MemoryRecord {
 };
 
 // Returns a record with all that is predicted; what is measured is empty.
-MemoryRecord predict_memory(const SimulatedStep& step, const ModelProfile& profile,
-                            const Cluster& cluster);
+MemoryRecord predict_memory(const SimulatedStep& step, Setting setting);
 
 // Writes and reads a record; a record survives the round trip. Throws InputError with file, line
 // and path.

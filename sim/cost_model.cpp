@@ -30,15 +30,15 @@ Duration part_of(const CostSample& cost, LayerPart part) {
 }
 
 struct Pricer {
-  const ModelProfile& profile;
-  const Cluster& cluster;
+  Setting setting;
   bool extrapolated = false;
 
   Duration operator()(const Fixed& fixed) const { return fixed.duration; }
 
   Duration operator()(const Compute& compute) {
-    ENSURE(compute.device.index() < cluster.devices.size(), "work names an unknown device");
-    const Device& device = cluster.devices[compute.device.index()];
+    const std::vector<Device>& devices = setting.cluster().devices;
+    ENSURE(compute.device.index() < devices.size(), "work names an unknown device");
+    const Device& device = devices[compute.device.index()];
     Wide sum = 0;
     for (const LayerWork& part : compute.parts) {
       sum += time_of(part, compute.micro_batch_size).count();
@@ -56,19 +56,22 @@ struct Pricer {
   }
 
   Duration operator()(const Transfer& transfer) const {
-    return transfer.size / cluster.link(transfer.from, transfer.to).bandwidth;
+    return transfer.size / setting.cluster().link(transfer.from, transfer.to).bandwidth;
   }
 
-  Duration operator()(const Hop& hop) const { return cluster.link(hop.from, hop.to).latency; }
+  Duration operator()(const Hop& hop) const {
+    return setting.cluster().link(hop.from, hop.to).latency;
+  }
 
   Duration operator()(const Collective& collective) const {
-    return collective_cost(collective, cluster).time;
+    return collective_cost(collective, setting.cluster()).time;
   }
 
  private:
   Duration time_of(const LayerWork& work, int micro_batch_size) {
-    ENSURE(work.layer.index() < profile.layers.size(), "work names an unknown layer");
-    const Layer& layer = profile.layers[work.layer.index()];
+    const std::vector<Layer>& layers = setting.profile().layers;
+    ENSURE(work.layer.index() < layers.size(), "work names an unknown layer");
+    const Layer& layer = layers[work.layer.index()];
     if (work.part == LayerPart::kUpdate) {
       return layer.update;
     }
@@ -80,9 +83,8 @@ struct Pricer {
 
 }  // namespace
 
-Duration price(const Work& work, const ModelProfile& profile, const Cluster& cluster,
-               bool* extrapolated) {
-  Pricer pricer{profile, cluster};
+Duration price(const Work& work, Setting setting, bool* extrapolated) {
+  Pricer pricer{setting};
   const Duration time = std::visit(pricer, work);
   if (extrapolated != nullptr && pricer.extrapolated) {
     *extrapolated = true;
@@ -90,11 +92,11 @@ Duration price(const Work& work, const ModelProfile& profile, const Cluster& clu
   return time;
 }
 
-Prices price_all(const TaskGraph& graph, const ModelProfile& profile, const Cluster& cluster) {
+Prices price_all(const TaskGraph& graph, Setting setting) {
   Prices prices;
   prices.of_work.reserve(graph.works().size());
   for (const Work& work : graph.works()) {
-    prices.of_work.push_back(price(work, profile, cluster, &prices.extrapolated));
+    prices.of_work.push_back(price(work, setting, &prices.extrapolated));
   }
   return prices;
 }

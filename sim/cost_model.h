@@ -12,8 +12,7 @@
 
 #include <vector>
 
-#include "profiles/cluster.h"
-#include "profiles/model_profile.h"
+#include "profiles/setting.h"
 #include "sim/task_graph.h"
 #include "sim/work.h"
 
@@ -27,9 +26,8 @@ struct Prices {
 // Returns the time of `work`. Sets *extrapolated if a layer cost lies outside the measured sizes,
 // else leaves *extrapolated alone. Throws InfeasibleError for a Compute of more than 2^63 ns, and
 // InputError as cost_at() does. Requires: every layer and device named in `work` exists.
-Duration price(const Work& work, const ModelProfile& profile, const Cluster& cluster,
-               bool* extrapolated = nullptr);
+Duration price(const Work& work, Setting setting, bool* extrapolated = nullptr);
 // Prices all works of a graph; throws as price() does.
-Prices price_all(const TaskGraph& graph, const ModelProfile& profile, const Cluster& cluster);
+Prices price_all(const TaskGraph& graph, Setting setting);
 
 }  // namespace frazil

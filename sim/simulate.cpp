@@ -36,8 +36,7 @@ void refuse_overflow(const TaskGraph& graph, const std::vector<Duration>& prices
 
 }  // namespace
 
-Simulation simulate(const TaskGraph& graph, const ModelProfile& profile, const Cluster& cluster,
-                    std::span<const Action> actions) {
+Simulation simulate(const TaskGraph& graph, Setting setting, std::span<const Action> actions) {
   ENSURE(actions.empty() || actions.size() == graph.size(), "an action for every task");
   std::function<std::string(TaskId)> name_of;
   if (!actions.empty()) {
@@ -47,7 +46,7 @@ Simulation simulate(const TaskGraph& graph, const ModelProfile& profile, const C
     };
   }
   const CompiledGraph compiled = compile(graph, name_of);
-  const Prices prices = price_all(graph, profile, cluster);
+  const Prices prices = price_all(graph, setting);
   refuse_overflow(graph, prices.of_work);
   SweepTimes times;
   evaluate(compiled, prices.of_work, times);
@@ -62,19 +61,18 @@ Simulation simulate(const TaskGraph& graph, const ModelProfile& profile, const C
     simulation.start[compiled.task_at[i]] = end - prices.of_work[compiled.work[i]];
   }
   simulation.makespan = makespan_of(simulation.start, simulation.end);
-  simulation.memory =
-      peak_memory(graph, compiled, times, prices.of_work, static_cast<int>(cluster.devices.size()));
+  simulation.memory = peak_memory(graph, compiled, times, prices.of_work,
+                                  static_cast<int>(setting.cluster().devices.size()));
   return simulation;
 }
 
-std::vector<MemoryTrace> simulate_memory(const TaskGraph& graph, const ModelProfile& profile,
-                                         const Cluster& cluster) {
+std::vector<MemoryTrace> simulate_memory(const TaskGraph& graph, Setting setting) {
   const CompiledGraph compiled = compile(graph);
-  const Prices prices = price_all(graph, profile, cluster);
+  const Prices prices = price_all(graph, setting);
   SweepTimes times;
   evaluate(compiled, prices.of_work, times);
   return trace_memory(graph, compiled, times, prices.of_work,
-                      static_cast<int>(cluster.devices.size()));
+                      static_cast<int>(setting.cluster().devices.size()));
 }
 
 Timeline make_timeline(const TaskGraph& graph, const Simulation& simulation,

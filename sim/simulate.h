@@ -5,8 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "profiles/cluster.h"
-#include "profiles/model_profile.h"
+#include "profiles/setting.h"
 #include "sim/memory.h"
 #include "sim/task_graph.h"
 #include "traces/timeline.h"
@@ -23,12 +22,10 @@ struct Simulation {
 
 // Simulates a graph. Throws InfeasibleError on a cycle and for times that add up past 2^62 ns, and
 // as price() does. `actions[t]`, if given, names task t in the sentence.
-Simulation simulate(const TaskGraph& graph, const ModelProfile& profile, const Cluster& cluster,
-                    std::span<const Action> actions = {});
+Simulation simulate(const TaskGraph& graph, Setting setting, std::span<const Action> actions = {});
 
 // Returns, by device, the memory held over the time that simulate() finds.
-std::vector<MemoryTrace> simulate_memory(const TaskGraph& graph, const ModelProfile& profile,
-                                         const Cluster& cluster);
+std::vector<MemoryTrace> simulate_memory(const TaskGraph& graph, Setting setting);
 
 // Returns the spans of all tasks that take time or compute; `actions[t]` is the action of task t.
 Timeline make_timeline(const TaskGraph& graph, const Simulation& simulation,

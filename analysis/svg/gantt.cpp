@@ -19,7 +19,7 @@ constexpr int kMemoryHeight = 240;
 
 std::string draw_step(const GanttInput& input) {
   const auto& [lowered, simulation] = *input.step;
-  const std::vector<Device>& devices = input.cluster->devices;
+  const std::vector<Device>& devices = input.setting.cluster().devices;
   const Timeline timeline =
       make_timeline(lowered.graph, simulation, lowered.actions, static_cast<int>(devices.size()));
   std::vector<std::string> names;
@@ -56,7 +56,7 @@ std::string gantt_html(const GanttInput& input) {
   for (const Chart& chart : make_memory_charts(input)) {
     page += html_figure(draw_chart(chart, kWidth, kMemoryHeight));
   }
-  std::istringstream lines(print_explanation(*input.step, *input.profile, *input.cluster));
+  std::istringstream lines(print_explanation(*input.step, input.setting));
   page += "<pre style=\"overflow-x: auto\">\n";
   for (std::string line; std::getline(lines, line);) page += escape_markup(line) + "\n";
   return page + "</pre>\n" + close_page();

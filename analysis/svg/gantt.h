@@ -6,16 +6,15 @@
 #include <vector>
 
 #include "planner/prediction/simulate_plan.h"
-#include "profiles/cluster.h"
-#include "profiles/model_profile.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
+// The step, the profile and the cluster must outlive the input.
 struct GanttInput {
   std::string title;
   const SimulatedStep* step = nullptr;
-  const ModelProfile* profile = nullptr;
-  const Cluster* cluster = nullptr;
+  Setting setting;
   // True for a what-if, which has no bytes: chunks of micro-batches are counted instead.
   bool counts_chunks = false;
 };

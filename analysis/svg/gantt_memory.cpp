@@ -24,14 +24,14 @@ bool is_limited(const Device& device) {
 }
 
 bool fits(const GanttInput& input, std::size_t device) {
-  return peak_of(input, device) <= input.cluster->devices[device].memory_limit;
+  return peak_of(input, device) <= input.setting.cluster().devices[device].memory_limit;
 }
 
 // Returns "6.69 MiB of 8.00 MiB", exact to the byte if rounding would hide which is more.
 std::string compare_to_limit(const GanttInput& input, std::size_t device) {
   const Bytes peak = peak_of(input, device);
-  const Bytes limit = input.cluster->devices[device].memory_limit;
-  if (!is_limited(input.cluster->devices[device])) return to_text(peak);
+  const Bytes limit = input.setting.cluster().devices[device].memory_limit;
+  if (!is_limited(input.setting.cluster().devices[device])) return to_text(peak);
   if (peak != limit && to_text(peak) == to_text(limit)) {
     return fmt::format("{} of {} bytes", peak.count, limit.count);
   }
@@ -42,7 +42,7 @@ std::string compare_to_limit(const GanttInput& input, std::size_t device) {
 std::vector<std::pair<double, std::string>> list_limits(const GanttInput& input, Bytes most,
                                                         const MemoryUnit& unit) {
   std::map<Bytes, std::vector<std::string>> owners;
-  for (const Device& device : input.cluster->devices) {
+  for (const Device& device : input.setting.cluster().devices) {
     if (is_limited(device)) owners[device.memory_limit].push_back(device.name);
   }
   std::vector<std::pair<double, std::string>> limits;
@@ -58,7 +58,7 @@ std::vector<std::pair<double, std::string>> list_limits(const GanttInput& input,
 }
 
 std::vector<Chart> chart_bytes(const GanttInput& input) {
-  const auto traces = simulate_memory(input.step->lowered.graph, *input.profile, *input.cluster);
+  const auto traces = simulate_memory(input.step->lowered.graph, input.setting);
   Bytes most;
   bool shows = false;
   for (std::size_t d = 0; d < traces.size(); ++d) {
@@ -74,7 +74,8 @@ std::vector<Chart> chart_bytes(const GanttInput& input) {
               .marks = {},
               .levels = list_limits(input, most, unit)};
   for (std::size_t d = 0; d < traces.size(); ++d) {
-    Series series = make_memory_series(input.cluster->devices[d].name, traces[d].curve, unit);
+    Series series =
+        make_memory_series(input.setting.cluster().devices[d].name, traces[d].curve, unit);
     series.warns = !fits(input, d);
     series.remark = (series.warns ? " does not fit: " : ": ") + compare_to_limit(input, d);
     chart.series.push_back(std::move(series));
@@ -93,7 +94,8 @@ using StageKey = std::pair<PipelineId, StageId>;
 
 class ChunkCounter {
  public:
-  explicit ChunkCounter(const GanttInput& input) : changes_(input.cluster->devices.size()) {
+  explicit ChunkCounter(const GanttInput& input)
+      : changes_(input.setting.cluster().devices.size()) {
     const auto& [lowered, simulation] = *input.step;
     for (const Action& action : lowered.actions) {
       if (action.kind != ActionKind::kRecompute) continue;
@@ -156,8 +158,9 @@ std::vector<Chart> chart_chunks(const GanttInput& input) {
     chart.x_label = "ms";
     chart.y_label = unit;
     chart.counts = true;
-    for (std::size_t d = 0; d < input.cluster->devices.size(); ++d) {
-      chart.series.push_back(count_series(input.cluster->devices[d].name, counter.of(d), what));
+    for (std::size_t d = 0; d < input.setting.cluster().devices.size(); ++d) {
+      chart.series.push_back(
+          count_series(input.setting.cluster().devices[d].name, counter.of(d), what));
     }
     return chart;
   };
@@ -182,9 +185,9 @@ std::vector<Chart> make_memory_charts(const GanttInput& input) {
 
 std::vector<std::string> list_misfits(const GanttInput& input) {
   std::vector<std::string> misfits;
-  for (std::size_t d = 0; d < input.cluster->devices.size(); ++d) {
+  for (std::size_t d = 0; d < input.setting.cluster().devices.size(); ++d) {
     if (fits(input, d)) continue;
-    misfits.push_back(fmt::format("{} does not fit: {}", input.cluster->devices[d].name,
+    misfits.push_back(fmt::format("{} does not fit: {}", input.setting.cluster().devices[d].name,
                                   compare_to_limit(input, d)));
   }
   return misfits;

@@ -103,7 +103,7 @@ class Verifying {
       device.action_overhead = overheads.per_action;
       device.step_overhead = overheads.per_step;
     }
-    return simulate_plan(options_.plan, profile, cluster,
+    return simulate_plan(options_.plan, {profile, cluster},
                          {.clip = options_.config.optimizer.clip_norm > 0});
   }
 

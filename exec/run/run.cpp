@@ -88,7 +88,8 @@ TransitionReport Run::transition_to(const Plan& plan) {
   const SteadyTime start = std::chrono::steady_clock::now();
   // The program is made before anything moves: a plan that cannot run must leave the old one in
   // force.
-  validate(plan, structure_, make_uniform_cluster(workers_.devices(), Bytes{}, {}), "plan");
+  const Cluster cluster = make_uniform_cluster(workers_.devices(), Bytes{}, {});
+  validate(plan, {structure_, cluster}, "plan");
   StepProgram program = make_step_program(plan);
   report.program_time = since(start);
   try {

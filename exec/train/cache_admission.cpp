@@ -34,7 +34,7 @@ Duration CacheAdmission::step_time(const Plan& plan, int depth) const {
   activity.cached = depth;
   uncached.cache_frozen_prefix =
       depth > 0 && depth == count_frozen_prefix(options_.profile, activity);
-  const Duration makespan = simulate_step(uncached, activity, options_.profile, options_.cluster,
+  const Duration makespan = simulate_step(uncached, activity, {options_.profile, options_.cluster},
                                           {.clip = options_.config.optimizer.clip_norm > 0})
                                 .simulation.makespan;
   return makespan / batches_of(plan, options_.config);

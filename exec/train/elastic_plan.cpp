@@ -48,7 +48,7 @@ ElasticPlan::Transitioned ElasticPlan::transition_to(const FreezeMask& mask, Ste
   if (plan_) transition.predicted = replanner_.predict_times(*plan_);
   transition.plan_time = replanner_.take_time();
   const TransitionReport report =
-      run_.transition_to(with_lists(plan, options_.profile, options_.cluster));
+      run_.transition_to(with_lists(plan, {options_.profile, options_.cluster}));
   transition.move_time = waited + report.move_time;
   transition.start_time = report.start_time();
   transition.moved = report.move.moved;

@@ -144,7 +144,7 @@ const Plan& Replanner::hold(const Plan& plan) {
 }
 
 bool Replanner::fits(const Plan& plan) const {
-  return !judge_plan(plan, options_.profile, options_.cluster,
+  return !judge_plan(plan, {options_.profile, options_.cluster},
                      options_.config.optimizer.clip_norm > 0)
               .infeasible;
 }
@@ -244,10 +244,11 @@ PredictedTransition Replanner::predict(const FreezeMask& mask, Step epoch, Step 
   if (known == predicted_.end()) {
     const StepOptions step{.clip = options_.config.optimizer.clip_norm > 0};
     const Plan next = answer(mask);
-    const Predicted predicted{predict_transition(*held_, next, options_.profile, options_.cluster,
-                                                 step, overhead_.value_or(TransitionOverhead{})),
-                              predict_fill(*held_, next, options_.profile, options_.cluster, step) /
-                                  batches_of(next, options_.config)};
+    const Predicted predicted{
+        predict_transition(*held_, next, {options_.profile, options_.cluster}, step,
+                           overhead_.value_or(TransitionOverhead{})),
+        predict_fill(*held_, next, {options_.profile, options_.cluster}, step) /
+            batches_of(next, options_.config)};
     known = predicted_.emplace(mask.text(), predicted).first;
   }
   PredictedTransition predicted = known->second.full;
@@ -261,7 +262,7 @@ PredictedTransition Replanner::predict(const FreezeMask& mask, Step epoch, Step 
 TransitionTimes Replanner::predict_times(const Plan& before) const {
   const TransitionOverhead overhead = overhead_.value_or(TransitionOverhead{});
   const TransitionCost cost =
-      price_transition(before, *held_, options_.profile, options_.cluster,
+      price_transition(before, *held_, {options_.profile, options_.cluster},
                        find_activity(options_.profile, before.mask), overhead);
   const Duration start = std::max(overhead.start, cost.total - cost.move - overhead.plan);
   return {.plan = overhead.plan * searches_,

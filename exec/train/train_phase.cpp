@@ -31,12 +31,12 @@ double TrainPhase::measured_samples_per_second() const {
 BegunPhase predict_phase(Step first, const Plan& plan, const TrainOptions& options,
                          const std::string& file) {
   const int devices = static_cast<int>(options.cluster.devices.size());
-  const SimulatedStep simulated = simulate_step(plan, options.profile, options.cluster,
+  const SimulatedStep simulated = simulate_step(plan, {options.profile, options.cluster},
                                                 {.clip = options.config.optimizer.clip_norm > 0});
   PlanSimulation simulation = summarize(simulated, devices);
   refuse_overflow(simulation.memory, options.cluster, file);
   BegunPhase begun;
-  begun.memory = predict_memory(simulated, options.profile, options.cluster);
+  begun.memory = predict_memory(simulated, {options.profile, options.cluster});
   TrainPhase& phase = begun.phase;
   phase.first_step = first;
   phase.plan = plan;

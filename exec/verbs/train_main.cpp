@@ -182,7 +182,7 @@ TrainOptions read_options(const po::variables_map& flags, const std::string& com
   if (const auto path = optional_text(flags, "plan")) {
     options.plan = read_plan(*path);
     options.plan_file = *path;
-    validate(*options.plan, options.profile, options.cluster, *path, lines_of(*path));
+    validate(*options.plan, {options.profile, options.cluster}, *path, lines_of(*path));
     if (options.plan->batch_size != options.config.batch_size ||
         options.plan->micro_batch_size != options.config.micro_batch_size) {
       throw InputError(*path, 0,

@@ -57,7 +57,7 @@ VerifyOptions read_options(const po::variables_map& flags) {
   options.plan = read_plan(plan_file);
   options.plan_file = plan_file;
   const ModelProfile structure = structure_of(options.config);
-  validate(options.plan, structure, options.cluster, plan_file, lines_of(plan_file));
+  validate(options.plan, {structure, options.cluster}, plan_file, lines_of(plan_file));
   options.blocks = integer_or(flags, "blocks", options.blocks, 2, 100'000);
   options.steps = integer_or(flags, "steps", options.steps, 1, 100'000);
   options.bar = integer_or(flags, "bar", 10, 1, 1000) / 100.0;

@@ -179,8 +179,9 @@ void check_schedule(const NamedSchedule& schedule, const Checker& checker) {
 
 }  // namespace
 
-void validate(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
-              const std::string& file, const LineOf& line_of) {
+void validate(const Plan& plan, Setting setting, const std::string& file, const LineOf& line_of) {
+  const ModelProfile& profile = setting.profile();
+  const Cluster& cluster = setting.cluster();
   const Checker checker(file, line_of);
   const int layers = static_cast<int>(profile.layers.size());
   const int devices = static_cast<int>(cluster.devices.size());

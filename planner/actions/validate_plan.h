@@ -4,9 +4,8 @@
 #include <string>
 
 #include "planner/plan/plan.h"
-#include "profiles/cluster.h"
 #include "profiles/json_lines.h"
-#include "profiles/model_profile.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
@@ -14,7 +13,7 @@ namespace frazil {
 // missing, doubled or not convex, unknown devices, micro-batches that are not owned exactly once or
 // do not add up to the batch, mask length, ... Throws InputError{file, the line of the fault} with
 // the JSON path in `found`; faults of a schedule's actions name action and device instead.
-void validate(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
-              const std::string& file, const LineOf& line_of = {});
+void validate(const Plan& plan, Setting setting, const std::string& file,
+              const LineOf& line_of = {});
 
 }  // namespace frazil

@@ -210,21 +210,21 @@ std::string critical_path_json(std::span<const PathStep> path, const LoweredStep
   return json.dump();
 }
 
-std::string print_explanation(const SimulatedStep& simulated, const ModelProfile& profile,
-                              const Cluster& cluster) {
+std::string print_explanation(const SimulatedStep& simulated, Setting setting) {
+  const Cluster& cluster = setting.cluster();
   const auto& [step, simulation] = simulated;
   const auto devices = static_cast<int>(cluster.devices.size());
-  const std::vector<Duration> prices = price_all(step.graph, profile, cluster).of_work;
+  const std::vector<Duration> prices = price_all(step.graph, setting).of_work;
   const std::vector<PathStep> path = find_critical_path(step.graph, simulation, prices);
   return print_idle_time(split_makespan(step, simulation, prices, devices), cluster) +
          print_critical_path(share_out(path, step, simulation, devices), cluster);
 }
 
-std::string explanation_json(const SimulatedStep& simulated, const ModelProfile& profile,
-                             const Cluster& cluster) {
+std::string explanation_json(const SimulatedStep& simulated, Setting setting) {
+  const Cluster& cluster = setting.cluster();
   const auto& [step, simulation] = simulated;
   const auto devices = static_cast<int>(cluster.devices.size());
-  const std::vector<Duration> prices = price_all(step.graph, profile, cluster).of_work;
+  const std::vector<Duration> prices = price_all(step.graph, setting).of_work;
   const std::vector<PathStep> path = find_critical_path(step.graph, simulation, prices);
   return fmt::format(R"({{"idle_time": {}, "critical_path": {}}})",
                      idle_time_json(split_makespan(step, simulation, prices, devices), cluster),

@@ -10,6 +10,7 @@
 #include "planner/prediction/path_shares.h"
 #include "planner/prediction/simulate_plan.h"
 #include "profiles/cluster.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
@@ -28,10 +29,8 @@ std::string critical_path_json(std::span<const PathStep> path, const LoweredStep
                                const Simulation& simulation, const Cluster& cluster);
 
 // Returns the idle time and the critical path of a simulated step.
-std::string print_explanation(const SimulatedStep& simulated, const ModelProfile& profile,
-                              const Cluster& cluster);
+std::string print_explanation(const SimulatedStep& simulated, Setting setting);
 // Returns {"idle_time": ..., "critical_path": ...}.
-std::string explanation_json(const SimulatedStep& simulated, const ModelProfile& profile,
-                             const Cluster& cluster);
+std::string explanation_json(const SimulatedStep& simulated, Setting setting);
 
 }  // namespace frazil

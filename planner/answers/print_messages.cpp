@@ -14,16 +14,17 @@ namespace {
 constexpr std::array kLowerings = {MessageLowering::kEagerReceive, MessageLowering::kJustInTime,
                                    MessageLowering::kGrouped};
 
-Schedule complete(const Plan& plan, const ModelProfile& profile, const Cluster& cluster) {
-  const PlanCosts costs{profile, cluster};
-  const Schedule compute = make_schedule(plan, static_cast<int>(cluster.devices.size()), &costs);
-  return complete_schedule(compute, plan, profile, find_activity(profile, plan.mask));
+Schedule complete(const Plan& plan, Setting setting) {
+  const Schedule compute =
+      make_schedule(plan, static_cast<int>(setting.cluster().devices.size()), setting);
+  return complete_schedule(compute, plan, setting.profile(),
+                           find_activity(setting.profile(), plan.mask));
 }
 
 }  // namespace
 
-std::string print_messages(const Plan& plan, const ModelProfile& profile, const Cluster& cluster) {
-  const Schedule completed = complete(plan, profile, cluster);
+std::string print_messages(const Plan& plan, Setting setting) {
+  const Schedule completed = complete(plan, setting);
   std::string text;
   for (const MessageLowering lowering : kLowerings) {
     text += fmt::format("messages, {}: {}\n", message_lowering_name(lowering),
@@ -32,8 +33,8 @@ std::string print_messages(const Plan& plan, const ModelProfile& profile, const 
   return text;
 }
 
-std::string messages_json(const Plan& plan, const ModelProfile& profile, const Cluster& cluster) {
-  const Schedule completed = complete(plan, profile, cluster);
+std::string messages_json(const Plan& plan, Setting setting) {
+  const Schedule completed = complete(plan, setting);
   nlohmann::ordered_json messages = nlohmann::ordered_json::object();
   for (const MessageLowering lowering : kLowerings) {
     const auto deadlock = find_deadlock(completed, lowering);

@@ -5,16 +5,15 @@
 #include <string>
 
 #include "planner/plan/plan.h"
-#include "profiles/cluster.h"
-#include "profiles/model_profile.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
 // Returns a line per lowering: "messages, just in time: device 0 waits at ..." or "... come
 // through".
-std::string print_messages(const Plan& plan, const ModelProfile& profile, const Cluster& cluster);
+std::string print_messages(const Plan& plan, Setting setting);
 // Returns
 //   {"messages": {"eager receive": null, "just in time": "device 0 waits ...", "grouped": null}}
-std::string messages_json(const Plan& plan, const ModelProfile& profile, const Cluster& cluster);
+std::string messages_json(const Plan& plan, Setting setting);
 
 }  // namespace frazil

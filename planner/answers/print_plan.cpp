@@ -44,7 +44,7 @@ std::string draw_small(const Timeline& timeline) {
 }
 
 std::string device_rows(const SimulatedPlan& simulated) {
-  const std::vector<Device>& devices = simulated.cluster.devices;
+  const std::vector<Device>& devices = simulated.setting.cluster().devices;
   std::size_t width = 6;
   for (const Device& device : devices) width = std::max(width, device.name.size());
   std::string text = fmt::format("\n{:<{}}  {:>12}  {:>12}  {:>12}  holds at its peak\n", "device",
@@ -113,7 +113,7 @@ std::string what_if_json(const WhatIf& what_if, const WhatIfAnswer& answer) {
 }
 
 std::string print_simulation(const SimulatedPlan& simulated) {
-  const auto& [plan, profile, cluster, simulation, bounds, overlap] = simulated;
+  const auto& [plan, setting, simulation, bounds, overlap] = simulated;
   const Duration span = max_span(simulation.timeline);
   std::string text = fmt::format(
       "{}\n"
@@ -126,17 +126,17 @@ std::string print_simulation(const SimulatedPlan& simulated) {
       bounds.makespan.name, percent(gap(simulation.makespan, bounds.makespan.time)));
   if (overlap) text += text_of(*overlap, plan);
   text += device_rows(simulated);
-  if (const auto overflow = find_overflow(simulation.memory, cluster)) {
+  if (const auto overflow = find_overflow(simulation.memory, setting.cluster())) {
     text += fmt::format("this plan does not fit into memory, and train refuses it: {}\n",
                         overflow->reason);
   }
-  if (find_activity(profile, plan).cached > 0) text += kCacheNote;
-  return text + list_flags(profile, simulation.extrapolated) + list_free_links(cluster) +
-         draw_small(simulation.timeline);
+  if (find_activity(setting.profile(), plan).cached > 0) text += kCacheNote;
+  return text + list_flags(setting.profile(), simulation.extrapolated) +
+         list_free_links(setting.cluster()) + draw_small(simulation.timeline);
 }
 
 std::string simulation_json(const SimulatedPlan& simulated) {
-  const auto& [plan, profile, cluster, simulation, bounds, overlap] = simulated;
+  const auto& [plan, setting, simulation, bounds, overlap] = simulated;
   Json json = {{"summary", summarize(plan)},
                {"makespan_ns", simulation.makespan.count()},
                {"span_ns", max_span(simulation.timeline).count()},
@@ -144,6 +144,8 @@ std::string simulation_json(const SimulatedPlan& simulated) {
                {"bubble", bubble(simulation.timeline)},
                {"bubble_span", bubble_of_span(simulation.timeline)}};
   json.update(Json::parse(bounds_json(bounds)));
+  const ModelProfile& profile = setting.profile();
+  const Cluster& cluster = setting.cluster();
   const std::optional<Infeasible> overflow = find_overflow(simulation.memory, cluster);
   json["fits"] = !overflow.has_value();
   if (overflow) json["reason"] = overflow->reason;

@@ -9,14 +9,15 @@
 #include "planner/prediction/bounds.h"
 #include "planner/prediction/simulate_plan.h"
 #include "planner/what_if/what_if.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
-// A plan with what the simulator says about it.
+// A plan with what the simulator says about it. All that it refers to must outlive it, the profile
+// and the cluster too.
 struct SimulatedPlan {
   const Plan& plan;
-  const ModelProfile& profile;
-  const Cluster& cluster;
+  Setting setting;
   const PlanSimulation& simulation;
   const PlanBounds& bounds;
   std::optional<ReductionOverlap> overlap = std::nullopt;  // as it was simulated

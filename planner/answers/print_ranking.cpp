@@ -222,8 +222,8 @@ std::string print_infeasible(const Candidate& candidate, const Widths& widths) {
 
 }  // namespace
 
-std::string print_ranking(const Ranking& ranking, const Cluster& cluster,
-                          const ModelProfile& profile, int top) {
+std::string print_ranking(const Ranking& ranking, Setting setting, int top) {
+  const Cluster& cluster = setting.cluster();
   const Widths widths = find_widths(ranking);
   std::string text = print_head(widths);
   bool extrapolated = false;
@@ -248,12 +248,14 @@ std::string print_ranking(const Ranking& ranking, const Cluster& cluster,
   text += text_of(count_candidates(ranking), cluster.devices.size());
   if (ranking.left) text += text_of(*ranking.left, *ranking.best());
   if (caches) text += kCacheNote;
-  return text + infeasible + explain_suffixes(shown) + list_flags(profile, extrapolated) +
+  return text + infeasible + explain_suffixes(shown) + list_flags(setting.profile(), extrapolated) +
          list_free_links(cluster);
 }
 
-std::string ranking_json(const Ranking& ranking, const Cluster& cluster,
-                         const ModelProfile& profile, int top, const std::string& more) {
+std::string ranking_json(const Ranking& ranking, Setting setting, int top,
+                         const std::string& more) {
+  const ModelProfile& profile = setting.profile();
+  const Cluster& cluster = setting.cluster();
   Json feasible = Json::array();
   Json infeasible = Json::array();
   for (const Candidate& candidate : ranking.candidates) {

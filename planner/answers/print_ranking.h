@@ -5,6 +5,7 @@
 #include <string>
 
 #include "planner/prediction/ranking.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
@@ -13,9 +14,8 @@ namespace frazil {
 // the candidates that a search left out by their bounds. In the table, candidates that differ only
 // in the name of the schedule share a row, and devices are listed if pipelines take them in another
 // order than the cluster lists them. `more`: a JSON object whose members are added.
-std::string print_ranking(const Ranking& ranking, const Cluster& cluster,
-                          const ModelProfile& profile, int top);
-std::string ranking_json(const Ranking& ranking, const Cluster& cluster,
-                         const ModelProfile& profile, int top, const std::string& more = "{}");
+std::string print_ranking(const Ranking& ranking, Setting setting, int top);
+std::string ranking_json(const Ranking& ranking, Setting setting, int top,
+                         const std::string& more = "{}");
 
 }  // namespace frazil

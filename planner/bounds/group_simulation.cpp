@@ -57,17 +57,15 @@ void reach_peak(MemoryPeak& peak, TimePoint at, Bytes reducing) {
 
 }  // namespace
 
-GroupSimulation::GroupSimulation(const ModelProfile& profile, const Cluster& cluster,
-                                 const Activity& activity, const SearchOptions& options,
-                                 const DeviceGroupClasses& machines, const SpaceSums& sums,
-                                 OrderTable& orders)
-    : profile_(profile),
-      cluster_(cluster),
+GroupSimulation::GroupSimulation(Setting setting, const Activity& activity,
+                                 const SearchOptions& options, const DeviceGroupClasses& machines,
+                                 const SpaceSums& sums, OrderTable& orders)
+    : setting_(setting),
       activity_(activity),
       options_(options),
       machines_(machines),
       space_sums_(sums),
-      timer_(profile, machines, sums, options, orders) {}
+      timer_(setting.profile(), machines, sums, options, orders) {}
 
 bool GroupSimulation::applies(const Shape& shape, const Proposal& proposal,
                               const SearchOptions& options) {
@@ -79,18 +77,20 @@ bool GroupSimulation::applies(const Shape& shape, const Proposal& proposal,
 }
 
 GroupRun GroupSimulation::run_anew(const Shape& shape, const GroupClass& group) const {
+  const ModelProfile& profile = setting_.profile();
   const Cluster& machine = machines_.machine(group.machine);
-  const auto layers = static_cast<int>(profile_.layers.size());
+  const Setting of_group{profile, machine};
+  const auto layers = static_cast<int>(profile.layers.size());
   GroupRun result;
   try {
     const Plan plan = make_group_plan(shape, group, machine, options_, layers);
-    const Activity activity = find_activity(profile_, plan);
-    const PlanCosts costs{profile_, machine};
-    const Schedule compute = make_schedule(plan, static_cast<int>(machine.devices.size()), &costs);
-    Schedule completed = complete_schedule(compute, plan, profile_, activity);
+    const Activity activity = find_activity(profile, plan);
+    const auto devices = static_cast<int>(machine.devices.size());
+    const Schedule compute = make_schedule(plan, devices, of_group);
+    Schedule completed = complete_schedule(compute, plan, profile, activity);
     drop_joint_actions(completed);
-    const LoweredStep step = lower(plan, completed, profile_, machine, activity);
-    Simulation simulation = frazil::simulate(step.graph, profile_, machine);
+    const LoweredStep step = lower(plan, completed, of_group, activity);
+    Simulation simulation = frazil::simulate(step.graph, of_group);
     result.last_work = find_last_work(step, simulation, machine.devices.size());
     result.memory = std::move(simulation.memory);
     result.extrapolated = simulation.extrapolated;
@@ -125,9 +125,10 @@ const OrderTimes& GroupSimulation::time(const Shape& shape, const GroupClass& gr
 
 void GroupSimulation::set_tied(ReductionTail& tail, const Shape& shape, const Proposal& proposal,
                                const DeviceGroups& groups) const {
-  if (profile_.tied.empty()) return;
-  const auto layers = static_cast<int>(profile_.layers.size());
-  tail.set_tied(make_plan(shape, proposal, groups, options_, layers), profile_, activity_);
+  if (setting_.profile().tied.empty()) return;
+  const auto layers = static_cast<int>(setting_.profile().layers.size());
+  tail.set_tied(make_plan(shape, proposal, groups, options_, layers), setting_.profile(),
+                activity_);
 }
 
 std::optional<GroupSimulation::Least> GroupSimulation::at_least(const Shape& shape,
@@ -139,7 +140,7 @@ std::optional<GroupSimulation::Least> GroupSimulation::at_least(const Shape& sha
     times.push_back(&time(shape, group, most));
     if (!times.back()->known) return std::nullopt;
   }
-  std::vector<MemoryPeak> memory(cluster_.devices.size());
+  std::vector<MemoryPeak> memory(setting_.cluster().devices.size());
   Duration last{0};
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const OrderTimes& own = *times[static_cast<std::size_t>(proposal.class_of[g])];
@@ -148,9 +149,9 @@ std::optional<GroupSimulation::Least> GroupSimulation::at_least(const Shape& sha
       memory[groups[g].devices[d].index()].total = own.held[d];
     }
   }
-  const auto overflow = find_overflow(memory, cluster_);
+  const auto overflow = find_overflow(memory, setting_.cluster());
   if (overflow || last > most) return Least{last, overflow};
-  ReductionTail tail(shape, proposal, groups, space_sums_, cluster_, options_);
+  ReductionTail tail(shape, proposal, groups, space_sums_, setting_.cluster(), options_);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const OrderTimes& own = *times[static_cast<std::size_t>(proposal.class_of[g])];
     for (std::size_t d = 0; d < groups[g].devices.size(); ++d) {
@@ -179,8 +180,8 @@ StepOutcome GroupSimulation::simulate(const Shape& shape, const Proposal& propos
       return outcome;
     }
   }
-  ReductionTail tail(shape, proposal, groups, space_sums_, cluster_, options_);
-  outcome.memory.resize(cluster_.devices.size());
+  ReductionTail tail(shape, proposal, groups, space_sums_, setting_.cluster(), options_);
+  outcome.memory.resize(setting_.cluster().devices.size());
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const GroupRun& own = *runs[static_cast<std::size_t>(proposal.class_of[g])];
     for (std::size_t d = 0; d < groups[g].devices.size(); ++d) {

@@ -17,6 +17,7 @@
 #include "planner/bounds/proposal.h"
 #include "planner/bounds/space_sums.h"
 #include "planner/prediction/ranking.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
@@ -38,10 +39,9 @@ class ReductionTail;
 
 class GroupSimulation {
  public:
-  // All must outlive this.
-  GroupSimulation(const ModelProfile& profile, const Cluster& cluster, const Activity& activity,
-                  const SearchOptions& options, const DeviceGroupClasses& machines,
-                  const SpaceSums& sums, OrderTable& orders);
+  // The profile, the cluster and the other arguments must outlive this.
+  GroupSimulation(Setting setting, const Activity& activity, const SearchOptions& options,
+                  const DeviceGroupClasses& machines, const SpaceSums& sums, OrderTable& orders);
 
   // True if the method applies to this proposal; simulate() and at_least() require it.
   static bool applies(const Shape& shape, const Proposal& proposal, const SearchOptions& options);
@@ -72,8 +72,7 @@ class GroupSimulation {
                 const DeviceGroups& groups) const;
   GroupRun run_anew(const Shape& shape, const GroupClass& group) const;
 
-  const ModelProfile& profile_;
-  const Cluster& cluster_;
+  Setting setting_;
   const Activity& activity_;
   const SearchOptions& options_;
   const DeviceGroupClasses& machines_;

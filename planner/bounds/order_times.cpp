@@ -329,7 +329,7 @@ const DeviceOrders& OrderTimer::orders_of(const Shape& shape, const GroupClass& 
     const Cluster& machine = machines_.machine(group.machine);
     const auto layers = static_cast<int>(profile_.layers.size());
     find_stage_times(make_group_plan(shape, group, machine, options_, layers), PipelineId{0},
-                     profile_, machine, problem);
+                     {profile_, machine}, problem);
     return priced_ = make_orders(kind, problem);
   }
   return orders_.find(kind, problem);

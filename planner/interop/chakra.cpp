@@ -283,10 +283,10 @@ class ChakraExport {
 
 }  // namespace
 
-ChakraTraces to_chakra(const SimulatedStep& step, const Plan& plan, const ModelProfile& profile,
-                       const Cluster& cluster) {
-  const Activity activity = find_activity(profile, plan.mask);
-  return ChakraExport(step, find_step_messages(step.lowered, plan, profile, activity), cluster)
+ChakraTraces to_chakra(const SimulatedStep& step, const Plan& plan, Setting setting) {
+  const Activity activity = find_activity(setting.profile(), plan.mask);
+  return ChakraExport(step, find_step_messages(step.lowered, plan, setting.profile(), activity),
+                      setting.cluster())
       .run();
 }
 

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "planner/prediction/simulate_plan.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
@@ -33,7 +34,6 @@ struct ChakraTraces {
 
 // Returns the traces of the step. Throws InfeasibleError naming what a trace cannot say: a BARRIER,
 // or reductions that send gradients piece by piece. Requires: `step` was simulated from `plan`.
-ChakraTraces to_chakra(const SimulatedStep& step, const Plan& plan, const ModelProfile& profile,
-                       const Cluster& cluster);
+ChakraTraces to_chakra(const SimulatedStep& step, const Plan& plan, Setting setting);
 
 }  // namespace frazil

@@ -13,11 +13,11 @@ namespace {
 // micro-batch) finds a task, because a micro-batch has one pipeline.
 class Lowering {
  public:
-  Lowering(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
-           const Activity& activity, const LoweringOptions& options)
-      : state_(begin_lowering(plan, profile, cluster, activity, options)),
+  Lowering(const Plan& plan, Setting setting, const Activity& activity,
+           const LoweringOptions& options)
+      : state_(begin_lowering(plan, setting, activity, options)),
         crossings_(state_.table),
-        cluster_(cluster) {}
+        cluster_(setting.cluster()) {}
 
   LoweredStep run(const Schedule& schedule) {
     ENSURE(schedule.devices.size() <= cluster_.devices.size(), "a list of an unknown device");
@@ -290,10 +290,9 @@ class Lowering {
 
 }  // namespace
 
-LoweredStep lower(const Plan& plan, const Schedule& schedule, const ModelProfile& profile,
-                  const Cluster& cluster, const Activity& activity,
-                  const LoweringOptions& options) {
-  return Lowering(plan, profile, cluster, activity, options).run(schedule);
+LoweredStep lower(const Plan& plan, const Schedule& schedule, Setting setting,
+                  const Activity& activity, const LoweringOptions& options) {
+  return Lowering(plan, setting, activity, options).run(schedule);
 }
 
 }  // namespace frazil

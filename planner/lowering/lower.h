@@ -31,6 +31,7 @@
 
 #include "planner/actions/schedule.h"
 #include "planner/plan/plan.h"
+#include "profiles/setting.h"
 #include "sim/task_graph.h"
 #include "traces/action.h"
 
@@ -61,8 +62,7 @@ struct LoweredStep {
 };
 
 // Lowers a step. Throws InfeasibleError naming an action kind that is not interpreted.
-LoweredStep lower(const Plan& plan, const Schedule& completed, const ModelProfile& profile,
-                  const Cluster& cluster, const Activity& activity,
-                  const LoweringOptions& options = {});
+LoweredStep lower(const Plan& plan, const Schedule& completed, Setting setting,
+                  const Activity& activity, const LoweringOptions& options = {});
 
 }  // namespace frazil

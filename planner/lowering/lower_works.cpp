@@ -3,6 +3,7 @@
 #include "planner/lowering/lowering_state.h"
 
 #include "profiles/error.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
@@ -32,8 +33,9 @@ void describe_devices(LoweringState& state, const Cluster& cluster) {
 
 }  // namespace
 
-LoweringState begin_lowering(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
-                             const Activity& activity, const LoweringOptions& options) {
+LoweringState begin_lowering(const Plan& plan, Setting setting, const Activity& activity,
+                             const LoweringOptions& options) {
+  const ModelProfile& profile = setting.profile();
   const auto micro_batches = static_cast<std::size_t>(plan.micro_batches());
   LoweringState state{.plan = plan,
                       .profile = profile,
@@ -51,7 +53,7 @@ LoweringState begin_lowering(const Plan& plan, const ModelProfile& profile, cons
                       .pair_works = {},
                       .no_work = kNoWork};
   describe_stages(state);
-  describe_devices(state, cluster);
+  describe_devices(state, setting.cluster());
   if (options.overlap) state.reductions = find_reduction_groups(plan, profile, activity);
   if (reduces_buckets(state)) {
     state.reductions = cut_into_buckets(state.reductions, profile, options.overlap->bucket);

@@ -15,6 +15,7 @@
 #include "planner/plan/reduction_groups.h"
 #include "planner/plan/stage_slices.h"
 #include "planner/plan/tied_exchanges.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
@@ -130,8 +131,8 @@ struct LoweringState {
   WorkId hop_work(DeviceId from, DeviceId to);
 };
 
-LoweringState begin_lowering(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
-                             const Activity& activity, const LoweringOptions& options);
+LoweringState begin_lowering(const Plan& plan, Setting setting, const Activity& activity,
+                             const LoweringOptions& options);
 Action make_barrier_action();
 
 // Adds what a task allocates and frees. The stash lives from the start of F to the end of the last

@@ -31,16 +31,16 @@ constexpr std::array kPlanners = {
 
 // The input of one planner.
 struct Question {
-  const ModelProfile& profile;
-  const Cluster& cluster;
+  Setting setting;
   const FreezeMask& mask;
   const BatchOptions& batch;
 
-  int layers() const { return static_cast<int>(profile.layers.size()); }
-  int devices() const { return static_cast<int>(cluster.devices.size()); }
+  int layers() const { return static_cast<int>(setting.profile().layers.size()); }
+  int devices() const { return static_cast<int>(setting.cluster().devices.size()); }
   int stages() const { return std::min(layers(), devices()); }
   std::vector<LayerLoad> loads() const {
-    return find_layer_loads(profile, find_activity(profile, mask), batch.micro_batch_size);
+    const Activity activity = find_activity(setting.profile(), mask);
+    return find_layer_loads(setting.profile(), activity, batch.micro_batch_size);
   }
 };
 
@@ -54,7 +54,7 @@ Plan make_chain_plan(const Question& question, const std::vector<int>& cuts, Sch
   std::vector<DeviceId> devices;
   for (std::size_t s = 0; s <= layers.size(); ++s) devices.emplace_back(s);
   Plan plan;
-  plan.model_hash = model_hash(question.profile);
+  plan.model_hash = model_hash(question.setting.profile());
   plan.batch_size = question.batch.batch_size;
   plan.micro_batch_size = question.batch.micro_batch_size;
   plan.mask = question.mask;
@@ -65,16 +65,16 @@ Plan make_chain_plan(const Question& question, const std::vector<int>& cuts, Sch
 }
 
 Plan plan_pipe_bd(const Question& question, bool with_memory) {
-  const auto& [profile, cluster, mask, batch] = question;
+  const auto& [setting, mask, batch] = question;
   if (batch.batch_size < question.devices()) {
     throw InfeasibleError(
         fmt::format("pipe-bd shares a batch by samples, and {} are too few for {} "
                     "devices",
                     batch.batch_size, question.devices()));
   }
-  const HybridCosts costs =
-      with_memory ? measure_hybrid_with_memory(profile, cluster, mask, batch.batch_size)
-                  : measure_hybrid(profile, cluster, mask, batch.batch_size);
+  const HybridCosts costs = with_memory
+                                ? measure_hybrid_with_memory(setting, mask, batch.batch_size)
+                                : measure_hybrid(setting, mask, batch.batch_size);
   // Beyond this many plans the exhaustive search takes more than about a second; dynamic
   // programming still finds the optimum.
   constexpr std::int64_t kMostVisited = 1'000'000;
@@ -84,7 +84,7 @@ Plan plan_pipe_bd(const Question& question, bool with_memory) {
   if (!best) {
     throw InfeasibleError("pipe-bd finds no distribution whose stages fit the devices' memory");
   }
-  return make_hybrid_plan(*best, profile, mask, batch.batch_size);
+  return make_hybrid_plan(*best, setting.profile(), mask, batch.batch_size);
 }
 
 Plan plan_torchgpipe(const Question& question) {
@@ -105,8 +105,8 @@ ChainLoads measure_chain(const Question& question) {
     chain.time.push_back(load.time());
     chain.memory.push_back(load.state + load.stash * in_flight);
   }
-  chain.memory_limit = question.cluster.devices.front().memory_limit;
-  for (const Device& device : question.cluster.devices) {
+  chain.memory_limit = question.setting.cluster().devices.front().memory_limit;
+  for (const Device& device : question.setting.cluster().devices) {
     chain.memory_limit = std::min(chain.memory_limit, device.memory_limit);
   }
   return chain;
@@ -154,10 +154,10 @@ bool chooses_its_micro_batches(NamedPlanner planner) {
          planner == NamedPlanner::kPipeTransformer;
 }
 
-Plan make_named_plan(NamedPlanner planner, const ModelProfile& profile, const Cluster& cluster,
-                     const FreezeMask& mask, const BatchOptions& batch) {
+Plan make_named_plan(NamedPlanner planner, Setting setting, const FreezeMask& mask,
+                     const BatchOptions& batch) {
   ENSURE(batch.batch_size >= 1 && batch.micro_batch_size >= 1, "a sample");
-  const Question question{profile, cluster, mask, batch};
+  const Question question{setting, mask, batch};
   switch (planner) {
     case NamedPlanner::kPipeBd:
       return plan_pipe_bd(question, /*with_memory=*/false);
@@ -166,10 +166,9 @@ Plan make_named_plan(NamedPlanner planner, const ModelProfile& profile, const Cl
     case NamedPlanner::kTorchgpipe:
       return plan_torchgpipe(question);
     case NamedPlanner::kPipeTransformer:
-      return plan_pipe_transformer(profile, cluster,
-                                   {.batch_size = batch.batch_size, .mask = mask});
+      return plan_pipe_transformer(setting, {.batch_size = batch.batch_size, .mask = mask});
     case NamedPlanner::kPipeDream:
-      return make_pipedream_plan(profile, cluster, mask, batch.batch_size, batch.micro_batch_size);
+      return make_pipedream_plan(setting, mask, batch.batch_size, batch.micro_batch_size);
     case NamedPlanner::kDynMo:
       return plan_dynmo(question, /*by_diffusion=*/false);
     case NamedPlanner::kDynMoDiffusion:
@@ -181,16 +180,14 @@ Plan make_named_plan(NamedPlanner planner, const ModelProfile& profile, const Cl
   fail_ensure(__FILE__, __LINE__, "an unknown planner");
 }
 
-Candidate judge_named_planner(NamedPlanner planner, const ModelProfile& profile,
-                              const Cluster& cluster, const SearchOptions& options) {
+Candidate judge_named_planner(NamedPlanner planner, Setting setting, const SearchOptions& options) {
   ENSURE(!options.micro_batch_sizes.empty(), "a micro-batch size to try");
   std::vector<Candidate> candidates;
   std::optional<InfeasibleError> refusal;
   for (const int size : options.micro_batch_sizes) {
     try {
-      Plan plan =
-          make_named_plan(planner, profile, cluster, options.mask, {options.batch_size, size});
-      candidates.push_back(judge_plan(std::move(plan), profile, cluster, options.clip));
+      Plan plan = make_named_plan(planner, setting, options.mask, {options.batch_size, size});
+      candidates.push_back(judge_plan(std::move(plan), setting, options.clip));
     } catch (const InfeasibleError& error) {
       refusal = error;
     }

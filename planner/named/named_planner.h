@@ -24,8 +24,7 @@
 #include "planner/plan/plan.h"
 #include "planner/prediction/ranking.h"
 #include "planner/search/search.h"
-#include "profiles/cluster.h"
-#include "profiles/model_profile.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
@@ -55,13 +54,12 @@ struct BatchOptions {
 
 // Returns the planner's plan. Throws InfeasibleError where the planner has no answer. Requires: a
 // mask with one bit per block; sizes of at least 1.
-Plan make_named_plan(NamedPlanner planner, const ModelProfile& profile, const Cluster& cluster,
-                     const FreezeMask& mask, const BatchOptions& batch);
+Plan make_named_plan(NamedPlanner planner, Setting setting, const FreezeMask& mask,
+                     const BatchOptions& batch);
 
 // Returns the plan that ranks best in the simulator over the micro-batch sizes on offer, feasible
 // plans before infeasible ones. Throws InfeasibleError where the planner has no answer for any
 // size. It reads only batch_size, micro_batch_sizes, mask and clip of the options.
-Candidate judge_named_planner(NamedPlanner planner, const ModelProfile& profile,
-                              const Cluster& cluster, const SearchOptions& options);
+Candidate judge_named_planner(NamedPlanner planner, Setting setting, const SearchOptions& options);
 
 }  // namespace frazil

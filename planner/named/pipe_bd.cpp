@@ -91,8 +91,9 @@ std::vector<int> find_units(const ModelProfile& profile) {
   return units;
 }
 
-HybridCosts measure_hybrid(const ModelProfile& profile, const Cluster& cluster,
-                           const FreezeMask& mask, int batch_size) {
+HybridCosts measure_hybrid(Setting setting, const FreezeMask& mask, int batch_size) {
+  const ModelProfile& profile = setting.profile();
+  const Cluster& cluster = setting.cluster();
   const Activity activity = find_activity(profile, mask);
   const std::vector<int> units = find_units(profile);
   const std::vector<Bytes> gradients = find_gradients(profile, activity, units);
@@ -115,9 +116,9 @@ HybridCosts measure_hybrid(const ModelProfile& profile, const Cluster& cluster,
   return costs;
 }
 
-HybridCosts measure_hybrid_with_memory(const ModelProfile& profile, const Cluster& cluster,
-                                       const FreezeMask& mask, int batch_size) {
-  HybridCosts costs = measure_hybrid(profile, cluster, mask, batch_size);
+HybridCosts measure_hybrid_with_memory(Setting setting, const FreezeMask& mask, int batch_size) {
+  const ModelProfile& profile = setting.profile();
+  HybridCosts costs = measure_hybrid(setting, mask, batch_size);
   const Activity activity = find_activity(profile, mask);
   const std::vector<int> units = find_units(profile);
   std::vector<std::vector<Bytes>> of_group;  // by group size - 1, then unit
@@ -132,8 +133,8 @@ HybridCosts measure_hybrid_with_memory(const ModelProfile& profile, const Cluste
     for (int u = first; u < end; ++u) sum += of_unit[static_cast<std::size_t>(u)];
     return sum;
   };
-  costs.memory_limit = cluster.devices.front().memory_limit;
-  for (const Device& device : cluster.devices) {
+  costs.memory_limit = setting.cluster().devices.front().memory_limit;
+  for (const Device& device : setting.cluster().devices) {
     costs.memory_limit = std::min(costs.memory_limit, device.memory_limit);
   }
   return costs;

@@ -14,8 +14,8 @@
 
 #include "planner/named/hybrid_distribution.h"
 #include "planner/plan/plan.h"
-#include "profiles/cluster.h"
 #include "profiles/model_profile.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
@@ -25,13 +25,11 @@ std::vector<int> find_units(const ModelProfile& profile);
 
 // Returns the times of units by group size, without a memory limit. Requires: a sample for each
 // device.
-HybridCosts measure_hybrid(const ModelProfile& profile, const Cluster& cluster,
-                           const FreezeMask& mask, int batch_size);
+HybridCosts measure_hybrid(Setting setting, const FreezeMask& mask, int batch_size);
 // Returns the costs of measure_hybrid with a memory limit: the states of a stage's units and the
 // stash (saved activations) of a device's share of the batch, rounded up, must fit the device with
 // the least capacity.
-HybridCosts measure_hybrid_with_memory(const ModelProfile& profile, const Cluster& cluster,
-                                       const FreezeMask& mask, int batch_size);
+HybridCosts measure_hybrid_with_memory(Setting setting, const FreezeMask& mask, int batch_size);
 
 // Makes a plan of a distribution of units over the first devices of a cluster.
 Plan make_hybrid_plan(const HybridPlan& hybrid, const ModelProfile& profile, const FreezeMask& mask,

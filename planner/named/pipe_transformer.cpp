@@ -86,12 +86,11 @@ std::vector<std::int64_t> find_active_parameters(const ModelProfile& profile,
   return active;
 }
 
-Plan make_pipe_transformer_plan(const ModelProfile& profile, const Cluster& cluster,
-                                const PipeTransformerShape& shape) {
-  const HostDevices hosts = list_devices(cluster);
+Plan make_pipe_transformer_plan(Setting setting, const PipeTransformerShape& shape) {
+  const HostDevices hosts = list_devices(setting.cluster());
   const int replicas = static_cast<int>(hosts.size()) * shape.pipelines_per_host;
   Plan plan;
-  plan.model_hash = model_hash(profile);
+  plan.model_hash = model_hash(setting.profile());
   plan.batch_size = shape.batch_size;
   plan.micro_batch_size = divide_up(divide_up(shape.batch_size, replicas), shape.micro_batches);
   plan.mask = shape.mask;
@@ -107,16 +106,16 @@ Plan make_pipe_transformer_plan(const ModelProfile& profile, const Cluster& clus
     const auto begin = host.begin() + r % shape.pipelines_per_host * shape.length;
     const int end = plan.micro_batches() * (r + 1) / replicas;
     plan.pipelines.push_back(
-        {.stages = make_stages(profile, shape.mask, {begin, begin + shape.length}),
+        {.stages = make_stages(setting.profile(), shape.mask, {begin, begin + shape.length}),
          .micro_batches = {{MicroBatchId{first}, MicroBatchId{end - 1}}}});
     first = end;
   }
   return plan;
 }
 
-Plan plan_pipe_transformer(const ModelProfile& profile, const Cluster& cluster,
-                           const PipeTransformerOptions& options) {
-  const HostDevices hosts = list_devices(cluster);
+Plan plan_pipe_transformer(Setting setting, const PipeTransformerOptions& options) {
+  const ModelProfile& profile = setting.profile();
+  const HostDevices hosts = list_devices(setting.cluster());
   const int first_length = find_first_length(hosts);
   const auto all = FreezeMask::all_active(options.mask.blocks());
   const std::int64_t reference =
@@ -125,12 +124,11 @@ Plan plan_pipe_transformer(const ModelProfile& profile, const Cluster& cluster,
                                      reference, options.rule);
   const int pipelines_per_host = first_length / length;
   return make_pipe_transformer_plan(
-      profile, cluster,
-      {.length = length,
-       .pipelines_per_host = pipelines_per_host,
-       .batch_size = options.batch_size * (options.batch_grows ? pipelines_per_host : 1),
-       .micro_batches = count_micro_batches(length),
-       .mask = options.mask});
+      setting, {.length = length,
+                .pipelines_per_host = pipelines_per_host,
+                .batch_size = options.batch_size * (options.batch_grows ? pipelines_per_host : 1),
+                .micro_batches = count_micro_batches(length),
+                .mask = options.mask});
 }
 
 }  // namespace frazil

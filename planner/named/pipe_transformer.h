@@ -19,8 +19,8 @@
 
 #include "planner/named/pipe_transformer_balance.h"
 #include "planner/plan/plan.h"
-#include "profiles/cluster.h"
 #include "profiles/model_profile.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
@@ -39,8 +39,7 @@ struct PipeTransformerOptions {
 // Returns PipeTransformer's plan. Throws InfeasibleError where it has none: hosts with unequal
 // numbers of devices, a number that is no power of two, a mask that does not freeze a prefix, fewer
 // micro-batches than pipelines.
-Plan plan_pipe_transformer(const ModelProfile& profile, const Cluster& cluster,
-                           const PipeTransformerOptions& options);
+Plan plan_pipe_transformer(Setting setting, const PipeTransformerOptions& options);
 
 // Every decision of PipeTransformer, made by the caller.
 struct PipeTransformerShape {
@@ -52,8 +51,7 @@ struct PipeTransformerShape {
 };
 // Makes the plan of a shape. Throws InfeasibleError for fewer micro-batches than pipelines, and for
 // a mask that does not freeze a prefix. Requires: every host has devices for its pipelines.
-Plan make_pipe_transformer_plan(const ModelProfile& profile, const Cluster& cluster,
-                                const PipeTransformerShape& shape);
+Plan make_pipe_transformer_plan(Setting setting, const PipeTransformerShape& shape);
 
 // Returns the number of parameters (of four bytes) of each layer behind the frozen prefix. Throws
 // InfeasibleError for a mask that does not freeze a prefix.

@@ -91,13 +91,14 @@ class Placer {
 
 }  // namespace
 
-Plan make_pipedream_plan(const ModelProfile& profile, const Cluster& cluster,
-                         const FreezeMask& mask, int batch_size, int micro_batch_size) {
-  const auto partition = partition_for_pipedream(make_operators(profile, mask, micro_batch_size),
-                                                 find_levels(cluster), /*straight=*/false);
+Plan make_pipedream_plan(Setting setting, const FreezeMask& mask, int batch_size,
+                         int micro_batch_size) {
+  const auto partition =
+      partition_for_pipedream(make_operators(setting.profile(), mask, micro_batch_size),
+                              find_levels(setting.cluster()), /*straight=*/false);
   ENSURE(partition.has_value(), "one stage on all machines is always there");
   Plan plan;
-  plan.model_hash = model_hash(profile);
+  plan.model_hash = model_hash(setting.profile());
   plan.batch_size = batch_size;
   plan.micro_batch_size = micro_batch_size;
   plan.mask = mask;
@@ -105,7 +106,7 @@ Plan make_pipedream_plan(const ModelProfile& profile, const Cluster& cluster,
       NamedSchedule{.kind = ScheduleKind::kOneForwardOneBackward, .in_flight = {}, .chunks = 1};
   Pipeline pipeline;
   pipeline.micro_batches = {{MicroBatchId{0}, MicroBatchId{plan.micro_batches() - 1}}};
-  Placer placer(find_devices_per_host(cluster));
+  Placer placer(find_devices_per_host(setting.cluster()));
   for (const PipeDreamStage& partitioned : partition->stages) {
     Stage stage = make_stage(partitioned.operators);
     placer.place(partitioned, stage);

@@ -9,13 +9,12 @@
 // synchronous, in the order of 1f1b.
 
 #include "planner/plan/plan.h"
-#include "profiles/cluster.h"
-#include "profiles/model_profile.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
 // Throws InfeasibleError where the model branches too much (kMostStates).
-Plan make_pipedream_plan(const ModelProfile& profile, const Cluster& cluster,
-                         const FreezeMask& mask, int batch_size, int micro_batch_size);
+Plan make_pipedream_plan(Setting setting, const FreezeMask& mask, int batch_size,
+                         int micro_batch_size);
 
 }  // namespace frazil

@@ -85,18 +85,18 @@ std::string describe(const std::vector<SearchedOrder>& all, const NamedSchedule&
 
 }  // namespace
 
-SearchedPlan search_order(Plan plan, const ModelProfile& profile, const Cluster& cluster,
-                          const OrderSearchOptions& options) {
+SearchedPlan search_order(Plan plan, Setting setting, const OrderSearchOptions& options) {
   const auto* chosen = std::get_if<NamedSchedule>(&plan.schedule);
   ENSURE(chosen != nullptr, "a schedule that says what a stage may hold");
   const NamedSchedule named = *chosen;
   refuse_what_is_not_searched(plan);
-  const MicroBatchPricing pricing(plan, profile, cluster);
-  const std::vector<PipelineTable> table = make_stage_table(plan, profile, pricing.activity());
+  const MicroBatchPricing pricing(plan, setting);
+  const std::vector<PipelineTable> table =
+      make_stage_table(plan, setting.profile(), pricing.activity());
   std::vector<LinearPipeline> pipelines;
   std::vector<SearchedOrder> found;
   ExplicitSchedule schedule;
-  schedule.devices.resize(cluster.devices.size());
+  schedule.devices.resize(setting.cluster().devices.size());
   for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
     const PipelineGroup group = read_group(plan, PipelineId{p}, facts_of(named.kind));
     const auto micro_batches = static_cast<int>(group.owned.front().size());

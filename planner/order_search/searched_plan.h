@@ -6,8 +6,7 @@
 
 #include "planner/order_search/order_search.h"
 #include "planner/plan/plan.h"
-#include "profiles/cluster.h"
-#include "profiles/model_profile.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
@@ -22,7 +21,6 @@ struct SearchedPlan {
 // whole one. The new plan's provenance says how its lists were found. Throws InfeasibleError unless
 // the stages of each pipeline are in a line, one on each device, each has a backward, none
 // recomputes, and pipelines share no device. Requires: a named schedule.
-SearchedPlan search_order(Plan plan, const ModelProfile& profile, const Cluster& cluster,
-                          const OrderSearchOptions& options = {});
+SearchedPlan search_order(Plan plan, Setting setting, const OrderSearchOptions& options = {});
 
 }  // namespace frazil

@@ -29,11 +29,11 @@ void raise(LowerBound& bound, Duration time, std::string_view name) {
 
 class BoundFinder {
  public:
-  BoundFinder(const Plan& plan, const ModelProfile& profile, const Cluster& cluster)
+  BoundFinder(const Plan& plan, Setting setting)
       : plan_(plan),
-        pricing_(plan, profile, cluster),
-        table_(make_stage_table(plan, profile, pricing_.activity())),
-        loads_(cluster.devices.size()) {}
+        pricing_(plan, setting),
+        table_(make_stage_table(plan, setting.profile(), pricing_.activity())),
+        loads_(setting.cluster().devices.size()) {}
 
   PlanBounds find() {
     std::vector<std::vector<MicroBatchClass>> classes;
@@ -135,8 +135,8 @@ class BoundFinder {
 
 }  // namespace
 
-PlanBounds find_bounds(const Plan& plan, const ModelProfile& profile, const Cluster& cluster) {
-  return BoundFinder(plan, profile, cluster).find();
+PlanBounds find_bounds(const Plan& plan, Setting setting) {
+  return BoundFinder(plan, setting).find();
 }
 
 }  // namespace frazil

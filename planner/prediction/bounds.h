@@ -22,6 +22,7 @@
 #include <string>
 
 #include "planner/plan/plan.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
@@ -37,6 +38,6 @@ struct PlanBounds {
 
 // Returns the largest bound on the makespan and the largest on the span; the first in the order
 // above if several are equal.
-PlanBounds find_bounds(const Plan& plan, const ModelProfile& profile, const Cluster& cluster);
+PlanBounds find_bounds(const Plan& plan, Setting setting);
 
 }  // namespace frazil

@@ -26,8 +26,9 @@ std::string name_rules(const ContentionOptions& options) {
 
 }  // namespace
 
-ContendedStep simulate_contended(const LoweredStep& step, const ModelProfile& profile,
-                                 const Cluster& cluster, const ContentionOptions& options) {
+ContendedStep simulate_contended(const LoweredStep& step, Setting setting,
+                                 const ContentionOptions& options) {
+  const Cluster& cluster = setting.cluster();
   EventOptions events;
   events.meetings = find_meetings(step.graph);
   if (options.share_links) {
@@ -40,7 +41,7 @@ ContendedStep simulate_contended(const LoweredStep& step, const ModelProfile& pr
     }
   }
   const EventGraph graph = prepare_events(step.graph, events);
-  const Prices prices = price_all(step.graph, profile, cluster);
+  const Prices prices = price_all(step.graph, setting);
   const auto name_of = [&](TaskId task) {
     const DeviceId device = step.graph.lanes()[step.graph.lane_of()[task]].device;
     return fmt::format("{} on device {}", to_text(step.actions[task]), device.value);

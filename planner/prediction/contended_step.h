@@ -6,8 +6,7 @@
 #include <string>
 
 #include "planner/lowering/lower.h"
-#include "profiles/cluster.h"
-#include "profiles/model_profile.h"
+#include "profiles/setting.h"
 #include "sim/jitter.h"
 
 namespace frazil {
@@ -30,8 +29,8 @@ struct ContendedStep {
 
 // Simulates the step under the options. Messages over links without a bandwidth take no time of
 // their own, and so share and block nothing. Throws InfeasibleError naming the tasks of a deadlock.
-ContendedStep simulate_contended(const LoweredStep& step, const ModelProfile& profile,
-                                 const Cluster& cluster, const ContentionOptions& options);
+ContendedStep simulate_contended(const LoweredStep& step, Setting setting,
+                                 const ContentionOptions& options);
 
 // Prints the makespan if there is an option besides jitter, and the spread if there is jitter.
 std::string print_contended(const ContendedStep& step, const ContentionOptions& options);

@@ -117,12 +117,10 @@ MicroBatchClass follow_route(const Pipeline& pipeline, const PipelineTable& tabl
 
 }  // namespace
 
-MicroBatchPricing::MicroBatchPricing(const Plan& plan, const ModelProfile& profile,
-                                     const Cluster& cluster)
+MicroBatchPricing::MicroBatchPricing(const Plan& plan, Setting setting)
     : plan_(plan),
-      profile_(profile),
-      cluster_(cluster),
-      activity_(find_activity(profile, plan)),
+      setting_(setting),
+      activity_(find_activity(setting.profile(), plan)),
       fused_(is_fused(plan.schedule)) {}
 
 Duration MicroBatchPricing::update(const StageEntry& stage, DeviceId device) const {
@@ -130,7 +128,7 @@ Duration MicroBatchPricing::update(const StageEntry& stage, DeviceId device) con
 }
 
 Duration MicroBatchPricing::overhead(DeviceId device) const {
-  return cluster_.devices.at(device.index()).step_overhead;
+  return setting_.cluster().devices.at(device.index()).step_overhead;
 }
 
 std::vector<MicroBatchClass> MicroBatchPricing::find_classes(PipelineId pipeline,
@@ -149,7 +147,7 @@ Duration MicroBatchPricing::compute(const StageEntry& stage, DeviceId device, Ac
                                     int samples) const {
   const auto parts = find_stage_parts(*stage.stage, kind, activity_);
   if (parts.empty() && kind != ActionKind::kForward) return kNoTime;
-  return price(Compute{device, samples, parts}, profile_, cluster_);
+  return price(Compute{device, samples, parts}, setting_);
 }
 
 // Prices a backward that may run as B or as I and W at the cheaper way: B has the device's overhead
@@ -166,7 +164,7 @@ StageTimes MicroBatchPricing::stage_times(const StageEntry& stage, DeviceId devi
 
 Duration MicroBatchPricing::crossing(DeviceId from, DeviceId to, Bytes size) const {
   if (from == to) return kNoTime;
-  const Link link = cluster_.link(from, to);
+  const Link link = setting_.cluster().link(from, to);
   return size / link.bandwidth + link.latency;
 }
 

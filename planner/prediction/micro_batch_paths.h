@@ -7,7 +7,7 @@
 
 #include "planner/lowering/stage_work.h"
 #include "planner/orders/device_order.h"
-#include "profiles/cluster.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
@@ -53,7 +53,7 @@ struct MicroBatchClass {
 class MicroBatchPricing {
  public:
   // The plan, profile and cluster must outlive this.
-  MicroBatchPricing(const Plan& plan, const ModelProfile& profile, const Cluster& cluster);
+  MicroBatchPricing(const Plan& plan, Setting setting);
 
   const Activity& activity() const { return activity_; }
   // True if every backward is known to be a B, or an I that has no W.
@@ -74,8 +74,7 @@ class MicroBatchPricing {
   MicroBatchPath find_path(const PipelineTable& table, const MicroBatchClass& of) const;
 
   const Plan& plan_;
-  const ModelProfile& profile_;
-  const Cluster& cluster_;
+  Setting setting_;
   Activity activity_;
   bool fused_;
 };

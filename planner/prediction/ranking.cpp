@@ -80,22 +80,20 @@ const Candidate* Ranking::best() const {
   return &candidates.front();
 }
 
-Candidate judge_plan(Plan plan, const ModelProfile& profile, const Cluster& cluster, bool clip) {
-  return judge_plan(std::move(plan), profile, cluster,
-                    StepOptions{.clip = clip, .overlap = std::nullopt});
+Candidate judge_plan(Plan plan, Setting setting, bool clip) {
+  return judge_plan(std::move(plan), setting, StepOptions{.clip = clip, .overlap = std::nullopt});
 }
 
-Candidate judge_plan(Plan plan, const ModelProfile& profile, const Cluster& cluster,
-                     const StepOptions& options) {
+Candidate judge_plan(Plan plan, Setting setting, const StepOptions& options) {
   Candidate candidate;
   candidate.plan = std::move(plan);
   try {
-    PlanSimulation simulation = simulate_plan(candidate.plan, profile, cluster, options);
+    PlanSimulation simulation = simulate_plan(candidate.plan, setting, options);
     candidate.makespan = simulation.makespan;
     candidate.memory = std::move(simulation.memory);
     candidate.extrapolated = simulation.extrapolated;
-    candidate.bounds = find_bounds(candidate.plan, profile, cluster);
-    candidate.infeasible = find_overflow(candidate.memory, cluster);
+    candidate.bounds = find_bounds(candidate.plan, setting);
+    candidate.infeasible = find_overflow(candidate.memory, setting.cluster());
   } catch (const InfeasibleError& error) {
     candidate.infeasible = Infeasible{error.what(), DeviceId{}, Bytes{}, Bytes{}};
   }

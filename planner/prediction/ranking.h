@@ -12,6 +12,7 @@
 #include "planner/plan/plan.h"
 #include "planner/prediction/bounds.h"
 #include "planner/prediction/simulate_plan.h"
+#include "profiles/setting.h"
 #include "sim/memory.h"
 
 namespace frazil {
@@ -95,9 +96,8 @@ struct Ranking {
 
 // Simulates and bounds a plan. The candidate is infeasible if an interpreter refuses the plan or a
 // device has too little memory.
-Candidate judge_plan(Plan plan, const ModelProfile& profile, const Cluster& cluster,
-                     const StepOptions& options);
-Candidate judge_plan(Plan plan, const ModelProfile& profile, const Cluster& cluster, bool clip);
+Candidate judge_plan(Plan plan, Setting setting, const StepOptions& options);
+Candidate judge_plan(Plan plan, Setting setting, bool clip);
 
 Bytes fullest_device(const Candidate& candidate);
 // True if two feasible candidates are one plan under the names of two schedules: stages, devices,

@@ -8,23 +8,21 @@
 
 namespace frazil {
 
-SimulatedStep simulate_step(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
-                            const StepOptions& options) {
-  return simulate_step(plan, find_activity(profile, plan), profile, cluster, options);
+SimulatedStep simulate_step(const Plan& plan, Setting setting, const StepOptions& options) {
+  return simulate_step(plan, find_activity(setting.profile(), plan), setting, options);
 }
 
-SimulatedStep simulate_step(const Plan& plan, const Activity& activity, const ModelProfile& profile,
-                            const Cluster& cluster, const StepOptions& options) {
-  const auto devices = static_cast<int>(cluster.devices.size());
-  const PlanCosts costs{profile, cluster};
-  const Schedule compute = make_schedule(plan, devices, &costs);
+SimulatedStep simulate_step(const Plan& plan, const Activity& activity, Setting setting,
+                            const StepOptions& options) {
+  const auto devices = static_cast<int>(setting.cluster().devices.size());
+  const Schedule compute = make_schedule(plan, devices, setting);
   if (std::holds_alternative<ExplicitSchedule>(plan.schedule)) {
     validate_schedule(compute, plan, activity, "plan");
   }
-  const Schedule completed = complete_schedule(compute, plan, profile, activity, options.clip);
-  LoweredStep lowered =
-      lower(plan, completed, profile, cluster, activity, {.overlap = options.overlap});
-  Simulation simulation = simulate(lowered.graph, profile, cluster, lowered.actions);
+  const Schedule completed =
+      complete_schedule(compute, plan, setting.profile(), activity, options.clip);
+  LoweredStep lowered = lower(plan, completed, setting, activity, {.overlap = options.overlap});
+  Simulation simulation = simulate(lowered.graph, setting, lowered.actions);
   return {std::move(lowered), std::move(simulation)};
 }
 
@@ -36,10 +34,9 @@ PlanSimulation summarize(const SimulatedStep& step, int devices) {
           .extrapolated = simulation.extrapolated};
 }
 
-PlanSimulation simulate_plan(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
-                             const StepOptions& options) {
-  return summarize(simulate_step(plan, profile, cluster, options),
-                   static_cast<int>(cluster.devices.size()));
+PlanSimulation simulate_plan(const Plan& plan, Setting setting, const StepOptions& options) {
+  return summarize(simulate_step(plan, setting, options),
+                   static_cast<int>(setting.cluster().devices.size()));
 }
 
 }  // namespace frazil

@@ -7,6 +7,7 @@
 #include "planner/lowering/lower.h"
 #include "planner/plan/activity.h"
 #include "planner/plan/plan.h"
+#include "profiles/setting.h"
 #include "sim/simulate.h"
 
 namespace frazil {
@@ -22,12 +23,11 @@ struct StepOptions {
   std::optional<ReductionOverlap> overlap = std::nullopt;
 };
 
-SimulatedStep simulate_step(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
-                            const StepOptions& options = {});
+SimulatedStep simulate_step(const Plan& plan, Setting setting, const StepOptions& options = {});
 // Simulates a step where layers do what `activity` says, so that fewer layers may be cached than
 // the plan allows. Requires: the cached layers lie in the first stage of every pipeline.
-SimulatedStep simulate_step(const Plan& plan, const Activity& activity, const ModelProfile& profile,
-                            const Cluster& cluster, const StepOptions& options = {});
+SimulatedStep simulate_step(const Plan& plan, const Activity& activity, Setting setting,
+                            const StepOptions& options = {});
 
 struct PlanSimulation {
   Timeline timeline;
@@ -37,7 +37,6 @@ struct PlanSimulation {
 };
 
 PlanSimulation summarize(const SimulatedStep& step, int devices);
-PlanSimulation simulate_plan(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
-                             const StepOptions& options = {});
+PlanSimulation simulate_plan(const Plan& plan, Setting setting, const StepOptions& options = {});
 
 }  // namespace frazil

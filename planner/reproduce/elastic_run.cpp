@@ -36,7 +36,7 @@ ParkStep simulate_first_cut(const EpochModel& model, const PipeTransformerShape&
   PipeTransformerShape whole = shape;
   whole.mask = FreezeMask::all_active(shape.mask.blocks());
   const Cluster cluster = make_rtx5000_cluster(devices_per_host, shape.length);
-  Plan plan = make_pipe_transformer_plan(model.profile, cluster, whole);
+  Plan plan = make_pipe_transformer_plan({model.profile, cluster}, whole);
   plan.mask = shape.mask;
   return simulate_on_park(plan, model.profile, devices_per_host, shape.length);
 }
@@ -82,9 +82,9 @@ ParkStep simulate_on_park(const Plan& plan, const ModelProfile& profile, int dev
   const Schedule schedule = complete_schedule(make_schedule(plan, devices), plan, profile, activity,
                                               /*clip=*/true);
   LoweredStep step =
-      lower(plan, schedule, profile, cluster, activity, {.overlap = ReductionOverlap{}});
+      lower(plan, schedule, {profile, cluster}, activity, {.overlap = ReductionOverlap{}});
   add_launches(step, plan, kLaunchOfALayer);
-  const Simulation simulation = simulate(step.graph, profile, cluster, step.actions);
+  const Simulation simulation = simulate(step.graph, {profile, cluster}, step.actions);
   return {simulation.makespan, !find_overflow(simulation.memory, cluster)};
 }
 
@@ -93,7 +93,7 @@ ParkStep simulate_shape(const EpochModel& model, const PipeTransformerShape& sha
   const Cluster cluster = make_rtx5000_cluster(devices_per_host, shape.length);
   const int pipelines = kHosts * shape.pipelines_per_host;
   const int pipeline_batch = (shape.batch_size + pipelines - 1) / pipelines;
-  const Plan plan = make_pipe_transformer_plan(model.profile, cluster, shape);
+  const Plan plan = make_pipe_transformer_plan({model.profile, cluster}, shape);
   return simulate_on_park(plan, run_frozen_at_once(model.profile, pipeline_batch), devices_per_host,
                           shape.length);
 }

@@ -35,7 +35,7 @@ std::optional<OwnPlan> find_plan(const EpochModel& model, const Training& traini
   const Cluster cluster = make_rtx5000_cluster(training.devices_per_host, /*rings=*/1);
   std::optional<OwnPlan> best;
   std::set<std::size_t> seen;
-  for (const Candidate& candidate : search_plans(model.profile, cluster, options).candidates) {
+  for (const Candidate& candidate : search_plans({model.profile, cluster}, options).candidates) {
     if (candidate.infeasible) break;
     const std::size_t stages = candidate.plan.pipelines.front().stages.size();
     if (!seen.insert(stages).second) continue;

@@ -21,8 +21,8 @@ StepTimes simulate_workload(const Workload& workload, bool barrier) {
     options.barrier = barrier;
     return options;
   };
-  return {find_period(plan, model, cluster, with(kPlain)),
-          find_period_with_jitter(plan, model, cluster, with(kVaried), kJitter)};
+  return {find_period(plan, {model, cluster}, with(kPlain)),
+          find_period_with_jitter(plan, {model, cluster}, with(kVaried), kJitter)};
 }
 
 // Trains the students one after another, each on all devices.
@@ -87,9 +87,9 @@ int hundredths(Duration step) {
 
 EpochShares share_epoch(const Workload& workload, DeviceId device, std::string_view name) {
   const auto& [model, cluster, plan] = workload;
-  const SimulatedStep step = simulate_step(plan, model, cluster);
+  const SimulatedStep step = simulate_step(plan, {model, cluster});
   EpochShares shares{name, 0, 0, 0, 0};
-  const Duration period = find_period(plan, model, cluster, {.steps = 50, .barrier = false});
+  const Duration period = find_period(plan, {model, cluster}, {.steps = 50, .barrier = false});
   Duration loading{0};
   Duration teaching{0};
   Duration learning{0};
@@ -124,7 +124,7 @@ VaryingResult simulate_varying() {
   const Workload workload =
       make_relayed(make_balanced_times(), {{1, 1, 1, 1}, {0, 1, 2, 3, 4}, Duration{0}});
   const auto period = [&](bool barrier) {
-    return find_period_with_jitter(workload.plan, workload.model, workload.cluster,
+    return find_period_with_jitter(workload.plan, {workload.model, workload.cluster},
                                    {.steps = 10'000, .barrier = barrier}, kJitter);
   };
   return {period(true), period(false)};
@@ -154,8 +154,9 @@ PipeBdResults simulate_pipe_bd() {
   const std::vector<PublishedSchedule> schedules = list_published_schedules();
   for (std::size_t s = 0; s < schedules.size(); ++s) {
     const Workload workload = make_relayed(make_imagenet_times(), ranked[s]);
-    results.schedules.push_back({schedules[s], ranked[s],
-                                 find_period(workload.plan, workload.model, workload.cluster, {})});
+    results.schedules.push_back(
+        {schedules[s], ranked[s],
+         find_period(workload.plan, {workload.model, workload.cluster}, {})});
     results.schedules_are_exact = results.schedules_are_exact && ranked[s] == schedules[s].plan;
   }
   results.varying = simulate_varying();

@@ -11,9 +11,8 @@
 namespace frazil {
 namespace {
 
-TaskGraph repeat_plan(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
-                      const RepeatOptions& options, int steps) {
-  const SimulatedStep step = simulate_step(plan, profile, cluster, {.clip = options.barrier});
+TaskGraph repeat_plan(const Plan& plan, Setting setting, const RepeatOptions& options, int steps) {
+  const SimulatedStep step = simulate_step(plan, setting, {.clip = options.barrier});
   return repeat_steps(step.lowered.graph, steps);
 }
 
@@ -38,25 +37,23 @@ TaskGraph repeat_steps(const TaskGraph& step, int steps) {
   return repeated;
 }
 
-Duration find_period(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
-                     const RepeatOptions& options) {
+Duration find_period(const Plan& plan, Setting setting, const RepeatOptions& options) {
   const auto makespan = [&](int steps) {
-    const TaskGraph graph = repeat_plan(plan, profile, cluster, options, steps);
+    const TaskGraph graph = repeat_plan(plan, setting, options, steps);
     SweepTimes times;
-    evaluate(compile(graph), price_all(graph, profile, cluster).of_work, times);
+    evaluate(compile(graph), price_all(graph, setting).of_work, times);
     return latest_end(times);
   };
   return (makespan(2 * options.steps) - makespan(options.steps)) / options.steps;
 }
 
-Duration find_period_with_jitter(const Plan& plan, const ModelProfile& profile,
-                                 const Cluster& cluster, const RepeatOptions& options,
+Duration find_period_with_jitter(const Plan& plan, Setting setting, const RepeatOptions& options,
                                  const Jitter& jitter) {
-  const TaskGraph graph = repeat_plan(plan, profile, cluster, options, options.steps);
+  const TaskGraph graph = repeat_plan(plan, setting, options, options.steps);
   EventOptions events;
   events.meetings = find_meetings(graph);
   const EventGraph prepared = prepare_events(graph, std::move(events));
-  const Prices prices = price_all(graph, profile, cluster);
+  const Prices prices = price_all(graph, setting);
   return find_spread(draw_makespans(prepared, prices.of_work, jitter)).median / options.steps;
 }
 

@@ -5,6 +5,7 @@
 
 #include "planner/lowering/lower.h"
 #include "planner/plan/plan.h"
+#include "profiles/setting.h"
 #include "sim/jitter.h"
 #include "sim/task_graph.h"
 
@@ -20,12 +21,10 @@ struct RepeatOptions {
 
 // Returns the time of a step once the pipeline is full: (makespan of 2 x steps - makespan of steps)
 // / steps, rounded down.
-Duration find_period(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
-                     const RepeatOptions& options);
+Duration find_period(const Plan& plan, Setting setting, const RepeatOptions& options);
 // Returns the time of all steps / steps, rounded down, where the time of every task varies: the
 // median over the draws of `jitter`.
-Duration find_period_with_jitter(const Plan& plan, const ModelProfile& profile,
-                                 const Cluster& cluster, const RepeatOptions& options,
+Duration find_period_with_jitter(const Plan& plan, Setting setting, const RepeatOptions& options,
                                  const Jitter& jitter);
 
 }  // namespace frazil

@@ -33,8 +33,8 @@ SailorPredictor::SailorPredictor(const SailorFolder& folder)
     const ModelProfile& profile = profiles_.at(plan.degree);
     Step step{&plan, &profile, make_sailor_plan(plan, profile), {}};
     const Cluster cluster = make_sailor_cluster(plan, profile, links_);
-    validate(step.plan, profile, cluster, plan.name);
-    SimulatedStep simulated = simulate_step(step.plan, profile, cluster);
+    validate(step.plan, {profile, cluster}, plan.name);
+    SimulatedStep simulated = simulate_step(step.plan, {profile, cluster});
     peak_memory_.push_back(find_peak(simulated.simulation.memory));
     step.lowered = std::move(simulated.lowered);
     steps_.push_back(std::move(step));
@@ -54,7 +54,7 @@ std::vector<Duration> SailorPredictor::predict(const SailorConstants& constants)
     const Cluster cluster = make_sailor_cluster(*step.source, *step.profile, links_, scale);
     const ModelProfile& profile = scaled.at(step.source->degree);
     predicted.push_back(
-        simulate_contended(step.lowered, profile, cluster, {.block_sends = true}).makespan);
+        simulate_contended(step.lowered, {profile, cluster}, {.block_sends = true}).makespan);
   }
   return predicted;
 }

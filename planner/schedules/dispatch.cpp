@@ -115,21 +115,20 @@ EventOptions make_options(const Plan& plan, const LoweredStep& step, const Clust
 
 }  // namespace
 
-Schedule dispatch(const Plan& plan, int devices, const PlanCosts& costs) {
-  const auto& [profile, cluster] = costs;
+Schedule dispatch(const Plan& plan, int devices, Setting setting) {
   if (plan.versions != WeightVersions::kSync) {
     throw InfeasibleError("a dispatch policy goes with the weight versions sync");
   }
-  const Activity activity = find_activity(profile, plan);
-  const Schedule listed = list_actions(plan, devices, profile, activity);
-  const LoweredStep step = lower(plan, listed, profile, cluster, activity, {.any_order = true});
-  const std::vector<Duration> prices = price_all(step.graph, profile, cluster).of_work;
+  const Activity activity = find_activity(setting.profile(), plan);
+  const Schedule listed = list_actions(plan, devices, setting.profile(), activity);
+  const LoweredStep step = lower(plan, listed, setting, activity, {.any_order = true});
+  const std::vector<Duration> prices = price_all(step.graph, setting).of_work;
   const auto name_of = [&](TaskId task) {
     const DeviceId device = step.graph.lanes()[step.graph.lane_of()[task]].device;
     return fmt::format("{} on device {}", to_text(step.actions[task]), device.value);
   };
-  const EventTimes times =
-      simulate_events(step.graph, prices, make_options(plan, step, cluster, prices), name_of);
+  const EventTimes times = simulate_events(
+      step.graph, prices, make_options(plan, step, setting.cluster(), prices), name_of);
 
   std::vector<TaskId> order;
   for (TaskId task = 0; task < step.graph.size(); ++task) {

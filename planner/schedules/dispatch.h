@@ -11,12 +11,13 @@
 
 #include "planner/actions/schedule.h"
 #include "planner/schedules/make_schedule.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
 // Returns a compute schedule. Requires: plan.schedule is a DispatchPolicy. Throws InfeasibleError
 // for steal, which is not interpreted, for weight versions other than sync, and, naming the action
 // that waits, if the policy fills the memory so that nothing can go on.
-Schedule dispatch(const Plan& plan, int devices, const PlanCosts& costs);
+Schedule dispatch(const Plan& plan, int devices, Setting setting);
 
 }  // namespace frazil

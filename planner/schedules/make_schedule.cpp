@@ -192,7 +192,7 @@ Activity forward_only(const Plan& plan) {
 
 // Makes the lists of the pipelines that one run of a generator serves, by the devices of `group`.
 DeviceOrders order_group(const Plan& plan, PipelineId id, const ScheduleFacts& facts,
-                         const PlanCosts* costs, PipelineGroup& group) {
+                         std::optional<Setting> setting, PipelineGroup& group) {
   const auto& chosen = std::get<NamedSchedule>(plan.schedule);
   const bool is_shared = is_any_shared(plan, id, directions(facts.placement));
   if (is_shared) refuse_other_than_shared(plan, id);
@@ -204,13 +204,13 @@ DeviceOrders order_group(const Plan& plan, PipelineId id, const ScheduleFacts& f
   group = read_group(plan, id, facts);
   if (facts.recomputes_itself) refuse_kept_varuna(plan.pipelines[id.index()], id);
   if (group.problem.micro_batches == 0) return {};
-  if (facts.needs_costs && costs != nullptr) {
-    find_stage_times(plan, id, costs->profile, costs->cluster, group.problem);
+  if (facts.needs_costs && setting) {
+    find_stage_times(plan, id, *setting, group.problem);
   }
   return make_orders(chosen.kind, group.problem);
 }
 
-Schedule make_named(const Plan& plan, int devices, const PlanCosts* costs) {
+Schedule make_named(const Plan& plan, int devices, std::optional<Setting> setting) {
   const auto& chosen = std::get<NamedSchedule>(plan.schedule);
   const ScheduleFacts& facts = facts_of(chosen.kind);
   refuse_versions(plan, facts.versions, schedule_name(facts.kind));
@@ -226,7 +226,7 @@ Schedule make_named(const Plan& plan, int devices, const PlanCosts* costs) {
   const auto step = static_cast<std::size_t>(directions(facts.placement));
   for (std::size_t p = 0; p < plan.pipelines.size(); p += step) {
     PipelineGroup group;
-    const DeviceOrders orders = order_group(plan, PipelineId{p}, facts, costs, group);
+    const DeviceOrders orders = order_group(plan, PipelineId{p}, facts, setting, group);
     for (std::size_t d = 0; d < orders.size(); ++d) {
       const DeviceId device = group.devices[d];
       append_named(orders[d], plan, group, device, schedule.devices.at(device.index()));
@@ -237,10 +237,10 @@ Schedule make_named(const Plan& plan, int devices, const PlanCosts* costs) {
 
 }  // namespace
 
-Schedule make_schedule(const Plan& plan, int devices, const PlanCosts* costs) {
+Schedule make_schedule(const Plan& plan, int devices, std::optional<Setting> setting) {
   refuse_what_is_not_interpreted(plan);
   if (std::holds_alternative<DispatchPolicy>(plan.schedule)) {
-    if (costs != nullptr) return dispatch(plan, devices, *costs);
+    if (setting) return dispatch(plan, devices, *setting);
     throw InfeasibleError("a dispatch policy decides by times, which are not known here");
   }
   if (const auto* given = std::get_if<ExplicitSchedule>(&plan.schedule)) {
@@ -250,7 +250,7 @@ Schedule make_schedule(const Plan& plan, int devices, const PlanCosts* costs) {
     validate_schedule({given->devices}, plan, forward_only(plan), "schedule");
     return {given->devices};
   }
-  return make_named(plan, devices, costs);
+  return make_named(plan, devices, setting);
 }
 
 }  // namespace frazil

@@ -9,10 +9,10 @@ namespace frazil {
 namespace {
 
 Duration price_part(const Stage& stage, ActionKind kind, const Plan& plan, const Activity& activity,
-                    const ModelProfile& profile, const Cluster& cluster) {
+                    Setting setting) {
   const auto parts = find_stage_parts(stage, kind, activity);
   if (parts.empty()) return Duration{0};
-  return price(Compute{stage.devices.front(), plan.micro_batch_size, parts}, profile, cluster);
+  return price(Compute{stage.devices.front(), plan.micro_batch_size, parts}, setting);
 }
 
 Duration price_message(DeviceId from, DeviceId to, Bytes size, const Cluster& cluster) {
@@ -23,14 +23,15 @@ Duration price_message(DeviceId from, DeviceId to, Bytes size, const Cluster& cl
 
 }  // namespace
 
-void find_stage_times(const Plan& plan, PipelineId id, const ModelProfile& profile,
-                      const Cluster& cluster, OrderProblem& problem) {
+void find_stage_times(const Plan& plan, PipelineId id, Setting setting, OrderProblem& problem) {
+  const ModelProfile& profile = setting.profile();
+  const Cluster& cluster = setting.cluster();
   const Pipeline& pipeline = plan.pipelines.at(id.index());
   const Activity activity = find_activity(profile, plan);
   problem.times.clear();
   for (const Stage& stage : pipeline.stages) {
     const auto part = [&](ActionKind kind) {
-      return price_part(stage, kind, plan, activity, profile, cluster);
+      return price_part(stage, kind, plan, activity, setting);
     };
     problem.times.push_back({part(ActionKind::kForward), part(ActionKind::kBackwardInput),
                              part(ActionKind::kBackwardWeight)});

@@ -38,7 +38,7 @@ class AdviceFinder {
 
   bool fits(const Advice& advice) {
     const SearchCase changed = with_advice(question_, advice);
-    Evaluator evaluator(profile_, changed.cluster, changed.options, orders_);
+    Evaluator evaluator({profile_, changed.cluster}, changed.options, orders_);
     return some_plan_fits(evaluator, changed.options);
   }
 
@@ -195,10 +195,11 @@ std::vector<Candidate> find_relieved(const ModelProfile& profile, const SearchCa
   if (first.kind != Kind::kMemoryOfOne && first.kind != Kind::kMemoryOfEach) return {};
   SearchCase changed = with_advice(question, first);
   changed.options.keep = 1;
-  const Ranking ranking = search_plans(profile, changed.cluster, changed.options);
+  const Ranking ranking = search_plans({profile, changed.cluster}, changed.options);
   ENSURE(ranking.best() != nullptr, "a change that makes a plan fit");
   const StepOptions options{.clip = question.options.clip, .overlap = question.options.overlap};
-  Candidate plan = judge_plan(ranking.candidates.front().plan, profile, question.cluster, options);
+  Candidate plan =
+      judge_plan(ranking.candidates.front().plan, {profile, question.cluster}, options);
   ENSURE(plan.infeasible, "a plan that fits needs no advice");
   if (plan.infeasible->needed.count - plan.infeasible->available.count != first.amount) return {};
   return {std::move(plan)};

@@ -55,21 +55,19 @@ bool comes_before(const Candidate& candidate, const Candidate& other) {
 
 }  // namespace
 
-Evaluator::Evaluator(const ModelProfile& profile, const Cluster& cluster,
-                     const SearchOptions& options, OrderTable& orders)
-    : profile_(profile),
-      cluster_(cluster),
+Evaluator::Evaluator(Setting setting, const SearchOptions& options, OrderTable& orders)
+    : setting_(setting),
       options_(options),
-      activity_(find_activity(profile, options.mask)),
-      hash_(model_hash(profile)),
-      machines_(cluster, options.joint),
-      space_{static_cast<int>(profile.layers.size()), static_cast<int>(cluster.devices.size()),
-             machines_.arrangements(), options,
-             options.cache ? count_frozen_prefix(profile, activity_) : 0},
-      sums_(profile, activity_, space_),
-      bounds_(space_, machines_, cluster),
-      proposer_(space_, sums_, machines_, profile.input_bytes_per_sample),
-      groups_(profile, cluster, activity_, options, machines_, sums_, orders) {}
+      activity_(find_activity(setting.profile(), options.mask)),
+      hash_(model_hash(setting.profile())),
+      machines_(setting.cluster(), options.joint),
+      space_{static_cast<int>(setting.profile().layers.size()),
+             static_cast<int>(setting.cluster().devices.size()), machines_.arrangements(), options,
+             options.cache ? count_frozen_prefix(setting.profile(), activity_) : 0},
+      sums_(setting.profile(), activity_, space_),
+      bounds_(space_, machines_, setting.cluster()),
+      proposer_(space_, sums_, machines_, setting.profile().input_bytes_per_sample),
+      groups_(setting, activity_, options, machines_, sums_, orders) {}
 
 NamedBound Evaluator::bound(const Shape& shape, const Proposal& proposal) {
   const Owners owners = owners_of(shape, proposal);
@@ -194,8 +192,8 @@ StepOutcome Evaluator::simulate_whole(const Plan& plan) {
   ++simulated_;
   StepOutcome outcome;
   try {
-    PlanSimulation whole = simulate_plan(plan, profile_, cluster_,
-                                         {.clip = options_.clip, .overlap = options_.overlap});
+    PlanSimulation whole =
+        simulate_plan(plan, setting_, {.clip = options_.clip, .overlap = options_.overlap});
     outcome.makespan = whole.makespan;
     outcome.memory = std::move(whole.memory);
     outcome.extrapolated = whole.extrapolated;
@@ -214,7 +212,7 @@ Verdict Evaluator::judge(const Shape& shape, Proposal proposal) {
   verdict.extrapolated = outcome.extrapolated;
   if (outcome.refused) {
     verdict.rejection = refuse(*outcome.refused);
-  } else if (const auto overflow = find_overflow(verdict.memory, cluster_)) {
+  } else if (const auto overflow = find_overflow(verdict.memory, setting_.cluster())) {
     verdict.rejection = miss_memory(overflow->device, overflow->needed, overflow->available);
   }
   return verdict;
@@ -249,7 +247,7 @@ Candidate Evaluator::make_candidate(const Shape& shape, const Verdict& verdict) 
     candidate.infeasible = Infeasible{verdict.rejection->sentence, DeviceId{}, Bytes{}, Bytes{}};
     return candidate;
   }
-  candidate.infeasible = find_overflow(candidate.memory, cluster_);
+  candidate.infeasible = find_overflow(candidate.memory, setting_.cluster());
   return candidate;
 }
 
@@ -288,20 +286,20 @@ Candidate Evaluator::judge_given(Plan plan) {
     return candidate;
   }
   candidate.memory = std::move(outcome->memory);
-  candidate.infeasible = find_overflow(candidate.memory, cluster_);
+  candidate.infeasible = find_overflow(candidate.memory, setting_.cluster());
   return candidate;
 }
 
 void Evaluator::add_bounds(Candidate& candidate) const {
   if (candidate.memory.empty()) return;  // refused
-  candidate.bounds = find_bounds(candidate.plan, profile_, cluster_);
+  candidate.bounds = find_bounds(candidate.plan, setting_);
 }
 
 Candidate Evaluator::judge_whole(const Shape& shape) {
   std::optional<Candidate> best;
   for (const Proposal& proposal : proposer_.propose(shape)) {
     ++simulated_;
-    Candidate candidate = judge_plan(plan_of(shape, proposal), profile_, cluster_,
+    Candidate candidate = judge_plan(plan_of(shape, proposal), setting_,
                                      {.clip = options_.clip, .overlap = options_.overlap});
     if (!best || comes_before(candidate, *best)) best = std::move(candidate);
   }

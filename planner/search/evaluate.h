@@ -12,6 +12,7 @@
 #include "planner/bounds/group_simulation.h"
 #include "planner/prediction/ranking.h"
 #include "planner/search/propose.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
@@ -26,9 +27,8 @@ struct Verdict {
 
 class Evaluator {
  public:
-  // All must outlive this.
-  Evaluator(const ModelProfile& profile, const Cluster& cluster, const SearchOptions& options,
-            OrderTable& orders);
+  // The profile, the cluster and the other arguments must outlive this.
+  Evaluator(Setting setting, const SearchOptions& options, OrderTable& orders);
 
   const SearchSpace& space() const { return space_; }
   DeviceGroupClasses& machines() { return machines_; }
@@ -79,8 +79,7 @@ class Evaluator {
   bool offers(const Shape& shape) const;
   std::optional<StepOutcome> simulate_by_groups(const Plan& plan);
 
-  const ModelProfile& profile_;
-  const Cluster& cluster_;
+  Setting setting_;
   const SearchOptions& options_;
   Activity activity_;
   std::string hash_;

@@ -27,13 +27,12 @@ std::vector<DeviceId> list_used(const Plan& plan) {
   return used;
 }
 
-StepShares find_shares(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
-                       const SearchOptions& options) {
+StepShares find_shares(const Plan& plan, Setting setting, const SearchOptions& options) {
   const SimulatedStep step =
-      simulate_step(plan, profile, cluster, {.clip = options.clip, .overlap = options.overlap});
-  const auto prices = price_all(step.lowered.graph, profile, cluster).of_work;
-  const std::vector<DeviceTime> all = split_makespan(step.lowered, step.simulation, prices,
-                                                     static_cast<int>(cluster.devices.size()));
+      simulate_step(plan, setting, {.clip = options.clip, .overlap = options.overlap});
+  const auto prices = price_all(step.lowered.graph, setting).of_work;
+  const std::vector<DeviceTime> all = split_makespan(
+      step.lowered, step.simulation, prices, static_cast<int>(setting.cluster().devices.size()));
   const std::vector<DeviceId> used = list_used(plan);
   DeviceTime sum;
   for (const DeviceId device : used) {
@@ -46,10 +45,10 @@ StepShares find_shares(const Plan& plan, const ModelProfile& profile, const Clus
           sum.exposed_communication / devices, sum.update / devices};
 }
 
-ExplainedCandidate explain(const Candidate& candidate, const ModelProfile& profile,
-                           const Cluster& cluster, const SearchOptions& options) {
+ExplainedCandidate explain(const Candidate& candidate, Setting setting,
+                           const SearchOptions& options) {
   return {summarize(candidate.plan), candidate.makespan, candidate.bounds.makespan,
-          find_shares(candidate.plan, profile, cluster, options),
+          find_shares(candidate.plan, setting, options),
           static_cast<int>(list_used(candidate.plan).size())};
 }
 
@@ -221,8 +220,8 @@ std::string describe_shapes(const RejectedShapes& shapes) {
   return shapes.cached ? text + " cached" : text;
 }
 
-PlanExplanation explain_plan(const Ranking& ranking, const ModelProfile& profile,
-                             const Cluster& cluster, const SearchOptions& options) {
+PlanExplanation explain_plan(const Ranking& ranking, Setting setting,
+                             const SearchOptions& options) {
   PlanExplanation explanation;
   for (const Candidate& candidate : ranking.candidates) {
     if (candidate.infeasible || explanation.best.size() == 2) break;
@@ -230,13 +229,13 @@ PlanExplanation explain_plan(const Ranking& ranking, const ModelProfile& profile
         differ_in_schedule_alone(candidate, ranking.candidates.front())) {
       continue;
     }
-    explanation.best.push_back(explain(candidate, profile, cluster, options));
+    explanation.best.push_back(explain(candidate, setting, options));
   }
   explanation.families = count_families(ranking.rejected);
   if (explanation.best.empty()) {
     explanation.nearest = list_nearest(ranking.rejected, static_cast<std::size_t>(options.keep));
   } else {
-    explanation.idle = find_idle(ranking, cluster);
+    explanation.idle = find_idle(ranking, setting.cluster());
   }
   explanation.candidates = static_cast<std::int64_t>(ranking.candidates.size()) +
                            (ranking.left ? ranking.left->candidates : 0);

@@ -9,6 +9,7 @@
 
 #include "planner/prediction/idle_time.h"
 #include "planner/search/search.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
@@ -75,7 +76,6 @@ struct PlanExplanation {
   int simulated = 0;
 };
 
-PlanExplanation explain_plan(const Ranking& ranking, const ModelProfile& profile,
-                             const Cluster& cluster, const SearchOptions& options);
+PlanExplanation explain_plan(const Ranking& ranking, Setting setting, const SearchOptions& options);
 
 }  // namespace frazil

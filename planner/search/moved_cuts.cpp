@@ -32,10 +32,8 @@ std::int64_t count_actions(const Plan& plan) {
 
 class CutMover {
  public:
-  CutMover(const ModelProfile& profile, const Cluster& cluster, const SearchOptions& options,
-           std::int64_t most_actions)
-      : profile_(profile),
-        cluster_(cluster),
+  CutMover(Setting setting, const SearchOptions& options, std::int64_t most_actions)
+      : setting_(setting),
         options_{.clip = options.clip, .overlap = options.overlap},
         actions_left_(most_actions) {}
 
@@ -87,14 +85,13 @@ class CutMover {
     if (actions > actions_left_) return false;
     actions_left_ -= actions;
     ++tried_;
-    Candidate other = judge_plan(std::move(plan), profile_, cluster_, options_);
+    Candidate other = judge_plan(std::move(plan), setting_, options_);
     if (other.infeasible || other.makespan >= candidate.makespan) return false;
     candidate = std::move(other);
     return true;
   }
 
-  const ModelProfile& profile_;
-  const Cluster& cluster_;
+  Setting setting_;
   StepOptions options_;
   std::int64_t actions_left_;
   std::int64_t tried_ = 0;
@@ -102,10 +99,10 @@ class CutMover {
 
 }  // namespace
 
-MovedCuts move_cuts(Ranking& ranking, const ModelProfile& profile, const Cluster& cluster,
-                    const SearchOptions& options, const MovedCutsLimits& limits) {
+MovedCuts move_cuts(Ranking& ranking, Setting setting, const SearchOptions& options,
+                    const MovedCutsLimits& limits) {
   MovedCuts moved;
-  CutMover mover(profile, cluster, options, limits.actions);
+  CutMover mover(setting, options, limits.actions);
   const std::size_t plans = std::min(limits.plans, ranking.candidates.size());
   for (std::size_t c = 0; c < plans; ++c) {
     Candidate& candidate = ranking.candidates[c];

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "planner/search/search.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
@@ -29,7 +30,7 @@ struct MovedCutsLimits {
 // makes the plan faster and the plan fits; pipelines that are cut alike stay alike. Then all plans
 // are ranked again, and of plans that have become equal one is left. Only the clipping and the
 // overlap of reductions are read from `options`.
-MovedCuts move_cuts(Ranking& ranking, const ModelProfile& profile, const Cluster& cluster,
-                    const SearchOptions& options, const MovedCutsLimits& limits = {});
+MovedCuts move_cuts(Ranking& ranking, Setting setting, const SearchOptions& options,
+                    const MovedCutsLimits& limits = {});
 
 }  // namespace frazil

@@ -19,19 +19,18 @@ void check(const SearchOptions& options) {
 
 }  // namespace
 
-Ranking search_plans(const ModelProfile& profile, const Cluster& cluster,
-                     const SearchOptions& options) {
-  return PlanSearch(profile, cluster).search(options);
+Ranking search_plans(Setting setting, const SearchOptions& options) {
+  return PlanSearch(setting).search(options);
 }
 
-PlanSearch::PlanSearch(const ModelProfile& profile, const Cluster& cluster)
-    : profile_(profile), cluster_(cluster), orders_(std::make_unique<OrderTable>()) {}
+PlanSearch::PlanSearch(Setting setting)
+    : setting_(setting), orders_(std::make_unique<OrderTable>()) {}
 
 PlanSearch::~PlanSearch() = default;
 
 Ranking PlanSearch::search(const SearchOptions& options) {
   check(options);
-  Evaluator evaluator(profile_, cluster_, options, *orders_);
+  Evaluator evaluator(setting_, options, *orders_);
   return options.keep == 0 ? search_exhaustively(evaluator) : search_best_first(evaluator, options);
 }
 

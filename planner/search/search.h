@@ -10,13 +10,13 @@
 
 #include "planner/bounds/search_options.h"
 #include "planner/prediction/ranking.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
 // Searches for the best plans. Micro-batches are dealt in contiguous shares, which differ by one at
 // most among equal groups of devices. Devices left over stay idle.
-Ranking search_plans(const ModelProfile& profile, const Cluster& cluster,
-                     const SearchOptions& options);
+Ranking search_plans(Setting setting, const SearchOptions& options);
 
 class OrderTable;
 
@@ -24,15 +24,14 @@ class OrderTable;
 // depend on the mask is worked out once and kept. One thread uses it at a time.
 class PlanSearch {
  public:
-  // Both must outlive this.
-  PlanSearch(const ModelProfile& profile, const Cluster& cluster);
+  // The profile and the cluster must outlive this.
+  explicit PlanSearch(Setting setting);
   ~PlanSearch();
 
   Ranking search(const SearchOptions& options);
 
  private:
-  const ModelProfile& profile_;
-  const Cluster& cluster_;
+  Setting setting_;
   std::unique_ptr<OrderTable> orders_;
 };
 

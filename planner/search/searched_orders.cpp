@@ -35,14 +35,13 @@ bool has_single_stages(const Plan& plan) {
                      [](const Pipeline& pipeline) { return pipeline.stages.size() == 1; });
 }
 
-std::vector<Candidate> find_shapes(const ModelProfile& profile, const Cluster& cluster,
-                                   SearchOptions options) {
+std::vector<Candidate> find_shapes(Setting setting, SearchOptions options) {
   options.schedules.clear();
   for (const ScheduleFacts& facts : all_schedules()) {
     if (holds_level(facts)) options.schedules.push_back(facts.kind);
   }
   options.recompute = false;
-  Ranking ranking = search_plans(profile, cluster, options);
+  Ranking ranking = search_plans(setting, options);
   std::vector<Candidate> shapes;
   for (Candidate& candidate : ranking.candidates) {
     if (candidate.infeasible) break;
@@ -65,17 +64,16 @@ void raise(LowerBound& known, const LowerBound& bound) {
 
 }  // namespace
 
-std::vector<ShapeOrder> search_orders(const ModelProfile& profile, const Cluster& cluster,
-                                      const SearchOptions& options,
+std::vector<ShapeOrder> search_orders(Setting setting, const SearchOptions& options,
                                       const OrderSearchOptions& search) {
   const StepOptions step{.clip = options.clip, .overlap = options.overlap};
   std::vector<ShapeOrder> orders;
-  for (Candidate& shape : find_shapes(profile, cluster, options)) {
+  for (Candidate& shape : find_shapes(setting, options)) {
     ShapeOrder& order = orders.emplace_back();
     order.named = std::move(shape);
     try {
-      SearchedPlan found = search_order(order.named.plan, profile, cluster, search);
-      order.searched = judge_plan(std::move(found.plan), profile, cluster, step);
+      SearchedPlan found = search_order(order.named.plan, setting, search);
+      order.searched = judge_plan(std::move(found.plan), setting, step);
       const bool divides = options.batch_size % order.named.plan.micro_batch_size == 0;
       for (const SearchedOrder& own : found.found) {
         order.moves_tried = std::max(order.moves_tried, own.moves_tried);

@@ -10,6 +10,7 @@
 
 #include "planner/order_search/order_search.h"
 #include "planner/search/search.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
@@ -28,8 +29,7 @@ struct ShapeOrder {
 // best first; of plans that differ in the number in flight alone it takes the one with the most.
 // The bound of a searched plan is the higher of its own and, if the micro-batch size divides the
 // batch, that of its pipelines within their memory.
-std::vector<ShapeOrder> search_orders(const ModelProfile& profile, const Cluster& cluster,
-                                      const SearchOptions& options,
+std::vector<ShapeOrder> search_orders(Setting setting, const SearchOptions& options,
                                       const OrderSearchOptions& search);
 
 // Adds the orders that are taken to the candidates of the ranking.

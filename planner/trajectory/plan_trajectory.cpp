@@ -49,15 +49,16 @@ void add_best(const Ranking& ranking, int most, std::vector<Plan>& candidates) {
 // Up to this many masks each have the whole limit of move_cuts(); more masks share that total.
 constexpr std::int64_t kMasksMovedWhole = 4;
 
-std::vector<Plan> find_candidates(const ModelProfile& profile, const Cluster& cluster,
-                                  const MaskTable& table, const TrajectoryOptions& options) {
-  PlanSearch plans(profile, cluster);
+std::vector<Plan> find_candidates(Setting setting, const MaskTable& table,
+                                  const TrajectoryOptions& options) {
+  const ModelProfile& profile = setting.profile();
+  PlanSearch plans(setting);
   MovedCutsLimits limits{.plans = static_cast<std::size_t>(options.moved_plans)};
   const auto masks = static_cast<std::int64_t>(table.masks.size());
   limits.actions = std::min(limits.actions, limits.actions * kMasksMovedWhole / masks);
   const auto rank_plans = [&](const SearchOptions& search) {
     Ranking ranking = plans.search(search);
-    if (options.moved_plans > 0) move_cuts(ranking, profile, cluster, search, limits);
+    if (options.moved_plans > 0) move_cuts(ranking, setting, search, limits);
     return ranking;
   };
   std::vector<Plan> candidates;
@@ -68,7 +69,7 @@ std::vector<Plan> find_candidates(const ModelProfile& profile, const Cluster& cl
     const Ranking ranking = rank_plans(search);
     if (ranking.best() == nullptr) {
       throw InfeasibleError("under the mask " + mask.text() + " " +
-                            explain_no_plan(profile, {cluster, search}, ranking));
+                            explain_no_plan(profile, {setting.cluster(), search}, ranking));
     }
     add_best(ranking, options.plans_per_mask, candidates);
     if (!options.store || count_frozen_prefix(profile, find_activity(profile, mask)) == 0) continue;
@@ -91,17 +92,17 @@ FreezeMask join_masks(const std::vector<FreezeMask>& masks) {
 
 class Planner {
  public:
-  Planner(const ModelProfile& profile, const Cluster& cluster,
-          const std::vector<ForecastSegment>& segments, const TrajectoryOptions& options)
+  Planner(Setting setting, const std::vector<ForecastSegment>& segments,
+          const TrajectoryOptions& options)
       : options_(options),
-        profile_(profile),
+        profile_(setting.profile()),
         table_(list_masks(segments)),
-        candidates_(find_candidates(profile, cluster, table_, options)),
-        steps_(candidates_, table_.masks, profile, cluster, options.search),
-        transitions_(candidates_, profile, cluster) {
+        candidates_(find_candidates(setting, table_, options)),
+        steps_(candidates_, table_.masks, setting, options.search),
+        transitions_(candidates_, setting) {
     planned_.segments = segments;
     for (const FreezeMask& mask : table_.masks) {
-      prices_.push_back(transitions_.price(find_activity(profile, mask)));
+      prices_.push_back(transitions_.price(find_activity(setting.profile(), mask)));
     }
   }
 
@@ -329,12 +330,11 @@ class Planner {
 
 }  // namespace
 
-PlannedTrajectory plan_trajectory(const ModelProfile& profile, const Cluster& cluster,
-                                  const std::vector<ForecastSegment>& segments,
+PlannedTrajectory plan_trajectory(Setting setting, const std::vector<ForecastSegment>& segments,
                                   const TrajectoryOptions& options) {
   ENSURE(!segments.empty() && options.plans_per_mask >= 1 && options.decide_every >= 1,
          "some segment, some candidate, some step between decisions");
-  return Planner(profile, cluster, segments, options).plan();
+  return Planner(setting, segments, options).plan();
 }
 
 }  // namespace frazil

@@ -14,6 +14,7 @@
 #include "planner/trajectory/cache_plan.h"
 #include "planner/trajectory/cheapest_walk.h"
 #include "planner/transitions/transition_cost.h"
+#include "profiles/setting.h"
 #include "traces/freeze_trace.h"
 
 namespace frazil {
@@ -84,8 +85,7 @@ struct PlannedTrajectory {
 
 // Plans the trajectory. Throws InfeasibleError if under some mask no plan fits. Requires: at least
 // one segment, and both plans_per_mask and decide_every at least 1.
-PlannedTrajectory plan_trajectory(const ModelProfile& profile, const Cluster& cluster,
-                                  const std::vector<ForecastSegment>& segments,
+PlannedTrajectory plan_trajectory(Setting setting, const std::vector<ForecastSegment>& segments,
                                   const TrajectoryOptions& options);
 
 }  // namespace frazil

@@ -82,17 +82,17 @@ int count_gradient_sets(const Plan& plan, const MicroBatches& owned) {
 }  // namespace
 
 StepTimes::StepTimes(const std::vector<Plan>& plans, const std::vector<FreezeMask>& masks,
-                     const ModelProfile& profile, const Cluster& cluster,
-                     const SearchOptions& options)
+                     Setting setting, const SearchOptions& options)
     : plans_(plans),
       masks_(masks),
-      profile_(profile),
-      cluster_(cluster),
+      setting_(setting),
       options_(options),
-      machines_(cluster, options.joint),
-      space_{static_cast<int>(profile.layers.size()), static_cast<int>(cluster.devices.size()),
-             machines_.arrangements(), options_},
-      bounds_(space_, machines_, cluster) {
+      machines_(setting.cluster(), options.joint),
+      space_{static_cast<int>(setting.profile().layers.size()),
+             static_cast<int>(setting.cluster().devices.size()), machines_.arrangements(),
+             options_},
+      bounds_(space_, machines_, setting.cluster()) {
+  const ModelProfile& profile = setting.profile();
   for (const Plan& plan : plans_) {
     classes_.push_back(list_classes(plan));
     first_stage_.push_back(count_first_layers(plan, space_.layers));
@@ -118,14 +118,15 @@ Cluster StepTimes::make_machine(const Pipeline& pipeline, const NamedSchedule& n
     const int at = device_of_stage(placement, static_cast<int>(devices), 0, static_cast<int>(s));
     own[static_cast<std::size_t>(at)] = pipeline.stages[s].devices.front();
   }
+  const Cluster& cluster = setting_.cluster();
   Cluster machine;
-  machine.hosts = cluster_.hosts;
-  machine.default_link = cluster_.default_link;
-  for (const DeviceId device : own) machine.devices.push_back(cluster_.devices[device.index()]);
-  for (std::size_t a = 0; a < devices && !cluster_.links.empty(); ++a) {
+  machine.hosts = cluster.hosts;
+  machine.default_link = cluster.default_link;
+  for (const DeviceId device : own) machine.devices.push_back(cluster.devices[device.index()]);
+  for (std::size_t a = 0; a < devices && !cluster.links.empty(); ++a) {
     for (std::size_t b = 0; b < devices; ++b) {
       if (a == b) continue;
-      machine.links.push_back({DeviceId{a}, DeviceId{b}, cluster_.link(own[a], own[b])});
+      machine.links.push_back({DeviceId{a}, DeviceId{b}, cluster.link(own[a], own[b])});
     }
   }
   return machine;
@@ -233,8 +234,8 @@ Duration StepTimes::simulate(std::size_t mask, std::size_t plan, int depth) cons
   masked.cache_frozen_prefix = depth > 0 && depth == prefix_[mask];
   try {
     const StepOptions options{.clip = options_.clip, .overlap = options_.overlap};
-    const Simulation step = simulate_step(masked, activity, profile_, cluster_, options).simulation;
-    return find_overflow(step.memory, cluster_) ? kFarAway : step.makespan;
+    const Simulation step = simulate_step(masked, activity, setting_, options).simulation;
+    return find_overflow(step.memory, setting_.cluster()) ? kFarAway : step.makespan;
   } catch (const InfeasibleError&) {
     return kFarAway;
   }
@@ -251,13 +252,13 @@ const ChainSums& StepTimes::cached_sums(std::size_t mask, int size, int depth) {
   if (known != cached_sums_.end()) return known->second;
   Activity activity = activities_[mask];
   activity.cached = depth;
-  return cached_sums_.try_emplace(std::tuple(mask, size, depth), profile_, activity, size)
+  return cached_sums_.try_emplace(std::tuple(mask, size, depth), setting_.profile(), activity, size)
       .first->second;
 }
 
 StepTimes::Entry& StepTimes::cached_at(std::size_t mask, std::size_t plan, int depth) {
   auto& by_depth = cached_[mask * plans_.size() + plan];
-  if (by_depth.empty()) by_depth.resize(profile_.layers.size() + 1);
+  if (by_depth.empty()) by_depth.resize(setting_.profile().layers.size() + 1);
   std::optional<Entry>& entry = by_depth[static_cast<std::size_t>(depth)];
   if (entry) return *entry;
   if (!may_cache(mask, plan, depth)) return entry.emplace(Entry{kFarAway, true});

@@ -18,14 +18,15 @@
 #include "planner/bounds/group_bound.h"
 #include "planner/bounds/order_times.h"
 #include "planner/plan/plan.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
 class StepTimes {
  public:
-  // Keeps references to all arguments, which must outlive it.
-  StepTimes(const std::vector<Plan>& plans, const std::vector<FreezeMask>& masks,
-            const ModelProfile& profile, const Cluster& cluster, const SearchOptions& options);
+  // The profile, the cluster and the other arguments must outlive this.
+  StepTimes(const std::vector<Plan>& plans, const std::vector<FreezeMask>& masks, Setting setting,
+            const SearchOptions& options);
 
   // Returns the simulated time; kFarAway (planner/trajectory/cheapest_walk.h) if the plan does not
   // fit or is refused.
@@ -73,8 +74,7 @@ class StepTimes {
 
   const std::vector<Plan>& plans_;
   const std::vector<FreezeMask>& masks_;
-  const ModelProfile& profile_;
-  const Cluster& cluster_;
+  Setting setting_;
   const SearchOptions& options_;
   OrderTable orders_;
   DeviceGroupClasses machines_;

@@ -15,28 +15,28 @@ int cached_layers(const Plan& plan, const ModelProfile& profile) {
 
 }  // namespace
 
-PredictedTransition predict_transition(const Plan& held, const Plan& next,
-                                       const ModelProfile& profile, const Cluster& cluster,
+PredictedTransition predict_transition(const Plan& held, const Plan& next, Setting setting,
                                        const StepOptions& options,
                                        const TransitionOverhead& overhead) {
   const TransitionCost cost =
-      price_transition(held, next, profile, cluster, find_activity(profile, held.mask), overhead);
-  const Duration after = simulate_plan(next, profile, cluster, options).makespan;
+      price_transition(held, next, setting, find_activity(setting.profile(), held.mask), overhead);
+  const Duration after = simulate_plan(next, setting, options).makespan;
   const Wide for_as_many = Wide{after.count()} * held.batch_size / next.batch_size;
-  return {.saved_per_step = simulate_plan(held, profile, cluster, options).makespan -
+  return {.saved_per_step = simulate_plan(held, setting, options).makespan -
                             Duration{static_cast<std::int64_t>(for_as_many)},
           .cost = cost.total};
 }
 
-Duration predict_fill(const Plan& held, const Plan& next, const ModelProfile& profile,
-                      const Cluster& cluster, const StepOptions& options) {
+Duration predict_fill(const Plan& held, const Plan& next, Setting setting,
+                      const StepOptions& options) {
+  const ModelProfile& profile = setting.profile();
   const int before = cached_layers(held, profile);
   const int after = cached_layers(next, profile);
   if (after <= before) return Duration{0};
   Plan uncached = next;
   uncached.cache_frozen_prefix = false;
-  const Duration longer = simulate_plan(uncached, profile, cluster, options).makespan -
-                          simulate_plan(next, profile, cluster, options).makespan;
+  const Duration longer = simulate_plan(uncached, setting, options).makespan -
+                          simulate_plan(next, setting, options).makespan;
   Wide run = 0;
   Wide all = 0;
   for (int l = 0; l < after; ++l) {

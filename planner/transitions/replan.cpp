@@ -8,12 +8,11 @@
 
 namespace frazil {
 
-std::optional<Replan> replan(PlanSearch& search, const ModelProfile& profile,
-                             const Cluster& cluster, const HeldState& held, SearchOptions options,
-                             int moved_plans) {
-  const Activity trained = find_activity(profile, held.trained);
+std::optional<Replan> replan(PlanSearch& search, Setting setting, const HeldState& held,
+                             SearchOptions options, int moved_plans) {
+  const Activity trained = find_activity(setting.profile(), held.trained);
   const auto cost_to = [&](const Plan& plan) {
-    return price_transition(held.plan, plan, profile, cluster, trained, held.overhead);
+    return price_transition(held.plan, plan, setting, trained, held.overhead);
   };
   options.keep = std::max(1, moved_plans);
   options.held =
@@ -22,7 +21,7 @@ std::optional<Replan> replan(PlanSearch& search, const ModelProfile& profile,
   if (ranking.best() == nullptr) return std::nullopt;
   if (moved_plans > 0) {
     Ranking moved = ranking;
-    move_cuts(moved, profile, cluster, options);
+    move_cuts(moved, setting, options);
     std::move(moved.candidates.begin(), moved.candidates.end(),
               std::back_inserter(ranking.candidates));
   }

@@ -9,6 +9,7 @@
 
 #include "planner/search/search.h"
 #include "planner/transitions/transition_cost.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
@@ -29,8 +30,7 @@ struct Replan {
 // Searches with `options`, whose mask is the one to come and whose number of plans to keep is not
 // read. With `moved_plans` the stage boundaries of so many of the best plans are moved as well
 // (planner/search/moved_cuts.h). Returns none if no plan fits.
-std::optional<Replan> replan(PlanSearch& search, const ModelProfile& profile,
-                             const Cluster& cluster, const HeldState& held, SearchOptions options,
-                             int moved_plans = 0);
+std::optional<Replan> replan(PlanSearch& search, Setting setting, const HeldState& held,
+                             SearchOptions options, int moved_plans = 0);
 
 }  // namespace frazil

@@ -26,11 +26,10 @@ bool runs_alike(const Plan& a, const Plan& b) {
 
 }  // namespace
 
-Transitions::Transitions(const std::vector<Plan>& plans, const ModelProfile& profile,
-                         const Cluster& cluster)
-    : plans_(plans), profile_(profile), cluster_(cluster) {
+Transitions::Transitions(const std::vector<Plan>& plans, Setting setting)
+    : plans_(plans), setting_(setting) {
   for (const Plan& plan : plans_) {
-    holders_.push_back(find_holding_devices(plan, profile.layers.size()));
+    holders_.push_back(find_holding_devices(plan, setting.profile().layers.size()));
     for (const std::vector<DeviceId>& holders : holders_.back()) {
       ENSURE(!holders.empty(), "every layer is held somewhere");
     }
@@ -42,10 +41,11 @@ Transitions::Transitions(const std::vector<Plan>& plans, const ModelProfile& pro
 }
 
 void Transitions::find_links() {
-  const std::size_t devices = cluster_.devices.size();
+  const Cluster& cluster = setting_.cluster();
+  const std::size_t devices = cluster.devices.size();
   for (std::size_t giver = 0; giver < devices; ++giver) {
     for (std::size_t taker = 0; taker < devices; ++taker) {
-      const Link link = cluster_.link(DeviceId{giver}, DeviceId{taker});
+      const Link link = cluster.link(DeviceId{giver}, DeviceId{taker});
       const auto known = std::find(links_.begin(), links_.end(), link);
       link_at_.push_back(static_cast<std::size_t>(known - links_.begin()));
       if (known == links_.end()) links_.push_back(link);
@@ -56,8 +56,8 @@ void Transitions::find_links() {
 Transitions::Change Transitions::find_change(std::size_t from, std::size_t to) const {
   Change change{runs_alike(plans_[from], plans_[to]), {}};
   if (change.alike) return change;
-  std::vector<std::vector<Receipt>> by_taker(cluster_.devices.size());
-  for (std::size_t l = 0; l < profile_.layers.size(); ++l) {
+  std::vector<std::vector<Receipt>> by_taker(setting_.cluster().devices.size());
+  for (std::size_t l = 0; l < setting_.profile().layers.size(); ++l) {
     const auto layer = static_cast<int>(l);
     const std::vector<DeviceId>& before = holders_[from][l];
     for (const DeviceId taker : holders_[to][l]) {
@@ -76,10 +76,11 @@ Transitions::Change Transitions::find_change(std::size_t from, std::size_t to) c
 Transitions::StatePrices Transitions::price(const Activity& trained) const {
   StatePrices prices;
   prices.fastest.push_back(Duration{0});
-  for (std::size_t l = 0; l < profile_.layers.size(); ++l) {
+  const std::vector<Layer>& layers = setting_.profile().layers;
+  for (std::size_t l = 0; l < layers.size(); ++l) {
     StatePrices::OfLayer price;
-    price.size = profile_.layers[l].parameters;
-    if (trained.layers[l].weight_gradient) price.moments = profile_.layers[l].optimizer_state;
+    price.size = layers[l].parameters;
+    if (trained.layers[l].weight_gradient) price.moments = layers[l].optimizer_state;
     price.size += price.moments;
     Duration fastest{0};
     if (price.size.count > 0) {
@@ -115,7 +116,7 @@ TransitionCost Transitions::predict(std::size_t from, std::size_t to, const Stat
                                     const TransitionOverhead& overhead) const {
   if (changes_[from * plans_.size() + to].alike) return {};
   if (overhead.memory) return predict_here(from, to, prices, overhead);
-  const std::size_t devices = cluster_.devices.size();
+  const std::size_t devices = setting_.cluster().devices.size();
   std::vector<Traffic> traffic(devices);
   TransitionCost cost;
   for (std::size_t l = 0; l < prices.layers.size(); ++l) {
@@ -152,9 +153,9 @@ TransitionCost Transitions::predict(std::size_t from, std::size_t to, const Stat
 TransitionCost Transitions::predict_here(std::size_t from, std::size_t to,
                                          const StatePrices& prices,
                                          const TransitionOverhead& overhead) const {
-  const Activity active = find_activity(profile_, plans_[to].mask);
+  const Activity active = find_activity(setting_.profile(), plans_[to].mask);
   TransitionCost cost;
-  std::vector<Bytes> copied(cluster_.devices.size());
+  std::vector<Bytes> copied(setting_.cluster().devices.size());
   Bytes copied_by_all;
   for (std::size_t l = 0; l < prices.layers.size(); ++l) {
     const std::vector<DeviceId>& before = holders_[from][l];
@@ -184,16 +185,16 @@ TransitionCost Transitions::predict_here(std::size_t from, std::size_t to,
 Bytes Transitions::hashed(const Plan& plan) const {
   Bytes bytes;
   if (!plan.cache_frozen_prefix) return bytes;
-  const int cached = find_activity(profile_, plan).cached;
-  for (int l = 0; l < cached; ++l) bytes += profile_.layers[static_cast<std::size_t>(l)].parameters;
+  const ModelProfile& profile = setting_.profile();
+  const int cached = find_activity(profile, plan).cached;
+  for (int l = 0; l < cached; ++l) bytes += profile.layers[static_cast<std::size_t>(l)].parameters;
   return bytes;
 }
 
-TransitionCost price_transition(const Plan& from, const Plan& to, const ModelProfile& profile,
-                                const Cluster& cluster, const Activity& trained,
-                                const TransitionOverhead& overhead) {
+TransitionCost price_transition(const Plan& from, const Plan& to, Setting setting,
+                                const Activity& trained, const TransitionOverhead& overhead) {
   const std::vector<Plan> plans{from, to};
-  const Transitions transitions(plans, profile, cluster);
+  const Transitions transitions(plans, setting);
   return transitions.predict(0, 1, transitions.price(trained), overhead);
 }
 

@@ -24,7 +24,7 @@
 #include "planner/plan/activity.h"
 #include "planner/plan/plan.h"
 #include "profiles/cluster.h"
-#include "profiles/model_profile.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
@@ -53,9 +53,8 @@ struct TransitionCost {
 
 // Prices one transition. `trained`: what was active until then; a frozen layer has no optimizer
 // state left.
-TransitionCost price_transition(const Plan& from, const Plan& to, const ModelProfile& profile,
-                                const Cluster& cluster, const Activity& trained,
-                                const TransitionOverhead& overhead = {});
+TransitionCost price_transition(const Plan& from, const Plan& to, Setting setting,
+                                const Activity& trained, const TransitionOverhead& overhead = {});
 
 // Prices transitions between any two of many plans; who holds what is looked up once.
 class Transitions {
@@ -71,9 +70,9 @@ class Transitions {
     std::vector<Duration> fastest;  // prefix sums over layers, each on its fastest kind of link
   };
 
-  // Keeps references to all arguments, which must outlive it. Requires: every plan holds every
+  // The plans, the profile and the cluster must outlive this. Requires: every plan holds every
   // layer.
-  Transitions(const std::vector<Plan>& plans, const ModelProfile& profile, const Cluster& cluster);
+  Transitions(const std::vector<Plan>& plans, Setting setting);
 
   StatePrices price(const Activity& trained) const;
   TransitionCost predict(std::size_t from, std::size_t to, const StatePrices& prices,
@@ -104,8 +103,7 @@ class Transitions {
   Change find_change(std::size_t from, std::size_t to) const;
 
   const std::vector<Plan>& plans_;
-  const ModelProfile& profile_;
-  const Cluster& cluster_;
+  Setting setting_;
   std::vector<Holders> holders_;      // by plan
   std::vector<Link> links_;           // the different ones
   std::vector<std::size_t> link_at_;  // index into links_, by (giver, taker)

@@ -42,12 +42,12 @@ std::string describe(const Candidate& own, const Candidate& found, const Searche
                      count_of(moves, "move"), outcome);
 }
 
-ChangedPlan search_plan(Plan plan, const ModelProfile& profile, const Cluster& cluster,
-                        const StepOptions& step, const OrderSearchOptions& options) {
+ChangedPlan search_plan(Plan plan, Setting setting, const StepOptions& step,
+                        const OrderSearchOptions& options) {
   const ScheduleKind within = std::get<NamedSchedule>(plan.schedule).kind;
-  SearchedPlan searched = search_order(plan, profile, cluster, options);
-  const Candidate own = judge_plan(std::move(plan), profile, cluster, step);
-  const Candidate found = judge_plan(searched.plan, profile, cluster, step);
+  SearchedPlan searched = search_order(plan, setting, options);
+  const Candidate own = judge_plan(std::move(plan), setting, step);
+  const Candidate found = judge_plan(searched.plan, setting, step);
   const bool is_better = !found.infeasible && (own.infeasible || found.makespan <= own.makespan);
   // If neither order fits, the answer shows the order that was asked for.
   const bool is_taken =
@@ -90,8 +90,7 @@ NamedSchedule read_named_schedule(const Flags& values, const Plan& plan, bool is
 
 }  // namespace
 
-ChangedPlan change_plan(const Flags& values, Plan plan, const ModelProfile& profile,
-                        const Cluster& cluster, const StepOptions& step) {
+ChangedPlan change_plan(const Flags& values, Plan plan, Setting setting, const StepOptions& step) {
   plan = divide_batch(values, std::move(plan));
   const std::optional<OrderSearchOptions> search = read_search(values);
   if (values.count("schedule") + values.count("in-flight") == 0) return {plan, ""};
@@ -106,7 +105,7 @@ ChangedPlan change_plan(const Flags& values, Plan plan, const ModelProfile& prof
   }
   const NamedSchedule schedule = read_named_schedule(values, plan, search.has_value());
   plan = with_schedule(std::move(plan), schedule);
-  if (search) return search_plan(std::move(plan), profile, cluster, step, *search);
+  if (search) return search_plan(std::move(plan), setting, step, *search);
   return {std::move(plan), ""};
 }
 

@@ -7,8 +7,7 @@
 #include "planner/plan/plan.h"
 #include "planner/prediction/simulate_plan.h"
 #include "planner/verbs/flags.h"
-#include "profiles/cluster.h"
-#include "profiles/model_profile.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
@@ -24,7 +23,6 @@ struct ChangedPlan {
 // whole `step` takes no longer with it and fits, or if neither order fits; else the order of that
 // schedule stays. Throws InputError if flags do not belong together, InfeasibleError if a schedule
 // does not take the plan.
-ChangedPlan change_plan(const Flags& values, Plan plan, const ModelProfile& profile,
-                        const Cluster& cluster, const StepOptions& step);
+ChangedPlan change_plan(const Flags& values, Plan plan, Setting setting, const StepOptions& step);
 
 }  // namespace frazil

@@ -19,6 +19,7 @@
 #include "profiles/import/layer_csv.h"
 #include "profiles/import/pipedream_graph.h"
 #include "profiles/model_profile_json.h"
+#include "profiles/setting.h"
 #include "profiles/text_file.h"
 
 namespace frazil {
@@ -104,15 +105,16 @@ ExitCode import_schedule(const Flags& values, const std::vector<std::string>& fi
   const ModelProfile profile = read_model_profile(required_text(values, "profile"));
   const Cluster cluster = read_cluster(required_text(values, "cluster"));
   const Plan given = read_plan(plan_file);
-  validate(given, profile, cluster, plan_file, lines_of(plan_file));
+  const Setting setting{profile, cluster};
+  validate(given, setting, plan_file, lines_of(plan_file));
   const PytorchSchedule imported = parse_pytorch_csv(
       read_text_file(files.front()), files.front(),
       is_set(values, "legacy") ? LegacyPytorch::kConvert : LegacyPytorch::kRefuse);
   const auto devices = static_cast<int>(cluster.devices.size());
   const Plan plan = with_pytorch_schedule(given, imported, devices, files.front());
-  const PlanSimulation simulation = simulate_plan(plan, profile, cluster);
-  const PlanBounds bounds = find_bounds(plan, profile, cluster);
-  const SimulatedPlan simulated{plan, profile, cluster, simulation, bounds};
+  const PlanSimulation simulation = simulate_plan(plan, setting);
+  const PlanBounds bounds = find_bounds(plan, setting);
+  const SimulatedPlan simulated{plan, setting, simulation, bounds};
   write_and_answer([&] { write_plan(plan, out); }, is_set(values, "json")
                                                        ? simulation_json(simulated)
                                                        : print_simulation(simulated));

@@ -40,7 +40,7 @@ ImportedPlan read_plan_with_measurements(const std::string& file, const std::str
   read.plan = make_sailor_plan(read.source, read.profile);
   read.cluster = make_sailor_cluster(read.source, read.profile, data.links);
   validate(read.cluster, folder);
-  validate(read.plan, read.profile, read.cluster, file);
+  validate(read.plan, {read.profile, read.cluster}, file);
   return read;
 }
 

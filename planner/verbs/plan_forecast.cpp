@@ -69,7 +69,7 @@ ExitCode plan_forecast(const Flags& values) {
       .store = read_store(values),
       .decide_every = integer_or(values, "decide-every", 1, 1, kMostCounted)};
   const PlannedTrajectory planned =
-      plan_trajectory(profile, cluster, find_segments(trace, file), options);
+      plan_trajectory({profile, cluster}, find_segments(trace, file), options);
   const std::vector<NewFile> files =
       out ? list_held_plans(planned, search, *out) : std::vector<NewFile>{};
   std::vector<NamedFile> outputs;

@@ -11,6 +11,7 @@
 #include "profiles/cluster_json.h"
 #include "profiles/error.h"
 #include "profiles/model_profile_json.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
@@ -22,9 +23,10 @@ ExitCode plan_held(const Flags& values) {
   const std::string file = required_text(values, "held");
   const ModelProfile profile = read_model_profile(required_text(values, "profile"));
   const Cluster cluster = read_cluster(required_text(values, "cluster"));
+  const Setting setting{profile, cluster};
   HeldState held;
   held.plan = read_plan(file);
-  validate(held.plan, profile, cluster, file, lines_of(file));
+  validate(held.plan, setting, file, lines_of(file));
   held.steps = required_integer(values, "steps", 1, 1'000'000'000);
   held.trained = held.plan.mask;
   held.overhead.start = duration_or(values, "switch-time", Duration{0});
@@ -43,16 +45,15 @@ ExitCode plan_held(const Flags& values) {
                      fmt::format("a batch of {}", held.plan.batch_size),
                      fmt::format("--batch {}", options.batch_size));
   }
-  PlanSearch search(profile, cluster);
-  const auto answer = replan(search, profile, cluster, held, options, kMovedPlans);
+  PlanSearch search(setting);
+  const auto answer = replan(search, setting, held, options, kMovedPlans);
   if (!answer) {
     throw InfeasibleError(explain_no_plan(profile, {cluster, options}, search.search(options)));
   }
   Plan masked = held.plan;
   masked.mask = options.mask;
   const ReplanCase asked{
-      held,
-      judge_plan(masked, profile, cluster, {.clip = options.clip, .overlap = options.overlap}),
+      held, judge_plan(masked, setting, {.clip = options.clip, .overlap = options.overlap}),
       *answer};
   const auto write = [&] {
     if (values.count("out") > 0)

@@ -29,6 +29,7 @@
 #include "planner/verbs/store_flags.h"
 #include "profiles/cluster_json.h"
 #include "profiles/model_profile_json.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 namespace {
@@ -102,8 +103,8 @@ ExitCode compare_planner(const Flags& values, const std::string& name) {
   const ModelProfile profile = read_model_profile(required_text(values, "profile"));
   const Cluster cluster = read_cluster(required_text(values, "cluster"));
   const SearchOptions options = read_options(values, profile);
-  const Candidate named = judge_named_planner(*planner, profile, cluster, options);
-  const Ranking ranking = search_plans(profile, cluster, options);
+  const Candidate named = judge_named_planner(*planner, {profile, cluster}, options);
+  const Ranking ranking = search_plans({profile, cluster}, options);
   const PlannerComparison comparison{planner_name(*planner), named, ranking.best(), profile};
   const auto write = [&] {
     if (!named.infeasible && values.count("out") > 0) {
@@ -142,13 +143,14 @@ class Besides {
 ExitCode answer(const Flags& values, const ModelProfile& profile, const SearchCase& question,
                 Ranking ranking, Besides besides) {
   const Cluster& cluster = question.cluster;
+  const Setting setting{profile, cluster};
   const SearchOptions& options = question.options;
   const int top = integer_or(values, "top", 10, 1, kMostCounted);
   const Candidate* best = ranking.best();
   if (is_set(values, "explain")) {
     SearchOptions shown = options;
     shown.keep = std::max(2, top);
-    const PlanExplanation explanation = explain_plan(ranking, profile, cluster, shown);
+    const PlanExplanation explanation = explain_plan(ranking, setting, shown);
     besides.add(print_plan_explanation(explanation, cluster),
                 plan_explanation_json(explanation, cluster));
   }
@@ -166,8 +168,8 @@ ExitCode answer(const Flags& values, const ModelProfile& profile, const SearchCa
     }
   };
   write_and_answer(write, is_set(values, "json")
-                              ? ranking_json(ranking, cluster, profile, top, besides.json())
-                              : print_ranking(ranking, cluster, profile, top) + besides.text());
+                              ? ranking_json(ranking, setting, top, besides.json())
+                              : print_ranking(ranking, setting, top) + besides.text());
   if (best == nullptr) {
     throw InfeasibleError(explain_no_plan(profile, question, ranking, all_advice));
   }
@@ -210,18 +212,17 @@ ExitCode plan_verb(const Flags& values) {
   // are shown.
   question.options.keep = std::max(kMovedPlans, top);
   question.options.effort = integer_or(values, "effort", 100'000, 0, kMostCounted);
-  Ranking ranking = search_plans(profile, question.cluster, question.options);
+  const Setting setting{profile, question.cluster};
+  Ranking ranking = search_plans(setting, question.options);
   Besides besides;
-  const MovedCuts moved =
-      move_cuts(ranking, profile, question.cluster, question.options, {.plans = kMovedPlans});
+  const MovedCuts moved = move_cuts(ranking, setting, question.options, {.plans = kMovedPlans});
   if (moved.faster > 0) {
     besides.add(fmt::format("local search improved the stage boundaries of {}\n",
                             count_of(moved.faster, "plan")),
                 fmt::format(R"({{"moved_cuts": {}}})", moved.faster));
   }
   if (order_search) {
-    const std::vector<ShapeOrder> orders =
-        search_orders(profile, question.cluster, question.options, *order_search);
+    const std::vector<ShapeOrder> orders = search_orders(setting, question.options, *order_search);
     add_orders(ranking, orders);
     besides.add(print_orders(orders), orders_json(orders));
   }

@@ -29,6 +29,7 @@
 #include "profiles/cluster_json.h"
 #include "profiles/model_profile_json.h"
 #include "profiles/quantity_text.h"
+#include "profiles/setting.h"
 #include "profiles/text_file.h"
 #include "traces/chrome_trace.h"
 #include "traces/timeline_csv.h"
@@ -167,27 +168,28 @@ struct Answer {
 // Prints the answer with what else was asked for: one text, or one JSON object. Files are written
 // once nothing can be refused any more.
 void print_answer(const Flags& values, Answer answer, const SimulatedStep& step, const Plan& plan,
-                  const ModelProfile& profile, const Cluster& cluster) {
+                  Setting setting) {
   nlohmann::ordered_json json = nlohmann::ordered_json::parse(answer.json);
   const auto add = [&](const std::string& more) {
     json.update(nlohmann::ordered_json::parse(more));
   };
   const ContentionOptions contention = read_contention(values);
   if (contention.any()) {
-    const ContendedStep contended = simulate_contended(step.lowered, profile, cluster, contention);
+    const ContendedStep contended = simulate_contended(step.lowered, setting, contention);
     answer.text += print_contended(contended, contention);
     add(contended_json(contended, contention));
   }
   if (is_set(values, "explain")) {
-    answer.text += print_explanation(step, profile, cluster);
-    add(explanation_json(step, profile, cluster));
+    answer.text += print_explanation(step, setting);
+    add(explanation_json(step, setting));
   }
   if (is_set(values, "messages")) {
-    answer.text += print_messages(plan, profile, cluster);
-    add(messages_json(plan, profile, cluster));
+    answer.text += print_messages(plan, setting);
+    add(messages_json(plan, setting));
   }
-  write_and_answer([&] { write_timelines(values, step, static_cast<int>(cluster.devices.size())); },
-                   is_set(values, "json") ? json.dump() + "\n" : answer.text);
+  write_and_answer(
+      [&] { write_timelines(values, step, static_cast<int>(setting.cluster().devices.size())); },
+      is_set(values, "json") ? json.dump() + "\n" : answer.text);
 }
 
 // Refuses the flags of contention for a what-if: its messages are pure latency, which cannot be
@@ -214,7 +216,7 @@ ExitCode simulate_what_if(const Flags& values) {
   const SimulatedStep step = simulate_what_if(inputs);
   const WhatIfAnswer answer = answer_what_if(inputs, step, searched);
   print_answer(values, {print_what_if(what_if, answer), what_if_json(what_if, answer)}, step,
-               inputs.plan, inputs.profile, inputs.cluster);
+               inputs.plan, {inputs.profile, inputs.cluster});
   return ExitCode::kOk;
 }
 
@@ -232,12 +234,11 @@ StepOptions read_step_options(const Flags& values, const Plan& plan) {
 }
 
 // Ranks every schedule on the plan's stages.
-ExitCode compare_on_plan(const Flags& values, const Plan& plan, const ModelProfile& profile,
-                         const Cluster& cluster) {
-  const Ranking ranking = compare_schedules(plan, profile, cluster, is_set(values, "clip"));
+ExitCode compare_on_plan(const Flags& values, const Plan& plan, Setting setting) {
+  const Ranking ranking = compare_schedules(plan, setting, is_set(values, "clip"));
   const auto all = static_cast<int>(ranking.candidates.size());
-  fmt::print("{}", is_set(values, "json") ? ranking_json(ranking, cluster, profile, all)
-                                          : print_ranking(ranking, cluster, profile, all));
+  fmt::print("{}", is_set(values, "json") ? ranking_json(ranking, setting, all)
+                                          : print_ranking(ranking, setting, all));
   if (ranking.best() == nullptr) throw InfeasibleError(explain_infeasible(ranking));
   return ExitCode::kOk;
 }
@@ -250,21 +251,22 @@ ExitCode simulate_file(const Flags& values) {
   ModelProfile profile = read_model_profile(required_text(values, "profile"));
   Cluster cluster = read_cluster(required_text(values, "cluster"));
   const Plan given = read_plan(file);
-  validate(given, profile, cluster, file, lines_of(file));
+  validate(given, {profile, cluster}, file, lines_of(file));
   change(values, profile, cluster);
+  const Setting setting{profile, cluster};
   const bool compares = is_set(values, "compare");
   if (compares) refuse_with_compare(values);
   const StepOptions options = read_step_options(values, given);
-  const ChangedPlan changed = change_plan(values, given, profile, cluster, options);
+  const ChangedPlan changed = change_plan(values, given, setting, options);
   const Plan& plan = changed.plan;
-  if (compares) return compare_on_plan(values, plan, profile, cluster);
-  const SimulatedStep step = simulate_step(plan, profile, cluster, options);
+  if (compares) return compare_on_plan(values, plan, setting);
+  const SimulatedStep step = simulate_step(plan, setting, options);
   const PlanSimulation simulation = summarize(step, static_cast<int>(cluster.devices.size()));
-  const PlanBounds bounds = find_bounds(plan, profile, cluster);
-  const SimulatedPlan simulated{plan, profile, cluster, simulation, bounds, options.overlap};
+  const PlanBounds bounds = find_bounds(plan, setting);
+  const SimulatedPlan simulated{plan, setting, simulation, bounds, options.overlap};
   const std::string text =
       print_simulation(simulated) + changed.searched + print_other_question(given, options);
-  print_answer(values, {text, simulation_json(simulated)}, step, plan, profile, cluster);
+  print_answer(values, {text, simulation_json(simulated)}, step, plan, setting);
   return ExitCode::kOk;
 }
 

@@ -51,14 +51,13 @@ Plan with_schedule(Plan plan, DispatchPolicy policy) {
   return plan;
 }
 
-Plan with_lists(Plan plan, const ModelProfile& profile, const Cluster& cluster) {
+Plan with_lists(Plan plan, Setting setting) {
   const auto* named = std::get_if<NamedSchedule>(&plan.schedule);
   const bool decides = named == nullptr ? std::holds_alternative<DispatchPolicy>(plan.schedule)
                                         : facts_of(named->kind).needs_costs;
   if (!decides) return plan;
-  const PlanCosts costs{profile, cluster};
-  const auto devices = static_cast<int>(cluster.devices.size());
-  plan.schedule = ExplicitSchedule{make_schedule(plan, devices, &costs).devices};
+  const auto devices = static_cast<int>(setting.cluster().devices.size());
+  plan.schedule = ExplicitSchedule{make_schedule(plan, devices, setting).devices};
   return plan;
 }
 
@@ -118,15 +117,14 @@ Plan with_pytorch_schedule(Plan plan, const PytorchSchedule& imported, int devic
   return plan;
 }
 
-Ranking compare_schedules(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
-                          bool clip) {
+Ranking compare_schedules(const Plan& plan, Setting setting, bool clip) {
   const int chunks = count_chunks(plan);
   Ranking ranking;
   for (const ScheduleFacts& facts : all_schedules()) {
     if (facts.versions != WeightVersions::kSync) continue;
     if (chunks == 1 && facts.legal != ScheduleFacts::Chunks::kFixed) continue;
     ranking.candidates.push_back(
-        judge_plan(with_schedule(plan, {.kind = facts.kind}), profile, cluster, clip));
+        judge_plan(with_schedule(plan, {.kind = facts.kind}), setting, clip));
   }
   rank(ranking.candidates);
   return ranking;

@@ -5,6 +5,7 @@
 #include "planner/interop/pytorch_csv.h"
 #include "planner/plan/plan.h"
 #include "planner/prediction/ranking.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 
@@ -16,7 +17,7 @@ Plan with_schedule(Plan plan, DispatchPolicy policy);
 
 // Returns the plan with its lists given outright if its schedule decides by times, for readers that
 // do not know the times; returns any other plan as it is. Throws what make_schedule() throws.
-Plan with_lists(Plan plan, const ModelProfile& profile, const Cluster& cluster);
+Plan with_lists(Plan plan, Setting setting);
 
 // Cuts the same batch into `micro_batches` micro-batches, equal but for a short last one; pipelines
 // keep their shares, rounded to whole micro-batches. Throws InfeasibleError if the batch cannot be
@@ -34,7 +35,6 @@ Plan with_pytorch_schedule(Plan plan, const PytorchSchedule& imported, int devic
 // flush their step is not the step of the others. If the placement of the plan has one chunk per
 // device, schedules of any number of chunks are left out too: they would be linear schedules under
 // another name.
-Ranking compare_schedules(const Plan& plan, const ModelProfile& profile, const Cluster& cluster,
-                          bool clip);
+Ranking compare_schedules(const Plan& plan, Setting setting, bool clip);
 
 }  // namespace frazil

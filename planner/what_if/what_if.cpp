@@ -12,6 +12,7 @@
 #include "planner/plan/schedule_facts.h"
 #include "planner/schedules/make_schedule.h"
 #include "profiles/error.h"
+#include "profiles/setting.h"
 
 namespace frazil {
 namespace {
@@ -270,19 +271,19 @@ std::string_view schedule_name(const WhatIf& what_if) {
 std::optional<SearchedOrder> search_what_if(const WhatIf& what_if, WhatIfInputs& inputs) {
   if (!what_if.search) return std::nullopt;
   auto& [profile, cluster, plan] = inputs;
-  SearchedPlan searched = search_order(std::move(plan), profile, cluster, *what_if.search);
+  SearchedPlan searched = search_order(std::move(plan), {profile, cluster}, *what_if.search);
   plan = std::move(searched.plan);
   return std::move(searched.found.front());
 }
 
 SimulatedStep simulate_what_if(const WhatIfInputs& inputs) {
   const auto& [profile, cluster, plan] = inputs;
-  const PlanCosts costs{profile, cluster};
-  const Schedule compute = make_schedule(plan, static_cast<int>(cluster.devices.size()), &costs);
+  const Setting setting{profile, cluster};
+  const Schedule compute = make_schedule(plan, static_cast<int>(cluster.devices.size()), setting);
   // Messages over pure latency have no task, so the list without them gives the same times with a
   // fraction of the memory.
-  LoweredStep lowered = lower(plan, compute, profile, cluster, find_activity(profile, plan.mask));
-  Simulation simulation = simulate(lowered.graph, profile, cluster, lowered.actions);
+  LoweredStep lowered = lower(plan, compute, setting, find_activity(profile, plan.mask));
+  Simulation simulation = simulate(lowered.graph, setting, lowered.actions);
   return {std::move(lowered), std::move(simulation)};
 }
 
@@ -291,7 +292,7 @@ WhatIfAnswer answer_what_if(const WhatIfInputs& inputs, const SimulatedStep& ste
   const auto& [profile, cluster, plan] = inputs;
   WhatIfAnswer answer;
   sum_up(step, answer, cluster.devices.size());
-  answer.bounds = find_bounds(plan, profile, cluster);
+  answer.bounds = find_bounds(plan, {profile, cluster});
   if (!searched) return answer;
   const auto raise = [](LowerBound& known, const LowerBound& bound) {
     if (bound.time > known.time) known = bound;

@@ -49,7 +49,9 @@ Compute make_compute(int device, int micro_batch_size, std::vector<LayerWork> pa
 }
 
 std::int64_t price_of(const Work& work) {
-  return price(work, make_profile(), make_cluster()).count();
+  const ModelProfile profile = make_profile();
+  const Cluster cluster = make_cluster();
+  return price(work, {profile, cluster}).count();
 }
 
 TEST(CostModel, EveryPartOfALayerHasItsOwnTime) {
@@ -104,8 +106,10 @@ TEST(CostModel, CollectivesCostTheirClosedFormAndFixedWorkItsTime) {
 }
 
 bool is_extrapolated(const Work& work) {
+  const ModelProfile profile = make_profile();
+  const Cluster cluster = make_cluster();
   bool extrapolated = false;
-  price(work, make_profile(), make_cluster(), &extrapolated);
+  price(work, {profile, cluster}, &extrapolated);
   return extrapolated;
 }
 
@@ -123,7 +127,8 @@ TEST(CostModel, OneExtrapolatedLayerMarksTheWholeWork) {
   bool extrapolated = false;
   const std::vector<LayerWork> both = {{LayerId{0}, LayerPart::kForward},
                                        {LayerId{1}, LayerPart::kForward}};
-  price(make_compute(0, 8, both), profile, make_cluster(), &extrapolated);
+  const Cluster cluster = make_cluster();
+  price(make_compute(0, 8, both), {profile, cluster}, &extrapolated);
   EXPECT_TRUE(extrapolated);
 }
 
@@ -132,8 +137,10 @@ TEST(CostModel, AnUpdateDoesNotDependOnTheMicroBatchSize) {
 }
 
 TEST(CostModel, LeavesAnEarlierWordOfExtrapolationAlone) {
+  const ModelProfile profile = make_profile();
+  const Cluster cluster = make_cluster();
   bool extrapolated = true;
-  price(Fixed{}, make_profile(), make_cluster(), &extrapolated);
+  price(Fixed{}, {profile, cluster}, &extrapolated);
   EXPECT_TRUE(extrapolated);
 }
 
@@ -142,15 +149,18 @@ TEST(CostModel, PricesTheWholeTable) {
   graph.add_work(Fixed{Duration{5}});
   graph.add_work(make_compute(0, 8, {{LayerId{0}, LayerPart::kForward}}));
   graph.add_work(Hop{DeviceId{1}, DeviceId{0}});
-  const Prices prices = price_all(graph, make_profile(), make_cluster());
+  const ModelProfile profile = make_profile();
+  const Cluster cluster = make_cluster();
+  const Prices prices = price_all(graph, {profile, cluster});
   EXPECT_EQ(prices.of_work, (std::vector<Duration>{Duration{5}, Duration{8}, Duration{70}}));
   EXPECT_TRUE(prices.extrapolated);
-  EXPECT_FALSE(price_all(TaskGraph{}, make_profile(), make_cluster()).extrapolated);
+  EXPECT_FALSE(price_all(TaskGraph{}, {profile, cluster}).extrapolated);
 }
 
 bool is_refused(const Work& work, const ModelProfile& profile) {
+  const Cluster cluster = make_cluster();
   try {
-    price(work, profile, make_cluster());
+    price(work, {profile, cluster});
   } catch (const std::logic_error&) {
     return true;
   }
@@ -164,7 +174,8 @@ TEST(CostModel, RefusesUnknownLayersDevicesAndTimesThatDoNotFit) {
   ModelProfile profile = make_profile();
   profile.layers[0].update = Duration{std::int64_t{1} << 62};
   const std::vector<LayerWork> updates(2, {LayerId{0}, LayerPart::kUpdate});
-  EXPECT_THROW(price(make_compute(0, 2, updates), profile, make_cluster()), InfeasibleError);
+  const Cluster cluster = make_cluster();
+  EXPECT_THROW(price(make_compute(0, 2, updates), {profile, cluster}), InfeasibleError);
 }
 
 }  // namespace

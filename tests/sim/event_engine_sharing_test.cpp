@@ -155,7 +155,8 @@ std::vector<std::int64_t> ends_of(const std::vector<std::pair<int, int>>& transf
   }
   EventOptions options;
   options.sharing = share(graph, cluster, capacities);
-  const Prices prices = price_all(graph, {}, cluster);
+  const ModelProfile without_layers;
+  const Prices prices = price_all(graph, {without_layers, cluster});
   std::vector<std::int64_t> ends;
   for (const TaskTimes& task : simulate_events(graph, prices.of_work, options).of) {
     ends.push_back(task.end);
@@ -264,7 +265,8 @@ TEST(Sharing, AnAllReduceOverlapsWithBackwardAndSharesLinksWithMessages) {
   EventOptions options;
   options.sharing = share(graph, cluster, find_capacities(cluster));
   options.meetings = find_meetings(graph);
-  const Prices prices = price_all(graph, {}, cluster);
+  const ModelProfile without_layers;
+  const Prices prices = price_all(graph, {without_layers, cluster});
   const EventTimes times = simulate_events(graph, prices.of_work, options);
   for (const TaskId task : reduces) EXPECT_EQ(times.of[task], (TaskTimes{100, 350}));
   EXPECT_EQ(times.of[send], (TaskTimes{120, 220}));

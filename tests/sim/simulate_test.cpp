@@ -61,14 +61,14 @@ struct Example {
   // Returns the sentence with which the graph is refused, or "" if it is not.
   std::string deadlock(std::span<const Action> named) const {
     try {
-      simulate(graph, profile, cluster, named);
+      simulate(graph, {profile, cluster}, named);
     } catch (const InfeasibleError& error) {
       return error.what();
     }
     return "";
   }
 
-  Simulation run() const { return simulate(graph, profile, cluster, actions); }
+  Simulation run() const { return simulate(graph, {profile, cluster}, actions); }
 };
 
 std::vector<std::int64_t> nanoseconds(const std::vector<TimePoint>& times) {

@@ -47,8 +47,7 @@ class Gantt : public testing::Test {
   GanttInput input(bool counts_chunks = true) const {
     return {.title = "zb-h1 <2 x 3>",
             .step = &step_,
-            .profile = &inputs_.profile,
-            .cluster = &inputs_.cluster,
+            .setting = {inputs_.profile, inputs_.cluster},
             .counts_chunks = counts_chunks};
   }
   WhatIfInputs inputs_;

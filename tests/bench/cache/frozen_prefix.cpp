@@ -133,7 +133,7 @@ Prefix plan_prefix(int frozen, const MeasuredProfile& measured, const RunConfig&
   search.micro_batch_sizes = {config.micro_batch_size};
   search.mask = frozen == 0 ? FreezeMask::all_active(blocks)
                             : FreezeMask::frozen_prefix(blocks, BlockId{frozen});
-  const Ranking ranking = search_plans(measured.profile, measured.cluster, search);
+  const Ranking ranking = search_plans({measured.profile, measured.cluster}, search);
   const auto best = std::find_if(ranking.candidates.begin(), ranking.candidates.end(),
                                  [&](const Candidate& candidate) {
                                    return !candidate.infeasible && is_wanted(candidate.plan, plans);

@@ -44,7 +44,7 @@ void evaluate_with_new_costs(benchmark::State& state, ScheduleKind kind, int dev
   const WhatIfInputs inputs = make_inputs(kind, devices);
   const SimulatedStep step = simulate_what_if(inputs);
   const CompiledGraph compiled = compile(step.lowered.graph);
-  Prices prices = price_all(step.lowered.graph, inputs.profile, inputs.cluster);
+  Prices prices = price_all(step.lowered.graph, {inputs.profile, inputs.cluster});
   SweepTimes times;
   std::int64_t round = 0;
   for (auto _ : state) {

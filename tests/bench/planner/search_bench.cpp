@@ -108,7 +108,7 @@ void search_32_layers(benchmark::State& state) {
   // More than 64 unequal devices leave more plans than can be evaluated.
   if (state.range(1) == 1 && devices > 64) options.effort = 100'000;
   Ranking ranking;
-  for (auto _ : state) ranking = search_plans(profile, cluster, options);
+  for (auto _ : state) ranking = search_plans({profile, cluster}, options);
   report(state, ranking);
 }
 
@@ -131,10 +131,10 @@ void plan_again_100_layers(benchmark::State& state) {
   std::optional<Replan> next;
   for (auto _ : state) {
     state.PauseTiming();
-    PlanSearch search(profile, cluster);
+    PlanSearch search({profile, cluster});
     held.plan = search.search(options).best()->plan;
     state.ResumeTiming();
-    next = replan(search, profile, cluster, held, again);
+    next = replan(search, {profile, cluster}, held, again);
   }
   state.counters["makespan_ms"] = static_cast<double>(next->next.makespan.count()) / 1e6;
   state.counters["switch_ms"] = static_cast<double>(next->cost.total.count()) / 1e6;

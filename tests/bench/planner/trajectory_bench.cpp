@@ -65,7 +65,7 @@ void plan_over_100_freeze_events(benchmark::State& state, const frazil::ModelPro
   std::size_t candidates = 0;
   std::size_t switches = 0;
   for (auto _ : state) {
-    const auto planned = frazil::plan_trajectory(profile, cluster, segments, options);
+    const auto planned = frazil::plan_trajectory({profile, cluster}, segments, options);
     candidates = planned.candidates.size();
     switches = planned.switches.size();
   }

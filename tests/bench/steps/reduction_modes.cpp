@@ -107,10 +107,10 @@ Mode predict_mode(const std::string& name, ReductionMode reduction, const Measur
                                                  .batch_size = options.model.batch_size,
                                                  .micro_batches = options.micro_batches,
                                                  .reduction = reduction});
-  const SimulatedStep step = simulate_step(mode.plan, measured.profile, measured.cluster);
+  const SimulatedStep step = simulate_step(mode.plan, {measured.profile, measured.cluster});
   mode.predicted = std::chrono::duration<double>(step.simulation.makespan).count();
   for (const MemoryTrace& trace :
-       simulate_memory(step.lowered.graph, measured.profile, measured.cluster)) {
+       simulate_memory(step.lowered.graph, {measured.profile, measured.cluster})) {
     mode.gradients =
         std::max(mode.gradients, trace.most[static_cast<std::size_t>(MemoryKind::kGradients)]);
   }

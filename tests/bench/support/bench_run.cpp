@@ -96,7 +96,8 @@ Plan make_bench_plan(const ModelProfile& structure, const BenchPlan& shape) {
   plan = with_schedule(std::move(plan), {.kind = shape.schedule});
   const Cluster even =
       make_uniform_cluster(shape.devices * shape.replicas, Bytes{kLargestQuantity}, {});
-  return with_lists(plan, with_even_times(structure, plan.micro_batch_size), even);
+  const ModelProfile timed = with_even_times(structure, plan.micro_batch_size);
+  return with_lists(plan, {timed, even});
 }
 
 std::vector<std::vector<Samples>> make_batches(const VitConfig& model, const BenchPlan& shape,

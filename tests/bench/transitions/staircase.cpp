@@ -174,7 +174,7 @@ std::vector<Phase> plan_phases(const MeasuredProfile& measured, const Options& o
     phase.frozen = frozen;
     phase.plan = make_phase_plan(measured.profile, options, stages, frozen);
     const PlanSimulation simulated =
-        simulate_plan(phase.plan, measured.profile, measured.cluster, {});
+        simulate_plan(phase.plan, {measured.profile, measured.cluster}, {});
     phase.predicted = std::chrono::duration<double>(simulated.makespan).count();
     stages /= 2;
   }

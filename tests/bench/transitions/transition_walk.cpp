@@ -86,7 +86,7 @@ WalkedTransition TransitionWalk::take() {
   WalkedTransition taken;
   const Plan next = expect_and_draw(taken);
   const Plan before = run_.plan();
-  const TransitionCost cost = price_transition(before, next, profile_, cluster_,
+  const TransitionCost cost = price_transition(before, next, {profile_, cluster_},
                                                find_activity(profile_, before.mask), overhead_);
   taken.predicted = {overhead_.plan, cost.move, cost.total - cost.move - overhead_.plan};
   taken.measured.plan = ask(next.mask);

@@ -83,9 +83,9 @@ Plan make_plan(const TestModel& model, const PlanForm& form) {
   }
   plan.schedule = NamedSchedule{.kind = form.schedule, .chunks = form.chunks};
   const Cluster cluster = make_linked_cluster(form.all_devices());
-  const PlanCosts costs{profile, cluster};
-  (void)make_schedule(plan, form.all_devices(), &costs);
-  return with_lists(plan, profile, cluster);
+  const Setting setting{profile, cluster};
+  (void)make_schedule(plan, form.all_devices(), setting);
+  return with_lists(plan, setting);
 }
 
 ModelProfile make_timed_structure(const ModelSpec& model) {

@@ -41,7 +41,7 @@ TEST(Profiler, AnswersWithAProfileAndAClusterThatPlan) {
   search.batch_size = 8;
   search.micro_batch_sizes = {4};
   search.mask = FreezeMask::all_active(kSmallBlocks);
-  EXPECT_NE(search_plans(measured.profile, measured.cluster, search).best(), nullptr);
+  EXPECT_NE(search_plans({measured.profile, measured.cluster}, search).best(), nullptr);
 }
 
 TEST(Profiler, MeasuresEveryLayerAtEverySizeOnce) {

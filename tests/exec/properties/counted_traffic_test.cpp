@@ -362,7 +362,7 @@ TEST(CountedTraffic, IsWhatTheSimulatorSendsForAnyMask) {
         const StepProgram program = make_program(plan, profile, devices, clip);
         const Cluster cluster = make_linked_cluster(devices);
         const LoweredStep step =
-            lower(program.plan, program.schedule, profile, cluster, program.activity);
+            lower(program.plan, program.schedule, {profile, cluster}, program.activity);
         const AllSent sent = run_step(model, program, devices, clip);
         const Messages counted = count_messages(sent);
         EXPECT_EQ(counted, simulate_messages(step, program, profile));
@@ -433,7 +433,7 @@ TEST(CountedTraffic, OfTiedUsesGoesOnlyToDevicesThatLackOne) {
     const StepProgram program = make_program(plan, profile, 3, fast);
     ASSERT_EQ(program.tied.size(), 1U);
     const LoweredStep step =
-        lower(program.plan, program.schedule, profile, cluster, program.activity);
+        lower(program.plan, program.schedule, {profile, cluster}, program.activity);
     const AllSent sent = run_step(model, program, 3, fast);
     EXPECT_EQ(expect_tied(sent, step, program, profile, cluster), 2);
     int exact = 0;

@@ -196,7 +196,7 @@ void expect_planned_and_simulated(const Placed& placed) {
   expect_planned_order(measured, placed);
   const Cluster cluster = make_family_cluster(placed.devices, kBandwidth);
   const std::vector<Span> simulated =
-      simulate_plan(placed.plan, timed_profile(), cluster, {.clip = placed.clip}).timeline.spans;
+      simulate_plan(placed.plan, {timed_profile(), cluster}, {.clip = placed.clip}).timeline.spans;
   expect_same_actions(measured, simulated);
   if (placed.clip) expect_barrier(measured, simulated);
 }

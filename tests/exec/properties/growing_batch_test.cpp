@@ -93,7 +93,7 @@ TEST(GrowingBatch, TakesThePlanThatIsFastestBySample) {
       search.mask = phase.plan.mask;
       search.keep = 0;
       for (const Candidate& each :
-           search_plans(options.profile, options.cluster, search).candidates) {
+           search_plans({options.profile, options.cluster}, search).candidates) {
         if (each.infeasible || static_cast<int>(each.plan.pipelines.size()) != growth) continue;
         fastest =
             std::max(fastest, 8.0 * growth / std::chrono::duration<double>(each.makespan).count());

@@ -164,7 +164,8 @@ TEST(NeededStash, IsTheSimulatedOneUnderRandomInteriorMasksToTheByte) {
     SCOPED_TRACE(model.spec.name + ", " + name_of(form));
     const int devices = form.all_devices();
     const Plan plan = make_plan(model, form);
-    const SimulatedStep step = simulate_step(plan, profiles[m], make_linked_cluster(devices));
+    const Cluster cluster = make_linked_cluster(devices);
+    const SimulatedStep step = simulate_step(plan, {profiles[m], cluster});
     frazil::Run run(model.spec, momentum_sgd(), kStashSeed, devices, {.order = form.order});
     run.measure({.memory = true});
     run.transition_to(plan);

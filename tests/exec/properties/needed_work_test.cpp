@@ -57,8 +57,8 @@ Performed price(const TestModel& model, const PlanForm& form) {
   const ModelProfile profile = make_timed_structure(model.spec);
   const Plan plan = make_plan(model, form);
   const StepProgram program = make_program(plan, profile, form.all_devices(), false);
-  const LoweredStep step = lower(plan, program.schedule, profile,
-                                 make_linked_cluster(form.all_devices()), program.activity);
+  const Cluster cluster = make_linked_cluster(form.all_devices());
+  const LoweredStep step = lower(plan, program.schedule, {profile, cluster}, program.activity);
   Performed priced;
   for (TaskId task = 0; task < step.graph.size(); ++task) {
     const TaskLane& lane = step.graph.lanes()[step.graph.lane_of()[task]];

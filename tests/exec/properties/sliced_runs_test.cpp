@@ -44,9 +44,9 @@ TEST(SlicedRuns, PerformsThePlannedOrderAndWhatIsSimulated) {
     performed.devices.resize(program.schedule.devices.size());
     for (const Span& span : spans) performed.devices[span.device.index()].push_back(span.action);
     EXPECT_EQ(to_text(performed), to_text(program.schedule));
-    const Timeline simulated = simulate_plan(plan, make_timed_structure(model.spec),
-                                             make_linked_cluster(one.all_devices()))
-                                   .timeline;
+    const ModelProfile profile = make_timed_structure(model.spec);
+    const Cluster cluster = make_linked_cluster(one.all_devices());
+    const Timeline simulated = simulate_plan(plan, {profile, cluster}).timeline;
     EXPECT_EQ(collect(spans), collect(simulated.spans));
   }
 }

@@ -206,10 +206,10 @@ TEST(MoveLayers, MovesTheBytesThatThePlannerPredicts) {
     run.step(0, 1e-2, small_micro_batches(0, 6));
     const Plan before = run.plan();
     const Plan next = make_small_plan(run.structure(), shape);
-    const TransitionCost predicted = price_transition(before, next, run.structure(), cluster,
+    const TransitionCost predicted = price_transition(before, next, {run.structure(), cluster},
                                                       find_activity(run.structure(), before.mask));
     const TransitionCost copied =
-        price_transition(before, next, run.structure(), cluster,
+        price_transition(before, next, {run.structure(), cluster},
                          find_activity(run.structure(), before.mask), one_memory);
     const MoveReport report = run.transition_to(next).move;
     EXPECT_EQ(report.moved, copied.moved) << summarize(next);

@@ -88,15 +88,19 @@ struct Left {
 // Work on one micro-batch of a stage.
 using Part = std::tuple<PipelineId, StageId, MicroBatchId>;
 
+SimulatedStep simulate_step_of(const BoundedPlan& bounded) {
+  const Cluster cluster = make_uniform_cluster(bounded.devices, Bytes{1LL << 40}, {});
+  return simulate_step(bounded.plan, {bounded.profile, cluster},
+                       {.clip = bounded.optimizer.clip_norm > 0});
+}
+
 class AllocationBound {
  public:
   explicit AllocationBound(const BoundedPlan& bounded)
       : bounded_(bounded),
         program_(make_program(bounded.plan, bounded.profile, bounded.devices,
                               bounded.optimizer.clip_norm > 0)),
-        step_(simulate_step(bounded.plan, bounded.profile,
-                            make_uniform_cluster(bounded.devices, Bytes{1LL << 40}, {}),
-                            {.clip = bounded.optimizer.clip_norm > 0})),
+        step_(simulate_step_of(bounded)),
         clocks_(find_clocks(program_.schedule)),
         left_(static_cast<std::size_t>(bounded.devices)) {
     measure_rooms();

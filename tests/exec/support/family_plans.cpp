@@ -69,9 +69,9 @@ Plan place_family(const FamilyForm& form, const ModelProfile& structure) {
   plan = with_schedule(plan, {.kind = form.kind, .chunks = form.chunks});
   const Cluster cluster = make_family_cluster(form.devices);
   const ModelProfile profile = with_times(structure);
-  const PlanCosts costs{profile, cluster};
-  (void)make_schedule(plan, form.devices, &costs);
-  return with_lists(plan, profile, cluster);
+  const Setting setting{profile, cluster};
+  (void)make_schedule(plan, form.devices, setting);
+  return with_lists(plan, setting);
 }
 
 }  // namespace frazil

@@ -68,8 +68,8 @@ Memories measure_memories(const ModelSpec& model, const OptimizerConfig& optimiz
   run.measure({.memory = true});
   const Cluster cluster =
       make_uniform_cluster(devices, Bytes{1LL << 30}, {std::chrono::microseconds(1), {}});
-  const SimulatedStep step = simulate_step(plan, profile, cluster);
-  return {simulate_memory(step.lowered.graph, profile, cluster),
+  const SimulatedStep step = simulate_step(plan, {profile, cluster});
+  return {simulate_memory(step.lowered.graph, {profile, cluster}),
           run.step(1, 1e-2, steps.at(1), false, {}, samples).memory};
 }
 

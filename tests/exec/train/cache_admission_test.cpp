@@ -67,7 +67,7 @@ TEST(CacheAdmission, FillsOnBothSidesOfBreakEvenAsTheClosedFormSays) {
   Plan cached = plain;
   cached.cache_frozen_prefix = true;
   const Duration step = without.phases[1].predicted_step;
-  const Duration cached_step = simulate_plan(cached, options.profile, options.cluster).makespan;
+  const Duration cached_step = simulate_plan(cached, {options.profile, options.cluster}).makespan;
   const Duration saved = step - cached_step;
   ASSERT_GT(saved, Duration{0});
   ASSERT_LT(saved, cached_step) << "reading is hidden behind work";

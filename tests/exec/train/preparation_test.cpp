@@ -111,7 +111,7 @@ TEST(Replanner, CountsWhatASwitchBringsByTheConfiguredBatch) {
   const Plan grown = replanner.go_on(mask("00001"));
   ASSERT_EQ(grown.batch_size, 2 * first.batch_size);
   const auto step = [&](const Plan& plan) {
-    return simulate_plan(plan, options.profile, options.cluster).makespan;
+    return simulate_plan(plan, {options.profile, options.cluster}).makespan;
   };
   EXPECT_EQ(forth.saved_per_step, step(first) - step(grown) / 2);
   const PredictedTransition back = replanner.predict(mask("11111"), 6, 100);
@@ -145,7 +145,7 @@ TEST(Preparation, ReservesTheMemoryThatTheTransitionCopiesInto) {
   const auto train = [&](Step step) {
     (void)run.step(step, 1e-3, gather_micro_batches(data.train, order, 0, 8, 4));
   };
-  run.transition_to(with_lists(replanner.go_on(mask("11111")), options.profile, options.cluster));
+  run.transition_to(with_lists(replanner.go_on(mask("11111")), {options.profile, options.cluster}));
   train(0);
   preparation.expect(mask("00011"));
   ASSERT_TRUE(comes_true([&] {
@@ -155,7 +155,7 @@ TEST(Preparation, ReservesTheMemoryThatTheTransitionCopiesInto) {
   preparation.go_on();
   preparation.go_on();
   const Plan next =
-      with_lists(*replanner.find_expected(mask("00011")), options.profile, options.cluster);
+      with_lists(*replanner.find_expected(mask("00011")), {options.profile, options.cluster});
   const std::vector<Bytes> blocks = run.copied_blocks(next);
   const Bytes all = std::accumulate(blocks.begin(), blocks.end(), Bytes{});
   ASSERT_GT(all.count, 0) << "a replica comes";
@@ -174,7 +174,7 @@ TEST(Preparation, EndsWithTheRunWhateverGoesOn) {
   Replanner replanner(options, kTinySamples);
   frazil::Run run(make_vit(options.config.model), options.config.optimizer, 7, 2);
   Preparation preparation(replanner, run);
-  run.transition_to(with_lists(replanner.go_on(mask("11111")), options.profile, options.cluster));
+  run.transition_to(with_lists(replanner.go_on(mask("11111")), {options.profile, options.cluster}));
   for (const char* bits : kMasks) {
     preparation.expect(mask(bits));
     preparation.go_on();

@@ -161,7 +161,7 @@ TEST(Trainer, SaysWhenNoPlanFitsWhatThePlannerSays) {
   question.options.mask = FreezeMask::all_active(static_cast<int>(options.profile.blocks.size()));
   question.options.clip = options.config.optimizer.clip_norm > 0;
   question.options.joint = question.options.recompute = true;
-  const Ranking ranking = search_plans(options.profile, options.cluster, question.options);
+  const Ranking ranking = search_plans({options.profile, options.cluster}, question.options);
   ASSERT_EQ(ranking.best(), nullptr);
   try {
     (void)run_trainer(options);

@@ -92,8 +92,9 @@ TEST_F(ToldVerbs, VerifyRefusesWhatTheProfileOfTheSameMachineRefuses) {
                                        "2 --rounds 1 --steps 2 --quiet");
   ASSERT_EQ(profiled.code, 0) << profiled.err;
   const ModelProfile measured = read_model_profile(path("m.json"));
+  const Cluster ample = tiny_cluster(kAmpleMemory);
   Bytes most{0};
-  for (const MemoryPeak& peak : simulate_plan(plan_, measured, tiny_cluster(kAmpleMemory)).memory) {
+  for (const MemoryPeak& peak : simulate_plan(plan_, {measured, ample}).memory) {
     most = std::max(most, peak.total);
   }
   write_cluster(tiny_cluster(Bytes{most.count - 1}), path("tight.json"));

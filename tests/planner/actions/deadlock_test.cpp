@@ -26,8 +26,8 @@ Schedule complete(ScheduleKind kind, int stages, int micro_batches) {
   what_if.schedule = kind;
   what_if.forward = what_if.backward_input = what_if.backward_weight = {Duration{1000}};
   const WhatIfInputs inputs = make_what_if(what_if);
-  const PlanCosts costs{inputs.profile, inputs.cluster};
-  return complete_schedule(make_schedule(inputs.plan, stages, &costs), inputs.plan, inputs.profile,
+  const Setting setting{inputs.profile, inputs.cluster};
+  return complete_schedule(make_schedule(inputs.plan, stages, setting), inputs.plan, inputs.profile,
                            find_activity(inputs.profile, inputs.plan.mask));
 }
 

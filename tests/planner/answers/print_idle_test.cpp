@@ -26,11 +26,11 @@ struct Explained {
 
 Explained explain(const LoweredStep& step, const ModelProfile& profile, const Cluster& cluster) {
   const auto devices = static_cast<int>(cluster.devices.size());
-  const std::vector<Duration> prices = price_all(step.graph, profile, cluster).of_work;
+  const std::vector<Duration> prices = price_all(step.graph, {profile, cluster}).of_work;
   Explained explained;
   explained.step = step;
   explained.cluster = cluster;
-  explained.simulation = simulate(step.graph, profile, cluster, step.actions);
+  explained.simulation = simulate(step.graph, {profile, cluster}, step.actions);
   explained.devices = split_makespan(step, explained.simulation, prices, devices);
   explained.path = find_critical_path(step.graph, explained.simulation, prices);
   explained.shares = share_out(explained.path, step, explained.simulation, devices);
@@ -51,9 +51,9 @@ WhatIf make_question(ScheduleKind kind, int stages, int micro_batches) {
 
 Explained explain(const WhatIf& what_if) {
   const auto [profile, cluster, plan] = make_what_if(what_if);
-  const PlanCosts costs{profile, cluster};
-  const Schedule compute = make_schedule(plan, what_if.stages, &costs);
-  return explain(lower(plan, compute, profile, cluster, find_activity(profile, plan.mask)), profile,
+  const Setting setting{profile, cluster};
+  const Schedule compute = make_schedule(plan, what_if.stages, setting);
+  return explain(lower(plan, compute, setting, find_activity(profile, plan.mask)), profile,
                  cluster);
 }
 

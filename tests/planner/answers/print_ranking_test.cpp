@@ -19,7 +19,10 @@ const ModelProfile& model() {
   return profile;
 }
 
-Cluster cluster() { return make_uniform_cluster(2, Bytes{1'000'000}, {microseconds{5}, {}}); }
+const Cluster& cluster() {
+  static const Cluster two = make_uniform_cluster(2, Bytes{1'000'000}, {microseconds{5}, {}});
+  return two;
+}
 
 Plan two_stages(ScheduleKind kind, std::vector<DeviceId> devices) {
   Plan plan;
@@ -32,10 +35,10 @@ Plan two_stages(ScheduleKind kind, std::vector<DeviceId> devices) {
   return plan;
 }
 
-Candidate judged(const Plan& plan) { return judge_plan(plan, model(), cluster(), false); }
+Candidate judged(const Plan& plan) { return judge_plan(plan, {model(), cluster()}, false); }
 
 std::string table_of(std::vector<Candidate> candidates) {
-  return print_ranking(Ranking{std::move(candidates), {}, {}}, cluster(), model(), 10);
+  return print_ranking(Ranking{std::move(candidates), {}, {}}, {model(), cluster()}, 10);
 }
 
 int count_lines(const std::string& text, const std::string& with) {
@@ -83,10 +86,10 @@ TEST(PrintRanking, TheRunnerUpIsAnotherPlanThanTheBest) {
   SearchOptions options;
   options.mask = FreezeMask::all_active(4);
   const PlanExplanation explanation =
-      explain_plan(Ranking{{one, other, third}, {}, {}}, model(), cluster(), options);
+      explain_plan(Ranking{{one, other, third}, {}, {}}, {model(), cluster()}, options);
   ASSERT_EQ(explanation.best.size(), 2U);
   EXPECT_EQ(explanation.best[1].summary, summarize(third.plan));
-  EXPECT_EQ(explain_plan(Ranking{{one, other}, {}, {}}, model(), cluster(), options).best.size(),
+  EXPECT_EQ(explain_plan(Ranking{{one, other}, {}, {}}, {model(), cluster()}, options).best.size(),
             1U);
 }
 

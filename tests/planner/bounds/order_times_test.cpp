@@ -21,7 +21,7 @@ struct Comparison {
 
 void compare(const SearchQuestion& question, Comparison& comparison) {
   OrderTable orders;
-  Evaluator evaluator(question.profile, question.cluster, question.options, orders);
+  Evaluator evaluator({question.profile, question.cluster}, question.options, orders);
   for (const Shape& shape : list_shapes(evaluator)) {
     if (std::holds_alternative<Rejection>(evaluator.bound(shape))) continue;
     const auto bound = evaluator.bound_by_order(shape);
@@ -70,7 +70,7 @@ TEST(OrderBound, AskedUpToSomeTimeIsAboveItOnlyWhereTheStepIs) {
     const SearchQuestion question = draw_search_question(seed);
     std::mt19937_64 random(seed);
     OrderTable orders;
-    Evaluator whole(question.profile, question.cluster, question.options, orders);
+    Evaluator whole({question.profile, question.cluster}, question.options, orders);
     for (const Shape& shape : list_shapes(whole)) {
       if (std::holds_alternative<Rejection>(whole.bound(shape))) continue;
       const auto bound = whole.bound_by_order(shape);
@@ -78,7 +78,7 @@ TEST(OrderBound, AskedUpToSomeTimeIsAboveItOnlyWhereTheStepIs) {
       const Duration all = std::get<NamedBound>(*bound).time;
       const Duration most = all * static_cast<std::int64_t>(50 + random() % 100) / 100;
       // The evaluator is a new one, because an evaluator keeps what it knows of a shape.
-      Evaluator brief(question.profile, question.cluster, question.options, orders);
+      Evaluator brief({question.profile, question.cluster}, question.options, orders);
       const auto up_to = brief.bound_by_order(shape, most);
       ASSERT_TRUE(up_to.has_value());
       ASSERT_TRUE(std::holds_alternative<NamedBound>(*up_to));

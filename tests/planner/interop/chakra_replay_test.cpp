@@ -103,7 +103,7 @@ TEST(Chakra, MessagesOfSixteenMebibytesTakeAstraSimsTime) {
       cost.backward_weight_alone = cost.backward_input + cost.backward_weight;
     }
     inputs.plan.model_hash = model_hash(inputs.profile);
-    const SimulatedStep step = simulate_step(inputs.plan, inputs.profile, inputs.cluster);
+    const SimulatedStep step = simulate_step(inputs.plan, {inputs.profile, inputs.cluster});
     EXPECT_EQ(step.simulation.makespan.count(), run.makespan_ns);
     const ReplayLinks links{
         .latency_ns = 500, .bytes_per_second = link.bandwidth.count, .holds_until_arrival = true};
@@ -204,8 +204,8 @@ TEST(Chakra, RandomPlansReplayToTheSimulatorsTimes) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
     const WhatIfInputs inputs = random_plan(random);
-    validate(inputs.plan, inputs.profile, inputs.cluster, "plan");
-    const SimulatedStep step = simulate_step(inputs.plan, inputs.profile, inputs.cluster);
+    validate(inputs.plan, {inputs.profile, inputs.cluster}, "plan");
+    const SimulatedStep step = simulate_step(inputs.plan, {inputs.profile, inputs.cluster});
     const Link& link = inputs.cluster.default_link;
     expect_replay(inputs, step,
                   {.latency_ns = link.latency.count(), .bytes_per_second = link.bandwidth.count});
@@ -225,9 +225,9 @@ TEST(Chakra, ReductionsInBucketsReplayToTheSimulatorsTimes) {
     WhatIfInputs inputs = random_plan(random);
     inputs.plan.reduction = ReductionMode::kFast;
     const auto& [profile, cluster, plan] = inputs;
-    const SimulatedStep whole = simulate_step(plan, profile, cluster);
+    const SimulatedStep whole = simulate_step(plan, {profile, cluster});
     const SimulatedStep step =
-        simulate_step(plan, profile, cluster, {.overlap = ReductionOverlap{Bytes{1}}});
+        simulate_step(plan, {profile, cluster}, {.overlap = ReductionOverlap{Bytes{1}}});
     in_pieces += step.lowered.graph.size() > whole.lowered.graph.size() ? 1 : 0;
     const Link& link = cluster.default_link;
     expect_replay(inputs, step,

@@ -44,7 +44,7 @@ WhatIfInputs make_chain_inputs(int stages, int micro_batches, Bytes boundary, co
 }
 
 ChakraTraces to_chakra(const WhatIfInputs& inputs, const SimulatedStep& step) {
-  return to_chakra(step, inputs.plan, inputs.profile, inputs.cluster);
+  return to_chakra(step, inputs.plan, {inputs.profile, inputs.cluster});
 }
 
 ChakraFiles read_all(const ChakraTraces& traces) {

@@ -32,7 +32,7 @@ TEST(Chakra, BothSidesOfAMessageSayTheSameAndItIsAsLargeAsItsBoundary) {
   inputs.plan.model_hash = model_hash(inputs.profile);
   inputs.plan.micro_batch_size = 5;
   inputs.plan.batch_size = 18;  // the last micro-batch has 3 samples
-  const SimulatedStep step = simulate_step(inputs.plan, inputs.profile, inputs.cluster);
+  const SimulatedStep step = simulate_step(inputs.plan, {inputs.profile, inputs.cluster});
   std::map<std::string, std::string> sides;  // by tag
   std::map<std::string, std::int64_t> sizes;
   for (const auto& file : read_all(to_chakra(inputs, step))) {
@@ -60,7 +60,7 @@ TEST(Chakra, BothSidesOfAMessageSayTheSameAndItIsAsLargeAsItsBoundary) {
 TEST(Chakra, AFrozenStageGetsNoGradient) {
   WhatIfInputs inputs = make_chain_inputs(3, 2, Bytes{7}, {});
   inputs.plan.mask.set_active(BlockId{0}, false);
-  const SimulatedStep step = simulate_step(inputs.plan, inputs.profile, inputs.cluster);
+  const SimulatedStep step = simulate_step(inputs.plan, {inputs.profile, inputs.cluster});
   const ChakraFiles files = read_all(to_chakra(inputs, step));
   std::vector<std::string> names;
   for (const ChakraFileNode& node : files[0]) names.push_back(node.name);
@@ -81,7 +81,7 @@ WhatIfInputs make_replicas() {
 
 TEST(Chakra, ReductionsAreCollectivesOfNamedGroups) {
   const WhatIfInputs inputs = make_replicas();
-  const SimulatedStep step = simulate_step(inputs.plan, inputs.profile, inputs.cluster);
+  const SimulatedStep step = simulate_step(inputs.plan, {inputs.profile, inputs.cluster});
   const ChakraTraces traces = to_chakra(inputs, step);
   EXPECT_EQ(traces.groups, "{\n  \"1\": [0, 2],\n  \"2\": [1, 3]\n}\n");
   const ChakraFiles files = read_all(traces);
@@ -106,7 +106,7 @@ TEST(Chakra, ACollectiveOfAllDevicesNeedsNoGroup) {
     return make_pipeline(1, {}, {DeviceId{r}}, {MicroBatchId{r}, MicroBatchId{r}});
   };
   inputs.plan.pipelines = {replica(0), replica(1)};
-  const SimulatedStep step = simulate_step(inputs.plan, inputs.profile, inputs.cluster);
+  const SimulatedStep step = simulate_step(inputs.plan, {inputs.profile, inputs.cluster});
   const ChakraTraces traces = to_chakra(inputs, step);
   EXPECT_EQ(traces.groups, "");
   for (const auto& file : read_all(traces)) {
@@ -119,7 +119,7 @@ TEST(Chakra, ACollectiveOfAllDevicesNeedsNoGroup) {
 TEST(Chakra, AnIdleDeviceHasAFileWithOneNodeWithoutTime) {
   WhatIfInputs inputs = make_chain_inputs(2, 2, Bytes{7}, {});
   inputs.cluster = make_uniform_cluster(3, Bytes{1'000'000}, {});
-  const SimulatedStep step = simulate_step(inputs.plan, inputs.profile, inputs.cluster);
+  const SimulatedStep step = simulate_step(inputs.plan, {inputs.profile, inputs.cluster});
   const ChakraFiles files = read_all(to_chakra(inputs, step));
   ASSERT_EQ(files.size(), 3U);
   ASSERT_EQ(files[2].size(), 1U);
@@ -131,7 +131,7 @@ TEST(Chakra, AnIdleDeviceHasAFileWithOneNodeWithoutTime) {
 TEST(Chakra, StepOverheadIsWorkOfTheHostThatComputeWaitsFor) {
   WhatIfInputs inputs = make_chain_inputs(1, 1, Bytes{7}, {});
   inputs.cluster.devices[0].step_overhead = microseconds(40);
-  const SimulatedStep step = simulate_step(inputs.plan, inputs.profile, inputs.cluster);
+  const SimulatedStep step = simulate_step(inputs.plan, {inputs.profile, inputs.cluster});
   const ChakraFiles files = read_all(to_chakra(inputs, step));
   EXPECT_EQ(files[0][0].name, "step_overhead");
   EXPECT_EQ(files[0][0].number("is_cpu_op"), 1);
@@ -168,7 +168,7 @@ TEST(Chakra, RoundedTimesStayWithTheRunningTotal) {
 TEST(Chakra, NodesCarryPredictedTimes) {
   const WhatIfInputs inputs =
       make_chain_inputs(2, 1, Bytes{2'000'000}, {microseconds(30), BytesPerSecond{1'000'000'000}});
-  const SimulatedStep step = simulate_step(inputs.plan, inputs.profile, inputs.cluster);
+  const SimulatedStep step = simulate_step(inputs.plan, {inputs.profile, inputs.cluster});
   std::map<std::string, std::pair<std::int64_t, std::int64_t>> times;
   for (const auto& file : read_all(to_chakra(inputs, step))) {
     for (const ChakraFileNode& node : file) {
@@ -194,8 +194,8 @@ TEST(Chakra, RefusesABarrier) {
   const Activity activity = find_activity(profile, plan.mask);
   const Schedule completed =
       complete_schedule(make_schedule(plan, 2), plan, profile, activity, true);
-  SimulatedStep step{lower(plan, completed, profile, cluster, activity), {}};
-  step.simulation = simulate(step.lowered.graph, profile, cluster, step.lowered.actions);
+  SimulatedStep step{lower(plan, completed, {profile, cluster}, activity), {}};
+  step.simulation = simulate(step.lowered.graph, {profile, cluster}, step.lowered.actions);
   try {
     to_chakra(inputs, step);
     FAIL() << "the barrier was exported";
@@ -209,7 +209,7 @@ TEST(Chakra, RefusesABarrier) {
 TEST(Chakra, RefusesGradientsThatAreShippedPieceByPiece) {
   const WhatIfInputs inputs = make_replicas();
   const SimulatedStep step =
-      simulate_step(inputs.plan, inputs.profile, inputs.cluster, {.overlap = ReductionOverlap{}});
+      simulate_step(inputs.plan, {inputs.profile, inputs.cluster}, {.overlap = ReductionOverlap{}});
   EXPECT_THROW(to_chakra(inputs, step), InfeasibleError);
 }
 

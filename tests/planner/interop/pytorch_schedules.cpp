@@ -27,8 +27,8 @@ WhatIfInputs make_inputs(ScheduleKind kind, int stages, int micro_batches,
 }
 
 Schedule compute_of(const WhatIfInputs& inputs) {
-  const PlanCosts costs{inputs.profile, inputs.cluster};
-  return make_schedule(inputs.plan, static_cast<int>(inputs.cluster.devices.size()), &costs);
+  const Setting setting{inputs.profile, inputs.cluster};
+  return make_schedule(inputs.plan, static_cast<int>(inputs.cluster.devices.size()), setting);
 }
 
 Schedule completed_of(const WhatIfInputs& inputs) {

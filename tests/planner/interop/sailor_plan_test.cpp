@@ -53,7 +53,7 @@ TEST(SailorPlanInOurTerms, HasAPipelinePerReplicaAndADevicePerStage) {
   EXPECT_EQ(plan.reduction, ReductionMode::kFast);
   const Cluster cluster = make_sailor_cluster(make_source(), profile, make_links());
   EXPECT_NO_THROW(validate(cluster, "cluster"));
-  EXPECT_NO_THROW(validate(plan, profile, cluster, "plan"));
+  EXPECT_NO_THROW(validate(plan, {profile, cluster}, "plan"));
 }
 
 TEST(SailorPlanInOurTerms, HasTheBandwidthOfItsMessages) {
@@ -123,7 +123,7 @@ TEST_F(ImportSailor, WritesProfilePlanAndClusterThatSimulateTakes) {
   const ModelProfile profile = read_model_profile(folder_.path("made/profile.json"));
   const Plan plan = read_plan(folder_.path("made/plan.json"));
   const Cluster cluster = read_cluster(folder_.path("made/cluster.json"));
-  EXPECT_NO_THROW(validate(plan, profile, cluster, "plan"));
+  EXPECT_NO_THROW(validate(plan, {profile, cluster}, "plan"));
   EXPECT_EQ(plan.pipelines.size(), 8U);
   EXPECT_EQ(cluster.devices.size(), 32U);
 
@@ -134,7 +134,7 @@ TEST_F(ImportSailor, WritesProfilePlanAndClusterThatSimulateTakes) {
   ASSERT_EQ(simulated.code, 0) << simulated.err;
   JsonFields simulation(parse_json(simulated.out, "answer"));
   EXPECT_EQ(simulation.required("makespan_ns").integer(0, kLargestQuantity),
-            simulate_plan(plan, profile, cluster).makespan.count());
+            simulate_plan(plan, {profile, cluster}).makespan.count());
 }
 
 TEST_F(ImportSailor, SaysWhatWasMeasured) {

@@ -39,7 +39,7 @@ struct Replicas {
     }
   }
   SimulatedStep run(const StepOptions& options) const {
-    return simulate_step(plan, profile, cluster, options);
+    return simulate_step(plan, {profile, cluster}, options);
   }
 };
 
@@ -180,7 +180,7 @@ TEST(LowerOverlap, ALastBackwardInsideAPairIsWaitedForWhole) {
   }
   plan.schedule = lists;
   const SimulatedStep step =
-      simulate_step(plan, profile, cluster, {.overlap = ReductionOverlap{Bytes{1}}});
+      simulate_step(plan, {profile, cluster}, {.overlap = ReductionOverlap{Bytes{1}}});
   EXPECT_EQ(first_reduction(step, 0), nanoseconds(30));
 }
 
@@ -198,7 +198,7 @@ TEST(LowerOverlap, BothEnginesAgree) {
   for (const ReductionMode mode : {ReductionMode::kFast, ReductionMode::kExact}) {
     const Replicas three(mode, {{0, 2}, {3, 6}, {7, 8}}, nanoseconds(11));
     const SimulatedStep step = three.run({.clip = true, .overlap = ReductionOverlap{Bytes{1500}}});
-    EXPECT_EQ(simulate_contended(step.lowered, three.profile, three.cluster, {}).makespan,
+    EXPECT_EQ(simulate_contended(step.lowered, {three.profile, three.cluster}, {}).makespan,
               step.simulation.makespan);
   }
 }

@@ -108,7 +108,8 @@ TEST(LowerSchedules, MemoryOverTimeIsWhatTheListsCount) {
       std::mt19937_64 random(seed);
       const WhatIfInputs inputs = make_what_if(random_question(random, facts));
       const std::vector<int> peaks = answer_what_if(inputs).peak_chunks;
-      const PlanSimulation simulation = simulate_plan(inputs.plan, inputs.profile, inputs.cluster);
+      const PlanSimulation simulation =
+          simulate_plan(inputs.plan, {inputs.profile, inputs.cluster});
       for (std::size_t d = 0; d < peaks.size(); ++d) {
         const Bytes stash = simulation.memory[d].held[static_cast<std::size_t>(MemoryKind::kStash)];
         EXPECT_EQ(stash.count, peaks[d]) << "device " << d;
@@ -124,10 +125,10 @@ TEST(LowerSchedules, EveryScheduleOfAPlanIsValid) {
       SCOPED_TRACE("seed " + std::to_string(seed));
       std::mt19937_64 random(seed);
       const WhatIfInputs inputs = make_what_if(random_question(random, facts));
-      const PlanCosts costs{inputs.profile, inputs.cluster};
+      const Setting setting{inputs.profile, inputs.cluster};
       const auto devices = static_cast<int>(inputs.cluster.devices.size());
-      EXPECT_NO_THROW(validate(inputs.plan, inputs.profile, inputs.cluster, "plan"));
-      EXPECT_NO_THROW(validate_schedule(make_schedule(inputs.plan, devices, &costs), inputs.plan,
+      EXPECT_NO_THROW(validate(inputs.plan, setting, "plan"));
+      EXPECT_NO_THROW(validate_schedule(make_schedule(inputs.plan, devices, setting), inputs.plan,
                                         find_activity(inputs.profile, inputs.plan.mask),
                                         "schedule"));
     }
@@ -163,9 +164,9 @@ TEST(LowerSchedules, AStageThatRecomputesKeepsItsInputsAndRunsItsForwardTwice) {
   const Cluster cluster = make_uniform_cluster(2, Bytes{1'000'000}, {});
   Plan plan = two_stages(profile, 3);
   plan.schedule = NamedSchedule{.kind = ScheduleKind::kGpipe};
-  const PlanSimulation keeps = simulate_plan(plan, profile, cluster);
+  const PlanSimulation keeps = simulate_plan(plan, {profile, cluster});
   plan.pipelines[0].stages[0].memory = MemoryPolicy::kRecompute;
-  const PlanSimulation recomputes = simulate_plan(plan, profile, cluster);
+  const PlanSimulation recomputes = simulate_plan(plan, {profile, cluster});
   const auto stash = [](const PlanSimulation& simulation, std::size_t device) {
     return simulation.memory[device].held[static_cast<std::size_t>(MemoryKind::kStash)].count;
   };
@@ -183,7 +184,7 @@ TEST(LowerSchedules, APairTakesBothTimesAndDeliversBothAtItsEnd) {
   Plan plan = two_stages(profile, 2);
   plan.schedule = ExplicitSchedule{
       parse_schedule("d0: 0F0 0F1 0B0 0B1\nd1: 1F0 (1F1;1B0)OVERLAP_F_B 1B1\n", "text").devices};
-  const PlanSimulation simulation = simulate_plan(plan, profile, cluster);
+  const PlanSimulation simulation = simulate_plan(plan, {profile, cluster});
   // The span of 1F0 is 10..20; the pair waits for 0F1 (20) and takes 60; then 0B0 and 1B1 start at
   // 80.
   const auto find = [&](const std::string& text) {
@@ -206,7 +207,7 @@ TEST(LowerSchedules, PipeDreamKeepsAWeightVersionPerMicroBatchInFlight) {
     const WhatIfInputs inputs = make_what_if(what_if);
     std::vector<std::int64_t> held;
     for (const MemoryPeak& peak :
-         simulate_plan(inputs.plan, inputs.profile, inputs.cluster).memory) {
+         simulate_plan(inputs.plan, {inputs.profile, inputs.cluster}).memory) {
       held.push_back(peak.held[static_cast<std::size_t>(MemoryKind::kParameters)].count);
     }
     return held;
@@ -224,12 +225,12 @@ TEST(LowerSchedules, PipeDreamTakesOnePipelineAndNoGlobalNorm) {
   Plan plan = two_stages(profile, 4);
   plan.schedule = NamedSchedule{.kind = ScheduleKind::kPipeDream};
   plan.versions = WeightVersions::kStash;
-  EXPECT_NO_THROW(simulate_plan(plan, profile, cluster));
-  EXPECT_THROW(simulate_plan(plan, profile, cluster, {.clip = true}), InfeasibleError) << "clip";
+  EXPECT_NO_THROW(simulate_plan(plan, {profile, cluster}));
+  EXPECT_THROW(simulate_plan(plan, {profile, cluster}, {.clip = true}), InfeasibleError) << "clip";
   plan.pipelines[0].micro_batches = {{MicroBatchId{0}, MicroBatchId{1}}};
   plan.pipelines.push_back(make_pipeline(2, {LayerId{1}}, {DeviceId{2}, DeviceId{3}},
                                          {MicroBatchId{2}, MicroBatchId{3}}));
-  EXPECT_THROW(simulate_plan(plan, profile, cluster), InfeasibleError) << "two pipelines";
+  EXPECT_THROW(simulate_plan(plan, {profile, cluster}), InfeasibleError) << "two pipelines";
 }
 
 TEST(LowerSchedules, PipeDreamKeepsNoMoreVersionsThanMicroBatches) {
@@ -239,7 +240,7 @@ TEST(LowerSchedules, PipeDreamKeepsNoMoreVersionsThanMicroBatches) {
   plan.versions = WeightVersions::kStash;
   plan.schedule = NamedSchedule{.kind = ScheduleKind::kPipeDream, .in_flight = 1'000'000};
   const Bytes once = profile.layers[0].parameters;
-  const PlanSimulation simulation = simulate_plan(plan, profile, cluster);
+  const PlanSimulation simulation = simulate_plan(plan, {profile, cluster});
   EXPECT_EQ(simulation.memory[0].held[static_cast<std::size_t>(MemoryKind::kParameters)], once * 2)
       << "all forwards read the first version, and the updates after them make the second";
   EXPECT_EQ(simulation.memory[0].held[static_cast<std::size_t>(MemoryKind::kGradients)], once)

@@ -35,7 +35,7 @@ WhatIf make_question(ScheduleKind kind, int stages, int micro_batches,
 
 Duration simulated(const WhatIf& what_if) {
   const WhatIfInputs inputs = make_what_if(what_if);
-  return simulate_plan(inputs.plan, inputs.profile, inputs.cluster).makespan;
+  return simulate_plan(inputs.plan, {inputs.profile, inputs.cluster}).makespan;
 }
 
 // Follows the schedules' own definition, without a graph: the time of each action is raised until
@@ -176,7 +176,7 @@ TEST(Lower, AFrozenPrefixHasNoBackwardNoStashAndNoUpdate) {
   const Cluster cluster = make_uniform_cluster(2, kPlenty, {});
   Plan plan = make_plan(profile, 3, 1, {2}, 1, ScheduleKind::kGpipe);
   plan.mask = FreezeMask::frozen_prefix(4, BlockId{1});
-  const PlanSimulation simulation = simulate_plan(plan, profile, cluster);
+  const PlanSimulation simulation = simulate_plan(plan, {profile, cluster});
   // Stage 0 runs three frozen F of 16; stage 1 runs three F of 20 and three B of W (alone), I and
   // W.
   EXPECT_EQ(simulation.makespan, nanoseconds(16 + 3 * 20 + 3 * 30));
@@ -191,8 +191,8 @@ TEST(Lower, AFrozenLayerBeforeOthersOfItsStageHasItsReceiveBufferDuringItsForwar
   const ModelProfile profile = make_chain(4, nanoseconds(10), nanoseconds(10), nanoseconds(10));
   Plan plan = make_plan(profile, 3, 1, {1}, 1, ScheduleKind::kGpipe);
   plan.mask = FreezeMask::frozen_prefix(4, BlockId{1});
-  const MemoryPeak peak =
-      simulate_plan(plan, profile, make_uniform_cluster(2, kPlenty, {})).memory[1];
+  const Cluster cluster = make_uniform_cluster(2, kPlenty, {});
+  const MemoryPeak peak = simulate_plan(plan, {profile, cluster}).memory[1];
   // The last F is the peak: it holds the 10 bytes of one message, while two layers stash for three
   // micro-batches.
   EXPECT_EQ(peak.held[static_cast<std::size_t>(MemoryKind::kReceive)], Bytes{10});
@@ -203,7 +203,7 @@ TEST(Lower, AShortLastMicroBatchCostsItsOwnSize) {
   const ModelProfile profile = make_chain(1, nanoseconds(10), nanoseconds(10), nanoseconds(10));
   const Cluster cluster = make_uniform_cluster(1, kPlenty, {});
   const Plan plan = make_plan(profile, 10, 4, {}, 1, ScheduleKind::kGpipe);
-  const PlanSimulation simulation = simulate_plan(plan, profile, cluster);
+  const PlanSimulation simulation = simulate_plan(plan, {profile, cluster});
   // The only layer has no I, so it runs F and W alone, of 4, 4 and 2 samples.
   EXPECT_EQ(simulation.makespan, nanoseconds(20 * 10));
   EXPECT_EQ(find_span(simulation.timeline, "0F2", 0)->duration(), nanoseconds(20));
@@ -215,7 +215,7 @@ TEST(Lower, ASendHoldsItsLinkAndTheMessageArrivesALatencyLater) {
   const Cluster cluster =
       make_uniform_cluster(2, kPlenty, {nanoseconds(7), BytesPerSecond{100'000'000}});
   const Plan plan = make_plan(profile, 2, 1, {1}, 1, ScheduleKind::kGpipe);
-  const Timeline timeline = simulate_plan(plan, profile, cluster).timeline;
+  const Timeline timeline = simulate_plan(plan, {profile, cluster}).timeline;
   const auto start = [&](const char* action, int device) {
     return find_span(timeline, action, device)->start.time_since_epoch();
   };
@@ -234,8 +234,8 @@ TEST(Lower, LinksWithoutBandwidthGiveTheSameTimesWithAndWithoutSendTasks) {
   for (int d = 0; d < 3; ++d) {
     with_tasks.links.push_back({DeviceId{d}, DeviceId{3}, {nanoseconds(3), BytesPerSecond{1}}});
   }
-  EXPECT_EQ(simulate_plan(plan, profile, folded).timeline,
-            simulate_plan(plan, profile, with_tasks).timeline);
+  EXPECT_EQ(simulate_plan(plan, {profile, folded}).timeline,
+            simulate_plan(plan, {profile, with_tasks}).timeline);
 }
 
 TEST(Lower, ReplicasReduceTogetherAfterTheLastBackwardOfEach) {
@@ -246,7 +246,7 @@ TEST(Lower, ReplicasReduceTogetherAfterTheLastBackwardOfEach) {
   // Device 0 owns one node of the tree ((0+1)+2), its only micro-batch. Device 1 owns two nodes,
   // because its micro-batches 1 and 2 are not children of one node.
   const Plan plan = make_plan(profile, 3, 1, {}, 2, ScheduleKind::kGpipe);
-  const PlanSimulation simulation = simulate_plan(plan, profile, cluster);
+  const PlanSimulation simulation = simulate_plan(plan, {profile, cluster});
   const Collective collective{
       CollectiveKind::kExactTreeAllReduce, {DeviceId{0}, DeviceId{1}}, Bytes{2000}, {1, 2}};
   const Duration reduction = collective_cost(collective, cluster).time;
@@ -268,7 +268,7 @@ TEST(Lower, UnequalReplicasReduceEachGroupOfLayersAmongItsOwners) {
   plan.pipelines[1].stages[0].layers = {{LayerId{0}, LayerId{0}}};
   plan.pipelines[1].stages[1].layers = {{LayerId{1}, LayerId{3}}};
   int reductions[4] = {0, 0, 0, 0};
-  for (const Span& span : simulate_plan(plan, profile, cluster).timeline.spans) {
+  for (const Span& span : simulate_plan(plan, {profile, cluster}).timeline.spans) {
     if (span.action.kind == ActionKind::kReduceGradients) ++reductions[span.device.index()];
   }
   // Layers 2-3 are reduced among devices 1 and 3, layer 1 among 0 and 3, layer 0 among 0 and 2.
@@ -283,8 +283,8 @@ TEST(Lower, AClippedStepUpdatesNothingBeforeAllGradientsAreThere) {
   for (Layer& layer : profile.layers) layer.update = nanoseconds(5);
   const Cluster cluster = make_uniform_cluster(2, kPlenty, {});
   const Plan plan = make_plan(profile, 2, 1, {1}, 1, ScheduleKind::kOneForwardOneBackward);
-  const Timeline free = simulate_plan(plan, profile, cluster, {.clip = false}).timeline;
-  const Timeline clipped = simulate_plan(plan, profile, cluster, {.clip = true}).timeline;
+  const Timeline free = simulate_plan(plan, {profile, cluster}, {.clip = false}).timeline;
+  const Timeline clipped = simulate_plan(plan, {profile, cluster}, {.clip = true}).timeline;
   const TimePoint last_backward = find_span(clipped, "0B1", 0)->end;
   EXPECT_LT(find_span(free, "1U", 1)->start, last_backward);
   EXPECT_EQ(find_span(clipped, "1U", 1)->start, last_backward);
@@ -295,9 +295,9 @@ TEST(Lower, ADeviceStartsAfterItsStepOverhead) {
   const ModelProfile profile = make_chain(2, nanoseconds(10), nanoseconds(10), nanoseconds(10));
   Cluster cluster = make_uniform_cluster(2, kPlenty, {});
   const Plan plan = make_plan(profile, 2, 1, {1}, 1, ScheduleKind::kGpipe);
-  const Duration without = simulate_plan(plan, profile, cluster).makespan;
+  const Duration without = simulate_plan(plan, {profile, cluster}).makespan;
   cluster.devices[0].step_overhead = nanoseconds(100);
-  const PlanSimulation simulation = simulate_plan(plan, profile, cluster);
+  const PlanSimulation simulation = simulate_plan(plan, {profile, cluster});
   EXPECT_EQ(simulation.makespan, without + nanoseconds(100));
   EXPECT_EQ(find_span(simulation.timeline, "0F0", 0)->start, TimePoint{nanoseconds(100)});
 }
@@ -307,7 +307,7 @@ TEST(Lower, MemoryIsStateAndWhatMicroBatchesInFlightHold) {
   const Cluster cluster = make_uniform_cluster(2, kPlenty, {});
   Plan plan = make_plan(profile, 8, 1, {2}, 1, ScheduleKind::kOneForwardOneBackward);
   plan.reduction = ReductionMode::kFast;
-  const std::vector<MemoryPeak> memory = simulate_plan(plan, profile, cluster).memory;
+  const std::vector<MemoryPeak> memory = simulate_plan(plan, {profile, cluster}).memory;
   // Two layers hold 2000 bytes of parameters, 2000 of gradients and 4000 of optimizer state. Two
   // micro-batches are in flight on stage 0, one on stage 1, whose stash holds what arrived.
   EXPECT_EQ(memory[0].total, Bytes{8000 + 2 * 200});
@@ -326,7 +326,7 @@ TEST(Lower, SplitBackwardWaitsForInputGradientsAndReleasesAtW) {
       ExplicitSchedule{{{action(0, ActionKind::kForward), action(0, ActionKind::kBackwardWeight)},
                         {action(1, ActionKind::kForward), action(1, ActionKind::kBackwardInput),
                          action(1, ActionKind::kBackwardWeight)}}};
-  const Timeline timeline = simulate_plan(plan, profile, cluster).timeline;
+  const Timeline timeline = simulate_plan(plan, {profile, cluster}).timeline;
   EXPECT_EQ(find_span(timeline, "1I0", 1)->end, TimePoint{nanoseconds(40)});
   EXPECT_EQ(find_span(timeline, "0W0", 0)->start, TimePoint{nanoseconds(40)});
   EXPECT_EQ(find_span(timeline, "1W0", 1)->end, TimePoint{nanoseconds(70)});
@@ -338,7 +338,7 @@ TEST(Lower, RefusesAnActionItDoesNotKnow) {
   const Plan plan = make_plan(profile, 1, 1, {}, 1, ScheduleKind::kGpipe);
   const Schedule schedule{{{make_stage_action(PipelineId{0}, StageId{0}, ActionKind::kUnshard)}}};
   try {
-    lower(plan, schedule, profile, cluster, find_activity(profile, plan.mask));
+    lower(plan, schedule, {profile, cluster}, find_activity(profile, plan.mask));
     FAIL() << "an unshard was taken";
   } catch (const InfeasibleError& error) {
     EXPECT_NE(std::string(error.what()).find("action 0UNSHARD is not interpreted"),

@@ -70,10 +70,10 @@ TEST(NamedPlanners, MakePlansThatTheSimulatorTakes) {
     const BatchOptions batch{static_cast<int>(random() % 24) + 6, micro_batch};
     for (const NamedPlanner planner : kAll) {
       SCOPED_TRACE(planner_name(planner));
-      const Plan plan = make_named_plan(planner, profile, cluster, mask, batch);
-      EXPECT_NO_THROW(validate(plan, profile, cluster, "plan"));
-      EXPECT_EQ(plan, make_named_plan(planner, profile, cluster, mask, batch));
-      const Candidate candidate = judge_plan(plan, profile, cluster, false);
+      const Plan plan = make_named_plan(planner, {profile, cluster}, mask, batch);
+      EXPECT_NO_THROW(validate(plan, {profile, cluster}, "plan"));
+      EXPECT_EQ(plan, make_named_plan(planner, {profile, cluster}, mask, batch));
+      const Candidate candidate = judge_plan(plan, {profile, cluster}, false);
       EXPECT_FALSE(candidate.infeasible) << candidate.infeasible->reason;
       EXPECT_GT(candidate.makespan.count(), 0);
       ++judged;
@@ -90,7 +90,7 @@ TEST(NamedPlanners, CutChainsAsTheirAlgorithmsDo) {
   const Cluster cluster = make_uniform_cluster(3, Bytes{1'000'000}, {});
   const FreezeMask mask = FreezeMask::all_active(6);
   const auto cuts = [&](NamedPlanner planner) {
-    return cuts_of(make_named_plan(planner, profile, cluster, mask, {8, 1}));
+    return cuts_of(make_named_plan(planner, {profile, cluster}, mask, {8, 1}));
   };
   EXPECT_EQ(cuts(NamedPlanner::kUniform), (std::vector<int>{2, 4}));
   EXPECT_EQ(cuts(NamedPlanner::kDynMo), (std::vector<int>{4, 5}));
@@ -107,9 +107,9 @@ TEST(NamedPlanners, KeepAMicroBatchOfPipeDreamOnItsHost) {
   for (const std::size_t d : {std::size_t{2}, std::size_t{3}}) cluster.devices[d].host = HostId{1};
   for (Layer& layer : profile.layers) layer.parameters = Bytes{50'000};
   profile.edges.front().tensor_bytes_per_sample = {Bytes{90'000}};
-  const Plan plan = make_named_plan(NamedPlanner::kPipeDream, profile, cluster,
+  const Plan plan = make_named_plan(NamedPlanner::kPipeDream, {profile, cluster},
                                     FreezeMask::all_active(2), {16, 1});
-  EXPECT_NO_THROW(validate(plan, profile, cluster, "plan"));
+  EXPECT_NO_THROW(validate(plan, {profile, cluster}, "plan"));
   const auto& stages = plan.pipelines.front().stages;
   ASSERT_EQ(stages.size(), 2U) << summarize(plan);
   EXPECT_EQ(stages[0].devices, (std::vector<DeviceId>{DeviceId{0}, DeviceId{2}}));
@@ -130,7 +130,7 @@ TEST(PipeBdPlans, TakeAPairOfTeacherAndStudentAsAUnit) {
   const ModelProfile chain = make_chain(3, microseconds(1), microseconds(1), microseconds(1));
   EXPECT_EQ(find_units(chain), (std::vector<int>{0, 1, 2, 3}));
   const Cluster cluster = make_uniform_cluster(3, Bytes{1'000'000}, {microseconds(7), {1'000'000}});
-  const HybridCosts costs = measure_hybrid(profile, cluster, FreezeMask::all_active(3), 6);
+  const HybridCosts costs = measure_hybrid({profile, cluster}, FreezeMask::all_active(3), 6);
   EXPECT_EQ(costs.step[0],
             (std::vector<Duration>{microseconds(270), microseconds(150), microseconds(90)}));
   EXPECT_EQ(costs.step[1],
@@ -151,13 +151,13 @@ TEST(PipeBdPlans, RelayWhatTheTeacherPutsOutBeforeStudentsTrain) {
   const FreezeMask mask = FreezeMask::all_active(2);
   const HybridPlan hybrid{{2, 1}, {0, 1, 2}, Duration{0}};
   const Plan plan = make_hybrid_plan(hybrid, profile, mask, 4);
-  EXPECT_NO_THROW(validate(plan, profile, cluster, "plan"));
+  EXPECT_NO_THROW(validate(plan, {profile, cluster}, "plan"));
   ASSERT_EQ(plan.pipelines.front().stages.size(), 4U);
-  const Candidate candidate = judge_plan(plan, profile, cluster, false);
+  const Candidate candidate = judge_plan(plan, {profile, cluster}, false);
   ASSERT_FALSE(candidate.infeasible) << candidate.infeasible->reason;
   EXPECT_EQ(candidate.makespan, microseconds(10 + 20 + 160));
   // The search's own cost is the largest stage alone, without the wait for the first relay.
-  EXPECT_EQ(hybrid_cost(measure_hybrid(profile, cluster, mask, 4), {2, 1}, {0, 1, 2}),
+  EXPECT_EQ(hybrid_cost(measure_hybrid({profile, cluster}, mask, 4), {2, 1}, {0, 1, 2}),
             microseconds(180));
 }
 
@@ -166,18 +166,18 @@ TEST(PipeBdPlans, KeepWithinMemoryWhenAsked) {
       {{microseconds(5), microseconds(40)}, {microseconds(5), microseconds(40)}});
   // A student holds 1000 bytes of parameters, as many of gradients, and a stash of 100 per sample.
   const FreezeMask mask = FreezeMask::all_active(2);
-  const HybridCosts costs =
-      measure_hybrid_with_memory(profile, make_uniform_cluster(2, Bytes{2900}, {}), mask, 8);
+  const Cluster roomy = make_uniform_cluster(2, Bytes{2900}, {});
+  const HybridCosts costs = measure_hybrid_with_memory({profile, roomy}, mask, 8);
   EXPECT_EQ(costs.memory(1, 0, 1), Bytes{2800});
   EXPECT_EQ(costs.memory(2, 0, 2), Bytes{4800});
   const auto plan_on = [&](std::int64_t limit) {
     const Cluster cluster = make_uniform_cluster(2, Bytes{limit}, {});
-    return make_named_plan(NamedPlanner::kPipeBdMemory, profile, cluster, mask, {8, 8});
+    return make_named_plan(NamedPlanner::kPipeBdMemory, {profile, cluster}, mask, {8, 8});
   };
   EXPECT_EQ(plan_on(2900).pipelines.front().stages.size(), 4U);
   EXPECT_THROW(plan_on(2700), InfeasibleError);
-  const auto free_plan = make_named_plan(NamedPlanner::kPipeBd, profile,
-                                         make_uniform_cluster(2, Bytes{1}, {}), mask, {8, 8});
+  const Cluster tiny = make_uniform_cluster(2, Bytes{1}, {});
+  const auto free_plan = make_named_plan(NamedPlanner::kPipeBd, {profile, tiny}, mask, {8, 8});
   EXPECT_EQ(free_plan.pipelines.front().stages.size(), 4U);
 }
 
@@ -185,7 +185,7 @@ TEST(PipeBdPlans, NeedASampleForEachDevice) {
   const ModelProfile profile = make_chain(2, microseconds(1), microseconds(1), microseconds(1));
   const Cluster cluster = make_uniform_cluster(4, Bytes{1'000'000}, {});
   EXPECT_THROW(
-      make_named_plan(NamedPlanner::kPipeBd, profile, cluster, FreezeMask::all_active(2), {3, 1}),
+      make_named_plan(NamedPlanner::kPipeBd, {profile, cluster}, FreezeMask::all_active(2), {3, 1}),
       InfeasibleError);
 }
 

@@ -25,7 +25,8 @@ class PipeTransformer : public testing::Test {
   }
   Plan plan(int frozen, bool batch_grows = false) const {
     return plan_pipe_transformer(
-        profile_, cluster_, {.batch_size = 800, .batch_grows = batch_grows, .mask = mask(frozen)});
+        {profile_, cluster_},
+        {.batch_size = 800, .batch_grows = batch_grows, .mask = mask(frozen)});
   }
 
   ModelProfile profile_ = make_rtx5000_vision(vit_b16(1000));
@@ -45,7 +46,7 @@ std::string describe(const Pipeline& pipeline) {
 
 TEST_F(PipeTransformer, BeginsWithOnePipelineOnEachHost) {
   const Plan begun = plan(0);
-  validate(begun, profile_, cluster_, "plan");
+  validate(begun, {profile_, cluster_}, "plan");
   ASSERT_EQ(begun.pipelines.size(), 2U);
   EXPECT_EQ(describe(begun.pipelines[0]),
             "0-3@0 4-5@1 6-8@2 9-11@3 12-14@4 15-17@5 18-21@6 22-26@7");
@@ -57,7 +58,7 @@ TEST_F(PipeTransformer, BeginsWithOnePipelineOnEachHost) {
 
 TEST_F(PipeTransformer, PutsFrozenLayersBeforeTheirPipelineAndTakesMorePipelines) {
   const Plan frozen = plan(6);
-  validate(frozen, profile_, cluster_, "plan");
+  validate(frozen, {profile_, cluster_}, "plan");
   ASSERT_EQ(frozen.pipelines.size(), 4U);
   EXPECT_EQ(describe(frozen.pipelines[0]), "0-12@0 13-15@0 16-18@1 19-21@2 22-26@3");
   EXPECT_EQ(describe(frozen.pipelines[1]), "0-12@4 13-15@4 16-18@5 19-21@6 22-26@7");
@@ -75,13 +76,13 @@ TEST_F(PipeTransformer, HalvesAsLayersFreezeAndKeepsOrGrowsTheBatch) {
     const Plan grown = plan(frozen, /*batch_grows=*/true);
     EXPECT_EQ(grown.batch_size, 400 * static_cast<int>(count));
     EXPECT_EQ(grown.micro_batch_size, count == 16 ? 100 : 25);
-    validate(plan(frozen), profile_, cluster_, "plan");
-    validate(grown, profile_, cluster_, "plan");
+    validate(plan(frozen), {profile_, cluster_}, "plan");
+    validate(grown, {profile_, cluster_}, "plan");
   }
 }
 
 TEST_F(PipeTransformer, RunsTheFrozenStageOverTheWholeBatchFirst) {
-  const PlanSimulation simulation = simulate_plan(plan(6), profile_, cluster_, {.clip = true});
+  const PlanSimulation simulation = simulate_plan(plan(6), {profile_, cluster_}, {.clip = true});
   int frozen = 0;
   TimePoint frozen_end{};
   TimePoint active_start = TimePoint::max();
@@ -100,15 +101,15 @@ TEST_F(PipeTransformer, RunsTheFrozenStageOverTheWholeBatchFirst) {
 
 TEST_F(PipeTransformer, LeavesADeviceIdleWhoseStageIsEmpty) {
   const ModelProfile bert = make_rtx5000_bert(bert_base(), BertTask::kQuestionAnswering, 256);
-  const Plan empty = plan_pipe_transformer(bert, cluster_,
+  const Plan empty = plan_pipe_transformer({bert, cluster_},
                                            {.batch_size = 128, .mask = FreezeMask::all_active(14)});
-  validate(empty, bert, cluster_, "plan");
+  validate(empty, {bert, cluster_}, "plan");
   EXPECT_EQ(describe(empty.pipelines[0]), "0-0@3 1-6@4 7-12@5 13-18@6 19-25@7");
 }
 
 TEST_F(PipeTransformer, RefusesWhatItIsNotMadeFor) {
   const auto plan_on = [&](const Cluster& cluster, const FreezeMask& frozen, int batch) {
-    return plan_pipe_transformer(profile_, cluster, {.batch_size = batch, .mask = frozen});
+    return plan_pipe_transformer({profile_, cluster}, {.batch_size = batch, .mask = frozen});
   };
   EXPECT_THROW(plan_on(make_rtx5000_cluster(6, 1), mask(0), 800), InfeasibleError);
   EXPECT_THROW(plan_on(cluster_, FreezeMask::parse("01011111111111", "mask", 0), 800),

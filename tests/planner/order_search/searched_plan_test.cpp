@@ -82,7 +82,7 @@ struct Sample {
   }
   std::string refusal(const Plan& other) const {
     try {
-      search_order(other, profile, cluster, {.budget = 100});
+      search_order(other, {profile, cluster}, {.budget = 100});
     } catch (const InfeasibleError& error) {
       return error.what();
     }
@@ -93,8 +93,8 @@ struct Sample {
 TEST(SearchedPlan, HasItsListsOnTheDevicesOfItsStagesAndSaysWhereTheyAreFrom) {
   const Sample sample;
   const auto [plan, found] =
-      search_order(sample.plan, sample.profile, sample.cluster, {.budget = 3'000});
-  EXPECT_NO_THROW(validate(plan, sample.profile, sample.cluster, "plan"));
+      search_order(sample.plan, {sample.profile, sample.cluster}, {.budget = 3'000});
+  EXPECT_NO_THROW(validate(plan, {sample.profile, sample.cluster}, "plan"));
   const auto& lists = std::get<ExplicitSchedule>(plan.schedule).devices;
   ASSERT_EQ(lists.size(), 4U);
   EXPECT_EQ(lists[2].size(), 21U);
@@ -106,8 +106,8 @@ TEST(SearchedPlan, HasItsListsOnTheDevicesOfItsStagesAndSaysWhereTheyAreFrom) {
                       "zb-h1"),
             std::string::npos)
       << plan.provenance.at("schedule");
-  const PlanSimulation searched = simulate_plan(plan, sample.profile, sample.cluster);
-  const PlanSimulation named = simulate_plan(sample.plan, sample.profile, sample.cluster);
+  const PlanSimulation searched = simulate_plan(plan, {sample.profile, sample.cluster});
+  const PlanSimulation named = simulate_plan(sample.plan, {sample.profile, sample.cluster});
   EXPECT_LE(searched.makespan, named.makespan);
   EXPECT_LE(found.front().makespan, searched.makespan);
   EXPECT_TRUE(has_searched_order(plan));
@@ -130,22 +130,22 @@ TEST(SearchedPlan, SearchesEachPipelineForItselfAndEqualOnesOnce) {
   both.batch_size = 12;
   both.pipelines = {on({2, 0, 1}, 0, 6), on({4, 3}, 7, 11)};
   const OrderSearchOptions options{.budget = 3'000};
-  const SearchedPlan together = search_order(both, sample.profile, cluster, options);
+  const SearchedPlan together = search_order(both, {sample.profile, cluster}, options);
   ASSERT_EQ(together.found.size(), 2U);
-  EXPECT_NO_THROW(validate(together.plan, sample.profile, cluster, "plan"));
+  EXPECT_NO_THROW(validate(together.plan, {sample.profile, cluster}, "plan"));
   for (std::size_t p = 0; p < 2; ++p) {
     Plan alone = both;
     alone.pipelines = {both.pipelines[p]};
     alone.batch_size = alone.pipelines[0].micro_batches[0].count();
     alone.pipelines[0].micro_batches = {{MicroBatchId{0}, MicroBatchId{alone.batch_size - 1}}};
-    const SearchedPlan single = search_order(alone, sample.profile, cluster, options);
+    const SearchedPlan single = search_order(alone, {sample.profile, cluster}, options);
     EXPECT_EQ(single.found.front().orders, together.found[p].orders);
     EXPECT_EQ(single.found.front().makespan, together.found[p].makespan);
   }
-  const PlanSimulation simulated = simulate_plan(together.plan, sample.profile, cluster);
+  const PlanSimulation simulated = simulate_plan(together.plan, {sample.profile, cluster});
   EXPECT_GE(simulated.makespan, std::max(together.found[0].makespan, together.found[1].makespan));
   both.pipelines = {on({0, 1}, 0, 5), on({2, 4}, 6, 11)};
-  const SearchedPlan equal = search_order(both, sample.profile, cluster, options);
+  const SearchedPlan equal = search_order(both, {sample.profile, cluster}, options);
   EXPECT_EQ(equal.found[0].orders, equal.found[1].orders);
 }
 

@@ -26,7 +26,10 @@ const ModelProfile& model() {
   return profile;
 }
 
-Cluster cluster() { return make_uniform_cluster(4, Bytes{1'000'000}, {}); }
+const Cluster& cluster() {
+  static const Cluster four = make_uniform_cluster(4, Bytes{1'000'000}, {});
+  return four;
+}
 
 // Makes two replicas of two stages with micro-batches 0-2 and 3-4 of 8 samples, the last one of 6.
 Plan sample_plan() {
@@ -123,18 +126,18 @@ TEST(Plan, MakePipelineGivesEveryStageItsLayersAndDevice) {
 }
 
 TEST(Plan, AcceptsWhatIsWellFormed) {
-  EXPECT_NO_THROW(validate(sample_plan(), model(), cluster(), "plan.json"));
+  EXPECT_NO_THROW(validate(sample_plan(), {model(), cluster()}, "plan.json"));
   Plan several_intervals = sample_plan();
   several_intervals.pipelines[0].micro_batches = {interval(0, 1), interval(4, 4)};
   several_intervals.pipelines[1].micro_batches = {interval(2, 3)};
-  EXPECT_NO_THROW(validate(several_intervals, model(), cluster(), "plan.json"));
+  EXPECT_NO_THROW(validate(several_intervals, {model(), cluster()}, "plan.json"));
   Plan idle_owner = sample_plan();
   idle_owner.pipelines[0].micro_batches = {interval(0, 4)};
   idle_owner.pipelines[1].micro_batches = {};
-  EXPECT_NO_THROW(validate(idle_owner, model(), cluster(), "plan.json"));
+  EXPECT_NO_THROW(validate(idle_owner, {model(), cluster()}, "plan.json"));
   Plan shared_stage = sample_plan();
   shared_stage.pipelines[0].stages[0].devices = {DeviceId{0}, DeviceId{2}};
-  EXPECT_NO_THROW(validate(shared_stage, model(), cluster(), "plan.json"));
+  EXPECT_NO_THROW(validate(shared_stage, {model(), cluster()}, "plan.json"));
 }
 
 TEST(Plan, StagesNeedNotBeConsecutiveLayersToBeConvex) {
@@ -150,13 +153,13 @@ TEST(Plan, StagesNeedNotBeConsecutiveLayersToBeConvex) {
     pipeline.stages[0].layers = {{LayerId{0}, LayerId{1}}, {LayerId{4}, LayerId{5}}};
     pipeline.stages[1].layers = {{LayerId{2}, LayerId{3}}, {LayerId{6}, LayerId{7}}};
   }
-  EXPECT_NO_THROW(validate(plan, towers, cluster(), "plan.json"));
+  EXPECT_NO_THROW(validate(plan, {towers, cluster()}, "plan.json"));
   EXPECT_EQ(
       summarize(plan),
       "2 stages x 2 pipelines, 1f1b, 5 micro-batches of 8, the last of 6, layers 0-1+4-5 2-3+6-7");
   // The same stages of a chain would read from each other.
   plan.model_hash = model_hash(model());
-  EXPECT_THROW(validate(plan, model(), cluster(), "plan.json"), InputError);
+  EXPECT_THROW(validate(plan, {model(), cluster()}, "plan.json"), InputError);
 }
 
 struct Fault {
@@ -243,7 +246,7 @@ TEST(Plan, NamesEveryFaultInOneSentence) {
     Plan plan = sample_plan();
     fault.plant(plan);
     try {
-      validate(plan, model(), cluster(), "plan.json");
+      validate(plan, {model(), cluster()}, "plan.json");
       ADD_FAILURE() << "accepted although: " << fault.sentence;
     } catch (const InputError& error) {
       EXPECT_EQ(error.what(), "plan.json: " + fault.sentence);
@@ -258,7 +261,7 @@ TEST(Plan, FaultsFoundAfterReadingCarryTheLine) {
   const auto fault_line = [&](const Plan& plan) {
     write_plan(plan, folder.path("plan.json"));
     try {
-      validate(plan, model(), cluster(), "plan.json", lines_of(folder.path("plan.json")));
+      validate(plan, {model(), cluster()}, "plan.json", lines_of(folder.path("plan.json")));
     } catch (const InputError& error) {
       return error.line();
     }

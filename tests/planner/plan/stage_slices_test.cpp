@@ -140,7 +140,7 @@ class Relay {
                    const Activity& activity) const {
     const Cluster cluster =
         make_uniform_cluster(devices, Bytes{1'000'000'000}, {nanoseconds(1), BytesPerSecond{1000}});
-    const LoweredStep step = lower(plan_, completed, profile, cluster, activity);
+    const LoweredStep step = lower(plan_, completed, {profile, cluster}, activity);
     std::size_t transfers = 0;
     for (const StepMessage& message : find_step_messages(step, plan_, profile, activity)) {
       EXPECT_EQ(message.size,

@@ -62,8 +62,9 @@ TEST(TiedExchanges, BetweenTwoStagesEachDeviceSendsItsSumToTheOther) {
                                   {PipelineId{0}, LayerId{1}, StageId{1}, {DeviceId{1}}}}));
   EXPECT_EQ(exchanges[0].collective,
             (Collective{CollectiveKind::kAllGather, {DeviceId{0}, DeviceId{1}}, kTied * 2, {}}));
-  EXPECT_EQ(collective_cost(exchanges[0].collective, make_cluster(2)).sent_by_busiest, kTied);
-  const Timeline timeline = simulate_plan(plan, profile, make_cluster(2)).timeline;
+  const Cluster cluster = make_cluster(2);
+  EXPECT_EQ(collective_cost(exchanges[0].collective, cluster).sent_by_busiest, kTied);
+  const Timeline timeline = simulate_plan(plan, {profile, cluster}).timeline;
   // The spans are 0F0 0-10, 10 bytes and 5 ns, 1F0 25-35, 1B0 35-55, 0B0 70-80; 1F1 55-65, 1B1
   // 65-85, 0B1 100-110; then come one step of 5 ns and 300 bytes.
   EXPECT_EQ(list_collectives(timeline),
@@ -83,7 +84,8 @@ TEST(TiedExchanges, StandAlsoWhereTheEmbeddingIsFrozenAndTheHeadIsNot) {
   EXPECT_EQ(exchanges[0].uses.front().layer, LayerId{0});
   // The frozen middle hands gradients on to the embedding; device 1 has no part in the exchange.
   EXPECT_EQ(exchanges[0].collective.devices, (std::vector<DeviceId>{DeviceId{0}, DeviceId{2}}));
-  const Timeline timeline = simulate_plan(plan, profile, make_cluster(3)).timeline;
+  const Cluster cluster = make_cluster(3);
+  const Timeline timeline = simulate_plan(plan, {profile, cluster}).timeline;
   EXPECT_EQ(list_collectives(timeline).size(), 2U);
 }
 
@@ -144,11 +146,12 @@ TEST(TiedExchanges, ChargeOnlyTheMessagesThatCrossWhereADeviceHasBothUses) {
   const Plan plan = make_joined_plan();
   const auto exchanges = exchanges_of(plan, profile);
   ASSERT_EQ(exchanges.size(), 2U);
+  const Cluster cluster = make_cluster(3);
   const auto expect_one = [&](const TiedExchange& exchange, const TiedMessage& message,
                               const Collective& collective) {
     EXPECT_EQ(exchange.messages, std::vector<TiedMessage>{message});
     EXPECT_EQ(exchange.collective, collective);
-    const CollectiveCost cost = collective_cost(exchange.collective, make_cluster(3));
+    const CollectiveCost cost = collective_cost(exchange.collective, cluster);
     EXPECT_EQ(cost.steps, 1);
     EXPECT_EQ(cost.sent_by_busiest, kTied);
     EXPECT_EQ(cost.time, nanoseconds(5 + 300));
@@ -157,7 +160,7 @@ TEST(TiedExchanges, ChargeOnlyTheMessagesThatCrossWhereADeviceHasBothUses) {
              {CollectiveKind::kAllGather, {DeviceId{0}, DeviceId{1}}, kTied * 2, {0, 1, 1, 0}});
   expect_one(exchanges[1], {PipelineId{1}, LayerId{0}, DeviceId{1}, DeviceId{2}},
              {CollectiveKind::kAllGather, {DeviceId{1}, DeviceId{2}}, kTied * 2, {1, 0, 0, 1}});
-  const SimulatedStep step = simulate_step(plan, profile, make_cluster(3));
+  const SimulatedStep step = simulate_step(plan, {profile, cluster});
   // A use is not updated before all exchanges in which its device takes part.
   std::map<DeviceId, TimePoint> exchanged;
   const TaskGraph& graph = step.lowered.graph;
@@ -280,14 +283,15 @@ TEST(TiedExchanges, AreJoinedByAllDevicesOfAStageAfterItsOwnReduction) {
             (std::vector<DeviceId>{DeviceId{0}, DeviceId{1}, DeviceId{2}}));
   // The head's sum goes to both devices of the first stage, and one of them sends its own.
   EXPECT_EQ(exchanges[0].collective.owned, (std::vector<int>{1, 0, 2, 1, 1, 1}));
-  EXPECT_EQ(collective_cost(exchanges[0].collective, make_cluster(3)).sent_by_busiest, kTied * 2);
+  const Cluster cluster = make_cluster(3);
+  EXPECT_EQ(collective_cost(exchanges[0].collective, cluster).sent_by_busiest, kTied * 2);
   for (const ReductionMode mode : {ReductionMode::kExact, ReductionMode::kFast}) {
     for (const bool overlaps : {false, true}) {
       Plan reduced = plan;
       reduced.reduction = mode;
       StepOptions options;
       if (overlaps) options.overlap.emplace();
-      const SimulatedStep step = simulate_step(reduced, profile, make_cluster(3), options);
+      const SimulatedStep step = simulate_step(reduced, {profile, cluster}, options);
       TimePoint last_other;
       TimePoint first_update = TimePoint::max();
       std::vector<TimePoint> exchanged;
@@ -324,7 +328,8 @@ TEST(TiedExchanges, BelongToEachPipelineAndWaitForTheGroupsOfAll) {
   EXPECT_EQ(exchanges[1].collective.devices, (std::vector<DeviceId>{DeviceId{2}, DeviceId{3}}));
   // Each device runs two collectives: its layer's, and the exchange.
   std::map<DeviceId, int> collectives;
-  for (const Span& span : simulate_plan(plan, profile, make_cluster(4)).timeline.spans) {
+  const Cluster cluster = make_cluster(4);
+  for (const Span& span : simulate_plan(plan, {profile, cluster}).timeline.spans) {
     collectives[span.device] += span.lane == Lane::kCollective ? 1 : 0;
   }
   for (const auto& [device, times] : collectives) EXPECT_EQ(times, 2) << device.value;
@@ -333,15 +338,17 @@ TEST(TiedExchanges, BelongToEachPipelineAndWaitForTheGroupsOfAll) {
 TEST(TiedExchanges, StandBeforeTheBarrierOfAClippedStep) {
   const ModelProfile profile = make_model(2);
   const Plan plan = make_shared_plan({1, 1}, 1, 2, {});
-  const SimulatedStep step = simulate_step(plan, profile, make_cluster(2), {.clip = true});
+  const Cluster cluster = make_cluster(2);
+  const SimulatedStep step = simulate_step(plan, {profile, cluster}, {.clip = true});
   EXPECT_EQ(step.simulation.makespan, nanoseconds(415 + 4));
 }
 
 TEST(TiedExchanges, AreExportedAsCollectivesOfTheirDevices) {
   const ModelProfile profile = make_model(3);
   const Plan plan = make_shared_plan({1, 2, 1}, 1, 3, {});
-  const SimulatedStep step = simulate_step(plan, profile, make_cluster(4));
-  const ChakraTraces traces = to_chakra(step, plan, profile, make_cluster(4));
+  const Cluster cluster = make_cluster(4);
+  const SimulatedStep step = simulate_step(plan, {profile, cluster});
+  const ChakraTraces traces = to_chakra(step, plan, {profile, cluster});
   EXPECT_NE(traces.groups.find("[0, 3]"), std::string::npos) << traces.groups;
   EXPECT_NE(traces.groups.find("[1, 2]"), std::string::npos) << traces.groups;
 }

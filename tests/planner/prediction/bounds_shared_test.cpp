@@ -20,11 +20,11 @@ TEST(SharedBounds, AreReachedByOneStageWhoseDevicesDivideTheBatch) {
   profile.layers[0].update = nanoseconds(7);
   const Cluster cluster = make_uniform_cluster(2, Bytes{1'000'000}, {});
   const Plan plan = make_shared_plan({2}, 1, 5, {});
-  const PlanBounds bounds = find_bounds(plan, profile, cluster);
+  const PlanBounds bounds = find_bounds(plan, {profile, cluster});
   // The first device runs F and W of three of the five micro-batches, then U.
   EXPECT_EQ(bounds.makespan.time, nanoseconds(3 * 30 + 7));
   EXPECT_EQ(bounds.makespan.name, "busiest-device");
-  EXPECT_EQ(simulate_plan(plan, profile, cluster).makespan, bounds.makespan.time);
+  EXPECT_EQ(simulate_plan(plan, {profile, cluster}).makespan, bounds.makespan.time);
 }
 
 Duration longest_span(const Timeline& timeline) {
@@ -100,8 +100,8 @@ TEST(SharedBounds, NeverExceedWhatIsSimulated) {
       device.time_ppm = 500'000 * up_to(4);
       device.step_overhead = nanoseconds(up_to(30) - 1);
     }
-    const PlanBounds bounds = find_bounds(plan, profile, cluster);
-    const PlanSimulation simulation = simulate_plan(plan, profile, cluster);
+    const PlanBounds bounds = find_bounds(plan, {profile, cluster});
+    const PlanSimulation simulation = simulate_plan(plan, {profile, cluster});
     ASSERT_LE(bounds.makespan.time, simulation.makespan) << bounds.makespan.name;
     ASSERT_LE(bounds.span.time, longest_span(simulation.timeline)) << bounds.span.name;
     reached += bounds.makespan.time == simulation.makespan ? 1 : 0;

@@ -32,7 +32,7 @@ WhatIf make_question(int stages, int micro_batches, Duration hop) {
 }
 
 PlanBounds bounds_of(const WhatIfInputs& inputs) {
-  return find_bounds(inputs.plan, inputs.profile, inputs.cluster);
+  return find_bounds(inputs.plan, {inputs.profile, inputs.cluster});
 }
 
 WhatIf with_schedule(WhatIf what_if, ScheduleKind kind) {
@@ -147,10 +147,10 @@ TEST(Bounds, CountUpdatesAndStepOverhead) {
   plan.batch_size = 2;
   plan.mask = FreezeMask::all_active(1);
   plan.pipelines = {make_pipeline(1, {}, {DeviceId{0}}, {MicroBatchId{0}, MicroBatchId{1}})};
-  const PlanBounds bounds = find_bounds(plan, profile, cluster);
+  const PlanBounds bounds = find_bounds(plan, {profile, cluster});
   EXPECT_EQ(bounds.makespan.time, nanoseconds(1000 + 2 * 20 + 7));
   EXPECT_EQ(bounds.span.time, nanoseconds(1000 + 2 * 20 + 7));
-  EXPECT_EQ(simulate_plan(plan, profile, cluster).makespan, bounds.makespan.time);
+  EXPECT_EQ(simulate_plan(plan, {profile, cluster}).makespan, bounds.makespan.time);
 }
 
 struct RandomPlan {
@@ -261,10 +261,10 @@ struct Seen {
 };
 
 void expect_below_the_simulated(const RandomPlan& made, const Plan& plan, Seen& seen) {
-  const PlanBounds bounds = find_bounds(plan, made.profile, made.cluster);
+  const PlanBounds bounds = find_bounds(plan, {made.profile, made.cluster});
   for (const bool clip : {false, true}) {
     const PlanSimulation simulation =
-        simulate_plan(plan, made.profile, made.cluster, {.clip = clip});
+        simulate_plan(plan, {made.profile, made.cluster}, {.clip = clip});
     EXPECT_LE(bounds.makespan.time, simulation.makespan) << bounds.makespan.name;
     EXPECT_LE(bounds.span.time, max_span(simulation.timeline)) << bounds.span.name;
     EXPECT_GT(bounds.makespan.time, Duration{0});
@@ -285,9 +285,9 @@ TEST(Bounds, AreNeverAboveTheSimulatedTimes) {
     if (random() % 4 == 0) recompute_some(made.plan, random);
     expect_below_the_simulated(made, made.plan, seen);
     Plan given = made.plan;
-    const PlanCosts costs{made.profile, made.cluster};
+    const Setting setting{made.profile, made.cluster};
     const auto devices = static_cast<int>(made.cluster.devices.size());
-    const Schedule schedule = make_schedule(made.plan, devices, &costs);
+    const Schedule schedule = make_schedule(made.plan, devices, setting);
     given.schedule =
         ExplicitSchedule{random() % 2 == 0 ? schedule.devices : split_some(schedule, random)};
     expect_below_the_simulated(made, given, seen);

@@ -29,7 +29,7 @@ TEST(ContendedStep, WithoutARuleEveryScheduleTakesItsStaticTime) {
     SCOPED_TRACE(schedule_name(facts.kind));
     const WhatIfInputs inputs = ask(facts.kind);
     const SimulatedStep step = simulate_what_if(inputs);
-    EXPECT_EQ(simulate_contended(step.lowered, inputs.profile, inputs.cluster, {}).makespan,
+    EXPECT_EQ(simulate_contended(step.lowered, {inputs.profile, inputs.cluster}, {}).makespan,
               step.simulation.makespan);
   }
 }
@@ -50,7 +50,7 @@ struct TwoStages {
     plan.schedule = NamedSchedule{.kind = ScheduleKind::kGpipe};
   }
   ContendedStep run(const ContentionOptions& options) const {
-    return simulate_contended(simulate_step(plan, profile, cluster).lowered, profile, cluster,
+    return simulate_contended(simulate_step(plan, {profile, cluster}).lowered, {profile, cluster},
                               options);
   }
 };
@@ -58,7 +58,7 @@ struct TwoStages {
 TEST(ContendedStep, ASendThatBlocksHoldsItsDeviceUp) {
   const TwoStages two;
   const Duration free = two.run({}).makespan;
-  EXPECT_EQ(free, simulate_plan(two.plan, two.profile, two.cluster).makespan);
+  EXPECT_EQ(free, simulate_plan(two.plan, {two.profile, two.cluster}).makespan);
   EXPECT_GT(two.run({.block_sends = true}).makespan, free);
   EXPECT_GE(two.run({.buffers = 0}).makespan, free);
 }
@@ -85,7 +85,7 @@ TEST(ContendedStep, JitterSpreadsAroundTheStaticTimeAndRepeatsBySeed) {
   const WhatIfInputs inputs = ask(ScheduleKind::kZbH1);
   const SimulatedStep step = simulate_what_if(inputs);
   const auto spread = [&](std::uint64_t seed, std::int64_t amplitude) {
-    return *simulate_contended(step.lowered, inputs.profile, inputs.cluster,
+    return *simulate_contended(step.lowered, {inputs.profile, inputs.cluster},
                                {.jitter = Jitter{seed, 200, amplitude}})
                 .spread;
   };

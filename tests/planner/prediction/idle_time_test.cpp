@@ -35,15 +35,15 @@ Explained explain(const Plan& plan, const ModelProfile& profile, const Cluster& 
   Explained explained;
   const Activity activity = find_activity(profile, plan.mask);
   const auto devices = static_cast<int>(cluster.devices.size());
-  const PlanCosts costs{profile, cluster};
+  const Setting setting{profile, cluster};
   explained.schedule =
-      complete_schedule(make_schedule(plan, devices, &costs), plan, profile, activity, clip);
-  const LoweredStep step = lower(plan, explained.schedule, profile, cluster, activity);
-  const Simulation simulation = simulate(step.graph, profile, cluster, step.actions);
+      complete_schedule(make_schedule(plan, devices, setting), plan, profile, activity, clip);
+  const LoweredStep step = lower(plan, explained.schedule, setting, activity);
+  const Simulation simulation = simulate(step.graph, setting, step.actions);
   explained.timeline = make_timeline(step.graph, simulation, step.actions, devices);
   explained.makespan = simulation.makespan;
   explained.devices =
-      split_makespan(step, simulation, price_all(step.graph, profile, cluster).of_work, devices);
+      split_makespan(step, simulation, price_all(step.graph, setting).of_work, devices);
   return explained;
 }
 
@@ -188,10 +188,11 @@ DeviceTime split_of_pair(Producer forward, Producer gradient) {
                                              stage_action(1, ActionKind::kBackward, 3)));
     graph.add_dependency(pair, from_d1, graph.add_work(Fixed{gradient.hop}));
     graph.add_dependency(pair, from_d0, graph.add_work(Fixed{forward.hop}));
+    const ModelProfile without_layers;
     const Cluster cluster = make_uniform_cluster(3, kPlenty, {});
-    const Simulation simulation = simulate(graph, {}, cluster);
-    splits.push_back(
-        split_makespan(step, simulation, price_all(graph, {}, cluster).of_work, 3).at(2));
+    const Setting setting{without_layers, cluster};
+    const Simulation simulation = simulate(graph, setting);
+    splits.push_back(split_makespan(step, simulation, price_all(graph, setting).of_work, 3).at(2));
   }
   EXPECT_EQ(splits[0], splits[1]);
   return splits[0];
@@ -479,7 +480,9 @@ TEST(IdleTime, RefusesTimesInWhichADeviceIdlesWithoutAReason) {
       step.actions.push_back(stage_action(0, ActionKind::kForward, micro_batch));
     }
     if (has_input) step.graph.add_dependency(2, 0);
-    Simulation simulation = simulate(step.graph, {}, make_uniform_cluster(2, kPlenty, {}));
+    const ModelProfile without_layers;
+    const Cluster cluster = make_uniform_cluster(2, kPlenty, {});
+    Simulation simulation = simulate(step.graph, {without_layers, cluster});
     const std::vector<Duration> prices = {nanoseconds(3)};
     EXPECT_NO_THROW(split_makespan(step, simulation, prices, 2));
     simulation.start[2] += nanoseconds(1);

@@ -25,12 +25,12 @@ struct ExplainedPath {
 ExplainedPath explain_path(const Plan& plan, const ModelProfile& profile, const Cluster& cluster) {
   const Activity activity = find_activity(profile, plan.mask);
   const auto devices = static_cast<int>(cluster.devices.size());
-  const PlanCosts costs{profile, cluster};
+  const Setting setting{profile, cluster};
   const Schedule completed =
-      complete_schedule(make_schedule(plan, devices, &costs), plan, profile, activity);
-  const LoweredStep step = lower(plan, completed, profile, cluster, activity);
-  const Simulation simulation = simulate(step.graph, profile, cluster, step.actions);
-  const std::vector<Duration> prices = price_all(step.graph, profile, cluster).of_work;
+      complete_schedule(make_schedule(plan, devices, setting), plan, profile, activity);
+  const LoweredStep step = lower(plan, completed, setting, activity);
+  const Simulation simulation = simulate(step.graph, setting, step.actions);
+  const std::vector<Duration> prices = price_all(step.graph, setting).of_work;
   return {simulation.makespan,
           share_out(find_critical_path(step.graph, simulation, prices), step, simulation, devices)};
 }

@@ -49,7 +49,9 @@ Cluster cluster_of(const Plan& plan) {
 }
 
 PlanSimulation simulated(const Plan& plan) {
-  return simulate_plan(plan, chain(), cluster_of(plan));
+  const ModelProfile profile = chain();
+  const Cluster cluster = cluster_of(plan);
+  return simulate_plan(plan, {profile, cluster});
 }
 
 TEST(CachedPrefix, IsTheLongestOneThatNothingTrains) {
@@ -138,10 +140,10 @@ TEST(CachedPrefix, KeepsBoundsBelowWhatIsSimulated) {
         Plan plan = make_plan(mask, cuts);
         plan.schedule = NamedSchedule{.kind = kind};
         const Cluster cluster = cluster_of(plan);
-        const Duration makespan = simulate_plan(plan, profile, cluster).makespan;
-        EXPECT_LE(find_bounds(plan, profile, cluster).makespan.time, makespan)
+        const Duration makespan = simulate_plan(plan, {profile, cluster}).makespan;
+        EXPECT_LE(find_bounds(plan, {profile, cluster}).makespan.time, makespan)
             << schedule_name(kind) << ", " << mask << ", " << cuts.size() + 1 << " stages";
-        EXPECT_GE(find_bounds(plan, profile, cluster).makespan.time * 2, makespan);
+        EXPECT_GE(find_bounds(plan, {profile, cluster}).makespan.time * 2, makespan);
       }
     }
   }

@@ -62,20 +62,20 @@ struct Input {
 // Writes every candidate with all that is told of it, each plan as a file, and what was left out.
 std::string tell(const Ranking& ranking, const Input& input, const Cluster& cluster,
                  const SearchOptions& options) {
-  std::string text = ranking_json(ranking, cluster, input.profile, 1'000'000);
+  std::string text = ranking_json(ranking, {input.profile, cluster}, 1'000'000);
   for (const Candidate& candidate : ranking.candidates) text += to_json(candidate.plan);
   return text +
-         plan_explanation_json(explain_plan(ranking, input.profile, cluster, options), cluster);
+         plan_explanation_json(explain_plan(ranking, {input.profile, cluster}, options), cluster);
 }
 
 std::string search(const Input& input, const Cluster& cluster, const SearchOptions& options) {
-  return tell(search_plans(input.profile, cluster, options), input, cluster, options);
+  return tell(search_plans({input.profile, cluster}, options), input, cluster, options);
 }
 
 std::string search_with_orders(const Input& input) {
-  Ranking ranking = search_plans(input.profile, input.unequal, input.joint);
+  Ranking ranking = search_plans({input.profile, input.unequal}, input.joint);
   const std::vector<ShapeOrder> orders =
-      search_orders(input.profile, input.unequal, input.joint,
+      search_orders({input.profile, input.unequal}, input.joint,
                     {.objective = Objective::kMakespan, .budget = 20'000, .seed = 3});
   add_orders(ranking, orders);
   return tell(ranking, input, input.unequal, input.joint) + orders_json(orders);
@@ -91,7 +91,7 @@ std::string search_one_order(const Input& input) {
                                   {DeviceId{0}, DeviceId{1}, DeviceId{2}, DeviceId{3}},
                                   {MicroBatchId{0}, MicroBatchId{15}})};
   const SearchedPlan searched =
-      search_order(plan, input.profile, input.unequal,
+      search_order(plan, {input.profile, input.unequal},
                    {.objective = Objective::kSpan, .budget = 30'000, .seed = 1});
   return to_json(searched.plan);
 }
@@ -100,7 +100,7 @@ std::string walk(const Input& input) {
   TrajectoryOptions options;
   options.search = input.joint;
   options.overhead.start = microseconds(700);
-  return trajectory_json(plan_trajectory(input.profile, input.equal, input.forecast, options));
+  return trajectory_json(plan_trajectory({input.profile, input.equal}, input.forecast, options));
 }
 
 std::string walk_with_caches(const Input& input) {
@@ -109,7 +109,7 @@ std::string walk_with_caches(const Input& input) {
   options.overhead.start = microseconds(700);
   options.store = FeatureStore{
       160, {Bytes{1'000'000'000}, {microseconds(1), BytesPerSecond{8'000'000'000}}}, {}};
-  return trajectory_json(plan_trajectory(input.profile, input.equal, input.forecast, options));
+  return trajectory_json(plan_trajectory({input.profile, input.equal}, input.forecast, options));
 }
 
 std::string search_a_little(const Input& input) {
@@ -122,13 +122,13 @@ std::string search_a_little(const Input& input) {
 
 std::string plan_again(const Input& input) {
   HeldState held;
-  held.plan = search_plans(input.profile, input.equal, input.plain).best()->plan;
+  held.plan = search_plans({input.profile, input.equal}, input.plain).best()->plan;
   held.steps = 50;
   held.trained = held.plan.mask;
   SearchOptions options = input.joint;
   options.mask = FreezeMask::parse("00000111", "test", 1);
-  PlanSearch search(input.profile, input.equal);
-  const auto next = replan(search, input.profile, input.equal, held, options);
+  PlanSearch search({input.profile, input.equal});
+  const auto next = replan(search, {input.profile, input.equal}, held, options);
   return to_json(next->next.plan) + to_text(next->cost.total);
 }
 

@@ -28,7 +28,7 @@ TEST(SharedStages, FollowATimeLineByHand) {
   const ModelProfile profile = make_shared_model(2);
   const Cluster cluster = make_shared_cluster(3);
   const Plan plan = make_shared_plan({2, 1}, 1, 3, {});
-  const Timeline timeline = simulate_plan(plan, profile, cluster).timeline;
+  const Timeline timeline = simulate_plan(plan, {profile, cluster}).timeline;
   // F takes 10, B 10 on stage 0 (which has no I) and 20 on stage 1, a hop 1. Two devices reduce in
   // two steps of latency, because a message over a link without bandwidth takes no further time.
   EXPECT_EQ(list_spans(timeline, 0),
@@ -51,7 +51,8 @@ TEST(SharedStages, ListsReduceAndUpdateOnEveryDeviceAlsoWithoutAMicroBatch) {
             "d2: 0REDUCE_GRAD 0U\n"
             "d3: 1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1 1U\n");
   EXPECT_NE(completed(true).find("d2: 0REDUCE_GRAD BARRIER 0U\n"), std::string::npos);
-  const Timeline timeline = simulate_plan(plan, profile, make_shared_cluster(4)).timeline;
+  const Cluster cluster = make_shared_cluster(4);
+  const Timeline timeline = simulate_plan(plan, {profile, cluster}).timeline;
   const std::string idle = list_spans(timeline, 2);
   const std::string busy = list_spans(timeline, 1);
   EXPECT_EQ(idle, busy.substr(busy.find("0REDUCE_GRAD")));
@@ -71,8 +72,8 @@ TEST(SharedStages, SendOneMessagePerMicroBatchThatChangesItsDevice) {
         ++found[kind];
       }
     }
-    const LoweredStep step =
-        lower(plan, completed, profile, make_shared_cluster(devices), activity);
+    const Cluster cluster = make_shared_cluster(devices);
+    const LoweredStep step = lower(plan, completed, {profile, cluster}, activity);
     const auto messages = find_step_messages(step, plan, profile, activity);
     EXPECT_EQ(static_cast<int>(messages.size()), found["SEND_F"] + found["SEND_B"]);
     EXPECT_EQ(found["RECV_F"], found["SEND_F"]);
@@ -92,7 +93,8 @@ TEST(SharedStages, SendOneMessagePerMicroBatchThatChangesItsDevice) {
 TEST(SharedStages, MemoryIsStateGradientsOfTheOwnMicroBatchesAndWhatIsInFlight) {
   const ModelProfile profile = make_shared_model(2);
   Plan plan = make_shared_plan({2, 1}, 1, 3, {});
-  std::vector<MemoryPeak> memory = simulate_plan(plan, profile, make_shared_cluster(3)).memory;
+  const Cluster cluster = make_shared_cluster(3);
+  std::vector<MemoryPeak> memory = simulate_plan(plan, {profile, cluster}).memory;
   // A device holds 1000 of parameters and 2000 of optimizer state. The tree is ((0+1)+2): device 0
   // has 0 and 2, which do not add up, device 1 has 1 and device 2 all, two sets at most; in flight
   // are 2, 1 and 1. Devices 0 and 1 hold most when half a node comes to two of their own, or two
@@ -101,7 +103,7 @@ TEST(SharedStages, MemoryIsStateGradientsOfTheOwnMicroBatchesAndWhatIsInFlight) 
   EXPECT_EQ(memory[1].total, Bytes{3000 + 1000 + 2 * 500});
   EXPECT_EQ(memory[2].total, Bytes{3000 + 2 * 1000 + 100});
   plan.reduction = ReductionMode::kFast;
-  memory = simulate_plan(plan, profile, make_shared_cluster(3)).memory;
+  memory = simulate_plan(plan, {profile, cluster}).memory;
   EXPECT_EQ(memory[0].total, Bytes{3000 + 2 * 1000}) << "the sum and what goes round the ring";
   EXPECT_EQ(memory[2].total, Bytes{3000 + 1000 + 100});
 }
@@ -210,7 +212,7 @@ TEST(SharedStages, DoEveryMicroBatchOnceOnItsDeviceAtTheTimesOfAnIndependentRela
     const Ends ends = relax_lists(drawn);
     Ends found;
     for (const Span& span :
-         simulate_plan(drawn.plan, drawn.profile, drawn.cluster).timeline.spans) {
+         simulate_plan(drawn.plan, {drawn.profile, drawn.cluster}).timeline.spans) {
       const bool forward = span.action.kind == ActionKind::kForward;
       if (!forward && span.action.kind != ActionKind::kBackward) continue;
       const int stage = span.action.stage.value;
@@ -230,13 +232,13 @@ TEST(SharedStages, AreExplainedAndExportedLikeAnyOther) {
     Drawn drawn = draw_step(seed);
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + summarize(drawn.plan));
     if (seed % 2 == 0) drawn.cluster.default_link.bandwidth = BytesPerSecond{500'000'000};
-    const SimulatedStep step = simulate_step(drawn.plan, drawn.profile, drawn.cluster);
-    const Prices prices = price_all(step.lowered.graph, drawn.profile, drawn.cluster);
+    const SimulatedStep step = simulate_step(drawn.plan, {drawn.profile, drawn.cluster});
+    const Prices prices = price_all(step.lowered.graph, {drawn.profile, drawn.cluster});
     for (const DeviceTime& time :
          split_makespan(step.lowered, step.simulation, prices.of_work, count(drawn.devices))) {
       EXPECT_EQ(total(time), step.simulation.makespan);
     }
-    EXPECT_EQ(to_chakra(step, drawn.plan, drawn.profile, drawn.cluster).files.size(),
+    EXPECT_EQ(to_chakra(step, drawn.plan, {drawn.profile, drawn.cluster}).files.size(),
               static_cast<std::size_t>(count(drawn.devices)));
   }
 }
@@ -256,7 +258,7 @@ TEST(SharedStages, UpdateAfterTheirReductionsInBothModesWithAndWithoutOverlap) {
         std::map<DeviceId, TimePoint> reduced;
         std::map<DeviceId, TimePoint> updated;
         for (const Span& span :
-             simulate_plan(drawn.plan, drawn.profile, drawn.cluster, options).timeline.spans) {
+             simulate_plan(drawn.plan, {drawn.profile, drawn.cluster}, options).timeline.spans) {
           if (span.action.kind == ActionKind::kReduceGradients) {
             TimePoint& last = reduced[span.device];
             last = std::max(last, span.end);
@@ -280,10 +282,10 @@ TEST(SharedStages, AreDispatchedByEveryPolicyThatIsInterpreted) {
     for (const auto policy :
          {DispatchPolicy::kFifo, DispatchPolicy::kPriority, DispatchPolicy::kLrtf}) {
       drawn.plan.schedule = policy;
-      const PlanCosts costs{drawn.profile, drawn.cluster};
+      const Setting setting{drawn.profile, drawn.cluster};
       drawn.plan.schedule =
-          ExplicitSchedule{make_schedule(drawn.plan, count(drawn.devices), &costs).devices};
-      EXPECT_GT(simulate_plan(drawn.plan, drawn.profile, drawn.cluster).makespan, Duration{0});
+          ExplicitSchedule{make_schedule(drawn.plan, count(drawn.devices), setting).devices};
+      EXPECT_GT(simulate_plan(drawn.plan, setting).makespan, Duration{0});
     }
   }
 }

@@ -20,8 +20,9 @@ using std::chrono::nanoseconds;
 
 TEST(SlicedStages, FollowATimeLineByHand) {
   const Plan plan = make_sliced_plan({2, 1}, 2, 4, {});
-  const Timeline timeline =
-      simulate_plan(plan, make_shared_model(2), make_shared_cluster(3)).timeline;
+  const ModelProfile profile = make_shared_model(2);
+  const Cluster cluster = make_shared_cluster(3);
+  const Timeline timeline = simulate_plan(plan, {profile, cluster}).timeline;
   // Each device of stage 0 has 2 of 4 samples: F 20, W 20; stage 1 has F 40, B 80. A hop takes 1,
   // the ring of two devices two hops.
   EXPECT_EQ(list_spans(timeline, 0),
@@ -103,7 +104,8 @@ TEST(SlicedStages, RelayATeacherFromTwoDevicesToOne) {
   plan.mask = FreezeMask::parse("0101", "test", 0);
   plan.reduction = ReductionMode::kFast;
   plan.pipelines[0].stages[0].axis = DeviceAxis::kSamples;
-  const Timeline timeline = simulate_plan(plan, profile, make_shared_cluster(3)).timeline;
+  const Cluster cluster = make_shared_cluster(3);
+  const Timeline timeline = simulate_plan(plan, {profile, cluster}).timeline;
   EXPECT_EQ(list_spans(timeline, 0),
             "0F0.0 0-40 0F1.0 40-80 0B0.0 80-100 0F2.0 100-140 0B1.0 140-160 0B2.0 160-180 "
             "0REDUCE_GRAD 180-182 0U 182-186");
@@ -118,8 +120,8 @@ TEST(SlicedStages, RelayATeacherFromTwoDevicesToOne) {
 TEST(SlicedStages, HoldTheStashAndReceiveTheSamplesOfTheirSlice) {
   const ModelProfile profile = make_shared_model(2);
   Plan plan = make_sliced_plan({2, 1}, 2, 5, {});
-  const std::vector<MemoryPeak> memory =
-      simulate_plan(plan, profile, make_shared_cluster(3)).memory;
+  const Cluster cluster = make_shared_cluster(3);
+  const std::vector<MemoryPeak> memory = simulate_plan(plan, {profile, cluster}).memory;
   // A device holds 1000 of parameters, 2000 of optimizer state and a running sum. Two micro-batches
   // in flight of 2 and 3 samples are less than a second sum in the ring.
   EXPECT_EQ(memory[0].total, Bytes{4000 + 1000});
@@ -229,8 +231,9 @@ TEST(SlicedStages, ThatCannotBeAreRefusedInOneSentence) {
   Plan plan = make_sliced_plan({3, 1}, 2, 4, {});
   plan.batch_size = 6;
   plan.model_hash = model_hash(profile);
+  const Cluster cluster = make_shared_cluster(4);
   try {
-    validate(plan, profile, make_shared_cluster(4), "plan.json");
+    validate(plan, {profile, cluster}, "plan.json");
     FAIL() << "accepted";
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(),

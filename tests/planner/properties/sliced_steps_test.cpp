@@ -122,7 +122,7 @@ TEST(SlicedSteps, DoEverySampleOnceAtTheTimesOfAnIndependentRelaxation) {
     sliced += has_sliced_stage(drawn.plan.pipelines[0]) ? 1 : 0;
     SliceEnds found;
     for (const Span& span :
-         simulate_plan(drawn.plan, drawn.profile, drawn.cluster).timeline.spans) {
+         simulate_plan(drawn.plan, {drawn.profile, drawn.cluster}).timeline.spans) {
       const bool forward = span.action.kind == ActionKind::kForward;
       if (!forward && span.action.kind != ActionKind::kBackward) continue;
       const int stage = span.action.stage.value;
@@ -161,17 +161,17 @@ TEST(SlicedSteps, AreExplainedExportedAndOverlappedLikeAnyOther) {
     SCOPED_TRACE("seed " + std::to_string(seed) + ": " + summarize(drawn.plan));
     if (seed % 2 == 0) drawn.cluster.default_link.bandwidth = BytesPerSecond{500'000'000};
     if (seed % 3 == 0) drawn.plan.pipelines[0].stages[0].memory = MemoryPolicy::kRecompute;
-    const SimulatedStep step = simulate_step(drawn.plan, drawn.profile, drawn.cluster);
-    const Prices prices = price_all(step.lowered.graph, drawn.profile, drawn.cluster);
+    const SimulatedStep step = simulate_step(drawn.plan, {drawn.profile, drawn.cluster});
+    const Prices prices = price_all(step.lowered.graph, {drawn.profile, drawn.cluster});
     for (const DeviceTime& time :
          split_makespan(step.lowered, step.simulation, prices.of_work, count(drawn.devices))) {
       EXPECT_EQ(total(time), step.simulation.makespan);
     }
-    EXPECT_EQ(to_chakra(step, drawn.plan, drawn.profile, drawn.cluster).files.size(),
+    EXPECT_EQ(to_chakra(step, drawn.plan, {drawn.profile, drawn.cluster}).files.size(),
               static_cast<std::size_t>(count(drawn.devices)));
     if (!has_sliced_stage(drawn.plan.pipelines[0])) continue;
     std::map<DeviceId, TimePoint> reduced;
-    for (const Span& span : simulate_plan(drawn.plan, drawn.profile, drawn.cluster,
+    for (const Span& span : simulate_plan(drawn.plan, {drawn.profile, drawn.cluster},
                                           {.overlap = ReductionOverlap{Bytes{500}}})
                                 .timeline.spans) {
       if (span.action.kind == ActionKind::kReduceGradients) {
@@ -195,10 +195,10 @@ TEST(SlicedSteps, AreDispatchedByEveryPolicyThatIsInterpreted) {
     for (const auto policy :
          {DispatchPolicy::kFifo, DispatchPolicy::kPriority, DispatchPolicy::kLrtf}) {
       drawn.plan.schedule = policy;
-      const PlanCosts costs{drawn.profile, drawn.cluster};
+      const Setting setting{drawn.profile, drawn.cluster};
       drawn.plan.schedule =
-          ExplicitSchedule{make_schedule(drawn.plan, count(drawn.devices), &costs).devices};
-      EXPECT_GT(simulate_plan(drawn.plan, drawn.profile, drawn.cluster).makespan, Duration{0});
+          ExplicitSchedule{make_schedule(drawn.plan, count(drawn.devices), setting).devices};
+      EXPECT_GT(simulate_plan(drawn.plan, setting).makespan, Duration{0});
     }
   }
 }

@@ -25,9 +25,9 @@ Duration simulate_launched(Duration of_layer) {
   plan.schedule = NamedSchedule{.kind = ScheduleKind::kGpipe};
   const Activity activity = find_activity(profile, plan.mask);
   LoweredStep step = lower(plan, complete_schedule(make_schedule(plan, 2), plan, profile, activity),
-                           profile, cluster, activity);
+                           {profile, cluster}, activity);
   add_launches(step, plan, of_layer);
-  return simulate(step.graph, profile, cluster, step.actions).makespan;
+  return simulate(step.graph, {profile, cluster}, step.actions).makespan;
 }
 
 // The first layer has no input gradient, so its B is 1 ns.

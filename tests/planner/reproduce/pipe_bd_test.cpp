@@ -50,7 +50,7 @@ TEST(RepeatedSteps, HaveTheClosedFormsOfRelayingWithAndWithoutBarrier) {
       if (groups != kOneEach) return;
       const Workload workload = make_relayed(times, {groups, cuts, Duration{0}});
       const auto period = [&](bool barrier) {
-        return find_period(workload.plan, workload.model, workload.cluster,
+        return find_period(workload.plan, {workload.model, workload.cluster},
                            {.steps = 20, .barrier = barrier});
       };
       const ClosedForms expected = find_closed_forms(times, cuts);
@@ -70,19 +70,19 @@ TEST(RepeatedSteps, HaveTheClosedFormOfOneStudentOnAllDevices) {
     for (int b = 0; b <= block; ++b) expected += times.teacher.front()[static_cast<std::size_t>(b)];
     expected += times.student.front()[static_cast<std::size_t>(block)];
     const Workload workload = make_single_student(times, block, 4);
-    EXPECT_EQ(find_period(workload.plan, workload.model, workload.cluster, {}), expected);
+    EXPECT_EQ(find_period(workload.plan, {workload.model, workload.cluster}, {}), expected);
   }
 }
 
 TEST(RepeatedSteps, OfOneAreTheStepAndOfManyTheirNumber) {
   const Workload workload = make_relayed(make_imagenet_times(), {{2, 1, 1}, {0, 1, 3, 6}, {}});
-  const SimulatedStep step = simulate_step(workload.plan, workload.model, workload.cluster);
+  const SimulatedStep step = simulate_step(workload.plan, {workload.model, workload.cluster});
   const TaskGraph once = repeat_steps(step.lowered.graph, 1);
-  EXPECT_EQ(simulate(once, workload.model, workload.cluster).makespan, step.simulation.makespan);
+  EXPECT_EQ(simulate(once, {workload.model, workload.cluster}).makespan, step.simulation.makespan);
   const TaskGraph thrice = repeat_steps(step.lowered.graph, 3);
   EXPECT_EQ(thrice.size(), 3 * once.size());
   EXPECT_EQ(thrice.dependencies().size(), 3 * once.dependencies().size());
-  EXPECT_LT(simulate(thrice, workload.model, workload.cluster).makespan,
+  EXPECT_LT(simulate(thrice, {workload.model, workload.cluster}).makespan,
             3 * step.simulation.makespan);
 }
 
@@ -97,9 +97,9 @@ TEST(PipeBdWorkloads, AreValidAndKeepThePublishedTimes) {
   }
   const Workload workload = make_relayed(times, {{3, 1}, {0, 3, 6}, {}});
   EXPECT_NO_THROW(validate(workload.model, "model"));
-  EXPECT_NO_THROW(validate(workload.plan, workload.model, workload.cluster, "plan"));
+  EXPECT_NO_THROW(validate(workload.plan, {workload.model, workload.cluster}, "plan"));
   // The planner's measurements of the model equal the published ones, besides loading in block 0.
-  const HybridCosts measured = measure_hybrid(workload.model, workload.cluster,
+  const HybridCosts measured = measure_hybrid({workload.model, workload.cluster},
                                               FreezeMask::all_active(kPublishedBlocks), 240);
   const HybridCosts published = make_published_costs();
   for (std::size_t g = 0; g < 4; ++g) {

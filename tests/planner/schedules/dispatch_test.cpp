@@ -46,8 +46,7 @@ struct Chain {
     plan.schedule = policy;
   }
   Schedule lists() const {
-    return make_schedule(plan, static_cast<int>(cluster.devices.size()),
-                         std::make_unique<PlanCosts>(PlanCosts{profile, cluster}).get());
+    return make_schedule(plan, static_cast<int>(cluster.devices.size()), Setting{profile, cluster});
   }
 };
 
@@ -171,9 +170,9 @@ TEST(Dispatch, FollowsItsRulesOnRandomChains) {
 
 TEST(Dispatch, ThePlanOfAPolicyIsSimulatedAsItsLists) {
   Chain chain(DispatchPolicy::kFifo, 6, {3, 2, 1}, nanoseconds(3));
-  const Duration makespan = simulate_plan(chain.plan, chain.profile, chain.cluster).makespan;
+  const Duration makespan = simulate_plan(chain.plan, {chain.profile, chain.cluster}).makespan;
   chain.plan.schedule = ExplicitSchedule{chain.lists().devices};
-  EXPECT_EQ(makespan, simulate_plan(chain.plan, chain.profile, chain.cluster).makespan);
+  EXPECT_EQ(makespan, simulate_plan(chain.plan, {chain.profile, chain.cluster}).makespan);
 }
 
 TEST(Dispatch, TheLongestRemainingTimeGoesFirst) {

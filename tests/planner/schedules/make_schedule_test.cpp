@@ -181,8 +181,8 @@ TEST(Schedules, MenuListsEveryKindOnceAndEachCanBeMade) {
     what_if.schedule = facts.kind;
     what_if.forward = what_if.backward_input = what_if.backward_weight = {Duration{1}};
     const WhatIfInputs inputs = make_what_if(what_if);
-    const PlanCosts costs{inputs.profile, inputs.cluster};
-    const Schedule schedule = make_schedule(inputs.plan, 4, &costs);
+    const Setting setting{inputs.profile, inputs.cluster};
+    const Schedule schedule = make_schedule(inputs.plan, 4, setting);
     EXPECT_NO_THROW(validate_schedule(schedule, inputs.plan,
                                       find_activity(inputs.profile, inputs.plan.mask), "schedule"));
     EXPECT_EQ(parse_schedule(to_text(schedule), "text"), schedule);

@@ -32,11 +32,11 @@ SearchQuestion make_tight_question(int devices, Bytes memory, ReductionMode redu
 
 bool fits(const SearchQuestion& question, const Advice& advice) {
   const SearchCase changed = with_advice({question.cluster, question.options}, advice);
-  return search_plans(question.profile, changed.cluster, changed.options).best() != nullptr;
+  return search_plans({question.profile, changed.cluster}, changed.options).best() != nullptr;
 }
 
 std::vector<Advice> find(const SearchQuestion& question) {
-  const Ranking ranking = search_plans(question.profile, question.cluster, question.options);
+  const Ranking ranking = search_plans({question.profile, question.cluster}, question.options);
   EXPECT_EQ(ranking.best(), nullptr);
   return find_advice(question.profile, {question.cluster, question.options}, ranking);
 }
@@ -55,7 +55,7 @@ TEST(Advice, EachChangeMakesAPlanFitAndAUnitLessDoesNot) {
       // set.
       const auto reduction = memory > 20'000 ? ReductionMode::kFast : ReductionMode::kExact;
       const SearchQuestion question = make_tight_question(devices, Bytes{memory}, reduction);
-      const Ranking ranking = search_plans(question.profile, question.cluster, question.options);
+      const Ranking ranking = search_plans({question.profile, question.cluster}, question.options);
       if (ranking.best() != nullptr) continue;
       for (const Advice& advice : find(question)) {
         const std::string text = to_text(advice, question.cluster);
@@ -112,11 +112,11 @@ TEST(ExplainedPlan, ItsPartsAddUpToTheMakespanAndItsCountsToTheCandidates) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(seed);
     const SearchQuestion question = draw_search_question(seed);
-    const Ranking ranking = search_plans(question.profile, question.cluster, question.options);
+    const Ranking ranking = search_plans({question.profile, question.cluster}, question.options);
     if (ranking.best() == nullptr) continue;
     ++explained;
     const PlanExplanation explanation =
-        explain_plan(ranking, question.profile, question.cluster, question.options);
+        explain_plan(ranking, {question.profile, question.cluster}, question.options);
     for (const ExplainedCandidate& best : explanation.best) {
       const StepShares& shares = best.shares;
       const Duration sum =

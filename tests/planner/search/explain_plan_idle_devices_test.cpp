@@ -81,15 +81,15 @@ TEST(IdleDevices, HaveAReasonThatTryingAllPlansConfirms) {
     SearchQuestion question =
         seed % 2 == 0 ? draw_search_question(seed) : draw_tight_question(seed);
     question.options.keep = 2;
-    const Ranking found = search_plans(question.profile, question.cluster, question.options);
+    const Ranking found = search_plans({question.profile, question.cluster}, question.options);
     if (found.best() == nullptr) continue;
     const IdleDevices idle =
-        explain_plan(found, question.profile, question.cluster, question.options).idle;
+        explain_plan(found, {question.profile, question.cluster}, question.options).idle;
     expect_the_others_idle(idle, found.best()->plan, question.cluster);
     if (idle.devices.empty()) continue;
     question.options.keep = 0;
     const OnMore larger =
-        look_at_larger(search_plans(question.profile, question.cluster, question.options),
+        look_at_larger(search_plans({question.profile, question.cluster}, question.options),
                        used_devices(found.best()->plan).size());
     const bool is_bounded = idle.reason.starts_with(no_faster + "at least ");
     if (!larger.best && !is_bounded) {
@@ -134,12 +134,12 @@ TEST_P(PublishedModel, IsNeverWorseWithMoreDevicesAndSaysWhichIdle) {
     SCOPED_TRACE(std::to_string(devices) + " devices");
     const Cluster cluster = make_uniform_cluster(devices, Bytes{std::int64_t{1} << 36},
                                                  {microseconds{10}, BytesPerSecond{1'250'000'000}});
-    const Ranking ranking = search_plans(profile, cluster, options);
+    const Ranking ranking = search_plans({profile, cluster}, options);
     ASSERT_NE(ranking.best(), nullptr);
     EXPECT_FALSE(ranking.left.has_value()) << "the best is proven";
     ASSERT_LE(ranking.best()->makespan, before);
     before = ranking.best()->makespan;
-    const IdleDevices idle = explain_plan(ranking, profile, cluster, options).idle;
+    const IdleDevices idle = explain_plan(ranking, {profile, cluster}, options).idle;
     expect_the_others_idle(idle, ranking.best()->plan, cluster);
     idling += idle.devices.empty() ? 0 : 1;
   }

@@ -40,23 +40,23 @@ TEST(MovedCuts, AreNeverWorseAndNoBoundaryOfTheBestDoesBetter) {
   for (std::uint64_t seed = 1; seed <= 150; ++seed) {
     SCOPED_TRACE(seed);
     const auto [profile, cluster, options] = draw_search_question(seed);
-    Ranking ranking = search_plans(profile, cluster, options);
+    Ranking ranking = search_plans({profile, cluster}, options);
     if (ranking.best() == nullptr) continue;
     const Ranking before = ranking;
-    faster += move_cuts(ranking, profile, cluster, options, {.actions = kUnlimited}).faster;
+    faster += move_cuts(ranking, {profile, cluster}, options, {.actions = kUnlimited}).faster;
     ASSERT_NE(ranking.best(), nullptr);
     for (std::size_t c = 0; c < ranking.candidates.size(); ++c) {
       ASSERT_LE(ranking.candidates[c].makespan, before.candidates[c].makespan);
     }
     const Candidate& best = ranking.candidates.front();
     const StepOptions step{.clip = options.clip, .overlap = options.overlap};
-    ASSERT_EQ(judge_plan(best.plan, profile, cluster, step).makespan, best.makespan);
-    validate(best.plan, profile, cluster, "moved");
+    ASSERT_EQ(judge_plan(best.plan, {profile, cluster}, step).makespan, best.makespan);
+    validate(best.plan, {profile, cluster}, "moved");
     for (std::size_t s = 0; s + 1 < best.plan.pipelines.front().stages.size(); ++s) {
       for (const int by : {-1, 1}) {
         const std::optional<Plan> other = moved(best.plan, s, by);
         if (!other) continue;
-        const Candidate judged = judge_plan(*other, profile, cluster, step);
+        const Candidate judged = judge_plan(*other, {profile, cluster}, step);
         EXPECT_TRUE(judged.infeasible || judged.makespan >= best.makespan);
       }
     }
@@ -66,11 +66,11 @@ TEST(MovedCuts, AreNeverWorseAndNoBoundaryOfTheBestDoesBetter) {
 
 TEST(MovedCuts, StayWhereNothingMayBeSimulated) {
   const auto [profile, cluster, options] = draw_search_question(3);
-  Ranking ranking = search_plans(profile, cluster, options);
+  Ranking ranking = search_plans({profile, cluster}, options);
   ASSERT_NE(ranking.best(), nullptr);
   ASSERT_GT(ranking.best()->plan.pipelines.front().stages.size(), 1U) << "there is a cut";
   const std::vector<Candidate> before = ranking.candidates;
-  EXPECT_EQ(move_cuts(ranking, profile, cluster, options, {.actions = 0}).tried, 0);
+  EXPECT_EQ(move_cuts(ranking, {profile, cluster}, options, {.actions = 0}).tried, 0);
   ASSERT_EQ(ranking.candidates.size(), before.size());
   for (std::size_t c = 0; c < before.size(); ++c) {
     EXPECT_EQ(ranking.candidates[c].plan, before[c].plan);

@@ -18,8 +18,10 @@ constexpr int kLayers = 8;
 constexpr Bytes kPlenty{10'000'000};
 
 // Makes layers of 10 us F, 20 us I and 30 us W, with 1000 bytes of parameters each.
-ModelProfile chain() {
-  return make_chain(kLayers, microseconds(10), microseconds(20), microseconds(30));
+const ModelProfile& chain() {
+  static const ModelProfile profile =
+      make_chain(kLayers, microseconds(10), microseconds(20), microseconds(30));
+  return profile;
 }
 
 Cluster devices(int count, Bytes memory = kPlenty) {
@@ -43,22 +45,24 @@ int prefix_of(const Plan& plan) { return find_activity(chain(), plan).cached; }
 TEST(CachedSearch, TakesTheForwardsOfThePrefixFromTheStep) {
   SearchOptions options = options_of("00011111");
   options.micro_batch_sizes = {1};
-  const Ranking ranking = search_plans(chain(), devices(1), options);
+  const Cluster cluster = devices(1);
+  const Ranking ranking = search_plans({chain(), cluster}, options);
   ASSERT_NE(ranking.best(), nullptr);
   EXPECT_TRUE(ranking.best()->plan.cache_frozen_prefix);
   // Five layers train, the first of them without I.
   EXPECT_EQ(ranking.best()->makespan, 8 * (5 * microseconds(60) - microseconds(20)));
   options.cache = false;
-  EXPECT_EQ(search_plans(chain(), devices(1), options).best()->makespan,
+  EXPECT_EQ(search_plans({chain(), cluster}, options).best()->makespan,
             ranking.best()->makespan + 8 * 3 * microseconds(10));
 }
 
 TEST(CachedSearch, IsTheSearchWithoutWhereNothingIsFrozenBeforeTheFirstLayerThatTrains) {
+  const Cluster cluster = devices(4);
   for (const char* mask : {"11111111", "10001111"}) {
     SearchOptions options = options_of(mask);
-    const Ranking cached = search_plans(chain(), devices(4), options);
+    const Ranking cached = search_plans({chain(), cluster}, options);
     options.cache = false;
-    const Ranking without = search_plans(chain(), devices(4), options);
+    const Ranking without = search_plans({chain(), cluster}, options);
     ASSERT_EQ(cached.candidates.size(), without.candidates.size()) << mask;
     for (std::size_t c = 0; c < cached.candidates.size(); ++c) {
       EXPECT_EQ(cached.candidates[c].plan, without.candidates[c].plan) << mask;
@@ -74,12 +78,13 @@ TEST(CachedSearch, CutsNoPrefixAndOffersWhatIsTooLongWithoutTheCacheAlone) {
   options.joint = true;
   int cached = 0;
   int both_ways = 0;
-  const Ranking ranking = search_plans(chain(), devices(4), options);
+  const Cluster cluster = devices(4);
+  const Ranking ranking = search_plans({chain(), cluster}, options);
   for (const Candidate& candidate : ranking.candidates) {
     const Plan& plan = candidate.plan;
     if (candidate.memory.empty()) continue;  // refused
     const std::vector<Stage>& stages = plan.pipelines.front().stages;
-    EXPECT_NO_THROW(validate(plan, chain(), devices(4), "plan"));
+    EXPECT_NO_THROW(validate(plan, {chain(), cluster}, "plan"));
     if (!plan.cache_frozen_prefix) continue;
     ++cached;
     both_ways += plan.pipelines.size() == 2 ? 1 : 0;
@@ -97,10 +102,12 @@ TEST(CachedSearch, GoesWithoutWhereThePrefixIsTooLargeForOneDevice) {
   SearchOptions options = options_of("00000011");
   options.keep = 2;
   options.reduction = ReductionMode::kFast;
-  const Ranking roomy = search_plans(chain(), devices(4), options);
+  const Cluster with_room = devices(4);
+  const Ranking roomy = search_plans({chain(), with_room}, options);
   ASSERT_NE(roomy.best(), nullptr);
   EXPECT_TRUE(roomy.best()->plan.cache_frozen_prefix);
-  const Ranking tight = search_plans(chain(), devices(4, Bytes{5'900}), options);
+  const Cluster without_room = devices(4, Bytes{5'900});
+  const Ranking tight = search_plans({chain(), without_room}, options);
   ASSERT_NE(tight.best(), nullptr);
   EXPECT_FALSE(tight.best()->plan.cache_frozen_prefix);
 }
@@ -111,14 +118,15 @@ TEST(CachedSearch, CutsForTheStepThatReadsAndNotForTheOneThatRuns) {
   SearchOptions options = options_of("00001111");
   options.micro_batch_sizes = {1};
   options.keep = 2;
-  const Ranking cached = search_plans(chain(), devices(3), options);
+  const Cluster cluster = devices(3);
+  const Ranking cached = search_plans({chain(), cluster}, options);
   options.cache = false;
   options.keep = 0;
   Duration repriced = Duration::max();
-  for (const Candidate& candidate : search_plans(chain(), devices(3), options).candidates) {
+  for (const Candidate& candidate : search_plans({chain(), cluster}, options).candidates) {
     Plan plan = candidate.plan;
     plan.cache_frozen_prefix = true;
-    const Candidate judged = judge_plan(plan, chain(), devices(3), false);
+    const Candidate judged = judge_plan(plan, {chain(), cluster}, false);
     if (!judged.infeasible) repriced = std::min(repriced, judged.makespan);
   }
   EXPECT_LT(cached.best()->makespan, repriced);

@@ -39,9 +39,9 @@ TEST_P(JointSearchOver, FindsTheBestOfAllPlansAndTheSameRunnersUp) {
     SCOPED_TRACE(seed);
     SearchQuestion question = GetParam().draw(seed);
     question.options.keep = 3;
-    const Ranking found = search_plans(question.profile, question.cluster, question.options);
+    const Ranking found = search_plans({question.profile, question.cluster}, question.options);
     question.options.keep = 0;
-    const Ranking oracle = search_plans(question.profile, question.cluster, question.options);
+    const Ranking oracle = search_plans({question.profile, question.cluster}, question.options);
     ASSERT_EQ(found.best() == nullptr, oracle.best() == nullptr);
     all += oracle.candidates.size();
     simulated += static_cast<std::size_t>(found.simulated);
@@ -85,9 +85,9 @@ TEST(JointSearch, ThatEndsEarlySaysHowMuchBetterTheRestCouldBe) {
     SCOPED_TRACE(seed);
     SearchQuestion question = draw_search_question(seed);
     question.options.keep = 1;
-    const Ranking whole = search_plans(question.profile, question.cluster, question.options);
+    const Ranking whole = search_plans({question.profile, question.cluster}, question.options);
     question.options.effort = 1 + static_cast<std::int64_t>(seed % 7);
-    const Ranking found = search_plans(question.profile, question.cluster, question.options);
+    const Ranking found = search_plans({question.profile, question.cluster}, question.options);
     EXPECT_FALSE(whole.left.has_value());
     ASSERT_EQ(found.best() == nullptr, whole.best() == nullptr);
     if (found.best() == nullptr) continue;
@@ -114,7 +114,7 @@ TEST_P(JointSearchOver, NoBoundIsAboveTheTimeOfItsPlan) {
     SCOPED_TRACE(seed);
     const SearchQuestion question = GetParam().draw(seed);
     OrderTable orders;
-    Evaluator evaluator(question.profile, question.cluster, question.options, orders);
+    Evaluator evaluator({question.profile, question.cluster}, question.options, orders);
     for (const Shape& shape : list_shapes(evaluator)) {
       const Verdict verdict = evaluator.judge(shape);
       const auto bound = evaluator.bound(shape);
@@ -161,7 +161,7 @@ TEST_P(JointSearchOver, GroupsSimulatedOnceGiveTheWholePlansTimesAndPeaks) {
     SearchQuestion question = GetParam().draw(seed);
     question.options.overlap = std::nullopt;
     OrderTable orders;
-    Evaluator evaluator(question.profile, question.cluster, question.options, orders);
+    Evaluator evaluator({question.profile, question.cluster}, question.options, orders);
     for (const Shape& shape : list_shapes(evaluator)) {
       const Verdict brief = evaluator.judge(shape);
       const Candidate whole = evaluator.judge_whole(shape);
@@ -197,9 +197,9 @@ TEST_P(JointSearchOver, EndsWithinTheGapThatIsAskedFor) {
     SCOPED_TRACE(seed);
     SearchQuestion question = GetParam().draw(seed);
     question.options.keep = 2;
-    const Ranking proven = search_plans(question.profile, question.cluster, question.options);
+    const Ranking proven = search_plans({question.profile, question.cluster}, question.options);
     question.options.gap_ppm = 50'000;
-    const Ranking found = search_plans(question.profile, question.cluster, question.options);
+    const Ranking found = search_plans({question.profile, question.cluster}, question.options);
     ASSERT_EQ(found.best() == nullptr, proven.best() == nullptr);
     if (found.best() == nullptr) continue;
     EXPECT_FALSE(proven.left.has_value());
@@ -234,7 +234,7 @@ TEST(JointSearch, IsNeverWorseWithMoreDevices) {
     for (int devices = 1; devices <= 64; ++devices) {
       const Cluster cluster =
           make_uniform_cluster(devices, Bytes{10'000'000}, question.cluster.default_link);
-      const Ranking ranking = search_plans(question.profile, cluster, options);
+      const Ranking ranking = search_plans({question.profile, cluster}, options);
       ASSERT_NE(ranking.best(), nullptr);
       EXPECT_LE(ranking.best()->makespan, before) << devices << " devices";
       before = ranking.best()->makespan;
@@ -246,7 +246,7 @@ TEST(JointSearch, GivesTheSamePlanOnEveryRun) {
   for (const std::uint64_t seed : {7U, 8U, 9U}) {
     const SearchQuestion question = draw_search_question(seed);
     const auto answer = [&] {
-      const Ranking ranking = search_plans(question.profile, question.cluster, question.options);
+      const Ranking ranking = search_plans({question.profile, question.cluster}, question.options);
       return ranking.best() == nullptr ? std::string() : to_json(ranking.best()->plan);
     };
     EXPECT_EQ(answer(), answer());
@@ -263,7 +263,7 @@ TEST(JointSearch, TakesASlowDeviceOnlyWhereItHelpsAndPutsItInItsPlace) {
   options.micro_batch_sizes = {1};
   options.mask = FreezeMask::all_active(6);
   options.joint = true;
-  const Ranking ranking = search_plans(profile, cluster, options);
+  const Ranking ranking = search_plans({profile, cluster}, options);
   ASSERT_NE(ranking.best(), nullptr);
   for (const Pipeline& pipeline : ranking.best()->plan.pipelines) {
     for (const Stage& stage : pipeline.stages) EXPECT_NE(stage.devices.front(), DeviceId{0});
@@ -279,9 +279,9 @@ TEST(JointSearch, RecomputesWhereNothingElseFits) {
   options.mask = FreezeMask::all_active(4);
   // State and three gradient sets take 24,000 bytes, the stash of a micro-batch 400, its input 10.
   const Cluster cluster = make_uniform_cluster(1, Bytes{25'000}, {});
-  EXPECT_EQ(search_plans(profile, cluster, options).best(), nullptr);
+  EXPECT_EQ(search_plans({profile, cluster}, options).best(), nullptr);
   options.recompute = true;
-  const Ranking ranking = search_plans(profile, cluster, options);
+  const Ranking ranking = search_plans({profile, cluster}, options);
   ASSERT_NE(ranking.best(), nullptr);
   EXPECT_EQ(ranking.best()->plan.pipelines.front().stages.front().memory, MemoryPolicy::kRecompute);
   EXPECT_EQ(ranking.best()->memory.front().total, Bytes{24'000 + 4 * 10 + 390});

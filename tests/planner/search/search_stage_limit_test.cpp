@@ -29,7 +29,7 @@ TEST(StageLimit, CountsEveryChunkOfADevice) {
     SCOPED_TRACE(limit);
     options.max_stages = limit;
     std::set<std::size_t> lengths;
-    for (const Candidate& candidate : search_plans(profile, cluster, options).candidates) {
+    for (const Candidate& candidate : search_plans({profile, cluster}, options).candidates) {
       for (const Pipeline& pipeline : candidate.plan.pipelines) {
         lengths.insert(pipeline.stages.size());
       }
@@ -61,9 +61,9 @@ TEST(StageLimit, TheSearchThatBoundsFindsTheBestWithinIt) {
     SCOPED_TRACE(limit);
     options.max_stages = limit;
     options.keep = 0;
-    const Ranking all = search_plans(profile, cluster, options);
+    const Ranking all = search_plans({profile, cluster}, options);
     options.keep = 1;
-    const Ranking found = search_plans(profile, cluster, options);
+    const Ranking found = search_plans({profile, cluster}, options);
     ASSERT_NE(found.best(), nullptr);
     EXPECT_EQ(found.best()->plan, all.best()->plan);
   }

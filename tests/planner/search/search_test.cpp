@@ -36,20 +36,20 @@ constexpr Link kLink{microseconds(5), BytesPerSecond{1'000'000}};
 TEST(Search, RankingUnderAMemoryLimitIsTheGolden) {
   const ModelProfile profile = make_model();
   const Cluster cluster = make_uniform_cluster(4, Bytes{26'000}, kLink);
-  const Ranking ranking = search_plans(profile, cluster, make_options(profile));
+  const Ranking ranking = search_plans({profile, cluster}, make_options(profile));
   EXPECT_TRUE(
-      matches_golden("planner_b_ranking.txt", print_ranking(ranking, cluster, profile, 1000)));
+      matches_golden("planner_b_ranking.txt", print_ranking(ranking, {profile, cluster}, 1000)));
 }
 
 TEST(Search, FeasibleCandidatesComeFirstByTimeAndFitIntoMemory) {
   const ModelProfile profile = make_model();
   const Cluster cluster = make_uniform_cluster(4, Bytes{26'000}, kLink);
-  const Ranking ranking = search_plans(profile, cluster, make_options(profile));
+  const Ranking ranking = search_plans({profile, cluster}, make_options(profile));
   ASSERT_NE(ranking.best(), nullptr);
   bool seen_infeasible = false;
   Duration before{0};
   for (const Candidate& candidate : ranking.candidates) {
-    EXPECT_NO_THROW(validate(candidate.plan, profile, cluster, "plan"));
+    EXPECT_NO_THROW(validate(candidate.plan, {profile, cluster}, "plan"));
     EXPECT_LE(candidate.bounds.makespan.time, candidate.makespan);
     if (candidate.infeasible) {
       seen_infeasible = true;
@@ -69,7 +69,7 @@ TEST(Search, FeasibleCandidatesComeFirstByTimeAndFitIntoMemory) {
 TEST(Search, TriesEveryShapeOnce) {
   const ModelProfile profile = make_model();
   const Cluster cluster = make_uniform_cluster(4, Bytes{10'000'000}, kLink);
-  const Ranking ranking = search_plans(profile, cluster, make_options(profile));
+  const Ranking ranking = search_plans({profile, cluster}, make_options(profile));
   std::set<std::string> summaries;
   for (const Candidate& candidate : ranking.candidates) {
     summaries.insert(summarize(candidate.plan));
@@ -84,7 +84,7 @@ TEST(Search, IsNeverWorseWithMoreDevices) {
   Duration before = Duration::max();
   for (int devices = 1; devices <= 6; ++devices) {
     const Cluster cluster = make_uniform_cluster(devices, Bytes{10'000'000}, kLink);
-    const Ranking ranking = search_plans(profile, cluster, make_options(profile));
+    const Ranking ranking = search_plans({profile, cluster}, make_options(profile));
     ASSERT_NE(ranking.best(), nullptr);
     EXPECT_LE(ranking.best()->makespan, before);
     before = ranking.best()->makespan;
@@ -94,7 +94,7 @@ TEST(Search, IsNeverWorseWithMoreDevices) {
 TEST(Search, NamesTheCandidateThatMissesLeastWhenNothingFits) {
   const ModelProfile profile = make_model();
   const Cluster cluster = make_uniform_cluster(2, Bytes{10'000}, kLink);
-  const Ranking ranking = search_plans(profile, cluster, make_options(profile));
+  const Ranking ranking = search_plans({profile, cluster}, make_options(profile));
   EXPECT_EQ(ranking.best(), nullptr);
   const Infeasible& nearest = *ranking.candidates.front().infeasible;
   for (const Candidate& candidate : ranking.candidates) {
@@ -108,9 +108,9 @@ TEST(Search, AFrozenModelFitsWhereTheActiveOneDoesNot) {
   const ModelProfile profile = make_model();
   const Cluster cluster = make_uniform_cluster(1, Bytes{20'000}, kLink);
   SearchOptions options = make_options(profile);
-  EXPECT_EQ(search_plans(profile, cluster, options).best(), nullptr);
+  EXPECT_EQ(search_plans({profile, cluster}, options).best(), nullptr);
   options.mask = FreezeMask::frozen_prefix(8, BlockId{5});
-  EXPECT_NE(search_plans(profile, cluster, options).best(), nullptr);
+  EXPECT_NE(search_plans({profile, cluster}, options).best(), nullptr);
 }
 
 TEST(Search, KeepsWithinTheStagesAndReplicasAllowed) {
@@ -119,7 +119,7 @@ TEST(Search, KeepsWithinTheStagesAndReplicasAllowed) {
   SearchOptions options = make_options(profile);
   options.max_stages = 2;
   options.max_replicas = 1;
-  for (const Candidate& candidate : search_plans(profile, cluster, options).candidates) {
+  for (const Candidate& candidate : search_plans({profile, cluster}, options).candidates) {
     EXPECT_LE(candidate.plan.pipelines.front().stages.size(), 2U);
     EXPECT_EQ(candidate.plan.pipelines.size(), 1U);
   }
@@ -132,7 +132,7 @@ TEST(Search, GivesASlowDeviceLess) {
   SearchOptions options = make_options(profile);
   options.max_replicas = 1;
   options.micro_batch_sizes = {1};
-  const Ranking ranking = search_plans(profile, cluster, options);
+  const Ranking ranking = search_plans({profile, cluster}, options);
   const Candidate* best = ranking.best();
   ASSERT_EQ(best->plan.pipelines.front().stages.size(), 2U);
   EXPECT_EQ(best->plan.pipelines.front().stages[1].layers.front().first, LayerId{2});
@@ -151,18 +151,18 @@ TEST(Search, LeavesAMessageThatHidesBehindWorkWhereTheStagesAreEqual) {
   options.max_replicas = 1;
   options.mask = FreezeMask::all_active(12);
   options.schedules = {ScheduleKind::kZbH2};
-  const Candidate best = search_plans(profile, cluster, options).candidates.front();
+  const Candidate best = search_plans({profile, cluster}, options).candidates.front();
   Duration least = Duration::max();
   for (std::int32_t cut = 1; cut < 12; ++cut) {
     Plan plan = best.plan;
     plan.pipelines = {make_pipeline(12, {LayerId{cut}}, {DeviceId{0}, DeviceId{1}},
                                     best.plan.pipelines.front().micro_batches.front())};
-    least = std::min(least, judge_plan(plan, profile, cluster, false).makespan);
+    least = std::min(least, judge_plan(plan, {profile, cluster}, false).makespan);
   }
   EXPECT_EQ(best.makespan, least) << "of all cuts";
   EXPECT_EQ(best.plan.pipelines.front().stages[1].layers.front().first, LayerId{6});
   options.overlapped_cuts = false;
-  EXPECT_GT(search_plans(profile, cluster, options).candidates.front().makespan, least);
+  EXPECT_GT(search_plans({profile, cluster}, options).candidates.front().makespan, least);
 }
 
 // Nine micro-batches have four samples each, the last one sample. If the pipelines take five and
@@ -177,14 +177,14 @@ TEST(Search, GivesTheShortMicroBatchToAPipelineWithOneMore) {
   options.mask = FreezeMask::all_active(2);
   for (const bool joint : {false, true}) {
     options.joint = joint;
-    const Candidate best = search_plans(profile, cluster, options).candidates.front();
+    const Candidate best = search_plans({profile, cluster}, options).candidates.front();
     ASSERT_EQ(best.plan.pipelines.size(), 2U);
     Duration least = Duration::max();
     for (std::int32_t first = 1; first < 9; ++first) {
       Plan plan = best.plan;
       plan.pipelines[0].micro_batches = {{MicroBatchId{0}, MicroBatchId{first - 1}}};
       plan.pipelines[1].micro_batches = {{MicroBatchId{first}, MicroBatchId{8}}};
-      least = std::min(least, judge_plan(plan, profile, cluster, false).makespan);
+      least = std::min(least, judge_plan(plan, {profile, cluster}, false).makespan);
     }
     EXPECT_EQ(best.makespan, least);
   }
@@ -195,7 +195,7 @@ TEST(Search, OfEqualTimesTheOneThatNeedsLeastMemoryComesFirst) {
   const Cluster cluster = make_uniform_cluster(2, Bytes{1 << 30}, {});
   SearchOptions options = make_options(profile);
   options.max_replicas = 1;
-  const Ranking ranking = search_plans(profile, cluster, options);
+  const Ranking ranking = search_plans({profile, cluster}, options);
   const auto most = [](const Candidate& candidate) {
     Bytes peak;
     for (const MemoryPeak& device : candidate.memory) peak = std::max(peak, device.total);
@@ -221,7 +221,7 @@ TEST(Search, KeepsAScheduleItCannotMakeWithItsReason) {
   const Cluster cluster = make_uniform_cluster(1, Bytes{10'000'000}, kLink);
   SearchOptions options = make_options(profile);
   options.schedules = {ScheduleKind::kDualPipe};
-  const Ranking ranking = search_plans(profile, cluster, options);
+  const Ranking ranking = search_plans({profile, cluster}, options);
   EXPECT_EQ(ranking.best(), nullptr);
   EXPECT_NE(ranking.candidates.front().infeasible->reason.find("dualpipe"), std::string::npos);
 }

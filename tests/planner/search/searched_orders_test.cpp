@@ -55,10 +55,10 @@ SearchQuestion unequal_question(Bytes memory) {
 
 TEST(SearchedOrders, TakesThoseThatBeatTheNamedScheduleInItsMemory) {
   SearchQuestion question = unequal_question(Bytes{1'000'000});
-  Ranking ranking = search_plans(question.profile, question.cluster, question.options);
+  Ranking ranking = search_plans({question.profile, question.cluster}, question.options);
   const Duration named = ranking.best()->makespan;
   const std::vector<ShapeOrder> orders =
-      search_orders(question.profile, question.cluster, question.options,
+      search_orders({question.profile, question.cluster}, question.options,
                     {.objective = Objective::kMakespan, .budget = 100'000, .seed = 0});
   ASSERT_FALSE(orders.empty());
   add_orders(ranking, orders);
@@ -74,11 +74,11 @@ TEST(SearchedOrders, AreSimulatedNeverBelowTheirBoundAndNeverTakenWhereTheyAreWo
   for (std::uint64_t seed = 1; seed <= 250; ++seed) {
     SCOPED_TRACE(seed);
     const SearchQuestion question = draw_search_question(seed);
-    Ranking ranking = search_plans(question.profile, question.cluster, question.options);
+    Ranking ranking = search_plans({question.profile, question.cluster}, question.options);
     const std::optional<Duration> before =
         ranking.best() ? std::optional(ranking.best()->makespan) : std::nullopt;
     const std::vector<ShapeOrder> orders =
-        search_orders(question.profile, question.cluster, question.options, kFewMoves);
+        search_orders({question.profile, question.cluster}, question.options, kFewMoves);
     for (const ShapeOrder& order : orders) {
       ASSERT_FALSE(order.named.infeasible);
       if (!order.refusal.empty()) {
@@ -89,7 +89,7 @@ TEST(SearchedOrders, AreSimulatedNeverBelowTheirBoundAndNeverTakenWhereTheyAreWo
       taken += order.taken ? 1 : 0;
       several += order.named.plan.pipelines.size() > 1 ? 1 : 0;
       EXPECT_NO_THROW(
-          validate(order.searched.plan, question.profile, question.cluster, "searched"));
+          validate(order.searched.plan, {question.profile, question.cluster}, "searched"));
       EXPECT_EQ(order.searched.plan.pipelines, order.named.plan.pipelines);
       EXPECT_GE(order.searched.makespan, order.searched.bounds.makespan.time);
       EXPECT_FALSE(order.taken && order.searched.infeasible);
@@ -106,7 +106,7 @@ TEST(SearchedOrders, OfAScheduleThatWasNotAskedForAreTakenWhereTheyFit) {
   SearchQuestion question = unequal_question(Bytes{1'000'000});
   question.options.schedules = {ScheduleKind::kGpipe};
   const std::vector<ShapeOrder> orders =
-      search_orders(question.profile, question.cluster, question.options,
+      search_orders({question.profile, question.cluster}, question.options,
                     {.objective = Objective::kMakespan, .budget = 0, .seed = 0});
   ASSERT_FALSE(orders.empty());
   for (const ShapeOrder& order : orders) EXPECT_TRUE(order.taken);
@@ -116,7 +116,7 @@ TEST(SearchedOrders, WithoutSeveralStagesThereIsNoOrderToSearch) {
   SearchQuestion question = unequal_question(Bytes{1'000'000});
   question.options.max_stages = 1;
   const std::vector<ShapeOrder> orders =
-      search_orders(question.profile, question.cluster, question.options, kFewMoves);
+      search_orders({question.profile, question.cluster}, question.options, kFewMoves);
   EXPECT_TRUE(orders.empty());
   EXPECT_NE(print_orders(orders).find("no order was searched"), std::string::npos);
 }

@@ -23,11 +23,16 @@ constexpr int kLayers = 8;
 constexpr int kBatch = 8;
 
 // Makes layers of 100 us F, I and W, which send 10 bytes per sample to the next.
-ModelProfile cached_chain() {
-  return make_chain(kLayers, microseconds{100}, microseconds{100}, microseconds{100});
+const ModelProfile& cached_chain() {
+  static const ModelProfile profile =
+      make_chain(kLayers, microseconds{100}, microseconds{100}, microseconds{100});
+  return profile;
 }
 
-Cluster one_device() { return make_uniform_cluster(1, Bytes{1 << 30}, {}); }
+const Cluster& one_device() {
+  static const Cluster cluster = make_uniform_cluster(1, Bytes{1 << 30}, {});
+  return cluster;
+}
 
 ForecastSegment segment(Step step, Step steps, int frozen) {
   FreezeMask mask = FreezeMask::all_active(kLayers);
@@ -54,7 +59,7 @@ HeldFeatures in(FeatureTier tier, int depth) { return {depth, tier}; }
 TEST(PlanCaches, FillsOnceAndReadsFromThenOn) {
   const std::vector<ForecastSegment> segments{segment(0, 500, 0), segment(500, 1000, 4)};
   const auto planned =
-      plan_trajectory(cached_chain(), one_device(), segments, options_of({Bytes{8'000}, kSlow}));
+      plan_trajectory({cached_chain(), one_device()}, segments, options_of({Bytes{8'000}, kSlow}));
   ASSERT_TRUE(planned.caches.has_value());
   ASSERT_EQ(planned.caches->fills.size(), 1U);
   const PlannedFill& fill = planned.caches->fills[0];
@@ -77,7 +82,8 @@ TEST(PlanCaches, KnowsWhenNotTo) {
   const CacheTier memory{Bytes{8'000}, kSlow};
   const auto fills = [&](Step steps, CacheTier tier) {
     const std::vector<ForecastSegment> segments{segment(0, 500, 0), segment(500, steps, 4)};
-    const auto planned = plan_trajectory(cached_chain(), one_device(), segments, options_of(tier));
+    const auto planned =
+        plan_trajectory({cached_chain(), one_device()}, segments, options_of(tier));
     if (planned.caches->fills.empty()) {
       EXPECT_EQ(planned.best, *planned.uncached);
     }
@@ -101,7 +107,8 @@ TEST(PlanCaches, ReadingHidesBehindTheStepUpToItsLength) {
   const std::vector<ForecastSegment> segments{segment(0, 100'000, 4)};
   const Duration trains = kBatch * microseconds{4 * 300 - 100};
   const auto step = [&](Link link) {
-    return plan_trajectory(cached_chain(), one_device(), segments, options_of({Bytes{8'000}, link}))
+    return plan_trajectory({cached_chain(), one_device()}, segments,
+                           options_of({Bytes{8'000}, link}))
         .caches->step_times[0];
   };
   EXPECT_EQ(step(kFast), trains);
@@ -112,7 +119,7 @@ TEST(PlanCaches, ReadingHidesBehindTheStepUpToItsLength) {
 TEST(PlanCaches, TakesTheTierThatHasRoomAndIsFast) {
   const std::vector<ForecastSegment> segments{segment(0, 10'000, 4)};
   const auto tier = [&](Bytes memory) {
-    const auto planned = plan_trajectory(cached_chain(), one_device(), segments,
+    const auto planned = plan_trajectory({cached_chain(), one_device()}, segments,
                                          options_of({memory, kFast}, {Bytes{100'000}, kSlow}));
     return planned.caches->walk.caches[0].features;
   };
@@ -124,7 +131,7 @@ TEST(PlanCaches, KeepsAShallowerCacheWhereFillingADeeperOneDoesNotPay) {
   const CacheTier memory{Bytes{8'000}, kSlow};
   const auto walk = [&](Step last) {
     const std::vector<ForecastSegment> segments{segment(0, 1000, 4), segment(1000, last, 5)};
-    return plan_trajectory(cached_chain(), one_device(), segments, options_of(memory));
+    return plan_trajectory({cached_chain(), one_device()}, segments, options_of(memory));
   };
   const auto kept = walk(50);
   EXPECT_EQ(kept.caches->fills.size(), 1U);
@@ -142,7 +149,7 @@ TEST(PlanCaches, LosesWhatReachesBeyondAPrefixThatThaws) {
   const std::vector<ForecastSegment> segments{segment(0, 1000, 4), segment(1000, 1, 2),
                                               segment(1001, 1000, 4)};
   const auto planned =
-      plan_trajectory(cached_chain(), one_device(), segments, options_of({Bytes{8'000}, kFast}));
+      plan_trajectory({cached_chain(), one_device()}, segments, options_of({Bytes{8'000}, kFast}));
   ASSERT_EQ(planned.caches->fills.size(), 2U);
   EXPECT_EQ(planned.caches->fills[1].segment, 2U);
   EXPECT_EQ(planned.caches->fills[1].source, HeldFeatures{});
@@ -209,13 +216,13 @@ Duration simulated(const CachedCase& drawn, const Plan& plan, std::size_t k, int
   }
   if (depth == prefix && depth > 0) {
     masked.cache_frozen_prefix = true;
-    const Candidate whole = judge_plan(masked, profile, cluster, drawn.options.search.clip);
+    const Candidate whole = judge_plan(masked, {profile, cluster}, drawn.options.search.clip);
     return whole.infeasible ? kFarAway : whole.makespan;
   }
   activity.cached = depth;
   try {
     const Simulation step =
-        simulate_step(masked, activity, profile, cluster, {.clip = drawn.options.search.clip})
+        simulate_step(masked, activity, {profile, cluster}, {.clip = drawn.options.search.clip})
             .simulation;
     return find_overflow(step.memory, cluster) ? kFarAway : step.makespan;
   } catch (const InfeasibleError&) {
@@ -325,7 +332,7 @@ class EveryCachedWalk {
   Duration change(std::size_t k, std::size_t from, std::size_t to) const {
     if (from == to) return Duration{0};
     const auto& [profile, cluster, options] = drawn_.question;
-    return price_transition(plans_[from], plans_[to], profile, cluster,
+    return price_transition(plans_[from], plans_[to], {profile, cluster},
                             find_activity(profile, drawn_.segments[k].mask),
                             drawn_.options.overhead)
         .total;
@@ -343,7 +350,7 @@ class EveryCachedWalk {
 // Returns nothing if some mask has no plan that fits.
 std::optional<PlannedTrajectory> plan(const CachedCase& drawn) {
   try {
-    return plan_trajectory(drawn.question.profile, drawn.question.cluster, drawn.segments,
+    return plan_trajectory({drawn.question.profile, drawn.question.cluster}, drawn.segments,
                            drawn.options);
   } catch (const InfeasibleError&) {
     return std::nullopt;

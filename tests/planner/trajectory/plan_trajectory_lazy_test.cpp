@@ -43,7 +43,7 @@ LazyCase draw_lazy_case(std::uint64_t seed) {
 
 std::optional<PlannedTrajectory> try_to_plan(const LazyCase& drawn) {
   try {
-    return plan_trajectory(drawn.question.profile, drawn.question.cluster, drawn.segments,
+    return plan_trajectory({drawn.question.profile, drawn.question.cluster}, drawn.segments,
                            drawn.options);
   } catch (const InfeasibleError&) {
     return std::nullopt;
@@ -59,7 +59,7 @@ std::vector<FreezeMask> masks_of(const LazyCase& drawn) {
 TrajectoryCosts list_all_costs(const LazyCase& drawn, const std::vector<Plan>& plans) {
   const auto& [profile, cluster, options] = drawn.question;
   const std::vector<FreezeMask> masks = masks_of(drawn);
-  StepTimes steps(plans, masks, profile, cluster, drawn.options.search);
+  StepTimes steps(plans, masks, {profile, cluster}, drawn.options.search);
   TrajectoryCosts costs;
   for (std::size_t k = 0; k < masks.size(); ++k) {
     costs.hold.emplace_back();
@@ -69,7 +69,7 @@ TrajectoryCosts list_all_costs(const LazyCase& drawn, const std::vector<Plan>& p
       costs.hold[k].push_back(step >= kFarAway ? kFarAway : step * drawn.segments[k].steps);
       for (std::size_t to = 0; k > 0 && to < plans.size(); ++to) {
         costs.change[k][from][to] =
-            price_transition(plans[from], plans[to], profile, cluster,
+            price_transition(plans[from], plans[to], {profile, cluster},
                              find_activity(profile, masks[k - 1]), drawn.options.overhead)
                 .total;
       }
@@ -108,8 +108,8 @@ TEST(LazyTrajectory, NoBoundIsAboveWhatItBounds) {
     const auto& [profile, cluster, options] = drawn.question;
     const std::vector<Plan>& plans = planned->candidates;
     const std::vector<FreezeMask> masks = masks_of(drawn);
-    StepTimes steps(plans, masks, profile, cluster, drawn.options.search);
-    const Transitions transitions(plans, profile, cluster);
+    StepTimes steps(plans, masks, {profile, cluster}, drawn.options.search);
+    const Transitions transitions(plans, {profile, cluster});
     for (std::size_t k = 0; k < masks.size(); ++k) {
       const auto prices = transitions.price(find_activity(profile, masks[k]));
       for (std::size_t from = 0; from < plans.size(); ++from) {
@@ -118,7 +118,7 @@ TEST(LazyTrajectory, NoBoundIsAboveWhatItBounds) {
         left_out += known >= kFarAway ? 1 : 0;
         Plan plan = plans[from];
         plan.mask = masks[k];
-        const Candidate whole = judge_plan(plan, profile, cluster, drawn.options.search.clip);
+        const Candidate whole = judge_plan(plan, {profile, cluster}, drawn.options.search.clip);
         EXPECT_LE(known, whole.infeasible ? kFarAway : whole.makespan) << summarize(plan);
         for (std::size_t to = 0; to < plans.size(); ++to) {
           EXPECT_LE(transitions.at_least(from, to, prices, drawn.options.overhead),
@@ -144,7 +144,7 @@ TEST(LazyTrajectory, NoBoundWithACacheIsAboveWhatItBounds) {
     const auto& [profile, cluster, options] = drawn.question;
     const std::vector<Plan>& plans = planned->candidates;
     const std::vector<FreezeMask> masks = masks_of(drawn);
-    StepTimes steps(plans, masks, profile, cluster, drawn.options.search);
+    StepTimes steps(plans, masks, {profile, cluster}, drawn.options.search);
     for (std::size_t k = 0; k < masks.size(); ++k) {
       for (std::size_t plan = 0; plan < plans.size(); ++plan) {
         Duration shallower = kFarAway;  // least step up to this depth

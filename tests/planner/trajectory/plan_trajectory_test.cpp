@@ -17,8 +17,10 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::seconds;
 
-ModelProfile chain() {
-  return make_chain(8, microseconds{100}, microseconds{100}, microseconds{100});
+const ModelProfile& chain() {
+  static const ModelProfile profile =
+      make_chain(8, microseconds{100}, microseconds{100}, microseconds{100});
+  return profile;
 }
 
 FreezeTrace trace_of(const std::vector<std::pair<Step, std::string>>& masks, Step steps) {
@@ -38,7 +40,10 @@ Cluster cluster_of(int devices, Bytes memory = Bytes{1 << 30}) {
 }
 
 // Makes devices of which none has room for the whole model until most of it is frozen.
-Cluster small_cluster() { return cluster_of(4, Bytes{30'000}); }
+const Cluster& small_cluster() {
+  static const Cluster cluster = cluster_of(4, Bytes{30'000});
+  return cluster;
+}
 
 TrajectoryOptions options_of(Duration start) {
   TrajectoryOptions options;
@@ -64,11 +69,11 @@ TEST(PlanTrajectory, StaysWhereASwitchNeverPaysAndSwitchesWhereItDoes) {
   const auto segments =
       find_segments(trace_of({{100, "00001111"}, {200, "00000011"}}, 100'000), "t");
   const auto dear =
-      plan_trajectory(chain(), small_cluster(), segments, options_of(seconds{100'000}));
+      plan_trajectory({chain(), small_cluster()}, segments, options_of(seconds{100'000}));
   EXPECT_TRUE(dear.switches.empty());
   EXPECT_EQ(dear.best, *dear.held);
   const auto cheap =
-      plan_trajectory(chain(), small_cluster(), segments, options_of(microseconds{1}));
+      plan_trajectory({chain(), small_cluster()}, segments, options_of(microseconds{1}));
   EXPECT_FALSE(cheap.switches.empty());
   EXPECT_LT(cheap.best.total, cheap.held->total);
   EXPECT_LE(cheap.best.total, cheap.greedy->total);
@@ -76,7 +81,8 @@ TEST(PlanTrajectory, StaysWhereASwitchNeverPaysAndSwitchesWhereItDoes) {
 
 TEST(PlanTrajectory, TellsTheStepAtWhichASwitchHasPaid) {
   const auto segments = find_segments(trace_of({{100, "00000011"}}, 100'000), "t");
-  const auto planned = plan_trajectory(chain(), small_cluster(), segments, options_of(seconds{1}));
+  const auto planned =
+      plan_trajectory({chain(), small_cluster()}, segments, options_of(seconds{1}));
   ASSERT_EQ(planned.switches.size(), 1U);
   const PlannedTransition& change = planned.switches[0];
   const Duration saved = planned.step_times[1][change.from] - planned.step_times[1][change.to];
@@ -90,24 +96,24 @@ TEST(PlanTrajectory, IsForcedWhereMemoryDoesNotLastAndRefusesWhatNeverFits) {
   const auto segments = find_segments(trace_of({{10, "00000011"}, {20, "11111111"}}, 30), "t");
   TrajectoryOptions options = options_of(microseconds{1});
   options.search.schedules = {ScheduleKind::kOneForwardOneBackward};
-  const Bytes tight{22'000};
-  const auto planned = plan_trajectory(chain(), cluster_of(4, tight), segments, options);
+  const Cluster tight = cluster_of(4, Bytes{22'000});
+  const auto planned = plan_trajectory({chain(), tight}, segments, options);
   for (std::size_t k = 0; k < segments.size(); ++k) {
     Plan plan = planned.candidates[planned.best.states[k]];
     plan.mask = segments[k].mask;
-    const PlanSimulation step = simulate_plan(plan, chain(), cluster_of(4, tight));
-    EXPECT_FALSE(find_overflow(step.memory, cluster_of(4, tight)).has_value()) << "segment " << k;
+    const PlanSimulation step = simulate_plan(plan, {chain(), tight});
+    EXPECT_FALSE(find_overflow(step.memory, tight).has_value()) << "segment " << k;
     EXPECT_EQ(step.makespan, planned.step_times[k][planned.best.states[k]]);
   }
-  EXPECT_THROW(plan_trajectory(chain(), cluster_of(4, Bytes{9'000}), segments, options),
-               InfeasibleError);
+  const Cluster too_small = cluster_of(4, Bytes{9'000});
+  EXPECT_THROW(plan_trajectory({chain(), too_small}, segments, options), InfeasibleError);
 }
 
 TEST(PlanTrajectory, WithoutAForecastStaysWithinItsBound) {
   const auto segments =
       find_segments(trace_of({{300, "00001111"}, {600, "11111111"}, {900, "00000011"}}, 2000), "t");
   const auto planned =
-      plan_trajectory(chain(), small_cluster(), segments, options_of(microseconds{20'000}));
+      plan_trajectory({chain(), small_cluster()}, segments, options_of(microseconds{20'000}));
   ASSERT_TRUE(planned.online.has_value());
   EXPECT_LE(planned.online->hindsight, planned.online->paid);
   EXPECT_EQ(planned.online->factor, 2 * planned.online->candidates - 1);
@@ -126,14 +132,16 @@ TEST(PlanTrajectory, ChoosesAmongPlansWhoseCutsAreMoved) {
     const auto segments = std::vector<ForecastSegment>{{0, 10, question.options.mask}};
     TrajectoryOptions options{.search = question.options, .plans_per_mask = 1};
     options.search.keep = kMovedPlans;
-    Ranking ranking = search_plans(question.profile, question.cluster, options.search);
+    Ranking ranking = search_plans({question.profile, question.cluster}, options.search);
     if (ranking.best() == nullptr) continue;
     const auto step = [&](int moved_plans) {
       options.moved_plans = moved_plans;
-      return plan_trajectory(question.profile, question.cluster, segments, options).best.total / 10;
+      return plan_trajectory({question.profile, question.cluster}, segments, options).best.total /
+             10;
     };
     EXPECT_EQ(step(0), ranking.best()->makespan);
-    move_cuts(ranking, question.profile, question.cluster, options.search, {.plans = kMovedPlans});
+    move_cuts(ranking, {question.profile, question.cluster}, options.search,
+              {.plans = kMovedPlans});
     EXPECT_EQ(step(kMovedPlans), ranking.best()->makespan);
     faster += step(kMovedPlans) < step(0) ? 1 : 0;
   }
@@ -142,8 +150,9 @@ TEST(PlanTrajectory, ChoosesAmongPlansWhoseCutsAreMoved) {
 
 TEST(PlanTrajectory, IsTheSameOnEveryRun) {
   const auto segments = find_segments(trace_of({{100, "00001111"}}, 1000), "t");
-  const auto once = plan_trajectory(chain(), cluster_of(4), segments, options_of(seconds{1}));
-  const auto again = plan_trajectory(chain(), cluster_of(4), segments, options_of(seconds{1}));
+  const Cluster cluster = cluster_of(4);
+  const auto once = plan_trajectory({chain(), cluster}, segments, options_of(seconds{1}));
+  const auto again = plan_trajectory({chain(), cluster}, segments, options_of(seconds{1}));
   EXPECT_EQ(once.best, again.best);
   EXPECT_EQ(once.candidates, again.candidates);
   EXPECT_EQ(once.step_times, again.step_times);

@@ -18,13 +18,17 @@ using std::chrono::milliseconds;
 
 constexpr int kBlocks = 8;
 
-ModelProfile eight_layers() {
-  return make_chain(kBlocks, microseconds{100}, microseconds{100}, microseconds{100});
+const ModelProfile& eight_layers() {
+  static const ModelProfile profile =
+      make_chain(kBlocks, microseconds{100}, microseconds{100}, microseconds{100});
+  return profile;
 }
 
 // Makes devices of which none has room for the whole model until most of it is frozen.
-Cluster small_cluster(Bytes memory = Bytes{30'000}) {
-  return make_uniform_cluster(4, memory, {microseconds{2}, BytesPerSecond{1'000'000'000}});
+const Cluster& small_cluster() {
+  static const Cluster cluster =
+      make_uniform_cluster(4, Bytes{30'000}, {microseconds{2}, BytesPerSecond{1'000'000'000}});
+  return cluster;
 }
 
 TrajectoryOptions make_options() {
@@ -40,20 +44,20 @@ const FreezeMask kActive = FreezeMask::all_active(kBlocks);
 const FreezeMask kFrozen = FreezeMask::frozen_prefix(kBlocks, BlockId{5});
 
 PlannedTrajectory plan_both() {
-  return plan_trajectory(eight_layers(), small_cluster(), {{0, 100, kActive}, {100, 100, kFrozen}},
-                         make_options());
+  return plan_trajectory({eight_layers(), small_cluster()},
+                         {{0, 100, kActive}, {100, 100, kFrozen}}, make_options());
 }
 
 // Returns the best plan under the wanted mask.
 Plan plan_frozen() {
   SearchOptions search = make_options().search;
   search.mask = kFrozen;
-  const Ranking ranking = search_plans(eight_layers(), small_cluster(), search);
+  const Ranking ranking = search_plans({eight_layers(), small_cluster()}, search);
   return ranking.best()->plan;
 }
 
 PredictedTransition predict_from(const Plan& held) {
-  return predict_transition(held, plan_frozen(), eight_layers(), small_cluster(), {},
+  return predict_transition(held, plan_frozen(), {eight_layers(), small_cluster()}, {},
                             make_options().overhead);
 }
 
@@ -110,12 +114,12 @@ TEST(PredictFill, IsThePrefixFromTheOldBoundaryOn) {
   SearchOptions search = make_options().search;
   const auto plan_of = [&](int frozen, bool caches) {
     search.mask = frozen == 0 ? kActive : FreezeMask::frozen_prefix(kBlocks, BlockId{frozen - 1});
-    Plan plan = search_plans(profile, one, search).best()->plan;
+    Plan plan = search_plans({profile, one}, search).best()->plan;
     plan.cache_frozen_prefix = caches;
     return plan;
   };
   const auto fill = [&](const Plan& held, const Plan& next) {
-    return predict_fill(held, next, profile, one);
+    return predict_fill(held, next, {profile, one});
   };
   EXPECT_EQ(fill(plan_of(0, false), plan_of(3, false)), Duration{0});
   EXPECT_EQ(fill(plan_of(0, false), plan_of(3, true)), microseconds{8 * (10 + 20 + 30)});
@@ -131,11 +135,11 @@ TEST(PredictTransition, OfAPlanThatStaysIsThatOfTheMaskAlone) {
   Plan next = held;
   next.mask = kFrozen;
   const PredictedTransition predicted =
-      predict_transition(held, next, eight_layers(), small_cluster());
+      predict_transition(held, next, {eight_layers(), small_cluster()});
   EXPECT_EQ(predicted.cost, Duration{0});
   EXPECT_EQ(predicted.saved_per_step,
-            simulate_plan(held, eight_layers(), small_cluster()).makespan -
-                simulate_plan(next, eight_layers(), small_cluster()).makespan);
+            simulate_plan(held, {eight_layers(), small_cluster()}).makespan -
+                simulate_plan(next, {eight_layers(), small_cluster()}).makespan);
   EXPECT_GT(predicted.saved_per_step, Duration{0});
 }
 

@@ -28,7 +28,7 @@ FreezeMask draw_mask(int blocks, std::mt19937_64& random) {
 std::optional<HeldState> draw_held(const SearchQuestion& question, std::mt19937_64& random) {
   SearchOptions options = question.options;
   options.keep = 0;
-  const Ranking all = search_plans(question.profile, question.cluster, options);
+  const Ranking all = search_plans({question.profile, question.cluster}, options);
   std::size_t feasible = 0;
   while (feasible < all.candidates.size() && !all.candidates[feasible].infeasible) ++feasible;
   if (feasible == 0) return std::nullopt;
@@ -49,9 +49,9 @@ TEST(Replan, WithMovedCutsNeverCostsMoreAndSometimesLess) {
     std::optional<HeldState> held = draw_held(question, random);
     if (!held) continue;
     if (seed % 2 == 0) held->steps = 1000;
-    PlanSearch search(question.profile, question.cluster);
+    PlanSearch search({question.profile, question.cluster});
     const auto ask = [&](int moved) {
-      return replan(search, question.profile, question.cluster, *held, question.options, moved);
+      return replan(search, {question.profile, question.cluster}, *held, question.options, moved);
     };
     const auto plain = ask(0);
     const auto moved = ask(8);
@@ -78,24 +78,25 @@ TEST(Replan, TakesWhatCostsLeastOfTheHeldPlanAndAllOthers) {
     if (!held) continue;
     SearchOptions options = question.options;
     options.mask = draw_mask(options.mask.blocks(), random);
-    PlanSearch search(question.profile, question.cluster);
-    const auto next = replan(search, question.profile, question.cluster, *held, options);
+    PlanSearch search({question.profile, question.cluster});
+    const auto next = replan(search, {question.profile, question.cluster}, *held, options);
 
     Plan same = held->plan;
     same.mask = options.mask;
     std::optional<Duration> least;
-    const Candidate going_on = judge_plan(same, question.profile, question.cluster,
+    const Candidate going_on = judge_plan(same, {question.profile, question.cluster},
                                           {.clip = options.clip, .overlap = options.overlap});
     if (!going_on.infeasible) least = going_on.makespan * held->steps;
     options.keep = 0;
-    const Ranking all = search_plans(question.profile, question.cluster, options);
+    const Ranking all = search_plans({question.profile, question.cluster}, options);
     const Activity trained = find_activity(question.profile, held->trained);
     for (const Candidate& candidate : all.candidates) {
       if (candidate.infeasible) break;
-      const Duration cost = candidate.makespan * held->steps +
-                            price_transition(held->plan, candidate.plan, question.profile,
-                                             question.cluster, trained, held->overhead)
-                                .total;
+      const Duration cost =
+          candidate.makespan * held->steps + price_transition(held->plan, candidate.plan,
+                                                              {question.profile, question.cluster},
+                                                              trained, held->overhead)
+                                                 .total;
       if (!least || cost < *least) least = cost;
     }
     ASSERT_EQ(next.has_value(), least.has_value());
@@ -145,13 +146,13 @@ TEST(Replan, BeginsFromAnyPlan) {
                                             {MicroBatchId{2}, MicroBatchId{3}})};
   states[2].plan.pipelines.front().stages[0].devices = {DeviceId{0}, DeviceId{1}};
   states[3].plan.schedule = ExplicitSchedule{make_schedule(held.plan, 2).devices};
-  PlanSearch search(profile, cluster);
+  PlanSearch search({profile, cluster});
   for (const HeldState& state : states) {
-    const auto next = replan(search, profile, cluster, state, options);
+    const auto next = replan(search, {profile, cluster}, state, options);
     ASSERT_TRUE(next.has_value());
     Plan same = state.plan;
     same.mask = options.mask;
-    const Candidate going_on = judge_plan(same, profile, cluster, options.clip);
+    const Candidate going_on = judge_plan(same, {profile, cluster}, options.clip);
     EXPECT_EQ(next->stays, !going_on.infeasible.has_value());
     if (next->stays) {
       EXPECT_EQ(next->next.makespan, going_on.makespan);
@@ -164,12 +165,12 @@ TEST(Replan, OfASearchThatWasAskedBeforeIsThatOfAFreshOne) {
     SCOPED_TRACE(seed);
     SearchQuestion question = draw_search_question(seed);
     question.options.keep = 3;
-    PlanSearch search(question.profile, question.cluster);
+    PlanSearch search({question.profile, question.cluster});
     std::mt19937_64 random(seed);
     for (int again = 0; again < 4; ++again) {
       question.options.mask = draw_mask(question.options.mask.blocks(), random);
       const Ranking kept = search.search(question.options);
-      const Ranking fresh = search_plans(question.profile, question.cluster, question.options);
+      const Ranking fresh = search_plans({question.profile, question.cluster}, question.options);
       ASSERT_EQ(kept.candidates.size(), fresh.candidates.size());
       for (std::size_t c = 0; c < kept.candidates.size(); ++c) {
         EXPECT_EQ(kept.candidates[c].plan, fresh.candidates[c].plan);

@@ -36,7 +36,8 @@ Cluster slow_links(int devices) {
 TransitionCost predict(const Plan& from, const Plan& to, int devices,
                        const std::string& trained = "111111") {
   const ModelProfile profile = six_layers();
-  return price_transition(from, to, profile, slow_links(devices),
+  const Cluster cluster = slow_links(devices);
+  return price_transition(from, to, {profile, cluster},
                           find_activity(profile, FreezeMask::parse(trained, "test", 1)),
                           {.plan = microseconds{7}, .start = microseconds{11}});
 }
@@ -90,8 +91,9 @@ TEST(TransitionCost, WithinOneMemoryIsThatOfWhatIsCopiedAndHashed) {
                                               .copied_together = BytesPerSecond{250'000'000},
                                               .hashed = BytesPerSecond{1'000'000'000}}};
   const ModelProfile profile = six_layers();
+  const Cluster cluster = slow_links(4);
   const auto price = [&](const Plan& from, const Plan& to) {
-    return price_transition(from, to, profile, slow_links(4),
+    return price_transition(from, to, {profile, cluster},
                             find_activity(profile, FreezeMask::all_active(6)), overhead);
   };
   const auto replicate = [](const std::vector<std::vector<LayerId>>& cuts) {

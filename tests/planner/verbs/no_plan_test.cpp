@@ -26,8 +26,8 @@ using std::chrono::microseconds;
 Candidate judge_without(const SearchQuestion& question, const Advice& advice) {
   SearchCase changed = with_advice({question.cluster, question.options}, advice);
   changed.options.keep = 1;
-  const Ranking ranking = search_plans(question.profile, changed.cluster, changed.options);
-  return judge_plan(ranking.best()->plan, question.profile, question.cluster,
+  const Ranking ranking = search_plans({question.profile, changed.cluster}, changed.options);
+  return judge_plan(ranking.best()->plan, {question.profile, question.cluster},
                     question.options.clip);
 }
 
@@ -38,7 +38,7 @@ TEST(NoPlan, TheNamedPlanMissesJustWhatTheHintGives) {
     SCOPED_TRACE(seed);
     SearchQuestion question = draw_search_question(static_cast<std::uint64_t>(seed));
     for (Device& device : question.cluster.devices) device.memory_limit.count /= 3;
-    const Ranking ranking = search_plans(question.profile, question.cluster, question.options);
+    const Ranking ranking = search_plans({question.profile, question.cluster}, question.options);
     if (ranking.best() != nullptr) continue;
     const SearchCase asked{question.cluster, question.options};
     const std::vector<Advice> all_advice = find_advice(question.profile, asked, ranking);
@@ -124,10 +124,10 @@ TEST(NoPlan, OfEachShapeAndScheduleTheRowThatMissesLeastStandsForAll) {
     SearchQuestion question = draw_search_question(seed);
     for (Device& device : question.cluster.devices) device.memory_limit.count /= 100'000;
     question.options.keep = 1'000'000;
-    const Ranking ranking = search_plans(question.profile, question.cluster, question.options);
+    const Ranking ranking = search_plans({question.profile, question.cluster}, question.options);
     if (ranking.best() != nullptr) continue;
     const PlanExplanation explanation =
-        explain_plan(ranking, question.profile, question.cluster, question.options);
+        explain_plan(ranking, {question.profile, question.cluster}, question.options);
     EXPECT_TRUE(explanation.best.empty());
     EXPECT_TRUE(explanation.idle.devices.empty());
     std::int64_t too_large = 0;

@@ -167,8 +167,9 @@ TEST_F(Verbs, PlanCachesTheFrozenPrefixWhereItIsAsked) {
   EXPECT_NE(cached.out.find("note: reading what is cached"), std::string::npos) << cached.out;
   const Plan plan = read_plan(path("plan.json"));
   EXPECT_TRUE(plan.cache_frozen_prefix);
-  const Candidate judged = judge_plan(plan, read_model_profile(path("model.json")),
-                                      read_cluster(path("cluster.json")), false);
+  const ModelProfile profile = read_model_profile(path("model.json"));
+  const Cluster cluster = read_cluster(path("cluster.json"));
+  const Candidate judged = judge_plan(plan, {profile, cluster}, false);
   JsonFields answer(parse_json(run("plan", flags + " --cache --json").out, "answer"));
   JsonFields best(answer.required("feasible").items().front());
   EXPECT_EQ(best.required("makespan_ns").integer(1, kMost), judged.makespan.count());

@@ -41,7 +41,7 @@ TEST(PlanChanges, AnotherScheduleBringsItsVersionsAndWhatItRecomputes) {
   const Plan varuna = with_schedule(sample.plan, {.kind = ScheduleKind::kVaruna});
   EXPECT_EQ(varuna.pipelines[1].stages[0].memory, MemoryPolicy::kRecompute);
   EXPECT_EQ(varuna.pipelines[1].stages[2].memory, MemoryPolicy::kKeep);
-  EXPECT_NO_THROW(simulate_plan(varuna, sample.profile, sample.cluster));
+  EXPECT_NO_THROW(simulate_plan(varuna, {sample.profile, sample.cluster}));
   EXPECT_EQ(with_schedule(sample.plan, {.kind = ScheduleKind::kPipeDream2Bw}).versions,
             WeightVersions::kTwoBuffered);
   EXPECT_EQ(with_schedule(varuna, {}).versions, WeightVersions::kSync);
@@ -58,7 +58,7 @@ TEST(PlanChanges, AnotherScheduleTakesTheStagesOfADeviceAsItsChunks) {
   for (const ScheduleKind kind :
        {ScheduleKind::kInterleaved, ScheduleKind::kLoopedBfs, ScheduleKind::kGpipe}) {
     EXPECT_NO_THROW(
-        simulate_plan(with_schedule(sample.plan, {.kind = kind}), sample.profile, sample.cluster))
+        simulate_plan(with_schedule(sample.plan, {.kind = kind}), {sample.profile, sample.cluster}))
         << schedule_name(kind);
   }
   sample.plan.versions = WeightVersions::kStash;
@@ -77,7 +77,7 @@ TEST(PlanChanges, OtherMicroBatchesKeepTheBatchAndTheShares) {
   EXPECT_EQ(coarser.micro_batch_size, 5);
   EXPECT_EQ(coarser.pipelines[0].micro_batches.front().last, MicroBatchId{1});
   for (const Plan& plan : {finer, coarser}) {
-    EXPECT_NO_THROW(validate(plan, sample.profile, sample.cluster, "plan"));
+    EXPECT_NO_THROW(validate(plan, {sample.profile, sample.cluster}, "plan"));
   }
   EXPECT_EQ(with_micro_batches(sample.plan, 12), sample.plan);
 }
@@ -101,7 +101,7 @@ TEST(PlanChanges, RefusesACutThatABatchDoesNotTake) {
 
 TEST(PlanChanges, ComparesEveryScheduleThatItsStagesTake) {
   Sample sample;
-  const Ranking ranking = compare_schedules(sample.plan, sample.profile, sample.cluster, false);
+  const Ranking ranking = compare_schedules(sample.plan, {sample.profile, sample.cluster}, false);
   std::set<std::string_view> left;
   for (const ScheduleFacts& facts : all_schedules()) left.insert(facts.name);
   for (const Candidate& candidate : ranking.candidates) {
@@ -121,17 +121,18 @@ TEST(PlanChanges, ComparesEveryScheduleThatItsStagesTake) {
     EXPECT_GE(candidate.makespan, last);
     last = candidate.makespan;
     EXPECT_EQ(candidate.makespan,
-              simulate_plan(candidate.plan, sample.profile, sample.cluster).makespan);
+              simulate_plan(candidate.plan, {sample.profile, sample.cluster}).makespan);
     EXPECT_EQ(candidate.plan.pipelines[0].micro_batches, sample.plan.pipelines[0].micro_batches);
   }
   EXPECT_GE(feasible, 9);
   // If a device has no more memory than the plan's own 1f1b needs, gpipe does not fit.
   Bytes most;
-  for (const MemoryPeak& peak : simulate_plan(sample.plan, sample.profile, sample.cluster).memory) {
+  for (const MemoryPeak& peak :
+       simulate_plan(sample.plan, {sample.profile, sample.cluster}).memory) {
     most = std::max(most, peak.total);
   }
   for (Device& device : sample.cluster.devices) device.memory_limit = most;
-  const Ranking tight = compare_schedules(sample.plan, sample.profile, sample.cluster, false);
+  const Ranking tight = compare_schedules(sample.plan, {sample.profile, sample.cluster}, false);
   const auto gpipe = std::find_if(
       tight.candidates.begin(), tight.candidates.end(), [](const Candidate& candidate) {
         return std::get<NamedSchedule>(candidate.plan.schedule).kind == ScheduleKind::kGpipe;

@@ -263,7 +263,7 @@ Duration makespan_with(const std::vector<std::string>& texts) {
   what_if.hop = milliseconds(1);
   WhatIfInputs inputs = make_what_if(what_if);
   const auto [profile, cluster] = apply(texts, {inputs.profile, inputs.cluster});
-  return simulate_plan(inputs.plan, profile, cluster).makespan;
+  return simulate_plan(inputs.plan, {profile, cluster}).makespan;
 }
 
 // GPipe takes (m + p - 1)(F + B) + 2 (p - 1) hops = 4 x 6 + 2 = 26 ms, of which the last stage does

@@ -49,7 +49,7 @@ TEST(WhatIf, AnswersTheKnownTimesOfOneForwardOneBackwardWithAHop) {
 TEST(WhatIf, FiguresAreThoseOfTheTimeLine) {
   const WhatIfInputs inputs = make_what_if(make_question(3, 7, microseconds(100)));
   const WhatIfAnswer answer = answer_what_if(inputs);
-  const PlanSimulation simulation = simulate_plan(inputs.plan, inputs.profile, inputs.cluster);
+  const PlanSimulation simulation = simulate_plan(inputs.plan, {inputs.profile, inputs.cluster});
   EXPECT_EQ(answer.makespan, simulation.makespan);
   EXPECT_EQ(answer.makespan, makespan(simulation.timeline));
   EXPECT_EQ(answer.span, max_span(simulation.timeline));
@@ -102,7 +102,7 @@ TEST(WhatIf, InputsAreValid) {
   const WhatIfInputs inputs = make_what_if(make_question(3, 4, microseconds(1)));
   EXPECT_NO_THROW(validate(inputs.profile, "profile"));
   EXPECT_NO_THROW(validate(inputs.cluster, "cluster"));
-  EXPECT_NO_THROW(validate(inputs.plan, inputs.profile, inputs.cluster, "plan"));
+  EXPECT_NO_THROW(validate(inputs.plan, {inputs.profile, inputs.cluster}, "plan"));
 }
 
 }  // namespace
