@@ -1,15 +1,15 @@
 #include "exec/measuring/fixed.h"
 
-#include <array>
 #include <cstddef>
 #include <cstdio>
 
 namespace frazil {
 
 std::string fixed(double value, int decimals) {
-  std::array<char, 64> text{};
-  const int size = std::snprintf(text.data(), text.size(), "%.*f", decimals, value);
-  return {text.data(), static_cast<std::size_t>(size)};
+  const int size = std::snprintf(nullptr, 0, "%.*f", decimals, value);
+  std::string text(static_cast<std::size_t>(size), ' ');
+  std::snprintf(text.data(), text.size() + 1, "%.*f", decimals, value);
+  return text;
 }
 
 }  // namespace frazil

@@ -1,6 +1,6 @@
 #pragma once
-// fixed() writes a number with a fixed count of decimals, as "0.25". It stands in for fmt, which
-// the headers of libtorch shadow in exec.
+// fixed() writes a number as printf's "%.*f" does: 0.25 with one decimal as "0.2", with three as
+// "0.250". It stands in for fmt, which the headers of libtorch shadow in exec.
 
 #include <string>
 

@@ -22,7 +22,7 @@ class Replanner {
  public:
   // Serves a run over so many training samples. `options` must outlive this object.
   Replanner(const TrainOptions& options, std::int64_t samples)
-      : options_(options), samples_(samples), search_(options.profile, options.cluster) {}
+      : options_(options), samples_(samples), search_({options.profile, options.cluster}) {}
 
   // Returns the plan to go on with under the mask, and holds it from now on. The first plan is the
   // given one or the planner's best. A later one is the best under the mask if the run is elastic

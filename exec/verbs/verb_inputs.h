@@ -11,29 +11,34 @@
 
 namespace frazil {
 
-// Returns the run configuration of --run, with the seed of --seed when given.
+// Returns the run configuration in the file of --run, with the seed of --seed (0 to 10^9) if that
+// is given. Throws InputError.
 RunConfig read_config(const Flags& flags);
-// Returns what --device names: the cores, or the GPUs of this machine. Throws InputError for
-// another word and if there is no GPU to use. Must be called before anything is computed.
+// Returns what --device names: "cpu", the cores, also if the flag is not given, or "cuda", all GPUs
+// of this machine. Throws InputError for another word and if there is no GPU to use. Must be called
+// before the first backward pass, for it opens the plug-in (exec/devices/load_accelerator.h).
 DeviceChoice read_processors(const Flags& flags);
 // Returns the data that a configuration names, with the validation samples taken from the training
-// samples. Throws InputError if the data do not fit the model.
+// samples. Throws InputError if the data cannot be read or do not fit the model.
 Dataset load_data(const RunConfig& config);
 
 // Makes sure that an epoch has at least one whole batch. Throws InputError naming `file`, the
 // run's, if not.
 void refuse_larger_batch(const RunConfig& config, const Dataset& data, const std::string& file);
 
-// Makes sure that a validation guard has samples to read. Throws InputError naming `file`, the
-// run's, if not.
+// Makes sure that a validation guard (planner/freezing/decorators.h), if the run has one, has
+// samples to read. Throws InputError naming `file`, the run's, if not.
 void refuse_unwatched_guard(const RunConfig& config, const std::string& file);
 
-// Tries the rules of exec/devices/numerics.h, before anything is computed. A machine that breaks a
-// rule is reported on stderr, unless `quiet`, in one sentence that begins with the subcommand.
+// Tries the rules of exec/devices/numerics.h and exec/devices/device_numerics.h, the latter on
+// `devices` devices of the choice (cores: at most as many as there are). The first rule that the
+// machine breaks is told on stderr, in one sentence that begins with the subcommand; the run goes
+// on. If `quiet`, nothing is tried. Throws InputError if a GPU cannot be used.
 void check_machine(const std::string& verb, const DeviceChoice& choice, int devices, bool quiet);
 
-// Throw InputError if a place cannot be written, so that it is known before minutes of work.
-// Nothing is left behind.
+// Throw InputError if a place cannot be written, so that it is known before minutes of work: if no
+// folder can be made in the nearest folder that exists, or if an output file is a folder or a
+// special file. Nothing is left behind.
 void check_output_folder(const std::string& folder);
 void check_output_file(const std::string& file);
 
