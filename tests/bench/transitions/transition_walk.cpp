@@ -37,7 +37,7 @@ TransitionWalk::TransitionWalk(const BenchModel& model, std::uint64_t seed, int 
     : run_(make_vit(model.config), optimizer_, seed, kDevices),
       profile_(with_even_times(run_.structure(), kMicroBatch)),
       cluster_(make_uniform_cluster(kDevices, Bytes{kLargestQuantity}, {})),
-      search_(profile_, cluster_),
+      search_({profile_, cluster_}),
       random_(seed),
       surprises_(surprises) {
   shape_.batch_size = kMicroBatch * kMicroBatches;
