@@ -1,6 +1,6 @@
 #pragma once
-// The setting of a plan: the model and the cluster that the plan is made, timed and priced for. The
-// two travel together through simulator and planner.
+// A Setting is what a plan is made, timed and priced for: a model and a cluster. The two travel
+// together through simulator and planner.
 
 #include "profiles/cluster.h"
 #include "profiles/model_profile.h"
