@@ -88,7 +88,7 @@ run_address_sanitizer() {
   begin 'building with the address and undefined-behaviour sanitizers (build/asan)'
   build asan
   begin 'testing with the address and undefined-behaviour sanitizers'
-  ASAN_OPTIONS=detect_stack_use_after_return=1:check_initialization_order=1 UBSAN_OPTIONS=print_stacktrace=1 \
+  ASAN_OPTIONS=allow_addr2line=1:detect_stack_use_after_return=1:check_initialization_order=1 UBSAN_OPTIONS=allow_addr2line=1:print_stacktrace=1 \
     run_tests build/asan
 }
 
@@ -107,7 +107,7 @@ run_thread_sanitizer() {
   cmake --preset tsan "-DFRAZIL_TORCH=${FRAZIL_TORCH:-}" "-DCMAKE_CXX_COMPILER=$clang"
   "${steady[@]}" cmake --build --preset tsan --parallel "$jobs" --target "${programs[@]}"
   begin 'testing with the thread sanitizer'
-  local -x TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/exec/thread_sanitizer.supp
+  local -x TSAN_OPTIONS=allow_addr2line=1:halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/exec/thread_sanitizer.supp
   local failed=0
   rm -rf build/tsan/results
   "${steady[@]}" ctest --test-dir build/tsan --output-on-failure --no-tests=error --parallel "$jobs" --timeout 1200 \

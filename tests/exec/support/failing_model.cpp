@@ -11,6 +11,7 @@
 #include "tests/exec/support/live_allocations.h"
 #include "tests/exec/support/rank_failures.h"
 #include "tests/exec/support/small_vit.h"
+#include "tests/support/sanitizer.h"
 
 namespace frazil {
 namespace {
@@ -68,6 +69,11 @@ Tensors run_layer(const LayerSpec& layer, const LayerCall& call, bool fails, Fau
   return outputs;
 }
 
+std::string told(const char* what, std::int64_t before, std::int64_t after) {
+  if (before == after) return {};
+  return std::to_string(before) + " " + what + " became " + std::to_string(after) + "; ";
+}
+
 }  // namespace
 
 void MetTensors::add(const Tensors& tensors) {
@@ -104,6 +110,7 @@ ModelSpec make_failing(FaultPlace place, const std::function<void()>& fault, Met
 }
 
 Surroundings::Surroundings() {
+  start_symbolizer();
   {
     Workers(1).run([](DeviceId) {});
   }  // makes what torch and a sanitizer keep
@@ -112,9 +119,11 @@ Surroundings::Surroundings() {
   allocations_ = count_live_allocations();
 }
 
-bool Surroundings::unchanged() const {
-  return threads_come_down_to(threads_) && count_entries("/proc/self/fd") == files_ &&
-         count_live_allocations() == allocations_;
+std::string Surroundings::change() const {
+  threads_come_down_to(threads_);
+  return told("threads", threads_, count_entries("/proc/self/task")) +
+         told("files", files_, count_entries("/proc/self/fd")) +
+         told("tensors", allocations_, count_live_allocations());
 }
 
 }  // namespace frazil

@@ -51,7 +51,8 @@ ModelSpec make_failing(FaultPlace place, const std::function<void()>& fault, Met
 class Surroundings {
  public:
   Surroundings();
-  bool unchanged() const;  // waits for threads to go
+  // Waits for threads to go, and says what there is more or less of than before; "" if nothing.
+  std::string change() const;
 
  private:
   std::ptrdiff_t threads_;

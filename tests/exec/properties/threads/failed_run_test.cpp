@@ -39,7 +39,7 @@ int run_program(const std::function<void()>& fault, FaultPlace place = FaultPlac
         train(run);
         return ExitCode::kOk;
       });
-  const bool left = !before.unchanged() || met.count() == 0 || !met.all_gone();
+  const bool left = !before.change().empty() || met.count() == 0 || !met.all_gone();
   return left ? 99 : code;
 }
 

@@ -202,9 +202,7 @@ End end_of(const PeerFaultCase& one, Conduct conduct, Duration deadline) {
 
 class PeerFaults : public testing::Test {
  protected:
-  void TearDown() override {
-    EXPECT_TRUE(before_.unchanged()) << "a thread, a file or a tensor is left";
-  }
+  void TearDown() override { EXPECT_EQ(before_.change(), ""); }
 
  private:
   Surroundings before_;
