@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "exec/devices/steady_time.h"
+#include "exec/measuring/processor_caches.h"
 #include "exec/train/memory_probe.h"
 #include "planner/what_if/plan_changes.h"
 #include "profiles/error.h"
@@ -69,8 +70,9 @@ void ElasticPlan::find_overhead(const TransitionEvent& first) {
     overhead.plan = std::min(overhead.plan, replanner_.time_search(first.plan_time));
     std::array<Duration, 3> moves;
     std::array<Duration, 3> starts;
+    ProcessorCaches caches;
     for (std::size_t i = 0; i < moves.size(); ++i) {
-      fill_processor_caches();
+      caches.fill();
       const TransitionReport again = run_.transition_to(Plan(run_.plan()));
       moves[i] = again.move_time;
       starts[i] = again.program_time + again.executor_time;

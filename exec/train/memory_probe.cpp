@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "exec/devices/workers.h"
+#include "exec/measuring/processor_caches.h"
 #include "exec/state/layer_state.h"
 #include "exec/state/state_memory.h"
 #include "exec/tensors/tensor_bytes.h"
-#include "profiles/error.h"
 
 namespace frazil {
 namespace {
@@ -59,12 +59,13 @@ BytesPerSecond rate_of(std::int64_t bytes, std::vector<double> seconds) {
 }
 
 // Returns the rate at which the first `copying` devices copy, all together.
-BytesPerSecond copy_rate(Workers& workers, const Layers& layers, int copying) {
+BytesPerSecond copy_rate(Workers& workers, const Layers& layers, int copying,
+                         ProcessorCaches& caches) {
   const StateMemory memory = StateMemory::keeping();
   std::vector<double> seconds;
   for (int round = 0; round < kRounds; ++round) {
     Layers copies(layers.size());
-    fill_processor_caches();
+    caches.fill();
     const double time = seconds_of([&] {
       workers.run([&](DeviceId device) {
         if (device.value >= copying) return;
@@ -78,14 +79,14 @@ BytesPerSecond copy_rate(Workers& workers, const Layers& layers, int copying) {
   return rate_of(bytes_of_layers(layers, copying), seconds);
 }
 
-BytesPerSecond hash_rate(const std::vector<Tensors>& layers) {
+BytesPerSecond hash_rate(const std::vector<Tensors>& layers, ProcessorCaches& caches) {
   LayerState state;
   for (const Tensors& layer : layers) {
     state.parameters.insert(state.parameters.end(), layer.begin(), layer.end());
   }
   std::vector<double> seconds;
   for (int round = 0; round < kRounds; ++round) {
-    fill_processor_caches();
+    caches.fill();
     const double time = seconds_of([&] { (void)hash_states({&state}); });
     if (round > 0) seconds.push_back(time);
   }
@@ -102,17 +103,10 @@ OneMemory probe_memory(const Run& run) {
     layers.push_back(list_layers(run, apart * static_cast<std::size_t>(d), kMostCopied));
   }
   Workers workers(devices);
-  return {.copied_alone = copy_rate(workers, layers, 1),
-          .copied_together = copy_rate(workers, layers, devices),
-          .hashed = hash_rate(list_layers(run, 0, kMostHashed))};
-}
-
-void fill_processor_caches() {
-  std::vector<std::int64_t> more(std::size_t{1} << 23, 1);
-  std::int64_t sum = 0;
-  for (std::int64_t& each : more) sum += each += 1;
-  // The sum is needed, so that no compiler leaves the work out.
-  ENSURE(sum == 2 * static_cast<std::int64_t>(more.size()), "memory holds what is written to it");
+  ProcessorCaches caches;
+  return {.copied_alone = copy_rate(workers, layers, 1, caches),
+          .copied_together = copy_rate(workers, layers, devices, caches),
+          .hashed = hash_rate(list_layers(run, 0, kMostHashed), caches)};
 }
 
 }  // namespace frazil

@@ -13,8 +13,4 @@ namespace frazil {
 // called between two steps.
 OneMemory probe_memory(const Run& run);
 
-// Reads and writes more than the processor's caches hold, so that what is timed next finds them as
-// it does after a training step.
-void fill_processor_caches();
-
 }  // namespace frazil

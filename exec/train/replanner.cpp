@@ -7,8 +7,8 @@
 
 #include "exec/data/augmentation.h"
 #include "exec/devices/steady_time.h"
+#include "exec/measuring/processor_caches.h"
 #include "exec/train/cache_control.h"
-#include "exec/train/memory_probe.h"
 #include "planner/bounds/shape.h"
 #include "planner/plan/activity.h"
 #include "planner/search/advice.h"
@@ -221,8 +221,9 @@ Duration Replanner::time_search(Duration most) {
   if (most.count() == 0 || most > kLong) return most;
   take_expected();
   std::array<Duration, 3> times;
+  ProcessorCaches caches;
   for (Duration& time : times) {
-    fill_processor_caches();
+    caches.fill();
     const auto start = std::chrono::steady_clock::now();
     (void)find(held_->mask, options_.config.cache.is_on());
     time = since(start);
