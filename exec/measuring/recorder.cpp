@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "traces/action.h"
+
 namespace frazil {
 
 Span Recorder::make_span(const Action& action, Step step, Lane lane, SteadyTime start,
@@ -10,7 +12,7 @@ Span Recorder::make_span(const Action& action, Step step, Lane lane, SteadyTime 
   span.device = device_;
   span.lane = lane;
   span.action = action;
-  span.action.step = step;
+  set_step(span.action, step);
   span.start = TimePoint{std::chrono::duration_cast<Duration>(start - origin_)};
   span.end = TimePoint{std::chrono::duration_cast<Duration>(end - origin_)};
   return span;
