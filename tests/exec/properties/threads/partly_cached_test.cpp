@@ -11,6 +11,7 @@
 #include "exec/data/dataset.h"
 #include "tests/exec/models/model_plans.h"
 #include "tests/exec/support/cached_courses.h"
+#include "tests/support/sanitizer.h"
 
 namespace frazil {
 namespace {
@@ -38,22 +39,28 @@ const std::vector<std::string> kPartlyCachedMasks{"01111", "01111", "00111", "00
                                                   "00111", "00011", "00011", "11111",
                                                   "01111", "01111", "00011", "00011"};
 
-TEST(PartlyCachedRun, HasTheBitsOfOneWithoutACacheWhateverFits) {
+// What each of these courses must equal: on one device, without a cache.
+const Course& uncached_course() {
+  static const Course plain = take_course(under_masks({}, kPartlyCachedMasks), {});
+  return plain;
+}
+
+TEST(PartlyCachedRun, HasTheBitsOfAPlainOneWhateverFits) {
   const std::vector<PlanShape> shapes{{},
                                       {.schedule = kGpipe, .cuts = {{5}}},
                                       {.cuts = {{}, {}}, .owned = {3, 3}},
                                       {.schedule = kZbH2, .cuts = {{6}, {5}}, .owned = {3, 3}}};
   for (const PlanShape& shape : shapes) {
     const std::vector<PlanShape> epochs = under_masks(shape, kPartlyCachedMasks);
-    const Course uncached = take_course(epochs, {});
     // The rooms are 20, 50 and 80 % of 54 samples.
     for (const auto& [in_memory, on_disk] :
          std::vector<std::pair<std::int64_t, std::int64_t>>{{0, 11}, {14, 13}, {43, 0}}) {
       SCOPED_TRACE(std::to_string(in_memory + on_disk) + " samples on " +
                    std::to_string(devices_of(shape)) + " devices");
+      if (kThreadsAreWatched && (in_memory > 0) != (on_disk > 0)) continue;
       const Course course = take_course(epochs, {.cache = room_for(in_memory, on_disk)});
-      EXPECT_EQ(course.losses, uncached.losses);
-      EXPECT_EQ(course.weights, uncached.weights);
+      EXPECT_EQ(course.losses, uncached_course().losses);
+      EXPECT_EQ(course.weights, uncached_course().weights);
       EXPECT_GT(course.counts.found, 3 * (in_memory + on_disk));
       EXPECT_GT(course.counts.found_before, 0);
       EXPECT_GT(course.micro_batches.parts, 0);
@@ -77,11 +84,10 @@ TEST(PartlyCachedRun, HasTheSameBitsWhereStagesRecomputeOrDevicesShareTheFirst) 
   courses[1].shared = DeviceAxis::kData;
   courses[2].shared = DeviceAxis::kSamples;
   for (CourseOptions& options : courses) {
-    const Course uncached = take_course(epochs, options);
     options.cache = room_for(40);
     const Course course = take_course(epochs, options);
-    EXPECT_EQ(course.losses, uncached.losses);
-    EXPECT_EQ(course.weights, uncached.weights);
+    EXPECT_EQ(course.losses, uncached_course().losses);
+    EXPECT_EQ(course.weights, uncached_course().weights);
     EXPECT_GT(course.counts.found, 0);
   }
 }
