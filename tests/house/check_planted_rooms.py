@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """check_planted_rooms.py: the checks of check_rooms.py pass a small tree that keeps the rules, and find each violation planted in it.
 
-run_commands.py likewise passes a document whose commands do what it shows, and finds each that does not.
+run_commands.py passes a document whose commands do what it shows, and finds each that does not. check_listed.sh, check_formats.py and
+check_start.sh each find what is planted for them.
 """
 
 import contextlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -123,7 +125,8 @@ DOCUMENTS = [
     ("```sh run\nseq 9\n```\n```text output\n...\n9\n...\n```\n", 0, ""),
     ("```sh run\necho 12.5 ms,   3 x\n```\n```text output measured\n1 ms, 14.25 x\n```\n", 0, ""),
     ("```sh run\necho 1 >&2\n```\n```text output\n```\n", 0, ""),
-    ("```sh slow\nfalse\n```\n```sh shown\nfalse\n```\n```text\nfalse\n```\n", 0, ""),
+    ("```sh run\ntrue\n```\n```sh shown\nfalse\n```\n```text\nfalse\n```\n", 0, ""),
+    ("```sh shown\nfalse\n```\n", 1, "has no block marked `sh run`"),
     ("Text.\n```sh run\nfalse\ntrue\n```\n", 2, "exit code 1"),
     ("```sh run\nfalse | true\n```\n", 1, "exit code 1"),
     ("```sh run\n(exit 4)\n```\n```sh run\necho 2\n```\n```text output\n1\n```\n", 1, "exit code 4"),
@@ -168,7 +171,7 @@ def faults_of_violation(root, check, additions, place, part):
 def faults_of_document(root, text, line, part):
     """What is wrong if a document's commands are not complained of as they should."""
     with planted(root, {"docs/planted.md": text}):
-        answers = run_document(root / "docs/planted.md", "docs/planted.md", root / "build/bin", root, "run")
+        answers = run_document(root / "docs/planted.md", "docs/planted.md", root / "build/bin", root)
         found = [str(complaint) for complaint, _ in answers]
     is_right = len(found) == 1 and found[0].startswith(f"docs/planted.md:{line}: ") and part in found[0] if line else not found
     if not is_right:
@@ -177,17 +180,59 @@ def faults_of_document(root, text, line, part):
 
 def faults_of_programs(root):
     """What is wrong with how the two programs end and print."""
-    commands = ["run_commands.py", "--programs", root, "--source", root, root / "docs/page.md", "--label"]
+    commands = ["run_commands.py", "--programs", root, "--source", root, root / "docs/page.md"]
     yield from faults_of_program(0, "", "check_rooms.py", root)
-    with planted(root, {"planner/hall.h": "", "docs/page.md": "```sh slow\nfalse\n```\n"}):
+    with planted(root, {"planner/hall.h": "", "docs/page.md": "```sh shown\nfalse\n```\n"}):
         yield from faults_of_program(1, "planner/hall.h:1: lies in no room of planner", "check_rooms.py", root)
-        yield from faults_of_program(0, "", *commands, "run")
-        yield from faults_of_program(1, "docs/page.md:14: these commands failed", *commands, "slow")
+        yield from faults_of_program(0, "", *commands)
+    with planted(root, {"docs/page.md": "```sh run\nfalse\n```\n"}):
+        yield from faults_of_program(1, "docs/page.md:14: these commands failed", *commands)
 
 
-def faults_of_program(code, text, program, *arguments):
-    done = subprocess.run([sys.executable, HOUSE / program, *arguments], capture_output=True, text=True, check=False)
-    if done.returncode != code or not done.stdout.startswith(text) or (not text and done.stdout):
+def faults_of_listed(root):
+    """What is wrong with check_listed.sh: a test is listed by its path, neither by its name nor by a longer path."""
+    listed = {"tests/CMakeLists.txt": "add_suites(all_tests planner/search/search_test.cpp)\n"}
+    with tempfile.TemporaryDirectory(dir=root) as folder:
+        tree = Path(folder)
+        for path, text in {**listed, "tests/planner/search/search_test.cpp": ""}.items():
+            write(tree, path, text)
+        yield from faults_of_program(0, "", "check_listed.sh", tree)
+        for other in ("tests/planner/bounds/search_test.cpp", "tests/search_test.cpp", "tests/planner/search/h_test.cpp"):
+            write(tree, other, "")
+            yield from faults_of_program(1, f"{other}: in no CMakeLists.txt\n", "check_listed.sh", tree)
+            (tree / other).unlink()
+
+
+def faults_of_start(root):
+    """What is wrong with check_start.sh, if it passes a folder where a script lies in the place of a program."""
+    with planted(root, {"build/bin/frazil": TREE["build/bin/tell"]}):
+        yield from faults_of_program(1, "", "check_start.sh", root / "build/bin", said="frazil is no program that starts here")
+
+
+def faults_of_formats():
+    """What is wrong with check_formats.py: keys and flags are read from sources, and a missing or invented key is found."""
+    yield from faults_of_program(0, "", "check_formats.py", HOUSE.parent.parent)
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder)
+        for part in ("docs", "profiles", "traces", "planner", "analysis", "exec"):
+            shutil.copytree(HOUSE.parent.parent / part, tree / part)
+        formats, commands = (tree / "docs" / name for name in ("formats.md", "commands.md"))
+        for page, heading, sentence in (
+            (formats, "## Plan\n", "section `Plan` has the key `planted`, which no reader takes"),
+            (commands, "## plan\n", "has the flag `--planted`, which frazil plan does not take"),
+        ):
+            text = page.read_text(encoding="utf-8")
+            name, cell = ("key", "`planted`") if page == formats else ("flag", "`--planted`")
+            page.write_text(text.replace(heading, f"{heading}\n| {name} | meaning |\n|---|---|\n| {cell} | - |\n\n"), encoding="utf-8")
+            yield from faults_of_program(1, f"docs/{page.name}: {sentence}\n", "check_formats.py", tree)
+            page.write_text(text, encoding="utf-8")
+
+
+def faults_of_program(code, text, program, *arguments, said=""):
+    """What is wrong if a check does not end with this code, print this first and say that among its errors."""
+    shell = "bash" if program.endswith(".sh") else sys.executable
+    done = subprocess.run([shell, HOUSE / program, *arguments], capture_output=True, text=True, check=False)
+    if done.returncode != code or not done.stdout.startswith(text) or (not text and done.stdout) or said not in done.stderr:
         yield f"{program}: expected exit code {code} and {text!r}, found {done.returncode} and {done.stdout!r} {done.stderr!r}"
 
 
@@ -197,6 +242,9 @@ def find_faults(root):
         write(root, path, text)
     (root / "build/bin/tell").chmod(0o755)
     yield from faults_of_programs(root)
+    yield from faults_of_listed(root)
+    yield from faults_of_start(root)
+    yield from faults_of_formats()
     for violation in VIOLATIONS:
         yield from faults_of_violation(root, *violation)
     for document in DOCUMENTS:

@@ -1,7 +1,7 @@
 """Fenced blocks in documents, and the marks on those that hold commands.
 
-The info string of a fence says what the block holds. Commands are marked `sh run` (run by the thorough tests), `sh slow` (run by the
-slow tests) or `sh shown` (only shown: they take a GPU, other machines, a long time, or install something). `text output` behind a block
+The info string of a fence says what the block holds. Commands are marked `sh run` (run by the thorough tests) or
+`sh shown` (only shown: they take a GPU, other machines, a long time, or install something). `text output` behind a block
 of commands is what these print, `text output measured` the same with other numbers. Every other info string is no command.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from source_tree import Complaint
 
 MOST_LINES_OF_README = 150
-COMMANDS_THAT_RUN = ("sh run", "sh slow")
-COMMANDS = (*COMMANDS_THAT_RUN, "sh shown")
+COMMANDS_THAT_RUN = "sh run"
+COMMANDS = (COMMANDS_THAT_RUN, "sh shown")
 SHELLS = ("sh", "bash", "shell", "zsh")
 OUTPUT = ("text output", "text output measured")
 FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})\s*([^`]*?)\s*$")
@@ -131,5 +131,5 @@ def faults_of_output(block, before):
     """An output block has one of two marks and stands behind commands that run."""
     if block.info not in OUTPUT:
         yield block.line, f"found mark `{block.info}`, expected one of {', '.join(OUTPUT)}"
-    if before not in COMMANDS_THAT_RUN:
-        yield block.line, f"holds the output of no commands: the block before it is not marked {' or '.join(COMMANDS_THAT_RUN)}"
+    if before != COMMANDS_THAT_RUN:
+        yield block.line, f"holds the output of no commands: the block before it is not marked {COMMANDS_THAT_RUN}"

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""run_commands.py --programs BUILD/bin --source ROOT --label run|slow FILE...: the commands of documents do what the documents show.
+"""run_commands.py --programs BUILD/bin --source ROOT FILE...: the commands of documents do what the documents show.
 
-Runs the blocks marked `sh run` (or `sh slow`) of each document in order, with `bash -euo pipefail`, in one fresh folder per document, where
-build/bin leads to the programs, and exec, traces, tests, docs and shared to the folders of the checkout. Where the next block is marked
+Runs the blocks marked `sh run` of each document in order, with `bash -euo pipefail`, in one fresh folder per document, where build/bin
+leads to the programs, and exec, traces, tests and docs to the folders of the checkout. A document without such a block is a fault: a test
+of it would test nothing. Where the next block is marked
 `text output`, it is compared with what the commands printed on stdout: a line `...` stands for any number of lines, every other line for
 itself. With `text output measured` numbers and the widths of gaps are not compared. documents.py tells all marks.
 """
@@ -16,7 +17,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 
-from documents import OUTPUT, read_document  # noqa: E402
+from documents import COMMANDS_THAT_RUN, OUTPUT, read_document  # noqa: E402
 from source_tree import Complaint  # noqa: E402
 
 LINKED = ("exec", "traces", "tests", "docs")
@@ -27,18 +28,19 @@ def lay_folder(folder, programs, source):
     """Links the programs and the folders of the checkout into a fresh folder."""
     (folder / "build").mkdir()
     (folder / "build" / "bin").symlink_to(programs)
-    for place in [*(source / name for name in LINKED), source.parent / "shared"]:
+    for place in (source / name for name in LINKED):
         if place.exists():
             (folder / place.name).symlink_to(place)
 
 
-def run_document(path, name, programs, source, label):
+def run_document(path, name, programs, source):
     """Runs the blocks of one document up to the first failure; yields a complaint and what had been printed by then."""
     with tempfile.TemporaryDirectory(prefix="commands-") as scratch:
         lay_folder(Path(scratch), programs, source)
-        for block, following in read_document(path).pairs():
-            if block.info != f"sh {label}":
-                continue
+        pairs = [pair for pair in read_document(path).pairs() if pair[0].info == COMMANDS_THAT_RUN]
+        if not pairs:
+            yield Complaint(name, 1, f"has no block marked `{COMMANDS_THAT_RUN}`, so nothing of it was run"), []
+        for block, following in pairs:
             done = run_block(block, scratch)
             if done.returncode != 0:
                 told = (done.stdout + done.stderr).splitlines()[-MOST_LINES_TOLD:]
@@ -90,14 +92,13 @@ def main(arguments):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", type=Path, required=True, help="folder of the built programs")
     parser.add_argument("--source", type=Path, required=True, help="root of the checkout")
-    parser.add_argument("--label", choices=("run", "slow"), required=True)
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE")
     given = parser.parse_args(arguments)
     programs, source, failed = given.programs.resolve(strict=True), given.source.resolve(strict=True), False
     for path in given.files:
         absolute = path.resolve(strict=True)
         name = absolute.relative_to(source).as_posix() if absolute.is_relative_to(source) else str(path)
-        for complaint, printed in run_document(absolute, name, programs, source, given.label):
+        for complaint, printed in run_document(absolute, name, programs, source):
             print(complaint, *(f"  | {line}" for line in printed), sep="\n")
             failed = True
     return 1 if failed else 0

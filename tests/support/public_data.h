@@ -8,7 +8,8 @@
 
 namespace frazil {
 
-// Returns the path of a public file such as "pipedream/vgg16.graph.txt", whether or not it exists.
+// Returns the path of a file in the folder of public data beside the checkout, such as
+// "pipedream/vgg16.graph.txt", whether or not the file exists.
 inline std::filesystem::path public_data(const std::string& name) {
   return std::filesystem::path(FRAZIL_SOURCE_FOLDER) / ".." / "shared" / "data" / name;
 }

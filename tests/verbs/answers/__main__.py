@@ -15,7 +15,8 @@ is not measured.
 
 `compare` is byte by byte, after the rules of filter_rules.py have put `#` in the place of what was measured and of
 machine and date, and names in the place of folders. It prints a difference for each command whose answer is another,
-and ends with 0 only where all are equal. A change that is meant is told in a file, as in rewordings.json:
+and how many commands succeeded. It ends with 0 only where all answers are equal and some command succeeded. A change
+that is meant is told in a file, as in rewordings.json:
 
     python3 tests/verbs/answers compare old new --rewordings meant.json
     [{"old": "found no --(\\S+), expected it to be given", "new": "missing --\\1"}]
@@ -29,7 +30,7 @@ What trains needs a profile of its model: `frazil profile` makes it, and its tim
 where the programs profile differently. --only REGEX runs or compares the commands whose names match.
 
 Each recording takes 1.5 to 2 minutes on two cores, also beside a compiler. A busy machine gives the same answers but
-of `verify`, which then measures nothing; `compare` says so, and does not count it. Both have to be recorded on one
+of `verify`, which then measures nothing; `compare` counts such answers apart and says so. Both have to be recorded on one
 machine: weights are those of its processor, and the refusal of --device cuda goes by its driver. Needs Python 3.9.
 """
 

@@ -38,14 +38,22 @@ def is_unmeasured(name, answer):
     return name.startswith("verify/") and ("nothing to compare" in answer or '"ratios": []' in answer)
 
 
+def is_skipped(name, *recordings):
+    """Whether a recording has no measured answer of that name, so that there is nothing to compare."""
+    return any(is_unmeasured(name, answers.get(name, "")) for answers in recordings)
+
+
+def succeeded(answer):
+    """Whether all commands of an answer ended with exit code 0; False for inputs, which are no commands."""
+    codes = [text.strip() for title, text in read_parts(answer) if title.endswith(": exit code")]
+    return bool(codes) and all(code in ("0", "0, 4 or 5") for code in codes)
+
+
 def differs(name, old, new):
     """Whether the answers of that name differ; prints how."""
     if name not in old or name not in new:
         print(f"{name}: only in the {'new' if name in new else 'old'} recording\n")
         return True
-    if is_unmeasured(name, old[name]) or is_unmeasured(name, new[name]):
-        print(f"{name}: not compared, for other programs were busy while it was measured\n")
-        return False
     if old[name] == new[name]:
         return False
     told = (old[name].splitlines(), new[name].splitlines(), f"old {name}", f"new {name}")
@@ -56,13 +64,26 @@ def differs(name, old, new):
 
 
 def compare(options):
-    """Options are those of the command line. 0 where all answers are equal, else 1."""
+    """Options are those of the command line. 0 where all answers are equal and some commands succeeded, else 1."""
     old, new = read_answers(options.old), read_answers(options.new)
     rules = json.loads(options.rewordings.read_text()) if options.rewordings else []
     old, told = reword(old, rules)
     names = sorted(name for name in old.keys() | new.keys() if re.search(options.only, name))
-    different = sum(differs(name, old, new) for name in names)
+    skipped = [name for name in names if name in old and name in new and is_skipped(name, old, new)]
+    compared = [name for name in names if name not in skipped]
+    for name in skipped:
+        print(f"{name}: not compared, for other programs were busy while it was measured\n")
+    different = sum(differs(name, old, new) for name in compared)
+    successes = sum(succeeded(new[name]) for name in compared if name in new)
     for sentence in told:
         print(sentence)
-    print(f"{different} of {len(names)} answers differ" if different else f"all {len(names)} answers are equal")
-    return 1 if different else 0
+    if skipped:
+        print(f"{len(skipped)} answers were not compared")
+    if not compared:
+        print("found no answers to compare, so nothing was shown")
+        return 1
+    print(f"{different} of {len(compared)} answers differ" if different else f"all {len(compared)} answers are equal")
+    print(f"{successes} of these commands succeeded in the new recording (exit code 0; 0, 4 or 5 of `verify`)")
+    if not successes:
+        print("found no command that succeeded, so nothing was shown: record again, with programs that run")
+    return 1 if different or not successes else 0
