@@ -175,9 +175,4 @@ Cluster read_cluster(const std::filesystem::path& path) {
   return parse_cluster(read_text_file(path), path.string());
 }
 
-void write_cluster(const Cluster& cluster, const std::filesystem::path& path) {
-  validate(cluster, path.string());
-  write_text_file(path, to_json(cluster));
-}
-
 }  // namespace frazil

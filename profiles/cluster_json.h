@@ -17,6 +17,5 @@ Cluster parse_cluster(std::string_view text, const std::string& file);
 std::string to_json(const Cluster& cluster);  // equal clusters give equal bytes; round trips
 
 Cluster read_cluster(const std::filesystem::path& path);
-void write_cluster(const Cluster& cluster, const std::filesystem::path& path);
 
 }  // namespace frazil

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "profiles/error.h"
-#include "sim/static_engine.h"
 
 namespace frazil {
 namespace {
@@ -69,36 +68,6 @@ std::vector<PathStep> find_critical_path(const TaskGraph& graph, const Simulatio
   path.push_back({task, PathStep::Reason::kFirst, Duration{0}});
   std::reverse(path.begin(), path.end());
   return path;
-}
-
-std::vector<Duration> find_slacks(const TaskGraph& graph, const Simulation& simulation,
-                                  std::span<const Duration> prices) {
-  check_sizes(graph, simulation, prices);
-  if (graph.size() == 0) return {};
-  const CompiledGraph sweep = compile(graph);
-  const std::vector<TaskId> before = tasks_before_on_lanes(graph);
-  const TimePoint last = *std::max_element(simulation.end.begin(), simulation.end.end());
-
-  // Latest ends are found from the back: whatever waits for a task comes after it in the sweep.
-  std::vector<TimePoint> latest(graph.size(), last);
-  for (std::size_t i = graph.size(); i-- > 0;) {
-    const TaskId task = sweep.task_at[i];
-    const TimePoint start = latest[task] - prices[sweep.work[i]];
-    for (std::uint32_t k = sweep.first_incoming[i]; k < sweep.first_incoming[i + 1]; ++k) {
-      const CompiledGraph::Incoming& incoming = sweep.incoming[k];
-      const Duration delay = incoming.delay < sweep.works ? prices[incoming.delay] : Duration{0};
-      TimePoint& end = latest[sweep.task_at[incoming.on]];
-      end = std::min(end, start - delay);
-    }
-    if (before[task] != kNoTask) latest[before[task]] = std::min(latest[before[task]], start);
-  }
-
-  std::vector<Duration> slacks;
-  slacks.reserve(graph.size());
-  for (std::size_t task = 0; task < graph.size(); ++task) {
-    slacks.push_back(latest[task] - simulation.end[task]);
-  }
-  return slacks;
 }
 
 }  // namespace frazil

@@ -2,10 +2,10 @@
 // Explains why a simulated graph takes as long as it does. Every task starts at 0 or exactly when
 // something it waited for arrived: the end of the task before it on its lane, or the end of a
 // dependency plus its delay (such a link is tight). The critical path is a chain of tight links
-// back from the last end, so its tasks and delays add up to the makespan. Slack tells how far a
-// task is from the critical path (Kelley and Walker 1959, "Critical-path planning and scheduling").
+// back from the last end, so its tasks and delays add up to the makespan (Kelley and Walker 1959,
+// "Critical-path planning and scheduling").
 //
-// Both functions require that `simulation` is what simulate() made of `graph` and that `prices` are
+// Requires that `simulation` is what simulate() made of `graph` and that `prices` are
 // the prices of the graph's works (price_all, of_work). The event engine's times, with waits of
 // other kinds, break this requirement.
 
@@ -37,10 +37,5 @@ struct PathStep {
 // tasks.
 std::vector<PathStep> find_critical_path(const TaskGraph& graph, const Simulation& simulation,
                                          std::span<const Duration> prices);
-
-// Returns for each task how much later than in `simulation` it could start, all others as early as
-// they then can, without a later last end. Every task of the critical path has slack 0.
-std::vector<Duration> find_slacks(const TaskGraph& graph, const Simulation& simulation,
-                                  std::span<const Duration> prices);
 
 }  // namespace frazil

@@ -1,11 +1,8 @@
 #include "sim/gradient_tree_shape.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <bit>
 #include <map>
-#include <string>
 #include <utility>
 
 #include "profiles/error.h"
@@ -96,17 +93,6 @@ HeldSets most_held_below(const TreeNode& node, const std::vector<TreeNode>& owne
   return {most, whole ? 1 : before.last + after.last};
 }
 
-std::string draw_node(const TreeNode& node) {
-  if (node.leaves() == 1) {
-    return std::to_string(node.first);
-  }
-  const auto draw_child = [](const TreeNode& child) {
-    return child.leaves() == 1 ? draw_node(child) : fmt::format("({})", draw_node(child));
-  };
-  const auto [left, right] = children(node);
-  return fmt::format("{}+{}", draw_child(left), draw_child(right));
-}
-
 }  // namespace
 
 bool is_tree_node(const TreeNode& node, int micro_batches) {
@@ -175,11 +161,6 @@ int received_gradient_sets(const std::vector<TreeNode>& own,
     }
   }
   return most;
-}
-
-std::string draw_tree(int micro_batches) {
-  ENSURE(micro_batches >= 1, "a tree of at least one leaf");
-  return draw_node({0, micro_batches});
 }
 
 }  // namespace frazil

@@ -7,7 +7,6 @@
 
 #include <compare>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -45,8 +44,5 @@ int held_gradient_sets(const std::vector<TreeNode>& owned, int micro_batches);
 // both children are there. A merged node is a set besides its own.
 int received_gradient_sets(const std::vector<TreeNode>& own,
                            const std::vector<std::vector<TreeNode>>& others, int micro_batches);
-
-// Draws the tree as text for pictures and tests: "((0+1)+(2+3))+(4+5)".
-std::string draw_tree(int micro_batches);
 
 }  // namespace frazil

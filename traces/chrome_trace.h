@@ -4,8 +4,7 @@
 // thread 8 x device + lane is one lane of one device. The event's name is the action's text, its
 // category the action's kind; its arguments are step, device and, for actions that have one,
 // micro_batch (with last_micro_batch if there are several). "otherData" holds "format", "version"
-// and the number of devices of each time line, so that read_chrome_trace.h gives back what was
-// written.
+// and the number of devices of each time line, so that a reader can give back what was written.
 
 #include <string>
 #include <vector>

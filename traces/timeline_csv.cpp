@@ -211,8 +211,4 @@ Timeline read_timeline_csv(const std::filesystem::path& path) {
   return parse_timeline_csv(read_text_file(path), path.string());
 }
 
-void write_timeline_csv(const Timeline& timeline, const std::filesystem::path& path) {
-  write_text_file(path, to_csv(timeline));
-}
-
 }  // namespace frazil

@@ -22,6 +22,5 @@ std::string to_csv(const Timeline& timeline);
 // times outside [-2^62, 2^62) ns, ...
 Timeline parse_timeline_csv(std::string_view text, const std::string& file);
 Timeline read_timeline_csv(const std::filesystem::path& path);
-void write_timeline_csv(const Timeline& timeline, const std::filesystem::path& path);
 
 }  // namespace frazil

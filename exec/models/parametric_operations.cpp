@@ -12,13 +12,12 @@ namespace {
 
 // Computes what autograd does after at::linear: the gradients of weight and bias over rows, the
 // weight's as one product. Returns an empty function where at::linear does not itself work on rows.
-std::function<Tensors(const at::Tensor&)> differentiate_linear(const at::Tensor& x, bool has_bias) {
+std::function<Tensors(const at::Tensor&)> differentiate_linear(const at::Tensor& x) {
   if (x.dim() > 2 && !x.is_contiguous()) return {};
-  return [x, has_bias](const at::Tensor& gradient) {
+  return [x](const at::Tensor& gradient) {
     const at::Tensor rows = gradient.reshape({-1, gradient.size(-1)});
-    Tensors found{at::mm(rows.t(), x.reshape({-1, x.size(-1)}))};
-    if (has_bias) found.push_back(at::sum_to(rows, at::IntArrayRef(rows.size(1))));
-    return found;
+    return Tensors{at::mm(rows.t(), x.reshape({-1, x.size(-1)})),
+                   at::sum_to(rows, at::IntArrayRef(rows.size(1)))};
   };
 }
 
@@ -28,16 +27,7 @@ at::Tensor ParametricOperations::linear(const at::Tensor& x, std::size_t weight,
                                         std::size_t bias) const {
   at::Tensor output = at::linear(x, parameters_[weight], parameters_[bias]);
   if (listener_ != nullptr) {
-    listener_->push_back({output, {weight, bias}, differentiate_linear(x, /*has_bias=*/true)});
-  }
-  return output;
-}
-
-at::Tensor ParametricOperations::linear_without_bias(const at::Tensor& x,
-                                                     std::size_t weight) const {
-  at::Tensor output = at::linear(x, parameters_[weight]);
-  if (listener_ != nullptr) {
-    listener_->push_back({output, {weight}, differentiate_linear(x, /*has_bias=*/false)});
+    listener_->push_back({output, {weight, bias}, differentiate_linear(x)});
   }
   return output;
 }

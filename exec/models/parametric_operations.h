@@ -29,7 +29,6 @@ class ParametricOperations {
       : parameters_(parameters), listener_(listener) {}
 
   at::Tensor linear(const at::Tensor& x, std::size_t weight, std::size_t bias) const;
-  at::Tensor linear_without_bias(const at::Tensor& x, std::size_t weight) const;
   // Normalizes over the last dimension.
   at::Tensor layer_norm(const at::Tensor& x, std::size_t weight, std::size_t bias,
                         double epsilon) const;

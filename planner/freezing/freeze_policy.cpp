@@ -55,14 +55,6 @@ int alpha_frozen_layers(int layers, double alpha, int interval_index) {
   return std::clamp(static_cast<int>(std::ceil(bound - kRoundingNoise)), 0, layers);
 }
 
-double alpha_bound(int layers, double alpha, int interval_index) {
-  double bound = 0;
-  for (int interval = 1; interval <= interval_index; ++interval) {
-    bound += alpha * (layers - bound);
-  }
-  return bound;
-}
-
 FreezeMask freeze_layers(int blocks, int layers) {
   ENSURE(layers >= 0 && (layers == 0 || layers <= blocks - 2), "no more frozen than there are");
   if (layers == 0) return FreezeMask::all_active(blocks);

@@ -154,9 +154,6 @@ inline constexpr double kRoundingNoise = 1e-9;
 // Returns AlphaFreeze's L_f(T) for T = interval_index. Rounding noise below 1e-9 in the power never
 // raises the ceiling.
 int alpha_frozen_layers(int layers, double alpha, int interval_index);
-// Returns the recursion of eq. 1 (He et al. 2021) with its bound always active, unrounded:
-// L_f(0) = 0, L_f(T) = L_f(T-1) + alpha (L - L_f(T-1)).
-double alpha_bound(int layers, double alpha, int interval_index);
 
 // Returns the mask with `layers` layers frozen. Requires: 0 <= layers <= L.
 FreezeMask freeze_layers(int blocks, int layers);

@@ -86,21 +86,6 @@ int compress_length(const std::vector<std::int64_t>& active, int length, std::in
   return length;
 }
 
-int shortest_length(const std::vector<std::int64_t>& active, std::int64_t reference,
-                    CompressionRule rule) {
-  int stages = 1;
-  std::int64_t held = 0;
-  for (const std::int64_t unit : active) {
-    ENSURE(may_compress(unit, reference, rule), "a unit that no stage may hold");
-    if (!may_compress(held + unit, reference, rule)) {
-      ++stages;
-      held = 0;
-    }
-    held += unit;
-  }
-  return stages;
-}
-
 int count_micro_batches(int length) {
   switch (length) {
     case 8:

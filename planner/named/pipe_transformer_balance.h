@@ -43,11 +43,6 @@ bool may_compress(std::int64_t largest, std::int64_t reference, CompressionRule 
 int compress_length(const std::vector<std::int64_t>& active, int length, std::int64_t reference,
                     CompressionRule rule = CompressionRule::kNotLarger);
 
-// Returns the fewest stages of any contiguous cut that may_compress allows; halving may miss it.
-// Requires: may_compress allows every unit as a stage.
-int shortest_length(const std::vector<std::int64_t>& active, std::int64_t reference,
-                    CompressionRule rule);
-
 // Returns the micro-batches of a pipeline of length K by the released table: 2K for K = 8, 4K for
 // K = 4, 8K for K = 2, else 4K.
 int count_micro_batches(int length);

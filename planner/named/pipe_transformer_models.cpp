@@ -26,16 +26,6 @@ void add_layers(const TransformerShape& shape, std::vector<ParameterUnit>& units
 
 VisionShape vit_b16(int classes) { return {.transformer = {}, .classes = classes}; }
 
-VisionShape vit_l16(int classes) {
-  return {.transformer = {.layers = 24, .hidden = 1024, .intermediate = 4096}, .classes = classes};
-}
-
-VisionShape vit_h14(int classes) {
-  return {.transformer = {.layers = 32, .hidden = 1280, .intermediate = 5120},
-          .patch = 14,
-          .classes = classes};
-}
-
 std::vector<ParameterUnit> list_vision_units(const VisionShape& shape) {
   const std::int64_t hidden = shape.transformer.hidden;
   const std::int64_t pixels = std::int64_t{3} * shape.patch * shape.patch;
@@ -48,8 +38,6 @@ std::vector<ParameterUnit> list_vision_units(const VisionShape& shape) {
   units.push_back({"head", tail, count_linear(hidden, shape.classes)});
   return units;
 }
-
-BertShape bert_base() { return {}; }
 
 BertShape bert_large() {
   return {.transformer = {.layers = 24, .hidden = 1024, .intermediate = 4096}};
@@ -69,14 +57,6 @@ std::vector<ParameterUnit> list_bert_units(const BertShape& shape, BertTask task
     units.push_back({"head", tail, count_linear(hidden, kStartAndEnd)});
   }
   return units;
-}
-
-std::vector<std::int64_t> active_parameters(const std::vector<ParameterUnit>& units, int frozen) {
-  std::vector<std::int64_t> active;
-  for (const ParameterUnit& unit : units) {
-    if (frozen == 0 || unit.layer > frozen) active.push_back(unit.parameters);
-  }
-  return active;
 }
 
 }  // namespace frazil

@@ -34,12 +34,10 @@ struct VisionShape {
   int positions() const { return (image / patch) * (image / patch) + 1; }
 };
 VisionShape vit_b16(int classes);
-VisionShape vit_l16(int classes);
-VisionShape vit_h14(int classes);
 std::vector<ParameterUnit> list_vision_units(const VisionShape& shape);
 
 // BERT for text classification (pooler, head with `labels` outputs) or question answering (a head
-// with two outputs).
+// with two outputs). The defaults are the shape of BERT-base.
 enum class BertTask : std::uint8_t { kClassification, kQuestionAnswering };
 struct BertShape {
   TransformerShape transformer;
@@ -48,12 +46,7 @@ struct BertShape {
   int token_types = 2;
   int labels = 2;
 };
-BertShape bert_base();
 BertShape bert_large();
 std::vector<ParameterUnit> list_bert_units(const BertShape& shape, BertTask task);
-
-// Returns the parameters of the units that still train when the embedding and the first `frozen`
-// layers are frozen; all units for 0.
-std::vector<std::int64_t> active_parameters(const std::vector<ParameterUnit>& units, int frozen);
 
 }  // namespace frazil

@@ -215,35 +215,18 @@ void check(const ChainCosts& costs, int stages) {
          "a memory limit for each stage");
 }
 
-// Returns the best cut into exactly `stages` stages whose load is at most `ceiling`.
-std::optional<ChainPartition> partition_below(const ChainCosts& costs, int stages,
-                                              std::int64_t ceiling) {
+}  // namespace
+
+std::optional<ChainPartition> partition_into(const ChainCosts& costs, int stages) {
+  check(costs, stages);
   if (costs.layer.size() < static_cast<std::size_t>(stages)) return std::nullopt;
   ChainTable table(costs, stages);
-  const std::int64_t last = std::min(table.last_bound(), ceiling);
+  const std::int64_t last = table.last_bound();
   if (!table.covers(last)) return std::nullopt;
   for (std::int64_t bound = table.first_bound(); bound < last; bound = 2 * bound) {
     if (auto partition = table.solve(bound)) return partition;
   }
   return table.solve(last);
-}
-
-}  // namespace
-
-std::optional<ChainPartition> partition_into(const ChainCosts& costs, int stages) {
-  check(costs, stages);
-  return partition_below(costs, stages, kNever.count());
-}
-
-std::optional<ChainPartition> partition_at_most(const ChainCosts& costs, int stages) {
-  check(costs, stages);
-  std::optional<ChainPartition> best;
-  for (int k = 1; k <= stages; ++k) {
-    // Fewer stages win ties, so more stages must be strictly better.
-    const std::int64_t ceiling = best ? best->load.count() - 1 : kNever.count();
-    if (auto partition = partition_below(costs, k, ceiling)) best = std::move(partition);
-  }
-  return best;
 }
 
 }  // namespace frazil

@@ -1,13 +1,13 @@
 #pragma once
 // clang-format off
-// Exact min-max partition of a chain of layers into at most p consecutive stages: the largest stage
-// load is as small as it can be. The load of stage s that holds layers [i, j] is
+// Exact min-max partition of a chain of layers into p consecutive stages: the largest stage load is
+// as small as it can be. The load of stage s that holds layers [i, j] is
 //   sum of layer_load(i..j) x slowdown of device s + boundary_load(i-1) + boundary_load(j)
 // or, if a stage sends beside its work,
 //   max(sum of layer_load(i..j) x slowdown of device s, back_load(i-1) + boundary_load(j))
 // subject to memory(s; i..j) <= limit. It is a dynamic program over (stages, end), exact for any
 // non-negative loads; windows are cut by an upper bound, which gives O(p L w) with w the widest
-// stage that can matter. Ties go to the fewest stages, then to the lexicographically smallest cuts.
+// stage that can matter. Ties go to the lexicographically smallest cuts.
 // clang-format on
 
 #include <cstdint>
@@ -44,8 +44,5 @@ struct ChainPartition {
 // Returns the best partition into exactly `stages` stages; none if no cut fits in memory or there
 // are fewer layers than stages.
 std::optional<ChainPartition> partition_into(const ChainCosts& costs, int stages);
-// Returns the best partition into at most `stages` stages, which is never worse with more devices;
-// none if no cut fits in memory.
-std::optional<ChainPartition> partition_at_most(const ChainCosts& costs, int stages);
 
 }  // namespace frazil

@@ -10,11 +10,6 @@ int slices_of(const Stage& stage) {
   return stage.axis == DeviceAxis::kSamples ? static_cast<int>(stage.devices.size()) : 1;
 }
 
-bool has_sliced_stage(const Pipeline& pipeline) {
-  return std::any_of(pipeline.stages.begin(), pipeline.stages.end(),
-                     [](const Stage& stage) { return slices_of(stage) > 1; });
-}
-
 std::optional<std::int32_t> slice_on(const Stage& stage, DeviceId device) {
   if (slices_of(stage) == 1) return std::nullopt;
   const auto place = std::find(stage.devices.begin(), stage.devices.end(), device);

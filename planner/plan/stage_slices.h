@@ -1,8 +1,8 @@
 #pragma once
-// Slices of micro-batches, for stages whose devices share every micro-batch by samples (axis
-// samples). Device k of the a devices of a stage has the samples [floor(k n / a),
-// floor((k + 1) n / a)) of a micro-batch of n samples. A message between two stages crosses as the
-// intersections of their slices (the relay between groups of Pipe-BD; Jang et al. 2023).
+// Tells the slices of micro-batches of stages whose devices share every micro-batch by samples
+// (axis samples). Device k of the a devices of a stage has the samples [first(k), first(k + 1)) of
+// a micro-batch of n samples, where first(k) = floor(k n / a). A message between two stages crosses
+// as the intersections of their slices (the relay between groups of Pipe-BD; Jang et al. 2023).
 
 #include <compare>
 #include <cstddef>
@@ -25,7 +25,6 @@ struct SampleInterval {
 
 // Returns how many slices a stage makes of a micro-batch; 1 if it has no slices.
 int slices_of(const Stage& stage);
-bool has_sliced_stage(const Pipeline& pipeline);
 // Returns the slice of a device, or none if the stage has no slices. Requires: the device is of the
 // stage.
 std::optional<std::int32_t> slice_on(const Stage& stage, DeviceId device);

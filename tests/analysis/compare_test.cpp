@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "profiles/error.h"
+#include "profiles/text_file.h"
 #include "tests/analysis/sample_runs.h"
 #include "traces/timeline_csv.h"
 
@@ -146,10 +147,10 @@ TEST(Compare, SpeaksJson) {
 TEST(ReadOneStep, RefusesSeveralSteps) {
   const TemporaryFolder folder("read_one_step");
   Timeline timeline = one_forward(100, 0);
-  write_timeline_csv(timeline, folder.path() / "one.csv");
+  write_text_file(folder.path() / "one.csv", to_csv(timeline));
   EXPECT_EQ(read_one_step(folder.path() / "one.csv"), timeline);
   add_span(timeline, 0, Lane::kCompute, stage_action(0, Kind::kForward, 0, 1), 100, 200);
-  write_timeline_csv(timeline, folder.path() / "two.csv");
+  write_text_file(folder.path() / "two.csv", to_csv(timeline));
   try {
     read_one_step(folder.path() / "two.csv");
     FAIL() << "two steps were taken";
@@ -162,9 +163,9 @@ TEST(ReadOneStep, RefusesSeveralSteps) {
 TEST(ReadMeasuredSteps, RefusesATimeLineWithoutSpans) {
   const TemporaryFolder folder("read_measured_steps");
   const auto file = folder.path() / "measured.csv";
-  write_timeline_csv(one_forward(100, 3), file);
+  write_text_file(file, to_csv(one_forward(100, 3)));
   EXPECT_EQ(read_measured_steps(file), one_forward(100, 3));
-  write_timeline_csv(Timeline{}, file);
+  write_text_file(file, to_csv(Timeline{}));
   try {
     read_measured_steps(file);
     FAIL() << "nothing was taken for a measurement";

@@ -59,7 +59,7 @@ TEST(TimelineCsv, GoesThroughAFile) {
   const std::filesystem::path path =
       std::filesystem::path(testing::TempDir()) / "frazil_timeline_csv_test.csv";
   const Timeline timeline = parse_timeline_csv(to_csv(make_1f1b_3x4(10)), "t.csv");
-  write_timeline_csv(timeline, path);
+  write_text_file(path, to_csv(timeline));
   EXPECT_EQ(read_timeline_csv(path), timeline);
   std::filesystem::remove(path);
   EXPECT_THROW(read_timeline_csv(path), InputError);

@@ -99,8 +99,8 @@ TEST(ReportProgram, APageThatCannotBeWrittenLosesNoAnswer) {
 
 TEST(ReportProgram, ComparesTwoTimeLines) {
   const TemporaryFolder folder("report_compare");
-  write_timeline_csv(one_forward(1500, 0), folder.path() / "a.csv");
-  write_timeline_csv(one_forward(3000, 0), folder.path() / "b.csv");
+  write_text_file(folder.path() / "a.csv", to_csv(one_forward(1500, 0)));
+  write_text_file(folder.path() / "b.csv", to_csv(one_forward(3000, 0)));
   const std::string files = "--predicted " + (folder.path() / "a.csv").string() + " --measured " +
                             (folder.path() / "b.csv").string();
   const Answer table = run_report(files);

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/exec/models/linear_without_bias.h"
+
 namespace frazil {
 namespace {
 
@@ -122,8 +124,7 @@ LayerSpec make_logits(const DecoderConfig& c) {
           .block = BlockId{c.blocks + 1},
           .parameters = {table("logits.weight", c)},
           .forward = [](const LayerCall& call) -> Tensors {
-            const ParametricOperations with(call.parameters, call.operations);
-            return {with.linear_without_bias(call.inputs.at(0), 0)};
+            return {linear_without_bias(call, call.inputs.at(0), 0)};
           },
           .output_bytes_per_sample = {float_bytes(std::int64_t{c.tokens} * c.vocabulary)},
           .loss =

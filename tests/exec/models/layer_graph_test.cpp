@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "exec/models/parametric_operations.h"
+#include "tests/exec/models/linear_without_bias.h"
 
 namespace frazil {
 namespace {
@@ -17,9 +17,8 @@ ModelSpec two_headed() {
                   .parameters = {named("a"), named("b")},
                   .forward =
                       [](const LayerCall& call) {
-                        const ParametricOperations operations(call.parameters, call.operations);
-                        return Tensors{operations.linear_without_bias(call.inputs[0], 0),
-                                       operations.linear_without_bias(call.inputs[0], 1)};
+                        return Tensors{linear_without_bias(call, call.inputs[0], 0),
+                                       linear_without_bias(call, call.inputs[0], 1)};
                       },
                   .output_bytes_per_sample = {Bytes{12}, Bytes{12}}};
   return {.name = "two heads",

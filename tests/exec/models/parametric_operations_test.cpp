@@ -44,8 +44,6 @@ TEST(ParametricOperations, ALinearLayerDifferentiatesItselfInTheBitsOfAutograd) 
     const ParametricOperations operations(parameters, &list);
     const at::Tensor y = operations.linear(x, 0, 1);
     expect_bits_of_autograd(list.at(0), parameters, draw(y.sizes()));
-    const at::Tensor z = operations.linear_without_bias(x, 0);
-    expect_bits_of_autograd(list.at(1), parameters, draw(z.sizes()));
     expect_bits_of_autograd(list.at(0), parameters,
                             draw({10, y.numel() / 10}).t().reshape(y.sizes()));
   }
@@ -64,11 +62,12 @@ TEST(ParametricOperations, ANormDifferentiatesItselfInTheBitsOfAutograd) {
 
 TEST(ParametricOperations, WhereOnlyTheEngineKnowsItIsAsked) {
   Draw draw;
-  const Tensors parameters{draw.leaf({10, 3, 3, 3}), draw.leaf({10}), draw.leaf({4, 8})};
+  const Tensors parameters{draw.leaf({10, 3, 3, 3}), draw.leaf({10}), draw.leaf({4, 8}),
+                           draw.leaf({4})};
   ParametricOperationList list;
   const ParametricOperations operations(parameters, &list);
   operations.convolution(draw({2, 3, 8, 8}), 0, 1, /*stride=*/1, /*padding=*/1);
-  operations.linear_without_bias(draw({8, 5, 6}).transpose(0, 2), 2);
+  operations.linear(draw({8, 5, 6}).transpose(0, 2), 2, 3);
   ASSERT_EQ(list.size(), 2U);
   for (const ParametricOperation& operation : list) EXPECT_FALSE(operation.differentiate);
 }

@@ -8,9 +8,9 @@
 #include <set>
 
 #include "exec/state/optimizer.h"
-#include "planner/plan/stage_slices.h"
 #include "tests/exec/models/model_plans.h"
 #include "tests/exec/support/small_vit.h"
+#include "tests/planner/support/sliced_stages.h"
 
 namespace frazil {
 namespace {

@@ -16,11 +16,11 @@
 #include <set>
 #include <thread>
 
-#include "profiles/cluster_json.h"
 #include "profiles/json.h"
 #include "profiles/model_profile_json.h"
 #include "tests/exec/support/tiny_run.h"
 #include "tests/support/program_folder.h"
+#include "tests/support/write_cluster.h"
 #include "traces/freeze_trace.h"
 
 namespace frazil {

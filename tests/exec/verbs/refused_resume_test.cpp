@@ -8,10 +8,10 @@
 #include <map>
 
 #include "planner/plan/plan_json.h"
-#include "profiles/cluster_json.h"
 #include "profiles/model_profile_json.h"
 #include "tests/exec/support/tiny_run.h"
 #include "tests/support/program_folder.h"
+#include "tests/support/write_cluster.h"
 
 namespace frazil {
 namespace {

@@ -15,6 +15,7 @@
 #include "profiles/text_file.h"
 #include "tests/exec/support/tiny_run.h"
 #include "tests/support/program_folder.h"
+#include "tests/support/write_cluster.h"
 
 namespace frazil {
 namespace {

@@ -7,12 +7,12 @@
 #include <sstream>
 
 #include "planner/plan/plan_json.h"
-#include "profiles/cluster_json.h"
 #include "profiles/json.h"
 #include "profiles/model_profile_json.h"
 #include "profiles/text_file.h"
 #include "tests/exec/support/tiny_run.h"
 #include "tests/support/program_folder.h"
+#include "tests/support/write_cluster.h"
 #include "traces/freeze_trace.h"
 
 namespace frazil {

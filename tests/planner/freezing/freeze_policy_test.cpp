@@ -46,13 +46,17 @@ TEST(FreezePolicy, FreezesAsManyLayersAsTheReleasedCode) {
   }
 }
 
-TEST(FreezePolicy, RecursionEqualsTheClosedForm) {
+// Follows the recursion of eq. 1 (He et al. 2021) with its bound always active:
+// L_f(0) = 0, L_f(T) = L_f(T-1) + alpha (L - L_f(T-1)).
+TEST(FreezePolicy, AlphaFreezesTheRecursionRoundedUp) {
   for (const double alpha : {0.07, 1.0 / 5, 1.0 / 4, 1.0 / 3, 2.0 / 5, 1.0 / 2, 0.9}) {
     for (const int layers : {1, 12, 24, 96}) {
+      double bound = 0;
       for (int interval = 0; interval <= 50; ++interval) {
-        const double closed = layers * (1 - std::pow(1 - alpha, interval));
-        EXPECT_NEAR(alpha_bound(layers, alpha, interval), closed, 1e-9)
+        EXPECT_EQ(alpha_frozen_layers(layers, alpha, interval),
+                  static_cast<int>(std::ceil(bound - kRoundingNoise)))
             << alpha << " " << layers << " " << interval;
+        bound += alpha * (layers - bound);
       }
     }
   }

@@ -120,7 +120,7 @@ TEST(PaperFreeze, EqualsTheEquationOnRandomNorms) {
       }
       ASSERT_EQ(asked.ask_layers(signals), frozen) << "trial " << trial << ", step " << step;
       ASSERT_GE(frozen, before);
-      ASSERT_LE(frozen, std::ceil(alpha_bound(layers, alpha, static_cast<int>(step))));
+      ASSERT_LE(frozen, alpha_frozen_layers(layers, alpha, static_cast<int>(step)));
     }
   }
   EXPECT_GT(by_bound, 100);

@@ -13,11 +13,11 @@
 
 #include "planner/plan/plan_json.h"
 #include "planner/schedules/make_schedule.h"
-#include "profiles/cluster_json.h"
 #include "profiles/error.h"
 #include "profiles/model_profile_json.h"
 #include "tests/planner/interop/chakra_steps.h"
 #include "tests/support/program_folder.h"
+#include "tests/support/write_cluster.h"
 
 namespace frazil {
 namespace {

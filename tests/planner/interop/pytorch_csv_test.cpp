@@ -14,12 +14,12 @@
 #include "planner/plan/schedule_facts.h"
 #include "planner/schedules/make_schedule.h"
 #include "planner/what_if/what_if.h"
-#include "profiles/cluster_json.h"
 #include "profiles/error.h"
 #include "profiles/model_profile_json.h"
 #include "tests/planner/interop/pytorch_schedules.h"
 #include "tests/support/program_folder.h"
 #include "tests/support/sample_models.h"
+#include "tests/support/write_cluster.h"
 
 namespace frazil {
 namespace {

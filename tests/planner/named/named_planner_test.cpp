@@ -8,13 +8,13 @@
 
 #include "planner/actions/validate_plan.h"
 #include "planner/named/pipe_bd.h"
-#include "profiles/cluster_json.h"
 #include "profiles/error.h"
 #include "profiles/json.h"
 #include "profiles/model_profile_json.h"
 #include "tests/support/distillation_profile.h"
 #include "tests/support/program_folder.h"
 #include "tests/support/sample_models.h"
+#include "tests/support/write_cluster.h"
 
 namespace frazil {
 namespace {

@@ -100,7 +100,7 @@ TEST_F(PipeTransformer, RunsTheFrozenStageOverTheWholeBatchFirst) {
 }
 
 TEST_F(PipeTransformer, LeavesADeviceIdleWhoseStageIsEmpty) {
-  const ModelProfile bert = make_rtx5000_bert(bert_base(), BertTask::kQuestionAnswering, 256);
+  const ModelProfile bert = make_rtx5000_bert(BertShape{}, BertTask::kQuestionAnswering, 256);
   const Plan empty = plan_pipe_transformer({bert, cluster_},
                                            {.batch_size = 128, .mask = FreezeMask::all_active(14)});
   validate(empty, {bert, cluster_}, "plan");

@@ -134,13 +134,6 @@ TEST(Partition, PrefersTheLexicographicallySmallestCutsAmongEquals) {
   EXPECT_EQ(partition->cuts, cuts({1, 2}));
 }
 
-TEST(Partition, PrefersFewerStagesAmongEquals) {
-  const auto partition = partition_at_most(plain({3, 1, 1, 1}, 4), 4);
-  ASSERT_TRUE(partition);
-  EXPECT_EQ(partition->load, nanoseconds(3));
-  EXPECT_EQ(partition->cuts, cuts({1}));
-}
-
 TEST(Partition, AvoidsAnExpensiveBoundary) {
   ChainCosts costs = plain({2, 2, 2, 2}, 2);
   costs.boundary = {nanoseconds(1), nanoseconds(9), nanoseconds(1)};
@@ -161,7 +154,7 @@ TEST(Partition, GivesASlowDeviceFewerLayers) {
 
 TEST(Partition, HasNoAnswerWithFewerLayersThanStages) {
   EXPECT_FALSE(partition_into(plain({1, 1}, 3), 3));
-  EXPECT_TRUE(partition_at_most(plain({1, 1}, 3), 3));
+  EXPECT_TRUE(partition_into(plain({1, 1}, 3), 2));
 }
 
 TEST(Partition, HasNoAnswerWhenALayerFitsNowhere) {
@@ -171,7 +164,7 @@ TEST(Partition, HasNoAnswerWhenALayerFitsNowhere) {
   };
   costs.memory_limit.assign(3, Bytes{8});
   EXPECT_FALSE(partition_into(costs, 2));
-  EXPECT_FALSE(partition_at_most(costs, 3));
+  EXPECT_FALSE(partition_into(costs, 3));
 }
 
 TEST(Partition, EqualsTryingAllCutsOnRandomChains) {
@@ -185,37 +178,6 @@ TEST(Partition, EqualsTryingAllCutsOnRandomChains) {
     if (actual) {
       ASSERT_EQ(actual->load, expected->load);
       ASSERT_EQ(actual->cuts, expected->cuts);
-    }
-  }
-}
-
-TEST(Partition, AtMostEqualsTheBestOfAllStageCounts) {
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    std::mt19937_64 random(seed);
-    const RandomChain chain = make_random_chain(random);
-    std::optional<ChainPartition> expected;
-    for (int stages = 1; stages <= chain.stages; ++stages) {
-      const auto candidate = try_all(chain.costs, stages);
-      if (candidate && (!expected || candidate->load < expected->load)) expected = candidate;
-    }
-    ASSERT_EQ(partition_at_most(chain.costs, chain.stages), expected);
-  }
-}
-
-TEST(Partition, IsNeverWorseWithMoreDevices) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
-    SCOPED_TRACE("seed " + std::to_string(seed));
-    std::mt19937_64 random(seed);
-    RandomChain chain = make_random_chain(random);
-    chain.costs.memory = {};
-    auto before = partition_at_most(chain.costs, chain.stages);
-    for (int more = 1; more <= 4; ++more) {
-      chain.costs.time_ppm.push_back(chain.costs.time_ppm.back());
-      const auto after = partition_at_most(chain.costs, chain.stages + more);
-      ASSERT_TRUE(before && after);
-      ASSERT_LE(after->load, before->load);
-      before = after;
     }
   }
 }

@@ -70,10 +70,10 @@ TEST(Plan, SamplesOfAllMicroBatchesAddUpToTheBatch) {
 
 TEST(Plan, EveryScheduleHasItsOwnName) {
   std::set<std::string_view> names;
-  for (int kind = 0; kind <= static_cast<int>(ScheduleKind::kVaruna); ++kind) {
-    const std::string_view name = schedule_name(static_cast<ScheduleKind>(kind));
-    EXPECT_TRUE(names.insert(name).second) << name;
-    EXPECT_EQ(find_schedule(name), static_cast<ScheduleKind>(kind));
+  for (const ScheduleFacts& facts : all_schedules()) {
+    EXPECT_TRUE(names.insert(facts.name).second) << facts.name;
+    EXPECT_EQ(schedule_name(facts.kind), facts.name);
+    EXPECT_EQ(find_schedule(facts.name), facts.kind);
   }
   EXPECT_EQ(find_schedule("1F1B"), std::nullopt);
 }

@@ -206,7 +206,7 @@ TEST(StageSlices, OfAMicroBatchTooSmallForThemAreFound) {
 // A stage on one device has no slices, whatever its axis.
 TEST(StageSlices, OfOneDeviceAreNone) {
   const Plan plan = make_sliced_plan({1, 1}, 1, 4, {});
-  EXPECT_FALSE(has_sliced_stage(plan.pipelines[0]));
+  for (const Stage& stage : plan.pipelines[0].stages) EXPECT_EQ(slices_of(stage), 1);
   EXPECT_EQ(to_text(make_schedule(plan, 2)), "d0: 0F0 0B0\nd1: 1F0 1B0\n");
 }
 

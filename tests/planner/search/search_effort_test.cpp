@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include "profiles/cluster_json.h"
 #include "profiles/json.h"
 #include "profiles/model_profile_json.h"
 #include "tests/support/program_folder.h"
 #include "tests/support/sample_models.h"
+#include "tests/support/write_cluster.h"
 
 namespace frazil {
 namespace {

@@ -21,6 +21,7 @@
 #include "tests/planner/support/search_cases.h"
 #include "tests/support/program_folder.h"
 #include "tests/support/sample_models.h"
+#include "tests/support/write_cluster.h"
 
 namespace frazil {
 namespace {

@@ -159,7 +159,7 @@ std::vector<Shape> list_shapes(Evaluator& evaluator) {
     cells.push_back(cell);
     for (const ShapeCell& each : cells) {
       for (const ShapeVariant& variant : list_variants(each, evaluator.space())) {
-        if (evaluator.machines().repeats(each, variant.arrangement)) continue;
+        if (evaluator.device_classes().repeats(each, variant.arrangement)) continue;
         shapes.push_back({each, variant});
       }
     }

@@ -5,12 +5,12 @@
 #include <algorithm>
 
 #include "planner/plan/plan_json.h"
-#include "profiles/cluster_json.h"
 #include "profiles/json.h"
 #include "profiles/model_profile_json.h"
 #include "profiles/text_file.h"
 #include "tests/support/program_folder.h"
 #include "tests/support/sample_models.h"
+#include "tests/support/write_cluster.h"
 #include "traces/freeze_trace.h"
 
 namespace frazil {

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "planner/plan/plan_json.h"
-#include "profiles/cluster_json.h"
 #include "profiles/model_profile_json.h"
 #include "tests/support/program_folder.h"
 #include "tests/support/sample_models.h"
+#include "tests/support/write_cluster.h"
 
 namespace frazil {
 namespace {

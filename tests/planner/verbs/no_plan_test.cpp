@@ -8,7 +8,6 @@
 #include "planner/search/advice.h"
 #include "planner/search/explain_plan.h"
 #include "planner/search/search.h"
-#include "profiles/cluster_json.h"
 #include "profiles/json.h"
 #include "profiles/model_profile_json.h"
 #include "tests/planner/support/search_cases.h"
@@ -16,6 +15,7 @@
 #include "tests/support/program_folder.h"
 #include "tests/support/sample_models.h"
 #include "tests/support/sanitizer.h"
+#include "tests/support/write_cluster.h"
 
 namespace frazil {
 namespace {

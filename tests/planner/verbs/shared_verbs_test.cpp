@@ -5,10 +5,10 @@
 
 #include "planner/plan/plan_json.h"
 #include "planner/schedules/make_schedule.h"
-#include "profiles/cluster_json.h"
 #include "profiles/model_profile_json.h"
 #include "tests/planner/support/shared_plans.h"
 #include "tests/support/program_folder.h"
+#include "tests/support/write_cluster.h"
 
 namespace frazil {
 namespace {

@@ -16,6 +16,7 @@
 #include "profiles/text_file.h"
 #include "tests/support/program_folder.h"
 #include "tests/support/sample_models.h"
+#include "tests/support/write_cluster.h"
 #include "traces/timeline_csv.h"
 
 namespace frazil {

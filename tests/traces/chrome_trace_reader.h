@@ -1,8 +1,7 @@
 #pragma once
 // Reads back exactly what chrome_trace.h wrote: time lines, names, idle devices, the order of
-// spans. Other Chrome traces are refused; kineto_trace.h reads those of PyTorch's profiler.
+// spans. Other Chrome traces are refused.
 
-#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,9 +17,8 @@ struct OwnedTimeline {
   friend bool operator==(const OwnedTimeline&, const OwnedTimeline&) = default;
 };
 
-// Reads a file, plain or gzip. Throws InputError with the line: another format, an event of an
-// unknown process or thread, an action outside the grammar, a time of more than three decimals, ...
-std::vector<OwnedTimeline> read_chrome_trace(const std::filesystem::path& path);
+// Throws InputError with the line: another format, an event of an unknown process or thread, an
+// action outside the grammar, a time of more than three decimals, ...
 std::vector<OwnedTimeline> parse_chrome_trace(std::string_view text, const std::string& file);
 
 }  // namespace frazil

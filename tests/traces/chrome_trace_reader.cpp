@@ -1,4 +1,4 @@
-#include "traces/read_chrome_trace.h"
+#include "tests/traces/chrome_trace_reader.h"
 
 #include <fmt/format.h>
 
@@ -215,11 +215,6 @@ class ChromeReader {
 };
 
 }  // namespace
-
-std::vector<OwnedTimeline> read_chrome_trace(const std::filesystem::path& path) {
-  JsonStream stream(path);
-  return ChromeReader(stream).read();
-}
 
 std::vector<OwnedTimeline> parse_chrome_trace(std::string_view text, const std::string& file) {
   JsonStream stream(text, file);
