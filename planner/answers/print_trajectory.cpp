@@ -76,7 +76,7 @@ std::string why(const PlannedTransition& change) {
 
 std::string transition_rows(const PlannedTrajectory& planned) {
   std::string text;
-  for (const PlannedTransition& change : planned.switches) {
+  for (const PlannedTransition& change : planned.transitions) {
     text += fmt::format("transition at step {}: {} to move, {} in all; {}\n",
                         planned.segments[change.segment].step, to_text(change.cost.moved),
                         to_text(change.cost.total), why(change));
@@ -188,7 +188,7 @@ std::string trajectory_json(const PlannedTrajectory& planned) {
     json["segments"].push_back(std::move(row));
   }
   json["switches"] = Json::array();
-  for (const PlannedTransition& change : planned.switches) {
+  for (const PlannedTransition& change : planned.transitions) {
     json["switches"].push_back(transition_json(planned, change));
   }
   if (planned.caches) {

@@ -53,9 +53,9 @@ int equal_share(int units, int groups, int group, bool has_short) {
   return units / groups + (has_more ? 1 : 0);
 }
 
-BatchDeals::BatchDeals(const SearchSpace& space, const DeviceGroupClasses& machines)
+BatchDeals::BatchDeals(const SearchSpace& space, const DeviceGroupClasses& device_classes)
     : space_(space),
-      alike_(machines.groups_are_alike()),
+      alike_(device_classes.groups_are_alike()),
       exact_(space.options.reduction == ReductionMode::kExact && !space.options.overlap) {
   if (!exact_) return;
   for (const int size : space.options.micro_batch_sizes) by_size_.push_back(look_up(size));

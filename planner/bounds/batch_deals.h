@@ -30,7 +30,7 @@ struct BatchDeal {
 class BatchDeals {
  public:
   // The space must outlive this.
-  BatchDeals(const SearchSpace& space, const DeviceGroupClasses& machines);
+  BatchDeals(const SearchSpace& space, const DeviceGroupClasses& device_classes);
 
   // Returns the deals of a cell: whatever the shares of its groups are, one of these deals holds.
   std::vector<BatchDeal> list(const ShapeCell& cell) const;

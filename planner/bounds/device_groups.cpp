@@ -109,7 +109,7 @@ int DeviceGroupClasses::link_of(DeviceId from, DeviceId to) const {
   return link_at_[from.index() * cluster_.devices.size() + to.index()];
 }
 
-int DeviceGroupClasses::find_machine(const std::vector<DeviceId>& devices) {
+int DeviceGroupClasses::find_class(const std::vector<DeviceId>& devices) {
   std::vector<int> key;
   for (const DeviceId device : devices) key.push_back(kind_of_[device.index()]);
   if (!link_at_.empty()) {
@@ -121,18 +121,18 @@ int DeviceGroupClasses::find_machine(const std::vector<DeviceId>& devices) {
   }
   key.push_back(static_cast<int>(devices.size()));
   const auto [known, is_new] =
-      machine_of_.try_emplace(std::move(key), static_cast<int>(machines_.size()));
+      class_of_.try_emplace(std::move(key), static_cast<int>(clusters_.size()));
   if (!is_new) return known->second;
-  Cluster& machine = machines_.emplace_back();
-  machine.hosts = cluster_.hosts;
-  machine.default_link = cluster_.default_link;
+  Cluster& like = clusters_.emplace_back();
+  like.hosts = cluster_.hosts;
+  like.default_link = cluster_.default_link;
   for (const DeviceId device : devices) {
-    machine.devices.push_back(cluster_.devices[device.index()]);
+    like.devices.push_back(cluster_.devices[device.index()]);
   }
   for (std::size_t a = 0; a < devices.size(); ++a) {
     for (std::size_t b = 0; b < devices.size(); ++b) {
       if (a == b || link_of(devices[a], devices[b]) == 0) continue;
-      machine.links.push_back(
+      like.links.push_back(
           {DeviceId{a}, DeviceId{b}, links_[index_of(link_of(devices[a], devices[b]))]});
     }
   }
@@ -169,7 +169,7 @@ DeviceGroups DeviceGroupClasses::make_groups(const ShapeCell& cell,
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const bool as_before =
         g > 0 && groups_are_alike() && groups[g].devices.size() == groups[g - 1].devices.size();
-    groups[g].machine = as_before ? groups[g - 1].machine : find_machine(groups[g].devices);
+    groups[g].device_class = as_before ? groups[g - 1].device_class : find_class(groups[g].devices);
   }
   return groups;
 }

@@ -24,7 +24,7 @@ namespace frazil {
 
 struct DeviceGroup {
   std::vector<DeviceId> devices;  // in the order in which the data meets them
-  int machine = 0;                // the device-group class
+  int device_class = 0;           // equal in groups that are alike
 };
 using DeviceGroups = std::vector<DeviceGroup>;
 
@@ -42,7 +42,9 @@ class DeviceGroupClasses {
 
   const DeviceGroups& groups(const ShapeCell& cell, int arrangement);
   // Returns the devices and links of a class as a cluster, the devices numbered from 0.
-  const Cluster& machine(int id) const { return machines_[static_cast<std::size_t>(id)]; }
+  const Cluster& cluster(int device_class) const {
+    return clusters_[static_cast<std::size_t>(device_class)];
+  }
 
   // Return what bounds may assume of any device and link: a device as fast as the fastest, with the
   // least overheads and the most memory of any (none has to be all of this), and a link with the
@@ -62,7 +64,7 @@ class DeviceGroupClasses {
   void find_links();
   void find_best();
   int link_of(DeviceId from, DeviceId to) const;
-  int find_machine(const std::vector<DeviceId>& devices);
+  int find_class(const std::vector<DeviceId>& devices);
   std::vector<DeviceId> pick(int count, const Arrangement& arrangement) const;
   DeviceGroups make_groups(const ShapeCell& cell, const Arrangement& arrangement);
 
@@ -74,8 +76,8 @@ class DeviceGroupClasses {
   std::vector<std::int32_t> link_at_;  // by (from, to); empty where all are the default
   std::vector<Arrangement> arrangements_;
   std::map<Key, DeviceGroups> groups_;
-  std::map<std::vector<int>, int> machine_of_;  // by kinds and links
-  std::deque<Cluster> machines_;                // references to them stay valid
+  std::map<std::vector<int>, int> class_of_;  // by kinds and links
+  std::deque<Cluster> clusters_;              // references to them stay valid
   Device best_device_;
   Link best_link_;
 };

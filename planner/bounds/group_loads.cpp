@@ -10,11 +10,11 @@ namespace {
 
 // Sets the boundary to the stage before, and what that stage adds to this one's head and tails.
 void follow(const StageLoad& before, StageLoad& stage, const ChainSums& sums,
-            const Cluster& machine) {
+            const Cluster& group_cluster) {
   const int cut = stage.span.first;
   const auto send = [&](std::size_t from, std::size_t to, Bytes size, Duration& sent) {
     if (from == to) return Duration{0};
-    const Link link = machine.link(DeviceId{from}, DeviceId{to});
+    const Link link = group_cluster.link(DeviceId{from}, DeviceId{to});
     sent = size / link.bandwidth;
     return sent + link.latency;
   };
@@ -48,16 +48,16 @@ void add(const StageLoad& stage, int micro_batches, DeviceLoad& load) {
 
 GroupLoads add_up_loads(const Shape& shape, const GroupClass& group,
                         const std::vector<LayerSpan>& spans, const ChainSums& sums,
-                        const Cluster& machine, const WorkBounds& reductions,
+                        const Cluster& group_cluster, const WorkBounds& reductions,
                         const Owners& owners) {
   const Placement placement = placement_of(shape.variant);
-  const auto count = static_cast<int>(machine.devices.size());
+  const auto count = static_cast<int>(group_cluster.devices.size());
   const auto stages = static_cast<int>(spans.size());
   GroupLoads loads;
   loads.micro_batches = group.share - (group.has_short ? 1 : 0);
   loads.splits = facts_of(shape.variant.schedule).splits_backward;
   loads.ways = directions(placement);
-  loads.devices.resize(machine.devices.size());
+  loads.devices.resize(group_cluster.devices.size());
   if (loads.micro_batches <= 0) return loads;
   // The short micro-batch is the last one of the last direction.
   const int of_way = loads.micro_batches / loads.ways;
@@ -68,7 +68,7 @@ GroupLoads add_up_loads(const Shape& shape, const GroupClass& group,
       StageLoad stage;
       stage.span = spans[static_cast<std::size_t>(s)];
       stage.device = static_cast<std::size_t>(device_of_stage(placement, count, way, s));
-      const Device& device = machine.devices[stage.device];
+      const Device& device = group_cluster.devices[stage.device];
       stage.times = sums.times(stage.span, device, recomputes(shape.variant, s, stages));
       stage.backward = loads.splits
                            ? std::min(stage.times.backward, stage.times.input + stage.times.weight)
@@ -80,7 +80,7 @@ GroupLoads add_up_loads(const Shape& shape, const GroupClass& group,
           reductions.reduction(sums.updated_parameters(stage.span), owners.devices, owners.nodes);
       stage.update = sums.update(stage.span, device);
       stage.head = device.step_overhead;
-      if (s > 0) follow(loads.stages.back(), stage, sums, machine);
+      if (s > 0) follow(loads.stages.back(), stage, sums, group_cluster);
       loads.stages.push_back(stage);
       add(stage, of_way, loads.devices[stage.device]);
     }

@@ -1,9 +1,9 @@
 #pragma once
-// Times of the stages and devices of a group in a step when the cuts are known: the work of one
-// micro-batch, what it must meet before a stage (head) and after it (tail), and what follows the
-// last backward. Variants with equal placement, chunks, recomputing and splitting of backwards have
-// equal loads. Heads and tails follow only the boundaries between neighbouring stages, as far as
-// the layers on both sides are joined. The short micro-batch counts for nothing.
+// Computes the times of the stages and devices of a group in a step when the cuts are known: the
+// work of one micro-batch, what it must meet before a stage (head) and after it (tail), and what
+// follows the last backward. Variants with equal placement, chunks, recomputing and splitting of
+// backwards have equal loads. Heads and tails follow only the boundaries between neighbouring
+// stages, as far as the layers on both sides are joined. The short micro-batch counts for nothing.
 
 #include <vector>
 
@@ -14,7 +14,7 @@ namespace frazil {
 
 struct StageLoad {
   LayerSpan span;
-  std::size_t device = 0;  // of the machine
+  std::size_t device = 0;  // of the group
   SpanTimes times;         // of one micro-batch
   Duration backward{0};    // B, or I and W where they may run as one
   bool has_backward = false;
@@ -70,6 +70,7 @@ struct GroupLoads {
 // Adds up the loads of a group of class `group`; `spans` are the layers of its stages.
 GroupLoads add_up_loads(const Shape& shape, const GroupClass& group,
                         const std::vector<LayerSpan>& spans, const ChainSums& sums,
-                        const Cluster& machine, const WorkBounds& reductions, const Owners& owners);
+                        const Cluster& group_cluster, const WorkBounds& reductions,
+                        const Owners& owners);
 
 }  // namespace frazil

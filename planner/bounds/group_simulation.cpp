@@ -58,14 +58,15 @@ void reach_peak(MemoryPeak& peak, TimePoint at, Bytes reducing) {
 }  // namespace
 
 GroupSimulation::GroupSimulation(Setting setting, const Activity& activity,
-                                 const SearchOptions& options, const DeviceGroupClasses& machines,
-                                 const SpaceSums& sums, OrderTable& orders)
+                                 const SearchOptions& options,
+                                 const DeviceGroupClasses& device_classes, const SpaceSums& sums,
+                                 OrderTable& orders)
     : setting_(setting),
       activity_(activity),
       options_(options),
-      machines_(machines),
+      device_classes_(device_classes),
       space_sums_(sums),
-      timer_(setting.profile(), machines, sums, options, orders) {}
+      timer_(setting.profile(), device_classes, sums, options, orders) {}
 
 bool GroupSimulation::applies(const Shape& shape, const Proposal& proposal,
                               const SearchOptions& options) {
@@ -78,20 +79,20 @@ bool GroupSimulation::applies(const Shape& shape, const Proposal& proposal,
 
 GroupRun GroupSimulation::run_anew(const Shape& shape, const GroupClass& group) const {
   const ModelProfile& profile = setting_.profile();
-  const Cluster& machine = machines_.machine(group.machine);
-  const Setting of_group{profile, machine};
+  const Cluster& group_cluster = device_classes_.cluster(group.device_class);
+  const Setting of_group{profile, group_cluster};
   const auto layers = static_cast<int>(profile.layers.size());
   GroupRun result;
   try {
-    const Plan plan = make_group_plan(shape, group, machine, options_, layers);
+    const Plan plan = make_group_plan(shape, group, group_cluster, options_, layers);
     const Activity activity = find_activity(profile, plan);
-    const auto devices = static_cast<int>(machine.devices.size());
+    const auto devices = static_cast<int>(group_cluster.devices.size());
     const Schedule compute = make_schedule(plan, devices, of_group);
     Schedule completed = complete_schedule(compute, plan, profile, activity);
     drop_joint_actions(completed);
     const LoweredStep step = lower(plan, completed, of_group, activity);
     Simulation simulation = frazil::simulate(step.graph, of_group);
-    result.last_work = find_last_work(step, simulation, machine.devices.size());
+    result.last_work = find_last_work(step, simulation, group_cluster.devices.size());
     result.memory = std::move(simulation.memory);
     result.extrapolated = simulation.extrapolated;
   } catch (const InfeasibleError& error) {
@@ -103,8 +104,8 @@ GroupRun GroupSimulation::run_anew(const Shape& shape, const GroupClass& group) 
 GroupSimulation::Key GroupSimulation::key_of(const Shape& shape, const GroupClass& group) const {
   ShapeVariant variant = shape.variant;
   variant.arrangement = 0;
-  return {group.machine, group.share, group.has_short, shape.cell.micro_batch_size,
-          variant,       group.cuts};
+  return {group.device_class,          group.share, group.has_short,
+          shape.cell.micro_batch_size, variant,     group.cuts};
 }
 
 const GroupRun& GroupSimulation::run(const Shape& shape, const GroupClass& group) {

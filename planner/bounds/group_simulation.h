@@ -22,7 +22,7 @@
 namespace frazil {
 
 struct GroupRun {
-  std::vector<Duration> last_work;  // by device of the machine: the end of its last F, I, W, B or R
+  std::vector<Duration> last_work;  // by device of the group: the end of its last F, I, W, B or R
   std::vector<MemoryPeak> memory;   // with the gradients of the group alone
   bool extrapolated = false;
   std::optional<std::string> refused;  // the sentence of the interpreter that refuses it
@@ -41,7 +41,8 @@ class GroupSimulation {
  public:
   // The profile, the cluster and the other arguments must outlive this.
   GroupSimulation(Setting setting, const Activity& activity, const SearchOptions& options,
-                  const DeviceGroupClasses& machines, const SpaceSums& sums, OrderTable& orders);
+                  const DeviceGroupClasses& device_classes, const SpaceSums& sums,
+                  OrderTable& orders);
 
   // True if the method applies to this proposal; simulate() and at_least() require it.
   static bool applies(const Shape& shape, const Proposal& proposal, const SearchOptions& options);
@@ -75,7 +76,7 @@ class GroupSimulation {
   Setting setting_;
   const Activity& activity_;
   const SearchOptions& options_;
-  const DeviceGroupClasses& machines_;
+  const DeviceGroupClasses& device_classes_;
   const SpaceSums& space_sums_;
   OrderTimer timer_;
   std::map<Key, OrderTimes> times_;

@@ -32,18 +32,19 @@ struct TimedStage {
 class ListRunner {
  public:
   ListRunner(const Shape& shape, const GroupClass& group, const ChainSums& sums,
-             const Cluster& machine)
+             const Cluster& group_cluster)
       : placement_(facts_of(shape.variant.schedule).placement),
-        devices_(machine.devices.size()),
+        devices_(group_cluster.devices.size()),
         ways_(static_cast<std::size_t>(directions(placement_))),
         of_way_(static_cast<std::size_t>(group.share) / ways_) {
     if (group.has_short) short_ = of_way_ - 1;
-    for (std::size_t way = 0; way < ways_; ++way) add_stages(shape, group, sums, machine, way);
+    for (std::size_t way = 0; way < ways_; ++way)
+      add_stages(shape, group, sums, group_cluster, way);
     const std::size_t works = stages_.size() * of_way_;
     forward_.assign(works, kNotYet);
     gradient_.assign(works, kNotYet);
     for (std::size_t d = 0; d < devices_.size(); ++d) {
-      devices_[d].free = devices_[d].sent = machine.devices[d].step_overhead;
+      devices_[d].free = devices_[d].sent = group_cluster.devices[d].step_overhead;
     }
   }
 
@@ -94,9 +95,9 @@ class ListRunner {
   }
 
   void add_stages(const Shape& shape, const GroupClass& group, const ChainSums& sums,
-                  const Cluster& machine, std::size_t way) {
+                  const Cluster& group_cluster, std::size_t way) {
     const auto count = static_cast<int>(group.cuts.size()) + 1;
-    const auto p = static_cast<int>(machine.devices.size());
+    const auto p = static_cast<int>(group_cluster.devices.size());
     int first = 0;
     for (int s = 0; s < count; ++s) {
       const auto at = static_cast<std::size_t>(s);
@@ -107,10 +108,10 @@ class ListRunner {
       const bool again = recomputes(shape.variant, s, count);
       TimedStage& stage = stages_.emplace_back();
       stage.device = here;
-      stage.times = sums.times(span, machine.devices[here], again);
+      stage.times = sums.times(span, group_cluster.devices[here], again);
       stage.has_input = sums.has_input(span);
       stage.has_weight = sums.has_update(span);
-      if (s > 0) join(stage, sums, first, machine, static_cast<int>(way), s);
+      if (s > 0) join(stage, sums, first, group_cluster, static_cast<int>(way), s);
       if (!again && sums.has_backward(span)) stage.stash = sums.stash(span);
       if (way == 0) {
         devices_[here].state +=
@@ -124,16 +125,16 @@ class ListRunner {
     recompute_ = shape.variant.recompute && !facts_of(shape.variant.schedule).recomputes_itself;
   }
 
-  void join(TimedStage& stage, const ChainSums& sums, int cut, const Cluster& machine, int way,
-            int s) const {
-    const auto p = static_cast<int>(machine.devices.size());
+  void join(TimedStage& stage, const ChainSums& sums, int cut, const Cluster& group_cluster,
+            int way, int s) const {
+    const auto p = static_cast<int>(group_cluster.devices.size());
     const DeviceId before{device_of_stage(placement_, p, way, s - 1)};
     const DeviceId here{device_of_stage(placement_, p, way, s)};
     stage.joined = sums.is_joined(cut);
     stage.carries = sums.carries(cut);
     if (before == here) return;
-    const Link there = machine.link(before, here);
-    const Link back = machine.link(here, before);
+    const Link there = group_cluster.link(before, here);
+    const Link back = group_cluster.link(here, before);
     stage.down = sums.neighbour_down(cut) / there.bandwidth;
     stage.down_hop = there.latency;
     stage.up = sums.neighbour_up(cut) / back.bandwidth;
@@ -301,21 +302,21 @@ class ListRunner {
 }  // namespace
 
 OrderTimes time_orders(const Shape& shape, const GroupClass& group, const ChainSums& sums,
-                       const Cluster& machine, const DeviceOrders& orders, Duration most) {
-  return ListRunner(shape, group, sums, machine).run(orders, most);
+                       const Cluster& group_cluster, const DeviceOrders& orders, Duration most) {
+  return ListRunner(shape, group, sums, group_cluster).run(orders, most);
 }
 
-OrderTimer::OrderTimer(const ModelProfile& profile, const DeviceGroupClasses& machines,
+OrderTimer::OrderTimer(const ModelProfile& profile, const DeviceGroupClasses& device_classes,
                        const SpaceSums& sums, const SearchOptions& options, OrderTable& orders)
     : profile_(profile),
-      machines_(machines),
+      device_classes_(device_classes),
       space_sums_(sums),
       options_(options),
       orders_(orders) {}
 
 OrderProblem OrderTimer::describe(const Shape& shape, const GroupClass& group) const {
   OrderProblem problem;
-  problem.devices = static_cast<int>(machines_.machine(group.machine).devices.size());
+  problem.devices = static_cast<int>(device_classes_.cluster(group.device_class).devices.size());
   problem.chunks = shape.variant.chunks;
   problem.micro_batches = group.share;
   problem.in_flight = shape.variant.in_flight;
@@ -326,10 +327,10 @@ const DeviceOrders& OrderTimer::orders_of(const Shape& shape, const GroupClass& 
   const ScheduleKind kind = shape.variant.schedule;
   OrderProblem problem = describe(shape, group);
   if (facts_of(kind).needs_costs) {
-    const Cluster& machine = machines_.machine(group.machine);
+    const Cluster& group_cluster = device_classes_.cluster(group.device_class);
     const auto layers = static_cast<int>(profile_.layers.size());
-    find_stage_times(make_group_plan(shape, group, machine, options_, layers), PipelineId{0},
-                     {profile_, machine}, problem);
+    find_stage_times(make_group_plan(shape, group, group_cluster, options_, layers), PipelineId{0},
+                     {profile_, group_cluster}, problem);
     return priced_ = make_orders(kind, problem);
   }
   return orders_.find(kind, problem);
@@ -339,7 +340,8 @@ OrderTimes OrderTimer::time(const Shape& shape, const GroupClass& group, Duratio
   try {
     const DeviceOrders& orders = orders_of(shape, group);
     const ChainSums& sums = space_sums_.of(shape);
-    return time_orders(shape, group, sums, machines_.machine(group.machine), orders, most);
+    return time_orders(shape, group, sums, device_classes_.cluster(group.device_class), orders,
+                       most);
   } catch (const InfeasibleError&) {
     return {};
   }

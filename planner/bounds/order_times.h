@@ -23,21 +23,21 @@ namespace frazil {
 struct OrderTimes {
   // True if the schedule takes these numbers and, as far as it was run, does not deadlock.
   bool known = false;
-  std::vector<Duration> last_work;  // by device of the machine: its end
+  std::vector<Duration> last_work;  // by device of the group: its end
   std::vector<Bytes> held;          // likewise
 };
 
-// Times the lists `orders` of a group on this machine. Ends as soon as some device surely takes
+// Times the lists `orders` of a group on its devices. Ends as soon as some device surely takes
 // longer than `most`; the times of the devices may then be less than they would take.
 OrderTimes time_orders(const Shape& shape, const GroupClass& group, const ChainSums& sums,
-                       const Cluster& machine, const DeviceOrders& orders,
+                       const Cluster& group_cluster, const DeviceOrders& orders,
                        Duration most = Duration::max());
 
 class OrderTimer {
  public:
   // All must outlive this.
-  OrderTimer(const ModelProfile& profile, const DeviceGroupClasses& machines, const SpaceSums& sums,
-             const SearchOptions& options, OrderTable& orders);
+  OrderTimer(const ModelProfile& profile, const DeviceGroupClasses& device_classes,
+             const SpaceSums& sums, const SearchOptions& options, OrderTable& orders);
 
   // Finds the orders of the shape's schedule and times them as time_orders() does; the times are
   // not known if the schedule refuses the numbers.
@@ -48,7 +48,7 @@ class OrderTimer {
   const DeviceOrders& orders_of(const Shape& shape, const GroupClass& group);
 
   const ModelProfile& profile_;
-  const DeviceGroupClasses& machines_;
+  const DeviceGroupClasses& device_classes_;
   const SpaceSums& space_sums_;
   const SearchOptions& options_;
   OrderTable& orders_;   // of schedules that look at no times

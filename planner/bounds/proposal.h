@@ -13,7 +13,7 @@ namespace frazil {
 // Groups of one device-group class with equal shares. If `has_short`, the last micro-batch of the
 // share is the short one.
 struct GroupClass {
-  int machine = 0;
+  int device_class = 0;
   int groups = 0;
   int share = 0;
   bool has_short = false;
@@ -44,7 +44,7 @@ Owners owners_of(const Shape& shape, const Proposal& proposal);
 Plan make_plan(const Shape& shape, const Proposal& proposal, const DeviceGroups& groups,
                const SearchOptions& options, int layers);
 // Makes the plan of one group alone: its devices and its micro-batches are numbered from 0.
-Plan make_group_plan(const Shape& shape, const GroupClass& group, const Cluster& machine,
+Plan make_group_plan(const Shape& shape, const GroupClass& group, const Cluster& group_cluster,
                      const SearchOptions& options, int layers);
 
 }  // namespace frazil

@@ -33,8 +33,7 @@ ReductionTail::ReductionTail(const Shape& shape, const Proposal& proposal,
       cluster_(cluster),
       options_(options),
       sums_(sums.of(shape)),
-      micro_batches_((options.batch_size + shape.cell.micro_batch_size - 1) /
-                     shape.cell.micro_batch_size),
+      micro_batches_(divide_up(options.batch_size, shape.cell.micro_batch_size)),
       ends_(cluster.devices.size()) {
   list_pipelines();
   list_updates();

@@ -56,7 +56,7 @@ std::vector<std::optional<int>> list_depths(const ScheduleFacts& facts, const Sh
   const int p = cell.devices;
   if (!space.options.joint || !varies_depth(facts) || p == 1) return depths;
   const int micro_batches = space.micro_batches(cell.micro_batch_size);
-  const int share = (micro_batches + cell.replicas - 1) / cell.replicas;
+  const int share = divide_up(micro_batches, cell.replicas);
   const auto known = known_depths(facts, p, space.options);
   const int steps = std::min(16, 2 * p);
   for (int i = 1; i <= steps; ++i) {

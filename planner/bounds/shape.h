@@ -60,7 +60,7 @@ struct SearchSpace {
   const SearchOptions& options;
   int cached = 0;  // layers of the frozen prefix, where plans may cache it
 
-  int micro_batches(int size) const { return (options.batch_size + size - 1) / size; }
+  int micro_batches(int size) const { return divide_up(options.batch_size, size); }
   int most_group_devices() const;
   int most_replicas(int size) const;
 };

@@ -12,19 +12,19 @@ __extension__ using Wide = __int128;
 
 }  // namespace
 
-WorkBounds::WorkBounds(const SearchSpace& space, const DeviceGroupClasses& machines,
+WorkBounds::WorkBounds(const SearchSpace& space, const DeviceGroupClasses& device_classes,
                        const Cluster& cluster)
     : space_(space),
-      deals_(space, machines),
-      device_(machines.best_device()),
-      link_(machines.best_link()) {
+      deals_(space, device_classes),
+      device_(device_classes.best_device()),
+      link_(device_classes.best_link()) {
   std::vector<std::int64_t> slowdowns;
   for (const Device& device : cluster.devices) slowdowns.push_back(device.time_ppm);
   std::sort(slowdowns.begin(), slowdowns.end());
   speed_.push_back(0);
   for (const std::int64_t ppm : slowdowns) {
     rounds_ = rounds_ || ppm != kMillion;
-    speed_.push_back(speed_.back() + (kMillion * kMillion + ppm - 1) / ppm);
+    speed_.push_back(speed_.back() + divide_up(kMillion * kMillion, std::int64_t{ppm}));
   }
   least_speed_ = kMillion * kMillion / slowdowns.back();
 }
@@ -180,7 +180,7 @@ NamedBound WorkBounds::bound_longer(const ChainSums& sums, const ShapeCell& cell
 Duration WorkBounds::reduction(Bytes bytes, int owners, int nodes) const {
   if (owners < 2 || bytes.count == 0 || space_.options.overlap) return kNoTime;
   const std::int64_t steps = static_cast<std::int64_t>(owners) - 1;
-  const Bytes share{(bytes.count + owners - 1) / owners};
+  const Bytes share{divide_up<std::int64_t>(bytes.count, owners)};
   return 2 * steps * link_.latency + share * (steps * (nodes + 1)) / link_.bandwidth;
 }
 
@@ -279,13 +279,13 @@ NamedBound WorkBounds::bound(const ChainSums& sums, const ShapeCell& cell,
 
 NamedBound WorkBounds::bound_group(const ChainSums& sums, const ShapeCell& cell,
                                    const VariantClass& variant, const BatchDeal& deal,
-                                   const Cluster& machine) const {
-  const auto devices = static_cast<int>(machine.devices.size());
+                                   const Cluster& group_cluster) const {
+  const auto devices = static_cast<int>(group_cluster.devices.size());
   const GroupTime group = time_of_group(sums, cell, variant, deal, devices, variant.one_way);
   // The mean is over the group's own devices, at the speed that they have together.
   Wide speed = 0;
-  for (const Device& device : machine.devices) {
-    speed += (kMillion * kMillion + device.time_ppm - 1) / device.time_ppm;
+  for (const Device& device : group_cluster.devices) {
+    speed += divide_up(kMillion * kMillion, std::int64_t{device.time_ppm});
   }
   const Wide work = static_cast<Wide>(group.work.count()) * deal.micro_batches *
                     (kMillion * kMillion / device_.time_ppm);
@@ -297,7 +297,7 @@ Bytes WorkBounds::least_memory(const ChainSums& sums, const ShapeCell& cell) con
   const LayerSpan all{0, sums.layers()};
   const Bytes held = sums.parameters(all) + sums.updated_parameters(all) + sums.optimizer(all);
   const int devices = cell.devices + (cell.longer > 0 ? 1 : 0);
-  return Bytes{(held.count + devices - 1) / devices};
+  return Bytes{divide_up<std::int64_t>(held.count, devices)};
 }
 
 }  // namespace frazil

@@ -43,8 +43,9 @@ struct NamedBound {
 
 class WorkBounds {
  public:
-  // Requires: the space and the machines outlive this.
-  WorkBounds(const SearchSpace& space, const DeviceGroupClasses& machines, const Cluster& cluster);
+  // Requires: the space and the device classes outlive this.
+  WorkBounds(const SearchSpace& space, const DeviceGroupClasses& device_classes,
+             const Cluster& cluster);
 
   // Returns the bound on all variants of a cell.
   NamedBound bound(const ChainSums& sums, const ShapeCell& cell) const;
@@ -55,10 +56,10 @@ class WorkBounds {
   // to say so.
   NamedBound bound(const ChainSums& sums, const ShapeCell& cell, const VariantClass& variant,
                    Duration most = Duration::max()) const;
-  // Returns the bound on a group on this machine that has as many whole micro-batches as the deal
+  // Returns the bound on a group on these devices that has as many whole micro-batches as the deal
   // says, in a step whose owners are those of the deal.
   NamedBound bound_group(const ChainSums& sums, const ShapeCell& cell, const VariantClass& variant,
-                         const BatchDeal& deal, const Cluster& machine) const;
+                         const BatchDeal& deal, const Cluster& group_cluster) const;
   // Returns the bytes that some device of a group holds at least, whatever is recomputed.
   Bytes least_memory(const ChainSums& sums, const ShapeCell& cell) const;
   // Returns the least time of a reduction of that many bytes of gradients among `owners`, of whom

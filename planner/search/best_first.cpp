@@ -67,7 +67,7 @@ class BestFirst {
   void warm_start(const std::vector<ShapeCell>& cells) {
     take(pick_cells(evaluator_, cells));
     // Bounds say less about groups that are not alike.
-    if (!evaluator_.machines().groups_are_alike()) climb();
+    if (!evaluator_.device_classes().groups_are_alike()) climb();
   }
 
   // Goes from the best plan so far to better ones near it, as long as there are some.
@@ -197,7 +197,7 @@ class BestFirst {
     const ChainSums& sums = evaluator_.sums_of(cell.micro_batch_size);
     const VariantList& variants = variants_.of(cell);
     const Bytes needed = evaluator_.work_bounds().least_memory(sums, cell);
-    const Device& best = evaluator_.machines().best_device();
+    const Device& best = evaluator_.device_classes().best_device();
     if (needed > best.memory_limit) {
       Rejection rejection;
       rejection.why = Rejection::Why::kMemory;
@@ -241,7 +241,7 @@ class BestFirst {
     for (std::size_t v = 0; v < variants.size(); ++v) {
       if (list.class_of[v] != wanted) continue;
       const Shape shape{cell, variants[v]};
-      if (evaluator_.machines().repeats(cell, variants[v].arrangement)) continue;
+      if (evaluator_.device_classes().repeats(cell, variants[v].arrangement)) continue;
       if (judged_.count(shape) > 0) continue;
       Node single = make_shape_node(shape, v, node.bound);
       raise(single.bound, evaluator_.bound_by_shares(shape));

@@ -60,14 +60,14 @@ Evaluator::Evaluator(Setting setting, const SearchOptions& options, OrderTable& 
       options_(options),
       activity_(find_activity(setting.profile(), options.mask)),
       hash_(model_hash(setting.profile())),
-      machines_(setting.cluster(), options.joint),
+      device_classes_(setting.cluster(), options.joint),
       space_{static_cast<int>(setting.profile().layers.size()),
-             static_cast<int>(setting.cluster().devices.size()), machines_.arrangements(), options,
-             options.cache ? count_frozen_prefix(setting.profile(), activity_) : 0},
+             static_cast<int>(setting.cluster().devices.size()), device_classes_.arrangements(),
+             options, options.cache ? count_frozen_prefix(setting.profile(), activity_) : 0},
       sums_(setting.profile(), activity_, space_),
-      bounds_(space_, machines_, setting.cluster()),
-      proposer_(space_, sums_, machines_, setting.profile().input_bytes_per_sample),
-      groups_(setting, activity_, options, machines_, sums_, orders) {}
+      bounds_(space_, device_classes_, setting.cluster()),
+      proposer_(space_, sums_, device_classes_, setting.profile().input_bytes_per_sample),
+      groups_(setting, activity_, options, device_classes_, sums_, orders) {}
 
 NamedBound Evaluator::bound(const Shape& shape, const Proposal& proposal) {
   const Owners owners = owners_of(shape, proposal);
@@ -83,7 +83,7 @@ const GroupLoads& Evaluator::loads_of(const Shape& shape, const GroupClass& grou
                                       const Owners& owners) {
   const ShapeVariant& variant = shape.variant;
   LoadKey key{shape.cell.micro_batch_size,
-              group.machine,
+              group.device_class,
               group.share - (group.has_short ? 1 : 0),
               placement_of(variant),
               facts_of(variant.schedule).splits_backward,
@@ -96,7 +96,7 @@ const GroupLoads& Evaluator::loads_of(const Shape& shape, const GroupClass& grou
   const auto [known, is_new] = loads_.try_emplace(std::move(key));
   if (is_new) {
     known->second = add_up_loads(shape, group, sums_.spans_of(group.cuts), sums_.of(shape),
-                                 machines_.machine(group.machine), bounds_, owners);
+                                 device_classes_.cluster(group.device_class), bounds_, owners);
   }
   return known->second;
 }
@@ -109,10 +109,11 @@ NamedBound Evaluator::bound_by_shares(const Shape& shape) {
   for (const GroupClass& group : dealt.classes) {
     const BatchDeal deal{group.share - (group.has_short ? 1 : 0), owners.nodes,
                          owners.devices / shape.cell.replicas};
-    const auto [known, is_new] = by_shares_.try_emplace({shape.cell, variant, deal, group.machine});
+    const auto [known, is_new] =
+        by_shares_.try_emplace({shape.cell, variant, deal, group.device_class});
     if (is_new) {
       known->second = bounds_.bound_group(sums_.of(shape), shape.cell, variant, deal,
-                                          machines_.machine(group.machine));
+                                          device_classes_.cluster(group.device_class));
     }
     if (known->second.time > largest.time) largest = known->second;
   }
@@ -123,7 +124,7 @@ std::optional<Rejection> Evaluator::surely_misses(const Shape& shape, const Prop
   for (std::size_t c = 0; c < proposal.classes.size(); ++c) {
     const auto held = proposer_.least_memory(shape, proposal.classes[c]);
     if (held.needed <= held.available) continue;
-    const DeviceGroups& groups = machines_.groups(shape.cell, shape.variant.arrangement);
+    const DeviceGroups& groups = device_classes_.groups(shape.cell, shape.variant.arrangement);
     const auto place =
         std::find(proposal.class_of.begin(), proposal.class_of.end(), static_cast<int>(c));
     const DeviceGroup& first = groups[static_cast<std::size_t>(place - proposal.class_of.begin())];
@@ -157,7 +158,7 @@ std::optional<std::variant<NamedBound, Rejection>> Evaluator::bound_by_order(con
                                                                              Duration most) {
   std::optional<Duration> least;
   std::optional<Rejection> missing;
-  const DeviceGroups& groups = machines_.groups(shape.cell, shape.variant.arrangement);
+  const DeviceGroups& groups = device_classes_.groups(shape.cell, shape.variant.arrangement);
   for (const Proposal& proposal : proposer_.propose(shape)) {
     if (!GroupSimulation::applies(shape, proposal, options_)) return std::nullopt;
     const auto found = groups_.at_least(shape, proposal, groups, most);
@@ -174,8 +175,9 @@ std::optional<std::variant<NamedBound, Rejection>> Evaluator::bound_by_order(con
 }
 
 Plan Evaluator::plan_of(const Shape& shape, const Proposal& proposal) {
-  Plan plan = make_plan(shape, proposal, machines_.groups(shape.cell, shape.variant.arrangement),
-                        options_, space_.layers);
+  Plan plan =
+      make_plan(shape, proposal, device_classes_.groups(shape.cell, shape.variant.arrangement),
+                options_, space_.layers);
   plan.model_hash = hash_;
   return plan;
 }
@@ -183,7 +185,7 @@ Plan Evaluator::plan_of(const Shape& shape, const Proposal& proposal) {
 StepOutcome Evaluator::simulate(const Shape& shape, const Proposal& proposal) {
   if (GroupSimulation::applies(shape, proposal, options_)) {
     return groups_.simulate(shape, proposal,
-                            machines_.groups(shape.cell, shape.variant.arrangement));
+                            device_classes_.groups(shape.cell, shape.variant.arrangement));
   }
   return simulate_whole(plan_of(shape, proposal));
 }
@@ -222,7 +224,7 @@ Verdict Evaluator::judge(const Shape& shape, Proposal proposal) {
 // more.
 bool Evaluator::is_slower(const Shape& shape, const Proposal& proposal, Duration makespan) {
   if (!GroupSimulation::applies(shape, proposal, options_)) return false;
-  const DeviceGroups& groups = machines_.groups(shape.cell, shape.variant.arrangement);
+  const DeviceGroups& groups = device_classes_.groups(shape.cell, shape.variant.arrangement);
   const auto found = groups_.at_least(shape, proposal, groups, makespan);
   return found && (found->overflow || found->makespan >= makespan);
 }
@@ -263,7 +265,7 @@ bool Evaluator::offers(const Shape& shape) const {
 std::optional<StepOutcome> Evaluator::simulate_by_groups(const Plan& plan) {
   std::optional<Shape> shape = find_shape(plan);
   if (!shape || !offers(*shape)) return std::nullopt;
-  for (int& a = shape->variant.arrangement; a < machines_.arrangements(); ++a) {
+  for (int& a = shape->variant.arrangement; a < device_classes_.arrangements(); ++a) {
     const auto proposal = proposer_.read(*shape, plan);
     if (!proposal || plan_of(*shape, *proposal) != plan) continue;
     if (!GroupSimulation::applies(*shape, *proposal, options_)) return std::nullopt;

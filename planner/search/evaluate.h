@@ -31,7 +31,7 @@ class Evaluator {
   Evaluator(Setting setting, const SearchOptions& options, OrderTable& orders);
 
   const SearchSpace& space() const { return space_; }
-  DeviceGroupClasses& machines() { return machines_; }
+  DeviceGroupClasses& device_classes() { return device_classes_; }
   const WorkBounds& work_bounds() const { return bounds_; }
   // Returns the chain sums of plans that cache the prefix, or of plans that do not.
   const ChainSums& sums_of(int size, bool cached) const { return sums_.of(size, cached); }
@@ -63,8 +63,9 @@ class Evaluator {
   Candidate judge_whole(const Shape& shape);
 
  private:
-  // The key is what decides the loads of a group: size, machine, whole micro-batches, placement,
-  // whether backwards split, R everywhere or everywhere but last, a cached prefix, owners, cuts.
+  // The key is what decides the loads of a group: size, device class, whole micro-batches,
+  // placement, whether backwards split, R everywhere or everywhere but last, a cached prefix,
+  // owners, cuts.
   using LoadKey =
       std::tuple<int, int, int, Placement, bool, bool, bool, bool, int, int, std::vector<LayerId>>;
 
@@ -83,7 +84,7 @@ class Evaluator {
   const SearchOptions& options_;
   Activity activity_;
   std::string hash_;
-  DeviceGroupClasses machines_;
+  DeviceGroupClasses device_classes_;
   SearchSpace space_;
   SpaceSums sums_;
   WorkBounds bounds_;

@@ -20,7 +20,7 @@ Ranking search_exhaustively(Evaluator& evaluator) {
             [&](const ShapeCell& a, const ShapeCell& b) { return key(a) < key(b); });
   for (const ShapeCell& cell : cells) {
     for (const ShapeVariant& variant : list_variants(cell, evaluator.space())) {
-      if (evaluator.machines().repeats(cell, variant.arrangement)) continue;
+      if (evaluator.device_classes().repeats(cell, variant.arrangement)) continue;
       ranking.candidates.push_back(evaluator.judge_whole({cell, variant}));
     }
   }

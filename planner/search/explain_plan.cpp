@@ -112,9 +112,10 @@ std::vector<FamilyCount> count_families(const std::vector<RejectedShapes>& all) 
   return families;
 }
 
-// Returns, for each shape and schedule that is too large, whatever its sizes and depths, the one
-// that misses least, with the candidates of all. Only the `most` that miss least are returned,
-// least first; of equal ones the smaller shape comes first.
+// Takes together all rejections for memory that have the same shape and schedule, whatever their
+// sizes and depths. The rejection that misses least stands for the others, with the candidates of
+// all. Returns the `most` that miss least, least first; of equal ones the smaller shape comes
+// first.
 std::vector<RejectedShapes> list_nearest(const std::vector<RejectedShapes>& rejected,
                                          std::size_t most) {
   using Key = std::tuple<int, int, int, std::optional<ScheduleKind>>;

@@ -9,18 +9,21 @@
 
 namespace frazil {
 
-Proposer::Proposer(const SearchSpace& space, const SpaceSums& sums, DeviceGroupClasses& machines,
-                   Bytes input_per_sample)
-    : space_(space), sums_(sums), machines_(machines), input_per_sample_(input_per_sample) {}
+Proposer::Proposer(const SearchSpace& space, const SpaceSums& sums,
+                   DeviceGroupClasses& device_classes, Bytes input_per_sample)
+    : space_(space),
+      sums_(sums),
+      device_classes_(device_classes),
+      input_per_sample_(input_per_sample) {}
 
 int Proposer::joined_layers(const Shape& shape) const {
   return shape.variant.cached ? space_.cached - 1 : 0;
 }
 
-ChainCosts Proposer::make_costs(const Shape& shape, const Cluster& machine,
+ChainCosts Proposer::make_costs(const Shape& shape, const Cluster& group_cluster,
                                 Transfers transfers) const {
   const ChainSums& sums = sums_.of(shape);
-  const auto devices = static_cast<int>(machine.devices.size());
+  const auto devices = static_cast<int>(group_cluster.devices.size());
   const int stages = devices * shape.variant.chunks;
   const Placement placement = placement_of(shape.variant);
   const int joined = joined_layers(shape);
@@ -33,7 +36,7 @@ ChainCosts Proposer::make_costs(const Shape& shape, const Cluster& machine,
   std::set<std::pair<DeviceId, DeviceId>> hops;
   for (int s = 0; s < stages; ++s) {
     device_of.emplace_back(device_of_stage(placement, devices, 0, s));
-    costs.time_ppm.push_back(machine.devices[device_of.back().index()].time_ppm);
+    costs.time_ppm.push_back(group_cluster.devices[device_of.back().index()].time_ppm);
     const std::size_t at = device_of.size() - 1;
     if (s > 0 && device_of[at - 1] != device_of[at]) hops.emplace(device_of[at - 1], device_of[at]);
   }
@@ -41,7 +44,7 @@ ChainCosts Proposer::make_costs(const Shape& shape, const Cluster& machine,
   // on its way keeps no device from sending the next one.
   std::vector<std::pair<Link, Link>> links;
   for (const auto& [from, to] : hops) {
-    const std::pair<Link, Link> ways{machine.link(from, to), machine.link(to, from)};
+    const std::pair<Link, Link> ways{group_cluster.link(from, to), group_cluster.link(to, from)};
     if (std::find(links.begin(), links.end(), ways) == links.end()) links.push_back(ways);
   }
   const bool blocking = transfers == Transfers::kBlocking;
@@ -68,14 +71,14 @@ ChainCosts Proposer::make_costs(const Shape& shape, const Cluster& machine,
 void Proposer::add_memory(const Shape& shape, const GroupClass& group, MemoryRule rule,
                           ChainCosts& costs) const {
   const ShapeVariant& variant = shape.variant;
-  const Cluster& machine = machines_.machine(group.machine);
-  const auto devices = static_cast<int>(machine.devices.size());
+  const Cluster& group_cluster = device_classes_.cluster(group.device_class);
+  const auto devices = static_cast<int>(group_cluster.devices.size());
   const int stages = devices * variant.chunks;
   std::vector<int> in_flight;
   for (int s = 0; s < stages; ++s) {
     const auto at = static_cast<std::size_t>(s);
     const int device = device_of_stage(placement_of(variant), devices, 0, s);
-    const Bytes limit = machine.devices[static_cast<std::size_t>(device)].memory_limit;
+    const Bytes limit = group_cluster.devices[static_cast<std::size_t>(device)].memory_limit;
     costs.memory_limit.push_back(Bytes{limit.count / stages_per_device(variant)});
     in_flight.push_back(most_in_flight(variant, group.share, stages, s));
     const bool again = s > 0 && in_flight[at] == in_flight[at - 1] &&
@@ -108,7 +111,7 @@ const std::optional<ChainPartition>& Proposer::part(const Shape& shape, const Gr
     variant.schedule = example_of(placement_of(variant));
   }
   const CutKey key{shape.cell.micro_batch_size,
-                   group.machine,
+                   group.device_class,
                    variant,
                    rule,
                    transfers,
@@ -116,10 +119,11 @@ const std::optional<ChainPartition>& Proposer::part(const Shape& shape, const Gr
                    ignored ? 0 : group.gradient_sets};
   const auto [known, is_new] = cuts_.try_emplace(key);
   if (!is_new) return known->second;
-  const Cluster& machine = machines_.machine(group.machine);
-  ChainCosts costs = make_costs(like, machine, transfers);
+  const Cluster& group_cluster = device_classes_.cluster(group.device_class);
+  ChainCosts costs = make_costs(like, group_cluster, transfers);
   if (!ignored) add_memory(like, group, rule, costs);
-  known->second = partition_into(costs, static_cast<int>(machine.devices.size()) * variant.chunks);
+  known->second =
+      partition_into(costs, static_cast<int>(group_cluster.devices.size()) * variant.chunks);
   if (known->second) {
     for (LayerId& cut : known->second->cuts) cut.value += joined_layers(shape);
   }
@@ -180,7 +184,7 @@ std::vector<Proposal> Proposer::propose(const Shape& shape) {
 }
 
 std::optional<Proposal> Proposer::read(const Shape& shape, const Plan& plan) {
-  const DeviceGroups& groups = machines_.groups(shape.cell, shape.variant.arrangement);
+  const DeviceGroups& groups = device_classes_.groups(shape.cell, shape.variant.arrangement);
   const auto ways = static_cast<std::size_t>(directions(placement_of(shape.variant)));
   if (plan.pipelines.size() != groups.size() * ways) return std::nullopt;
   std::vector<int> shares;

@@ -30,7 +30,7 @@ enum class Transfers { kBlocking, kOverlapped };
 class Proposer {
  public:
   // All must outlive this.
-  Proposer(const SearchSpace& space, const SpaceSums& sums, DeviceGroupClasses& machines,
+  Proposer(const SearchSpace& space, const SpaceSums& sums, DeviceGroupClasses& device_classes,
            Bytes input_per_sample);
 
   // Deals the micro-batches: returns shares and classes, with the cuts of blocking transfers that
@@ -44,7 +44,7 @@ class Proposer {
   std::optional<Proposal> read(const Shape& shape, const Plan& plan);
   // What a device holds for sure: state, and the stash of what the schedule must hold at once.
   struct LeastMemory {
-    int device = 0;  // of the machine
+    int device = 0;  // of the group
     Bytes needed;
     Bytes available;
   };
@@ -60,8 +60,8 @@ class Proposer {
   using DealKey = std::tuple<ShapeCell, int, int, Placement, bool, bool>;
 
   std::vector<int> share_equally(const Shape& shape) const;
-  // Returns what one micro-batch takes on the busiest device of a machine, in ns and at least 1.
-  std::int64_t bottleneck_of(const Shape& shape, int machine_of_group);
+  // Returns what one micro-batch takes on the busiest device of a class, in ns and at least 1.
+  std::int64_t bottleneck_of(const Shape& shape, int device_class);
   std::vector<int> share_by_load(const Shape& shape, const DeviceGroups& groups);
   Proposal deal_by_load(const Shape& shape, const DeviceGroups& groups);
   Proposal classify(const Shape& shape, const DeviceGroups& groups, std::vector<int> shares);
@@ -84,7 +84,8 @@ class Proposer {
   // Returns by how many layers the chain of a shape is shorter: the layers that no cut parts, those
   // of a cached prefix, are one layer in the chain.
   int joined_layers(const Shape& shape) const;
-  ChainCosts make_costs(const Shape& shape, const Cluster& machine, Transfers transfers) const;
+  ChainCosts make_costs(const Shape& shape, const Cluster& group_cluster,
+                        Transfers transfers) const;
   void add_memory(const Shape& shape, const GroupClass& group, MemoryRule rule,
                   ChainCosts& costs) const;
   Bytes held(const ChainSums& sums, LayerSpan span, int sets, int in_flight, bool recompute) const;
@@ -93,12 +94,12 @@ class Proposer {
 
   const SearchSpace& space_;
   const SpaceSums& sums_;
-  DeviceGroupClasses& machines_;
+  DeviceGroupClasses& device_classes_;
   Bytes input_per_sample_;
   std::map<DealKey, Proposal> deals_;
   std::map<EqualKey, Proposal> equal_deals_;  // without cuts
   std::map<CutKey, std::optional<ChainPartition>> cuts_;
-  // Bottlenecks by micro-batch size, machine, chunks, placement, recomputing, cached prefix.
+  // Bottlenecks by micro-batch size, device class, chunks, placement, recomputing, cached prefix.
   std::map<std::tuple<int, int, int, Placement, bool, bool>, std::int64_t> bottlenecks_;
   std::unordered_map<std::uint64_t, GradientTree> gradients_;  // by (all, first, end)
 };

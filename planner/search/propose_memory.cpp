@@ -24,15 +24,15 @@ Bytes Proposer::held(const ChainSums& sums, LayerSpan span, int sets, int in_fli
 
 bool Proposer::keeps(const Shape& shape, const GroupClass& group, const std::vector<LayerId>& cuts,
                      MemoryRule rule) const {
-  const Cluster& machine = machines_.machine(group.machine);
-  const auto devices = static_cast<int>(machine.devices.size());
+  const Cluster& group_cluster = device_classes_.cluster(group.device_class);
+  const auto devices = static_cast<int>(group_cluster.devices.size());
   const std::vector<LayerSpan> spans = sums_.spans_of(cuts);
   const auto stages = static_cast<int>(spans.size());
   const Bytes receive =
       rule == MemoryRule::kWithLargestReceive ? sums_.of(shape).largest_down() : Bytes{};
   for (int s = 0; s < stages; ++s) {
     const int device = device_of_stage(placement_of(shape.variant), devices, 0, s);
-    const Bytes limit = machine.devices[static_cast<std::size_t>(device)].memory_limit;
+    const Bytes limit = group_cluster.devices[static_cast<std::size_t>(device)].memory_limit;
     const int in_flight = most_in_flight(shape.variant, group.share, stages, s);
     const Bytes needed =
         held(sums_.of(shape), spans[static_cast<std::size_t>(s)], group.gradient_sets, in_flight,
@@ -44,12 +44,12 @@ bool Proposer::keeps(const Shape& shape, const GroupClass& group, const std::vec
 }
 
 Proposer::LeastMemory Proposer::least_memory(const Shape& shape, const GroupClass& group) {
-  const Cluster& machine = machines_.machine(group.machine);
+  const Cluster& group_cluster = device_classes_.cluster(group.device_class);
   const ChainSums& sums = sums_.of(shape);
-  const auto devices = static_cast<int>(machine.devices.size());
+  const auto devices = static_cast<int>(group_cluster.devices.size());
   const Placement placement = placement_of(shape.variant);
   const std::vector<LayerSpan> spans = sums_.spans_of(group.cuts);
-  std::vector<Bytes> needed(machine.devices.size());
+  std::vector<Bytes> needed(group_cluster.devices.size());
   const bool whole = group.share > (group.has_short ? 1 : 0);
   for (std::size_t s = 0; s < spans.size(); ++s) {
     const int stage = static_cast<int>(s);
@@ -65,7 +65,7 @@ Proposer::LeastMemory Proposer::least_memory(const Shape& shape, const GroupClas
   }
   LeastMemory worst;
   for (std::size_t d = 0; d < needed.size(); ++d) {
-    const Bytes available = machine.devices[d].memory_limit;
+    const Bytes available = group_cluster.devices[d].memory_limit;
     if (d > 0 && needed[d] - available <= worst.needed - worst.available) continue;
     worst = {static_cast<int>(d), needed[d], available};
   }
@@ -74,7 +74,7 @@ Proposer::LeastMemory Proposer::least_memory(const Shape& shape, const GroupClas
 
 std::optional<Proposer::LeastMemory> Proposer::find_hopeless(const Shape& shape,
                                                              const GroupClass& group) {
-  const Cluster& machine = machines_.machine(group.machine);
+  const Cluster& group_cluster = device_classes_.cluster(group.device_class);
   const ChainSums& sums = sums_.of(shape);
   const LayerSpan all{0, space_.layers};
   const bool whole = group.share > (group.has_short ? 1 : 0);
@@ -82,16 +82,16 @@ std::optional<Proposer::LeastMemory> Proposer::find_hopeless(const Shape& shape,
   const bool stashes = whole && stages_per_device(shape.variant) == 1;
   // Each direction holds the model; only the middle one of an odd number of devices has one stage
   // for both. One direction has the most gradient sets, and the other has one set at least.
-  const bool apart = machine.devices.size() % 2 == 0;
+  const bool apart = group_cluster.devices.size() % 2 == 0;
   const int ways = apart ? directions(placement_of(shape.variant)) : 1;
   const Bytes held = sums.parameters(all) * ways + sums.optimizer(all) * ways +
                      sums.updated_parameters(all) * (group.gradient_sets + ways - 1) +
                      (stashes ? sums.stash(all) : Bytes{});
   Bytes available;
-  for (const Device& device : machine.devices) available += device.memory_limit;
+  for (const Device& device : group_cluster.devices) available += device.memory_limit;
   if (held <= available) return std::nullopt;
-  const auto devices = static_cast<std::int64_t>(machine.devices.size());
-  return LeastMemory{0, Bytes{(held.count + devices - 1) / devices},
+  const auto devices = static_cast<std::int64_t>(group_cluster.devices.size());
+  return LeastMemory{0, Bytes{divide_up<std::int64_t>(held.count, devices)},
                      Bytes{available.count / devices}};
 }
 

@@ -25,27 +25,27 @@ std::vector<int> Proposer::share_equally(const Shape& shape) const {
   return shares;
 }
 
-std::int64_t Proposer::bottleneck_of(const Shape& shape, int machine_of_group) {
+std::int64_t Proposer::bottleneck_of(const Shape& shape, int device_class) {
   const Placement placement = placement_of(shape.variant);
   const auto [known, is_new] =
-      bottlenecks_.try_emplace({shape.cell.micro_batch_size, machine_of_group, shape.variant.chunks,
+      bottlenecks_.try_emplace({shape.cell.micro_batch_size, device_class, shape.variant.chunks,
                                 placement, shape.variant.recompute, shape.variant.cached});
   if (!is_new) return known->second;
   GroupClass alone;
-  alone.machine = machine_of_group;
+  alone.device_class = device_class;
   const auto* cuts = find_cuts(shape, alone, MemoryRule::kIgnored, Transfers::kBlocking);
-  const Cluster& machine = machines_.machine(machine_of_group);
-  const auto devices = static_cast<int>(machine.devices.size());
+  const Cluster& group_cluster = device_classes_.cluster(device_class);
+  const auto devices = static_cast<int>(group_cluster.devices.size());
   const ChainSums& sums = sums_.of(shape);
-  std::vector<std::int64_t> work(machine.devices.size(), 0);
+  std::vector<std::int64_t> work(group_cluster.devices.size(), 0);
   const std::vector<LayerSpan> spans = sums_.spans_of(*cuts);
   for (int way = 0; way < directions(placement); ++way) {
     for (std::size_t s = 0; s < spans.size(); ++s) {
       const auto device =
           static_cast<std::size_t>(device_of_stage(placement, devices, way, static_cast<int>(s)));
-      work[device] +=
-          scale_ppm(sums.work(spans[s], shape.variant.recompute), machine.devices[device].time_ppm)
-              .count();
+      work[device] += scale_ppm(sums.work(spans[s], shape.variant.recompute),
+                                group_cluster.devices[device].time_ppm)
+                          .count();
     }
   }
   return known->second = std::max<std::int64_t>(1, *std::max_element(work.begin(), work.end()));
@@ -54,17 +54,17 @@ std::int64_t Proposer::bottleneck_of(const Shape& shape, int machine_of_group) {
 std::vector<int> Proposer::share_by_load(const Shape& shape, const DeviceGroups& groups) {
   const int ways = directions(placement_of(shape.variant));
   const int all = space_.micro_batches(shape.cell.micro_batch_size);
-  std::vector<int> machines;         // that differ
+  std::vector<int> classes;          // that differ
   std::vector<std::size_t> kind_of;  // by group
   for (const DeviceGroup& group : groups) {
-    const auto known = std::find(machines.begin(), machines.end(), group.machine);
-    kind_of.push_back(static_cast<std::size_t>(known - machines.begin()));
-    if (known == machines.end()) machines.push_back(group.machine);
+    const auto known = std::find(classes.begin(), classes.end(), group.device_class);
+    kind_of.push_back(static_cast<std::size_t>(known - classes.begin()));
+    if (known == classes.end()) classes.push_back(group.device_class);
   }
-  std::vector<std::int64_t> load_of;  // by machine: its bottleneck
-  load_of.reserve(machines.size());
-  for (const int machine : machines) load_of.push_back(bottleneck_of(shape, machine));
-  std::vector<std::int64_t> groups_of(load_of.size(), 0);  // by machine
+  std::vector<std::int64_t> load_of;  // by class: its bottleneck
+  load_of.reserve(classes.size());
+  for (const int device_class : classes) load_of.push_back(bottleneck_of(shape, device_class));
+  std::vector<std::int64_t> groups_of(load_of.size(), 0);  // by class
   for (const std::size_t kind : kind_of) ++groups_of[kind];
   // Each next micro-batch goes to the group that would end first. So there is a time until which
   // each group has as many as it can end; the few that are left go to the groups that would end
@@ -117,16 +117,18 @@ const Proposal& Proposer::deal(const Shape& shape) {
   const auto [known, is_new] = deals_.try_emplace(key);
   Proposal& proposal = known->second;
   if (!is_new) return proposal;
-  const DeviceGroups& groups = machines_.groups(shape.cell, shape.variant.arrangement);
+  const DeviceGroups& groups = device_classes_.groups(shape.cell, shape.variant.arrangement);
   for (const DeviceGroup& group : groups) {
-    if (group.machine != groups.front().machine) return proposal = deal_by_load(shape, groups);
+    if (group.device_class != groups.front().device_class) {
+      return proposal = deal_by_load(shape, groups);
+    }
   }
   // What equal groups are dealt depends on their number alone.
   const EqualKey equal{shape.cell.micro_batch_size, shape.cell.replicas, directions(placement)};
   const auto [place, is_first] = equal_deals_.try_emplace(equal);
   if (is_first) place->second = classify(shape, groups, share_equally(shape));
   proposal = place->second;
-  for (GroupClass& group : proposal.classes) group.machine = groups.front().machine;
+  for (GroupClass& group : proposal.classes) group.device_class = groups.front().device_class;
   add_cuts(shape, proposal);
   return proposal;
 }
@@ -149,7 +151,7 @@ Proposal Proposer::classify(const Shape& shape, const DeviceGroups& groups,
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const int share = shares[g];
     GroupClass own{
-        groups[g].machine, 1, share, some_short && share > 0 && first + share == all, 1, {}};
+        groups[g].device_class, 1, share, some_short && share > 0 && first + share == all, 1, {}};
     for (const MicroBatches& owned : split_share(first, share, ways)) {
       if (!exact || owned.count() <= 0) continue;
       const GradientTree& tree = find_gradients(owned, all);
@@ -157,11 +159,11 @@ Proposal Proposer::classify(const Shape& shape, const DeviceGroups& groups,
       proposal.most_nodes = std::max(proposal.most_nodes, tree.nodes);
     }
     first += share;
-    const auto same = std::find_if(proposal.classes.begin(), proposal.classes.end(),
-                                   [&](const GroupClass& other) {
-                                     return std::tie(other.machine, other.share, other.has_short) ==
-                                            std::tie(own.machine, own.share, own.has_short);
-                                   });
+    const auto same = std::find_if(
+        proposal.classes.begin(), proposal.classes.end(), [&](const GroupClass& other) {
+          return std::tie(other.device_class, other.share, other.has_short) ==
+                 std::tie(own.device_class, own.share, own.has_short);
+        });
     proposal.class_of.push_back(static_cast<int>(same - proposal.classes.begin()));
     if (same == proposal.classes.end()) {
       proposal.classes.push_back(std::move(own));

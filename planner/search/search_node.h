@@ -1,7 +1,7 @@
 #pragma once
-// A part of what is left to search: a cell, the cells between it and the next longer one, the
-// variants of a cell that share a class, or one shape. A shape is bounded by the shares of its
-// groups, then by its cuts, at last by its order of work.
+// A SearchNode is a part of what is left to search: a cell, the cells between it and the next
+// longer one, the variants of a cell that share a class, or one shape. A shape is bounded by the
+// shares of its groups, then by its cuts, at last by its order of work.
 
 #include <cstdint>
 #include <set>

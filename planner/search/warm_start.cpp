@@ -19,7 +19,7 @@ void add_variants(Evaluator& evaluator, Variants& variants, const ShapeCell& cel
     const Shape shape{cell, list.variants[v]};
     if (shape.variant.in_flight) continue;
     if (!list.class_of[v].one_way && cell.devices % 2 != 0) continue;
-    if (evaluator.machines().repeats(cell, shape.variant.arrangement)) continue;
+    if (evaluator.device_classes().repeats(cell, shape.variant.arrangement)) continue;
     const auto bound = evaluator.bound(shape);
     if (const auto* own = std::get_if<NamedBound>(&bound)) shapes.push_back({shape, v, *own});
   }
@@ -33,7 +33,7 @@ std::vector<ShapeCell> pick_cells(Evaluator& evaluator, const std::vector<ShapeC
   for (const ShapeCell& cell : cells) {
     const ChainSums& sums = evaluator.sums_of(cell.micro_batch_size);
     const Bytes needed = evaluator.work_bounds().least_memory(sums, cell);
-    if (needed > evaluator.machines().best_device().memory_limit) continue;
+    if (needed > evaluator.device_classes().best_device().memory_limit) continue;
     bounded.emplace_back(evaluator.work_bounds().bound(sums, cell).time, cell);
   }
   std::sort(bounded.begin(), bounded.end());
@@ -68,7 +68,7 @@ std::vector<ShapeCell> list_neighbours(const ShapeCell& cell, const SearchSpace&
 std::vector<PromisingShape> find_promising(Evaluator& evaluator, Variants& variants,
                                            const std::vector<ShapeCell>& cells, Duration most) {
   // What bounds leave out differs between schedules, and between devices that are not alike.
-  const int of_schedule = evaluator.machines().groups_are_alike() ? 1 : 3;
+  const int of_schedule = evaluator.device_classes().groups_are_alike() ? 1 : 3;
   std::vector<PromisingShape> shapes;
   for (const ShapeCell& cell : cells) add_variants(evaluator, variants, cell, shapes);
   std::sort(shapes.begin(), shapes.end(), is_lower);

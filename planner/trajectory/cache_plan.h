@@ -9,7 +9,7 @@
 
 namespace frazil {
 
-// A cache that begins to fill at the begin of a segment.
+// A cache that begins to fill at the beginning of a segment.
 struct PlannedFill {
   std::size_t segment = 0;
   HeldFeatures features;

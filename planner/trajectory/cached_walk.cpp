@@ -12,7 +12,7 @@ namespace {
 
 constexpr Duration kUnknown{-1};
 
-// The cheapest way to a plan at the begin of a segment.
+// The cheapest way to a plan at the beginning of a segment.
 struct Change {
   Duration total = kFarAway;
   int changes = 0;
@@ -26,7 +26,7 @@ struct Change {
 // The cheapest way to a plan and a cache at the end of a segment.
 struct Arrival : Change {
   HeldCache before;  // at the end of the previous segment
-  HeldCache during;  // at the begin of this segment
+  HeldCache during;  // at the beginning of this segment
 };
 
 using Arrivals = std::map<HeldCache, std::vector<Arrival>>;  // by cache, plan

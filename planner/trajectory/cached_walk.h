@@ -62,7 +62,7 @@ struct CacheCosts {
   // One step that fills the features and reads those of `from`.
   std::function<Duration(std::size_t segment, std::size_t plan, HeldFeatures, HeldFeatures from)>
       fill;
-  // One transition from plan to plan at the begin of a segment.
+  // One transition from plan to plan at the beginning of a segment.
   std::function<Duration(std::size_t segment, std::size_t from, std::size_t to)> change;
 };
 

@@ -16,8 +16,8 @@ namespace frazil {
 
 struct TrajectoryCosts {
   std::vector<std::vector<Duration>> hold;  // [segment][state]
-  // Costs of changes, [segment][from][to], at the begin of the segment; zero from a state to
-  // itself.
+  // Costs of changes, [segment][from][to], at the beginning of the segment; zero from a state
+  // to itself.
   std::vector<std::vector<std::vector<Duration>>> change;
   // The state held before the first segment; none: the first state is free to choose.
   std::optional<std::size_t> start = std::nullopt;

@@ -3,8 +3,9 @@
 // choices are every plan under every mask without a cache, or with one in a tier that has room
 // (cached_walk.h); steps are simulated with the cached layers left out, and reading and filling are
 // charged as in planner/transitions/feature_store.h.
-// Costs begin as lower bounds; those of the cheapest walk are made exact until all of them are.
-// Walks are looked for only below a limit. It starts a little above what any walk takes at least
+// All costs begin as lower bounds. Again and again the cheapest walk is looked for and its costs
+// are made exact, until the walk that is found has no cost left that is only a bound. Walks are
+// looked for only below a limit. It starts a little above what any walk takes at least
 // (remaining_bound.h), and its distance from there doubles until a walk with exact costs lies below
 // it; the cheapest walk below it is then the cheapest of all. A run does not follow this plan: it
 // caches the whole prefix, in memory first.
@@ -18,8 +19,8 @@
 
 namespace frazil {
 
-// Costs of transitions from plan to plan at the begin of a segment; `known` is no more than
-// `exact`.
+// Gives costs of transitions from plan to plan at the beginning of a segment; `known` is no more
+// than `exact`.
 struct PlanChanges {
   std::function<Duration(std::size_t segment, std::size_t from, std::size_t to)> known;
   std::function<Duration(std::size_t segment, std::size_t from, std::size_t to)> exact;

@@ -135,7 +135,7 @@ class Planner {
   }
 
  private:
-  // The state that is moved at the begin of a segment is what the previous mask has left.
+  // The state that is moved at the beginning of a segment is what the previous mask has left.
   TransitionCost transition(std::size_t segment, std::size_t from, std::size_t to) const {
     return transitions_.predict(from, to, prices_[table_.of_segment[segment - 1]],
                                 options_.overhead);
@@ -218,7 +218,7 @@ class Planner {
                                .cost = transition(k, states[k - 1], states[k])};
       change.forced = held_step_time(k, change.from) >= kFarAway;
       if (!change.forced) change.break_even = find_break_even(change);
-      planned_.switches.push_back(change);
+      planned_.transitions.push_back(change);
     }
   }
 

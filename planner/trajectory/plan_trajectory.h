@@ -44,7 +44,7 @@ struct TrajectoryOptions {
   Step decide_every = 1;  // steps between two decisions of the rule without a forecast
 };
 
-// One transition from plan to plan, at the begin of a segment.
+// One transition from plan to plan, at the beginning of a segment.
 struct PlannedTransition {
   std::size_t segment = 0;
   std::size_t from = 0;  // index of a candidate
@@ -74,7 +74,7 @@ struct PlannedTrajectory {
   // exact for the walks and transitions below; elsewhere they may be lower bounds.
   std::vector<std::vector<Duration>> step_times;
   Trajectory best;  // its total takes `caches` into account
-  std::vector<PlannedTransition> switches;
+  std::vector<PlannedTransition> transitions;
   std::optional<CachePlan> caches;     // if there is a store
   std::optional<Trajectory> uncached;  // if there is a store: the best walk that caches nothing
   // The following three cache nothing.

@@ -87,11 +87,11 @@ StepTimes::StepTimes(const std::vector<Plan>& plans, const std::vector<FreezeMas
       masks_(masks),
       setting_(setting),
       options_(options),
-      machines_(setting.cluster(), options.joint),
+      device_classes_(setting.cluster(), options.joint),
       space_{static_cast<int>(setting.profile().layers.size()),
-             static_cast<int>(setting.cluster().devices.size()), machines_.arrangements(),
+             static_cast<int>(setting.cluster().devices.size()), device_classes_.arrangements(),
              options_},
-      bounds_(space_, machines_, setting.cluster()) {
+      bounds_(space_, device_classes_, setting.cluster()) {
   const ModelProfile& profile = setting.profile();
   for (const Plan& plan : plans_) {
     classes_.push_back(list_classes(plan));
@@ -110,7 +110,7 @@ StepTimes::StepTimes(const std::vector<Plan>& plans, const std::vector<FreezeMas
   }
 }
 
-Cluster StepTimes::make_machine(const Pipeline& pipeline, const NamedSchedule& named) const {
+Cluster StepTimes::make_group_cluster(const Pipeline& pipeline, const NamedSchedule& named) const {
   const Placement placement = facts_of(named.kind).placement;
   const std::size_t devices = pipeline.stages.size() / static_cast<std::size_t>(named.chunks);
   std::vector<DeviceId> own(devices);
@@ -119,17 +119,17 @@ Cluster StepTimes::make_machine(const Pipeline& pipeline, const NamedSchedule& n
     own[static_cast<std::size_t>(at)] = pipeline.stages[s].devices.front();
   }
   const Cluster& cluster = setting_.cluster();
-  Cluster machine;
-  machine.hosts = cluster.hosts;
-  machine.default_link = cluster.default_link;
-  for (const DeviceId device : own) machine.devices.push_back(cluster.devices[device.index()]);
+  Cluster like;
+  like.hosts = cluster.hosts;
+  like.default_link = cluster.default_link;
+  for (const DeviceId device : own) like.devices.push_back(cluster.devices[device.index()]);
   for (std::size_t a = 0; a < devices && !cluster.links.empty(); ++a) {
     for (std::size_t b = 0; b < devices; ++b) {
       if (a == b) continue;
-      machine.links.push_back({DeviceId{a}, DeviceId{b}, cluster.link(own[a], own[b])});
+      like.links.push_back({DeviceId{a}, DeviceId{b}, cluster.link(own[a], own[b])});
     }
   }
-  return machine;
+  return like;
 }
 
 std::vector<StepTimes::PipelineClass> StepTimes::list_classes(const Plan& plan) const {
@@ -160,11 +160,11 @@ std::vector<StepTimes::PipelineClass> StepTimes::list_classes(const Plan& plan) 
       own.spans.push_back(span_of(stage));
       if (own.spans.size() > 1) own.group.cuts.push_back(stage.layers.front().first);
     }
-    own.machine = make_machine(pipeline, named);
+    own.cluster = make_group_cluster(pipeline, named);
     own.owners = owners;
     const auto same = [&](const PipelineClass& other) {
       return other.spans == own.spans && other.group.share == own.group.share &&
-             other.group.has_short == own.group.has_short && other.machine == own.machine;
+             other.group.has_short == own.group.has_short && other.cluster == own.cluster;
     };
     own.gradient_sets = count_gradient_sets(plan, owned);
     const auto known = std::find_if(classes.begin(), classes.end(), same);
@@ -183,11 +183,11 @@ StepTimes::Entry StepTimes::bound(const std::vector<PipelineClass>& classes,
   for (const PipelineClass& own : classes) {
     const std::vector<Bytes> state = list_state(own.shape, own.spans, own.gradient_sets, sums);
     for (std::size_t d = 0; d < state.size(); ++d) {
-      if (state[d] > own.machine.devices[d].memory_limit) return {kFarAway, true};
+      if (state[d] > own.cluster.devices[d].memory_limit) return {kFarAway, true};
     }
     const NamedBound bound = bound_group(
         own.shape.variant,
-        add_up_loads(own.shape, own.group, own.spans, sums, own.machine, bounds_, own.owners));
+        add_up_loads(own.shape, own.group, own.spans, sums, own.cluster, bounds_, own.owners));
     entry.time = std::max(entry.time, bound.time);
   }
   return entry;
@@ -207,16 +207,16 @@ StepTimes::Entry StepTimes::bound_by_order(const std::vector<PipelineClass>& cla
     problem.micro_batches = own.group.share;
     problem.in_flight = variant.in_flight;
     const GroupLoads loads =
-        add_up_loads(own.shape, own.group, own.spans, sums, own.machine, bounds_, own.owners);
+        add_up_loads(own.shape, own.group, own.spans, sums, own.cluster, bounds_, own.owners);
     try {
-      const OrderTimes times = time_orders(own.shape, own.group, sums, own.machine,
+      const OrderTimes times = time_orders(own.shape, own.group, sums, own.cluster,
                                            orders_.find(variant.schedule, problem));
       if (!times.known) continue;
       const auto once = list_state(own.shape, own.spans, 1, sums);
       const auto state = list_state(own.shape, own.spans, own.gradient_sets, sums);
       for (std::size_t d = 0; d < times.held.size(); ++d) {
         const Bytes held = times.held[d] + state[d] - once[d];
-        if (held > own.machine.devices[d].memory_limit) return {kFarAway, true};
+        if (held > own.cluster.devices[d].memory_limit) return {kFarAway, true};
         entry.time = std::max(entry.time, times.last_work[d] + loads.devices[d].after());
       }
     } catch (const InfeasibleError&) {

@@ -59,13 +59,13 @@ class StepTimes {
     Shape shape;
     GroupClass group;
     std::vector<LayerSpan> spans;
-    Cluster machine;
+    Cluster cluster;
     Owners owners;
     int gradient_sets = 1;  // the most that a pipeline of the class holds
   };
 
   std::vector<PipelineClass> list_classes(const Plan& plan) const;
-  Cluster make_machine(const Pipeline& pipeline, const NamedSchedule& named) const;
+  Cluster make_group_cluster(const Pipeline& pipeline, const NamedSchedule& named) const;
   Entry bound(const std::vector<PipelineClass>& classes, const ChainSums& sums) const;
   Entry& cached_at(std::size_t mask, std::size_t plan, int depth);
   Entry bound_by_order(const std::vector<PipelineClass>& classes, const ChainSums& sums);
@@ -77,7 +77,7 @@ class StepTimes {
   Setting setting_;
   const SearchOptions& options_;
   OrderTable orders_;
-  DeviceGroupClasses machines_;
+  DeviceGroupClasses device_classes_;
   SearchSpace space_;
   WorkBounds bounds_;
   std::vector<std::vector<PipelineClass>> classes_;  // by plan

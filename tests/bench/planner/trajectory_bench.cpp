@@ -67,7 +67,7 @@ void plan_over_100_freeze_events(benchmark::State& state, const frazil::ModelPro
   for (auto _ : state) {
     const auto planned = frazil::plan_trajectory({profile, cluster}, segments, options);
     candidates = planned.candidates.size();
-    switches = planned.switches.size();
+    switches = planned.transitions.size();
   }
   state.counters["candidates"] = static_cast<double>(candidates);
   state.counters["switches"] = static_cast<double>(switches);

@@ -124,10 +124,10 @@ TEST(BatchDeals, AllowEveryContiguousDealToUnequalGroups) {
     const Question question = draw_question(random);
     const Cluster cluster = make_devices(2 * question.groups, /*alike=*/false);
     const SearchOptions options = options_of(question);
-    const DeviceGroupClasses machines(cluster, true);
-    const SearchSpace space{4, static_cast<int>(cluster.devices.size()), machines.arrangements(),
-                            options};
-    const BatchDeals deals(space, machines);
+    const DeviceGroupClasses device_classes(cluster, true);
+    const SearchSpace space{4, static_cast<int>(cluster.devices.size()),
+                            device_classes.arrangements(), options};
+    const BatchDeals deals(space, device_classes);
     const auto promised = deals.list(cell_of(question), question.ways);
     std::vector<int> shares;
     std::vector<std::vector<int>> all;
@@ -154,10 +154,10 @@ TEST(BatchDeals, PromiseNoMoreThanSomeDealOfWholeNodesAndNoLessThanTheMean) {
     question.ways = 1;
     const Cluster cluster = make_devices(2 * question.groups, /*alike=*/false);
     const SearchOptions options = options_of(question);
-    const DeviceGroupClasses machines(cluster, true);
-    const SearchSpace space{4, static_cast<int>(cluster.devices.size()), machines.arrangements(),
-                            options};
-    const auto promised = BatchDeals(space, machines).list(cell_of(question), 1);
+    const DeviceGroupClasses device_classes(cluster, true);
+    const SearchSpace space{4, static_cast<int>(cluster.devices.size()),
+                            device_classes.arrangements(), options};
+    const auto promised = BatchDeals(space, device_classes).list(cell_of(question), 1);
     const int whole = question.batch / question.size;
     for (const BatchDeal& own : promised) {
       EXPECT_GE(own.micro_batches * question.groups, whole);
@@ -187,9 +187,9 @@ TEST(BatchDeals, OfEqualGroupsAreTheDealTheyGet) {
     if (question.micro_batches() / question.ways < question.groups) continue;
     const Cluster cluster = make_devices(2 * question.groups, /*alike=*/true);
     const SearchOptions options = options_of(question);
-    const DeviceGroupClasses machines(cluster, true);
-    const SearchSpace space{4, static_cast<int>(cluster.devices.size()), machines.arrangements(),
-                            options};
+    const DeviceGroupClasses device_classes(cluster, true);
+    const SearchSpace space{4, static_cast<int>(cluster.devices.size()),
+                            device_classes.arrangements(), options};
     const int units = question.micro_batches() / question.ways;
     // The short micro-batch is the last of the last group, which then has one micro-batch more.
     const bool has_short = options.batch_size % options.micro_batch_sizes.front() != 0;
@@ -201,7 +201,7 @@ TEST(BatchDeals, OfEqualGroupsAreTheDealTheyGet) {
       shares.push_back(question.ways * (units / question.groups + more));
     }
     shares.back() += question.micro_batches() % question.ways;
-    EXPECT_TRUE(allows(BatchDeals(space, machines).list(cell_of(question), question.ways),
+    EXPECT_TRUE(allows(BatchDeals(space, device_classes).list(cell_of(question), question.ways),
                        deal(question, shares)));
   }
 }

@@ -411,7 +411,7 @@ TEST(PlanCaches, ASwitchHasPaidAfterTheStepsThatAreCountedOneByOneAlsoWhileACach
     const std::optional<PlannedTrajectory> planned = plan(drawn);
     if (!planned) continue;
     EveryCachedWalk walks(drawn, planned->candidates);
-    for (const PlannedTransition& change : planned->switches) {
+    for (const PlannedTransition& change : planned->transitions) {
       if (change.forced) continue;
       ASSERT_EQ(change.break_even, count_break_even(walks, drawn, *planned, change));
       paid += change.break_even ? 1 : 0;

@@ -80,21 +80,21 @@ TrajectoryCosts list_all_costs(const LazyCase& drawn, const std::vector<Plan>& p
 
 TEST(LazyTrajectory, IsTheOneThatSimulatingEverythingFinds) {
   int walks = 0;
-  int switches = 0;
+  int transitions = 0;
   for (int seed = 1; seed <= draws(250); ++seed) {
     SCOPED_TRACE(seed);
     const LazyCase drawn = draw_lazy_case(static_cast<std::uint64_t>(seed));
     const auto planned = try_to_plan(drawn);
     if (!planned) continue;
     ++walks;
-    switches += static_cast<int>(planned->switches.size());
+    transitions += static_cast<int>(planned->transitions.size());
     const TrajectoryCosts costs = list_all_costs(drawn, planned->candidates);
     EXPECT_EQ(planned->best, *find_trajectory(costs));
     EXPECT_EQ(planned->held, hold_one(costs));
     EXPECT_EQ(planned->greedy, follow_greedily(costs));
   }
   EXPECT_GT(walks, draws(150));
-  EXPECT_GT(switches, draws(50));
+  EXPECT_GT(transitions, draws(50));
 }
 
 TEST(LazyTrajectory, NoBoundIsAboveWhatItBounds) {

@@ -70,11 +70,11 @@ TEST(PlanTrajectory, StaysWhereASwitchNeverPaysAndSwitchesWhereItDoes) {
       find_segments(trace_of({{100, "00001111"}, {200, "00000011"}}, 100'000), "t");
   const auto dear =
       plan_trajectory({chain(), small_cluster()}, segments, options_of(seconds{100'000}));
-  EXPECT_TRUE(dear.switches.empty());
+  EXPECT_TRUE(dear.transitions.empty());
   EXPECT_EQ(dear.best, *dear.held);
   const auto cheap =
       plan_trajectory({chain(), small_cluster()}, segments, options_of(microseconds{1}));
-  EXPECT_FALSE(cheap.switches.empty());
+  EXPECT_FALSE(cheap.transitions.empty());
   EXPECT_LT(cheap.best.total, cheap.held->total);
   EXPECT_LE(cheap.best.total, cheap.greedy->total);
 }
@@ -83,8 +83,8 @@ TEST(PlanTrajectory, TellsTheStepAtWhichASwitchHasPaid) {
   const auto segments = find_segments(trace_of({{100, "00000011"}}, 100'000), "t");
   const auto planned =
       plan_trajectory({chain(), small_cluster()}, segments, options_of(seconds{1}));
-  ASSERT_EQ(planned.switches.size(), 1U);
-  const PlannedTransition& change = planned.switches[0];
+  ASSERT_EQ(planned.transitions.size(), 1U);
+  const PlannedTransition& change = planned.transitions[0];
   const Duration saved = planned.step_times[1][change.from] - planned.step_times[1][change.to];
   ASSERT_TRUE(change.break_even.has_value());
   EXPECT_GE(saved * *change.break_even, change.cost.total);
