@@ -1,6 +1,6 @@
 #pragma once
 // Says what each layer must compute under a freeze mask: the forward F, the input gradient I
-// (dgrad), the weight gradient W (wgrad). The rules are those of the design page, "Freeze mask":
+// (dgrad), the weight gradient W (wgrad). These are the rules:
 // clang-format off
 //   l is active            l has parameters and its block is not frozen, or l uses a tied parameter
 //                          that some active block uses

@@ -76,6 +76,9 @@ using ScheduleChoice = std::variant<NamedSchedule, ExplicitSchedule, DispatchPol
 
 enum class ReductionMode { kExact, kFast };
 
+// The most micro-batches of a step; a question with more is taken for a mistake.
+inline constexpr int kMostMicroBatches = 1'000'000;
+
 struct Plan {
   std::string model_hash;
   int batch_size = 1;
@@ -88,7 +91,7 @@ struct Plan {
   WeightVersions versions = WeightVersions::kSync;
   Provenance provenance;
 
-  int micro_batches() const { return (batch_size + micro_batch_size - 1) / micro_batch_size; }
+  int micro_batches() const { return divide_up(batch_size, micro_batch_size); }
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 

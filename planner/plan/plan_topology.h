@@ -1,8 +1,10 @@
 #pragma once
 // Derives from a plan where the layers of a model lie: the stage of each layer, what crosses
 // between stages, which devices hold and update a layer and for which micro-batches, and which
-// layers are reduced together. Lowering, schedules, checks, searches and the executor all read this
-// one derivation; a new axis that shares a stage among devices is added here.
+// layers are reduced together. Lowering, schedules, checks and the executor all read this one
+// derivation; a new axis that shares a stage among devices is added here. A search has no plan yet:
+// planner/bounds/reduction_tail.cpp finds owners from a proposal, and
+// tests/planner/search/search_joint_test.cpp compares the steps that follow.
 
 #include <cstddef>
 #include <vector>

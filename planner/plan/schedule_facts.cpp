@@ -18,6 +18,7 @@ constexpr auto kSchedules = std::to_array<ScheduleFacts>({
      .name = "gpipe",
      .one_line = "all forwards, then all backwards",
      .takes_shared_stages = true,
+     .takes_any_placement = true,
      .bounds = BoundClass::kTwoPhases},
     {.kind = Kind::kOneForwardOneBackward,
      .name = "1f1b",

@@ -1,7 +1,8 @@
 #pragma once
 // The facts of every named schedule, one row each: its name, where its stages lie, which parameters
 // it takes, and what is known of its lists before they are made. All code that asks what a schedule
-// does reads these rows; only generators (planner/orders) tell schedules apart by ScheduleKind.
+// does reads these rows; only generators (planner/orders) tell schedules apart by ScheduleKind:
+// make_orders.cpp, and shared_orders.cpp where stages lie on several devices.
 
 #include <cstdint>
 #include <optional>
@@ -90,6 +91,7 @@ struct ScheduleFacts {
   bool needs_costs = false;          // its order depends on the times of the stages
   bool recomputes_itself = false;    // every stage but the last recomputes, and the lists say when
   bool takes_shared_stages = false;  // stages may lie on several devices
+  bool takes_any_placement = false;  // a device may have any stages, which are not its chunks
   WeightVersions versions = WeightVersions::kSync;
   BoundClass bounds = BoundClass::kNone;
 };

@@ -105,18 +105,29 @@ bool is_any_shared(const Plan& plan, PipelineId first, int pipelines) {
                      plan.pipelines.begin() + static_cast<std::ptrdiff_t>(end), has_shared_stage);
 }
 
+// Returns their names: "gpipe, 1f1b, eager-1f1b and zb-h1".
+std::string list_those_that_share_stages() {
+  std::vector<std::string_view> names;
+  for (const ScheduleFacts& facts : all_schedules()) {
+    if (facts.takes_shared_stages) names.push_back(facts.name);
+  }
+  const std::string_view last = names.back();
+  names.pop_back();
+  return fmt::format("{} and {}", fmt::join(names, ", "), last);
+}
+
 void refuse_other_than_shared(const Plan& plan, PipelineId id) {
   const auto& chosen = std::get<NamedSchedule>(plan.schedule);
   const std::string_view name = schedule_name(chosen.kind);
   if (!facts_of(chosen.kind).takes_shared_stages) {
-    throw InfeasibleError(fmt::format(
-        "{} takes no stages on several devices; gpipe, 1f1b, eager-1f1b and zb-h1 do", name));
+    throw InfeasibleError(fmt::format("{} takes no stages on several devices; {} do", name,
+                                      list_those_that_share_stages()));
   }
   if (chosen.chunks != 1) {
     throw InfeasibleError(fmt::format(
         "{} with {} chunks per device takes no stages on several devices", name, chosen.chunks));
   }
-  if (chosen.kind == ScheduleKind::kGpipe) return;
+  if (facts_of(chosen.kind).takes_any_placement) return;
   std::map<DeviceId, std::size_t> stage_on;
   const std::vector<Stage>& stages = plan.pipelines[id.index()].stages;
   for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -131,16 +142,15 @@ void refuse_other_than_shared(const Plan& plan, PipelineId id) {
   }
 }
 
-// Throws unless every stage but the last recomputes, as Varuna has it. Under other schedules
-// recomputing is a stage's own choice.
-void refuse_kept_varuna(const Pipeline& pipeline, PipelineId id) {
+// Throws unless every stage but the last recomputes, as a schedule has it whose lists say when.
+// Under other schedules recomputing is a stage's own choice.
+void refuse_kept_stash(const Pipeline& pipeline, PipelineId id, const ScheduleFacts& facts) {
   for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
     const bool last = s + 1 == pipeline.stages.size();
     if ((pipeline.stages[s].memory == MemoryPolicy::kRecompute) != last) continue;
     throw InfeasibleError(
-        fmt::format("varuna recomputes every stage but the last; stage {} of "
-                    "pipeline {} {}",
-                    s, id.value, last ? "is the last" : "keeps its stash"));
+        fmt::format("{} recomputes every stage but the last; stage {} of pipeline {} {}",
+                    facts.name, s, id.value, last ? "is the last" : "keeps its stash"));
   }
 }
 
@@ -196,13 +206,13 @@ DeviceOrders order_group(const Plan& plan, PipelineId id, const ScheduleFacts& f
   const auto& chosen = std::get<NamedSchedule>(plan.schedule);
   const bool is_shared = is_any_shared(plan, id, directions(facts.placement));
   if (is_shared) refuse_other_than_shared(plan, id);
-  if (is_shared || (chosen.kind == ScheduleKind::kGpipe && chosen.chunks == 1)) {
+  if (is_shared || (facts.takes_any_placement && chosen.chunks == 1)) {
     group = read_any_placement(plan, id);
     const auto places = places_of_stages(plan.pipelines[id.index()], group.devices);
     return make_shared_orders(chosen.kind, group.problem, places);
   }
   group = read_group(plan, id, facts);
-  if (facts.recomputes_itself) refuse_kept_varuna(plan.pipelines[id.index()], id);
+  if (facts.recomputes_itself) refuse_kept_stash(plan.pipelines[id.index()], id, facts);
   if (group.problem.micro_batches == 0) return {};
   if (facts.needs_costs && setting) {
     find_stage_times(plan, id, *setting, group.problem);

@@ -37,8 +37,8 @@ int count_chunks(const Plan& plan) {
 }  // namespace
 
 Plan with_schedule(Plan plan, NamedSchedule schedule) {
-  // GPipe takes stages as they lie; other schedules take the stages of a device as its chunks.
-  schedule.chunks = schedule.kind == ScheduleKind::kGpipe ? 1 : count_chunks(plan);
+  // Most schedules take the stages of a device as its chunks.
+  schedule.chunks = facts_of(schedule.kind).takes_any_placement ? 1 : count_chunks(plan);
   plan.schedule = schedule;
   plan.versions = facts_of(schedule.kind).versions;
   if (facts_of(schedule.kind).recomputes_itself) recompute_as_varuna(plan);
@@ -63,7 +63,7 @@ Plan with_lists(Plan plan, Setting setting) {
 
 Plan with_micro_batches(Plan plan, int micro_batches) {
   const int before = plan.micro_batches();
-  plan.micro_batch_size = (plan.batch_size + micro_batches - 1) / micro_batches;
+  plan.micro_batch_size = divide_up(plan.batch_size, micro_batches);
   if (plan.micro_batches() != micro_batches) {
     throw InfeasibleError(fmt::format(
         "a batch of {} cannot be cut into {} micro-batches of one size with a shorter last one; {} "

@@ -187,8 +187,8 @@ TEST(Schedules, MenuListsEveryKindOnceAndEachCanBeMade) {
                                       find_activity(inputs.profile, inputs.plan.mask), "schedule"));
     EXPECT_EQ(parse_schedule(to_text(schedule), "text"), schedule);
   }
-  for (int value = 0; value <= static_cast<int>(ScheduleKind::kVaruna); ++value) {
-    EXPECT_EQ(listed.count(static_cast<ScheduleKind>(value)), 1U) << value;
+  for (const ScheduleFacts& facts : all_schedules()) {
+    EXPECT_EQ(listed.count(facts.kind), 1U) << facts.name;
   }
 }
 
