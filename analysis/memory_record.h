@@ -62,14 +62,15 @@ MemoryRecord parse_memory_record(std::string_view text, const std::string& file)
 // Returns none if the file is missing, as it is for a phase too short to be measured.
 std::optional<MemoryRecord> read_memory_record(const std::filesystem::path& path);
 
-// Returns one JSON object: what the file holds, without curves.
+// Returns one JSON object: what the file holds, without format, version and curves.
 std::string peaks_json(const MemoryRecord& record);
 // Returns a row for each kind that a device holds, for its peak, and for what its allocator handed
-// out; ratio = predicted / measured.
+// out (against the predicted peak; none if 0), then one for the process; ratio = predicted /
+// measured, "-" if nothing was measured.
 Table tabulate_memory(const MemoryRecord& record);
 // Returns the phases of a run at a glance: a row for each device of each phase, under the step that
 // the phase begins with. "1.73 MiB": predicted and measured are equal; "5.09 / 4.52 MiB": they
-// differ.
+// differ. Requires: no null record.
 Table tabulate_memory(const std::vector<std::pair<Step, const MemoryRecord*>>& phases);
 
 }  // namespace frazil

@@ -93,7 +93,7 @@ Table tabulate_phases(const RunSummary& run) {
   if (extrapolates) table.header.push_back("");
   for (const PhaseSummary& phase : run.phases) {
     table.rows.push_back({std::to_string(phase.first_step), std::to_string(phase.steps), phase.plan,
-                          text_or_dash(static_cast<double>(phase.predicted_step.count()) / 1e6, 3),
+                          text_or_dash(to_ms(phase.predicted_step), 3),
                           text_or_dash(to_ms(phase.measured_step_ns()), 3),
                           text_or_dash(phase.ratio(), 3), text_or_dash(phase.predicted_rate(), 1),
                           text_or_dash(phase.measured_rate(), 1)});

@@ -34,6 +34,9 @@ constexpr Integer divide_up(Integer count, Integer parts) {
   return count / parts + (count % parts > 0 ? 1 : 0);
 }
 
+// Returns a time in milliseconds, as tables and pictures show it.
+constexpr double to_ms(Duration time) { return static_cast<double>(time.count()) / 1e6; }
+
 // The clock of a time line: its zero is the start of the simulation or of the measured run.
 struct TimelineClock {
   using rep = Duration::rep;

@@ -1,8 +1,8 @@
 #pragma once
-// Work to be placed on devices, as Tarnawski et al. state it ("Efficient Algorithms for Device
-// Placement of DNN Graph Operators", NeurIPS 2020, section 3): nodes with a time on a device and on
-// a host core, edges whose crossing between devices costs both ends a transfer through host memory.
-// A training graph holds forward and backward nodes.
+// A WorkGraph is work to be placed on devices, as Tarnawski et al. state it ("Efficient Algorithms
+// for Device Placement of DNN Graph Operators", NeurIPS 2020, section 3). It has nodes with a time
+// on a device and on a host core, and edges whose crossing between devices costs both ends a
+// transfer through host memory. A training graph holds forward and backward nodes.
 
 #include <chrono>
 #include <cstddef>

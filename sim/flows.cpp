@@ -12,8 +12,6 @@ constexpr TaskId kGone = std::numeric_limits<TaskId>::max();
 // The rest of a flow fits 127 bits below this limit, as denominators are up to 2^31.
 constexpr WideInteger kMostWork = WideInteger{1} << 95;
 
-WideInteger divide_up(WideInteger a, WideInteger b) { return (a + b - 1) / b; }
-
 }  // namespace
 
 Flows::Flows(const Sharing& sharing) : sharing_(sharing), shares_(sharing.capacities) {}
@@ -57,12 +55,12 @@ void Flows::change_rate(Flow& flow, const Rate& rate, std::int64_t now) {
     flow.unit = unit;
   } else {
     rounded_ = true;
-    flow.left =
-        flow.left / flow.unit * rate.per + divide_up(flow.left % flow.unit * rate.per, flow.unit);
+    flow.left = flow.left / flow.unit * rate.per +
+                divide_up<WideInteger>(flow.left % flow.unit * rate.per, flow.unit);
     flow.unit = rate.per;
   }
   flow.per_ns = rate.amount * (flow.unit / rate.per);
-  const WideInteger rest = divide_up(flow.left, flow.per_ns);
+  const WideInteger rest = divide_up<WideInteger>(flow.left, flow.per_ns);
   ENSURE(rest < kNever.count() - now, "a flow that ends before 2^63 ns");
   flow.end = now + static_cast<std::int64_t>(rest);
 }

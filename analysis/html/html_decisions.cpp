@@ -10,9 +10,7 @@
 namespace frazil {
 namespace {
 
-std::string ms_text(Duration duration) {
-  return number_text(static_cast<double>(duration.count()) / 1e6, 3);
-}
+std::string ms_text(Duration duration) { return number_text(to_ms(duration), 3); }
 
 bool has_prediction(const FreezeEvent& event) {
   const auto* transition = std::get_if<TransitionEvent>(&event.what);

@@ -12,8 +12,6 @@
 namespace frazil {
 namespace {
 
-double ms_of(Duration duration) { return static_cast<double>(duration.count()) / 1e6; }
-
 std::optional<double> ms_of(std::optional<double> nanoseconds) {
   if (nanoseconds) *nanoseconds /= 1e6;
   return nanoseconds;
@@ -93,7 +91,7 @@ std::string draw_phase_table(const RunSummary& run) {
   for (std::size_t i = 0; i < run.phases.size(); ++i) {
     const PhaseSummary& phase = run.phases[i];
     table.rows.push_back({std::to_string(i), count_text(phase.first_step), count_text(phase.steps),
-                          phase.plan, number_text(ms_of(phase.predicted_step), 3),
+                          phase.plan, number_text(to_ms(phase.predicted_step), 3),
                           number_text(ms_of(phase.measured_step_ns()), 3),
                           number_text(phase.ratio(), 3), rate_text(phase.predicted_rate()),
                           rate_text(phase.measured_rate())});
@@ -121,7 +119,7 @@ std::string draw_phase(const ReportPhase& phase, std::size_t number, std::size_t
     markup += html_paragraph(
         "", fmt::format("One step: predicted {:.3f} ms, measured {:.3f} ms (mean of the lowest "
                         "90 % of {} steps), ratio {}.",
-                        ms_of(comparison.predicted_step), ms_of(comparison.measured_step),
+                        to_ms(comparison.predicted_step), to_ms(comparison.measured_step),
                         comparison.steps.size(), number_text(comparison.step_ratio, 3)));
     markup += draw_comparison(comparison);
   }

@@ -173,7 +173,7 @@ std::vector<Chart> chart_chunks(const GanttInput& input) {
 
 std::vector<Chart> make_memory_charts(const GanttInput& input) {
   std::vector<Chart> charts = input.counts_chunks ? chart_chunks(input) : chart_bytes(input);
-  const double end = static_cast<double>(input.step->simulation.makespan.count()) / 1e6;
+  const double end = to_ms(input.step->simulation.makespan);
   for (Chart& chart : charts) {
     for (Series& series : chart.series) {
       series.x.push_back(end);

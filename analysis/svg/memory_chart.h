@@ -11,9 +11,7 @@
 namespace frazil {
 
 // Returns a moment of a time line in milliseconds, for an axis.
-inline double milliseconds_at(TimePoint time) {
-  return static_cast<double>(time.time_since_epoch().count()) / 1e6;
-}
+inline double milliseconds_at(TimePoint time) { return to_ms(time.time_since_epoch()); }
 
 // Returns a curve of `unit` over milliseconds. A long curve is thinned to what a picture can show:
 // for each of some hundred stretches of time the most, and what is held at the end.

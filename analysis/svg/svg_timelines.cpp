@@ -18,8 +18,6 @@ constexpr double kLeastRight = 34;
 constexpr double kTitle = 24;
 constexpr double kThinLane = 11;
 
-double to_ms(Duration duration) { return static_cast<double>(duration.count()) / 1e6; }
-
 TimePoint first_start(const Timeline& timeline) {
   TimePoint first = timeline.spans.front().start;
   for (const Span& span : timeline.spans) first = std::min(first, span.start);

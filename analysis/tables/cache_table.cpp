@@ -8,7 +8,7 @@ namespace frazil {
 namespace {
 
 std::string ms_text(Duration time) {
-  return time == Duration{0} ? "-" : fmt::format("{:.3f}", static_cast<double>(time.count()) / 1e6);
+  return time == Duration{0} ? "-" : fmt::format("{:.3f}", to_ms(time));
 }
 
 std::string bytes_or_dash(Bytes bytes) { return bytes.count == 0 ? "-" : to_text(bytes); }

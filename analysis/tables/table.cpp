@@ -59,10 +59,9 @@ std::string describe_spread(const std::vector<StepRow>& steps) {
   measured.reserve(steps.size());
   for (const StepRow& row : steps) measured.push_back(row.measured);
   std::sort(measured.begin(), measured.end());
-  const auto ms = [](Duration duration) { return static_cast<double>(duration.count()) / 1e6; };
   return fmt::format("{} measured steps: shortest {:.3f} ms, median {:.3f} ms, longest {:.3f} ms\n",
-                     measured.size(), ms(measured.front()), ms(measured[(measured.size() - 1) / 2]),
-                     ms(measured.back()));
+                     measured.size(), to_ms(measured.front()),
+                     to_ms(measured[(measured.size() - 1) / 2]), to_ms(measured.back()));
 }
 
 }  // namespace

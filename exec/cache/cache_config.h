@@ -1,6 +1,6 @@
 #pragma once
-// "cache" of a run configuration (exec/config/run_config.h): whether a run caches the outputs of
-// its frozen prefix, in how much memory and disk, and when it fills a depth.
+// CacheConfig is "cache" of a run configuration (exec/config/run_config.h). It says whether a run
+// caches the outputs of its frozen prefix, in how much memory and disk, and when it fills a depth.
 
 #include <string>
 

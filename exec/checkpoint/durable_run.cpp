@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "exec/checkpoint/run_keys.h"
+#include "exec/devices/steady_time.h"
 #include "exec/disk/hashes.h"
 #include "profiles/error.h"
 
@@ -149,7 +150,7 @@ void DurableRun::write(const TrainingPosition& position, const Layers& layers) {
   } catch (const InputError&) {
     saved.failure = std::current_exception();
   }
-  saved.time = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+  saved.time = since(start);
   const std::lock_guard<std::mutex> lock(mutex_);
   saved_.push_back(std::move(saved));
 }

@@ -29,6 +29,7 @@ using MessageKey = std::pair<int, Tag>;  // sender and name
 struct Mailbox {
   std::mutex mutex;  // guards all but `posts`
   std::condition_variable arrived;
+  // Entered only while not aborted, read under `mutex`: an abort empties the mailbox once.
   std::map<MessageKey, PostedMessage> messages;
   std::atomic<std::uint64_t> posts{0};  // watched by a rank that spins
   // The message that the owner sleeps for. It is set and cleared under the lock under which the
@@ -37,8 +38,11 @@ struct Mailbox {
   std::optional<MessageKey> awaited;
 };
 
+// All calls but aborted(), ranks(), options() and mailbox() require that the caller holds no
+// mailbox's lock.
 class MailboxRoom {
  public:
+  // Requires: 0 < options.deadline <= 365 days.
   MailboxRoom(int ranks, const CommunicatorOptions& options);
 
   int ranks() const { return static_cast<int>(mailboxes_.size()); }
@@ -46,14 +50,19 @@ class MailboxRoom {
   Mailbox& mailbox(int rank) { return mailboxes_[static_cast<std::size_t>(rank)]; }
 
   bool aborted() const { return aborted_.load(); }
+  // Throws CommunicationError if a fault was the cause, else PeerLost. Requires: aborted().
   [[noreturn]] void throw_cause();
+  // Abort with this cause, drop all messages and wake everybody; nothing if aborted before.
   void abort(const std::string& reason);
   void fail(const CommunicationFault& fault);
 
-  // Aborts if the wait of `rank`, just entered into its mailbox, can never end.
+  // Aborts if the wait of `rank`, just entered into its mailbox or at the barrier, can never end.
+  // Throws nothing: ask aborted().
   void check_wait(int rank);
-  // Aborts because the wait of `rank`, still in its mailbox, is over the deadline.
+  // Aborts because the wait of `rank` is over the deadline; nothing if it has ended meanwhile.
   void expire(int rank);
+  // Returns when all ranks have called it. Throws as throw_cause() does if aborted, or at the
+  // deadline.
   void pass_barrier(int rank);
   void finish(int rank);
   void leave(int rank);

@@ -145,7 +145,7 @@ std::optional<std::string> find_lacking(const HierarchyConfig& shape, std::int64
     return named("image", model.image) + " of the model with a pixel for each of " +
            std::to_string(count_leaves(shape)) + " leaves";
   }
-  if ((samples + model.classes - 1) / model.classes > count_sentences(shape)) {
+  if (divide_up<std::int64_t>(samples, model.classes) > count_sentences(shape)) {
     return std::to_string(samples) + " samples of " + named("classes", model.classes) + " of " +
            std::to_string(count_sentences(shape)) + " sentences each";
   }

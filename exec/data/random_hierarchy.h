@@ -1,10 +1,10 @@
 #pragma once
 // The random hierarchy model (Cagnetti et al. 2023, arXiv 2307.02129) makes sentences of a random
 // context-free grammar; a network learns to tell which class each was derived from. Every level has
-// `symbols` symbols, the highest the classes. Each symbol has `synonyms` right sides of `branching`
-// symbols of the level below, and no right side belongs to two symbols: so a sentence has one
-// derivation and one class. Deep networks learn the model level by level, lowest first, from about
-// classes x synonyms^levels samples.
+// `symbols` symbols; those of the highest level are the classes. Each symbol has `synonyms` right
+// sides of `branching` symbols of the level below, and no right side belongs to two symbols: so a
+// sentence has one derivation and one class. Deep networks learn the model level by level, lowest
+// first, from about classes x synonyms^levels samples.
 
 #include <cstdint>
 #include <optional>
@@ -25,7 +25,7 @@ struct HierarchyConfig {
   friend bool operator==(const HierarchyConfig&, const HierarchyConfig&) = default;
 };
 
-// Count what the names say; all three saturate at kLargestQuantity.
+// These functions count what their names say; all three saturate at kLargestQuantity.
 std::int64_t count_leaves(const HierarchyConfig& shape);       // in a sentence
 std::int64_t count_right_sides(const HierarchyConfig& shape);  // that a level can choose from
 std::int64_t count_sentences(const HierarchyConfig& shape);    // of a class

@@ -32,9 +32,14 @@ struct RunPlaces {
   std::int64_t samples = 1;
   int batch_size = 1;
 
-  Step of_epoch() const { return (samples + batch_size - 1) / batch_size; }
+  Step of_epoch() const { return divide_up<std::int64_t>(samples, batch_size); }
+  // Returns the samples of up to `places` places from `place` on, counted from 0 over the run; the
+  // end of the epoch cuts them off.
   SampleRange range(Step place, Step places) const;
-  Step count(const SampleRange& range) const { return (range.count + batch_size - 1) / batch_size; }
+  // Returns how many places a range takes.
+  Step count(const SampleRange& range) const {
+    return divide_up<std::int64_t>(range.count, batch_size);
+  }
 };
 
 // The samples of a step follow from these settings and their range.
@@ -44,15 +49,19 @@ struct LoaderConfig {
   AugmentationConfig augmentation = {};
 };
 
+// Makes the samples of the next step on a thread of its own. Called by one thread. Requires: ranges
+// lie within their epoch.
 class SampleLoader {
  public:
   // `samples` are the training part.
   SampleLoader(Samples samples, const LoaderConfig& config)
       : samples_(std::move(samples)), config_(config) {}
 
-  // Begins to make these samples, which are asked for next. Waits for those expected before.
+  // Begins to make these samples, which are asked for next. Waits for others expected before and
+  // drops them; does nothing if these are expected already.
   void expect(const SampleRange& range);
-  // Returns the samples by micro-batches. Throws what making them has thrown.
+  // Returns the samples by micro-batches; makes them on the spot if they were not expected. Throws
+  // what making them has thrown; once the thread has failed, every later call throws that.
   std::vector<Samples> take(const SampleRange& range);
   // Returns their numbers in a cache: sample s in variant v is v x samples + s.
   std::vector<std::int64_t> cache_numbers(const SampleRange& range);

@@ -6,6 +6,7 @@
 #include "exec/config/configured_run.h"
 #include "exec/devices/foreign_load.h"
 #include "exec/devices/host_facts.h"
+#include "exec/devices/steady_time.h"
 #include "exec/measuring/fixed.h"
 #include "exec/measuring/layer_times.h"
 #include "exec/measuring/stash_meter.h"
@@ -52,8 +53,7 @@ void run_stretch(Run& run, const Dataset& data, const OptimizerConfig& optimizer
         gather_micro_batches(data.train, order, step * run.plan().batch_size, run.plan().batch_size,
                              run.plan().micro_batch_size);
     const StepResult result = run.step(step, optimizer.learning_rate, micro_batches, true);
-    const auto step_time =
-        std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+    const Duration step_time = since(start);
     const std::vector<LayerSample> samples = run.take_layer_samples();
     if (gathered == nullptr) continue;
     if (run.plan().mask.frozen_count() > 0) {

@@ -4,6 +4,7 @@
 
 #include "exec/config/configured_run.h"
 #include "exec/devices/foreign_load.h"
+#include "exec/devices/steady_time.h"
 #include "exec/measuring/layer_times.h"
 #include "exec/measuring/stash_meter.h"
 #include "exec/models/vit.h"
@@ -128,8 +129,7 @@ class Verifying {
                              options_.plan.batch_size, options_.plan.micro_batch_size);
     const StepResult result =
         run_.step(step_++, options_.config.optimizer.learning_rate, micro_batches, true);
-    const auto time =
-        std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - start);
+    const Duration time = since(start);
     const std::vector<LayerSample> samples = run_.take_layer_samples();
     half.times.add(samples);
     half.overheads.add_step(time, result.spans, samples);

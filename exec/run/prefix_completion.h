@@ -19,9 +19,9 @@ class PrefixCompletion {
   // references must outlive this object.
   explicit PrefixCompletion(const StageContext& context);
 
-  // Returns what a forward with this data, of the samples of these numbers, begins with: all rows
-  // at the end of the prefix or of a part of the prefix, or none. Keeps in the cache what had to
-  // run.
+  // Returns what a forward of `data` begins with; `ids` are the numbers of its samples. That is all
+  // rows at the end of the prefix or of a part of the prefix, or nothing. The rows that had to run
+  // are kept in the cache.
   PrefixFeatures find(PrefixCache& cache, std::span<const std::int64_t> ids,
                       MicroBatchId micro_batch, const StageRunner::Data& data);
 

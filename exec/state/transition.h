@@ -1,7 +1,8 @@
 #pragma once
 // A transition moves state between two steps, in memory, from the devices that hold a layer to
-// those that will. State that stays is not touched. A new holder gets the state of a device that
-// gives the layer up, handed over, else a copy. No file is written and nothing is rebuilt.
+// those that will. State that stays is not touched. A new holder is handed the state of a device
+// that gives the layer up; if no device does, the holder gets a copy. No file is written and
+// nothing is rebuilt.
 
 #include <functional>
 #include <vector>
@@ -18,7 +19,8 @@ struct MoveReport {
   Bytes copied;  // part of `moved`
 };
 
-// Runs a job once for every device, wherever and in whatever order, and returns when all are done.
+// A function of this type runs a job once for every device, on any thread and in any order, and
+// returns when all jobs are done.
 using OnEveryDevice = std::function<void(const std::function<void(DeviceId)>&)>;
 
 // Moves layers to the devices that `plan` gives them to. `states[d]` is what device d holds;

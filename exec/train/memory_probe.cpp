@@ -6,6 +6,7 @@
 #include <chrono>
 #include <vector>
 
+#include "exec/devices/steady_time.h"
 #include "exec/devices/workers.h"
 #include "exec/measuring/processor_caches.h"
 #include "exec/state/layer_state.h"
@@ -47,9 +48,9 @@ std::int64_t bytes_of_layers(const Layers& layers, int devices) {
 
 template <class Work>
 double seconds_of(const Work& work) {
-  const auto start = std::chrono::steady_clock::now();
+  const SteadyTime start = std::chrono::steady_clock::now();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return std::chrono::duration<double>(since(start)).count();
 }
 
 BytesPerSecond rate_of(std::int64_t bytes, std::vector<double> seconds) {

@@ -83,8 +83,8 @@ void remove_one(const fs::path& path) {
                    "a file of an earlier run that can be removed");
 }
 
-// True for names as "plan.json.tmp.4231.0", of a process that was killed while it wrote
-// (profiles/text_file.h).
+// Returns whether a file has a name such as "plan.json.tmp.4231.0", which a process leaves that is
+// killed while it writes (profiles/text_file.h).
 bool is_temporary(const std::string& name) {
   const auto is_of = [&](const std::string& file) { return name.starts_with(file + ".tmp."); };
   return is_of("trace.jsonl") || is_of("events.jsonl") ||

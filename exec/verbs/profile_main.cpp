@@ -42,9 +42,7 @@ po::options_description describe_flags() {
   return flags;
 }
 
-std::string milliseconds(Duration duration) {
-  return fixed(static_cast<double>(duration.count()) / 1e6, 3);
-}
+std::string milliseconds(Duration duration) { return fixed(to_ms(duration), 3); }
 
 std::string print_profile(const MeasuredProfile& measured) {
   Table table{{"layer", "micro-batch", "F ms", "F frozen ms", "I ms", "W ms", "W alone ms", "U ms",

@@ -29,6 +29,8 @@ namespace {
 
 namespace po = boost::program_options;
 
+constexpr int kMostSteps = 1'000'000'000;  // that may be asked for
+
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
   const auto text = [] { return po::value<std::string>(); };
@@ -202,7 +204,6 @@ TrainOptions read_options(const po::variables_map& flags, const std::string& com
                        std::string("the run's, ") + (is_exact ? "fast" : "exact"));
     }
   }
-  constexpr int kMostSteps = 1'000'000'000;
   options.max_steps = integer_or(flags, "steps", 0, 1, kMostSteps);
   return options;
 }
@@ -228,7 +229,6 @@ void refuse_run_inside(const po::variables_map& flags, const RunConfig& config,
 }
 
 std::optional<DurableOptions> read_durable(const po::variables_map& flags) {
-  constexpr int kMostSteps = 1'000'000'000;
   const bool resume = flags["resume"].as<bool>();
   const auto every = optional_integer(flags, "checkpoint-every", 1, kMostSteps);
   if (!every && !resume) return std::nullopt;

@@ -75,9 +75,7 @@ std::string print_verification(const Verification& verification, double bar) {
                           fixed(row.ratio.high, 3), std::to_string(row.ratio.blocks),
                           std::string(verdict_name(row.verdict))});
   }
-  const auto milliseconds = [](Duration duration) {
-    return fixed(static_cast<double>(duration.count()) / 1e6, 3);
-  };
+  const auto milliseconds = [](Duration duration) { return fixed(to_ms(duration), 3); };
   if (verification.predicted_step == Duration{0}) {
     return "all " + std::to_string(verification.dropped_blocks) +
            " blocks dropped because other programs were busy: nothing to compare\n" +

@@ -16,9 +16,6 @@
 namespace frazil {
 namespace {
 
-// The most micro-batches of a step; a file with more is taken for a mistake.
-constexpr int kMostMicroBatches = 1'000'000;
-
 // Reports a fault in one form: where in the plan it is, what stands there, what belongs there.
 class Checker {
  public:
@@ -59,8 +56,7 @@ void check_batch(const Plan& plan, const Checker& checker) {
     checker.fail("$.micro_batch_size", fmt::format("{}", plan.micro_batch_size),
                  "at least 1 sample");
   }
-  const std::int64_t micro_batches =
-      (std::int64_t{plan.batch_size} + plan.micro_batch_size - 1) / plan.micro_batch_size;
+  const int micro_batches = plan.micro_batches();
   if (micro_batches > kMostMicroBatches) {
     checker.fail("$.micro_batch_size", fmt::format("{} micro-batches", micro_batches),
                  fmt::format("at most {}", kMostMicroBatches));

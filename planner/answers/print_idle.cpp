@@ -38,7 +38,7 @@ std::string cell(Duration part, Duration whole) {
   const double share = whole.count() == 0
                            ? 0
                            : static_cast<double>(part.count()) / static_cast<double>(whole.count());
-  return fmt::format("{:.3f} {:>5.1f} %", static_cast<double>(part.count()) / 1e6, 100 * share);
+  return fmt::format("{:.3f} {:>5.1f} %", to_ms(part), 100 * share);
 }
 
 // Sets each column as wide as its widest cell, the first column left, the others right.

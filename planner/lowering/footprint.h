@@ -1,11 +1,10 @@
 #pragma once
-// Counts the logical bytes that a stage occupies on a device (design page, "Memory"): all
-// parameters of its layers; per active layer a gradient tree (held_gradient_sets x parameter bytes)
-// and optimizer state; per micro-batch in flight the stash (saved activations) of every layer with
-// a backward. A boundary that a layer without a backward reads has a receive buffer, which counts
-// at that layer during its F; what arrives for a layer with a backward is part of the layer's
-// stash. A stage that recomputes (activation checkpointing) keeps its inputs from F to R, and the
-// whole stash from R on.
+// Counts the logical bytes that a stage occupies on a device: all parameters of its layers; per
+// active layer a gradient tree (held_gradient_sets x parameter bytes) and optimizer state; per
+// micro-batch in flight the stash (saved activations) of every layer with a backward. A boundary
+// that a layer without a backward reads has a receive buffer, which counts at that layer during its
+// F; what arrives for a layer with a backward is part of the layer's stash. A stage that recomputes
+// (activation checkpointing) keeps its inputs from F to R, and the whole stash from R on.
 
 #include "planner/plan/activity.h"
 #include "planner/plan/plan.h"

@@ -3,7 +3,7 @@
 // more than the device's sums took before (planner/lowering/footprint.h), by what the device
 // receives and by the result, and lasts as long as the collective. For n bytes of gradients, R
 // owners, an owner's share s of about n/R, the largest share s' of another owner, and the owner's k
-// nodes of the tree (design page, "Gradient sum"):
+// nodes of the tree (docs/architecture.md, "One gradient tree"):
 //   exact  first the owner's nodes and what has come for its share, k n + r s with r as
 //          received_gradient_sets counts it, two halves being added in the place of one; then, the
 //          nodes given up, the sum of its share, the result and the largest share of another owner,

@@ -85,12 +85,14 @@ class CrossingRows {
 std::vector<PipelineTable> make_stage_table(const Plan& plan, const ModelProfile& profile,
                                             const Activity& activity);
 
-// Returns the index of the boundary that a SEND crosses. The peer is a neighbour unless the SEND
-// names it.
+// Returns the index of the boundary that a SEND crosses. If the SEND names no peer, that is the
+// stage after (SEND_F) or before (SEND_B), or else the other neighbour. Requires: a SEND_F or
+// SEND_B that crosses a boundary of its stage (else std::logic_error).
 std::size_t find_crossed_boundary(const PipelineTable& pipeline, const Action& send);
 
 // Returns the parameters, gradients and optimizer state that a device holds throughout. State
-// belongs to layers: a layer that a device holds for two pipelines counts once.
+// belongs to layers: a layer that a device holds for two pipelines counts once. The other fields of
+// the result are 0.
 StageFootprint find_held_state(const std::vector<PipelineTable>& table, DeviceId device,
                                const Plan& plan, const ModelProfile& profile,
                                const Activity& activity);

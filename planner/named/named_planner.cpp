@@ -98,8 +98,7 @@ Plan plan_torchgpipe(const Question& question) {
 // there are stages.
 ChainLoads measure_chain(const Question& question) {
   ChainLoads chain;
-  const int micro_batches = (question.batch.batch_size + question.batch.micro_batch_size - 1) /
-                            question.batch.micro_batch_size;
+  const int micro_batches = divide_up(question.batch.batch_size, question.batch.micro_batch_size);
   const int in_flight = std::min(micro_batches, question.stages());
   for (const LayerLoad& load : question.loads()) {
     chain.time.push_back(load.time());

@@ -123,7 +123,7 @@ HybridCosts measure_hybrid_with_memory(Setting setting, const FreezeMask& mask, 
   const std::vector<int> units = find_units(profile);
   std::vector<std::vector<Bytes>> of_group;  // by group size - 1, then unit
   for (int group = 1; group <= costs.devices; ++group) {
-    const auto loads = find_layer_loads(profile, activity, (batch_size + group - 1) / group);
+    const auto loads = find_layer_loads(profile, activity, divide_up(batch_size, group));
     of_group.push_back(
         sum_units(loads, units, [](const LayerLoad& load) { return load.state + load.stash; }));
   }

@@ -22,6 +22,8 @@ namespace frazil {
 
 std::string_view objective_name(Objective objective);  // "makespan", "span"
 
+inline constexpr int kMostMoves = 1'000'000'000;  // that may be asked for
+
 struct OrderSearchOptions {
   Objective objective = Objective::kMakespan;
   std::int64_t budget = 1'500'000;  // moves tried: about a CPU second of 8 stages

@@ -24,20 +24,23 @@ struct WordPlace {
 
 class OrderTiming {
  public:
-  using Time = std::int64_t;  // ns
+  using Time = std::int64_t;  // ns; where two stages have an F and I of no length, a part of one
 
   // Throws InfeasibleError if backwards are fused, or if times add up past 2^44 ns (less if two
-  // stages have an F and I of no length).
+  // stages have an F and I of no length). Requires what find_linear_bounds() requires.
   OrderTiming(const LinearPipeline& pipeline, Objective objective);
 
   // Takes a whole order. False, and then no order is held, if it is none: a word without m of each
-  // letter in the order F, I, W of each micro-batch, too much in memory, or a deadlock.
+  // letter in the order F, I, W of each micro-batch, too much in memory, or a deadlock. Throws
+  // std::logic_error unless there is one word for each stage.
   bool assign(const Words& words);
 
   // Writes `letters` over the word of a stage from `first` on. False, and all is as before, if the
   // result is no order or its score would be above `limit`. Requires: an order is held; `letters`
   // has as many of each letter as it replaces.
   bool replace(std::size_t stage, std::size_t first, std::span<const Letter> letters, Time limit);
+
+  // All below but score_of(), stages() and length() require that an order is held.
 
   // Returns the score: 1024 times the objective plus the mean, over the devices, of what the
   // objective is the largest of. So the mean counts for about a thousandth.
@@ -55,6 +58,7 @@ class OrderTiming {
     return {letters_.data() + stage * length_, length_};
   }
   Words words() const;
+  // Returns the end of a work, in units of which score_of(1 ns) / 1024 are a nanosecond.
   Time end_of(WordPlace place) const {
     return end_[work_at_[place.stage * length_ + place.position]];
   }

@@ -64,7 +64,7 @@ DeviceOrder make_list(std::size_t stage, std::size_t turn, std::int64_t turns, i
   const auto d = static_cast<int>(turns);
   const auto first = static_cast<int>(turn);
   OrderProblem own;
-  own.micro_batches = (micro_batches - first + d - 1) / d;
+  own.micro_batches = divide_up(std::max(0, micro_batches - first), d);
   if (own.micro_batches <= 0) return {};
   DeviceOrder order = make_looped_orders(own, 1, {rule}).front();
   for (OrderedWork& work : order) {

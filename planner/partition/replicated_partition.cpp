@@ -15,8 +15,8 @@ __extension__ using Wide = __int128;
 constexpr std::int64_t kNanoseconds = 1'000'000'000;
 constexpr std::size_t kMostIdealsOfLevels = 500;  // a cubic number of stages are priced
 
-std::int64_t divide_up(Wide value, Wide by) {
-  return static_cast<std::int64_t>((value + by - 1) / by);
+std::int64_t divide_wide_up(Wide value, Wide by) {
+  return static_cast<std::int64_t>(divide_up(value, by));
 }
 
 class ReplicaSearch {
@@ -52,7 +52,7 @@ class ReplicaSearch {
     for (const ReplicaLevel& level : options_.levels) machines *= level.machines;
     result.lower_bound = lattice_.is_complete
                              ? result.time
-                             : Duration{divide_up(boundaries_.back().compute, machines)};
+                             : Duration{divide_wide_up(boundaries_.back().compute, machines)};
     return result;
   }
 
@@ -95,18 +95,18 @@ class ReplicaSearch {
     const std::int64_t bandwidth = options_.levels[level].bandwidth.count;
     const std::int64_t parameters = boundaries_[b].parameters - boundaries_[a].parameters;
     if (copies == 1) return work;
-    if (bandwidth == 0 || parameters == 0) return (work + copies - 1) / copies;
+    if (bandwidth == 0 || parameters == 0) return divide_up<std::int64_t>(work, copies);
     const std::int64_t sharing = is_first && level > 0 ? options_.levels[level - 1].machines : 1;
     const Wide rate = static_cast<Wide>(bandwidth) * copies * sharing;
     const Wide weights = static_cast<Wide>(4) * (copies - 1) * parameters * kNanoseconds;
-    return divide_up(static_cast<Wide>(work) * rate + weights, rate * copies);
+    return divide_wide_up(static_cast<Wide>(work) * rate + weights, rate * copies);
   }
 
   std::int64_t transfer_time(std::size_t level, std::size_t boundary, int copies) const {
     const std::int64_t bandwidth = options_.levels[level].bandwidth.count;
     if (bandwidth == 0) return 0;
-    return divide_up(static_cast<Wide>(2) * boundaries_[boundary].crossing * kNanoseconds,
-                     static_cast<Wide>(bandwidth) * copies);
+    return divide_wide_up(static_cast<Wide>(2) * boundaries_[boundary].crossing * kNanoseconds,
+                          static_cast<Wide>(bandwidth) * copies);
   }
 
   // Finds the best pipelines from `start` to every ideal up to `last`, shorter ones first:

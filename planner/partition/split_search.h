@@ -40,13 +40,13 @@ struct SplitStage {
 
 struct Split {
   std::vector<SplitStage> stages;  // in the order of the ideals
-  WorkTime load{0};                // of the most loaded
+  WorkTime load{0};                // of the most loaded stage
 
   friend bool operator==(const Split&, const Split&) = default;
 };
 
 struct BestSplit {
-  std::optional<Split> split;  // the best of the family, where is_finished
+  std::optional<Split> split;  // if is_finished, the best of the family
   WorkTime lower_bound{0};     // of every split of the family; WorkTime::max(): there is none
   bool is_finished = true;     // false: the states were spent first
 };

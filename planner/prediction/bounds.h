@@ -7,7 +7,8 @@
 //   busiest-device   (backwards fused) makespan >= head + work of the device + max(U, tail), where
 //                    tail is what must follow its last B: the B of stages before, their U; span >=
 //                    step overhead + work + U
-//   general-floor    (some backward split: its W may come last) like busiest-device without tail
+//   general-floor    (some backward split, or a dispatch policy: its W may come last) like
+//                    busiest-device without tail
 //   gradient-chain   (some backward split) makespan >= head + F, R and I of the device + tail after
 //                    its last I: its W and U, or the I of stages before
 //   one-micro-batch  makespan >= the longest path of one micro-batch
@@ -37,7 +38,8 @@ struct PlanBounds {
 };
 
 // Returns the largest bound on the makespan and the largest on the span; the first in the order
-// above if several are equal.
+// above if several are equal. Throws as find_activity() (planner/plan/activity.h) and price()
+// (sim/cost_model.h) do. Requires: a plan that passes validate().
 PlanBounds find_bounds(const Plan& plan, Setting setting);
 
 }  // namespace frazil

@@ -92,7 +92,7 @@ ParkStep simulate_shape(const EpochModel& model, const PipeTransformerShape& sha
                         int devices_per_host) {
   const Cluster cluster = make_rtx5000_cluster(devices_per_host, shape.length);
   const int pipelines = kHosts * shape.pipelines_per_host;
-  const int pipeline_batch = (shape.batch_size + pipelines - 1) / pipelines;
+  const int pipeline_batch = divide_up(shape.batch_size, pipelines);
   const Plan plan = make_pipe_transformer_plan({model.profile, cluster}, shape);
   return simulate_on_park(plan, run_frozen_at_once(model.profile, pipeline_batch), devices_per_host,
                           shape.length);

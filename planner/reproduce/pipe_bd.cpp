@@ -28,9 +28,7 @@ std::string list(const std::vector<int>& numbers) {
   return fmt::format("({})", fmt::join(numbers, ","));
 }
 
-std::string in_ms(Duration time) {
-  return fmt::format("{:.1f}", static_cast<double>(time.count()) / 1e6);
-}
+std::string in_ms(Duration time) { return fmt::format("{:.1f}", to_ms(time)); }
 
 std::string print_speedups(const PipeBdResults& results) {
   std::string text =
@@ -101,11 +99,9 @@ std::string print_results(const PipeBdResults& results) {
   text += print_schedules(results);
   text += fmt::format("schedules: {}\n\n", verdict(results.schedules_are_exact));
   text += "Four stages of 15 to 25 ms, ms of a step, published and simulated\n";
-  text +=
-      fmt::format("with a barrier {:.1f} {:.3f}, decoupled {:.1f} {:.3f}: {}\n\n", kBarrierStepMs,
-                  static_cast<double>(results.varying.barrier.count()) / 1e6, kDecoupledStepMs,
-                  static_cast<double>(results.varying.decoupled.count()) / 1e6,
-                  verdict(results.varying_is_published));
+  text += fmt::format("with a barrier {:.1f} {:.3f}, decoupled {:.1f} {:.3f}: {}\n\n",
+                      kBarrierStepMs, to_ms(results.varying.barrier), kDecoupledStepMs,
+                      to_ms(results.varying.decoupled), verdict(results.varying_is_published));
   text +=
       "Simulated from the published block times (ImageNet) and epoch shares (CIFAR-10) alone; the\n"
       "teacher's part and loading on ImageNet are those of the CIFAR-10 epoch. All-reduces, "

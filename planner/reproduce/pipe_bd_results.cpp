@@ -131,7 +131,7 @@ VaryingResult simulate_varying() {
 }
 
 bool is_within_tenth_of_ms(Duration time, double published_ms) {
-  return std::abs(static_cast<double>(time.count()) / 1e6 - published_ms) <= 0.1;
+  return std::abs(to_ms(time) - published_ms) <= 0.1;
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ constexpr BytesPerSecond kCacheOfAProcess{2'200'000'000 / 8};
 constexpr std::int64_t kFloat = 4;
 constexpr int kLargestMicroBatch = 512;
 
-// Multiply-adds of a unit for one sample.
+// Counts the multiply-adds of a unit for one sample.
 struct Work {
   double all = 0;
   // Multiply-adds that read the unit's input; the first active unit computes no gradient for them.

@@ -145,9 +145,7 @@ constexpr std::array kConstants = {
     NamedConstant{"reduction_bandwidth_share", "of the bandwidth between replicas",
                   [](const SailorConstants& c) { return c.reduction; }},
     NamedConstant{"message_overhead_ms", "ms per message between stages",
-                  [](const SailorConstants& c) {
-                    return static_cast<double>(c.message_overhead.count()) / 1e6;
-                  }},
+                  [](const SailorConstants& c) { return to_ms(c.message_overhead); }},
 };
 
 Json errors_json(const ErrorSummary& errors) {

@@ -52,7 +52,7 @@ Duration transfer_time(const CacheTier& tier, Bytes of_sample, const Plan& plan)
 
 Step steps_per_epoch(const FeatureStore& store, int batch_size) {
   ENSURE(store.samples >= 1, "an epoch of at least one sample");
-  return (store.samples + batch_size - 1) / batch_size;
+  return divide_up<std::int64_t>(store.samples, batch_size);
 }
 
 }  // namespace frazil

@@ -127,7 +127,6 @@ FillChoice choose_fill(const FillQuestion& question) {
 }
 
 std::string explain(const FillQuestion& question, const FillChoice& choice) {
-  const auto ms = [](Duration time) { return static_cast<double>(time.count()) / 1e6; };
   if (choice.samples() == 0) {
     if (question.steps <= question.epoch) {
       return fmt::format("an epoch of {} steps fills, and {} are left", question.epoch,
@@ -139,10 +138,10 @@ std::string explain(const FillQuestion& question, const FillChoice& choice) {
       fmt::format("{} of {} samples", choice.samples(), question.store.samples);
   if (!choice.pays()) {
     return fmt::format("with {} the {} steps left take {:.3f} ms, without {:.3f} ms", kept,
-                       question.steps, ms(choice.total), ms(choice.without));
+                       question.steps, to_ms(choice.total), to_ms(choice.without));
   }
   return fmt::format("{} pay after {} of {} steps and save {:.3f} ms", kept, *choice.break_even,
-                     question.steps, ms(choice.without - choice.total));
+                     question.steps, to_ms(choice.without - choice.total));
 }
 
 }  // namespace frazil

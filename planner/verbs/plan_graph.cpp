@@ -46,9 +46,10 @@ void add_graph_flags(boost::program_options::options_description& flags) {
   const auto text = [] { return boost::program_options::value<std::string>(); };
   flags.add_options()                                                           //
       ("graph", text(), "a work graph (JSON) to be cut, instead of a profile")  //
-      ("devices", text(), "graph: devices, default: as the file says")          //
+      ("devices", text(),
+       "with --graph: number of devices (default: the number in the file)")  //
       ("states", text(),
-       "graph: stages that the search may look at, default 50 million; "
+       "with --graph: stages that the search may look at (default 50 million); "
        "it then answers with the best found and a lower bound");
 }
 

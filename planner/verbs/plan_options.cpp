@@ -67,7 +67,6 @@ ListedSchedules read_schedules(const Flags& values) {
 
 std::optional<OrderSearchOptions> read_order_search(const Flags& values) {
   constexpr int kMoves = 300'000;  // in a round; about a fifth of a CPU second for 8 stages
-  constexpr int kMostMoves = 1'000'000'000;
   if (!read_schedules(values).search) {
     if (values.count("budget") > 0) refuse_flags("--budget without --schedules search", "both");
     return std::nullopt;

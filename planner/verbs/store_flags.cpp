@@ -32,14 +32,19 @@ std::optional<CacheTier> read_tier(const Flags& values, const std::string& name,
 
 void add_store_flags(po::options_description& flags) {
   const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()                                                                            //
-      ("samples", text(), "forecast: samples of an epoch, to cache the frozen prefix's output")  //
-      ("cache-memory", text(), "forecast: bytes of memory to cache in")                          //
-      ("cache-memory-bandwidth", text(), "forecast: to read and write there, default 8GB/s")     //
-      ("cache-memory-latency", text(), "forecast: of a micro-batch there, default 0ms")          //
-      ("cache-disk", text(), "forecast: bytes of disk to cache in")                              //
-      ("cache-disk-bandwidth", text(), "forecast: to read and write there, default 1GB/s")       //
-      ("cache-disk-latency", text(), "forecast: of a micro-batch there, default 0.1ms");
+  flags.add_options()  //
+      ("samples", text(),
+       "with --forecast: samples of an epoch; their frozen prefix's output is cached")  //
+      ("cache-memory", text(), "with --forecast: how much memory the cache may take")   //
+      ("cache-memory-bandwidth", text(),
+       "with --forecast: rate at which the cache in memory is read and written (default 8GB/s)")  //
+      ("cache-memory-latency", text(),
+       "with --forecast: latency of the cache in memory per micro-batch (default 0ms)")   //
+      ("cache-disk", text(), "with --forecast: how much of the disk the cache may take")  //
+      ("cache-disk-bandwidth", text(),
+       "with --forecast: rate at which the cache on disk is read and written (default 1GB/s)")  //
+      ("cache-disk-latency", text(),
+       "with --forecast: latency of the cache on disk per micro-batch (default 0.1ms)");
 }
 
 std::optional<FeatureStore> read_store(const Flags& values) {

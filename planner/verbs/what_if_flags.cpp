@@ -13,8 +13,8 @@ void describe_what_if(boost::program_options::options_description& flags) {
       ("micro-batches", text(), "micro-batches of a step")                                   //
       ("schedule", text(), "a schedule's name, as frazil simulate --schedule help lists")    //
       ("forward", text(), "what-if: time of F, one or a comma list by device")               //
-      ("backward-input", text(), "what-if: time of I, likewise")                             //
-      ("backward-weight", text(), "what-if: time of W, likewise")                            //
+      ("backward-input", text(), "what-if: time of I, one or a comma list by device")        //
+      ("backward-weight", text(), "what-if: time of W, one or a comma list by device")       //
       ("hop", text(), "what-if: latency between different devices, default 0ns")             //
       ("chunks", text(), "what-if: chunks of the model per device, default the schedule's")  //
       ("in-flight", text(), "micro-batches in flight, default the schedule's")               //
@@ -45,7 +45,6 @@ std::optional<OrderSearchOptions> read_search(const Flags& flags) {
     refuse_flags("--objective " + objective, "makespan or span");
   }
   if (objective == "span") options.objective = Objective::kSpan;
-  constexpr int kMostMoves = 1'000'000'000;
   if (const auto budget = optional_integer(flags, "budget", 0, kMostMoves)) {
     options.budget = *budget;
   }

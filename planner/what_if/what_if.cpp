@@ -18,7 +18,6 @@ namespace frazil {
 namespace {
 
 constexpr int kMostStages = 4096;
-constexpr int kMostMicroBatches = 1'000'000;
 constexpr std::int64_t kMostActions = 50'000'000;
 constexpr std::int64_t kMostTime = std::int64_t{1} << 62;
 

@@ -9,6 +9,7 @@
 #include "planner/prediction/bounds.h"
 #include "planner/prediction/simulate_plan.h"
 #include "tests/planner/support/shared_plans.h"
+#include "tests/planner/support/sliced_stages.h"
 
 namespace frazil {
 namespace {

@@ -11,12 +11,12 @@
 #include "planner/actions/deadlock.h"
 #include "planner/actions/message_order.h"
 #include "planner/interop/chakra.h"
-#include "planner/plan/stage_slices.h"
 #include "planner/prediction/idle_time.h"
 #include "planner/prediction/simulate_plan.h"
 #include "planner/schedules/make_schedule.h"
 #include "sim/cost_model.h"
 #include "tests/planner/support/shared_plans.h"
+#include "tests/planner/support/sliced_stages.h"
 
 namespace frazil {
 namespace {
