@@ -76,7 +76,7 @@ std::string text_or_dash(const std::optional<double>& value, int decimals) {
   return value ? fmt::format("{:.{}f}", *value, decimals) : "-";
 }
 
-std::optional<double> to_ms(std::optional<double> nanoseconds) {
+std::optional<double> ms_of(std::optional<double> nanoseconds) {
   if (nanoseconds) *nanoseconds /= 1e6;
   return nanoseconds;
 }
@@ -94,7 +94,7 @@ Table tabulate_phases(const RunSummary& run) {
   for (const PhaseSummary& phase : run.phases) {
     table.rows.push_back({std::to_string(phase.first_step), std::to_string(phase.steps), phase.plan,
                           text_or_dash(to_ms(phase.predicted_step), 3),
-                          text_or_dash(to_ms(phase.measured_step_ns()), 3),
+                          text_or_dash(ms_of(phase.measured_step_ns()), 3),
                           text_or_dash(phase.ratio(), 3), text_or_dash(phase.predicted_rate(), 1),
                           text_or_dash(phase.measured_rate(), 1)});
     if (extrapolates) table.rows.back().push_back(phase.extrapolated ? "extrapolated" : "");

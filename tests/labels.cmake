@@ -168,7 +168,10 @@ if(sanitizer STREQUAL "thread")
     exec_threads_tests/MeasuredMemory.ReturnsToWhatTheStepBeganWith
     exec_threads_tests/PartlyCachedRun.HasTheSameBitsWhereStagesRecomputeOrDevicesShareTheFirst
     exec_threads_tests/PartlyCachedRun.HasTheSameBitsWithAShortLastBatch
-    exec_threads_tests/PartlyCachedRun.OfEveryModelHasTheBitsOfOneWithoutACache)
+    exec_threads_tests/PartlyCachedRun.OfEveryModelHasTheBitsOfOneWithoutACache
+    exec_train_tests/EventLogFile
+    exec_train_tests/TrainResultFolder
+    exec_train_tests/Trainer)
 elseif(sanitizer)
   set(unsanitized
     planner_bounds_tests/OrderBound.IsNeverAboveTheSimulatedStepNorRejectsAPlanThatFits

@@ -30,7 +30,7 @@ std::string draw_comparison(const Comparison& comparison) {
                                   ? fmt::format("{}", row.stage.value)
                                   : fmt::format("{}:{}", row.pipeline.value, row.stage.value);
     table.rows.push_back({stage, std::string(kind_name(row.kind)), count_text(row.count),
-                          number_text(ms_of(row.predicted), 3), number_text(ms_of(row.measured), 3),
+                          number_text(to_ms(row.predicted), 3), number_text(to_ms(row.measured), 3),
                           number_text(row.ratio(), 3)});
   }
   return html_details(fmt::format("By stage and action ({} rows)", table.rows.size()), table,
