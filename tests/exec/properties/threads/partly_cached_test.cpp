@@ -84,10 +84,11 @@ TEST(PartlyCachedRun, HasTheSameBitsWhereStagesRecomputeOrDevicesShareTheFirst) 
   courses[1].shared = DeviceAxis::kData;
   courses[2].shared = DeviceAxis::kSamples;
   for (CourseOptions& options : courses) {
+    const Course uncached = take_course(epochs, options);
     options.cache = room_for(40);
     const Course course = take_course(epochs, options);
-    EXPECT_EQ(course.losses, uncached_course().losses);
-    EXPECT_EQ(course.weights, uncached_course().weights);
+    EXPECT_EQ(course.losses, uncached.losses);
+    EXPECT_EQ(course.weights, uncached.weights);
     EXPECT_GT(course.counts.found, 0);
   }
 }
