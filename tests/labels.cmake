@@ -169,6 +169,11 @@ if(sanitizer STREQUAL "thread")
     exec_threads_tests/PartlyCachedRun.HasTheSameBitsWhereStagesRecomputeOrDevicesShareTheFirst
     exec_threads_tests/PartlyCachedRun.HasTheSameBitsWithAShortLastBatch
     exec_threads_tests/PartlyCachedRun.OfEveryModelHasTheBitsOfOneWithoutACache
+    exec_train_tests/CacheAdmission.DeclinesATierThatIsTooSlow
+    exec_train_tests/CacheAdmission.DeclinesInTheLastEpochWithTheReasonAndRunsThePlanWithout
+    exec_train_tests/CacheAdmission.GoesOnWithTheOldDepthWhereANewOneDoesNotPay
+    exec_train_tests/CacheAdmission.KeepsFewerSamplesWhereReadingThemAllTakesTooLong
+    exec_train_tests/CacheAdmission.ReplaysARecordedRunBitForBit
     exec_train_tests/EventLogFile
     exec_train_tests/TrainResultFolder
     exec_train_tests/Trainer)
