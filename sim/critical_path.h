@@ -5,9 +5,9 @@
 // back from the last end, so its tasks and delays add up to the makespan (Kelley and Walker 1959,
 // "Critical-path planning and scheduling").
 //
-// Requires that `simulation` is what simulate() made of `graph` and that `prices` are
-// the prices of the graph's works (price_all, of_work). The event engine's times, with waits of
-// other kinds, break this requirement.
+// find_critical_path() requires that `simulation` is what simulate() made of `graph` and that
+// `prices` are the prices of the graph's works (price_all, of_work). The event engine's times, with
+// waits of other kinds, break this requirement.
 
 #include <cstdint>
 #include <span>
