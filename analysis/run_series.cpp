@@ -59,7 +59,7 @@ std::vector<Bin> collect_bins(const FreezeTrace& trace) {
   const auto costs = static_cast<std::size_t>(std::count_if(
       trace.events.begin(), trace.events.end(),
       [](const FreezeEvent& event) { return std::holds_alternative<CostEvent>(event.what); }));
-  const std::size_t per_bin = (costs + kMostPoints - 1) / kMostPoints;
+  const std::size_t per_bin = divide_up(costs, kMostPoints);
   std::vector<Bin> bins;
   bool new_phase = true;
   for (const FreezeEvent& event : trace.events) {

@@ -76,7 +76,8 @@ class Drawing {
     }
     const std::int64_t bytes = std::max(cost.sent_by_busiest, cost.received_by_busiest).count;
     const std::int64_t time = cost.time.count();
-    return static_cast<std::int64_t>((WideInteger{bytes} * 1'000'000'000 + time - 1) / time);
+    return static_cast<std::int64_t>(
+        divide_up(WideInteger{bytes} * 1'000'000'000, WideInteger{time}));
   }
 
   using Key = std::tuple<Kind, std::size_t, std::size_t>;

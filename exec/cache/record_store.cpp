@@ -48,7 +48,7 @@ std::shared_ptr<RecordStore> RecordStore::make(const FileSystem& files, Bytes re
 
 RecordStore::RecordStore(const FileSystem& files, Bytes record, const StoreLimits& limits,
                          std::int64_t records)
-    : stride_((record.count + kAlignment - 1) / kAlignment * kAlignment) {
+    : stride_(divide_up(record.count, kAlignment) * kAlignment) {
   ENSURE(record.count > 0 && records > 0, "there is something to store");
   memory_slots_.count = std::min(records, limits.memory.count / stride_);
   memory_ = reserve(memory_slots_.count * stride_);

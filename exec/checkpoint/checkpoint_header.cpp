@@ -43,7 +43,7 @@ double take_double(JsonFields& fields, const std::string& key) {
 
 }  // namespace
 
-std::size_t align_up(std::size_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
+std::size_t align_up(std::size_t size) { return divide_up(size, kAlignment) * kAlignment; }
 
 std::vector<StoredTensor> list_tensors(const ModelSpec& model,
                                        const std::vector<LayerShape>& layers) {

@@ -140,7 +140,7 @@ ComputeDevices::ComputeDevices(const DeviceChoice& choice, int devices, Duration
   const int count = static_cast<int>(gpus.size());
   for (int d = 0; d < devices; ++d) {
     const int place = d % count;
-    const int shares = choice.splits ? (devices - place + count - 1) / count : 1;
+    const int shares = choice.splits ? divide_up(devices - place, count) : 1;
     const int gpu = gpus[static_cast<std::size_t>(place)];
     auto made = std::make_unique<ComputeDevice::Gpu>(ComputeDevice::Gpu{.table = &table,
                                                                         .index = gpu,
@@ -148,7 +148,7 @@ ComputeDevices::ComputeDevices(const DeviceChoice& choice, int devices, Duration
                                                                         .deadline = deadline,
                                                                         .abandoned = &abandoned_});
     made->stream = table.open(gpu, choice.splits ? d / count : 0, shares);
-    const Bytes memory{table.describe(gpu).memory_bytes / ((devices - place + count - 1) / count)};
+    const Bytes memory{table.describe(gpu).memory_bytes / divide_up(devices - place, count)};
     memory_per_device_ = d == 0 ? memory : std::min(memory_per_device_, memory);
     ComputeDevice& device = devices_[static_cast<std::size_t>(d)];
     device.place_ = table.place(made->stream);

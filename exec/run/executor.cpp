@@ -283,12 +283,9 @@ void Executor::exchange_norms() {
 }
 
 void Executor::update(const Action& action) {
-  for (const LayerRange& range : program_.stage(action.pipeline, action.stage).layers) {
-    for (LayerId l = range.first; l <= range.last; ++l.value) {
-      if (!gradients_.has(l)) continue;
-      update_weights(l, gradients_.take(l));
-    }
-  }
+  for_each_layer(program_.stage(action.pipeline, action.stage), [&](LayerId layer) {
+    if (gradients_.has(layer)) update_weights(layer, gradients_.take(layer));
+  });
   for (const WeightRead& read : reads_.end_group(action.stage)) recorder_.add_weight_read(read);
 }
 

@@ -30,13 +30,11 @@ StageRunner::StageRunner(const StageContext& context, StageWork work, AddGradien
       recorder_(context.recorder),
       measurement_(context.measurement),
       boundary_(find_boundary(model_, activity_.cached)) {
-  for (const LayerRange& range : work_.layers) {
-    for (LayerId l = range.first; l <= range.last; ++l.value) {
-      places_.push_back({.layer = l, .incoming = model_.edges_into(l), .leaving = {}});
-      has_backward_ = has_backward_ || activity_.backward(l);
-      reads_samples_ = reads_samples_ || places_.back().incoming.empty() || model_.has_loss(l);
-    }
-  }
+  for_each_layer(work_.layers, [&](LayerId l) {
+    places_.push_back({.layer = l, .incoming = model_.edges_into(l), .leaving = {}});
+    has_backward_ = has_backward_ || activity_.backward(l);
+    reads_samples_ = reads_samples_ || places_.back().incoming.empty() || model_.has_loss(l);
+  });
   place_of_.assign(model_.layers.size(), places_.size());
   for (std::size_t i = 0; i < places_.size(); ++i) place_of_[places_[i].layer.index()] = i;
   for (Place& place : places_) {

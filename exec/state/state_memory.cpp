@@ -21,7 +21,7 @@ constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kHugePage = std::size_t{1} << 21;
 
-std::size_t round_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
+std::size_t round_up(std::size_t bytes, std::size_t to) { return divide_up(bytes, to) * to; }
 
 }  // namespace
 

@@ -174,12 +174,10 @@ class ScheduleChecker {
   // Returns kI if some layer of the stage has an I, and kW if some layer has a W.
   Kinds needed(PipelineId pipeline, StageId stage) const {
     Kinds kinds = 0;
-    for (const LayerRange& range : plan_.pipelines[pipeline.index()].stages[stage.index()].layers) {
-      for (LayerId id = range.first; id <= range.last; ++id.value) {
-        const LayerActivity& layer = activity_.layers.at(id.index());
-        kinds |= (layer.input_gradient ? kI : 0) | (layer.weight_gradient ? kW : 0);
-      }
-    }
+    for_each_layer(plan_.pipelines[pipeline.index()].stages[stage.index()], [&](LayerId id) {
+      const LayerActivity& layer = activity_.layers.at(id.index());
+      kinds |= (layer.input_gradient ? kI : 0) | (layer.weight_gradient ? kW : 0);
+    });
     return kinds;
   }
 

@@ -28,9 +28,9 @@ void raise_by_work(const GroupLoads& loads, NamedBound& bound) {
 
 // The messages of a device. They leave one at a time, and none before the device's first F.
 struct Sender {
-  Duration first = Duration::max();
+  Duration first = kNever;
   Duration sent{0};
-  Duration after = Duration::max();  // what follows the last message, at least
+  Duration after = kNever;  // what follows the last message, at least
 
   void add(const StageLoad& stage, Duration messages, Duration followed) {
     if (messages == kNoTime) return;

@@ -41,20 +41,20 @@ struct StageLoad {
 };
 
 struct DeviceLoad {
-  Duration head = Duration::max();
+  Duration head = kNever;
   Duration work{0};  // of all micro-batches
   Duration weight{0};
-  Duration tail = Duration::max();
-  Duration input_tail = Duration::max();
+  Duration tail = kNever;
+  Duration input_tail = kNever;
   // These count the stages with an update: reductions run one after the other, and so do updates.
   Duration reductions{0};
   Duration updates{0};
-  Duration least_reduction = Duration::max();
-  Duration least_update = Duration::max();
+  Duration least_reduction = kNever;
+  Duration least_update = kNever;
 
-  bool has_stage() const { return head != Duration::max(); }
+  bool has_stage() const { return head != kNever; }
   Duration after() const {
-    if (least_update == Duration::max()) return Duration{0};
+    if (least_update == kNever) return Duration{0};
     return std::max(reductions + least_update, least_reduction + updates);
   }
 };

@@ -168,7 +168,7 @@ StepOutcome GroupSimulation::simulate(const Shape& shape, const Proposal& propos
   StepOutcome outcome;
   // The times of the orders soon show which group is refused, and then no other needs to run.
   for (const GroupClass& group : proposal.classes) {
-    if (time(shape, group, Duration::max()).known) continue;
+    if (time(shape, group, kNever).known) continue;
     outcome.refused = run(shape, group).refused;
     if (outcome.refused) return outcome;
   }

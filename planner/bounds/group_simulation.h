@@ -57,7 +57,7 @@ class GroupSimulation {
     std::optional<Infeasible> overflow;
   };
   std::optional<Least> at_least(const Shape& shape, const Proposal& proposal,
-                                const DeviceGroups& groups, Duration most = Duration::max());
+                                const DeviceGroups& groups, Duration most = kNever);
 
   int simulated() const { return simulated_; }  // groups, each once
 

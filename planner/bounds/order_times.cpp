@@ -51,7 +51,7 @@ class ListRunner {
   OrderTimes run(const DeviceOrders& orders, Duration most) {
     OrderTimes found;
     if (orders.size() != devices_.size()) return found;
-    if (most < Duration::max()) leave_idle(most);
+    if (most < kNever) leave_idle(most);
     for (bool moved = true; moved && !too_long_;) {
       moved = false;
       found.known = true;
@@ -76,8 +76,8 @@ class ListRunner {
     Duration free{0};
     Duration sent{0};  // when its messages so far have left
     bool worked = false;
-    Duration left{0};                     // F and backwards still to run, at least
-    Duration may_idle = Duration::max();  // idle time left before `most` is exceeded
+    Duration left{0};            // F and backwards still to run, at least
+    Duration may_idle = kNever;  // idle time left before `most` is exceeded
     Bytes state;
     Bytes stash;
     Bytes most_stash;

@@ -31,7 +31,7 @@ struct OrderTimes {
 // longer than `most`; the times of the devices may then be less than they would take.
 OrderTimes time_orders(const Shape& shape, const GroupClass& group, const ChainSums& sums,
                        const Cluster& group_cluster, const DeviceOrders& orders,
-                       Duration most = Duration::max());
+                       Duration most = kNever);
 
 class OrderTimer {
  public:
@@ -41,7 +41,7 @@ class OrderTimer {
 
   // Finds the orders of the shape's schedule and times them as time_orders() does; the times are
   // not known if the schedule refuses the numbers.
-  OrderTimes time(const Shape& shape, const GroupClass& group, Duration most = Duration::max());
+  OrderTimes time(const Shape& shape, const GroupClass& group, Duration most = kNever);
 
  private:
   OrderProblem describe(const Shape& shape, const GroupClass& group) const;

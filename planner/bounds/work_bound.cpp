@@ -157,7 +157,7 @@ Duration WorkBounds::least_time(const ChainSums& sums, const ShapeCell& cell,
 }
 
 NamedBound WorkBounds::bound(const ChainSums& sums, const ShapeCell& cell) const {
-  Duration least = Duration::max();
+  Duration least = kNever;
   for (const BatchDeal& deal : deals_.list(cell)) {
     least = std::min(least, least_time(sums, cell, kLeast, deal));
   }
@@ -237,7 +237,7 @@ Duration WorkBounds::best_cut(const ChainSums& sums, const ShapeCell& cell,
                               Duration most) const {
   const auto kept = [&](Duration time) { return keeps(sums, cell, variant, deal, time); };
   if (least >= most || kept(least)) return least;
-  if (most < Duration::max() && !kept(most)) return most + Duration{1};
+  if (most < kNever && !kept(most)) return most + Duration{1};
   Duration below = least;
   Duration enough = below + Duration{1};
   while (!kept(enough)) {
@@ -265,7 +265,7 @@ NamedBound WorkBounds::bound(const ChainSums& sums, const ShapeCell& cell,
   if (!variant.one_way && cell.longer > 0) {
     return {std::max(kNoTime, least_time_of_even(sums, cell, variant)), "total-work"};
   }
-  NamedBound least{Duration::max(), "total-work"};
+  NamedBound least{kNever, "total-work"};
   for (const BatchDeal& deal : deals_.list(cell, variant.one_way ? 1 : 2)) {
     NamedBound own{std::max(kNoTime, least_time(sums, cell, variant, deal)), "total-work"};
     if (variant.one_stage_per_device) {

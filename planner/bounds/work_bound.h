@@ -55,7 +55,7 @@ class WorkBounds {
   // between the true minimum and 1/256 below that, but above `most` it is no higher than is needed
   // to say so.
   NamedBound bound(const ChainSums& sums, const ShapeCell& cell, const VariantClass& variant,
-                   Duration most = Duration::max()) const;
+                   Duration most = kNever) const;
   // Returns the bound on a group on these devices that has as many whole micro-batches as the deal
   // says, in a step whose owners are those of the deal.
   NamedBound bound_group(const ChainSums& sums, const ShapeCell& cell, const VariantClass& variant,
@@ -123,7 +123,7 @@ class WorkBounds {
   using CutKey = std::tuple<int, int, int, BatchDeal, VariantClass>;
   struct KnownTimes {
     Duration too_short{-1};
-    Duration enough = Duration::max();
+    Duration enough = kNever;
   };
 
   const SearchSpace& space_;

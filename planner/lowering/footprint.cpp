@@ -192,23 +192,21 @@ StageFootprint find_footprint(const Plan& plan, PipelineId pipeline_id, StageId 
   const int samples = samples_of(stage, slice_on(stage, device), plan.micro_batch_size).count();
 
   StageFootprint footprint;
-  for (const LayerRange& range : stage.layers) {
-    for (LayerId id = range.first; id <= range.last; ++id.value) {
-      const Layer& layer = profile.layers.at(id.index());
-      const bool updated = activity.layers.at(id.index()).weight_gradient;
-      footprint.parameters = add(footprint.parameters, layer.parameters, updated ? versions : 1);
-      if (updated) {
-        const int sets = is_once ? own_sets : find_gradient_sets(plan, id, device);
-        footprint.gradients = add(footprint.gradients, layer.parameters, sets);
-        footprint.optimizer = add(footprint.optimizer, layer.optimizer_state, 1);
-      }
-      if (activity.backward(id) && samples > 0) {
-        const Bytes stash = cost_at(layer, samples).cost.kept(updated);
-        footprint.stash_per_micro_batch = add(footprint.stash_per_micro_batch, stash, 1);
-        if (!updated) footprint.stash_of_frozen = add(footprint.stash_of_frozen, stash, 1);
-      }
+  for_each_layer(stage, [&](LayerId id) {
+    const Layer& layer = profile.layers.at(id.index());
+    const bool updated = activity.layers.at(id.index()).weight_gradient;
+    footprint.parameters = add(footprint.parameters, layer.parameters, updated ? versions : 1);
+    if (updated) {
+      const int sets = is_once ? own_sets : find_gradient_sets(plan, id, device);
+      footprint.gradients = add(footprint.gradients, layer.parameters, sets);
+      footprint.optimizer = add(footprint.optimizer, layer.optimizer_state, 1);
     }
-  }
+    if (activity.backward(id) && samples > 0) {
+      const Bytes stash = cost_at(layer, samples).cost.kept(updated);
+      footprint.stash_per_micro_batch = add(footprint.stash_per_micro_batch, stash, 1);
+      if (!updated) footprint.stash_of_frozen = add(footprint.stash_of_frozen, stash, 1);
+    }
+  });
   footprint.receive_per_micro_batch =
       find_most_received(plan, pipeline_id, stage_id, device, profile, activity);
   if (stage.memory == MemoryPolicy::kRecompute && samples > 0) {

@@ -29,7 +29,7 @@ int warm_up(int in_flight, int devices, int stage) {
   if (devices == 1) return in_flight;
   const std::int64_t others = devices - 1;
   const std::int64_t after = others - stage;
-  return static_cast<int>(1 + ((in_flight - 1) * after + others - 1) / others);
+  return static_cast<int>(1 + divide_up((in_flight - 1) * after, others));
 }
 
 DeviceOrders make_gpipe_order(const OrderProblem& problem, BackwardOrder backwards) {

@@ -204,7 +204,7 @@ class Sweep {
     const int tenths = variant_.round_trips_tenths;
     if (tenths == 0) return warm_up(variant_.in_flight, devices, static_cast<int>(s));
     const Time period = 10 * longest_stage;
-    const Time hidden = (stage(s).round_trip * tenths + period - 1) / period;
+    const Time hidden = divide_up(stage(s).round_trip * tenths, period);
     return static_cast<int>(std::min<Time>(variant_.in_flight, 1 + hidden));
   }
 

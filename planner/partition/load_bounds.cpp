@@ -42,7 +42,7 @@ WorkTime HostRelief::saved(WorkTime host_time, int hosts) const {
   const Wide part = static_cast<Wide>((next->saved - before.saved).count()) *
                     (host_time - before.host_time).count();
   const Wide length = (next->host_time - before.host_time).count();
-  return before.saved + WorkTime{static_cast<std::int64_t>((part + length - 1) / length)};
+  return before.saved + WorkTime{static_cast<std::int64_t>(divide_up(part, length))};
 }
 
 WorkTime time_to_do(WorkTime work, const HostRelief& relief, int devices, int hosts) {

@@ -43,12 +43,16 @@ struct Stage {
 };
 
 bool holds_layer(const Stage& stage, LayerId layer);
-// Calls visit(LayerId) for each layer of the stage, ascending.
+// Calls visit(LayerId) for each layer of the ranges, or of the stage, in their order.
 template <class Visit>
-void for_each_layer(const Stage& stage, Visit visit) {
-  for (const LayerRange& range : stage.layers) {
+void for_each_layer(const std::vector<LayerRange>& ranges, Visit visit) {
+  for (const LayerRange& range : ranges) {
     for (LayerId layer = range.first; layer <= range.last; ++layer.value) visit(layer);
   }
+}
+template <class Visit>
+void for_each_layer(const Stage& stage, Visit visit) {
+  for_each_layer(stage.layers, visit);
 }
 
 // Stages that together hold the model, and the global micro-batches that they own, as closed

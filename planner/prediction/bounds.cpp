@@ -16,8 +16,8 @@ namespace {
 
 // The load of one device, over all pipelines that use it.
 struct DeviceLoad {
-  Duration earliest = Duration::max();     // no F before this
-  Duration least_after = Duration::max();  // after its last F, R, I or B
+  Duration earliest = kNever;     // no F before this
+  Duration least_after = kNever;  // after its last F, R, I or B
   Duration work{0};
   Duration weight{0};  // the W part of `work`
   Duration update{0};
@@ -76,14 +76,14 @@ class BoundFinder {
     bounds_ = {{kNoTime, std::string(name)}, {kNoTime, std::string(name)}};
     for (std::size_t d = 0; d < loads_.size(); ++d) {
       const DeviceLoad& load = loads_[d];
-      if (load.earliest == Duration::max()) continue;
+      if (load.earliest == kNever) continue;
       const Duration after = fused ? std::max(load.update, load.least_after) : load.update;
       raise(bounds_.makespan, load.earliest + load.work + after, name);
       raise(bounds_.span, pricing_.overhead(DeviceId{d}) + load.work + load.update, name);
     }
     if (fused) return;
     for (const DeviceLoad& load : loads_) {
-      if (load.earliest == Duration::max()) continue;
+      if (load.earliest == kNever) continue;
       raise(bounds_.makespan, load.earliest + load.work - load.weight + load.least_after,
             "gradient-chain");
     }

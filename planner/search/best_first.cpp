@@ -119,7 +119,7 @@ class BestFirst {
   // that is allowed.
   bool is_close(const Node& node) const {
     if (is_beaten(node)) return true;
-    return options_.gap_ppm > 0 && node.bound.time < Duration::max() / 2 &&
+    return options_.gap_ppm > 0 && node.bound.time < kNever / 2 &&
            kept_.beat_with_the_best(scale_up(node.bound.time, options_.gap_ppm));
   }
 
@@ -261,7 +261,7 @@ class BestFirst {
     node.kind = Kind::kCut;
     // What bounds leave out differs between schedules, so the shape with the lowest bound so far of
     // each schedule is looked at.
-    const auto lowest = lowest_cut_.try_emplace(node.shape.variant.schedule, Duration::max()).first;
+    const auto lowest = lowest_cut_.try_emplace(node.shape.variant.schedule, kNever).first;
     if (!only_fits_ && node.bound.time < lowest->second && !is_close(node)) {
       lowest->second = node.bound.time;
       return order(node);
@@ -328,11 +328,11 @@ class BestFirst {
   Incumbents kept_;
   std::optional<Plan> held_;                     // if it fits
   std::int64_t cut_ = 0;                         // shapes so far
-  Duration lowest_order_ = Duration::max();      // of those judged at once
+  Duration lowest_order_ = kNever;               // of those judged at once
   std::map<ScheduleKind, Duration> lowest_cut_;  // of those whose order was looked at at once
   std::set<Shape> judged_;
   Rejections rejected_;
-  NotLookedAt left_{0, Duration::max()};
+  NotLookedAt left_{0, kNever};
   NearestMiss nearest_;
   Variants variants_;
 };

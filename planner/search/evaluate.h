@@ -47,8 +47,8 @@ class Evaluator {
   // Returns what bound() does, from the order of work, for a shape that bound() did not reject;
   // none if nothing is known without a simulation. A bound above `most` is no higher than is needed
   // to say so.
-  std::optional<std::variant<NamedBound, Rejection>> bound_by_order(
-      const Shape& shape, Duration most = Duration::max());
+  std::optional<std::variant<NamedBound, Rejection>> bound_by_order(const Shape& shape,
+                                                                    Duration most = kNever);
   // Simulates the proposals of a shape, each as briefly as can be, and returns the verdict on the
   // best one.
   Verdict judge(const Shape& shape);

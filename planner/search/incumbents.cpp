@@ -5,10 +5,10 @@
 
 namespace frazil {
 
-// Returns at most half of the longest Duration, so that a transition time can be added.
+// Returns at most half of kNever, so that a transition time can be added.
 Duration Incumbents::cost_of_steps(Duration makespan) const {
   if (!options_.held) return makespan;
-  const Duration most = Duration::max() / 2;
+  const Duration most = kNever / 2;
   return makespan > most / options_.held->steps ? most : makespan * options_.held->steps;
 }
 
@@ -21,7 +21,7 @@ bool Incumbents::beat_with_the_best(Duration makespan) const {
 }
 
 Duration Incumbents::most_makespan() const {
-  if (!is_full()) return Duration::max();
+  if (!is_full()) return kNever;
   const Duration worst = std::get<Duration>(worst_);
   return options_.held ? worst / options_.held->steps : worst;
 }

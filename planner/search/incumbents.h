@@ -36,7 +36,7 @@ class Incumbents {
   // True if all places are taken and a step with this makespan or more does not cost less than the
   // best incumbent.
   bool beat_with_the_best(Duration makespan) const;
-  // Returns the longest step that costs no more than the worst incumbent; Duration::max() while
+  // Returns the longest step that costs no more than the worst incumbent; kNever while
   // there is room.
   Duration most_makespan() const;
   // True if all places are taken and a step with this makespan costs more than the worst incumbent.

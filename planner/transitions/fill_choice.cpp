@@ -63,7 +63,7 @@ FillChoice price(const FillQuestion& question, Kept kept) {
   } else if (const Duration saved = question.without * question.epoch - reads;
              saved > Duration{0}) {
     const Wide steps = static_cast<Wide>(missing.count()) * question.epoch;
-    const auto more = static_cast<Step>((steps + saved.count() - 1) / saved.count());
+    const auto more = static_cast<Step>(divide_up(steps, Wide{saved.count()}));
     choice.break_even = question.epoch + more;
   }
   return choice;

@@ -26,7 +26,7 @@ std::optional<Replan> replan(PlanSearch& search, Setting setting, const HeldStat
               std::back_inserter(ranking.candidates));
   }
   const auto steps_and_transition = [&](const Candidate& candidate) {
-    const Duration most = Duration::max() / 2;
+    const Duration most = kNever / 2;
     const Duration steps =
         candidate.makespan > most / held.steps ? most : candidate.makespan * held.steps;
     return steps + cost_to(candidate.plan).total;

@@ -69,18 +69,19 @@ po::options_description describe_flags() {
       ("forecast", text(), "a freeze trace: plan which plan to hold when, transitions included")  //
       ("held", text(),
        "a plan that executes: whether to go on with it or to change to another, under --mask")  //
-      ("steps", text(), "held: steps to come, over which a transition has to pay")              //
-      ("plans-per-mask", text(), "forecast: candidates of each mask, default 3")                //
+      ("steps", text(), "with --held: steps to come, over which a transition has to pay")       //
+      ("plans-per-mask", text(), "with --forecast: candidates of each mask, default 3")         //
       ("switch-time", text(),
        "with --forecast or --held: fixed cost of changing plans, besides moving state (default 0 "
        "ms)")  //
       ("decide-every", text(),
-       "forecast: steps between looks of the rule without one, default 1")  //
+       "with --forecast: steps between looks of the rule that knows no forecast, default 1")  //
       ("planner", text(),
        "plan as another system does, and compare with the best plan; help lists them")  //
       ("out", text(),
-       "write the best plan; forecast: a file for each plan held, numbered by its first step")  //
-      ("top", text(), "rows to show, default 10")                                               //
+       "write the best plan; with --forecast: a file for each plan held, numbered by its first "
+       "step")                                     //
+      ("top", text(), "rows to show, default 10")  //
       ("explain", po::bool_switch(),
        "also why: the runner-up, where the time goes, what was rejected; where nothing fits, what "
        "came nearest and what would help")  //

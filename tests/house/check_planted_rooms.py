@@ -72,6 +72,12 @@ VIOLATIONS = [
         "sim/a.h:1",
         "a loop of 3 units: sim/a, sim/b, sim/c",
     ),
+    (
+        "loops",
+        {"sim/a.h": "", "sim/b.h": '#include "sim/a.h"\n', "sim/other.cpp": '// Part of sim/a.h.\n#include "sim/a.h"\n#include "sim/b.h"\n'},
+        "sim/other.cpp:3",
+        "does not list: sim/a, sim/b",
+    ),
     ("loops", {"planner/bounds/bound.cpp": '#include "planner/search/search.h"\n'}, "planner/bounds/bound.cpp:1", "across folders"),
     ("loops", {"planner/search/part.h": '#include "planner/search/search.h"\n'}, "planner/search/part.h:3", "not of the form"),
     (

@@ -1,7 +1,7 @@
 """Loops of units.
 
-A unit is x.h with x.cpp and with each x_part.cpp that has no header of its own and includes x.h before our other headers. A test is a unit
-of its own.
+A unit is x.h with x.cpp and with each .cpp file that has no header of its own and includes x.h before our other headers: as name_rules.py
+has it, that is the unit to which it belongs, however it is called. A test is a unit of its own, and so is a main().
 
 A loop of two is borne only as `x.cpp -> y.h -> x.h`, inside a folder, and only if left_pairs.txt lists it: that list may only shrink.
 """
@@ -28,11 +28,11 @@ def check_loops(tree):
 
 def unit_of(tree, source):
     """The unit to which a source belongs, named by its path without an ending."""
-    if source.path.endswith(".h") or source.name.endswith("_test") or tree.has_header(source.stem):
+    is_part = source.path.endswith(".cpp") and not source.path.startswith("tests/") and not source.name.endswith("_main")
+    if tree.has_header(source.stem) or not is_part:
         return source.stem
-    ours = next((include.path for include in source.includes if include.path in tree.sources), "")
-    whole = without_ending(ours)
-    return whole if ours and source.stem.startswith(whole + "_") else source.stem
+    first = next((include.path for include in source.includes if include.path in tree.sources), "")
+    return without_ending(first) or source.stem
 
 
 def unit_uses(tree):
