@@ -15,7 +15,6 @@ cd "$(dirname "$0")"
 needs='
 cmake                         cmake
 ninja-build                   ninja
-ccache                        ccache
 libboost-dev                  /usr/include/boost/graph/adjacency_list.hpp
 libboost-program-options-dev  /usr/lib/*/libboost_program_options.so
 nlohmann-json3-dev            /usr/include/nlohmann/json.hpp
