@@ -66,11 +66,11 @@ void ElasticPlan::find_overhead(const TransitionEvent& first) {
   if (replanner_.overhead()) return;
   TransitionOverhead overhead{.plan = first.plan_time, .start = first.start_time};
   if (options_.elastic && options_.processors.kind == DeviceKind::kCpu) {
+    ProcessorCaches caches;
     // The first search and the first start take longer than any later one.
-    overhead.plan = std::min(overhead.plan, replanner_.time_search(first.plan_time));
+    overhead.plan = std::min(overhead.plan, replanner_.time_search(first.plan_time, caches));
     std::array<Duration, 3> moves;
     std::array<Duration, 3> starts;
-    ProcessorCaches caches;
     for (std::size_t i = 0; i < moves.size(); ++i) {
       caches.fill();
       const TransitionReport again = run_.transition_to(Plan(run_.plan()));
@@ -79,7 +79,7 @@ void ElasticPlan::find_overhead(const TransitionEvent& first) {
     }
     overhead.move = median(moves);
     overhead.start = median(starts);
-    overhead.memory = probe_memory(run_);
+    overhead.memory = probe_memory(run_, caches);
   }
   replanner_.set_overhead(overhead);
 }

@@ -8,7 +8,6 @@
 
 #include "exec/devices/steady_time.h"
 #include "exec/devices/workers.h"
-#include "exec/measuring/processor_caches.h"
 #include "exec/state/layer_state.h"
 #include "exec/state/state_memory.h"
 #include "exec/tensors/tensor_bytes.h"
@@ -66,7 +65,7 @@ BytesPerSecond copy_rate(Workers& workers, const Layers& layers, int copying,
   std::vector<double> seconds;
   for (int round = 0; round < kRounds; ++round) {
     Layers copies(layers.size());
-    caches.fill();
+    if (round > 0) caches.fill();
     const double time = seconds_of([&] {
       workers.run([&](DeviceId device) {
         if (device.value >= copying) return;
@@ -87,7 +86,7 @@ BytesPerSecond hash_rate(const std::vector<Tensors>& layers, ProcessorCaches& ca
   }
   std::vector<double> seconds;
   for (int round = 0; round < kRounds; ++round) {
-    caches.fill();
+    if (round > 0) caches.fill();
     const double time = seconds_of([&] { (void)hash_states({&state}); });
     if (round > 0) seconds.push_back(time);
   }
@@ -96,7 +95,7 @@ BytesPerSecond hash_rate(const std::vector<Tensors>& layers, ProcessorCaches& ca
 
 }  // namespace
 
-OneMemory probe_memory(const Run& run) {
+OneMemory probe_memory(const Run& run, ProcessorCaches& caches) {
   const int devices = run.devices().count();
   const std::size_t apart = run.model().layers.size() / static_cast<std::size_t>(devices);
   Layers layers;
@@ -104,7 +103,6 @@ OneMemory probe_memory(const Run& run) {
     layers.push_back(list_layers(run, apart * static_cast<std::size_t>(d), kMostCopied));
   }
   Workers workers(devices);
-  ProcessorCaches caches;
   return {.copied_alone = copy_rate(workers, layers, 1, caches),
           .copied_together = copy_rate(workers, layers, devices, caches),
           .hashed = hash_rate(list_layers(run, 0, kMostHashed), caches)};

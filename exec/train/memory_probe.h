@@ -2,6 +2,7 @@
 // Measures how fast the devices of this process copy the state of layers into memory that is kept
 // for it, as a transition does (exec/state/transition.h), and how fast one thread hashes the state.
 
+#include "exec/measuring/processor_caches.h"
 #include "exec/run/run.h"
 #include "planner/transitions/transition_cost.h"
 
@@ -11,6 +12,6 @@ namespace frazil {
 // processor's caches. At most 64 MiB for each device are copied and 512 MiB hashed, but one layer
 // always. The rates are medians over some rounds after a first one that does not count. Must be
 // called between two steps.
-OneMemory probe_memory(const Run& run);
+OneMemory probe_memory(const Run& run, ProcessorCaches& caches);
 
 }  // namespace frazil

@@ -7,7 +7,6 @@
 
 #include "exec/data/augmentation.h"
 #include "exec/devices/steady_time.h"
-#include "exec/measuring/processor_caches.h"
 #include "exec/train/cache_control.h"
 #include "planner/bounds/shape.h"
 #include "planner/plan/activity.h"
@@ -215,13 +214,12 @@ std::optional<Plan> Replanner::find(const FreezeMask& mask, bool caches, bool ex
   throw InfeasibleError(explain_no_plan(options_.profile, {options_.cluster, search}, ranking));
 }
 
-Duration Replanner::time_search(Duration most) {
+Duration Replanner::time_search(Duration most, ProcessorCaches& caches) {
   constexpr Duration kLong = std::chrono::milliseconds(50);
   ENSURE(held_.has_value(), "there is something to ask for");
   if (most.count() == 0 || most > kLong) return most;
   take_expected();
   std::array<Duration, 3> times;
-  ProcessorCaches caches;
   for (Duration& time : times) {
     caches.fill();
     const auto start = std::chrono::steady_clock::now();

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "exec/devices/background_jobs.h"
+#include "exec/measuring/processor_caches.h"
 #include "exec/train/train_options.h"
 #include "planner/freezing/decorators.h"
 #include "planner/search/search.h"
@@ -60,8 +61,8 @@ class Replanner {
   }
 
   // Times the search for the held plan and returns the median of three runs. Returns `most`,
-  // without a search, if that is 0 or over 50 ms.
-  Duration time_search(Duration most);
+  // without a search, if that is 0 or over 50 ms. `caches` are filled before each run.
+  Duration time_search(Duration most, ProcessorCaches& caches);
 
   // Returns what asking, copying and starting are predicted to take: the times of the first
   // transition, so that a run's predictions are the same all along. Checkpoints keep them.

@@ -67,7 +67,8 @@ void TransitionWalk::begin() {
   overhead_.plan = median(plan_times);
   overhead_.move = median(move_times);
   overhead_.start = median(start_times);
-  overhead_.memory = probe_memory(run_);
+  ProcessorCaches caches;
+  overhead_.memory = probe_memory(run_, caches);
 }
 
 // Draws the plan to go to, which in a surprise is not the one that memory is reserved for.
