@@ -4,8 +4,9 @@
 # Says what it will do first, changes nothing else, and is a quick no-op when all is there.
 #   ./setup.sh               install what is missing
 #   ./setup.sh --keep-wheel  the same; the torch wheel, if it is fetched now, stays in .deps/wheels for tests/interop/setup_torch.sh
-#   ./setup.sh --fuzzing     the same; and a clang with libFuzzer, which only test.sh needs
+#   ./setup.sh --fuzzing     the same; and a clang with libFuzzer and its llvm-symbolizer, which only test.sh needs
 #   ./setup.sh --compiler    print the C++ compiler to build with (g++ 12 or newer, or what CXX names); --fuzzing-compiler: that of the fuzzers
+#                            and sanitizers; --symbolizer: the program that names functions in what sanitizers report
 # FRAZIL_TORCH=FOLDER uses the libtorch 2.11 in FOLDER (include/ and lib/), such as a full one with CUDA; FRAZIL_TORCH=none does without:
 # planning, simulating and reporting need none.
 set -euo pipefail
@@ -87,10 +88,19 @@ END
 fuzzing_packages() {
   # shellcheck source=/dev/null
   case $(. /etc/os-release 2>/dev/null && echo "${ID:-}${VERSION_ID:-}") in
-    ubuntu22.04) echo clang-14 ;;
-    ubuntu24.04) echo clang-18 libclang-rt-18-dev ;;
-    *) echo clang-14 libclang-rt-14-dev ;;
+    ubuntu22.04) echo clang-14 llvm-14 ;;
+    ubuntu24.04) echo clang-18 libclang-rt-18-dev llvm-18 ;;
+    *) echo clang-14 libclang-rt-14-dev llvm-14 ;;
   esac
+}
+
+# find_symbolizer: prints the llvm-symbolizer beside that clang, else the one that is found as a command. Without one the thread sanitizer
+# cannot tell which reports are suppressed.
+find_symbolizer() {
+  local compiler beside
+  compiler=$(find_fuzzing_compiler) || return 1
+  beside=$(dirname "$(readlink -f "$(command -v "$compiler")")")/llvm-symbolizer
+  if [ -x "$beside" ]; then echo "$beside"; else command -v llvm-symbolizer; fi
 }
 
 # is_there PROBE: a path pattern names an existing file, or a command is found.
@@ -136,7 +146,7 @@ missing_packages() {
   while read -r package probe; do
     if [ -n "$package" ] && ! is_there "$probe"; then echo "$package"; fi
   done <<<"$needs"
-  if [ "$fuzzes" = yes ] && ! find_fuzzing_compiler >/dev/null; then fuzzing_packages | tr ' ' '\n'; fi
+  if [ "$fuzzes" = yes ] && ! find_symbolizer >/dev/null; then fuzzing_packages | tr ' ' '\n'; fi
   local fetches=no
   if must_fetch_torch || { [ "$keeps_wheel" = yes ] && [ ! -x .deps/torch-python/python ]; }; then fetches=yes; fi
   if [ "$fetches" = yes ] && ! python3 -m pip --version >/dev/null 2>&1; then echo python3-pip; fi
@@ -248,11 +258,15 @@ while [ $# -gt 0 ]; do
       find_fuzzing_compiler || fail "found no clang 14 or newer with libFuzzer; run ./setup.sh --fuzzing to install one"
       exit
       ;;
+    --symbolizer)
+      find_symbolizer || fail "found no llvm-symbolizer; run ./setup.sh --fuzzing to install one"
+      exit
+      ;;
     -h | --help)
       sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0"
       exit
       ;;
-    *) fail "found \`$1\`, expected nothing, --keep-wheel, --fuzzing, --compiler, --fuzzing-compiler or --help" ;;
+    *) fail "found \`$1\`, expected nothing, --keep-wheel, --fuzzing, --compiler, --fuzzing-compiler, --symbolizer or --help" ;;
   esac
   shift
 done

@@ -22,7 +22,8 @@ with_sanitizers=yes
 fuzz_seed=${FRAZIL_FUZZ_SEED:-1}
 fuzz_seconds=${FRAZIL_FUZZ_SECONDS:-60}
 mode=tests
-clang=''  # of the sanitizers and of the fuzzers
+clang=''       # of the sanitizers and of the fuzzers
+symbolizer=''  # names functions in what they report
 
 # begin STEP: names what is done now, for the reader and for the sentence that a failure ends with.
 step='starting'
@@ -75,6 +76,8 @@ run_tests() {
   return "$failed"
 }
 
+wants_soak() { [[ " ${labels[*]} " == *' soak '* ]]; }
+
 # join SEPARATOR WORDS...
 join() {
   local IFS=$1
@@ -82,18 +85,20 @@ join() {
   printf '%s' "$*"
 }
 
-# Tests labelled unsanitized (tests/labels.cmake) are left out. Clang, which the fuzzers need anyway, takes half as long as g++ for the
-# builds with sanitizers, and warns of other things.
+# Tests labelled unsanitized (tests/labels.cmake) are left out, but under --soak. Clang, which the fuzzers need anyway, takes half as long as
+# g++ for the builds with sanitizers, and warns of other things.
 run_address_sanitizer() {
   begin 'building with the address and undefined-behaviour sanitizers (build/asan)'
   build asan
   begin 'testing with the address and undefined-behaviour sanitizers'
-  ASAN_OPTIONS=allow_addr2line=1:detect_stack_use_after_return=1:check_initialization_order=1 UBSAN_OPTIONS=allow_addr2line=1:print_stacktrace=1 \
-    run_tests build/asan
+  local labels=("${labels[@]}")
+  if wants_soak; then labels+=(unsanitized); fi
+  ASAN_OPTIONS=external_symbolizer_path=$symbolizer:detect_stack_use_after_return=1:check_initialization_order=1 \
+    UBSAN_OPTIONS=external_symbolizer_path=$symbolizer:print_stacktrace=1 run_tests build/asan
 }
 
 # Only the rooms of the executor in which threads meet: libtorch is not instrumented, and the other folders have no threads.
-# Tests labelled unsanitized are left out.
+# Tests labelled unsanitized are left out, but under --soak.
 run_thread_sanitizer() {
   if [ "${FRAZIL_TORCH:-}" = none ]; then
     printf '\n== no thread sanitizer: FRAZIL_TORCH=none leaves out the executor, the only part with threads\n'
@@ -107,11 +112,12 @@ run_thread_sanitizer() {
   cmake --preset tsan "-DFRAZIL_TORCH=${FRAZIL_TORCH:-}" "-DCMAKE_CXX_COMPILER=$clang"
   "${steady[@]}" cmake --build --preset tsan --parallel "$jobs" --target "${programs[@]}"
   begin 'testing with the thread sanitizer'
-  local -x TSAN_OPTIONS=allow_addr2line=1:halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/exec/thread_sanitizer.supp
-  local failed=0
+  local -x TSAN_OPTIONS=external_symbolizer_path=$symbolizer:halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tests/exec/thread_sanitizer.supp
+  local failed=0 left_out='soak|gpu|unsanitized'
+  if wants_soak; then left_out='soak|gpu'; fi
   rm -rf build/tsan/results
   "${steady[@]}" ctest --test-dir build/tsan --output-on-failure --no-tests=error --parallel "$jobs" --timeout 1200 \
-    --tests-regex "^($(join '|' "${programs[@]}"))/" --label-exclude '^(soak|gpu|unsanitized)$' </dev/null || failed=$?
+    --tests-regex "^($(join '|' "${programs[@]}"))/" --label-exclude "^($left_out)\$" </dev/null || failed=$?
   python3 tests/count_results.py build/tsan/results
   return "$failed"
 }
@@ -121,8 +127,8 @@ fuzz() {
   local name=$1 place=build/fuzz/$1
   rm -rf "$place/corpus"
   mkdir -p "$place/corpus" "$place/found"
-  if ! ASAN_OPTIONS=allow_addr2line=1:quarantine_size_mb=64 UBSAN_OPTIONS=allow_addr2line=1:print_stacktrace=1 "build/fuzz/bin/fuzz_$name" "-seed=$fuzz_seed" \
-    "-max_total_time=$fuzz_seconds" -rss_limit_mb=512 -malloc_limit_mb=64 -timeout=5 "-dict=tests/fuzz/$name.dict" "-artifact_prefix=$place/found/" \
+  if ! ASAN_OPTIONS=external_symbolizer_path=$symbolizer:quarantine_size_mb=64 UBSAN_OPTIONS=external_symbolizer_path=$symbolizer:print_stacktrace=1 \
+    "build/fuzz/bin/fuzz_$name" "-seed=$fuzz_seed" "-max_total_time=$fuzz_seconds" -rss_limit_mb=512 -malloc_limit_mb=64 -timeout=5 "-dict=tests/fuzz/$name.dict" "-artifact_prefix=$place/found/" \
     -print_final_stats=1 "$place/corpus" "tests/fuzz/seeds/$name" >"$place/log" 2>&1 </dev/null; then
     grep -v '^#' "$place/log" | tail -n 40 >&2
     printf 'test.sh: fuzz_%s failed (-seed=%s); again with: build/fuzz/bin/fuzz_%s %s\n' \
@@ -172,6 +178,7 @@ run_release_tests() {
   build release
   if [ "$with_sanitizers" = yes ]; then
     clang=$(./setup.sh --fuzzing-compiler)
+    symbolizer=$(./setup.sh --symbolizer)
     run_address_sanitizer
     run_thread_sanitizer
     run_fuzzers
@@ -250,7 +257,7 @@ check_style() {
   find "${folders[@]}" tests -name '*.h' -print0 -o -name '*.cpp' -print0 | xargs -0 clang-format-14 --dry-run -Werror
   begin 'checking with clang-tidy'
   local left_out=()
-  if ! grep -q '/exec/cuda/' build/tidy/compile_commands.json; then left_out=(-not -path 'exec/cuda/*'); fi
+  if ! grep -q '/exec/devices/cuda/' build/tidy/compile_commands.json; then left_out=(-not -path 'exec/devices/cuda/*'); fi
   find "${folders[@]}" -name '*.cpp' "${left_out[@]}" -print0 | LC_ALL=C sort -z | xargs -0 -n 1 -P "$jobs" clang-tidy-14 -p build/tidy --quiet
   printf '\nformat and clang-tidy: nothing found\n'
 }

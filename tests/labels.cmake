@@ -141,7 +141,7 @@ set(slow
   planner_search_tests/PublishedModel)
 set(soak)
 
-# Tests that take minutes under a sanitizer, for code that others of their suites go through: left out there alone.
+# Tests that take minutes under a sanitizer, for code that others of their suites go through: left out there alone, but under --soak.
 set(unsanitized)
 if(sanitizer STREQUAL "thread")
   set(unsanitized
