@@ -44,7 +44,7 @@ void add_point(Series& series, double x, std::optional<double> y) {
 
 // Keeps every k-th point and the last one.
 void thin_out(Series& series) {
-  const std::size_t every = (series.x.size() + kMostPoints - 1) / kMostPoints;
+  const std::size_t every = divide_up(series.x.size(), kMostPoints);
   if (every <= 1) return;
   Series kept{.name = series.name, .x = {}, .y = {}, .steps = series.steps};
   for (std::size_t i = 0; i < series.x.size(); ++i) {

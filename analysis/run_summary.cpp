@@ -46,7 +46,7 @@ void add_transition(const TransitionEvent& transition, RunSummary& run) {
   for (const Duration part : {transition.plan_time, transition.move_time, transition.start_time}) {
     run.transitions = add_checked(run.transitions, part, run.name);
   }
-  ++run.switches;
+  ++run.transition_count;
 }
 
 // Returns how many steps a log tells of.
@@ -206,7 +206,7 @@ std::string to_text(const RunSummary& run) {
   std::string text = fmt::format(
       "{}: {}, {} samples in {:.3f} s ({:.3f} s of it in {}), {} samples/s", run.name,
       count_of(run.steps, "step"), run.samples, seconds(run.total()), seconds(run.transitions),
-      count_of(run.switches, "transition"), text_or_dash(run.rate(), 1));
+      count_of(run.transition_count, "transition"), text_or_dash(run.rate(), 1));
   if (run.last_eval) text += fmt::format(", accuracy {:.2f} %", 100 * run.last_eval->accuracy);
   if (run.last_eval && run.last_eval->validation) {
     text +=
@@ -249,7 +249,7 @@ std::string to_json(const std::vector<RunSummary>& runs) {
                  {"samples", run.samples},
                  {"training_ns", run.training.count()},
                  {"transitions_ns", run.transitions.count()},
-                 {"transitions", run.switches},
+                 {"transitions", run.transition_count},
                  {"samples_per_second", number_or_null(run.rate())},
                  {"prediction_error", number_or_null(run.prediction_error())}};
     if (run.interrupted_after) {

@@ -36,7 +36,7 @@ struct RunSummary {
   std::int64_t samples = 0;
   Duration training{0};     // sum of the cost events
   Duration transitions{0};  // planning, moving and starting
-  int switches = 0;
+  int transition_count = 0;
   // Steps of the run without a cost event: those whose batch is short.
   std::int64_t unmeasured_steps = 0;
   std::int64_t planned_steps = 0;  // measured and unmeasured

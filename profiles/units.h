@@ -70,7 +70,7 @@ constexpr Duration operator/(Bytes size, BytesPerSecond rate) {
   if (rate.count == 0) return Duration{0};
   __extension__ using Wide = __int128;
   const Wide scaled = static_cast<Wide>(size.count) * 1'000'000'000;
-  return Duration{static_cast<Duration::rep>((scaled + rate.count - 1) / rate.count)};
+  return Duration{static_cast<Duration::rep>(divide_up(scaled, Wide{rate.count}))};
 }
 
 // An index into one kind of list. It converts explicitly in both directions and is ordered by

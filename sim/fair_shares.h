@@ -4,9 +4,10 @@
 // has no more than it (Bertsekas & Gallager 1992, Data Networks, section 6.5.2: raise all rates
 // together; a flow stops at its own limit, or where one of its resources is full). Rates are exact
 // fractions. Where a denominator exceeds kLargestPer, as only long chains of unequal bottlenecks
-// make it, the rate is rounded down and rounded() is true. A resource that its flows cannot fill
-// even at their own limits limits nobody, so a flow that joins or leaves concerns only the flows
-// that it reaches over full resources.
+// make it, numbers are rounded down and rounded() is true from then on; other flows may then have a
+// little more than their exact rate. A resource is scarce if the own limits of its flows add up to
+// more than its capacity. Others limit nobody, so a flow that joins or leaves concerns only the
+// flows that are reached from it over scarce resources. Capacities, limits and rates have one unit.
 
 #include <cstdint>
 #include <span>
@@ -14,11 +15,11 @@
 
 namespace frazil {
 
-using ResourceId = std::uint32_t;
+using ResourceId = std::uint32_t;  // a place in `capacities`
 using FlowId = std::uint32_t;
 __extension__ using WideInteger = __int128;
 
-// The rate amount / per, in lowest terms.
+// The rate amount / per. The rate of a flow is in lowest terms unless it was rounded.
 struct Rate {
   WideInteger amount = 0;
   std::int64_t per = 1;
@@ -33,13 +34,15 @@ class FairShares {
   explicit FairShares(std::span<const std::int64_t> capacities);
 
   // Adds a flow under a number that no present flow has; reused small numbers keep the table small.
-  // Requires: most > 0; resources differ from each other and stay in place until the flow leaves.
+  // Requires: most > 0; resources differ from each other, and their memory is kept until the flow
+  // leaves.
   void join(FlowId flow, std::int64_t most, std::span<const ResourceId> resources);
-  void leave(FlowId flow);
+  void leave(FlowId flow);  // requires: a present flow
   // Shares out anew what joins and leaves have changed. Returns the flows whose rate has changed,
   // new flows among them, valid until the next call.
   std::span<const FlowId> settle();
 
+  // Returns the rate since the last settle(); 0 for a flow that has joined since.
   const Rate& rate(FlowId flow) const { return flows_[flow].rate; }
   bool rounded() const { return rounded_; }
 

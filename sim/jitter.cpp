@@ -26,7 +26,7 @@ Spread find_spread(std::vector<Duration> makespans) {
   ENSURE(!makespans.empty(), "a spread of something");
   std::sort(makespans.begin(), makespans.end());
   const auto at = [&](std::size_t percent) {
-    return makespans[(makespans.size() * percent + 99) / 100 - 1];
+    return makespans[divide_up(makespans.size() * percent, std::size_t{100}) - 1];
   };
   return {.p10 = at(10), .median = at(50), .p90 = at(90)};
 }

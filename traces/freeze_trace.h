@@ -181,6 +181,5 @@ std::string event_line(const FreezeEvent& event, std::size_t blocks);
 // decreasing steps, ...
 FreezeTrace parse_freeze_trace(std::string_view text, const std::string& file);
 FreezeTrace read_freeze_trace(const std::filesystem::path& path);
-void write_freeze_trace(const FreezeTrace& trace, const std::filesystem::path& path);
 
 }  // namespace frazil

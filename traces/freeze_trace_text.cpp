@@ -160,8 +160,5 @@ std::string to_jsonl(const FreezeTrace& trace) {
   }
   return text;
 }
-void write_freeze_trace(const FreezeTrace& trace, const std::filesystem::path& path) {
-  write_text_file(path, to_jsonl(trace));
-}
 
 }  // namespace frazil

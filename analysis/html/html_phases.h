@@ -13,9 +13,11 @@ namespace frazil {
 
 // Requires: at least one phase.
 std::string draw_phase_table(const RunSummary& run);
-// Draws one phase; `number` counts from 0, as in phase-<i>/. `spans_left` is how many more spans
-// (bars of a time line) the page may hold, and what is drawn is subtracted; if the phase has more,
-// its time lines are left out. A phase without predicted spans gets its heading and a remark alone.
+// Draws one phase; `number` counts from 0, as in phase-<i>/. Drawn are the predicted step and the
+// measured step of median length. `spans_left` is how many more spans (bars of a time line) the
+// page may hold; what is drawn is subtracted, and if these two steps have more, the time lines are
+// left out. Actions are listed only where a step was measured, memory only where it was recorded. A
+// phase without predicted spans gets its heading, its plan's summary and one remark.
 std::string draw_phase(const ReportPhase& phase, std::size_t number, std::size_t& spans_left);
 
 }  // namespace frazil

@@ -1,7 +1,7 @@
 #pragma once
-// Makes what the pictures share: the frame with its style sheet, escaped text, axis ticks, legends.
-// Lengths are in pixels of the picture's own coordinates. Coordinates are written with two
-// decimals, the sizes of pictures in whole pixels.
+// Makes what the pictures share: the <svg> element with its style sheet, escaped text, the values
+// of axis ticks, legends. Lengths are in pixels of the picture's own coordinates. Coordinates are
+// written with two decimals; the sizes of pictures and the `y` of move_down() are whole pixels.
 
 #include <string>
 #include <string_view>
@@ -19,7 +19,7 @@ std::string coordinate(double value);  // "12.50", never "-0.00"
 // to differ for every kind of colour vision (after Okabe & Ito 2008) and follow light or dark.
 std::string open_svg(double width, double height, std::string_view label);
 std::string close_svg();
-// Returns the height, in whole pixels, that open_svg() has given a picture.
+// Returns the height, in whole pixels, of a picture. Requires: it begins with what open_svg() made.
 double height_of(const std::string& svg);
 // Returns a picture, which begins with open_svg(), to be nested in another one `y` below its top.
 std::string move_down(std::string svg, double y);
@@ -34,10 +34,11 @@ double text_width(std::string_view text, double size = 12);
 // of them and an ellipsis.
 std::string shorten(const std::string& text, std::size_t letters);
 
-// Round numbers (1, 2 or 5 x 10^k apart) inside [low, high], about `wanted` of them.
+// Round numbers (1, 2 or 5 x 10^k apart) inside [low, high], at most `wanted` + 1 of them, in the
+// unit of the axis.
 struct Ticks {
-  double spacing = 1;
-  int decimals = 0;
+  double spacing = 1;  // between two values
+  int decimals = 0;    // that text() writes
   std::vector<double> values;
 
   std::string text(double value) const;
@@ -51,8 +52,8 @@ std::string_view faint_attribute(bool faint);
 struct LegendEntry {
   std::string css_class;  // of the swatch; empty: no swatch
   std::string word;
-  bool warns = false;
-  bool faint = false;
+  bool warns = false;  // the word is drawn as a warning
+  bool faint = false;  // the swatch is fainter; the word is not
 };
 struct Legend {
   std::string svg;

@@ -37,7 +37,7 @@ std::unique_ptr<File> open_nameless(const FileSystem& files, const fs::path& fol
 }
 
 constexpr std::size_t up_to_blocks(std::size_t size) {
-  return (size + File::kBlock - 1) / File::kBlock * File::kBlock;
+  return divide_up(size, File::kBlock) * File::kBlock;
 }
 
 }  // namespace

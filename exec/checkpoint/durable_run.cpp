@@ -67,15 +67,6 @@ std::string loss_text(std::uint64_t bits) {
 
 }  // namespace
 
-void save_run(CheckpointFolder& folder, const Run& run, const TrainingPosition& position) {
-  folder.save(position, first_holders(run.states(), static_cast<int>(run.model().layers.size())));
-}
-
-TrainingPosition load_run(Checkpoint checkpoint, Run& run) {
-  run.restore(std::move(checkpoint.layers));
-  return std::move(checkpoint.position);
-}
-
 DurableRun::DurableRun(const DurableOptions& options, const ModelSpec& model,
                        const RunIdentity& identity)
     : options_(options),
@@ -101,7 +92,8 @@ std::optional<TrainingPosition> DurableRun::restore(Run& run) {
   std::optional<CheckpointFolder::Found> found = checkpoints_.load(recorded);
   if (!found) return std::nullopt;
   notes_.insert(notes_.end(), found->passed_over.begin(), found->passed_over.end());
-  TrainingPosition position = load_run(std::move(found->checkpoint), run);
+  run.restore(std::move(found->checkpoint.layers));
+  TrainingPosition position = std::move(found->checkpoint.position);
   checkpoints_.prune(position.step);
   notes_.push_back("the run goes on from the checkpoint of step " + std::to_string(position.step) +
                    ", doing " + std::to_string(recorded - position.step) + " steps again");

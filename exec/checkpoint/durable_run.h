@@ -43,12 +43,6 @@ struct SavedCheckpoint {
   std::exception_ptr failure = {};  // InputError: not written; earlier checkpoints are as they were
 };
 
-// save_run writes the state of a run between two steps, whatever its plan. load_run puts it into a
-// run that has taken no step, under the same or another plan, with as many or other devices, and
-// returns the position.
-void save_run(CheckpointFolder& folder, const Run& run, const TrainingPosition& position);
-TrainingPosition load_run(Checkpoint checkpoint, Run& run);
-
 class DurableRun {
  public:
   // Opens the folder and takes its lock. Throws InputError if another process holds the folder, if

@@ -232,7 +232,7 @@ Dataset split_validation(Dataset data, int percent, std::uint64_t seed) {
   if (percent == 0) return data;
   constexpr int kNoEpoch = -1;  // an order that no epoch has
   const std::int64_t samples = data.train.count();
-  const std::int64_t taken = (samples * percent + 99) / 100;
+  const std::int64_t taken = divide_up(samples * percent, std::int64_t{100});
   std::vector<std::int64_t> order = epoch_order(samples, seed, kNoEpoch);
   std::sort(order.begin(), order.begin() + taken);
   std::sort(order.begin() + taken, order.end());

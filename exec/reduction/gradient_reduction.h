@@ -1,9 +1,9 @@
 #pragma once
 // The exact all-reduce of a group of layers that have the same owners. The owners divide the
 // elements into ranges. Each sends every other owner that owner's range of its maximal tree nodes
-// (exec/reduction/gradient_tree.h), completes the tree on its own range, and then all gather.
-// Addition is element-wise, so the division changes no bit. The traffic of equal aligned owners is
-// that of a ring all-reduce.
+// (maximal_nodes in sim/gradient_tree_shape.h), completes the tree on its own range, and then all
+// gather. Addition is element-wise, so the division changes no bit. The traffic is that of a ring
+// all-reduce where each owner has one node of the tree.
 
 #include <vector>
 
@@ -27,10 +27,12 @@ struct TensorSlice {
 std::vector<TensorSlice> share_of(const std::vector<std::int64_t>& elements, std::size_t part,
                                   std::size_t parts);
 
-// Returns the complete sums of a group. `nodes`: this owner's maximal nodes over the group's
-// tensors (none for an owner without micro-batches); `like`: tensors with the group's shapes.
-// `tag.kind` is overwritten. All owners must call it with equal arguments except `nodes`. Tensors
-// that come from another device count as held (planner/lowering/reduction_memory.h).
+// Returns the complete sums of a group. `nodes`: this owner's maximal nodes, each with the group's
+// tensors (none for an owner without micro-batches); nobody may write to these tensors afterwards.
+// `like`: tensors with the group's shapes, type and device. `tag.kind` is overwritten. All owners
+// must call it, with equal shapes, `owners`, `micro_batches` and `tag`. After each message
+// `tell_held` is told how many bytes of these gradients the device holds, its own and those that
+// came (planner/lowering/reduction_memory.h).
 Tensors reduce_exactly(std::vector<std::pair<TreeNode, Tensors>> nodes, const Tensors& like,
                        const std::vector<LayerOwner>& owners, int micro_batches,
                        Communicator& communicator, Tag tag, const TellHeld& tell_held = {});

@@ -8,10 +8,10 @@
 
 namespace frazil {
 
-// Measures copying and hashing the weights of the run's layers, of which nothing is in the
-// processor's caches. At most 64 MiB for each device are copied and 512 MiB hashed, but one layer
-// always. The rates are medians over some rounds after a first one that does not count. Must be
-// called between two steps.
+// Measures copying and hashing the weights of the run's layers. At most 64 MiB for each device are
+// copied and 512 MiB hashed, but one layer always. The rates are medians over some rounds after a
+// first one that does not count. `caches` are filled before each round that counts, so that no
+// weight is in the processor's caches. Must be called between two steps.
 OneMemory probe_memory(const Run& run, ProcessorCaches& caches);
 
 }  // namespace frazil

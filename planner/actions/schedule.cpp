@@ -253,6 +253,16 @@ class ListCompleter {
 
 }  // namespace
 
+std::string to_text(const Schedule& schedule) {
+  std::string text;
+  for (std::size_t device = 0; device < schedule.devices.size(); ++device) {
+    text += fmt::format("d{}:", device);
+    for (const Action& action : schedule.devices[device]) text += " " + to_text(action);
+    text += "\n";
+  }
+  return text;
+}
+
 Schedule complete_schedule(const Schedule& compute, const Plan& plan, const ModelProfile& profile,
                            const Activity& activity, bool clip) {
   const std::vector<PipelineLinks> links = link_pipelines(plan, profile, activity);

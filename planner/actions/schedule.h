@@ -5,7 +5,6 @@
 // REDUCE_GRAD where a layer has several owners, U, and a BARRIER when asked for.
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "planner/plan/activity.h"
@@ -20,10 +19,8 @@ struct Schedule {
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
-// Writes a line per device, "d0: 0F0 0F1 0B0 0B1". parse_schedule() is the inverse and throws
-// InputError{file, line}.
+// Writes a line per device, "d0: 0F0 0F1 0B0 0B1".
 std::string to_text(const Schedule& schedule);
-Schedule parse_schedule(std::string_view text, const std::string& file);
 
 // Completes a compute schedule from the layer DAG, never from "stage +- 1".
 // clang-format off

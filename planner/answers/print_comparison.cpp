@@ -14,8 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 double samples_per_second(const Candidate& candidate) {
-  if (candidate.makespan.count() == 0) return 0;
-  return candidate.plan.batch_size * 1e9 / static_cast<double>(candidate.makespan.count());
+  return samples_per_second(candidate.plan, candidate.makespan);
 }
 
 Bytes largest_peak(const Candidate& candidate) {

@@ -1,7 +1,7 @@
 #pragma once
-// The reduction tail, which is the end of a step: what devices do together once their last
-// backwards are done. Collectives, their order, waits and updates are the same as
-// planner/lowering/lower.h makes them, worked out without a graph.
+// The reduction tail, which is the end of a step: reductions, exchanges of tied parameters, the
+// barrier and the updates, once the last backwards are done. They are those that
+// planner/lowering/lower.h makes without overlap, worked out here without a graph.
 
 #include <optional>
 #include <vector>
@@ -19,25 +19,27 @@ class ReductionTail {
   ReductionTail(const Shape& shape, const Proposal& proposal, const DeviceGroups& groups,
                 const SpaceSums& sums, const Cluster& cluster, const SearchOptions& options);
 
-  // Tells when a device ends its last work. `spare`: the most bytes that it held until then, beside
-  // what it holds throughout.
+  // Tells when a device ends its last work, counted from the start of the step. `spare` is the most
+  // that the device has held until then beside parameters, gradients and optimizer state. These
+  // bytes are free again when reductions begin, which raise the peak only by what they take beyond.
   void set_last_work(DeviceId device, Duration end, Bytes spare) {
     ends_[device.index()].work = end;
     ends_[device.index()].spare = spare;
   }
-  // Adds the exchanges of tied parameters.
+  // Adds the exchanges of tied parameters. Must be called before makespan().
   void set_tied(const Plan& plan, const ModelProfile& profile, const Activity& activity);
 
-  // Returns the gradients that a device holds throughout: the sets of the exact tree, or one
-  // running sum.
+  // Returns the bytes that a device reserves for gradients: for each stage the most partial sums of
+  // the exact tree that it holds at once, or one running sum.
   Bytes gradients_on(DeviceId device) const { return ends_[device.index()].gradients; }
-  // Returns the makespan of the step. Requires: the last work of every device is set.
+  // Returns the makespan of the step. Requires: the last work of every device is set. May be
+  // called once.
   Duration makespan();
 
-  // A reduction that takes more than the spare bytes: when it begins, and what it takes.
+  // A reduction that takes more than the spare bytes.
   struct Reducing {
-    Duration at{0};
-    Bytes size;
+    Duration at{0};  // its begin, since the start of the step
+    Bytes size;      // what it takes beyond the gradients that the device holds
   };
   // Returns the reduction that takes the most on a device; none if all fit in its spare bytes.
   // Requires: makespan() was called.
@@ -55,8 +57,8 @@ class ReductionTail {
     Duration ready{0};  // when its gradients are reduced
   };
   struct DeviceEnds {
-    Duration work{0};
-    Duration collective{0};
+    Duration work{0};        // end of its last work
+    Duration collective{0};  // end of its last collective
     Bytes gradients;
     Bytes spare;
     std::optional<Reducing> reducing;
@@ -97,7 +99,7 @@ class ReductionTail {
   std::vector<OnePipeline> pipelines_;
   std::vector<DeviceEnds> ends_;  // by DeviceId
   std::vector<TiedExchange> exchanges_;
-  std::vector<std::vector<Bytes>> exchange_memory_;  // by device of the collective
+  std::vector<std::vector<Bytes>> exchange_memory_;  // by exchange, then by its device
 };
 
 }  // namespace frazil

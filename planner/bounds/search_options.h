@@ -22,6 +22,11 @@ struct HeldPlan {
   std::int64_t steps = 1;                                // to come
   std::function<Duration(const Plan&)> transition_time;  // >= 0; zero to the held plan itself
 };
+// Returns steps x makespan, but at most half of kNever, so that a transition time can be added.
+constexpr Duration time_of_steps(Duration makespan, std::int64_t steps) {
+  const Duration most = kNever / 2;
+  return makespan > most / steps ? most : makespan * steps;
+}
 
 struct SearchOptions {
   int batch_size = 1;

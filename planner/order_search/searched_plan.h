@@ -17,10 +17,12 @@ struct SearchedPlan {
 
 // Searches the order of each pipeline for itself, of equal pipelines once. The plan's named
 // schedule says what a stage may hold: with zb-h1 or zb-h2 K micro-batches until their W; with
-// zb-1p or zb-2p half of each micro-batch is free after its I. A short last micro-batch counts as a
-// whole one. The new plan's provenance says how its lists were found. Throws InfeasibleError unless
-// the stages of each pipeline are in a line, one on each device, each has a backward, none
-// recomputes, and pipelines share no device. Requires: a named schedule.
+// zb-1p or zb-2p half of each micro-batch is free after its I; with 2bp all micro-batches. A short
+// last micro-batch counts as a whole one. provenance["schedule"] of the new plan tells of the
+// search of the slowest pipeline. Throws InfeasibleError unless the schedule is one of these, the
+// stages of each pipeline are in a line, one on each device, each has a backward and sends a
+// gradient on, none recomputes, and pipelines share no device; also if the times add up to too
+// much. Requires: a named schedule, and micro-batches in every pipeline.
 SearchedPlan search_order(Plan plan, Setting setting, const OrderSearchOptions& options = {});
 
 }  // namespace frazil

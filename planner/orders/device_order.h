@@ -31,7 +31,7 @@ struct OrderProblem {
   int micro_batches = 1;         // m, of all directions together
   std::optional<int> in_flight;  // K, micro-batches in flight; none: the schedule's own
   // The generators that decide by cost read `times`, by stage (empty: not known), and `hop`, the
-  // longest time of a message between neighbouring stages.
+  // longest time of a message between two stages.
   std::vector<StageTimes> times;
   Duration hop{0};
 

@@ -49,16 +49,6 @@ std::vector<bool> find_layers_that_need_gradients(const ModelProfile& profile,
   return active;
 }
 
-template <class Predicate>
-bool any_layer(const Stage& stage, Predicate predicate) {
-  for (const LayerRange& range : stage.layers) {
-    for (LayerId layer = range.first; layer <= range.last; ++layer.value) {
-      if (predicate(layer)) return true;
-    }
-  }
-  return false;
-}
-
 // Throws unless the first stages hold the whole prefix: only they read samples, and so the features
 // that are cached of these samples.
 void refuse_prefix_of_other_stages(const Plan& plan, int cached) {

@@ -54,6 +54,13 @@ template <class Visit>
 void for_each_layer(const Stage& stage, Visit visit) {
   for_each_layer(stage.layers, visit);
 }
+// True if holds(LayerId) for some layer of the stage.
+template <class Predicate>
+bool any_layer(const Stage& stage, Predicate holds) {
+  bool any = false;
+  for_each_layer(stage, [&](LayerId layer) { any = any || holds(layer); });
+  return any;
+}
 
 // Stages that together hold the model, and the global micro-batches that they own, as closed
 // intervals [first, last].

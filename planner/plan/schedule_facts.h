@@ -1,8 +1,11 @@
 #pragma once
 // The facts of every named schedule, one row each: its name, where its stages lie, which parameters
 // it takes, and what is known of its lists before they are made. All code that asks what a schedule
-// does reads these rows; only generators (planner/orders) tell schedules apart by ScheduleKind:
-// make_orders.cpp, and shared_orders.cpp where stages lie on several devices.
+// does reads these rows; only two generators in planner/orders tell schedules apart by
+// ScheduleKind: make_orders.cpp, and shared_orders.cpp for stages on several devices or in any
+// placement. Below, p devices of a pipeline have v chunks each (placement.h); F, B, I and W are
+// actions (planner/orders/device_order.h). A micro-batch is in flight on a stage from its F until
+// the stage gives its memory back. "Linear" means stage s alone on device s.
 
 #include <cstdint>
 #include <optional>
@@ -44,7 +47,8 @@ enum class ScheduleKind {
 // Which weights a micro-batch reads if updates fall among backwards: the weights of the step
 // (kSync), a copy of its own (kStash, weight stashing of PipeDream), one of two copies
 // (kTwoBuffered, PipeDream-2BW), the newest weights (kLatest), or a prediction of them
-// (kPredicted). kLatest and kPredicted are not interpreted.
+// (kPredicted). A plan file may say kLatest or kPredicted, but no generator and no executor takes
+// them.
 enum class WeightVersions { kSync, kStash, kTwoBuffered, kLatest, kPredicted };
 
 // The property of a schedule that lower bounds may rest on, whatever the times of the stages. K is
@@ -77,6 +81,7 @@ struct OwnInFlight {
 };
 
 struct ScheduleFacts {
+  // Which v a plan may choose: the row's own, any, or the row's own and all even numbers.
   enum class Chunks : std::uint8_t { kFixed, kAny, kEven };
 
   ScheduleKind kind = ScheduleKind::kGpipe;
@@ -86,20 +91,19 @@ struct ScheduleFacts {
   int chunks = 1;  // v per direction, if a plan does not choose
   Chunks legal = Chunks::kFixed;
   bool takes_in_flight = false;      // K can be chosen
-  OwnInFlight own_in_flight = {};    // K if none is chosen; read only if takes_in_flight
+  OwnInFlight own_in_flight = {};    // K if none is chosen; no meaning without takes_in_flight
   bool splits_backward = false;      // some backwards come as I and W
   bool needs_costs = false;          // its order depends on the times of the stages
   bool recomputes_itself = false;    // every stage but the last recomputes, and the lists say when
   bool takes_shared_stages = false;  // stages may lie on several devices
-  bool takes_any_placement = false;  // a device may have any stages, which are not its chunks
+  bool takes_any_placement = false;  // with v = 1 any number of stages may lie on a device
   WeightVersions versions = WeightVersions::kSync;
   BoundClass bounds = BoundClass::kNone;
 };
 
 // True if planner/prediction/linear_bounds.h knows what each stage holds in flight.
 bool has_linear_bounds(const ScheduleFacts& facts);
-// True if each stage holds the same number of micro-batches until their W; an order search keeps to
-// that number.
+// True for kLevel and kLevelInHalves: K is the same on every stage.
 bool holds_level(const ScheduleFacts& facts);
 
 // Returns the rows in menu order.
@@ -107,7 +111,6 @@ std::span<const ScheduleFacts> all_schedules();
 const ScheduleFacts& facts_of(ScheduleKind kind);
 // Returns the schedules that update once, at the end of a step (synchronous, flushing schedules).
 std::vector<ScheduleKind> synchronous_schedules();
-
 std::string_view schedule_name(ScheduleKind kind);  // "gpipe", "1f1b", "zb-h1", ...
 // Finds a schedule by its name; none if no schedule has this name.
 std::optional<ScheduleKind> find_schedule(std::string_view name);

@@ -7,9 +7,10 @@
 
 namespace frazil {
 
-// Sets problem.times (one whole micro-batch on the stage's device; parts that the freeze mask makes
-// needless are 0) and problem.hop, the longest time of a message between neighbouring stages.
-// Requires: each stage lies on one device.
+// Sets problem.times: F, I and W of one whole micro-batch on the stage's device. A part that the
+// freeze mask or the cache makes needless is 0; a recompute (R) is in none of them. Sets
+// problem.hop, the longest time (transfer and latency) of an activation or a gradient between any
+// two stages joined by an edge. Requires: each stage lies on one device.
 void find_stage_times(const Plan& plan, PipelineId pipeline, Setting setting,
                       OrderProblem& problem);
 

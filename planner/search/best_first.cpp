@@ -18,7 +18,7 @@ namespace {
 using Node = SearchNode;
 using Kind = SearchNode::Kind;
 
-// Returns time x (1 + ppm / 10^6). Requires: the time is at most half of the longest Duration.
+// Returns time x (1 + ppm / 10^6). Requires: the time is at most half of kNever.
 Duration scale_up(Duration time, std::int64_t ppm) { return time + scale_ppm(time, ppm); }
 
 class BestFirst {

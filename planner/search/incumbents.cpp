@@ -5,11 +5,8 @@
 
 namespace frazil {
 
-// Returns at most half of kNever, so that a transition time can be added.
 Duration Incumbents::cost_of_steps(Duration makespan) const {
-  if (!options_.held) return makespan;
-  const Duration most = kNever / 2;
-  return makespan > most / options_.held->steps ? most : makespan * options_.held->steps;
+  return options_.held ? time_of_steps(makespan, options_.held->steps) : makespan;
 }
 
 bool Incumbents::beat(Duration makespan, int devices, int stages) const {

@@ -26,10 +26,7 @@ std::optional<Replan> replan(PlanSearch& search, Setting setting, const HeldStat
               std::back_inserter(ranking.candidates));
   }
   const auto steps_and_transition = [&](const Candidate& candidate) {
-    const Duration most = kNever / 2;
-    const Duration steps =
-        candidate.makespan > most / held.steps ? most : candidate.makespan * held.steps;
-    return steps + cost_to(candidate.plan).total;
+    return time_of_steps(candidate.makespan, held.steps) + cost_to(candidate.plan).total;
   };
   const auto best = std::min_element(ranking.candidates.begin(), ranking.candidates.end(),
                                      [&](const Candidate& a, const Candidate& b) {

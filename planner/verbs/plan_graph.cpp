@@ -15,12 +15,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::int64_t kMillionth = 1'000'000;  // of a millisecond, in femtoseconds
+constexpr std::int64_t kFemtoseconds = 1'000'000;  // of the last decimal of a time in ms
 
 // Returns a time in milliseconds with six decimals, rounded.
 std::string in_ms(WorkTime time) {
-  const std::int64_t count = (time.count() + kMillionth / 2) / kMillionth;
-  return fmt::format("{}.{:06} ms", count / kMillionth, count % kMillionth);
+  const std::int64_t count = (time.count() + kFemtoseconds / 2) / kFemtoseconds;
+  return fmt::format("{}.{:06} ms", count / kMillion, count % kMillion);
 }
 
 // Returns the optimality gap: how far the partition is above the lower bound, in parts per million
@@ -28,9 +28,9 @@ std::string in_ms(WorkTime time) {
 std::int64_t gap_ppm(const GraphPartition& partition) {
   __extension__ using Wide = __int128;
   const std::int64_t bound = partition.lower_bound.count();
-  if (bound == 0) return partition.is_optimal() ? 0 : kMillionth;
-  const Wide gap = static_cast<Wide>(partition.load.count() - bound) * kMillionth;
-  return static_cast<std::int64_t>((gap + bound - 1) / bound);
+  if (bound == 0) return partition.is_optimal() ? 0 : kMillion;
+  const Wide gap = static_cast<Wide>(partition.load.count() - bound) * kMillion;
+  return static_cast<std::int64_t>(divide_up(gap, Wide{bound}));
 }
 
 std::string certificate_of(const GraphPartition& partition) {

@@ -49,9 +49,9 @@ po::options_description describe_flags() {
       ("schedules", text(),
        "schedules to try, a comma list; help lists them; default: all that are synchronous; with "
        "`search` among them the order of work is searched too, for the best plans that split their "
-       "backwards")                                                                   //
-      ("budget", text(), "with search: moves to try for each order, default 300000")  //
-      ("no-recompute", po::bool_switch(), "keep activations, never recompute them")   //
+       "backwards")                                                                               //
+      ("budget", text(), "with --schedules search: moves to try for each order, default 300000")  //
+      ("no-recompute", po::bool_switch(), "keep activations, never recompute them")               //
       ("cache", po::bool_switch(),
        "also plans that read the frozen prefix's output from a cache")  //
       ("reduction", text(),
@@ -65,7 +65,7 @@ po::options_description describe_flags() {
        "until the best is proven")  //
       ("gap", text(),
        "end when the best is proven to be within so many percent of the least; default 0")        //
-      ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")        //
+      ("clip", po::bool_switch(), "steps with a global gradient norm: a barrier before updates")  //
       ("forecast", text(), "a freeze trace: plan which plan to hold when, transitions included")  //
       ("held", text(),
        "a plan that executes: whether to go on with it or to change to another, under --mask")  //

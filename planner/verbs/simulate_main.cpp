@@ -61,14 +61,14 @@ po::options_description describe_flags() {
        "with --plan: messages on their way per pair of devices; 0: rendezvous")                //
       ("wait-for-memory", po::bool_switch(), "what finds no room on its device waits for it")  //
       ("overlap-reductions", po::bool_switch(),
-       "reductions begin among the backwards: mode fast bucket by bucket, exact node by node")  //
-      ("bucket", text(), "with --overlap-reductions in mode fast, default 25MiB")               //
-      ("jitter", text(), "each time varies by so many percent, such as 2.5: p10, median, p90")  //
-      ("draws", text(), "with --jitter, default 200")                                           //
-      ("seed", text(), "with --jitter, default 0")                                              //
-      ("clip", po::bool_switch(), "with a global gradient norm: a barrier before updates")      //
-      ("out", text(), "write the time line as CSV")                                             //
-      ("chrome", text(), "write the time line as a Chrome trace")                               //
+       "reductions begin among the backwards: mode fast bucket by bucket, exact node by node")    //
+      ("bucket", text(), "with --overlap-reductions in mode fast, default 25MiB")                 //
+      ("jitter", text(), "each time varies by so many percent, such as 2.5: p10, median, p90")    //
+      ("draws", text(), "with --jitter, default 200")                                             //
+      ("seed", text(), "with --jitter, default 0")                                                //
+      ("clip", po::bool_switch(), "steps with a global gradient norm: a barrier before updates")  //
+      ("out", text(), "write the time line as CSV")                                               //
+      ("chrome", text(), "write the time line as a Chrome trace")                                 //
       ("json", po::bool_switch(), "answer in JSON");
   return flags;
 }

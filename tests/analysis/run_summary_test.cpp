@@ -94,7 +94,7 @@ TEST(RunSummary, CountsOneTransitionInTheSingular) {
                   "run: 4 steps, 32 samples in 0.043 s (0.003 s of it in 1 "
                   "transition), "))
       << to_text(run);
-  run.switches = 2;
+  run.transition_count = 2;
   EXPECT_TRUE(has(to_text(run), " in 2 transitions), "));
 }
 

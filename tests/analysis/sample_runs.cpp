@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "profiles/text_file.h"
+#include "tests/support/write_freeze_trace.h"
 #include "traces/timeline_csv.h"
 
 namespace frazil {

@@ -141,7 +141,7 @@ export needs build torch compiler
 export -f configure
 
 part 'configuring' 60 configure.txt bash -c configure || stop 2 "the build could not be configured; $results/configure.txt says why"
-grep -q 'exec/cuda: left out' "$results/configure.txt" && stop 2 "the plug-in for GPUs is left out; $results/configure.txt says why"
+grep -q 'exec/devices/cuda: left out' "$results/configure.txt" && stop 2 "the plug-in for GPUs is left out; $results/configure.txt says why"
 part 'building' 330 build.txt cmake --build "$build" --parallel 16 --target frazil_cuda exec_gpu_tests device_steps exec_devices_tests ||
   stop 1 "the build failed; $results/build.txt says why"
 steps=$build/bin/device_steps

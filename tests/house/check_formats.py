@@ -3,7 +3,7 @@
 
 In formats.md, the tables of keys in the section of a format (those whose first column is called `key`) name every key that the readers of
 that format take, and no other. The readers' keys stand in the sources as `fields.required("key")`, `fields.optional("key")`, or as
-the first text of a call that is handed the fields: `take(fields, "key", ...)`. A function that puts a key together (`tier + "_latency_ns"`)
+the first text of a call that is handed the fields, `take(fields, "key", ...)`, or of a lambda that reads the key that it is handed. A function that puts a key together (`tier + "_latency_ns"`)
 counts with the texts that it is called with.
 
 In commands.md, the tables of flags of each subcommand name every flag that its `add_options` describe, and no other; with --programs the
@@ -23,7 +23,7 @@ READERS = {
     "Cluster": ("profiles/cluster_json.cpp",),
     "Plan": ("planner/plan/plan_json.cpp",),
     "Freeze trace and event log": ("traces/freeze_trace.cpp",),
-    "Checkpoint": ("exec/checkpoint/checkpoint_header.cpp", "planner/freezing/freeze_state_json.cpp"),
+    "Checkpoint": ("exec/checkpoint/checkpoint_header.cpp", "exec/train/freeze_control.cpp", "planner/freezing/freeze_state_json.cpp"),
 }
 SUBCOMMANDS = "profile plan simulate train verify import export report reproduce".split()
 COMMON = "Every subcommand"  # the section with the flags that all have
@@ -46,6 +46,8 @@ def read_keys(text):
     endings = find_endings(text)
     for function, begin in calls:
         keys |= {begin + ending for ending in endings.get(function, [""])}
+    for function, name in re.findall(r"const auto (\w+) = \[&\]\(const char\* (\w+)\) \{[^}]*\.(?:required|optional)\(\2\)", text):
+        keys |= set(re.findall(rf'\b{function}\("(\w+)"\)', text))
     return keys | ({"format", "version"} if "expect_format(" in text else set())
 
 

@@ -2,7 +2,9 @@
 
 The info string of a fence says what the block holds. Commands are marked `sh run` (run by the thorough tests) or
 `sh shown` (only shown: they take a GPU, other machines, a long time, or install something). `text output` behind a block
-of commands is what these print, `text output measured` the same with other numbers. Every other info string is no command.
+of commands is what these print, `text output measured` the same with other numbers. The words of NO_COMMANDS are for
+what is none; any other mark is refused, so that commands cannot stand under a word of their own. A command named in a
+table or inside a sentence carries no mark.
 """
 
 import re
@@ -15,6 +17,7 @@ COMMANDS_THAT_RUN = "sh run"
 COMMANDS = (COMMANDS_THAT_RUN, "sh shown")
 SHELLS = ("sh", "bash", "shell", "zsh")
 OUTPUT = ("text output", "text output measured")
+NO_COMMANDS = ("cmake", "cpp", "json", "python", "text")
 FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})\s*([^`]*?)\s*$")
 LIST_ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s")
 
@@ -124,6 +127,8 @@ def faults_of_blocks(document):
             yield block.line, f"found mark `{block.info}`, expected one of {', '.join(COMMANDS)}"
         elif block.info.startswith(OUTPUT[0]):
             yield from faults_of_output(block, before)
+        elif block.info not in (*COMMANDS, *NO_COMMANDS):
+            yield block.line, f"found mark `{block.info}`, expected one of {', '.join((*COMMANDS, *OUTPUT, *NO_COMMANDS))}"
         before = block.info
 
 

@@ -23,13 +23,13 @@ def check_own_headers(tree):
 
 
 def own_headers(tree, source):
-    """The headers of which a .cpp file may include one first: its own, else those that its name begins with or its first comment names."""
+    """The headers of which a .cpp file may include one first: its own, else those that its name begins with, or that its first comment names first."""
     if tree.has_header(source.stem):
         return [source.stem + ".h"]
     if source.path.startswith("tests/"):
         return []
     named = [path for path in HEADER_PATH.findall(source.first_comment) if path in tree.sources]
-    return [stem + ".h" for stem in begun_stems(source.stem) if tree.has_header(stem)] + named
+    return [stem + ".h" for stem in begun_stems(source.stem) if tree.has_header(stem)] + named[:1]
 
 
 def begun_stems(stem):

@@ -10,6 +10,7 @@
 
 #include "profiles/error.h"
 #include "tests/support/golden.h"
+#include "tests/support/write_freeze_trace.h"
 
 namespace frazil {
 namespace {

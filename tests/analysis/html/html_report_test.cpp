@@ -58,7 +58,7 @@ TEST(Summary, SumsThePhasesOfARun) {
   EXPECT_EQ(run.samples, 320);
   EXPECT_EQ(run.training, Duration{375'000'000});
   EXPECT_EQ(run.transitions, Duration{6'000'000});
-  EXPECT_EQ(run.switches, 1);
+  EXPECT_EQ(run.transition_count, 1);
   ASSERT_EQ(run.phases.size(), 2U);
   const PhaseSummary& second = run.phases[1];
   EXPECT_EQ(second.first_step, 20);

@@ -13,7 +13,7 @@
 namespace frazil {
 namespace {
 
-constexpr Step kNever = 1'000'000;
+constexpr Step kNoLimit = 1'000'000;
 
 std::string path_of(Step step) {
   const std::string digits = std::to_string(step);
@@ -33,7 +33,7 @@ class Checkpoints : public testing::Test {
     return random_states(model_, static_cast<std::uint64_t>(step));
   }
   // Returns the step of what is loaded, after a look at its bits; -1: none.
-  Step load(const FileSystem& files, Step latest = kNever) const {
+  Step load(const FileSystem& files, Step latest = kNoLimit) const {
     const auto found = open(files).load(latest);
     if (!found) return -1;
     const Step step = found->checkpoint.position.step;
@@ -54,7 +54,7 @@ class Checkpoints : public testing::Test {
 
 TEST_F(Checkpoints, AreKeptUpToTheNumberAskedFor) {
   CheckpointFolder folder = open(files_, 3);
-  EXPECT_FALSE(folder.load(kNever));
+  EXPECT_FALSE(folder.load(kNoLimit));
   for (const Step step : {5, 10, 15, 20, 25}) save(folder, step);
   EXPECT_EQ(folder.steps(), (std::vector<Step>{15, 20, 25}));
   EXPECT_EQ(load(files_), 25);
@@ -67,7 +67,7 @@ TEST_F(Checkpoints, ABrokenNewestFallsBackToTheOneBeforeAndSaysSo) {
   for (const Step step : {5, 10}) save(folder, step);
   disk_.bytes(path_of(10)).back() ^= 1;
   const auto before = disk_.contents();
-  const auto found = open(files_).load(kNever);
+  const auto found = open(files_).load(kNoLimit);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->checkpoint.position.step, 5);
   EXPECT_EQ(found->passed_over,
@@ -83,7 +83,7 @@ TEST_F(Checkpoints, NoneThatHoldsIsOneSentence) {
   for (const Step step : {5, 10}) disk_.bytes(path_of(step)).resize(100);
   const auto before = disk_.contents();
   try {
-    (void)open(files_).load(kNever);
+    (void)open(files_).load(kNoLimit);
     ADD_FAILURE() << "nothing was thrown";
   } catch (const InputError& error) {
     EXPECT_NE(error.found().find("no checkpoint that holds; the newest: " + path_of(10)),
@@ -130,7 +130,7 @@ TEST_F(Checkpoints, ThatAKilledProcessDidNotRemoveGoWhenTheRunGoesOn) {
     for (const Step step : {5, 10, 15}) save(folder, step);
   }
   CheckpointFolder folder = open(files_);
-  EXPECT_TRUE(folder.load(kNever));
+  EXPECT_TRUE(folder.load(kNoLimit));
   EXPECT_EQ(folder.steps(), (std::vector<Step>{5, 10, 15})) << "reading removes nothing";
   folder.prune(10);
   EXPECT_EQ(folder.steps(), (std::vector<Step>{5, 10, 15})) << "later ones do not count";

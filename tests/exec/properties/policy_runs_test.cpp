@@ -13,6 +13,7 @@
 #include "profiles/json.h"
 #include "profiles/text_file.h"
 #include "tests/exec/support/tiny_run.h"
+#include "tests/support/write_freeze_trace.h"
 
 namespace frazil {
 namespace {

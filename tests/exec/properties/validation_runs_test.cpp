@@ -14,6 +14,7 @@
 #include "profiles/error.h"
 #include "profiles/json.h"
 #include "tests/exec/support/tiny_run.h"
+#include "tests/support/write_freeze_trace.h"
 
 namespace frazil {
 namespace {

@@ -10,6 +10,7 @@
 #include "planner/prediction/simulate_plan.h"
 #include "profiles/json.h"
 #include "tests/exec/support/tiny_run.h"
+#include "tests/support/write_freeze_trace.h"
 
 namespace frazil {
 namespace {

@@ -70,10 +70,10 @@ TEST(Trainer, RecordsMaskPlanAndTransitionBeforeTheirStep) {
   EXPECT_EQ(trace.batch_size, 8);
   EXPECT_EQ(trace.blocks.size(), 5U);
   EXPECT_EQ(trace.provenance.at("command"), "frazil train");
-  const std::vector<Step> switches = {0, 6, 12};
-  EXPECT_EQ(steps_of<MaskEvent>(trace), switches);
-  EXPECT_EQ(steps_of<PlanEvent>(trace), switches);
-  EXPECT_EQ(steps_of<TransitionEvent>(trace), switches);
+  const std::vector<Step> changes = {0, 6, 12};
+  EXPECT_EQ(steps_of<MaskEvent>(trace), changes);
+  EXPECT_EQ(steps_of<PlanEvent>(trace), changes);
+  EXPECT_EQ(steps_of<TransitionEvent>(trace), changes);
   EXPECT_EQ(steps_of<EvalEvent>(trace), (std::vector<Step>{6, 12, 18}));
   EXPECT_EQ(steps_of<CostEvent>(trace).size(), 3U);
   for (std::size_t i = 1; i < trace.events.size(); ++i) {

@@ -21,6 +21,7 @@
 #include "tests/exec/support/tiny_run.h"
 #include "tests/support/program_folder.h"
 #include "tests/support/write_cluster.h"
+#include "tests/support/write_freeze_trace.h"
 #include "traces/freeze_trace.h"
 
 namespace frazil {

@@ -11,6 +11,7 @@
 #include "planner/schedules/make_schedule.h"
 #include "planner/what_if/what_if.h"
 #include "profiles/error.h"
+#include "tests/planner/support/parse_schedule.h"
 
 namespace frazil {
 namespace {

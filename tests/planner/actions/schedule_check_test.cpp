@@ -7,6 +7,7 @@
 #include <string>
 
 #include "profiles/error.h"
+#include "tests/planner/support/parse_schedule.h"
 #include "tests/planner/support/shared_plans.h"
 #include "tests/support/sample_models.h"
 

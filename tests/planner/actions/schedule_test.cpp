@@ -13,6 +13,7 @@
 #include "planner/plan/schedule_facts.h"
 #include "planner/schedules/make_schedule.h"
 #include "profiles/error.h"
+#include "tests/planner/support/parse_schedule.h"
 #include "tests/planner/support/shared_plans.h"
 #include "tests/support/golden.h"
 #include "tests/support/sample_models.h"

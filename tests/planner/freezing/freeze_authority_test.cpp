@@ -9,6 +9,7 @@
 
 #include "tests/planner/freezing/freezing_cases.h"
 #include "tests/support/sanitizer.h"
+#include "tests/support/write_freeze_trace.h"
 #include "traces/freeze_trace.h"
 
 namespace frazil {

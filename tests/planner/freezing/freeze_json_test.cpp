@@ -8,6 +8,7 @@
 #include "profiles/error.h"
 #include "profiles/text_file.h"
 #include "tests/planner/freezing/freezing_cases.h"
+#include "tests/support/write_freeze_trace.h"
 #include "traces/freeze_trace.h"
 
 namespace frazil {

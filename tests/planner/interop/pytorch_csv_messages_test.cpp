@@ -18,6 +18,7 @@
 #include "planner/schedules/make_schedule.h"
 #include "profiles/error.h"
 #include "tests/planner/interop/pytorch_schedules.h"
+#include "tests/planner/support/parse_schedule.h"
 #include "tests/support/sample_models.h"
 
 namespace frazil {

@@ -17,6 +17,7 @@
 #include "profiles/error.h"
 #include "profiles/model_profile_json.h"
 #include "tests/planner/interop/pytorch_schedules.h"
+#include "tests/planner/support/parse_schedule.h"
 #include "tests/support/program_folder.h"
 #include "tests/support/sample_models.h"
 #include "tests/support/write_cluster.h"

@@ -17,6 +17,7 @@
 #include "profiles/error.h"
 #include "tests/planner/support/order_cases.h"
 #include "tests/planner/support/order_reference.h"
+#include "tests/planner/support/parse_schedule.h"
 #include "tests/support/sample_models.h"
 
 namespace frazil {

@@ -11,6 +11,7 @@
 #include "planner/prediction/simulate_plan.h"
 #include "planner/schedules/make_schedule.h"
 #include "profiles/error.h"
+#include "tests/planner/support/parse_schedule.h"
 #include "tests/planner/support/shared_plans.h"
 
 namespace frazil {

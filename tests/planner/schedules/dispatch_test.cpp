@@ -77,12 +77,12 @@ struct Rules {
   std::int64_t hop;
 
   std::string run() const {
-    constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+    constexpr std::int64_t kNotYet = std::numeric_limits<std::int64_t>::max();
     const std::size_t p = rooms.size();
     const auto m = static_cast<std::size_t>(micro_batches);
     // The indices are [is backward][stage][micro-batch].
     std::vector<std::vector<std::vector<std::int64_t>>> end(
-        2, std::vector<std::vector<std::int64_t>>(p, std::vector<std::int64_t>(m, kNever)));
+        2, std::vector<std::vector<std::int64_t>>(p, std::vector<std::int64_t>(m, kNotYet)));
     std::vector<std::int64_t> free_at(p, 0);
     std::vector<int> held(p, 0);
     std::vector<std::string> lists(p);
@@ -96,19 +96,20 @@ struct Rules {
       }
       for (std::size_t s = 0; s < p; ++s) {
         if (free_at[s] > now) continue;
-        std::tuple<std::int64_t, std::int64_t> best{kNever, kNever};
+        std::tuple<std::int64_t, std::int64_t> best{kNotYet, kNotYet};
         std::pair<std::size_t, std::size_t> chosen{2, 0};
         for (std::size_t b = 0; b < 2; ++b) {
           for (std::size_t i = 0; i < m; ++i) {
-            if (end[b][s][i] != kNever) continue;
+            if (end[b][s][i] != kNotYet) continue;
             std::int64_t ready = 0;
             const auto after = [&](std::int64_t other, std::int64_t delay) {
-              ready = other == kNever || ready == kNever ? kNever : std::max(ready, other + delay);
+              ready =
+                  other == kNotYet || ready == kNotYet ? kNotYet : std::max(ready, other + delay);
             };
             if (b == 0 && s > 0) after(end[0][s - 1][i], hop);
             if (b == 1) after(end[0][s][i], 0);
             if (b == 1 && s + 1 < p) after(end[1][s + 1][i], hop);
-            if (ready == kNever || ready > now) continue;
+            if (ready == kNotYet || ready > now) continue;
             if (b == 0 && held[s] >= rooms[s]) continue;
             const auto id = static_cast<std::int64_t>(b * m + i);
             const auto early = static_cast<std::int64_t>(m - i + b * (m + 1));

@@ -15,6 +15,7 @@
 #include "planner/plan/schedule_facts.h"
 #include "planner/what_if/what_if.h"
 #include "profiles/error.h"
+#include "tests/planner/support/parse_schedule.h"
 #include "tests/support/sample_models.h"
 
 namespace frazil {

@@ -11,6 +11,7 @@
 #include "tests/support/program_folder.h"
 #include "tests/support/sample_models.h"
 #include "tests/support/write_cluster.h"
+#include "tests/support/write_freeze_trace.h"
 #include "traces/freeze_trace.h"
 
 namespace frazil {

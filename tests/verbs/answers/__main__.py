@@ -15,14 +15,14 @@ is not measured.
 
 `compare` is byte by byte, after the rules of filter_rules.py have put `#` in the place of what was measured and of
 machine and date, and names in the place of folders. It prints a difference for each command whose answer is another,
-and how many commands succeeded. It ends with 0 only where all answers are equal and some command succeeded. A change
-that is meant is told in a file, as in rewordings.json:
+and how many commands succeeded. It ends with 0 only where all answers are equal and --least of the commands succeeded
+(30 unless told). A change that is meant is told in a file, as in rewordings.json:
 
     python3 tests/verbs/answers compare old new --rewordings meant.json
     [{"old": "found no --(\\S+), expected it to be given", "new": "missing --\\1"}]
 
 Each "old" is a regular expression (Python's, ^ and $ at every line) and is replaced in the old answers; how often is
-printed. Where the commands themselves get other flags, change them here, and reword the old ones: an answer is known
+printed, and one that replaces nothing is a failure. Where the commands themselves get other flags, change them here, and reword the old ones: an answer is known
 by its name.
 
 What trains needs a profile of its model: `frazil profile` makes it, and its times are replaced by fixed ones. With
@@ -63,6 +63,7 @@ def read_command_line():
     trainer.set_defaults(shared=None)
     comparer.add_argument("old", type=pathlib.Path)
     comparer.add_argument("new", type=pathlib.Path)
+    comparer.add_argument("--least", type=int, default=30, help="how many commands have to succeed, default 30")
     comparer.add_argument("--rewordings", type=pathlib.Path, help="changes that are meant, JSON")
     for one in (recorder, trainer, comparer):
         one.add_argument("--only", default="", help="names of commands, a regular expression")

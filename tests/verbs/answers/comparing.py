@@ -64,7 +64,7 @@ def differs(name, old, new):
 
 
 def compare(options):
-    """Options are those of the command line. 0 where all answers are equal and some commands succeeded, else 1."""
+    """Options are those of the command line. 0 where all answers are equal and enough commands succeeded, else 1."""
     old, new = read_answers(options.old), read_answers(options.new)
     rules = json.loads(options.rewordings.read_text()) if options.rewordings else []
     old, told = reword(old, rules)
@@ -75,6 +75,7 @@ def compare(options):
         print(f"{name}: not compared, for other programs were busy while it was measured\n")
     different = sum(differs(name, old, new) for name in compared)
     successes = sum(succeeded(new[name]) for name in compared if name in new)
+    idle = [sentence for sentence in told if sentence.startswith("reworded 0 times") and not options.only]
     for sentence in told:
         print(sentence)
     if skipped:
@@ -84,6 +85,8 @@ def compare(options):
         return 1
     print(f"{different} of {len(compared)} answers differ" if different else f"all {len(compared)} answers are equal")
     print(f"{successes} of these commands succeeded in the new recording (exit code 0; 0, 4 or 5 of `verify`)")
-    if not successes:
-        print("found no command that succeeded, so nothing was shown: record again, with programs that run")
-    return 1 if different or not successes else 0
+    if successes < options.least:
+        print(f"expected {options.least} of them at least, so nothing was shown: record again, with programs that run")
+    if idle:
+        print("found rewordings that no old answer needs: take them out")
+    return 1 if different or successes < options.least or idle else 0

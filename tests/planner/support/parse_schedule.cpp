@@ -1,4 +1,4 @@
-#include "planner/actions/schedule.h"
+#include "tests/planner/support/parse_schedule.h"
 
 #include <fmt/format.h>
 
@@ -26,16 +26,6 @@ std::vector<std::string_view> split_actions(std::string_view text) {
 }
 
 }  // namespace
-
-std::string to_text(const Schedule& schedule) {
-  std::string text;
-  for (std::size_t device = 0; device < schedule.devices.size(); ++device) {
-    text += fmt::format("d{}:", device);
-    for (const Action& action : schedule.devices[device]) text += " " + to_text(action);
-    text += "\n";
-  }
-  return text;
-}
 
 Schedule parse_schedule(std::string_view text, const std::string& file) {
   Schedule schedule;
