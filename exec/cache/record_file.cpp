@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "profiles/error.h"
+#include "profiles/units.h"
 
 namespace frazil {
 namespace {

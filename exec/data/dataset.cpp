@@ -18,6 +18,7 @@
 
 #include "profiles/error.h"
 #include "profiles/text_file.h"
+#include "profiles/units.h"
 
 namespace frazil {
 namespace {
