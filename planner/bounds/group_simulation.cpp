@@ -141,6 +141,29 @@ std::optional<GroupSimulation::Least> GroupSimulation::at_least(const Shape& sha
     times.push_back(&time(shape, group, most));
     if (!times.back()->known) return std::nullopt;
   }
+  return add_up(shape, proposal, groups, times, most);
+}
+
+std::optional<GroupSimulation::Least> GroupSimulation::at_least_once(const Shape& shape,
+                                                                     const Proposal& proposal,
+                                                                     const DeviceGroups& groups,
+                                                                     Duration most) {
+  std::vector<OrderTimes> times;
+  std::vector<const OrderTimes*> of_classes;
+  times.reserve(proposal.classes.size());
+  for (const GroupClass& group : proposal.classes) {
+    times.push_back(timer_.time(shape, group, most));
+    if (!times.back().known) return std::nullopt;
+    of_classes.push_back(&times.back());
+  }
+  return add_up(shape, proposal, groups, of_classes, most);
+}
+
+// Adds the reduction tail to the times of the groups' orders, and finds an overflow.
+GroupSimulation::Least GroupSimulation::add_up(const Shape& shape, const Proposal& proposal,
+                                               const DeviceGroups& groups,
+                                               const std::vector<const OrderTimes*>& times,
+                                               Duration most) const {
   std::vector<MemoryPeak> memory(setting_.cluster().devices.size());
   Duration last{0};
   for (std::size_t g = 0; g < groups.size(); ++g) {

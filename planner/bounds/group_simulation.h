@@ -58,6 +58,9 @@ class GroupSimulation {
   };
   std::optional<Least> at_least(const Shape& shape, const Proposal& proposal,
                                 const DeviceGroups& groups, Duration most = kNever);
+  // Returns the same and keeps nothing: for cuts that are asked for once.
+  std::optional<Least> at_least_once(const Shape& shape, const Proposal& proposal,
+                                     const DeviceGroups& groups, Duration most);
 
   int simulated() const { return simulated_; }  // groups, each once
 
@@ -69,6 +72,8 @@ class GroupSimulation {
   // and kept: a later call with a larger `most` may get lower times than need be.
   const OrderTimes& time(const Shape& shape, const GroupClass& group, Duration most);
   Key key_of(const Shape& shape, const GroupClass& group) const;
+  Least add_up(const Shape& shape, const Proposal& proposal, const DeviceGroups& groups,
+               const std::vector<const OrderTimes*>& times, Duration most) const;
   void set_tied(ReductionTail& tail, const Shape& shape, const Proposal& proposal,
                 const DeviceGroups& groups) const;
   GroupRun run_anew(const Shape& shape, const GroupClass& group) const;

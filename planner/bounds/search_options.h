@@ -62,8 +62,18 @@ struct SearchOptions {
   // The optimality gap: the search ends when `keep` plans are found and the best is proven to be
   // within gap_ppm / 10^6 of the optimum; the other plans are the best of those looked at.
   std::int64_t gap_ppm = 0;
+  // Cuts are chosen as min-max partitions (planner/search/propose.h). With an effort the search then
+  // looks for faster ones by simulated time (planner/search/cut_search.h), until the plans it times
+  // had so many actions; the answer then tells what no plan of the space takes less than, whatever
+  // its cuts. 0: cuts stay as they were chosen. Must be 0 if `keep` is 0.
+  std::int64_t cut_effort = 0;
   std::optional<HeldPlan> held = std::nullopt;  // must be empty if `keep` is 0
 };
+
+// The cut effort where someone waits for the answer, about a tenth of a second, and how many of the
+// best plans are then kept, each with cuts of its own.
+inline constexpr std::int64_t kCutEffort = 4'000'000;
+inline constexpr int kKeptPlans = 32;
 
 // Returns the powers of two up to `batch_size` between the smallest and the largest size that all
 // layers were measured at; if there is none, the smallest such size, or `batch_size` if that is

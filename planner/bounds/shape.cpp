@@ -32,10 +32,15 @@ std::vector<int> list_chunks(const ScheduleFacts& facts, const ShapeCell& cell,
   return chunks;
 }
 
-// True if the schedule takes every K: among schedules that differ in their depth alone only the
-// first one does.
-bool varies_depth(const ScheduleFacts& facts) {
-  return has_linear_bounds(facts) && facts.takes_in_flight && facts.own_in_flight == OwnInFlight{};
+// True if the search varies the schedule's K: among schedules of the search that differ in their
+// depth alone only that of the first one.
+bool varies_depth(const ScheduleFacts& facts, const SearchOptions& options) {
+  if (!has_linear_bounds(facts) || !facts.takes_in_flight) return false;
+  for (const ScheduleFacts& other : all_schedules()) {
+    if (other.kind == facts.kind) return true;
+    if (other.bounds == facts.bounds && is_listed(options, other.kind)) return false;
+  }
+  return true;
 }
 
 // Returns the schedule's own K, and the depths under which other schedules of the list already run.
@@ -50,18 +55,33 @@ std::vector<int> known_depths(const ScheduleFacts& facts, int devices,
   return depths;
 }
 
+// Returns the K from which on every stage but the last begins with all forwards of a share
+// (planner/orders/linear_orders.h).
+std::int64_t most_depth(int devices, int share) {
+  return 1 + (std::int64_t{share} - 1) * (devices - 1);
+}
+
+// Returns every depth up to `most` if these are few, else at most sixteen up to 2p.
+std::vector<int> list_depths(std::int64_t most, int devices) {
+  constexpr int kFew = 24;
+  const int steps = most <= kFew ? static_cast<int>(most) : std::min(16, 2 * devices);
+  const auto last = most <= kFew ? steps : 2 * devices;
+  std::vector<int> depths;
+  for (int i = 1; i <= steps; ++i) {
+    const int depth = last * i / steps;
+    if (depth <= most) depths.push_back(depth);
+  }
+  return depths;
+}
+
 std::vector<std::optional<int>> list_depths(const ScheduleFacts& facts, const ShapeCell& cell,
                                             const SearchSpace& space) {
   std::vector<std::optional<int>> depths{std::nullopt};
   const int p = cell.devices;
-  if (!space.options.joint || !varies_depth(facts) || p == 1) return depths;
-  const int micro_batches = space.micro_batches(cell.micro_batch_size);
-  const int share = divide_up(micro_batches, cell.replicas);
+  if (!space.options.joint || !varies_depth(facts, space.options) || p == 1) return depths;
+  const int share = divide_up(space.micro_batches(cell.micro_batch_size), cell.replicas);
   const auto known = known_depths(facts, p, space.options);
-  const int steps = std::min(16, 2 * p);
-  for (int i = 1; i <= steps; ++i) {
-    const int depth = 2 * p * i / steps;
-    if (depth > share) break;
+  for (const int depth : list_depths(most_depth(p, share), p)) {
     if (std::find(known.begin(), known.end(), depth) == known.end()) depths.emplace_back(depth);
   }
   return depths;

@@ -66,6 +66,12 @@ std::optional<std::size_t> find_next_boundary(const PipelineTable& pipeline, std
 
 }  // namespace
 
+Duration bound_span(const StageTimes& times, Duration round_trip, std::int64_t micro_batches,
+                    std::int64_t in_flight, ActivationRelease release) {
+  const bool halves = release == ActivationRelease::kHalfAtInput;
+  return bound_stage(times, round_trip, micro_batches, in_flight, halves).last_end;
+}
+
 std::vector<LinearBound> find_linear_bounds(const LinearPipeline& pipeline) {
   const std::size_t stages = pipeline.times.size();
   ENSURE(stages >= 1 && pipeline.micro_batches >= 1, "a stage and a micro-batch");

@@ -31,6 +31,7 @@
 // The makespan is at least head_s, the F and hops of one micro-batch before stage s, and the span
 // of s. The terms D, warm and cool are those of Qi et al. 2024 (zero bubble pipelines).
 
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -59,6 +60,12 @@ struct LinearBound {
   Duration span{0};  // of the stage with the longest
   std::vector<Duration> span_of_stage;
 };
+
+// Returns the bound device-warm-up-cool-down on the span of one stage that holds at most K
+// micro-batches, from its own times and `round_trip` (D) alone. Where D is the least over all ways
+// to cut the later layers, so is the span. A fused backward is an I without a W.
+Duration bound_span(const StageTimes& times, Duration round_trip, std::int64_t micro_batches,
+                    std::int64_t in_flight, ActivationRelease release);
 
 // Returns both bounds, in the order above. Requires: m >= 1, K >= 1, p >= 1 stages and p - 1
 // boundaries.

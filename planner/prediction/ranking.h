@@ -83,6 +83,13 @@ struct NotLookedAt {
   Duration at_least{0};  // no such candidate takes less
 };
 
+// What a search of the cuts by simulated time came to.
+struct SearchedCuts {
+  int faster = 0;          // plans that got faster cuts
+  std::int64_t tried = 0;  // cuts, each timed
+  Duration at_least{0};    // no plan of the search takes less, whatever its cuts
+};
+
 // Candidates in order. Feasible candidates come first, by makespan, devices used, stages, plain
 // plans before plans that recompute or choose a depth, memory on the fullest device, summary.
 // Infeasible candidates follow by the bytes missing; those that an interpreter refuses come last.
@@ -90,6 +97,7 @@ struct Ranking {
   std::vector<Candidate> candidates;
   std::vector<RejectedShapes> rejected;  // by a search that does not simulate everything
   std::optional<NotLookedAt> left;       // if none, the first candidates are proven the best
+  std::optional<SearchedCuts> cuts;      // none if the search did not look for cuts
   int simulated = 0;                     // graphs that the search evaluated; 0 if one per candidate
   const Candidate* best() const;         // nullptr if nothing is feasible
 };

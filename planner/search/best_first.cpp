@@ -9,6 +9,7 @@
 #include "planner/search/incumbents.h"
 #include "planner/search/nearest_miss.h"
 #include "planner/search/rejections.h"
+#include "planner/search/search_cuts.h"
 #include "planner/search/search_node.h"
 #include "planner/search/warm_start.h"
 
@@ -86,6 +87,7 @@ class BestFirst {
       const Node node = make_shape_node(shape.shape, shape.ordinal, shape.bound);
       if (is_close(node) || left == 0) break;
       if (judged_.count(shape.shape) > 0) continue;
+      leave_open(node, evaluator_.bound_by_shares(shape.shape));
       judge(node);
       --left;
     }
@@ -132,7 +134,14 @@ class BestFirst {
     } else if (!only_fits_) {
       left_.candidates += count(node);
       left_.at_least = std::min(left_.at_least, node.bound.time);
+      if (node.kind < Kind::kCut) left_whole_ = std::min(left_whole_, node.bound.time);
     }
+  }
+
+  // Keeps a shape for the search of its cuts; `bound` holds whatever they are.
+  void leave_open(const Node& node, const NamedBound& bound) {
+    if (options_.cut_effort == 0 || only_fits_) return;
+    if (bound.time < kept_.least_makespan()) open_.push_back({node.shape, node.ordinal, bound.time});
   }
 
   // Makes the held plan the first incumbent if it fits.
@@ -252,6 +261,7 @@ class BestFirst {
   void cut(Node node) {
     ++cut_;
     const auto bound = evaluator_.bound(node.shape);
+    if (!evaluator_.is_hopeless(node.shape)) leave_open(node, node.bound);
     if (const auto* rejection = std::get_if<Rejection>(&bound)) {
       rejected_.add(node.shape, true, 1, *rejection);
       miss(node.shape, *rejection);
@@ -306,7 +316,12 @@ class BestFirst {
 
   Ranking finish() {
     Ranking ranking;
-    ranking.candidates = kept_.take();
+    if (options_.cut_effort > 0 && !only_fits_ && !kept_.empty()) {
+      ranking.cuts = search_cuts(evaluator_, options_, std::move(open_), kept_, rejected_);
+      ranking.cuts->at_least = std::min(ranking.cuts->at_least, left_whole_);
+      left_.at_least = std::min(left_.at_least, ranking.cuts->at_least);
+    }
+    for (KeptPlan& plan : kept_.take_plans()) ranking.candidates.push_back(std::move(plan.candidate));
     if (ranking.candidates.empty() && nearest_.shape() && !only_fits_) {
       const Shape& nearest = *nearest_.shape();
       ranking.candidates.push_back(evaluator_.make_candidate(nearest, evaluator_.judge(nearest)));
@@ -333,6 +348,8 @@ class BestFirst {
   std::set<Shape> judged_;
   Rejections rejected_;
   NotLookedAt left_{0, kNever};
+  Duration left_whole_ = kNever;  // at_least of the nodes whose cuts were not chosen yet
+  std::vector<OpenShape> open_;   // the shapes whose cuts were chosen
   NearestMiss nearest_;
   Variants variants_;
 };

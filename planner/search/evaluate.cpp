@@ -134,6 +134,13 @@ std::optional<Rejection> Evaluator::surely_misses(const Shape& shape, const Prop
   return std::nullopt;
 }
 
+bool Evaluator::is_hopeless(const Shape& shape) {
+  const std::vector<GroupClass>& classes = proposer_.deal(shape).classes;
+  return std::any_of(classes.begin(), classes.end(), [&](const GroupClass& group) {
+    return proposer_.find_hopeless(shape, group).has_value();
+  });
+}
+
 std::variant<NamedBound, Rejection> Evaluator::bound(const Shape& shape) {
   for (const GroupClass& group : proposer_.deal(shape).classes) {
     const auto hopeless = proposer_.find_hopeless(shape, group);
@@ -237,6 +244,29 @@ Verdict Evaluator::judge(const Shape& shape) {
     if (!best || comes_before(verdict, *best)) best = std::move(verdict);
   }
   return std::move(*best);
+}
+
+std::vector<StageLimits> Evaluator::limit_stages(const Shape& shape, const Proposal& proposal) {
+  const Owners owners = owners_of(shape, proposal);
+  const int joined = shape.variant.cached ? space_.cached - 1 : 0;
+  std::vector<StageLimits> limits;
+  for (const GroupClass& group : proposal.classes) {
+    limits.emplace_back(shape, group, joined, sums_.of(shape),
+                        device_classes_.cluster(group.device_class), bounds_, owners);
+  }
+  return limits;
+}
+
+std::optional<Verdict> Evaluator::judge_below(const Shape& shape, const Proposal& proposal,
+                                              Duration below) {
+  const DeviceGroups& groups = device_classes_.groups(shape.cell, shape.variant.arrangement);
+  if (GroupSimulation::applies(shape, proposal, options_)) {
+    const auto least = groups_.at_least_once(shape, proposal, groups, below);
+    if (!least || least->overflow || least->makespan >= below) return std::nullopt;
+  }
+  Verdict verdict = judge(shape, proposal);
+  if (verdict.rejection || verdict.makespan >= below) return std::nullopt;
+  return verdict;
 }
 
 Candidate Evaluator::make_candidate(const Shape& shape, const Verdict& verdict) {

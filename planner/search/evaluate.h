@@ -10,6 +10,7 @@
 
 #include "planner/bounds/group_bound.h"
 #include "planner/bounds/group_simulation.h"
+#include "planner/bounds/stage_limits.h"
 #include "planner/prediction/ranking.h"
 #include "planner/search/propose.h"
 #include "profiles/setting.h"
@@ -42,6 +43,8 @@ class Evaluator {
   // Returns a lower bound on the plan that judge() would find, or a rejection that needs no
   // simulation.
   std::variant<NamedBound, Rejection> bound(const Shape& shape);
+  // True if the devices of some group together have too little memory, whatever the cuts.
+  bool is_hopeless(const Shape& shape);
   // Returns a lower bound that is cheaper than bound(), from the shares of the groups alone.
   NamedBound bound_by_shares(const Shape& shape);
   // Returns what bound() does, from the order of work, for a shape that bound() did not reject;
@@ -52,6 +55,13 @@ class Evaluator {
   // Simulates the proposals of a shape, each as briefly as can be, and returns the verdict on the
   // best one.
   Verdict judge(const Shape& shape);
+  // Return what a search for other cuts starts from: the deal of a shape, its proposals, and for
+  // each class of its groups what one stage takes at least.
+  const Proposal& deal(const Shape& shape) { return proposer_.deal(shape); }
+  std::vector<Proposal> propose(const Shape& shape) { return proposer_.propose(shape); }
+  std::vector<StageLimits> limit_stages(const Shape& shape, const Proposal& proposal);
+  // Judges a proposal with any cuts; none if it takes `below` or more, does not fit or is refused.
+  std::optional<Verdict> judge_below(const Shape& shape, const Proposal& proposal, Duration below);
   // Makes the candidate of a verdict, with its plan but without its bounds, which add_bounds()
   // adds.
   Candidate make_candidate(const Shape& shape, const Verdict& verdict);

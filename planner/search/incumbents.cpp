@@ -55,11 +55,32 @@ std::optional<KeptPlan> Incumbents::keep(KeptPlan plan) {
   return gone;
 }
 
-std::vector<Candidate> Incumbents::take() {
-  std::vector<Candidate> candidates;
-  for (Entry& entry : plans_) candidates.push_back(std::move(entry.plan.candidate));
+std::vector<KeptPlan> Incumbents::take_plans() {
+  std::vector<KeptPlan> plans;
+  plans.reserve(plans_.size());
+  for (Entry& entry : plans_) plans.push_back(std::move(entry.plan));
   plans_.clear();
-  return candidates;
+  return plans;
+}
+
+bool Incumbents::holds(const Plan& plan) const {
+  return std::any_of(plans_.begin(), plans_.end(),
+                     [&](const Entry& entry) { return entry.plan.candidate.plan == plan; });
+}
+
+bool Incumbents::holds(const Shape& shape) const {
+  return std::any_of(plans_.begin(), plans_.end(),
+                     [&](const Entry& entry) { return entry.plan.shape == shape; });
+}
+
+bool Incumbents::drop(const Shape& shape) {
+  return std::erase_if(plans_, [&](const Entry& entry) { return entry.plan.shape == shape; }) > 0;
+}
+
+Duration Incumbents::least_makespan() const {
+  Duration least = kNever;
+  for (const Entry& entry : plans_) least = std::min(least, entry.plan.candidate.makespan);
+  return least;
 }
 
 }  // namespace frazil

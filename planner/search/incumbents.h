@@ -42,10 +42,17 @@ class Incumbents {
   // True if all places are taken and a step with this makespan costs more than the worst incumbent.
   bool is_slower(Duration makespan) const;
 
+  // Returns the plans in order, best first; empties this.
+  std::vector<KeptPlan> take_plans();
   // Keeps a plan, and returns the plan that has to go, maybe itself; none while there is room.
   std::optional<KeptPlan> keep(KeptPlan plan);
-  // Returns the candidates in order, best first; empties this.
-  std::vector<Candidate> take();
+  // True if a kept plan is the same, or has this shape.
+  bool holds(const Plan& plan) const;
+  bool holds(const Shape& shape) const;
+  // Drops the plan with this shape; false if there is none.
+  bool drop(const Shape& shape);
+  // Returns the makespan of the fastest plan; kNever without plans.
+  Duration least_makespan() const;
 
  private:
   using Order = std::tuple<RankingKey, int, int, int, int, std::int64_t>;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "planner/search/advice.h"
-#include "planner/search/moved_cuts.h"
 #include "planner/trajectory/far_sums.h"
 #include "planner/trajectory/plan_caches.h"
 #include "planner/trajectory/step_times.h"
@@ -46,27 +45,22 @@ void add_best(const Ranking& ranking, int most, std::vector<Plan>& candidates) {
   }
 }
 
-// Up to this many masks each have the whole limit of move_cuts(); more masks share that total.
-constexpr std::int64_t kMasksMovedWhole = 4;
+// Up to this many masks each have the whole cut effort; more masks share that total.
+constexpr std::int64_t kMasksWithAllEffort = 4;
 
 std::vector<Plan> find_candidates(Setting setting, const MaskTable& table,
                                   const TrajectoryOptions& options) {
   const ModelProfile& profile = setting.profile();
   PlanSearch plans(setting);
-  MovedCutsLimits limits{.plans = static_cast<std::size_t>(options.moved_plans)};
+  const std::int64_t effort = options.search.cut_effort;
   const auto masks = static_cast<std::int64_t>(table.masks.size());
-  limits.actions = std::min(limits.actions, limits.actions * kMasksMovedWhole / masks);
-  const auto rank_plans = [&](const SearchOptions& search) {
-    Ranking ranking = plans.search(search);
-    if (options.moved_plans > 0) move_cuts(ranking, setting, search, limits);
-    return ranking;
-  };
   std::vector<Plan> candidates;
   for (const FreezeMask& mask : table.masks) {
     SearchOptions search = options.search;
     search.mask = mask;
-    search.keep = std::max(options.plans_per_mask, options.moved_plans);
-    const Ranking ranking = rank_plans(search);
+    search.keep = std::max(options.plans_per_mask, search.keep);
+    search.cut_effort = std::min(effort, effort * kMasksWithAllEffort / masks);
+    const Ranking ranking = plans.search(search);
     if (ranking.best() == nullptr) {
       throw InfeasibleError("under the mask " + mask.text() + " " +
                             explain_no_plan(profile, {setting.cluster(), search}, ranking));
@@ -74,7 +68,7 @@ std::vector<Plan> find_candidates(Setting setting, const MaskTable& table,
     add_best(ranking, options.plans_per_mask, candidates);
     if (!options.store || count_frozen_prefix(profile, find_activity(profile, mask)) == 0) continue;
     search.cache = true;
-    add_best(rank_plans(search), options.plans_per_mask, candidates);
+    add_best(plans.search(search), options.plans_per_mask, candidates);
   }
   return candidates;
 }

@@ -33,12 +33,10 @@ struct ForecastSegment {
 std::vector<ForecastSegment> find_segments(const FreezeTrace& trace, const std::string& file);
 
 struct TrajectoryOptions {
-  SearchOptions search = {};  // its mask is not read
-  int plans_per_mask = 3;     // candidates that each mask's search adds
-  // Number of each mask's best plans whose stage boundaries are moved first
-  // (planner/search/moved_cuts.h); 0: none. All masks together may take at most four times the
-  // actions of one search, and plans that cache as many again.
-  int moved_plans = 0;
+  // Its mask is not read. All masks together may spend at most four times its cut effort, and plans
+  // that cache as much again.
+  SearchOptions search = {};
+  int plans_per_mask = 3;  // candidates that each mask's search adds; at least so many are kept
   TransitionOverhead overhead = {};
   std::optional<FeatureStore> store = std::nullopt;
   Step decide_every = 1;  // steps between two decisions of the rule without a forecast

@@ -27,10 +27,9 @@ struct Replan {
   std::optional<NotLookedAt> left = std::nullopt;  // what a search that ended early left out
 };
 
-// Searches with `options`, whose mask is the one to come and whose number of plans to keep is not
-// read. With `moved_plans` the stage boundaries of so many of the best plans are moved as well
-// (planner/search/moved_cuts.h). Returns none if no plan fits.
+// Searches with `options`, whose mask is the one to come and whose held plan is not read. Returns
+// none if no plan fits. Requires: the options keep a plan.
 std::optional<Replan> replan(PlanSearch& search, Setting setting, const HeldState& held,
-                             SearchOptions options, int moved_plans = 0);
+                             SearchOptions options);
 
 }  // namespace frazil

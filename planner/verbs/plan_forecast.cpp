@@ -4,7 +4,6 @@
 
 #include "planner/answers/print_trajectory.h"
 #include "planner/plan/plan_json.h"
-#include "planner/search/moved_cuts.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/plan_options.h"
 #include "planner/verbs/store_flags.h"
@@ -56,7 +55,9 @@ ExitCode plan_forecast(const Flags& values) {
     throw InputError(file, 1, "a trace of the model " + trace.model_hash,
                      "one of the profile's, " + model_hash(profile));
   }
-  const SearchOptions search = read_options(values, profile);
+  SearchOptions search = read_options(values, profile);
+  search.keep = kKeptPlans;
+  search.cut_effort = kCutEffort;
   if (trace.batch_size > 0 && trace.batch_size != search.batch_size) {
     throw InputError(file, 1, fmt::format("steps of {} samples", trace.batch_size),
                      fmt::format("steps of --batch {}", search.batch_size));
@@ -64,7 +65,6 @@ ExitCode plan_forecast(const Flags& values) {
   TrajectoryOptions options{
       .search = search,
       .plans_per_mask = integer_or(values, "plans-per-mask", 3, 1, kMostCounted),
-      .moved_plans = kMovedPlans,
       .overhead = {.start = duration_or(values, "switch-time", Duration{0})},
       .store = read_store(values),
       .decide_every = integer_or(values, "decide-every", 1, 1, kMostCounted)};

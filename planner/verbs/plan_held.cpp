@@ -6,7 +6,6 @@
 #include "planner/answers/print_replan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/search/advice.h"
-#include "planner/search/moved_cuts.h"
 #include "planner/verbs/plan_options.h"
 #include "profiles/cluster_json.h"
 #include "profiles/error.h"
@@ -45,8 +44,10 @@ ExitCode plan_held(const Flags& values) {
                      fmt::format("a batch of {}", held.plan.batch_size),
                      fmt::format("--batch {}", options.batch_size));
   }
+  options.keep = kKeptPlans;
+  options.cut_effort = kCutEffort;
   PlanSearch search(setting);
-  const auto answer = replan(search, setting, held, options, kMovedPlans);
+  const auto answer = replan(search, setting, held, options);
   if (!answer) {
     throw InfeasibleError(explain_no_plan(profile, {cluster, options}, search.search(options)));
   }

@@ -18,7 +18,6 @@
 #include "planner/plan/schedule_facts.h"
 #include "planner/prediction/answer_parts.h"
 #include "planner/search/explain_plan.h"
-#include "planner/search/moved_cuts.h"
 #include "planner/search/searched_orders.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
@@ -211,16 +210,16 @@ ExitCode plan_verb(const Flags& values) {
   question.options = read_options(values, profile);
   // A small `top` does not reduce the plans kept, so that the first row does not depend on how many
   // are shown.
-  question.options.keep = std::max(kMovedPlans, top);
+  question.options.keep = std::max(kKeptPlans, top);
   question.options.effort = integer_or(values, "effort", 100'000, 0, kMostCounted);
+  question.options.cut_effort = kCutEffort;
   const Setting setting{profile, question.cluster};
   Ranking ranking = search_plans(setting, question.options);
   Besides besides;
-  const MovedCuts moved = move_cuts(ranking, setting, question.options, {.plans = kMovedPlans});
-  if (moved.faster > 0) {
-    besides.add(fmt::format("local search improved the stage boundaries of {}\n",
-                            count_of(moved.faster, "plan")),
-                fmt::format(R"({{"moved_cuts": {}}})", moved.faster));
+  if (ranking.cuts && ranking.cuts->faster > 0) {
+    besides.add(fmt::format("a search by simulated time improved the stage boundaries of {}\n",
+                            count_of(ranking.cuts->faster, "plan")),
+                fmt::format(R"({{"moved_cuts": {}}})", ranking.cuts->faster));
   }
   if (order_search) {
     const std::vector<ShapeOrder> orders = search_orders(setting, question.options, *order_search);

@@ -5,7 +5,6 @@
 #include <benchmark/benchmark.h>
 
 #include "planner/bounds/shape.h"
-#include "planner/search/moved_cuts.h"
 #include "planner/trajectory/plan_trajectory.h"
 
 namespace {
@@ -107,7 +106,8 @@ void trajectory_of_all_schedules_over_100_freeze_events_on_16_devices(benchmark:
   options.search.micro_batch_sizes = frazil::measured_sizes(profile, 64);
   options.search.schedules = frazil::synchronous_schedules();
   options.search.joint = options.search.recompute = true;
-  options.moved_plans = frazil::kMovedPlans;
+  options.search.keep = frazil::kKeptPlans;
+  options.search.cut_effort = frazil::kCutEffort;
   plan_over_100_freeze_events(state, profile, options);
 }
 BENCHMARK(trajectory_of_all_schedules_over_100_freeze_events_on_16_devices)

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "planner/prediction/simulate_plan.h"
-#include "planner/search/moved_cuts.h"
 #include "planner/search/search.h"
 #include "profiles/error.h"
 #include "tests/planner/support/search_cases.h"
@@ -122,8 +121,8 @@ TEST(PlanTrajectory, WithoutAForecastStaysWithinItsBound) {
                 planned.online->additive);
 }
 
-// Asked about one mask, a search that moves cuts finds no faster plan than the forecast has.
-TEST(PlanTrajectory, ChoosesAmongPlansWhoseCutsAreMoved) {
+// Asked about one mask, a search of the cuts finds no faster plan than the forecast has.
+TEST(PlanTrajectory, ChoosesAmongPlansWhoseCutsAreSearched) {
   int faster = 0;
   for (std::uint64_t seed = 6000; seed < 6040; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -131,19 +130,21 @@ TEST(PlanTrajectory, ChoosesAmongPlansWhoseCutsAreMoved) {
     question.options.cache = false;
     const auto segments = std::vector<ForecastSegment>{{0, 10, question.options.mask}};
     TrajectoryOptions options{.search = question.options, .plans_per_mask = 1};
-    options.search.keep = kMovedPlans;
-    Ranking ranking = search_plans({question.profile, question.cluster}, options.search);
-    if (ranking.best() == nullptr) continue;
-    const auto step = [&](int moved_plans) {
-      options.moved_plans = moved_plans;
+    options.search.keep = kKeptPlans;
+    const auto step = [&](std::int64_t effort) {
+      options.search.cut_effort = effort;
       return plan_trajectory({question.profile, question.cluster}, segments, options).best.total /
              10;
     };
-    EXPECT_EQ(step(0), ranking.best()->makespan);
-    move_cuts(ranking, {question.profile, question.cluster}, options.search,
-              {.plans = kMovedPlans});
-    EXPECT_EQ(step(kMovedPlans), ranking.best()->makespan);
-    faster += step(kMovedPlans) < step(0) ? 1 : 0;
+    const auto best = [&](std::int64_t effort) {
+      SearchOptions search = options.search;
+      search.cut_effort = effort;
+      return search_plans({question.profile, question.cluster}, search);
+    };
+    if (best(0).best() == nullptr) continue;
+    EXPECT_EQ(step(0), best(0).best()->makespan);
+    EXPECT_EQ(step(kCutEffort), best(kCutEffort).best()->makespan);
+    faster += step(kCutEffort) < step(0) ? 1 : 0;
   }
   EXPECT_GT(faster, 0);
 }

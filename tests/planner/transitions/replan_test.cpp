@@ -40,7 +40,7 @@ std::optional<HeldState> draw_held(const SearchQuestion& question, std::mt19937_
   return held;
 }
 
-TEST(Replan, WithMovedCutsNeverCostsMoreAndSometimesLess) {
+TEST(Replan, WithSearchedCutsNeverCostsMoreAndSometimesLess) {
   int less = 0;
   for (std::uint64_t seed = 1; seed <= 160; ++seed) {
     SCOPED_TRACE(seed);
@@ -50,11 +50,14 @@ TEST(Replan, WithMovedCutsNeverCostsMoreAndSometimesLess) {
     if (!held) continue;
     if (seed % 2 == 0) held->steps = 1000;
     PlanSearch search({question.profile, question.cluster});
-    const auto ask = [&](int moved) {
-      return replan(search, {question.profile, question.cluster}, *held, question.options, moved);
+    const auto ask = [&](std::int64_t effort) {
+      SearchOptions options = question.options;
+      options.keep = 8;
+      options.cut_effort = effort;
+      return replan(search, {question.profile, question.cluster}, *held, options);
     };
     const auto plain = ask(0);
-    const auto moved = ask(8);
+    const auto moved = ask(kCutEffort);
     ASSERT_EQ(plain.has_value(), moved.has_value());
     if (!plain) continue;
     const auto total = [&](const Replan& next) {
