@@ -112,6 +112,7 @@ const GroupRun& GroupSimulation::run(const Shape& shape, const GroupClass& group
   const auto [known, is_new] = runs_.try_emplace(key_of(shape, group));
   if (is_new) {
     ++simulated_;
+    actions_ += count_actions(shape, group) * kTaskGraph;
     known->second = run_anew(shape, group);
   }
   return known->second;
@@ -120,7 +121,11 @@ const GroupRun& GroupSimulation::run(const Shape& shape, const GroupClass& group
 const OrderTimes& GroupSimulation::time(const Shape& shape, const GroupClass& group,
                                         Duration most) {
   const auto [known, is_new] = times_.try_emplace(key_of(shape, group));
-  if (is_new) known->second = timer_.time(shape, group, most);
+  if (is_new) {
+    const bool made = facts_of(shape.variant.schedule).needs_costs;
+    actions_ += count_actions(shape, group) * (made ? kMadeOrder : 1);
+    known->second = timer_.time(shape, group, most);
+  }
   return known->second;
 }
 

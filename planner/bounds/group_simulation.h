@@ -63,6 +63,11 @@ class GroupSimulation {
                                      const DeviceGroups& groups, Duration most);
 
   int simulated() const { return simulated_; }  // groups, each once
+  // Returns what was timed and simulated so far, in actions of a list of known order that is timed:
+  // a list that has to be made for its times counts kMadeOrder-fold, a task graph kTaskGraph-fold.
+  std::int64_t actions() const { return actions_; }
+  static constexpr std::int64_t kMadeOrder = 8;
+  static constexpr std::int64_t kTaskGraph = 30;
 
  private:
   using Key = std::tuple<int, int, bool, int, ShapeVariant, std::vector<LayerId>>;
@@ -87,6 +92,7 @@ class GroupSimulation {
   std::map<Key, OrderTimes> times_;
   std::map<Key, GroupRun> runs_;
   int simulated_ = 0;
+  std::int64_t actions_ = 0;
 };
 
 }  // namespace frazil

@@ -2,6 +2,7 @@
 
 #include "planner/bounds/variant_memory.h"
 #include "planner/plan/placement.h"
+#include "planner/plan/schedule_facts.h"
 
 namespace frazil {
 
@@ -10,6 +11,11 @@ std::vector<MicroBatches> split_share(int first, int share, int directions) {
   const int half = share / 2;
   return {{MicroBatchId{first}, MicroBatchId{first + half - 1}},
           {MicroBatchId{first + half}, MicroBatchId{first + share - 1}}};
+}
+
+std::int64_t count_actions(const Shape& shape, const GroupClass& group) {
+  const std::int64_t of_stage = facts_of(shape.variant.schedule).splits_backward ? 3 : 2;
+  return (static_cast<std::int64_t>(group.cuts.size()) + 1) * group.share * of_stage;
 }
 
 Owners owners_of(const Shape& shape, const Proposal& proposal) {

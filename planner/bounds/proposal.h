@@ -2,6 +2,7 @@
 // A proposal: a shape whose micro-batches are dealt and whose cuts are known, and the plan that it
 // makes. Groups that are alike are a class: they have the same share and the same cuts.
 
+#include <cstdint>
 #include <vector>
 
 #include "planner/bounds/device_groups.h"
@@ -38,6 +39,8 @@ struct Owners {
 // Returns the micro-batches of a group, `share` from `first` on, by direction; two directions get a
 // half each, the second one the odd micro-batch.
 std::vector<MicroBatches> split_share(int first, int share, int directions);
+// Returns the F, I and W of one group in a step, a fused backward counted as one.
+std::int64_t count_actions(const Shape& shape, const GroupClass& group);
 Owners owners_of(const Shape& shape, const Proposal& proposal);
 
 // Makes the plan of a proposal; only its model's hash is left empty.

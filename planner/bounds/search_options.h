@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -55,6 +56,9 @@ struct SearchOptions {
   // as if messages stopped it (planner/search/propose.h).
   bool overlapped_cuts = true;
   int keep = 2;  // how many of the best plans to find; 0: all are simulated and ranked
+  // Once the search has timed and simulated so many actions, it goes on for the best plan alone; the
+  // others are then the best of those that it has looked at.
+  std::int64_t runner_up_effort = std::numeric_limits<std::int64_t>::max();
   // The search ends once it has cut this many shapes (planner/bounds/shape.h) into stages and some
   // plan is known to fit; the ranking then tells what was not looked at. 0: it ends when the answer
   // is proven.
@@ -71,9 +75,10 @@ struct SearchOptions {
 };
 
 // The cut effort where someone waits for the answer, about a tenth of a second, and how many of the
-// best plans are then kept, each with cuts of its own.
+// best plans are then kept, each with cuts of its own, and the effort for those below the best.
 inline constexpr std::int64_t kCutEffort = 4'000'000;
 inline constexpr int kKeptPlans = 32;
+inline constexpr std::int64_t kRunnerUpEffort = 5'000'000;
 
 // Returns the powers of two up to `batch_size` between the smallest and the largest size that all
 // layers were measured at; if there is none, the smallest such size, or `batch_size` if that is

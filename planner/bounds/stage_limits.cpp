@@ -10,6 +10,8 @@
 namespace frazil {
 namespace {
 
+constexpr std::int64_t kMostHeld = std::int64_t{1} << 31;
+
 // Returns K of a stage of a linear class; 0 if its class holds no known number.
 int depth_of(const ShapeVariant& variant, int micro_batches, int stages, int stage) {
   const ScheduleFacts& facts = facts_of(variant.schedule);
@@ -65,7 +67,6 @@ StageLimits::StageLimits(const Shape& shape, const GroupClass& group, int joined
   }
   chain_from_[0] = false;
   add_hops(group_cluster);
-  add_rest();
 }
 
 int StageLimits::least_first(int stage) const { return stage == 0 ? 0 : stage + joined_; }
@@ -115,7 +116,8 @@ Duration StageLimits::round_trip(int stage, int end) const {
 }
 
 // Returns the span of a stage by its class alone, from its first F to its last work.
-Duration StageLimits::span_of(int stage, LayerSpan span, const SpanTimes& times) const {
+Duration StageLimits::span_of(int stage, LayerSpan span, const SpanTimes& times,
+                              std::int64_t held) const {
   if (!linear_ || whole_ < 1 || !sums_.has_backward(span)) return kNoTime;
   if (!chain_from_[static_cast<std::size_t>(span.end)]) return kNoTime;
   const BoundClass bounds = facts_of(shape_.variant.schedule).bounds;
@@ -131,24 +133,34 @@ Duration StageLimits::span_of(int stage, LayerSpan span, const SpanTimes& times)
   if (splits_) own = {times.forward, times.input, weights_last ? kNoTime : backward - times.input};
   const auto release = bounds == BoundClass::kLevelInHalves ? ActivationRelease::kHalfAtInput
                                                             : ActivationRelease::kAllAtWeight;
-  const int depth = depth_of(shape_.variant, share_, stages_, stage);
-  const Duration found = bound_span(own, later, whole_, depth, release);
-  return weights_last ? found + (backward - times.input) * whole_ : found;
+  std::int64_t depth = depth_of(shape_.variant, share_, stages_, stage);
+  if (!splits_) depth = std::min(depth, held);
+  Duration found = bound_span(own, later, whole_, depth, release);
+  if (weights_last) found += (backward - times.input) * whole_;
+  if (!splits_) return found;
+  const std::int64_t returns = (whole_ - 1) / held + 1;
+  return std::max(found, (times.forward + later + times.input) * returns);
 }
 
-bool StageLimits::misses_memory(int stage, LayerSpan span) const {
+// Returns how many micro-batches a stage may hold between F and I on its device beside its state:
+// 0 if it has no room for one, or for what its schedule holds for sure.
+std::int64_t StageLimits::most_held(int stage, LayerSpan span) const {
   const int device = device_of_stage(placement_of(shape_.variant),
                                      static_cast<int>(group_cluster_.devices.size()), 0, stage);
-  Bytes held = sums_.parameters(span) + sums_.updated_parameters(span) + sums_.optimizer(span);
-  if (!recomputes(shape_.variant, stage, stages_)) {
-    const auto known = known_in_flight(shape_.variant, whole_, stages_, stage);
-    held += sums_.stash(span) * known.value_or(std::min(1, whole_));
-  }
-  return held > group_cluster_.devices[static_cast<std::size_t>(device)].memory_limit;
+  const Bytes limit = group_cluster_.devices[static_cast<std::size_t>(device)].memory_limit;
+  const Bytes state =
+      sums_.parameters(span) + sums_.updated_parameters(span) + sums_.optimizer(span);
+  if (state > limit) return 0;
+  const Bytes stash = sums_.stash(span);
+  if (recomputes(shape_.variant, stage, stages_) || stash.count == 0) return kMostHeld;
+  const std::int64_t room = (limit - state).count / stash.count;
+  const auto known = known_in_flight(shape_.variant, whole_, stages_, stage);
+  return known && room < *known ? 0 : room;
 }
 
 Duration StageLimits::at_least(int stage, LayerSpan span) const {
-  if (misses_memory(stage, span)) return kNever;
+  const std::int64_t held = most_held(stage, span);
+  if (held == 0 && whole_ > 0) return kNever;
   const auto at = static_cast<std::size_t>(stage);
   const int where = device_of_stage(placement_of(shape_.variant),
                                     static_cast<int>(group_cluster_.devices.size()), 0, stage);
@@ -166,7 +178,7 @@ Duration StageLimits::at_least(int stage, LayerSpan span) const {
       reductions_.reduction(sums_.updated_parameters(span), owners_.devices, owners_.nodes) +
       sums_.update(span, device);
   const Duration tail = path(sums_.tail(span.first, splits_)) + hops_back;
-  const Duration by_class = span_of(stage, span, times);
+  const Duration by_class = span_of(stage, span, times, held);
   const Duration work = (times.forward + times.recompute + backward) * whole_;
   const Duration follows = splits_ ? after : std::max(tail, after);
   Duration least = head + std::max(work, by_class) + follows;
@@ -178,7 +190,7 @@ Duration StageLimits::at_least(int stage, LayerSpan span) const {
 }
 
 // From the last stage to the first: the least of the largest bound over all cuts of the rest.
-void StageLimits::add_rest() {
+void StageLimits::bound_all_cuts() {
   const auto width = static_cast<std::size_t>(layers()) + 1;
   rest_.assign(static_cast<std::size_t>(stages_) * width, kNever);
   for (int s = stages_ - 1; s >= 0; --s) {

@@ -8,14 +8,19 @@
 //   linear class   head(a) + span(F, I, W, D, K) + what follows, by device-warm-up-cool-down of
 //                  planner/prediction/linear_bounds.h, where D is F and I of all layers from b on
 //                  and their hops; gpipe, whose device turns once, head(a) + n (F + B) + D + tail
+//   memory         a stage that fits holds at most so many micro-batches between F and I as its
+//                  device has room for; K is at most that, and where backwards split the chain F, D,
+//                  I returns ceil(n / K) times
 // A hop counts as the least message that any cut at its place could send, on the link of its place;
 // hops and D count only where every boundary joins its neighbours and carries a gradient. All layers
 // outside the stage are priced on the group's fastest device without overheads.
 //
 // Every cut of the group takes at least the largest bound of its stages, so the least such value
-// over all cuts bounds the shape; it is found stage by stage, in O(stages x layers^2).
+// over all cuts bounds the shape; bound_all_cuts() finds it stage by stage, in
+// O(stages x layers^2).
 // clang-format on
 
+#include <cstdint>
 #include <vector>
 
 #include "planner/bounds/proposal.h"
@@ -36,9 +41,11 @@ class StageLimits {
   int least_first(int stage) const;
   int most_first(int stage) const { return layers() - (stages_ - stage); }
 
-  // Returns the least time of a step whose stage has these layers; kNever if the stage alone misses
-  // the memory of its device.
+  // Returns the least time of a step that fits and whose stage has these layers; kNever if the stage
+  // alone misses the memory of its device.
   Duration at_least(int stage, LayerSpan span) const;
+  // Must be called once before the next two.
+  void bound_all_cuts();
   // Returns the least time of a step whose stages from `stage` on share the layers from `first` on;
   // kNever if they cannot.
   Duration rest_at_least(int stage, int first) const {
@@ -49,11 +56,10 @@ class StageLimits {
 
  private:
   void add_hops(const Cluster& group_cluster);
-  void add_rest();
   Duration outside(LayerSpan span, bool forward) const;
   Duration round_trip(int stage, int end) const;
-  Duration span_of(int stage, LayerSpan span, const SpanTimes& times) const;
-  bool misses_memory(int stage, LayerSpan span) const;
+  Duration span_of(int stage, LayerSpan span, const SpanTimes& times, std::int64_t held) const;
+  std::int64_t most_held(int stage, LayerSpan span) const;
 
   Shape shape_;
   const ChainSums& sums_;

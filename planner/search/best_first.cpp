@@ -54,6 +54,14 @@ class BestFirst {
       std::pop_heap(queue_.begin(), queue_.end());
       const Node node = queue_.back();
       queue_.pop_back();
+      if (!best_alone_ && evaluator_.actions() > options_.runner_up_effort) {
+        best_alone_ = true;
+        kept_.seek_best_alone();
+        if (is_beaten(node)) {
+          reject_by_bound(node);
+          continue;
+        }
+      }
       open(node);
     }
     if (!queue_.empty() && !is_close(queue_.front()) && is_spent()) climb();
@@ -332,6 +340,7 @@ class BestFirst {
     ranking.rejected = rejected_.list(feasible ? ranking.candidates.back().makespan : Duration{0});
     ranking.simulated = evaluator_.simulated();
     if (left_.candidates > 0) ranking.left = left_;
+    ranking.best_alone = best_alone_;
     return ranking;
   }
 
@@ -342,6 +351,7 @@ class BestFirst {
   std::vector<Node> close_;  // nodes that were close when they came up
   Incumbents kept_;
   std::optional<Plan> held_;                     // if it fits
+  bool best_alone_ = false;  // the effort for runners-up is spent
   std::int64_t cut_ = 0;                         // shapes so far
   Duration lowest_order_ = kNever;               // of those judged at once
   std::map<ScheduleKind, Duration> lowest_cut_;  // of those whose order was looked at at once

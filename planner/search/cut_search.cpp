@@ -11,25 +11,23 @@ namespace {
 // What a look at a stage and its layers costs, beside timing one action.
 constexpr std::int64_t kActionsOfALook = 4;
 
-std::int64_t count_actions(const Shape& shape, const Proposal& proposal, bool joint) {
-  const ScheduleFacts& facts = facts_of(shape.variant.schedule);
+std::int64_t count_actions(const Shape& shape, const Proposal& proposal, bool by_groups) {
   std::int64_t actions = 0;
   for (const GroupClass& group : proposal.classes) {
-    const auto stages = static_cast<std::int64_t>(group.cuts.size()) + 1;
-    // A plan that is not timed group by group is simulated as a whole.
-    actions += stages * group.share * (facts.splits_backward ? 3 : 2) * (joint ? 1 : group.groups);
+    actions += count_actions(shape, group) * (by_groups ? 1 : group.groups);
   }
-  // A schedule that looks at times makes its order anew; a task graph takes longer than a list.
-  return actions * (joint ? (facts.needs_costs ? 8 : 1) : 30);
+  if (!by_groups) return actions * GroupSimulation::kTaskGraph;
+  return facts_of(shape.variant.schedule).needs_costs ? actions * GroupSimulation::kMadeOrder
+                                                      : actions;
 }
 
 }  // namespace
 
 std::optional<Verdict> CutSearch::try_cuts(const Shape& shape, const Proposal& proposal,
                                            Duration below) {
-  const bool joint =
+  const bool by_groups =
       GroupSimulation::applies(shape, proposal, evaluator_.space().options);
-  actions_left_ -= count_actions(shape, proposal, joint);
+  actions_left_ -= count_actions(shape, proposal, by_groups);
   ++tried_;
   return evaluator_.judge_below(shape, proposal, below);
 }
@@ -127,7 +125,8 @@ CutSearch::Answer CutSearch::find_below(const Shape& shape, Duration below, std:
   const Proposal& dealt = evaluator_.deal(shape);
   Descent descent{shape, evaluator_.limit_stages(shape, dealt), dealt, below};
   Duration least = kNoTime;
-  for (const StageLimits& limits : descent.limits) {
+  for (StageLimits& limits : descent.limits) {
+    limits.bound_all_cuts();
     const std::int64_t width = limits.layers() - limits.stages() + 1;
     actions_left_ -= kActionsOfALook * limits.stages() * width * width / 2;
     least = std::max(least, limits.at_least());

@@ -161,6 +161,19 @@ std::variant<NamedBound, Rejection> Evaluator::bound(const Shape& shape) {
   return *missing;
 }
 
+// Returns what a step takes at least if it fits, from each stage of the proposal alone.
+Duration Evaluator::bound_by_stages(const Shape& shape, const Proposal& proposal) const {
+  Duration least{0};
+  const std::vector<StageLimits> limits = limit_stages(shape, proposal);
+  for (std::size_t c = 0; c < limits.size(); ++c) {
+    const std::vector<LayerSpan> spans = sums_.spans_of(proposal.classes[c].cuts);
+    for (std::size_t s = 0; s < spans.size(); ++s) {
+      least = std::max(least, limits[c].at_least(static_cast<int>(s), spans[s]));
+    }
+  }
+  return least;
+}
+
 std::optional<std::variant<NamedBound, Rejection>> Evaluator::bound_by_order(const Shape& shape,
                                                                              Duration most) {
   std::optional<Duration> least;
@@ -168,6 +181,14 @@ std::optional<std::variant<NamedBound, Rejection>> Evaluator::bound_by_order(con
   const DeviceGroups& groups = device_classes_.groups(shape.cell, shape.variant.arrangement);
   for (const Proposal& proposal : proposer_.propose(shape)) {
     if (!GroupSimulation::applies(shape, proposal, options_)) return std::nullopt;
+    // An order that depends on times is long to make; most that miss memory are not worth it.
+    if (most < kNever && facts_of(shape.variant.schedule).needs_costs) {
+      const Duration stages = bound_by_stages(shape, proposal);
+      if (stages > most) {
+        least = least ? std::min(*least, stages) : stages;
+        continue;
+      }
+    }
     const auto found = groups_.at_least(shape, proposal, groups, most);
     if (!found) return std::nullopt;
     if (const auto& overflow = found->overflow) {
@@ -246,7 +267,8 @@ Verdict Evaluator::judge(const Shape& shape) {
   return std::move(*best);
 }
 
-std::vector<StageLimits> Evaluator::limit_stages(const Shape& shape, const Proposal& proposal) {
+std::vector<StageLimits> Evaluator::limit_stages(const Shape& shape,
+                                                 const Proposal& proposal) const {
   const Owners owners = owners_of(shape, proposal);
   const int joined = shape.variant.cached ? space_.cached - 1 : 0;
   std::vector<StageLimits> limits;

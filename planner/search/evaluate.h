@@ -38,6 +38,7 @@ class Evaluator {
   const ChainSums& sums_of(int size, bool cached) const { return sums_.of(size, cached); }
   // Returns chain sums that are no more than those of any plan.
   const ChainSums& sums_of(int size) const { return sums_of(size, space_.cached > 0); }
+  std::int64_t actions() const { return groups_.actions(); }  // see GroupSimulation
   int simulated() const { return groups_.simulated() + simulated_; }
 
   // Returns a lower bound on the plan that judge() would find, or a rejection that needs no
@@ -59,7 +60,7 @@ class Evaluator {
   // each class of its groups what one stage takes at least.
   const Proposal& deal(const Shape& shape) { return proposer_.deal(shape); }
   std::vector<Proposal> propose(const Shape& shape) { return proposer_.propose(shape); }
-  std::vector<StageLimits> limit_stages(const Shape& shape, const Proposal& proposal);
+  std::vector<StageLimits> limit_stages(const Shape& shape, const Proposal& proposal) const;
   // Judges a proposal with any cuts; none if it takes `below` or more, does not fit or is refused.
   std::optional<Verdict> judge_below(const Shape& shape, const Proposal& proposal, Duration below);
   // Makes the candidate of a verdict, with its plan but without its bounds, which add_bounds()
@@ -83,6 +84,7 @@ class Evaluator {
   std::optional<Rejection> surely_misses(const Shape& shape, const Proposal& proposal);
   Verdict judge(const Shape& shape, Proposal proposal);
   NamedBound bound(const Shape& shape, const Proposal& proposal);
+  Duration bound_by_stages(const Shape& shape, const Proposal& proposal) const;
   const GroupLoads& loads_of(const Shape& shape, const GroupClass& group, const Owners& owners);
   StepOutcome simulate(const Shape& shape, const Proposal& proposal);
   StepOutcome simulate_whole(const Plan& plan);

@@ -10,7 +10,7 @@ Duration Incumbents::cost_of_steps(Duration makespan) const {
 }
 
 bool Incumbents::beat(Duration makespan, int devices, int stages) const {
-  return is_full() && std::tuple(cost_of_steps(makespan), devices, stages) > worst_;
+  return is_measured() && std::tuple(cost_of_steps(makespan), devices, stages) > worst_;
 }
 
 bool Incumbents::beat_with_the_best(Duration makespan) const {
@@ -18,13 +18,13 @@ bool Incumbents::beat_with_the_best(Duration makespan) const {
 }
 
 Duration Incumbents::most_makespan() const {
-  if (!is_full()) return kNever;
+  if (!is_measured()) return kNever;
   const Duration worst = std::get<Duration>(worst_);
   return options_.held ? worst / options_.held->steps : worst;
 }
 
 bool Incumbents::is_slower(Duration makespan) const {
-  return is_full() && cost_of_steps(makespan) > std::get<Duration>(worst_);
+  return is_full() && cost_of_steps(makespan) > plans_.back().cost;
 }
 
 // Plans that are otherwise equal are in the order in which listing everything would meet them.
@@ -49,10 +49,20 @@ std::optional<KeptPlan> Incumbents::keep(KeptPlan plan) {
     gone = std::move(plans_.back().plan);
     plans_.pop_back();
   }
-  const Plan& worst = plans_.back().plan.candidate.plan;
-  worst_ = {plans_.back().cost, count_devices(worst),
-            static_cast<int>(worst.pipelines.front().stages.size())};
+  find_worst();
   return gone;
+}
+
+void Incumbents::find_worst() {
+  if (plans_.empty()) return;
+  const Entry& worst = best_alone_ ? plans_.front() : plans_.back();
+  const Plan& plan = worst.plan.candidate.plan;
+  worst_ = {worst.cost, count_devices(plan), static_cast<int>(plan.pipelines.front().stages.size())};
+}
+
+void Incumbents::seek_best_alone() {
+  best_alone_ = true;
+  find_worst();
 }
 
 std::vector<KeptPlan> Incumbents::take_plans() {

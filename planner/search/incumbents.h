@@ -28,16 +28,19 @@ class Incumbents {
   bool is_full() const {
     return options_.keep > 0 && plans_.size() >= static_cast<std::size_t>(options_.keep);
   }
+  // From now on what is left to search is measured against the best incumbent: the others are then
+  // the best of those that happened to be looked at.
+  void seek_best_alone();
   const KeptPlan& best() const { return plans_.front().plan; }
 
   // True if no plan with this makespan or more, and these counts or more, can replace the worst
-  // incumbent. `devices` (stages in all) and `stages` (of a pipeline) break ties.
+  // incumbent, or the best one if that alone is sought. `devices` (stages in all) and `stages` (of a pipeline) break ties.
   bool beat(Duration makespan, int devices, int stages) const;
   // True if all places are taken and a step with this makespan or more does not cost less than the
   // best incumbent.
   bool beat_with_the_best(Duration makespan) const;
-  // Returns the longest step that costs no more than the worst incumbent; kNever while
-  // there is room.
+  // Returns the longest step that costs no more than the worst incumbent, or the best one if that
+  // alone is sought; kNever while there is room.
   Duration most_makespan() const;
   // True if all places are taken and a step with this makespan costs more than the worst incumbent.
   bool is_slower(Duration makespan) const;
@@ -65,8 +68,12 @@ class Incumbents {
   Duration cost_of_steps(Duration makespan) const;
   Order order_of(const KeptPlan& plan, Duration cost) const;
 
+  bool is_measured() const { return best_alone_ ? !plans_.empty() : is_full(); }
+  void find_worst();
+
   const SearchOptions& options_;
   std::vector<Entry> plans_;
+  bool best_alone_ = false;
   std::tuple<Duration, int, int> worst_;  // cost, stages in all and of a pipeline
 };
 

@@ -213,6 +213,7 @@ ExitCode plan_verb(const Flags& values) {
   question.options.keep = std::max(kKeptPlans, top);
   question.options.effort = integer_or(values, "effort", 100'000, 0, kMostCounted);
   question.options.cut_effort = kCutEffort;
+  question.options.runner_up_effort = kRunnerUpEffort;
   const Setting setting{profile, question.cluster};
   Ranking ranking = search_plans(setting, question.options);
   Besides besides;
