@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -174,8 +175,10 @@ void JsonFields::finish() const {
     for (const std::string& name : asked_) {
       known += (known.empty() ? "" : ", ") + json_string(name);
     }
-    const std::string_view near =
-        nearest_name(key, std::vector<std::string_view>(asked_.begin(), asked_.end()));
+    std::vector<std::string_view> lacking;
+    std::copy_if(asked_.begin(), asked_.end(), std::back_inserter(lacking),
+                 [&](const std::string& name) { return members_.count(name) == 0; });
+    const std::string_view near = nearest_name(key, lacking);
     if (!near.empty()) known += fmt::format("; did you mean {}?", json_string(near));
     const JsonCursor& member = members_.at(key);
     throw InputError(
