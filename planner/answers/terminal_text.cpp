@@ -55,41 +55,80 @@ bool has_columns(std::string_view line) {
   return line.substr(begin).find("  ") != std::string_view::npos;
 }
 
-bool is_table(const Lines& block) {
-  return std::count_if(block.begin(), block.end(), has_columns) > 1;
-}
-
 // A row of a drawn time line, "d0 |0aa1b |", in which every blank is time.
 bool is_drawn(std::string_view line) { return line.ends_with('|'); }
 
-// Takes out the columns that are blank in all rows and follow another such column. A drawn line
-// keeps all of its columns, and so does its block.
-void squeeze(Lines& block) {
-  if (std::any_of(block.begin(), block.end(), is_drawn)) return;
-  std::vector<Lines> rows;
-  std::size_t columns = 0;
-  for (const std::string& line : block) {
-    rows.push_back(characters_of(line));
-    columns = std::max(columns, rows.back().size());
+// True for a row of a table, also for one that goes on with the last columns of the row above.
+bool is_row(std::string_view line) {
+  return has_columns(line) || is_drawn(line) || line.starts_with("    ");
+}
+
+// True if the last column holds a sentence, which is to be read to its end.
+bool ends_in_sentence(std::string_view line) {
+  constexpr std::ptrdiff_t kBlanksOfASentence = 4;
+  const std::size_t gap = line.rfind("  ");
+  const std::string_view last = gap == std::string_view::npos ? line : line.substr(gap + 2);
+  return std::count(last.begin(), last.end(), ' ') >= kBlanksOfASentence;
+}
+
+// Rows that stand below each other, by character, and the columns that are blank in all of them.
+class Table {
+ public:
+  // Takes the row if most columns that are blank so far stay so; else it begins another table.
+  bool takes(const std::string& line) {
+    constexpr std::size_t kKeptPart = 4;
+    Lines row = characters_of(line);
+    std::vector<bool> blank = blank_with(row);
+    const std::size_t width = std::max(width_, row.size());
+    const bool fits = rows_.size() < 2 || saved(blank, width) * kKeptPart >= saved(blank_, width_);
+    if (!fits || is_drawn(line) != is_drawn_) {
+      if (!rows_.empty()) return false;
+      is_drawn_ = is_drawn(line);
+    }
+    blank_ = std::move(blank);
+    width_ = width;
+    rows_.push_back(std::move(row));
+    return true;
   }
-  Lines squeezed(block.size());
-  const auto is_blank = [&](std::size_t column) {
-    return std::all_of(rows.begin(), rows.end(), [&](const Lines& row) {
-      return column >= row.size() || row[column] == " ";
-    });
-  };
-  bool follows_blank = false;
-  for (std::size_t column = 0; column < columns; ++column) {
-    const bool blank = is_blank(column);
-    if (!blank || !follows_blank) {
-      for (std::size_t r = 0; r < rows.size(); ++r) {
-        if (column < rows[r].size()) squeezed[r] += rows[r][column];
+
+  // Returns the rows without the blank columns that follow a blank one. A drawn line keeps all.
+  Lines squeezed() const {
+    Lines lines(rows_.size());
+    for (std::size_t r = 0; r < rows_.size(); ++r) {
+      for (std::size_t column = 0; column < rows_[r].size(); ++column) {
+        if (is_drawn_ || !is_spare(blank_, column)) lines[r] += rows_[r][column];
       }
     }
-    follows_blank = blank;
+    return lines;
   }
-  block = std::move(squeezed);
-}
+
+ private:
+  std::vector<bool> blank_with(const Lines& row) const {
+    std::vector<bool> blank = blank_;
+    blank.resize(std::max(width_, row.size()), true);
+    for (std::size_t column = 0; column < row.size(); ++column) {
+      if (row[column] != " ") blank[column] = false;
+    }
+    return blank;
+  }
+
+  static bool is_spare(const std::vector<bool>& blank, std::size_t column) {
+    return column > 0 && blank[column] && blank[column - 1];
+  }
+
+  static std::size_t saved(const std::vector<bool>& blank, std::size_t width) {
+    std::size_t columns = 0;
+    for (std::size_t column = 0; column < width; ++column) {
+      columns += is_spare(blank, column) ? 1 : 0;
+    }
+    return columns;
+  }
+
+  std::vector<Lines> rows_;
+  std::vector<bool> blank_;
+  std::size_t width_ = 0;
+  bool is_drawn_ = false;
+};
 
 void cut(std::string& line, std::size_t columns) {
   if (width_of(line) <= columns) return;
@@ -100,23 +139,31 @@ void cut(std::string& line, std::size_t columns) {
   line += kCut;
 }
 
-// Goes on in further lines, which are indented by two. A word that is wider than the terminal stays
-// whole, for it may be the name of a file.
+// Returns the columns by which further lines of a line are indented: those before its last column
+// if that begins in the left half, else two.
+std::size_t indent_of(std::string_view line, std::size_t columns) {
+  const std::size_t gap = line.rfind("  ");
+  const std::size_t before = gap == std::string_view::npos ? 0 : width_of(line.substr(0, gap + 2));
+  return before > 0 && before <= columns / 2 ? before : 2;
+}
+
+// Goes on in further lines, which are indented. A word that is wider than the terminal stays whole,
+// for it may be the name of a file.
 std::string wrap(std::string_view line, std::size_t columns) {
+  const std::string further = "\n" + std::string(indent_of(line, columns), ' ');
   std::string text;
   std::size_t width = 0;
   while (!line.empty()) {
     const std::size_t blanks = std::min(line.find_first_not_of(' '), line.size());
     const std::size_t end = std::min(line.find(' ', blanks), line.size());
-    const std::string_view word = line.substr(0, end);
+    std::string_view word = line.substr(0, end);
     if (width > 0 && width + width_of(word) > columns) {
-      text += "\n  ";
-      text += word.substr(blanks);
-      width = 2 + width_of(word) - blanks;
-    } else {
-      text += word;
-      width += width_of(word);
+      word.remove_prefix(blanks);
+      text += further;
+      width = further.size() - 1;
     }
+    text += word;
+    width += width_of(word);
     line.remove_prefix(end);
   }
   return text;
@@ -134,22 +181,50 @@ std::string paint_marks(std::string line) {
   return line;
 }
 
-// Fits a block into the columns, and paints it.
-std::string show_block(Lines block, const Terminal& terminal) {
+std::string fit(std::string line, bool is_cell_row, std::size_t columns) {
+  if (columns < kNarrowest) return line;
+  if (!is_cell_row || ends_in_sentence(line)) return wrap(line, columns);
+  cut(line, columns);
+  return line;
+}
+
+// The head of a table names its columns; it has no figures.
+bool is_head(std::string_view line) {
+  return has_columns(line) && line.find_first_of("0123456789") == std::string_view::npos;
+}
+
+// Shows the rows of one table, or one line that is no row.
+std::string show_group(const Lines& rows, const Terminal& terminal) {
   const auto columns = static_cast<std::size_t>(std::max(terminal.columns, 0));
-  const bool is_fitted = columns >= kNarrowest;
-  const bool table = is_table(block);
-  const auto is_wide = [&](const std::string& line) { return width_of(line) > columns; };
-  if (is_fitted && table && std::any_of(block.begin(), block.end(), is_wide)) squeeze(block);
+  const bool is_wide = std::any_of(rows.begin(), rows.end(), [&](const std::string& line) {
+    return columns >= kNarrowest && width_of(line) > columns;
+  });
+  Table table;
+  for (const std::string& row : rows) table.takes(row);
+  const Lines shown = is_wide ? table.squeezed() : rows;
   std::string text;
-  for (std::size_t i = 0; i < block.size(); ++i) {
-    std::string line = std::move(block[i]);
-    const bool is_row = table && (has_columns(line) || is_drawn(line));
-    if (is_fitted && is_row) cut(line, columns);
-    if (is_fitted && !is_row) line = wrap(line, columns);
-    const bool is_head = table && i == 0 && is_row;
-    if (terminal.colours) line = is_head ? paint(line, kBold) : paint_marks(std::move(line));
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    std::string line = fit(shown[i], rows.size() > 1, columns);
+    if (terminal.colours) {
+      const bool heads = i == 0 && rows.size() > 1 && is_head(rows[i]);
+      line = heads ? paint(line, kBold) : paint_marks(std::move(line));
+    }
     text += line + "\n";
+  }
+  return text;
+}
+
+// Shows lines between two empty ones: tables and sentences.
+std::string show_block(const Lines& block, const Terminal& terminal) {
+  std::string text;
+  for (std::size_t i = 0; i < block.size();) {
+    Table table;
+    std::size_t end = i;
+    while (end < block.size() && is_row(block[end]) && table.takes(block[end])) ++end;
+    end = std::max(end, i + 1);
+    const auto at = [&](std::size_t k) { return block.begin() + static_cast<std::ptrdiff_t>(k); };
+    text += show_group(Lines(at(i), at(end)), terminal);
+    i = end;
   }
   return text;
 }
@@ -179,7 +254,7 @@ std::string show_on(const Terminal& terminal, std::string_view text) {
     }
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-  return shown + show_block(std::move(block), terminal);
+  return shown + show_block(block, terminal);
 }
 
 }  // namespace frazil

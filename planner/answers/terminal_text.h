@@ -18,9 +18,10 @@ struct Terminal {
 // "dumb".
 Terminal find_terminal();
 
-// Returns `text` as it is shown on the terminal. A block of lines between empty lines is a table if
-// two blanks stand between words of several of its lines. A row that is too wide ends in "…". Every
-// character counts as one column.
+// Returns `text` as it is shown on the terminal. Consecutive lines with two blanks between words
+// are the rows of a table as long as their columns lie below each other. A row that is too wide
+// ends in "…", but goes on in a further line if its last column is a sentence. Every character
+// counts as one column.
 std::string show_on(const Terminal& terminal, std::string_view text);
 
 }  // namespace frazil

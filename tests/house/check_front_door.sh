@@ -36,7 +36,7 @@ case ${2:-} in
   unknown) expect 2 '' 'frazil: found subcommand `fly`, expected one of profile, plan, cluster, simulate, train, verify, import, export, report, reproduce' fly
     expect 2 '' 'frazil: found subcommand `plna`, expected one of *; did you mean plan?' plna
     expect 2 '{"error":{"code":2,*"file":"command line",*' 'frazil: found subcommand `plna`, *' plna --json
-    expect 2 '' 'frazil: found subcommand `a\x1b\[31m`, *' $'a\e[31m'
+    expect 2 '' 'frazil: found subcommand `a\\x1b\[31m`, *' $'a\e[31m'
     expect 7 '<--plan>' '' Train --plan
     ;;
   missing)

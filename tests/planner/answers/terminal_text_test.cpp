@@ -48,13 +48,26 @@ TEST(TerminalText, OfATableThenLosesTheEndsOfItsRows) {
   EXPECT_EQ(show_on({.columns = 30}, kTable),
             "schedule          makespan bu…\n"
             "zb-v             25.500 ms   …\n"
-            "interleaved-1f1b 26.250 ms  …\n");
+            "interleaved-1f1b 26.250 ms   …\n");
 }
 
 TEST(TerminalText, OfASentenceGoesOnInAFurtherLine) {
   EXPECT_EQ(show_on({.columns = 24}, "note: bytes take no time over 2 of 2 links\n"),
             "note: bytes take no time\n"
             "  over 2 of 2 links\n");
+}
+
+TEST(TerminalText, OfARowThatEndsInASentenceGoesOnBelowIt) {
+  EXPECT_EQ(show_on({.columns = 40},
+                    "gpipe                excluded: needs 8 micro-batches, limit 3\n"
+                    "interleaved-1f1b v=2 excluded: needs 5 micro-batches, limit 3\n"
+                    "zb-v                 excluded: needs 4 micro-batches, limit 3\n"),
+            "gpipe                excluded: needs 8\n"
+            "                     micro-batches, limit 3\n"
+            "interleaved-1f1b v=2 excluded: needs 5\n"
+            "  micro-batches, limit 3\n"
+            "zb-v                 excluded: needs 4\n"
+            "                     micro-batches, limit 3\n");
 }
 
 TEST(TerminalText, KeepsAWordThatIsWiderThanTheTerminal) {
