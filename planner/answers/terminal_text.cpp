@@ -74,19 +74,18 @@ bool ends_in_sentence(std::string_view line) {
 // Rows that stand below each other, by character, and the columns that are blank in all of them.
 class Table {
  public:
-  // Takes the row if most columns that are blank so far stay so; else it begins another table.
+  // Takes the line if it is a row through which at least half of the gaps go that go through all
+  // rows so far, or if its last column begins where that of the row above does. The first two lines
+  // need only be rows, for a head has gaps of its own.
   bool takes(const std::string& line) {
-    constexpr std::size_t kKeptPart = 4;
     Lines row = characters_of(line);
     std::vector<bool> blank = blank_with(row);
-    const std::size_t width = std::max(width_, row.size());
-    const bool fits = rows_.size() < 2 || saved(blank, width) * kKeptPart >= saved(blank_, width_);
-    if (!fits || is_drawn(line) != is_drawn_) {
-      if (!rows_.empty()) return false;
-      is_drawn_ = is_drawn(line);
-    }
+    if (rows_.empty()) is_drawn_ = is_drawn(line);
+    const bool fits = is_row(line) ? rows_.size() < 2 || count_gaps(blank) * 2 >= count_gaps(blank_)
+                                   : begins_column(row);
+    if (is_drawn(line) != is_drawn_ || !fits) return false;
     blank_ = std::move(blank);
-    width_ = width;
+    if (is_row(line)) last_column_ = width_of(line.substr(0, line.rfind("  ") + 2));
     rows_.push_back(std::move(row));
     return true;
   }
@@ -103,9 +102,14 @@ class Table {
   }
 
  private:
+  bool begins_column(const Lines& row) const {
+    return !rows_.empty() && last_column_ > 0 && last_column_ < row.size() &&
+           row[last_column_ - 1] == " " && row[last_column_] != " ";
+  }
+
   std::vector<bool> blank_with(const Lines& row) const {
     std::vector<bool> blank = blank_;
-    blank.resize(std::max(width_, row.size()), true);
+    blank.resize(std::max(blank.size(), row.size()), true);
     for (std::size_t column = 0; column < row.size(); ++column) {
       if (row[column] != " ") blank[column] = false;
     }
@@ -116,17 +120,18 @@ class Table {
     return column > 0 && blank[column] && blank[column - 1];
   }
 
-  static std::size_t saved(const std::vector<bool>& blank, std::size_t width) {
-    std::size_t columns = 0;
-    for (std::size_t column = 0; column < width; ++column) {
-      columns += is_spare(blank, column) ? 1 : 0;
+  // Counts the runs of blank columns.
+  static std::size_t count_gaps(const std::vector<bool>& blank) {
+    std::size_t gaps = 0;
+    for (std::size_t column = 0; column < blank.size(); ++column) {
+      gaps += blank[column] && !is_spare(blank, column) ? 1 : 0;
     }
-    return columns;
+    return gaps;
   }
 
   std::vector<Lines> rows_;
   std::vector<bool> blank_;
-  std::size_t width_ = 0;
+  std::size_t last_column_ = 0;  // of the last row with columns
   bool is_drawn_ = false;
 };
 
@@ -201,7 +206,7 @@ std::string show_group(const Lines& rows, const Terminal& terminal) {
   });
   Table table;
   for (const std::string& row : rows) table.takes(row);
-  const Lines shown = is_wide ? table.squeezed() : rows;
+  const Lines shown = is_wide && rows.size() > 1 ? table.squeezed() : rows;
   std::string text;
   for (std::size_t i = 0; i < shown.size(); ++i) {
     std::string line = fit(shown[i], rows.size() > 1, columns);
@@ -220,7 +225,7 @@ std::string show_block(const Lines& block, const Terminal& terminal) {
   for (std::size_t i = 0; i < block.size();) {
     Table table;
     std::size_t end = i;
-    while (end < block.size() && is_row(block[end]) && table.takes(block[end])) ++end;
+    while (end < block.size() && table.takes(block[end])) ++end;
     end = std::max(end, i + 1);
     const auto at = [&](std::size_t k) { return block.begin() + static_cast<std::ptrdiff_t>(k); };
     text += show_group(Lines(at(i), at(end)), terminal);

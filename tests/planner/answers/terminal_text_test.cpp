@@ -58,7 +58,7 @@ TEST(TerminalText, OfASentenceGoesOnInAFurtherLine) {
 }
 
 TEST(TerminalText, OfARowThatEndsInASentenceGoesOnBelowIt) {
-  EXPECT_EQ(show_on({.columns = 40},
+  EXPECT_EQ(show_on({.columns = 44},
                     "gpipe                excluded: needs 8 micro-batches, limit 3\n"
                     "interleaved-1f1b v=2 excluded: needs 5 micro-batches, limit 3\n"
                     "zb-v                 excluded: needs 4 micro-batches, limit 3\n"),
