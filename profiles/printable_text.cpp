@@ -50,8 +50,11 @@ std::string escape_controls(std::string_view text, ControlForm form) {
     const std::size_t length = sequence_length(text, at);
     const std::string_view sequence = text.substr(at, length == 0 ? 1 : length);
     const bool is_kept_newline = sequence == "\n" && form != ControlForm::kOneLine;
-    const bool is_written_out = length == 0 || (is_control(sequence) && !is_kept_newline);
-    result += is_written_out ? write_out(sequence, form) : std::string(sequence);
+    if (length > 0 && (is_kept_newline || !is_control(sequence))) {
+      result += sequence;
+    } else {
+      result += write_out(sequence, form);
+    }
     at += sequence.size();
   }
   return result;
