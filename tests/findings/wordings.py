@@ -19,7 +19,7 @@ OLD = (
 )
 DOCUMENTS = ("README.md", "docs/commands.md", "docs/tutorial.md", "docs/benchmarks.md")
 WORDS = ("I", "W", "hop", "span", "stash", "K", "`W alone`", "mask", "cut", "`4 of 8`")
-VERBS = "plan simulate train verify import export report reproduce profile".split()
+VERBS = "plan cluster simulate train verify import export report reproduce profile".split()
 WHAT_IF = "--stages 4 --micro-batches 8 --forward 1ms --backward-input 1ms --backward-weight 1ms".split()
 
 
