@@ -57,8 +57,7 @@ po::options_description describe_flags() {
        "also plans that read the frozen prefix's output from a cache")  //
       ("reduction", text_value("MODE"),
        "exact: weights are bitwise identical under every plan; or fast: gradients take less "
-       "memory; "
-       "default exact, of a held plan its own")  //
+       "memory; default exact, of a held plan its own")  //
       ("overlap-reductions", po::bool_switch(),
        "reductions begin while backwards still run")  //
       ("max-stages", text_value("N"),

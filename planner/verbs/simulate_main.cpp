@@ -50,10 +50,9 @@ po::options_description describe_flags() {
       ("plan", text_value("FILE"), "plan to simulate")                                 //
       ("profile", text_value("FILE"), "profile of its model")                          //
       ("cluster", text_value("FILE"), "its cluster")                                   //
-      ("change", po::value<std::vector<std::string>>()->composing(),
+      ("change", po::value<std::vector<std::string>>()->composing()->value_name("TEXT"),
        "what if: `device 2 x1.5`, `straggler 3 +30%`, `link 0>1 x2`, `layer 5 x0.5`; may be "
-       "repeated; "
-       "layer 0 of a what-if has no cost, layer s+1 is stage s")                               //
+       "repeated; layer 0 of a what-if has no cost, layer s+1 is stage s")                     //
       ("explain", po::bool_switch(), "where the time of each device goes; the critical path")  //
       ("messages", po::bool_switch(), "whether messages come through: three ways of sending")  //
       ("share-links", po::bool_switch(), "with --plan: links shared by max-min fair rates")    //
