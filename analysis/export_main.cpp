@@ -32,19 +32,18 @@ namespace po = boost::program_options;
 
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
-  const auto text = [] { return po::value<std::string>(); };
   describe_what_if(flags);
-  flags.add_options()("plan", text(), "plan to export")  //
-      ("profile", text(), "profile of its model")        //
-      ("cluster", text(), "its cluster")                 //
-      ("to", text(),
+  flags.add_options()("plan", text_value("FILE"), "plan to export")  //
+      ("profile", text_value("FILE"), "profile of its model")        //
+      ("cluster", text_value("FILE"), "its cluster")                 //
+      ("to", text_value("FORM"),
        "pytorch-csv: for torch.distributed.pipelining; chakra: for ASTRA-sim; chrome: for "
        "Perfetto; svg, html: a Gantt picture with memory over time")                         //
       ("comms", po::bool_switch(), "with messages and reductions, PyTorch's compute_comms")  //
       ("per-device", po::bool_switch(),
        "chrome: a file for each device, numbered, in the form of PyTorch's profiler, for Holistic "
        "Trace Analysis")  //
-      ("out", text(),
+      ("out", text_value("FILE"),
        "file to write; of several pipelines one file each, numbered; chakra: OUT.0.et, OUT.1.et, "
        "... by device, and OUT.groups.json where collectives run over some of the devices");
   return flags;
@@ -63,7 +62,7 @@ WhatIfInputs read_inputs(const Flags& values) {
 WhatIfInputs read_files(const Flags& values) {
   refuse_together(values, "--plan",
                   {"stages", "micro-batches", "schedule", "objective", "budget", "chunks",
-                   "in-flight", "forward", "backward-input", "backward-weight", "hop"});
+                   "in-flight", "forward", "backward-input", "backward-weight", "backward", "hop"});
   const std::string file = required_text(values, "plan");
   WhatIfInputs inputs{read_model_profile(required_text(values, "profile")),
                       read_cluster(required_text(values, "cluster")), read_plan(file)};
@@ -82,10 +81,10 @@ void write_files(const Flags& values, const std::vector<NewFile>& files) {
   for (const NewFile& file : files) answer += fmt::format("wrote {}\n", file.path.string());
   const auto given = [&](const char* flag) { return values.count(flag) > 0; };
   if (given("stages") && required_text(values, "to") != "pytorch-csv" && !given("forward") &&
-      !given("backward-input") && !given("backward-weight")) {
+      !given("backward-input") && !given("backward-weight") && !given("backward")) {
     answer += "without times every action takes 1 ms\n";
   }
-  fmt::print("{}", answer);
+  print_answer(answer);
 }
 
 // Names the file of one pipeline or device: "schedule.csv" of number 1 is "schedule.1.csv".
@@ -168,12 +167,9 @@ std::string draw(const std::string& format, const WhatIfInputs& inputs, bool is_
 ExitCode export_verb(const Flags& values) {
   constexpr std::array<std::string_view, 5> kFormats = {"pytorch-csv", "chakra", "chrome", "svg",
                                                         "html"};
-  const std::string format = required_text(values, "to");
-  if (std::find(kFormats.begin(), kFormats.end(), format) == kFormats.end()) {
-    refuse_flags("--to " + format, fmt::format("{}", fmt::join(kFormats, ", ")));
-  }
+  const std::string format = known_name("--to", required_text(values, "to"), kFormats);
   const std::filesystem::path out = required_text(values, "out");
-  if (out.empty()) refuse_flags("an empty --out", "the name of a file");
+  refuse_folder_place({"--out", out});
   const bool is_plan = values.count("plan") > 0;
   if (!is_plan && values.count("stages") == 0) {
     refuse_flags("neither --plan nor --stages", "one of them");

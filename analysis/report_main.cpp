@@ -27,8 +27,6 @@ constexpr const char* kUsage =
     "frazil report FOLDER... [--title TEXT] [--out FILE] [--svg FILE] [--json]\n"
     "       frazil report --predicted FILE --measured FILE [--json]";
 
-void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
-
 ExitCode compare_files(const po::variables_map& values) {
   for (const char* flag : {"predicted", "measured"}) {
     if (values.count(flag) == 0) {
@@ -45,7 +43,8 @@ ExitCode compare_files(const po::variables_map& values) {
   const frazil::Comparison comparison =
       frazil::compare(frazil::read_one_step(values["predicted"].as<std::string>()),
                       frazil::read_measured_steps(values["measured"].as<std::string>()));
-  print(values.count("json") > 0 ? frazil::to_json(comparison) : frazil::to_text(comparison));
+  frazil::print_answer(values.count("json") > 0 ? frazil::to_json(comparison)
+                                                : frazil::to_text(comparison));
   return ExitCode::kOk;
 }
 
@@ -72,6 +71,11 @@ ExitCode write_page(const po::variables_map& values) {
   if (values.count("folder") == 0) {
     throw InputError("command line", 0, "no folder", "the folder of a run, or --predicted");
   }
+  const std::string out = values.count("out") > 0 ? values["out"].as<std::string>() : "report.html";
+  const std::string picture = values.count("svg") > 0 ? values["svg"].as<std::string>() : "";
+  std::vector<frazil::NamedFile> outputs{{"--out", out}};
+  if (values.count("svg") > 0) outputs.push_back({"--svg", picture});
+  frazil::refuse_overwriting(list_files(values["folder"].as<std::vector<std::string>>()), outputs);
   std::vector<frazil::ReportRun> runs;
   std::vector<frazil::RunSummary> summaries;
   std::vector<std::string> notes;
@@ -87,15 +91,10 @@ ExitCode write_page(const po::variables_map& values) {
   }
   const std::string title =
       values.count("title") > 0 ? values["title"].as<std::string>() : "Training report";
-  const std::string out = values.count("out") > 0 ? values["out"].as<std::string>() : "report.html";
-  const std::string picture = values.count("svg") > 0 ? values["svg"].as<std::string>() : "";
   if (!picture.empty() && runs.size() != 1) {
     throw InputError("command line", 0, fmt::format("--svg beside {} folders", runs.size()),
                      "one run, which the picture is of");
   }
-  std::vector<frazil::NamedFile> outputs{{"--out", out}};
-  if (!picture.empty()) outputs.push_back({"--svg", picture});
-  frazil::refuse_overwriting(list_files(values["folder"].as<std::vector<std::string>>()), outputs);
   std::string answer;
   if (values.count("json") > 0) {
     answer = frazil::to_json(summaries);
@@ -113,8 +112,8 @@ ExitCode write_page(const po::variables_map& values) {
         if (!picture.empty()) frazil::write_text_file(picture, frazil::draw_run(runs.front()));
       },
       answer);
-  fmt::print(stderr, "wrote {}\n", out);
-  if (!picture.empty()) fmt::print(stderr, "wrote {}\n", picture);
+  fmt::print(stderr, "wrote {}\n", frazil::to_one_line(out));
+  if (!picture.empty()) fmt::print(stderr, "wrote {}\n", frazil::to_one_line(picture));
   return ExitCode::kOk;
 }
 

@@ -17,12 +17,17 @@ std::filesystem::path find_record(const std::filesystem::path& root) {
   std::filesystem::path trace = root / "trace.jsonl";
   std::filesystem::path log = root / "events.jsonl";
   std::error_code error;
+  if (!std::filesystem::is_directory(root, error)) {
+    const bool is_there = std::filesystem::exists(root, error);
+    throw InputError(root.string(), 0, is_there ? "a file" : "no such folder",
+                     "the folder that `frazil train --out` was given");
+  }
   if (std::filesystem::exists(trace, error)) return trace;
   if (std::filesystem::exists(log, error)) return log;
   throw InputError(
       root.string(), 0, "neither trace.jsonl nor events.jsonl",
-      "the folder that `frazil train --out` was given: the one is there when a run has "
-      "ended, the other while it lasts");
+      "the folder that `frazil train --out` was given: trace.jsonl is there when a run has "
+      "ended, events.jsonl while it lasts");
 }
 
 // Reads a trace or a log. A line of a log that was being written when the run ended is left out,

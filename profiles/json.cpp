@@ -4,16 +4,19 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "profiles/error.h"
 #include "profiles/json_document.h"
+#include "profiles/known_names.h"
 
 namespace frazil {
 namespace {
 
 constexpr std::size_t kLongestQuote = 40;
+constexpr std::size_t kMostMisspelt = 2;  // edits by which a missing key is told from another one
 
 }  // namespace
 
@@ -147,8 +150,13 @@ JsonFields::JsonFields(const JsonCursor& object) : object_(object) {
 
 JsonCursor JsonFields::required(const std::string& key) {
   const std::optional<JsonCursor> member = optional(key);
-  if (!member) object_.fail("an object without " + json_string(key), "the key " + json_string(key));
-  return *member;
+  if (member) return *member;
+  const std::vector<std::string_view> names(order_.begin(), order_.end());
+  const std::string_view near = nearest_name(key, names);
+  const bool is_misspelt = !near.empty() && count_edits(key, near) <= kMostMisspelt;
+  const std::string meant =
+      is_misspelt ? fmt::format("; did you mean it by {}?", json_string(near)) : "";
+  object_.fail("an object without " + json_string(key), "the key " + json_string(key) + meant);
 }
 
 std::optional<JsonCursor> JsonFields::optional(const std::string& key) {
@@ -167,6 +175,11 @@ void JsonFields::finish() const {
     for (const std::string& name : asked_) {
       known += (known.empty() ? "" : ", ") + json_string(name);
     }
+    std::vector<std::string_view> lacking;
+    std::copy_if(asked_.begin(), asked_.end(), std::back_inserter(lacking),
+                 [&](const std::string& name) { return members_.count(name) == 0; });
+    const std::string_view near = nearest_name(key, lacking);
+    if (!near.empty()) known += fmt::format("; did you mean {}?", json_string(near));
     const JsonCursor& member = members_.at(key);
     throw InputError(
         member.file(), member.document_->nodes[member.node_].key_line,

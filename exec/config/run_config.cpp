@@ -11,6 +11,7 @@
 #include "planner/freezing/freeze_json.h"
 #include "profiles/error.h"
 #include "profiles/json.h"
+#include "profiles/known_names.h"
 #include "profiles/text_file.h"
 
 namespace frazil {
@@ -58,13 +59,15 @@ std::size_t take_name(JsonFields& fields, const std::string& key,
                       std::span<const std::string_view> names) {
   const Given given = fields.optional(key);
   if (!given) return 0;
-  const auto name = std::find(names.begin(), names.end(), given->text());
+  const auto name = std::find_if(names.begin(), names.end(), [&](std::string_view known) {
+    return is_same_name(known, given->text());
+  });
   if (name == names.end()) {
     std::string expected = json_string(names[0]);
     for (std::size_t i = 1; i < names.size(); ++i) {
       expected += (i + 1 < names.size() ? ", " : " or ") + json_string(names[i]);
     }
-    given->fail(given->describe(), expected);
+    given->fail(given->describe(), expected + did_you_mean(given->text(), names));
   }
   return static_cast<std::size_t>(name - names.begin());
 }

@@ -138,7 +138,7 @@ void Progress::update(std::int64_t done, const std::string& note) {
 
 void Progress::say(const std::string& line) {
   if (quiet_) return;
-  write_text((is_open_ ? kClearLine : "") + line + "\n");
+  write_text((is_open_ ? kClearLine : "") + to_one_line(line) + "\n");
   if (std::exchange(is_open_, false)) draw();
 }
 

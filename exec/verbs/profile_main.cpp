@@ -24,19 +24,18 @@ namespace po = boost::program_options;
 
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
-  const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()                                                         //
-      ("run", text(), "run configuration: model, data, optimizer")            //
-      ("device", text(), "what they are: cpu (default) or cuda")              //
-      ("devices", text(), "devices to use; default: one per core or GPU")     //
-      ("micro-batch", text(), "sizes, a comma list; default: the run's own")  //
-      ("memory-limit", text(),
+  flags.add_options()                                                                     //
+      ("run", text_value("FILE"), "run configuration: model, data, optimizer")            //
+      ("device", text_value("KIND"), "what they are: cpu (default) or cuda")              //
+      ("devices", text_value("N"), "devices to use; default: one per core or GPU")        //
+      ("micro-batch", text_value("LIST"), "sizes, a comma list; default: the run's own")  //
+      ("memory-limit", text_value("SIZE"),
        "of each device, such as 8MiB; default: 1TiB, of GPUs their own")  //
-      ("rounds", text(), "rounds over the sizes, default 12")             //
-      ("steps", text(), "steps per round and size, default 8")            //
-      ("seed", text(), "instead of the run's own")                        //
-      ("out", text(), "write the model profile")                          //
-      ("cluster-out", text(), "write the cluster")                        //
+      ("rounds", text_value("N"), "rounds over the sizes, default 12")    //
+      ("steps", text_value("N"), "steps per round and size, default 8")   //
+      ("seed", text_value("N"), "instead of the run's own")               //
+      ("out", text_value("FILE"), "write the model profile")              //
+      ("cluster-out", text_value("FILE"), "write the cluster")            //
       ("quiet", po::bool_switch(), "no progress")                         //
       ("json", po::bool_switch(), "answer in JSON");
   return flags;

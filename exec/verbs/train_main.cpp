@@ -33,23 +33,23 @@ constexpr int kMostSteps = 1'000'000'000;  // that may be asked for
 
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
-  const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()                                                         //
-      ("run", text(), "run configuration: model, data, optimizer, freezing")  //
-      ("profile", text(), "model profile (frazil profile --out)")             //
-      ("cluster", text(), "cluster (frazil profile --cluster-out)")           //
-      ("plan", text(),
+  flags.add_options()                                                                     //
+      ("run", text_value("FILE"), "run configuration: model, data, optimizer, freezing")  //
+      ("profile", text_value("FILE"), "model profile (frazil profile --out)")             //
+      ("cluster", text_value("FILE"), "cluster (frazil profile --cluster-out)")           //
+      ("plan", text_value("FILE"),
        "plan to begin with; default: the best of gpipe and 1f1b, of all schedules if none fits")  //
-      ("device", text(), "what the cluster's devices are here: cpu (default) or cuda")            //
-      ("keep-plan", po::bool_switch(), "never re-plan when blocks freeze")                        //
-      ("no-freeze", po::bool_switch(), "train all blocks to the end")                             //
-      ("freeze", text(),
+      ("device", text_value("KIND"),
+       "what the cluster's devices are here: cpu (default) or cuda")        //
+      ("keep-plan", po::bool_switch(), "never re-plan when blocks freeze")  //
+      ("no-freeze", po::bool_switch(), "train all blocks to the end")       //
+      ("freeze", text_value("FILE"),
        "instead of the run's own \"freeze\": that JSON object itself, or a file that holds it")  //
-      ("seed", text(), "instead of the run's own")                                               //
-      ("steps", text(), "end after so many steps; default: all epochs")                          //
-      ("out", text(),
+      ("seed", text_value("N"), "instead of the run's own")                                      //
+      ("steps", text_value("N"), "end after so many steps; default: all epochs")                 //
+      ("out", text_value("FOLDER"),
        "folder for trace.jsonl, events.jsonl, plans and time lines (for frazil report)")  //
-      ("checkpoint-every", text(),                                                        //
+      ("checkpoint-every", text_value("N"),                                               //
        "steps from checkpoint to checkpoint, under the folder of --out; SIGTERM or SIGINT then "
        "end the run after a last one, with exit code 143 or 130")  //
       ("resume", po::bool_switch(),                                //
@@ -256,9 +256,9 @@ ExitCode tell_stopped(const TrainResult& result, const DurableOptions& options, 
 }
 
 ExitCode run_train(const po::variables_map& flags, const std::string& command) {
+  if (const auto folder = optional_text(flags, "out")) refuse_folder_place({"--out", *folder});
   TrainOptions options = read_options(flags, command);
   if (const auto folder = optional_text(flags, "out")) {
-    if (folder->empty()) refuse_flags("an empty --out", "the name of a folder");
     refuse_run_inside(flags, options.config, *folder);
     check_output_folder(*folder);
     options.event_log = std::filesystem::path(*folder) / "events.jsonl";
@@ -278,7 +278,7 @@ ExitCode run_train(const po::variables_map& flags, const std::string& command) {
     if (!progress) progress.emplace("train", now.steps * options.config.batch_size, quiet);
     if (quiet && now.is_warning) {
       std::fprintf(stderr, "frazil train: step %lld: %s\n", static_cast<long long>(now.step),
-                   now.event.c_str());
+                   to_one_line(now.event).c_str());
     }
     if (!now.event.empty()) {
       progress->say("step " + std::to_string(now.step) + ": " + now.event);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -27,12 +28,9 @@ RunConfig read_config(const Flags& flags) {
 
 DeviceChoice read_processors(const Flags& flags) {
   DeviceChoice choice;
+  constexpr std::array<std::string_view, 2> kKinds = {"cpu", "cuda"};
   const std::string word = optional_text(flags, "device").value_or("cpu");
-  if (word == "cuda") {
-    choice.kind = DeviceKind::kCuda;
-  } else if (word != "cpu") {
-    refuse_flags("--device " + word, "cpu or cuda");
-  }
+  if (known_name("--device", word, kKinds) == "cuda") choice.kind = DeviceKind::kCuda;
   check_devices(choice);
   return choice;
 }

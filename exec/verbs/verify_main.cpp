@@ -1,6 +1,5 @@
 // frazil verify: checks whether a plan still runs as its costs say.
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "analysis/tables/table.h"
@@ -23,18 +22,19 @@ namespace po = boost::program_options;
 
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
-  const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()                                                                         //
-      ("run", text(), "run configuration: model, data, optimizer")                            //
-      ("cluster", text(), "cluster (frazil profile --cluster-out)")                           //
-      ("plan", text(), "plan to verify")                                                      //
-      ("device", text(), "what the cluster's devices are here: cpu (default) or cuda")        //
-      ("blocks", text(), "blocks of profile and run, default 40")                             //
-      ("steps", text(), "steps of each half of a block, default 8")                           //
-      ("bar", text(), "largest accepted deviation in percent, default 10")                    //
-      ("plant", text(), "self-test LAYER:PERCENT: that layer runs slower in the run halves")  //
-      ("seed", text(), "instead of the run's own")                                            //
-      ("quiet", po::bool_switch(), "no progress")                                             //
+  flags.add_options()                                                            //
+      ("run", text_value("FILE"), "run configuration: model, data, optimizer")   //
+      ("cluster", text_value("FILE"), "cluster (frazil profile --cluster-out)")  //
+      ("plan", text_value("FILE"), "plan to verify")                             //
+      ("device", text_value("KIND"),
+       "what the cluster's devices are here: cpu (default) or cuda")                       //
+      ("blocks", text_value("N"), "blocks of profile and run, default 40")                 //
+      ("steps", text_value("N"), "steps of each half of a block, default 8")               //
+      ("bar", text_value("PERCENT"), "largest accepted deviation in percent, default 10")  //
+      ("plant", text_value("LAYER:PERCENT"),
+       "self-test LAYER:PERCENT: that layer runs slower in the run halves")  //
+      ("seed", text_value("N"), "instead of the run's own")                  //
+      ("quiet", po::bool_switch(), "no progress")                            //
       ("json", po::bool_switch(), "answer in JSON");
   return flags;
 }
@@ -133,7 +133,7 @@ ExitCode run_verify(const po::variables_map& flags) {
   const std::string answer = flags["json"].as<bool>()
                                  ? to_answer(verification).dump(2) + "\n"
                                  : print_verification(verification, options.bar);
-  std::printf("%s", answer.c_str());
+  print_answer(answer);
   return to_exit_code(verification.verdict);
 }
 

@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <system_error>
 
 #include "planner/prediction/answer_parts.h"
 #include "profiles/error.h"
@@ -55,6 +59,19 @@ Json layers_json(const ModelProfile& profile) {
                       {"update_ns", layer.update.count()}});
   }
   return layers;
+}
+
+// Returns a line of the provenance. A time is told with a unit that suits it.
+std::string describe_provenance(std::string key, const std::string& value) {
+  constexpr std::string_view kNanoseconds = "_ns";
+  std::int64_t count = 0;
+  const char* const end = value.data() + value.size();
+  const auto [stop, error] = std::from_chars(value.data(), end, count);
+  const bool is_count = error == std::errc{} && stop == end;
+  if (!is_count || !key.ends_with(kNanoseconds)) return fmt::format("{}: {}\n", key, value);
+  key.resize(key.size() - kNanoseconds.size());
+  std::replace(key.begin(), key.end(), '_', ' ');
+  return fmt::format("{}: {}\n", key, to_text(Duration{count}));
 }
 
 }  // namespace
@@ -117,7 +134,7 @@ std::string print_import(const ImportedProfile& import) {
                   import.profile.layers.front().costs.front().micro_batch_size);
   text += print_layers(import.profile) + "\n";
   for (const auto& [key, value] : import.profile.provenance) {
-    text += fmt::format("{}: {}\n", key, value);
+    text += describe_provenance(key, value);
   }
   for (const std::string& note : import.notes) text += fmt::format("note: {}\n", note);
   return text;

@@ -73,6 +73,20 @@ std::string describe_search(const WhatIf& what_if, const WhatIfAnswer& answer) {
                      count_of(*answer.moves_tried, "move"), proof);
 }
 
+std::string describe_bytes(const WhatIf& what_if, const WhatIfAnswer& answer) {
+  if (!what_if.memory) return "";
+  std::string text = "memory      ";
+  for (const Bytes peak : answer.peak_bytes) text += " " + to_text(peak) + ",";
+  text.back() = ' ';
+  text += "at most, by device";
+  if (what_if.memory->limit) {
+    const auto excess = find_excess(*what_if.memory, answer.peak_bytes);
+    text +=
+        excess ? ": DOES NOT FIT, " + *excess : ": fits into " + to_text(*what_if.memory->limit);
+  }
+  return text + "\n";
+}
+
 }  // namespace
 
 std::string print_what_if(const WhatIf& what_if, const WhatIfAnswer& answer) {
@@ -91,7 +105,9 @@ std::string print_what_if(const WhatIf& what_if, const WhatIfAnswer& answer) {
   const int chunks = what_if.chunks.value_or(facts_of(what_if.schedule).chunks);
   return text +
          (chunks == 1 ? " micro-batches" : fmt::format(" chunks of 1/{} micro-batch", chunks)) +
-         " at most, by device\n" + describe_search(what_if, answer);
+         " at most, by device\n" + describe_bytes(what_if, answer) +
+         describe_search(what_if, answer) +
+         (what_if.backward_was_split ? std::string(kSplitNote) : "");
 }
 
 std::string what_if_json(const WhatIf& what_if, const WhatIfAnswer& answer) {
@@ -104,6 +120,18 @@ std::string what_if_json(const WhatIf& what_if, const WhatIfAnswer& answer) {
                {"bubble_span", answer.bubble_span},
                {"peak_chunks", answer.peak_chunks},
                {"chunks", what_if.chunks.value_or(facts_of(what_if.schedule).chunks)}};
+  if (what_if.memory) {
+    Json peaks = Json::array();
+    for (const Bytes peak : answer.peak_bytes) peaks.push_back(peak.count);
+    json["peak_bytes"] = peaks;
+    if (what_if.memory->limit) {
+      json["memory_limit_bytes"] = what_if.memory->limit->count;
+      const auto excess = find_excess(*what_if.memory, answer.peak_bytes);
+      json["fits"] = !excess.has_value();
+      if (excess) json["reason"] = *excess;
+    }
+  }
+  if (what_if.backward_was_split) json["backward_was_split_by_rule"] = true;
   json.update(Json::parse(bounds_json(answer.bounds)));
   if (what_if.search && answer.moves_tried) {
     json["objective"] = objective_name(what_if.search->objective);

@@ -71,8 +71,8 @@ struct Scheduler {
     const Step begun = intervals_begun(policy, step);
     const int frozen = alpha_frozen_layers(layers(), policy.alpha, as_count(begun));
     return {freeze_layers(run.blocks, frozen),
-            fmt::format("After {} intervals alpha {} freezes {} of {} layers.", begun, policy.alpha,
-                        frozen, layers())};
+            fmt::format("After {} interval{} alpha {:.3g} freezes {} of {} layers.", begun,
+                        begun == 1 ? "" : "s", policy.alpha, frozen, layers())};
   }
 
   Wanted operator()(const LinearFreeze& policy) const {

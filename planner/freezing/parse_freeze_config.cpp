@@ -7,8 +7,10 @@
 #include <limits>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "profiles/error.h"
+#include "profiles/known_names.h"
 #include "traces/freeze_trace.h"
 
 namespace frazil {
@@ -185,10 +187,12 @@ struct PolicyReader {
 template <std::size_t... Numbers>
 FreezePolicy make_default(const JsonCursor& kind, std::index_sequence<Numbers...>) {
   const std::array policies{FreezePolicy(std::in_place_index<Numbers>)...};
+  std::vector<std::string_view> names;
   for (const FreezePolicy& policy : policies) {
-    if (name_of(policy) == kind.text()) return policy;
+    names.push_back(name_of(policy));
+    if (is_same_name(names.back(), kind.text())) return policy;
   }
-  kind.fail(kind.describe(), kKinds);
+  kind.fail(kind.describe(), kKinds + did_you_mean(kind.text(), names));
 }
 
 FreezePolicy parse_policy(const JsonCursor& object, int blocks,

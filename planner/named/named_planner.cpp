@@ -14,6 +14,7 @@
 #include "planner/named/pipedream_plan.h"
 #include "planner/named/uniform.h"
 #include "profiles/error.h"
+#include "profiles/known_names.h"
 
 namespace frazil {
 namespace {
@@ -134,19 +135,20 @@ std::string_view planner_name(NamedPlanner planner) {
 }
 
 std::optional<NamedPlanner> find_planner(std::string_view name) {
-  const auto* const entry = std::find_if(kPlanners.begin(), kPlanners.end(),
-                                         [&](const auto& known) { return known.second == name; });
+  const auto* const entry =
+      std::find_if(kPlanners.begin(), kPlanners.end(),
+                   [&](const auto& known) { return is_same_name(known.second, name); });
   if (entry == kPlanners.end()) return std::nullopt;
   return entry->first;
 }
 
-std::string list_planners() {
-  std::string names;
-  for (const auto& [planner, name] : kPlanners) {
-    names += (names.empty() ? "" : ", ") + std::string(name);
-  }
+std::vector<std::string_view> all_planner_names() {
+  std::vector<std::string_view> names;
+  for (const auto& [planner, name] : kPlanners) names.push_back(name);
   return names;
 }
+
+std::string list_planners() { return fmt::format("{}", fmt::join(all_planner_names(), ", ")); }
 
 bool chooses_its_micro_batches(NamedPlanner planner) {
   return planner == NamedPlanner::kPipeBd || planner == NamedPlanner::kPipeBdMemory ||

@@ -20,6 +20,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "planner/plan/plan.h"
 #include "planner/prediction/ranking.h"
@@ -43,8 +44,9 @@ enum class NamedPlanner : std::uint8_t {
 bool chooses_its_micro_batches(NamedPlanner planner);
 
 std::string_view planner_name(NamedPlanner planner);
-// Returns none for an unknown name.
+// Finds a planner by its name, in any case; none for an unknown name.
 std::optional<NamedPlanner> find_planner(std::string_view name);
+std::vector<std::string_view> all_planner_names();
 std::string list_planners();  // "pipe-bd, pipe-bd-memory, ..."
 
 struct BatchOptions {

@@ -9,6 +9,7 @@
 
 #include "planner/plan/stage_slices.h"
 #include "profiles/error.h"
+#include "profiles/known_names.h"
 
 namespace frazil {
 namespace {
@@ -153,7 +154,7 @@ std::string_view policy_name(DispatchPolicy policy) {
 std::optional<DispatchPolicy> find_policy(std::string_view name) {
   for (const DispatchPolicy policy : {DispatchPolicy::kFifo, DispatchPolicy::kPriority,
                                       DispatchPolicy::kLrtf, DispatchPolicy::kSteal}) {
-    if (policy_name(policy) == name) return policy;
+    if (is_same_name(policy_name(policy), name)) return policy;
   }
   return std::nullopt;
 }

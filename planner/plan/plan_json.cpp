@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <limits>
 #include <utility>
+#include <vector>
 
 #include "profiles/error.h"
 #include "profiles/json.h"
+#include "profiles/known_names.h"
 #include "profiles/text_file.h"
 
 namespace frazil {
@@ -51,11 +53,13 @@ std::string name_of(const std::array<Name<Value>, Size>& names, Value value) {
 template <class Value, std::size_t Size>
 Value parse_name(const JsonCursor& cursor, const std::array<Name<Value>, Size>& names) {
   std::string known;
+  std::vector<std::string_view> listed;
   for (const auto& [name, value] : names) {
-    if (cursor.text() == name) return value;
+    if (is_same_name(cursor.text(), name)) return value;
     known += fmt::format("{}\"{}\"", known.empty() ? "" : ", ", name);
+    listed.push_back(name);
   }
-  cursor.fail(cursor.describe(), "one of " + known);
+  cursor.fail(cursor.describe(), "one of " + known + did_you_mean(cursor.text(), listed));
 }
 
 template <class Value, std::size_t Size>
@@ -113,7 +117,10 @@ Pipeline parse_pipeline(const JsonCursor& cursor) {
 NamedSchedule parse_named_schedule(const JsonCursor& name, JsonFields& fields) {
   NamedSchedule schedule;
   const std::optional<ScheduleKind> kind = find_schedule(name.text());
-  if (!kind) name.fail(name.describe(), "the name of a schedule, such as \"1f1b\"");
+  if (!kind) {
+    name.fail(name.describe(), "the name of a schedule, such as \"1f1b\"" +
+                                   did_you_mean(name.text(), all_schedule_names()));
+  }
   schedule.kind = *kind;
   if (const auto in_flight = fields.optional("in_flight")) {
     schedule.in_flight = static_cast<int>(in_flight->integer(1, kLargestBatch));
@@ -137,7 +144,9 @@ ExplicitSchedule parse_explicit_schedule(const JsonCursor& lists) {
 
 DispatchPolicy parse_policy(const JsonCursor& cursor) {
   if (const auto policy = find_policy(cursor.text())) return *policy;
-  cursor.fail(cursor.describe(), R"(one of "fifo", "priority", "lrtf", "steal")");
+  constexpr std::array<std::string_view, 4> kPolicies = {"fifo", "priority", "lrtf", "steal"};
+  cursor.fail(cursor.describe(), R"(one of "fifo", "priority", "lrtf", "steal")" +
+                                     did_you_mean(cursor.text(), kPolicies));
 }
 
 ScheduleChoice parse_schedule_choice(const JsonCursor& cursor) {

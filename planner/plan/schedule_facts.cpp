@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "profiles/error.h"
+#include "profiles/known_names.h"
 
 namespace frazil {
 namespace {
@@ -35,12 +37,14 @@ constexpr auto kSchedules = std::to_array<ScheduleFacts>({
      .bounds = BoundClass::kFalling},
     {.kind = Kind::kInterleaved,
      .name = "interleaved-1f1b",
+     .aliases = {"Interleaved1F1B"},
      .one_line = "1f1b over v chunks per device, in groups of p micro-batches: bubble / v",
      .placement = Placement::kLooped,
      .chunks = 2,
      .legal = Chunks::kAny},
     {.kind = Kind::kLoopedBfs,
      .name = "looped-bfs",
+     .aliases = {"LoopedBFS"},
      .one_line = "gpipe over v chunks per device, breadth first",
      .placement = Placement::kLooped,
      .chunks = 2,
@@ -77,6 +81,7 @@ constexpr auto kSchedules = std::to_array<ScheduleFacts>({
      .bounds = BoundClass::kLevelInHalves},
     {.kind = Kind::kZbV,
      .name = "zb-v",
+     .aliases = {"ZBV", "ZBVZeroBubble"},
      .one_line = "split backward over a V of two chunks per device, p in flight",
      .placement = Placement::kWave,
      .chunks = 2,
@@ -95,6 +100,7 @@ constexpr auto kSchedules = std::to_array<ScheduleFacts>({
      .splits_backward = true},
     {.kind = Kind::kInterleavedZb,
      .name = "interleaved-zb",
+     .aliases = {"InterleavedZeroBubble"},
      .one_line = "interleaved with split backward",
      .placement = Placement::kLooped,
      .chunks = 2,
@@ -148,6 +154,15 @@ constexpr auto kSchedules = std::to_array<ScheduleFacts>({
      .recomputes_itself = true},
 });
 
+// Tells the aliases, for people: " (PyTorch: LoopedBFS)".
+std::string also_known(const ScheduleFacts& facts) {
+  std::string known;
+  for (const std::string_view alias : facts.aliases) {
+    if (!alias.empty()) known += (known.empty() ? "" : ", ") + std::string(alias);
+  }
+  return known.empty() ? "" : " (PyTorch: " + known + ")";
+}
+
 }  // namespace
 
 bool has_linear_bounds(const ScheduleFacts& facts) {
@@ -178,17 +193,32 @@ std::vector<ScheduleKind> synchronous_schedules() {
 std::string_view schedule_name(ScheduleKind kind) { return facts_of(kind).name; }
 
 std::optional<ScheduleKind> find_schedule(std::string_view name) {
+  constexpr std::string_view kClass = "Schedule";  // PyTorch's classes begin so: ScheduleGPipe
+  if (is_same_name(name.substr(0, kClass.size()), kClass)) name.remove_prefix(kClass.size());
+  if (name.empty()) return std::nullopt;
   for (const ScheduleFacts& facts : kSchedules) {
-    if (facts.name == name) return facts.kind;
+    const auto is_meant = [&](std::string_view known) { return is_same_name(known, name); };
+    if (is_meant(facts.name)) return facts.kind;
+    if (std::any_of(facts.aliases.begin(), facts.aliases.end(), is_meant)) return facts.kind;
   }
   return std::nullopt;
+}
+
+std::vector<std::string_view> all_schedule_names() {
+  std::vector<std::string_view> names;
+  for (const ScheduleFacts& facts : kSchedules) names.push_back(facts.name);
+  for (const ScheduleFacts& facts : kSchedules) {
+    std::copy_if(facts.aliases.begin(), facts.aliases.end(), std::back_inserter(names),
+                 [](std::string_view alias) { return !alias.empty(); });
+  }
+  return names;
 }
 
 std::string describe_schedules(bool synchronous_alone) {
   std::string lines;
   for (const ScheduleFacts& facts : kSchedules) {
     if (synchronous_alone && facts.versions != WeightVersions::kSync) continue;
-    lines += fmt::format("{:<17} {}\n", facts.name, facts.one_line);
+    lines += fmt::format("{:<17} {}{}\n", facts.name, facts.one_line, also_known(facts));
   }
   return lines;
 }

@@ -7,6 +7,7 @@
 // actions (planner/orders/device_order.h). A micro-batch is in flight on a stage from its F until
 // the stage gives its memory back. "Linear" means stage s alone on device s.
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -85,8 +86,9 @@ struct ScheduleFacts {
   enum class Chunks : std::uint8_t { kFixed, kAny, kEven };
 
   ScheduleKind kind = ScheduleKind::kGpipe;
-  std::string_view name;      // in files and flags
-  std::string_view one_line;  // for people
+  std::string_view name;                         // in files and flags
+  std::array<std::string_view, 2> aliases = {};  // names in other programs, taken for input alone
+  std::string_view one_line;                     // for people
   Placement placement = Placement::kLinear;
   int chunks = 1;  // v per direction, if a plan does not choose
   Chunks legal = Chunks::kFixed;
@@ -112,8 +114,10 @@ const ScheduleFacts& facts_of(ScheduleKind kind);
 // Returns the schedules that update once, at the end of a step (synchronous, flushing schedules).
 std::vector<ScheduleKind> synchronous_schedules();
 std::string_view schedule_name(ScheduleKind kind);  // "gpipe", "1f1b", "zb-h1", ...
-// Finds a schedule by its name; none if no schedule has this name.
+// Finds a schedule by its name or an alias, in any case; none if no schedule has this name.
 std::optional<ScheduleKind> find_schedule(std::string_view name);
+// Returns all names that find_schedule takes, to suggest one for a misspelt name.
+std::vector<std::string_view> all_schedule_names();
 // Returns one line per schedule, or per synchronous schedule: its name and what it is.
 std::string describe_schedules(bool synchronous_alone = false);
 

@@ -61,13 +61,22 @@ std::string list_free_links(const Cluster& cluster) {
                      free, all);
 }
 
+namespace {
+
+// Returns what people call a kind of memory; files and JSON have memory_kind_name().
+std::string_view word_for(MemoryKind kind) {
+  return kind == MemoryKind::kStash ? "saved activations" : memory_kind_name(kind);
+}
+
+}  // namespace
+
 std::string list_held(const MemoryPeak& peak) {
   std::string text;
   for (int k = 0; k < kMemoryKinds; ++k) {
     const Bytes held = peak.held[static_cast<std::size_t>(k)];
     if (held.count == 0) continue;
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ",
-                        memory_kind_name(static_cast<MemoryKind>(k)), to_text(held));
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", word_for(static_cast<MemoryKind>(k)),
+                        to_text(held));
   }
   return text.empty() ? "nothing" : text;
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "planner/reproduce/pipe_bd_results.h"
+#include "planner/verbs/command_line.h"
 #include "profiles/quantity_text.h"
 
 namespace frazil {
@@ -178,8 +179,8 @@ void describe_pipe_bd_flags(boost::program_options::options_description& /*flags
 ExitCode reproduce_pipe_bd(const Flags& values) {
   if (values.count("data") > 0) refuse_flags("--data", "none: pipe-bd needs no files");
   const PipeBdResults results = simulate_pipe_bd();
-  fmt::print("{}",
-             is_set(values, "json") ? results_json(results).dump() + "\n" : print_results(results));
+  print_answer(is_set(values, "json") ? results_json(results).dump() + "\n"
+                                      : print_results(results));
   const bool holds = results.schedules_are_exact && results.order_is_published &&
                      results.idle_is_within_tenth && results.varying_is_published;
   return holds ? ExitCode::kOk : ExitCode::kVerifyFailed;

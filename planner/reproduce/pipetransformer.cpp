@@ -5,6 +5,7 @@
 #include "planner/reproduce/frazil_plans.h"
 #include "planner/reproduce/pipetransformer_runs.h"
 #include "planner/reproduce/pipetransformer_tables.h"
+#include "planner/verbs/command_line.h"
 
 namespace frazil {
 
@@ -16,11 +17,9 @@ ExitCode reproduce_pipetransformer(const Flags& values) {
   }
   const auto tables = reproduce_pipetransformer_tables();
   const auto runs = plan_runs(imagenet_training(), freeze_schedule(12, 1.0 / 3, 10));
-  if (is_set(values, "json")) {
-    fmt::print("{{\"tables\":{},\"runs\":{}}}\n", tables_json(tables), runs_json(runs));
-  } else {
-    fmt::print("{}{}", print_tables(tables), print_runs(runs));
-  }
+  print_answer(is_set(values, "json") ? fmt::format("{{\"tables\":{},\"runs\":{}}}\n",
+                                                    tables_json(tables), runs_json(runs))
+                                      : print_tables(tables) + print_runs(runs));
   return ExitCode::kOk;
 }
 

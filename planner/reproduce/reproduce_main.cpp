@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,8 +38,8 @@ constexpr std::array kTargets = {
 };
 
 void describe_common_flags(po::options_description& flags) {
-  flags.add_options()                                                    //
-      ("data", po::value<std::string>(), "folder with the public data")  //
+  flags.add_options()                                                //
+      ("data", text_value("FOLDER"), "folder with the public data")  //
       ("json", po::bool_switch(), "answer in JSON");
 }
 
@@ -51,11 +50,9 @@ po::options_description describe_flags() {
   return flags;
 }
 
-std::string list_targets() {
-  std::string names;
-  for (const Target& target : kTargets) {
-    fmt::format_to(std::back_inserter(names), "{}{}", names.empty() ? "" : ", ", target.name);
-  }
+std::vector<std::string_view> target_names() {
+  std::vector<std::string_view> names;
+  for (const Target& target : kTargets) names.push_back(target.name);
   return names;
 }
 
@@ -72,11 +69,10 @@ void refuse_foreign_flags(const Target& target, const Flags& values) {
 
 ExitCode reproduce(const Flags& values) {
   const std::vector<std::string> words = text_list(values, "word");
-  if (words.empty()) refuse_flags("nothing to reproduce", list_targets());
-  const auto* const target =
-      std::find_if(kTargets.begin(), kTargets.end(),
-                   [&](const Target& known) { return known.name == words.front(); });
-  if (target == kTargets.end()) refuse_flags(fmt::format("`{}`", words.front()), list_targets());
+  if (words.empty()) refuse_flags("nothing to reproduce", list_names(target_names()));
+  const std::string name = known_name("", words.front(), target_names());
+  const auto* const target = std::find_if(kTargets.begin(), kTargets.end(),
+                                          [&](const Target& known) { return known.name == name; });
   if (words.size() > 1) refuse_flags(fmt::format("`{}`", words[1]), "one target");
   refuse_foreign_flags(*target, values);
   return target->run(values);

@@ -5,13 +5,18 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cwchar>
 #include <exception>
 #include <new>
 #include <sstream>
 #include <string_view>
 #include <vector>
 
+#include "planner/answers/error_json.h"
+#include "planner/answers/terminal_text.h"
 #include "planner/verbs/flags.h"
+#include "profiles/known_names.h"
+#include "profiles/printable_text.h"
 
 namespace frazil {
 namespace {
@@ -32,16 +37,69 @@ constexpr std::string_view kExitCodes =
     "  75  please start the run again\n"
     "  128 + n  ended by signal n\n";
 
-int complain(const Verb& verb, std::string_view sentence, ExitCode code) {
-  fmt::print(stderr, "frazil {}: {}\n", verb.name, to_one_line(sentence));
-  return static_cast<int>(code);
+// True if anything was printed to standard output so far: its first byte gives it an orientation.
+bool is_answered() { return std::fwide(stdout, 0) != 0; }
+
+// Tells of failures: in one sentence, and as JSON if that was asked for and no answer is out.
+class Complaints {
+ public:
+  Complaints(const Verb& verb, int argc, char** argv)
+      : verb_(verb),
+        as_json_(std::find(argv, argv + argc, std::string_view("--json")) != argv + argc) {}
+
+  int tell(std::string_view sentence, ExitCode code) const {
+    const std::string line = print_sentence(sentence);
+    if (is_wanted()) print_answer(error_json(code, line));
+    std::fflush(stdout);
+    return static_cast<int>(code);
+  }
+
+  int tell(const InputError& error) const {
+    const std::string line = print_sentence(error.what());
+    if (is_wanted()) print_answer(error_json(line, error));
+    std::fflush(stdout);
+    return static_cast<int>(ExitCode::kBadInput);
+  }
+
+ private:
+  bool is_wanted() const { return as_json_ && !is_answered(); }
+
+  std::string print_sentence(std::string_view sentence) const {
+    const std::string line = fmt::format("frazil {}: {}", verb_.name, to_one_line(sentence));
+    fmt::print(stderr, "{}\n", line);
+    return line;
+  }
+
+  const Verb& verb_;
+  bool as_json_;
+};
+
+// The table of flags, as wide as the terminal.
+std::string describe(const po::options_description& options) {
+  constexpr int kWidest = 100;
+  constexpr int kNarrowest = 60;
+  const int columns = find_terminal().columns;
+  const int width = columns == 0 ? kWidest : std::clamp(columns, kNarrowest, kWidest);
+  po::options_description fitted("flags", static_cast<unsigned>(width));
+  for (const auto& option : options.options()) fitted.add(option);
+  std::ostringstream table;
+  table << fitted;
+  return table.str();
 }
 
 ExitCode print_help(const Verb& verb, const po::options_description& options) {
-  std::ostringstream table;
-  table << options;
-  fmt::print("{}\n\nusage: {}\n\n{}\n{}", verb.purpose, verb.usage, table.str(), kExitCodes);
+  fmt::print("{}\n\nusage: {}\n\n{}\n{}", verb.purpose, verb.usage, describe(options), kExitCodes);
   return ExitCode::kOk;
+}
+
+// Tells of a flag that is not known, and of the known one that it resembles.
+std::string describe(const po::unknown_option& error, const po::options_description& options) {
+  std::vector<std::string> flags;
+  for (const auto& option : options.options()) flags.push_back("--" + option->long_name());
+  flags.insert(flags.end(), {"--help", "--version"});
+  const std::vector<std::string_view> known(flags.begin(), flags.end());
+  return fmt::format("command line: {}; --help names the flags{}", error.what(),
+                     did_you_mean(error.get_option_name(), known));
 }
 
 // Parses argv. A flag may be given in full, once; words that belong to no flag become values of
@@ -67,9 +125,7 @@ po::variables_map parse(int argc, char** argv, const po::options_description& op
 // full.
 bool is_output_lost() { return std::fflush(stdout) != 0 || std::ferror(stdout) != 0; }
 
-int complain_of_output(const Verb& verb) {
-  return complain(verb, "standard output could not be written", ExitCode::kFailure);
-}
+constexpr const char* kLostOutput = "standard output could not be written";
 
 ExitCode answer(const Verb& verb, int argc, char** argv, const po::options_description& options,
                 const std::function<ExitCode(const po::variables_map&)>& body) {
@@ -96,6 +152,15 @@ ExitCode answer(const Verb& verb, int argc, char** argv, const po::options_descr
 
 }  // namespace
 
+void print_answer(std::string_view answer) {
+  // An error of these writes shows in run_verb().
+  if (answer.starts_with('{')) {
+    fmt::print("{}", escape_controls(answer, ControlForm::kJson));
+  } else {
+    fmt::print("{}", show_on(find_terminal(), escape_controls(answer, ControlForm::kText)));
+  }
+}
+
 void write_and_answer(const std::function<void()>& write, std::string_view answer) {
   std::exception_ptr failure;
   try {
@@ -103,8 +168,7 @@ void write_and_answer(const std::function<void()>& write, std::string_view answe
   } catch (...) {
     failure = std::current_exception();
   }
-  // An error of this write shows in run_verb().
-  std::fwrite(answer.data(), 1, answer.size(), stdout);
+  print_answer(answer);
   if (!failure) return;
   std::fflush(stdout);
   std::rethrow_exception(failure);
@@ -112,27 +176,30 @@ void write_and_answer(const std::function<void()>& write, std::string_view answe
 
 int run_verb(const Verb& verb, int argc, char** argv, const po::options_description& options,
              const std::function<ExitCode(const po::variables_map&)>& body) {
+  const Complaints complaints(verb, argc, argv);
   try {
     // A file beyond the limit of the shell is an error of its write, not the end of the program.
     std::signal(SIGXFSZ, SIG_IGN);
     const ExitCode code = answer(verb, argc, argv, options, body);
-    return is_output_lost() ? complain_of_output(verb) : static_cast<int>(code);
+    return is_output_lost() ? complaints.tell(kLostOutput, ExitCode::kFailure)
+                            : static_cast<int>(code);
   } catch (const InputError& error) {
-    return complain(verb, error.what(), ExitCode::kBadInput);
+    return complaints.tell(error);
   } catch (const InfeasibleError& error) {
-    return complain(verb, error.what(), ExitCode::kInfeasible);
+    return complaints.tell(error.what(), ExitCode::kInfeasible);
   } catch (const PeerLost& error) {
-    return complain(verb, error.what(), ExitCode::kPeerLost);
+    return complaints.tell(error.what(), ExitCode::kPeerLost);
+  } catch (const po::unknown_option& error) {
+    return complaints.tell(describe(error, options), ExitCode::kBadInput);
   } catch (const po::error& error) {
-    return complain(verb, fmt::format("command line: {}; --help names the flags", error.what()),
-                    ExitCode::kBadInput);
+    return complaints.tell(fmt::format("command line: {}; --help names the flags", error.what()),
+                           ExitCode::kBadInput);
   } catch (const std::bad_alloc& error) {
     const std::string_view sentence = error.what();
     const bool is_plain = sentence == std::bad_alloc().what();
-    return complain(verb, is_plain ? "out of memory" : sentence, ExitCode::kOutOfMemory);
+    return complaints.tell(is_plain ? "out of memory" : sentence, ExitCode::kOutOfMemory);
   } catch (const std::exception& error) {
-    if (is_output_lost()) return complain_of_output(verb);
-    return complain(verb, error.what(), ExitCode::kFailure);
+    return complaints.tell(is_output_lost() ? kLostOutput : error.what(), ExitCode::kFailure);
   }
 }
 

@@ -19,14 +19,20 @@ struct Verb {
   std::string words = "";
 };
 
-// Parses argv with `options` (adds --help, also -h, and --version), then runs `body`. Turns what it
-// throws into "frazil <verb>: <sentence>" on stderr and an exit code: InputError and bad flags 2,
-// InfeasibleError 3, PeerLost 6, std::bad_alloc 7, anything else 1. The code is also 1 if standard
-// output does not take all that is printed. Flags may not be abbreviated; only flags that are
-// declared as lists may be repeated.
+// Parses argv with `options` (adds --help, also -h, and --version), then runs `body`. With --json
+// among the flags, an error is also answered as JSON (planner/answers/error_json.h), unless an
+// answer is out. Turns what `body` throws into "frazil <verb>: <sentence>" on stderr and an exit
+// code: InputError and bad flags 2, InfeasibleError 3, PeerLost 6, std::bad_alloc 7, anything
+// else 1. The code is also 1 if standard output does not take all that is printed. Flags may not be
+// abbreviated; only flags that are declared as lists may be repeated.
 int run_verb(const Verb& verb, int argc, char** argv,
              const boost::program_options::options_description& options,
              const std::function<ExitCode(const boost::program_options::variables_map&)>& body);
+
+// Prints an answer, a text or one JSON object, to standard output. Control characters are written
+// out, and on a terminal a text is fitted to it (planner/answers/terminal_text.h). Everything that
+// a subcommand answers goes through here.
+void print_answer(std::string_view answer);
 
 // Ends the work of a subcommand: `write` makes its files, then the answer is printed, even if a
 // file could not be written. What `write` throws is rethrown when the answer is out.

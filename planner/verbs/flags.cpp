@@ -7,9 +7,14 @@
 #include <system_error>
 
 #include "profiles/error.h"
+#include "profiles/known_names.h"
 #include "profiles/quantity_text.h"
 
 namespace frazil {
+
+boost::program_options::typed_value<std::string>* text_value(const char* name) {
+  return boost::program_options::value<std::string>()->value_name(name);
+}
 
 void refuse_flags(const std::string& found, const std::string& expected) {
   throw InputError("command line", 0, found, expected);
@@ -106,6 +111,24 @@ std::vector<int> checked_flags(const std::string& flag, const std::string& comma
   }
 }
 
+std::string list_names(std::span<const std::string_view> names) {
+  std::string list;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    list += i == 0 ? "" : i + 1 == names.size() ? " or " : ", ";
+    list += names[i];
+  }
+  return list;
+}
+
+std::string known_name(const std::string& flag, const std::string& found,
+                       std::span<const std::string_view> known) {
+  for (const std::string_view name : known) {
+    if (is_same_name(name, found)) return std::string(name);
+  }
+  refuse_flags(flag.empty() ? fmt::format("`{}`", found) : fmt::format("{} {}", flag, found),
+               list_names(known) + did_you_mean(found, known));
+}
+
 void refuse_together(const Flags& flags, const std::string& mode,
                      std::initializer_list<const char*> others) {
   for (const char* other : others) {
@@ -134,8 +157,40 @@ bool is_same_file(const std::filesystem::path& a, const std::filesystem::path& b
   return !error && full_a == full_b;
 }
 
-void refuse_overwriting(const std::vector<NamedFile>& inputs,
-                        const std::vector<NamedFile>& outputs) {
+void refuse_folder_place(const NamedFile& output) {
+  const std::string place = fmt::format("{} {}", output.flag, output.path.string());
+  if (output.path.empty()) refuse_flags("an empty " + output.flag, "a name");
+  if (output.path == "-") {
+    refuse_flags(place,
+                 "a name, for the answer alone goes to standard output; ./- is a file of "
+                 "that name");
+  }
+  // The folder of "runs/new/" is "runs".
+  const std::filesystem::path named =
+      output.path.has_filename() ? output.path : output.path.parent_path();
+  const std::filesystem::path folder =
+      named.has_parent_path() ? named.parent_path() : std::filesystem::path(".");
+  std::error_code error;
+  if (!std::filesystem::exists(folder, error)) {
+    refuse_flags(fmt::format("{}, but folder {} does not exist", place, folder.string()),
+                 "a folder that exists");
+  }
+  if (!std::filesystem::is_directory(folder, error)) {
+    refuse_flags(fmt::format("{}, but {} is no folder", place, folder.string()), "a folder");
+  }
+}
+
+void refuse_file_place(const NamedFile& output) {
+  refuse_folder_place(output);
+  std::error_code error;
+  if (!output.path.has_filename() || std::filesystem::is_directory(output.path, error)) {
+    refuse_flags(fmt::format("{} {}, a folder", output.flag, output.path.string()),
+                 "the name of a file");
+  }
+}
+
+void refuse_same_files(const std::vector<NamedFile>& inputs,
+                       const std::vector<NamedFile>& outputs) {
   const auto refuse_empty = [](const NamedFile& file) {
     if (file.path.empty()) refuse_flags("an empty " + file.flag, "the name of a file");
   };
@@ -151,6 +206,12 @@ void refuse_overwriting(const std::vector<NamedFile>& inputs,
     for (const NamedFile& input : inputs) refuse_same(input);
     for (const NamedFile* other = outputs.data(); other != &output; ++other) refuse_same(*other);
   }
+}
+
+void refuse_overwriting(const std::vector<NamedFile>& inputs,
+                        const std::vector<NamedFile>& outputs) {
+  refuse_same_files(inputs, outputs);
+  for (const NamedFile& output : outputs) refuse_file_place(output);
 }
 
 }  // namespace frazil

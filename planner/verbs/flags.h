@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <initializer_list>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "profiles/units.h"
@@ -17,6 +19,9 @@ namespace frazil {
 using Flags = boost::program_options::variables_map;
 
 inline constexpr int kMostCounted = 1'000'000;  // the largest number that a flag counts
+
+// Returns the description of a flag with a value, which --help calls `name` ("FILE", "N").
+boost::program_options::typed_value<std::string>* text_value(const char* name);
 
 [[noreturn]] void refuse_flags(const std::string& found, const std::string& expected);
 
@@ -40,6 +45,13 @@ int checked_flag(const std::string& flag, const std::string& value, int minimum,
 std::vector<int> checked_flags(const std::string& flag, const std::string& comma_list, int minimum,
                                int maximum);
 
+// Returns "exact or fast"; "kineto, sailor or csv".
+std::string list_names(std::span<const std::string_view> names);
+// Returns the one of the known names that `found` is, in any case. Refuses any other as "found FLAG
+// FOUND", and suggests the nearest name. `flag` is "" for a word without one.
+std::string known_name(const std::string& flag, const std::string& found,
+                       std::span<const std::string_view> known);
+
 // Throws if any of `others` is given beside `mode`, which is written as it was given ("--stages").
 void refuse_together(const Flags& flags, const std::string& mode,
                      std::initializer_list<const char*> others);
@@ -53,8 +65,15 @@ struct NamedFile {
 // Returns the files of those flags in `names` that are given.
 std::vector<NamedFile> named_files(const Flags& flags, std::initializer_list<const char*> names);
 bool is_same_file(const std::filesystem::path& a, const std::filesystem::path& b);
+// Refuse a place for a file or for a folder before any work: one without a name, `-`, and one in a
+// folder that does not exist or cannot be written; refuse_file_place() also what is a folder.
+void refuse_file_place(const NamedFile& output);
+void refuse_folder_place(const NamedFile& output);
 // Throws for a file without a name, and for an output that is an input or another output under any
-// name. It is to be called before the first output is written.
+// name.
+void refuse_same_files(const std::vector<NamedFile>& inputs, const std::vector<NamedFile>& outputs);
+// Throws for what refuse_same_files() and refuse_file_place() refuse. It is to be called before any
+// work.
 void refuse_overwriting(const std::vector<NamedFile>& inputs,
                         const std::vector<NamedFile>& outputs);
 

@@ -12,6 +12,11 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
+
+#include "planner/answers/error_json.h"
+#include "profiles/error.h"
+#include "profiles/known_names.h"
 
 namespace {
 
@@ -27,6 +32,7 @@ struct Verb {
 constexpr std::array kVerbs = {
     Verb{"profile", "measure a model's layers on a device", true},
     Verb{"plan", "find the best pipeline for a model on a cluster", false},
+    Verb{"cluster", "make the file of a cluster that nobody has measured", false},
     Verb{"simulate", "predict what a plan or a schedule takes", false},
     Verb{"train", "train by a plan that changes as layers freeze", true},
     Verb{"verify", "check that a plan still runs as its costs say", true},
@@ -54,31 +60,50 @@ void print_help(std::ostream& out, const std::filesystem::path& folder) {
 }
 
 const Verb* find_verb(std::string_view name) {
-  const auto* const verb = std::find_if(kVerbs.begin(), kVerbs.end(),
-                                        [&](const Verb& known) { return known.name == name; });
+  const auto* const verb = std::find_if(kVerbs.begin(), kVerbs.end(), [&](const Verb& known) {
+    return frazil::is_same_name(known.name, name);
+  });
   return verb == kVerbs.end() ? nullptr : verb;
 }
 
-int refuse_verb(std::string_view found) {
-  std::cerr << "frazil: found subcommand `" << found << "`, expected one of ";
-  for (const Verb& verb : kVerbs) {
-    std::cerr << (verb.name == kVerbs.front().name ? "" : ", ") << verb.name;
+// Says what is wrong, and as JSON too where that was asked for.
+int complain(const std::string& found, const std::string& expected, bool as_json) {
+  const std::string sentence =
+      "frazil: " + frazil::to_one_line("found " + found + ", expected " + expected);
+  std::cerr << sentence << "\n";
+  if (as_json) {
+    std::cout << frazil::error_json(sentence,
+                                    frazil::InputError("command line", 0, found, expected))
+              << std::flush;
   }
-  std::cerr << "\n";
   return kExitUsage;
+}
+
+int refuse_verb(std::string_view found, bool as_json) {
+  std::string expected = "one of ";
+  std::vector<std::string_view> names;
+  for (const Verb& verb : kVerbs) {
+    expected += (names.empty() ? "" : ", ") + std::string(verb.name);
+    names.push_back(verb.name);
+  }
+  return complain("subcommand `" + std::string(found) + "`",
+                  expected + frazil::did_you_mean(found, names), as_json);
 }
 
 // Returns only when the program could not be started.
 int start_verb(const std::filesystem::path& folder, const Verb& verb, char** arguments) {
   const std::filesystem::path program = find_program(folder, verb.name);
   if (!is_built(program)) {
-    std::cerr << "frazil: found no " << program.string() << ", expected it beside frazil: "
+    std::cerr << "frazil: found no " << frazil::to_one_line(program.string())
+              << ", expected it beside frazil: "
               << (verb.needs_libtorch
                       ? "this subcommand needs a build with libtorch, which ./setup.sh fetches"
                       : "build all programs first")
               << "\n";
     return kExitFailure;
   }
+  std::string name(verb.name);
+  arguments[0] = name.data();
   execv(program.c_str(), arguments);
   std::cerr << "frazil: " << program.string() << " could not be started: " << std::strerror(errno)
             << "\n";
@@ -93,16 +118,15 @@ int finish_answer() {
 }
 
 // Implements frazil help [SUBCOMMAND]: prints the overview, or what the subcommand says of itself.
-int help(int count, char** arguments, const std::filesystem::path& folder) {
+int help(int count, char** arguments, const std::filesystem::path& folder, bool as_json) {
   if (count < 3) {
     print_help(std::cout, folder);
     return finish_answer();
   }
   const Verb* const verb = find_verb(arguments[2]);
-  if (verb == nullptr) return refuse_verb(arguments[2]);
+  if (verb == nullptr) return refuse_verb(arguments[2], as_json);
   if (count > 3) {
-    std::cerr << "frazil: found `" << arguments[3] << "`, expected one subcommand after help\n";
-    return kExitUsage;
+    return complain("`" + std::string(arguments[3]) + "`", "one subcommand after help", as_json);
   }
   std::string flag = "--help";
   std::array<char*, 3> asking = {arguments[2], flag.data(), nullptr};
@@ -132,7 +156,9 @@ int main(int count, char** arguments) {
     std::cout << "frazil " << FRAZIL_VERSION << "\n";
     return finish_answer();
   }
-  if (first == "help") return help(count, arguments, folder);
+  const bool as_json =
+      std::find(arguments, arguments + count, std::string_view("--json")) != arguments + count;
+  if (first == "help") return help(count, arguments, folder, as_json);
   const Verb* const verb = find_verb(first);
-  return verb != nullptr ? start_verb(folder, *verb, arguments + 1) : refuse_verb(first);
+  return verb != nullptr ? start_verb(folder, *verb, arguments + 1) : refuse_verb(first, as_json);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -29,18 +30,17 @@ namespace po = boost::program_options;
 
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
-  const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()                                          //
-      ("out", text(), "write the model profile, or the plan")  //
-      ("micro-batch-size", text(),
-       "samples of a micro-batch in the traced or measured run, default 1")           //
-      ("micro-batches", text(), "kineto: micro-batches of a traced step, default 1")  //
-      ("model", text(), "name of the model, default imported")                        //
-      ("layer-ranges", text(),
+  flags.add_options()                                                      //
+      ("out", text_value("FILE"), "write the model profile, or the plan")  //
+      ("micro-batch-size", text_value("N"),
+       "samples of a micro-batch in the traced or measured run, default 1")                    //
+      ("micro-batches", text_value("N"), "kineto: micro-batches of a traced step, default 1")  //
+      ("model", text_value("NAME"), "name of the model, default imported")                     //
+      ("layer-ranges", text_value("TEXT"),
        "kineto: names of ranges that mark layers begin so, default layer:")                   //
-      ("plan", text(), "pytorch-csv: the plan that gets this schedule")                       //
-      ("profile", text(), "pytorch-csv: profile of its model")                                //
-      ("cluster", text(), "pytorch-csv: its cluster")                                         //
+      ("plan", text_value("FILE"), "pytorch-csv: the plan that gets this schedule")           //
+      ("profile", text_value("FILE"), "pytorch-csv: profile of its model")                    //
+      ("cluster", text_value("FILE"), "pytorch-csv: its cluster")                             //
       ("legacy", po::bool_switch(), "pytorch-csv: an older file, with B for I and BW for B")  //
       ("json", po::bool_switch(), "answer in JSON");
   describe_sailor_import(flags);
@@ -142,17 +142,17 @@ ExitCode import_layers(const Flags& values, const std::string& kind,
 }
 
 ExitCode import_verb(const Flags& values) {
-  constexpr const char* kKinds = "kineto, pytorch-csv, sailor, pipedream or csv";
+  constexpr std::array<std::string_view, 5> kKinds = {"kineto", "pytorch-csv", "sailor",
+                                                      "pipedream", "csv"};
   std::vector<std::string> words = text_list(values, "word");
-  if (words.empty()) refuse_flags("nothing to import", kKinds);
-  const std::string kind = words.front();
+  if (words.empty()) refuse_flags("nothing to import", list_names(kKinds));
+  const std::string kind = known_name("", words.front(), kKinds);
   words.erase(words.begin());
   if (kind == "kineto") return import_traces(values, words);
   if (kind == "pytorch-csv") return import_schedule(values, words);
   if (kind == "sailor") return import_sailor(values, words);
   if (kind == "pipedream") return import_layers(values, kind, words, parse_pipedream_graph);
-  if (kind == "csv") return import_layers(values, kind, words, parse_layer_csv);
-  refuse_flags(fmt::format("`{}`", kind), kKinds);
+  return import_layers(values, kind, words, parse_layer_csv);
 }
 
 int run_import_verb(int argc, char** argv) {

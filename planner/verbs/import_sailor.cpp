@@ -81,7 +81,7 @@ std::string plan_json(const ImportedPlan& read) {
 }  // namespace
 
 void describe_sailor_import(po::options_description& flags) {
-  flags.add_options()("data", po::value<std::string>(),
+  flags.add_options()("data", text_value("FOLDER"),
                       "sailor: folder with times, sizes and bandwidths");
 }
 
@@ -92,12 +92,12 @@ ExitCode import_sailor(const Flags& values, const std::vector<std::string>& file
   if (files.size() != 1) refuse_flags(fmt::format("{} plans", files.size()), "one");
   const std::string folder = required_text(values, "data");
   const std::filesystem::path out = required_text(values, "out");
-  if (out.empty()) refuse_flags("an empty --out", "the name of a folder");
+  refuse_folder_place({"--out", out});
   const std::filesystem::path profile_file = out / "profile.json";
   const std::filesystem::path plan_file = out / "plan.json";
   const std::filesystem::path cluster_file = out / "cluster.json";
-  refuse_overwriting({{"the plan of Sailor", files.front()}},
-                     {{"--out", profile_file}, {"--out", plan_file}, {"--out", cluster_file}});
+  refuse_same_files({{"the plan of Sailor", files.front()}},
+                    {{"--out", profile_file}, {"--out", plan_file}, {"--out", cluster_file}});
   const ImportedPlan read = read_plan_with_measurements(files.front(), folder);
   const auto write = [&] {
     write_text_files({{profile_file, to_json(read.profile)},

@@ -39,7 +39,7 @@ ExitCode plan_forecast(const Flags& values) {
                   {"mask", "top", "planner", "explain", "held", "steps", "effort", "gap"});
   refuse_order_search(values, "--forecast");
   const auto out = optional_text(values, "out");
-  if (out && out->empty()) refuse_flags("an empty --out", "the name of a file");
+  if (out) refuse_folder_place({"--out", *out});
   if (is_set(values, "cache")) {
     refuse_flags("--cache with --forecast", "--cache-memory or --cache-disk, which have a size");
   }

@@ -43,12 +43,11 @@ std::string certificate_of(const GraphPartition& partition) {
 }  // namespace
 
 void add_graph_flags(boost::program_options::options_description& flags) {
-  const auto text = [] { return boost::program_options::value<std::string>(); };
-  flags.add_options()                                                           //
-      ("graph", text(), "a work graph (JSON) to be cut, instead of a profile")  //
-      ("devices", text(),
+  flags.add_options()                                                                       //
+      ("graph", text_value("FILE"), "a work graph (JSON) to be cut, instead of a profile")  //
+      ("devices", text_value("N"),
        "with --graph: number of devices (default: the number in the file)")  //
-      ("states", text(),
+      ("states", text_value("N"),
        "with --graph: stages that the search may look at (default 50 million); "
        "it then answers with the best found and a lower bound");
 }
@@ -87,8 +86,8 @@ ExitCode plan_graph_verb(const Flags& values) {
   SplitLimits limits;
   limits.states = integer_or(values, "states", static_cast<int>(limits.states), 1, 2'000'000'000);
   const GraphPartition partition = partition_graph(graph, limits);
-  fmt::print("{}", is_set(values, "json") ? graph_partition_json(graph, partition)
-                                          : print_graph_partition(graph, partition, file));
+  print_answer(is_set(values, "json") ? graph_partition_json(graph, partition)
+                                      : print_graph_partition(graph, partition, file));
   return ExitCode::kOk;
 }
 

@@ -37,50 +37,55 @@ namespace po = boost::program_options;
 
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
-  const auto text = [] { return po::value<std::string>(); };
-  flags.add_options()                              //
-      ("profile", text(), "profile of the model")  //
-      ("cluster", text(), "the cluster")           //
-      ("batch", text(), "samples of a step")       //
-      ("micro-batch", text(),
-       "sizes to try, a comma list; default: the powers of two that were measured")      //
-      ("mask", text(), "freeze mask, a bit per block, 1 = active; default: all active")  //
-      ("schedules", text(),
+  flags.add_options()                                          //
+      ("profile", text_value("FILE"), "profile of the model")  //
+      ("cluster", text_value("FILE"), "the cluster")           //
+      ("batch", text_value("N"), "samples of a step")          //
+      ("micro-batch", text_value("LIST"),
+       "sizes to try, a comma list; default: the powers of two that were measured")  //
+      ("mask", text_value("BITS"),
+       "freeze mask, a bit per block, 1 = active; default: all active")  //
+      ("schedules", text_value("LIST"),
        "schedules to try, a comma list; help lists them; default: all that are synchronous; with "
        "`search` among them the order of work is searched too, for the best plans that split their "
-       "backwards")                                                                               //
-      ("budget", text(), "with --schedules search: moves to try for each order, default 300000")  //
-      ("no-recompute", po::bool_switch(), "keep activations, never recompute them")               //
+       "backwards")  //
+      ("budget", text_value("N"),
+       "with --schedules search: moves to try for each order, default 300000")       //
+      ("no-recompute", po::bool_switch(), "keep activations, never recompute them")  //
       ("cache", po::bool_switch(),
        "also plans that read the frozen prefix's output from a cache")  //
-      ("reduction", text(),
-       "exact: gradients add up to the same bits in every plan; or fast: they take less memory; "
-       "default exact, of a held plan its own")("overlap-reductions", po::bool_switch(),
-                                                "reductions begin while backwards still run")  //
-      ("max-stages", text(), "most stages of a pipeline, each chunk of a device counted")      //
-      ("max-replicas", text(), "most pipelines; default: as many as fit")                      //
-      ("effort", text(),
+      ("reduction", text_value("MODE"),
+       "exact: weights are bitwise identical under every plan; or fast: gradients take less "
+       "memory; default exact, of a held plan its own")  //
+      ("overlap-reductions", po::bool_switch(),
+       "reductions begin while backwards still run")  //
+      ("max-stages", text_value("N"),
+       "most stages of a pipeline, each chunk of a device counted")                 //
+      ("max-replicas", text_value("N"), "most pipelines; default: as many as fit")  //
+      ("effort", text_value("N"),
        "end with what is found after bounding the cuts of so many plans, default 100000; 0: go on "
        "until the best is proven")  //
-      ("gap", text(),
+      ("gap", text_value("PERCENT"),
        "end when the best is proven to be within so many percent of the least; default 0")        //
       ("clip", po::bool_switch(), "steps with a global gradient norm: a barrier before updates")  //
-      ("forecast", text(), "a freeze trace: plan which plan to hold when, transitions included")  //
-      ("held", text(),
+      ("forecast", text_value("FILE"),
+       "a freeze trace: plan which plan to hold when, transitions included")  //
+      ("held", text_value("FILE"),
        "a plan that executes: whether to go on with it or to change to another, under --mask")  //
-      ("steps", text(), "with --held: steps to come, over which a transition has to pay")       //
-      ("plans-per-mask", text(), "with --forecast: candidates of each mask, default 3")         //
-      ("switch-time", text(),
+      ("steps", text_value("N"),
+       "with --held: steps to come, over which a transition has to pay")                          //
+      ("plans-per-mask", text_value("N"), "with --forecast: candidates of each mask, default 3")  //
+      ("switch-time", text_value("TIME"),
        "with --forecast or --held: fixed cost of changing plans, besides moving state (default 0 "
        "ms)")  //
-      ("decide-every", text(),
+      ("decide-every", text_value("N"),
        "with --forecast: steps between looks of the rule that knows no forecast, default 1")  //
-      ("planner", text(),
+      ("planner", text_value("NAME"),
        "plan as another system does, and compare with the best plan; help lists them")  //
-      ("out", text(),
+      ("out", text_value("FILE"),
        "write the best plan; with --forecast: a file for each plan held, numbered by its first "
-       "step")                                     //
-      ("top", text(), "rows to show, default 10")  //
+       "step")                                              //
+      ("top", text_value("N"), "rows to show, default 10")  //
       ("explain", po::bool_switch(),
        "also why: the runner-up, where the time goes, what was rejected; where nothing fits, what "
        "came nearest and what would help")  //
@@ -96,7 +101,7 @@ ExitCode compare_planner(const Flags& values, const std::string& name) {
   refuse_together(values, "--planner", {"top", "explain", "effort", "gap", "cache"});
   refuse_order_search(values, "--planner");
   const auto planner = find_planner(name);
-  if (!planner) refuse_flags("--planner " + name, "one of " + list_planners());
+  if (!planner) known_name("--planner", name, all_planner_names());
   if (values.count("micro-batch") > 0 && chooses_its_micro_batches(*planner)) {
     refuse_flags("--micro-batch with --planner " + name, "one or the other: it chooses its own");
   }
@@ -179,15 +184,14 @@ ExitCode answer(const Flags& values, const ModelProfile& profile, const SearchCa
 ExitCode plan_verb(const Flags& values) {
   if (values.count("graph") > 0) return plan_graph_verb(values);
   if (values.count("planner") > 0 && required_text(values, "planner") == "help") {
-    fmt::print("{}\n", list_planners());
+    print_answer(list_planners() + "\n");
     return ExitCode::kOk;
   }
   if (optional_text(values, "schedules") == "help") {
-    fmt::print(
-        "{}\nand beside them:\n"
-        "search            the best orders that a search finds, for the best plans that split "
-        "their backwards\n",
-        describe_schedules(/*synchronous_alone=*/true));
+    print_answer(describe_schedules(/*synchronous_alone=*/true) +
+                 "\nand beside them:\n"
+                 "search            the best orders that a search finds, for the best plans that "
+                 "split their backwards\n");
     return ExitCode::kOk;
   }
   if (values.count("forecast") > 0) return plan_forecast(values);

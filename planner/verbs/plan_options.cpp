@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "planner/bounds/shape.h"
 #include "planner/plan/schedule_facts.h"
+#include "planner/verbs/what_if_flags.h"
+#include "profiles/known_names.h"
 
 namespace frazil {
 namespace {
@@ -33,13 +36,12 @@ ListedSchedules read_schedules(const std::string& comma_list) {
     const std::size_t end = std::min(comma_list.find(',', begin), comma_list.size());
     const std::string name = comma_list.substr(begin, end - begin);
     const auto kind = find_schedule(name);
-    const bool is_search = name == kSearch;
+    const bool is_search = is_same_name(name, kSearch);
     if (name.empty()) {
       refuse_flags(fmt::format("--schedules `{}`", comma_list),
                    "a name on both sides of each comma");
     }
-    if (!kind && !is_search)
-      refuse_flags("--schedules " + name, "names that frazil plan --schedules help lists");
+    if (!kind && !is_search) refuse_schedule("--schedules", name, "plan");
     if (kind && facts_of(*kind).versions != WeightVersions::kSync) {
       refuse_flags("--schedules " + name,
                    "schedules that flush, which keep one version of weights");
@@ -115,8 +117,9 @@ SearchOptions read_options(const Flags& values, const ModelProfile& profile) {
   }
   options.schedules = read_schedules(values).named;
   if (const auto mode = optional_text(values, "reduction")) {
-    if (*mode != "exact" && *mode != "fast") refuse_flags("--reduction " + *mode, "exact or fast");
-    options.reduction = *mode == "fast" ? ReductionMode::kFast : ReductionMode::kExact;
+    constexpr std::array<std::string_view, 2> kModes = {"exact", "fast"};
+    const bool is_fast = known_name("--reduction", *mode, kModes) == "fast";
+    options.reduction = is_fast ? ReductionMode::kFast : ReductionMode::kExact;
   }
   options.joint = true;
   options.recompute = !is_set(values, "no-recompute");

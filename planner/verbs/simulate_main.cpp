@@ -23,6 +23,7 @@
 #include "planner/verbs/flags.h"
 #include "planner/verbs/plan_options.h"
 #include "planner/verbs/what_if_flags.h"
+#include "planner/verbs/what_if_memory_flags.h"
 #include "planner/what_if/compare_schedules.h"
 #include "planner/what_if/plan_changes.h"
 #include "planner/what_if/what_if_changes.h"
@@ -41,40 +42,41 @@ namespace po = boost::program_options;
 
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
-  const auto text = [] { return po::value<std::string>(); };
   describe_what_if(flags);
-  flags.add_options()("compare", po::bool_switch(), "every schedule that flushes, ranked")  //
-      ("fits", text(), "with --compare: micro-batches that fit on a device")                //
-      ("plan", text(), "plan to simulate")                                                  //
-      ("profile", text(), "profile of its model")                                           //
-      ("cluster", text(), "its cluster")                                                    //
-      ("change", po::value<std::vector<std::string>>()->composing(),
+  describe_what_if_memory(flags);
+  flags.add_options()("compare", po::bool_switch(),
+                      "every synchronous (flushing) schedule, ranked")                 //
+      ("fits", text_value("N"), "with --compare: micro-batches that fit on a device")  //
+      ("plan", text_value("FILE"), "plan to simulate")                                 //
+      ("profile", text_value("FILE"), "profile of its model")                          //
+      ("cluster", text_value("FILE"), "its cluster")                                   //
+      ("change", po::value<std::vector<std::string>>()->composing()->value_name("TEXT"),
        "what if: `device 2 x1.5`, `straggler 3 +30%`, `link 0>1 x2`, `layer 5 x0.5`; may be "
-       "repeated; "
-       "layer 0 of a what-if has no cost, layer s+1 is stage s")                               //
+       "repeated; layer 0 of a what-if has no cost, layer s+1 is stage s")                     //
       ("explain", po::bool_switch(), "where the time of each device goes; the critical path")  //
       ("messages", po::bool_switch(), "whether messages come through: three ways of sending")  //
       ("share-links", po::bool_switch(), "with --plan: links shared by max-min fair rates")    //
       ("block-sends", po::bool_switch(),
        "with --plan: a SEND stops its device until it is through")  //
-      ("buffers", text(),
+      ("buffers", text_value("N"),
        "with --plan: messages on their way per pair of devices; 0: rendezvous")                //
       ("wait-for-memory", po::bool_switch(), "what finds no room on its device waits for it")  //
       ("overlap-reductions", po::bool_switch(),
-       "reductions begin among the backwards: mode fast bucket by bucket, exact node by node")    //
-      ("bucket", text(), "with --overlap-reductions in mode fast, default 25MiB")                 //
-      ("jitter", text(), "each time varies by so many percent, such as 2.5: p10, median, p90")    //
-      ("draws", text(), "with --jitter, default 200")                                             //
-      ("seed", text(), "with --jitter, default 0")                                                //
+       "reductions begin among the backwards: mode fast bucket by bucket, exact node by node")  //
+      ("bucket", text_value("SIZE"), "with --overlap-reductions in mode fast, default 25MiB")   //
+      ("jitter", text_value("PERCENT"),
+       "each time varies by so many percent, such as 2.5: p10, median, p90")                      //
+      ("draws", text_value("N"), "with --jitter, default 200")                                    //
+      ("seed", text_value("N"), "with --jitter, default 0")                                       //
       ("clip", po::bool_switch(), "steps with a global gradient norm: a barrier before updates")  //
-      ("out", text(), "write the time line as CSV")                                               //
-      ("chrome", text(), "write the time line as a Chrome trace")                                 //
+      ("out", text_value("FILE"), "write the time line as CSV")                                   //
+      ("chrome", text_value("FILE"), "write the time line as a Chrome trace")                     //
       ("json", po::bool_switch(), "answer in JSON");
   return flags;
 }
 
 void list_schedules() {
-  fmt::print(
+  print_answer(fmt::format(
       "{}\nand with --plan, instead of fixed lists:\n"
       "fifo              what could start first, within the memory of its device\n"
       "priority          backwards first\n"
@@ -82,7 +84,7 @@ void list_schedules() {
       "\nand for stages in a line:\n"
       "search            the best order that a search finds, for --objective in --budget moves, in "
       "the memory of zb-1p\n",
-      describe_schedules());
+      describe_schedules()));
 }
 
 void write_timelines(const Flags& values, const SimulatedStep& step, int devices) {
@@ -113,7 +115,7 @@ ExitCode compare(const Flags& values) {
   const std::vector<ComparedSchedule> compared =
       compare_schedules(read_what_if(values, {}, true), options);
   const bool json = is_set(values, "json");
-  fmt::print("{}", json ? comparison_json(compared) : print_comparison(compared));
+  print_answer(json ? comparison_json(compared) : print_comparison(compared));
   const bool any = std::any_of(compared.begin(), compared.end(),
                                [](const ComparedSchedule& row) { return row.reason.empty(); });
   if (any) return ExitCode::kOk;
@@ -121,7 +123,9 @@ ExitCode compare(const Flags& values) {
       std::any_of(compared.begin(), compared.end(),
                   [](const ComparedSchedule& row) { return row.most_in_flight > 0; });
   throw InfeasibleError(
-      some_made
+      some_made && !options.most_in_flight
+          ? "no schedule of the menu fits into " + required_text(values, "memory-limit")
+      : some_made
           ? fmt::format("no schedule of the menu holds as little as {} on a device",
                         count_of(static_cast<std::int64_t>(*options.most_in_flight), "micro-batch"))
           : "no schedule of the menu can be made for these numbers");
@@ -167,8 +171,8 @@ struct Answer {
 
 // Prints the answer with what else was asked for: one text, or one JSON object. Files are written
 // once nothing can be refused any more.
-void print_answer(const Flags& values, Answer answer, const SimulatedStep& step, const Plan& plan,
-                  Setting setting) {
+void finish_answer(const Flags& values, Answer answer, const SimulatedStep& step, const Plan& plan,
+                   Setting setting) {
   nlohmann::ordered_json json = nlohmann::ordered_json::parse(answer.json);
   const auto add = [&](const std::string& more) {
     json.update(nlohmann::ordered_json::parse(more));
@@ -214,9 +218,9 @@ ExitCode simulate_what_if(const Flags& values) {
   change(values, inputs.profile, inputs.cluster);
   const std::optional<SearchedOrder> searched = search_what_if(what_if, inputs);
   const SimulatedStep step = simulate_what_if(inputs);
-  const WhatIfAnswer answer = answer_what_if(inputs, step, searched);
-  print_answer(values, {print_what_if(what_if, answer), what_if_json(what_if, answer)}, step,
-               inputs.plan, {inputs.profile, inputs.cluster});
+  const WhatIfAnswer answer = answer_what_if(inputs, step, searched, what_if.memory);
+  finish_answer(values, {print_what_if(what_if, answer), what_if_json(what_if, answer)}, step,
+                inputs.plan, {inputs.profile, inputs.cluster});
   return ExitCode::kOk;
 }
 
@@ -237,16 +241,16 @@ StepOptions read_step_options(const Flags& values, const Plan& plan) {
 ExitCode compare_on_plan(const Flags& values, const Plan& plan, Setting setting) {
   const Ranking ranking = compare_schedules(plan, setting, is_set(values, "clip"));
   const auto all = static_cast<int>(ranking.candidates.size());
-  fmt::print("{}", is_set(values, "json") ? ranking_json(ranking, setting, all)
-                                          : print_ranking(ranking, setting, all));
+  print_answer(is_set(values, "json") ? ranking_json(ranking, setting, all)
+                                      : print_ranking(ranking, setting, all));
   if (ranking.best() == nullptr) throw InfeasibleError(explain_infeasible(ranking));
   return ExitCode::kOk;
 }
 
 ExitCode simulate_file(const Flags& values) {
-  refuse_together(
-      values, "--plan",
-      {"stages", "forward", "backward-input", "backward-weight", "hop", "chunks", "fits"});
+  refuse_together(values, "--plan",
+                  {"stages", "forward", "backward-input", "backward-weight", "backward", "hop",
+                   "chunks", "fits", "activation", "state", "memory-limit"});
   const std::string file = required_text(values, "plan");
   ModelProfile profile = read_model_profile(required_text(values, "profile"));
   Cluster cluster = read_cluster(required_text(values, "cluster"));
@@ -266,7 +270,7 @@ ExitCode simulate_file(const Flags& values) {
   const SimulatedPlan simulated{plan, setting, simulation, bounds, options.overlap};
   const std::string text =
       print_simulation(simulated) + changed.searched + print_other_question(given, options);
-  print_answer(values, {text, simulation_json(simulated)}, step, plan, setting);
+  finish_answer(values, {text, simulation_json(simulated)}, step, plan, setting);
   return ExitCode::kOk;
 }
 
@@ -284,9 +288,12 @@ ExitCode simulate_verb(const Flags& values) {
 
 int run_simulate_verb(int argc, char** argv) {
   const Verb verb{
-      "simulate", "Predicts how long a plan, or a schedule given by a few times, takes.",
+      "simulate",
+      "Predicts how long a plan, or a schedule given by per-stage forward and backward durations, "
+      "takes.",
       "frazil simulate --stages N --micro-batches N --schedule NAME --forward TIME\n"
-      "         --backward-input TIME --backward-weight TIME [--hop TIME] [--in-flight N]\n"
+      "         --backward TIME [--hop TIME] [--in-flight N] [--activation SIZE --memory-limit "
+      "SIZE]\n"
       "   or: frazil simulate --plan FILE --profile FILE --cluster FILE [--schedule NAME]\n"
       "         [--micro-batches N]"};
   return run_verb(verb, argc, argv, describe_flags(), simulate_verb);

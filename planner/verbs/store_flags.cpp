@@ -31,19 +31,20 @@ std::optional<CacheTier> read_tier(const Flags& values, const std::string& name,
 }  // namespace
 
 void add_store_flags(po::options_description& flags) {
-  const auto text = [] { return po::value<std::string>(); };
   flags.add_options()  //
-      ("samples", text(),
+      ("samples", text_value("N"),
        "with --forecast: samples of an epoch; their frozen prefix's output is cached")  //
-      ("cache-memory", text(), "with --forecast: how much memory the cache may take")   //
-      ("cache-memory-bandwidth", text(),
+      ("cache-memory", text_value("SIZE"),
+       "with --forecast: how much memory the cache may take")  //
+      ("cache-memory-bandwidth", text_value("RATE"),
        "with --forecast: rate at which the cache in memory is read and written (default 8GB/s)")  //
-      ("cache-memory-latency", text(),
-       "with --forecast: latency of the cache in memory per micro-batch (default 0ms)")   //
-      ("cache-disk", text(), "with --forecast: how much of the disk the cache may take")  //
-      ("cache-disk-bandwidth", text(),
+      ("cache-memory-latency", text_value("TIME"),
+       "with --forecast: latency of the cache in memory per micro-batch (default 0ms)")  //
+      ("cache-disk", text_value("SIZE"),
+       "with --forecast: how much of the disk the cache may take")  //
+      ("cache-disk-bandwidth", text_value("RATE"),
        "with --forecast: rate at which the cache on disk is read and written (default 1GB/s)")  //
-      ("cache-disk-latency", text(),
+      ("cache-disk-latency", text_value("TIME"),
        "with --forecast: latency of the cache on disk per micro-batch (default 0.1ms)");
 }
 

@@ -3,6 +3,7 @@
 // --schedule, --forward and the others that describe_what_if() adds.
 
 #include <optional>
+#include <string>
 
 #include "planner/verbs/flags.h"
 #include "planner/what_if/what_if.h"
@@ -11,7 +12,11 @@ namespace frazil {
 
 void describe_what_if(boost::program_options::options_description& flags);
 
-// Returns the schedule that --schedule names. Throws InputError.
+// Refuses a name that is no schedule's, and suggests the nearest one.
+[[noreturn]] void refuse_schedule(const std::string& flag, const std::string& name,
+                                  const char* verb);
+
+// Returns the schedule that --schedule names, in any case. Throws InputError.
 ScheduleKind read_schedule(const Flags& flags);
 
 // The schedule within whose memory --schedule search looks: K micro-batches, p unless --in-flight

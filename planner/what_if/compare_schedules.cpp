@@ -21,7 +21,7 @@ ComparedSchedule ask(const WhatIf& question, const ScheduleFacts& facts, int chu
   row.what_if.in_flight.reset();
   row.copies = directions(facts.placement);
   try {
-    row.answer = answer_what_if(make_what_if(row.what_if));
+    row.answer = answer_what_if(make_what_if(row.what_if), question.memory);
   } catch (const InfeasibleError& error) {
     row.reason = error.what();
     return row;
@@ -32,7 +32,14 @@ ComparedSchedule ask(const WhatIf& question, const ScheduleFacts& facts, int chu
     row.reason = fmt::format("needs {} micro-batches in flight per device, limit {}",
                              row.most_in_flight, *options.most_in_flight);
   }
+  if (question.memory && row.reason.empty()) {
+    row.reason = find_excess(*question.memory, row.answer.peak_bytes).value_or("");
+  }
   return row;
+}
+
+Bytes most_bytes(const WhatIfAnswer& answer) {
+  return *std::max_element(answer.peak_bytes.begin(), answer.peak_bytes.end());
 }
 
 std::string name_of(const ComparedSchedule& row) {
@@ -66,19 +73,23 @@ std::vector<ComparedSchedule> compare_schedules(const WhatIf& question,
 }
 
 std::string print_comparison(const std::vector<ComparedSchedule>& compared) {
-  std::string text = fmt::format("{:<20} {:>12} {:>8} {:>12} {:>8} {:>10} {:>10}\n", "schedule",
-                                 "makespan", "bubble", "span", "bubble", "in flight", "parameters");
+  const bool has_bytes = !compared.empty() && compared.front().what_if.memory.has_value();
+  std::string text = fmt::format("{:<20} {:>12} {:>8} {:>12} {:>8} {:>10} {:>10}{}\n", "schedule",
+                                 "makespan", "bubble", "span", "bubble", "in flight", "parameters",
+                                 has_bytes ? fmt::format(" {:>12}", "peak") : "");
   for (const ComparedSchedule& row : compared) {
     if (!row.reason.empty()) continue;
-    text += fmt::format("{:<20} {:>12} {:>7.1f}% {:>12} {:>7.1f}% {:>10} {:>9}x\n", name_of(row),
-                        to_text(row.answer.makespan), 100 * row.answer.bubble,
-                        to_text(row.answer.span), 100 * row.answer.bubble_span,
-                        fmt::format("{}", row.most_in_flight), row.copies);
+    text +=
+        fmt::format("{:<20} {:>12} {:>7.1f}% {:>12} {:>7.1f}% {:>10} {:>9}x{}\n", name_of(row),
+                    to_text(row.answer.makespan), 100 * row.answer.bubble, to_text(row.answer.span),
+                    100 * row.answer.bubble_span, fmt::format("{}", row.most_in_flight), row.copies,
+                    has_bytes ? fmt::format(" {:>12}", to_text(most_bytes(row.answer))) : "");
   }
   for (const ComparedSchedule& row : compared) {
     if (!row.reason.empty()) text += fmt::format("{:<20} excluded: {}\n", name_of(row), row.reason);
   }
-  return text;
+  const bool was_split = !compared.empty() && compared.front().what_if.backward_was_split;
+  return text + (was_split ? std::string(kSplitNote) : "");
 }
 
 std::string comparison_json(const std::vector<ComparedSchedule>& compared) {
@@ -93,12 +104,17 @@ std::string comparison_json(const std::vector<ComparedSchedule>& compared) {
       json["bubble_span"] = row.answer.bubble_span;
       json["most_in_flight"] = row.most_in_flight;
       json["parameter_copies"] = row.copies;
+      if (row.what_if.memory) json["peak_bytes"] = most_bytes(row.answer).count;
     } else {
       json["infeasible"] = row.reason;
     }
     rows.push_back(json);
   }
-  return nlohmann::ordered_json{{"compared", rows}}.dump() + "\n";
+  nlohmann::ordered_json answer{{"compared", rows}};
+  if (!compared.empty() && compared.front().what_if.backward_was_split) {
+    answer["backward_was_split_by_rule"] = true;
+  }
+  return answer.dump() + "\n";
 }
 
 }  // namespace frazil

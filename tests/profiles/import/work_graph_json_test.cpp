@@ -49,7 +49,7 @@ TEST(WorkGraphJson, RefusesHostileGraphsInOneSentence) {
        "a complete JSON value"},
       {"an array", "[]", 1, "an array at $", "an object"},
       {"no nodes", with(kGraph, "\"nodes\"", "\"nodez\""), 1, "an object without \"nodes\" at $",
-       "the key \"nodes\""},
+       "the key \"nodes\"; did you mean it by \"nodez\"?"},
       {"no node",
        "{\"maxSizePerFPGA\": 1, \"maxFPGAs\": 2, \"maxCPUs\": 1, \"nodes\": [],\n"
        "\"edges\": []}",

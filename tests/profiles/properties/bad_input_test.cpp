@@ -139,7 +139,7 @@ TEST(BadInput, ModelProfilesThatAreNone) {
       {"version as text", "\"version\": 1", "\"version\": \"1\"", 3, "`\"1\"` at $.version",
        "version 1"},
       {"unknown key", "\"model\"", "\"modle\"", 1, "an object without \"model\" at $",
-       "the key \"model\""},
+       "the key \"model\"; did you mean it by \"modle\"?"},
       {"extra key", "\"blocks\"", "\"block\": 1,\n\"blocks\"", 11, "the unknown key \"block\" at $",
        "no keys but \"format\", \"version\", \"model\", \"input_bytes_per_sample\", "
        "\"backward_was_split_by_rule\", \"provenance\", \"blocks\", \"layers\", \"edges\", "
@@ -258,7 +258,8 @@ TEST(BadInput, ClustersThatAreNone) {
        "`-1` at $.default_link.latency_ns", "an integer from 0 to 9007199254740992"},
       {"unknown key in a link", "\"latency_ns\": 1", "\"latency\": 1", 7,
        "the unknown key \"latency\" at $.default_link",
-       "no keys but \"latency_ns\", \"bandwidth_bytes_per_second\""},
+       "no keys but \"latency_ns\", \"bandwidth_bytes_per_second\"; did you mean "
+       "\"latency_ns\"?"},
       {"negative bandwidth", "\"bandwidth_bytes_per_second\": 8",
        "\"bandwidth_bytes_per_second\": -8", 9, "`-8` at $.links[1].bandwidth_bytes_per_second",
        any},
