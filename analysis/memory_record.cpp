@@ -61,7 +61,7 @@ HeldMemory parse_held(JsonFields& fields) {
   }
   TimePoint before;
   for (const JsonCursor& moment : fields.required("curve").items()) {
-    const std::vector<JsonCursor> pair = moment.items();
+    const JsonItems pair = moment.items();
     if (pair.size() != 2) moment.fail(moment.describe(), "[ns, bytes]");
     const TimePoint at{Duration{pair[0].integer(before.time_since_epoch().count(), kMost)}};
     held.curve.push_back({at, Bytes{pair[1].integer(0, kMost)}});

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <charconv>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -17,6 +19,15 @@ namespace {
 
 constexpr std::size_t kLongestQuote = 40;
 constexpr std::size_t kMostMisspelt = 2;  // edits by which a missing key is told from another one
+
+// Orders members by their keys.
+bool comes_before(const JsonDocument& document, std::uint32_t a, std::uint32_t b) {
+  const std::string_view first = document.raw_key(a);
+  const std::string_view second = document.raw_key(b);
+  const bool is_plain =
+      first.find('\\') == std::string_view::npos && second.find('\\') == std::string_view::npos;
+  return is_plain ? first < second : document.key(a) < document.key(b);
+}
 
 }  // namespace
 
@@ -53,26 +64,25 @@ std::string json_string(std::string_view text) {
 }
 
 void JsonCursor::fail(const std::string& found, const std::string& expected) const {
-  throw InputError(file(), line(), fmt::format("{} at {}", found, path_), expected);
+  throw InputError(file(), line(), fmt::format("{} at {}", found, path()), expected);
 }
 
-int JsonCursor::line() const { return document_->nodes[node_].line; }
+int JsonCursor::line() const { return document_->line(node_); }
 const std::string& JsonCursor::file() const { return document_->file; }
-std::string JsonCursor::path() const { return path_; }
+std::string JsonCursor::path() const { return document_->path(node_); }
 
 std::string JsonCursor::describe() const {
-  const JsonNode& node = document_->nodes[node_];
-  switch (node.kind) {
+  switch (document_->kind(node_)) {
     case JsonKind::kNull:
       return "`null`";
     case JsonKind::kBoolean:
-      return node.integer != 0 ? "`true`" : "`false`";
+      return boolean() ? "`true`" : "`false`";
     case JsonKind::kInteger:
-      return fmt::format("`{}`", node.integer);
+      return fmt::format("`{}`", document_->number(node_));
     case JsonKind::kReal:
-      return quote_raw(node.text);
+      return quote_raw(document_->number(node_));
     case JsonKind::kString:
-      return fmt::format("`{}`", json_string(shortened(node.text)));
+      return fmt::format("`{}`", json_string(shortened(document_->string(node_))));
     case JsonKind::kArray:
       return "an array";
     case JsonKind::kObject:
@@ -81,77 +91,111 @@ std::string JsonCursor::describe() const {
   return "";
 }
 
-bool JsonCursor::is_null() const { return document_->nodes[node_].kind == JsonKind::kNull; }
-bool JsonCursor::is_object() const { return document_->nodes[node_].kind == JsonKind::kObject; }
-bool JsonCursor::is_array() const { return document_->nodes[node_].kind == JsonKind::kArray; }
-bool JsonCursor::is_string() const { return document_->nodes[node_].kind == JsonKind::kString; }
-bool JsonCursor::is_integer() const { return document_->nodes[node_].kind == JsonKind::kInteger; }
+bool JsonCursor::is_null() const { return document_->kind(node_) == JsonKind::kNull; }
+bool JsonCursor::is_object() const { return document_->kind(node_) == JsonKind::kObject; }
+bool JsonCursor::is_array() const { return document_->kind(node_) == JsonKind::kArray; }
+bool JsonCursor::is_string() const { return document_->kind(node_) == JsonKind::kString; }
+bool JsonCursor::is_integer() const { return document_->kind(node_) == JsonKind::kInteger; }
 
 std::int64_t JsonCursor::integer(std::int64_t minimum, std::int64_t maximum) const {
-  const std::int64_t value = document_->nodes[node_].integer;
-  if (!is_integer() || value < minimum || value > maximum) {
-    fail(describe(), fmt::format("an integer from {} to {}", minimum, maximum));
+  if (is_integer()) {
+    const std::string_view digits = document_->number(node_);
+    std::int64_t value = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (value >= minimum && value <= maximum) return value;
   }
-  return value;
+  fail(describe(), fmt::format("an integer from {} to {}", minimum, maximum));
 }
 
 double JsonCursor::real(double minimum, double maximum) const {
-  const JsonNode& node = document_->nodes[node_];
-  const double value = is_integer() ? static_cast<double>(node.integer) : node.real;
-  const bool is_number = is_integer() || node.kind == JsonKind::kReal;
-  if (!is_number || value < minimum || value > maximum) {
-    fail(describe(), fmt::format("a number from {} to {}", minimum, maximum));
+  const JsonKind kind = document_->kind(node_);
+  if (kind == JsonKind::kInteger || kind == JsonKind::kReal) {
+    const double value = std::strtod(std::string(document_->number(node_)).c_str(), nullptr);
+    if (value >= minimum && value <= maximum) return value;
   }
-  return value;
+  fail(describe(), fmt::format("a number from {} to {}", minimum, maximum));
 }
 
 std::string JsonCursor::number_text() const {
-  const JsonNode& node = document_->nodes[node_];
-  if (is_integer()) return fmt::format("{}", node.integer);
-  if (node.kind != JsonKind::kReal) fail(describe(), "a number");
-  return node.text;
+  const JsonKind kind = document_->kind(node_);
+  if (kind != JsonKind::kInteger && kind != JsonKind::kReal) fail(describe(), "a number");
+  return std::string(document_->number(node_));
 }
 
 bool JsonCursor::boolean() const {
-  if (document_->nodes[node_].kind != JsonKind::kBoolean) fail(describe(), "`true` or `false`");
-  return document_->nodes[node_].integer != 0;
+  if (document_->kind(node_) != JsonKind::kBoolean) fail(describe(), "`true` or `false`");
+  return document_->text[document_->nodes[node_].at] == 't';
 }
 
-const std::string& JsonCursor::text() const {
+std::string JsonCursor::text() const {
   if (!is_string()) fail(describe(), "a string");
-  return document_->nodes[node_].text;
+  return document_->string(node_);
 }
 
-std::vector<JsonCursor> JsonCursor::items() const {
+JsonItems JsonCursor::items() const {
   if (!is_array()) fail(describe(), "an array");
-  std::vector<JsonCursor> result;
-  const std::vector<JsonNode>& nodes = document_->nodes;
-  for (std::size_t child = node_ + 1; child < nodes[node_].end; child = nodes[child].end) {
-    JsonCursor item = *this;
-    item.node_ = child;
-    item.path_ = fmt::format("{}[{}]", path_, result.size());
-    result.push_back(std::move(item));
-  }
-  return result;
+  return JsonItems(*this);
+}
+
+JsonItems::Iterator& JsonItems::Iterator::operator++() {
+  at_.node_ = at_.document_->nodes[at_.node_].end;
+  return *this;
+}
+
+JsonItems::Iterator JsonItems::begin() const {
+  JsonCursor first = array_;
+  ++first.node_;
+  return Iterator(std::move(first));
+}
+
+JsonItems::Iterator JsonItems::end() const {
+  JsonCursor last = array_;
+  last.node_ = array_.document_->nodes[array_.node_].end;
+  return Iterator(std::move(last));
+}
+
+std::size_t JsonItems::size() const {
+  std::size_t count = 0;
+  for (Iterator at = begin(); !(at == end()); ++at) ++count;
+  return count;
+}
+
+JsonCursor JsonItems::operator[](std::size_t index) const {
+  Iterator at = begin();
+  for (; index > 0; --index) ++at;
+  return *at;
+}
+
+JsonItems::operator std::vector<JsonCursor>() const {
+  std::vector<JsonCursor> items;
+  items.reserve(size());
+  for (const JsonCursor& item : *this) items.push_back(item);
+  return items;
 }
 
 JsonFields::JsonFields(const JsonCursor& object) : object_(object) {
   if (!object.is_object()) object.fail(object.describe(), "an object");
-  const std::vector<JsonNode>& nodes = object.document_->nodes;
-  const std::size_t end = nodes[object.node_].end;
-  for (std::size_t child = object.node_ + 1; child < end; child = nodes[child].end) {
-    JsonCursor member = object;
-    member.node_ = child;
-    member.path_ = member_path(object.path_, nodes[child].key);
-    order_.push_back(nodes[child].key);
-    members_.emplace(nodes[child].key, std::move(member));
+  const JsonDocument& document = *object.document_;
+  const std::size_t end = document.nodes[object.node_].end;
+  for (std::size_t child = object.node_ + 1; child < end; child = document.nodes[child].end) {
+    order_.push_back(static_cast<std::uint32_t>(child));
   }
+  sorted_ = order_;
+  std::sort(sorted_.begin(), sorted_.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return comes_before(document, a, b); });
+}
+
+JsonCursor JsonFields::member(std::size_t node) const {
+  JsonCursor member = object_;
+  member.node_ = node;
+  return member;
 }
 
 JsonCursor JsonFields::required(const std::string& key) {
   const std::optional<JsonCursor> member = optional(key);
   if (member) return *member;
-  const std::vector<std::string_view> names(order_.begin(), order_.end());
+  const std::vector<std::string> known = keys();
+  const std::vector<std::string_view> names(known.begin(), known.end());
   const std::string_view near = nearest_name(key, names);
   const bool is_misspelt = !near.empty() && count_edits(key, near) <= kMostMisspelt;
   const std::string meant =
@@ -161,28 +205,39 @@ JsonCursor JsonFields::required(const std::string& key) {
 
 std::optional<JsonCursor> JsonFields::optional(const std::string& key) {
   asked_.push_back(key);
-  const auto member = members_.find(key);
-  if (member == members_.end()) return std::nullopt;
-  return member->second;
+  const JsonDocument& document = *object_.document_;
+  const auto found = std::lower_bound(
+      sorted_.begin(), sorted_.end(), key,
+      [&](std::uint32_t node, const std::string& wanted) { return document.key(node) < wanted; });
+  if (found == sorted_.end() || document.key(*found) != key) return std::nullopt;
+  return member(*found);
 }
 
-std::vector<std::string> JsonFields::keys() const { return order_; }
+std::vector<std::string> JsonFields::keys() const {
+  std::vector<std::string> keys;
+  keys.reserve(order_.size());
+  for (const std::uint32_t node : order_) keys.push_back(object_.document_->key(node));
+  return keys;
+}
 
 void JsonFields::finish() const {
-  for (const std::string& key : order_) {
+  for (const std::uint32_t node : order_) {
+    const std::string key = object_.document_->key(node);
     if (std::find(asked_.begin(), asked_.end(), key) != asked_.end()) continue;
     std::string known;
     for (const std::string& name : asked_) {
       known += (known.empty() ? "" : ", ") + json_string(name);
     }
     std::vector<std::string_view> lacking;
+    const std::vector<std::string> present = keys();
     std::copy_if(asked_.begin(), asked_.end(), std::back_inserter(lacking),
-                 [&](const std::string& name) { return members_.count(name) == 0; });
+                 [&](const std::string& name) {
+                   return std::find(present.begin(), present.end(), name) == present.end();
+                 });
     const std::string_view near = nearest_name(key, lacking);
     if (!near.empty()) known += fmt::format("; did you mean {}?", json_string(near));
-    const JsonCursor& member = members_.at(key);
     throw InputError(
-        member.file(), member.document_->nodes[member.node_].key_line,
+        object_.file(), object_.document_->key_line(node),
         fmt::format("the unknown key {} at {}", json_string(shortened(key)), object_.path()),
         known.empty() ? "an empty object" : "no keys but " + known);
   }

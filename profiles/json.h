@@ -5,16 +5,17 @@
 // which refuses members that nobody asked for. All errors are InputError with file, line and path.
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace frazil {
 
-struct JsonDocument;  // values in a flat list, with lines; lives as long as a cursor points into it
+struct JsonDocument;  // the text and its values' places; lives as long as a cursor points into it
+class JsonItems;
 
 // A value inside a parsed document. Cheap to copy.
 class JsonCursor {
@@ -38,15 +39,45 @@ class JsonCursor {
   double real(double minimum, double maximum) const;  // integers are taken too
   std::string number_text() const;                    // an integer or a real, as it is written
   bool boolean() const;
-  const std::string& text() const;
-  std::vector<JsonCursor> items() const;  // of an array
+  std::string text() const;
+  JsonItems items() const;  // of an array
 
  private:
   friend class JsonFields;
+  friend class JsonItems;
   friend JsonCursor parse_json(std::string_view, const std::string&, int);
   std::shared_ptr<const JsonDocument> document_;
   std::size_t node_ = 0;
-  std::string path_;
+};
+
+// The items of an array, found as they are asked for, so that they take no memory. To index many of
+// them, take a vector: an index and size() walk from the first item on.
+class JsonItems {
+ public:
+  class Iterator {
+   public:
+    const JsonCursor& operator*() const { return at_; }
+    const JsonCursor* operator->() const { return &at_; }
+    Iterator& operator++();
+    bool operator==(const Iterator& other) const { return at_.node_ == other.at_.node_; }
+
+   private:
+    friend class JsonItems;
+    explicit Iterator(JsonCursor at) : at_(std::move(at)) {}
+    JsonCursor at_;
+  };
+
+  explicit JsonItems(const JsonCursor& array) : array_(array) {}  // requires: an array
+
+  Iterator begin() const;
+  Iterator end() const;
+  bool empty() const { return begin() == end(); }
+  std::size_t size() const;
+  JsonCursor operator[](std::size_t index) const;  // requires: index < size()
+  operator std::vector<JsonCursor>() const;
+
+ private:
+  JsonCursor array_;
 };
 
 // The members of one object. Call finish() after the last member is taken: it throws for a member
@@ -61,9 +92,11 @@ class JsonFields {
   void finish() const;
 
  private:
+  JsonCursor member(std::size_t node) const;
+
   JsonCursor object_;
-  std::map<std::string, JsonCursor> members_;
-  std::vector<std::string> order_;
+  std::vector<std::uint32_t> order_;   // nodes of the members
+  std::vector<std::uint32_t> sorted_;  // the same by key
   std::vector<std::string> asked_;
 };
 

@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <deque>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "profiles/error.h"
 #include "profiles/json_document.h"
@@ -134,63 +138,81 @@ Finding explain(std::string_view message, const std::string& token, const Progre
   return {is_whole_token ? quote_raw(token) : bad_word(progress), expected_token(message)};
 }
 
+// The keys of an object so far, by their places in the text: a hash table with open addresses.
+class KeySet {
+ public:
+  // Adds the key whose opening quote is at `place`; returns the place of an equal key, if any.
+  std::optional<std::uint32_t> add(std::string_view text, std::uint32_t place,
+                                   std::string_view key) {
+    if (2 * (count_ + 1) > places_.size()) grow(text);
+    std::size_t slot = first_slot(key);
+    for (; places_[slot] != kFree; slot = (slot + 1) % places_.size()) {
+      if (string_at(text, places_[slot]) == key) return places_[slot];
+    }
+    places_[slot] = place;
+    ++count_;
+    return std::nullopt;
+  }
+
+ private:
+  static constexpr std::uint32_t kFree = std::numeric_limits<std::uint32_t>::max();
+
+  std::size_t first_slot(std::string_view key) const {
+    return std::hash<std::string_view>{}(key) % places_.size();
+  }
+
+  void grow(std::string_view text) {
+    std::vector<std::uint32_t> old(std::max<std::size_t>(8, 2 * places_.size()), kFree);
+    std::swap(old, places_);
+    for (const std::uint32_t place : old) {
+      if (place == kFree) continue;
+      std::size_t slot = first_slot(string_at(text, place));
+      while (places_[slot] != kFree) slot = (slot + 1) % places_.size();
+      places_[slot] = place;
+    }
+  }
+
+  std::vector<std::uint32_t> places_;
+  std::size_t count_ = 0;
+};
+
 // Receives the parser's events and lists the nodes.
 class JsonBuilder {
  public:
   JsonBuilder(JsonDocument* document, const Progress* progress)
       : document_(document), progress_(progress) {}
 
-  bool null() { return add_leaf(JsonKind::kNull); }
-  bool boolean(bool value) {
-    add_leaf(JsonKind::kBoolean);
-    document_->nodes.back().integer = value ? 1 : 0;
-    return true;
-  }
-  // The parser calls this only for a leading minus, so a zero was written -0, which is no integer.
-  bool number_integer(std::int64_t value) {
-    if (value == 0) return number_float(-0.0, "-0");
-    add_leaf(JsonKind::kInteger);
-    document_->nodes.back().integer = value;
-    return true;
-  }
+  bool null() { return add(progress_->position - 4); }
+  bool boolean(bool value) { return add(progress_->position - (value ? 4 : 5)); }
+  // The parser calls this only for a leading minus.
+  bool number_integer(std::int64_t) { return add(number_place()); }
   bool number_unsigned(std::uint64_t value) {
     if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
       fail_integer(std::to_string(value));
     }
-    add_leaf(JsonKind::kInteger);
-    document_->nodes.back().integer = static_cast<std::int64_t>(value);
-    return true;
+    return add(number_place());
   }
   // The parser also calls this for integers that do not fit 64 bits. They must not become rounded
   // reals.
-  bool number_float(double value, const std::string& written) {
-    if (written != "-0" && written.find_first_of(".eE") == std::string::npos) fail_integer(written);
-    add_leaf(JsonKind::kReal);
-    document_->nodes.back().real = value;
-    document_->nodes.back().text = written;
-    return true;
+  bool number_float(double, const std::string& written) {
+    if (written.find_first_of(".eE") == std::string::npos) fail_integer(written);
+    return add(number_place());
   }
-  bool string(std::string& value) {
-    add_leaf(JsonKind::kString);
-    document_->nodes.back().text = std::move(value);
-    return true;
-  }
+  bool string(std::string&) { return add(string_place()); }
   bool binary(std::vector<std::uint8_t>&) { return false; }
-  bool start_object(std::size_t) { return open(JsonKind::kObject); }
+  bool start_object(std::size_t) { return open(); }
   bool end_object() { return close(); }
-  bool start_array(std::size_t) { return open(JsonKind::kArray); }
+  bool start_array(std::size_t) { return open(); }
   bool end_array() { return close(); }
 
   bool key(std::string& key) {
-    const int line = progress_->last_line();
-    const auto [first, inserted] = open_.back().key_lines.emplace(key, line);
-    if (!inserted) {
-      throw InputError(document_->file, line,
+    const auto place = static_cast<std::uint32_t>(string_place());
+    if (const auto first = open_.back().keys.add(progress_->text, place, key)) {
+      throw InputError(document_->file, progress_->last_line(),
                        fmt::format("the key {} again", json_string(shortened(key))),
-                       fmt::format("it once (first on line {})", first->second));
+                       fmt::format("it once (first on line {})", document_->line_at(*first)));
     }
     key_ = std::move(key);
-    key_line_ = line;
     return true;
   }
 
@@ -204,30 +226,40 @@ class JsonBuilder {
  private:
   struct Frame {
     std::size_t node;
-    std::map<std::string, int> key_lines;
+    KeySet keys;
   };
 
-  bool add_leaf(JsonKind kind) {
-    JsonNode& node = document_->nodes.emplace_back();
-    node.kind = kind;
-    node.line = progress_->last_line();
-    node.key = std::exchange(key_, std::string());
-    node.key_line = key_line_;
-    node.end = document_->nodes.size();
+  // The parser stands behind the closing quote.
+  std::size_t string_place() const {
+    return find_opening_quote(progress_->text, progress_->position - 1);
+  }
+  // The parser stands behind the character that ended the number, if there is one.
+  std::size_t number_place() const {
+    const std::string_view text = progress_->text;
+    std::size_t place = progress_->position - 1;
+    if (is_of_number(text[place])) ++place;
+    while (place > 0 && is_of_number(text[place - 1])) --place;
+    return place;
+  }
+
+  bool add(std::size_t place) {
+    const std::size_t next = document_->nodes.size() + 1;
+    document_->nodes.push_back(
+        {static_cast<std::uint32_t>(place), static_cast<std::uint32_t>(next)});
     return true;
   }
-  bool open(JsonKind kind) {
+  bool open() {
     if (open_.size() == kDeepestNesting) {
       throw InputError(document_->file, progress_->last_line(),
                        fmt::format("nesting deeper than {}", kDeepestNesting),
                        fmt::format("at most {} arrays and objects in each other", kDeepestNesting));
     }
-    add_leaf(kind);
+    add(progress_->position - 1);
     open_.push_back({document_->nodes.size() - 1, {}});
     return true;
   }
   bool close() {
-    document_->nodes[open_.back().node].end = document_->nodes.size();
+    document_->nodes[open_.back().node].end = static_cast<std::uint32_t>(document_->nodes.size());
     open_.pop_back();
     return true;
   }
@@ -238,14 +270,14 @@ class JsonBuilder {
   }
   // Returns the path of the value that comes next, as a cursor would name it.
   std::string path() const {
-    const std::vector<JsonNode>& nodes = document_->nodes;
+    const std::deque<JsonNode>& nodes = document_->nodes;
     std::string path = "$";
     for (std::size_t depth = 0; depth < open_.size(); ++depth) {
       const std::size_t parent = open_[depth].node;
       const bool is_last = depth + 1 == open_.size();
       const std::size_t child = is_last ? nodes.size() : open_[depth + 1].node;
-      if (nodes[parent].kind == JsonKind::kObject) {
-        path = member_path(path, is_last ? key_ : nodes[child].key);
+      if (document_->kind(parent) == JsonKind::kObject) {
+        path = member_path(path, is_last ? key_ : document_->key(child));
         continue;
       }
       int before = 0;
@@ -259,7 +291,6 @@ class JsonBuilder {
   const Progress* progress_;
   std::vector<Frame> open_;
   std::string key_;
-  int key_line_ = 0;
 };
 
 // The parser takes a zero byte for the end of the text, so it must not see one.
@@ -278,8 +309,9 @@ JsonCursor parse_json(std::string_view text, const std::string& file, int first_
     throw InputError(file, first_line, "no text", "a JSON value");
   }
   refuse_zero_byte(text, file, first_line);
-  auto document = std::make_shared<JsonDocument>();
-  document->file = file;
+  if (text.size() > kLongestJson) throw InputError(file, first_line, "4 GiB of text", "less");
+  auto document = std::make_shared<JsonDocument>(begin_document(text, file, first_line));
+  text = document->text;
   Progress progress{text, 0, first_line};
   JsonBuilder builder(document.get(), &progress);
   const bool parsed =
@@ -288,7 +320,6 @@ JsonCursor parse_json(std::string_view text, const std::string& file, int first_
   ENSURE(parsed && !document->nodes.empty(), "the parser reports failure by an exception");
   JsonCursor root;
   root.document_ = std::move(document);
-  root.path_ += '$';
   return root;
 }
 

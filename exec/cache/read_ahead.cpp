@@ -5,19 +5,27 @@
 #include <algorithm>
 #include <utility>
 
+#include "exec/devices/start_thread.h"
+
 namespace frazil {
 
 ReadAhead::ReadAhead(Read read, int readers) : read_(std::move(read)) {
-  for (int i = 0; i < readers; ++i) threads_.emplace_back([this] { run(); });
+  threads_ = start_threads(
+      readers, [this](int) { return [this] { run(); }; }, [this] { end(); });
 }
 
 ReadAhead::~ReadAhead() {
+  end();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+// Lets the threads end after what they are reading.
+void ReadAhead::end() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     ends_ = true;
   }
   changed_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
 }
 
 void ReadAhead::expect(std::vector<SampleIds> micro_batches) {

@@ -52,6 +52,7 @@ class ReadAhead {
     std::exception_ptr failure = {};
   };
   void run();
+  void end();
   Entry* find_next();  // the first that is not begun
   Entry* find(std::int64_t number);
 

@@ -8,7 +8,9 @@
 // - The first cause aborts the whole world: every waiting and later call of every rank throws it,
 //   in the same words. An aborted world is of no more use; the next run of ranks makes a new one.
 
+#include <atomic>
 #include <chrono>
+#include <memory>
 #include <string>
 
 #include "exec/communication/communication_error.h"
@@ -18,12 +20,26 @@
 
 namespace frazil {
 
+// The longest single wait in a world. Its owner may change it between two steps: it then holds for
+// the waits that begin after that.
+class WaitLimit {
+ public:
+  explicit WaitLimit(Duration time) : time_(time.count()) {}
+  Duration time() const { return Duration{time_.load(std::memory_order_relaxed)}; }
+  void set(Duration time) { time_.store(time.count(), std::memory_order_relaxed); }
+
+ private:
+  std::atomic<Duration::rep> time_;
+};
+
 // The options of a whole world; all its ranks share them.
 struct CommunicatorOptions {
-  Duration deadline = std::chrono::minutes(10);  // of a single wait
+  // Of a single wait, which counts as in exec/devices/tick_count.h.
+  Duration deadline = std::chrono::minutes(10);
   // Also refuses an order that only a world matching by tag can serve: a schedule that would wait
   // for ever under NCCL.
   bool check_order = true;
+  std::shared_ptr<const WaitLimit> limit = {};  // if given, in place of `deadline`
 };
 
 // One rank's end. Calls come from that rank's thread only, abort() from any.

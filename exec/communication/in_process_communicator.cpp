@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "exec/communication/mailbox_room.h"
+#include "exec/devices/tick_count.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -103,7 +104,7 @@ class InProcessCommunicator final : public Communicator {
 
   // Waits asleep until the message is there and takes it; none if the world is aborted.
   std::optional<PostedMessage> sleep_for(Mailbox& box, const MessageKey& key) {
-    const auto until = Clock::now() + room_->options().deadline;
+    TickCount waited(room_->deadline());
     {
       const std::lock_guard<std::mutex> lock(box.mutex);
       if (std::optional<PostedMessage> message = take(box, key)) return message;
@@ -112,10 +113,12 @@ class InProcessCommunicator final : public Communicator {
     room_->check_wait(rank_);
     std::unique_lock<std::mutex> lock(box.mutex);
     const auto is_over = [&] { return room_->aborted() || box.messages.contains(key); };
-    if (!box.arrived.wait_until(lock, until, is_over)) {
+    while (!box.arrived.wait_for(lock, waited.tick(), is_over)) {
+      if (!waited.is_over()) continue;
       lock.unlock();
       room_->expire(rank_);
       lock.lock();
+      break;
     }
     box.awaited.reset();
     return take(box, key);

@@ -3,21 +3,17 @@
 #include <algorithm>
 #include <chrono>
 
+#include "exec/devices/tick_count.h"
 #include "profiles/error.h"
 
 namespace frazil {
-namespace {
-
-constexpr auto kLongestDeadline = std::chrono::hours(24 * 365);  // adds to any time of the clock
-
-}  // namespace
 
 MailboxRoom::MailboxRoom(int ranks, const CommunicatorOptions& options)
     : options_(options),
       mailboxes_(static_cast<std::size_t>(ranks)),
       at_barrier_(static_cast<std::size_t>(ranks), false),
       finished_(static_cast<std::size_t>(ranks), 0) {
-  ENSURE(options.deadline > Duration{0} && options.deadline <= kLongestDeadline,
+  ENSURE(deadline() > Duration{0} && deadline() <= TickCount::kLongest,
          "a deadline is some time ahead");
 }
 
@@ -104,14 +100,14 @@ void MailboxRoom::expire(int rank) {
     if (aborted_) return;
     const WaitGraph graph = take_snapshot();
     if (!graph.waits[static_cast<std::size_t>(rank)]) return;
-    const CommunicationFault fault = make_expiry(graph, rank, options_.deadline);
+    const CommunicationFault fault = make_expiry(graph, rank, deadline());
     set_cause({fault.sentence, fault});
   }
   drop_messages();
 }
 
 void MailboxRoom::pass_barrier(int rank) {
-  const auto until = std::chrono::steady_clock::now() + options_.deadline;
+  TickCount waited(deadline());
   std::unique_lock<std::mutex> lock(mutex_);
   const std::uint64_t round = round_;
   if (!aborted_) {
@@ -125,10 +121,13 @@ void MailboxRoom::pass_barrier(int rank) {
     lock.unlock();
     check_wait(rank);
     lock.lock();
-    if (!everyone_.wait_until(lock, until, [&] { return round_ != round || aborted_; })) {
+    const auto is_over = [&] { return round_ != round || aborted_; };
+    while (!everyone_.wait_for(lock, waited.tick(), is_over)) {
+      if (!waited.is_over()) continue;
       lock.unlock();
       expire(rank);
       lock.lock();
+      break;
     }
     if (round_ != round) return;
   }

@@ -42,11 +42,12 @@ struct Mailbox {
 // mailbox's lock.
 class MailboxRoom {
  public:
-  // Requires: 0 < options.deadline <= 365 days.
+  // Requires: 0 < deadline <= TickCount::kLongest.
   MailboxRoom(int ranks, const CommunicatorOptions& options);
 
   int ranks() const { return static_cast<int>(mailboxes_.size()); }
   const CommunicatorOptions& options() const { return options_; }
+  Duration deadline() const { return options_.limit ? options_.limit->time() : options_.deadline; }
   Mailbox& mailbox(int rank) { return mailboxes_[static_cast<std::size_t>(rank)]; }
 
   bool aborted() const { return aborted_.load(); }

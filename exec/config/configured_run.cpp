@@ -9,10 +9,13 @@
 namespace frazil {
 
 RunOptions run_options(const RunConfig& config, const DeviceChoice& devices) {
-  const std::chrono::duration<double> deadline(config.deadline_seconds);
-  return {.order = config.message_order,
-          .deadline = std::max(std::chrono::round<Duration>(deadline), Duration{1}),
-          .devices = devices};
+  RunOptions options{.order = config.message_order, .devices = devices};
+  options.predicts_deadline = !config.deadline_seconds;
+  if (config.deadline_seconds) {
+    const std::chrono::duration<double> deadline(*config.deadline_seconds);
+    options.deadline = std::max(std::chrono::round<Duration>(deadline), Duration{1});
+  }
+  return options;
 }
 
 LoaderConfig loader_config(const RunConfig& config) {

@@ -230,6 +230,19 @@ AugmentationConfig parse_augmentation(const JsonCursor& object) {
   return augmentation;
 }
 
+constexpr int kLongestDeadline = 365 * 24 * 3600;  // seconds
+
+std::optional<double> take_deadline(JsonFields& fields) {
+  const Given given = fields.optional("deadline_seconds");
+  if (!given) return std::nullopt;
+  const double seconds = given->real(0, kLargestNumber);
+  if (seconds == 0) given->fail(given->describe(), "more than 0");
+  if (seconds > kLongestDeadline) {
+    given->fail(given->describe(), "at most " + std::to_string(kLongestDeadline) + ", a year");
+  }
+  return seconds;
+}
+
 // Refuses a cache beside an augmentation that draws anew in every epoch: to read an old draw in
 // place of a new one would freeze the augmentation silently.
 void refuse_fresh_draws(const JsonCursor& cache, const RunConfig& config) {
@@ -271,7 +284,7 @@ RunConfig parse_run_config(std::string_view text, const std::string& file) {
   config.reduction = static_cast<ReductionMode>(take_name(fields, "reduction", kReductionModes));
   config.message_order =
       static_cast<MessageOrder>(take_name(fields, "message_order", kMessageOrders));
-  take(fields, "deadline_seconds", Range::kPositive, config.deadline_seconds);
+  config.deadline_seconds = take_deadline(fields);
   if (const Given augmentation = fields.optional("augmentation")) {
     config.augmentation = parse_augmentation(*augmentation);
   }

@@ -11,7 +11,7 @@
 //                  "clip_norm": 0},
 //    "epochs": 20, "batch_size": 32, "batch_growth": "none", "micro_batch_size": 8, "seed": 1,
 //    "freeze": {"policy": {"kind": "none"}, "decorators": {}}, "reduction": "exact",
-//    "message_order": "by-tag", "deadline_seconds": 600,
+//    "message_order": "by-tag", "deadline_seconds": 60,
 //    "augmentation": {"kind": "none"}, "cache": {"kind": "off"}}
 // - "data" and "optimizer" take the keys of their kind alone. "synthetic" takes train_samples,
 //   test_samples and seed; "random-hierarchy" (exec/data/random_hierarchy.h) takes these and levels
@@ -29,7 +29,8 @@
 // - "message_order": "as-sent" receives messages between two devices in the order in which they are
 //   sent, as over NCCL; plans whose lists wait for each other are refused in either order.
 // - "deadline_seconds" limits the wait for a single message: one that is over it ends the run,
-//   naming who waits for what.
+//   naming who waits for what. Without it the limit follows from the plan's prediction and the
+//   first steps (exec/run/step_deadline.h). At most a year.
 // - "augmentation": {"kind": "shift", "pixels": 1, "variants": 0} moves each training image by up
 //   to so many pixels in both directions, as epoch, seed and sample say. With K variants epoch e
 //   draws what epoch e mod K has drawn; with 0 each epoch draws anew, and nothing can be cached.
@@ -80,7 +81,7 @@ struct RunConfig {
   FreezeConfig freeze = {};
   ReductionMode reduction = ReductionMode::kExact;
   MessageOrder message_order = MessageOrder::kByTag;
-  double deadline_seconds = 600;
+  std::optional<double> deadline_seconds = std::nullopt;  // none: as predicted
   AugmentationConfig augmentation = {};
   CacheConfig cache = {};
   friend bool operator==(const RunConfig&, const RunConfig&) = default;

@@ -137,8 +137,10 @@ std::string to_json(const RunConfig& config) {
       {"seed", seed_text(config.seed)},
       {"freeze", to_json(config.freeze)},
       {"reduction", name_text(kReductionModes, static_cast<std::size_t>(config.reduction))},
-      {"message_order", name_text(kMessageOrders, static_cast<std::size_t>(config.message_order))},
-      {"deadline_seconds", number_text(config.deadline_seconds)}};
+      {"message_order", name_text(kMessageOrders, static_cast<std::size_t>(config.message_order))}};
+  if (config.deadline_seconds) {
+    members.emplace_back("deadline_seconds", number_text(*config.deadline_seconds));
+  }
   if (config.batch_growth != BatchGrowth::kNone) {
     members.emplace_back("batch_growth",
                          name_text(kBatchGrowths, static_cast<std::size_t>(config.batch_growth)));

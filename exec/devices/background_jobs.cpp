@@ -2,10 +2,12 @@
 
 #include <utility>
 
+#include "exec/devices/start_thread.h"
+
 namespace frazil {
 
 BackgroundJobs::BackgroundJobs(bool in_background) {
-  if (in_background) thread_ = std::thread([this] { run(); });
+  if (in_background) thread_ = start_thread([this] { run(); });
 }
 
 BackgroundJobs::~BackgroundJobs() {

@@ -9,6 +9,7 @@
 #include "exec/devices/load_accelerator.h"
 #include "exec/devices/numerics.h"
 #include "exec/devices/step_fault.h"
+#include "exec/devices/tick_count.h"
 #include "exec/state/layer_state.h"
 #include "exec/tensors/samples.h"
 #include "profiles/error.h"
@@ -32,12 +33,12 @@ struct ComputeDevice::Gpu {
   template <class IsDone>
   void poll(const IsDone& is_done) const {
     if (is_done()) return;
-    const auto until = std::chrono::steady_clock::now() + deadline;
+    TickCount waited(deadline, TickCount::Busy::kCounted);
     while (!is_done()) {
       if (abandoned->load(std::memory_order_relaxed)) {
         throw PeerLost("device " + std::to_string(device) + " stops, for another one has failed");
       }
-      if (std::chrono::steady_clock::now() > until) {
+      if (waited.is_over()) {
         throw DeviceLost("device " + std::to_string(device) + " has not done its work on GPU " +
                          std::to_string(index) + " within " + to_text(deadline));
       }
@@ -158,6 +159,10 @@ ComputeDevices::ComputeDevices(const DeviceChoice& choice, int devices, Duration
 }
 
 ComputeDevices::~ComputeDevices() = default;
+
+void ComputeDevices::limit_waits(Duration deadline) {
+  for (const auto& gpu : streams_) gpu->deadline = deadline;
+}
 
 void ComputeDevices::abandon() { abandoned_.store(true); }
 

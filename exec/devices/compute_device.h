@@ -80,6 +80,8 @@ class ComputeDevices {
   ComputeDevices& operator=(const ComputeDevices&) = delete;
 
   int count() const { return static_cast<int>(devices_.size()); }
+  // Gives every single wait for a GPU another limit. Requires: nobody waits.
+  void limit_waits(Duration deadline);
   const ComputeDevice& operator[](std::size_t device) const { return devices_[device]; }
   // Ends every wait for a GPU; may be called from any thread.
   void abandon();

@@ -56,4 +56,14 @@ void rethrow_at(const StepPlace& place) {
   }
 }
 
+void rethrow_told() {
+  try {
+    throw;
+  } catch (const c10::Error& error) {
+    const std::string sentence = first_paragraph(error.what_without_backtrace());
+    if (is_out_of_memory(error)) throw OutOfMemory("out of memory: " + sentence);
+    throw std::runtime_error(sentence);
+  }
+}
+
 }  // namespace frazil

@@ -42,4 +42,9 @@ class DeviceLost : public PeerLost {
 // InputError goes on as it is, too.
 [[noreturn]] void rethrow_at(const StepPlace& place);
 
+// Throws again what is caught outside a step; call it in a catch block only. torch's failed
+// allocations become OutOfMemory, its other errors std::runtime_error, both in one sentence without
+// a backtrace. Anything else stays what it is.
+[[noreturn]] void rethrow_told();
+
 }  // namespace frazil

@@ -12,6 +12,8 @@
 #include <mutex>
 #include <utility>
 
+#include "exec/devices/start_thread.h"
+#include "exec/devices/tick_count.h"
 #include "profiles/quantity_text.h"
 
 namespace frazil {
@@ -143,25 +145,34 @@ void Workers::Shared::fail(Round& failed) {
 Workers::Workers(int devices, WorkerOptions options)
     : options_(std::move(options)), shared_(std::make_shared<Shared>()) {
   const std::vector<int> cores = allowed_cores();
-  for (int d = 0; d < devices; ++d) {
-    const bool own_core = static_cast<std::size_t>(devices) <= cores.size();
+  const bool own_core = static_cast<std::size_t>(devices) <= cores.size();
+  const auto make_job = [&](int d) {
     const int core = own_core ? cores[static_cast<std::size_t>(d)] : -1;
-    threads_.emplace_back([shared = shared_, d, core] {
+    return [shared = shared_, d, core] {
       if (core >= 0) pin_to(core);
       use_one_intra_op_thread();
       shared->serve(DeviceId{d});
-    });
-  }
+    };
+  };
+  threads_ = start_threads(devices, make_job, [this] { stop(); });
 }
 
-Workers::~Workers() {
-  std::vector<bool> ended(threads_.size(), true);
+// Lets the threads end that have no job.
+void Workers::stop() {
   {
     const std::lock_guard<std::mutex> lock(shared_->mutex);
     shared_->stop = true;
-    if (shared_->round) ended = shared_->round->ended;
   }
   shared_->work.notify_all();
+}
+
+Workers::~Workers() {
+  stop();
+  std::vector<bool> ended(threads_.size(), true);
+  {
+    const std::lock_guard<std::mutex> lock(shared_->mutex);
+    if (shared_->round) ended = shared_->round->ended;
+  }
   for (std::size_t rank = 0; rank < threads_.size(); ++rank) {
     if (ended[rank]) {
       threads_[rank].join();
@@ -206,10 +217,14 @@ void Workers::wait_for(Round& round, const JobLimit& limit) {
   const auto has_changed = [&] { return round.running == 0 || round.failure; };
   const auto progress = [&] { return limit.progress ? limit.progress() : 0; };
   std::int64_t before = progress();
-  bool in_time = shared_->changed.wait_for(lock, limit.time, has_changed);
-  while (!in_time && progress() != before) {
-    before = progress();
-    in_time = shared_->changed.wait_for(lock, limit.time, has_changed);
+  TickCount waited(limit.time);
+  bool in_time = shared_->changed.wait_for(lock, waited.tick(), has_changed);
+  while (!in_time) {
+    const std::int64_t now = progress();
+    if (now != before) waited.restart();
+    before = now;
+    if (waited.is_over()) break;
+    in_time = shared_->changed.wait_for(lock, waited.tick(), has_changed);
   }
   if (!in_time) {
     round.sentence =
@@ -221,7 +236,10 @@ void Workers::wait_for(Round& round, const JobLimit& limit) {
     if (round.on_failure) round.on_failure(round.sentence);
     lock.lock();
   }
-  if (shared_->changed.wait_for(lock, options_.grace, has_ended)) return;
+  TickCount grace(options_.grace, TickCount::Busy::kCounted);
+  do {
+    if (shared_->changed.wait_for(lock, grace.tick(), has_ended)) return;
+  } while (!grace.is_over());
   round.abandoned = true;
   const std::string sentence = round.sentence + "; " + name_missing(round.ended) +
                                " not come back " + to_text(options_.grace) + " later";

@@ -30,7 +30,7 @@ struct WorkerOptions {
 };
 
 // Limits a job: to `time` from its beginning, and again to `time` whenever `progress` gives another
-// number than `time` before.
+// number than before. Time counts as in exec/devices/tick_count.h.
 struct JobLimit {
   Duration time = std::chrono::hours(1);
   std::function<std::int64_t()> progress = {};
@@ -67,6 +67,7 @@ class Workers {
   struct Shared;
   struct Round;
 
+  void stop();
   void wait_for(Round& round, const JobLimit& limit);
   [[noreturn]] void give_up(const std::string& sentence);
 

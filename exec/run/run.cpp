@@ -39,10 +39,12 @@ Run::Run(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, int dev
       options_(options),
       structure_(make_structure(model_, optimizer_bytes_per_parameter_byte(optimizer))),
       devices_(options.devices, devices, options.deadline),
+      wait_limit_(std::make_shared<WaitLimit>(options.deadline)),
       states_(static_cast<std::size_t>(devices)),
       communicators_(make_in_process_communicators(
-          devices,
-          {.deadline = options.deadline, .check_order = options.order == MessageOrder::kAsSent})),
+          devices, {.deadline = options.deadline,
+                    .check_order = options.order == MessageOrder::kAsSent,
+                    .limit = wait_limit_})),
       origin_(std::chrono::steady_clock::now()),
       workers_(devices, {.grace = std::max<Duration>(options.deadline, std::chrono::minutes(1)),
                          .on_stuck = {}}) {
@@ -98,7 +100,19 @@ TransitionReport Run::transition_to(const Plan& plan) {
     failure_ = error.what();  // some layers may have moved
     throw;
   }
+  expect_step(kNoTime);
   return report;
+}
+
+void Run::expect_step(Duration predicted) {
+  step_deadline_.begin_plan(predicted);
+  limit_waits();
+}
+
+void Run::limit_waits() {
+  if (!options_.predicts_deadline) return;
+  wait_limit_->set(step_deadline_.time());
+  devices_.limit_waits(wait_limit_->time());
 }
 
 void Run::move_to(StepProgram program, TransitionReport& report) {
@@ -199,7 +213,7 @@ void Run::run_job(const std::function<void(DeviceId)>& job,
                    communicators_[0]->abort(reason);
                    devices_.abandon();
                  },
-                 {.time = std::max<Duration>(options_.deadline, std::chrono::seconds(1)),
+                 {.time = std::max<Duration>(wait_limit_->time(), std::chrono::seconds(1)),
                   .progress = [this] { return ended_actions_.load(std::memory_order_relaxed); },
                   .place = place});
   } catch (const std::exception& error) {
@@ -240,6 +254,8 @@ StepResult Run::step(Step step, double learning_rate, const std::vector<Samples>
   run_job(work, [&](DeviceId device) { return program.executors[device.index()]->place(); });
   StepResult result;
   result.wall = since(begin);
+  step_deadline_.record(result.wall);
+  limit_waits();
   result.note = program.note;
   std::vector<LossSample> ordered;
   for (const auto& some : losses) ordered.insert(ordered.end(), some.begin(), some.end());

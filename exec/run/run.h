@@ -12,6 +12,7 @@
 
 #include "exec/devices/workers.h"
 #include "exec/run/executor.h"
+#include "exec/run/step_deadline.h"
 #include "exec/state/optimizer.h"
 #include "exec/state/transition.h"
 #include "planner/actions/message_order.h"
@@ -45,6 +46,8 @@ struct RunOptions {
   // The longest single wait for a message or a GPU. A step also fails if no device ends an action
   // within this time, but at least within a second.
   Duration deadline = std::chrono::minutes(10);
+  // Take the limit of exec/run/step_deadline.h in place of `deadline`.
+  bool predicts_deadline = false;
   DeviceChoice devices = {};
 };
 
@@ -84,6 +87,10 @@ class Run {
                   bool record = false, const std::vector<double>& rate_factors = {},
                   const std::vector<std::int64_t>& sample_ids = {});
 
+  // Tells how long a step of the plan in force is predicted to take. If the options ask for a
+  // predicted deadline, it follows from that.
+  void expect_step(Duration predicted);
+
   // Returns the layer samples of all devices since the last call.
   std::vector<LayerSample> take_layer_samples();
   // The mean loss and, of a classifier, the share of right answers.
@@ -111,6 +118,7 @@ class Run {
   struct Program;  // a step program with an executor per device
   Program& program_for(int samples);
   void refuse_after_failure() const;
+  void limit_waits();
   void run_job(const std::function<void(DeviceId)>& job,
                const std::function<std::string(DeviceId)>& place = {});
   StepProgram make_step_program(const Plan& plan) const;
@@ -127,6 +135,8 @@ class Run {
   RunOptions options_;
   ModelProfile structure_;
   ComputeDevices devices_;  // before what lives on the devices
+  std::shared_ptr<WaitLimit> wait_limit_;
+  StepDeadline step_deadline_;
   StateMemory state_memory_ = StateMemory::keeping();
   std::vector<DeviceState> states_;
   std::vector<std::unique_ptr<Communicator>> communicators_;

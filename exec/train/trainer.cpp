@@ -261,6 +261,7 @@ class Training {
     result_.phases.push_back(std::move(begun_phase.begun.phase));
     const TrainPhase& phase = result_.phases.back();
     const Plan& plan = phase.plan;
+    run_.expect_step(phase.predicted_step);
     keep_phase();
     note_decision(step);
     recorder_.note(

@@ -5,9 +5,7 @@
 
 #include "analysis/tables/table.h"
 #include "exec/devices/foreign_load.h"
-#include "exec/devices/numerics.h"
 #include "exec/measuring/fixed.h"
-#include "exec/measuring/process_memory.h"
 #include "exec/profile/profiler.h"
 #include "exec/train/progress.h"
 #include "exec/verbs/verb_inputs.h"
@@ -124,13 +122,12 @@ ExitCode run_profile(const po::variables_map& flags, const std::string& command)
 }
 
 int run_profile_verb(int argc, char** argv) {
-  prepare_numerics();
-  keep_freed_memory();
   const Verb verb{"profile", "Times every layer of a model inside real training steps.",
                   "frazil profile --run FILE [--out model.json] [--cluster-out cluster.json]"};
   const std::string command = command_text(argc, argv);
-  return run_verb(verb, argc, argv, describe_flags(),
-                  [&](const po::variables_map& flags) { return run_profile(flags, command); });
+  return run_verb(verb, argc, argv, describe_flags(), [&](const po::variables_map& flags) {
+    return run_with_torch([&] { return run_profile(flags, command); });
+  });
 }
 
 }  // namespace

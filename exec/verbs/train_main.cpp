@@ -8,9 +8,7 @@
 #include "analysis/tables/table.h"
 #include "exec/checkpoint/stop_signals.h"
 #include "exec/config/configured_run.h"
-#include "exec/devices/numerics.h"
 #include "exec/measuring/fixed.h"
-#include "exec/measuring/process_memory.h"
 #include "exec/train/progress.h"
 #include "exec/train/train_files.h"
 #include "exec/train/trainer.h"
@@ -312,13 +310,12 @@ ExitCode run_train(const po::variables_map& flags, const std::string& command) {
 }
 
 int run_train_verb(int argc, char** argv) {
-  prepare_numerics();
-  keep_freed_memory();
   const Verb verb{"train", "Trains a model by a plan, re-planning as layers freeze.",
                   "frazil train --run FILE --profile FILE --cluster FILE [--out FOLDER]"};
   const std::string command = command_text(argc, argv);
-  return run_verb(verb, argc, argv, describe_flags(),
-                  [&](const po::variables_map& flags) { return run_train(flags, command); });
+  return run_verb(verb, argc, argv, describe_flags(), [&](const po::variables_map& flags) {
+    return run_with_torch([&] { return run_train(flags, command); });
+  });
 }
 
 }  // namespace

@@ -12,6 +12,8 @@
 #include "exec/data/random_hierarchy.h"
 #include "exec/devices/device_numerics.h"
 #include "exec/devices/numerics.h"
+#include "exec/devices/step_fault.h"
+#include "exec/measuring/process_memory.h"
 #include "exec/program/step_program.h"
 #include "profiles/error.h"
 
@@ -115,6 +117,16 @@ void check_output_file(const std::string& file) {
   }
   if (std::filesystem::exists(file) && !std::filesystem::is_regular_file(file)) {
     throw InputError(file, 0, "a special file", "a file to write");
+  }
+}
+
+ExitCode run_with_torch(const std::function<ExitCode()>& body) {
+  try {
+    prepare_numerics();
+    keep_freed_memory();
+    return body();
+  } catch (...) {
+    rethrow_told();
   }
 }
 

@@ -2,12 +2,14 @@
 // The subcommands of this folder share these functions: they read the run and the data that flags
 // name and check the machine and the output places.
 
+#include <functional>
 #include <string>
 
 #include "exec/config/run_config.h"
 #include "exec/data/dataset.h"
 #include "exec/devices/compute_device.h"
 #include "planner/verbs/flags.h"
+#include "profiles/error.h"
 
 namespace frazil {
 
@@ -41,6 +43,10 @@ void check_machine(const std::string& verb, const DeviceChoice& choice, int devi
 // special file. Nothing is left behind.
 void check_output_folder(const std::string& folder);
 void check_output_file(const std::string& file);
+
+// Prepares this process for torch and calls `body`. What torch throws goes on in one sentence
+// (rethrow_told() in exec/devices/step_fault.h).
+ExitCode run_with_torch(const std::function<ExitCode()>& body);
 
 // Returns "frazil train --run digits.json ...", for provenance.
 std::string command_text(int argc, char** argv);

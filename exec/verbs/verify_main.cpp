@@ -4,9 +4,7 @@
 
 #include "analysis/tables/table.h"
 #include "exec/config/configured_run.h"
-#include "exec/devices/numerics.h"
 #include "exec/measuring/fixed.h"
-#include "exec/measuring/process_memory.h"
 #include "exec/profile/verify.h"
 #include "exec/train/progress.h"
 #include "exec/verbs/verb_inputs.h"
@@ -138,11 +136,11 @@ ExitCode run_verify(const po::variables_map& flags) {
 }
 
 int run_verify_verb(int argc, char** argv) {
-  prepare_numerics();
-  keep_freed_memory();
   const Verb verb{"verify", "Checks that a plan still runs as its costs say.",
                   "frazil verify --run FILE --cluster FILE --plan FILE [--blocks N]"};
-  return run_verb(verb, argc, argv, describe_flags(), run_verify);
+  return run_verb(verb, argc, argv, describe_flags(), [](const po::variables_map& flags) {
+    return run_with_torch([&] { return run_verify(flags); });
+  });
 }
 
 }  // namespace

@@ -16,6 +16,11 @@ namespace {
 constexpr std::string_view kCells =
     "an F, B, I, W, SEND, RECV, REDUCE_GRAD, UNSHARD, RESHARD or pair of one stage and micro-batch";
 
+// Of cells of so many characters, an F, B, I, W or R behind and before digits, no more than
+// 140,000 differ. A file with more repeats itself, and is refused before it takes memory.
+constexpr std::size_t kShortCell = 5;
+constexpr int kMostShortCells = 150'000;
+
 bool is_pytorch(const Action& part) {
   const bool known = part.kind != ActionKind::kRecompute && part.kind != ActionKind::kUpdate &&
                      part.kind != ActionKind::kBarrier && part.kind != ActionKind::kMove;
@@ -74,6 +79,8 @@ class CsvReader {
     rest_.remove_prefix(std::min(end + 1, rest_.size()));
     if (!row.empty() && row.back() == '\r') row.remove_suffix(1);
     if (row.empty()) return;
+    raw_.rows.devices.back().reserve(
+        static_cast<std::size_t>(std::count(row.begin(), row.end(), ',')) + 1);
     std::size_t comma = row.find(',');
     for (; comma != std::string_view::npos; comma = row.find(',')) {
       read_cell(strip(row.substr(0, comma)));
@@ -86,6 +93,10 @@ class CsvReader {
     if (cell.empty()) {
       if (raw_.bubble_line == 0) raw_.bubble_line = line_;
       return;
+    }
+    if (cell.size() <= kShortCell && ++short_cells_ > kMostShortCells) {
+      fail(fmt::format("more than {} cells of at most {} characters", kMostShortCells, kShortCell),
+           "every action once");
     }
     const auto full = without_w(cell);
     if (full && raw_.legacy_line == 0) raw_.legacy_line = line_;
@@ -101,6 +112,7 @@ class CsvReader {
   std::string_view rest_;
   const std::string& file_;
   int line_ = 0;
+  int short_cells_ = 0;
   RawRows raw_;
 };
 

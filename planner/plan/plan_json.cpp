@@ -74,7 +74,7 @@ std::int32_t parse_index(const JsonCursor& cursor) {
 
 // Parses a closed range [first, last].
 std::pair<std::int32_t, std::int32_t> parse_range(const JsonCursor& cursor) {
-  const std::vector<JsonCursor> ends = cursor.items();
+  const JsonItems ends = cursor.items();
   if (ends.size() != 2) {
     cursor.fail(fmt::format("an array of {}", ends.size()), "a range [first, last]");
   }
@@ -131,12 +131,25 @@ NamedSchedule parse_named_schedule(const JsonCursor& name, JsonFields& fields) {
   return schedule;
 }
 
+// Of actions with so few characters no more than 150,000 differ. A file with more repeats itself,
+// and is refused before it takes memory.
+constexpr std::size_t kShortAction = 5;
+constexpr int kMostShortActions = 150'000;
+
 ExplicitSchedule parse_explicit_schedule(const JsonCursor& lists) {
   ExplicitSchedule schedule;
+  int short_actions = 0;
   for (const JsonCursor& list : lists.items()) {
     std::vector<Action>& actions = schedule.devices.emplace_back();
+    actions.reserve(list.items().size());
     for (const JsonCursor& action : list.items()) {
-      actions.push_back(parse_action(action.text(), action.file(), action.line()));
+      const std::string text = action.text();
+      if (text.size() <= kShortAction && ++short_actions > kMostShortActions) {
+        action.fail(fmt::format("more than {} actions of at most {} characters", kMostShortActions,
+                                kShortAction),
+                    "every action once");
+      }
+      actions.push_back(parse_action(text, action.file(), action.line()));
     }
   }
   return schedule;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/trajectory/far_sums.h"
 #include "planner/trajectory/remaining_bound.h"
 
 namespace frazil {
@@ -120,9 +121,7 @@ bool CachePlanner::sharpen(const CachedWalk& walk, const PlanChanges& changes) {
 // Returns what a walk whose costs are exact costs; kFarAway if it cannot be.
 Duration CachePlanner::price(const CachedWalk& walk, const CacheCosts& costs) const {
   Duration total{0};
-  const auto pay = [&](Duration cost, Step count) {
-    if (count > 0) total = total >= kFarAway || cost >= kFarAway ? kFarAway : total + cost * count;
-  };
+  const auto pay = [&](Duration cost, Step count) { total = add(total, times(cost, count)); };
   for (std::size_t k = 0; k < segments_.size(); ++k) {
     const HeldCache& cache = walk.caches[k];
     const std::size_t plan = walk.plans[k];

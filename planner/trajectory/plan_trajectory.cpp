@@ -1,6 +1,9 @@
 #include "planner/trajectory/plan_trajectory.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -13,6 +16,11 @@
 
 namespace frazil {
 namespace {
+
+constexpr Step kNoSteps = std::numeric_limits<Step>::max();
+constexpr int kYearsFarAway =
+    std::chrono::duration_cast<std::chrono::duration<int, std::ratio<31'556'952>>>(kFarAway)
+        .count();
 
 // The different masks of a forecast, found by their text: forecasts come back to the same masks.
 struct MaskTable {
@@ -113,7 +121,13 @@ class Planner {
     planned_.greedy = refine(follow_greedily);
     planned_.held = refine(hold_one);
     const auto best = refine(find_trajectory);
-    ENSURE(best.has_value(), "each mask has a plan that fits, and any plan can follow any other");
+    // Each mask has a plan that fits, and any plan can follow any other.
+    if (!best) {
+      throw InfeasibleError(
+          fmt::format("the {} steps of the forecast take longer than {} years, "
+                      "the longest time that can be added up",
+                      count_steps(), kYearsFarAway));
+    }
     planned_.best = *best;
     if (options_.store) plan_caches(costs);
     list_transitions();
@@ -173,6 +187,10 @@ class Planner {
       set(costs.change[k][states[k - 1]][s], transition(k, states[k - 1], s).total);
     }
     return changed;
+  }
+
+  Step count_steps() const {
+    return planned_.segments.back().step + planned_.segments.back().steps;
   }
 
   void plan_caches(TrajectoryCosts& costs) {
@@ -251,9 +269,9 @@ class Planner {
         if (stretch.old_step >= kFarAway || stretch.new_step >= kFarAway) return std::nullopt;
         const Duration saved = stretch.old_step - stretch.new_step;
         if (missing <= Duration{0}) return steps;
-        if (missing <= saved * stretch.steps) {
-          return steps + (missing + saved - Duration{1}) / saved;
-        }
+        if (times(stretch.new_step, stretch.steps) >= kFarAway) return std::nullopt;
+        const Step needed = saved > kNoTime ? (missing + saved - Duration{1}) / saved : kNoSteps;
+        if (needed <= stretch.steps) return steps + needed;
         missing -= saved * stretch.steps;
         steps += stretch.steps;
       }
@@ -266,27 +284,37 @@ class Planner {
     if (fitting.empty()) return std::nullopt;
     WorkFunction rule(make_metric(list_prices(fitting)), find_first(fitting));
     for (std::size_t k = 0; k < planned_.segments.size(); ++k) {
-      for (Step left = planned_.segments[k].steps; left > 0; left -= options_.decide_every) {
-        std::vector<Duration> task;
-        task.reserve(fitting.size());
-        for (const std::size_t candidate : fitting) {
-          task.push_back(step_time(k, candidate) * std::min(left, options_.decide_every));
-        }
-        rule.serve(task);
-      }
+      const Step steps = planned_.segments[k].steps;
+      const auto serve = [&](Step together, Step count) {
+        if (together > 0 && count > 0) rule.serve(list_tasks(k, fitting, together), count);
+      };
+      serve(options_.decide_every, steps / options_.decide_every);
+      serve(steps % options_.decide_every, 1);
     }
     return OnlineRun{rule.paid(),     rule.hindsight(), rule.factor(),
                      rule.additive(), rule.changes(),   fitting.size()};
   }
 
+  // Returns the time of `together` steps of a segment under each fitting candidate.
+  std::vector<Duration> list_tasks(std::size_t segment, const std::vector<std::size_t>& fitting,
+                                   Step together) {
+    std::vector<Duration> task;
+    task.reserve(fitting.size());
+    for (const std::size_t candidate : fitting) {
+      task.push_back(times(step_time(segment, candidate), together));
+    }
+    return task;
+  }
+
+  // Lists the candidates that can be held throughout.
   std::vector<std::size_t> list_fitting() {
     std::vector<std::size_t> fitting;
     for (std::size_t s = 0; s < candidates_.size(); ++s) {
-      bool fits = true;
-      for (std::size_t mask = 0; fits && mask < table_.masks.size(); ++mask) {
-        fits = steps_.exact(mask, s) < kFarAway;
+      Duration held{0};
+      for (std::size_t k = 0; held < kFarAway && k < planned_.segments.size(); ++k) {
+        held = add(held, times(step_time(k, s), planned_.segments[k].steps));
       }
-      if (fits) fitting.push_back(s);
+      if (held < kFarAway) fitting.push_back(s);
     }
     return fitting;
   }

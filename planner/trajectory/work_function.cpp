@@ -65,6 +65,64 @@ std::size_t WorkFunction::serve(const std::vector<Duration>& task) {
   return state_;
 }
 
+// Returns the least cost of everything so far and `count` more of the task, ending in `end`. One
+// state does them all: a way through several states can do all of them in its cheapest state, and
+// by the triangle inequality (which also holds for work_) it pays no more for going there and on.
+Duration WorkFunction::work_after(const std::vector<Duration>& task, Step count,
+                                  std::size_t end) const {
+  if (count == 0) return work_[end];
+  Duration least = kFarAway;
+  for (std::size_t s = 0; s < work_.size(); ++s) {
+    if (task[s] >= kFarAway) continue;
+    least = std::min(least, work_[s] + task[s] * count + metric_[s][end]);
+  }
+  return least;
+}
+
+std::vector<Duration> WorkFunction::work_after(const std::vector<Duration>& task,
+                                               Step count) const {
+  std::vector<Duration> work;
+  for (std::size_t s = 0; s < work_.size(); ++s) work.push_back(work_after(task, count, s));
+  return work;
+}
+
+// Says whether the rule stays where it is for the `time`-th of equal tasks (1: the next), having
+// stayed for those before: it does where doing the task here is a cheapest way to end here.
+bool WorkFunction::is_stay(const std::vector<Duration>& task, Step time) const {
+  return work_after(task, time - 1, state_) + task[state_] == work_after(task, time, state_);
+}
+
+// Counts the equal tasks, at most `most`, for which the rule stays. work_after() is the least of
+// lines and thus concave in the count: where the rule would go once, it would go ever after.
+Step WorkFunction::count_stays(const std::vector<Duration>& task, Step most) const {
+  if (task[state_] >= kFarAway) return 0;
+  Step stays = 0;
+  Step goes = most + 1;
+  while (goes - stays > 1) {
+    const Step middle = stays + (goes - stays) / 2;
+    (is_stay(task, middle) ? stays : goes) = middle;
+  }
+  return stays;
+}
+
+// A state that the rule leaves is not entered again while the task is the same, so that there are
+// no more rounds than states.
+std::size_t WorkFunction::serve(const std::vector<Duration>& task, Step count) {
+  ENSURE(task.size() == work_.size(), "a cost for each state");
+  while (count > 0) {
+    const Step stays = count_stays(task, count);
+    if (stays > 0) {
+      work_ = work_after(task, stays);
+      paid_ += task[state_] * stays;
+      count -= stays;
+    }
+    if (count == 0) break;
+    serve(task);
+    --count;
+  }
+  return state_;
+}
+
 Duration WorkFunction::hindsight() const { return *std::min_element(work_.begin(), work_.end()); }
 
 Duration WorkFunction::additive() const {

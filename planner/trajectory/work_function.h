@@ -27,6 +27,9 @@ class WorkFunction {
   // Takes the next task, by its cost in each state (kFarAway: it cannot be done there). Returns the
   // state in which the task is done. Requires: some state can do the task.
   std::size_t serve(const std::vector<Duration>& task);
+  // Takes the same task `count` times, as so many calls of serve(task) would, in time that grows
+  // with the logarithm of `count`. Returns the state of the last time.
+  std::size_t serve(const std::vector<Duration>& task, Step count);
 
   std::size_t state() const { return state_; }
   Duration paid() const { return paid_; }
@@ -38,6 +41,11 @@ class WorkFunction {
   Duration additive() const;
 
  private:
+  std::vector<Duration> work_after(const std::vector<Duration>& task, Step count) const;
+  Duration work_after(const std::vector<Duration>& task, Step count, std::size_t end) const;
+  bool is_stay(const std::vector<Duration>& task, Step time) const;
+  Step count_stays(const std::vector<Duration>& task, Step most) const;
+
   Prices metric_;
   std::vector<Duration> work_;  // least cost of all tasks so far, ending in that state
   std::size_t state_;

@@ -27,6 +27,7 @@
 #include "planner/what_if/compare_schedules.h"
 #include "planner/what_if/plan_changes.h"
 #include "planner/what_if/what_if_changes.h"
+#include "planner/what_if/what_if_memory.h"
 #include "profiles/cluster_json.h"
 #include "profiles/model_profile_json.h"
 #include "profiles/quantity_text.h"
@@ -69,8 +70,10 @@ po::options_description describe_flags() {
       ("draws", text_value("N"), "with --jitter, default 200")                                    //
       ("seed", text_value("N"), "with --jitter, default 0")                                       //
       ("clip", po::bool_switch(), "steps with a global gradient norm: a barrier before updates")  //
-      ("out", text_value("FILE"), "write the time line as CSV")                                   //
-      ("chrome", text_value("FILE"), "write the time line as a Chrome trace")                     //
+      ("max-memory", text_value("SIZE"),
+       "with --stages: refuse a question that takes more memory to answer (default 4GiB)")  //
+      ("out", text_value("FILE"), "write the time line as CSV")                             //
+      ("chrome", text_value("FILE"), "write the time line as a Chrome trace")               //
       ("json", po::bool_switch(), "answer in JSON");
   return flags;
 }
@@ -105,6 +108,19 @@ void refuse_with_compare(const Flags& values) {
                    "wait-for-memory", "overlap-reductions", "bucket", "jitter", "draws", "seed"});
 }
 
+// Refuses a question whose answer would take more memory than --max-memory, before it takes any.
+void refuse_memory(const Flags& values, const WhatIf& question, Bytes estimate) {
+  constexpr Bytes kDefault{std::int64_t{4} << 30};
+  const auto given = optional_text(values, "max-memory");
+  const Bytes most = given ? parse_bytes(*given, "--max-memory") : kDefault;
+  if (estimate <= most) return;
+  const auto mebibytes = [](Bytes bytes) { return divide_up(bytes.count, std::int64_t{1} << 20); };
+  refuse_flags(fmt::format("{} stages of {} micro-batches, which take some {} MiB of memory to "
+                           "simulate",
+                           question.stages, question.micro_batches, mebibytes(estimate)),
+               fmt::format("at most {} MiB, or a larger --max-memory", mebibytes(most)));
+}
+
 ExitCode compare(const Flags& values) {
   refuse_with_compare(values);
   refuse_together(values, "--compare", {"change"});
@@ -112,8 +128,10 @@ ExitCode compare(const Flags& values) {
   if (values.count("fits") > 0) {
     options.most_in_flight = required_integer(values, "fits", 1, kMostCounted);
   }
-  const std::vector<ComparedSchedule> compared =
-      compare_schedules(read_what_if(values, {}, true), options);
+  const WhatIf question = read_what_if(values, {}, true);
+  const int chunks = *std::max_element(options.chunks.begin(), options.chunks.end());
+  refuse_memory(values, question, estimate_comparison(question, chunks));
+  const std::vector<ComparedSchedule> compared = compare_schedules(question, options);
   const bool json = is_set(values, "json");
   print_answer(json ? comparison_json(compared) : print_comparison(compared));
   const bool any = std::any_of(compared.begin(), compared.end(),
@@ -215,6 +233,10 @@ ExitCode simulate_what_if(const Flags& values) {
   if (values.count("fits") > 0) refuse_flags("--fits without --compare", "both");
   const WhatIf what_if = read_what_if(values, {});
   WhatIfInputs inputs = make_what_if(what_if);
+  refuse_memory(values, what_if,
+                estimate_memory(what_if, {.timeline = values.count("out") > 0,
+                                          .chrome = values.count("chrome") > 0,
+                                          .messages = is_set(values, "messages")}));
   change(values, inputs.profile, inputs.cluster);
   const std::optional<SearchedOrder> searched = search_what_if(what_if, inputs);
   const SimulatedStep step = simulate_what_if(inputs);
@@ -249,8 +271,8 @@ ExitCode compare_on_plan(const Flags& values, const Plan& plan, Setting setting)
 
 ExitCode simulate_file(const Flags& values) {
   refuse_together(values, "--plan",
-                  {"stages", "forward", "backward-input", "backward-weight", "backward", "hop",
-                   "chunks", "fits", "activation", "state", "memory-limit"});
+                  {"stages", "max-memory", "forward", "backward-input", "backward-weight",
+                   "backward", "hop", "chunks", "fits", "activation", "state", "memory-limit"});
   const std::string file = required_text(values, "plan");
   ModelProfile profile = read_model_profile(required_text(values, "profile"));
   Cluster cluster = read_cluster(required_text(values, "cluster"));

@@ -34,6 +34,7 @@ void check_text(const FileLine& line, const std::string& file) {
 std::vector<FileLine> read_lines(std::string_view text, const std::string& file) {
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   std::vector<FileLine> lines;
+  lines.reserve(static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) + 1);
   for (int number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     FileLine line{number, text.substr(0, end)};

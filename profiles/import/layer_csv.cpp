@@ -95,6 +95,10 @@ class CsvReader {
     line_ = lines.front().number;
     read_titles(lines.front().text);
     if (lines.size() == 1) fail("a header alone", "a line for each layer");
+    if (lines.size() - 1 > kMostImportedLayers) {
+      fail(fmt::format("{} layers", lines.size() - 1),
+           fmt::format("at most {}", kMostImportedLayers));
+    }
     ModelProfile& profile = imported_.profile;
     profile.model = options_.model;
     profile.backward_was_split_by_rule = find("backward") != nullptr;

@@ -76,6 +76,9 @@ class GraphReader {
   void read_edge(std::string_view text) {
     const std::size_t middle = text.find(kSeparator);
     if (middle == std::string_view::npos) fail(quote(text), "an edge `node -- node`");
+    if (edges.size() == kMostImportedEdges) {
+      fail("one more edge", fmt::format("at most {}", kMostImportedEdges));
+    }
     edges.push_back(
         {read_id(text.substr(0, middle)), read_id(text.substr(middle + kSeparator.size())), line_});
     const Reading& edge = edges.back();
@@ -98,6 +101,9 @@ class GraphReader {
     }
     const std::size_t first = text.find(kSeparator);
     if (last == std::string_view::npos || last == first) fail(quote(text), std::string(kNodeForm));
+    if (nodes.size() == kMostImportedLayers) {
+      fail("one more node", fmt::format("at most {}", kMostImportedLayers));
+    }
     Node node;
     node.line = line_;
     node.id = read_id(text.substr(0, first));

@@ -19,7 +19,7 @@ constexpr double kLargestCoefficient = 1e9;
 constexpr std::size_t kMostCoefficients = 16;
 
 BandwidthFit read_fit(const JsonCursor& cursor) {
-  const std::vector<JsonCursor> parts = cursor.items();
+  const JsonItems parts = cursor.items();
   if (parts.size() != 2) {
     cursor.fail(fmt::format("{} values", parts.size()), "coefficients and a largest bandwidth");
   }

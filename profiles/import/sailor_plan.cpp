@@ -43,13 +43,13 @@ struct Placement {
 };
 
 Placement read_placement(const JsonCursor& replica) {
-  const std::vector<JsonCursor> parts = replica.items();
+  const JsonItems parts = replica.items();
   if (parts.size() != 2) {
     replica.fail(fmt::format("{} values", parts.size()), "machines and a degree");
   }
   Placement placement{.gpu = "", .degree = take_number(parts[1])};
   for (const JsonCursor& machine : parts[0].items()) {
-    const std::vector<JsonCursor> fields = machine.items();
+    const JsonItems fields = machine.items();
     if (fields.size() != 3) {
       machine.fail(fmt::format("{} values", fields.size()), "a GPU, how many, and a zone");
     }

@@ -100,5 +100,44 @@ TEST(WorkFunction, RentsUntilBuyingAndSellingWouldHavePaid) {
   EXPECT_EQ(rule.factor(), 3U);
 }
 
+// Equal tasks at once are what they are one by one, at every count, whatever came before; zero
+// prices, zero costs and tasks that cannot be done everywhere included.
+TEST(WorkFunction, ServesManyEqualTasksAsOneByOne) {
+  const unsigned seed = 20261126;
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int trial = 0; trial < 2000; ++trial) {
+    const std::size_t states = 1 + random() % 5;
+    Prices prices(states, std::vector<Duration>(states));
+    for (std::vector<Duration>& row : prices) {
+      for (Duration& price : row) price = draw(random, trial % 3 == 0 ? 0 : 1, 60);
+    }
+    WorkFunction together(make_metric(prices), random() % states);
+    WorkFunction single = together;
+    for (int round = 0; round < 8; ++round) {
+      std::vector<Duration> task(states);
+      for (Duration& cost : task) cost = draw(random, 0, 5);
+      if (states > 1 && random() % 4 == 0) task[random() % states] = kFarAway;
+      const int count = static_cast<int>(random() % 90);
+      together.serve(task, count);
+      for (int i = 0; i < count; ++i) single.serve(task);
+      ASSERT_EQ(together.state(), single.state()) << "trial " << trial << ", round " << round;
+      ASSERT_EQ(together.paid(), single.paid()) << "trial " << trial << ", round " << round;
+      ASSERT_EQ(together.changes(), single.changes()) << "trial " << trial << ", round " << round;
+      ASSERT_EQ(together.hindsight(), single.hindsight());
+    }
+  }
+}
+
+// A day's rent is one part in 10^12 of the price of skis: nobody waits for the days to pass.
+TEST(WorkFunction, TakesNoLongerForMoreTasks) {
+  const Duration price{1'000'000'000'000};
+  WorkFunction rule({{Duration{0}, price}, {price, Duration{0}}}, 0);
+  EXPECT_EQ(rule.serve({Duration{1}, Duration{0}}, 2 * price.count()), 0U);
+  EXPECT_EQ(rule.serve({Duration{1}, Duration{0}}, 1), 1U);
+  EXPECT_EQ(rule.paid(), 3 * price);
+  EXPECT_EQ(rule.hindsight(), price);
+}
+
 }  // namespace
 }  // namespace frazil
