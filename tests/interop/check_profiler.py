@@ -204,7 +204,6 @@ def sum_nodes(events):
 
 def import_trace(frazil, path, micro_batches, *flags):
     command = [frazil, "import", "kineto", path, "--out", path.with_suffix(".profile"), "--json",
-               "--micro-batch-size", "1",
                "--micro-batch-size", str(BATCH), "--micro-batches", str(micro_batches), *flags]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, f"{command}: exit code {done.returncode}: {done.stderr}"
