@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from kineto_steps import SAMPLES, trace_of_steps  # noqa: E402
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
-FRAZIL = os.environ.get("FRAZIL", str(TREE / "build/bin/frazil"))
+FRAZIL = os.path.abspath(os.environ.get("FRAZIL", TREE / "build/bin/frazil"))
 
 
 def main():

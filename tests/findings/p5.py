@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
-FRAZIL = os.environ.get("FRAZIL", str(TREE / "build/bin/frazil"))
+FRAZIL = os.path.abspath(os.environ.get("FRAZIL", TREE / "build/bin/frazil"))
 SEED = int(os.environ.get("SEED", "1"))
 STAGES, BATCHES, DRAWS = 3, 4, 8
 

@@ -13,7 +13,7 @@ import sys
 import tempfile
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
-FRAZIL = os.environ.get("FRAZIL", str(TREE / "build/bin/frazil"))
+FRAZIL = os.path.abspath(os.environ.get("FRAZIL", TREE / "build/bin/frazil"))
 LAYERS = ("name,forward_us,backward_input_us,backward_weight_us,activation_bytes,parameter_bytes\n"
           "a,100,100,100,1000000,64\nb,200,200,200,2000000,64\nc,300,300,300,500000,64\n"
           "d,150,100,100,1000000,64\n")
