@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "profiles/doubt.h"
 #include "profiles/units.h"
 
 namespace frazil {
@@ -89,9 +90,10 @@ struct ModelProfile {
   std::vector<TiedParameter> tied;
   Bytes input_bytes_per_sample;  // what a layer without incoming edges reads
   // True when the source gave, for some sample, only a whole backward B, whose I and W were made by
-  // rule. There a layer with parameters has I = floor(B/2) and W = B - I, any other I = B and
-  // W = 0; W alone = W.
+  // the rule of profiles/split_backward.h: halves, except that all of B is W where the layer's
+  // inputs need no gradient, and I where it has no parameters.
   bool backward_was_split_by_rule = false;
+  std::vector<Doubt> doubts;  // ascending by fact, each fact once
   Provenance provenance;
 
   friend bool operator==(const ModelProfile&, const ModelProfile&) = default;

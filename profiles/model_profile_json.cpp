@@ -10,6 +10,7 @@
 
 #include "profiles/error.h"
 #include "profiles/json.h"
+#include "profiles/split_backward.h"
 #include "profiles/text_file.h"
 
 namespace frazil {
@@ -47,9 +48,19 @@ std::int32_t take_index(const JsonCursor& index, std::int64_t first, std::size_t
   return static_cast<std::int32_t>(index.integer(first, last));
 }
 
-// Fills the backward costs. Returns true when they had to be split by rule.
-bool take_backward(JsonFields& fields, const JsonCursor& sample, bool has_parameters,
-                   CostSample& cost) {
+// Reads one of the names of `values`.
+template <class Value, std::size_t kCount>
+Value take_named(const JsonCursor& name, const Value (&values)[kCount]) {
+  std::string all;
+  for (const Value value : values) {
+    if (name_of(value) == name.text()) return value;
+    all += fmt::format("{}\"{}\"", all.empty() ? "" : ", ", name_of(value));
+  }
+  name.fail(name.describe(), "one of " + all);
+}
+
+// Fills the backward costs. Returns true when they are one number, which is backward_input then.
+bool take_backward(JsonFields& fields, const JsonCursor& sample, CostSample& cost) {
   const auto whole = fields.optional("backward_ns");
   const auto input = fields.optional("backward_input_ns");
   const auto weight = fields.optional("backward_weight_ns");
@@ -68,10 +79,7 @@ bool take_backward(JsonFields& fields, const JsonCursor& sample, bool has_parame
   if (input || weight || alone) {
     whole->fail("a whole backward beside its parts", "one or the other");
   }
-  const Duration backward{whole->integer(0, kLargestQuantity)};
-  cost.backward_input = has_parameters ? backward / 2 : backward;
-  cost.backward_weight = backward - cost.backward_input;
-  cost.backward_weight_alone = cost.backward_weight;
+  cost.backward_input = Duration{whole->integer(0, kLargestQuantity)};
   return true;
 }
 
@@ -83,6 +91,9 @@ class ProfileReader {
     profile_.model = fields.required("model").text();
     profile_.input_bytes_per_sample = {take_count_or(fields, "input_bytes_per_sample", 0)};
     profile_.backward_was_split_by_rule = take_flag(fields, "backward_was_split_by_rule");
+    if (const auto doubts = fields.optional("doubts")) {
+      for (const JsonCursor& doubt : doubts->items()) read_doubt(doubt);
+    }
     if (const auto provenance = fields.optional("provenance")) {
       profile_.provenance = parse_provenance(*provenance);
     }
@@ -103,10 +114,37 @@ class ProfileReader {
     }
     fields.finish();
     validate(profile_, root.file());
+    split_backwards();
     return std::move(profile_);
   }
 
  private:
+  void read_doubt(const JsonCursor& cursor) {
+    JsonFields fields(cursor);
+    Doubt doubt;
+    const JsonCursor fact = fields.required("fact");
+    doubt.fact = take_named(fact, kDoubtedFacts);
+    doubt.kind = take_named(fields.required("kind"), kDoubtKinds);
+    doubt.reason = fields.required("reason").text();
+    fields.finish();
+    const auto is_same = [&](const Doubt& other) { return other.fact == doubt.fact; };
+    if (std::any_of(profile_.doubts.begin(), profile_.doubts.end(), is_same)) {
+      fact.fail(fact.describe() + " again", "each fact once");
+    }
+    note_doubt(profile_.doubts, std::move(doubt));
+  }
+
+  void split_backwards() {
+    if (whole_backwards_.empty()) return;
+    profile_.backward_was_split_by_rule = true;
+    const GradientFlow flow = find_unfrozen_flow(profile_);
+    for (const auto& [l, sample] : whole_backwards_) {
+      Layer& layer = profile_.layers[l];
+      CostSample& cost = layer.costs[sample];
+      split_backward(cost.backward_input, layer, flow.layers[l], cost);
+    }
+  }
+
   void read_layer(const JsonCursor& cursor) {
     JsonFields fields(cursor);
     Layer layer;
@@ -158,9 +196,8 @@ class ProfileReader {
     cost.forward = Duration{take_count(fields, "forward_ns")};
     const auto frozen = fields.optional("forward_frozen_ns");
     cost.forward_frozen = frozen ? Duration{frozen->integer(0, kLargestQuantity)} : cost.forward;
-    const bool has_parameters = layer.parameters.count > 0;
-    if (take_backward(fields, cursor, has_parameters, cost)) {
-      profile_.backward_was_split_by_rule = true;
+    if (take_backward(fields, cursor, cost)) {
+      whole_backwards_.emplace_back(profile_.layers.size(), layer.costs.size());
     }
     cost.stash = {take_count(fields, "stash_bytes")};
     if (const auto kept = fields.optional("stash_frozen_bytes")) {
@@ -219,6 +256,7 @@ class ProfileReader {
   }
 
   ModelProfile profile_;
+  std::vector<std::pair<std::size_t, std::size_t>> whole_backwards_;  // layer, sample
   std::set<std::string> layer_names_;
   std::set<std::string> tied_names_;
   std::set<std::tuple<LayerId, LayerId, EdgeKind>> edges_seen_;
@@ -267,6 +305,11 @@ std::string edge_text(const Edge& edge) {
                      fmt::join(tensors, ", "));
 }
 
+std::string doubt_text(const Doubt& doubt) {
+  return fmt::format(R"({{"fact": "{}", "kind": "{}", "reason": {}}})", name_of(doubt.fact),
+                     name_of(doubt.kind), json_string(doubt.reason));
+}
+
 std::string tied_text(const TiedParameter& tied) {
   std::vector<std::int32_t> layers;
   for (const LayerId layer : tied.layers) layers.push_back(layer.value);
@@ -303,7 +346,7 @@ ModelProfile parse_model_profile(std::string_view text, const std::string& file)
 }
 
 std::string to_json(const ModelProfile& profile) {
-  const std::vector<std::string> members = {
+  std::vector<std::string> members = {
       fmt::format(R"("format": "{}")", kModelFormat),
       fmt::format(R"("version": {})", kModelVersion),
       R"("model": )" + json_string(profile.model),
@@ -315,6 +358,9 @@ std::string to_json(const ModelProfile& profile) {
       R"("edges": )" + list_text(profile.edges, edge_text),
       R"("tied": )" + list_text(profile.tied, tied_text),
   };
+  if (!profile.doubts.empty()) {
+    members.push_back(R"("doubts": )" + list_text(profile.doubts, doubt_text));
+  }
   return on_lines(members, "", "{}") + "\n";
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 // The model profile file: "format": "frazil.model", "version": 1; integers, units in key names
 // (forward_ns, stash_bytes). A sample gives backward_input_ns and backward_weight_ns, or
-// backward_ns alone; then the rule in model_profile.h splits it and the profile carries the flag.
-// These keys may be left out: has_loss (false), optimizer_state_bytes, update_ns,
+// backward_ns alone; then the rule of profiles/split_backward.h splits it and the profile carries
+// the flag. These keys may be left out: has_loss (false), optimizer_state_bytes, update_ns,
 // input_bytes_per_sample (0), forward_frozen_ns (forward_ns), backward_weight_alone_ns
 // (backward_weight_ns), stash_frozen_bytes (stash_bytes), kind ("gradient"), tied, provenance
 // (empty), backward_was_split_by_rule (false unless a sample says backward_ns). Edges may come in

@@ -141,14 +141,11 @@ bool comes_before(const Span& a, const Span& b) {
   const auto key = [](const Span& span) {
     return std::make_tuple(span.start, span.device, span.lane, span.end, span.action.step);
   };
-  const auto key_a = key(a);
-  const auto key_b = key(b);
-  if (key_a != key_b) return key_a < key_b;
-  return to_text(a.action) < to_text(b.action);
+  return key(a) < key(b);
 }
 
 void sort_spans(Timeline& timeline) {
-  std::sort(timeline.spans.begin(), timeline.spans.end(), comes_before);
+  std::stable_sort(timeline.spans.begin(), timeline.spans.end(), comes_before);
 }
 
 Duration makespan(const Timeline& timeline) {

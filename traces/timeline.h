@@ -29,8 +29,9 @@ struct Span {
   friend bool operator==(const Span&, const Span&) = default;
 };
 
-// A time line that sort_spans has sorted is in the order (start, device, lane, end, step, text of
-// the action).
+// A time line that sort_spans has sorted is in the order (start, device, lane, end, step). Equal
+// spans, which take no time, stay in the order in which their lane ran them, since nothing else in
+// a time line tells it.
 struct Timeline {
   int devices = 0;
   std::vector<Span> spans;

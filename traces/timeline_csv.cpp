@@ -159,7 +159,7 @@ class TimelineReader {
 
   void check_order(const Span& span) {
     if (!timeline_.spans.empty() && comes_before(span, timeline_.spans.back())) {
-      fail("a span before the one above it", "spans by start, device, lane, end, step and action");
+      fail("a span before the one above it", "spans by start, device, lane, end and step");
     }
     if (span.lane != Lane::kCompute) return;
     const auto [before, is_first] = compute_end_.try_emplace(span.device, span.end);

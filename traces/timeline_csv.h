@@ -2,8 +2,9 @@
 // Reads and writes time lines as CSV, exact both ways. The first line is "# frazil.timeline 1
 // devices=<n>", the second the header
 //   device,lane,step,action,start_ns,end_ns
-// Spans follow in the order of sort_spans. Integers have no leading zeros, nothing is quoted (no
-// field holds a comma or a quote), and every line ends in \n.
+// Spans follow in the order of sort_spans: spans of a device that start and end together keep
+// theirs. Integers have no leading zeros, nothing is quoted (no field holds a comma or a quote),
+// and every line ends in \n.
 
 #include <filesystem>
 #include <string>

@@ -9,6 +9,7 @@
 #include "analysis/svg/svg.h"
 #include "analysis/svg/svg_parts.h"
 #include "planner/answers/print_idle.h"
+#include "planner/prediction/doubts.h"
 #include "sim/simulate.h"
 
 namespace frazil {
@@ -28,11 +29,28 @@ std::string draw_step(const GanttInput& input) {
   return draw_timelines({{input.title, &timeline}}, kWidth, names);
 }
 
+std::vector<std::string> lines_of_text(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
 std::string list_notes(const std::vector<std::string>& notes) {
   if (notes.empty()) return "";
   std::string markup = "<ul class=\"notes\">\n";
   for (const std::string& note : notes) markup += "<li>" + escape_markup(note) + "</li>\n";
   return markup + "</ul>\n";
+}
+
+// Returns what does not fit, and what the picture rests on that was not measured.
+std::vector<std::string> list_all_notes(const GanttInput& input) {
+  std::vector<std::string> notes = list_misfits(input);
+  const ModelProfile& profile = input.setting.profile();
+  if (notes.empty()) notes = lines_of_text(fits_if(profile, "fits"));
+  const std::vector<std::string> doubts = lines_of_text(list_doubts(profile));
+  notes.insert(notes.end(), doubts.begin(), doubts.end());
+  return notes;
 }
 
 }  // namespace
@@ -52,7 +70,7 @@ std::string gantt_svg(const GanttInput& input) {
 
 std::string gantt_html(const GanttInput& input) {
   std::string page =
-      open_page(input.title) + list_notes(list_misfits(input)) + html_figure(draw_step(input));
+      open_page(input.title) + list_notes(list_all_notes(input)) + html_figure(draw_step(input));
   for (const Chart& chart : make_memory_charts(input)) {
     page += html_figure(draw_chart(chart, kWidth, kMemoryHeight));
   }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "planner/actions/schedule_check.h"
+#include "planner/plan/gradient_waits.h"
 #include "planner/plan/stage_slices.h"
 #include "planner/schedules/make_schedule.h"
 #include "profiles/error.h"
@@ -108,7 +109,9 @@ StepProgram make_program(const Plan& plan, const ModelProfile& structure, int de
   program.activity = find_activity(structure, plan);
   const Schedule compute = make_schedule(plan, devices);
   validate_schedule(compute, plan, program.activity, "plan");
-  program.schedule = complete_schedule(compute, plan, structure, program.activity, clip);
+  Plan without_waits = plan;  // an I without work is nothing to execute
+  clear_gradient_waits(without_waits);
+  program.schedule = complete_schedule(compute, without_waits, structure, program.activity, clip);
   Schedule ordered = order_receives(program.schedule);  // throws if every order deadlocks
   if (order == MessageOrder::kAsSent) program.schedule = std::move(ordered);
   program.versions = find_versions(plan, program.schedule);

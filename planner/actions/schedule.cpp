@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "planner/actions/message.h"
+#include "planner/plan/gradient_waits.h"
 #include "planner/plan/plan_topology.h"
 #include "planner/plan/reduction_groups.h"
 #include "planner/plan/stage_slices.h"
@@ -116,7 +117,7 @@ void append_messages(std::vector<Action>& list, const Action& cause, ActionKind 
 class ListCompleter {
  public:
   ListCompleter(const Plan& plan, const std::vector<PipelineLinks>& links, bool clip)
-      : plan_(plan), links_(links), clip_(clip) {}
+      : plan_(plan), links_(links), clip_(clip), waits_(has_gradient_waits(plan)) {}
 
   void append(const Action& action) {
     if (const auto* pair = std::get_if<ActionPair>(&action.detail)) {
@@ -164,7 +165,9 @@ class ListCompleter {
   bool is_needed(const Action& action) const {
     const StageLinks& stage = links(action.pipeline, action.stage);
     if (action.kind == ActionKind::kForward) return true;
-    if (action.kind == ActionKind::kBackwardInput) return stage.has_input_gradient;
+    if (action.kind == ActionKind::kBackwardInput) {
+      return stage.has_input_gradient || (waits_ && stage.has_weight_gradient);
+    }
     if (action.kind == ActionKind::kBackwardWeight) return stage.has_weight_gradient;
     return stage.has_input_gradient || stage.has_weight_gradient;
   }
@@ -204,9 +207,20 @@ class ListCompleter {
     const StageLinks& stage = links(action.pipeline, action.stage);
     if (action.kind == ActionKind::kForward) {
       append_messages(list_, action, ActionKind::kReceiveForward, stage.reads_from, plan_);
-    } else if (begins_backward(action, stage)) {
+    } else if (begins_backward(action, stage) && !has_waited(action)) {
       append_messages(list_, action, ActionKind::kReceiveBackward, stage.gradients_from, plan_);
+      if (waits_ && action.kind == ActionKind::kBackwardInput) waited_.insert(key_of(action));
     }
+  }
+
+  using WorkKey = std::tuple<PipelineId, StageId, MicroBatchId>;
+  static WorkKey key_of(const Action& action) {
+    return {action.pipeline, action.stage, action.micro_batches->first};
+  }
+
+  // True for the W of an I without work, which has waited for the gradient (gradient_waits.h).
+  bool has_waited(const Action& action) const {
+    return action.kind == ActionKind::kBackwardWeight && waited_.count(key_of(action)) > 0;
   }
 
   // True if the action is the first of its backward. A stage without any I needs the gradient of
@@ -247,6 +261,8 @@ class ListCompleter {
   const Plan& plan_;
   const std::vector<PipelineLinks>& links_;
   bool clip_;
+  bool waits_;
+  std::set<WorkKey> waited_;
   std::vector<Action> list_;
   std::set<std::pair<PipelineId, StageId>> updated_;
 };

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "planner/prediction/answer_parts.h"
+#include "planner/prediction/doubts.h"
 #include "profiles/error.h"
 #include "profiles/quantity_text.h"
 
@@ -99,7 +100,7 @@ std::string print_import(const KinetoImport& import) {
     text += fmt::format("not attributed: {} of {}\n", to_text(time), name);
   }
   for (const std::string& note : report.notes) text += fmt::format("note: {}\n", note);
-  return text;
+  return text + list_doubts(import.profile);
 }
 
 std::string import_json(const KinetoImport& import) {
@@ -108,21 +109,23 @@ std::string import_json(const KinetoImport& import) {
   for (const auto& [name, time] : report.largest_unattributed) {
     unattributed.push_back({{"operation", to_one_line(name)}, {"ns", time.count()}});
   }
-  const Json answer = {{"model", import.profile.model},
-                       {"model_hash", model_hash(import.profile)},
-                       {"layers_by", name_of(report.layers_by)},
-                       {"time", report.is_device_time ? "device" : "host"},
-                       {"traces", report.traces},
-                       {"events", report.events},
-                       {"steps", report.steps},
-                       {"steps_dropped", report.steps_dropped},
-                       {"backward_was_split_by_rule", import.profile.backward_was_split_by_rule},
-                       {"layers", layers_json(import.profile)},
-                       {"operations", share_json(report.operations)},
-                       {"device", share_json(report.device)},
-                       {"communication_ns", report.communication.count()},
-                       {"largest_unattributed", unattributed},
-                       {"notes", report.notes}};
+  Json answer = {{"model", import.profile.model},
+                 {"model_hash", model_hash(import.profile)},
+                 {"layers_by", name_of(report.layers_by)},
+                 {"time", report.is_device_time ? "device" : "host"},
+                 {"micro_batch_size", report.micro_batch_size},
+                 {"traces", report.traces},
+                 {"events", report.events},
+                 {"steps", report.steps},
+                 {"steps_dropped", report.steps_dropped},
+                 {"backward_was_split_by_rule", import.profile.backward_was_split_by_rule},
+                 {"layers", layers_json(import.profile)},
+                 {"operations", share_json(report.operations)},
+                 {"device", share_json(report.device)},
+                 {"communication_ns", report.communication.count()},
+                 {"largest_unattributed", unattributed},
+                 {"notes", report.notes}};
+  answer.update(Json::parse(doubts_json(import.profile)));
   return answer.dump(2) + "\n";
 }
 
@@ -137,18 +140,19 @@ std::string print_import(const ImportedProfile& import) {
     text += describe_provenance(key, value);
   }
   for (const std::string& note : import.notes) text += fmt::format("note: {}\n", note);
-  return text;
+  return text + list_doubts(import.profile);
 }
 
 std::string import_json(const ImportedProfile& import) {
   const ModelProfile& profile = import.profile;
-  const Json answer = {{"model", profile.model},
-                       {"model_hash", model_hash(profile)},
-                       {"backward_was_split_by_rule", profile.backward_was_split_by_rule},
-                       {"layers", layers_json(profile)},
-                       {"edges", profile.edges.size()},
-                       {"provenance", profile.provenance},
-                       {"notes", import.notes}};
+  Json answer = {{"model", profile.model},
+                 {"model_hash", model_hash(profile)},
+                 {"backward_was_split_by_rule", profile.backward_was_split_by_rule},
+                 {"layers", layers_json(profile)},
+                 {"edges", profile.edges.size()},
+                 {"provenance", profile.provenance},
+                 {"notes", import.notes}};
+  answer.update(Json::parse(doubts_json(profile)));
   return answer.dump(2) + "\n";
 }
 

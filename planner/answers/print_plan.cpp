@@ -10,6 +10,7 @@
 #include "planner/plan/activity.h"
 #include "planner/plan/schedule_facts.h"
 #include "planner/prediction/answer_parts.h"
+#include "planner/prediction/doubts.h"
 #include "planner/prediction/plan_notation.h"
 #include "planner/prediction/ranking.h"
 #include "profiles/quantity_text.h"
@@ -157,6 +158,8 @@ std::string print_simulation(const SimulatedPlan& simulated) {
   if (const auto overflow = find_overflow(simulation.memory, setting.cluster())) {
     text += fmt::format("this plan does not fit into memory, and train refuses it: {}\n",
                         overflow->reason);
+  } else {
+    text += fits_if(setting.profile(), "this plan fits");
   }
   if (find_activity(setting.profile(), plan).cached > 0) text += kCacheNote;
   return text + list_flags(setting.profile(), simulation.extrapolated) +
@@ -180,6 +183,7 @@ std::string simulation_json(const SimulatedPlan& simulated) {
   json["extrapolated"] = simulation.extrapolated;
   json["backward_was_split_by_rule"] = profile.backward_was_split_by_rule;
   json["bytes_are_placeholders"] = !unknown_bytes(profile).empty();
+  json.update(Json::parse(doubts_json(profile)));
   if (find_activity(profile, plan).cached > 0) json["cache_reads_are_free"] = true;
   json["reductions_overlap"] = overlap.has_value();
   if (overlap && plan.reduction == ReductionMode::kFast) {

@@ -7,6 +7,7 @@
 
 #include "planner/plan/schedule_facts.h"
 #include "planner/prediction/answer_parts.h"
+#include "planner/prediction/doubts.h"
 #include "planner/prediction/plan_notation.h"
 #include "planner/schedules/pipeline_group.h"
 #include "profiles/quantity_text.h"
@@ -245,7 +246,9 @@ std::string print_ranking(const Ranking& ranking, Setting setting, int top) {
     infeasible += print_infeasible(candidate, widths);
     shown.add(suffixes_of(candidate.plan));
   }
-  text += text_of(count_candidates(ranking), cluster.devices.size());
+  const RankingCounts counts = count_candidates(ranking);
+  text += text_of(counts, cluster.devices.size());
+  if (counts.fit > 0) text += fits_if(setting.profile(), counts.fit == 1 ? "it fits" : "they fit");
   if (ranking.left) text += text_of(*ranking.left, *ranking.best());
   if (caches) text += kCacheNote;
   return text + infeasible + explain_suffixes(shown) + list_flags(setting.profile(), extrapolated) +
@@ -276,6 +279,7 @@ std::string ranking_json(const Ranking& ranking, Setting setting, int top,
     json["not_looked_at"] = ranking.left->candidates;
     json["not_looked_at_take_at_least_ns"] = ranking.left->at_least.count();
   }
+  json.update(Json::parse(doubts_json(profile)));
   json.update(Json::parse(more));
   return json.dump() + "\n";
 }

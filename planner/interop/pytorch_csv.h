@@ -45,8 +45,11 @@ enum class LegacyPytorch : std::uint8_t { kRefuse, kConvert };
 PytorchSchedule parse_pytorch_csv(std::string_view text, const std::string& file,
                                   LegacyPytorch legacy = LegacyPytorch::kRefuse);
 
-// Returns the compute actions by device, for a plan of one pipeline with stage s on device
-// shape.rank_of_stage[s]. Requires: at least as many devices as ranks.
+// Returns the compute actions by device, for a plan of one pipeline with rank r on device
+// device_of_rank[r]. Requires: a device of its own, below `devices`, for every rank.
+ExplicitSchedule to_explicit_schedule(const PytorchSchedule& imported,
+                                      const std::vector<DeviceId>& device_of_rank, int devices);
+// The same with rank r on device r.
 ExplicitSchedule to_explicit_schedule(const PytorchSchedule& imported, int devices);
 
 }  // namespace frazil

@@ -185,13 +185,22 @@ PytorchSchedule parse_pytorch_csv(std::string_view text, const std::string& file
 }
 
 ExplicitSchedule to_explicit_schedule(const PytorchSchedule& imported, int devices) {
-  ENSURE(imported.schedule.devices.size() <= static_cast<std::size_t>(devices),
-         "every rank has a device");
+  std::vector<DeviceId> device_of_rank;
+  for (std::size_t rank = 0; rank < imported.schedule.devices.size(); ++rank) {
+    device_of_rank.emplace_back(rank);
+  }
+  return to_explicit_schedule(imported, device_of_rank, devices);
+}
+
+ExplicitSchedule to_explicit_schedule(const PytorchSchedule& imported,
+                                      const std::vector<DeviceId>& device_of_rank, int devices) {
+  ENSURE(imported.schedule.devices.size() == device_of_rank.size(), "every rank has a device");
   ExplicitSchedule schedule;
   schedule.devices.resize(static_cast<std::size_t>(devices));
   for (std::size_t rank = 0; rank < imported.schedule.devices.size(); ++rank) {
     for (const Action& action : imported.schedule.devices[rank]) {
-      if (is_compute(action.kind)) schedule.devices[rank].push_back(action);
+      if (!is_compute(action.kind)) continue;
+      schedule.devices.at(device_of_rank[rank].index()).push_back(action);
     }
   }
   return schedule;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "profiles/error.h"
+#include "profiles/gradient_flow.h"
 
 namespace frazil {
 namespace {
@@ -20,31 +21,6 @@ std::vector<bool> find_active_layers(const ModelProfile& profile, const FreezeMa
         [&](LayerId layer) { return mask.is_active(profile.layers.at(layer.index()).block); });
     if (!any_block_active) continue;
     for (const LayerId layer : tied.layers) active.at(layer.index()) = true;
-  }
-  return active;
-}
-
-// Edges are sorted by their first layer and run forward. One pass against their order therefore
-// sees each layer after every layer that reads from it, and a pass along their order sees each
-// layer after every layer that it reads from.
-std::vector<bool> find_layers_that_reach_a_loss(const ModelProfile& profile) {
-  std::vector<bool> reaches;
-  for (const Layer& layer : profile.layers) reaches.push_back(layer.has_loss);
-  for (auto edge = profile.edges.rbegin(); edge != profile.edges.rend(); ++edge) {
-    if (edge->kind == EdgeKind::kGradient && reaches.at(edge->to.index())) {
-      reaches.at(edge->from.index()) = true;
-    }
-  }
-  return reaches;
-}
-
-// Returns for each layer whether it is active or has an active ancestor along gradient edges.
-std::vector<bool> find_layers_that_need_gradients(const ModelProfile& profile,
-                                                  std::vector<bool> active) {
-  for (const Edge& edge : profile.edges) {
-    if (edge.kind == EdgeKind::kGradient && active.at(edge.from.index())) {
-      active.at(edge.to.index()) = true;
-    }
   }
   return active;
 }
@@ -70,19 +46,13 @@ Activity find_activity(const ModelProfile& profile, const FreezeMask& mask) {
   ENSURE(mask.blocks() == static_cast<int>(profile.blocks.size()),
          "the freeze mask has one bit per block of the model");
   const std::vector<bool> active = find_active_layers(profile, mask);
-  const std::vector<bool> reaches = find_layers_that_reach_a_loss(profile);
-  const std::vector<bool> needs = find_layers_that_need_gradients(profile, active);
-
+  const GradientFlow flow = find_gradient_flow(profile, active);
   Activity activity;
+  activity.edge_carries = flow.edge_carries;
   for (std::size_t layer = 0; layer < profile.layers.size(); ++layer) {
-    activity.layers.push_back(
-        {.active = active[layer], .weight_gradient = active[layer] && reaches[layer]});
-  }
-  for (const Edge& edge : profile.edges) {
-    const bool carries =
-        edge.kind == EdgeKind::kGradient && reaches[edge.to.index()] && needs[edge.from.index()];
-    activity.edge_carries.push_back(carries);
-    if (carries) activity.layers[edge.to.index()].input_gradient = true;
+    activity.layers.push_back({.active = active[layer],
+                               .input_gradient = flow.layers[layer].input,
+                               .weight_gradient = flow.layers[layer].weight});
   }
   return activity;
 }

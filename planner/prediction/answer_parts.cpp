@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "planner/prediction/doubts.h"
 #include "profiles/quantity_text.h"
 
 namespace frazil {
@@ -24,6 +25,13 @@ double gap(Duration time, Duration bound) {
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
 
 std::string unknown_bytes(const ModelProfile& profile) {
+  bool parameters = false;
+  for (const Doubt& doubt : profile.doubts) {
+    if (doubt.kind != DoubtKind::kUnknown) continue;
+    if (doubt.fact == DoubtedFact::kBoundaries) return "memory and messages";
+    parameters = parameters || doubt.fact == DoubtedFact::kParameters;
+  }
+  if (parameters) return "memory and reductions";
   const auto rules = profile.provenance.find("rules");
   if (rules == profile.provenance.end()) return "";
   const auto notes = [&](std::string_view text) {
@@ -45,7 +53,7 @@ std::string list_flags(const ModelProfile& profile, bool extrapolated) {
   if (profile.backward_was_split_by_rule) {
     text += "note: the profile's backward was split into I and W by rule, not measured\n";
   }
-  return text;
+  return text + list_doubts(profile);
 }
 
 std::string list_free_links(const Cluster& cluster) {

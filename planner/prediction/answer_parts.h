@@ -23,8 +23,8 @@ double samples_per_second(const Plan& plan, Duration makespan);
 double gap(Duration time, Duration bound);
 std::string percent(double share);  // 0.0123 is "1.23 %"
 
-// Names the bytes that an imported trace does not tell, by the rules that its profile notes down,
-// as "memory and messages"; returns nothing if all bytes are known.
+// Names the bytes that an imported trace does not tell, by its profile's doubts or, in older files,
+// by the rules noted down, as "memory and messages"; returns nothing if all bytes are known.
 std::string unknown_bytes(const ModelProfile& profile);
 
 // Lists what a device holds at its peak: "parameters 1.50 MiB, stash 3.00 MiB".

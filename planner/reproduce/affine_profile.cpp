@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "profiles/error.h"
+#include "profiles/split_backward.h"
 
 namespace frazil {
 namespace {
@@ -58,19 +59,16 @@ AffineTime fit_affine(const std::vector<std::pair<int, Duration>>& rows) {
 
 ModelProfile make_affine_profile(const ModelProfile& profile, const AffineScale& scale) {
   ModelProfile made = profile;
-  made.backward_was_split_by_rule = true;
   for (Layer& layer : made.layers) {
     const AffineTime forward = fit_times(layer, [](const CostSample& c) { return c.forward; });
     const AffineTime backward = fit_times(layer, whole_backward);
     for (CostSample& cost : layer.costs) {
       cost.forward = read_line(forward, scale, cost.micro_batch_size);
       cost.forward_frozen = cost.forward;
-      const Duration whole = read_line(backward, scale, cost.micro_batch_size);
-      cost.backward_input = layer.parameters.count > 0 ? whole / 2 : whole;
-      cost.backward_weight = whole - cost.backward_input;
-      cost.backward_weight_alone = cost.backward_weight;
+      cost.backward_input = read_line(backward, scale, cost.micro_batch_size);
     }
   }
+  split_whole_backwards(made);
   return made;
 }
 

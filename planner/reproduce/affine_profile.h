@@ -32,9 +32,7 @@ struct AffineScale {
 
 // Returns the profile with forward and whole backward of each layer replaced by their scaled lines,
 // at the same sizes, to the nearest ns and never below 0. A frozen forward takes as long as a
-// forward. The backward is split by the rule of profiles/model_profile.h: in halves into I and W
-// (dgrad, wgrad), or all I in a layer without parameters; W alone takes as long as W. Everything
-// else stays.
+// forward. The backward is split by the rule of profiles/split_backward.h. Everything else stays.
 ModelProfile make_affine_profile(const ModelProfile& profile, const AffineScale& scale = {});
 
 }  // namespace frazil

@@ -22,6 +22,7 @@
 #include "profiles/model_profile_json.h"
 #include "profiles/setting.h"
 #include "profiles/text_file.h"
+#include "traces/kineto/optimizer_state.h"
 
 namespace frazil {
 namespace {
@@ -33,7 +34,11 @@ po::options_description describe_flags() {
   flags.add_options()                                                      //
       ("out", text_value("FILE"), "write the model profile, or the plan")  //
       ("micro-batch-size", text_value("N"),
-       "samples of a micro-batch in the traced or measured run, default 1")                    //
+       "samples of a micro-batch in the traced or measured run; default: kineto: as recorded "
+       "shapes tell, others: 1")  //
+      ("optimizer", text_value("NAME"),
+       "kineto: adamw, adam, sgd, sgd-momentum, ..., whose state is counted; default: as the trace "
+       "names it")                                                                              //
       ("micro-batches", text_value("N"), "kineto: micro-batches of a traced step, default 1")  //
       ("model", text_value("NAME"), "name of the model, default imported")                     //
       ("layer-ranges", text_value("TEXT"),
@@ -49,8 +54,13 @@ po::options_description describe_flags() {
 
 KinetoOptions read_options(const Flags& values) {
   KinetoOptions options;
-  options.micro_batch_size =
-      integer_or(values, "micro-batch-size", options.micro_batch_size, 1, kMostCounted);
+  if (values.count("micro-batch-size") > 0) {
+    options.micro_batch_size = required_integer(values, "micro-batch-size", 1, kMostCounted);
+  }
+  options.optimizer = optional_text(values, "optimizer");
+  if (options.optimizer && !state_tensors(*options.optimizer)) {
+    refuse_flags(fmt::format("--optimizer {}", *options.optimizer), list_optimizers());
+  }
   options.micro_batches =
       integer_or(values, "micro-batches", options.micro_batches, 1, kMostCounted);
   options.model = optional_text(values, "model").value_or(options.model);
@@ -94,8 +104,9 @@ ExitCode import_traces(const Flags& values, const std::vector<std::string>& trac
 
 // Puts the imported schedule in the place of the plan's own and simulates the plan.
 ExitCode import_schedule(const Flags& values, const std::vector<std::string>& files) {
-  refuse_together(values, "import pytorch-csv",
-                  {"micro-batch-size", "micro-batches", "model", "layer-ranges", "data"});
+  refuse_together(
+      values, "import pytorch-csv",
+      {"micro-batch-size", "micro-batches", "model", "layer-ranges", "optimizer", "data"});
   if (files.size() != 1) refuse_flags(fmt::format("{} schedules", files.size()), "one");
   const std::string out = required_text(values, "out");
   std::vector<NamedFile> inputs = named_files(values, {"plan", "profile", "cluster"});
@@ -125,9 +136,9 @@ ExitCode import_schedule(const Flags& values, const std::vector<std::string>& fi
 template <class Parse>
 ExitCode import_layers(const Flags& values, const std::string& kind,
                        const std::vector<std::string>& files, Parse parse) {
-  refuse_together(
-      values, "import " + kind,
-      {"micro-batches", "layer-ranges", "plan", "profile", "cluster", "legacy", "data"});
+  refuse_together(values, "import " + kind,
+                  {"micro-batches", "layer-ranges", "optimizer", "plan", "profile", "cluster",
+                   "legacy", "data"});
   if (files.size() != 1) refuse_flags(fmt::format("{} files", files.size()), "one");
   const std::string out = required_text(values, "out");
   refuse_overwriting({{"the layers", files.front()}}, {{"--out", out}});
@@ -135,7 +146,11 @@ ExitCode import_layers(const Flags& values, const std::string& kind,
   options.micro_batch_size =
       integer_or(values, "micro-batch-size", options.micro_batch_size, 1, kMostCounted);
   options.model = optional_text(values, "model").value_or(options.model);
-  const ImportedProfile import = parse(read_text_file(files.front()), files.front(), options);
+  ImportedProfile import = parse(read_text_file(files.front()), files.front(), options);
+  if (values.count("micro-batch-size") == 0) {
+    note_doubt(import.profile.doubts,
+               {DoubtedFact::kMicroBatchSize, DoubtKind::kDefault, "1, for none was given"});
+  }
   write_and_answer([&] { write_model_profile(import.profile, out); },
                    is_set(values, "json") ? import_json(import) : print_import(import));
   return ExitCode::kOk;
@@ -161,7 +176,8 @@ int run_import_verb(int argc, char** argv) {
       "Turns traces of PyTorch's profiler, PipeDream's graphs and tables of layers into a model "
       "profile, a schedule of PyTorch's into a plan, a plan and measurements of Sailor's into "
       "profile, plan and cluster.",
-      "frazil import kineto TRACE... --out FILE [--micro-batch-size N] [--model NAME]\n"
+      "frazil import kineto TRACE... --out FILE [--micro-batch-size N] [--optimizer NAME] [--model "
+      "NAME]\n"
       "   or: frazil import pytorch-csv SCHEDULE --plan FILE --profile FILE --cluster FILE --out "
       "FILE\n"
       "   or: frazil import sailor PLAN --data FOLDER --out FOLDER\n"

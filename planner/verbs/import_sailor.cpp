@@ -87,7 +87,7 @@ void describe_sailor_import(po::options_description& flags) {
 
 ExitCode import_sailor(const Flags& values, const std::vector<std::string>& files) {
   refuse_together(values, "import sailor",
-                  {"micro-batch-size", "micro-batches", "model", "layer-ranges", "plan", "profile",
+                  {"micro-batch-size", "micro-batches", "model", "layer-ranges", "optimizer", "plan", "profile",
                    "cluster", "legacy"});
   if (files.size() != 1) refuse_flags(fmt::format("{} plans", files.size()), "one");
   const std::string folder = required_text(values, "data");

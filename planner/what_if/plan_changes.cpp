@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <set>
 
+#include "planner/plan/gradient_waits.h"
 #include "planner/plan/schedule_facts.h"
 #include "planner/schedules/make_schedule.h"
 #include "profiles/error.h"
@@ -90,6 +93,56 @@ Plan with_micro_batches(Plan plan, int micro_batches) {
   return plan;
 }
 
+namespace {
+
+// Returns the devices that ranks may take: the plan's, in the order of its stages, which is the
+// order in which an export numbers ranks, then the others.
+std::vector<DeviceId> list_places(const std::vector<Stage>& stages, int devices) {
+  std::vector<DeviceId> places;
+  const auto add = [&](DeviceId device) {
+    if (std::find(places.begin(), places.end(), device) == places.end()) places.push_back(device);
+  };
+  for (const Stage& stage : stages) {
+    for (const DeviceId device : stage.devices) add(device);
+  }
+  for (int d = 0; d < devices; ++d) add(DeviceId{d});
+  return places;
+}
+
+// Returns the device of each rank: that on which the plan has the rank's stages, where all ranks
+// have one of their own; else the ranks take the plan's devices in turn.
+std::vector<DeviceId> place_ranks(const std::vector<Stage>& stages, std::size_t ranks,
+                                  const PytorchShape& shape, int devices) {
+  std::vector<std::optional<DeviceId>> of_rank(ranks);
+  bool is_same = true;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    std::optional<DeviceId>& device = of_rank[shape.rank_of_stage[s].index()];
+    is_same = is_same && device.value_or(stages[s].devices.front()) == stages[s].devices.front();
+    device = stages[s].devices.front();
+  }
+  const std::set<std::optional<DeviceId>> taken(of_rank.begin(), of_rank.end());
+  std::vector<DeviceId> places = list_places(stages, devices);
+  places.resize(ranks);
+  if (!is_same || taken.size() < ranks) return places;
+  std::transform(of_rank.begin(), of_rank.end(), places.begin(),
+                 [](const std::optional<DeviceId>& device) { return *device; });
+  return places;
+}
+
+// True if the first stage has an I of its own, whose inputs need no gradient.
+bool lists_first_input(const Schedule& rows) {
+  return std::any_of(rows.devices.begin(), rows.devices.end(), [](const auto& row) {
+    return std::any_of(row.begin(), row.end(), [](const Action& action) {
+      const auto parts = parts_of(action);
+      return std::any_of(parts.begin(), parts.end(), [](const Action& part) {
+        return part.kind == ActionKind::kBackwardInput && part.stage == StageId{0};
+      });
+    });
+  });
+}
+
+}  // namespace
+
 Plan with_pytorch_schedule(Plan plan, const PytorchSchedule& imported, int devices,
                            const std::string& file) {
   const auto refuse = [&](const std::string& found, const std::string& expected) {
@@ -111,8 +164,13 @@ Plan with_pytorch_schedule(Plan plan, const PytorchSchedule& imported, int devic
     refuse(fmt::format("{} ranks", imported.schedule.devices.size()),
            fmt::format("at most the cluster's {} devices", devices));
   }
-  for (std::size_t s = 0; s < stages.size(); ++s) stages[s].devices = {shape.rank_of_stage[s]};
-  plan.schedule = to_explicit_schedule(imported, devices);
+  const std::vector<DeviceId> device_of_rank =
+      place_ranks(stages, imported.schedule.devices.size(), shape, devices);
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    stages[s].devices = {device_of_rank[shape.rank_of_stage[s].index()]};
+  }
+  plan.schedule = to_explicit_schedule(imported, device_of_rank, devices);
+  if (lists_first_input(imported.schedule)) set_gradient_waits(plan);
   plan.versions = WeightVersions::kSync;
   return plan;
 }

@@ -24,10 +24,13 @@ Plan with_lists(Plan plan, Setting setting);
 // cut so, or if a pipeline would be left without any.
 Plan with_micro_batches(Plan plan, int micro_batches);
 
-// Returns the plan with the order and the places of a schedule of PyTorch: stage s lies on the
-// device of its rank; stage boundaries and batch stay those of the plan. Backwards that its mask
-// leaves needless are dropped when the lists are completed, as everywhere. Throws InputError{file}
-// if the plan has several pipelines, or if stages, micro-batches or ranks do not agree.
+// Returns the plan with the order and the places of a schedule of PyTorch. A rank lies on the
+// device on which the plan has its stages; where the schedule puts other stages together than the
+// plan does, ranks take the plan's devices in the order of its stages. Stage boundaries and batch
+// stay those of the plan. An I of the first stage stays as a wait (planner/plan/gradient_waits.h);
+// other backwards that the mask leaves needless are dropped when the lists are completed. Throws
+// InputError{file} if the plan has several pipelines, or if stages, micro-batches or ranks do not
+// agree.
 Plan with_pytorch_schedule(Plan plan, const PytorchSchedule& imported, int devices,
                            const std::string& file);
 

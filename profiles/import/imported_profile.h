@@ -24,4 +24,8 @@ struct ImportedProfile {
   std::vector<std::string> notes;  // assumptions behind the numbers that were not measured
 };
 
+// Splits backwards that were measured whole (profiles/split_backward.h) and notes what is by rule.
+// Requires: each sample holds its whole backward as backward_input; edges and losses are known.
+void split_by_rule(ImportedProfile& imported);
+
 }  // namespace frazil

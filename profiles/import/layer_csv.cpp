@@ -32,6 +32,7 @@ constexpr std::array kTimeColumns = {"forward", "backward", "backward_input", "b
                                      "update"};
 constexpr std::array kByteColumns = {"activation", "parameter", "optimizer_state", "stash"};
 constexpr std::array kTextColumns = {"name", "block"};
+constexpr const char* kNone = "none, for the table has no such column";
 constexpr const char* kColumnForm =
     "name, block, forward_<t>, backward_<t>, backward_input_<t>, backward_weight_<t>, update_<t>, "
     "activation_<b>, parameter_<b>, optimizer_state_<b> or stash_<b> (<t>: s ms us ns; <b>: bytes "
@@ -101,17 +102,20 @@ class CsvReader {
     }
     ModelProfile& profile = imported_.profile;
     profile.model = options_.model;
-    profile.backward_was_split_by_rule = find("backward") != nullptr;
     profile.provenance["source"] = "CSV of layers";
     for (std::size_t i = 1; i < lines.size(); ++i) {
       line_ = lines[i].number;
       read_layer(lines[i].text);
     }
     profile.layers.back().has_loss = true;
-    note("the backward is one number: I and W by rule", profile.backward_was_split_by_rule);
+    if (find("backward") != nullptr) split_by_rule(imported_);
     note("stash bytes are each layer's input alone, a lower bound", find("stash") == nullptr);
     note("no optimizer state", find("optimizer_state") == nullptr);
     note("no update time", find("update") == nullptr);
+    doubt("parameter", DoubtedFact::kParameters, DoubtKind::kDefault, kNone);
+    doubt("optimizer_state", DoubtedFact::kOptimizerState, DoubtKind::kDefault, kNone);
+    doubt("update", DoubtedFact::kUpdate, DoubtKind::kDefault, kNone);
+    doubt("stash", DoubtedFact::kStash, DoubtKind::kLowerBound, "each layer's input alone");
     note("sizes of no whole number of bytes are rounded up", is_size_rounded_);
     note("activations of no whole number of bytes a sample are rounded up", is_rounded_);
     validate(profile, file_);
@@ -126,6 +130,11 @@ class CsvReader {
   }
   void note(const char* text, bool holds) {
     if (holds) imported_.notes.emplace_back(text);
+  }
+
+  // Notes a doubt about what the table has no column for.
+  void doubt(const char* column, DoubtedFact fact, DoubtKind kind, const char* reason) {
+    if (find(column) == nullptr) note_doubt(imported_.profile.doubts, {fact, kind, reason});
   }
 
   Cells split(std::string_view line) const {
@@ -229,12 +238,8 @@ class CsvReader {
     CostSample cost;
     cost.micro_batch_size = options_.micro_batch_size;
     cost.forward = cost.forward_frozen = time("forward");
-    const Duration whole = time("backward");
-    const bool is_trained = layer.parameters > Bytes{0};
-    const bool is_split = find("backward") == nullptr;
-    cost.backward_input = is_split ? time("backward_input") : is_trained ? whole / 2 : whole;
-    cost.backward_weight = is_split ? time("backward_weight") : whole - cost.backward_input;
-    cost.backward_weight_alone = cost.backward_weight;
+    cost.backward_input = time(find("backward") != nullptr ? "backward" : "backward_input");
+    cost.backward_weight = cost.backward_weight_alone = time("backward_weight");
     cost.stash = find("stash") != nullptr ? bytes("stash") : before_;
     layer.costs = {cost};
     add_edge();

@@ -10,7 +10,7 @@
 // Times and sizes are exact and those of one micro-batch: what is no whole number of ns or bytes is
 // refused, except decimals of KiB, MiB and GiB (at most six), which are rounded up. A cell in
 // double quotes may hold commas and doubled quotes. The last layer has the loss. A whole backward
-// is split by the rule of model_profile.h. Bytes per sample are rounded up.
+// is split by the rule of profiles/split_backward.h. Bytes per sample are rounded up.
 
 #include <string>
 #include <string_view>

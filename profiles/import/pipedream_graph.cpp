@@ -213,14 +213,17 @@ class ProfileMaker {
   ImportedProfile make() {
     ModelProfile& profile = imported_.profile;
     profile.model = options_.model;
-    profile.backward_was_split_by_rule = true;
     profile.provenance["source"] = "PipeDream graph.txt";
     add_inputs();
     add_layers();
     add_edges();
-    note("the backward is one number: I and W by rule");
+    split_by_rule(imported_);
     note("stash bytes are each layer's input alone, a lower bound");
     note("no optimizer state and no update time");
+    profile.doubts = {
+        {DoubtedFact::kOptimizerState, DoubtKind::kDefault, "none, for the graph has none"},
+        {DoubtedFact::kUpdate, DoubtKind::kDefault, "none, for the graph has none"},
+        {DoubtedFact::kStash, DoubtKind::kLowerBound, "each layer's input alone"}};
     validate(profile, file_);
     return std::move(imported_);
   }
@@ -306,9 +309,7 @@ class ProfileMaker {
     CostSample cost;
     cost.micro_batch_size = options_.micro_batch_size;
     cost.forward = cost.forward_frozen = node.forward;
-    const bool is_trained = node.parameters > Bytes{0};
-    cost.backward_input = is_trained ? node.backward / 2 : node.backward;
-    cost.backward_weight = cost.backward_weight_alone = node.backward - cost.backward_input;
+    cost.backward_input = node.backward;
     for (const std::size_t from : reads_[n]) {
       add(cost.stash, sum_of(graph_.nodes[from].activation, node.line), node.line);
     }

@@ -13,7 +13,7 @@
 // - Layers stand in the topological order that prefers the first node by name; each is a block.
 // - The loss is at every layer that nobody reads, except an unread __getitem__; if there is no
 //   such layer, the last layer has the loss.
-// - Backward is one number: the rule of model_profile.h makes I (dgrad) and W (wgrad), and the
+// - Backward is one number: the rule of profiles/split_backward.h makes I (dgrad) and W (wgrad), and the
 //   profile carries the flag.
 // - An edge carries the activation of the node that it leaves, a list as several tensors. A stash
 //   (saved activations) is a layer's input alone, a lower bound. Bytes per sample are rounded up.

@@ -8,6 +8,7 @@
 #include "profiles/error.h"
 #include "profiles/import/sailor_json.h"
 #include "profiles/json.h"
+#include "profiles/split_backward.h"
 
 namespace frazil {
 namespace {
@@ -92,14 +93,10 @@ Layer make_layer(std::size_t index, const std::map<int, std::vector<SailorLayerT
               .update = find_median_update(rows, index),
               .costs = {}};
   for (const auto& [size, row] : rows) {
-    const Duration backward = row[index].backward;
-    const Duration input = sizes.parameters.count > 0 ? backward / 2 : backward;
     layer.costs.push_back({.micro_batch_size = size,
                            .forward = row[index].forward,
                            .forward_frozen = row[index].forward,
-                           .backward_input = input,
-                           .backward_weight = backward - input,
-                           .backward_weight_alone = backward - input,
+                           .backward_input = row[index].backward,
                            .stash = scale_stash(sizes.stash, size, file)});
   }
   return layer;
@@ -162,7 +159,6 @@ ModelProfile make_sailor_profile(const SailorConfig& config, const SailorTimes& 
   ModelProfile profile;
   profile.model = config.model;
   profile.input_bytes_per_sample = bytes->second.front().input;
-  profile.backward_was_split_by_rule = true;
   for (std::size_t i = 0; i < layers; ++i) {
     profile.layers.push_back(make_layer(i, rows->second, bytes->second[i], file));
     profile.blocks.push_back(profile.layers.back().name);
@@ -174,6 +170,7 @@ ModelProfile make_sailor_profile(const SailorConfig& config, const SailorTimes& 
     }
   }
   profile.layers.back().has_loss = true;
+  split_whole_backwards(profile);
   profile.provenance["source"] = "Sailor (eth-easl/sailor)";
   profile.provenance["tensor_parallelism"] = std::to_string(degree);
   validate(profile, file);

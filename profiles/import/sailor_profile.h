@@ -62,11 +62,12 @@ struct SailorConfig {
 SailorConfig parse_sailor_config(std::string_view text, const std::string& file);
 
 // Makes the profile of one degree: a chain of the layers, a block each, a loss on the last, times
-// and bytes of one of the GPUs. The whole backward is split by the rule of model_profile.h. A
-// layer's update is the median over the micro-batch sizes (the lower of two), and its stash, which
-// Sailor measures for one sample, grows in proportion to samples. The optimizer state is Adam's:
-// two moments of the parameters' size. Throws InputError naming `file` where times, sizes and
-// configuration differ in layers or lack the degree, and for another optimizer.
+// and bytes of one of the GPUs. The whole backward is split by the rule of
+// profiles/split_backward.h. A layer's update is the median over the micro-batch sizes (the lower
+// of two), and its stash, which Sailor measures for one sample, grows in proportion to samples. The
+// optimizer state is Adam's: two moments of the parameters' size. Throws InputError naming `file`
+// where times, sizes and configuration differ in layers or lack the degree, and for another
+// optimizer.
 ModelProfile make_sailor_profile(const SailorConfig& config, const SailorTimes& times,
                                  const SailorSizes& sizes, int degree, const std::string& file);
 

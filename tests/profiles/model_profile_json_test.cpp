@@ -53,9 +53,9 @@ TEST(ModelProfileJson, FillsInWhatIsLeftOut) {
 TEST(ModelProfileJson, SplitsAWholeBackwardByTheStatedRule) {
   const ModelProfile trained = parse_model_profile(one_layer("8", R"("backward_ns": 7)"), "m.json");
   const CostSample& split = trained.layers[0].costs[0];
-  EXPECT_EQ(split.backward_input, Duration{3});
-  EXPECT_EQ(split.backward_weight, Duration{4});
-  EXPECT_EQ(split.backward_weight_alone, Duration{4});
+  EXPECT_EQ(split.backward_input, Duration{0});
+  EXPECT_EQ(split.backward_weight, Duration{7});
+  EXPECT_EQ(split.backward_weight_alone, Duration{7});
   EXPECT_TRUE(trained.backward_was_split_by_rule);
 
   const ModelProfile without = parse_model_profile(one_layer("0", R"("backward_ns": 7)"), "m.json");
@@ -123,8 +123,27 @@ ModelProfile random_profile(std::uint64_t seed) {
   if (layers > 1) profile.tied = {{"t", {any()}, {LayerId(0), LayerId(layers - 1)}}};
   profile.input_bytes_per_sample = {any()};
   profile.backward_was_split_by_rule = below(2) == 0;
+  for (const DoubtedFact fact : kDoubtedFacts) {
+    if (below(3) > 0) continue;
+    profile.doubts.push_back({fact, kDoubtKinds[static_cast<std::size_t>(below(4))], "why \""});
+  }
   if (below(2) == 0) profile.provenance = {{"a \"key\"", "text\n"}, {"b", ""}};
   return profile;
+}
+
+TEST(ModelProfileJson, KeepsItsDoubtsInTheOrderOfFacts) {
+  const std::string text = one_layer(
+      "8", R"("backward_ns": 7)",
+      R"("doubts": [{"fact": "stash_bytes", "kind": "lower-bound", "reason": "its \"input\""},
+                    {"fact": "optimizer_state_bytes", "kind": "default", "reason": "none"}], )");
+  const ModelProfile profile = parse_model_profile(text, "m.json");
+  const std::vector<Doubt> doubts = {
+      {DoubtedFact::kOptimizerState, DoubtKind::kDefault, "none"},
+      {DoubtedFact::kStash, DoubtKind::kLowerBound, "its \"input\""}};
+  EXPECT_EQ(profile.doubts, doubts);
+  EXPECT_EQ(parse_model_profile(to_json(profile), "m.json"), profile);
+  EXPECT_EQ(memory_condition(doubts),
+            "optimizer state and saved activations take no more than the profile says");
 }
 
 TEST(ModelProfileJson, RandomProfilesRoundTripToTheByte) {

@@ -103,23 +103,30 @@ TEST(Timeline, AgreesWithMarkedNanoseconds) {
   }
 }
 
-TEST(Timeline, SortsByStartDeviceLaneEndStepAndText) {
+TEST(Timeline, SortsByStartDeviceLaneEndAndStep) {
   const std::vector<Span> sorted = {
       make_span(1, "1F9", 0, 9),
       make_span(0, "0F9", 5, 9),
       make_span(0, "0SEND_F0", 5, 6, Lane::kSend),
-      make_span(0, "0SEND_F1", 5, 6, Lane::kSend),
       make_span(0, "0SEND_F0", 5, 6, Lane::kSend, 1),
       make_span(0, "0SEND_F0", 5, 7, Lane::kSend),
       make_span(1, "1F0", 5, 5),
   };
-  std::vector<std::size_t> order = {0, 1, 2, 3, 4, 5, 6};
+  std::vector<std::size_t> order = {0, 1, 2, 3, 4, 5};
   do {
     Timeline timeline{.devices = 2, .spans = {}};
     for (const std::size_t i : order) timeline.spans.push_back(sorted[i]);
     sort_spans(timeline);
     ASSERT_EQ(timeline.spans, sorted);
   } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST(Timeline, KeepsTheOrderOfActionsThatTakeNoTime) {
+  const std::vector<Span> ran = {make_span(0, "0W9", 5, 5), make_span(0, "0F10", 5, 5),
+                                 make_span(0, "0I10", 5, 5), make_span(0, "0F2", 5, 7)};
+  Timeline timeline{.devices = 1, .spans = {ran[3], ran[0], ran[1], ran[2]}};
+  sort_spans(timeline);
+  EXPECT_EQ(timeline.spans, ran);
 }
 
 TEST(Timeline, CutsOutOneStep) {

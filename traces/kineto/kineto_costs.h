@@ -33,6 +33,7 @@ struct LayerStep {
   // The node that was handed the gradient of the layer's output; -1: none.
   std::int64_t output_sequence = -1;
   std::int64_t output_bytes = -1;  // -1: unknown
+  std::int64_t stash = -1;         // saved activations, measured; -1: unknown
 };
 
 struct TimeShare {

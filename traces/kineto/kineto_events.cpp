@@ -42,6 +42,17 @@ std::int64_t element_bytes(std::string_view type) {
   return size == kSizes.end() ? 0 : size->second;
 }
 
+std::optional<std::size_t> data_input(std::string_view operation) {
+  constexpr std::array<std::string_view, 10> kFirst = {
+      "aten::linear",     "aten::bilinear",         "aten::conv1d",
+      "aten::conv2d",     "aten::conv3d",           "aten::conv_transpose1d",
+      "aten::batch_norm", "aten::conv_transpose2d", "aten::conv_transpose3d",
+      "aten::layer_norm"};
+  if (operation == "aten::addmm" || operation == "aten::embedding") return 1;
+  const bool is_first = std::find(kFirst.begin(), kFirst.end(), operation) != kFirst.end();
+  return is_first ? std::optional<std::size_t>{0} : std::nullopt;
+}
+
 std::optional<RangeKind> kind_of_range(EventCategory category, std::string_view name) {
   if (category == EventCategory::kPython) {
     if (name.starts_with("nn.Module: ")) return RangeKind::kModule;

@@ -25,6 +25,11 @@ EventCategory category_of_event(std::string_view text);
 // tensor.
 std::int64_t element_bytes(std::string_view type);
 
+// Returns which input of an operation with parameters is its data, with the batch first as a rule:
+// 1 for addmm and embedding, 0 for linear, convolutions and normalisations. Nothing for other
+// operations, and for those whose data may have its batch in another place (recurrent cells).
+std::optional<std::size_t> data_input(std::string_view operation);
+
 // Returns what a range of this name marks, layers that the user named aside; returns none if it
 // marks nothing.
 std::optional<RangeKind> kind_of_range(EventCategory category, std::string_view name);

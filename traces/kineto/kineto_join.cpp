@@ -53,13 +53,19 @@ class ThreadJoin {
     finish_ranges();
   }
 
-  std::int32_t work_at(std::int64_t time) const {
+  // Returns the last work that had begun; -1: none.
+  std::int32_t work_before(std::int64_t time) const {
     const auto begin = joined_.works.begin() + static_cast<std::ptrdiff_t>(first_work_);
     const auto end = joined_.works.begin() + static_cast<std::ptrdiff_t>(last_work_);
     const auto after = std::upper_bound(
         begin, end, time, [](std::int64_t t, const HostWork& work) { return t < work.start; });
-    if (after == begin || time >= (after - 1)->end) return -1;
-    return static_cast<std::int32_t>(after - joined_.works.begin()) - 1;
+    return after == begin ? -1 : static_cast<std::int32_t>(after - joined_.works.begin()) - 1;
+  }
+
+  std::int32_t work_at(std::int64_t time) const {
+    const std::int32_t work = work_before(time);
+    if (work < 0 || time >= joined_.works[static_cast<std::size_t>(work)].end) return -1;
+    return work;
   }
 
   std::int32_t mark_at(std::int64_t time) const {
@@ -204,6 +210,51 @@ void find_by_external_id(const KinetoTrace& trace, std::vector<Origin>& origins)
   }
 }
 
+// Returns the rows that the first operation with parameters of every step reads; 0 if steps differ
+// or one does not tell.
+std::int64_t find_rows_read(const KinetoTrace& trace, const KinetoSteps& steps) {
+  std::vector<RowsRead> first(steps.kept.size());
+  for (const HostThread& thread : trace.threads) {
+    for (const RowsRead& read : thread.rows_read) {
+      const std::int32_t step = steps.at(read.start);
+      if (step < 0) continue;
+      RowsRead& earliest = first[static_cast<std::size_t>(step)];
+      if (earliest.rows == 0 || read.start < earliest.start) earliest = read;
+    }
+  }
+  const bool are_equal = std::all_of(first.begin(), first.end(), [&](const RowsRead& read) {
+    return read.rows == first.front().rows;
+  });
+  return first.empty() || !are_equal ? 0 : first.front().rows;
+}
+
+void join_memory(std::deque<TracedMemory>& changes, const std::vector<ThreadJoin>& threads,
+                 JoinedTrace& joined) {
+  sort_unless_sorted(changes,
+                     [](const TracedMemory& a, const TracedMemory& b) { return a.time < b.time; });
+  std::vector<std::int64_t> backwards;
+  for (const HostWork& work : joined.works) {
+    if (work.kind == HostWorkKind::kBackwardNode) backwards.push_back(work.start);
+  }
+  std::sort(backwards.begin(), backwards.end());
+  std::size_t passes = 0;
+  for (; !changes.empty(); changes.pop_front()) {
+    const TracedMemory& change = changes.front();
+    const ThreadJoin& thread = threads[change.thread];
+    while (passes < backwards.size() && backwards[passes] <= change.time) ++passes;
+    MemoryWork work;
+    work.address = change.address;
+    work.bytes = change.bytes;
+    work.step = joined.steps.at(change.time);
+    work.work = thread.work_before(change.time);
+    work.mark = thread.mark_at(change.time);
+    work.passes = static_cast<std::int32_t>(passes);
+    work.is_inside_work = thread.work_at(change.time) >= 0;
+    work.is_on_device = change.is_on_device;
+    joined.memory.push_back(work);
+  }
+}
+
 }  // namespace
 
 JoinedTrace join_trace(KinetoTrace trace) {
@@ -216,10 +267,12 @@ JoinedTrace join_trace(KinetoTrace trace) {
   joined.file = std::move(trace.file);
   joined.names = std::move(trace.names);
   joined.events = trace.events;
+  joined.rows_read = find_rows_read(trace, joined.steps);
   std::vector<ThreadJoin> threads;
   for (std::size_t thread = 0; thread < trace.threads.size(); ++thread) {
     threads.emplace_back(thread, std::move(trace.threads[thread]), joined);
   }
+  join_memory(trace.memory, threads, joined);
   for (std::size_t i = 0; !trace.device.empty(); ++i, trace.device.pop_front()) {
     const DeviceActivity& activity = trace.device.front();
     const Origin& origin = origins[i];

@@ -46,6 +46,18 @@ struct DeviceWork {
   bool is_communication = false;
 };
 
+// Memory that was allocated or freed, with what its thread did then.
+struct MemoryWork {
+  std::int64_t address = 0;
+  std::int64_t bytes = 0;
+  std::int32_t step = -1;
+  std::int32_t work = -1;   // the last work of the thread that had begun; -1: none
+  std::int32_t mark = -1;   // the innermost layer or update around it; -1: none
+  std::int32_t passes = 0;  // backward nodes begun before, on all threads
+  bool is_inside_work = false;
+  bool is_on_device = false;
+};
+
 struct JoinedTrace {
   std::string file;
   NameTable names;
@@ -55,6 +67,10 @@ struct JoinedTrace {
   std::deque<HostWork> works;       // thread by thread, by start
   std::deque<WorkInput> inputs;     // ascending by work, each work once
   std::deque<DeviceWork> device;
+  std::deque<MemoryWork> memory;  // by time
+  // The rows that the first operation with parameters of each step reads; 0: steps differ, or the
+  // profiler recorded no shapes.
+  std::int64_t rows_read = 0;
 
   std::int32_t step_of(const HostWork& work) const { return steps.at(work.start); }
 };

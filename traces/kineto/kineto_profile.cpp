@@ -4,16 +4,21 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "profiles/error.h"
+#include "traces/kineto/kineto_memory.h"
+#include "traces/kineto/optimizer_state.h"
 
 namespace frazil {
 namespace {
 
 constexpr std::int64_t kSomeParameters = 1;  // bytes that stand for an unknown number
 constexpr std::size_t kNamedUnattributed = 3;
+constexpr std::int64_t kMostRows = std::numeric_limits<int>::max();
 
 // Returns the median; for an even number of values the mean of the middle two, rounded down; 0 for
 // none.
@@ -53,16 +58,23 @@ class TraceCollector {
     const TraceLayers layers = find_layers(trace, backward, options_.micro_batches);
     const bool is_first = report_.traces == 0;
     check_layers(trace.file, layers, is_first);
-    const TraceCosts costs = sum_costs(trace, backward, layers);
+    TraceCosts costs = sum_costs(trace, backward, layers);
+    add_stashes(sum_stashes(trace, layers), costs);
     if (!is_first && costs.is_device_time != report_.is_device_time) {
       throw InputError(trace.file, 0, costs.is_device_time ? "device work" : "no device work",
                        "the same as in the first trace");
     }
     report_.layers_by = layers.source;
     report_.is_device_time = costs.is_device_time;
+    note_rows(trace, is_first);
+    note_optimizers(trace);
     add_samples(layers, costs);
     add_totals(trace, costs);
   }
+
+  // The micro-batch size that the shapes of all traces tell; 0: none.
+  std::int64_t rows_read() const { return rows_read_; }
+  const std::set<std::string>& optimizers() const { return optimizers_; }
 
   const std::vector<LayerSamples>& layers() const { return layers_; }
 
@@ -105,6 +117,27 @@ class TraceCollector {
     }
   }
 
+  static void add_stashes(const std::vector<std::vector<std::int64_t>>& stashes,
+                          TraceCosts& costs) {
+    for (std::size_t layer = 0; layer < stashes.size(); ++layer) {
+      for (std::size_t step = 0; step < stashes[layer].size(); ++step) {
+        costs.layers[layer][step].stash = stashes[layer][step];
+      }
+    }
+  }
+
+  // Traces of later parts of a model read what the first part made, with as many rows.
+  void note_rows(const JoinedTrace& trace, bool is_first) {
+    rows_read_ = is_first || rows_read_ == trace.rows_read ? trace.rows_read : 0;
+  }
+
+  void note_optimizers(const JoinedTrace& trace) {
+    for (const NestedRange& range : trace.ranges) {
+      if (range.kind != RangeKind::kUpdate) continue;
+      optimizers_.emplace(optimizer_of_range(trace.names[range.name]));
+    }
+  }
+
   void add_samples(const TraceLayers& layers, const TraceCosts& costs) {
     for (std::size_t layer = 0; layer < layers.names.size(); ++layer) {
       const auto [place, is_new] = numbers_.try_emplace(layers.names[layer], layers_.size());
@@ -137,6 +170,8 @@ class TraceCollector {
   std::vector<LayerSamples> layers_;
   std::map<std::string, std::size_t> numbers_;
   std::map<std::string, std::int64_t> unattributed_;
+  std::set<std::string> optimizers_;
+  std::int64_t rows_read_ = 0;
   KinetoReport report_;
 };
 
@@ -147,6 +182,7 @@ class ProfileMaker {
 
   KinetoImport make() {
     import_.profile.model = options_.model;
+    find_micro_batch_size();
     for (const LayerSamples& samples : traces_.layers()) add_layer(samples);
     import_.profile.layers.back().has_loss = true;
     add_edges();
@@ -157,11 +193,65 @@ class ProfileMaker {
          has_unknown_parameters_);
     note("boundary and stash bytes unknown (0): record with record_shapes=True",
          has_unknown_boundaries_);
-    note("stash bytes are each layer's input alone, a lower bound", has_boundaries_);
+    note("stash bytes are each layer's input alone, a lower bound",
+         has_boundaries_ && !has_measured_stash_);
+    note_doubts();
+    add_optimizer_state();
     return std::move(import_);
   }
 
  private:
+  void find_micro_batch_size() {
+    const std::int64_t rows = traces_.rows_read();
+    import_.report.micro_batch_size = static_cast<int>(std::min(rows, kMostRows));
+    if (options_.micro_batch_size) {
+      import_.report.micro_batch_size = *options_.micro_batch_size;
+      note("the first layer reads another number of rows than --micro-batch-size",
+           rows > 0 && rows != *options_.micro_batch_size);
+      return;
+    }
+    if (rows == 0) {
+      throw InputError("command line", 0, "missing --micro-batch-size",
+                       "the samples of a micro-batch, which the trace does not tell");
+    }
+    doubt(DoubtedFact::kMicroBatchSize, DoubtKind::kByRule,
+          fmt::format("{}, the rows that the first layer reads", rows));
+  }
+
+  void doubt(DoubtedFact fact, DoubtKind kind, std::string reason) {
+    note_doubt(import_.profile.doubts, {fact, kind, std::move(reason)});
+  }
+
+  void note_doubts() {
+    if (has_unknown_parameters_) {
+      doubt(DoubtedFact::kParameters, DoubtKind::kUnknown, "no shapes were recorded of some");
+    }
+    if (has_unknown_boundaries_) {
+      doubt(DoubtedFact::kBoundaries, DoubtKind::kUnknown, "no shapes were recorded of some");
+    }
+    if (has_measured_stash_) return;
+    if (has_boundaries_ && !has_unknown_boundaries_) {
+      doubt(DoubtedFact::kStash, DoubtKind::kLowerBound, "each layer's input alone");
+    } else {
+      doubt(DoubtedFact::kStash, DoubtKind::kUnknown,
+            "neither memory nor all shapes were recorded");
+    }
+  }
+
+  // Gives each layer with parameters the state of the optimizer that was named, by the user or else
+  // by the trace.
+  void add_optimizer_state() {
+    const OptimizerState state = find_optimizer_state(options_.optimizer, traces_.optimizers());
+    for (Layer& layer : import_.profile.layers) {
+      layer.optimizer_state = layer.parameters * state.tensors;
+    }
+    if (state.doubt) {
+      doubt(DoubtedFact::kOptimizerState, *state.doubt, state.reason);
+    } else if (has_unknown_parameters_) {
+      doubt(DoubtedFact::kOptimizerState, DoubtKind::kUnknown, "parameters are not known");
+    }
+  }
+
   void note(const char* text, bool holds) {
     if (holds) import_.report.notes.emplace_back(text);
   }
@@ -189,7 +279,7 @@ class ProfileMaker {
     layer.parameters = {is_trained ? parameters_of(samples) : 0};
     layer.update = Duration{samples.median_of([](const LayerStep& step) { return step.update; })};
     CostSample cost;
-    cost.micro_batch_size = options_.micro_batch_size;
+    cost.micro_batch_size = import_.report.micro_batch_size;
     const auto per_pass = [&](auto value) {
       return Duration{samples.median_of(value) / options_.micro_batches};
     };
@@ -215,6 +305,12 @@ class ProfileMaker {
     const bool was_split =
         is_trained && !is_first && samples.any([](const LayerStep& step) { return step.both > 0; });
     if (was_split) import_.profile.backward_was_split_by_rule = true;
+    cost.stash = {std::max<std::int64_t>(samples.median_of([](const LayerStep& step) {
+      return step.stash;
+    }) / options_.micro_batches,
+                                         0)};
+    const auto is_measured = [](const LayerStep& step) { return step.stash >= 0; };
+    has_measured_stash_ = has_measured_stash_ || samples.any(is_measured);
     layer.costs.push_back(cost);
     import_.profile.layers.push_back(std::move(layer));
   }
@@ -237,10 +333,12 @@ class ProfileMaker {
           traces_.layers()[i].median_of([](const LayerStep& step) { return step.output_bytes; });
       const bool is_known = bytes >= 0;
       (is_known ? has_boundaries_ : has_unknown_boundaries_) = true;
-      const std::int64_t samples = options_.micro_batch_size;
+      const std::int64_t samples = import_.report.micro_batch_size;
       const Bytes per_sample{is_known ? bytes / samples + (bytes % samples > 0 ? 1 : 0) : 0};
       profile.edges.push_back({LayerId{i}, LayerId{i + 1}, EdgeKind::kGradient, {per_sample}});
-      profile.layers[i + 1].costs.front().stash = {is_known ? bytes : 0};
+      if (!has_measured_stash_) {
+        profile.layers[i + 1].costs.front().stash = {is_known ? bytes : 0};
+      }
     }
   }
 
@@ -251,6 +349,7 @@ class ProfileMaker {
   bool has_unknown_parameters_ = false;
   bool has_unknown_boundaries_ = false;
   bool has_boundaries_ = false;
+  bool has_measured_stash_ = false;
 };
 
 Provenance describe_origin(const std::vector<std::filesystem::path>& traces,
@@ -272,7 +371,7 @@ Provenance describe_origin(const std::vector<std::filesystem::path>& traces,
 
 KinetoImport import_kineto(const std::vector<std::filesystem::path>& traces,
                            const KinetoOptions& options) {
-  ENSURE(!traces.empty() && options.micro_batch_size >= 1 && options.micro_batches >= 1,
+  ENSURE(!traces.empty() && options.micro_batch_size.value_or(1) >= 1 && options.micro_batches >= 1,
          "at least one trace, sample and micro-batch");
   TraceCollector collector(options);
   for (const std::filesystem::path& trace : traces) collector.add(trace);

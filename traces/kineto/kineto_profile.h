@@ -8,12 +8,18 @@
 //   with such a weight, whose inputs need no gradient, the whole backward is W. W alone = W.
 // - The update is shared among layers by parameter bytes, or by parameter tensors if some bytes are
 //   unknown.
-// - With recorded shapes, parameters are what AccumulateGrad was handed, a boundary is what the
-//   backward of the layer before it was handed, and a stash (saved activations) is the layer's
-//   input alone, a lower bound. Without shapes, boundaries and stashes are 0, and a layer with
+// - With recorded shapes, parameters are what AccumulateGrad was handed, and a boundary is what the
+//   backward of the layer before it was handed. Without shapes, boundaries are 0, and a layer with
 //   parameters has 1 byte of them.
+// - A stash (saved activations) is measured where the trace was recorded with profile_memory=True
+//   (kineto_memory.h), else the layer's input alone, a lower bound, or 0 without shapes.
+// - Optimizer state is a number of tensors of the size of a parameter (optimizer_state.h).
+// - The micro-batch size is given, else the rows that the first operation with parameters reads in
+//   every step.
+// What is a bound, a rule, a default or unknown is a doubt of the profile (profiles/doubt.h).
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,13 +33,17 @@ struct KinetoOptions {
   std::string model = "imported";
   std::string layer_prefix = "layer:";  // names of the ranges that mark layers begin so
   bool needs_ranges = false;            // refuse a trace without such ranges
-  int micro_batch_size = 1;             // samples in a micro-batch of the traced run
-  int micro_batches = 1;                // passes in a step of the traced run
+  // Samples in a micro-batch of the traced run; none: as the recorded shapes tell.
+  std::optional<int> micro_batch_size = std::nullopt;
+  // A name of optimizer_state.h; none: that of the trace's ranges "Optimizer.step#AdamW.step".
+  std::optional<std::string> optimizer = std::nullopt;
+  int micro_batches = 1;  // passes in a step of the traced run
 };
 
 struct KinetoReport {
   LayerSource layers_by = LayerSource::kRanges;
   bool is_device_time = false;
+  int micro_batch_size = 1;
   int traces = 0;
   std::int64_t events = 0;
   int steps = 0;  // steps that count
@@ -52,7 +62,7 @@ struct KinetoImport {
 
 // Imports one trace per rank; a layer that several traces hold takes its steps from all these
 // traces. Throws InputError for bad files, for traces in which no layers are found, and for traces
-// that do not belong together.
+// that do not belong together; "missing --micro-batch-size" where nobody tells it.
 KinetoImport import_kineto(const std::vector<std::filesystem::path>& traces,
                            const KinetoOptions& options);
 

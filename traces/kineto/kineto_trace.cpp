@@ -31,6 +31,10 @@ struct RawEvent {
   std::int64_t external_id = 0;
   std::int64_t sequence = -1;
   std::int64_t forward_thread = 0;
+  std::int64_t address = 0;
+  std::int64_t bytes = 0;
+  std::int64_t device_type = 0;
+  std::vector<std::int64_t> input_rows;  // first dimension of each input; 0: none
   std::vector<std::int64_t> input_elements;
   std::vector<std::int64_t> input_element_bytes;
 
@@ -43,6 +47,8 @@ struct RawEvent {
     start.reset();
     duration.reset();
     correlation = external_id = forward_thread = 0;
+    address = bytes = device_type = 0;
+    input_rows.clear();
     sequence = -1;
     input_elements.clear();
     input_element_bytes.clear();
@@ -80,6 +86,7 @@ class KinetoReader {
     stream_.enter_object();
     while (stream_.next_member()) read_member(stream_.key());
     if (event_.phase == 'X') keep_event();
+    if (event_.phase == 'i' && event_.name == "[memory]") keep_memory();
   }
 
   void read_member(std::string_view key) {
@@ -115,7 +122,13 @@ class KinetoReader {
       event_.sequence = read_argument_integer();
     } else if (key == "Fwd thread id") {
       event_.forward_thread = read_argument_integer();
-    } else if (key == "Input Dims" && is_backward_node()) {
+    } else if (key == "Addr") {
+      event_.address = read_argument_integer();
+    } else if (key == "Bytes") {
+      event_.bytes = read_argument_integer();
+    } else if (key == "Device Type") {
+      event_.device_type = read_argument_integer();
+    } else if (key == "Input Dims" && (is_backward_node() || data_input(event_.name))) {
       read_list([this] { read_shape(); });
     } else if (key == "Input type" && is_backward_node()) {
       read_list([this] { event_.input_element_bytes.push_back(element_bytes(stream_.string())); });
@@ -172,14 +185,19 @@ class KinetoReader {
   // Reads the number of elements of an input; 0 for a list of tensors.
   void read_shape() {
     std::int64_t elements = stream_.peek() == '[' ? 1 : 0;
+    std::optional<std::int64_t> rows;
     read_list([&] {
       if (stream_.peek() == '[') {
         stream_.skip();
         elements = 0;
+        rows = 0;
       } else {
-        elements = times(elements, stream_.integer());
+        const std::int64_t size = stream_.integer();
+        if (!rows) rows = size;
+        elements = times(elements, size);
       }
     });
+    event_.input_rows.push_back(rows.value_or(0));
     event_.input_elements.push_back(elements);
   }
 
@@ -237,6 +255,10 @@ class KinetoReader {
     operation.name = trace_.names.number_of(event_.name);
     operation.forward_thread = unsigned_id(event_.forward_thread, "Fwd thread id");
     thread.operations.push_back(operation);
+    if (const auto input = data_input(event_.name);
+        input && *input < event_.input_rows.size() && event_.input_rows[*input] > 0) {
+      thread.rows_read.push_back({operation.start, event_.input_rows[*input]});
+    }
     const std::size_t inputs =
         std::min(event_.input_elements.size(), event_.input_element_bytes.size());
     if (inputs == 0) return;
@@ -249,6 +271,15 @@ class KinetoReader {
       }
     }
     thread.node_inputs.push_back({operation.start, bytes});
+  }
+
+  void keep_memory() {
+    if (!event_.start) stream_.fail("an event without `ts`", "`ts` in microseconds");
+    const bool is_possible = event_.bytes >= -kLargestQuantity && event_.bytes <= kLargestQuantity;
+    if (!is_possible) stream_.fail("memory of more than 2^53 bytes", "less");
+    thread();
+    trace_.memory.push_back({*event_.start, event_.address, event_.bytes,
+                             static_cast<std::uint32_t>(last_), event_.device_type != 0});
   }
 
   void keep_activity() {

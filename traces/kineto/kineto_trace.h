@@ -4,7 +4,8 @@
 // times in ns. Categories and arguments are those that PyTorch 1.8 to 2.x write: `cpu_op`
 // (`Operator` in old versions) with "Sequence number", "Fwd thread id" and "External id";
 // `user_annotation`; `python_function`; `*_runtime` and `*_driver` calls with "correlation";
-// `kernel`, `gpu_memcpy`, `gpu_memset`.
+// `kernel`, `gpu_memcpy`, `gpu_memset`; the instants `[memory]` with "Addr", "Bytes" and
+// "Device Type".
 
 #include <cstdint>
 #include <deque>
@@ -58,12 +59,29 @@ struct NodeInput {
   std::int64_t bytes = 0;
 };
 
+// The rows of the tensor that an operation with parameters reads, if the profiler recorded shapes:
+// the first dimension of its data, which is the number of samples where the batch comes first.
+struct RowsRead {
+  std::int64_t start = 0;
+  std::int64_t rows = 0;
+};
+
+// Memory that the profiler saw allocated (bytes above 0) or freed (below 0).
+struct TracedMemory {
+  std::int64_t time = 0;
+  std::int64_t address = 0;
+  std::int64_t bytes = 0;
+  std::uint32_t thread = 0;  // into KinetoTrace::threads
+  bool is_on_device = false;
+};
+
 // The events of one host thread in the order of the file, which need not be the order of time.
 struct HostThread {
   std::deque<HostOperation> operations;
   std::deque<Launch> launches;
   std::vector<HostRange> ranges;
   std::deque<NodeInput> node_inputs;
+  std::vector<RowsRead> rows_read;
 };
 
 // A kernel, copy or fill.
@@ -98,6 +116,7 @@ struct KinetoTrace {
   NameTable names;
   std::vector<HostThread> threads;  // ordered by first event
   std::deque<DeviceActivity> device;
+  std::deque<TracedMemory> memory;
   std::int64_t events = 0;  // number of events in the file, kept or not
 };
 

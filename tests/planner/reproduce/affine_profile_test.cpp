@@ -61,7 +61,8 @@ TEST(AffineProfile, ReplacesTimesAndNothingElse) {
   ModelProfile profile = make_chain(2, Duration{1000}, Duration{400}, Duration{601});
   ASSERT_EQ(profile.layers[0].costs.size(), 2U) << "of 1 and 64 samples, in proportion";
   EXPECT_EQ(make_affine_profile(profile).layers[0].costs[0].forward, Duration{1000});
-  EXPECT_EQ(make_affine_profile(profile).layers[0].costs[1].backward_input, Duration{1001 * 32});
+  EXPECT_EQ(make_affine_profile(profile).layers[0].costs[1].backward_weight, Duration{1001 * 64});
+  EXPECT_EQ(make_affine_profile(profile).layers[1].costs[1].backward_input, Duration{1001 * 32});
 
   const ModelProfile half = make_affine_profile(profile, {.fixed = 1, .per_sample = 0.5});
   EXPECT_EQ(half.layers[1].costs[0].forward, Duration{500});

@@ -66,7 +66,7 @@ TEST_F(ImportVerb, WritesAProfileThatOtherVerbsRead) {
 
 TEST_F(ImportVerb, TakesSeveralTracesPackedOrNotAnywhereOnTheLine) {
   const Outcome outcome =
-      folder_.run("import", "--out=model.json kineto packed.json.gz --model m trace.json");
+      folder_.run("import", "--out=model.json kineto packed.json.gz --model m trace.json --micro-batch-size 1");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("24 events of 2 traces"), std::string::npos) << outcome.out;
   EXPECT_NE(outcome.out.find("not attributed 68.42 %"), std::string::npos) << outcome.out;
@@ -74,7 +74,7 @@ TEST_F(ImportVerb, TakesSeveralTracesPackedOrNotAnywhereOnTheLine) {
 
 TEST_F(ImportVerb, TakesLayersByAnotherPrefix) {
   const Outcome outcome =
-      folder_.run("import", "kineto trace.json --out model.json --layer-ranges stage");
+      folder_.run("import", "kineto trace.json --out model.json --layer-ranges stage --micro-batch-size 1");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(read_model_profile(folder_.path("model.json")).layers[0].name, "stage b");
 }
@@ -120,6 +120,10 @@ TEST_F(ImportVerb, RefusesBadInputAndWritesNothing) {
   refuses("kineto trace.json --out m.json --layer-ranges none",
           "frazil import: trace.json: found no range in the counted steps, expected ranges whose "
           "names begin with \"none\"");
+  refuses("kineto trace.json --out m.json",
+          "frazil import: command line: found missing --micro-batch-size, expected the samples of");
+  refuses("kineto trace.json --out m.json --optimizer shampoo",
+          "frazil import: command line: found --optimizer shampoo, expected adamw, adam, ");
   refuses("kineto missing.json --out m.json",
           "frazil import: missing.json: found no such file, expected a readable file");
   refuses("kineto trace.json --unknown x --out m.json", "frazil import: command line: ");

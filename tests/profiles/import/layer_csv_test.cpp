@@ -25,9 +25,12 @@ TEST(LayerCsv, ReadsAChain) {
   ASSERT_EQ(profile.layers.size(), 3);
   EXPECT_EQ(profile.layers[1].name, "ReLU, in place");
   EXPECT_EQ(profile.layers[0].costs.front().forward, nanoseconds(539'000));
-  EXPECT_EQ(profile.layers[0].costs.front().backward_input, nanoseconds(1'000'500));
-  EXPECT_EQ(profile.layers[0].costs.front().backward_weight, nanoseconds(1'000'500));
+  EXPECT_EQ(profile.layers[0].costs.front().backward_input, nanoseconds(0));
+  EXPECT_EQ(profile.layers[0].costs.front().backward_weight, nanoseconds(2'001'000));
+  EXPECT_EQ(profile.layers[1].costs.front().backward_input, nanoseconds(188'000));
   EXPECT_EQ(profile.layers[1].costs.front().backward_weight, nanoseconds(0));
+  EXPECT_EQ(profile.layers[2].costs.front().backward_input, nanoseconds(1'500'000));
+  EXPECT_EQ(profile.layers[2].costs.front().backward_weight, nanoseconds(1'500'000));
   EXPECT_EQ(profile.layers[1].costs.front().stash, Bytes{44'302'336});
   EXPECT_EQ(profile.layers[2].parameters, Bytes{400});
   EXPECT_FALSE(profile.layers[1].has_loss);

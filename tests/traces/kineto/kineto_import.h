@@ -13,9 +13,10 @@
 
 namespace frazil {
 
-// Imports one trace per rank.
+// Imports one trace per rank; of one sample if the options do not say how many.
 inline KinetoImport import_texts(const std::vector<std::string>& texts,
-                                 const KinetoOptions& options = {}) {
+                                 KinetoOptions options = {}) {
+  if (!options.micro_batch_size) options.micro_batch_size = 1;
   std::vector<std::unique_ptr<TraceFile>> files;
   std::vector<std::filesystem::path> paths;
   for (const std::string& text : texts) {

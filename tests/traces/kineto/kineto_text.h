@@ -62,6 +62,18 @@ class KinetoText {
                          const std::string& shapes = "") {
     return node("torch::autograd::AccumulateGrad", thread, start, end, -1, 0, shapes);
   }
+  // Writes memory that is allocated (bytes above 0) or freed (below 0).
+  KinetoText& memory(int thread, std::int64_t at, std::int64_t address, std::int64_t bytes,
+                     int device_type = 0) {
+    events_ += events_.empty() ? "\n  {" : ",\n  {";
+    events_ += R"("ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1, )"
+               R"("tid": )" +
+               std::to_string(thread) + ", \"ts\": " + time(at) +
+               R"(, "args": {"Total Reserved": 0, "Bytes": )" + std::to_string(bytes) +
+               R"(, "Device Id": -1, "Device Type": )" + std::to_string(device_type) +
+               R"(, "Addr": )" + std::to_string(address) + "}\n  }";
+    return *this;
+  }
   KinetoText& launch(int thread, std::int64_t start, std::int64_t correlation) {
     return event("cuda_runtime", "cudaLaunchKernel", std::to_string(thread), start, 1,
                  R"("correlation": )" + std::to_string(correlation));

@@ -96,6 +96,7 @@ class PublicTrace : public testing::Test {
   KinetoImport import(const std::string& prefix) const {
     KinetoOptions options;
     options.layer_prefix = prefix;
+    options.micro_batch_size = 1;
     return import_kineto({path_}, options);
   }
 
