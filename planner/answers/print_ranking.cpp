@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "planner/answers/print_proof.h"
 #include "planner/plan/schedule_facts.h"
 #include "planner/prediction/answer_parts.h"
 #include "planner/prediction/doubts.h"
@@ -114,7 +115,7 @@ RankingCounts count_candidates(const Ranking& ranking) {
 // Tells what a search that ended before its answer was proven left out.
 std::string text_of(const NotLookedAt& left, const Candidate& best) {
   const std::string text =
-      fmt::format("{} not looked at; none takes less than {} before its cuts are moved",
+      fmt::format("{} not looked at; none takes less than {}",
                   count_of(left.candidates, "plan"), to_text(left.at_least));
   if (best.makespan <= left.at_least) return text + ", and the best takes no more\n";
   return text + fmt::format(", and the best is {} above that\n",
@@ -195,14 +196,15 @@ std::string print_head(const Widths& widths) {
 }
 
 // Returns the row of the first candidate; the other names and the devices stand below the schedule.
-std::string print_row(const Row& row, int rank, const Widths& widths, const Cluster& cluster) {
+std::string print_row(const Row& row, int rank, const Widths& widths, const Cluster& cluster,
+                      const std::string& above) {
   const Candidate& first = *row.front();
   const Plan& plan = first.plan;
   std::string text = fmt::format(
       "{:>4}  {:>12}  {:>10.1f}  {:<{}}  {:<{}}  {:>9}  {:>11}  {:>9}  {}\n", rank,
       to_text(first.makespan), samples_per_second(plan, first.makespan), shape_notation(plan),
       widths.shape, variant_notation(plan), widths.schedule, micro_batches_of(plan),
-      to_text(fullest_device(first)), percent(gap(first.makespan, first.bounds.makespan.time)),
+      to_text(fullest_device(first)), above,
       cut_at(list_cuts(plan), 40));
   const std::string margin(34 + widths.shape, ' ');
   std::string others;
@@ -233,7 +235,8 @@ std::string print_ranking(const Ranking& ranking, Setting setting, int top) {
   int count = 0;
   for (const Row& row : list_rows(ranking)) {
     if (++count > top) break;
-    text += print_row(row, count, widths, cluster);
+    const std::string above = print_gap(ranking, row.front()->makespan);
+    text += print_row(row, count, widths, cluster, above);
     for (const Candidate* const candidate : row) shown.add(suffixes_of(candidate->plan));
     extrapolated = extrapolated || row.front()->extrapolated;
     caches = caches || row.front()->plan.cache_frozen_prefix;

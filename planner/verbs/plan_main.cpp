@@ -10,6 +10,7 @@
 #include "planner/answers/print_advice.h"
 #include "planner/answers/print_comparison.h"
 #include "planner/answers/print_explained_plan.h"
+#include "planner/answers/print_proof.h"
 #include "planner/answers/print_ranking.h"
 #include "planner/answers/print_searched_orders.h"
 #include "planner/bounds/shape.h"
@@ -221,6 +222,8 @@ ExitCode plan_verb(const Flags& values) {
   const Setting setting{profile, question.cluster};
   Ranking ranking = search_plans(setting, question.options);
   Besides besides;
+  besides.add(print_proof(ranking, question.options, setting),
+              proof_json(ranking, question.options, setting));
   if (ranking.cuts && ranking.cuts->faster > 0) {
     besides.add(fmt::format("a search by simulated time improved the stage boundaries of {}\n",
                             count_of(ranking.cuts->faster, "plan")),

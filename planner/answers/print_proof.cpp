@@ -1,0 +1,87 @@
+#include "planner/answers/print_proof.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "planner/plan/schedule_facts.h"
+#include "planner/prediction/answer_parts.h"
+#include "profiles/quantity_text.h"
+
+namespace frazil {
+namespace {
+
+// Returns the bound, if the ranking has one.
+const SearchedCuts* proof_of(const Ranking& ranking) {
+  return ranking.best() != nullptr && ranking.cuts ? &*ranking.cuts : nullptr;
+}
+
+std::string list_schedules(const SearchOptions& options) {
+  if (options.schedules == synchronous_schedules()) return "all synchronous schedules";
+  std::string names;
+  for (const ScheduleKind kind : options.schedules) {
+    names += (names.empty() ? "" : ", ") + std::string(schedule_name(kind));
+  }
+  return names;
+}
+
+std::string list_sizes(const std::vector<int>& sizes) {
+  std::string text;
+  for (const int size : sizes) text += (text.empty() ? "" : ", ") + std::to_string(size);
+  return text;
+}
+
+// Returns what a search may choose from, in the order of the table's columns.
+std::string describe_space(const SearchOptions& options, Setting setting) {
+  const auto layers = static_cast<int>(setting.profile().layers.size());
+  const auto devices = static_cast<int>(setting.cluster().devices.size());
+  int longest = std::min(layers, devices);
+  if (options.max_stages > 0) longest = std::min(longest, options.max_stages);
+  const int replicas = options.max_replicas > 0 ? std::min(options.max_replicas, devices) : devices;
+  return fmt::format(
+      "every cut into consecutive layers, a stage on one device; pipelines of 1 to {}, up to {} of "
+      "them; {}; micro-batches of {}{}{}",
+      count_of(longest, "device"), replicas, list_schedules(options),
+      list_sizes(options.micro_batch_sizes),
+      options.recompute ? "; with and without activation checkpointing everywhere" : "",
+      options.cache ? "; with and without a cached prefix" : "");
+}
+
+}  // namespace
+
+std::string print_gap(const Ranking& ranking, Duration makespan) {
+  const SearchedCuts* proof = proof_of(ranking);
+  if (proof == nullptr || makespan < proof->at_least) return "-";
+  if (makespan == proof->at_least) return percent(0);
+  const double above = gap(makespan, proof->at_least);
+  return above < 0.00005 ? "< 0.01 %" : percent(above);
+}
+
+std::string print_proof(const Ranking& ranking, const SearchOptions& options, Setting setting) {
+  const SearchedCuts* proof = proof_of(ranking);
+  if (proof == nullptr) return "";
+  const Duration best = ranking.best()->makespan;
+  std::string text =
+      best > proof->at_least
+          ? fmt::format("no plan of the searched space takes less than {}; rank 1 is {} above\n",
+                        to_text(proof->at_least), print_gap(ranking, best))
+          : "proven: no plan of the searched space takes less than rank 1\n";
+  if (ranking.best_alone) {
+    text += "the plans below rank 1 are the best of those looked at\n";
+  }
+  return text + fmt::format("searched space: {}\n", describe_space(options, setting));
+}
+
+std::string proof_json(const Ranking& ranking, const SearchOptions& options, Setting setting) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  if (const SearchedCuts* proof = proof_of(ranking)) {
+    json["at_least_ns"] = proof->at_least.count();
+    json["proven"] = ranking.best()->makespan <= proof->at_least;
+    json["only_rank_1_proven"] = ranking.best_alone;
+    json["searched_space"] = describe_space(options, setting);
+  }
+  return json.dump();
+}
+
+}  // namespace frazil
