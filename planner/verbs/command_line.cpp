@@ -29,6 +29,7 @@ constexpr std::string_view kExitCodes =
     "  5   verify: measured too unsteadily to tell\n"
     "  6   another rank of the run was lost\n"
     "  7   out of memory\n"
+    "  10  train: the run diverged: a loss, a gradient or a weight is not finite\n"
     "  75  please start the run again\n"
     "  128 + n  ended by signal n\n";
 
@@ -123,6 +124,8 @@ int run_verb(const Verb& verb, int argc, char** argv, const po::options_descript
     return complain(verb, error.what(), ExitCode::kInfeasible);
   } catch (const PeerLost& error) {
     return complain(verb, error.what(), ExitCode::kPeerLost);
+  } catch (const Diverged& error) {
+    return complain(verb, error.what(), ExitCode::kDiverged);
   } catch (const po::error& error) {
     return complain(verb, fmt::format("command line: {}; --help names the flags", error.what()),
                     ExitCode::kBadInput);
