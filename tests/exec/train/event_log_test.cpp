@@ -140,6 +140,8 @@ TEST_F(EventLogFile, IsGoneOnWithWhereItHasEveryStepOfThisModel) {
   EXPECT_EQ(count(3), std::nullopt);
   write({0, 1, 2});
   header.steps = 10;
+  EXPECT_EQ(count(3), 3U) << "the run was given more steps";
+  header.steps = 8;
   EXPECT_EQ(count(3), std::nullopt);
   std::ofstream(options_.event_log) << "a shopping list\n";
   EXPECT_EQ(count(3), std::nullopt);

@@ -67,8 +67,7 @@ TEST_F(Folder, IsClearedOfARunAndOfNothingElse) {
         "phase-1/note.txt"}) {
     write(name);
   }
-  RunFolder folder(folder_);
-  folder.clear();
+  RunFolder(folder_).clear();
   std::vector<std::string> left;
   for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
     if (entry.is_regular_file()) left.push_back(fs::relative(entry.path(), folder_).string());
