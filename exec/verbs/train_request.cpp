@@ -124,7 +124,10 @@ void choose_length(const Flags& flags, TrainRequest& request) {
     lengths = {count_steps(options, request.data)};
     return;
   }
-  const bool is_as_before = asked == 0 || asked == request.stored.asked_steps;
+  const bool is_known = std::find(lengths.begin(), lengths.end(), asked) != lengths.end();
+  // The epochs may have cut short what was asked for as the run began; to ask for it again is no
+  // news.
+  const bool is_as_before = asked == 0 || (asked == request.stored.asked_steps && !is_known);
   const Step length = is_as_before ? lengths.back() : asked;
   const auto known = std::find(lengths.begin(), lengths.end(), length);
   if (known != lengths.end()) {
