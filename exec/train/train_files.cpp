@@ -92,8 +92,9 @@ void remove_one(const fs::path& path) {
 // killed while it writes (profiles/text_file.h).
 bool is_temporary(const std::string& name) {
   const auto is_of = [&](const std::string& file) { return name.starts_with(file + ".tmp."); };
-  return is_of("trace.jsonl") || is_of("events.jsonl") || is_of("weights.safetensors") ||
-         std::any_of(kPhaseFiles.begin(), kPhaseFiles.end(), is_of);
+  return std::any_of(kPhaseFiles.begin(), kPhaseFiles.end(), is_of) ||
+         std::any_of(kRunFiles.begin(), kRunFiles.end(),
+                     [&](const char* file) { return is_of(fs::path(file).filename().string()); });
 }
 
 void remove_temporaries(const fs::path& folder) {
@@ -102,6 +103,7 @@ void remove_temporaries(const fs::path& folder) {
   while (fs::is_directory(phase_folder(folder, places.size() - 1), error)) {
     places.push_back(phase_folder(folder, places.size() - 1));
   }
+  places.push_back(folder / "inputs");
   for (const fs::path& place : places) {
     std::vector<fs::path> left;
     for (const auto& entry : fs::directory_iterator(place, error)) {
@@ -124,6 +126,8 @@ void write_phase(const TrainPhase& phase, std::size_t number, const fs::path& fo
   add_files(phase, place, files);
   write_text_files(files);
 }
+
+void remove_half_written(const fs::path& folder) { remove_temporaries(folder); }
 
 void write_result(const TrainResult& result, const fs::path& folder) {
   const Stale stale = list_stale(result, folder);

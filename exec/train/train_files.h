@@ -25,6 +25,9 @@ void write_phase(const TrainPhase& phase, std::size_t number, const std::filesys
 // stays.
 void write_result(const TrainResult& result, const std::filesystem::path& folder);
 
+// Removes what a killed process has half written in the folder. Throws InputError.
+void remove_half_written(const std::filesystem::path& folder);
+
 // Returns the places of the files that a run may leave in `folder`, there or not, except those of
 // its checkpoints: weights, logs, inputs, and those of each phase that has a folder.
 std::vector<std::filesystem::path> list_run_files(const std::filesystem::path& folder);

@@ -164,6 +164,7 @@ TrainResult train_or_tell(const TrainOptions& options, const Dataset& data, Tell
 
 // A run that had ended before is answered again; its trace, which knows more than its log, stays.
 void write_files(const TrainResult& result, const fs::path& folder) {
+  remove_half_written(folder);
   if (result.phases.empty() && fs::is_regular_file(folder / "trace.jsonl")) return;
   write_result(result, folder);
 }
