@@ -48,7 +48,7 @@ show simulate --plan "$folder/plan.json" --profile "$folder/model.json" --cluste
 say 'train: three seeds, each elastically (layers freeze from epoch 11 on) and with all layers to the end'
 for seed in 1 2 3; do
   for kind in elastic unfrozen; do
-    flags=(--run $run --profile "$folder/model.json" --cluster "$folder/cluster.json" --seed $seed --out "$folder/$kind-$seed")
+    flags=(--run $run --profile "$folder/model.json" --cluster "$folder/cluster.json" --seed $seed --out "$folder/$kind-$seed" --force)
     if [ $kind = unfrozen ]; then flags+=(--no-freeze); fi
     if [ $seed -gt 1 ]; then flags+=(--quiet); fi
     printf '\n'

@@ -42,11 +42,36 @@ void add_cost(const CostEvent& cost, RunSummary& run) {
   phase.measured += cost.measured;
 }
 
-void add_transition(const TransitionEvent& transition, RunSummary& run) {
+// Tells transitions from plan to plan from the starts of a process, which have the same event: a
+// process begins with a plan although the mask is that of the plan before, or there is none before.
+class Starts {
+ public:
+  void see(const MaskEvent& event) { mask_ = event.mask.text(); }
+  void see_plan(bool is_first) {
+    is_start_ = is_first || (!mask_.empty() && mask_ == planned_);
+    planned_ = mask_;
+  }
+  bool is_start() const { return is_start_; }
+
+ private:
+  std::string mask_;  // in force; empty: the trace tells of none
+  std::string planned_;
+  bool is_start_ = false;
+};
+
+void add_transition(const TransitionEvent& transition, bool is_start, RunSummary& run) {
   for (const Duration part : {transition.plan_time, transition.move_time, transition.start_time}) {
     run.transitions = add_checked(run.transitions, part, run.name);
   }
-  ++run.transition_count;
+  ++(is_start ? run.starts : run.transition_count);
+}
+
+// Returns "the start and 2 transitions".
+std::string name_transitions(const RunSummary& run) {
+  const std::string count = count_of(run.transition_count, "transition");
+  if (run.starts == 0) return count;
+  const std::string starts = run.starts == 1 ? "the start" : fmt::format("{} starts", run.starts);
+  return run.transition_count == 0 ? starts : starts + " and " + count;
 }
 
 // Returns how many steps a log tells of.
@@ -152,6 +177,7 @@ RunSummary summarize(const std::string& name, const FreezeTrace& trace) {
   run.name = name;
   run.all_steps = trace.steps;
   if (trace.open) run.interrupted_after = count_logged(trace);
+  Starts starts;
   for (const FreezeEvent& event : trace.events) {
     if (const auto* plan = std::get_if<PlanEvent>(&event.what)) {
       PhaseSummary phase;
@@ -159,11 +185,14 @@ RunSummary summarize(const std::string& name, const FreezeTrace& trace) {
       phase.plan = plan->summary.empty() ? plan->plan : plan->summary;
       phase.predicted_step = plan->predicted_step;
       phase.extrapolated = plan->extrapolated;
+      starts.see_plan(run.phases.empty());
       run.phases.push_back(phase);
+    } else if (const auto* mask = std::get_if<MaskEvent>(&event.what)) {
+      starts.see(*mask);
     } else if (const auto* cost = std::get_if<CostEvent>(&event.what)) {
       add_cost(*cost, run);
     } else if (const auto* transition = std::get_if<TransitionEvent>(&event.what)) {
-      add_transition(*transition, run);
+      add_transition(*transition, starts.is_start(), run);
     } else if (const auto* eval = std::get_if<EvalEvent>(&event.what)) {
       run.last_eval = *eval;
       ++run.evaluations;
@@ -203,10 +232,10 @@ std::string_view explain_allocator() {
 
 std::string to_text(const RunSummary& run) {
   const auto seconds = [](Duration time) { return static_cast<double>(time.count()) / 1e9; };
-  std::string text = fmt::format(
-      "{}: {}, {} samples in {:.3f} s ({:.3f} s of it in {}), {} samples/s", run.name,
-      count_of(run.steps, "step"), run.samples, seconds(run.total()), seconds(run.transitions),
-      count_of(run.transition_count, "transition"), text_or_dash(run.rate(), 1));
+  std::string text =
+      fmt::format("{}: {}, {} samples in {:.3f} s ({:.3f} s of it in {}), {} samples/s", run.name,
+                  count_of(run.steps, "step"), run.samples, seconds(run.total()),
+                  seconds(run.transitions), name_transitions(run), text_or_dash(run.rate(), 1));
   if (run.last_eval) text += fmt::format(", accuracy {:.2f} %", 100 * run.last_eval->accuracy);
   if (run.last_eval && run.last_eval->validation) {
     text +=

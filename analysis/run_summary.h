@@ -34,9 +34,10 @@ struct RunSummary {
   std::string name;
   std::int64_t steps = 0;
   std::int64_t samples = 0;
-  Duration training{0};     // sum of the cost events
-  Duration transitions{0};  // planning, moving and starting
-  int transition_count = 0;
+  Duration training{0};      // sum of the cost events
+  Duration transitions{0};   // planning, moving and starting, also of the first plan
+  int transition_count = 0;  // from plan to plan
+  int starts = 0;            // of the run, and of each process that went on with it
   // Steps of the run without a cost event: those whose batch is short.
   std::int64_t unmeasured_steps = 0;
   std::int64_t planned_steps = 0;  // measured and unmeasured

@@ -23,6 +23,7 @@ enum class ExitCode : int {
   kVerifyInconclusive = 5,
   kPeerLost = 6,
   kOutOfMemory = 7,
+  kDiverged = 10,
   kPleaseRestart = 75,
 };
 
@@ -53,6 +54,13 @@ class InfeasibleError : public std::runtime_error {
 
 // Another device of the run failed or left, so what this one waits for never comes. Exit code 6.
 class PeerLost : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// A training whose loss, gradients or weights are not finite, exit code 10. what() is one sentence
+// that names the step and what is not finite.
+class Diverged : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };

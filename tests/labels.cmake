@@ -64,6 +64,7 @@ set(thorough
   exec_train_tests/EventLogFile
   exec_train_tests/TrainResultFolder
   exec_train_tests/Trainer
+  exec_verbs_tests/KeptRuns
   exec_verbs_tests/RefusedResume
   exec_verbs_tests/ToldVerbs
   planner_bounds_tests/OrderBound

@@ -81,6 +81,7 @@ std::vector<LossSample> Executor::run_step(const StepInput& input) {
   entries_.clear();
   reads_.begin();
   clip_scale_ = 1;
+  watch_.begin();
   step_ = input.step;
   action_ = nullptr;
   try {
@@ -94,6 +95,7 @@ std::vector<LossSample> Executor::run_step(const StepInput& input) {
     kept_.clear();
     action_ = nullptr;
     communicator_.finish();
+    watch_.settle();
   } catch (...) {
     rethrow_at({.rank = device_.value, .step = input.step, .action = action_});
   }
@@ -301,6 +303,7 @@ void Executor::update_weights(LayerId layer, Tensors gradients) {
   kept_.keep(layer, state);
   const bool counts = recorder_.memory().is_open();
   const Bytes before = counts ? bytes_of_moments(state) : Bytes{};
+  watch_.look(layer, gradients);
   if (measurement_.gradient_sums) add_to_sums(state, gradients);
   if (measurement_.gradient_squares &&
       program_.topology.owners[layer.index()].front().device == device_) {

@@ -14,6 +14,7 @@
 #include "exec/program/step_program.h"
 #include "exec/reduction/gradient_sums.h"
 #include "exec/run/execution_context.h"
+#include "exec/run/gradient_watch.h"
 #include "exec/run/kept_weights.h"
 #include "exec/run/prefix_completion.h"
 #include "exec/run/stage_entries.h"
@@ -41,6 +42,10 @@ class Executor {
   // executor cannot perform, OutOfMemory, ...; PeerLost, which tells of another rank's fault, is
   // thrown as it is. The state is undefined after an error.
   std::vector<LossSample> run_step(const StepInput& input);
+
+  // Returns the last layer, of those that this device updated in the last step, whose gradient was
+  // not finite.
+  std::optional<LayerId> non_finite() const { return watch_.non_finite(); }
 
   // Returns where the executor is, as "step 17, action 1B3". Any thread may ask while the program
   // lives.
@@ -84,6 +89,7 @@ class Executor {
   std::vector<LossSample> losses_;
   StepInput input_;
   double clip_scale_ = 1;
+  GradientWatch watch_;
   std::atomic<Step> step_{0};
   std::atomic<const Action*> action_{nullptr};  // null before the first and after the last action
 };

@@ -261,6 +261,11 @@ StepResult Run::step(Step step, double learning_rate, const std::vector<Samples>
   for (const auto& some : losses) ordered.insert(ordered.end(), some.begin(), some.end());
   std::sort(ordered.begin(), ordered.end());
   for (const LossSample& loss : ordered) result.loss += loss.value;
+  for (const auto& executor : program.executors) {
+    const std::optional<LayerId> layer = executor->non_finite();
+    if (layer)
+      result.non_finite_gradient = std::max(*layer, result.non_finite_gradient.value_or(*layer));
+  }
   if (measurement_.gradient_squares) result.gradient_squares.resize(model_.layers.size());
   for (Recorder& recorder : recorders_) {
     for (const GradientSquares& squares : recorder.take_gradient_squares()) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct StepResult {
   std::vector<MeasuredMemory> memory;    // by device; empty unless measured
   std::vector<WeightRead> weight_reads;  // of all stages; empty without weight versions
   std::vector<double> gradient_squares;  // by layer, where they are measured; 0: no gradient
+  // The last layer whose gradient was not finite, if there is one: its weights are lost, and so are
+  // those of layers before it that it has sent gradients to.
+  std::optional<LayerId> non_finite_gradient;
   // Tells what ran in place of a short batch whose plan's schedule is illegal for it; else empty.
   std::string note;
 };
@@ -105,6 +109,11 @@ class Run {
   // Empties LayerState::gradient_sums of all layers.
   void clear_gradient_sums();
 
+  // Returns the first layer with a weight or a moment that is not finite.
+  std::optional<LayerId> find_non_finite() const;
+  // Returns the parameters of each layer's first holder, where they lie; they hold until the next
+  // step or transition.
+  std::vector<const Tensors*> parameters() const;
   // Returns the hash of all weights and optimizer state, in layer order. Requires: replicas hold
   // the same bits.
   std::uint64_t weight_hash() const;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "exec/tensors/finite.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -79,6 +80,26 @@ Run::Evaluation Run::evaluate(const Samples& samples, int micro_batch_size) cons
   evaluation.loss /= static_cast<double>(samples.count());
   evaluation.accuracy /= static_cast<double>(samples.count());
   return evaluation;
+}
+
+std::vector<const Tensors*> Run::parameters() const {
+  std::vector<const Tensors*> parameters;
+  for (const LayerState* state : first_holders(states_, static_cast<int>(model_.layers.size()))) {
+    parameters.push_back(&state->parameters);
+  }
+  return parameters;
+}
+
+std::optional<LayerId> Run::find_non_finite() const {
+  const auto holders = first_holders(states_, static_cast<int>(model_.layers.size()));
+  for (std::size_t l = 0; l < holders.size(); ++l) {
+    const LayerState& state = *holders[l];
+    if (!are_finite(state.parameters) || !are_finite(state.first_moment) ||
+        !are_finite(state.second_moment)) {
+      return LayerId{l};
+    }
+  }
+  return std::nullopt;
 }
 
 std::uint64_t Run::weight_hash() const {

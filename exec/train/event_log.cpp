@@ -36,7 +36,7 @@ std::optional<FreezeTrace> read_earlier_log(const std::filesystem::path& path,
     std::string text = read_text_file(path);
     text.resize(text.rfind('\n') + 1);  // npos + 1 is 0
     FreezeTrace log = parse_freeze_trace(text, path.string());
-    if (log.model_hash != header.model_hash || log.steps != header.steps) return std::nullopt;
+    if (log.model_hash != header.model_hash || log.steps > header.steps) return std::nullopt;
     std::erase_if(log.events, [&](const FreezeEvent& event) { return !is_before(event, first); });
     if (!has_steps(log, first)) return std::nullopt;
     return log;

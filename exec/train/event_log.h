@@ -14,8 +14,9 @@ namespace frazil {
 
 // Returns the log at `path`, which an earlier process has left, with its events before step `first`
 // alone; evaluations and checkpoints at `first` tell of steps before it, and stay. A torn last line
-// is left out. Returns none if the file cannot be read, if its model or its number of steps is not
-// that of `header`, or if it does not have each step before `first` once and in order.
+// is left out. Returns none if the file cannot be read, if its model is not that of `header` or its
+// number of steps is larger (a run may have been given more), or if it does not have each step
+// before `first` once and in order.
 std::optional<FreezeTrace> read_earlier_log(const std::filesystem::path& path,
                                             const FreezeTrace& header, Step first);
 

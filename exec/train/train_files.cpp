@@ -20,6 +20,11 @@ namespace fs = std::filesystem;
 constexpr std::array kPhaseFiles{"plan.json", "predicted.csv", "measured.csv", "memory.json",
                                  "trace.json"};
 
+// Beside those of phases. The log comes last: as long as it is there, a run is.
+constexpr std::array kRunFiles{"trace.jsonl",      "weights.safetensors", "inputs/flags.json",
+                               "inputs/run.json",  "inputs/model.json",   "inputs/cluster.json",
+                               "inputs/plan.json", "inputs/masks.jsonl",  "events.jsonl"};
+
 fs::path phase_folder(const fs::path& folder, std::size_t phase) {
   return folder / ("phase-" + std::to_string(phase));
 }
@@ -87,8 +92,9 @@ void remove_one(const fs::path& path) {
 // killed while it writes (profiles/text_file.h).
 bool is_temporary(const std::string& name) {
   const auto is_of = [&](const std::string& file) { return name.starts_with(file + ".tmp."); };
-  return is_of("trace.jsonl") || is_of("events.jsonl") ||
-         std::any_of(kPhaseFiles.begin(), kPhaseFiles.end(), is_of);
+  return std::any_of(kPhaseFiles.begin(), kPhaseFiles.end(), is_of) ||
+         std::any_of(kRunFiles.begin(), kRunFiles.end(),
+                     [&](const char* file) { return is_of(fs::path(file).filename().string()); });
 }
 
 void remove_temporaries(const fs::path& folder) {
@@ -97,6 +103,7 @@ void remove_temporaries(const fs::path& folder) {
   while (fs::is_directory(phase_folder(folder, places.size() - 1), error)) {
     places.push_back(phase_folder(folder, places.size() - 1));
   }
+  places.push_back(folder / "inputs");
   for (const fs::path& place : places) {
     std::vector<fs::path> left;
     for (const auto& entry : fs::directory_iterator(place, error)) {
@@ -120,6 +127,8 @@ void write_phase(const TrainPhase& phase, std::size_t number, const fs::path& fo
   write_text_files(files);
 }
 
+void remove_half_written(const fs::path& folder) { remove_temporaries(folder); }
+
 void write_result(const TrainResult& result, const fs::path& folder) {
   const Stale stale = list_stale(result, folder);
   refuse_folders(stale.files);
@@ -128,6 +137,35 @@ void write_result(const TrainResult& result, const fs::path& folder) {
   for (const fs::path& place : stale.folders) {
     std::error_code error;
     if (fs::is_empty(place, error)) remove_one(place);
+  }
+}
+
+std::vector<fs::path> list_run_files(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> files;
+  for (std::size_t i = 0; fs::is_directory(phase_folder(folder, i), error); ++i) {
+    for (const char* const name : kPhaseFiles) files.push_back(phase_folder(folder, i) / name);
+  }
+  for (const char* const name : kRunFiles) files.push_back(folder / name);
+  return files;
+}
+
+void remove_run(const fs::path& folder) {
+  std::error_code error;
+  remove_temporaries(folder);
+  std::vector<fs::path> files = list_run_files(folder);
+  for (const auto& entry : fs::directory_iterator(folder / "checkpoints", error)) {
+    files.insert(files.begin(), entry.path());
+  }
+  for (const fs::path& file : files) {
+    if (fs::is_regular_file(fs::symlink_status(file, error))) remove_one(file);
+  }
+  std::vector<fs::path> folders{folder / "checkpoints", folder / "inputs"};
+  for (std::size_t i = 0; fs::is_directory(phase_folder(folder, i), error); ++i) {
+    folders.push_back(phase_folder(folder, i));
+  }
+  for (const fs::path& place : folders) {
+    if (fs::is_directory(place, error) && fs::is_empty(place, error)) remove_one(place);
   }
 }
 

@@ -1,7 +1,9 @@
 #pragma once
-// These functions write the folder of a training run, which `frazil report` reads.
+// These functions write the folder of a training run, which `frazil report` reads, and remove what
+// an earlier run has left there.
 
 #include <filesystem>
+#include <vector>
 
 #include "exec/train/train_result.h"
 
@@ -22,5 +24,15 @@ void write_phase(const TrainPhase& phase, std::size_t number, const std::filesys
 // (folders made for new ones stay). If a rename or a removal itself fails, what was done before it
 // stays.
 void write_result(const TrainResult& result, const std::filesystem::path& folder);
+
+// Removes what a killed process has half written in the folder. Throws InputError.
+void remove_half_written(const std::filesystem::path& folder);
+
+// Returns the places of the files that a run may leave in `folder`, there or not, except those of
+// its checkpoints: weights, logs, inputs, and those of each phase that has a folder.
+std::vector<std::filesystem::path> list_run_files(const std::filesystem::path& folder);
+// Removes these files, those in the folder of its checkpoints and what a killed process has half
+// written, and the folders that are empty without them. Throws InputError.
+void remove_run(const std::filesystem::path& folder);
 
 }  // namespace frazil

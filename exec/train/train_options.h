@@ -7,11 +7,13 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "exec/checkpoint/durable_run.h"
 #include "exec/config/run_config.h"
 #include "exec/devices/compute_device.h"
 #include "exec/disk/file_system.h"
+#include "exec/tensors/tensors.h"
 #include "planner/plan/plan.h"
 #include "profiles/cluster.h"
 #include "profiles/model_profile.h"
@@ -30,14 +32,28 @@ struct TrainOptions {
   std::string plan_file = {};  // for refusals
   // True: re-plan whenever the mask changes. False: keep the plan under new masks.
   bool elastic = true;
-  std::int64_t max_steps = 0;    // 0: all epochs
+  std::int64_t max_steps = 0;    // 0: all epochs; never more than these
   DeviceChoice processors = {};  // cores or GPUs
   std::string command;
   // If given, the run is journaled and checkpointed, and may go on from where it ended.
   std::optional<DurableOptions> durable = std::nullopt;
-  // Is asked after each step of a durable run except the last: true ends the run, after a
+  // Given if the run was given more steps after it had ended. `max_steps` is then its length,
+  // whatever the epochs. The run goes on where it had ended, and nowhere before: the learning rate
+  // of the steps before belongs to the shorter run.
+  struct Extension {
+    Step begun_with = 0;  // the length with which the run began, which is part of its identity
+    Step ended_at = 0;    // its length before this one
+  };
+  std::optional<Extension> extension = std::nullopt;
+  // Is asked after each step except the last: true ends the run, if it is durable after a
   // checkpoint.
   std::function<bool()> stop = {};
+  // Is called when all inputs are looked at and the first plan is in force, before anything of the
+  // run is written. It is not called if no step is left to do.
+  std::function<void()> begin = {};
+  // Is given the weights, by layer, and the number of steps behind them when the run ends, also
+  // where `stop` has ended it.
+  std::function<void(const std::vector<const Tensors*>& parameters, Step done)> keep_weights = {};
   // If given, each event is written there as it happens (exec/train/event_log.h).
   std::filesystem::path event_log = {};
   // If given, is told of each phase of a durable run when the phase begins and when it ends, by its

@@ -1,8 +1,6 @@
 #include "exec/train/trainer.h"
 
 #include <algorithm>
-#include <cmath>
-#include <stdexcept>
 #include <utility>
 
 #include "exec/checkpoint/run_identity.h"
@@ -14,6 +12,7 @@
 #include "exec/models/vit.h"
 #include "exec/run/run.h"
 #include "exec/train/cache_control.h"
+#include "exec/train/divergence.h"
 #include "exec/train/elastic_plan.h"
 #include "exec/train/freeze_control.h"
 #include "exec/train/replanner.h"
@@ -24,11 +23,6 @@
 
 namespace frazil {
 namespace {
-
-Step count_steps(const TrainOptions& options, Step steps_per_epoch) {
-  const Step all = steps_per_epoch * options.config.epochs;
-  return options.max_steps > 0 ? std::min(all, Step{options.max_steps}) : all;
-}
 
 // The next mask is looked for every so many steps, twice as far ahead. That is time enough to
 // prepare.
@@ -48,7 +42,7 @@ class Training {
         progress_(progress),
         places_{data.train.count(), config_.batch_size},
         steps_per_epoch_(places_.of_epoch()),
-        steps_(count_steps(options, steps_per_epoch_)),
+        steps_(count_steps(options, data)),
         loader_(data.train, loader_config(config_)),
         run_(make_vit(config_.model), config_.optimizer, config_.seed,
              static_cast<int>(options.cluster.devices.size()),
@@ -61,8 +55,10 @@ class Training {
     ENSURE(!config_.freeze.decorators.guard || data.validation.count() > 0,
            "a validation guard is given samples to validate with");
     if (config_.batch_growth == BatchGrowth::kWithPipelines) tell(0, kGrows);
-    if (options.durable) restore();
-    decide(result_.first_step, result_.first_step);
+    if (options.durable) refuse_growth();
+    // A new run writes nothing before its first plan is in force.
+    if (options.durable && options.durable->resume) restore();
+    if (result_.first_step < steps_) decide(result_.first_step, result_.first_step);
   }
 
   TrainResult run() {
@@ -74,20 +70,26 @@ class Training {
       const bool is_last = next == steps_;
       if (durable_) durable_->record(step, last_loss_, run_.plan().mask);
       if (is_last || next % steps_per_epoch_ == 0) end_epoch(next);
-      if (is_last) break;
-      // The decision comes before the checkpoint, which then needs no signals of the step.
+      if (is_last && !durable_) break;
+      // The decision comes before the checkpoint, which then needs no signals of the step. That of
+      // the end is for those who give the run more steps.
       decide(step + 1, next);
-      if (durable_ && keep(next)) break;
+      if (is_last) keep_last();
+      if (is_last || keep(next)) break;
     }
+    if (result_.first_step == steps_) evaluate(steps_);
+    const Step done = result_.stopped_at.value_or(steps_);
+    refuse_non_finite_weights(done, run_);
     if (durable_) {
       durable_->finish();
-      tell_saved(result_.stopped_at.value_or(steps_));
+      tell_saved(done);
     }
+    if (options_.keep_weights) options_.keep_weights(run_.parameters(), done);
     result_.weight_hash = run_.weight_hash();
     result_.process_peak_resident = peak_resident();
     result_.foreign_cores = load_.cores();
     result_.cache = cache_.report();
-    cache_.end(result_.stopped_at.value_or(steps_));
+    cache_.end(done);
     note_cache();
     result_.trace = recorder_.take_trace();
     return std::move(result_);
@@ -101,18 +103,30 @@ class Training {
             .seed = config_.seed};
   }
 
-  void restore() {
-    if (config_.batch_growth != BatchGrowth::kNone) {
-      throw InputError("run configuration", 0,
-                       "a batch that grows with the pipelines, so that "
-                       "what is learnt follows from the plans",
-                       "a fixed one where the run keeps checkpoints");
-    }
+  void refuse_growth() const {
+    if (config_.batch_growth == BatchGrowth::kNone) return;
+    throw InputError("run configuration", 0,
+                     "a batch that grows with the pipelines, so that "
+                     "what is learnt follows from the plans",
+                     "a fixed one where the run keeps checkpoints");
+  }
+
+  void open_checkpoints() {
+    const Step begun_with = options_.extension ? options_.extension->begun_with : steps_;
     const std::string hash = model_hash(options_.profile);
-    durable_.emplace(*options_.durable, run_.model(), identify_run(config_, hash, data_, steps_));
+    durable_.emplace(*options_.durable, run_.model(),
+                     identify_run(config_, hash, data_, begun_with));
+  }
+
+  void restore() {
+    open_checkpoints();
     const std::optional<TrainingPosition> position = durable_->restore(run_);
     for (const std::string& note : durable_->notes()) tell(position ? position->step : 0, note);
-    if (!position) return;
+    refuse_to_go_on(position ? position->step : 0);
+    if (!position) {
+      tell(0, "the run has no checkpoint yet and begins again at step 0", true);
+      return;
+    }
     result_.first_step = position->step;
     recorder_.provenance()["resumed_from_step"] = std::to_string(position->step);
     freezing_.restore(position->authority, options_.durable->folder.string());
@@ -134,19 +148,51 @@ class Training {
     epoch_samples_ = position->epoch_samples;
   }
 
+  // Refuses a checkpoint beyond the end of the run, and one before the end that the run had when it
+  // was given more steps.
+  void refuse_to_go_on(Step step) const {
+    if (step > steps_) {
+      throw InputError(options_.durable->folder.string(), 0,
+                       "a run that has done " + std::to_string(step) + " steps",
+                       "--steps " + std::to_string(step) + " or more");
+    }
+    if (!options_.extension || step >= options_.extension->ended_at) return;
+    const std::string end = std::to_string(options_.extension->ended_at);
+    throw InputError(
+        options_.durable->folder.string(), 0,
+        "a run of " + end + " steps whose newest checkpoint is of step " + std::to_string(step),
+        "one that has ended, to be given more steps: --resume --steps " + end + " ends it");
+  }
+
   // Checkpoints if one is due. Returns true if the run is to end here.
   bool keep(Step done) {
-    tell_saved(done);
     const bool stops = options_.stop && options_.stop();
-    if (!stops && !durable_->is_due(done)) return false;
-    durable_->save(run_, position_at(done));
+    if (stops) result_.stopped_at = done;
+    if (durable_) keep_checkpoint(done, stops);
+    return stops;
+  }
+
+  void keep_checkpoint(Step done, bool stops) {
+    tell_saved(done);
+    if (!stops && !durable_->is_due(done)) return;
+    save(done);
     if (stops) {
       durable_->finish();
-      result_.stopped_at = done;
       keep_phase();
     }
     tell_saved(done, stops);
-    return stops;
+  }
+
+  // Keeps the phase first: a run whose last checkpoint is there has no step left to do.
+  void keep_last() {
+    tell_saved(steps_);
+    keep_phase();
+    save(steps_);
+  }
+
+  void save(Step done) {
+    refuse_non_finite_weights(done, run_);
+    durable_->save(run_, position_at(done));
   }
 
   TrainingPosition position_at(Step done) const {
@@ -204,7 +250,7 @@ class Training {
     const SteadyTime start = std::chrono::steady_clock::now();
     FreezeControl::Before before{std::move(gradient_squares_), 0, validation_};
     for (Step place = first; place <= step; ++place) {
-      before.learning_rate = learning_rate(config_.optimizer, place, steps_);
+      before.learning_rate = learning_rate(config_.optimizer, std::min(place, steps_ - 1), steps_);
       FreezeControl::Decided decided = freezing_.decide(place, before);
       if (place == first || decided.decision.changed) decided_ = std::move(decided);
     }
@@ -225,11 +271,17 @@ class Training {
     const SteadyTime start = std::chrono::steady_clock::now();
     ElasticPlan::Transitioned begun_phase = plans_.transition_to(mask, step);
     const TransitionEvent transition = begun_phase.transition;
+    if (is_first) begin_files();
     begin_phase(step, std::move(begun_phase));
     result_.training_time += since(start);
     if (is_first) plans_.find_overhead(transition);
     foresee(step, kForeseen);
     recorder_.begin_stretch(step);
+  }
+
+  void begin_files() {
+    if (options_.begin) options_.begin();
+    if (options_.durable && !durable_) open_checkpoints();
   }
 
   void foresee(Step step, Step within) {
@@ -319,11 +371,7 @@ class Training {
       phase.measured.spans.insert(phase.measured.spans.end(), result.spans.begin(),
                                   result.spans.end());
     }
-    if (!std::isfinite(result.loss)) {
-      throw std::runtime_error("step " + std::to_string(step) + " has loss " +
-                               std::to_string(result.loss) +
-                               ": the training has diverged (a smaller learning rate?)");
-    }
+    refuse_non_finite(step, result, run_.model());
     train_loss_ += result.loss * static_cast<double>(range.count);
     epoch_samples_ += range.count;
     if (full) {
@@ -340,15 +388,21 @@ class Training {
     return next;
   }
 
-  void end_epoch(Step done) {
-    recorder_.end_stretch();
+  // Evaluates the test samples and returns what the validation samples gave.
+  std::optional<PartScore> evaluate(Step done) {
     const Run::Evaluation evaluation = run_.evaluate(data_.test, config_.micro_batch_size);
+    refuse_non_finite(done, evaluation, "test");
     result_.loss = evaluation.loss;
     result_.accuracy = evaluation.accuracy;
     accuracy_ = evaluation.accuracy;
-    const std::optional<PartScore> validation = validate(done);
+    return validate(done);
+  }
+
+  void end_epoch(Step done) {
+    recorder_.end_stretch();
+    const std::optional<PartScore> validation = evaluate(done);
     recorder_.note({done, EvalEvent{epoch_ + 1, train_loss_ / static_cast<double>(epoch_samples_),
-                                    evaluation.loss, evaluation.accuracy, validation}});
+                                    result_.loss, result_.accuracy, validation}});
     tell(done, "");
     if (const auto report = cache_.report(); report && report->depth > 0) {
       tell(done, to_text(*report));
@@ -359,6 +413,7 @@ class Training {
   std::optional<PartScore> validate(Step step) {
     if (data_.validation.count() == 0) return std::nullopt;
     const Run::Evaluation own = run_.evaluate(data_.validation, config_.micro_batch_size);
+    refuse_non_finite(step, own, "validation");
     validation_ = result_.validation = {step, own.loss, own.accuracy};
     return PartScore{own.loss, own.accuracy};
   }
@@ -403,6 +458,13 @@ class Training {
 };
 
 }  // namespace
+
+Step count_steps(const TrainOptions& options, const Dataset& data) {
+  if (options.extension) return options.max_steps;
+  const RunPlaces places{data.train.count(), options.config.batch_size};
+  const Step all = places.of_epoch() * options.config.epochs;
+  return options.max_steps > 0 ? std::min(all, Step{options.max_steps}) : all;
+}
 
 TrainResult train(const TrainOptions& options, const Dataset& data,
                   const std::function<void(const TrainProgress&)>& progress) {

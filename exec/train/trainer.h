@@ -11,9 +11,14 @@
 
 namespace frazil {
 
-// Trains as `options` say and returns the result. Requires: samples to validate with if a
+// Returns the length of the run that `options` ask for.
+Step count_steps(const TrainOptions& options, const Dataset& data);
+
+// Trains as `options` say and returns the result. A run whose steps were all done before is only
+// evaluated again. Requires: samples to validate with if a
 // validation guard decides. Throws InfeasibleError before the first step if no plan fits, or the
-// given one does not; PeerLost if a device fails. A durable run throws ReplayMismatch, and
+// given one does not; PeerLost if a device fails; Diverged if a loss, a gradient, a weight or a
+// moment is not finite, before anything of that is kept. A durable run throws ReplayMismatch, and
 // InputError if the journal, or a checkpoint that `stop` asked for, cannot be written; any other
 // checkpoint that fails is told of in `progress`.
 TrainResult train(const TrainOptions& options, const Dataset& data,

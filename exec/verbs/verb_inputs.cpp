@@ -21,17 +21,23 @@ namespace frazil {
 
 RunConfig read_config(const Flags& flags) {
   RunConfig config = read_run_config(required_text(flags, "run"));
-  constexpr int kLargestSeed = 1'000'000'000;
-  if (flags.count("seed") > 0) {
-    config.seed = static_cast<std::uint64_t>(integer_or(flags, "seed", 0, 0, kLargestSeed));
-  }
+  choose_seed(flags, config);
   return config;
 }
 
+void choose_seed(const Flags& flags, RunConfig& config) {
+  constexpr int kLargestSeed = 1'000'000'000;
+  if (flags.count("seed") == 0) return;
+  config.seed = static_cast<std::uint64_t>(integer_or(flags, "seed", 0, 0, kLargestSeed));
+}
+
 DeviceChoice read_processors(const Flags& flags) {
+  return read_processors(optional_text(flags, "device").value_or("cpu"));
+}
+
+DeviceChoice read_processors(const std::string& word) {
   DeviceChoice choice;
   constexpr std::array<std::string_view, 2> kKinds = {"cpu", "cuda"};
-  const std::string word = optional_text(flags, "device").value_or("cpu");
   if (known_name("--device", word, kKinds) == "cuda") choice.kind = DeviceKind::kCuda;
   check_devices(choice);
   return choice;
@@ -101,8 +107,13 @@ void check_output_folder(const std::string& folder) {
   while (!std::filesystem::exists(place, error) && !error && place.has_relative_path()) {
     place = place.parent_path();
   }
-  std::string probe = (place / ".frazil.XXXXXX").string();
   const bool is_folder = !error && std::filesystem::is_directory(place, error);
+  if (!is_folder && !error && std::filesystem::exists(place, error)) {
+    const bool is_itself = place == std::filesystem::absolute(folder);
+    throw InputError(folder, 0, is_itself ? "a file" : "the file " + place.string() + " on the way",
+                     "a folder for the results, or a name that is free");
+  }
+  std::string probe = (place / ".frazil.XXXXXX").string();
   if (!is_folder || ::mkdtemp(probe.data()) == nullptr) {
     throw InputError(folder, 0, "a place that cannot be written", "a folder for the results");
   }

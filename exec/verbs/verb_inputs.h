@@ -16,10 +16,13 @@ namespace frazil {
 // Returns the run configuration in the file of --run, with the seed of --seed (0 to 10^9) if that
 // is given. Throws InputError.
 RunConfig read_config(const Flags& flags);
+// Puts the seed of --seed, if that is given, in the place of the configuration's own.
+void choose_seed(const Flags& flags, RunConfig& config);
 // Returns what --device names: "cpu", the cores, also if the flag is not given, or "cuda", all GPUs
 // of this machine. Throws InputError for another word and if there is no GPU to use. Must be called
 // before the first backward pass, for it opens the plug-in (exec/devices/load_accelerator.h).
 DeviceChoice read_processors(const Flags& flags);
+DeviceChoice read_processors(const std::string& word);
 // Returns the data that a configuration names, with the validation samples taken from the training
 // samples. Throws InputError if the data cannot be read or do not fit the model.
 Dataset load_data(const RunConfig& config);

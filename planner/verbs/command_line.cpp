@@ -34,6 +34,7 @@ constexpr std::string_view kExitCodes =
     "  5   verify: measured too unsteadily to tell\n"
     "  6   another rank of the run was lost\n"
     "  7   out of memory\n"
+    "  10  train: the run diverged: a loss, a gradient or a weight is not finite\n"
     "  75  please start the run again\n"
     "  128 + n  ended by signal n\n";
 
@@ -189,6 +190,8 @@ int run_verb(const Verb& verb, int argc, char** argv, const po::options_descript
     return complaints.tell(error.what(), ExitCode::kInfeasible);
   } catch (const PeerLost& error) {
     return complaints.tell(error.what(), ExitCode::kPeerLost);
+  } catch (const Diverged& error) {
+    return complaints.tell(error.what(), ExitCode::kDiverged);
   } catch (const po::unknown_option& error) {
     return complaints.tell(describe(error, options), ExitCode::kBadInput);
   } catch (const po::error& error) {

@@ -90,12 +90,34 @@ TEST(RunSummary, SaysNothingOfARunThatIsMeasuredWhole) {
 
 TEST(RunSummary, CountsOneTransitionInTheSingular) {
   RunSummary run = summarize("run", make_run(1).trace);
-  EXPECT_TRUE(has(to_text(run),
-                  "run: 4 steps, 32 samples in 0.043 s (0.003 s of it in 1 "
-                  "transition), "))
+  EXPECT_EQ(run.transition_count, 0) << "the start of a run is no transition from plan to plan";
+  EXPECT_TRUE(
+      has(to_text(run), "run: 4 steps, 32 samples in 0.043 s (0.003 s of it in the start), "))
       << to_text(run);
+  run.transition_count = 1;
+  EXPECT_TRUE(has(to_text(run), " in the start and 1 transition), "));
   run.transition_count = 2;
+  run.starts = 0;
   EXPECT_TRUE(has(to_text(run), " in 2 transitions), "));
+}
+
+TEST(RunSummary, CountsTheStartOfAProcessThatGoesOnAsAStart) {
+  FreezeTrace trace;
+  trace.steps = 30;
+  const auto begin_plan = [&](Step step, const std::string& mask) {
+    add_event(trace, {step, MaskEvent{FreezeMask::parse(mask, "masks", 1)}});
+    add_event(trace, {step, PlanEvent{"phase/plan.json", "plan", 10ms}});
+    add_event(trace, {step, TransitionEvent{1ms, 1ms, 1ms, Bytes{0}}});
+  };
+  begin_plan(0, "11");
+  begin_plan(10, "01");
+  begin_plan(15, "01");
+  begin_plan(20, "11");
+  const RunSummary run = summarize("run", trace);
+  EXPECT_EQ(run.transition_count, 2);
+  EXPECT_EQ(run.starts, 2);
+  EXPECT_EQ(run.transitions, Duration{12ms});
+  EXPECT_TRUE(has(to_text(run), " in 2 starts and 2 transitions), ")) << to_text(run);
 }
 
 TEST(RunSummary, ExplainsTheAllocatorUnderEveryTableOfMemory) {

@@ -23,6 +23,7 @@ READERS = {
     "Cluster": ("profiles/cluster_json.cpp",),
     "Plan": ("planner/plan/plan_json.cpp",),
     "Freeze trace and event log": ("traces/freeze_trace.cpp",),
+    "Folder of a run": ("exec/train/stored_run.cpp",),
     "Checkpoint": ("exec/checkpoint/checkpoint_header.cpp", "exec/train/freeze_control.cpp", "planner/freezing/freeze_state_json.cpp"),
 }
 SUBCOMMANDS = "profile plan cluster simulate train verify import export report reproduce".split()

@@ -112,27 +112,27 @@ TEST_F(RefusedResume, OfBadInputLoadsNothing) {
 // First both checkpoints are broken, at each kind of place; then the older one alone is whole,
 // which is enough.
 TEST_F(RefusedResume, WithoutAGoodCheckpointIsRefusedAndWithOneGoesOn) {
-  const std::string newest = read_text_file(checkpoint(16));
-  const std::string older = read_text_file(checkpoint(12));
+  const std::string newest = read_text_file(checkpoint(18));
+  const std::string older = read_text_file(checkpoint(16));
   std::uint64_t header = 0;
   std::memcpy(&header, newest.data(), sizeof header);
   const std::size_t data = 8 + static_cast<std::size_t>(header);
   for (const std::size_t place : {std::size_t{0}, std::size_t{20}, data, newest.size() - 1}) {
     SCOPED_TRACE(place);
-    for (const int step : {12, 16}) {
-      std::string broken = step == 16 ? newest : older;
+    for (const int step : {16, 18}) {
+      std::string broken = step == 18 ? newest : older;
       broken[place % broken.size()] ^= 1;
       write_text_file(checkpoint(step), broken);
     }
     expect_refusal(kResume, "no checkpoint that holds; the newest: out/checkpoints/step-");
   }
-  write_text_file(checkpoint(16), newest.substr(0, newest.size() / 2));
+  write_text_file(checkpoint(18), newest.substr(0, newest.size() / 2));
   expect_refusal(kResume, "a file that was cut short");
-  write_text_file(checkpoint(12), older);
+  write_text_file(checkpoint(16), older);
   const Outcome outcome = train(kResume + "--json");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_NE(outcome.out.find("\"resumed_from_step\": 12,"), std::string::npos) << outcome.out;
-  EXPECT_EQ(read_text_file(checkpoint(16)), newest) << "written again";
+  EXPECT_NE(outcome.out.find("\"resumed_from_step\": 16,"), std::string::npos) << outcome.out;
+  EXPECT_EQ(read_text_file(checkpoint(18)), newest) << "written again";
 }
 
 }  // namespace

@@ -211,7 +211,7 @@ TEST_F(TrainingVerbs, ARunThatFailsInAStepLeavesItsLogAlone) {
 
 TEST_F(TrainingVerbs, TrainReplaysTheTraceThatFreezeNames) {
   const auto train = [&](const std::string& flags) {
-    const Outcome trained = folder_.run("train", kTrain + "--quiet --json " + flags);
+    const Outcome trained = folder_.run("train", kTrain + "--force --quiet --json " + flags);
     EXPECT_EQ(trained.code, 0) << trained.err;
     JsonFields answer(parse_json(trained.out, "answer"));
     return answer.required("weight_hash").text();

@@ -1,0 +1,46 @@
+#include "exec/train/divergence.h"
+
+#include <cmath>
+#include <string>
+
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+[[noreturn]] void refuse(const std::string& found) {
+  throw Diverged(found + ": the training has diverged (a smaller learning rate?)");
+}
+
+// A NaN has a sign, which says nothing.
+std::string loss_text(double loss) { return std::isnan(loss) ? "nan" : std::to_string(loss); }
+
+std::string name_of(LayerId layer, const ModelSpec& model) {
+  return model.layers.at(layer.index()).name;
+}
+
+}  // namespace
+
+void refuse_non_finite(Step step, const StepResult& result, const ModelSpec& model) {
+  if (!std::isfinite(result.loss)) {
+    refuse("step " + std::to_string(step) + " has loss " + loss_text(result.loss));
+  }
+  if (!result.non_finite_gradient) return;
+  refuse("step " + std::to_string(step) + " has a gradient of layer " +
+         name_of(*result.non_finite_gradient, model) + " that is not finite");
+}
+
+void refuse_non_finite(Step done, const Run::Evaluation& evaluation, const char* samples) {
+  if (std::isfinite(evaluation.loss)) return;
+  refuse("after " + std::to_string(done) + " steps the " + samples + " samples have loss " +
+         loss_text(evaluation.loss));
+}
+
+void refuse_non_finite_weights(Step done, const Run& run) {
+  const std::optional<LayerId> layer = run.find_non_finite();
+  if (!layer) return;
+  refuse("after " + std::to_string(done) + " steps layer " + name_of(*layer, run.model()) +
+         " has a weight or a moment that is not finite");
+}
+
+}  // namespace frazil

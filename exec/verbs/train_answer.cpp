@@ -1,0 +1,154 @@
+#include "exec/verbs/train_answer.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "analysis/tables/table.h"
+#include "exec/measuring/fixed.h"
+#include "planner/prediction/answer_parts.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+std::string hash_text(std::uint64_t hash) {
+  std::array<char, 17> text{};
+  std::snprintf(text.data(), text.size(), "%016llx", static_cast<unsigned long long>(hash));
+  return text.data();
+}
+
+double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+nlohmann::ordered_json to_answer(const TrainResult& result) {
+  nlohmann::ordered_json answer;
+  answer["accuracy"] = result.accuracy;
+  answer["loss"] = result.loss;
+  if (result.validation) {
+    answer["validation"] = {{"accuracy", result.validation->accuracy},
+                            {"loss", result.validation->loss}};
+  }
+  answer["training_time_ns"] = result.training_time.count();
+  if (result.first_step > 0) answer["resumed_from_step"] = result.first_step;
+  if (result.foreign_cores) answer["foreign_cores"] = *result.foreign_cores;
+  answer["weight_hash"] = hash_text(result.weight_hash);
+  answer["process_peak_resident_bytes"] = result.process_peak_resident.count;
+  if (result.cache) {
+    const FeatureCounts& counts = result.cache->counts;
+    answer["cache"] = {{"layers", result.cache->depth},
+                       {"bytes_per_sample", result.cache->bytes_per_sample.count},
+                       {"rounds", result.cache->precision == FeaturePrecision::kBfloat16},
+                       {"stored", counts.stored},
+                       {"found", counts.found},
+                       {"found_at_depth_before", counts.found_before},
+                       {"missed", counts.missed},
+                       {"lost", counts.lost},
+                       {"without_room", counts.turned_away},
+                       {"micro_batches", result.cache->micro_batches.asked},
+                       {"micro_batches_without_prefix", result.cache->micro_batches.whole},
+                       {"micro_batches_in_part", result.cache->micro_batches.parts},
+                       {"memory_bytes", result.cache->in_memory.count},
+                       {"disk_bytes", result.cache->on_disk.count}};
+  }
+  answer["phases"] = nlohmann::ordered_json::array();
+  for (const TrainPhase& phase : result.phases) {
+    answer["phases"].push_back(
+        {{"first_step", phase.first_step},
+         {"mask", phase.plan.mask.text()},
+         {"plan", summarize(phase.plan)},
+         {"stages", phase.plan.pipelines.at(0).stages.size()},
+         {"pipelines", phase.plan.pipelines.size()},
+         {"steps", phase.steps},
+         {"predicted_step_ns", phase.predicted_step.count()},
+         {"extrapolated", phase.extrapolated},
+         {"measured_time_ns", phase.measured_time.count()},
+         {"predicted_samples_per_second", phase.predicted_samples_per_second()},
+         {"measured_samples_per_second", phase.measured_samples_per_second()}});
+    if (phase.memory) {
+      answer["phases"].back()["memory"] = nlohmann::ordered_json::parse(peaks_json(*phase.memory));
+    }
+  }
+  return answer;
+}
+
+std::string print_phases(const TrainResult& result) {
+  Table table{{"from step", "mask", "plan", "predicted samples/s", "measured samples/s",
+               "predicted / measured time"},
+              {}};
+  for (const TrainPhase& phase : result.phases) {
+    const double predicted = phase.predicted_samples_per_second();
+    const double measured = phase.measured_samples_per_second();
+    table.rows.push_back({std::to_string(phase.first_step), phase.plan.mask.text(),
+                          summarize(phase.plan), fixed(predicted, 0), fixed(measured, 0),
+                          measured > 0 ? fixed(measured / predicted, 3) : "-"});
+  }
+  return to_text(table) + "test accuracy " + fixed(100 * result.accuracy, 2) + " %, loss " +
+         fixed(result.loss, 4) +
+         (result.validation
+              ? ", validation accuracy " + fixed(100 * result.validation->accuracy, 2) + " %"
+              : "") +
+         ", training time " + fixed(seconds(result.training_time), 2) + " s, weights " +
+         hash_text(result.weight_hash) + "\n" +
+         (result.cache ? to_text(*result.cache) + "\n" : "") +
+         (result.foreign_cores
+              ? "other programs kept " + fixed(*result.foreign_cores, 2) + " cores busy meanwhile\n"
+              : "");
+}
+
+// Returns what the predictions rest on that was not measured.
+std::string list_notes(const TrainResult& result, const ModelProfile& profile) {
+  const bool extrapolated = std::any_of(result.phases.begin(), result.phases.end(),
+                                        [](const TrainPhase& phase) { return phase.extrapolated; });
+  return list_flags(profile, extrapolated);
+}
+
+// Returns the name of the newest checkpoint, or "".
+std::string find_newest(const std::filesystem::path& checkpoints) {
+  std::error_code error;
+  std::string newest;
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoints, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("step-")) newest = std::max(newest, name);
+  }
+  return newest;
+}
+
+}  // namespace
+
+std::string print_result(const TrainResult& result, const ModelProfile& profile) {
+  return print_phases(result) + list_notes(result, profile);
+}
+
+std::string to_json(const TrainResult& result) { return to_answer(result).dump(2) + "\n"; }
+
+std::string tell_stopped(const TrainResult& result, const KeptOfRun& kept, int signal) {
+  const std::string step = std::to_string(*result.stopped_at);
+  const std::string folder = to_one_line(kept.folder.string());
+  std::string text = "stopped by signal " + std::to_string(signal) + " after " + step + " of " +
+                     std::to_string(result.trace.steps) + " steps; kept: ";
+  if (kept.folder.empty()) return text + "nothing, for want of --out";
+  const std::string weights =
+      kept.has_weights ? "the weights of these steps, weights.safetensors in " + folder : "";
+  if (kept.has_checkpoints) {
+    return text + "the checkpoint of step " + step + ", --resume goes on from it" +
+           (kept.has_weights ? ", and " + weights : " in " + folder);
+  }
+  return text + (kept.has_weights ? weights + "," : "no weights") +
+         " and no checkpoint to go on from (--checkpoint-every keeps some)";
+}
+
+std::string stopped_json(const TrainResult& result) {
+  const nlohmann::ordered_json answer{{"stopped_at_step", *result.stopped_at},
+                                      {"weight_hash", hash_text(result.weight_hash)}};
+  return answer.dump(2) + "\n";
+}
+
+std::string tell_kept_of_diverged(const std::filesystem::path& folder) {
+  const std::string newest = find_newest(folder / "checkpoints");
+  if (folder.empty() || newest.empty()) return "; no weights are kept";
+  return "; kept: the checkpoint " + to_one_line((folder / "checkpoints" / newest).string());
+}
+
+}  // namespace frazil

@@ -1,0 +1,219 @@
+#include "exec/verbs/train_request.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "exec/config/configured_run.h"
+#include "exec/train/trainer.h"
+#include "exec/verbs/verb_inputs.h"
+#include "planner/actions/validate_plan.h"
+#include "planner/plan/plan_json.h"
+#include "profiles/cluster_json.h"
+#include "profiles/error.h"
+#include "profiles/json.h"
+#include "profiles/json_lines.h"
+#include "profiles/model_profile_json.h"
+#include "profiles/text_file.h"
+
+namespace frazil {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostSteps = 1'000'000'000;  // that may be asked for
+
+// Puts what --no-freeze and --freeze name in the place of the run's own policy.
+void choose_freezing(const Flags& flags, RunConfig& config) {
+  const bool none = is_set(flags, "no-freeze");
+  if (none) config.freeze = {};
+  const auto given = optional_text(flags, "freeze");
+  if (!given) return;
+  if (none) refuse_flags("--freeze beside --no-freeze", "one of the two");
+  const bool is_json = given->starts_with('{');
+  const fs::path file = is_json ? "--freeze" : *given;
+  const JsonCursor value = parse_json(is_json ? *given : read_text_file(file), file.string());
+  config.freeze = parse_freeze(value, config.model, absolute(file).parent_path());
+}
+
+// Puts the inputs that flags name in the place of those that are stored.
+void read_inputs(const Flags& flags, StoredRun& stored, bool is_stored) {
+  if (!is_stored || flags.count("run") > 0)
+    stored.config = read_run_config(required_text(flags, "run"));
+  choose_seed(flags, stored.config);
+  choose_freezing(flags, stored.config);
+  if (const auto device = optional_text(flags, "device")) stored.device = *device;
+  stored.keep_plan |= is_set(flags, "keep-plan");
+  const auto profile =
+      is_stored ? optional_text(flags, "profile") : required_text(flags, "profile");
+  if (profile) stored.profile = read_model_profile(*profile);
+  const auto cluster =
+      is_stored ? optional_text(flags, "cluster") : required_text(flags, "cluster");
+  if (cluster) {
+    stored.cluster = read_cluster(*cluster);
+    stored.plan.reset();  // a plan is one for its cluster
+  }
+  if (const auto plan = optional_text(flags, "plan")) stored.plan = read_plan(*plan);
+}
+
+void check_profile(const TrainOptions& options, const std::string& file) {
+  const ModelProfile structure = structure_of(options.config);
+  if (model_hash(structure) == model_hash(options.profile)) return;
+  const bool same_name = structure.model == options.profile.model;
+  throw InputError(
+      file, 0,
+      "a profile of model " + options.profile.model + (same_name ? ", but of other layers" : ""),
+      "one of the run's model, " + structure.model);
+}
+
+void check_plan(const TrainOptions& options) {
+  if (!options.plan) return;
+  const Plan& plan = *options.plan;
+  const RunConfig& config = options.config;
+  const std::string& file = options.plan_file;
+  validate(plan, {options.profile, options.cluster}, file, lines_of(file));
+  if (plan.batch_size != config.batch_size || plan.micro_batch_size != config.micro_batch_size) {
+    throw InputError(file, 0,
+                     "batch " + std::to_string(plan.batch_size) + " in micro-batches of " +
+                         std::to_string(plan.micro_batch_size),
+                     "the run's, " + std::to_string(config.batch_size) + " in " +
+                         std::to_string(config.micro_batch_size));
+  }
+  const FreezeMask active = FreezeMask::all_active(plan.mask.blocks());
+  if (plan.mask != active) {
+    throw InputError(file, 0, "mask " + plan.mask.text(), active.text() + ", as a run begins");
+  }
+  if (plan.reduction != config.reduction) {
+    const bool is_exact = plan.reduction == ReductionMode::kExact;
+    throw InputError(file, 0, std::string("reduction ") + (is_exact ? "exact" : "fast"),
+                     std::string("the run's, ") + (is_exact ? "fast" : "exact"));
+  }
+}
+
+// Refuses inputs that the run would overwrite in its folder: weights, trace and log, and all that
+// lies in the folder of a phase or among the inputs that it keeps.
+void refuse_inputs_inside(const Flags& flags, const RunConfig& config, const fs::path& folder) {
+  std::vector<NamedFile> inputs = named_files(flags, {"run", "profile", "cluster", "plan"});
+  if (const auto* trace = std::get_if<TraceFreeze>(&config.freeze.policy)) {
+    inputs.push_back({"the trace", trace->path});
+  }
+  for (const NamedFile& input : inputs) {
+    const fs::path place = absolute(input.path).parent_path();
+    const std::string name = place.filename().string();
+    const bool is_of_run =
+        (name.starts_with("phase-") || name == "inputs" || name == "checkpoints") &&
+        is_same_file(place.parent_path(), folder);
+    if (is_of_run || is_same_file(input.path, folder / "trace.jsonl") ||
+        is_same_file(input.path, folder / "weights.safetensors") ||
+        is_same_file(input.path, folder / "events.jsonl")) {
+      refuse_flags(input.flag + " " + input.path.string() + " inside the run of --out",
+                   "a file that this run does not write");
+    }
+  }
+}
+
+// Makes `lengths` those of the run that is asked for. Lengths of a run that is not resumed are none
+// yet.
+void choose_length(const Flags& flags, TrainRequest& request) {
+  std::vector<Step>& lengths = request.stored.lengths;
+  TrainOptions& options = request.options;
+  const Step asked = integer_or(flags, "steps", 0, 1, kMostSteps);
+  options.max_steps = asked;
+  if (lengths.empty()) {
+    request.stored.asked_steps = asked;
+    lengths = {count_steps(options, request.data)};
+    return;
+  }
+  const bool is_known = std::find(lengths.begin(), lengths.end(), asked) != lengths.end();
+  // The epochs may have cut short what was asked for as the run began; to ask for it again is no
+  // news.
+  const bool is_as_before = asked == 0 || (asked == request.stored.asked_steps && !is_known);
+  const Step length = is_as_before ? lengths.back() : asked;
+  const auto known = std::find(lengths.begin(), lengths.end(), length);
+  if (known != lengths.end()) {
+    lengths.erase(known + 1, lengths.end());
+  } else if (length > lengths.back()) {
+    lengths.push_back(length);
+  } else {
+    lengths = {length};  // of another run, which its checkpoints refuse
+  }
+  options.max_steps = length;
+  if (lengths.size() < 2) return;
+  options.extension = {.begun_with = lengths.front(), .ended_at = lengths.end()[-2]};
+}
+
+void choose_durable(const Flags& flags, const RunFolder* folder, TrainRequest& request) {
+  Step& every = request.stored.checkpoint_every;
+  every = integer_or(flags, "checkpoint-every", static_cast<int>(every), 1, kMostSteps);
+  const bool resume = is_set(flags, "resume");
+  if (every == 0 && resume) refuse_flags("no --checkpoint-every", "it to be given");
+  if (every == 0) return;
+  if (folder == nullptr) refuse_flags("--checkpoint-every without --out", "both");
+  DurableOptions durable;
+  durable.folder = folder->path() / "checkpoints";
+  durable.every = every;
+  durable.resume = resume;
+  request.options.durable = durable;
+}
+
+// Reads what the run was begun with. Returns none for a run that was begun by a version that kept
+// no flags: then all flags are to be given.
+std::optional<StoredRun> read_to_resume(const RunFolder& folder) {
+  std::optional<StoredRun> stored;
+  if (folder.found()) stored = read_stored_run(folder.path());
+  folder.refuse_to_resume(stored && stored->checkpoint_every > 0);
+  return stored;
+}
+
+}  // namespace
+
+std::optional<fs::path> find_out(const Flags& flags) {
+  const bool resume = is_set(flags, "resume");
+  const std::vector<std::string> words = text_list(flags, kTrainWords);
+  const auto out = optional_text(flags, "out");
+  if (!words.empty() && !resume) refuse_flags("`" + words.front() + "`", "only flags");
+  if (words.size() > 1) refuse_flags("`" + words[1] + "`", "one folder");
+  if (!words.empty() && out) refuse_flags("two folders, `" + words[0] + "` and --out", "one");
+  if (resume && words.empty() && !out) refuse_flags("--resume without a folder", "--resume FOLDER");
+  if (resume && is_set(flags, "force")) refuse_flags("--force beside --resume", "one of the two");
+  const std::optional<std::string> place = words.empty() ? out : words[0];
+  if (!place) return std::nullopt;
+  if (place->empty()) refuse_flags("an empty --out", "the name of a folder");
+  return fs::path(*place);
+}
+
+TrainRequest read_request(const Flags& flags, const std::string& command, const RunFolder* folder) {
+  TrainRequest request;
+  const bool resume = is_set(flags, "resume");
+  std::optional<StoredRun> stored;
+  if (resume) stored = read_to_resume(*folder);
+  const bool is_stored = stored.has_value();
+  if (is_stored) request.stored = std::move(*stored);
+  read_inputs(flags, request.stored, is_stored);
+  TrainOptions& options = request.options;
+  options.command = command;
+  options.config = request.stored.config;
+  options.profile = request.stored.profile;
+  options.cluster = request.stored.cluster;
+  options.plan = request.stored.plan;
+  options.elastic = !request.stored.keep_plan;
+  options.processors = read_processors(request.stored.device);
+  const fs::path inputs = folder != nullptr ? folder->path() / "inputs" : fs::path();
+  request.run_file = optional_text(flags, "run").value_or((inputs / "run.json").string());
+  options.plan_file = optional_text(flags, "plan").value_or((inputs / "plan.json").string());
+  check_profile(options,
+                optional_text(flags, "profile").value_or((inputs / "model.json").string()));
+  check_plan(options);
+  if (folder != nullptr && !resume) {
+    refuse_inputs_inside(flags, options.config, folder->path());
+    if (!is_set(flags, "force")) folder->refuse_run();
+  }
+  request.data = load_data(options.config);
+  refuse_larger_batch(options.config, request.data, request.run_file);
+  refuse_unwatched_guard(options.config, request.run_file);
+  choose_length(flags, request);
+  choose_durable(flags, folder, request);
+  return request;
+}
+
+}  // namespace frazil
