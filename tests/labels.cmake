@@ -140,7 +140,8 @@ set(slow
   exec_verbs_tests/TrainingVerbs
   planner_partition_tests/PublishedOptima
   planner_search_tests/PublishedModel)
-set(soak)
+set(soak
+  planner_search_tests/CutSearchSoak)
 
 # Tests that take minutes under a sanitizer, for code that others of their suites go through: left out there alone, but under --soak.
 set(unsanitized)

@@ -18,8 +18,7 @@ import tempfile
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
 FRAZIL = os.path.abspath(os.environ.get("FRAZIL", TREE / "build/bin/frazil"))
-GRAPHS = [pathlib.Path(os.environ["PIPEDREAM_GRAPHS"])] if "PIPEDREAM_GRAPHS" in os.environ else [
-    TREE.parent / "shared/data/pipedream", pathlib.Path("/work/shared/data/pipedream")]
+GRAPHS = [pathlib.Path(os.environ.get("PIPEDREAM_GRAPHS", TREE.parent / "shared/data/pipedream"))]
 SEED = int(os.environ.get("SEED", "1"))
 RANDOM_GRAPHS = 40
 

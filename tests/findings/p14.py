@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "support"))
 from kineto_steps import SAMPLES, trace_of_steps  # noqa: E402
 
 TREE = pathlib.Path(__file__).resolve().parents[2]

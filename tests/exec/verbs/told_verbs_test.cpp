@@ -121,7 +121,7 @@ TEST_F(ToldVerbs, TrainSaysWherePredictionsGoBeyondTheMeasuredSizes) {
   EXPECT_NE(beyond.out.find(note), std::string::npos) << beyond.out;
   const Outcome json = folder_.run("train", kQuietTrain + "--steps 1 --json --out beyond");
   JsonFields answer(parse_json(json.out, "answer"));
-  JsonFields phase(answer.required("phases").items().at(0));
+  JsonFields phase(answer.required("phases").items()[0]);
   EXPECT_TRUE(phase.required("extrapolated").boolean());
   const std::string trace = read_text_file(path("beyond/trace.jsonl"));
   EXPECT_NE(trace.find("\"extrapolated\":true"), std::string::npos) << trace;

@@ -38,7 +38,7 @@ Plan two_stages(ScheduleKind kind, std::vector<DeviceId> devices) {
 Candidate judged(const Plan& plan) { return judge_plan(plan, {model(), cluster()}, false); }
 
 std::string table_of(std::vector<Candidate> candidates) {
-  return print_ranking(Ranking{std::move(candidates), {}, {}}, {model(), cluster()}, 10);
+  return print_ranking(Ranking{std::move(candidates), {}, {}, {}}, {model(), cluster()}, 10);
 }
 
 int count_lines(const std::string& text, const std::string& with) {
@@ -86,10 +86,10 @@ TEST(PrintRanking, TheRunnerUpIsAnotherPlanThanTheBest) {
   SearchOptions options;
   options.mask = FreezeMask::all_active(4);
   const PlanExplanation explanation =
-      explain_plan(Ranking{{one, other, third}, {}, {}}, {model(), cluster()}, options);
+      explain_plan(Ranking{{one, other, third}, {}, {}, {}}, {model(), cluster()}, options);
   ASSERT_EQ(explanation.best.size(), 2U);
   EXPECT_EQ(explanation.best[1].summary, summarize(third.plan));
-  EXPECT_EQ(explain_plan(Ranking{{one, other}, {}, {}}, {model(), cluster()}, options).best.size(),
+  EXPECT_EQ(explain_plan(Ranking{{one, other}, {}, {}, {}}, {model(), cluster()}, options).best.size(),
             1U);
 }
 

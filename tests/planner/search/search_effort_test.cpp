@@ -34,7 +34,7 @@ class SearchEffort : public testing::Test {
 };
 
 std::int64_t makespan_of(JsonFields& answer) {
-  JsonFields best(answer.required("feasible").items().front());
+  JsonFields best(answer.required("feasible").items()[0]);
   return best.required("makespan_ns").integer(1, kLargestQuantity);
 }
 
@@ -54,7 +54,7 @@ TEST_F(SearchEffort, SaysWhatTheRestTakesAtLeast) {
 
 TEST_F(SearchEffort, TellsProgramsWhatEachDeviceHolds) {
   JsonFields answer = plan_json("--top 1");
-  JsonFields best(answer.required("feasible").items().front());
+  JsonFields best(answer.required("feasible").items()[0]);
   for (const JsonCursor& device : best.required("devices").items()) {
     JsonFields memory(device);
     EXPECT_GT(memory.required("memory_peak_bytes").integer(0, kLargestQuantity), 0);

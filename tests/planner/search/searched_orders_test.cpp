@@ -149,7 +149,7 @@ TEST_F(SearchedOrdersVerb, PlansWithSearchAmongTheSchedulesAndSimulatesToTheSame
   JsonFields answer(parse_json(plan(flags + "--json").out, "answer"));
   EXPECT_EQ(plan(flags + "--explain").code, 0);
   EXPECT_FALSE(answer.required("searched_orders").items().empty());
-  JsonFields best(answer.required("feasible").items().front());
+  JsonFields best(answer.required("feasible").items()[0]);
   EXPECT_EQ(best.required("schedule").text(), "search");
   JsonFields simulated(
       parse_json(folder_.run("simulate", files_ + "--plan plan.json --json").out, "answer"));

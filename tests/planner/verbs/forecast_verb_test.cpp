@@ -104,7 +104,7 @@ TEST_F(ForecastVerb, NamesWhatIsCachedWhenAndWhatFillingCosts) {
   JsonFields answer(parse_json(plan(cached + " --json").out, "answer"));
   const auto fills = answer.required("fills").items();
   ASSERT_EQ(fills.size(), 1U);
-  JsonFields fill(fills.front());
+  JsonFields fill(fills[0]);
   EXPECT_EQ(fill.required("bytes").integer(0, kLargestQuantity), 80'000);
   EXPECT_EQ(fill.required("filling_steps").integer(0, kLargestQuantity), 1000);
   EXPECT_LT(answer.required("total_ns").integer(0, kLargestQuantity),

@@ -51,7 +51,7 @@ TEST_F(HeldVerb, SwitchesWhereThatPaysAndGoesOnWhereItDoesNot) {
   EXPECT_GE(saved * even, price);
   EXPECT_LT(saved * (even - 1), price);
   JsonFields best = answer_to("--mask 00000011");
-  JsonFields first(best.required("feasible").items().front());
+  JsonFields first(best.required("feasible").items()[0]);
   EXPECT_EQ(number(far, "step_ns"), number(first, "makespan_ns"));
 
   JsonFields near = answer_to(frozen_ + "--steps 1");

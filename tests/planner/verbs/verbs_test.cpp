@@ -61,7 +61,7 @@ TEST_F(Verbs, SimulateAnswersAWhatIfInJson) {
   EXPECT_EQ(answer.required("span_ns").integer(0, kMost), 38'008'000);
   EXPECT_NEAR(answer.required("bubble").real(0, 1), 1 - 24.0 / 38.008, 1e-12);
   EXPECT_NEAR(answer.required("bubble_span").real(0, 1), 1 - 24.0 / 38.008, 1e-12);
-  EXPECT_EQ(answer.required("peak_chunks").items().at(0).integer(0, kMost), 4);
+  EXPECT_EQ(answer.required("peak_chunks").items()[0].integer(0, kMost), 4);
   EXPECT_EQ(answer.required("chunks").integer(0, kMost), 1);
   // The bound is 33 ms of work and 14 hops of 0.313 ms, because 1F1B holds p - s micro-batches on
   // stage s.
@@ -172,7 +172,7 @@ TEST_F(Verbs, PlanCachesTheFrozenPrefixWhereItIsAsked) {
   const Cluster cluster = read_cluster(path("cluster.json"));
   const Candidate judged = judge_plan(plan, {profile, cluster}, false);
   JsonFields answer(parse_json(run("plan", flags + " --cache --json").out, "answer"));
-  JsonFields best(answer.required("feasible").items().front());
+  JsonFields best(answer.required("feasible").items()[0]);
   EXPECT_EQ(best.required("makespan_ns").integer(1, kMost), judged.makespan.count());
   EXPECT_TRUE(best.required("cached_prefix").boolean());
 }
