@@ -96,6 +96,8 @@ set(thorough
   planner_reproduce_tests/PipeTransformerReproduction.TheVerbAnswersInJsonAndTakesNoData
   planner_reproduce_tests/ReproducePipeBd
   planner_reproduce_tests/ReproduceSailor
+  planner_bounds_tests/StageLimits
+  planner_search_tests/CutSearch
   planner_search_tests/IdleDevices
   planner_search_tests/JointSearch.IsNeverWorseWithMoreDevices
   planner_search_tests/JointSearchOver
@@ -106,10 +108,10 @@ set(thorough
   planner_trajectory_tests/LazyTrajectory
   planner_trajectory_tests/PlanCaches.ASwitchHasPaidAfterTheStepsThatAreCountedOneByOneAlsoWhileACacheFills
   planner_trajectory_tests/PlanCaches.IsTheCheapestOfAllWalks
-  planner_trajectory_tests/PlanTrajectory.ChoosesAmongPlansWhoseCutsAreMoved
+  planner_trajectory_tests/PlanTrajectory.ChoosesAmongPlansWhoseCutsAreSearched
   planner_transitions_tests/Replan.OfASearchThatWasAskedBeforeIsThatOfAFreshOne
   planner_transitions_tests/Replan.TakesWhatCostsLeastOfTheHeldPlanAndAllOthers
-  planner_transitions_tests/Replan.WithMovedCutsNeverCostsMoreAndSometimesLess
+  planner_transitions_tests/Replan.WithSearchedCutsNeverCostsMoreAndSometimesLess
   planner_verbs_tests/ForecastVerb
   planner_verbs_tests/HeldVerb.KeepsTheMicroBatchesAndTheReductionOfThePlan
   planner_verbs_tests/HeldVerb.SwitchesWhereThatPaysAndGoesOnWhereItDoesNot

@@ -220,10 +220,12 @@ void Workers::wait_for(Round& round, const JobLimit& limit) {
   TickCount waited(limit.time);
   bool in_time = shared_->changed.wait_for(lock, waited.tick(), has_changed);
   while (!in_time) {
-    const std::int64_t now = progress();
-    if (now != before) waited.restart();
-    before = now;
-    if (waited.is_over()) break;
+    if (waited.is_over()) {
+      const std::int64_t now = progress();
+      if (now == before) break;
+      before = now;
+      waited.restart();
+    }
     in_time = shared_->changed.wait_for(lock, waited.tick(), has_changed);
   }
   if (!in_time) {

@@ -30,7 +30,8 @@ struct WorkerOptions {
 };
 
 // Limits a job: to `time` from its beginning, and again to `time` whenever `progress` gives another
-// number than before. Time counts as in exec/devices/tick_count.h.
+// number than `time` before, so that a wait inside the job with the same limit ends first. Time
+// counts as in exec/devices/tick_count.h.
 struct JobLimit {
   Duration time = std::chrono::hours(1);
   std::function<std::int64_t()> progress = {};

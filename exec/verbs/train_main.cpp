@@ -175,8 +175,8 @@ ExitCode run_train(const Flags& flags, const std::string& command) {
   const bool resume = is_set(flags, "resume");
   std::optional<RunFolder> folder;
   if (const auto out = find_out(flags)) {
-    if (!resume) refuse_folder_place({"--out", *out});
     check_output_folder(out->string());
+    if (!resume) refuse_folder_place({"--out", *out});
     folder.emplace(*out);
   }
   TrainRequest request = read_request(flags, command, folder ? &*folder : nullptr);

@@ -61,9 +61,10 @@ std::int64_t most_depth(int devices, int share) {
   return 1 + (std::int64_t{share} - 1) * (devices - 1);
 }
 
+constexpr int kFew = 24;  // depths that are all taken
+
 // Returns every depth up to `most` if these are few, else at most sixteen up to 2p.
 std::vector<int> list_depths(std::int64_t most, int devices) {
-  constexpr int kFew = 24;
   const int steps = most <= kFew ? static_cast<int>(most) : std::min(16, 2 * devices);
   const auto last = most <= kFew ? steps : 2 * devices;
   std::vector<int> depths;
@@ -135,6 +136,10 @@ std::vector<ShapeCell> list_longer(const ShapeCell& cell, const SearchSpace& spa
     ++next.longer;
   }
   return cells;
+}
+
+std::int64_t reach_of_depths(int devices, int share) {
+  return std::min<std::int64_t>(most_depth(devices, share), std::max(2 * devices, kFew + 1));
 }
 
 VariantClass class_of(const ShapeVariant& variant) {

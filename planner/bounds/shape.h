@@ -82,6 +82,10 @@ std::vector<ShapeCell> list_longer(const ShapeCell& cell, const SearchSpace& spa
 // stages than one plus the layers left. Of two pipelines that run both ways each has a first stage.
 std::vector<ShapeVariant> list_variants(const ShapeCell& cell, const SearchSpace& space);
 
+// Returns a number that decides, beside the devices of a group, which depths its variants have:
+// larger shares of micro-batches make no difference from some share on.
+std::int64_t reach_of_depths(int devices, int share);
+
 // Returns the shape of a plan whose pipelines are groups of one length or two, the longer ones
 // first; its arrangement is not known and is 0. None if the plan surely is no shape's.
 std::optional<Shape> find_shape(const Plan& plan);

@@ -5,11 +5,10 @@
 namespace frazil {
 
 const VariantList& Variants::of(const ShapeCell& cell) {
-  // Depths go up to 2 p, so a larger share makes no difference.
   const int micro_batches = space_.micro_batches(cell.micro_batch_size);
   const int share = divide_up(micro_batches, cell.replicas);
   const auto [known, is_new] =
-      lists_.try_emplace({cell.devices, cell.longer > 0, std::min(share, 2 * cell.devices)});
+      lists_.try_emplace({cell.devices, cell.longer > 0, reach_of_depths(cell.devices, share)});
   VariantList& list = known->second;
   if (!is_new) return list;
   list.variants = list_variants(cell, space_);

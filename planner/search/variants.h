@@ -1,6 +1,7 @@
 #pragma once
 // The variants of cells, listed once for all cells that have the same variants.
 
+#include <cstdint>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -30,7 +31,7 @@ class Variants {
 
  private:
   const SearchSpace& space_;
-  std::map<std::tuple<int, bool, int>, VariantList> lists_;
+  std::map<std::tuple<int, bool, std::int64_t>, VariantList> lists_;
 };
 
 }  // namespace frazil

@@ -65,7 +65,7 @@ TEST(CacheConfig, RefusesWhatItDoesNotKnow) {
       {R"({"kind": "on", "memory_bytes": -1})",
        "found `-1` at $.cache.memory_bytes, expected an integer from 0 to 9007199254740992"},
       {R"({"kind": "on", "precision": "float16"})",
-       R"(found `"float16"` at $.cache.precision, expected "float32" or "bfloat16")"},
+       R"(found `"float16"` at $.cache.precision, expected "float32" or "bfloat16"; did you mean bfloat16?)"},
       {R"({"kind": "on", "check": 1})", "found `1` at $.cache.check, expected `true` or `false`"},
       {R"({"kind": "on", "bytes": 1})",
        R"(found the unknown key "bytes" at $.cache, expected no keys but "kind", "memory_bytes", )"

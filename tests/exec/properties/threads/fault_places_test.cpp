@@ -78,7 +78,7 @@ TEST(FaultInAStep, OfEveryKindOfActionIsTheOneCauseAndLeavesNothing) {
       {FaultPlace::kRecompute, kTwoStages, true, "rank 1, step 2, action 1R1: the layer gives up"},
       {FaultPlace::kRecompute, kSplit, true, "rank 1, step 2, action 1R1: the layer gives up"},
       {FaultPlace::kReduction, kReplicas, false, "rank 3, step 2, action 1:1REDUCE_GRAD: start"},
-      {FaultPlace::kUpdate, kSplit, false, "rank 1, step 2, action 1U: expected scalar type"}};
+      {FaultPlace::kUpdate, kSplit, false, "rank 1, step 2, action 1U: tensors/finite.cpp"}};
   const Surroundings surroundings;
   constexpr auto kDeadline = seconds(60);
   for (const FaultPlaceCase& one : cases) {
