@@ -132,7 +132,15 @@ std::string text_of(const RankingCounts& counts, std::size_t devices) {
   return text + "\n";
 }
 
-// Candidates that differ only in the name of the schedule, in the order of the ranking.
+// True for plans that take equally long and differ only in schedule, depth and memory.
+bool share_a_row(const Candidate& a, const Candidate& b) {
+  if (a.makespan != b.makespan) return false;
+  Plan plan = b.plan;
+  plan.schedule = a.plan.schedule;
+  return plan == a.plan;
+}
+
+// Candidates that share a row, in the order of the ranking.
 using Row = std::vector<const Candidate*>;
 
 std::vector<Row> list_rows(const Ranking& ranking) {
@@ -140,7 +148,7 @@ std::vector<Row> list_rows(const Ranking& ranking) {
   for (const Candidate& candidate : ranking.candidates) {
     if (candidate.infeasible) break;
     const auto own = std::find_if(rows.begin(), rows.end(), [&](const Row& row) {
-      return differ_in_schedule_alone(*row.front(), candidate);
+      return share_a_row(*row.front(), candidate);
     });
     if (own == rows.end()) {
       rows.push_back({&candidate});
@@ -210,6 +218,8 @@ std::string print_row(const Row& row, int rank, const Widths& widths, const Clus
   std::string others;
   for (auto other = row.begin() + 1; other != row.end(); ++other) {
     others += (others.empty() ? "" : ", ") + variant_notation((*other)->plan);
+    const Bytes memory = fullest_device(**other);
+    if (memory != fullest_device(first)) others += fmt::format(" ({})", to_text(memory));
   }
   if (!others.empty()) text += fmt::format("{}or {}\n", margin, others);
   const std::string devices = list_devices(plan, cluster);
