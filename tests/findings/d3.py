@@ -10,7 +10,6 @@ import tempfile
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
 FRAZIL = os.environ.get("FRAZIL", str(TREE / "build/bin/frazil"))
-KIB = 1024
 NOBODY = 65534
 
 RUN = {
@@ -32,8 +31,11 @@ def ask(folder, limit, question=QUESTION):
     return answer.returncode, answer.stderr.strip()
 
 
-def limit_addresses(kibibytes):
-    return lambda: resource.setrlimit(resource.RLIMIT_AS, (kibibytes * KIB, kibibytes * KIB))
+def limit_stacks():
+    """Leaves no room for the stack of another thread, and room for everything else: libtorch itself may end by a
+    signal where its own allocations fail."""
+    resource.setrlimit(resource.RLIMIT_STACK, (64 << 30, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
 
 
 def limit_threads(most):
@@ -59,8 +61,7 @@ def main():
         (folder / "run.json").write_text(json.dumps(RUN))
         (folder / "run.json").chmod(0o644)
         told = False
-        # Between too little to load the program and enough for all threads.
-        limits = [(f"ulimit -v {v}", limit_addresses(v)) for v in range(520_000, 760_000, 6_000)]
+        limits = [("stacks of 64 GiB within 16 GiB", limit_stacks)]
         limits += [(f"ulimit -u {n}", limit_threads(n)) for n in range(1, 6)]
         for name, limit in limits:
             code, said = ask(folder, limit)
