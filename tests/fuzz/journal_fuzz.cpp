@@ -34,8 +34,9 @@ void fill(const std::filesystem::path& place, std::string_view text) {
 }
 
 std::optional<std::vector<JournalRecord>> open_or_refuse(const std::filesystem::path& place) {
+  static const FileSystem files = real_file_system();  // the journal keeps a reference
   try {
-    const StepJournal journal(real_file_system(), place, kRun, {.syncs = false});
+    const StepJournal journal(files, place, kRun, {.syncs = false});
     return journal.recovered();
   } catch (const InputError& error) {
     require(std::string_view(error.what()).find('\n') == std::string_view::npos,
