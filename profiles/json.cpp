@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <iterator>
 #include <charconv>
 #include <cstdlib>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 

@@ -31,25 +31,26 @@ namespace po = boost::program_options;
 
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
-  flags.add_options()                                                         //
+  flags.add_options()                                                                     //
       ("run", text_value("FILE"), "run configuration: model, data, optimizer, freezing")  //
       ("profile", text_value("FILE"), "model profile (frazil profile --out)")             //
       ("cluster", text_value("FILE"), "cluster (frazil profile --cluster-out)")           //
       ("plan", text_value("FILE"),
        "plan to begin with; default: the best of gpipe and 1f1b, of all schedules if none fits")  //
-      ("device", text_value("KIND"), "what the cluster's devices are here: cpu (default) or cuda")            //
-      ("keep-plan", po::bool_switch(), "never re-plan when blocks freeze")                        //
-      ("no-freeze", po::bool_switch(), "train all blocks to the end")                             //
+      ("device", text_value("KIND"),
+       "what the cluster's devices are here: cpu (default) or cuda")        //
+      ("keep-plan", po::bool_switch(), "never re-plan when blocks freeze")  //
+      ("no-freeze", po::bool_switch(), "train all blocks to the end")       //
       ("freeze", text_value("FILE"),
        "instead of the run's own \"freeze\": that JSON object itself, or a file that holds it")  //
-      ("seed", text_value("N"), "instead of the run's own")                                               //
+      ("seed", text_value("N"), "instead of the run's own")                                      //
       ("steps", text_value("N"),
        "end after so many steps; default: all epochs; with --resume: go on to so many")  //
       ("out", text_value("FOLDER"),
        "folder for weights.safetensors, trace.jsonl, events.jsonl, plans and time lines (for "
        "frazil report)")                                                      //
       ("force", po::bool_switch(), "replace the run in the folder of --out")  //
-      ("checkpoint-every", text_value("N"),                                            //
+      ("checkpoint-every", text_value("N"),                                   //
        "steps from checkpoint to checkpoint, under the folder of --out; the last one is of the "
        "end, "
        "or of the step at which SIGTERM or SIGINT ended the run (exit code 143 or 130)")  //

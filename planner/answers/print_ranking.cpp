@@ -114,9 +114,8 @@ RankingCounts count_candidates(const Ranking& ranking) {
 
 // Tells what a search that ended before its answer was proven left out.
 std::string text_of(const NotLookedAt& left, const Candidate& best) {
-  const std::string text =
-      fmt::format("{} not looked at; none takes less than {}",
-                  count_of(left.candidates, "plan"), to_text(left.at_least));
+  const std::string text = fmt::format("{} not looked at; none takes less than {}",
+                                       count_of(left.candidates, "plan"), to_text(left.at_least));
   if (best.makespan <= left.at_least) return text + ", and the best takes no more\n";
   return text + fmt::format(", and the best is {} above that\n",
                             percent(gap(best.makespan, left.at_least)));
@@ -212,8 +211,7 @@ std::string print_row(const Row& row, int rank, const Widths& widths, const Clus
       "{:>4}  {:>12}  {:>10.1f}  {:<{}}  {:<{}}  {:>9}  {:>11}  {:>9}  {}\n", rank,
       to_text(first.makespan), samples_per_second(plan, first.makespan), shape_notation(plan),
       widths.shape, variant_notation(plan), widths.schedule, micro_batches_of(plan),
-      to_text(fullest_device(first)), above,
-      cut_at(list_cuts(plan), 40));
+      to_text(fullest_device(first)), above, cut_at(list_cuts(plan), 40));
   const std::string margin(34 + widths.shape, ' ');
   std::string others;
   for (auto other = row.begin() + 1; other != row.end(); ++other) {

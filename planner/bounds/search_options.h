@@ -56,8 +56,8 @@ struct SearchOptions {
   // as if messages stopped it (planner/search/propose.h).
   bool overlapped_cuts = true;
   int keep = 2;  // how many of the best plans to find; 0: all are simulated and ranked
-  // Once the search has timed and simulated so many actions, it goes on for the best plan alone; the
-  // others are then the best of those that it has looked at.
+  // Once the search has timed and simulated so many actions, it goes on for the best plan alone;
+  // the others are then the best of those that it has looked at.
   std::int64_t runner_up_effort = std::numeric_limits<std::int64_t>::max();
   // The search ends once it has cut this many shapes (planner/bounds/shape.h) into stages and some
   // plan is known to fit; the ranking then tells what was not looked at. 0: it ends when the answer
@@ -66,10 +66,10 @@ struct SearchOptions {
   // The optimality gap: the search ends when `keep` plans are found and the best is proven to be
   // within gap_ppm / 10^6 of the optimum; the other plans are the best of those looked at.
   std::int64_t gap_ppm = 0;
-  // Cuts are chosen as min-max partitions (planner/search/propose.h). With an effort the search then
-  // looks for faster ones by simulated time (planner/search/cut_search.h), until the plans it times
-  // had so many actions; the answer then tells what no plan of the space takes less than, whatever
-  // its cuts. 0: cuts stay as they were chosen. Must be 0 if `keep` is 0.
+  // Cuts are chosen as min-max partitions (planner/search/propose.h). With an effort the search
+  // then looks for faster ones by simulated time (planner/search/cut_search.h), until the plans it
+  // times had so many actions; the answer then tells what no plan of the space takes less than,
+  // whatever its cuts. 0: cuts stay as they were chosen. Must be 0 if `keep` is 0.
   std::int64_t cut_effort = 0;
   std::optional<HeldPlan> held = std::nullopt;  // must be empty if `keep` is 0
 };

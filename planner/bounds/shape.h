@@ -73,9 +73,10 @@ std::vector<ShapeCell> list_longer(const ShapeCell& cell, const SearchSpace& spa
 
 // Returns every variant of a cell whose pipelines have no more stages than the search allows. A
 // joint search takes chunks 2, 3, 4, 6, 8 where the schedule takes any number (the even ones of
-// these where it takes only even numbers), and, where the schedule takes any K, other depths beside the
-// schedule's own, but none under which the list has another schedule: every depth that gives other
-// orders if these are at most 24, else at most sixteen from 1 to 2p. Other searches take the schedule's own chunks and depth.
+// these where it takes only even numbers), and, where the schedule takes any K, other depths beside
+// the schedule's own, but none under which the list has another schedule: every depth that gives
+// other orders if these are at most 24, else at most sixteen from 1 to 2p. Other searches take the
+// schedule's own chunks and depth.
 //
 // Arrangements are those of the space; recomputing, of all stages, is as the options say. A prefix
 // is cached by the first stage alone; so a pipeline has no variant with a cache if it has more

@@ -34,8 +34,8 @@ int depth_of(const ShapeVariant& variant, int micro_batches, int stages, int sta
 }  // namespace
 
 StageLimits::StageLimits(const Shape& shape, const GroupClass& group, int joined,
-                         const ChainSums& sums, const Cluster& group_cluster, const WorkBounds& reductions,
-                         const Owners& owners)
+                         const ChainSums& sums, const Cluster& group_cluster,
+                         const WorkBounds& reductions, const Owners& owners)
     : shape_(shape),
       sums_(sums),
       group_cluster_(group_cluster),
@@ -165,8 +165,7 @@ Duration StageLimits::at_least(int stage, LayerSpan span) const {
   const int where = device_of_stage(placement_of(shape_.variant),
                                     static_cast<int>(group_cluster_.devices.size()), 0, stage);
   const Device& device = group_cluster_.devices[static_cast<std::size_t>(where)];
-  const SpanTimes times =
-      sums_.times(span, device, recomputes(shape_.variant, stage, stages_));
+  const SpanTimes times = sums_.times(span, device, recomputes(shape_.variant, stage, stages_));
   const auto path = [&](Duration time) {
     return std::max(kNoTime, scale_ppm(time, swiftest_.time_ppm) - slack_);
   };
@@ -183,8 +182,7 @@ Duration StageLimits::at_least(int stage, LayerSpan span) const {
   const Duration follows = splits_ ? after : std::max(tail, after);
   Duration least = head + std::max(work, by_class) + follows;
   if (splits_) {
-    least = std::max(least,
-                     head + (times.forward + times.recompute + times.input) * whole_ + tail);
+    least = std::max(least, head + (times.forward + times.recompute + times.input) * whole_ + tail);
   }
   return least;
 }
@@ -196,7 +194,8 @@ void StageLimits::bound_all_cuts() {
   for (int s = stages_ - 1; s >= 0; --s) {
     const int most = s == 0 ? 0 : most_first(s);
     for (int first = least_first(s); first <= most; ++first) {
-      Duration& least = rest_[static_cast<std::size_t>(s) * width + static_cast<std::size_t>(first)];
+      Duration& least =
+          rest_[static_cast<std::size_t>(s) * width + static_cast<std::size_t>(first)];
       if (s + 1 == stages_) {
         least = at_least(s, {first, layers()});
         continue;

@@ -41,8 +41,8 @@ class StageLimits {
   int least_first(int stage) const;
   int most_first(int stage) const { return layers() - (stages_ - stage); }
 
-  // Returns the least time of a step that fits and whose stage has these layers; kNever if the stage
-  // alone misses the memory of its device.
+  // Returns the least time of a step that fits and whose stage has these layers; kNever if the
+  // stage alone misses the memory of its device.
   Duration at_least(int stage, LayerSpan span) const;
   // Must be called once before the next two.
   void bound_all_cuts();

@@ -98,9 +98,9 @@ struct Ranking {
   std::vector<RejectedShapes> rejected;  // by a search that does not simulate everything
   std::optional<NotLookedAt> left;       // if none, the first candidates are proven the best
   std::optional<SearchedCuts> cuts;      // none if the search did not look for cuts
-  bool best_alone = false;  // the candidates behind the first are the best of those looked at
-  int simulated = 0;                     // graphs that the search evaluated; 0 if one per candidate
-  const Candidate* best() const;         // nullptr if nothing is feasible
+  bool best_alone = false;        // the candidates behind the first are the best of those looked at
+  int simulated = 0;              // graphs that the search evaluated; 0 if one per candidate
+  const Candidate* best() const;  // nullptr if nothing is feasible
 };
 
 // Simulates and bounds a plan. The candidate is infeasible if an interpreter refuses the plan or a

@@ -149,7 +149,8 @@ class BestFirst {
   // Keeps a shape for the search of its cuts; `bound` holds whatever they are.
   void leave_open(const Node& node, const NamedBound& bound) {
     if (options_.cut_effort == 0 || only_fits_) return;
-    if (bound.time < kept_.least_makespan()) open_.push_back({node.shape, node.ordinal, bound.time});
+    if (bound.time < kept_.least_makespan())
+      open_.push_back({node.shape, node.ordinal, bound.time});
   }
 
   // Makes the held plan the first incumbent if it fits.
@@ -329,7 +330,8 @@ class BestFirst {
       ranking.cuts->at_least = std::min(ranking.cuts->at_least, left_whole_);
       left_.at_least = std::min(left_.at_least, ranking.cuts->at_least);
     }
-    for (KeptPlan& plan : kept_.take_plans()) ranking.candidates.push_back(std::move(plan.candidate));
+    for (KeptPlan& plan : kept_.take_plans())
+      ranking.candidates.push_back(std::move(plan.candidate));
     if (ranking.candidates.empty() && nearest_.shape() && !only_fits_) {
       const Shape& nearest = *nearest_.shape();
       ranking.candidates.push_back(evaluator_.make_candidate(nearest, evaluator_.judge(nearest)));
@@ -351,7 +353,7 @@ class BestFirst {
   std::vector<Node> close_;  // nodes that were close when they came up
   Incumbents kept_;
   std::optional<Plan> held_;                     // if it fits
-  bool best_alone_ = false;  // the effort for runners-up is spent
+  bool best_alone_ = false;                      // the effort for runners-up is spent
   std::int64_t cut_ = 0;                         // shapes so far
   Duration lowest_order_ = kNever;               // of those judged at once
   std::map<ScheduleKind, Duration> lowest_cut_;  // of those whose order was looked at at once

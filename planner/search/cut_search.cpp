@@ -25,8 +25,7 @@ std::int64_t count_actions(const Shape& shape, const Proposal& proposal, bool by
 
 std::optional<Verdict> CutSearch::try_cuts(const Shape& shape, const Proposal& proposal,
                                            Duration below) {
-  const bool by_groups =
-      GroupSimulation::applies(shape, proposal, evaluator_.space().options);
+  const bool by_groups = GroupSimulation::applies(shape, proposal, evaluator_.space().options);
   actions_left_ -= count_actions(shape, proposal, by_groups);
   ++tried_;
   return evaluator_.judge_below(shape, proposal, below);

@@ -57,7 +57,8 @@ void Incumbents::find_worst() {
   if (plans_.empty()) return;
   const Entry& worst = best_alone_ ? plans_.front() : plans_.back();
   const Plan& plan = worst.plan.candidate.plan;
-  worst_ = {worst.cost, count_devices(plan), static_cast<int>(plan.pipelines.front().stages.size())};
+  worst_ = {worst.cost, count_devices(plan),
+            static_cast<int>(plan.pipelines.front().stages.size())};
 }
 
 void Incumbents::seek_best_alone() {

@@ -34,7 +34,8 @@ class Incumbents {
   const KeptPlan& best() const { return plans_.front().plan; }
 
   // True if no plan with this makespan or more, and these counts or more, can replace the worst
-  // incumbent, or the best one if that alone is sought. `devices` (stages in all) and `stages` (of a pipeline) break ties.
+  // incumbent, or the best one if that alone is sought. `devices` (stages in all) and `stages` (of
+  // a pipeline) break ties.
   bool beat(Duration makespan, int devices, int stages) const;
   // True if all places are taken and a step with this makespan or more does not cost less than the
   // best incumbent.

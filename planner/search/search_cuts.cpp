@@ -36,8 +36,7 @@ class CutPhase {
         at_least = std::min(at_least, own.at_least);
         break;
       }
-      CutSearch::Answer answer =
-          search_.find_below(own.shape, below, share_of_budget());
+      CutSearch::Answer answer = search_.find_below(own.shape, below, share_of_budget());
       at_least = std::min(at_least, std::max(own.at_least, answer.at_least));
       if (answer.fastest) take(own.shape, own.ordinal, *answer.fastest);
     }
@@ -47,7 +46,9 @@ class CutPhase {
   }
 
  private:
-  std::int64_t share_of_budget() const { return std::max<std::int64_t>(1, search_.actions_left() / kShare); }
+  std::int64_t share_of_budget() const {
+    return std::max<std::int64_t>(1, search_.actions_left() / kShare);
+  }
 
   // Returns the makespan of the fastest plan that is kept. With a held plan this may not be the one
   // with the least cost.
@@ -71,7 +72,8 @@ class CutPhase {
   std::optional<KeptPlan> move(const KeptPlan& plan, std::int64_t most) {
     Verdict verdict = evaluator_.judge(*plan.shape);
     if (verdict.rejection) return std::nullopt;
-    if (!search_.climb(*plan.shape, verdict, std::max<std::int64_t>(1, most / kShare))) return std::nullopt;
+    if (!search_.climb(*plan.shape, verdict, std::max<std::int64_t>(1, most / kShare)))
+      return std::nullopt;
     return KeptPlan{evaluator_.make_candidate(*plan.shape, verdict), plan.shape, plan.ordinal};
   }
 

@@ -38,7 +38,7 @@ po::options_description describe_flags() {
        "shapes tell, others: 1")  //
       ("optimizer", text_value("NAME"),
        "kineto: adamw, adam, sgd, sgd-momentum, ..., whose state is counted; default: as the trace "
-       "names it")                                                                              //
+       "names it")                                                                             //
       ("micro-batches", text_value("N"), "kineto: micro-batches of a traced step, default 1")  //
       ("model", text_value("NAME"), "name of the model, default imported")                     //
       ("layer-ranges", text_value("TEXT"),

@@ -91,8 +91,9 @@ TEST(PrintRanking, TheRunnerUpIsAnotherPlanThanTheBest) {
       explain_plan(Ranking{{one, other, third}, {}, {}, {}}, {model(), cluster()}, options);
   ASSERT_EQ(explanation.best.size(), 2U);
   EXPECT_EQ(explanation.best[1].summary, summarize(third.plan));
-  EXPECT_EQ(explain_plan(Ranking{{one, other}, {}, {}, {}}, {model(), cluster()}, options).best.size(),
-            1U);
+  EXPECT_EQ(
+      explain_plan(Ranking{{one, other}, {}, {}, {}}, {model(), cluster()}, options).best.size(),
+      1U);
 }
 
 TEST(PrintRanking, ListsDevicesWherePipelinesTakeThemInAnotherOrder) {

@@ -65,16 +65,16 @@ TEST_F(ImportVerb, WritesAProfileThatOtherVerbsRead) {
 }
 
 TEST_F(ImportVerb, TakesSeveralTracesPackedOrNotAnywhereOnTheLine) {
-  const Outcome outcome =
-      folder_.run("import", "--out=model.json kineto packed.json.gz --model m trace.json --micro-batch-size 1");
+  const Outcome outcome = folder_.run(
+      "import", "--out=model.json kineto packed.json.gz --model m trace.json --micro-batch-size 1");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("24 events of 2 traces"), std::string::npos) << outcome.out;
   EXPECT_NE(outcome.out.find("not attributed 68.42 %"), std::string::npos) << outcome.out;
 }
 
 TEST_F(ImportVerb, TakesLayersByAnotherPrefix) {
-  const Outcome outcome =
-      folder_.run("import", "kineto trace.json --out model.json --layer-ranges stage --micro-batch-size 1");
+  const Outcome outcome = folder_.run(
+      "import", "kineto trace.json --out model.json --layer-ranges stage --micro-batch-size 1");
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(read_model_profile(folder_.path("model.json")).layers[0].name, "stage b");
 }
