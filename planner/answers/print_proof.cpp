@@ -40,8 +40,10 @@ std::string describe_space(const SearchOptions& options, Setting setting) {
   if (options.max_stages > 0) longest = std::min(longest, options.max_stages);
   const int replicas = options.max_replicas > 0 ? std::min(options.max_replicas, devices) : devices;
   return fmt::format(
-      "every cut into consecutive layers, a stage on one device; pipelines of 1 to {}, up to {} of "
-      "them; {}; micro-batches of {}{}{}",
+      "every cut into consecutive layers, a stage on one device, like groups of devices cut alike; "
+      "pipelines of 1 to {}, up to {} of them; {}, in the numbers of chunks and micro-batches in "
+      "flight that the search tries; micro-batches of {}, dealt evenly; the orders of devices that "
+      "it tries{}{}",
       count_of(longest, "device"), replicas, list_schedules(options),
       list_sizes(options.micro_batch_sizes),
       options.recompute ? "; with and without activation checkpointing everywhere" : "",

@@ -159,8 +159,10 @@ std::int64_t StageLimits::most_held(int stage, LayerSpan span) const {
 }
 
 Duration StageLimits::at_least(int stage, LayerSpan span) const {
+  // A short micro-batch alone takes less than any bound on whole ones.
+  if (whole_ == 0) return kNoTime;
   const std::int64_t held = most_held(stage, span);
-  if (held == 0 && whole_ > 0) return kNever;
+  if (held == 0) return kNever;
   const auto at = static_cast<std::size_t>(stage);
   const int where = device_of_stage(placement_of(shape_.variant),
                                     static_cast<int>(group_cluster_.devices.size()), 0, stage);
