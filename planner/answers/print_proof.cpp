@@ -42,7 +42,8 @@ std::string describe_space(const SearchOptions& options, Setting setting) {
   return fmt::format(
       "every cut into consecutive layers, a stage on one device, like groups of devices cut alike; "
       "pipelines of 1 to {}, up to {} of them; {}, in the numbers of chunks and micro-batches in "
-      "flight that the search tries; micro-batches of {}, dealt evenly; the orders of devices that "
+      "flight that the search tries; micro-batches of {}, each dealt to the group that would end "
+      "first; the orders of devices that "
       "it tries{}{}",
       count_of(longest, "device"), replicas, list_schedules(options),
       list_sizes(options.micro_batch_sizes),
