@@ -69,6 +69,9 @@ TEST_F(Verbs, SimulateAnswersAWhatIfInJson) {
   EXPECT_EQ(answer.required("lower_bound_makespan_name").text(), "gradient-chain");
   EXPECT_EQ(answer.required("lower_bound_span_ns").integer(0, kMost), 37'382'000);
   EXPECT_EQ(answer.required("lower_bound_span_name").text(), "gradient-chain");
+  // The same 24 ms on each device, however the work is cut, placed and ordered.
+  EXPECT_EQ(answer.required("any_plan_at_least_ns").integer(0, kMost), 24'000'000);
+  EXPECT_EQ(answer.required("any_plan_bound_name").text(), "total-work");
   EXPECT_NO_THROW(answer.finish());
 }
 
@@ -392,7 +395,7 @@ TEST_F(Verbs, ARankingCountsWhatDoesNotFitApartFromWhatCannotBeMade) {
   for (std::string line; std::getline(lines, line) && !line.starts_with("5 plans");) {
     if (line.find("rank") != std::string::npos) continue;
     if (line.find(" or ") != std::string::npos) {
-      EXPECT_EQ(line.substr(line.find("or ")), "or eager-1f1b");
+      EXPECT_TRUE(line.substr(line.find("or ")).starts_with("or eager-1f1b")) << line;
       EXPECT_EQ(line.find("or "), ranked.out.find("schedule"));
       ++others;
       continue;
@@ -400,8 +403,8 @@ TEST_F(Verbs, ARankingCountsWhatDoesNotFitApartFromWhatCannotBeMade) {
     EXPECT_EQ(line.find(" %  ") + 2, cuts) << ranked.out;
     ++rows;
   }
-  EXPECT_EQ(rows, 4);
-  EXPECT_EQ(others, 1);
+  EXPECT_EQ(rows, 3);
+  EXPECT_EQ(others, 2);
 
   const Outcome none = run("simulate", "--stages 4 --micro-batches 8 --compare --fits 1" + kTimes);
   EXPECT_EQ(none.code, 3);
