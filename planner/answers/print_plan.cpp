@@ -88,6 +88,19 @@ std::string describe_bytes(const WhatIf& what_if, const WhatIfAnswer& answer) {
   return text + "\n";
 }
 
+// Returns two lines: what the stages as they lie allow, and what any plan takes.
+std::string describe_bounds(Duration makespan, const LowerBound& own, const LowerBound& any) {
+  return fmt::format(
+      "lower bound  {} ({}) of any order on these stages, {} above it\n"
+      "any plan     {} ({}) or more, with other cuts, stages or schedules on as many devices\n",
+      to_text(own.time), own.name, percent(gap(makespan, own.time)), to_text(any.time), any.name);
+}
+
+void add_any_plan(const LowerBound& any, Json& json) {
+  json["any_plan_at_least_ns"] = any.time.count();
+  json["any_plan_bound_name"] = any.name;
+}
+
 }  // namespace
 
 std::string print_what_if(const WhatIf& what_if, const WhatIfAnswer& answer) {
@@ -96,12 +109,11 @@ std::string print_what_if(const WhatIf& what_if, const WhatIfAnswer& answer) {
       "{} stages, {} micro-batches, {}\n"
       "makespan     {} (bubble {})\n"
       "span         {} (bubble {})\n"
-      "lower bound  {} ({}), {} above it\n"
+      "{}"
       "in flight   ",
       what_if.stages, what_if.micro_batches, schedule_name(what_if), to_text(answer.makespan),
       percent(answer.bubble), to_text(answer.span), percent(answer.bubble_span),
-      to_text(bounds.makespan.time), bounds.makespan.name,
-      percent(gap(answer.makespan, bounds.makespan.time)));
+      describe_bounds(answer.makespan, bounds.makespan, answer.any_plan));
   for (const int peak : answer.peak_chunks) text += fmt::format(" {}", peak);
   const int chunks = what_if.chunks.value_or(facts_of(what_if.schedule).chunks);
   return text +
@@ -134,6 +146,7 @@ std::string what_if_json(const WhatIf& what_if, const WhatIfAnswer& answer) {
   }
   if (what_if.backward_was_split) json["backward_was_split_by_rule"] = true;
   json.update(Json::parse(bounds_json(answer.bounds)));
+  add_any_plan(answer.any_plan, json);
   if (what_if.search && answer.moves_tried) {
     json["objective"] = objective_name(what_if.search->objective);
     json["moves_tried"] = *answer.moves_tried;
@@ -142,17 +155,17 @@ std::string what_if_json(const WhatIf& what_if, const WhatIfAnswer& answer) {
 }
 
 std::string print_simulation(const SimulatedPlan& simulated) {
-  const auto& [plan, setting, simulation, bounds, overlap] = simulated;
+  const auto& [plan, setting, simulation, bounds, any_plan, overlap] = simulated;
   const Duration span = max_span(simulation.timeline);
   std::string text = fmt::format(
       "{}\n"
       "makespan     {} ({:.1f} samples/s, bubble {})\n"
       "span         {} (bubble {})\n"
-      "lower bound  {} ({}), {} above it\n",
+      "{}",
       summarize(plan), to_text(simulation.makespan), samples_per_second(plan, simulation.makespan),
       percent(bubble(simulation.timeline)), to_text(span),
-      percent(bubble_of_span(simulation.timeline)), to_text(bounds.makespan.time),
-      bounds.makespan.name, percent(gap(simulation.makespan, bounds.makespan.time)));
+      percent(bubble_of_span(simulation.timeline)),
+      describe_bounds(simulation.makespan, bounds.makespan, any_plan));
   if (overlap) text += text_of(*overlap, plan);
   text += device_rows(simulated);
   if (const auto overflow = find_overflow(simulation.memory, setting.cluster())) {
@@ -167,7 +180,7 @@ std::string print_simulation(const SimulatedPlan& simulated) {
 }
 
 std::string simulation_json(const SimulatedPlan& simulated) {
-  const auto& [plan, setting, simulation, bounds, overlap] = simulated;
+  const auto& [plan, setting, simulation, bounds, any_plan, overlap] = simulated;
   Json json = {{"summary", summarize(plan)},
                {"makespan_ns", simulation.makespan.count()},
                {"span_ns", max_span(simulation.timeline).count()},
@@ -175,6 +188,7 @@ std::string simulation_json(const SimulatedPlan& simulated) {
                {"bubble", bubble(simulation.timeline)},
                {"bubble_span", bubble_of_span(simulation.timeline)}};
   json.update(Json::parse(bounds_json(bounds)));
+  add_any_plan(any_plan, json);
   const ModelProfile& profile = setting.profile();
   const Cluster& cluster = setting.cluster();
   const std::optional<Infeasible> overflow = find_overflow(simulation.memory, cluster);

@@ -20,6 +20,7 @@ struct SimulatedPlan {
   Setting setting;
   const PlanSimulation& simulation;
   const PlanBounds& bounds;
+  const LowerBound& any_plan;                              // planner/prediction/any_plan_bound.h
   std::optional<ReductionOverlap> overlap = std::nullopt;  // as it was simulated
 };
 

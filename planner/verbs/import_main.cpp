@@ -12,6 +12,7 @@
 #include "planner/answers/print_plan.h"
 #include "planner/interop/pytorch_csv.h"
 #include "planner/plan/plan_json.h"
+#include "planner/prediction/any_plan_bound.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
 #include "planner/verbs/import_sailor.h"
@@ -125,7 +126,8 @@ ExitCode import_schedule(const Flags& values, const std::vector<std::string>& fi
   const Plan plan = with_pytorch_schedule(given, imported, devices, files.front());
   const PlanSimulation simulation = simulate_plan(plan, setting);
   const PlanBounds bounds = find_bounds(plan, setting);
-  const SimulatedPlan simulated{plan, setting, simulation, bounds};
+  const LowerBound any_plan = bound_any_plan(plan, setting);
+  const SimulatedPlan simulated{plan, setting, simulation, bounds, any_plan};
   write_and_answer([&] { write_plan(plan, out); }, is_set(values, "json")
                                                        ? simulation_json(simulated)
                                                        : print_simulation(simulated));

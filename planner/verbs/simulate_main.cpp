@@ -17,6 +17,7 @@
 #include "planner/plan/plan_json.h"
 #include "planner/plan/schedule_facts.h"
 #include "planner/prediction/answer_parts.h"
+#include "planner/prediction/any_plan_bound.h"
 #include "planner/prediction/contended_step.h"
 #include "planner/verbs/changed_plan.h"
 #include "planner/verbs/command_line.h"
@@ -289,7 +290,8 @@ ExitCode simulate_file(const Flags& values) {
   const SimulatedStep step = simulate_step(plan, setting, options);
   const PlanSimulation simulation = summarize(step, static_cast<int>(cluster.devices.size()));
   const PlanBounds bounds = find_bounds(plan, setting);
-  const SimulatedPlan simulated{plan, setting, simulation, bounds, options.overlap};
+  const LowerBound any_plan = bound_any_plan(plan, setting);
+  const SimulatedPlan simulated{plan, setting, simulation, bounds, any_plan, options.overlap};
   const std::string text =
       print_simulation(simulated) + changed.searched + print_other_question(given, options);
   finish_answer(values, {text, simulation_json(simulated)}, step, plan, setting);

@@ -10,6 +10,7 @@
 #include "planner/order_search/searched_plan.h"
 #include "planner/plan/activity.h"
 #include "planner/plan/schedule_facts.h"
+#include "planner/prediction/any_plan_bound.h"
 #include "planner/schedules/make_schedule.h"
 #include "profiles/error.h"
 #include "profiles/setting.h"
@@ -297,6 +298,7 @@ WhatIfAnswer answer_what_if(const WhatIfInputs& inputs, const SimulatedStep& ste
     answer.peak_bytes = find_peak_bytes(*memory, plan, step, devices);
   }
   answer.bounds = find_bounds(plan, {profile, cluster});
+  answer.any_plan = bound_any_plan(plan, {profile, cluster});
   if (!searched) return answer;
   const auto raise = [](LowerBound& known, const LowerBound& bound) {
     if (bound.time > known.time) known = bound;

@@ -63,6 +63,7 @@ struct WhatIfAnswer {
   std::vector<int> peak_chunks;
   std::vector<Bytes> peak_bytes;  // by device, if the question has sizes
   PlanBounds bounds;
+  LowerBound any_plan;                      // planner/prediction/any_plan_bound.h
   std::optional<std::int64_t> moves_tried;  // if the order was searched
 };
 

@@ -1,0 +1,21 @@
+#pragma once
+// What no plan of a step can beat on the devices that a plan uses. The bounds of
+// planner/prediction/bounds.h hold for the stages as they lie; a plan with other cuts, another
+// placement or another schedule may take less than those, but not less than this.
+
+#include "planner/plan/plan.h"
+#include "planner/prediction/bounds.h"
+#include "profiles/setting.h"
+
+namespace frazil {
+
+// Returns a bound on the makespan of every plan with the batch, the micro-batch size, the mask and
+// the cached layers of this one, on as many devices of the cluster, whose stages run whole
+// micro-batches. It is the larger one of
+//   total-work       n (F + I + W of all layers) / devices, for n whole micro-batches
+//   one-micro-batch  F and I of all layers
+// each on the fastest of the cluster's devices, without overheads, messages, reductions and
+// updates. A short last micro-batch is left out. Throws as price() (sim/cost_model.h) does.
+LowerBound bound_any_plan(const Plan& plan, Setting setting);
+
+}  // namespace frazil
