@@ -53,6 +53,8 @@ std::string describe_space(const SearchOptions& options, Setting setting) {
 
 }  // namespace
 
+bool has_proof(const Ranking& ranking) { return proof_of(ranking) != nullptr; }
+
 std::string print_gap(const Ranking& ranking, Duration makespan) {
   const SearchedCuts* proof = proof_of(ranking);
   if (proof == nullptr || makespan < proof->at_least) return "-";
@@ -64,14 +66,15 @@ std::string print_gap(const Ranking& ranking, Duration makespan) {
 std::string print_proof(const Ranking& ranking, const SearchOptions& options, Setting setting) {
   const SearchedCuts* proof = proof_of(ranking);
   if (proof == nullptr) return "";
-  const Duration best = ranking.best()->makespan;
+  const Duration best = ranking.fastest()->makespan;
   std::string text =
       best > proof->at_least
-          ? fmt::format("no plan of the searched space takes less than {}; rank 1 is {} above\n",
-                        to_text(proof->at_least), print_gap(ranking, best))
-          : "proven: no plan of the searched space takes less than rank 1\n";
+          ? fmt::format(
+                "no plan of the searched space takes less than {}; the fastest is {} above\n",
+                to_text(proof->at_least), print_gap(ranking, best))
+          : "proven: no plan of the searched space takes less than the fastest\n";
   if (ranking.best_alone) {
-    text += "the plans below rank 1 are the best of those looked at\n";
+    text += "the plans beside the fastest are the best of those looked at\n";
   }
   return text + fmt::format("searched space: {}\n", describe_space(options, setting));
 }
@@ -80,7 +83,7 @@ std::string proof_json(const Ranking& ranking, const SearchOptions& options, Set
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   if (const SearchedCuts* proof = proof_of(ranking)) {
     json["at_least_ns"] = proof->at_least.count();
-    json["proven"] = ranking.best()->makespan <= proof->at_least;
+    json["proven"] = ranking.fastest()->makespan <= proof->at_least;
     json["only_rank_1_proven"] = ranking.best_alone;
     json["searched_space"] = describe_space(options, setting);
   }

@@ -11,6 +11,9 @@
 
 namespace frazil {
 
+// True if the ranking has a bound that its searched space cannot beat.
+bool has_proof(const Ranking& ranking);
+
 // Returns how far a makespan lies above the bound of the searched space: "0.00 %" only where it is
 // the bound, "< 0.01 %" for what rounding would hide; "-" if there is no such bound, or if the plan
 // lies outside that space and below it.

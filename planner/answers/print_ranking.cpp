@@ -38,8 +38,12 @@ std::string cut_at(const std::string& text, std::size_t width) {
 
 Json candidate_json(const Candidate& candidate, const Cluster& cluster) {
   const Plan& plan = candidate.plan;
+  const ParallelShape shape = parallel_shape(plan);
   Json json = {{"summary", summarize(plan)},
                {"feasible", !candidate.infeasible.has_value()},
+               {"pp", shape.pipeline_devices.front()},
+               {"dp", shape.replicas},
+               {"chunks_per_device", shape.chunks},
                {"stages", plan.pipelines.front().stages.size()},
                {"replicas", plan.pipelines.size()},
                {"schedule", schedule_notation(plan)},
@@ -176,14 +180,27 @@ std::string list_devices(const Plan& plan, const Cluster& cluster) {
 }
 
 struct Widths {
-  std::size_t shape = 8;
+  std::size_t devices = 2;
   std::size_t schedule = 8;
 };
+
+// Returns the columns of devices in a pipeline, pipelines, and stages on a device.
+std::string shape_columns(std::string_view pp, std::string_view dp, std::string_view chunks,
+                          const Widths& widths) {
+  return fmt::format("{:>{}}  {:>4}  {:>6}", pp, widths.devices, dp, chunks);
+}
+
+std::string shape_columns(const Plan& plan, const Widths& widths) {
+  const ParallelShape shape = parallel_shape(plan);
+  return shape_columns(pipeline_devices_text(shape), std::to_string(shape.replicas),
+                       std::to_string(shape.chunks), widths);
+}
 
 Widths find_widths(const Ranking& ranking) {
   Widths widths;
   for (const Candidate& candidate : ranking.candidates) {
-    widths.shape = std::max(widths.shape, shape_notation(candidate.plan).size());
+    const std::string devices = pipeline_devices_text(parallel_shape(candidate.plan));
+    widths.devices = std::max(widths.devices, devices.size());
     widths.schedule = std::max(widths.schedule, variant_notation(candidate.plan).size());
   }
   return widths;
@@ -196,23 +213,42 @@ std::string micro_batches_of(const Plan& plan) {
                      last < plan.micro_batch_size ? fmt::format("/{}", last) : "");
 }
 
-std::string print_head(const Widths& widths) {
-  return fmt::format("{:>4}  {:>12}  {:>10}  {:<{}}  {:<{}}  {:>9}  {:>11}  {:>9}  {}\n", "rank",
-                     "makespan", "samples/s", "stages", widths.shape, "schedule", widths.schedule,
-                     "micro-b.", "memory peak", "above lb", "cuts");
+// Counts the rows in front that are equally fast within the noise.
+int count_tied(const Ranking& ranking, const std::vector<Row>& rows) {
+  const Candidate* const end = ranking.candidates.data() + ranking.tied;
+  return static_cast<int>(
+      std::count_if(rows.begin(), rows.end(), [&](const Row& row) { return row.front() < end; }));
+}
+
+// One line of the table but for its cuts. `above` is empty if the table has no such column.
+std::string print_columns(std::string_view rank, std::string_view makespan, std::string_view speed,
+                          std::string_view shape, std::string_view schedule, std::string_view micro,
+                          std::string_view memory, std::string_view above, const Widths& widths) {
+  const std::string text =
+      fmt::format("{:>5}  {:>12}  {:>10}  {}  {:<{}}  {:>9}  {:>11}  ", rank, makespan, speed,
+                  shape, schedule, widths.schedule, micro, memory);
+  return above.empty() ? text : text + fmt::format("{:>9}  ", above);
+}
+
+std::string print_head(const Widths& widths, bool is_bounded) {
+  return print_columns("rank", "makespan", "samples/s", shape_columns("pp", "dp", "chunks", widths),
+                       "schedule", "micro-b.", "memory peak", is_bounded ? "above lb" : "",
+                       widths) +
+         "cuts\n";
 }
 
 // Returns the row of the first candidate; the other names and the devices stand below the schedule.
-std::string print_row(const Row& row, int rank, const Widths& widths, const Cluster& cluster,
-                      const std::string& above) {
+std::string print_row(const Row& row, const std::string& rank, const Widths& widths,
+                      const Cluster& cluster, const std::string& above) {
   const Candidate& first = *row.front();
   const Plan& plan = first.plan;
-  std::string text = fmt::format(
-      "{:>4}  {:>12}  {:>10.1f}  {:<{}}  {:<{}}  {:>9}  {:>11}  {:>9}  {}\n", rank,
-      to_text(first.makespan), samples_per_second(plan, first.makespan), shape_notation(plan),
-      widths.shape, variant_notation(plan), widths.schedule, micro_batches_of(plan),
-      to_text(fullest_device(first)), above, cut_at(list_cuts(plan), 40));
-  const std::string margin(34 + widths.shape, ' ');
+  std::string text =
+      print_columns(rank, to_text(first.makespan),
+                    fmt::format("{:.1f}", samples_per_second(plan, first.makespan)),
+                    shape_columns(plan, widths), variant_notation(plan), micro_batches_of(plan),
+                    to_text(fullest_device(first)), above, widths) +
+      cut_at(list_cuts(plan), 40) + "\n";
+  const std::string margin(35 + shape_columns(plan, widths).size(), ' ');
   std::string others;
   for (auto other = row.begin() + 1; other != row.end(); ++other) {
     others += (others.empty() ? "" : ", ") + variant_notation((*other)->plan);
@@ -226,9 +262,21 @@ std::string print_row(const Row& row, int rank, const Widths& widths, const Clus
 }
 
 std::string print_infeasible(const Candidate& candidate, const Widths& widths) {
-  return fmt::format("      {:<{}}  {:<{}}  {:>9}  {}\n", shape_notation(candidate.plan),
-                     widths.shape, variant_notation(candidate.plan), widths.schedule,
+  return fmt::format("       {}  {:<{}}  {:>9}  {}\n", shape_columns(candidate.plan, widths),
+                     variant_notation(candidate.plan), widths.schedule,
                      micro_batches_of(candidate.plan), candidate.infeasible->reason);
+}
+
+// Says what the mark beside a rank means; nothing if no row has one.
+std::string explain_ties(const Ranking& ranking, const std::vector<Row>& rows) {
+  const Duration fastest = ranking.fastest()->makespan;
+  const auto row = std::find_if(rows.begin(), rows.end(),
+                                [&](const Row& each) { return each.front()->makespan == fastest; });
+  return fmt::format(
+      "=: as fast as the fastest (rank {}) within the noise, the simplest first; --noise 0 ranks "
+      "by "
+      "time\n",
+      row - rows.begin() + 1);
 }
 
 }  // namespace
@@ -236,19 +284,24 @@ std::string print_infeasible(const Candidate& candidate, const Widths& widths) {
 std::string print_ranking(const Ranking& ranking, Setting setting, int top) {
   const Cluster& cluster = setting.cluster();
   const Widths widths = find_widths(ranking);
-  std::string text = print_head(widths);
+  const bool is_bounded = has_proof(ranking);
+  std::string text = print_head(widths, is_bounded);
   bool extrapolated = false;
   bool caches = false;
   Suffixes shown;
   int count = 0;
-  for (const Row& row : list_rows(ranking)) {
+  const std::vector<Row> rows = list_rows(ranking);
+  const int tied = count_tied(ranking, rows);
+  for (const Row& row : rows) {
     if (++count > top) break;
-    const std::string above = print_gap(ranking, row.front()->makespan);
-    text += print_row(row, count, widths, cluster, above);
+    const std::string above = is_bounded ? print_gap(ranking, row.front()->makespan) : "";
+    const std::string mark = tied > 1 && count <= tied ? "=" : "";
+    text += print_row(row, mark + std::to_string(count), widths, cluster, above);
     for (const Candidate* const candidate : row) shown.add(suffixes_of(candidate->plan));
     extrapolated = extrapolated || row.front()->extrapolated;
     caches = caches || row.front()->plan.cache_frozen_prefix;
   }
+  if (tied > 1) text += explain_ties(ranking, rows);
   count = 0;
   std::string infeasible;
   for (const Candidate& candidate : ranking.candidates) {
@@ -260,7 +313,7 @@ std::string print_ranking(const Ranking& ranking, Setting setting, int top) {
   const RankingCounts counts = count_candidates(ranking);
   text += text_of(counts, cluster.devices.size());
   if (counts.fit > 0) text += fits_if(setting.profile(), counts.fit == 1 ? "it fits" : "they fit");
-  if (ranking.left) text += text_of(*ranking.left, *ranking.best());
+  if (ranking.left) text += text_of(*ranking.left, *ranking.fastest());
   if (caches) text += kCacheNote;
   return text + infeasible + explain_suffixes(shown) + list_flags(setting.profile(), extrapolated) +
          list_free_links(cluster);
@@ -286,6 +339,7 @@ std::string ranking_json(const Ranking& ranking, Setting setting, int top,
                {"bytes_are_placeholders", !unknown_bytes(profile).empty()},
                {"feasible", feasible},
                {"infeasible", infeasible}};
+  if (ranking.tied > 0) json["equally_fast"] = ranking.tied;
   if (ranking.left) {
     json["not_looked_at"] = ranking.left->candidates;
     json["not_looked_at_take_at_least_ns"] = ranking.left->at_least.count();

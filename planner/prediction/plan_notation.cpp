@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "planner/plan/schedule_facts.h"
 
@@ -32,6 +34,41 @@ std::string shape_notation(const Plan& plan) {
   }
   std::string text = shape_notation(first, plan.pipelines.size());
   for (const auto& [stages, count] : others) text += fmt::format(" ({} of {})", count, stages);
+  return text;
+}
+
+ParallelShape parallel_shape(const Plan& plan) {
+  ParallelShape shape;
+  std::map<DeviceId, int> stages_on;
+  std::set<int, std::greater<>> sizes;
+  int groups = 0;
+  for (const Pipeline& pipeline : plan.pipelines) {
+    std::set<DeviceId> own;
+    bool is_shared = false;
+    for (const Stage& stage : pipeline.stages) {
+      for (const DeviceId device : stage.devices) own.insert(device);
+    }
+    for (const DeviceId device : own) is_shared = is_shared || stages_on.count(device) > 0;
+    for (const Stage& stage : pipeline.stages) {
+      for (const DeviceId device : stage.devices) ++stages_on[device];
+    }
+    // A pipeline on the devices of an earlier one is its other direction.
+    shape.both_ways = shape.both_ways || is_shared;
+    if (is_shared) continue;
+    ++groups;
+    sizes.insert(static_cast<int>(own.size()));
+  }
+  for (const auto& [device, stages] : stages_on) shape.chunks = std::max(shape.chunks, stages);
+  shape.pipeline_devices.assign(sizes.begin(), sizes.end());
+  shape.replicas = groups;
+  return shape;
+}
+
+std::string pipeline_devices_text(const ParallelShape& shape) {
+  std::string text;
+  for (const int devices : shape.pipeline_devices) {
+    text += (text.empty() ? "" : "/") + std::to_string(devices);
+  }
   return text;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "planner/plan/plan.h"
 
@@ -12,6 +13,17 @@ namespace frazil {
 
 std::string shape_notation(std::size_t stages, std::size_t pipelines);
 std::string shape_notation(const Plan& plan);
+
+// How a plan divides its devices, as people count it.
+struct ParallelShape {
+  std::vector<int> pipeline_devices;  // pp: devices of a pipeline; if they differ, each number once
+  int replicas = 1;                   // dp: pipelines on devices of their own
+  int chunks = 1;                     // stages on a device, the most of any
+  bool both_ways = false;             // pipelines run both ways through the same devices
+};
+ParallelShape parallel_shape(const Plan& plan);
+// Returns the numbers of devices as "4", or "4/3" if pipelines differ.
+std::string pipeline_devices_text(const ParallelShape& shape);
 
 // Returns the schedule's name, "1f1b"; "search" if the lists come from a search over orders, and
 // "explicit" if lists are given otherwise.

@@ -80,6 +80,15 @@ const Candidate* Ranking::best() const {
   return &candidates.front();
 }
 
+const Candidate* Ranking::fastest() const {
+  if (best() == nullptr) return nullptr;
+  // Behind the tied candidates none is faster.
+  const auto end = candidates.begin() + std::max(tied, 1);
+  return &*std::min_element(candidates.begin(), end, [](const Candidate& a, const Candidate& b) {
+    return a.makespan < b.makespan;
+  });
+}
+
 Candidate judge_plan(Plan plan, Setting setting, bool clip) {
   return judge_plan(std::move(plan), setting, StepOptions{.clip = clip, .overlap = std::nullopt});
 }

@@ -90,17 +90,20 @@ struct SearchedCuts {
   Duration at_least{0};    // no plan of the search takes less, whatever its cuts
 };
 
-// Candidates in order. Feasible candidates come first, by makespan, devices used, stages, plain
-// plans before plans that recompute or choose a depth, memory on the fullest device, summary.
-// Infeasible candidates follow by the bytes missing; those that an interpreter refuses come last.
+// Candidates in order, but for prefer_simplest(). Feasible candidates come first, by makespan,
+// devices used, stages, plain plans before plans that recompute or choose a depth, memory on the
+// fullest device, summary. Infeasible candidates follow by the bytes missing; those that an
+// interpreter refuses come last.
 struct Ranking {
   std::vector<Candidate> candidates;
   std::vector<RejectedShapes> rejected;  // by a search that does not simulate everything
   std::optional<NotLookedAt> left;       // if none, the first candidates are proven the best
   std::optional<SearchedCuts> cuts;      // none if the search did not look for cuts
-  bool best_alone = false;        // the candidates behind the first are the best of those looked at
-  int simulated = 0;              // graphs that the search evaluated; 0 if one per candidate
-  const Candidate* best() const;  // nullptr if nothing is feasible
+  bool best_alone = false;  // the candidates behind the first are the best of those looked at
+  int simulated = 0;        // graphs that the search evaluated; 0 if one per candidate
+  int tied = 0;  // candidates in front that are equally fast within a noise, simplest first
+  const Candidate* best() const;     // the first; nullptr if nothing is feasible
+  const Candidate* fastest() const;  // the first in order of makespan; nullptr as above
 };
 
 // Simulates and bounds a plan. The candidate is infeasible if an interpreter refuses the plan or a

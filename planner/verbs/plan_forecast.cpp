@@ -4,6 +4,7 @@
 
 #include "planner/answers/print_trajectory.h"
 #include "planner/plan/plan_json.h"
+#include "planner/search/rank_plans.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/plan_options.h"
 #include "planner/verbs/store_flags.h"
@@ -36,7 +37,7 @@ std::vector<NewFile> list_held_plans(const PlannedTrajectory& planned, const Sea
 
 ExitCode plan_forecast(const Flags& values) {
   refuse_together(values, "--forecast",
-                  {"mask", "top", "planner", "explain", "held", "steps", "effort", "gap"});
+                  {"mask", "top", "planner", "explain", "held", "steps", "effort", "gap", "noise"});
   refuse_order_search(values, "--forecast");
   const auto out = optional_text(values, "out");
   if (out) refuse_folder_place({"--out", *out});
@@ -55,9 +56,7 @@ ExitCode plan_forecast(const Flags& values) {
     throw InputError(file, 1, "a trace of the model " + trace.model_hash,
                      "one of the profile's, " + model_hash(profile));
   }
-  SearchOptions search = read_options(values, profile);
-  search.keep = kKeptPlans;
-  search.cut_effort = kCutEffort;
+  SearchOptions search = without_efforts(read_options(values, profile));
   if (trace.batch_size > 0 && trace.batch_size != search.batch_size) {
     throw InputError(file, 1, fmt::format("steps of {} samples", trace.batch_size),
                      fmt::format("steps of --batch {}", search.batch_size));

@@ -6,6 +6,7 @@
 #include "planner/answers/print_replan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/search/advice.h"
+#include "planner/search/rank_plans.h"
 #include "planner/verbs/plan_options.h"
 #include "profiles/cluster_json.h"
 #include "profiles/error.h"
@@ -15,7 +16,8 @@
 namespace frazil {
 
 ExitCode plan_held(const Flags& values) {
-  refuse_together(values, "--held", {"planner", "top", "explain", "effort", "devices", "states"});
+  refuse_together(values, "--held",
+                  {"planner", "top", "explain", "effort", "noise", "devices", "states"});
   refuse_order_search(values, "--held");
   refuse_overwriting(named_files(values, {"profile", "cluster", "held"}),
                      named_files(values, {"out"}));
@@ -29,7 +31,7 @@ ExitCode plan_held(const Flags& values) {
   held.steps = required_integer(values, "steps", 1, 1'000'000'000);
   held.trained = held.plan.mask;
   held.overhead.start = duration_or(values, "switch-time", Duration{0});
-  SearchOptions options = read_options(values, profile);
+  SearchOptions options = without_efforts(read_options(values, profile));
   if (values.count("reduction") == 0) options.reduction = held.plan.reduction;
   if (held.plan.reduction != options.reduction) {
     throw InputError(file, lines_of(file)("$.reduction"), "a plan with the other reduction",
@@ -44,8 +46,6 @@ ExitCode plan_held(const Flags& values) {
                      fmt::format("a batch of {}", held.plan.batch_size),
                      fmt::format("--batch {}", options.batch_size));
   }
-  options.keep = kKeptPlans;
-  options.cut_effort = kCutEffort;
   PlanSearch search(setting);
   const auto answer = replan(search, setting, held, options);
   if (!answer) {

@@ -18,7 +18,9 @@
 #include "planner/plan/plan_json.h"
 #include "planner/plan/schedule_facts.h"
 #include "planner/prediction/answer_parts.h"
+#include "planner/prediction/simplicity.h"
 #include "planner/search/explain_plan.h"
+#include "planner/search/rank_plans.h"
 #include "planner/search/searched_orders.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
@@ -67,7 +69,11 @@ po::options_description describe_flags() {
        "end with what is found after bounding the cuts of so many plans, default 100000; 0: go on "
        "until the best is proven")  //
       ("gap", text_value("PERCENT"),
-       "end when the best is proven to be within so many percent of the least; default 0")        //
+       "end when the best is proven to be within so many percent of the least; default 0")  //
+      ("noise", text_value("PERCENT"),
+       "plans that differ by no more are equally fast, and the simplest stands first; default 1; "
+       "0: "
+       "the fastest first")                                                                       //
       ("clip", po::bool_switch(), "steps with a global gradient norm: a barrier before updates")  //
       ("forecast", text_value("FILE"),
        "a freeze trace: plan which plan to hold when, transitions included")  //
@@ -99,7 +105,7 @@ po::options_description describe_flags() {
 // Implements --planner NAME: judges and writes that planner's plan, and prints it beside the best
 // plan of the search.
 ExitCode compare_planner(const Flags& values, const std::string& name) {
-  refuse_together(values, "--planner", {"top", "explain", "effort", "gap", "cache"});
+  refuse_together(values, "--planner", {"top", "explain", "effort", "gap", "cache", "noise"});
   refuse_order_search(values, "--planner");
   const auto planner = find_planner(name);
   if (!planner) known_name("--planner", name, all_planner_names());
@@ -156,7 +162,9 @@ ExitCode answer(const Flags& values, const ModelProfile& profile, const SearchCa
   if (is_set(values, "explain")) {
     SearchOptions shown = options;
     shown.keep = std::max(2, top);
-    const PlanExplanation explanation = explain_plan(ranking, setting, shown);
+    Ranking by_time = ranking;
+    rank(by_time.candidates);
+    const PlanExplanation explanation = explain_plan(by_time, setting, shown);
     besides.add(print_plan_explanation(explanation, cluster),
                 plan_explanation_json(explanation, cluster));
   }
@@ -215,12 +223,15 @@ ExitCode plan_verb(const Flags& values) {
   question.options = read_options(values, profile);
   // A small `top` does not reduce the plans kept, so that the first row does not depend on how many
   // are shown.
-  question.options.keep = std::max(kKeptPlans, top);
-  question.options.effort = integer_or(values, "effort", 100'000, 0, kMostCounted);
-  question.options.cut_effort = kCutEffort;
-  question.options.runner_up_effort = kRunnerUpEffort;
+  question.options.keep = std::max(question.options.keep, top);
+  if (values.count("effort") > 0) {
+    question.options.effort = required_integer(values, "effort", 0, kMostCounted);
+  }
+  const std::int64_t noise_ppm =
+      values.count("noise") > 0 ? required_percent_ppm(values, "noise") : kNoisePpm;
   const Setting setting{profile, question.cluster};
-  Ranking ranking = search_plans(setting, question.options);
+  PlanSearch search(setting);
+  Ranking ranking = rank_plans(search, question.options, noise_ppm);
   Besides besides;
   besides.add(print_proof(ranking, question.options, setting),
               proof_json(ranking, question.options, setting));
@@ -232,6 +243,7 @@ ExitCode plan_verb(const Flags& values) {
   if (order_search) {
     const std::vector<ShapeOrder> orders = search_orders(setting, question.options, *order_search);
     add_orders(ranking, orders);
+    prefer_simplest(ranking, noise_ppm);
     besides.add(print_orders(orders), orders_json(orders));
   }
   return answer(values, profile, question, ranking, std::move(besides));

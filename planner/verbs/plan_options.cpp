@@ -8,6 +8,7 @@
 
 #include "planner/bounds/shape.h"
 #include "planner/plan/schedule_facts.h"
+#include "planner/search/rank_plans.h"
 #include "planner/verbs/what_if_flags.h"
 #include "profiles/known_names.h"
 
@@ -29,7 +30,7 @@ struct ListedSchedules {
   bool search = false;
 };
 
-ListedSchedules read_schedules(const std::string& comma_list) {
+ListedSchedules list_schedules(const std::string& comma_list) {
   ListedSchedules listed;
   std::vector<ScheduleKind>& kinds = listed.named;
   for (std::size_t begin = 0; begin <= comma_list.size();) {
@@ -60,16 +61,20 @@ ListedSchedules read_schedules(const std::string& comma_list) {
   return listed;
 }
 
-ListedSchedules read_schedules(const Flags& values) {
-  if (values.count("schedules") > 0) return read_schedules(required_text(values, "schedules"));
+ListedSchedules list_schedules(const Flags& values) {
+  if (values.count("schedules") > 0) return list_schedules(required_text(values, "schedules"));
   return {synchronous_schedules(), false};
 }
 
 }  // namespace
 
+std::vector<ScheduleKind> read_schedules(const Flags& values) {
+  return list_schedules(values).named;
+}
+
 std::optional<OrderSearchOptions> read_order_search(const Flags& values) {
   constexpr int kMoves = 300'000;  // in a round; about a fifth of a CPU second for 8 stages
-  if (!read_schedules(values).search) {
+  if (!list_schedules(values).search) {
     if (values.count("budget") > 0) refuse_flags("--budget without --schedules search", "both");
     return std::nullopt;
   }
@@ -99,7 +104,7 @@ std::string print_other_question(const Plan& plan, const StepOptions& asked) {
 }
 
 SearchOptions read_options(const Flags& values, const ModelProfile& profile) {
-  SearchOptions options;
+  SearchOptions options = ranking_options();
   options.batch_size = required_integer(values, "batch", 1, kMostCounted);
   options.micro_batch_sizes =
       values.count("micro-batch") > 0
@@ -115,13 +120,12 @@ SearchOptions read_options(const Flags& values, const ModelProfile& profile) {
     }
     options.mask = FreezeMask::parse(bits, "command line", 0);
   }
-  options.schedules = read_schedules(values).named;
+  options.schedules = read_schedules(values);
   if (const auto mode = optional_text(values, "reduction")) {
     constexpr std::array<std::string_view, 2> kModes = {"exact", "fast"};
     const bool is_fast = known_name("--reduction", *mode, kModes) == "fast";
     options.reduction = is_fast ? ReductionMode::kFast : ReductionMode::kExact;
   }
-  options.joint = true;
   options.recompute = !is_set(values, "no-recompute");
   options.cache = is_set(values, "cache");
   if (is_set(values, "overlap-reductions")) options.overlap.emplace();

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "planner/order_search/order_search.h"
 #include "planner/search/search.h"
@@ -10,6 +11,11 @@
 
 namespace frazil {
 
+// Returns the schedules that --schedules names, but for `search`; without the flag, all that are
+// synchronous. Throws InputError.
+std::vector<ScheduleKind> read_schedules(const Flags& values);
+
+// Returns the ranking's options (planner/search/rank_plans.h) with what the flags say.
 SearchOptions read_options(const Flags& values, const ModelProfile& profile);
 
 // Returns the plan with the flags in its provenance (--clip, --overlap-reductions) with which a

@@ -55,7 +55,7 @@ TEST(PrintRanking, PutsSchedulesThatComeToTheSameIntoOneRow) {
   other.plan.schedule = NamedSchedule{.kind = ScheduleKind::kTwoBp};
   EXPECT_TRUE(differ_in_schedule_alone(one, other));
   const std::string table = table_of({one, other});
-  EXPECT_EQ(count_lines(table, "2 x 1"), 1) << table;
+  EXPECT_EQ(count_lines(table, "4 of 1"), 1) << table;
   EXPECT_EQ(table.find("or 2bp\n") - table.find('\n', table.find("gpipe")) - 1,
             table.find("schedule"))
       << table;
@@ -65,7 +65,7 @@ TEST(PrintRanking, PutsSchedulesThatComeToTheSameIntoOneRow) {
   fuller.memory[1].total += Bytes{1};
   EXPECT_FALSE(differ_in_schedule_alone(one, fuller));
   const std::string both = table_of({one, fuller});
-  EXPECT_EQ(count_lines(both, "2 x 1"), 1) << both;
+  EXPECT_EQ(count_lines(both, "4 of 1"), 1) << both;
   EXPECT_NE(both.find("or 2bp ("), std::string::npos) << "with its own memory: " << both;
   Candidate slower = other;
   slower.makespan += Duration{1};
