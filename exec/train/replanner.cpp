@@ -11,6 +11,7 @@
 #include "planner/bounds/shape.h"
 #include "planner/plan/activity.h"
 #include "planner/search/advice.h"
+#include "planner/search/rank_plans.h"
 #include "planner/transitions/predict_transition.h"
 #include "profiles/error.h"
 
@@ -161,7 +162,8 @@ bool Replanner::has_room(const FreezeMask& mask) {
 }
 
 SearchOptions Replanner::question(const FreezeMask& mask, bool caches) const {
-  SearchOptions search;
+  SearchOptions search = ranking_options();
+  if (!options_.schedules.empty()) search.schedules = options_.schedules;
   search.batch_size = options_.config.batch_size;
   search.micro_batch_sizes = {options_.config.micro_batch_size};
   search.mask = mask;
@@ -202,13 +204,8 @@ std::optional<Plan> Replanner::find(const FreezeMask& mask, bool caches, bool ex
   if (options_.config.batch_growth == BatchGrowth::kWithPipelines && first_pipelines_ > 0) {
     if (std::optional<Plan> plan = find_grown(mask, caches)) return plan;
   }
-  SearchOptions search = question(mask, caches);
-  Ranking ranking = search_.search(search);
-  if (ranking.best() == nullptr) {
-    search.schedules = synchronous_schedules();
-    search.joint = search.recompute = true;
-    ranking = search_.search(search);
-  }
+  const SearchOptions search = question(mask, caches);
+  const Ranking ranking = rank_plans(search_, search, kNoisePpm);
   if (const Candidate* const best = ranking.best()) return best->plan;
   if (!explains) return std::nullopt;
   throw InfeasibleError(explain_no_plan(options_.profile, {options_.cluster, search}, ranking));

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "planner/plan/plan_json.h"
+#include "planner/plan/schedule_facts.h"
 #include "profiles/cluster_json.h"
 #include "profiles/error.h"
 #include "profiles/json.h"
@@ -22,13 +23,14 @@ constexpr const char* kMasks = "masks.jsonl";
 fs::path inputs_of(const fs::path& folder) { return folder / "inputs"; }
 
 std::string flags_text(const StoredRun& run) {
-  const nlohmann::ordered_json flags{{"format", kFormat},
-                                     {"version", 1},
-                                     {"device", run.device},
-                                     {"keep_plan", run.keep_plan},
-                                     {"steps", run.lengths},
-                                     {"asked_steps", run.asked_steps},
-                                     {"checkpoint_every", run.checkpoint_every}};
+  nlohmann::ordered_json flags{{"format", kFormat},
+                               {"version", 1},
+                               {"device", run.device},
+                               {"keep_plan", run.keep_plan},
+                               {"steps", run.lengths},
+                               {"asked_steps", run.asked_steps},
+                               {"checkpoint_every", run.checkpoint_every}};
+  for (const ScheduleKind kind : run.schedules) flags["schedules"].push_back(schedule_name(kind));
   return flags.dump(2) + "\n";
 }
 
@@ -37,6 +39,13 @@ void read_flags(const fs::path& path, StoredRun& run) {
   expect_format(fields, kFormat, 1);
   run.device = fields.required("device").text();
   run.keep_plan = fields.required("keep_plan").boolean();
+  if (const auto schedules = fields.optional("schedules")) {
+    for (const JsonCursor& name : schedules->items()) {
+      const auto kind = find_schedule(name.text());
+      if (!kind) name.fail("`" + name.text() + "`", "the name of a schedule");
+      run.schedules.push_back(*kind);
+    }
+  }
   const JsonCursor steps = fields.required("steps");
   for (const JsonCursor& length : steps.items()) {
     const Step least = run.lengths.empty() ? 1 : run.lengths.back() + 1;

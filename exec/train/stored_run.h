@@ -7,10 +7,11 @@
 //   inputs/cluster.json   cluster
 //   inputs/plan.json      plan to begin with, if one was given
 //   inputs/flags.json     {"format": "frazil.train_flags", "version": 1, "device": "cpu",
-//                          "keep_plan": false, "steps": [60], "asked_steps": 60, "checkpoint_every": 30}
+//                          "keep_plan": false, "schedules": ["1f1b"], "steps": [60], "asked_steps": 60, "checkpoint_every": 30}
 // "steps" are the lengths of the run, one after another: the first as it began, each further one for
 // more steps that it was given when it had ended. "asked_steps" is the --steps that it was begun with
-// (0: none was given), "checkpoint_every" 0 for a run without checkpoints.
+// (0: none was given), "checkpoint_every" 0 for a run without checkpoints. "schedules" stands only
+// where the run may not choose among all.
 // clang-format on
 
 #include <cstdint>
@@ -33,7 +34,8 @@ struct StoredRun {
   std::optional<Plan> plan;
   std::string device = "cpu";
   bool keep_plan = false;
-  std::vector<Step> lengths;  // never empty, each larger than the one before
+  std::vector<ScheduleKind> schedules;  // empty: all
+  std::vector<Step> lengths;            // never empty, each larger than the one before
   Step asked_steps = 0;
   Step checkpoint_every = 0;
 };

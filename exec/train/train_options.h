@@ -30,6 +30,9 @@ struct TrainOptions {
   // later mask.
   std::optional<Plan> plan;
   std::string plan_file = {};  // for refusals
+  // Which schedules the planner may choose from, at the beginning and later; empty: all that are
+  // synchronous.
+  std::vector<ScheduleKind> schedules = {};
   // True: re-plan whenever the mask changes. False: keep the plan under new masks.
   bool elastic = true;
   std::int64_t max_steps = 0;    // 0: all epochs; never more than these

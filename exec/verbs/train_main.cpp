@@ -36,7 +36,10 @@ po::options_description describe_flags() {
       ("profile", text_value("FILE"), "model profile (frazil profile --out)")             //
       ("cluster", text_value("FILE"), "cluster (frazil profile --cluster-out)")           //
       ("plan", text_value("FILE"),
-       "plan to begin with; default: the best of gpipe and 1f1b, of all schedules if none fits")  //
+       "plan to begin with; default: the one that frazil plan ranks first for these files")  //
+      ("schedules", text_value("LIST"),
+       "schedules to choose from now and when blocks freeze, a comma list; default: all that are "
+       "synchronous")  //
       ("device", text_value("KIND"),
        "what the cluster's devices are here: cpu (default) or cuda")        //
       ("keep-plan", po::bool_switch(), "never re-plan when blocks freeze")  //

@@ -9,6 +9,7 @@
 #include "exec/verbs/verb_inputs.h"
 #include "planner/actions/validate_plan.h"
 #include "planner/plan/plan_json.h"
+#include "planner/verbs/plan_options.h"
 #include "profiles/cluster_json.h"
 #include "profiles/error.h"
 #include "profiles/json.h"
@@ -44,6 +45,10 @@ void read_inputs(const Flags& flags, StoredRun& stored, bool is_stored) {
   choose_freezing(flags, stored.config);
   if (const auto device = optional_text(flags, "device")) stored.device = *device;
   stored.keep_plan |= is_set(flags, "keep-plan");
+  if (flags.count("schedules") > 0) {
+    refuse_order_search(flags, "train");
+    stored.schedules = read_schedules(flags);
+  }
   const auto profile =
       is_stored ? optional_text(flags, "profile") : required_text(flags, "profile");
   if (profile) stored.profile = read_model_profile(*profile);
@@ -196,6 +201,7 @@ TrainRequest read_request(const Flags& flags, const std::string& command, const 
   options.profile = request.stored.profile;
   options.cluster = request.stored.cluster;
   options.plan = request.stored.plan;
+  options.schedules = request.stored.schedules;
   options.elastic = !request.stored.keep_plan;
   options.processors = read_processors(request.stored.device);
   const fs::path inputs = folder != nullptr ? folder->path() / "inputs" : fs::path();

@@ -9,6 +9,7 @@
 #include "analysis/html/html_report.h"
 #include "planner/bounds/shape.h"
 #include "planner/plan/plan_json.h"
+#include "planner/prediction/plan_notation.h"
 #include "planner/search/advice.h"
 #include "planner/search/search.h"
 #include "profiles/error.h"
@@ -56,7 +57,7 @@ TEST(Trainer, FreezesByThePolicyAndPlansAnew) {
                 8, 1e-6);
   }
   EXPECT_EQ(result.phases[0].plan.pipelines.size(), 1U) << summarize(result.phases[0].plan);
-  EXPECT_EQ(result.phases[0].plan.pipelines[0].stages.size(), 2U);
+  EXPECT_EQ(parallel_shape(result.phases[0].plan).pipeline_devices, std::vector{2});
   EXPECT_EQ(result.phases[2].plan.pipelines.size(), 2U) << summarize(result.phases[2].plan);
   EXPECT_GE(result.accuracy, 0);
   EXPECT_LE(result.accuracy, 1);
@@ -115,6 +116,7 @@ TEST(Trainer, BeginsWithThePlanItIsGiven) {
   Plan plan = chosen.phases[0].plan;
   plan.pipelines = {make_pipeline(kSmallLayers, {LayerId{2}}, {DeviceId{1}, DeviceId{0}},
                                   {MicroBatchId{0}, MicroBatchId{1}})};
+  plan.schedule = NamedSchedule{.kind = ScheduleKind::kGpipe};
   options.plan = plan;
   options.cluster = tiny_cluster(kLimit * 2);  // it does not fit into what the planner's best needs
   const TrainResult given = run_trainer(options);
