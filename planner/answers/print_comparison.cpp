@@ -44,21 +44,37 @@ Json candidate_json(const Candidate& candidate) {
   return json;
 }
 
+// Prints what the planner itself minimizes, which is not what the simulator times, and what it does
+// not look at.
+std::string print_remarks(std::string_view planner, const PlannerRemarks& remarks) {
+  std::string text;
+  if (remarks.bottleneck) {
+    text += fmt::format("{} itself reckons with {:.6f} s from one micro-batch to the next\n",
+                        planner, static_cast<double>(remarks.bottleneck->count()) / 1e9);
+  }
+  if (remarks.left_out > 0) {
+    text += fmt::format("{} looks for no cut at {} named __getitem__ that nothing reads\n", planner,
+                        count_of(remarks.left_out, "layer"));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::optional<double> makespan_ratio(const PlannerComparison& comparison) {
   const Candidate* own = comparison.own;
-  if (own == nullptr || own->infeasible || comparison.named.infeasible) return std::nullopt;
+  if (own == nullptr || own->infeasible || comparison.judged.candidate.infeasible)
+    return std::nullopt;
   if (own->makespan.count() == 0) return std::nullopt;
-  return static_cast<double>(comparison.named.makespan.count()) /
+  return static_cast<double>(comparison.judged.candidate.makespan.count()) /
          static_cast<double>(own->makespan.count());
 }
 
 std::string print_comparison(const PlannerComparison& comparison) {
   std::string text = fmt::format("{:<16}  {:>12}  {:>10}  {:>11}  {}\n", "planner", "makespan",
                                  "samples/s", "memory peak", "plan");
-  text += row(comparison.planner, comparison.named);
-  bool extrapolated = comparison.named.extrapolated;
+  text += row(comparison.planner, comparison.judged.candidate);
+  bool extrapolated = comparison.judged.candidate.extrapolated;
   if (comparison.own != nullptr) {
     text += row("frazil", *comparison.own);
     extrapolated = extrapolated || comparison.own->extrapolated;
@@ -69,17 +85,20 @@ std::string print_comparison(const PlannerComparison& comparison) {
     text +=
         fmt::format("{} takes {:.3f} times as long as frazil's best\n", comparison.planner, *ratio);
   }
+  text += print_remarks(comparison.planner, comparison.judged.remarks);
   return text + list_flags(comparison.profile, extrapolated);
 }
 
 std::string comparison_json(const PlannerComparison& comparison) {
   const auto ratio = makespan_ratio(comparison);
-  const Json json = {
-      {"planner", comparison.planner},
-      {"named", candidate_json(comparison.named)},
-      {"frazil", comparison.own == nullptr ? Json() : candidate_json(*comparison.own)},
-      {"ratio", ratio ? Json(*ratio) : Json()},
-      {"backward_was_split_by_rule", comparison.profile.backward_was_split_by_rule}};
+  Json json = {{"planner", comparison.planner},
+               {"named", candidate_json(comparison.judged.candidate)},
+               {"frazil", comparison.own == nullptr ? Json() : candidate_json(*comparison.own)},
+               {"ratio", ratio ? Json(*ratio) : Json()},
+               {"backward_was_split_by_rule", comparison.profile.backward_was_split_by_rule}};
+  const PlannerRemarks& remarks = comparison.judged.remarks;
+  if (remarks.bottleneck) json["bottleneck_ns"] = remarks.bottleneck->count();
+  if (remarks.left_out > 0) json["layers_left_out"] = remarks.left_out;
   return json.dump() + "\n";
 }
 

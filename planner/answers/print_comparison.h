@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "planner/named/named_planner.h"
 #include "planner/prediction/ranking.h"
 #include "profiles/model_profile.h"
 
@@ -13,7 +14,7 @@ namespace frazil {
 
 struct PlannerComparison {
   std::string_view planner;  // its name
-  const Candidate& named;
+  const JudgedPlan& judged;
   const Candidate* own = nullptr;  // null: nothing that Frazil searches is feasible
   const ModelProfile& profile;
 };

@@ -125,6 +125,16 @@ Plan plan_dynmo(const Question& question, bool by_diffusion) {
   return make_chain_plan(question, *cuts, ScheduleKind::kOneForwardOneBackward);
 }
 
+JudgedPlan judge(NamedPlanner planner, Setting setting, const SearchOptions& options, int size) {
+  if (planner == NamedPlanner::kPipeDream) {
+    PipeDreamPlan made = make_pipedream_plan(setting, options.mask, options.batch_size, size);
+    return {judge_plan(std::move(made.plan), setting, options.clip),
+            {made.bottleneck, made.left_out}};
+  }
+  Plan plan = make_named_plan(planner, setting, options.mask, {options.batch_size, size});
+  return {judge_plan(std::move(plan), setting, options.clip), {}};
+}
+
 }  // namespace
 
 std::string_view planner_name(NamedPlanner planner) {
@@ -169,7 +179,7 @@ Plan make_named_plan(NamedPlanner planner, Setting setting, const FreezeMask& ma
     case NamedPlanner::kPipeTransformer:
       return plan_pipe_transformer(setting, {.batch_size = batch.batch_size, .mask = mask});
     case NamedPlanner::kPipeDream:
-      return make_pipedream_plan(setting, mask, batch.batch_size, batch.micro_batch_size);
+      return make_pipedream_plan(setting, mask, batch.batch_size, batch.micro_batch_size).plan;
     case NamedPlanner::kDynMo:
       return plan_dynmo(question, /*by_diffusion=*/false);
     case NamedPlanner::kDynMoDiffusion:
@@ -181,21 +191,23 @@ Plan make_named_plan(NamedPlanner planner, Setting setting, const FreezeMask& ma
   fail_ensure(__FILE__, __LINE__, "an unknown planner");
 }
 
-Candidate judge_named_planner(NamedPlanner planner, Setting setting, const SearchOptions& options) {
+JudgedPlan judge_named_planner(NamedPlanner planner, Setting setting,
+                               const SearchOptions& options) {
   ENSURE(!options.micro_batch_sizes.empty(), "a micro-batch size to try");
-  std::vector<Candidate> candidates;
+  std::vector<JudgedPlan> judged;
   std::optional<InfeasibleError> refusal;
   for (const int size : options.micro_batch_sizes) {
     try {
-      Plan plan = make_named_plan(planner, setting, options.mask, {options.batch_size, size});
-      candidates.push_back(judge_plan(std::move(plan), setting, options.clip));
+      judged.push_back(judge(planner, setting, options, size));
     } catch (const InfeasibleError& error) {
       refusal = error;
     }
   }
-  if (candidates.empty()) throw InfeasibleError(*refusal);
-  rank(candidates);
-  return std::move(candidates.front());
+  if (judged.empty()) throw InfeasibleError(*refusal);
+  return std::move(
+      *std::min_element(judged.begin(), judged.end(), [](const JudgedPlan& a, const JudgedPlan& b) {
+        return ranking_key(a.candidate) < ranking_key(b.candidate);
+      }));
 }
 
 }  // namespace frazil

@@ -49,6 +49,17 @@ std::optional<NamedPlanner> find_planner(std::string_view name);
 std::vector<std::string_view> all_planner_names();
 std::string list_planners();  // "pipe-bd, pipe-bd-memory, ..."
 
+// What a planner says of its plan, beside what the simulator says.
+struct PlannerRemarks {
+  std::optional<Duration> bottleneck;  // pipedream: from one micro-batch to the next, as it reckons
+  int left_out = 0;                    // pipedream: layers that its optimizer leaves out
+};
+
+struct JudgedPlan {
+  Candidate candidate;
+  PlannerRemarks remarks;
+};
+
 struct BatchOptions {
   int batch_size = 1;
   int micro_batch_size = 1;
@@ -62,6 +73,6 @@ Plan make_named_plan(NamedPlanner planner, Setting setting, const FreezeMask& ma
 // Returns the plan that ranks best in the simulator over the micro-batch sizes on offer, feasible
 // plans before infeasible ones. Throws InfeasibleError where the planner has no answer for any
 // size. It reads only batch_size, micro_batch_sizes, mask and clip of the options.
-Candidate judge_named_planner(NamedPlanner planner, Setting setting, const SearchOptions& options);
+JudgedPlan judge_named_planner(NamedPlanner planner, Setting setting, const SearchOptions& options);
 
 }  // namespace frazil

@@ -1,6 +1,9 @@
 #include "planner/named/pipedream_plan.h"
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "planner/named/layer_loads.h"
 #include "planner/named/pipedream.h"
@@ -9,19 +12,81 @@
 namespace frazil {
 namespace {
 
-OperatorGraph make_operators(const ModelProfile& profile, const FreezeMask& mask, int size) {
-  OperatorGraph graph;
-  const auto loads = find_layer_loads(profile, find_activity(profile, mask), size);
-  for (std::size_t l = 0; l < loads.size(); ++l) {
-    graph.operators.push_back({loads[l].time(), loads[l].output, profile.layers[l].parameters});
-  }
-  for (const Edge& edge : profile.edges) {
-    const std::pair pair(edge.from.value, edge.to.value);
-    // Edges are sorted, so two edges of different kinds between the same layers are neighbours.
-    if (graph.edges.empty() || graph.edges.back() != pair) graph.edges.push_back(pair);
-  }
-  return graph;
+// Tells whether an imported layer, "node8 __getitem__(0)" or without the node, only picks an item.
+bool picks_an_item(const Layer& layer) {
+  const std::string_view name = layer.name;
+  return name.substr(name.find(' ') + 1).starts_with("__getitem__");
 }
+
+// The layers that PipeDream's optimizer sees, and the others.
+class Operators {
+ public:
+  explicit Operators(const ModelProfile& profile)
+      : layers_(profile.layers.size()), operator_of_(profile.layers.size(), kLeftOut) {
+    std::vector<bool> is_read(layers_);
+    for (const Edge& edge : profile.edges) is_read[edge.from.index()] = true;
+    for (std::size_t l = 0; l < layers_; ++l) {
+      if (picks_an_item(profile.layers[l]) && !is_read[l]) continue;
+      keep(l);
+    }
+    if (layer_of_.empty()) {
+      for (std::size_t l = 0; l < layers_; ++l) keep(l);
+    }
+  }
+
+  int left_out() const { return static_cast<int>(layers_ - layer_of_.size()); }
+
+  OperatorGraph make_graph(const ModelProfile& profile, const FreezeMask& mask, int size) const {
+    OperatorGraph graph;
+    const auto loads = find_layer_loads(profile, find_activity(profile, mask), size);
+    for (const std::size_t l : layer_of_) {
+      graph.operators.push_back({loads[l].time(), loads[l].output, profile.layers[l].parameters});
+    }
+    for (const Edge& edge : profile.edges) {
+      const std::pair pair(operator_of_[edge.from.index()], operator_of_[edge.to.index()]);
+      if (pair.first == kLeftOut || pair.second == kLeftOut) continue;
+      // Edges are sorted, so two edges of different kinds between the same layers are neighbours.
+      if (graph.edges.empty() || graph.edges.back() != pair) graph.edges.push_back(pair);
+    }
+    return graph;
+  }
+
+  // Returns the layers of each stage, ascending. A layer that was left out goes with the last layer
+  // that it reads, or to the last stage if it reads none.
+  std::vector<std::vector<std::size_t>> list_layers(const ModelProfile& profile,
+                                                    const PipeDreamPartition& partition) const {
+    const std::size_t stages = partition.stages.size();
+    std::vector<std::size_t> stage_of(layers_, stages - 1);
+    for (std::size_t s = 0; s < stages; ++s) {
+      for (const int op : partition.stages[s].operators) {
+        stage_of[layer_of_[static_cast<std::size_t>(op)]] = s;
+      }
+    }
+    std::vector<bool> is_first_edge(layers_, true);
+    for (const Edge& edge : profile.edges) {
+      const std::size_t to = edge.to.index();
+      if (operator_of_[to] != kLeftOut) continue;
+      const std::size_t from = stage_of[edge.from.index()];
+      stage_of[to] = is_first_edge[to] ? from : std::max(stage_of[to], from);
+      is_first_edge[to] = false;
+    }
+    std::vector<std::vector<std::size_t>> listed(stages);
+    for (std::size_t l = 0; l < layers_; ++l) listed[stage_of[l]].push_back(l);
+    return listed;
+  }
+
+ private:
+  static constexpr int kLeftOut = -1;
+
+  void keep(std::size_t layer) {
+    operator_of_[layer] = static_cast<int>(layer_of_.size());
+    layer_of_.push_back(layer);
+  }
+
+  std::size_t layers_;
+  std::vector<int> operator_of_;       // by layer, or kLeftOut
+  std::vector<std::size_t> layer_of_;  // by operator
+};
 
 // Returns the devices per host where hosts have equally many (two or more) and devices are numbered
 // host by host; else the number of all devices.
@@ -51,10 +116,10 @@ std::vector<PipeDreamLevel> find_levels(const Cluster& cluster) {
   return {{per_host, bandwidth(1)}, {devices / per_host, bandwidth(per_host)}};
 }
 
-Stage make_stage(const std::vector<int>& layers) {
+Stage make_stage(const std::vector<std::size_t>& layers) {
   Stage stage;
-  for (const int layer : layers) {
-    if (!stage.layers.empty() && stage.layers.back().last.value + 1 == layer) {
+  for (const std::size_t layer : layers) {
+    if (!stage.layers.empty() && stage.layers.back().last.index() + 1 == layer) {
       stage.layers.back().last = LayerId{layer};
     } else {
       stage.layers.push_back({LayerId{layer}, LayerId{layer}});
@@ -91,14 +156,19 @@ class Placer {
 
 }  // namespace
 
-Plan make_pipedream_plan(Setting setting, const FreezeMask& mask, int batch_size,
-                         int micro_batch_size) {
+PipeDreamPlan make_pipedream_plan(Setting setting, const FreezeMask& mask, int batch_size,
+                                  int micro_batch_size) {
+  const ModelProfile& profile = setting.profile();
+  const Operators operators(profile);
   const auto partition =
-      partition_for_pipedream(make_operators(setting.profile(), mask, micro_batch_size),
+      partition_for_pipedream(operators.make_graph(profile, mask, micro_batch_size),
                               find_levels(setting.cluster()), /*straight=*/false);
   ENSURE(partition.has_value(), "one stage on all machines is always there");
-  Plan plan;
-  plan.model_hash = model_hash(setting.profile());
+  PipeDreamPlan answer;
+  answer.bottleneck = partition->bottleneck;
+  answer.left_out = operators.left_out();
+  Plan& plan = answer.plan;
+  plan.model_hash = model_hash(profile);
   plan.batch_size = batch_size;
   plan.micro_batch_size = micro_batch_size;
   plan.mask = mask;
@@ -107,13 +177,14 @@ Plan make_pipedream_plan(Setting setting, const FreezeMask& mask, int batch_size
   Pipeline pipeline;
   pipeline.micro_batches = {{MicroBatchId{0}, MicroBatchId{plan.micro_batches() - 1}}};
   Placer placer(find_devices_per_host(setting.cluster()));
-  for (const PipeDreamStage& partitioned : partition->stages) {
-    Stage stage = make_stage(partitioned.operators);
-    placer.place(partitioned, stage);
+  const auto layers = operators.list_layers(profile, *partition);
+  for (std::size_t s = 0; s < layers.size(); ++s) {
+    Stage stage = make_stage(layers[s]);
+    placer.place(partition->stages[s], stage);
     if (!stage.layers.empty()) pipeline.stages.push_back(stage);
   }
   plan.pipelines = {pipeline};
-  return plan;
+  return answer;
 }
 
 }  // namespace frazil

@@ -48,7 +48,6 @@ struct PipeBdResults {
 
   // Claims that must hold for the published results to count as reproduced.
   bool schedules_are_exact = false;   // groups, cuts and costs equal the published ones
-  bool order_is_published = false;    // speed-ups TR < TR+DPU < AHD of NAS on ImageNet, varied
   bool idle_is_within_tenth = false;  // off by at most a tenth of the period, on every rank
   bool varying_is_published = false;  // barrier and decoupled within 0.1 ms
 };

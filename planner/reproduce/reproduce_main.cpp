@@ -11,7 +11,7 @@
 
 #include "planner/reproduce/pipe_bd.h"
 #include "planner/reproduce/pipetransformer.h"
-#include "planner/reproduce/sailor.h"
+#include "planner/reproduce/sailor/sailor.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
 
@@ -33,7 +33,7 @@ constexpr std::array kTargets = {
            describe_pipetransformer_flags, reproduce_pipetransformer},
     Target{"pipe-bd", "simulate the speed-ups, breakdown and schedules of Pipe-BD",
            describe_pipe_bd_flags, reproduce_pipe_bd},
-    Target{"sailor", "predict the 15 measured OPT-350M plans that came with Sailor",
+    Target{"sailor", "predict measured plans in Sailor's form, such as the 15 that came with it",
            describe_sailor_flags, reproduce_sailor},
 };
 

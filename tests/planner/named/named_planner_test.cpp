@@ -1,4 +1,5 @@
 #include "planner/named/named_planner.h"
+#include "planner/named/pipedream_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -120,6 +121,47 @@ TEST(NamedPlanners, KeepAMicroBatchOfPipeDreamOnItsHost) {
     const DeviceId second = device_of(plan.pipelines.front(), StageId{1}, MicroBatchId{m});
     EXPECT_EQ(cluster.devices[first.index()].host, cluster.devices[second.index()].host);
   }
+}
+
+// Layers 1 and 3 pick an item of layers 0 and 2, and no layer reads them.
+TEST(NamedPlanners, LeaveUnreadItemsOutOfPipeDreamsSearch) {
+  ModelProfile profile = make_chain(5, microseconds(100), microseconds(50), microseconds(50));
+  profile.layers[1].name = "node2 __getitem__(0)";
+  profile.layers[3].name = "__getitem__(1)";
+  for (const std::size_t item : {std::size_t{1}, std::size_t{3}}) {
+    for (CostSample& cost : profile.layers[item].costs) {
+      cost.forward = cost.forward_frozen = cost.backward_input = cost.backward_weight =
+          cost.backward_weight_alone = Duration{0};
+    }
+  }
+  Edge edge = profile.edges.front();
+  profile.edges.clear();
+  for (const auto& [from, to] : {std::pair(0, 1), {0, 2}, {2, 3}, {2, 4}}) {
+    edge.from = LayerId{from};
+    edge.to = LayerId{to};
+    profile.edges.push_back(edge);
+  }
+  // Replicas are dear, so each of the other layers is a stage.
+  for (Layer& layer : profile.layers) layer.parameters = Bytes{1'000'000};
+  const Cluster cluster = make_uniform_cluster(3, Bytes{1'000'000}, {{}, {1'000'000'000}});
+  const FreezeMask mask = FreezeMask::all_active(5);
+  const PipeDreamPlan made = make_pipedream_plan({profile, cluster}, mask, 12, 1);
+  EXPECT_EQ(made.left_out, 2);
+  EXPECT_EQ(made.bottleneck, microseconds(200));
+  EXPECT_EQ(made.plan.pipelines.front().stages.size(), 3U);
+  EXPECT_NO_THROW(validate(made.plan, {profile, cluster}, "plan"));
+  for (const Stage& stage : made.plan.pipelines.front().stages) {
+    EXPECT_EQ(holds_layer(stage, LayerId{1}), holds_layer(stage, LayerId{0}));
+    EXPECT_EQ(holds_layer(stage, LayerId{3}), holds_layer(stage, LayerId{2}));
+  }
+  // A layer of that name which is read, or one that is all there is, stays.
+  edge.from = LayerId{1};
+  edge.to = LayerId{2};
+  profile.edges.insert(profile.edges.begin() + 2, edge);
+  EXPECT_EQ(make_pipedream_plan({profile, cluster}, mask, 12, 1).left_out, 1);
+  ModelProfile single = make_chain(1, microseconds(100), microseconds(50), microseconds(50));
+  single.layers[0].name = "__getitem__(0)";
+  EXPECT_EQ(make_pipedream_plan({single, cluster}, FreezeMask::all_active(1), 12, 1).left_out, 0);
 }
 
 TEST(PipeBdPlans, TakeAPairOfTeacherAndStudentAsAUnit) {

@@ -4,6 +4,7 @@
 #include "planner/named/pipe_bd.h"
 #include "planner/prediction/simulate_plan.h"
 #include "planner/reproduce/pipe_bd_results.h"
+#include "planner/reproduce/pipe_bd_verdicts.h"
 #include "planner/reproduce/pipe_bd_workloads.h"
 #include "planner/reproduce/repeat_steps.h"
 #include "profiles/json.h"
@@ -110,10 +111,48 @@ TEST(PipeBdWorkloads, AreValidAndKeepThePublishedTimes) {
   }
 }
 
+// A chart of published speed-ups in thousandths, and steps of so many ns.
+SpeedupResult make_chart(std::array<int, 5> published, std::array<int, 5> steps) {
+  SpeedupResult result{{"T", "D", published}, {}};
+  for (std::size_t m = 0; m < steps.size(); ++m) {
+    if (steps[m] > 0) result.steps[m] = StepTimes{Duration{steps[m]}, Duration{steps[m]}};
+  }
+  return result;
+}
+
+TEST(PipeBdVerdicts, TellWrongSignsAndOrdersFromErrors) {
+  using enum SpeedupVerdict;
+  // Speed-ups of 1, 2 (published 0.5), 2.5 (2.4), 4 (3.2) and none.
+  const SpeedupResult sign = make_chart({1000, 500, 2400, 3200, 4000}, {1000, 500, 400, 250, 0});
+  EXPECT_EQ(judge_speedups(sign),
+            (std::vector{kBaseline, kWrongSign, kClose, kFar, kNotSimulated}));
+  ASSERT_EQ(explain_wrong_speedups(sign).size(), 1U);
+  EXPECT_TRUE(explain_wrong_speedups(sign).front().starts_with(
+      "LS for T on D is a speed-up (2.000) where a slow-down (0.500) was published: "))
+      << explain_wrong_speedups(sign).front();
+  // TR+DPU was published as faster than TR; the last two are published as equal.
+  const SpeedupResult order =
+      make_chart({1000, 2000, 2400, 3000, 3000}, {1000, 500, 350, 400, 390});
+  EXPECT_EQ(judge_speedups(order),
+            (std::vector{kBaseline, kClose, kWrongOrder, kWrongOrder, kWrongOrder}));
+  EXPECT_EQ(explain_wrong_speedups(order).size(), 2U);
+  const SpeedupResult right =
+      make_chart({1000, 2000, 2400, 3000, 3000}, {1000, 500, 400, 330, 340});
+  EXPECT_TRUE(explain_wrong_speedups(right).empty());
+}
+
+TEST(PipeBdVerdicts, FindTheSignOfLsOnImageNetWrong) {
+  const PipeBdResults results = simulate_pipe_bd();
+  EXPECT_EQ(judge_speedups(results.speedups[1])[1], SpeedupVerdict::kWrongSign);
+  EXPECT_TRUE(explain_wrong_speedups(results.speedups[0]).empty());
+}
+
 TEST(ReproducePipeBd, HoldsWhatIsPublished) {
   const PipeBdResults results = simulate_pipe_bd();
   EXPECT_TRUE(results.schedules_are_exact);
-  EXPECT_TRUE(results.order_is_published);
+  const auto& imagenet = results.speedups[1].steps;
+  EXPECT_GT(imagenet[2]->varied, imagenet[3]->varied);
+  EXPECT_GT(imagenet[3]->varied, imagenet[4]->varied);
   EXPECT_TRUE(results.idle_is_within_tenth);
   EXPECT_TRUE(results.varying_is_published);
   // The parts of a rank's time go in and come out unchanged.
@@ -127,15 +166,16 @@ TEST(ReproducePipeBd, HoldsWhatIsPublished) {
 TEST(ReproducePipeBd, PrintsTheSameTableEachTime) {
   const ProgramFolder folder("reproduce-pipe-bd");
   const Outcome outcome = folder.run("reproduce", "pipe-bd");
-  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.code, 1) << "the sign of LS on ImageNet is not as published";
   EXPECT_TRUE(matches_golden("planner/reproduce_pipe_bd.txt", outcome.out));
 }
 
 TEST(ReproducePipeBd, AnswersInJson) {
   const ProgramFolder folder("reproduce-pipe-bd-json");
   const Outcome outcome = folder.run("reproduce", "pipe-bd --json");
-  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  ASSERT_EQ(outcome.code, 1) << outcome.err;
   JsonFields answer(parse_json(outcome.out, "answer"));
+  EXPECT_EQ(answer.required("wrong_speedups").items().size(), 1U);
   EXPECT_EQ(answer.required("speedups").items().size(), 20U);
   EXPECT_EQ(answer.required("epoch").items().size(), 5U);
   EXPECT_EQ(answer.required("schedules").items().size(), 2U);

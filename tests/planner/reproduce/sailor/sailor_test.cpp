@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "planner/reproduce/sailor_report.h"
+#include "planner/reproduce/sailor/sailor_report.h"
 #include "profiles/error.h"
 #include "profiles/json.h"
 #include "tests/support/program_folder.h"
@@ -48,6 +48,24 @@ TEST_F(ReproduceSailor, APlansOwnMeasurementsHaveNoSayInItsPrediction) {
   const SailorReport slower = make_sailor_report(folder);
   EXPECT_GT(slower.validation.predicted[kChanged], before.validation.predicted[kChanged])
       << "but the others' have";
+}
+
+TEST_F(ReproduceSailor, TellsSailorsOwnErrorsOfItsOwnPlansAlone) {
+  const SailorFolder folder = read_sailor_folder(sailor_data());
+  ASSERT_TRUE(find_sailors_own(folder));
+  EXPECT_EQ(find_sailors_own(folder)->mean, 0.0892);
+  SailorFolder other = folder;
+  other.plans.pop_back();
+  EXPECT_FALSE(find_sailors_own(other));
+  other = folder;
+  *other.plans[4].iteration += Duration{10'000};
+  EXPECT_FALSE(find_sailors_own(other));
+  other = folder;
+  other.times.begin()->second.begin()->second.front().forward += Duration{1};
+  EXPECT_FALSE(find_sailors_own(other));
+  other = folder;
+  other.config.model = "OPT-1.3";
+  EXPECT_FALSE(find_sailors_own(other));
 }
 
 TEST_F(ReproduceSailor, RefusesPlansWithoutMeasurements) {

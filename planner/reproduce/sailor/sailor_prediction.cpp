@@ -1,4 +1,4 @@
-#include "planner/reproduce/sailor_prediction.h"
+#include "planner/reproduce/sailor/sailor_prediction.h"
 
 #include <algorithm>
 #include <utility>

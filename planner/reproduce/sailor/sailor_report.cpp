@@ -1,4 +1,4 @@
-#include "planner/reproduce/sailor_report.h"
+#include "planner/reproduce/sailor/sailor_report.h"
 
 #include <fmt/format.h>
 
@@ -57,9 +57,6 @@ struct ConstantLists {
     return static_cast<std::size_t>(found - values.begin());
   }
 };
-
-// Errors of Sailor's own simulator on the same 15 plans, run from Sailor's artifact.
-constexpr ErrorSummary kSailorsOwn{.mean = 0.0892, .median = 0.0604, .largest = 0.1607};
 
 std::vector<Duration> take_measured(const std::vector<SailorPlan>& plans) {
   std::vector<Duration> measured;
@@ -187,6 +184,9 @@ SailorReport make_sailor_report(const SailorFolder& folder) {
       .start = lists.find_measured(),
       .predict = [&](const Choice& choice) { return predictor.predict(lists.at(choice)); }};
   SailorReport report;
+  report.model = folder.config.model;
+  report.gpu = folder.gpu;
+  report.sailors_own = find_sailors_own(folder);
   report.plans = folder.plans;
   report.uncalibrated = predictor.predict({});
   report.validation = leave_one_out(model, measured);
@@ -200,7 +200,10 @@ SailorReport make_sailor_report(const SailorFolder& folder) {
 }
 
 std::string print_sailor_report(const SailorReport& report) {
-  std::string text = fmt::format(
+  std::string text =
+      fmt::format("{} on {}, {} measured plans{}\n\n", report.model, report.gpu,
+                  report.plans.size(), report.sailors_own ? ": those that came with Sailor" : "");
+  text += fmt::format(
       "{:<28} {:>5} {:>3} {:>5} {:>9} {:>17} {:>17} {:>13}\n"
       "{:<28} {:>5} {:>3} {:>5} {:>9} {:>9} {:>7} {:>9} {:>7} {:>6} {:>6}\n",
       "", "", "", "", "measured", "uncalibrated", "leave-one-out", "peak GiB", "plan", "SxR", "mbs",
@@ -213,7 +216,7 @@ std::string print_sailor_report(const SailorReport& report) {
       print_errors("leave-one-out", summarize_errors(report.plans, report.validation.predicted));
   text += print_errors("fitted to all, seen by the fit",
                        summarize_errors(report.plans, report.validation.in_sample));
-  text += print_errors("Sailor's own simulator, 15 plans", kSailorsOwn);
+  if (report.sailors_own) text += print_errors("Sailor's own simulator", *report.sailors_own);
   text += print_unseen_memory(report);
   text += fmt::format("\n{:<26} {:>9} {:>9} {:>9}\n", "constant, without one plan", "least", "most",
                       "all plans");
@@ -250,12 +253,14 @@ std::string sailor_report_json(const SailorReport& report) {
     plans.push_back(std::move(row));
   }
   const Json answer = {
+      {"model", report.model},
+      {"gpu", report.gpu},
       {"plans", plans},
       {"absolute_error",
        {{"uncalibrated", errors_json(summarize_errors(report.plans, report.uncalibrated))},
         {"leave_one_out", errors_json(summarize_errors(report.plans, report.validation.predicted))},
         {"in_sample", errors_json(summarize_errors(report.plans, report.validation.in_sample))},
-        {"sailor", errors_json(kSailorsOwn)}}},
+        {"sailor", report.sailors_own ? errors_json(*report.sailors_own) : Json()}}},
       {"constants_from_all", constants_json(report.from_all)},
       {"suspects", report.suspects}};
   return answer.dump(2) + "\n";

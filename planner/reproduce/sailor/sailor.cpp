@@ -1,6 +1,6 @@
-#include "planner/reproduce/sailor.h"
+#include "planner/reproduce/sailor/sailor.h"
 
-#include "planner/reproduce/sailor_report.h"
+#include "planner/reproduce/sailor/sailor_report.h"
 #include "planner/verbs/command_line.h"
 #include "profiles/import/sailor_folder.h"
 
