@@ -73,7 +73,7 @@ std::optional<double> makespan_ratio(const PlannerComparison& comparison) {
 std::string print_comparison(const PlannerComparison& comparison) {
   std::string text = fmt::format("{:<16}  {:>12}  {:>10}  {:>11}  {}\n", "planner", "makespan",
                                  "samples/s", "memory peak", "plan");
-  text += row(comparison.planner, comparison.judged.candidate);
+  text += row(planner_name(comparison.planner), comparison.judged.candidate);
   bool extrapolated = comparison.judged.candidate.extrapolated;
   if (comparison.own != nullptr) {
     text += row("frazil", *comparison.own);
@@ -82,16 +82,19 @@ std::string print_comparison(const PlannerComparison& comparison) {
     text += fmt::format("{:<16}  no plan is feasible\n", "frazil");
   }
   if (const auto ratio = makespan_ratio(comparison)) {
-    text +=
-        fmt::format("{} takes {:.3f} times as long as frazil's best\n", comparison.planner, *ratio);
+    text += fmt::format("{} takes {:.3f} times as long as frazil's best\n",
+                        planner_name(comparison.planner), *ratio);
   }
-  text += print_remarks(comparison.planner, comparison.judged.remarks);
+  text += fmt::format("{} assumes: {}\n", planner_name(comparison.planner),
+                      assumptions_of(comparison.planner));
+  text += print_remarks(planner_name(comparison.planner), comparison.judged.remarks);
   return text + list_flags(comparison.profile, extrapolated);
 }
 
 std::string comparison_json(const PlannerComparison& comparison) {
   const auto ratio = makespan_ratio(comparison);
-  Json json = {{"planner", comparison.planner},
+  Json json = {{"planner", planner_name(comparison.planner)},
+               {"assumes", assumptions_of(comparison.planner)},
                {"named", candidate_json(comparison.judged.candidate)},
                {"frazil", comparison.own == nullptr ? Json() : candidate_json(*comparison.own)},
                {"ratio", ratio ? Json(*ratio) : Json()},

@@ -13,7 +13,7 @@
 namespace frazil {
 
 struct PlannerComparison {
-  std::string_view planner;  // its name
+  NamedPlanner planner;
   const JudgedPlan& judged;
   const Candidate* own = nullptr;  // null: nothing that Frazil searches is feasible
   const ModelProfile& profile;

@@ -84,7 +84,7 @@ std::string proof_json(const Ranking& ranking, const SearchOptions& options, Set
   if (const SearchedCuts* proof = proof_of(ranking)) {
     json["at_least_ns"] = proof->at_least.count();
     json["proven"] = ranking.fastest()->makespan <= proof->at_least;
-    json["only_rank_1_proven"] = ranking.best_alone;
+    json["only_fastest_proven"] = ranking.best_alone;
     json["searched_space"] = describe_space(options, setting);
   }
   return json.dump();

@@ -19,11 +19,11 @@ bool has_proof(const Ranking& ranking);
 // lies outside that space and below it.
 std::string print_gap(const Ranking& ranking, Duration makespan);
 
-// Returns the proof and the space, a line each, and between them a line if the plans below rank 1
-// are not proven the next best; empty if nothing fits or the search did not look for
+// Returns the proof and the space, a line each, and between them a line if the plans beside the
+// fastest are not proven the next best; empty if nothing fits or the search did not look for
 // cuts. Requires: the options are those of the search.
 std::string print_proof(const Ranking& ranking, const SearchOptions& options, Setting setting);
-// Returns the members "at_least_ns", "proven", "only_rank_1_proven" and "searched_space" as one
+// Returns the members "at_least_ns", "proven", "only_fastest_proven" and "searched_space" as one
 // object; {} as above.
 std::string proof_json(const Ranking& ranking, const SearchOptions& options, Setting setting);
 

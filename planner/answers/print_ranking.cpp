@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "planner/answers/print_proof.h"
 #include "planner/plan/schedule_facts.h"
@@ -249,8 +250,11 @@ std::string print_row(const Row& row, const std::string& rank, const Widths& wid
                     to_text(fullest_device(first)), above, widths) +
       cut_at(list_cuts(plan), 40) + "\n";
   const std::string margin(35 + shape_columns(plan, widths).size(), ' ');
+  // Of one schedule's depths that take equally long the first holds least; the rest say no more.
+  std::set<std::string> told = {schedule_notation(plan)};
   std::string others;
   for (auto other = row.begin() + 1; other != row.end(); ++other) {
+    if (!told.insert(schedule_notation((*other)->plan)).second) continue;
     others += (others.empty() ? "" : ", ") + variant_notation((*other)->plan);
     const Bytes memory = fullest_device(**other);
     if (memory != fullest_device(first)) others += fmt::format(" ({})", to_text(memory));

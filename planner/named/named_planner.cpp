@@ -19,16 +19,46 @@
 namespace frazil {
 namespace {
 
-constexpr std::array kPlanners = {
-    std::pair{NamedPlanner::kPipeBd, std::string_view("pipe-bd")},
-    std::pair{NamedPlanner::kPipeBdMemory, std::string_view("pipe-bd-memory")},
-    std::pair{NamedPlanner::kTorchgpipe, std::string_view("torchgpipe")},
-    std::pair{NamedPlanner::kPipeTransformer, std::string_view("pipetransformer")},
-    std::pair{NamedPlanner::kPipeDream, std::string_view("pipedream")},
-    std::pair{NamedPlanner::kDynMo, std::string_view("dynmo")},
-    std::pair{NamedPlanner::kDynMoDiffusion, std::string_view("dynmo-diffusion")},
-    std::pair{NamedPlanner::kUniform, std::string_view("uniform")},
+struct PlannerRow {
+  NamedPlanner planner;
+  std::string_view name;
+  std::string_view assumes;
 };
+
+constexpr std::array kPlanners = {
+    PlannerRow{NamedPlanner::kPipeBd, "pipe-bd",
+               "a batch is one micro-batch, shared by samples within a stage; unlimited memory; "
+               "every relay goes over the link of the first two devices"},
+    PlannerRow{
+        NamedPlanner::kPipeBdMemory, "pipe-bd-memory",
+        "a batch is one micro-batch, shared by samples within a stage; every relay goes over "
+        "the link of the first two devices"},
+    PlannerRow{NamedPlanner::kTorchgpipe, "torchgpipe",
+               "one pipeline of nearly equal times on equal devices; unlimited memory; messages "
+               "for nothing"},
+    PlannerRow{NamedPlanner::kPipeTransformer, "pipetransformer",
+               "parameters tell the time of a layer; pipelines within a host, each half as long as "
+               "the one before; frozen blocks on the first device"},
+    PlannerRow{
+        NamedPlanner::kPipeDream, "pipedream",
+        "a pipeline that never flushes, so that the slowest stage alone counts; equal devices "
+        "with unlimited memory"},
+    PlannerRow{NamedPlanner::kDynMo, "dynmo",
+               "one pipeline on equal devices, each with the least memory of any; messages at no "
+               "cost"},
+    PlannerRow{
+        NamedPlanner::kDynMoDiffusion, "dynmo-diffusion",
+        "one pipeline on equal devices, moved from equal numbers of layers by single layers; "
+        "messages at no cost"},
+    PlannerRow{NamedPlanner::kUniform, "uniform",
+               "all layers take equally long, on one pipeline; unlimited memory; messages at no "
+               "cost"},
+};
+
+const PlannerRow& row_of(NamedPlanner planner) {
+  return *std::find_if(kPlanners.begin(), kPlanners.end(),
+                       [&](const PlannerRow& row) { return row.planner == planner; });
+}
 
 // The input of one planner.
 struct Question {
@@ -137,24 +167,21 @@ JudgedPlan judge(NamedPlanner planner, Setting setting, const SearchOptions& opt
 
 }  // namespace
 
-std::string_view planner_name(NamedPlanner planner) {
-  const auto* const entry = std::find_if(kPlanners.begin(), kPlanners.end(),
-                                         [&](const auto& known) { return known.first == planner; });
-  ENSURE(entry != kPlanners.end(), "a name for each planner");
-  return entry->second;
-}
+std::string_view planner_name(NamedPlanner planner) { return row_of(planner).name; }
+
+std::string_view assumptions_of(NamedPlanner planner) { return row_of(planner).assumes; }
 
 std::optional<NamedPlanner> find_planner(std::string_view name) {
-  const auto* const entry =
-      std::find_if(kPlanners.begin(), kPlanners.end(),
-                   [&](const auto& known) { return is_same_name(known.second, name); });
-  if (entry == kPlanners.end()) return std::nullopt;
-  return entry->first;
+  const auto row = std::find_if(kPlanners.begin(), kPlanners.end(), [&](const PlannerRow& each) {
+    return is_same_name(each.name, name);
+  });
+  if (row == kPlanners.end()) return std::nullopt;
+  return row->planner;
 }
 
 std::vector<std::string_view> all_planner_names() {
   std::vector<std::string_view> names;
-  for (const auto& [planner, name] : kPlanners) names.push_back(name);
+  for (const PlannerRow& row : kPlanners) names.push_back(row.name);
   return names;
 }
 

@@ -44,6 +44,8 @@ enum class NamedPlanner : std::uint8_t {
 bool chooses_its_micro_batches(NamedPlanner planner);
 
 std::string_view planner_name(NamedPlanner planner);
+// Returns what its author's cost model takes for given, in words.
+std::string_view assumptions_of(NamedPlanner planner);
 // Finds a planner by its name, in any case; none for an unknown name.
 std::optional<NamedPlanner> find_planner(std::string_view name);
 std::vector<std::string_view> all_planner_names();

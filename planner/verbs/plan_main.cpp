@@ -118,7 +118,7 @@ ExitCode compare_planner(const Flags& values, const std::string& name) {
   const JudgedPlan judged = judge_named_planner(*planner, {profile, cluster}, options);
   const Candidate& named = judged.candidate;
   const Ranking ranking = search_plans({profile, cluster}, options);
-  const PlannerComparison comparison{planner_name(*planner), judged, ranking.best(), profile};
+  const PlannerComparison comparison{*planner, judged, ranking.best(), profile};
   const auto write = [&] {
     if (!named.infeasible && values.count("out") > 0) {
       write_plan(with_question(named.plan, options), required_text(values, "out"));
