@@ -29,8 +29,7 @@ CXX=$(./setup.sh --compiler)
 export CXX
 mkdir -p build "$folder"
 [ -x build/bin/frazil-train ] || echo 'building, 2 to 6 minutes on 2 cores; build/demo-build.log has the compiler'"'"'s words'
-if ! { cmake --preset release "-DFRAZIL_TORCH=${FRAZIL_TORCH:-}" && cmake --build --preset release --target \
-  frazil frazil-profile frazil-plan frazil-simulate frazil-train frazil-report; } >build/demo-build.log 2>&1; then
+if ! { cmake --preset release "-DFRAZIL_TORCH=${FRAZIL_TORCH:-}" && cmake --build --preset release --target programs; } >build/demo-build.log 2>&1; then
   tail -n 30 build/demo-build.log >&2
   echo 'demo.sh: the build failed; build/demo-build.log has it all' >&2
   exit 1

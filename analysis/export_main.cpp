@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <functional>
 #include <set>
 
 #include "analysis/svg/gantt.h"
 #include "planner/actions/validate_plan.h"
 #include "planner/interop/chakra.h"
 #include "planner/interop/pytorch_csv.h"
+#include "planner/interop/torchtitan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/schedule_facts.h"
 #include "planner/schedules/make_schedule.h"
@@ -37,14 +39,16 @@ po::options_description describe_flags() {
       ("profile", text_value("FILE"), "profile of its model")        //
       ("cluster", text_value("FILE"), "its cluster")                 //
       ("to", text_value("FORM"),
-       "pytorch-csv: for torch.distributed.pipelining; chakra: for ASTRA-sim; chrome: for "
-       "Perfetto; svg, html: a Gantt picture with memory over time")                         //
+       "pytorch-csv: for torch.distributed.pipelining; torchtitan: that and the modules of each "
+       "stage; chakra: for ASTRA-sim; chrome: for Perfetto; svg, html: a Gantt picture with memory "
+       "over time")                                                                          //
       ("comms", po::bool_switch(), "with messages and reductions, PyTorch's compute_comms")  //
       ("per-device", po::bool_switch(),
        "chrome: a file for each device, numbered, in the form of PyTorch's profiler, for Holistic "
        "Trace Analysis")  //
       ("out", text_value("FILE"),
-       "file to write; of several pipelines one file each, numbered; chakra: OUT.0.et, OUT.1.et, "
+       "file to write; of several pipelines one file each, numbered; torchtitan: OUT.csv and "
+       "OUT.toml; chakra: OUT.0.et, OUT.1.et, "
        "... by device, and OUT.groups.json where collectives run over some of the devices");
   return flags;
 }
@@ -93,24 +97,41 @@ std::filesystem::path number_file(const std::filesystem::path& out, std::size_t 
   return numbered.replace_extension(fmt::format("{}{}", number, out.extension().string()));
 }
 
-void export_pytorch(const Flags& values, const WhatIfInputs& inputs,
-                    const std::filesystem::path& out) {
+// Returns the schedule in PyTorch's form, one text per pipeline.
+std::vector<std::string> make_pytorch(const WhatIfInputs& inputs, PytorchDialect dialect) {
   const auto& [profile, cluster, plan] = inputs;
   const Schedule compute =
       make_schedule(plan, static_cast<int>(cluster.devices.size()), Setting{profile, cluster});
   // PyTorch asks a split backward for its I everywhere, also where no input wants a gradient.
   Activity activity = find_activity(profile, plan.mask);
   for (LayerActivity& layer : activity.layers) layer.input_gradient |= layer.weight_gradient;
-  const Schedule completed = complete_schedule(compute, plan, profile, activity);
+  return to_pytorch_csv(complete_schedule(compute, plan, profile, activity), dialect);
+}
+
+void export_pytorch(const Flags& values, const WhatIfInputs& inputs,
+                    const std::filesystem::path& out) {
   const std::vector<std::string> texts =
-      to_pytorch_csv(completed, is_set(values, "comms") ? PytorchDialect::kComputeComms
-                                                        : PytorchDialect::kComputeOnly);
+      make_pytorch(inputs, is_set(values, "comms") ? PytorchDialect::kComputeComms
+                                                   : PytorchDialect::kComputeOnly);
   std::vector<NewFile> files;
   files.reserve(texts.size());
   for (const std::string& text : texts) {
     files.push_back({texts.size() == 1 ? out : number_file(out, files.size()), text});
   }
   write_files(values, files);
+}
+
+// Writes the schedule of one pipeline, for all are alike, and what asks torchtitan for the plan.
+void export_torchtitan(const Flags& values, const WhatIfInputs& inputs, const std::string& prefix) {
+  const std::string csv = prefix + ".csv";
+  const std::string toml =
+      to_torchtitan_toml(inputs.plan, inputs.profile, csv, required_text(values, "profile"));
+  const std::vector<std::string> texts = make_pytorch(inputs, PytorchDialect::kComputeOnly);
+  if (std::adjacent_find(texts.begin(), texts.end(), std::not_equal_to<>()) != texts.end()) {
+    throw InfeasibleError(
+        "torchtitan has one schedule for all pipelines, and those of this plan have their own");
+  }
+  write_files(values, {{csv, texts.front()}, {prefix + ".toml", toml}});
 }
 
 SimulatedStep simulate_inputs(const WhatIfInputs& inputs, bool is_what_if) {
@@ -165,8 +186,8 @@ std::string draw(const std::string& format, const WhatIfInputs& inputs, bool is_
 }
 
 ExitCode export_verb(const Flags& values) {
-  constexpr std::array<std::string_view, 5> kFormats = {"pytorch-csv", "chakra", "chrome", "svg",
-                                                        "html"};
+  constexpr std::array<std::string_view, 6> kFormats = {"pytorch-csv", "torchtitan", "chakra",
+                                                        "chrome",      "svg",        "html"};
   const std::string format = known_name("--to", required_text(values, "to"), kFormats);
   const std::filesystem::path out = required_text(values, "out");
   refuse_folder_place({"--out", out});
@@ -174,6 +195,7 @@ ExitCode export_verb(const Flags& values) {
   if (!is_plan && values.count("stages") == 0) {
     refuse_flags("neither --plan nor --stages", "one of them");
   }
+  if (format == "torchtitan" && !is_plan) refuse_flags("--stages with --to torchtitan", "--plan");
   const WhatIfInputs inputs = is_plan ? read_files(values) : read_inputs(values);
   if (format == "pytorch-csv") {
     if (is_set(values, "per-device")) refuse_flags("--per-device with --to pytorch-csv", "chrome");
@@ -185,6 +207,8 @@ ExitCode export_verb(const Flags& values) {
     }
     if (is_set(values, "per-device")) {
       export_kernels(values, inputs, !is_plan, out);
+    } else if (format == "torchtitan") {
+      export_torchtitan(values, inputs, out.string());
     } else if (format == "chakra") {
       export_chakra(values, inputs, !is_plan, out.string());
     } else {
@@ -195,11 +219,12 @@ ExitCode export_verb(const Flags& values) {
 }
 
 int run_export_verb(int argc, char** argv) {
-  const Verb verb{"export", "Writes a plan's step in the form of another program, or as a picture.",
-                  "frazil export --to pytorch-csv|chakra|chrome|svg|html --out FILE\n"
-                  "         --stages N --micro-batches N --schedule NAME [--chunks N]\n"
-                  "   or: frazil export --to pytorch-csv|chakra|chrome|svg|html --out FILE\n"
-                  "         --plan FILE --profile FILE --cluster FILE"};
+  const Verb verb{
+      "export", "Writes a plan's step in the form of another program, or as a picture.",
+      "frazil export --to pytorch-csv|chakra|chrome|svg|html --out FILE\n"
+      "         --stages N --micro-batches N --schedule NAME [--chunks N]\n"
+      "   or: frazil export --to pytorch-csv|torchtitan|chakra|chrome|svg|html --out FILE\n"
+      "         --plan FILE --profile FILE --cluster FILE"};
   return run_verb(verb, argc, argv, describe_flags(), export_verb);
 }
 

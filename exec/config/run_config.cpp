@@ -4,6 +4,7 @@
 #include <array>
 #include <initializer_list>
 #include <span>
+#include <system_error>
 #include <vector>
 
 #include "exec/config/run_config_names.h"
@@ -252,6 +253,18 @@ void refuse_fresh_draws(const JsonCursor& cache, const RunConfig& config) {
              "\"variants\" in the augmentation, which names how many draws there are, or no cache");
 }
 
+// Returns the file of the digits: beside the programs of an installed tree, wherever that was
+// moved, else in the checkout that was built.
+std::filesystem::path shipped_digits() {
+  constexpr const char* kFile = "digits.csv.gz";
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::filesystem::path installed =
+      program.parent_path().parent_path() / "share" / "frazil" / "data" / kFile;
+  if (!error && std::filesystem::exists(installed, error)) return installed;
+  return std::filesystem::path(FRAZIL_DATA_FOLDER) / kFile;
+}
+
 }  // namespace
 
 RunConfig parse_run_config(std::string_view text, const std::string& file) {
@@ -309,8 +322,7 @@ RunConfig read_run_config(const std::filesystem::path& path) {
   }
   if (config.data.kind != DataConfig::Kind::kDigits) return config;
   const std::filesystem::path data =
-      config.data.path.empty() ? std::filesystem::path(FRAZIL_DATA_FOLDER) / "digits.csv.gz"
-                               : place / config.data.path;
+      config.data.path.empty() ? shipped_digits() : place / config.data.path;
   config.data.path = data.lexically_normal().string();
   return config;
 }

@@ -14,6 +14,7 @@
 
 #include "planner/answers/error_json.h"
 #include "planner/answers/terminal_text.h"
+#include "planner/verbs/flag_list.h"
 #include "planner/verbs/flags.h"
 #include "profiles/known_names.h"
 #include "profiles/printable_text.h"
@@ -97,7 +98,7 @@ ExitCode print_help(const Verb& verb, const po::options_description& options) {
 std::string describe(const po::unknown_option& error, const po::options_description& options) {
   std::vector<std::string> flags;
   for (const auto& option : options.options()) flags.push_back("--" + option->long_name());
-  flags.insert(flags.end(), {"--help", "--version"});
+  flags.insert(flags.end(), {"--help", "--version", "--describe-flags"});
   const std::vector<std::string_view> known(flags.begin(), flags.end());
   return fmt::format("command line: {}; --help names the flags{}", error.what(),
                      did_you_mean(error.get_option_name(), known));
@@ -131,7 +132,8 @@ constexpr const char* kLostOutput = "standard output could not be written";
 ExitCode answer(const Verb& verb, int argc, char** argv, const po::options_description& options,
                 const std::function<ExitCode(const po::variables_map&)>& body) {
   po::options_description all = options;
-  all.add_options()("help", "print this and stop")("version", "print the version and stop");
+  all.add_options()("help", "print this and stop")("version", "print the version and stop")(
+      "describe-flags", "print purpose, usage and flags as one JSON object and stop");
   po::options_description parsed = all;
   const std::string name = verb.words.empty() ? "word" : verb.words;
   if (all.find_nothrow(name, false) == nullptr) {
@@ -143,6 +145,10 @@ ExitCode answer(const Verb& verb, int argc, char** argv, const po::options_descr
   if (asks_help || values.count("help") > 0) return print_help(verb, all);
   if (values.count("version") > 0) {
     fmt::print("frazil {}\n", FRAZIL_VERSION);
+    return ExitCode::kOk;
+  }
+  if (values.count("describe-flags") > 0) {
+    fmt::print("{}", list_flags(verb.name, verb.purpose, verb.usage, all));
     return ExitCode::kOk;
   }
   if (verb.words.empty() && !words.empty()) {

@@ -1,5 +1,6 @@
 #pragma once
-// Runs a subcommand (here: verb): one catch, exit codes, --help and --version for every subcommand.
+// Runs a subcommand (here: verb): one catch, exit codes, and --help, --version and --describe-flags
+// for every subcommand.
 
 #include <boost/program_options.hpp>
 #include <functional>
@@ -19,7 +20,8 @@ struct Verb {
   std::string words = "";
 };
 
-// Parses argv with `options` (adds --help, also -h, and --version), then runs `body`. With --json
+// Parses argv with `options` (adds --help, also -h, --version and --describe-flags, see
+// planner/verbs/flag_list.h), then runs `body`. With --json
 // among the flags, an error is also answered as JSON (planner/answers/error_json.h), unless an
 // answer is out. Turns what `body` throws into "frazil <verb>: <sentence>" on stderr and an exit
 // code: InputError and bad flags 2, InfeasibleError 3, PeerLost 6, std::bad_alloc 7, Diverged 10,

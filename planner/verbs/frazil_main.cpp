@@ -90,16 +90,27 @@ int refuse_verb(std::string_view found, bool as_json) {
                   expected + frazil::did_you_mean(found, names), as_json);
 }
 
+// Tells what makes the program of a subcommand, as this build was configured.
+std::string advise(const Verb& verb) {
+#ifdef FRAZIL_WITH_LIBTORCH
+  constexpr bool kWithLibtorch = true;
+#else
+  constexpr bool kWithLibtorch = false;
+#endif
+  if (verb.needs_libtorch && !kWithLibtorch) {
+    return "this build was configured without libtorch; run ./setup.sh, which fetches it, then "
+           "configure and build again";
+  }
+  const std::string build = "build all programs first (cmake --build build --target programs)";
+  return verb.needs_libtorch ? build + ", or install the component with libtorch" : build;
+}
+
 // Returns only when the program could not be started.
 int start_verb(const std::filesystem::path& folder, const Verb& verb, char** arguments) {
   const std::filesystem::path program = find_program(folder, verb.name);
   if (!is_built(program)) {
     std::cerr << "frazil: found no " << frazil::to_one_line(program.string())
-              << ", expected it beside frazil: "
-              << (verb.needs_libtorch
-                      ? "this subcommand needs a build with libtorch, which ./setup.sh fetches"
-                      : "build all programs first")
-              << "\n";
+              << ", expected it beside frazil: " << advise(verb) << "\n";
     return kExitFailure;
   }
   std::string name(verb.name);

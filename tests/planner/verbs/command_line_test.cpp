@@ -149,5 +149,18 @@ TEST(CommandLine, PrintsHelpAndVersionOnStandardOutput) {
   EXPECT_EQ(version.out, std::string("frazil ") + FRAZIL_VERSION + "\n");
 }
 
+TEST(CommandLine, ListsItsFlagsForPrograms) {
+  const VerbOutcome list = run({"--describe-flags"});
+  EXPECT_EQ(list.code, 0);
+  EXPECT_EQ(list.err, "");
+  EXPECT_EQ(
+      list.out.find(R"({"name":"test","purpose":"Tests.","usage":"frazil test --batch N",)"
+                    R"("flags":[{"name":"batch","value":"arg","meaning":"samples of a step"},)"
+                    R"({"name":"json","value":"","meaning":"answer in JSON"},)"
+                    R"({"name":"help",)"),
+      0U)
+      << list.out;
+}
+
 }  // namespace
 }  // namespace frazil
