@@ -367,10 +367,7 @@ class Training {
       tell(step, told_);
     }
     if (weighed) phase.memory = add_measured(predicted_memory_, step, std::move(result.memory));
-    if (sampled) {
-      phase.measured.spans.insert(phase.measured.spans.end(), result.spans.begin(),
-                                  result.spans.end());
-    }
+    if (sampled) keep_sample(phase, result.spans);
     refuse_non_finite(step, result, run_.model());
     train_loss_ += result.loss * static_cast<double>(range.count);
     epoch_samples_ += range.count;
