@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "analysis/foreign_cores.h"
 #include "analysis/tables/table.h"
-#include "exec/devices/foreign_load.h"
 #include "exec/measuring/fixed.h"
 #include "exec/profile/profiler.h"
 #include "exec/train/progress.h"
