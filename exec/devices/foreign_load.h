@@ -1,16 +1,12 @@
 #pragma once
 // Measures how busy other programs keep this machine, from /proc/stat less this process's own time
 // (stolen time counts as foreign). It decides, before any result is known, which measurements may
-// count.
+// count (kMostForeignCores, analysis/foreign_cores.h).
 
 #include <chrono>
 #include <optional>
 
 namespace frazil {
-
-// The most cores that other programs may keep busy: above this load, what was measured may be
-// longer than it would be alone.
-inline constexpr double kMostForeignCores = 0.15;
 
 class ForeignLoad {
  public:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analysis/foreign_cores.h"
 #include "exec/config/configured_run.h"
 #include "exec/devices/foreign_load.h"
 #include "exec/devices/host_facts.h"
@@ -169,7 +170,7 @@ MeasuredProfile measure_profile(const RunConfig& config, const Dataset& data,
   measured.profile.provenance["steps"] =
       std::to_string(options.rounds * options.steps) + " per micro-batch size, half of them split";
   if (measured.foreign_cores) {
-    measured.profile.provenance["foreign_cores"] = fixed(*measured.foreign_cores, 2);
+    measured.profile.provenance[kForeignCores] = fixed(*measured.foreign_cores, 2);
   }
   measured.cluster.provenance = measured.profile.provenance;
   return measured;

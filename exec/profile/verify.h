@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "analysis/foreign_cores.h"
 #include "analysis/verification.h"
 #include "exec/config/run_config.h"
 #include "exec/data/dataset.h"
 #include "exec/devices/compute_device.h"
-#include "exec/devices/foreign_load.h"
 #include "planner/plan/plan.h"
 #include "profiles/cluster.h"
 

@@ -9,8 +9,7 @@
 namespace frazil {
 namespace {
 
-constexpr std::int64_t kSkippedSteps = 3;
-constexpr std::int64_t kSampleEvery = 8;
+constexpr Step kSkippedSteps = 3;
 constexpr std::size_t kMostSampledSteps = 40;
 
 double rate(std::int64_t samples, Duration time) {
@@ -48,9 +47,16 @@ BegunPhase predict_phase(Step first, const Plan& plan, const TrainOptions& optio
 }
 
 bool is_sampled(const TrainPhase& phase, Step step) {
-  const std::int64_t into = step - phase.first_step - kSkippedSteps;
-  return into >= 0 && into % kSampleEvery == 0 &&
-         static_cast<std::size_t>(into / kSampleEvery) < kMostSampledSteps;
+  const Step into = step - phase.first_step - kSkippedSteps;
+  return into >= 0 && into % phase.sampled_every == 0;
+}
+
+void keep_sample(TrainPhase& phase, const std::vector<Span>& spans) {
+  phase.measured.spans.insert(phase.measured.spans.end(), spans.begin(), spans.end());
+  if (steps_of(phase.measured).size() <= kMostSampledSteps) return;
+  phase.sampled_every *= 2;
+  std::erase_if(phase.measured.spans,
+                [&](const Span& span) { return !is_sampled(phase, span.action.step); });
 }
 
 MemoryRecord add_measured(MemoryRecord record, Step step, std::vector<MeasuredMemory> measured) {

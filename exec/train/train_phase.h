@@ -23,7 +23,8 @@ struct TrainPhase {
   Timeline predicted;  // one step
   Duration predicted_step{0};
   bool extrapolated = false;  // the prediction goes beyond the measured micro-batch sizes
-  Timeline measured;          // sampled steps
+  Timeline measured;          // sampled steps, spread over the whole phase
+  Step sampled_every = 8;     // steps from one sample to the next
   std::int64_t steps = 0;     // full batches
   Duration measured_time{0};  // of `steps`, with gathering samples
   // Measured in the first full step after the phase's first whose spans are not kept, besides its
@@ -44,9 +45,13 @@ struct BegunPhase {
 BegunPhase predict_phase(Step first, const Plan& plan, const TrainOptions& options,
                          const std::string& file);
 
-// True if spans of the step are kept: every eighth, without the first ones (new executors, cold
-// caches) and up to a limit.
+// True if spans of the step are kept: one in `sampled_every`, without the first three of the phase
+// (new executors, cold caches).
 bool is_sampled(const TrainPhase& phase, Step step);
+// Keeps the spans of a sampled step. How long a phase will be is not known: where there are more
+// than 40 samples, every second one is dropped and `sampled_every` doubled, so that the samples of
+// a phase of any length lie evenly between its first steps and its last.
+void keep_sample(TrainPhase& phase, const std::vector<Span>& spans);
 
 // Returns the predicted record with what a step has measured.
 MemoryRecord add_measured(MemoryRecord record, Step step, std::vector<MeasuredMemory> measured);

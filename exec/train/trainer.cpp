@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "analysis/foreign_cores.h"
 #include "exec/checkpoint/run_identity.h"
 #include "exec/config/configured_run.h"
 #include "exec/data/sample_loader.h"
 #include "exec/devices/foreign_load.h"
 #include "exec/devices/host_facts.h"
 #include "exec/devices/steady_time.h"
+#include "exec/measuring/fixed.h"
 #include "exec/models/vit.h"
 #include "exec/run/run.h"
 #include "exec/train/cache_control.h"
@@ -87,7 +89,7 @@ class Training {
     if (options_.keep_weights) options_.keep_weights(run_.parameters(), done);
     result_.weight_hash = run_.weight_hash();
     result_.process_peak_resident = peak_resident();
-    result_.foreign_cores = load_.cores();
+    note_foreign_load();
     result_.cache = cache_.report();
     cache_.end(done);
     note_cache();
@@ -289,6 +291,13 @@ class Training {
     plans_.expect(freezing_.foresee(within));
   }
 
+  void note_foreign_load() {
+    result_.foreign_cores = load_.cores();
+    if (result_.foreign_cores) {
+      recorder_.provenance()[kForeignCores] = fixed(*result_.foreign_cores, 2);
+    }
+  }
+
   void note_cache() {
     for (const FreezeEvent& event : cache_.take_events()) recorder_.note(event);
   }
@@ -367,10 +376,7 @@ class Training {
       tell(step, told_);
     }
     if (weighed) phase.memory = add_measured(predicted_memory_, step, std::move(result.memory));
-    if (sampled) {
-      phase.measured.spans.insert(phase.measured.spans.end(), result.spans.begin(),
-                                  result.spans.end());
-    }
+    if (sampled) keep_sample(phase, result.spans);
     refuse_non_finite(step, result, run_.model());
     train_loss_ += result.loss * static_cast<double>(range.count);
     epoch_samples_ += range.count;

@@ -3,14 +3,15 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "analysis/foreign_cores.h"
 #include "analysis/tables/table.h"
-#include "exec/devices/foreign_load.h"
 #include "exec/measuring/fixed.h"
 #include "exec/profile/profiler.h"
 #include "exec/train/progress.h"
 #include "exec/verbs/verb_inputs.h"
 #include "planner/verbs/command_line.h"
 #include "profiles/cluster_json.h"
+#include "profiles/error.h"
 #include "profiles/model_profile_json.h"
 #include "profiles/quantity_text.h"
 #include "profiles/text_file.h"
@@ -41,6 +42,22 @@ po::options_description describe_flags() {
 
 std::string milliseconds(Duration duration) { return fixed(to_ms(duration), 3); }
 
+// Returns a line for each layer whose I took as long as its whole backward: the difference, W, then
+// is 0, though the layer has weights.
+std::string list_lost_weights(const ModelProfile& profile) {
+  std::string text;
+  for (const Layer& layer : profile.layers) {
+    for (const CostSample& cost : layer.costs) {
+      if (cost.backward_weight.count() > 0 || layer.parameters.count == 0) continue;
+      text += "note: W of " + to_one_line(layer.name) + " at " +
+              std::to_string(cost.micro_batch_size) +
+              " samples is 0 within noise: I alone took as long as I and W together; more --rounds "
+              "tell them apart\n";
+    }
+  }
+  return text;
+}
+
 std::string print_profile(const MeasuredProfile& measured) {
   Table table{{"layer", "micro-batch", "F ms", "F frozen ms", "I ms", "W ms", "W alone ms", "U ms",
                "stash", "parameters"},
@@ -58,7 +75,8 @@ std::string print_profile(const MeasuredProfile& measured) {
   return to_text(table) + "each action + " + milliseconds(device.action_overhead) +
          " ms, each step + " + milliseconds(device.step_overhead) + " ms, hop " +
          milliseconds(measured.cluster.default_link.latency) + " ms, link " +
-         to_text(Bytes{measured.cluster.default_link.bandwidth.count}) + "/s\n";
+         to_text(Bytes{measured.cluster.default_link.bandwidth.count}) + "/s\n" +
+         list_lost_weights(measured.profile);
 }
 
 std::string to_answer(const MeasuredProfile& measured) {
