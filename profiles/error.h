@@ -23,27 +23,39 @@ enum class ExitCode : int {
   kVerifyInconclusive = 5,
   kPeerLost = 6,
   kOutOfMemory = 7,
+  kStorage = 8,
+  kNoPermission = 9,
   kDiverged = 10,
   kPleaseRestart = 75,
 };
 
 // Bad usage or input, exit code 2. what() is one sentence: "plan.json:12: found X, expected Y".
-// Line 0 (a flag, an unreadable file) is left out of the sentence.
+// Line 0 (a flag, an unreadable file) is left out of the sentence. A file that the system refuses
+// has exit code 8 or 9 (fail_system).
 class InputError : public std::runtime_error {
  public:
-  InputError(std::string file, int line, std::string found, std::string expected);
+  InputError(std::string file, int line, std::string found, std::string expected,
+             ExitCode code = ExitCode::kBadInput);
 
   const std::string& file() const { return file_; }
   int line() const { return line_; }
   const std::string& found() const { return found_; }
   const std::string& expected() const { return expected_; }
+  ExitCode code() const { return code_; }
 
  private:
   std::string file_;
   int line_;
   std::string found_;
   std::string expected_;
+  ExitCode code_;
 };
+
+// Throws InputError for a system call that gave `error` (an errno) on a file: found the error "No
+// space left on device" of write. The code is 8 where storage is full or fails, 9 where a
+// permission is missing, else 2. `call` may be empty.
+[[noreturn]] void fail_system(const std::string& file, int error, const std::string& call,
+                              const std::string& expected);
 
 // A plan or graph that is valid but infeasible (no plan fits, or an interpreter cannot perform an
 // action), exit code 3. what() is one sentence.

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <map>
 #include <system_error>
 
 #include "profiles/error.h"
@@ -21,22 +22,26 @@ namespace fs = std::filesystem;
 constexpr std::size_t kLargestFile = std::size_t{1} << 30;
 constexpr int kMostTemporaryNames = 1000;
 
-std::string error_text(int error) { return std::generic_category().message(error); }
-
 [[noreturn]] void fail_read(const fs::path& path, const std::string& found) {
   throw InputError(path.string(), 0, found, "a readable file");
+}
+
+[[noreturn]] void fail_read(const fs::path& path, int error) {
+  fail_system(path.string(), error, "", "a readable file");
 }
 
 [[noreturn]] void fail_write(const fs::path& path, const std::string& found) {
   throw InputError(path.string(), 0, found, "a place for a file");
 }
 
+[[noreturn]] void fail_write(const fs::path& path, int error) {
+  fail_system(path.string(), error, "", "a place for a file");
+}
+
 void refuse_size(const fs::path& path, std::size_t size) {
   if (size <= kLargestFile) return;
   throw InputError(path.string(), 0, "more than 1 GiB", "a file of at most 1 GiB");
 }
-
-std::string describe_error(int error) { return fmt::format("the error \"{}\"", error_text(error)); }
 
 // An open file that closes itself.
 class OpenFile {
@@ -90,12 +95,12 @@ fs::path final_place(const fs::path& path) {
   fs::path place = path;
   for (int links = 0; fs::is_symlink(fs::symlink_status(place, error)); ++links) {
     if (is_open_file(place)) fail_write(path, "a special file");
-    if (links == kMostLinks) fail_write(path, describe_error(ELOOP));
+    if (links == kMostLinks) fail_write(path, ELOOP);
     const fs::path target = fs::read_symlink(place, error);
-    if (error) fail_write(path, describe_error(error.value()));
+    if (error) fail_write(path, error.value());
     place = place.parent_path() / target;
     if (!fs::exists(fs::symlink_status(place, error))) {
-      fail_write(path, describe_error(error ? error.value() : ENOENT));
+      fail_write(path, error ? error.value() : ENOENT);
     }
   }
   const fs::file_status status = fs::status(place, error);
@@ -112,14 +117,27 @@ fs::path write_beside(const fs::path& place, std::string_view text) {
     temporary += fmt::format(".tmp.{}.{}", getpid(), counter);
     OpenFile file(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC);
     if (file.descriptor() < 0 && errno == EEXIST) continue;
-    if (file.descriptor() < 0) fail_write(place, describe_error(errno));
+    if (file.descriptor() < 0) fail_write(place, errno);
     if (const int error = write_all(file, text); error != 0) {
       unlink(temporary.c_str());
-      fail_write(place, describe_error(error));
+      fail_write(place, error);
     }
     return temporary;
   }
   fail_write(place, "leftover temporary files under every name");
+}
+
+fs::path folder_of(const fs::path& place) {
+  return place.has_parent_path() ? place.parent_path() : fs::path(".");
+}
+
+// Syncs a folder in which `path` has its name. A folder that may be written but not read, and a
+// file system that syncs no folders, are no reason to refuse a file that is there.
+void sync_folder(const fs::path& folder, const fs::path& path) {
+  OpenFile open_folder(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (open_folder.descriptor() < 0) return;
+  if (fsync(open_folder.descriptor()) == 0 || errno == EINVAL || errno == ENOTSUP) return;
+  fail_write(path, errno);
 }
 
 // Files that are whole beside their places. The destructor removes those that were not renamed.
@@ -134,22 +152,27 @@ class StagedFiles {
 
   void add(const fs::path& path, std::string_view text) {
     const fs::path place = final_place(path);
-    if (place.has_parent_path()) {
-      std::error_code error;
-      fs::create_directories(place.parent_path(), error);
-      if (error) fail_write(path, describe_error(error.value()));
+    std::error_code error;
+    for (fs::path folder = folder_of(place); !fs::exists(folder, error);) {
+      folder = folder_of(folder);
+      folders_.emplace(folder, path);  // there the new folder's name stands
     }
+    fs::create_directories(folder_of(place), error);
+    if (error) fail_write(path, error.value());
     files_.push_back({path, place, write_beside(place, text)});
   }
 
+  // The new names outlive a loss of power when this returns.
   void rename_all() {
     while (!files_.empty()) {
       const Staged& next = files_.front();
       if (std::rename(next.temporary.c_str(), next.place.c_str()) != 0) {
-        fail_write(next.path, describe_error(errno));
+        fail_write(next.path, errno);
       }
+      folders_.emplace(folder_of(next.place), next.path);
       files_.erase(files_.begin());
     }
+    for (const auto& [folder, path] : folders_) sync_folder(folder, path);
   }
 
  private:
@@ -159,17 +182,17 @@ class StagedFiles {
     fs::path temporary;
   };
   std::vector<Staged> files_;
+  std::map<fs::path, fs::path> folders_;  // with new names, and a file for which each was made
 };
 
 }  // namespace
 
 std::string read_text_file(const fs::path& path) {
   OpenFile file(path, O_RDONLY | O_CLOEXEC);
-  if (file.descriptor() < 0) {
-    fail_read(path, errno == ENOENT ? "no such file" : describe_error(errno));
-  }
+  if (file.descriptor() < 0 && errno == ENOENT) fail_read(path, "no such file");
+  if (file.descriptor() < 0) fail_read(path, errno);
   struct stat status {};
-  if (fstat(file.descriptor(), &status) != 0) fail_read(path, describe_error(errno));
+  if (fstat(file.descriptor(), &status) != 0) fail_read(path, errno);
   if (S_ISDIR(status.st_mode)) fail_read(path, "a folder");
   refuse_size(path, static_cast<std::size_t>(status.st_size));
   std::string text;
@@ -178,7 +201,7 @@ std::string read_text_file(const fs::path& path) {
   while (true) {
     const ssize_t count = read(file.descriptor(), buffer.data(), buffer.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) fail_read(path, describe_error(errno));
+    if (count < 0) fail_read(path, errno);
     if (count == 0) return text;
     text.append(buffer.data(), static_cast<std::size_t>(count));
     refuse_size(path, text.size());

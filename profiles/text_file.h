@@ -13,8 +13,9 @@ namespace frazil {
 // when the file is missing, a folder, unreadable or larger than 1 GiB.
 std::string read_text_file(const std::filesystem::path& path);
 
-// Writes `text` to `path` by rename and makes missing parent folders. Throws InputError (line 0)
-// when the place cannot be written; then no part of the file is left behind.
+// Writes `text` to `path` by rename and makes missing parent folders. File and names are synced: a
+// loss of power leaves the file before or this one. Throws InputError (line 0) when the place
+// cannot be written; then no part of the file is left behind.
 void write_text_file(const std::filesystem::path& path, std::string_view text);
 
 // Writes several files, all or none: every file is whole beside its place before the first rename.

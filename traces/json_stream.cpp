@@ -8,7 +8,6 @@
 #include <charconv>
 #include <cstring>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "profiles/error.h"
@@ -33,9 +32,8 @@ JsonStream::JsonStream(const std::filesystem::path& path, std::size_t window)
   errno = 0;
   source_.reset(gzopen(path.c_str(), "rb"));
   if (source_ == nullptr) {
-    const std::string why =
-        errno == ENOENT ? "no such file" : "the error " + std::generic_category().message(errno);
-    throw InputError(file_, 0, why, "a readable file");
+    if (errno == ENOENT) throw InputError(file_, 0, "no such file", "a readable file");
+    fail_system(file_, errno, "", "a readable file");
   }
   gzbuffer(source_.get(), kFirstWindow / 8);
   at_ = end_ = counted_ = window_.data();
@@ -77,10 +75,8 @@ void JsonStream::read_more() {
   const char* message = gzerror(source_.get(), &error);
   if (error == Z_ERRNO) {
     const int number = errno;
-    throw InputError(
-        file_, 0,
-        number == EISDIR ? "a folder" : "the error " + std::generic_category().message(number),
-        "a readable file");
+    if (number == EISDIR) throw InputError(file_, 0, "a folder", "a readable file");
+    fail_system(file_, number, "", "a readable file");
   }
   // zlib reports packed data that end too early as a buffer error; the data before it are good.
   is_truncated_ = error == Z_BUF_ERROR;

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <system_error>
 #include <utility>
 
 #include "profiles/error.h"
@@ -60,10 +59,7 @@ int find_in_memory(int file, std::size_t size, std::int64_t place) {
 }
 
 [[noreturn]] void fail(const fs::path& path, std::int64_t error, const std::string& call) {
-  throw InputError(
-      path.string(), 0,
-      "the error \"" + std::generic_category().message(static_cast<int>(error)) + "\" of " + call,
-      "a place for the files of a run");
+  fail_system(path.string(), static_cast<int>(error), call, "a place for the files of a run");
 }
 
 }  // namespace

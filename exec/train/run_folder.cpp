@@ -112,8 +112,7 @@ void RunFolder::take() {
   if (lock_) return;
   std::error_code error;
   fs::create_directories(path_, error);
-  if (error)
-    throw InputError(path_.string(), 0, "the error \"" + error.message() + "\"", "a folder");
+  if (error) fail_system(path_.string(), error.value(), "", "a folder");
   lock();
   found_ = find_run(path_);
   refuse_run();

@@ -84,8 +84,7 @@ void remove_one(const fs::path& path) {
   std::error_code error;
   fs::remove(path, error);
   if (!error) return;
-  throw InputError(path.string(), 0, "the error \"" + error.message() + "\"",
-                   "a file of an earlier run that can be removed");
+  fail_system(path.string(), error.value(), "", "a file of an earlier run that can be removed");
 }
 
 // Returns whether a file has a name such as "plan.json.tmp.4231.0", which a process leaves that is

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -114,8 +115,11 @@ void check_output_folder(const std::string& folder) {
                      "a folder for the results, or a name that is free");
   }
   std::string probe = (place / ".frazil.XXXXXX").string();
-  if (!is_folder || ::mkdtemp(probe.data()) == nullptr) {
+  if (!is_folder) {
     throw InputError(folder, 0, "a place that cannot be written", "a folder for the results");
+  }
+  if (::mkdtemp(probe.data()) == nullptr) {
+    fail_system(folder, errno, "mkdir", "a folder for the results");
   }
   ::rmdir(probe.c_str());
 }

@@ -20,7 +20,7 @@ std::string error_json(ExitCode code, std::string_view sentence) {
 }
 
 std::string error_json(std::string_view sentence, const InputError& error) {
-  Json described = describe(ExitCode::kBadInput, sentence);
+  Json described = describe(error.code(), sentence);
   described["file"] = to_one_line(error.file());
   if (error.line() > 0) described["line"] = error.line();
   described["found"] = to_one_line(error.found());

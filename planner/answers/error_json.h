@@ -13,8 +13,8 @@ namespace frazil {
 // says; control characters in it are written out.
 std::string error_json(ExitCode code, std::string_view sentence);
 
-// As above for bad input, code 2, with "file" (a file, "command line" or a flag), "line" where the
-// file has one, "found" and "expected".
+// As above with the error's code, 2, 8 or 9, and with "file" (a file, "command line" or a flag),
+// "line" where the file has one, "found" and "expected".
 std::string error_json(std::string_view sentence, const InputError& error);
 
 }  // namespace frazil

@@ -35,6 +35,8 @@ constexpr std::string_view kExitCodes =
     "  5   verify: measured too unsteadily to tell\n"
     "  6   another rank of the run was lost\n"
     "  7   out of memory\n"
+    "  8   storage is full or fails\n"
+    "  9   no permission for a file or folder\n"
     "  10  train: the run diverged: a loss, a gradient or a weight is not finite\n"
     "  75  please start the run again\n"
     "  128 + n  ended by signal n\n";
@@ -60,7 +62,7 @@ class Complaints {
     const std::string line = print_sentence(error.what());
     if (is_wanted()) print_answer(error_json(line, error));
     std::fflush(stdout);
-    return static_cast<int>(ExitCode::kBadInput);
+    return static_cast<int>(error.code());
   }
 
  private:

@@ -24,9 +24,10 @@ struct Verb {
 // planner/verbs/flag_list.h), then runs `body`. With --json
 // among the flags, an error is also answered as JSON (planner/answers/error_json.h), unless an
 // answer is out. Turns what `body` throws into "frazil <verb>: <sentence>" on stderr and an exit
-// code: InputError and bad flags 2, InfeasibleError 3, PeerLost 6, std::bad_alloc 7, Diverged 10,
-// anything else 1. The code is also 1 if standard output does not take all that is printed. Flags
-// may not be abbreviated; only flags that are declared as lists may be repeated.
+// code: InputError and bad flags 2 (8 and 9 for what the system refuses), InfeasibleError 3,
+// PeerLost 6, std::bad_alloc 7, Diverged 10, anything else 1. The code is also 1 if standard output
+// does not take all that is printed. Flags may not be abbreviated; only flags that are declared as
+// lists may be repeated.
 int run_verb(const Verb& verb, int argc, char** argv,
              const boost::program_options::options_description& options,
              const std::function<ExitCode(const boost::program_options::variables_map&)>& body);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <string>
 
 namespace frazil {
@@ -24,6 +25,27 @@ TEST(InputError, LeavesLineZeroOut) {
 TEST(InputError, StaysOnOneLineWhateverTheFileIsCalled) {
   const InputError error("a\nb.json", 1, "\"x\ty\x7f\"", "no\rthing");
   EXPECT_STREQ(error.what(), "a\\x0ab.json:1: found \"x\\x09y\\x7f\", expected no\\x0dthing");
+}
+
+TEST(InputError, OfTheSystemSaysWhatItSaidAndHasItsCode) {
+  const auto code_of = [](int error) {
+    try {
+      fail_system("out.json", error, "write", "a place");
+    } catch (const InputError& refusal) {
+      EXPECT_EQ(refusal.line(), 0);
+      return static_cast<int>(refusal.code());
+    }
+  };
+  for (const int error : {ENOSPC, EDQUOT, EFBIG, EIO}) EXPECT_EQ(code_of(error), 8) << error;
+  for (const int error : {EACCES, EPERM, EROFS}) EXPECT_EQ(code_of(error), 9) << error;
+  for (const int error : {ENOENT, ENOTDIR, ELOOP}) EXPECT_EQ(code_of(error), 2) << error;
+  EXPECT_EQ(InputError("a", 1, "b", "c").code(), ExitCode::kBadInput);
+  try {
+    fail_system("out.json", ENOSPC, "", "a place");
+  } catch (const InputError& refusal) {
+    EXPECT_STREQ(refusal.what(),
+                 "out.json: found the error \"No space left on device\", expected a place");
+  }
 }
 
 TEST(Ensure, NamesThePlaceOfTheBug) {
