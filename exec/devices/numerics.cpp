@@ -41,11 +41,9 @@ bool gradients_repeat(const Shape& shape) {
 
 }  // namespace
 
-void prepare_numerics() {
+void prepare_numerics(const std::string& branch) {
   constexpr int kKeepExisting = 0;
-  __builtin_cpu_init();
-  const bool is_intel = __builtin_cpu_is("intel") != 0;
-  ::setenv("MKL_CBWR", is_intel ? "AVX2,STRICT" : "AVX2", kKeepExisting);
+  ::setenv("MKL_CBWR", branch.c_str(), kKeepExisting);
   ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", kKeepExisting);
   (void)at::get_num_threads();
   at::set_num_threads(1);

@@ -8,12 +8,11 @@
 
 namespace frazil {
 
-// Sets MKL_CBWR unless the environment chose a value; call it first in main. The value is AVX2,
-// which makes rows equal wherever they stand on AMD EPYC. On Intel it is AVX2,STRICT: without
-// STRICT a linear layer of 10 features breaks the rule there (Xeon at 2.5 GHz, MKL 2024.2; STRICT
-// took 1.02 times as long). Sets cuBLAS's workspace likewise, to a size of which cuBLAS promises
-// reproducible results. Sets one intra-op thread for the calling thread.
-void prepare_numerics();
+// Sets MKL_CBWR to the branch unless the environment chose a value, and cuBLAS's workspace
+// likewise, to a size of which cuBLAS promises reproducible results. Sets one intra-op thread for
+// the calling thread. Programs call prepare_kernels() (exec/devices/kernel_choice.h), which chooses
+// the branch.
+void prepare_numerics(const std::string& branch);
 
 // Sets what GPUs need, process-wide: deterministic algorithms, no TF32, no attention kernel whose
 // backward adds in any order. ComputeDevices calls it, and only if a run has GPUs.

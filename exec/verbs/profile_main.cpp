@@ -37,6 +37,7 @@ po::options_description describe_flags() {
       ("cluster-out", text_value("FILE"), "write the cluster")            //
       ("quiet", po::bool_switch(), "no progress")                         //
       ("json", po::bool_switch(), "answer in JSON");
+  add_kernels_flag(flags);
   return flags;
 }
 
@@ -144,7 +145,7 @@ int run_profile_verb(int argc, char** argv) {
                   "frazil profile --run FILE [--out model.json] [--cluster-out cluster.json]"};
   const std::string command = command_text(argc, argv);
   return run_verb(verb, argc, argv, describe_flags(), [&](const po::variables_map& flags) {
-    return run_with_torch([&] { return run_profile(flags, command); });
+    return run_with_torch(flags, [&] { return run_profile(flags, command); });
   });
 }
 

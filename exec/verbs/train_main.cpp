@@ -63,6 +63,7 @@ po::options_description describe_flags() {
        "steps done again must give the losses recorded, or the exit code is 1")  //
       ("quiet", po::bool_switch(), "no progress, but warnings")                  //
       ("json", po::bool_switch(), "answer in JSON");
+  add_kernels_flag(flags);
   return flags;
 }
 
@@ -220,7 +221,7 @@ int run_train_verb(int argc, char** argv) {
                   kTrainWords};
   const std::string command = command_text(argc, argv);
   return run_verb(verb, argc, argv, describe_flags(), [&](const Flags& flags) {
-    return run_with_torch([&] { return run_train(flags, command); });
+    return run_with_torch(flags, [&] { return run_train(flags, command); });
   });
 }
 

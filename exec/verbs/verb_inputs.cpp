@@ -12,6 +12,7 @@
 
 #include "exec/data/random_hierarchy.h"
 #include "exec/devices/device_numerics.h"
+#include "exec/devices/kernel_choice.h"
 #include "exec/devices/numerics.h"
 #include "exec/devices/step_fault.h"
 #include "exec/measuring/process_memory.h"
@@ -135,9 +136,19 @@ void check_output_file(const std::string& file) {
   }
 }
 
-ExitCode run_with_torch(const std::function<ExitCode()>& body) {
+void add_kernels_flag(boost::program_options::options_description& flags) {
+  flags.add_options()("kernels", text_value("KIND"),
+                      "fastest: the fastest of this processor's that keep the bits equal under "
+                      "every plan, tried once and kept (default); portable: those that other "
+                      "processors have too");
+}
+
+ExitCode run_with_torch(const Flags& flags, const std::function<ExitCode()>& body) {
   try {
-    prepare_numerics();
+    constexpr std::array<std::string_view, 2> kKinds = {"fastest", "portable"};
+    const std::string kind = optional_text(flags, "kernels").value_or("fastest");
+    const bool is_portable = known_name("--kernels", kind, kKinds) == "portable";
+    prepare_kernels(is_portable ? Kernels::kPortable : Kernels::kFastest);
     keep_freed_memory();
     return body();
   } catch (...) {

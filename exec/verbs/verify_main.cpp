@@ -34,6 +34,7 @@ po::options_description describe_flags() {
       ("seed", text_value("N"), "instead of the run's own")                  //
       ("quiet", po::bool_switch(), "no progress")                            //
       ("json", po::bool_switch(), "answer in JSON");
+  add_kernels_flag(flags);
   return flags;
 }
 
@@ -139,7 +140,7 @@ int run_verify_verb(int argc, char** argv) {
   const Verb verb{"verify", "Checks that a plan still runs as its costs say.",
                   "frazil verify --run FILE --cluster FILE --plan FILE [--blocks N]"};
   return run_verb(verb, argc, argv, describe_flags(), [](const po::variables_map& flags) {
-    return run_with_torch([&] { return run_verify(flags); });
+    return run_with_torch(flags, [&] { return run_verify(flags); });
   });
 }
 

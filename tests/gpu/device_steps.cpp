@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "exec/devices/host_facts.h"
+#include "exec/devices/kernel_choice.h"
 #include "exec/devices/load_accelerator.h"
-#include "exec/devices/numerics.h"
 #include "exec/measuring/layer_times.h"
 #include "exec/models/vit.h"
 #include "exec/run/run.h"
@@ -201,7 +201,7 @@ ExitCode run_steps(const Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  prepare_numerics();
+  prepare_kernels();
   const Verb verb{"device_steps", "Times every schedule on cores or on streams of a GPU.",
                   "device_steps [--device cuda] [--devices 2,4]"};
   return run_verb(verb, argc, argv, describe_flags(), run_steps);

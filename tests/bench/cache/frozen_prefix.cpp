@@ -18,7 +18,7 @@
 #include "analysis/ratio_interval.h"
 #include "analysis/tables/table.h"
 #include "exec/devices/foreign_load.h"
-#include "exec/devices/numerics.h"
+#include "exec/devices/kernel_choice.h"
 #include "exec/measuring/fixed.h"
 #include "exec/train/progress.h"
 #include "planner/prediction/simulate_plan.h"
@@ -256,7 +256,7 @@ ExitCode print_gains(const Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  prepare_numerics();
+  prepare_kernels();
   const Verb verb{"bench_frozen_prefix",
                   "Times plans for frozen prefixes beside the gain that their profile allows.",
                   "bench_frozen_prefix [--model tiny|wide] [--frozen K,...] "

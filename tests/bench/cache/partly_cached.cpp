@@ -16,7 +16,7 @@
 #include "analysis/tables/table.h"
 #include "exec/cache/prefix_cache.h"
 #include "exec/devices/foreign_load.h"
-#include "exec/devices/numerics.h"
+#include "exec/devices/kernel_choice.h"
 #include "exec/measuring/fixed.h"
 #include "exec/measuring/process_memory.h"
 #include "exec/models/vit.h"
@@ -169,7 +169,7 @@ ExitCode run(const Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  prepare_numerics();
+  prepare_kernels();
   keep_freed_memory();
   const Verb verb{"bench_partly_cached",
                   "Measures a cache of the frozen prefix with room for some samples.",

@@ -24,7 +24,7 @@
 #include "analysis/ratio_interval.h"
 #include "exec/checkpoint/durable_run.h"
 #include "exec/devices/foreign_load.h"
-#include "exec/devices/numerics.h"
+#include "exec/devices/kernel_choice.h"
 #include "exec/measuring/fixed.h"
 #include "exec/measuring/process_memory.h"
 #include "exec/models/vit.h"
@@ -195,7 +195,7 @@ ExitCode run(const Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  prepare_numerics();
+  prepare_kernels();
   keep_freed_memory();
   const Verb verb{"bench_durable_steps", "Measures what a journal and checkpoints cost a training.",
                   "bench_durable_steps [--model NAME] [--every N] [--checkpoints N] [--rounds N]"};

@@ -39,7 +39,7 @@
 #include <cmath>
 #include <map>
 
-#include "exec/devices/numerics.h"
+#include "exec/devices/kernel_choice.h"
 #include "exec/measuring/layer_times.h"
 #include "exec/models/vit.h"
 #include "exec/run/run.h"
@@ -270,7 +270,7 @@ void add_benchmarks() {
 }  // namespace frazil
 
 int main(int argc, char** argv) {
-  frazil::prepare_numerics();
+  frazil::prepare_kernels();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   frazil::add_benchmarks();

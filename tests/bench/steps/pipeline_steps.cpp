@@ -13,7 +13,7 @@
 #include <optional>
 
 #include "exec/devices/foreign_load.h"
-#include "exec/devices/numerics.h"
+#include "exec/devices/kernel_choice.h"
 #include "exec/models/vit.h"
 #include "exec/run/run.h"
 #include "planner/plan/schedule_facts.h"
@@ -209,7 +209,7 @@ ExitCode print_record(const Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  prepare_numerics();
+  prepare_kernels();
   const Verb verb{"bench_pipeline_steps", "Times the training steps of a schedule on two devices.",
                   "bench_pipeline_steps [--model tiny|wide] [--schedule NAME|replicas] "
                   "[--micro-batches N] [--steps N]"};

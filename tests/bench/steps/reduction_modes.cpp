@@ -17,7 +17,7 @@
 #include "analysis/ratio_interval.h"
 #include "analysis/tables/table.h"
 #include "exec/devices/foreign_load.h"
-#include "exec/devices/numerics.h"
+#include "exec/devices/kernel_choice.h"
 #include "exec/measuring/fixed.h"
 #include "exec/train/progress.h"
 #include "planner/prediction/simulate_plan.h"
@@ -238,7 +238,7 @@ ExitCode print_modes(const Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  prepare_numerics();
+  prepare_kernels();
   const Verb verb{"bench_reduction_modes",
                   "Compares the reduction modes exact and fast in time and memory.",
                   "bench_reduction_modes [--model tiny|wide] [--rounds N] [--json]"};

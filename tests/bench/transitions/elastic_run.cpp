@@ -23,7 +23,7 @@
 #include "analysis/ratio_interval.h"
 #include "analysis/tables/table.h"
 #include "exec/devices/foreign_load.h"
-#include "exec/devices/numerics.h"
+#include "exec/devices/kernel_choice.h"
 #include "exec/measuring/fixed.h"
 #include "exec/measuring/process_memory.h"
 #include "exec/profile/profiler.h"
@@ -209,7 +209,7 @@ ExitCode print_runs(const Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  prepare_numerics();
+  prepare_kernels();
   keep_freed_memory();
   const Verb verb{"bench_elastic_run",
                   "Times elastic training with a cache beside the work that is left to do.",

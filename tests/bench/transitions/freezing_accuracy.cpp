@@ -26,7 +26,7 @@
 #include "analysis/tables/table.h"
 #include "exec/config/configured_run.h"
 #include "exec/devices/foreign_load.h"
-#include "exec/devices/numerics.h"
+#include "exec/devices/kernel_choice.h"
 #include "exec/measuring/fixed.h"
 #include "exec/train/trainer.h"
 #include "exec/verbs/verb_inputs.h"
@@ -198,7 +198,7 @@ ExitCode run(const Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  prepare_numerics();
+  prepare_kernels();
   const Verb verb{"bench_freezing_accuracy",
                   "Trains a task that is not saturated under freeze policies, paired by seed.",
                   "bench_freezing_accuracy [--seeds N] [--first-seed N] [--policies LIST]"};

@@ -17,7 +17,7 @@
 #include "analysis/ratio_interval.h"
 #include "analysis/tables/table.h"
 #include "exec/devices/foreign_load.h"
-#include "exec/devices/numerics.h"
+#include "exec/devices/kernel_choice.h"
 #include "exec/measuring/fixed.h"
 #include "exec/train/progress.h"
 #include "planner/partition/partition.h"
@@ -230,7 +230,7 @@ ExitCode print_staircase(const Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  prepare_numerics();
+  prepare_kernels();
   const Verb verb{"bench_staircase",
                   "Times one pipeline of many stages that becomes many pipelines of one.",
                   "bench_staircase [--devices 8] [--model tiny|wide] [--rounds N] [--anyway]"};

@@ -24,7 +24,7 @@
 
 #include "analysis/tables/table.h"
 #include "exec/devices/foreign_load.h"
-#include "exec/devices/numerics.h"
+#include "exec/devices/kernel_choice.h"
 #include "exec/measuring/fixed.h"
 #include "exec/measuring/process_memory.h"
 #include "planner/verbs/command_line.h"
@@ -180,7 +180,7 @@ ExitCode print_transitions(const Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  prepare_numerics();
+  prepare_kernels();
   keep_freed_memory();
   const Verb verb{
       "bench_transition", "Times transitions part by part beside what is predicted of them.",

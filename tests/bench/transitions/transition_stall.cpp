@@ -19,7 +19,7 @@
 #include "analysis/ratio_interval.h"
 #include "analysis/tables/table.h"
 #include "exec/devices/foreign_load.h"
-#include "exec/devices/numerics.h"
+#include "exec/devices/kernel_choice.h"
 #include "exec/measuring/fixed.h"
 #include "exec/measuring/process_memory.h"
 #include "exec/models/vit.h"
@@ -241,7 +241,7 @@ ExitCode print_stalls(const Flags& flags) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  prepare_numerics();
+  prepare_kernels();
   keep_freed_memory();
   const Verb verb{"bench_transition_stall",
                   "Times transitions between two stages and two replicas beside their bound.",

@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-#include "exec/devices/numerics.h"
+#include "exec/devices/kernel_choice.h"
 #include "profiles/error.h"
 #include "tests/exec/properties/gpu/gpu_test.h"
 
@@ -23,7 +23,7 @@ const std::string& gpu_problem() {
 }  // namespace frazil
 
 int main(int argc, char** argv) {
-  frazil::prepare_numerics();
+  frazil::prepare_kernels();
   testing::InitGoogleTest(&argc, argv);
   (void)frazil::gpu_problem();
   const int result = RUN_ALL_TESTS();

@@ -1,0 +1,228 @@
+#include "exec/devices/kernel_choice.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <torch/headeronly/version.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "exec/devices/host_facts.h"
+#include "exec/devices/numerics.h"
+#include "exec/devices/steady_time.h"
+#include "profiles/error.h"
+#include "profiles/json.h"
+#include "profiles/text_file.h"
+
+namespace frazil {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFormat = "frazil.kernel_choice";
+
+// What a child tells its parent.
+struct Answer {
+  bool holds = false;
+  std::int64_t time_ns = 0;
+};
+
+// Times a forward and both backwards of linear layers as a small transformer has them, as the least
+// of several rounds.
+Duration time_linear_layers() {
+  constexpr std::array<std::array<std::int64_t, 2>, 4> kShapes{
+      {{64, 192}, {192, 192}, {192, 768}, {768, 192}}};
+  constexpr std::int64_t kRows = 136;
+  constexpr int kRounds = 30;
+  Duration total{0};
+  for (const auto& [in, out] : kShapes) {
+    const at::Tensor weight = at::ones({out, in});
+    const at::Tensor x = at::ones({kRows, in});
+    const at::Tensor gradient = at::ones({kRows, out});
+    Duration least{std::numeric_limits<std::int64_t>::max()};
+    for (int round = 0; round < kRounds; ++round) {
+      const auto start = std::chrono::steady_clock::now();
+      (void)at::matmul(x, weight.t());
+      (void)at::matmul(gradient, weight);
+      (void)at::matmul(gradient.t(), x);
+      least = std::min(least, since(start));
+    }
+    total += least;
+  }
+  return total;
+}
+
+[[noreturn]] void answer_as_child(const std::string& branch, int to) {
+  ::setenv("MKL_CBWR", branch.c_str(), /*overwrite=*/1);
+  Answer answer;
+  try {
+    at::set_num_threads(1);
+    answer.holds = !check_numerics().has_value();
+    if (answer.holds) answer.time_ns = time_linear_layers().count();
+  } catch (...) {
+    answer = {};
+  }
+  const bool is_told = ::write(to, &answer, sizeof answer) == sizeof answer;
+  ::_exit(is_told ? 0 : 1);
+}
+
+KernelTrial try_branch(const std::string& branch) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {branch};
+  const pid_t child = ::fork();
+  if (child == 0) answer_as_child(branch, ends[1]);
+  ::close(ends[1]);
+  Answer answer;
+  const bool is_told = child > 0 && ::read(ends[0], &answer, sizeof answer) == sizeof answer;
+  ::close(ends[0]);
+  int status = 0;
+  while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!is_told) return {branch};
+  return {branch, answer.holds, Duration{answer.time_ns}};
+}
+
+std::string asked_for() {
+  const Provenance facts = host_facts();
+  return facts.at("processor") + ", torch " + TORCH_VERSION;
+}
+
+std::string text_of(const std::vector<KernelTrial>& trials) {
+  nlohmann::ordered_json json{{"format", kFormat}, {"version", 1}, {"for", asked_for()}};
+  for (const KernelTrial& trial : trials) {
+    json["trials"].push_back(
+        {{"branch", trial.branch}, {"holds", trial.holds}, {"time_ns", trial.time.count()}});
+  }
+  return json.dump(2) + "\n";
+}
+
+// Returns none for trials of another processor or torch, or of other branches.
+std::optional<std::vector<KernelTrial>> read_trials(const fs::path& file) {
+  try {
+    JsonFields fields(parse_json(read_text_file(file), file.string()));
+    expect_format(fields, kFormat, 1);
+    if (fields.required("for").text() != asked_for()) return std::nullopt;
+    std::vector<KernelTrial> trials;
+    for (const JsonCursor& item : fields.required("trials").items()) {
+      JsonFields trial(item);
+      trials.push_back({trial.required("branch").text(), trial.required("holds").boolean(),
+                        Duration{trial.required("time_ns").integer(0, kLargestQuantity)}});
+    }
+    const std::vector<std::string> branches = list_branches();
+    const bool is_whole = std::equal(
+        trials.begin(), trials.end(), branches.begin(), branches.end(),
+        [](const KernelTrial& trial, const std::string& branch) { return trial.branch == branch; });
+    return is_whole ? std::optional(trials) : std::nullopt;
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
+// Holds a lock of this user while it lives; without a file that can be locked it holds none.
+class TrialLock {
+ public:
+  explicit TrialLock(const fs::path& file)
+      : file_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
+    if (file_ >= 0) (void)::flock(file_, LOCK_EX);
+  }
+  ~TrialLock() {
+    if (file_ >= 0) ::close(file_);
+  }
+  TrialLock(const TrialLock&) = delete;
+  TrialLock& operator=(const TrialLock&) = delete;
+
+ private:
+  int file_;
+};
+
+}  // namespace
+
+void prepare_kernels(Kernels kernels) {
+  const bool is_named = std::getenv("MKL_CBWR") != nullptr;
+  const std::optional<fs::path> folder =
+      kernels == Kernels::kFastest && !is_named ? cache_folder() : std::nullopt;
+  prepare_numerics(folder ? fastest_branch(known_trials(*folder)) : portable_branch());
+}
+
+std::string portable_branch() {
+  __builtin_cpu_init();
+  return __builtin_cpu_is("intel") != 0 ? "AVX2,STRICT" : "AVX2";
+}
+
+std::vector<std::string> list_branches() {
+  std::vector<std::string> branches{portable_branch()};
+  for (const char* const branch : {"AVX2,STRICT", "AVX512", "AVX512,STRICT"}) {
+    const bool is_wide = std::string(branch).starts_with("AVX512");
+    const bool is_there =
+        __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
+        __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512dq") != 0;
+    if (branch != branches.front() && (!is_wide || is_there)) branches.emplace_back(branch);
+  }
+  return branches;
+}
+
+std::vector<KernelTrial> try_branches(const std::vector<std::string>& branches) {
+  std::vector<KernelTrial> trials;
+  trials.reserve(branches.size());
+  for (const std::string& branch : branches) trials.push_back(try_branch(branch));
+  return trials;
+}
+
+std::string fastest_branch(const std::vector<KernelTrial>& trials) {
+  ENSURE(!trials.empty(), "the portable branch at least");
+  const KernelTrial* best = &trials.front();
+  const std::int64_t enough = trials.front().time.count() / 100 * 97;
+  for (const KernelTrial& trial : trials) {
+    if (!trial.holds || (best->holds && trial.time >= best->time)) continue;
+    if (!trials.front().holds || trial.time.count() < enough) best = &trial;
+  }
+  return best->branch;
+}
+
+std::optional<std::string> other_branch(const std::vector<KernelTrial>& trials) {
+  const std::string fastest = fastest_branch(trials);
+  if (fastest != trials.front().branch) return trials.front().branch;
+  const auto other = std::find_if(trials.rbegin(), trials.rend(), [&](const KernelTrial& trial) {
+    return trial.holds && trial.branch != fastest;
+  });
+  if (other == trials.rend()) return std::nullopt;
+  return other->branch;
+}
+
+std::vector<KernelTrial> known_trials(const fs::path& folder) {
+  const fs::path file = folder / "kernels.json";
+  if (auto known = read_trials(file)) return *known;
+  std::error_code error;
+  fs::create_directories(folder, error);
+  const TrialLock lock(folder / "kernels.lock");
+  if (auto known = read_trials(file)) return *known;
+  std::vector<KernelTrial> trials = try_branches(list_branches());
+  // A machine that breaks the rules under every branch may be mended.
+  const bool holds = std::any_of(trials.begin(), trials.end(),
+                                 [](const KernelTrial& trial) { return trial.holds; });
+  if (!holds) return trials;
+  try {
+    write_text_file(file, text_of(trials));
+  } catch (const InputError&) {
+    // The next process tries them again.
+  }
+  return trials;
+}
+
+std::optional<fs::path> cache_folder() {
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  if (cache != nullptr && fs::path(cache).is_absolute()) return fs::path(cache) / "frazil";
+  const char* const home = std::getenv("HOME");
+  if (home != nullptr && fs::path(home).is_absolute()) return fs::path(home) / ".cache" / "frazil";
+  return std::nullopt;
+}
+
+}  // namespace frazil
