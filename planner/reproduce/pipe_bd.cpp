@@ -99,7 +99,11 @@ std::string print_schedules(const PipeBdResults& results) {
 std::string print_results(const PipeBdResults& results) {
   const auto verdict = [](bool holds) { return holds ? "as published" : "NOT AS PUBLISHED"; };
   std::string text =
-      "Speed-up over data parallel (Pipe-BD, Jang et al. 2023), published and simulated\n";
+      "Speed-up over data parallel (Pipe-BD, Jang et al. 2023), published and simulated\n"
+      "NAS: neural architecture search, MC: model compression; DP: data parallel; LS: layerwise "
+      "scheduling, blocks dealt to\n"
+      "devices; TR: teacher relaying; DPU: decoupled parameter update, no barrier; AHD: automatic "
+      "hybrid distribution\n";
   text += print_speedups(results);
   text += fmt::format("signs and orders of all simulated speed-ups: {}\n\n",
                       verdict(list_wrong(results).empty()));

@@ -9,6 +9,15 @@
 
 namespace frazil {
 
+namespace {
+
+constexpr const char* kLetters =
+    "As its authors write: K devices of a pipeline, R pipelines, L_f frozen blocks, alpha the "
+    "share "
+    "that freezes next\n\n";
+
+}  // namespace
+
 void describe_pipetransformer_flags(boost::program_options::options_description&) {}
 
 ExitCode reproduce_pipetransformer(const Flags& values) {
@@ -19,7 +28,7 @@ ExitCode reproduce_pipetransformer(const Flags& values) {
   const auto runs = plan_runs(imagenet_training(), freeze_schedule(12, 1.0 / 3, 10));
   print_answer(is_set(values, "json") ? fmt::format("{{\"tables\":{},\"runs\":{}}}\n",
                                                     tables_json(tables), runs_json(runs))
-                                      : print_tables(tables) + print_runs(runs));
+                                      : kLetters + print_tables(tables) + print_runs(runs));
   return ExitCode::kOk;
 }
 
