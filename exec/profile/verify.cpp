@@ -1,6 +1,9 @@
 #include "exec/profile/verify.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
 
 #include "exec/config/configured_run.h"
 #include "exec/devices/foreign_load.h"
@@ -8,6 +11,7 @@
 #include "exec/measuring/layer_times.h"
 #include "exec/measuring/stash_meter.h"
 #include "exec/models/vit.h"
+#include "exec/profile/link_probe.h"
 #include "exec/run/run.h"
 #include "planner/prediction/ranking.h"
 #include "planner/prediction/simulate_plan.h"
@@ -22,6 +26,10 @@ constexpr int kWarmUpSteps = 8;
 // those of a step only together, and so predict too little. The median over the blocks deals with
 // outliers.
 constexpr double kKeepAll = 1;
+
+constexpr int kProbes = 8;             // of the link, spread over the blocks
+constexpr int kProbeRepetitions = 40;  // some 50 ms
+constexpr double kProbedBytes = 1 << 20;
 
 // One half of a block holds measurements of some steps of the plan.
 struct Half {
@@ -145,6 +153,49 @@ class Verifying {
   Step step_ = 0;
 };
 
+// Collects what a guard compares.
+class SeriesCollector {
+ public:
+  explicit SeriesCollector(const ModelSpec& model)
+      : step_{GuardedKind::kStep, "step", {}},
+        prediction_{GuardedKind::kPrediction, "step / predicted", {}},
+        latency_{GuardedKind::kLink, "latency", {}},
+        transfer_{GuardedKind::kLink, "1 MiB", {}} {
+    for (const LayerSpec& layer : model.layers) {
+      layers_.push_back({GuardedKind::kLayer, layer.name, {}});
+    }
+  }
+
+  void add_step(double measured, double predicted) {
+    step_.values.push_back(measured);
+    prediction_.values.push_back(measured / predicted);
+  }
+  void add_layer(std::size_t layer, Duration time) {
+    layers_[layer].values.push_back(static_cast<double>(time.count()));
+  }
+  // A single device has no link.
+  void add_link(const Link& link) {
+    if (link.bandwidth.count == 0) return;
+    latency_.values.push_back(static_cast<double>(link.latency.count()));
+    transfer_.values.push_back(kProbedBytes * 1e9 / static_cast<double>(link.bandwidth.count));
+  }
+
+  std::vector<GuardedSeries> take() {
+    std::vector<GuardedSeries> series{std::move(step_), std::move(prediction_)};
+    std::move(layers_.begin(), layers_.end(), std::back_inserter(series));
+    series.push_back(std::move(latency_));
+    series.push_back(std::move(transfer_));
+    return series;
+  }
+
+ private:
+  GuardedSeries step_;
+  GuardedSeries prediction_;
+  GuardedSeries latency_;
+  GuardedSeries transfer_;
+  std::vector<GuardedSeries> layers_;
+};
+
 }  // namespace
 
 Verification verify(const VerifyOptions& options, const Dataset& data,
@@ -161,24 +212,34 @@ Verification verify(const VerifyOptions& options, const Dataset& data,
     compared.push_back({layer.name, {}});
   std::vector<double> predicted_steps;
   std::vector<double> measured_steps;
+  SeriesCollector series(verifying.run().model());
+  const int blocks_per_probe = std::max(options.blocks / kProbes, 1);
   for (int block = 0; block < options.blocks; ++block) {
     const ForeignLoad load;
     const auto [profiled, measured] = verifying.take_block();
+    std::optional<LinkProbe> probe;
+    if (options.probes_link && block % blocks_per_probe == 0) {
+      probe = probe_link(verifying.run().devices(), kProbeRepetitions);
+    }
     if (progress) progress(block + 1, options.blocks);
     if (load.cores().value_or(0) > options.most_foreign_cores) continue;
     predicted_steps.push_back(static_cast<double>(verifying.predict(profiled).makespan.count()));
     measured_steps.push_back(trimmed_mean(measured.step_times, kKeepAll));
     compared[0].ratios.push_back(predicted_steps.back() / measured_steps.back());
+    series.add_step(measured_steps.back(), predicted_steps.back());
+    if (probe) series.add_link(probe->link);
     for (std::size_t l = 0; l < layers; ++l) {
       const Duration before = profiled.times.forward_and_backward(LayerId{l}, size);
       const Duration after = measured.times.forward_and_backward(LayerId{l}, size);
       if (after.count() > 0 && before.count() > 0) {
         compared[l + 1].ratios.push_back(static_cast<double>(before.count()) /
                                          static_cast<double>(after.count()));
+        series.add_layer(l, after);
       }
     }
   }
   Verification verification;
+  verification.series = series.take();
   const auto kept = static_cast<int>(compared[0].ratios.size());
   verification.dropped_blocks = options.blocks - kept;
   if (kept == 0) return verification;

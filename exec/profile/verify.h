@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analysis/foreign_cores.h"
+#include "analysis/guard/baseline.h"
 #include "analysis/verification.h"
 #include "exec/config/run_config.h"
 #include "exec/data/dataset.h"
@@ -30,6 +31,7 @@ struct VerifyOptions {
   double bar = 0.1;                               // largest accepted deviation
   double most_foreign_cores = kMostForeignCores;  // a block with more foreign load is dropped
   std::uint64_t seed = 1;
+  bool probes_link = false;  // also between blocks: the link between the first two devices
   // Self-test: this layer runs slower by `slow_percent` in the run halves. -1: none.
   int slow_layer = -1;
   int slow_percent = 0;
@@ -40,6 +42,10 @@ struct Verification {
   Duration predicted_step{0};         // means over the blocks
   Duration measured_step{0};
   int dropped_blocks = 0;
+  // What a guard compares with another day: the steps of the run halves, their layers, the link if
+  // it was probed, and the step over its prediction. One value per block that was kept; of the link
+  // one per probe.
+  std::vector<GuardedSeries> series;
   // analysis/verification.h says how the ratios decide.
   Verdict verdict = Verdict::kInconclusive;
 };

@@ -10,6 +10,7 @@
 #include "exec/train/progress.h"
 #include "exec/verbs/verb_inputs.h"
 #include "planner/verbs/command_line.h"
+#include "planner/verbs/kernels_flag.h"
 #include "profiles/cluster_json.h"
 #include "profiles/error.h"
 #include "profiles/model_profile_json.h"

@@ -21,6 +21,7 @@
 #include "exec/verbs/train_request.h"
 #include "exec/verbs/verb_inputs.h"
 #include "planner/verbs/command_line.h"
+#include "planner/verbs/kernels_flag.h"
 #include "profiles/error.h"
 
 namespace frazil {

@@ -17,6 +17,7 @@
 #include "exec/devices/step_fault.h"
 #include "exec/measuring/process_memory.h"
 #include "exec/program/step_program.h"
+#include "planner/verbs/kernels_flag.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -136,19 +137,9 @@ void check_output_file(const std::string& file) {
   }
 }
 
-void add_kernels_flag(boost::program_options::options_description& flags) {
-  flags.add_options()("kernels", text_value("KIND"),
-                      "fastest: the fastest of this processor's that keep the bits equal under "
-                      "every plan, tried once and kept (default); portable: those that other "
-                      "processors have too");
-}
-
 ExitCode run_with_torch(const Flags& flags, const std::function<ExitCode()>& body) {
   try {
-    constexpr std::array<std::string_view, 2> kKinds = {"fastest", "portable"};
-    const std::string kind = optional_text(flags, "kernels").value_or("fastest");
-    const bool is_portable = known_name("--kernels", kind, kKinds) == "portable";
-    prepare_kernels(is_portable ? Kernels::kPortable : Kernels::kFastest);
+    prepare_kernels(wants_portable_kernels(flags) ? Kernels::kPortable : Kernels::kFastest);
     keep_freed_memory();
     return body();
   } catch (...) {

@@ -47,8 +47,6 @@ void check_machine(const std::string& verb, const DeviceChoice& choice, int devi
 void check_output_folder(const std::string& folder);
 void check_output_file(const std::string& file);
 
-// Declares --kernels, which run_with_torch() reads.
-void add_kernels_flag(boost::program_options::options_description& flags);
 // Prepares this process for torch, with the kernels that --kernels names, and calls `body`. What
 // torch throws goes on in one sentence (rethrow_told() in exec/devices/step_fault.h).
 ExitCode run_with_torch(const Flags& flags, const std::function<ExitCode()>& body);

@@ -15,8 +15,8 @@ import tempfile
 TREE = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("FRAZIL", TREE / "build/bin/frazil")).resolve().parent
 BUILD = BIN.parent
-PLANNER = "plan cluster simulate import export report reproduce".split()
-TORCH = "profile train verify".split()
+PLANNER = "plan cluster simulate verify import export report reproduce".split()
+TORCH = "profile train verify-plan".split()
 WHAT_IF = "simulate --stages 2 --micro-batches 2 --schedule gpipe --forward 1ms --backward 2ms --json".split()
 RUN = {"format": "frazil.run", "version": 1, "epochs": 1,
        "model": {"image": 8, "channels": 1, "patch": 4, "dim": 16, "blocks": 1, "heads": 2, "classes": 10, "dropout": 0}}
@@ -132,9 +132,10 @@ def check_archive(folder):
     if len(front_doors) != 1:
         raise Failure(f"the archive holds {len(front_doors)} front doors")
     check_what_if(front_doors[0])
-    missing = subprocess.run([front_doors[0], "verify"], capture_output=True, text=True)
-    if missing.returncode != 1 or "libtorch" not in missing.stderr:
-        raise Failure(f"without its component verify says: {missing.stderr.strip()}")
+    for name in ("profile", "verify"):
+        missing = subprocess.run([front_doors[0], name], capture_output=True, text=True)
+        if missing.returncode != 1 or "libtorch" not in missing.stderr or len(missing.stderr.splitlines()) != 1:
+            raise Failure(f"without its component {name} says: {missing.stderr.strip()}")
     return archives[0].stat().st_size
 
 

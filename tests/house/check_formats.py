@@ -22,6 +22,7 @@ READERS = {
     "Model profile": ("profiles/model_profile_json.cpp",),
     "Cluster": ("profiles/cluster_json.cpp",),
     "Plan": ("planner/plan/plan_json.cpp",),
+    "Baseline": ("analysis/guard/baseline_json.cpp",),
     "Freeze trace and event log": ("traces/freeze_trace.cpp",),
     "Folder of a run": ("exec/train/stored_run.cpp",),
     "Checkpoint": ("exec/checkpoint/checkpoint_header.cpp", "exec/train/freeze_control.cpp", "planner/freezing/freeze_state_json.cpp"),

@@ -40,7 +40,7 @@ case ${2:-} in
     expect 7 '<--plan>' '' Train --plan
     ;;
   missing)
-    expect 1 '' 'frazil: found no */frazil-verify, expected it beside frazil: *libtorch*' verify
+    expect 1 '' 'frazil: found no */frazil-profile, expected it beside frazil: *libtorch*' profile
     expect 1 '' 'frazil: found no */frazil-plan, expected it beside frazil: build all*' plan
     ;;
   *)

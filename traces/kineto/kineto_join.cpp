@@ -267,6 +267,7 @@ JoinedTrace join_trace(KinetoTrace trace) {
   joined.file = std::move(trace.file);
   joined.names = std::move(trace.names);
   joined.events = trace.events;
+  joined.gpus = std::move(trace.gpus);
   joined.rows_read = find_rows_read(trace, joined.steps);
   std::vector<ThreadJoin> threads;
   for (std::size_t thread = 0; thread < trace.threads.size(); ++thread) {

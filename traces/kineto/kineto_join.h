@@ -62,6 +62,7 @@ struct JoinedTrace {
   std::string file;
   NameTable names;
   std::int64_t events = 0;
+  std::vector<std::string> gpus;  // as in KinetoTrace
   KinetoSteps steps;
   std::vector<NestedRange> ranges;  // layers, updates and modules of all threads
   std::deque<HostWork> works;       // thread by thread, by start

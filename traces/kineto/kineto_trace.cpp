@@ -66,6 +66,10 @@ class KinetoReader {
     bool has_events = false;
     stream_.enter_object();
     while (stream_.next_member()) {
+      if (stream_.key() == "deviceProperties") {
+        read_list([&] { read_gpu(); });
+        continue;
+      }
       if (stream_.key() != "traceEvents") {
         stream_.skip();
         continue;
@@ -143,6 +147,19 @@ class KinetoReader {
     if (stream_.peek() != '[') return stream_.skip();
     stream_.enter_array();
     while (stream_.next_item()) read_item();
+  }
+
+  // Reads the name of a device. Anything else about it is skipped.
+  void read_gpu() {
+    if (stream_.peek() != '{') return stream_.skip();
+    stream_.enter_object();
+    while (stream_.next_member()) {
+      if (stream_.key() == "name" && stream_.peek() == '"') {
+        trace_.gpus.emplace_back(stream_.string());
+      } else {
+        stream_.skip();
+      }
+    }
   }
 
   bool is_backward_node() const {

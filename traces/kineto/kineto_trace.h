@@ -117,7 +117,8 @@ struct KinetoTrace {
   std::vector<HostThread> threads;  // ordered by first event
   std::deque<DeviceActivity> device;
   std::deque<TracedMemory> memory;
-  std::int64_t events = 0;  // number of events in the file, kept or not
+  std::int64_t events = 0;        // number of events in the file, kept or not
+  std::vector<std::string> gpus;  // names of the devices that the profiler saw, in its order
 };
 
 // Reads a trace. A range is a layer's when its name begins with `layer_prefix`. Throws InputError

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "analysis/guard/movements.h"
 #include "exec/profile/profiler.h"
 #include "exec/profile/verify.h"
 #include "planner/search/search.h"
@@ -135,6 +138,37 @@ TEST(Verify, SeesAPlantedSlowdown) {
   const Verification verification = verify(options, load_data(options.config));
   ASSERT_EQ(verification.ratios.size(), kSmallLayers + 1U);
   EXPECT_LT(verification.ratios[4].ratio.median, 0.5);
+}
+
+// The layer is told apart from the others, which share the machine's own drift from run to run.
+TEST(Verify, ASlowLayerStandsOutBesideTheBaselineOfAnotherRun) {
+  VerifyOptions options = tiny_verification();
+  options.probes_link = true;
+  options.blocks = 5;
+  options.steps = 2;
+  const Dataset data = load_data(options.config);
+  const std::vector<GuardedValue> good = sum_up(verify(options, data).series);
+  const ModelSpec model = make_vit(options.config.model);
+  ASSERT_GE(good.size(), model.layers.size() + 2);
+  EXPECT_EQ(good[0].kind, GuardedKind::kStep);
+  EXPECT_EQ(good[1].kind, GuardedKind::kPrediction);
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    EXPECT_EQ(good[l + 2].kind, GuardedKind::kLayer);
+    EXPECT_EQ(good[l + 2].name, model.layers[l].name);
+    EXPECT_EQ(good[l + 2].blocks, 5);
+  }
+  const bool has_link = options.cluster.devices.size() > 1;
+  EXPECT_EQ(good.size(), model.layers.size() + (has_link ? 4 : 2));
+  options.slow_layer = 3;
+  options.slow_percent = 2900;
+  ++options.seed;
+  const std::vector<Movement> movements =
+      find_movements(good, sum_up(verify(options, data).series));
+  const auto slowest = std::max_element(
+      movements.begin(), movements.end(),
+      [](const Movement& a, const Movement& b) { return a.own_ratio < b.own_ratio; });
+  ASSERT_NE(slowest, movements.end());
+  EXPECT_EQ(slowest->name, model.layers[3].name);
 }
 
 }  // namespace

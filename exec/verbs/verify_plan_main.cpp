@@ -1,9 +1,14 @@
-// frazil verify: checks whether a plan still runs as its costs say.
+// Implements the part of frazil verify that runs a plan: frazil-verify (analysis/verify_main.cpp)
+// starts it.
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "analysis/guard/baseline_json.h"
+#include "analysis/guard/guard_answer.h"
 #include "analysis/tables/table.h"
 #include "exec/config/configured_run.h"
+#include "exec/devices/host_facts.h"
 #include "exec/measuring/fixed.h"
 #include "exec/profile/verify.h"
 #include "exec/train/progress.h"
@@ -11,6 +16,7 @@
 #include "planner/actions/validate_plan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/verbs/command_line.h"
+#include "planner/verbs/verify_flags.h"
 #include "profiles/cluster_json.h"
 
 namespace frazil {
@@ -20,21 +26,7 @@ namespace po = boost::program_options;
 
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
-  flags.add_options()                                                            //
-      ("run", text_value("FILE"), "run configuration: model, data, optimizer")   //
-      ("cluster", text_value("FILE"), "cluster (frazil profile --cluster-out)")  //
-      ("plan", text_value("FILE"), "plan to verify")                             //
-      ("device", text_value("KIND"),
-       "what the cluster's devices are here: cpu (default) or cuda")                       //
-      ("blocks", text_value("N"), "blocks of profile and run, default 40")                 //
-      ("steps", text_value("N"), "steps of each half of a block, default 8")               //
-      ("bar", text_value("PERCENT"), "largest accepted deviation in percent, default 10")  //
-      ("plant", text_value("LAYER:PERCENT"),
-       "self-test LAYER:PERCENT: that layer runs slower in the run halves")  //
-      ("seed", text_value("N"), "instead of the run's own")                  //
-      ("quiet", po::bool_switch(), "no progress")                            //
-      ("json", po::bool_switch(), "answer in JSON");
-  add_kernels_flag(flags);
+  describe_verify(flags);
   return flags;
 }
 
@@ -59,7 +51,9 @@ VerifyOptions read_options(const po::variables_map& flags) {
   validate(options.plan, {structure, options.cluster}, plan_file, lines_of(plan_file));
   options.blocks = integer_or(flags, "blocks", options.blocks, 2, 100'000);
   options.steps = integer_or(flags, "steps", options.steps, 1, 100'000);
-  options.bar = integer_or(flags, "bar", 10, 1, 1000) / 100.0;
+  const bool is_guard = flags.count("baseline") > 0;
+  options.bar = integer_or(flags, "bar", is_guard ? 3 : 10, 1, 1000) / 100.0;
+  options.probes_link = is_guard;
   options.seed = options.config.seed;
   if (const auto plant = optional_text(flags, "plant")) {
     read_plant(*plant, options, static_cast<int>(structure.layers.size()));
@@ -105,41 +99,83 @@ nlohmann::ordered_json to_answer(const Verification& verification) {
   return answer;
 }
 
-ExitCode to_exit_code(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kPass:
-      return ExitCode::kOk;
-    case Verdict::kFail:
-      return ExitCode::kVerifyFailed;
-    case Verdict::kInconclusive:
-      return ExitCode::kVerifyInconclusive;
+// Runs the check once, with a bar of progress.
+Verification run_blocks(const VerifyOptions& options, const Dataset& data, const Flags& flags) {
+  Progress progress("verify", options.blocks, is_set(flags, "quiet"), "blocks");
+  return verify(options, data, [&](int done, int) { progress.update(done, ""); });
+}
+
+Provenance describe_question(const VerifyOptions& options, const Flags& flags) {
+  return {{"measured_by", "plan"},
+          {"model_hash", model_hash(structure_of(options.config))},
+          {"plan", summarize(options.plan)},
+          {"device", optional_text(flags, "device").value_or("cpu")}};
+}
+
+// Reads the baseline before any work, if there is one.
+std::optional<Baseline> find_baseline(const std::string& file) {
+  if (!std::filesystem::exists(file)) return std::nullopt;
+  return read_baseline(file);
+}
+
+// Compares with the baseline, and measures again with another seed if something is slower.
+ExitCode run_guard(const VerifyOptions& options, const Dataset& data, const Flags& flags,
+                   const std::optional<Baseline>& baseline) {
+  constexpr int kFewestBlocks = 6;
+  const std::string file = required_text(flags, "baseline");
+  const bool as_json = is_set(flags, "json");
+  const Baseline today{describe_question(options, flags), host_facts(), options.seed,
+                       sum_up(run_blocks(options, data, flags).series)};
+  if (!baseline) {
+    if (today.values.empty()) {
+      throw std::runtime_error("all blocks were dropped, so there is no baseline to write");
+    }
+    write_and_answer([&] { write_baseline(today, file); },
+                     as_json ? new_baseline_json(today, file) : print_new_baseline(today, file));
+    return ExitCode::kOk;
   }
-  ENSURE(false, "unknown verdict");
+  GuardReport report{file, baseline->fingerprint, today.fingerprint, {}, {}};
+  std::optional<std::vector<Movement>> second;
+  if (!today.values.empty()) {
+    refuse_other_question(*baseline, today, file);
+    report.movements = find_movements(baseline->values, today.values, options.bar);
+  }
+  if (needs_confirmation(report.movements)) {
+    VerifyOptions again = options;
+    ++again.seed;
+    second = find_movements(baseline->values, sum_up(run_blocks(again, data, flags).series),
+                            options.bar);
+  }
+  report.conclusion = conclude_guard(report.movements, second, kFewestBlocks);
+  print_answer(as_json ? guard_json(report) : print_guard(report));
+  return exit_code_of(report.conclusion.verdict);
 }
 
 ExitCode run_verify(const po::variables_map& flags) {
+  for (const char* of_traces : {"micro-batches", "layer-ranges"}) {
+    if (flags.count(of_traces) > 0) {
+      refuse_flags(std::string("--") + of_traces + " without --trace", "both");
+    }
+  }
+  refuse_overwriting(named_files(flags, {"run", "cluster", "plan"}),
+                     named_files(flags, {"baseline"}));
+  const std::optional<std::string> guarded = optional_text(flags, "baseline");
+  const std::optional<Baseline> baseline =
+      guarded ? find_baseline(*guarded) : std::optional<Baseline>();
   const VerifyOptions options = read_options(flags);
   const Dataset data = load_data(options.config);
   refuse_larger_batch(options.config, data, required_text(flags, "run"));
-  const bool quiet = flags["quiet"].as<bool>();
   check_machine("verify", options.processors, static_cast<int>(options.cluster.devices.size()),
-                quiet);
-  Verification verification;
-  {
-    Progress progress("verify", options.blocks, quiet, "blocks");
-    verification = verify(options, data, [&](int done, int) { progress.update(done, ""); });
-  }
-  const std::string answer = flags["json"].as<bool>()
-                                 ? to_answer(verification).dump(2) + "\n"
-                                 : print_verification(verification, options.bar);
-  print_answer(answer);
-  return to_exit_code(verification.verdict);
+                is_set(flags, "quiet"));
+  if (guarded) return run_guard(options, data, flags, baseline);
+  const Verification verification = run_blocks(options, data, flags);
+  print_answer(is_set(flags, "json") ? to_answer(verification).dump(2) + "\n"
+                                     : print_verification(verification, options.bar));
+  return exit_code_of(verification.verdict);
 }
 
 int run_verify_verb(int argc, char** argv) {
-  const Verb verb{"verify", "Checks that a plan still runs as its costs say.",
-                  "frazil verify --run FILE --cluster FILE --plan FILE [--blocks N]"};
-  return run_verb(verb, argc, argv, describe_flags(), [](const po::variables_map& flags) {
+  return run_verb(verify_verb(), argc, argv, describe_flags(), [](const po::variables_map& flags) {
     return run_with_torch(flags, [&] { return run_verify(flags); });
   });
 }

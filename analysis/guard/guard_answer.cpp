@@ -1,0 +1,166 @@
+#include "analysis/guard/guard_answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "analysis/tables/table.h"
+
+namespace frazil {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string_view word_of(Direction direction) {
+  switch (direction) {
+    case Direction::kNone:
+      return "";
+    case Direction::kSlower:
+      return "slower";
+    case Direction::kFaster:
+      return "faster";
+  }
+  ENSURE(false, "unknown direction");
+}
+
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+std::string longer(const Movement& movement) {
+  return fmt::format("{} longer (alarm beyond {})", percent(movement.own_ratio - 1),
+                     percent(movement.bar));
+}
+
+// One clause about what is slower.
+std::string tell(const Movement& movement) {
+  switch (movement.kind) {
+    case GuardedKind::kHost:
+      return "the host: its layers all take " + longer(movement);
+    case GuardedKind::kLayer:
+      return fmt::format("layer {}: beside the other layers it takes {}", movement.name,
+                         longer(movement));
+    case GuardedKind::kLink:
+      return fmt::format("link, {}: it takes {}", movement.name, longer(movement));
+    case GuardedKind::kPrediction:
+      return "the step, beside what its layers predict, takes " + longer(movement);
+    case GuardedKind::kStep:
+      return "the step, though no layer and no link moved, takes " + longer(movement);
+  }
+  ENSURE(false, "unknown kind of guarded thing");
+}
+
+std::string value_text(GuardedKind kind, double value) {
+  if (kind == GuardedKind::kHost) return "";
+  if (kind == GuardedKind::kPrediction) return fmt::format("{:.3f}", value);
+  return fmt::format("{:.3f} ms", value / 1e6);
+}
+
+struct Change {
+  std::string key, was, is;
+};
+
+std::string read_fact(const Provenance& facts, const std::string& key) {
+  const auto fact = facts.find(key);
+  return fact == facts.end() ? "unknown" : fact->second;
+}
+
+// The date differs always.
+std::vector<Change> find_changes(const GuardReport& report) {
+  Provenance keys = report.was;
+  keys.insert(report.is.begin(), report.is.end());
+  std::vector<Change> changes;
+  for (const auto& fact : keys) {
+    const std::string& key = fact.first;
+    Change change{key, read_fact(report.was, key), read_fact(report.is, key)};
+    if (key != "date" && change.was != change.is) changes.push_back(std::move(change));
+  }
+  return changes;
+}
+
+Json to_json(const Movement& movement) {
+  Json json = {{"kind", name_of(movement.kind)}, {"name", movement.name}};
+  if (movement.kind != GuardedKind::kHost) {
+    json["baseline"] = movement.baseline;
+    json["today"] = movement.today;
+    json["blocks"] = movement.blocks;
+  }
+  json["ratio"] = movement.ratio;
+  json["own_ratio"] = movement.own_ratio;
+  json["bar"] = movement.bar;
+  json["moved"] = movement.moved == Direction::kNone ? "no" : word_of(movement.moved);
+  return json;
+}
+
+Json to_json(const std::vector<Movement>& movements) {
+  Json list = Json::array();
+  for (const Movement& movement : movements) list.push_back(to_json(movement));
+  return list;
+}
+
+}  // namespace
+
+std::string print_guard(const GuardReport& report) {
+  Table table{{"what", "name", "baseline", "today", "ratio", "own ratio", "bar", "moved"}, {}};
+  for (const Movement& row : report.movements) {
+    table.rows.push_back({std::string(name_of(row.kind)), row.name,
+                          value_text(row.kind, row.baseline), value_text(row.kind, row.today),
+                          fmt::format("{:.3f}", row.ratio), fmt::format("{:.3f}", row.own_ratio),
+                          percent(row.bar), std::string(word_of(row.moved))});
+  }
+  std::string text = to_text(table);
+  for (const Movement& alarm : report.conclusion.alarms) text += tell(alarm) + "\n";
+  for (const Movement& open : report.conclusion.unconfirmed) {
+    text += "not confirmed by a second block: " + tell(open) + "\n";
+  }
+  for (const Change& change : find_changes(report)) {
+    text +=
+        fmt::format("fingerprint: {} was \"{}\", is \"{}\"\n", change.key, change.was, change.is);
+  }
+  return text + std::string(verdict_name(report.conclusion.verdict)) + "\n";
+}
+
+std::string guard_json(const GuardReport& report) {
+  Json answer = {{"verdict", verdict_name(report.conclusion.verdict)},
+                 {"baseline", report.baseline_file},
+                 {"alarms", to_json(report.conclusion.alarms)},
+                 {"unconfirmed", to_json(report.conclusion.unconfirmed)},
+                 {"fingerprint_changes", Json::array()},
+                 {"movements", to_json(report.movements)}};
+  for (const Change& change : find_changes(report)) {
+    answer["fingerprint_changes"].push_back(
+        {{"key", change.key}, {"was", change.was}, {"is", change.is}});
+  }
+  return answer.dump(2) + "\n";
+}
+
+std::string print_new_baseline(const Baseline& baseline, const std::string& file) {
+  double noise = 0;
+  for (const GuardedValue& value : baseline.values) noise = std::max(noise, value.noise);
+  return fmt::format(
+      "wrote baseline {}: {} things, noise up to {}; nothing was compared, the next run with it "
+      "is\n",
+      file, baseline.values.size(), percent(noise));
+}
+
+std::string new_baseline_json(const Baseline& baseline, const std::string& file) {
+  const Json answer = {{"verdict", nullptr},
+                       {"baseline", file},
+                       {"wrote_baseline", true},
+                       {"values", baseline.values.size()}};
+  return answer.dump(2) + "\n";
+}
+
+ExitCode exit_code_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kPass:
+      return ExitCode::kOk;
+    case Verdict::kFail:
+      return ExitCode::kVerifyFailed;
+    case Verdict::kInconclusive:
+      return ExitCode::kVerifyInconclusive;
+  }
+  ENSURE(false, "unknown verdict");
+}
+
+}  // namespace frazil

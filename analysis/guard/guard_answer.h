@@ -1,0 +1,31 @@
+#pragma once
+// Tells people and programs what a guard found, and takes it to an exit code.
+
+#include <string>
+
+#include "analysis/guard/baseline.h"
+#include "analysis/guard/movements.h"
+#include "profiles/error.h"
+
+namespace frazil {
+
+struct GuardReport {
+  std::string baseline_file;
+  Provenance was;  // fingerprints
+  Provenance is;
+  std::vector<Movement> movements;  // of the first block
+  GuardConclusion conclusion;
+};
+
+// Returns a table of what was compared, a sentence for each alarm, for each thing that the second
+// block did not confirm and for each difference of fingerprints but the date, and the verdict.
+std::string print_guard(const GuardReport& report);
+std::string guard_json(const GuardReport& report);
+
+// Returns what is answered where the baseline was made: nothing was compared.
+std::string print_new_baseline(const Baseline& baseline, const std::string& file);
+std::string new_baseline_json(const Baseline& baseline, const std::string& file);
+
+ExitCode exit_code_of(Verdict verdict);
+
+}  // namespace frazil

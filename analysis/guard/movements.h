@@ -1,0 +1,59 @@
+#pragma once
+// Compares a measurement with a baseline and says what moved: the host, a layer, a link, or the
+// step beside all of these. Everything here is a pure function of its numbers.
+//
+// The host's ratio is the lower median of the layers' ratios today / baseline: what slows all
+// layers alike is the host's, and what slows fewer than half of them is their own. A layer or link
+// is slower if its own ratio (that over the host's) and its ratio are both above 1 by more than its
+// bar, so that what merely gained less than the rest is not. The bar is the larger of a floor and
+// twice the noise (that of the less steady of both days). Faster is the same by the inverse ratio.
+// The step by itself counts where nothing else moved.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/guard/baseline.h"
+#include "analysis/ratio_interval.h"
+
+namespace frazil {
+
+inline constexpr double kGuardFloor = 0.03;
+
+enum class Direction { kNone, kSlower, kFaster };
+
+// One thing, today beside the good day.
+struct Movement {
+  GuardedKind kind = GuardedKind::kLayer;
+  std::string name;
+  double baseline = 0;  // median; 0 for the host, as in `today`
+  double today = 0;
+  double ratio = 1;      // today / baseline
+  double own_ratio = 1;  // of a layer or link: ratio over the host's; else the ratio
+  double bar = 0;        // ratio - 1 beyond which it has moved
+  int blocks = 0;        // of the day that has fewer; 0 for the host
+  Direction moved = Direction::kNone;
+};
+
+// Compares thing by thing. The host comes first, if there are layers, then what both days have, in
+// the order of the baseline. The bar is at least `floor`.
+std::vector<Movement> find_movements(const std::vector<GuardedValue>& baseline,
+                                     const std::vector<GuardedValue>& today,
+                                     double floor = kGuardFloor);
+
+// True if something is slower, so that a second block has to confirm it.
+bool needs_confirmation(const std::vector<Movement>& movements);
+
+struct GuardConclusion {
+  std::vector<Movement> alarms;       // as first seen: slower both times
+  std::vector<Movement> unconfirmed;  // slower the first time alone
+  // FAIL if there is an alarm; INCONCLUSIVE if a thing of the first block has fewer blocks than
+  // `fewest_blocks`, or something was slower and there is no second block; else PASS.
+  Verdict verdict = Verdict::kInconclusive;
+};
+
+GuardConclusion conclude_guard(const std::vector<Movement>& first,
+                               const std::optional<std::vector<Movement>>& second,
+                               int fewest_blocks);
+
+}  // namespace frazil

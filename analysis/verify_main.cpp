@@ -1,0 +1,140 @@
+// Implements frazil verify: compares traces with a baseline, or hands over to frazil-verify-plan,
+// which runs a plan and needs libtorch.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include "analysis/guard/baseline_json.h"
+#include "analysis/guard/guard_answer.h"
+#include "planner/verbs/command_line.h"
+#include "planner/verbs/flags.h"
+#include "planner/verbs/verify_flags.h"
+#include "traces/kineto/step_series.h"
+
+namespace frazil {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr int kFewestSteps = 3;  // of a trace, in each half
+constexpr double kPercent = 100;
+
+po::options_description describe_flags() {
+  po::options_description flags("flags", 100);
+  describe_verify(flags);
+  return flags;
+}
+
+KinetoOptions read_options(const Flags& values) {
+  KinetoOptions options;
+  options.micro_batches =
+      integer_or(values, "micro-batches", options.micro_batches, 1, kMostCounted);
+  if (const auto prefix = optional_text(values, "layer-ranges")) {
+    options.layer_prefix = *prefix;
+    options.needs_ranges = true;
+    if (prefix->empty()) refuse_flags("an empty --layer-ranges", "the begin of a name");
+  }
+  return options;
+}
+
+Provenance describe_question(const StepSeries& series, const KinetoOptions& options) {
+  return {{"measured_by", "trace"},
+          {"layers_by", series.layers_by == LayerSource::kRanges ? "ranges" : "operations"},
+          {"time", series.is_device_time ? "device" : "host"},
+          {"micro_batches", fmt::format("{}", options.micro_batches)}};
+}
+
+Provenance describe_host(const StepSeries& series) {
+  std::string names;
+  for (const std::string& gpu : series.gpus) {
+    names += (names.empty() ? "" : ", ") + to_one_line(gpu);
+  }
+  return {{"gpus", names.empty() ? "none" : names}};
+}
+
+enum class Part { kAll, kFirstHalf, kSecondHalf };
+
+std::vector<double> take(const std::vector<std::int64_t>& times, Part part) {
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  switch (part) {
+    case Part::kAll:
+      return {times.begin(), times.end()};
+    case Part::kFirstHalf:
+      return {times.begin(), middle};
+    case Part::kSecondHalf:
+      return {middle, times.end()};
+  }
+  ENSURE(false, "unknown part of a trace");
+}
+
+// Layers of no time stand for nothing that could move.
+std::vector<GuardedValue> sum_up(const StepSeries& series, Part part) {
+  std::vector<GuardedSeries> all{{GuardedKind::kStep, "step", take(series.steps, part)}};
+  for (const LayerSeries& layer : series.layers) {
+    all.push_back({GuardedKind::kLayer, layer.name, take(layer.times, part)});
+  }
+  all.push_back({GuardedKind::kLink, "communication", take(series.communication, part)});
+  return sum_up(all);
+}
+
+// The halves of a trace are its two blocks: what moved shows in both.
+ExitCode guard_traces(const Flags& values) {
+  refuse_together(values, "--trace",
+                  {"run", "cluster", "plan", "device", "blocks", "steps", "plant", "seed"});
+  const std::vector<std::string> traces = text_list(values, "trace");
+  const std::string file = required_text(values, "baseline");
+  std::vector<NamedFile> inputs;
+  for (const std::string& trace : traces) inputs.push_back({"--trace", trace});
+  refuse_overwriting(inputs, {{"--baseline", file}});
+  const KinetoOptions options = read_options(values);
+  const double floor = integer_or(values, "bar", 3, 1, 1000) / kPercent;
+  const StepSeries series = read_step_series({traces.begin(), traces.end()}, options);
+  const Baseline today{describe_question(series, options), describe_host(series), 0,
+                       sum_up(series, Part::kAll)};
+  const bool as_json = is_set(values, "json");
+  if (!std::filesystem::exists(file)) {
+    write_and_answer([&] { write_baseline(today, file); },
+                     as_json ? new_baseline_json(today, file) : print_new_baseline(today, file));
+    return ExitCode::kOk;
+  }
+  const Baseline baseline = read_baseline(file);
+  refuse_other_question(baseline, today, file);
+  const std::vector<Movement> first =
+      find_movements(baseline.values, sum_up(series, Part::kFirstHalf), floor);
+  const std::vector<Movement> second =
+      find_movements(baseline.values, sum_up(series, Part::kSecondHalf), floor);
+  const GuardReport report{file, baseline.fingerprint, today.fingerprint,
+                           find_movements(baseline.values, today.values, floor),
+                           conclude_guard(first, second, kFewestSteps)};
+  print_answer(as_json ? guard_json(report) : print_guard(report));
+  return exit_code_of(report.conclusion.verdict);
+}
+
+// Starts the program that runs plans, with all arguments. Returns only if that could not be
+// started.
+ExitCode start_verify_plan(char** argv) {
+  const std::filesystem::path program =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "frazil-verify-plan";
+  std::fflush(stdout);
+  execv(program.c_str(), argv);
+  throw std::runtime_error(fmt::format(
+      "found no {}, which runs plans and is built with libtorch ({}): build all programs where "
+      "./setup.sh has fetched libtorch, or install the component with libtorch; --trace needs none",
+      program.string(), std::strerror(errno)));
+}
+
+int run_verify_verb(int argc, char** argv) {
+  return run_verb(verify_verb(), argc, argv, describe_flags(), [&](const Flags& values) {
+    return values.count("trace") > 0 ? guard_traces(values) : start_verify_plan(argv);
+  });
+}
+
+}  // namespace
+}  // namespace frazil
+
+int main(int argc, char** argv) { return frazil::run_verify_verb(argc, argv); }

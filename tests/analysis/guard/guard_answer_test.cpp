@@ -1,0 +1,61 @@
+#include "analysis/guard/guard_answer.h"
+
+#include <gtest/gtest.h>
+
+#include "profiles/json.h"
+
+namespace frazil {
+namespace {
+
+GuardReport report_of_a_slow_layer() {
+  const std::vector<GuardedValue> good{{GuardedKind::kStep, "step", 10e6, 0.01, 40},
+                                       {GuardedKind::kLayer, "embed", 2e6, 0.01, 40},
+                                       {GuardedKind::kLayer, "block0", 3e6, 0.01, 40},
+                                       {GuardedKind::kLayer, "head", 1e6, 0.01, 40}};
+  std::vector<GuardedValue> today = good;
+  today[0].median = 10.6e6;
+  today[2].median = 3.6e6;
+  GuardReport report{"good.json",
+                     {{"date", "2026-11-01"}, {"processor", "old"}, {"cores", "2"}},
+                     {{"date", "2026-11-02"}, {"processor", "new"}, {"cores", "2"}},
+                     find_movements(good, today),
+                     {}};
+  report.conclusion = conclude_guard(report.movements, report.movements, 6);
+  return report;
+}
+
+TEST(GuardAnswer, NamesWhatMovedAndWhatElseDiffers) {
+  EXPECT_EQ(print_guard(report_of_a_slow_layer()),
+            "what   name    baseline   today      ratio  own ratio  bar    moved\n"
+            "-----  ------  ---------  ---------  -----  ---------  -----  ------\n"
+            "host   host                          1.000      1.000  3.0 %\n"
+            "step   step    10.000 ms  10.600 ms  1.060      1.060  3.0 %  slower\n"
+            "layer  embed   2.000 ms   2.000 ms   1.000      1.000  3.0 %\n"
+            "layer  block0  3.000 ms   3.600 ms   1.200      1.200  3.0 %  slower\n"
+            "layer  head    1.000 ms   1.000 ms   1.000      1.000  3.0 %\n"
+            "layer block0: beside the other layers it takes 20.0 % longer (alarm beyond 3.0 %)\n"
+            "fingerprint: processor was \"old\", is \"new\"\n"
+            "FAIL\n");
+}
+
+TEST(GuardAnswer, SaysTheSameToPrograms) {
+  JsonFields answer(parse_json(guard_json(report_of_a_slow_layer()), "answer"));
+  EXPECT_EQ(answer.required("verdict").text(), "FAIL");
+  EXPECT_EQ(answer.required("baseline").text(), "good.json");
+  ASSERT_EQ(answer.required("alarms").items().size(), 1U);
+  JsonFields alarm(answer.required("alarms").items()[0]);
+  EXPECT_EQ(alarm.required("kind").text(), "layer");
+  EXPECT_EQ(alarm.required("name").text(), "block0");
+  EXPECT_NEAR(alarm.required("own_ratio").real(0, 9), 1.2, 1e-9);
+  EXPECT_EQ(answer.required("fingerprint_changes").items().size(), 1U);
+  EXPECT_EQ(answer.required("movements").items().size(), 5U);
+}
+
+TEST(GuardAnswer, VerdictsHaveTheirExitCodes) {
+  EXPECT_EQ(exit_code_of(Verdict::kPass), ExitCode::kOk);
+  EXPECT_EQ(exit_code_of(Verdict::kFail), ExitCode::kVerifyFailed);
+  EXPECT_EQ(exit_code_of(Verdict::kInconclusive), ExitCode::kVerifyInconclusive);
+}
+
+}  // namespace
+}  // namespace frazil

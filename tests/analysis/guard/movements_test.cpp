@@ -1,0 +1,198 @@
+#include "analysis/guard/movements.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+using enum GuardedKind;
+
+constexpr int kBlocks = 40;
+constexpr int kLayers = 6;
+
+// A machine whose blocks scatter normally; factors slow its parts. Equal seeds draw alike.
+class Machine {
+ public:
+  explicit Machine(double noise) : noise_(noise), layers_(kLayers, 1.0) {}
+
+  Machine& slow_host(double factor) {
+    host_ = factor;
+    return *this;
+  }
+  Machine& slow_layer(std::size_t layer, double factor) {
+    layers_[layer] = factor;
+    return *this;
+  }
+  Machine& slow_link(double factor) {
+    link_ = factor;
+    return *this;
+  }
+  // Time of a step that is in no layer.
+  Machine& slow_rest(double factor) {
+    rest_ = factor;
+    return *this;
+  }
+
+  std::vector<GuardedValue> measure(unsigned seed, int blocks = kBlocks) const {
+    std::mt19937 draws(seed);
+    std::normal_distribution<double> scatter(0, noise_);
+    std::vector<GuardedSeries> series{{kStep, "step", {}}, {kPrediction, "step / predicted", {}}};
+    for (int l = 0; l < kLayers; ++l) series.push_back({kLayer, "layer" + std::to_string(l), {}});
+    series.push_back({kLink, "latency", {}});
+    for (int block = 0; block < blocks; ++block) {
+      double sum = 0;
+      for (std::size_t l = 0; l < kLayers; ++l) {
+        const double time =
+            (1e6 + 3e5 * static_cast<double>(l)) * host_ * layers_[l] * (1 + scatter(draws));
+        series[2 + l].values.push_back(time);
+        sum += time;
+      }
+      const double step = (sum + 1e6 * host_ * rest_) * (1 + scatter(draws));
+      series[0].values.push_back(step);
+      series[1].values.push_back(step / (sum + 1e6 * host_));
+      series.back().values.push_back(5e4 * host_ * link_ * (1 + scatter(draws)));
+    }
+    return sum_up(series);
+  }
+
+ private:
+  double noise_;
+  double host_ = 1;
+  double link_ = 1;
+  double rest_ = 1;
+  std::vector<double> layers_;
+};
+
+// What two blocks of another day say, with seeds of their own, beside a good day.
+GuardConclusion guard(const Machine& good, const Machine& today, unsigned seed) {
+  const std::vector<GuardedValue> baseline = good.measure(seed);
+  const std::vector<Movement> first = find_movements(baseline, today.measure(seed + 1));
+  return conclude_guard(first, find_movements(baseline, today.measure(seed + 2)), 6);
+}
+
+std::vector<std::string> names_of(const std::vector<Movement>& movements) {
+  std::vector<std::string> names;
+  for (const Movement& movement : movements) names.push_back(movement.name);
+  return names;
+}
+
+using Names = std::vector<std::string>;
+
+TEST(GuardMovements, AnEqualDayPassesUnderAnyNoise) {
+  for (const double noise : {0.001, 0.01, 0.03, 0.1}) {
+    for (unsigned seed = 0; seed < 100; ++seed) {
+      const GuardConclusion conclusion = guard(Machine(noise), Machine(noise), 1000 * seed);
+      EXPECT_EQ(conclusion.verdict, Verdict::kPass) << "noise " << noise << " seed " << seed;
+    }
+  }
+}
+
+TEST(GuardMovements, ASlowLayerIsNamedAlone) {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    for (const std::size_t layer : {0U, 3U, 5U}) {
+      Machine today(0.01);
+      const GuardConclusion conclusion = guard(Machine(0.01), today.slow_layer(layer, 1.1), seed);
+      EXPECT_EQ(conclusion.verdict, Verdict::kFail) << "seed " << seed;
+      EXPECT_EQ(names_of(conclusion.alarms), Names{"layer" + std::to_string(layer)})
+          << "seed " << seed;
+    }
+  }
+}
+
+TEST(GuardMovements, WhatSlowsAllLayersAlikeIsTheHost) {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    Machine today(0.01);
+    const GuardConclusion conclusion = guard(Machine(0.01), today.slow_host(1.08), seed);
+    EXPECT_EQ(conclusion.verdict, Verdict::kFail) << "seed " << seed;
+    EXPECT_EQ(names_of(conclusion.alarms), Names{"host"}) << "seed " << seed;
+  }
+}
+
+TEST(GuardMovements, ASlowLinkIsNamedAloneThoughTheHostIsSlowToo) {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    Machine today(0.01);
+    today.slow_link(1.5);
+    EXPECT_EQ(names_of(guard(Machine(0.01), today, seed).alarms), Names{"latency"});
+    today.slow_host(1.2);
+    EXPECT_EQ(names_of(guard(Machine(0.01), today, seed).alarms), (Names{"host", "latency"}));
+  }
+}
+
+TEST(GuardMovements, AStepThatIsSlowBesideItsLayersIsToldWithoutThem) {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    Machine today(0.005);
+    EXPECT_EQ(names_of(guard(Machine(0.005), today.slow_rest(2), seed).alarms),
+              Names{"step / predicted"});
+  }
+}
+
+TEST(GuardMovements, NothingWithinThreePercentOrTwiceTheNoiseIsAnAlarm) {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    Machine little(0.002);
+    EXPECT_EQ(guard(Machine(0.002), little.slow_layer(2, 1.025), seed).verdict, Verdict::kPass);
+    Machine noisy(0.06);
+    EXPECT_EQ(guard(Machine(0.06), noisy.slow_layer(2, 1.05), seed).verdict, Verdict::kPass);
+  }
+  const auto day = [](double median, double noise) {
+    return std::vector<GuardedValue>{{kStep, "step", median, noise, kBlocks}};
+  };
+  EXPECT_DOUBLE_EQ(find_movements(day(1, 0.01), day(1, 0.014)).front().bar, 0.03);
+  EXPECT_DOUBLE_EQ(find_movements(day(1, 0.01), day(1, 0.04)).front().bar, 0.08);
+  EXPECT_DOUBLE_EQ(find_movements(day(1, 0.05), day(1, 0.04)).front().bar, 0.1);
+  EXPECT_EQ(find_movements(day(1, 0), day(1.0299, 0)).front().moved, Direction::kNone);
+  EXPECT_EQ(find_movements(day(1, 0), day(1.0301, 0)).front().moved, Direction::kSlower);
+  EXPECT_EQ(find_movements(day(1, 0), day(1 / 1.0301, 0)).front().moved, Direction::kFaster);
+}
+
+TEST(GuardMovements, WhatTheSecondBlockDoesNotShowIsNoAlarm) {
+  const std::vector<GuardedValue> good = Machine(0.01).measure(1);
+  Machine bad(0.01);
+  const std::vector<Movement> slow = find_movements(good, bad.slow_layer(4, 1.3).measure(2));
+  const std::vector<Movement> usual = find_movements(good, Machine(0.01).measure(3));
+  ASSERT_TRUE(needs_confirmation(slow));
+  ASSERT_FALSE(needs_confirmation(usual));
+  const GuardConclusion passed = conclude_guard(slow, usual, 6);
+  EXPECT_EQ(passed.verdict, Verdict::kPass);
+  EXPECT_EQ(names_of(passed.unconfirmed), (Names{"step", "layer4"}));
+  EXPECT_EQ(conclude_guard(slow, std::nullopt, 6).verdict, Verdict::kInconclusive);
+  EXPECT_EQ(conclude_guard(usual, std::nullopt, 6).verdict, Verdict::kPass);
+}
+
+TEST(GuardMovements, FewBlocksTellNothing) {
+  const std::vector<GuardedValue> good = Machine(0.01).measure(1);
+  const std::vector<GuardedValue> hasty = Machine(0.01).measure(2, 5);
+  EXPECT_EQ(conclude_guard(find_movements(good, hasty), std::nullopt, 6).verdict,
+            Verdict::kInconclusive);
+  EXPECT_EQ(conclude_guard({}, std::nullopt, 6).verdict, Verdict::kInconclusive);
+}
+
+TEST(GuardMovements, FasterIsToldAndNoAlarm) {
+  Machine today(0.01);
+  const std::vector<GuardedValue> good = Machine(0.01).measure(1);
+  const std::vector<Movement> movements = find_movements(good, today.slow_host(0.8).measure(2));
+  EXPECT_EQ(movements.front().kind, kHost);
+  EXPECT_EQ(movements.front().moved, Direction::kFaster);
+  EXPECT_EQ(conclude_guard(movements, std::nullopt, 6).verdict, Verdict::kPass);
+  // A layer that did not gain with the rest has not become slower.
+  today.slow_layer(1, 1.2);
+  EXPECT_FALSE(needs_confirmation(find_movements(good, today.measure(3))));
+}
+
+TEST(GuardMovements, OfTwoLayersTheSlowOneIsNamed) {
+  const std::vector<GuardedValue> good{{kLayer, "a", 10, 0, 9}, {kLayer, "b", 20, 0, 9}};
+  const std::vector<GuardedValue> today{{kLayer, "a", 10, 0, 9}, {kLayer, "b", 24, 0, 9}};
+  const std::vector<Movement> movements = find_movements(good, today);
+  ASSERT_EQ(movements.size(), 3U);
+  EXPECT_DOUBLE_EQ(movements[0].ratio, 1);
+  EXPECT_EQ(movements[1].moved, Direction::kNone);
+  EXPECT_EQ(movements[2].moved, Direction::kSlower);
+  EXPECT_DOUBLE_EQ(movements[2].own_ratio, 1.2);
+}
+
+}  // namespace
+}  // namespace frazil

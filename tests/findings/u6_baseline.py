@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# A stored good day shows which layer, link or host has moved since, of traces and of plans, and stays quiet where nothing has.
+"""Guards synthetic traces of a PyTorch job, whose parts are slowed, and a small plan on this machine with a planted slow layer."""
+
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "support"))
+from kineto_steps import Trace  # noqa: E402
+from training import Absent, Training  # noqa: E402
+
+FRAZIL = os.path.abspath(os.environ.get("FRAZIL", pathlib.Path(__file__).resolve().parents[2] / "build/bin/frazil"))
+LAYERS = ["tok_embeddings", "layers.0", "layers.1", "layers.2", "layers.3", "output"]
+
+
+def trace_of_day(seed, noise=0.01, steps=21, host=1.0, slow=None, factor=1.0, link=1.0):
+    """A trace of a GPU job; each time scatters by `noise`, and `slow` is the layer that takes `factor`."""
+    draws, trace = random.Random(seed), Trace()
+
+    def took(time):
+        return round(time * max(0.1, draws.gauss(1, noise)), 3)
+
+    for step in range(steps):
+        at, number, correlation = 100_000 * (step + 1), 100 * step, 1000 * step
+        trace.event("user_annotation", f"ProfilerStep#{step}", at, took(30_000 * host))
+        for place, layer in enumerate(LAYERS):
+            begin = at + 1000 * place
+            mine = (200 + 100 * place) * host * (factor if layer == slow else 1)
+            trace.event("user_annotation", f"layer:{layer}", begin, 900)
+            trace.event("cpu_op", "aten::linear", begin + 10, 800, **{"Sequence number": number + place, "Fwd thread id": 0})
+            launch(trace, begin + 20, correlation + place, "gemm", begin + 50, took(mine))
+            back = at + 10_000 + 1000 * (len(LAYERS) - place)
+            trace.backward("AddmmBackward0", back, 900, number + place)
+            launch(trace, back + 20, correlation + 100 + place, "gemm", back + 50, took(2 * mine))
+        launch(trace, at + 20_000, correlation + 200, "ncclDevKernel_AllReduce_Sum_f32", at + 20_050, took(3000 * link))
+    return trace.text()
+
+
+def launch(trace, at, correlation, kernel, start, duration):
+    trace.event("cuda_runtime", "cudaLaunchKernel", at, 1, correlation=correlation)
+    trace.events.append({"ph": "X", "cat": "kernel", "name": kernel, "pid": 0, "tid": 7, "ts": start, "dur": duration,
+                         "args": {"External id": 0, "correlation": correlation, "grid": [1, 1, 1]}})
+
+
+class Folder:
+    def __init__(self, name):
+        self.path = pathlib.Path(name)
+
+    def run(self, *arguments):
+        return subprocess.run([FRAZIL, "verify", *arguments], cwd=self.path, capture_output=True, text=True, timeout=300)
+
+    def guard(self, trace, *more):
+        (self.path / "trace.json").write_text(trace)
+        return self.run("--trace", "trace.json", "--baseline", "good.json", "--json", *more)
+
+
+DAYS = (  # what is slowed, and the alarms that must be told: kind and name
+    ({}, set()),
+    ({"noise": 0.03}, set()),
+    ({"slow": "layers.2", "factor": 1.15}, {("layer", "layer:layers.2")}),
+    ({"slow": "tok_embeddings", "factor": 1.5}, {("layer", "layer:tok_embeddings")}),
+    ({"host": 1.1}, {("host", "host")}),
+    ({"link": 1.4}, {("link", "communication")}),
+    ({"host": 0.9}, set()),
+    ({"slow": "layers.2", "factor": 1.02}, set()),
+)
+
+
+def check_traces(folder):
+    stored = folder.guard(trace_of_day(1))
+    if stored.returncode or not json.loads(stored.stdout).get("wrote_baseline"):
+        return f"storing a baseline ends with {stored.returncode}: {stored.stderr.strip()}"
+    kept = (folder.path / "good.json").read_bytes()
+    for place, (slowed, expected) in enumerate(DAYS):
+        for seed in range(10, 15):
+            done = folder.guard(trace_of_day(100 * place + seed, **slowed))
+            code = 4 if expected else 0
+            alarms = {(alarm["kind"], alarm["name"]) for alarm in json.loads(done.stdout)["alarms"]} if done.stdout else None
+            if done.returncode != code or alarms != expected:
+                return f"a day with {slowed} ends with {done.returncode} and alarms {alarms}, expected {code} and {expected}: {done.stderr.strip()}"
+    few = folder.guard(trace_of_day(3, steps=4))
+    if few.returncode != 5:
+        return f"three steps end with {few.returncode}, expected 5"
+    if (folder.path / "good.json").read_bytes() != kept:
+        return "comparing changed the baseline"
+    return ""
+
+
+def check_refusals(folder):
+    good = (folder.path / "good.json").read_text()
+    other = trace_of_day(5).replace("layers.2", "layers.9")
+    for name, text, trace, words in (("cut", good[: len(good) // 2], trace_of_day(5), "expected"),
+                                     ("version", good.replace('"version": 1', '"version": 3'), trace_of_day(5), "version"),
+                                     ("other layers", good, other, "layers.9")):
+        (folder.path / "good.json").write_text(text)
+        done = folder.guard(trace)
+        said = done.stderr.strip()
+        if done.returncode != 2 or len(said.splitlines()) != 1 or words not in said:
+            return f"a baseline that is bad ({name}) ends with {done.returncode}: {said}"
+    done = folder.run("--trace", "trace.json")
+    if done.returncode != 2 or "--baseline" not in done.stderr:
+        return f"--trace alone ends with {done.returncode}: {done.stderr.strip()}"
+    return ""
+
+
+def check_plan(name):
+    """A plan of two cores: a layer that runs half again as slowly as on the good day is named."""
+    training = Training(name)
+    planned = training.run("plan", *"--profile model.json --cluster cluster.json --batch 16 --micro-batch 4 --max-stages 2 --out plan.json".split())
+    if planned.returncode:
+        raise Absent(f"plan exits {planned.returncode}: {planned.stderr.strip()}")
+    verify = "verify --run run.json --cluster cluster.json --plan plan.json --baseline good.json --blocks 16 --steps 4 --quiet --json".split()
+    stored = training.run(*verify)
+    if stored.returncode == 1 and "dropped" in stored.stderr:
+        raise Absent("other programs keep the cores busy")
+    if stored.returncode or not (training.folder / "good.json").exists():
+        return f"storing a baseline of a plan ends with {stored.returncode}: {stored.stderr.strip()}"
+    stored_kinds = {value["kind"] for value in json.loads((training.folder / "good.json").read_text())["values"]}
+    if not {"step", "layer", "prediction", "link"} <= stored_kinds:
+        return f"the baseline of a plan holds {sorted(stored_kinds)} alone"
+    slow = training.run(*verify, "--plant", "1:300")
+    if slow.returncode == 5:
+        raise Absent("other programs keep the cores busy")
+    answer = json.loads(slow.stdout)
+    layer = json.loads((training.folder / "model.json").read_text())["layers"][1]["name"]
+    if slow.returncode != 4 or ("layer", layer) not in {(alarm["kind"], alarm["name"]) for alarm in answer["alarms"]}:
+        return f"a layer four times as slow ends with {slow.returncode}, alarms {answer['alarms']}, expected {layer}: {slow.stderr.strip()}"
+    return ""
+
+
+def main():
+    plan = "a planted slow layer of a plan is named"
+    with tempfile.TemporaryDirectory() as name:
+        folder = Folder(name)
+        complaint = check_traces(folder) or check_refusals(folder)
+    if not complaint:
+        with tempfile.TemporaryDirectory() as name:
+            try:
+                complaint = check_plan(name)
+            except Absent as absent:
+                plan = f"plans not tried: {absent}"
+    print(f"u6: {complaint}" if complaint else f"u6: {len(DAYS)} kinds of days are told apart from their traces, five draws each; {plan}")
+    return 1 if complaint else 0
+
+
+sys.exit(main())
