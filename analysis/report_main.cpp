@@ -53,8 +53,12 @@ std::vector<frazil::NamedFile> list_files(const std::vector<std::string>& folder
   namespace fs = std::filesystem;
   std::vector<frazil::NamedFile> files;
   for (const fs::path folder : folders) {
-    files.push_back({"a run", folder / "trace.jsonl"});
-    files.push_back({"a run", folder / "events.jsonl"});
+    for (const char* const name :
+         {"trace.jsonl", "events.jsonl", "weights.safetensors", "inputs/flags.json",
+          "inputs/run.json", "inputs/model.json", "inputs/cluster.json", "inputs/plan.json",
+          "inputs/masks.jsonl"}) {
+      files.push_back({"a run", folder / name});
+    }
     std::size_t phase = 0;
     for (fs::path place; fs::is_directory(place = folder / fmt::format("phase-{}", phase));
          ++phase) {
