@@ -115,7 +115,7 @@ std::string open_page(const std::string& title) {
              "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
              "<title>{}</title>\n",
              escape_markup(title)) +
-         std::string(kStyle) +
+         std::string(kStyle) + style_of_pictures() +
          fmt::format("</head>\n<body>\n<main>\n<h1>{}</h1>\n", escape_markup(title));
 }
 
@@ -164,7 +164,12 @@ std::string html_paragraph(std::string_view css_class, std::string_view text) {
 }
 
 std::string html_figure(const std::string& svg_markup) {
-  return "<figure>\n" + svg_markup + "</figure>\n";
+  const std::string style = style_of_pictures();
+  std::string bare = svg_markup;
+  for (std::size_t at = 0; (at = bare.find(style, at)) != std::string::npos;) {
+    bare.erase(at, style.size());
+  }
+  return "<figure>\n" + bare + "</figure>\n";
 }
 
 std::string html_link(const std::string& file, std::string_view text) {

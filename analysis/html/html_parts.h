@@ -35,6 +35,7 @@ struct Tile {
 std::string html_tiles(const std::vector<Tile>& tiles);
 
 std::string html_paragraph(std::string_view css_class, std::string_view text);
+// Returns a picture without its style sheet, which open_page() has for all pictures.
 std::string html_figure(const std::string& svg_markup);
 // Returns a link to a file beside the page; every letter that has a meaning in an address is
 // written by its code.

@@ -101,7 +101,7 @@ std::string draw_times(const ReportPhase& phase, const PhaseSummary& summary) {
       tabulate_parts({summary.first_step, *summary.predicted_time, summary.measured_time});
   return "<h4>Where the time of a step goes</h4>\n" +
          html_figure(draw_time_bars(make_bars(phase, summary), kFullWidth)) +
-         html_details("Mean of the devices", table,
+         html_details("Mean of the devices over all sampled steps", table,
                       html_paragraph("remark", std::string(explain_parts())));
 }
 

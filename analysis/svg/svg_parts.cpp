@@ -84,12 +84,6 @@ std::string colour_rules(std::string_view Colour::*shade) {
   return rules;
 }
 
-// A dark page changes colours and nothing else.
-std::string make_style() {
-  return fmt::format("<style>\n{}{}@media (prefers-color-scheme:dark){{\n{}}}\n</style>\n", kBase,
-                     colour_rules(&Colour::light), colour_rules(&Colour::dark));
-}
-
 std::string_view anchor_name(Anchor anchor) {
   switch (anchor) {
     case Anchor::kStart:
@@ -141,13 +135,19 @@ std::string coordinate(double value) {
   return fmt::format("{:.2f}", std::abs(value) < 0.005 ? 0.0 : value);
 }
 
+// A dark page changes colours and nothing else.
+std::string style_of_pictures() {
+  return fmt::format("<style>\n{}{}@media (prefers-color-scheme:dark){{\n{}}}\n</style>\n", kBase,
+                     colour_rules(&Colour::light), colour_rules(&Colour::dark));
+}
+
 std::string open_svg(double width, double height, std::string_view label) {
   return fmt::format(
              "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"frazil\" role=\"img\" "
              "aria-label=\"{}\" width=\"{:.0f}\" height=\"{:.0f}\" viewBox=\"0 0 {:.0f} "
              "{:.0f}\">\n",
              escape_markup(label), width, height, width, height) +
-         make_style();
+         style_of_pictures();
 }
 
 std::string close_svg() { return "</svg>\n"; }
