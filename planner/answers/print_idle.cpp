@@ -57,7 +57,8 @@ std::vector<IdleRow> list_idle_rows(std::span<const DeviceTime> devices, const C
 
 Json time_json(const DeviceTime& time) {
   Json json = Json::object();
-  for (const TimePart& column : kTimeParts) json[std::string(column.key)] = (time.*column.part).count();
+  for (const TimePart& column : kTimeParts)
+    json[std::string(column.key)] = (time.*column.part).count();
   return json;
 }
 
