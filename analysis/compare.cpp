@@ -135,6 +135,31 @@ Comparison compare(const Timeline& predicted, const Timeline& measured) {
   return comparison;
 }
 
+std::string_view remark_on(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::kSendForward:
+    case ActionKind::kSendBackward:
+      return "hand-over, and waking the receiver";
+    case ActionKind::kReduceGradients:
+    case ActionKind::kBarrier:
+      return "with waiting for the other devices";
+    case ActionKind::kForward:
+    case ActionKind::kBackward:
+    case ActionKind::kBackwardInput:
+    case ActionKind::kBackwardWeight:
+    case ActionKind::kRecompute:
+    case ActionKind::kUpdate:
+    case ActionKind::kReceiveForward:
+    case ActionKind::kReceiveBackward:
+    case ActionKind::kUnshard:
+    case ActionKind::kReshard:
+    case ActionKind::kPair:
+    case ActionKind::kMove:
+      return "";
+  }
+  return "";
+}
+
 std::string to_json(const Comparison& comparison) {
   using Json = nlohmann::ordered_json;
   Json actions = Json::array();

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "traces/timeline.h"
@@ -45,6 +46,10 @@ struct Comparison {
 // same plan. Kinds that only one side has make no row; their actions are in the lists. A pair
 // counts for the stage of its forward half.
 Comparison compare(const Timeline& predicted, const Timeline& measured);
+
+// Says what the measured time of a kind of action holds beside or instead of work, such as
+// "with waiting for the other devices", or "".
+std::string_view remark_on(ActionKind kind);
 
 std::string to_json(const Comparison& comparison);  // one object, times in ns
 

@@ -96,8 +96,8 @@ std::string ratio_text(Bytes predicted, Bytes measured) {
 void add_row(const DeviceMemory& device, const std::string& what, Bytes predicted, Bytes measured,
              Table& table) {
   if (predicted.count == 0 && measured.count == 0) return;
-  table.rows.push_back({device.name, what, fmt::format("{}", predicted.count),
-                        fmt::format("{}", measured.count), ratio_text(predicted, measured)});
+  table.rows.push_back(
+      {device.name, what, to_text(predicted), to_text(measured), ratio_text(predicted, measured)});
 }
 
 // Writes both in one unit, so that they can be compared.
@@ -179,8 +179,7 @@ std::string peaks_json(const MemoryRecord& record) {
 }
 
 Table tabulate_memory(const MemoryRecord& record) {
-  Table table{.header = {"device", "memory", "predicted bytes", "measured bytes", "ratio"},
-              .rows = {}};
+  Table table{.header = {"device", "memory", "predicted", "measured", "ratio"}, .rows = {}};
   for (const DeviceMemory& device : record.devices) {
     for (std::size_t k = 0; k < device.measured.kinds.size(); ++k) {
       add_row(device, kind_name(k), device.predicted.kinds[k], device.measured.kinds[k], table);
@@ -189,8 +188,8 @@ Table tabulate_memory(const MemoryRecord& record) {
     if (device.allocator_peak.count == 0) continue;
     add_row(device, "allocator at most", device.predicted.peak, device.allocator_peak, table);
   }
-  table.rows.push_back({"process", "resident at most", "-",
-                        fmt::format("{}", record.process_peak_resident.count), "-"});
+  table.rows.push_back(
+      {"process", "resident at most", "-", to_text(record.process_peak_resident), "-"});
   return table;
 }
 

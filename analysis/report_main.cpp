@@ -7,7 +7,7 @@
 
 #include "analysis/compare.h"
 #include "analysis/html/html_report.h"
-#include "analysis/run_summary.h"
+#include "analysis/run_answer.h"
 #include "analysis/svg/svg_run.h"
 #include "analysis/tables/cache_table.h"
 #include "analysis/tables/table.h"
@@ -53,8 +53,12 @@ std::vector<frazil::NamedFile> list_files(const std::vector<std::string>& folder
   namespace fs = std::filesystem;
   std::vector<frazil::NamedFile> files;
   for (const fs::path folder : folders) {
-    files.push_back({"a run", folder / "trace.jsonl"});
-    files.push_back({"a run", folder / "events.jsonl"});
+    for (const char* const name :
+         {"trace.jsonl", "events.jsonl", "weights.safetensors", "inputs/flags.json",
+          "inputs/run.json", "inputs/model.json", "inputs/cluster.json", "inputs/plan.json",
+          "inputs/masks.jsonl"}) {
+      files.push_back({"a run", folder / name});
+    }
     std::size_t phase = 0;
     for (fs::path place; fs::is_directory(place = folder / fmt::format("phase-{}", phase));
          ++phase) {
@@ -65,6 +69,16 @@ std::vector<frazil::NamedFile> list_files(const std::vector<std::string>& folder
     }
   }
   return files;
+}
+
+// Names the files that the page links to as they lie from the page.
+void link_from(const std::filesystem::path& page, frazil::ReportRun& run) {
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::absolute(page, error).parent_path();
+  for (frazil::ReportPhase& phase : run.phases) {
+    if (phase.trace_file.empty()) continue;
+    phase.trace_file = std::filesystem::relative(phase.trace_file, folder, error);
+  }
 }
 
 ExitCode write_page(const po::variables_map& values) {
@@ -81,10 +95,7 @@ ExitCode write_page(const po::variables_map& values) {
   std::vector<std::string> notes;
   for (const std::string& folder : values["folder"].as<std::vector<std::string>>()) {
     runs.push_back(frazil::read_run(folder));
-    summaries.push_back(frazil::summarize(runs.back().name, runs.back().trace));
-    for (std::size_t i = 0; i < runs.back().phases.size(); ++i) {
-      summaries.back().phases.at(i).memory = runs.back().phases[i].memory;
-    }
+    summaries.push_back(frazil::summarize(runs.back()));
     if (const std::string note = tell_interrupted(summaries.back()); !note.empty()) {
       notes.push_back(runs.back().name + ": " + note);
     }
@@ -95,6 +106,7 @@ ExitCode write_page(const po::variables_map& values) {
     throw InputError("command line", 0, fmt::format("--svg beside {} folders", runs.size()),
                      "one run, which the picture is of");
   }
+  for (frazil::ReportRun& run : runs) link_from(std::filesystem::path(out), run);
   std::string answer;
   if (values.count("json") > 0) {
     answer = frazil::to_json(summaries);

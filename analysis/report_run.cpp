@@ -2,9 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <sstream>
 
+#include "analysis/foreign_cores.h"
+#include "planner/prediction/answer_parts.h"
+#include "planner/prediction/doubts.h"
 #include "profiles/error.h"
+#include "profiles/model_profile_json.h"
 #include "profiles/text_file.h"
 #include "traces/log_costs.h"
 #include "traces/timeline_csv.h"
@@ -58,7 +64,23 @@ ReportPhase read_phase(Step first, const PlanEvent& plan, const std::filesystem:
   phase.predicted = read_one_step(place / "predicted.csv");
   phase.measured = read_timeline_csv(place / "measured.csv");
   phase.memory = read_memory_record(place / "memory.json");
+  if (std::filesystem::exists(place / "trace.json", error)) phase.trace_file = place / "trace.json";
   return phase;
+}
+
+// Returns what the predictions of the run rest on that was not measured, or not on a quiet machine.
+std::vector<std::string> list_profile_doubts(const std::filesystem::path& file) {
+  std::error_code error;
+  if (!std::filesystem::exists(file, error)) return {};
+  const ModelProfile profile = read_model_profile(file);
+  std::vector<std::string> doubts;
+  std::istringstream lines(list_flags(profile, false) + fits_if(profile, "note: its plans fit"));
+  for (std::string line; std::getline(lines, line);) doubts.push_back(line);
+  if (const std::string busy = tell_foreign_cores(find_foreign_cores(profile.provenance));
+      !busy.empty()) {
+    doubts.push_back("note: the profile behind the predictions: " + busy);
+  }
+  return doubts;
 }
 
 }  // namespace
@@ -77,10 +99,25 @@ ReportRun read_run(const std::string& folder) {
       run.phases.push_back(read_phase(event.step, *plan, place, run.trace.open));
     }
   }
+  run.doubts = list_profile_doubts(root / "inputs" / "model.json");
   if (run.phases.empty()) {
     throw InputError(record.string(), 0, "no plan", "the record of a run, which begins with one");
   }
   return run;
+}
+
+RunSummary summarize(const ReportRun& run) {
+  RunSummary summary = summarize(run.name, run.trace);
+  summary.doubts = run.doubts;
+  for (std::size_t i = 0; i < std::min(run.phases.size(), summary.phases.size()); ++i) {
+    const ReportPhase& phase = run.phases[i];
+    PhaseSummary& told = summary.phases[i];
+    told.memory = phase.memory;
+    told.sampled = find_sampled(phase.measured);
+    told.predicted_time = mean_split(phase.predicted);
+    told.measured_time = mean_split(phase.measured);
+  }
+  return summary;
 }
 
 }  // namespace frazil

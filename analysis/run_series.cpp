@@ -94,6 +94,21 @@ Series throughput_series(const std::string& name, const FreezeTrace& trace) {
   return series;
 }
 
+Series predicted_series(const RunSummary& run) {
+  Series series{.name = run.name, .x = {}, .y = {}, .steps = true};
+  Step end = 0;
+  for (const PhaseSummary& phase : run.phases) {
+    const std::optional<double> rate = phase.predicted_rate();
+    if (!rate) continue;
+    add_point(series, static_cast<double>(phase.first_step), rate);
+    end = phase.first_step + phase.steps;
+  }
+  if (series.x.empty()) return series;
+  const auto last = static_cast<double>(run.phases.front().first_step + run.planned_steps);
+  add_point(series, std::max(last, static_cast<double>(end)), series.y.back());
+  return series;
+}
+
 Series eval_series(const std::string& name, const FreezeTrace& trace, EvalValue value) {
   Series series{.name = name, .x = {}, .y = {}, .steps = false};
   for (const FreezeEvent& event : trace.events) {
@@ -120,6 +135,17 @@ Series eval_over_time(const std::string& name, const FreezeTrace& trace, EvalVal
   }
   thin_out(series);
   return series;
+}
+
+Series subtract(const Series& series, const Series& base) {
+  Series difference{.name = series.name, .x = {}, .y = {}, .steps = series.steps};
+  for (std::size_t i = 0; i < series.x.size(); ++i) {
+    const auto same = std::find(base.x.begin(), base.x.end(), series.x[i]);
+    if (same == base.x.end()) continue;
+    const auto at = static_cast<std::size_t>(same - base.x.begin());
+    add_point(difference, series.x[i], series.y[i] - base.y[at]);
+  }
+  return difference;
 }
 
 bool freezes_anything(const FreezeTrace& trace) {

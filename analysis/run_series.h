@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "analysis/run_summary.h"
 #include "analysis/svg/svg.h"
 #include "traces/freeze_trace.h"
 
@@ -11,6 +12,9 @@ namespace frazil {
 
 // Returns samples per second over steps; neighbouring cost events of one phase are added up.
 Series throughput_series(const std::string& name, const FreezeTrace& trace);
+
+// Returns the predicted samples per second over steps, one value per phase that was measured.
+Series predicted_series(const RunSummary& run);
 
 enum class EvalValue {
   kTrainLoss,
@@ -23,6 +27,9 @@ enum class EvalValue {
 Series eval_series(const std::string& name, const FreezeTrace& trace, EvalValue value);
 // Returns the value over the seconds of training and transitions before each evaluation.
 Series eval_over_time(const std::string& name, const FreezeTrace& trace, EvalValue value);
+
+// Returns `series` less `base`, at those x that both have.
+Series subtract(const Series& series, const Series& base);
 
 bool freezes_anything(const FreezeTrace& trace);
 

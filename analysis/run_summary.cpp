@@ -4,18 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "analysis/tables/table.h"
+#include "analysis/foreign_cores.h"
 #include "planner/prediction/answer_parts.h"
 #include "profiles/error.h"
 #include "profiles/quantity_text.h"
 
 namespace frazil {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::int64_t add_checked(std::int64_t a, std::int64_t b, const std::string& run) {
   std::int64_t sum = 0;
@@ -66,14 +63,6 @@ void add_transition(const TransitionEvent& transition, bool is_start, RunSummary
   ++(is_start ? run.starts : run.transition_count);
 }
 
-// Returns "the start and 2 transitions".
-std::string name_transitions(const RunSummary& run) {
-  const std::string count = count_of(run.transition_count, "transition");
-  if (run.starts == 0) return count;
-  const std::string starts = run.starts == 1 ? "the start" : fmt::format("{} starts", run.starts);
-  return run.transition_count == 0 ? starts : starts + " and " + count;
-}
-
 // Returns how many steps a log tells of.
 Step count_logged(const FreezeTrace& log) {
   Step done = 0;
@@ -95,36 +84,6 @@ void count_unmeasured(const FreezeTrace& trace, RunSummary& run) {
 std::optional<double> per_second(std::int64_t samples, double nanoseconds) {
   if (nanoseconds <= 0) return std::nullopt;
   return static_cast<double>(samples) * 1e9 / nanoseconds;
-}
-
-std::string text_or_dash(const std::optional<double>& value, int decimals) {
-  return value ? fmt::format("{:.{}f}", *value, decimals) : "-";
-}
-
-std::optional<double> ms_of(std::optional<double> nanoseconds) {
-  if (nanoseconds) *nanoseconds /= 1e6;
-  return nanoseconds;
-}
-
-Json number_or_null(const std::optional<double>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-Table tabulate_phases(const RunSummary& run) {
-  Table table{.header = {"from step", "steps", "plan", "predicted ms", "measured ms", "ratio",
-                         "predicted samples/s", "measured samples/s"},
-              .rows = {}};
-  const bool extrapolates = run.extrapolates();
-  if (extrapolates) table.header.push_back("");
-  for (const PhaseSummary& phase : run.phases) {
-    table.rows.push_back({std::to_string(phase.first_step), std::to_string(phase.steps), phase.plan,
-                          text_or_dash(to_ms(phase.predicted_step), 3),
-                          text_or_dash(ms_of(phase.measured_step_ns()), 3),
-                          text_or_dash(phase.ratio(), 3), text_or_dash(phase.predicted_rate(), 1),
-                          text_or_dash(phase.measured_rate(), 1)});
-    if (extrapolates) table.rows.back().push_back(phase.extrapolated ? "extrapolated" : "");
-  }
-  return table;
 }
 
 }  // namespace
@@ -198,6 +157,7 @@ RunSummary summarize(const std::string& name, const FreezeTrace& trace) {
       ++run.evaluations;
     }
   }
+  run.foreign_cores = find_foreign_cores(trace.provenance);
   count_unmeasured(trace, run);
   add_checked(run.training, run.transitions, name);
   return run;
@@ -211,6 +171,17 @@ std::string tell_unmeasured(const RunSummary& run) {
   if (run.unmeasured_steps > run.evaluations) return text;
   return text + (one ? ": a shorter one, the last of its epoch"
                      : ": shorter ones, each the last of its epoch");
+}
+
+std::string tell_uncovered(const PhaseSummary& phase) {
+  constexpr Step kLeast = 8;
+  if (!phase.sampled) return "";
+  const Step end = phase.first_step + phase.steps;
+  if (end - phase.sampled->last <= 4 * std::max(phase.sampled->every, kLeast)) return "";
+  return fmt::format(
+      "time lines of the phase from step {} are of {} alone, of a phase of {} steps: they need not "
+      "stand for the rest",
+      phase.first_step, describe(*phase.sampled), phase.steps);
 }
 
 std::string tell_interrupted(const RunSummary& run) {
@@ -228,75 +199,6 @@ std::string_view explain_extrapolated() {
 std::string_view explain_allocator() {
   return "allocator: all that libtorch handed out in the device's thread, so also what an action "
          "makes and frees again before it ends; a message counts with its sender";
-}
-
-std::string to_text(const RunSummary& run) {
-  const auto seconds = [](Duration time) { return static_cast<double>(time.count()) / 1e9; };
-  std::string text =
-      fmt::format("{}: {}, {} samples in {:.3f} s ({:.3f} s of it in {}), {} samples/s", run.name,
-                  count_of(run.steps, "step"), run.samples, seconds(run.total()),
-                  seconds(run.transitions), name_transitions(run), text_or_dash(run.rate(), 1));
-  if (run.last_eval) text += fmt::format(", accuracy {:.2f} %", 100 * run.last_eval->accuracy);
-  if (run.last_eval && run.last_eval->validation) {
-    text +=
-        fmt::format(", validation accuracy {:.2f} %", 100 * run.last_eval->validation->accuracy);
-  }
-  text += "\n";
-  if (run.interrupted_after) text += tell_interrupted(run) + "\n";
-  if (run.phases.empty()) return text;
-  text += to_text(tabulate_phases(run));
-  if (run.extrapolates()) text += std::string(explain_extrapolated()) + "\n";
-  if (run.unmeasured_steps > 0) text += tell_unmeasured(run) + "\n";
-  std::vector<std::pair<Step, const MemoryRecord*>> memories;
-  for (const PhaseSummary& phase : run.phases) {
-    if (phase.memory) memories.emplace_back(phase.first_step, &*phase.memory);
-  }
-  if (memories.empty()) return text;
-  return text + "memory of a step, predicted / measured where they differ (process: " +
-         to_text(memories.back().second->process_peak_resident) + " resident at most)\n" +
-         to_text(tabulate_memory(memories)) + std::string(explain_allocator()) + "\n";
-}
-
-std::string to_json(const std::vector<RunSummary>& runs) {
-  Json list = Json::array();
-  for (const RunSummary& run : runs) {
-    Json phases = Json::array();
-    for (const PhaseSummary& phase : run.phases) {
-      phases.push_back({{"first_step", phase.first_step},
-                        {"steps", phase.steps},
-                        {"samples", phase.samples},
-                        {"plan", phase.plan},
-                        {"predicted_step_ns", phase.predicted_step.count()},
-                        {"measured_step_ns", number_or_null(phase.measured_step_ns())},
-                        {"ratio", number_or_null(phase.ratio())}});
-      if (phase.extrapolated) phases.back()["extrapolated"] = true;
-      if (phase.memory) phases.back()["memory"] = Json::parse(peaks_json(*phase.memory));
-    }
-    Json item = {{"name", run.name},
-                 {"steps", run.steps},
-                 {"unmeasured_steps", run.unmeasured_steps},
-                 {"samples", run.samples},
-                 {"training_ns", run.training.count()},
-                 {"transitions_ns", run.transitions.count()},
-                 {"transitions", run.transition_count},
-                 {"samples_per_second", number_or_null(run.rate())},
-                 {"prediction_error", number_or_null(run.prediction_error())}};
-    if (run.interrupted_after) {
-      item["interrupted_after_step"] = *run.interrupted_after;
-      item["all_steps"] = run.all_steps;
-    }
-    if (run.last_eval) {
-      item["loss"] = run.last_eval->loss;
-      item["accuracy"] = run.last_eval->accuracy;
-      if (const auto& validation = run.last_eval->validation) {
-        item["validation_loss"] = validation->loss;
-        item["validation_accuracy"] = validation->accuracy;
-      }
-    }
-    item["phases"] = phases;
-    list.push_back(item);
-  }
-  return Json{{"runs", list}}.dump(2) + "\n";
 }
 
 }  // namespace frazil

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "analysis/memory_record.h"
+#include "analysis/sampled_steps.h"
+#include "analysis/time_split.h"
 #include "traces/freeze_trace.h"
 
 namespace frazil {
@@ -20,8 +22,12 @@ struct PhaseSummary {
   bool extrapolated = false;  // whether the prediction is
   std::int64_t steps = 0;     // measured ones
   std::int64_t samples = 0;
-  Duration measured{0};                // sum over the steps
-  std::optional<MemoryRecord> memory;  // from the folder of the run, not from the trace
+  Duration measured{0};  // sum over the steps
+  // These are from the folder of the run, not from the trace.
+  std::optional<MemoryRecord> memory;
+  std::optional<SampledSteps> sampled;  // those that `measured_time` is a mean of
+  std::optional<TimeSplit> predicted_time;
+  std::optional<TimeSplit> measured_time;
 
   // These are none without a measured step; ratio() and predicted_rate() also without a prediction.
   std::optional<double> measured_step_ns() const;
@@ -48,6 +54,8 @@ struct RunSummary {
   std::optional<EvalEvent> last_eval;
   int evaluations = 0;  // one at the end of each epoch
   std::vector<PhaseSummary> phases;
+  std::optional<double> foreign_cores;  // that other programs kept busy meanwhile, where known
+  std::vector<std::string> doubts;      // notes on what the predictions rest on; not from the trace
 
   Duration total() const { return training + transitions; }
   std::optional<double> rate() const;  // samples/s over the total
@@ -63,15 +71,14 @@ RunSummary summarize(const std::string& name, const FreezeTrace& trace);
 // Says which steps are in none of the numbers ("20 of the 900 steps are not in these means: shorter
 // ones, each the last of its epoch"), or "".
 std::string tell_unmeasured(const RunSummary& run);
+// Says that the sampled steps of a phase end long before the phase does, so that they need not
+// stand for the rest of it, or "".
+std::string tell_uncovered(const PhaseSummary& phase);
 // Says that the run was interrupted or still runs, and after which of how many steps, or "".
 std::string tell_interrupted(const RunSummary& run);
 // Says what the word "extrapolated" by a phase means.
 std::string_view explain_extrapolated();
 // Says why an allocator may hand out more than what is counted, or less.
 std::string_view explain_allocator();
-
-// Returns a table of the phases under one line of totals, then a table of memory if phases have it.
-std::string to_text(const RunSummary& run);
-std::string to_json(const std::vector<RunSummary>& runs);
 
 }  // namespace frazil

@@ -6,6 +6,7 @@
 
 #include "analysis/html/html_parts.h"
 #include "analysis/tables/cache_table.h"
+#include "profiles/quantity_text.h"
 
 namespace frazil {
 namespace {
@@ -36,9 +37,8 @@ std::string draw_decisions(const FreezeTrace& trace) {
 }
 
 std::string draw_transitions(const FreezeTrace& trace) {
-  Table table{
-      .header = {"before step", "planning ms", "moving state ms", "starting ms", "moved bytes"},
-      .rows = {}};
+  Table table{.header = {"before step", "planning ms", "moving state ms", "starting ms", "moved"},
+              .rows = {}};
   const bool predicts = std::any_of(trace.events.begin(), trace.events.end(), has_prediction);
   if (predicts) {
     for (const char* const part : {"planning", "moving", "starting"}) {
@@ -50,7 +50,7 @@ std::string draw_transitions(const FreezeTrace& trace) {
     if (part == nullptr) continue;
     std::vector<std::string> row{count_text(event.step), ms_text(part->plan_time),
                                  ms_text(part->move_time), ms_text(part->start_time),
-                                 count_text(part->moved.count)};
+                                 to_text(part->moved)};
     if (part->predicted) {
       const TransitionTimes& times = *part->predicted;
       for (const Duration time : {times.plan, times.move, times.start}) {

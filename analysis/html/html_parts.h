@@ -11,8 +11,13 @@
 
 namespace frazil {
 
+// Opens a page under a heading of its title, which is escaped here.
 std::string open_page(const std::string& title);
+// Closes a page with its script.
 std::string close_page();
+
+// Returns a list of notes that stand out; "" without any.
+std::string html_notes(const std::vector<std::string>& notes);
 
 // Returns a table with numbers right and words left, by column; it scrolls sideways if the window
 // is narrow.
@@ -25,11 +30,16 @@ struct Tile {
   std::string label;
   std::string value;
   std::string remark;
+  std::string warning = {};  // stands out under the value
 };
 std::string html_tiles(const std::vector<Tile>& tiles);
 
 std::string html_paragraph(std::string_view css_class, std::string_view text);
+// Returns a picture without its style sheet, which open_page() has for all pictures.
 std::string html_figure(const std::string& svg_markup);
+// Returns a link to a file beside the page; every letter that has a meaning in an address is
+// written by its code.
+std::string html_link(const std::string& file, std::string_view text);
 inline constexpr int kFullWidth = 960;  // pixels, of a figure
 inline constexpr int kHalfWidth = 468;  // pixels, of each figure of a pair
 

@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "analysis/html/html_curves.h"
 #include "analysis/html/html_decisions.h"
 #include "analysis/html/html_parts.h"
 #include "analysis/html/html_phases.h"
 #include "analysis/html/html_totals.h"
-#include "analysis/run_summary.h"
+#include "analysis/run_answer.h"
 #include "analysis/svg/svg_parts.h"
 
 namespace frazil {
@@ -29,9 +32,30 @@ std::string draw_run(const ReportRun& run, const RunSummary& summary, std::size_
   markup += draw_transitions(run.trace);
   markup += draw_cache(run.trace);
   for (std::size_t i = 0; i < run.phases.size(); ++i) {
-    markup += draw_phase(run.phases[i], i, spans_left);
+    markup += draw_phase(run.phases[i], summary.phases.at(i), i, spans_left);
   }
   return markup;
+}
+
+// Returns the notes, and those of the runs with the runs' names; what several runs have in common
+// stands once.
+std::vector<std::string> join_notes(std::vector<std::string> notes,
+                                    const std::vector<RunSummary>& summaries) {
+  std::vector<std::pair<std::string, std::string>> of_runs;  // names, note
+  for (const RunSummary& run : summaries) {
+    for (const std::string& told : list_notes(run)) {
+      const std::string note = told.starts_with("note: ") ? told.substr(6) : told;
+      const auto same = std::find_if(of_runs.begin(), of_runs.end(),
+                                     [&](const auto& known) { return known.second == note; });
+      if (same == of_runs.end()) {
+        of_runs.emplace_back(run.name, note);
+      } else {
+        same->first += ", " + run.name;
+      }
+    }
+  }
+  for (const auto& [names, note] : of_runs) notes.push_back(names + ": " + note);
+  return notes;
 }
 
 std::string draw_provenance(const std::vector<ReportRun>& runs) {
@@ -50,16 +74,11 @@ std::string draw_provenance(const std::vector<ReportRun>& runs) {
 std::string to_html(const std::string& title, const std::vector<std::string>& notes,
                     const std::vector<ReportRun>& runs) {
   std::string page = open_page(title);
-  page += fmt::format("<h1>{}</h1>\n", escape_markup(title));
   page += html_paragraph("lead", "The same plan, simulated and executed, laid side by side.");
-  if (!notes.empty()) {
-    page += "<ul class=\"notes\">\n";
-    for (const std::string& note : notes) page += "<li>" + escape_markup(note) + "</li>\n";
-    page += "</ul>\n";
-  }
   std::vector<RunSummary> summaries;
   summaries.reserve(runs.size());
-  for (const ReportRun& run : runs) summaries.push_back(summarize(run.name, run.trace));
+  for (const ReportRun& run : runs) summaries.push_back(summarize(run));
+  page += html_notes(join_notes(notes, summaries));
   if (!summaries.empty()) {
     page += draw_tiles(summaries) + draw_totals(summaries);
     page += "<h2>The course of training</h2>\n" + draw_curves(runs, summaries);

@@ -1,7 +1,7 @@
 #pragma once
-// Makes the report of runs: one self-contained HTML page that needs no network and no script. It
-// shows predicted above measured time lines per phase, the freeze staircase, throughput and loss
-// over time, and tables.
+// Makes the report of runs: one self-contained HTML page that needs no network and says everything
+// without its script. It shows predicted above measured time lines per phase and where their time
+// went, the freeze staircase, throughput and loss over time, and tables.
 
 #include <string>
 #include <vector>
@@ -10,7 +10,8 @@
 
 namespace frazil {
 
-// `notes`: lines shown under the title (flags: extrapolated costs, costs split by rule, ...).
+// `notes`: lines shown under the title, before those that the runs have themselves. Files beside
+// the page are linked if the runs name them, relative to the page.
 std::string to_html(const std::string& title, const std::vector<std::string>& notes,
                     const std::vector<ReportRun>& runs);
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "analysis/foreign_cores.h"
 #include "analysis/html/html_parts.h"
 
 namespace frazil {
@@ -19,6 +20,19 @@ std::optional<double> percent(std::optional<double> share) {
 // Writes whole times of a run, everywhere with the same digits.
 std::string seconds_text(Duration duration) {
   return number_text(static_cast<double>(duration.count()) / 1e9, 3);
+}
+
+bool is_timed(std::string_view label) { return label != "accuracy"; }
+
+// Names the runs during which other programs kept the machine busy, for the tile of a time; returns
+// "" if there are none.
+std::string warn_of_load(const std::vector<RunSummary>& runs) {
+  std::string names;
+  for (const RunSummary& run : runs) {
+    if (tell_foreign_cores(run.foreign_cores).empty()) continue;
+    names += (names.empty() ? "" : ", ") + run.name;
+  }
+  return names.empty() ? "" : "busy machine: " + names;
 }
 
 std::vector<Tile> make_tiles(const std::vector<RunSummary>& runs) {
@@ -41,6 +55,7 @@ std::vector<Tile> make_tiles(const std::vector<RunSummary>& runs) {
     for (std::size_t i = 1; i < runs.size(); ++i) {
       tile.remark += (i > 1 ? ", " : "") + runs[i].name + ": " + show(runs[i]);
     }
+    if (is_timed(label)) tile.warning = warn_of_load(runs);
     tiles.push_back(tile);
   }
   return tiles;
@@ -77,6 +92,10 @@ Table tabulate(const std::vector<RunSummary>& runs) {
   if (validates) {
     table.header.insert(table.header.end(), {"validation loss", "validation accuracy %"});
   }
+  const bool knows_load = std::any_of(runs.begin(), runs.end(), [](const RunSummary& run) {
+    return run.foreign_cores.has_value();
+  });
+  if (knows_load) table.header.push_back("other programs, cores");
   if (runs.size() > 1) table.header.push_back("speed");
   const std::optional<double> base = runs.back().rate();
   for (const RunSummary& run : runs) {
@@ -89,6 +108,7 @@ Table tabulate(const std::vector<RunSummary>& runs) {
                                  rate_text(run.rate())};
     add_score(test_score(run), row);
     if (validates) add_score(validation_score(run), row);
+    if (knows_load) row.push_back(number_text(run.foreign_cores, 2));
     if (runs.size() > 1) {
       row.push_back(run.rate() && base ? fmt::format("{:.2f}x", *run.rate() / *base) : "–");
     }

@@ -36,11 +36,15 @@ std::vector<std::string> lines_of_text(const std::string& text) {
   return lines;
 }
 
-std::string list_notes(const std::vector<std::string>& notes) {
-  if (notes.empty()) return "";
-  std::string markup = "<ul class=\"notes\">\n";
-  for (const std::string& note : notes) markup += "<li>" + escape_markup(note) + "</li>\n";
-  return markup + "</ul>\n";
+// Sets lines of text. Sentences wrap; rows of a table, which have two blanks between their columns,
+// do not.
+std::string set_lines(const std::string& text) {
+  std::string markup = "<pre class=\"lines\">";
+  for (const std::string& line : lines_of_text(text)) {
+    const bool is_row = line.find("  ") != std::string::npos;
+    markup += fmt::format("<span{}>{}</span>", is_row ? " class=\"row\"" : "", escape_markup(line));
+  }
+  return markup + "</pre>\n";
 }
 
 // Returns what does not fit, and what the picture rests on that was not measured.
@@ -70,14 +74,11 @@ std::string gantt_svg(const GanttInput& input) {
 
 std::string gantt_html(const GanttInput& input) {
   std::string page =
-      open_page(input.title) + list_notes(list_all_notes(input)) + html_figure(draw_step(input));
+      open_page(input.title) + html_notes(list_all_notes(input)) + html_figure(draw_step(input));
   for (const Chart& chart : make_memory_charts(input)) {
     page += html_figure(draw_chart(chart, kWidth, kMemoryHeight));
   }
-  std::istringstream lines(print_explanation(*input.step, input.setting));
-  page += "<pre style=\"overflow-x: auto\">\n";
-  for (std::string line; std::getline(lines, line);) page += escape_markup(line) + "\n";
-  return page + "</pre>\n" + close_page();
+  return page + set_lines(print_explanation(*input.step, input.setting)) + close_page();
 }
 
 }  // namespace frazil

@@ -1,7 +1,8 @@
 #pragma once
 // Draws pictures as SVG text: time lines (Gantt), staircases and lines over time. They are
 // self-contained, without script, and readable in light and dark. In time lines every span has a
-// <title> with action, device, lane and times. Widths and heights are in pixels.
+// <title> with action, device, lane and times. On a page, analysis/html/page.js zooms into what
+// stands in the group `plot`. Widths and heights are in pixels.
 
 #include <optional>
 #include <string>
@@ -44,9 +45,12 @@ struct Chart {
   std::vector<std::pair<double, std::string>> marks;        // vertical lines with a word
   std::vector<std::pair<double, std::string>> levels = {};  // horizontal lines with a word
   bool counts = false;                                      // y has whole numbers from 0 up
+  // y is drawn by its logarithm, if all values lie above zero.
+  bool is_log = false;
 };
 // Draws a chart, higher than `height` if its legend and the words of its marks would leave the
-// curves too little room. Marks outside the range of x, and words that find no room, are left out.
+// curves too little room. Marks outside the range of x, and their words that find no room, are left
+// out; the word of a level that finds no room beside its line stands in the legend.
 // A chart without values says "no data".
 std::string draw_chart(const Chart& chart, int width = 960, int height = 260);
 

@@ -24,6 +24,8 @@ struct Range {
 void widen_if_flat(Range& range);
 // Rounds both ends to round numbers; the range begins at zero unless all values lie far above it.
 void round_ends(Range& range, int ticks);
+// Rounds both ends to 1, 2 or 5 x 10^k. Requires: a range above zero.
+void round_log_ends(Range& range);
 
 // Maps values to pixels.
 struct Frame {
@@ -33,15 +35,19 @@ struct Frame {
   double bottom = 0;
   Range x_range;
   Range y_range;
-  int y_ticks = 5;  // wanted; there are about as many
+  int y_ticks = 5;      // wanted; there are about as many
+  bool is_log = false;  // y is drawn by its logarithm; its range lies above zero
 
   double x(double value) const {
     return left + (value - x_range.low) / (x_range.high - x_range.low) * (right - left);
   }
-  double y(double value) const {
-    return bottom - (value - y_range.low) / (y_range.high - y_range.low) * (bottom - top);
-  }
+  // Returns NaN for a value that a logarithmic axis does not have.
+  double y(double value) const;
 };
+
+// Says where the curves of a frame lie, as an attribute that page.js reads: left, right, top and
+// bottom in pixels, then the ranges of x and, where `has_y`, of y.
+std::string describe_frame(const Frame& frame, bool has_y);
 
 std::string draw_x_axis(const Frame& frame, const std::string& label);
 std::string draw_y_axis(const Frame& frame);

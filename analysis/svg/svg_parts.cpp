@@ -24,7 +24,10 @@ constexpr auto kColours = std::to_array<Colour>({
     {"M", "#6b5b95", "#6b5b95"},      {"s0", "#0072b2", "#4fb0ea"},
     {"s1", "#d55e00", "#f08a50"},     {"s2", "#009e73", "#2fc79a"},
     {"s3", "#b0558a", "#dd9bc1"},     {"s4", "#a87400", "#e6b94a"},
-    {"s5", "#3aa0dd", "#9bd8f8"},     {"frozen", "#8cc6ea", "#3f86b3"},
+    {"s5", "#3aa0dd", "#9bd8f8"},     {"s6", "#7a4fa3", "#bd9cf0"},
+    {"s7", "#8c3a0f", "#e0a080"},     {"s8", "#5b7d12", "#a9d45a"},
+    {"s9", "#c2185b", "#ff86b8"},     {"s10", "#00757f", "#45d0dc"},
+    {"s11", "#52616b", "#b4c3cc"},    {"frozen", "#8cc6ea", "#3f86b3"},
     {"active", "#e69f00", "#d9960a"}, {"warn", "#b3261e", "#ff8a80"},
 });
 
@@ -53,9 +56,17 @@ constexpr std::string_view kRules = R"(.frazil text{fill:$ink}.frazil .soft{fill
 .frazil .frozen path{fill:$frozen}.frazil .active path{fill:$active}
 .frazil .s0 path{fill:$s0}.frazil .s1 path{fill:$s1}.frazil .s2 path{fill:$s2}
 .frazil .s3 path{fill:$s3}.frazil .s4 path{fill:$s4}.frazil .s5 path{fill:$s5}
+.frazil .s6 path{fill:$s6}.frazil .s7 path{fill:$s7}.frazil .s8 path{fill:$s8}
+.frazil .s9 path{fill:$s9}.frazil .s10 path{fill:$s10}.frazil .s11 path{fill:$s11}
+.frazil .r1 path{fill-opacity:.6}.frazil .r2 path{fill-opacity:.4}.frazil .r3 path{fill-opacity:.2}
 .frazil .s0 .line{fill:none;stroke:$s0}.frazil .s1 .line{fill:none;stroke:$s1;stroke-dasharray:7 4}
 .frazil .s2 .line{fill:none;stroke:$s2}.frazil .s3 .line{fill:none;stroke:$s3;stroke-dasharray:2 3}
 .frazil .s4 .line{fill:none;stroke:$s4}.frazil .s5 .line{fill:none;stroke:$s5;stroke-dasharray:9 3 2 3}
+.frazil .s6 .line{fill:none;stroke:$s6}.frazil .s7 .line{fill:none;stroke:$s7;stroke-dasharray:7 4}
+.frazil .s8 .line{fill:none;stroke:$s8}.frazil .s9 .line{fill:none;stroke:$s9;stroke-dasharray:2 3}
+.frazil .s10 .line{fill:none;stroke:$s10}.frazil .s11 .line{fill:none;stroke:$s11;stroke-dasharray:9 3 2 3}
+.frazil .r1 .line{stroke-dasharray:1 3}.frazil .r2 .line{stroke-dasharray:14 4}
+.frazil .r3 .line{stroke-dasharray:14 3 1 3}
 )";
 
 // Puts the colours in place. CSS variables would not do: programs other than browsers paint them
@@ -71,12 +82,6 @@ std::string colour_rules(std::string_view Colour::*shade) {
     }
   }
   return rules;
-}
-
-// A dark page changes colours and nothing else.
-std::string make_style() {
-  return fmt::format("<style>\n{}{}@media (prefers-color-scheme:dark){{\n{}}}\n</style>\n", kBase,
-                     colour_rules(&Colour::light), colour_rules(&Colour::dark));
 }
 
 std::string_view anchor_name(Anchor anchor) {
@@ -130,13 +135,19 @@ std::string coordinate(double value) {
   return fmt::format("{:.2f}", std::abs(value) < 0.005 ? 0.0 : value);
 }
 
+// A dark page changes colours and nothing else.
+std::string style_of_pictures() {
+  return fmt::format("<style>\n{}{}@media (prefers-color-scheme:dark){{\n{}}}\n</style>\n", kBase,
+                     colour_rules(&Colour::light), colour_rules(&Colour::dark));
+}
+
 std::string open_svg(double width, double height, std::string_view label) {
   return fmt::format(
              "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"frazil\" role=\"img\" "
              "aria-label=\"{}\" width=\"{:.0f}\" height=\"{:.0f}\" viewBox=\"0 0 {:.0f} "
              "{:.0f}\">\n",
              escape_markup(label), width, height, width, height) +
-         make_style();
+         style_of_pictures();
 }
 
 std::string close_svg() { return "</svg>\n"; }

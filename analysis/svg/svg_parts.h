@@ -15,6 +15,8 @@ std::string escape_markup(std::string_view text);
 
 std::string coordinate(double value);  // "12.50", never "-0.00"
 
+// Returns the <style> element that every picture has; one for a whole page is enough.
+std::string style_of_pictures();
 // Returns <svg ...> with its style sheet; `label` is what a screen reader says. Colours are chosen
 // to differ for every kind of colour vision (after Okabe & Ito 2008) and follow light or dark.
 std::string open_svg(double width, double height, std::string_view label);

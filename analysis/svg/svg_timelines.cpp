@@ -136,7 +136,7 @@ std::string draw_spans(const Timeline& timeline, const Layout& layout, const Dev
 std::string draw_time_axis(const Layout& layout, const std::vector<double>& rows_tops,
                            double bottom, double width) {
   const Ticks ticks = make_ticks(0, layout.horizon, width >= 800 ? 10 : 5);
-  std::string svg;
+  std::string svg = "<g class=\"ticks\">\n";
   for (const double value : ticks.values) {
     const std::string x = coordinate(layout.x(value));
     // The lines run behind the spans of every picture, so that the eye carries a time from one to
@@ -148,6 +148,7 @@ std::string draw_time_axis(const Layout& layout, const std::vector<double>& rows
     svg += fmt::format("<path class=\"grid\" d=\"{}\"/>\n", line);
     svg += draw_text(layout.x(value), bottom + 17, Anchor::kMiddle, "soft", ticks.text(value));
   }
+  svg += "</g>\n";
   svg += fmt::format("<path class=\"axis\" d=\"M{} {}H{}\"/>\n", coordinate(layout.left),
                      coordinate(bottom), coordinate(layout.right));
   return svg + draw_text(width, bottom + 17, Anchor::kEnd, "soft", "ms");
@@ -178,8 +179,16 @@ std::string draw_timelines(const std::vector<TimelinePicture>& pictures, int wid
     rows_tops.push_back(y + kTitle);
     y += each;
   }
+  const Frame frame{.left = layout.left,
+                    .right = layout.right,
+                    .top = top,
+                    .bottom = bottom,
+                    .x_range = {0, layout.horizon},
+                    .y_range = {}};
   return open_svg(full, bottom + 24, label) + legend.svg + behind +
-         draw_time_axis(layout, rows_tops, bottom, full) + spans + close_svg();
+         draw_time_axis(layout, rows_tops, bottom, full) +
+         fmt::format("<g class=\"plot\"{}>\n", describe_frame(frame, false)) + spans + "</g>\n" +
+         close_svg();
 }
 
 }  // namespace frazil

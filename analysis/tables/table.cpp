@@ -54,6 +54,26 @@ std::string stage_text(const ActionRow& row) {
                                  : fmt::format("{}:{}", row.pipeline.value, row.stage.value);
 }
 
+// Explains the stages of further pipelines, and what the measured times of messages and collectives
+// hold beside work.
+std::string explain_rows(const std::vector<ActionRow>& rows) {
+  std::string text;
+  const auto second = std::find_if(rows.begin(), rows.end(),
+                                   [](const ActionRow& row) { return row.pipeline.value > 0; });
+  if (second != rows.end()) {
+    text += fmt::format("{}: stage {} of pipeline {}\n", stage_text(*second), second->stage.value,
+                        second->pipeline.value);
+  }
+  std::vector<std::string_view> told;
+  for (const ActionRow& row : rows) {
+    const std::string_view remark = remark_on(row.kind);
+    if (remark.empty() || std::count(told.begin(), told.end(), remark) > 0) continue;
+    told.push_back(remark);
+    text += fmt::format("measured {}: {}\n", kind_name(row.kind), remark);
+  }
+  return text;
+}
+
 std::string describe_spread(const std::vector<StepRow>& steps) {
   std::vector<Duration> measured;
   measured.reserve(steps.size());
@@ -118,6 +138,7 @@ std::string to_text(const Comparison& comparison) {
                         ratio_text(comparison.step_ratio)});
   std::string text = to_text(table);
   if (comparison.steps.size() > 1) text += describe_spread(comparison.steps);
+  text += explain_rows(comparison.actions);
   if (!comparison.only_predicted.empty()) {
     text += "only predicted: " + join(comparison.only_predicted) + "\n";
   }

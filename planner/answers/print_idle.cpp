@@ -17,22 +17,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Column {
-  std::string_view title;
-  std::string_view key;
-  Duration DeviceTime::*part;
-};
-
-constexpr std::array kColumns = {
-    Column{"compute", "compute_ns", &DeviceTime::compute},
-    Column{"exposed comm", "exposed_communication_ns", &DeviceTime::exposed_communication},
-    Column{"wait upstream", "wait_upstream_ns", &DeviceTime::wait_upstream},
-    Column{"wait downstream", "wait_downstream_ns", &DeviceTime::wait_downstream},
-    Column{"update", "update_ns", &DeviceTime::update},
-    Column{"fill", "fill_ns", &DeviceTime::fill},
-    Column{"drain", "drain_ns", &DeviceTime::drain},
-};
-
 // Returns "12.000  52.2 %": equally wide behind the point, so that columns stay aligned.
 std::string cell(Duration part, Duration whole) {
   const double share = whole.count() == 0
@@ -73,7 +57,8 @@ std::vector<IdleRow> list_idle_rows(std::span<const DeviceTime> devices, const C
 
 Json time_json(const DeviceTime& time) {
   Json json = Json::object();
-  for (const Column& column : kColumns) json[std::string(column.key)] = (time.*column.part).count();
+  for (const TimePart& column : kTimeParts)
+    json[std::string(column.key)] = (time.*column.part).count();
   return json;
 }
 
@@ -154,7 +139,7 @@ std::string print_idle_time(std::span<const DeviceTime> devices, const Cluster& 
   const std::vector<IdleRow> rows = list_idle_rows(devices, cluster);
   std::vector<std::vector<std::string>> columns = {{"ms"}};
   for (const IdleRow& row : rows) columns.back().push_back(row.name);
-  for (const Column& column : kColumns) {
+  for (const TimePart& column : kTimeParts) {
     const bool is_empty = (rows.back().time.*column.part).count() == 0;
     if (is_empty && column.part != &DeviceTime::compute) continue;
     columns.push_back({std::string(column.title)});

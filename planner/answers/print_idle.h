@@ -3,8 +3,10 @@
 // (JSON). Times in the table are in ms with three decimals and in percent of the makespan with one,
 // each rounded by itself; the JSON has whole ns.
 
+#include <array>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "planner/prediction/idle_time.h"
 #include "planner/prediction/path_shares.h"
@@ -13,6 +15,22 @@
 #include "profiles/setting.h"
 
 namespace frazil {
+
+// The parts of a device's time, with their words in tables and their keys in JSON.
+struct TimePart {
+  std::string_view title;
+  std::string_view key;
+  Duration DeviceTime::*part;
+};
+inline constexpr std::array kTimeParts = {
+    TimePart{"compute", "compute_ns", &DeviceTime::compute},
+    TimePart{"exposed comm", "exposed_communication_ns", &DeviceTime::exposed_communication},
+    TimePart{"wait upstream", "wait_upstream_ns", &DeviceTime::wait_upstream},
+    TimePart{"wait downstream", "wait_downstream_ns", &DeviceTime::wait_downstream},
+    TimePart{"update", "update_ns", &DeviceTime::update},
+    TimePart{"fill", "fill_ns", &DeviceTime::fill},
+    TimePart{"drain", "drain_ns", &DeviceTime::drain},
+};
 
 // Returns a row per device and one for all together; leaves out columns that are 0 in every row.
 std::string print_idle_time(std::span<const DeviceTime> devices, const Cluster& cluster);

@@ -81,13 +81,13 @@ TEST(MemoryRecord, IsNothingWhereThereIsNoFile) {
 
 TEST(MemoryRecord, IsATableOfWhatEachDeviceHolds) {
   EXPECT_EQ(to_text(tabulate_memory(sample_memory())),
-            "device   memory             predicted bytes  measured bytes  ratio\n"
-            "-------  -----------------  ---------------  --------------  -----\n"
-            "first    parameters                 1048576         1048576  1.000\n"
-            "first    stash                      2097152         4194304  0.500\n"
-            "first    peak total                 3145728         5242880  0.600\n"
-            "first    allocator at most          3145728         6291456  0.500\n"
-            "process  resident at most                 -        50000000      -\n");
+            "device   memory             predicted  measured   ratio\n"
+            "-------  -----------------  ---------  ---------  -----\n"
+            "first    parameters         1.00 MiB   1.00 MiB   1.000\n"
+            "first    stash              2.00 MiB   4.00 MiB   0.500\n"
+            "first    peak total         3.00 MiB   5.00 MiB   0.600\n"
+            "first    allocator at most  3.00 MiB   6.00 MiB   0.500\n"
+            "process  resident at most           -  47.68 MiB      -\n");
 }
 
 TEST(MemoryRecord, OfAllPhasesIsARowForEachDevice) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "analysis/html/html_report.h"
+#include "analysis/run_answer.h"
 #include "profiles/error.h"
 #include "profiles/text_file.h"
 #include "tests/analysis/sample_runs.h"

@@ -9,12 +9,15 @@
 #include "analysis/html/html_parts.h"
 #include "analysis/html/html_phases.h"
 #include "analysis/html/html_totals.h"
+#include "analysis/run_answer.h"
 #include "analysis/run_series.h"
-#include "analysis/run_summary.h"
+#include "analysis/svg/svg_parts.h"
 #include "profiles/error.h"
+#include "profiles/model_profile_json.h"
 #include "profiles/text_file.h"
 #include "tests/analysis/sample_runs.h"
 #include "tests/support/golden.h"
+#include "tests/support/sample_models.h"
 #include "traces/timeline_csv.h"
 
 namespace frazil {
@@ -191,9 +194,13 @@ TEST(HtmlReport, LaysTheCurveOfAValidationBesideThatOfTheTest) {
 
 TEST(HtmlReport, NamesNoPartAndNoExtrapolationWhereARunHasNone) {
   const std::string page = to_html("t", {}, {sample_run("other"), sample_run("run")});
-  for (const char* word : {"validation", ", test", "extrapolated", "opacity=\".45\""}) {
+  for (const char* word : {"validation", ", test", "extrapolated"}) {
     EXPECT_EQ(page.find(word), std::string::npos) << word;
   }
+  std::size_t faint = 0;
+  for (std::size_t at = 0; (at = page.find("opacity=\".45\"", at)) != std::string::npos; ++at)
+    ++faint;
+  EXPECT_EQ(faint, 4U) << "the predicted throughput of each run, and its swatch";
 }
 
 TEST(HtmlReport, GivesARunsTimeWithTheSameDigitsInTileAndTable) {
@@ -215,7 +222,8 @@ TEST(HtmlReport, EscapesEveryTextFromOutside) {
     if (auto* plan = std::get_if<PlanEvent>(&event.what)) plan->summary = evil;
   }
   const std::string page = to_html(evil, {evil}, {run, run});
-  EXPECT_EQ(page.find("<script"), std::string::npos);
+  EXPECT_EQ(page.find("<script>alert"), std::string::npos);
+  EXPECT_EQ(page.find("<script"), page.rfind("<script")) << "the page's own stands alone";
   EXPECT_NE(page.find("&lt;script&gt;"), std::string::npos);
 }
 
@@ -224,6 +232,80 @@ TEST(HtmlReport, NeedsNothingFromOutside) {
   for (const char* loader : {"src=", "href=", "@import", "url("}) {
     EXPECT_EQ(page.find(loader), std::string::npos) << loader;
   }
+}
+
+// True if the page, without its markup and its script, has the words.
+bool says(const std::string& page, const std::string& words) {
+  return page.substr(0, page.find("<script>")).find(words) != std::string::npos;
+}
+
+TEST(HtmlReport, MarksARunDuringWhichOtherProgramsKeptTheMachineBusy) {
+  ReportRun quiet = sample_run("quiet");
+  ReportRun busy = sample_run("busy");
+  quiet.trace.provenance["foreign_cores"] = "0.15";
+  busy.trace.provenance["foreign_cores"] = "0.46";
+  const std::string page = to_html("t", {}, {quiet, busy});
+  EXPECT_TRUE(says(page, "busy: other programs kept 0.46 cores busy meanwhile"));
+  EXPECT_TRUE(says(page, "<span class=\"warn\">busy machine: busy</span>"));
+  EXPECT_FALSE(says(to_html("t", {}, {quiet, quiet}), "busy"));
+  EXPECT_FALSE(says(to_html("t", {}, {sample_run("untold")}), "other programs"));
+}
+
+TEST(HtmlReport, SaysWhereTheTimeWentAndOfWhichSteps) {
+  const std::string page = to_html("t", {}, {sample_run("run")});
+  EXPECT_TRUE(says(page,
+                   "mean of the lowest 90 % of 2 sampled steps, one in 10 from step 0 to "
+                   "step 10; ratio 0.995. All 20 steps of the phase took 12.500 ms"));
+  EXPECT_TRUE(says(page, "bubble: all but compute"));
+  EXPECT_TRUE(says(page, "<title>run, predicted</title>")) << "the predicted throughput";
+}
+
+TEST(HtmlReport, WarnsWhereSampledStepsEndLongBeforeTheirPhase) {
+  ReportRun run = sample_run("run");
+  EXPECT_FALSE(says(to_html("t", {}, {run}), "need not stand for the rest"));
+  events_of<CostEvent>(run.trace).back()->steps = 500;
+  EXPECT_TRUE(says(to_html("t", {}, {run}), "need not stand for the rest"));
+}
+
+TEST(HtmlReport, RepeatsWhatTheProfileDoesNotKnow) {
+  const TemporaryFolder folder("doubted_profile");
+  write_run(sample_run("run"), folder.path());
+  ModelProfile profile = make_chain(2, Duration{1}, Duration{1}, Duration{1});
+  profile.doubts = {{DoubtedFact::kStash, DoubtKind::kLowerBound, "each layer's input alone"}};
+  write_text_file(folder.path() / "inputs" / "model.json", to_json(profile));
+  const ReportRun run = read_run(folder.path().string());
+  for (const std::string words :
+       {"saved activations are a lower bound: each layer's input alone",
+        "its plans fit if saved activations take no more than the profile says"}) {
+    EXPECT_TRUE(says(to_html("t", {}, {run}), escape_markup(words))) << words;
+    EXPECT_NE(to_text(summarize(run)).find("note: " + words + "\n"), std::string::npos) << words;
+  }
+}
+
+TEST(HtmlReport, LinksToTheTracesBesideIt) {
+  ReportRun run = sample_run("run");
+  run.phases[1].trace_file = "a \"b\":c/phase-1/trace.json";
+  const std::string page = to_html("t", {}, {run});
+  EXPECT_TRUE(says(page, "<a href=\"a%20%22b%22%3Ac/phase-1/trace.json\">"));
+}
+
+TEST(HtmlReport, ExplainsAStageOfASecondPipeline) {
+  ReportRun run = sample_run("run");
+  EXPECT_FALSE(says(to_html("t", {}, {run}), "of pipeline 1"));
+  for (Timeline* timeline : {&run.phases[0].predicted, &run.phases[0].measured}) {
+    for (Span& span : timeline->spans) span.action.pipeline = PipelineId{1};
+  }
+  EXPECT_TRUE(says(to_html("t", {}, {run}), "1:0: stage 0 of pipeline 1"));
+}
+
+TEST(HtmlReport, TellsLossesApartThatHideEachOther) {
+  ReportRun other = sample_run("other");
+  events_of<EvalEvent>(other.trace).at(1)->loss = 0.1;
+  const std::string page = to_html("t", {}, {sample_run("run"), other});
+  EXPECT_TRUE(says(page, "held-out data, log scale")) << "from 1.5 to 0.1";
+  EXPECT_TRUE(says(page, "Difference of loss"));
+  EXPECT_TRUE(says(page, "other 40: -0.65"));
+  EXPECT_FALSE(says(to_html("t", {}, {sample_run("run")}), "log scale"));
 }
 
 TEST(HtmlReport, StaysBelowAMegabyteHoweverManySpans) {
@@ -236,6 +318,7 @@ TEST(HtmlReport, StaysBelowAMegabyteHoweverManySpans) {
              start + 70'000);
   }
   for (int i = 0; i < 6; ++i) {
+    add_event(run.trace, {40, PlanEvent{"plan.json", "wide", Duration{1}}});
     run.phases.push_back(
         {.first_step = 40, .summary = "wide", .predicted = many, .measured = many});
   }

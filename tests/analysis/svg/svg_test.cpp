@@ -147,6 +147,53 @@ TEST(SvgChart, DrawsALevelAndKeepsItsWordOffTheCurves) {
   EXPECT_GT(number_after(" y=\"", word), line + 7) << "below its line";
 }
 
+TEST(SvgChart, NamesALevelInTheLegendWhereNoRoomIsLeftBesideIt) {
+  Chart chart;
+  // The curve runs to and fro across the level.
+  chart.series = {{"a", {}, {}, false}, {"b", {0, 100}, {0, 0}, true}};
+  for (int i = 0; i <= 100; ++i) {
+    chart.series[0].x.push_back(i);
+    chart.series[0].y.push_back(i % 2 == 0 ? 4.2 : 5.8);
+  }
+  chart.levels = {{5, "limit"}};
+  const std::string svg = draw_chart(chart);
+  EXPECT_EQ(count_of(svg, ">limit<"), 0U);
+  EXPECT_EQ(count_of(svg, ">dashed: limit<"), 1U);
+}
+
+TEST(SvgChart, GivesNoTwoOfFortyCurvesOneLook) {
+  Chart chart;
+  for (int i = 0; i < 40; ++i) chart.series.push_back({std::to_string(i), {0, 1}, {1.0 * i, 2}});
+  const std::string svg = draw_chart(chart);
+  for (const char* const look : {"\"s0\"", "\"s6\"", "\"s11\"", "\"s0 r1\"", "\"s3 r3\""}) {
+    EXPECT_EQ(count_of(svg, std::string("class=") + look), 2U) << look << ": curve and swatch";
+  }
+}
+
+TEST(SvgChart, OfALogarithmHasEqualRatiosEquallyFarApart) {
+  Chart chart;
+  chart.series = {{"a", {0, 1, 2, 3}, {0.1, 1, 10, 0}}};
+  chart.is_log = true;
+  const auto heights = [&] {
+    const std::string svg = draw_chart(chart);
+    const std::size_t line = svg.find("class=\"line\" d=\"M");
+    std::vector<double> ys;
+    std::size_t at = svg.find('"', line + 14) + 1;
+    for (std::size_t i = 0; i < 3; ++i) {
+      at = svg.find(' ', at) + 1;
+      ys.push_back(std::stod(svg.substr(at)));
+    }
+    return ys;
+  };
+  const std::vector<double> straight = heights();
+  EXPECT_GT(straight[0] - straight[1], 0);
+  EXPECT_LT(straight[0] - straight[1], 0.2 * (straight[1] - straight[2])) << "0 has no logarithm";
+  chart.series[0].y[3] = 0.5;
+  const std::vector<double> logarithmic = heights();
+  EXPECT_NEAR(logarithmic[0] - logarithmic[1], logarithmic[1] - logarithmic[2], 0.02);
+  EXPECT_EQ(count_of(draw_chart(chart), ">0.2</text>"), 1U) << "a tick between the powers of ten";
+}
+
 TEST(SvgChart, GrowsWithItsLegend) {
   Chart chart;
   for (int i = 0; i < 64; ++i) {

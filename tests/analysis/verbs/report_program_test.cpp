@@ -78,8 +78,10 @@ TEST(ReportProgram, NeverReplacesWhatARunLeft) {
   const TemporaryFolder folder("report_overwriting");
   const std::string root = folder.path().string();
   write_run(sample_run("first"), folder.path() / "first");
+  write_text_file(folder.path() / "first" / "weights.safetensors", "weights");
   const std::string before = read_text_file(folder.path() / "first" / "trace.jsonl");
-  for (const std::string file : {"trace.jsonl", "./phase-0/measured.csv", "phase-1/memory.json"}) {
+  for (const std::string file :
+       {"trace.jsonl", "./phase-0/measured.csv", "phase-1/memory.json", "weights.safetensors"}) {
     EXPECT_EQ(run_report(root + "/first --out " + root + "/first/" + file).code, 2) << file;
   }
   EXPECT_EQ(read_text_file(folder.path() / "first" / "trace.jsonl"), before);

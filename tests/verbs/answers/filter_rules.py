@@ -57,6 +57,8 @@ FILTER = [
     # The load of other programs is measured, and told where it is high.
     ("(?:profile|train), measuring: std(?:err|out)",
      r"^(?:frazil profile: )?other programs kept .* cores busy meanwhile.*\n", ""),
+    # Whether a layer's W is lost in noise is measured.
+    ("profile, measuring: stdout", r"^note: W of .* is 0 within noise: .*\n", ""),
     # Verified ratios are measured, and so is how many blocks count and the verdict.
     ("verify, measuring: stdout", r"^(\S.*?)(?: \d+\.\d{3}){3} \d+ [A-Z]+$", r"\1 # # # # #"),
     # Both times of a verified step are measured, and what follows from them.

@@ -1,0 +1,25 @@
+#pragma once
+// Says which steps of a phase the time lines are of: a run keeps those of some of its steps.
+
+#include <optional>
+#include <string>
+
+#include "traces/timeline.h"
+
+namespace frazil {
+
+struct SampledSteps {
+  std::int64_t count = 0;
+  Step first = 0;
+  Step last = 0;
+  Step every = 0;  // the least distance of two samples; 0 for a single one
+  friend bool operator==(const SampledSteps&, const SampledSteps&) = default;
+};
+
+// Returns none if there are no spans.
+std::optional<SampledSteps> find_sampled(const Timeline& measured);
+
+// Returns "28 sampled steps, one in 32 from step 3 to step 867".
+std::string describe(const SampledSteps& sampled);
+
+}  // namespace frazil
