@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Kills, signals, faults, damaged files and fuzzing, one campaign after the other, and a table of what was tried and found.
 #   tests/soak/campaign.sh [--seed N] [--share PERCENT] [--only NAME[,NAME]]
-# --seed draws all again as in an earlier run, but for kills and faults, which draw for themselves, and the moments of signals. --share scales
+# --seed draws all again as in an earlier run, but for the moments of kills, signals and flips in a cache, and faults, which draw for themselves. --share scales
 # how much is tried, for a quick look. FRAZIL names the front door (default: build/bin/frazil), FRAZIL_TESTS the folder of the test programs
 # (default: that of FRAZIL), FRAZIL_FUZZERS that of the fuzzers (default: build/fuzz/bin). Exits with 1 if anything was lost, has other bits
 # or crashed; what such tries leave lies in ./soak-found. docs/reliability.md says what each campaign does.

@@ -76,11 +76,16 @@ class Runs:
         return Ended("same weights")
 
 
-STEP = re.compile(rb"^(\d{12}) [0-9a-f]{16} ", re.MULTILINE)  # a line of the journal that is of a step
+STEP = re.compile(rb"^(\d{12}) ([0-9a-f]{16}) ([0-9a-f]{16}) [0-9a-f]{16}$", re.MULTILINE)  # a line of the journal
+
+
+def read_steps(run):
+    """Step, loss and mask of the whole lines of the journal that are of steps."""
+    journal = run / "checkpoints/steps.journal"
+    return STEP.findall(journal.read_bytes()) if journal.exists() else []
 
 
 def count_steps(run):
     """Steps that the journal has, from the first on."""
-    journal = run / "checkpoints/steps.journal"
-    steps = STEP.findall(journal.read_bytes()) if journal.exists() else []
-    return int(steps[-1]) + 1 if steps else 0
+    steps = read_steps(run)
+    return int(steps[-1][0]) + 1 if steps else 0
