@@ -97,11 +97,7 @@ ExitCode guard_traces(const Flags& values) {
   const Baseline today{describe_question(series, options), describe_host(series), 0,
                        sum_up(series, Part::kAll)};
   const bool as_json = is_set(values, "json");
-  if (!std::filesystem::exists(file)) {
-    write_and_answer([&] { write_baseline(today, file); },
-                     as_json ? new_baseline_json(today, file) : print_new_baseline(today, file));
-    return ExitCode::kOk;
-  }
+  if (!std::filesystem::exists(file)) return keep_baseline(today, file, as_json);
   const Baseline baseline = read_baseline(file);
   refuse_other_question(baseline, today, file);
   const std::vector<Movement> first =

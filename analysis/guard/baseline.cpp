@@ -68,6 +68,12 @@ std::vector<GuardedValue> sum_up(const std::vector<GuardedSeries>& series) {
   return values;
 }
 
+bool is_steady_enough(const Baseline& baseline) {
+  return std::any_of(baseline.values.begin(), baseline.values.end(), [](const auto& value) {
+    return value.kind == GuardedKind::kStep && value.blocks >= kFewestBaselineBlocks;
+  });
+}
+
 void refuse_other_question(const Baseline& baseline, const Baseline& today,
                            const std::string& file) {
   Provenance keys = baseline.question;

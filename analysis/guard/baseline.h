@@ -55,6 +55,12 @@ struct Baseline {
   friend bool operator==(const Baseline&, const Baseline&) = default;
 };
 
+// Blocks without which a day tells nothing: a spread over fewer is no noise.
+inline constexpr int kFewestBaselineBlocks = 6;
+
+// True if the step of this baseline has enough blocks for later days to be compared with.
+bool is_steady_enough(const Baseline& baseline);
+
 // Throws InputError{file} unless both were asked the same and have the same layers.
 void refuse_other_question(const Baseline& baseline, const Baseline& today,
                            const std::string& file);

@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "analysis/guard/baseline_json.h"
 #include "analysis/tables/table.h"
+#include "planner/verbs/command_line.h"
 
 namespace frazil {
 namespace {
@@ -98,6 +99,15 @@ Json to_json(const std::vector<Movement>& movements) {
   return list;
 }
 
+std::string tell_kept(const Baseline& baseline, const std::string& file) {
+  double noise = 0;
+  for (const GuardedValue& value : baseline.values) noise = std::max(noise, value.noise);
+  return fmt::format(
+      "wrote baseline {}: {} things, noise up to {}; nothing was compared, the next run with it "
+      "is\n",
+      file, baseline.values.size(), percent(noise));
+}
+
 }  // namespace
 
 std::string print_guard(const GuardReport& report) {
@@ -134,21 +144,27 @@ std::string guard_json(const GuardReport& report) {
   return answer.dump(2) + "\n";
 }
 
-std::string print_new_baseline(const Baseline& baseline, const std::string& file) {
-  double noise = 0;
-  for (const GuardedValue& value : baseline.values) noise = std::max(noise, value.noise);
-  return fmt::format(
-      "wrote baseline {}: {} things, noise up to {}; nothing was compared, the next run with it "
-      "is\n",
-      file, baseline.values.size(), percent(noise));
-}
-
-std::string new_baseline_json(const Baseline& baseline, const std::string& file) {
-  const Json answer = {{"verdict", nullptr},
-                       {"baseline", file},
-                       {"wrote_baseline", true},
-                       {"values", baseline.values.size()}};
-  return answer.dump(2) + "\n";
+ExitCode keep_baseline(const Baseline& baseline, const std::string& file, bool as_json) {
+  const bool keeps = is_steady_enough(baseline);
+  std::string answer =
+      keeps ? tell_kept(baseline, file)
+            : fmt::format("wrote no baseline: fewer than {} blocks or steps tell no noise\n{}\n",
+                          kFewestBaselineBlocks, verdict_name(Verdict::kInconclusive));
+  if (as_json) {
+    const Json verdict = keeps ? Json() : Json(verdict_name(Verdict::kInconclusive));
+    answer = Json{{"verdict", verdict},
+                  {"baseline", file},
+                  {"wrote_baseline", keeps},
+                  {"values", baseline.values.size()}}
+                 .dump(2) +
+             "\n";
+  }
+  write_and_answer(
+      [&] {
+        if (keeps) write_baseline(baseline, file);
+      },
+      answer);
+  return keeps ? ExitCode::kOk : ExitCode::kVerifyInconclusive;
 }
 
 ExitCode exit_code_of(Verdict verdict) {

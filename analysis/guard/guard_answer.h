@@ -22,9 +22,9 @@ struct GuardReport {
 std::string print_guard(const GuardReport& report);
 std::string guard_json(const GuardReport& report);
 
-// Returns what is answered where the baseline was made: nothing was compared.
-std::string print_new_baseline(const Baseline& baseline, const std::string& file);
-std::string new_baseline_json(const Baseline& baseline, const std::string& file);
+// Writes a baseline where there is none, and answers so; one with too few blocks is not written,
+// and ends as INCONCLUSIVE. Nothing is compared.
+ExitCode keep_baseline(const Baseline& baseline, const std::string& file, bool as_json);
 
 ExitCode exit_code_of(Verdict verdict);
 

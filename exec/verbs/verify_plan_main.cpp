@@ -121,19 +121,11 @@ std::optional<Baseline> find_baseline(const std::string& file) {
 // Compares with the baseline, and measures again with another seed if something is slower.
 ExitCode run_guard(const VerifyOptions& options, const Dataset& data, const Flags& flags,
                    const std::optional<Baseline>& baseline) {
-  constexpr int kFewestBlocks = 6;
   const std::string file = required_text(flags, "baseline");
   const bool as_json = is_set(flags, "json");
   const Baseline today{describe_question(options, flags), host_facts(), options.seed,
                        sum_up(run_blocks(options, data, flags).series)};
-  if (!baseline) {
-    if (today.values.empty()) {
-      throw std::runtime_error("all blocks were dropped, so there is no baseline to write");
-    }
-    write_and_answer([&] { write_baseline(today, file); },
-                     as_json ? new_baseline_json(today, file) : print_new_baseline(today, file));
-    return ExitCode::kOk;
-  }
+  if (!baseline) return keep_baseline(today, file, as_json);
   GuardReport report{file, baseline->fingerprint, today.fingerprint, {}, {}};
   std::optional<std::vector<Movement>> second;
   if (!today.values.empty()) {
@@ -146,7 +138,7 @@ ExitCode run_guard(const VerifyOptions& options, const Dataset& data, const Flag
     second = find_movements(baseline->values, sum_up(run_blocks(again, data, flags).series),
                             options.bar);
   }
-  report.conclusion = conclude_guard(report.movements, second, kFewestBlocks);
+  report.conclusion = conclude_guard(report.movements, second, kFewestBaselineBlocks);
   print_answer(as_json ? guard_json(report) : print_guard(report));
   return exit_code_of(report.conclusion.verdict);
 }

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <filesystem>
+
+#include "analysis/guard/baseline_json.h"
 #include "profiles/json.h"
 
 namespace frazil {
@@ -49,6 +53,25 @@ TEST(GuardAnswer, SaysTheSameToPrograms) {
   EXPECT_NEAR(alarm.required("own_ratio").real(0, 9), 1.2, 1e-9);
   EXPECT_EQ(answer.required("fingerprint_changes").items().size(), 1U);
   EXPECT_EQ(answer.required("movements").items().size(), 5U);
+}
+
+TEST(GuardAnswer, ABaselineOfTooFewBlocksIsNotKept) {
+  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "kept.json";
+  std::filesystem::remove(file);
+  Baseline baseline{{}, {}, 1, {{GuardedKind::kStep, "step", 1, 0.02, 5}}};
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(keep_baseline(baseline, file.string(), false), ExitCode::kVerifyInconclusive);
+  EXPECT_FALSE(std::filesystem::exists(file));
+  baseline.values.front().blocks = 6;
+  EXPECT_EQ(keep_baseline(baseline, file.string(), false), ExitCode::kOk);
+  std::fflush(stdout);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(),
+            "wrote no baseline: fewer than 6 blocks or steps tell no noise\nINCONCLUSIVE\n"
+            "wrote baseline " +
+                file.string() +
+                ": 1 things, noise up to 2.0 %; nothing was compared, the next run with it is\n");
+  EXPECT_EQ(read_baseline(file), baseline);
+  std::filesystem::remove(file);
 }
 
 TEST(GuardAnswer, VerdictsHaveTheirExitCodes) {

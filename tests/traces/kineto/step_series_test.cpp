@@ -14,7 +14,7 @@ using Times = std::vector<std::int64_t>;
 
 // Steps of two layers, of which the second takes `extra` ns more in each further step; the first is
 // warm-up.
-std::string two_layers(int steps, bool has_steps = true) {
+std::string slowing_steps(int steps, bool has_steps = true) {
   KinetoText text;
   for (int s = 0; s < steps; ++s) {
     const std::int64_t at = 10'000 * (s + 1);
@@ -30,13 +30,13 @@ std::string two_layers(int steps, bool has_steps = true) {
   return text.text();
 }
 
-StepSeries read(const std::string& text, const KinetoOptions& options = {}) {
+StepSeries read_series(const std::string& text, const KinetoOptions& options = {}) {
   const TraceFile file(text, "t.json");
   return read_step_series({file.path()}, options);
 }
 
 TEST(StepSeries, HasTheTimesOfEachCountedStep) {
-  const StepSeries series = read(two_layers(4));
+  const StepSeries series = read_series(slowing_steps(4));
   ASSERT_EQ(series.layers.size(), 2U);
   EXPECT_EQ(series.layers[0].name, "layer:a");
   EXPECT_EQ(series.layers[1].name, "layer:b");
@@ -52,8 +52,8 @@ TEST(StepSeries, HasTheTimesOfEachCountedStep) {
 }
 
 TEST(StepSeries, HasTheProfilesMedians) {
-  const std::string text = two_layers(6);
-  const StepSeries series = read(text);
+  const std::string text = slowing_steps(6);
+  const StepSeries series = read_series(text);
   const std::vector<LayerTimes> profile = times_of(import_text(text));
   ASSERT_EQ(series.layers.size(), profile.size());
   for (std::size_t l = 0; l < profile.size(); ++l) {
@@ -64,8 +64,8 @@ TEST(StepSeries, HasTheProfilesMedians) {
 }
 
 TEST(StepSeries, JoinsTheStepsOfSeveralRanks) {
-  const TraceFile first(two_layers(3), "rank0.json");
-  const TraceFile second(two_layers(5), "rank1.json");
+  const TraceFile first(slowing_steps(3), "rank0.json");
+  const TraceFile second(slowing_steps(5), "rank1.json");
   const StepSeries series = read_step_series({first.path(), second.path()}, {});
   EXPECT_EQ(series.steps.size(), 6U);
   EXPECT_EQ(series.layers.size(), 2U);
@@ -85,18 +85,18 @@ TEST(StepSeries, CommunicationIsSummedByStep) {
         .launch(1, at + 400, 10 * s + 2)
         .kernel("ncclDevKernel_AllReduce", at + 500, 100 * s, 10 * s + 2);
   }
-  const StepSeries series = read(text.text());
+  const StepSeries series = read_series(text.text());
   EXPECT_TRUE(series.is_device_time);
   EXPECT_EQ(series.communication, (Times{100, 200}));
   EXPECT_EQ(series.layers.front().times, (Times{70, 70}));
 }
 
 TEST(StepSeries, ATraceWithoutStepsOrWantedRangesIsRefused) {
-  EXPECT_THROW(read(two_layers(3, false)), InputError);
+  EXPECT_THROW(read_series(slowing_steps(3, false)), InputError);
   KinetoOptions options;
   options.layer_prefix = "other:";
   options.needs_ranges = true;
-  EXPECT_THROW(read(two_layers(3), options), InputError);
+  EXPECT_THROW(read_series(slowing_steps(3), options), InputError);
 }
 
 }  // namespace
