@@ -68,10 +68,18 @@ std::vector<GuardedValue> sum_up(const std::vector<GuardedSeries>& series) {
   return values;
 }
 
-bool is_steady_enough(const Baseline& baseline) {
-  return std::any_of(baseline.values.begin(), baseline.values.end(), [](const auto& value) {
-    return value.kind == GuardedKind::kStep && value.blocks >= kFewestBaselineBlocks;
-  });
+std::string find_unsteadiness(const Baseline& baseline) {
+  const auto step =
+      std::find_if(baseline.values.begin(), baseline.values.end(),
+                   [](const auto& value) { return value.kind == GuardedKind::kStep; });
+  const int blocks = step == baseline.values.end() ? 0 : step->blocks;
+  if (blocks < kFewestBaselineBlocks) {
+    return fmt::format("{} blocks or steps tell no noise, {} do", blocks, kFewestBaselineBlocks);
+  }
+  if (2 * step->noise <= kLargestBar) return "";
+  constexpr double kPercent = 100;
+  return fmt::format("the step scatters by {:.1f} %, and may by {:.0f} % at most",
+                     kPercent * step->noise, kPercent * kLargestBar / 2);
 }
 
 void refuse_other_question(const Baseline& baseline, const Baseline& today,

@@ -57,6 +57,15 @@ std::string value_text(GuardedKind kind, double value) {
   return fmt::format("{:.3f} ms", value / 1e6);
 }
 
+std::string list_unsteady(const std::vector<Movement>& movements) {
+  std::string names;
+  for (const Movement& movement : movements) {
+    if (movement.bar <= kLargestBar) continue;
+    names += (names.empty() ? "" : ", ") + movement.name;
+  }
+  return names;
+}
+
 struct Change {
   std::string key, was, is;
 };
@@ -123,6 +132,11 @@ std::string print_guard(const GuardReport& report) {
   for (const Movement& open : report.conclusion.unconfirmed) {
     text += "not confirmed by a second block: " + tell(open) + "\n";
   }
+  const std::string unsteady = list_unsteady(report.movements);
+  if (!unsteady.empty()) {
+    text += fmt::format("too unsteady to be guarded closely (bar above {}): {}\n",
+                        percent(kLargestBar), unsteady);
+  }
   for (const Change& change : find_changes(report)) {
     text +=
         fmt::format("fingerprint: {} was \"{}\", is \"{}\"\n", change.key, change.was, change.is);
@@ -145,11 +159,11 @@ std::string guard_json(const GuardReport& report) {
 }
 
 ExitCode keep_baseline(const Baseline& baseline, const std::string& file, bool as_json) {
-  const bool keeps = is_steady_enough(baseline);
-  std::string answer =
-      keeps ? tell_kept(baseline, file)
-            : fmt::format("wrote no baseline: fewer than {} blocks or steps tell no noise\n{}\n",
-                          kFewestBaselineBlocks, verdict_name(Verdict::kInconclusive));
+  const std::string unsteadiness = find_unsteadiness(baseline);
+  const bool keeps = unsteadiness.empty();
+  std::string answer = keeps ? tell_kept(baseline, file)
+                             : fmt::format("wrote no baseline: {}\n{}\n", unsteadiness,
+                                           verdict_name(Verdict::kInconclusive));
   if (as_json) {
     const Json verdict = keeps ? Json() : Json(verdict_name(Verdict::kInconclusive));
     answer = Json{{"verdict", verdict},

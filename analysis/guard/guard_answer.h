@@ -22,8 +22,8 @@ struct GuardReport {
 std::string print_guard(const GuardReport& report);
 std::string guard_json(const GuardReport& report);
 
-// Writes a baseline where there is none, and answers so; one with too few blocks is not written,
-// and ends as INCONCLUSIVE. Nothing is compared.
+// Writes a baseline where there is none, and answers so. One that no later day could be compared
+// with (find_unsteadiness()) is not written, and ends as INCONCLUSIVE. Nothing is compared.
 ExitCode keep_baseline(const Baseline& baseline, const std::string& file, bool as_json);
 
 ExitCode exit_code_of(Verdict verdict);

@@ -1,6 +1,7 @@
 #include "analysis/guard/movements.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace frazil {
 namespace {
@@ -25,6 +26,12 @@ Direction find_direction(double own_ratio, double ratio, double bar) {
   if (std::min(own_ratio, ratio) > 1 + bar) return Direction::kSlower;
   if (std::max(own_ratio, ratio) * (1 + bar) < 1) return Direction::kFaster;
   return Direction::kNone;
+}
+
+// True if both medians are times that no clock tells apart.
+bool is_below_resolution(const Movement& movement) {
+  return movement.kind != GuardedKind::kPrediction &&
+         std::abs(movement.today - movement.baseline) <= kGuardResolution;
 }
 
 bool shares_the_host(GuardedKind kind) {
@@ -57,6 +64,15 @@ bool is_slower_in(const std::vector<Movement>& movements, const Movement& wanted
   });
 }
 
+// True if hardly any slowdown of the whole would be an alarm.
+bool is_unsteady(const std::vector<Movement>& movements) {
+  return std::any_of(movements.begin(), movements.end(), [](const Movement& movement) {
+    const bool is_whole =
+        movement.kind == GuardedKind::kHost || movement.kind == GuardedKind::kStep;
+    return is_whole && movement.bar > kLargestBar;
+  });
+}
+
 // A slow layer, link or host slows the step too: it is told by itself where it has no such cause.
 void drop_explained_step(std::vector<Movement>& alarms) {
   const auto is_step = [](const Movement& alarm) { return alarm.kind == GuardedKind::kStep; };
@@ -85,6 +101,7 @@ std::vector<Movement> find_movements(const std::vector<GuardedValue>& baseline,
     const bool shares = host && shares_the_host(movement.kind);
     movement.own_ratio = shares ? movement.ratio / host->ratio : movement.ratio;
     movement.bar = find_bar(floor, noises[i]);
+    if (is_below_resolution(movement)) continue;
     movement.moved = find_direction(movement.own_ratio, movement.ratio, movement.bar);
   }
   if (host) movements.insert(movements.begin(), *host);
@@ -110,7 +127,11 @@ GuardConclusion conclude_guard(const std::vector<Movement>& first,
   });
   const bool is_open = !second && !conclusion.unconfirmed.empty();
   if (first.empty() || has_few || is_open) return conclusion;
-  conclusion.verdict = conclusion.alarms.empty() ? Verdict::kPass : Verdict::kFail;
+  if (!conclusion.alarms.empty()) {
+    conclusion.verdict = Verdict::kFail;
+  } else if (!is_unsteady(first)) {
+    conclusion.verdict = Verdict::kPass;
+  }
   return conclusion;
 }
 

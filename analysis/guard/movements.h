@@ -6,7 +6,8 @@
 // layers alike is the host's, and what slows fewer than half of them is their own. A layer or link
 // is slower if its own ratio (that over the host's) and its ratio are both above 1 by more than its
 // bar, so that what merely gained less than the rest is not. The bar is the larger of a floor and
-// twice the noise (that of the less steady of both days). Faster is the same by the inverse ratio.
+// twice the noise (that of the less steady of both days), and times have to differ by more than
+// kGuardResolution. Faster is the same by the inverse ratio.
 // The step by itself counts where nothing else moved.
 
 #include <optional>
@@ -19,6 +20,8 @@
 namespace frazil {
 
 inline constexpr double kGuardFloor = 0.03;
+// Times that differ by no more ns than this are told apart by no clock and no wake-up of a thread.
+inline constexpr double kGuardResolution = 1000;
 
 enum class Direction { kNone, kSlower, kFaster };
 
@@ -47,8 +50,9 @@ bool needs_confirmation(const std::vector<Movement>& movements);
 struct GuardConclusion {
   std::vector<Movement> alarms;       // as first seen: slower both times
   std::vector<Movement> unconfirmed;  // slower the first time alone
-  // FAIL if there is an alarm; INCONCLUSIVE if a thing of the first block has fewer blocks than
-  // `fewest_blocks`, or something was slower and there is no second block; else PASS.
+  // INCONCLUSIVE if a thing of the first block has fewer blocks than `fewest_blocks`, or something
+  // was slower and there is no second block; else FAIL if there is an alarm; else INCONCLUSIVE if
+  // the bar of the host or of the step is above kLargestBar; else PASS.
   Verdict verdict = Verdict::kInconclusive;
 };
 

@@ -66,12 +66,14 @@ TEST(GuardAnswer, ABaselineOfTooFewBlocksIsNotKept) {
   EXPECT_EQ(keep_baseline(baseline, file.string(), false), ExitCode::kOk);
   std::fflush(stdout);
   EXPECT_EQ(testing::internal::GetCapturedStdout(),
-            "wrote no baseline: fewer than 6 blocks or steps tell no noise\nINCONCLUSIVE\n"
+            "wrote no baseline: 5 blocks or steps tell no noise, 6 do\nINCONCLUSIVE\n"
             "wrote baseline " +
                 file.string() +
                 ": 1 things, noise up to 2.0 %; nothing was compared, the next run with it is\n");
   EXPECT_EQ(read_baseline(file), baseline);
   std::filesystem::remove(file);
+  baseline.values.front().noise = 0.11;
+  EXPECT_EQ(find_unsteadiness(baseline), "the step scatters by 11.0 %, and may by 10 % at most");
 }
 
 TEST(GuardAnswer, VerdictsHaveTheirExitCodes) {
