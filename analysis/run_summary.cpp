@@ -176,6 +176,9 @@ RunSummary summarize(const std::string& name, const FreezeTrace& trace) {
   RunSummary run;
   run.name = name;
   run.all_steps = trace.steps;
+  if (const auto bits = trace.provenance.find("other_bits"); bits != trace.provenance.end()) {
+    run.other_bits = bits->second;
+  }
   if (trace.open) run.interrupted_after = count_logged(trace);
   Starts starts;
   for (const FreezeEvent& event : trace.events) {
@@ -243,6 +246,7 @@ std::string to_text(const RunSummary& run) {
   }
   text += "\n";
   if (run.interrupted_after) text += tell_interrupted(run) + "\n";
+  if (!run.other_bits.empty()) text += run.other_bits + "\n";
   if (run.phases.empty()) return text;
   text += to_text(tabulate_phases(run));
   if (run.extrapolates()) text += std::string(explain_extrapolated()) + "\n";
@@ -281,6 +285,7 @@ std::string to_json(const std::vector<RunSummary>& runs) {
                  {"transitions", run.transition_count},
                  {"samples_per_second", number_or_null(run.rate())},
                  {"prediction_error", number_or_null(run.prediction_error())}};
+    if (!run.other_bits.empty()) item["other_bits"] = run.other_bits;
     if (run.interrupted_after) {
       item["interrupted_after_step"] = *run.interrupted_after;
       item["all_steps"] = run.all_steps;
