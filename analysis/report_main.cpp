@@ -99,6 +99,9 @@ ExitCode write_page(const po::variables_map& values) {
     if (const std::string note = tell_interrupted(summaries.back()); !note.empty()) {
       notes.push_back(runs.back().name + ": " + note);
     }
+    if (const std::string& bits = summaries.back().other_bits; !bits.empty()) {
+      notes.push_back(runs.back().name + ": " + bits);
+    }
   }
   const std::string title =
       values.count("title") > 0 ? values["title"].as<std::string>() : "Training report";

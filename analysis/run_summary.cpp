@@ -135,6 +135,9 @@ RunSummary summarize(const std::string& name, const FreezeTrace& trace) {
   RunSummary run;
   run.name = name;
   run.all_steps = trace.steps;
+  if (const auto bits = trace.provenance.find("other_bits"); bits != trace.provenance.end()) {
+    run.other_bits = bits->second;
+  }
   if (trace.open) run.interrupted_after = count_logged(trace);
   Starts starts;
   for (const FreezeEvent& event : trace.events) {

@@ -51,6 +51,8 @@ struct RunSummary {
   // runs.
   std::optional<Step> interrupted_after;
   std::int64_t all_steps = 0;
+  // Says from which step on other kernels were accepted, which give other bits; "": none were.
+  std::string other_bits;
   std::optional<EvalEvent> last_eval;
   int evaluations = 0;  // one at the end of each epoch
   std::vector<PhaseSummary> phases;

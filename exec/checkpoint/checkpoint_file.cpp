@@ -182,6 +182,18 @@ std::vector<LayerState> share_out(Tensors tensors, const ModelSpec& model,
 
 }  // namespace
 
+std::uint64_t hash_weights(const std::vector<const LayerState*>& layers) {
+  Tensors host;  // holds what the parts refer to
+  std::vector<std::string_view> parts;
+  for (const LayerState* const layer : layers) {
+    for (const at::Tensor& parameter : layer->parameters) {
+      host.push_back(parameter.detach().cpu().contiguous());
+    }
+  }
+  for (const at::Tensor& tensor : host) parts.push_back(bytes_of(tensor));
+  return hash_parts(parts);
+}
+
 void write_checkpoint(const FileSystem& files, const fs::path& path, const ModelSpec& model,
                       const RunIdentity& run, const TrainingPosition& position,
                       const std::vector<const LayerState*>& layers) {

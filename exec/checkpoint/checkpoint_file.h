@@ -54,6 +54,10 @@ struct Checkpoint {
   std::vector<LayerState> layers;  // on the host
 };
 
+// Returns XXH64 over the bytes of all parameters, layer after layer: what weights.safetensors has
+// as its data (exec/checkpoint/weights_file.h).
+std::uint64_t hash_weights(const std::vector<const LayerState*>& layers);
+
 // Writes a new file and syncs it; `layers[l]` is the state of layer l. Throws InputError; what is
 // there of the file then stays.
 void write_checkpoint(const FileSystem& files, const std::filesystem::path& path,

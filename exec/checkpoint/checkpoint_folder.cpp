@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "exec/disk/hashes.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -32,6 +33,18 @@ std::optional<Step> parse_name(std::string_view name) {
     step = step * 10 + (c - '0');
   }
   return step;
+}
+
+std::uint64_t hash_of_weights(const std::vector<LayerState>& layers) {
+  std::vector<const LayerState*> pointers;
+  for (const LayerState& layer : layers) pointers.push_back(&layer);
+  return hash_weights(pointers);
+}
+
+void refuse_other_weights(const fs::path& path, std::uint64_t found, std::uint64_t recorded) {
+  if (found == recorded) return;
+  throw InputError(path.string(), 0, "weights with the hash " + to_hex(found),
+                   "those that the journal recorded, " + to_hex(recorded));
 }
 
 }  // namespace
@@ -109,22 +122,21 @@ void CheckpointFolder::prune(Step newest) {
   }
 }
 
-std::optional<CheckpointFolder::Found> CheckpointFolder::load(Step latest) {
+std::optional<CheckpointFolder::Found> CheckpointFolder::load(
+    const std::map<Step, std::uint64_t>& weights) {
   const std::vector<Step> all = steps();
   std::vector<std::string> passed_over;
   for (auto step = all.rbegin(); step != all.rend(); ++step) {
     const fs::path path = path_of(*step);
-    if (*step > latest) {
-      passed_over.push_back(path.string() + " is not used: the journal of the run ends at step " +
-                            std::to_string(latest));
-      continue;
-    }
     try {
       Checkpoint checkpoint = read_checkpoint(files_, path, model_, run_);
       if (checkpoint.position.step != *step) {
         throw InputError(path.string(), 0,
                          "the checkpoint of step " + std::to_string(checkpoint.position.step),
                          "that of the step in its name");
+      }
+      if (const auto recorded = weights.find(*step); recorded != weights.end()) {
+        refuse_other_weights(path, hash_of_weights(checkpoint.layers), recorded->second);
       }
       good_.insert(*step);
       return Found{std::move(checkpoint), std::move(passed_over)};

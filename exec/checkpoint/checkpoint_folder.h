@@ -4,7 +4,9 @@
 // removed, and never the newest `keep` good ones. The newest good one is found by reading; no file
 // points to it.
 
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -29,9 +31,10 @@ class CheckpointFolder {
     Checkpoint checkpoint;
     std::vector<std::string> passed_over;  // a sentence for each newer checkpoint
   };
-  // Reads the newest good checkpoint of a step up to `latest`. Returns none if the folder holds no
-  // checkpoint at all. Throws InputError if it holds some, and none is good. Changes no file.
-  std::optional<Found> load(Step latest);
+  // Reads the newest good checkpoint. One whose weights have another hash than `weights` names for
+  // its step is none of this run's. Returns none if the folder holds no checkpoint at all. Throws
+  // InputError if it holds some, and none is good. Changes no file.
+  std::optional<Found> load(const std::map<Step, std::uint64_t>& weights = {});
 
   // Removes, as far as files can be removed, the checkpoints of steps up to `newest` but the last
   // good ones that are to be kept. Every save does so; a process may have been killed in between.

@@ -21,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kJournal = "steps.journal";
+constexpr const char* kAccept = "--accept-other-kernels to go on with other bits";
 
 std::unique_ptr<File> lock_folder(const DurableOptions& options, const RunIdentity& run) {
   make_folders(options.files, options.folder);
@@ -31,7 +32,7 @@ std::unique_ptr<File> lock_folder(const DurableOptions& options, const RunIdenti
   }
   const std::vector<std::string> names = list_folder(options.files, options.folder);
   const bool holds_run = std::any_of(names.begin(), names.end(), [](const std::string& name) {
-    return name == kJournal || name.starts_with("step-");
+    return name.starts_with(kJournal) || name.starts_with("step-");
   });
   if (holds_run && !options.resume) {
     throw InputError(options.folder.string(), 0, "a run that was begun before",
@@ -39,6 +40,18 @@ std::unique_ptr<File> lock_folder(const DurableOptions& options, const RunIdenti
   }
   if (holds_run) (void)check_keys(options.files, options.folder, run);
   return lock;
+}
+
+// Returns the kernels that the run was computed with; none: they are not known.
+std::vector<RunKernels> find_kernels(const DurableOptions& options, const KernelFacts& present) {
+  const auto recorded = options.resume ? read_kernels(options.files, options.folder) : std::nullopt;
+  if (!recorded) return {};
+  const KernelFacts& last = recorded->back().facts;
+  if (!options.accept_other_kernels && !gives_same_bits(last, present)) {
+    throw InputError(options.folder.string(), 0, "a run computed by " + describe(last),
+                     describe(present) + ", as this process has, or " + kAccept);
+  }
+  return *recorded;
 }
 
 JournalOptions without_syncs(JournalOptions options) {
@@ -71,6 +84,8 @@ DurableRun::DurableRun(const DurableOptions& options, const ModelSpec& model,
                        const RunIdentity& identity)
     : options_(options),
       lock_(lock_folder(options_, identity)),
+      present_(options_.kernels ? *options_.kernels : present_kernels()),
+      kernels_(find_kernels(options_, present_)),
       checkpoints_(options_.files, options_.folder, model, identity, options_.keep),
       journal_(options_.files, options_.folder / kJournal, identity.run_hash,
                without_syncs(options_.journal)),
@@ -80,24 +95,80 @@ DurableRun::DurableRun(const DurableOptions& options, const ModelSpec& model,
   if (!has_begun || !check_keys(options_.files, options_.folder, identity)) {
     write_keys(options_.files, options_.folder, identity);
   }
+  begin_kernels();
+}
+
+// Makes file and journal name the same kernels, where one of them names none.
+void DurableRun::begin_kernels() {
+  const std::vector<JournalLine>& named = journal_.kernels();
+  if (kernels_.empty()) {
+    const bool is_other = !named.empty() && named.back().value != hash_kernels(present_);
+    if (is_other && options_.accept_other_kernels) return;  // they change when the run goes on
+    if (is_other) {
+      throw InputError(options_.folder.string(), 0,
+                       "a run of other kernels, whose kernels.json does not tell which",
+                       describe(present_) + ", as this process has, or " + kAccept);
+    }
+    kernels_ = {{named.empty() ? journal_.steps() : named.back().step, false, present_}};
+    write_kernels(options_.files, options_.folder, kernels_);
+  }
+  if (named.empty()) {
+    journal_.append_kernels(journal_.steps(), hash_kernels(kernels_.back().facts), false);
+  }
+}
+
+void DurableRun::note_journal() {
+  const std::string holds = "it holds " + std::to_string(journal_.recovered().size()) + " steps";
+  if (!journal_.kept_aside().empty()) {
+    notes_.push_back({"the journal was damaged and is kept as " + journal_.kept_aside() +
+                          "; a new one has what holds of it: " + holds,
+                      true});
+  }
+  if (journal_.cut_bytes() > 0) {
+    notes_.push_back({"the last " + std::to_string(journal_.cut_bytes()) +
+                      " bytes of the journal were torn and are cut; " + holds});
+  }
+}
+
+// Goes on with the kernels of this process from this step on.
+void DurableRun::enter_kernels(Step step) {
+  const bool is_known = !kernels_.empty();
+  const KernelFacts before = is_known ? kernels_.back().facts : KernelFacts{};
+  // A process before has begun here on another processor, whose steps are done again.
+  const bool is_tried = kernels_.size() > 1 && kernels_.back().from == step;
+  if (before == present_ && !(is_tried && options_.accept_other_kernels)) return;
+  const bool breaks = !gives_same_bits(before, present_) || options_.accept_other_kernels;
+  kernels_.push_back({step, breaks, present_});
+  write_kernels(options_.files, options_.folder, kernels_);
+  journal_.append_kernels(step, hash_kernels(present_), breaks);
+  journal_.sync();
+  has_moved_ = !breaks;
+  notes_.push_back({breaks ? tell_other_bits({{step, false, before}, kernels_.back()})
+                           : "the run goes on with the same kernels on another processor, " +
+                                 present_.processor + ", before " + before.processor,
+                    true});
 }
 
 std::optional<TrainingPosition> DurableRun::restore(Run& run) {
-  const Step recorded = journal_.steps();
-  if (journal_.cut_bytes() > 0) {
-    notes_.push_back("the last " + std::to_string(journal_.cut_bytes()) +
-                     " bytes of the journal were torn and are cut; it holds " +
-                     std::to_string(recorded) + " steps");
+  note_journal();
+  std::optional<CheckpointFolder::Found> found = checkpoints_.load(journal_.weights());
+  const Step step = found ? found->checkpoint.position.step : 0;
+  if (step > journal_.steps()) {
+    notes_.push_back({"the journal has no records of the steps from " +
+                          std::to_string(journal_.steps()) + " up to the checkpoint of step " +
+                          std::to_string(step) + ", which holds without them",
+                      true});
+    journal_.append_lost(step);
   }
-  std::optional<CheckpointFolder::Found> found = checkpoints_.load(recorded);
+  enter_kernels(step);
   if (!found) return std::nullopt;
-  notes_.insert(notes_.end(), found->passed_over.begin(), found->passed_over.end());
+  for (const std::string& text : found->passed_over) notes_.push_back({text, true});
+  if (!journal_.weights().contains(step)) record_weights(step, found->checkpoint.layers);
   run.restore(std::move(found->checkpoint.layers));
-  TrainingPosition position = std::move(found->checkpoint.position);
-  checkpoints_.prune(position.step);
-  notes_.push_back("the run goes on from the checkpoint of step " + std::to_string(position.step) +
-                   ", doing " + std::to_string(recorded - position.step) + " steps again");
-  return position;
+  checkpoints_.prune(step);
+  notes_.push_back({"the run goes on from the checkpoint of step " + std::to_string(step) +
+                    ", doing " + std::to_string(journal_.steps() - step) + " steps again"});
+  return std::move(found->checkpoint.position);
 }
 
 void DurableRun::record(Step step, double loss, const FreezeMask& mask) {
@@ -108,16 +179,28 @@ void DurableRun::record(Step step, double loss, const FreezeMask& mask) {
     if (journal_.take_due()) jobs_.start([this] { journal_.sync(); });
     return;
   }
-  const auto place = static_cast<std::size_t>(step);
-  ENSURE(place < journal_.recovered().size(), "a step is done again once");
-  const JournalRecord& before = journal_.recovered()[place];
-  if (before == record) return;
+  const JournalRecord* const before = journal_.find(step);
+  if (before == nullptr || *before == record) return;  // a lost record says nothing
   const std::string what =
-      before.mask_hash != record.mask_hash
+      before->mask_hash != record.mask_hash
           ? "has the mask " + mask.text() + " where the journal recorded another"
           : "gave the loss " + loss_text(record.loss_bits) + " where the journal recorded " +
-                loss_text(before.loss_bits);
-  throw ReplayMismatch("step " + std::to_string(step) + ", done again, " + what +
+                loss_text(before->loss_bits);
+  throw ReplayMismatch(
+      "step " + std::to_string(step) + ", done again, " + what + ": the run is not continued" +
+      (has_moved_ ? "; the processor is another one: " + std::string(kAccept) : ""));
+}
+
+void DurableRun::record_weights(Step done, const Layers& layers) {
+  std::vector<const LayerState*> pointers;
+  for (const LayerState& layer : layers) pointers.push_back(&layer);
+  const std::uint64_t hash = hash_weights(pointers);
+  const auto before = journal_.weights().find(done);
+  if (before == journal_.weights().end()) return journal_.append_weights(done, hash);
+  if (before->second == hash) return;
+  throw ReplayMismatch("the weights after " + std::to_string(done) +
+                       " steps, done again, have the hash " + to_hex(hash) +
+                       " where the journal recorded " + to_hex(before->second) +
                        ": the run is not continued");
 }
 
@@ -128,6 +211,7 @@ void DurableRun::save(const Run& run, const TrainingPosition& position) {
        first_holders(run.states(), static_cast<int>(run.model().layers.size()))) {
     layers->push_back(copy(*layer, memory_));
   }
+  record_weights(position.step, *layers);
   jobs_.start([this, position, layers] { write(position, *layers); });
 }
 

@@ -1,11 +1,7 @@
 #include "exec/checkpoint/run_keys.h"
 
-#include <fcntl.h>
-
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <vector>
 
 #include "exec/disk/hashes.h"
 #include "profiles/error.h"
@@ -33,13 +29,9 @@ std::optional<Keys> parse_keys(const std::string& text, const std::string& file)
 }
 
 std::optional<Keys> read_keys(const FileSystem& files, const fs::path& folder) {
-  const std::vector<std::string> names = list_folder(files, folder);
-  if (std::find(names.begin(), names.end(), kFile) == names.end()) return std::nullopt;
+  if (!is_in_folder(files, folder / kFile)) return std::nullopt;
   try {
-    File file(files, folder / kFile, O_RDONLY);
-    std::string text(static_cast<std::size_t>(file.size()), '\0');
-    text.resize(file.read(text.data(), text.size()));
-    return parse_keys(text, (folder / kFile).string());
+    return parse_keys(read_file(files, folder / kFile), (folder / kFile).string());
   } catch (const InputError&) {
     return std::nullopt;
   }
@@ -87,14 +79,7 @@ bool check_keys(const FileSystem& files, const fs::path& folder, const RunIdenti
 void write_keys(const FileSystem& files, const fs::path& folder, const RunIdentity& run) {
   const nlohmann::ordered_json text{
       {"format", kFormat}, {"version", 1}, {"run_hash", to_hex(run.run_hash)}, {"keys", run.keys}};
-  const fs::path temporary = folder / (".tmp-" + std::string(kFile));
-  remove_file(files, temporary);
-  File file(files, temporary, O_WRONLY | O_CREAT | O_EXCL);
-  file.write(text.dump(2) + "\n");
-  file.sync();
-  file.close();
-  rename_file(files, temporary, folder / kFile);
-  sync_folder(files, folder);
+  write_file(files, folder / kFile, text.dump(2) + "\n");
 }
 
 }  // namespace frazil

@@ -3,10 +3,6 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <charconv>
-#include <optional>
-#include <string>
-#include <string_view>
 
 #include "exec/disk/hashes.h"
 #include "profiles/error.h"
@@ -16,119 +12,93 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kLine = 64;
-constexpr std::size_t kHash = 47;  // where the hash of a line begins, after a space
-constexpr std::string_view kTitle = "frazil.step_journal v1        ";
-constexpr std::size_t kStepDigits = 12;
-static_assert(kTitle.size() + 16 + 1 == kHash && kStepDigits + 1 + 16 + 1 + 16 + 1 == kHash);
-
-// Appends the hash to `text`, which ends before the place of the hash.
-std::string seal(const std::string& text, std::uint64_t seed) {
-  return text + to_hex(hash_text(text, seed)) + "\n";
-}
-
-std::optional<std::uint64_t> sealed_hash(std::string_view line, std::uint64_t seed) {
-  const auto hash = parse_hex(line.substr(kHash, 16));
-  const bool holds = hash && line.back() == '\n' && *hash == hash_text(line.substr(0, kHash), seed);
-  return holds ? hash : std::nullopt;
-}
-
-std::string header_line(std::uint64_t run_hash) {
-  return seal(std::string(kTitle) + to_hex(run_hash) + " ", 0);
-}
-
-std::string record_line(const JournalRecord& record, std::uint64_t seed) {
-  const std::string step = std::to_string(record.step);
-  ENSURE(step.size() <= kStepDigits, "a step that a record can hold");
-  return seal(std::string(kStepDigits - step.size(), '0') + step + " " + to_hex(record.loss_bits) +
-                  " " + to_hex(record.mask_hash) + " ",
-              seed);
-}
-
-// Requires: the hash of the line holds.
-std::optional<JournalRecord> parse_record(std::string_view line) {
-  JournalRecord record;
-  const char* const end = line.data() + kStepDigits;
-  const auto step = std::from_chars(line.data(), end, record.step);
-  const auto loss = parse_hex(line.substr(kStepDigits + 1, 16));
-  const auto mask = parse_hex(line.substr(kStepDigits + 18, 16));
-  if (step.ptr != end || !loss || !mask) return std::nullopt;
-  record.loss_bits = *loss;
-  record.mask_hash = *mask;
-  return record;
-}
-
-bool exists(const FileSystem& files, const fs::path& path) {
-  const std::vector<std::string> names = list_folder(files, path.parent_path());
-  return std::find(names.begin(), names.end(), path.filename().string()) != names.end();
-}
-
-const fs::path& make_if_absent(const FileSystem& files, const fs::path& path,
-                               std::uint64_t run_hash) {
-  if (exists(files, path)) return path;
-  const fs::path temporary = path.parent_path() / (".tmp-" + path.filename().string());
-  remove_file(files, temporary);
-  File file(files, temporary, O_WRONLY | O_CREAT | O_EXCL);
-  file.write(header_line(run_hash));
-  file.sync();
-  file.close();
-  rename_file(files, temporary, path);
-  sync_folder(files, path.parent_path());
-  return path;
+// Returns the name under which the bytes are kept: the same however often it is tried.
+std::string keep_aside(const FileSystem& files, const fs::path& path, const std::string& bytes) {
+  const std::string name = path.filename().string() + ".damaged-" + to_hex(hash_text(bytes));
+  const fs::path place = path.parent_path() / name;
+  if (!is_in_folder(files, place)) write_file(files, place, bytes);
+  return name;
 }
 
 }  // namespace
 
 StepJournal::StepJournal(const FileSystem& files, const fs::path& path, std::uint64_t run_hash,
                          const JournalOptions& options)
-    : options_(options),
-      path_(path),
-      file_(files, make_if_absent(files, path, run_hash), O_RDWR | O_APPEND) {
-  recover(run_hash);
-}
-
-void StepJournal::recover(std::uint64_t run_hash) {
-  std::string text(static_cast<std::size_t>(file_.size()), '\0');
-  text.resize(file_.read(text.data(), text.size()));
-  const std::string header = header_line(run_hash);
-  if (text.substr(0, kLine) != header) {
-    const bool is_journal = text.size() >= kLine && text.starts_with(kTitle) &&
-                            sealed_hash(std::string_view(text).substr(0, kLine), 0);
-    throw InputError(path_.string(), 1, is_journal ? "the journal of another run" : "no journal",
-                     "the journal of this run");
-  }
-  last_hash_ = *sealed_hash(header, 0);
-  std::size_t place = kLine;
-  for (; place + kLine <= text.size(); place += kLine) {
-    const std::string_view line = std::string_view(text).substr(place, kLine);
-    const auto hash = sealed_hash(line, last_hash_);
-    const auto record = hash ? parse_record(line) : std::nullopt;
-    if (!record || record->step != static_cast<Step>(recovered_.size())) break;
-    recovered_.push_back(*record);
-    last_hash_ = *hash;
-  }
-  cut_bytes_ = static_cast<std::int64_t>(text.size() - place);
-  if (cut_bytes_ > 0) file_.truncate(static_cast<std::int64_t>(place));
-  steps_ = static_cast<Step>(recovered_.size());
-  group_ = steps_;
+    : options_(options), path_(path) {
+  if (!is_in_folder(files, path_)) write_file(files, path_, journal_header(run_hash));
+  const std::size_t whole = recover(files, run_hash);
+  file_.emplace(files, path_, O_RDWR | O_APPEND);
+  if (cut_bytes_ > 0) file_->truncate(static_cast<std::int64_t>(whole));
+  steps_ = group_ = contents_.steps;
   // Records of a process that was killed may be there without ever having been synced.
   sync();
 }
 
-void StepJournal::append(const JournalRecord& record) {
+// Returns how many bytes of the file hold.
+std::size_t StepJournal::recover(const FileSystem& files, std::uint64_t run_hash) {
+  std::string text = read_file(files, path_);
+  JournalReading reading = read_journal(text, run_hash);
+  if (reading.is_of_another_run) {
+    throw InputError(path_.string(), 1, "the journal of another run", "the journal of this run");
+  }
+  if (reading.is_damaged) {
+    kept_aside_ = keep_aside(files, path_, text);
+    text = journal_text(reading.contents, run_hash);
+    write_file(files, path_, text);
+    reading = read_journal(text, run_hash);
+  }
+  contents_ = std::move(reading.contents);
+  last_hash_ = reading.last_hash;
+  cut_bytes_ = static_cast<std::int64_t>(text.size() - reading.whole_bytes);
+  return reading.whole_bytes;
+}
+
+const JournalRecord* StepJournal::find(Step step) const {
+  const auto place =
+      std::lower_bound(contents_.records.begin(), contents_.records.end(), step,
+                       [](const JournalRecord& record, Step which) { return record.step < which; });
+  return place != contents_.records.end() && place->step == step ? &*place : nullptr;
+}
+
+void StepJournal::write(const JournalLine& line) {
   ENSURE(!failed_ && !(options_.syncs && sync_failed_),
          "a journal that could not be written is opened anew");
-  ENSURE(record.step == steps_, "steps are recorded in order");
-  const std::string line = record_line(record, last_hash_);
+  const std::string text = journal_line(line, last_hash_);
   try {
-    file_.write(line);
+    file_->write(text);
   } catch (...) {
     failed_ = true;
     throw;
   }
-  last_hash_ = *sealed_hash(line, last_hash_);
-  ++steps_;
+  last_hash_ = hash_in_line(text);
+  add_line(line, contents_);
+  steps_ = contents_.steps;
+}
+
+void StepJournal::append(const JournalRecord& record) {
+  ENSURE(record.step == steps_, "steps are recorded in order");
+  write({JournalKind::kStep, record.step, record.loss_bits, record.mask_hash});
   if (options_.syncs && take_due()) sync();
+}
+
+void StepJournal::append_weights(Step done, std::uint64_t hash) {
+  ENSURE(done <= steps_ && !contents_.weights.contains(done), "weights are recorded once");
+  write({.kind = JournalKind::kWeights, .step = done, .value = hash});
+}
+
+void StepJournal::append_kernels(Step step, std::uint64_t hash, bool breaks) {
+  ENSURE(step <= steps_, "kernels change between two steps");
+  write({.kind = breaks ? JournalKind::kOtherKernels : JournalKind::kKernels,
+         .step = step,
+         .value = hash});
+  group_ = steps_;
+}
+
+void StepJournal::append_lost(Step end) {
+  if (end <= steps_) return;
+  const Step step = steps_;
+  write(
+      {.kind = JournalKind::kLost, .step = step, .value = static_cast<std::uint64_t>(end - step)});
 }
 
 bool StepJournal::take_due() {
@@ -143,7 +113,7 @@ void StepJournal::sync() {
   ENSURE(!failed_ && !sync_failed_, "a journal that could not be written is opened anew");
   const Step steps = steps_;
   try {
-    file_.sync();
+    file_->sync();
   } catch (...) {
     sync_failed_ = true;
     throw;

@@ -1,34 +1,23 @@
 #pragma once
-// clang-format off
-// The step journal records the loss and the mask of every step of a run. The file is append-only, a
-// line of 64 bytes per step,
-//   "<step, 12 digits> <bits of the loss> <hash of the mask> <hash of the record>\n"
-// after a line "frazil.step_journal v1         <hash of the run> <hash of the line>\n"; bits and
-// hashes are 16 hex digits. The hash of a record is XXH64 of what stands before it in its line,
-// seeded by the hash of the line before: a record holds only after the records it was written
-// after.
+// The step journal records the loss and the mask of every step of a run, and the hash of the
+// weights at every checkpoint (exec/checkpoint/journal_lines.h). The file is append-only.
 //
-// Records are synced in groups. A step is *acknowledged* once its record is durable. One thread
+// Lines are synced in groups. A step is *acknowledged* once its line is durable. One thread
 // appends; another may sync meanwhile.
-// clang-format on
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "exec/checkpoint/journal_lines.h"
 #include "exec/disk/file_system.h"
 #include "profiles/units.h"
 
 namespace frazil {
-
-struct JournalRecord {
-  Step step = 0;
-  std::uint64_t loss_bits = 0;
-  std::uint64_t mask_hash = 0;
-  friend bool operator==(const JournalRecord&, const JournalRecord&) = default;
-};
 
 struct JournalOptions {
   // A group of records ends with its `records`-th record, or with the first record at least `time`
@@ -40,21 +29,32 @@ struct JournalOptions {
 
 class StepJournal {
  public:
-  // Opens the journal of a run, or makes it: whole, or not at all. Cuts the file at the first
-  // record that does not hold (a torn tail). Throws InputError if the file is no journal, or that
-  // of another run; the file is then as it was.
+  // Opens the journal of a run, or makes it: whole, or not at all. A last line that does not hold
+  // (torn, as by a crash) is cut. A journal that is damaged elsewhere is kept as
+  // "<name>.damaged-<hash of its bytes>", and a new one is made of the lines that hold. Throws
+  // InputError, and leaves the file as it was, if it is the journal of another run.
   StepJournal(const FileSystem& files, const std::filesystem::path& path, std::uint64_t run_hash,
               const JournalOptions& options = {});
 
-  // Returns the records that were there when the journal was opened, by step from 0 on.
-  const std::vector<JournalRecord>& recovered() const { return recovered_; }
+  // Returns the records that were there when the journal was opened and that still count, by step.
+  // Those of lost steps are missing.
+  const std::vector<JournalRecord>& recovered() const { return contents_.records; }
+  const JournalRecord* find(Step step) const;  // among them; null: none
+  const std::map<Step, std::uint64_t>& weights() const { return contents_.weights; }
+  const std::vector<JournalLine>& kernels() const { return contents_.kernels; }
   std::int64_t cut_bytes() const { return cut_bytes_; }
-  Step steps() const { return steps_; }                // recorded
+  // Returns the name of the file that keeps the damaged journal; empty: it was none.
+  const std::string& kept_aside() const { return kept_aside_; }
+  Step steps() const { return steps_; }                // recorded or lost
   Step acknowledged() const { return acknowledged_; }  // recorded and durable
 
   // Appends the record of step steps(). After an InputError from here nothing can be appended any
-  // more.
+  // more, and so with the functions below.
   void append(const JournalRecord& record);
+  void append_weights(Step done, std::uint64_t hash);
+  // `breaks`: steps from this one on give other bits, so their records do not count any more.
+  void append_kernels(Step step, std::uint64_t hash, bool breaks);
+  void append_lost(Step end);  // steps from steps() up to this one were done, but have no records
   // Returns true if a group is at its end; the next one then begins.
   bool take_due();
   // Makes all records durable of which append has returned. Once it has failed nothing is
@@ -64,19 +64,21 @@ class StepJournal {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void recover(std::uint64_t run_hash);
+  std::size_t recover(const FileSystem& files, std::uint64_t run_hash);
+  void write(const JournalLine& line);
 
   JournalOptions options_;
   std::filesystem::path path_;
-  File file_;
-  std::vector<JournalRecord> recovered_;
+  JournalContents contents_;
   std::int64_t cut_bytes_ = 0;
+  std::string kept_aside_;
+  std::uint64_t last_hash_ = 0;
+  std::optional<File> file_;
   std::atomic<Step> steps_{0};
   std::atomic<Step> acknowledged_{0};
   std::atomic<bool> failed_{false};       // a write has failed
   std::atomic<bool> sync_failed_{false};  // what is in the file may be lost
-  std::uint64_t last_hash_ = 0;
-  Step group_ = 0;  // the first step of the group
+  Step group_ = 0;                        // the first step of the group
   Clock::time_point group_time_ = Clock::now();
 };
 

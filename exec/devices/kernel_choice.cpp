@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/wait.h>
-#include <torch/headeronly/version.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,7 +14,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "exec/devices/host_facts.h"
+#include "exec/devices/kernel_facts.h"
 #include "exec/devices/numerics.h"
 #include "exec/devices/steady_time.h"
 #include "profiles/error.h"
@@ -91,8 +90,8 @@ KernelTrial try_branch(const std::string& branch) {
 }
 
 std::string asked_for() {
-  const Provenance facts = host_facts();
-  return facts.at("processor") + ", torch " + TORCH_VERSION;
+  const KernelFacts facts = present_kernels();
+  return facts.processor + " (" + facts.features + "), torch " + facts.torch;
 }
 
 std::string text_of(const std::vector<KernelTrial>& trials) {

@@ -4,7 +4,7 @@
 // exec/devices/numerics.h hold on this machine. MKL reads MKL_CBWR once, at its first use, so every
 // branch is tried in a child process of its own. The answer is kept for the processes to come, in
 // "kernels.json" of a folder of this user:
-//   {"format": "frazil.kernel_choice", "version": 1, "for": "AuthenticAMD AMD EPYC ..., torch 2.11.0",
+//   {"format": "frazil.kernel_choice", "version": 1, "for": "AMD EPYC 7B13 (avx avx2 ...), torch 2.11.0",
 //    "trials": [{"branch": "AVX2", "holds": true, "time_ns": 812345}, ...]}
 // It counts for the processor and the torch that it names; a file that cannot be read does not.
 // clang-format on

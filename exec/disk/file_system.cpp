@@ -236,6 +236,34 @@ void remove_file(const FileSystem& files, const fs::path& path) {
   if (result < 0 && result != -ENOENT) fail(path, -result, "unlink");
 }
 
+std::string read_file(const FileSystem& files, const fs::path& path) {
+  File file(files, path, O_RDONLY);
+  std::string bytes(static_cast<std::size_t>(file.size()), '\0');
+  bytes.resize(file.read(bytes.data(), bytes.size()));
+  return bytes;
+}
+
+void write_file(const FileSystem& files, const fs::path& path, std::string_view bytes) {
+  const fs::path temporary = path.parent_path() / (".tmp-" + path.filename().string());
+  remove_file(files, temporary);
+  try {
+    File file(files, temporary, O_WRONLY | O_CREAT | O_EXCL);
+    file.write(bytes);
+    file.sync();
+    file.close();
+    rename_file(files, temporary, path);
+  } catch (const InputError&) {
+    files.unlink(temporary.string());
+    throw;
+  }
+  sync_folder(files, path.parent_path());
+}
+
+bool is_in_folder(const FileSystem& files, const fs::path& path) {
+  const std::vector<std::string> names = list_folder(files, path.parent_path());
+  return std::find(names.begin(), names.end(), path.filename().string()) != names.end();
+}
+
 void rename_file(const FileSystem& files, const fs::path& from, const fs::path& to) {
   if (const int result = files.rename(from.string(), to.string()); result < 0) {
     fail(to, -result, "rename");

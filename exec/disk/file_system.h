@@ -91,5 +91,10 @@ std::vector<std::string> list_folder(const FileSystem& files, const std::filesys
 void remove_file(const FileSystem& files, const std::filesystem::path& path);
 void rename_file(const FileSystem& files, const std::filesystem::path& from,
                  const std::filesystem::path& to);
+std::string read_file(const FileSystem& files, const std::filesystem::path& path);
+// Writes a file beside its place, as ".tmp-<name>", syncs it, renames it and syncs the folder: an
+// earlier file is replaced whole or stays. No temporary file is left as far as one can be removed.
+void write_file(const FileSystem& files, const std::filesystem::path& path, std::string_view bytes);
+bool is_in_folder(const FileSystem& files, const std::filesystem::path& path);  // a name, or a link
 
 }  // namespace frazil

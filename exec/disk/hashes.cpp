@@ -18,6 +18,13 @@ std::uint64_t hash_text(std::string_view text, std::uint64_t seed) {
   return hash_bytes(text.data(), text.size(), seed);
 }
 
+std::uint64_t hash_parts(const std::vector<std::string_view>& parts) {
+  XXH64_state_t hash;
+  XXH64_reset(&hash, 0);
+  for (const std::string_view part : parts) XXH64_update(&hash, part.data(), part.size());
+  return XXH64_digest(&hash);
+}
+
 std::string to_hex(std::uint64_t bits) {
   std::string text(16, '0');
   for (std::size_t i = 16; i-- > 0; bits >>= 4) text[i] = kDigits[bits & 15];

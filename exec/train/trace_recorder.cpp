@@ -4,6 +4,7 @@
 
 #include "exec/data/augmentation.h"
 #include "exec/devices/host_facts.h"
+#include "exec/train/earlier_log.h"
 #include "planner/freezing/freeze_json.h"
 #include "planner/freezing/freeze_schedule.h"
 #include "profiles/error.h"
@@ -38,16 +39,28 @@ FreezeTrace describe_run(const TrainOptions& options, Step steps, const ComputeD
   return trace;
 }
 
-bool TraceRecorder::go_on(Step first, const std::vector<FreezeEvent>& masks) {
-  const std::optional<FreezeTrace> log =
-      place_.empty() ? std::nullopt : read_earlier_log(place_, trace_, first);
-  before_ = log ? log->events : masks;
-  trace_.events = log ? add_costs(*log) : masks;
+std::optional<std::string> TraceRecorder::go_on(Step first, const std::vector<FreezeEvent>& masks) {
+  const std::optional<EarlierLog> earlier =
+      place_.empty() ? std::nullopt : read_earlier_log(place_, trace_, first, masks);
+  before_ = earlier ? earlier->log.events : masks;
+  trace_.events = earlier ? add_costs(earlier->log) : masks;
   std::erase_if(trace_.events, [](const FreezeEvent& event) {
     return std::holds_alternative<StepEvent>(event.what) ||
            std::holds_alternative<CheckpointEvent>(event.what);
   });
-  return log.has_value();
+  if (place_.empty() || (earlier && earlier->lost_lines == 0)) return std::nullopt;
+  std::string told = "the event log lacks steps before " + std::to_string(first) +
+                     ": what is recorded of the run begins there";
+  if (earlier) {
+    told = "damaged lines of the event log are left out, " + std::to_string(earlier->lost_lines) +
+           " in all";
+  }
+  try {
+    const std::string name = keep_copy(place_);
+    return told + (name.empty() ? "" : "; the file is kept as " + name);
+  } catch (const InputError& error) {
+    return told + "; it was not kept: " + error.what();
+  }
 }
 
 std::size_t TraceRecorder::count_plans() const {

@@ -22,10 +22,10 @@ class TraceRecorder {
   TraceRecorder(FreezeTrace header, std::filesystem::path log)
       : trace_(std::move(header)), place_(std::move(log)) {}
 
-  // Begins with this step. Trace and log begin with what the log has of the steps before. Returns
-  // false if the log lacks some of them, or there is no log; then both begin with `masks`, the
-  // masks so far.
-  bool go_on(Step first, const std::vector<FreezeEvent>& masks);
+  // Begins with this step. Trace and log begin with what the log has of the steps before. If it
+  // lacks some of them, or there is no log, both begin with `masks`, the masks so far. Returns a
+  // sentence if anything of the log is lost; the file is then kept beside the new one.
+  std::optional<std::string> go_on(Step first, const std::vector<FreezeEvent>& masks);
   std::size_t count_plans() const;  // so far
 
   void note(const FreezeEvent& event);  // in the trace and the log

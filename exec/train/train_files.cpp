@@ -156,6 +156,10 @@ void remove_run(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder / "checkpoints", error)) {
     files.insert(files.begin(), entry.path());
   }
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const bool is_kept = entry.path().filename().string().starts_with("events.jsonl.damaged-");
+    if (is_kept) files.insert(files.begin(), entry.path());
+  }
   for (const fs::path& file : files) {
     if (fs::is_regular_file(fs::symlink_status(file, error))) remove_one(file);
   }

@@ -123,7 +123,12 @@ class Training {
   void restore() {
     open_checkpoints();
     const std::optional<TrainingPosition> position = durable_->restore(run_);
-    for (const std::string& note : durable_->notes()) tell(position ? position->step : 0, note);
+    for (const RestoreNote& note : durable_->notes()) {
+      tell(position ? position->step : 0, note.text, note.is_warning);
+    }
+    if (const std::string bits = tell_other_bits(durable_->kernels()); !bits.empty()) {
+      recorder_.provenance()["other_bits"] = bits;
+    }
     refuse_to_go_on(position ? position->step : 0);
     if (!position) {
       tell(0, "the run has no checkpoint yet and begins again at step 0", true);
@@ -139,10 +144,7 @@ class Training {
       event.step = mask.step;
       event.what = MaskEvent{mask.mask};
     }
-    if (!recorder_.go_on(position->step, masks) && !options_.event_log.empty()) {
-      tell(position->step, "the event log lacks steps before " + std::to_string(position->step) +
-                               ": what is recorded of the run begins there");
-    }
+    if (const auto lost = recorder_.go_on(position->step, masks)) tell(position->step, *lost, true);
     result_.first_phase = recorder_.count_plans();
     begin_epoch(position->epoch);
     recorder_.begin_stretch(position->step);

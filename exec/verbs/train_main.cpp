@@ -2,11 +2,13 @@
 
 #include <boost/program_options.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <optional>
 #include <string>
 
+#include "exec/checkpoint/run_kernels.h"
 #include "exec/checkpoint/stop_signals.h"
 #include "exec/checkpoint/weights_file.h"
 #include "exec/devices/numerics.h"
@@ -62,6 +64,9 @@ po::options_description describe_flags() {
        "frazil train --resume FOLDER: go on with the run of this folder from its newest good "
        "checkpoint, with the flags it was begun with, or under another plan, profile and cluster; "
        "steps done again must give the losses recorded, or the exit code is 1")  //
+      ("accept-other-kernels", po::bool_switch(),
+       "with --resume: go on even if this process has other kernels than those that the run was "
+       "computed by; bits differ from there on, and journal and report say so")  //
       ("quiet", po::bool_switch(), "no progress, but warnings")                  //
       ("json", po::bool_switch(), "answer in JSON");
   add_kernels_flag(flags);
@@ -215,13 +220,32 @@ ExitCode run_train(const Flags& flags, const std::string& command) {
   return ExitCode::kOk;
 }
 
+// Makes this process take the kernels that the run of --resume was computed by, before torch takes
+// any. Whoever accepts other kernels and names some in the environment gets these.
+void take_recorded_kernels(const Flags& flags) {
+  if (!is_set(flags, "resume")) return;
+  const auto out = find_out(flags);
+  if (!out || !fs::is_directory(*out / "checkpoints")) return;
+  const auto kernels = read_kernels(real_file_system(), *out / "checkpoints");
+  if (!kernels) return;
+  const bool is_named =
+      std::getenv("ATEN_CPU_CAPABILITY") != nullptr || std::getenv("MKL_CBWR") != nullptr;
+  if (is_set(flags, "accept-other-kernels") && is_named) return;
+  const auto told = select_kernels(kernels->back().facts);
+  if (told && !is_set(flags, "quiet")) {
+    std::fprintf(stderr, "frazil train: kernels as the run has them: %s\n",
+                 to_one_line(*told).c_str());
+  }
+}
+
 int run_train_verb(int argc, char** argv) {
   const Verb verb{"train", "Trains a model by a plan, re-planning as layers freeze.",
                   "frazil train --run FILE --profile FILE --cluster FILE [--out FOLDER]\n"
-                  "       frazil train --resume FOLDER",
+                  "       frazil train --resume FOLDER [--accept-other-kernels]",
                   kTrainWords};
   const std::string command = command_text(argc, argv);
   return run_verb(verb, argc, argv, describe_flags(), [&](const Flags& flags) {
+    take_recorded_kernels(flags);
     return run_with_torch(flags, [&] { return run_train(flags, command); });
   });
 }

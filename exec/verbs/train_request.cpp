@@ -158,6 +158,7 @@ void choose_durable(const Flags& flags, const RunFolder* folder, TrainRequest& r
   durable.folder = folder->path() / "checkpoints";
   durable.every = every;
   durable.resume = resume;
+  durable.accept_other_kernels = is_set(flags, "accept-other-kernels");
   request.options.durable = durable;
 }
 
@@ -180,6 +181,9 @@ std::optional<fs::path> find_out(const Flags& flags) {
   if (words.size() > 1) refuse_flags("`" + words[1] + "`", "one folder");
   if (!words.empty() && out) refuse_flags("two folders, `" + words[0] + "` and --out", "one");
   if (resume && words.empty() && !out) refuse_flags("--resume without a folder", "--resume FOLDER");
+  if (!resume && is_set(flags, "accept-other-kernels")) {
+    refuse_flags("--accept-other-kernels without --resume", "both");
+  }
   if (resume && is_set(flags, "force")) refuse_flags("--force beside --resume", "one of the two");
   const std::optional<std::string> place = words.empty() ? out : words[0];
   if (!place) return std::nullopt;

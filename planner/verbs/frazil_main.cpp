@@ -39,6 +39,7 @@ constexpr std::array kVerbs = {
     Verb{"import", "read traces, graphs, tables and plans of other programs", false},
     Verb{"export", "write a schedule in the form of another program", false},
     Verb{"report", "lay a prediction and a measurement side by side", false},
+    Verb{"check", "check that what a run left holds and agrees", false},
     Verb{"reproduce", "redo a published result and lay both side by side", false},
 };
 

@@ -92,7 +92,7 @@ def check():
                     return "", "no permission: " + complaint
                 refused += 1
             (folder / "layers.csv").chmod(0o600)
-            if complaint := complain(folder, "import", WRITERS["import"], "out", become_nobody, 9):
+            if complaint := complain(folder, "import", WRITERS["import"], "new.json", become_nobody, 9):
                 return "", "an input without permission: " + complaint
         asked = subprocess.run([FRAZIL, *WRITERS["import"].split(), "--json"], cwd=folder, capture_output=True,
                                preexec_fn=limit_files, text=True)

@@ -25,9 +25,10 @@ READERS = {
     "Baseline": ("analysis/guard/baseline_json.cpp",),
     "Freeze trace and event log": ("traces/freeze_trace.cpp",),
     "Folder of a run": ("exec/train/stored_run.cpp",),
+    "Kernels of a run": ("exec/checkpoint/run_kernels.cpp",),
     "Checkpoint": ("exec/checkpoint/checkpoint_header.cpp", "exec/train/freeze_control.cpp", "planner/freezing/freeze_state_json.cpp"),
 }
-SUBCOMMANDS = "profile plan cluster simulate train verify import export report reproduce".split()
+SUBCOMMANDS = "profile plan cluster simulate train verify import export report check reproduce".split()
 COMMON = "Every subcommand"  # the section with the flags that all have
 STRING = r'"(?:[^"\\]|\\.)*"'
 FUNCTION = re.compile(r"^\S[^;{}()]*?\b(\w+)\(([^()]*)\)[^;{}]*\{\n(.*?)^\}", re.M | re.S)

@@ -9,6 +9,7 @@
 #include "analysis/foreign_cores.h"
 #include "analysis/html/html_report.h"
 #include "analysis/run_summary.h"
+#include "exec/train/earlier_log.h"
 #include "exec/train/train_files.h"
 #include "exec/train/trainer.h"
 #include "profiles/error.h"
@@ -130,7 +131,7 @@ TEST_F(EventLogFile, IsGoneOnWithWhereItHasEveryStepOfThisModel) {
   };
   const auto count = [&](Step first) -> std::optional<std::size_t> {
     const auto log = read_earlier_log(options_.event_log, header, first);
-    return log ? std::optional(log->events.size()) : std::nullopt;
+    return log ? std::optional(log->log.events.size()) : std::nullopt;
   };
   EXPECT_EQ(count(3), std::nullopt) << "no log";
   write({0, 1, 2, 3});
@@ -145,10 +146,90 @@ TEST_F(EventLogFile, IsGoneOnWithWhereItHasEveryStepOfThisModel) {
   write({0, 1, 2});
   header.steps = 10;
   EXPECT_EQ(count(3), 3U) << "the run was given more steps";
-  header.steps = 8;
+  header.steps = 7;
   EXPECT_EQ(count(3), std::nullopt);
   std::ofstream(options_.event_log) << "a shopping list\n";
   EXPECT_EQ(count(3), std::nullopt);
+}
+
+// The log has ten steps, a phase that begins at step 0 and one that begins at step 5.
+TEST_F(EventLogFile, LosesNoMoreThanTwoLinesToOneFlippedBit) {
+  FreezeTrace header = make_header();
+  header.steps = 10;
+  header.provenance["command"] = "frazil train";
+  const std::vector<FreezeEvent> masks{{0, MaskEvent{FreezeMask::all_active(2)}},
+                                       {5, MaskEvent{FreezeMask::parse("01", "test", 0)}}};
+  const auto begin_phase = [&](EventLog& log, std::size_t phase) {
+    const Step step = masks[phase].step;
+    log.write(masks[phase]);
+    log.write({step, PlanEvent{"phase-" + std::to_string(phase) + "/plan.json", "a plan"}});
+    log.write({step, TransitionEvent{}});
+  };
+  {
+    EventLog log(options_.event_log, header);
+    begin_phase(log, 0);
+    for (Step step = 0; step < 10; ++step) {
+      if (step == 5) log.write({5, EvalEvent{1, 0.5, 0.5, 0.5}});
+      if (step == 5) begin_phase(log, 1);
+      log.write({step, StepEvent{0.25, 8, Duration{1}}});
+    }
+  }
+  const std::string whole = read_text_file(options_.event_log);
+  const std::size_t events = read().events.size();
+  for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+    SCOPED_TRACE(bit);
+    std::string broken = whole;
+    broken[bit / 8] = static_cast<char>(broken[bit / 8] ^ (1 << bit % 8));
+    std::ofstream(options_.event_log) << broken;
+    const auto earlier = read_earlier_log(options_.event_log, header, 10, masks);
+    ASSERT_TRUE(earlier) << broken;
+    EXPECT_GE(earlier->log.events.size() + 2, events);
+    EXPECT_LE(earlier->lost_lines, 2U);
+    EXPECT_EQ(steps_of<PlanEvent>(earlier->log).size(), 2U) << "phases keep their numbers";
+    EXPECT_GE(masks_of(earlier->log).size(), 2U);
+    EXPECT_NO_THROW((void)to_jsonl(earlier->log));
+  }
+}
+
+TEST_F(EventLogFile, WithADamagedLineIsKeptAsideAndGoneOnWith) {
+  options_.durable = DurableOptions{.folder = folder_ / "checkpoints", .every = 4};
+  Step done = 0;
+  options_.stop = [&] { return ++done == 7; };
+  (void)train(options_, data_);
+  std::string text = read_text_file(options_.event_log);
+  text[text.find("\"step\":3,\"kind\":\"step\"") + 20] ^= 1;
+  write_text_file(options_.event_log, text);
+  options_.stop = {};
+  options_.durable->resume = true;
+  std::string told;
+  (void)train(options_, data_, [&](const TrainProgress& now) {
+    if (now.is_warning) told += now.event + "\n";
+  });
+  const std::string expected =
+      "damaged lines of the event log are left out, 1 in all; the file is kept as ";
+  ASSERT_NE(told.find(expected), std::string::npos) << told;
+  const std::size_t begin = told.find(expected) + expected.size();
+  const std::string name = told.substr(begin, told.find('\n', begin) - begin);
+  EXPECT_EQ(read_text_file(folder_ / name), text);
+  std::vector<Step> steps = all_steps();
+  std::erase(steps, 3);
+  EXPECT_EQ(steps_of<StepEvent>(read()), steps);
+}
+
+TEST_F(EventLogFile, ThatIsALinkIsNotFollowed) {
+  FreezeTrace header = make_header();
+  fs::create_directories(folder_);
+  write_text_file(folder_ / "mine.txt", "mine");
+  fs::create_symlink(folder_ / "mine.txt", options_.event_log);
+  EXPECT_FALSE(read_earlier_log(options_.event_log, header, 0));
+  EXPECT_EQ(keep_copy(options_.event_log), "");
+  {
+    EventLog log(options_.event_log, header);
+    log.write({0, StepEvent{0.5, 8, Duration{1}}});
+  }
+  EXPECT_EQ(read_text_file(folder_ / "mine.txt"), "mine");
+  EXPECT_FALSE(fs::is_symlink(options_.event_log));
+  EXPECT_EQ(read().events.size(), 1U);
 }
 
 TEST_F(EventLogFile, BeginsWithWhatItsHeaderHolds) {

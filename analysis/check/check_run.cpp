@@ -1,0 +1,306 @@
+#include "analysis/check/check_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "analysis/check/hash_stream.h"
+#include "analysis/check/stored_journal.h"
+#include "analysis/check/stored_tensors.h"
+#include "profiles/error.h"
+#include "profiles/json.h"
+#include "profiles/text_file.h"
+#include "traces/freeze_trace.h"
+
+namespace frazil {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(fs::symlink_status(path, error));
+}
+
+std::vector<fs::path> list_sorted(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> paths;
+  for (const auto& entry : fs::directory_iterator(folder, error)) paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+std::string count(std::size_t number, const std::string& noun) {
+  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
+}
+
+class Checker {
+ public:
+  explicit Checker(fs::path folder)
+      : folder_(std::move(folder)), checkpoints_(folder_ / "checkpoints") {}
+
+  RunCheck check() {
+    if (is_there(checkpoints_ / "steps.journal")) check_journal();
+    check_keys();
+    check_kernels();
+    for (const fs::path& path : list_sorted(checkpoints_)) check_checkpoint(path);
+    check_log();
+    check_weights();
+    note_kept_aside();
+    if (check_.parts.empty()) {
+      throw InputError(folder_.string(), 0, "a folder without a run",
+                       "the folder that `frazil train --out` was given");
+    }
+    return std::move(check_);
+  }
+
+ private:
+  void complain(const fs::path& path, const std::string& sentence) {
+    check_.problems.push_back(
+        fmt::format("{}: {}", path.lexically_relative(folder_).string(), sentence));
+  }
+  // Calls `read` and keeps what is wrong with the file.
+  bool try_reading(const std::function<void()>& read) {
+    try {
+      read();
+      return true;
+    } catch (const InputError& error) {
+      complain(error.file(), fmt::format("found {}", error.found()));
+      return false;
+    }
+  }
+
+  void check_journal() {
+    const fs::path path = checkpoints_ / "steps.journal";
+    if (!try_reading([&] { journal_ = read_stored_journal(path); })) return;
+    for (const std::string& problem : journal_->problems) complain(path, problem);
+    for (const std::string& note : journal_->notes) {
+      check_.notes.push_back("checkpoints/steps.journal: " + note);
+    }
+    check_.steps = journal_->steps;
+    check_.parts.emplace_back("journal",
+                              fmt::format("{}, weights after {} of them",
+                                          count(static_cast<std::size_t>(journal_->steps), "step"),
+                                          journal_->weights.size()));
+    for (const Step step : journal_->other_bits_from) {
+      check_.notes.push_back(fmt::format("bits were allowed to differ from step {} on", step));
+    }
+  }
+
+  void check_keys() {
+    const fs::path path = checkpoints_ / "run.json";
+    if (!is_there(path)) return;
+    try_reading([&] {
+      JsonFields fields(parse_json(read_text_file(path), path.string()));
+      const auto stated = read_hex(fields.required("run_hash").text());
+      JsonFields keys(fields.required("keys"));
+      std::map<std::string, std::string> sorted;
+      for (const std::string& key : keys.keys()) sorted[key] = keys.required(key).text();
+      HashStream hash;
+      for (const auto& [key, value] : sorted) {
+        hash.add(json_string(key) + json_string(value) + "\n");
+      }
+      if (stated != hash.value()) return complain(path, "its hash does not hold");
+      if (is_journal_whole() && journal_->run_hash != hash.value()) {
+        complain(path, "it is of another run than the journal");
+      }
+    });
+  }
+
+  void check_kernels() {
+    const fs::path path = checkpoints_ / "kernels.json";
+    if (!is_there(path)) return;
+    try_reading([&] {
+      JsonFields fields(parse_json(read_text_file(path), path.string()));
+      const auto stated = read_hex(fields.required("hash").text());
+      HashStream all;
+      std::uint64_t last = 0;
+      std::string words;
+      for (const JsonCursor& entry : fields.required("kernels").items()) {
+        JsonFields some(entry);
+        const bool other = some.required("other_bits").boolean();
+        const Step from = some.required("from_step").integer(0, kLargestQuantity);
+        std::string facts;
+        for (const char* const key : {"processor", "vendor", "features", "aten", "mkl", "torch"}) {
+          facts += some.required(key).text() + "\n";
+        }
+        all.add(fmt::format("{} {}\n", from, other ? "other" : "same") + facts);
+        last = hash_of(facts);
+        words = fmt::format("{} of ATen, {} of MKL, torch {}, on {}", some.required("aten").text(),
+                            some.required("mkl").text(), some.required("torch").text(),
+                            some.required("processor").text());
+      }
+      check_.parts.emplace_back("kernels", words);
+      if (stated != all.value()) return complain(path, "its hash does not hold");
+      if (is_journal_whole() && journal_->kernels != 0 && journal_->kernels != last) {
+        complain(path, "it names other kernels than the journal");
+      }
+    });
+  }
+
+  void check_checkpoint(const fs::path& path) {
+    const std::string name = path.filename().string();
+    if (!name.starts_with("step-") || !name.ends_with(".safetensors")) return;
+    StoredCheckpoint read;
+    if (!try_reading([&] { read = read_stored_checkpoint(path); })) return;
+    const std::string step = fmt::format("{:012}", read.step);
+    if (name != "step-" + step + ".safetensors") {
+      return complain(path, fmt::format("it is the checkpoint of step {}", read.step));
+    }
+    check_.checkpoints[read.step] = read.weights_hash;
+    check_.parts.emplace_back(fmt::format("checkpoint {}", read.step),
+                              "weights " + hex_text(read.weights_hash));
+    model_hash_ = read.model_hash;
+    if (is_journal_whole()) compare(path, read);
+  }
+
+  void compare(const fs::path& path, const StoredCheckpoint& read) {
+    if (read.run_hash != journal_->run_hash)
+      complain(path, "it is of another run than the journal");
+    if (read.step > journal_->steps) {
+      complain(path, fmt::format("the journal ends after {} steps", journal_->steps));
+    }
+    const auto weights = journal_->weights.find(read.step);
+    if (weights == journal_->weights.end()) {
+      check_.notes.push_back(
+          fmt::format("the journal has no hash of the weights after {} steps", read.step));
+    } else if (weights->second != read.weights_hash) {
+      complain(path, fmt::format("its weights have the hash {}, in the journal {}",
+                                 hex_text(read.weights_hash), hex_text(weights->second)));
+    }
+    const auto last = journal_->records.find(read.step - 1);
+    if (last != journal_->records.end() && last->second.mask_hash != hash_of(read.mask)) {
+      complain(path, fmt::format("its mask {} is not that of step {} in the journal", read.mask,
+                                 read.step - 1));
+    }
+  }
+
+  void check_log() {
+    const fs::path path = folder_ / "events.jsonl";
+    if (!is_there(path)) return;
+    FreezeTrace log;
+    const bool is_read = try_reading([&] {
+      std::string text = read_text_file(path);
+      const std::size_t whole = text.rfind('\n') + 1;
+      if (whole < text.size()) {
+        check_.notes.push_back("events.jsonl: its last line is torn, as a crash leaves it");
+      }
+      text.resize(whole);
+      log = parse_freeze_trace(text, path.string());
+    });
+    if (!is_read) return;
+    if (!model_hash_.empty() && log.model_hash != model_hash_) {
+      complain(path, "it is of another model than the checkpoints");
+    }
+    compare_steps(path, log);
+  }
+
+  // Compares losses and masks of all steps that journal and log have.
+  void compare_steps(const fs::path& path, const FreezeTrace& log) {
+    Step next = 0;
+    std::size_t missing = 0;
+    std::string mask;
+    for (const FreezeEvent& event : log.events) {
+      if (const auto* decided = std::get_if<MaskEvent>(&event.what)) mask = decided->mask.text();
+      if (const auto* saved = std::get_if<CheckpointEvent>(&event.what))
+        compare_saved(path, *saved);
+      const auto* const step = std::get_if<StepEvent>(&event.what);
+      if (step == nullptr) continue;
+      missing += static_cast<std::size_t>(std::max(event.step - next, Step{0}));
+      next = event.step + 1;
+      compare_step(path, event.step, *step, mask);
+    }
+    check_.parts.emplace_back("events", count(static_cast<std::size_t>(next) - missing, "step"));
+    if (missing > 0) {
+      complain(path, fmt::format("it has no event of {} of the steps before {}", missing, next));
+    }
+    if (!journal_) check_.steps = next;
+    if (!is_journal_whole() || next == journal_->steps) return;
+    const bool is_ahead = next > journal_->steps;
+    const std::string words =
+        fmt::format("it ends after {} steps, the journal after {}", next, journal_->steps);
+    // A step is told of before it is recorded, and a crash may come in between.
+    if (is_there(folder_ / "trace.jsonl") || (is_ahead && next > journal_->steps + 1)) {
+      complain(path, words);
+    } else {
+      check_.notes.push_back("events.jsonl: " + words);
+    }
+  }
+
+  void compare_step(const fs::path& path, Step step, const StepEvent& event,
+                    const std::string& mask) {
+    if (!is_journal_whole()) return;
+    const auto record = journal_->records.find(step);
+    if (record == journal_->records.end()) return;
+    if (std::bit_cast<std::uint64_t>(event.loss) != record->second.loss_bits) {
+      complain(path, fmt::format("step {} has the loss {}, in the journal {}", step, event.loss,
+                                 std::bit_cast<double>(record->second.loss_bits)));
+    }
+    if (!mask.empty() && hash_of(mask) != record->second.mask_hash) {
+      complain(path, fmt::format("step {} has the mask {}, in the journal another", step, mask));
+    }
+  }
+
+  void compare_saved(const fs::path& path, const CheckpointEvent& saved) {
+    if (!is_journal_whole() || journal_->weights.contains(saved.of) || journal_->lost > 0) return;
+    complain(path,
+             fmt::format("it tells of a checkpoint of step {}, the journal does not", saved.of));
+  }
+
+  void check_weights() {
+    const fs::path path = folder_ / "weights.safetensors";
+    if (!is_there(path)) return;
+    StoredTensors read;
+    if (!try_reading([&] { read = read_stored_tensors(path); })) return;
+    const std::string steps = read.metadata["steps"];
+    check_.parts.emplace_back(
+        "weights", fmt::format("{}, after {} steps", hex_text(read.weights_hash), steps));
+    if (!is_journal_whole()) return;
+    const auto recorded =
+        std::find_if(journal_->weights.begin(), journal_->weights.end(),
+                     [&](const auto& some) { return std::to_string(some.first) == steps; });
+    if (recorded == journal_->weights.end()) {
+      check_.notes.push_back(
+          fmt::format("the journal has no hash of the weights after {} steps", steps));
+    } else if (recorded->second != read.weights_hash) {
+      complain(path, fmt::format("they have the hash {}, in the journal {}",
+                                 hex_text(read.weights_hash), hex_text(recorded->second)));
+    }
+  }
+
+  void note_kept_aside() {
+    for (const fs::path& place : {folder_, checkpoints_}) {
+      for (const fs::path& path : list_sorted(place)) {
+        if (path.filename().string().find(".damaged-") == std::string::npos) continue;
+        check_.notes.push_back(fmt::format("{} was damaged and is kept aside",
+                                           path.lexically_relative(folder_).string()));
+      }
+    }
+  }
+
+  bool is_journal_whole() const { return journal_ && journal_->problems.empty(); }
+
+  fs::path folder_;
+  fs::path checkpoints_;
+  std::optional<StoredJournal> journal_;
+  std::string model_hash_;  // of the newest checkpoint
+  RunCheck check_;
+};
+
+}  // namespace
+
+RunCheck check_run(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) {
+    throw InputError(folder.string(), 0, is_there(folder) ? "a file" : "no such folder",
+                     "the folder that `frazil train --out` was given");
+  }
+  return Checker(folder).check();
+}
+
+}  // namespace frazil
