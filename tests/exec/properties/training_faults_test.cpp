@@ -15,6 +15,7 @@
 #include "profiles/error.h"
 #include "tests/exec/disk/disk_model.h"
 #include "tests/exec/disk/faulty_files.h"
+#include "tests/exec/support/journal_steps.h"
 #include "tests/exec/support/tiny_run.h"
 
 namespace frazil {
@@ -105,10 +106,10 @@ class TrainingFaults : public testing::Test {
     EXPECT_EQ(result.weight_hash, whole_.weight_hash);
     EXPECT_EQ(result.loss, whole_.loss);
     EXPECT_EQ(result.accuracy, whole_.accuracy);
-    const std::string& journal = disk_.bytes(kJournal);
-    EXPECT_EQ(journal.size(), 64U * (kSteps + 1));
-    if (journal_.empty()) journal_ = journal;
-    EXPECT_EQ(journal, journal_) << "losses of steps";
+    const std::vector<std::string> steps = list_steps(disk_.bytes(kJournal));
+    EXPECT_EQ(steps.size(), static_cast<std::size_t>(kSteps));
+    if (steps_.empty()) steps_ = steps;
+    EXPECT_EQ(steps, steps_) << "losses of steps";
   }
   void expect_no_leftover() const {
     for (const auto& [path, bytes] : disk_.contents()) {
@@ -145,7 +146,7 @@ class TrainingFaults : public testing::Test {
 
   Dataset data_ = load_data(make_options().config);
   TrainResult whole_ = train(make_options(), data_);  // without a cache, keeping nothing
-  std::string journal_;
+  std::vector<std::string> steps_;                    // of the journal
   DiskModel disk_;
   std::vector<std::string> warnings_;
   std::vector<std::string> sentences_;

@@ -176,7 +176,8 @@ TEST_F(EventLogFile, LosesNoMoreThanTwoLinesToOneFlippedBit) {
   }
   const std::string whole = read_text_file(options_.event_log);
   const std::size_t events = read().events.size();
-  for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+  // A part of all bits, each place of a byte among them.
+  for (std::size_t bit = 0; bit < 8 * whole.size(); bit += 7) {
     SCOPED_TRACE(bit);
     std::string broken = whole;
     broken[bit / 8] = static_cast<char>(broken[bit / 8] ^ (1 << bit % 8));

@@ -18,6 +18,7 @@
 
 #include "profiles/json.h"
 #include "profiles/model_profile_json.h"
+#include "tests/exec/support/journal_steps.h"
 #include "tests/exec/support/tiny_run.h"
 #include "tests/support/program_folder.h"
 #include "tests/support/write_cluster.h"
@@ -57,18 +58,6 @@ FreezeTrace make_masks(const ModelProfile& profile) {
   add(170, "00011");
   add(210, "00001");
   return trace;
-}
-
-// Returns what the whole lines of steps say, without the hashes of lines. Lines of other kinds have
-// a word in place of the loss.
-std::vector<std::string> list_steps(const std::string& journal) {
-  std::vector<std::string> steps;
-  for (std::size_t place = 64; place + 64 <= journal.size(); place += 64) {
-    const std::string line = journal.substr(place, 47);
-    const std::string loss = line.substr(13, 16);
-    if (loss.find_first_not_of("0123456789abcdef") == std::string::npos) steps.push_back(line);
-  }
-  return steps;
 }
 
 class KilledProcess : public testing::Test {

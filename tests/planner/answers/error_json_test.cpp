@@ -26,6 +26,11 @@ TEST(ErrorJson, HasNoLineWhereThereIsNone) {
   EXPECT_FALSE(Json::parse(error_json("it", error)).at("error").contains("line"));
 }
 
+TEST(ErrorJson, OfTheSystemHasItsCode) {
+  const InputError error("out.json", 0, "the error", "a place", ExitCode::kStorage);
+  EXPECT_EQ(Json::parse(error_json("it", error)).at("error").at("code"), 8);
+}
+
 TEST(ErrorJson, IsJsonWhateverANameHolds) {
   const InputError error("a\x1b\xff\n", 0, "\x80", "\"");
   const Json answer = Json::parse(error_json("\x07\xfe", error)).at("error");
