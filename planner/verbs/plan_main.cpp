@@ -61,8 +61,9 @@ po::options_description describe_flags() {
       ("overlap-reductions", po::bool_switch(),
        "reductions begin while backwards still run")  //
       ("max-stages", text_value("N"),
-       "most stages of a pipeline, each chunk of a device counted")                 //
-      ("max-replicas", text_value("N"), "most pipelines; default: as many as fit")  //
+       "most stages of a pipeline, each chunk of a device counted")  //
+      ("max-replicas", text_value("N"),
+       "most pipelines, and most devices of a stage; default: as many as fit")  //
       ("effort", text_value("N"),
        "end with what is found after bounding the cuts of so many plans, default 100000; 0: go on "
        "until the best is proven")  //
@@ -219,6 +220,7 @@ ExitCode plan_verb(const Flags& values) {
   question.options.keep = std::max(kKeptPlans, top);
   question.options.effort = integer_or(values, "effort", 100'000, 0, kMostCounted);
   question.options.cut_effort = kCutEffort;
+  question.options.shared_effort = kSharedEffort;
   question.options.runner_up_effort = kRunnerUpEffort;
   const Setting setting{profile, question.cluster};
   Ranking ranking = search_plans(setting, question.options);
