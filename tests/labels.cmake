@@ -103,6 +103,7 @@ set(thorough
   planner_search_tests/JointSearchOver
   planner_search_tests/SearchEffort.FindsGoodPlansSoon
   planner_search_tests/SearchEffort.SaysWhatTheRestTakesAtLeast
+  planner_search_tests/SharedStagesSearch
   planner_search_tests/SearchedOrders.AreSimulatedNeverBelowTheirBoundAndNeverTakenWhereTheyAreWorse
   planner_search_tests/SearchedOrdersVerb.PlansWithSearchAmongTheSchedulesAndSimulatesToTheSameTime
   planner_trajectory_tests/LazyTrajectory

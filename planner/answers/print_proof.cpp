@@ -51,13 +51,39 @@ std::string describe_space(const SearchOptions& options, Setting setting) {
       options.cache ? "; with and without a cached prefix" : "");
 }
 
+// True for a plan that the bound does not speak of.
+bool is_outside(const Candidate& candidate) {
+  return has_shared_stage(candidate.plan.pipelines.front());
+}
+
+// Compares the fastest plan, which lies outside the searched space, with what the space takes at
+// least.
+std::string compare_outside(Duration best, Duration at_least) {
+  const std::string space = fmt::format(
+      "no plan of the searched space takes less than {}; the fastest ", to_text(at_least));
+  if (best <= at_least) return space + "lies outside of it and takes no more\n";
+  return space + fmt::format("lies outside of it and takes {}\n", to_text(best));
+}
+
+std::string describe_shared(const SharedStages& shared) {
+  if (shared.tried == 0) {
+    return "outside of it: plans with stages on several devices, of which none was worth a try\n";
+  }
+  return fmt::format(
+      "outside of it: plans with stages on several devices, for which no bound is claimed; of {} "
+      "tried {}\n",
+      shared.tried,
+      shared.fastest ? "the fastest takes " + to_text(*shared.fastest) : std::string("none fits"));
+}
+
 }  // namespace
 
 bool has_proof(const Ranking& ranking) { return proof_of(ranking) != nullptr; }
 
-std::string print_gap(const Ranking& ranking, Duration makespan) {
+std::string print_gap(const Ranking& ranking, const Candidate& candidate) {
   const SearchedCuts* proof = proof_of(ranking);
-  if (proof == nullptr || makespan < proof->at_least) return "-";
+  const Duration makespan = candidate.makespan;
+  if (proof == nullptr || makespan < proof->at_least || is_outside(candidate)) return "-";
   if (makespan == proof->at_least) return percent(0);
   const double above = gap(makespan, proof->at_least);
   return above < 0.00005 ? "< 0.01 %" : percent(above);
@@ -65,27 +91,39 @@ std::string print_gap(const Ranking& ranking, Duration makespan) {
 
 std::string print_proof(const Ranking& ranking, const SearchOptions& options, Setting setting) {
   const SearchedCuts* proof = proof_of(ranking);
-  if (proof == nullptr) return "";
-  const Duration best = ranking.fastest()->makespan;
+  if (proof == nullptr) {
+    const bool is_found = ranking.best() != nullptr && ranking.shared;
+    return is_found ? describe_shared(*ranking.shared) : "";
+  }
+  const Candidate& fastest = *ranking.fastest();
   std::string text =
-      best > proof->at_least
+      is_outside(fastest) ? compare_outside(fastest.makespan, proof->at_least)
+      : fastest.makespan > proof->at_least
           ? fmt::format(
                 "no plan of the searched space takes less than {}; the fastest is {} above\n",
-                to_text(proof->at_least), print_gap(ranking, best))
+                to_text(proof->at_least), print_gap(ranking, fastest))
           : "proven: no plan of the searched space takes less than the fastest\n";
   if (ranking.best_alone) {
     text += "the plans beside the fastest are the best of those looked at\n";
   }
-  return text + fmt::format("searched space: {}\n", describe_space(options, setting));
+  text += fmt::format("searched space: {}\n", describe_space(options, setting));
+  return ranking.shared ? text + describe_shared(*ranking.shared) : text;
 }
 
 std::string proof_json(const Ranking& ranking, const SearchOptions& options, Setting setting) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   if (const SearchedCuts* proof = proof_of(ranking)) {
     json["at_least_ns"] = proof->at_least.count();
-    json["proven"] = ranking.fastest()->makespan <= proof->at_least;
+    const Candidate& fastest = *ranking.fastest();
+    json["proven"] = fastest.makespan <= proof->at_least && !is_outside(fastest);
     json["only_fastest_proven"] = ranking.best_alone;
     json["searched_space"] = describe_space(options, setting);
+  }
+  if (ranking.shared) {
+    json["shared_stages_tried"] = ranking.shared->tried;
+    json["shared_stages_fastest_ns"] =
+        ranking.shared->fastest ? nlohmann::ordered_json(ranking.shared->fastest->count())
+                                : nlohmann::ordered_json();
   }
   return json.dump();
 }

@@ -65,6 +65,11 @@ Json candidate_json(const Candidate& candidate, const Cluster& cluster) {
     pipelines.push_back(cuts);
   }
   json["cuts"] = pipelines;
+  if (has_shared_stage(plan.pipelines.front())) {
+    Json counts = Json::array();
+    for (const Stage& stage : plan.pipelines.front().stages) counts.push_back(stage.devices.size());
+    json["stage_devices"] = counts;
+  }
   json["makespan_ns"] = candidate.makespan.count();
   json["samples_per_second"] = samples_per_second(plan, candidate.makespan);
   json.update(Json::parse(bounds_json(candidate.bounds)));
@@ -180,6 +185,15 @@ std::string list_devices(const Plan& plan, const Cluster& cluster) {
   return std::is_sorted(all.begin(), all.end()) ? "" : text;
 }
 
+// Returns how many devices each stage lies on: "3+1".
+std::string list_counts(const Pipeline& pipeline) {
+  std::string text;
+  for (const Stage& stage : pipeline.stages) {
+    text += fmt::format("{}{}", text.empty() ? "" : "+", stage.devices.size());
+  }
+  return text;
+}
+
 struct Widths {
   std::size_t devices = 2;
   std::size_t schedule = 8;
@@ -260,6 +274,9 @@ std::string print_row(const Row& row, const std::string& rank, const Widths& wid
     if (memory != fullest_device(first)) others += fmt::format(" ({})", to_text(memory));
   }
   if (!others.empty()) text += fmt::format("{}or {}\n", margin, others);
+  if (has_shared_stage(plan.pipelines.front())) {
+    text += fmt::format("{}stages on {} devices\n", margin, list_counts(plan.pipelines.front()));
+  }
   const std::string devices = list_devices(plan, cluster);
   if (!devices.empty()) text += fmt::format("{}on {}\n", margin, cut_at(devices, 80));
   return text;
@@ -298,7 +315,7 @@ std::string print_ranking(const Ranking& ranking, Setting setting, int top) {
   const int tied = count_tied(ranking, rows);
   for (const Row& row : rows) {
     if (++count > top) break;
-    const std::string above = is_bounded ? print_gap(ranking, row.front()->makespan) : "";
+    const std::string above = is_bounded ? print_gap(ranking, *row.front()) : "";
     const std::string mark = tied > 1 && count <= tied ? "=" : "";
     text += print_row(row, mark + std::to_string(count), widths, cluster, above);
     for (const Candidate* const candidate : row) shown.add(suffixes_of(candidate->plan));

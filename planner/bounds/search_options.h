@@ -71,12 +71,17 @@ struct SearchOptions {
   // times had so many actions; the answer then tells what no plan of the space takes less than,
   // whatever its cuts. 0: cuts stay as they were chosen. Must be 0 if `keep` is 0.
   std::int64_t cut_effort = 0;
+  // With an effort the search also tries plans with stages on several devices
+  // (planner/search/shared_stages.h), until those it simulates had about so many actions.
+  std::int64_t shared_effort = 0;
   std::optional<HeldPlan> held = std::nullopt;  // must be empty if `keep` is 0
 };
 
-// The cut effort where someone waits for the answer, about a tenth of a second, and how many of the
-// best plans are then kept, each with cuts of its own, and the effort for those below the best.
+// The cut effort where someone waits for the answer, about a tenth of a second, the effort for
+// stages on several devices, and how many of the best plans are then kept, each with cuts of its
+// own, and the effort for those below the best.
 inline constexpr std::int64_t kCutEffort = 4'000'000;
+inline constexpr std::int64_t kSharedEffort = 100'000;
 inline constexpr int kKeptPlans = 32;
 inline constexpr std::int64_t kRunnerUpEffort = 5'000'000;
 

@@ -7,6 +7,7 @@
 
 #include "planner/named/layer_loads.h"
 #include "planner/named/pipedream.h"
+#include "planner/partition/replica_levels.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -53,8 +54,8 @@ class Operators {
 
   // Returns the layers of each stage, ascending. A layer that was left out goes with the last layer
   // that it reads, or to the last stage if it reads none.
-  std::vector<std::vector<std::size_t>> list_layers(const ModelProfile& profile,
-                                                    const PipeDreamPartition& partition) const {
+  std::vector<std::vector<LayerId>> list_layers(const ModelProfile& profile,
+                                                const PipeDreamPartition& partition) const {
     const std::size_t stages = partition.stages.size();
     std::vector<std::size_t> stage_of(layers_, stages - 1);
     for (std::size_t s = 0; s < stages; ++s) {
@@ -70,8 +71,8 @@ class Operators {
       stage_of[to] = is_first_edge[to] ? from : std::max(stage_of[to], from);
       is_first_edge[to] = false;
     }
-    std::vector<std::vector<std::size_t>> listed(stages);
-    for (std::size_t l = 0; l < layers_; ++l) listed[stage_of[l]].push_back(l);
+    std::vector<std::vector<LayerId>> listed(stages);
+    for (std::size_t l = 0; l < layers_; ++l) listed[stage_of[l]].emplace_back(l);
     return listed;
   }
 
@@ -88,71 +89,13 @@ class Operators {
   std::vector<std::size_t> layer_of_;  // by operator
 };
 
-// Returns the devices per host where hosts have equally many (two or more) and devices are numbered
-// host by host; else the number of all devices.
-int find_devices_per_host(const Cluster& cluster) {
-  const auto devices = static_cast<int>(cluster.devices.size());
-  const auto on_first = static_cast<int>(std::count_if(
-      cluster.devices.begin(), cluster.devices.end(),
-      [&](const Device& device) { return device.host == cluster.devices.front().host; }));
-  if (on_first == 1 || devices % on_first != 0) return devices;
-  for (int d = 0; d < devices; ++d) {
-    const HostId first = cluster.devices[static_cast<std::size_t>(d - d % on_first)].host;
-    const bool begins = d % on_first == 0 && d > 0;
-    const HostId host = cluster.devices[static_cast<std::size_t>(d)].host;
-    if (host != first) return devices;
-    if (begins && host == cluster.devices[static_cast<std::size_t>(d) - 1].host) return devices;
-  }
-  return on_first;
-}
-
 std::vector<PipeDreamLevel> find_levels(const Cluster& cluster) {
-  const auto devices = static_cast<int>(cluster.devices.size());
-  const int per_host = find_devices_per_host(cluster);
-  const auto bandwidth = [&](int to) {
-    return to < devices ? cluster.link(DeviceId{0}, DeviceId{to}).bandwidth : BytesPerSecond{};
-  };
-  if (per_host == devices) return {{devices, bandwidth(1)}};
-  return {{per_host, bandwidth(1)}, {devices / per_host, bandwidth(per_host)}};
-}
-
-Stage make_stage(const std::vector<std::size_t>& layers) {
-  Stage stage;
-  for (const std::size_t layer : layers) {
-    if (!stage.layers.empty() && stage.layers.back().last.index() + 1 == layer) {
-      stage.layers.back().last = LayerId{layer};
-    } else {
-      stage.layers.push_back({LayerId{layer}, LayerId{layer}});
-    }
+  std::vector<PipeDreamLevel> levels;
+  for (const ReplicaLevel& level : find_replica_levels(cluster)) {
+    levels.push_back({level.machines, level.bandwidth});
   }
-  return stage;
+  return levels;
 }
-
-// Gives stages their devices: one stage after another within a host, and the same devices on each
-// host over which an outer stage is replicated. Micro-batch m then runs on host m mod hosts.
-class Placer {
- public:
-  explicit Placer(int per_host) : per_host_(per_host) {}
-
-  void place(const PipeDreamStage& partitioned, Stage& stage) {
-    const int inner = partitioned.machines.front();
-    const int hosts = partitioned.machines.size() > 1 ? partitioned.machines.back() : 1;
-    for (int i = 0; i < inner; ++i) {
-      for (int h = 0; h < hosts; ++h) {
-        stage.devices.emplace_back((host_ + h) * per_host_ + used_ + i);
-      }
-    }
-    used_ += inner;
-    if (used_ < per_host_) return;
-    used_ = 0;
-    host_ += hosts;
-  }
-
- private:
-  int per_host_;
-  int host_ = 0;  // first host of the outer stage
-  int used_ = 0;  // devices used on each host of the outer stage
-};
 
 }  // namespace
 
@@ -176,12 +119,13 @@ PipeDreamPlan make_pipedream_plan(Setting setting, const FreezeMask& mask, int b
       NamedSchedule{.kind = ScheduleKind::kOneForwardOneBackward, .in_flight = {}, .chunks = 1};
   Pipeline pipeline;
   pipeline.micro_batches = {{MicroBatchId{0}, MicroBatchId{plan.micro_batches() - 1}}};
-  Placer placer(find_devices_per_host(setting.cluster()));
+  std::vector<std::vector<int>> replicas;
+  for (const PipeDreamStage& stage : partition->stages) replicas.push_back(stage.machines);
+  const auto devices = place_replicas(replicas, find_devices_per_host(setting.cluster()));
   const auto layers = operators.list_layers(profile, *partition);
   for (std::size_t s = 0; s < layers.size(); ++s) {
-    Stage stage = make_stage(layers[s]);
-    placer.place(partition->stages[s], stage);
-    if (!stage.layers.empty()) pipeline.stages.push_back(stage);
+    if (layers[s].empty()) continue;
+    pipeline.stages.push_back(make_replicated_stage(layers[s], devices[s]));
   }
   plan.pipelines = {pipeline};
   return answer;

@@ -3,12 +3,9 @@
 // with forward and backward of a micro-batch, the largest tensor that leaves the layer along one
 // edge, and the layer's parameters. As PipeDream's optimizer does, it leaves out the layers named
 // __getitem__ that no layer reads: each would be one more place to cut beside every later one. They
-// go to the stage of the last layer that they read. Hosts with equally many devices (two or more),
-// numbered host by host, are two levels of machines, with the bandwidths of the first link within a
-// host and of the first link between two hosts; else there is one level, with the bandwidth from
-// device 0 to 1. The devices of a stage take micro-batches in turn (1F1B-RR), such that a
-// micro-batch stays on one host through the stages that share hosts. PipeDream's weight versions
-// are left out: a step is synchronous, in the order of 1f1b.
+// go to the stage of the last layer that they read. The machines are those of
+// planner/partition/replica_levels.h; the devices of a stage take micro-batches in turn (1F1B-RR).
+// PipeDream's weight versions are left out: a step is synchronous, in the order of 1f1b.
 
 #include "planner/plan/plan.h"
 #include "profiles/setting.h"

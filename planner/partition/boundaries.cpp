@@ -103,40 +103,40 @@ class Readers {
   std::vector<std::vector<bool>> before_;
 };
 
-enum class Place { kOwn, kWithInput, kWithReader, kAside };
+enum class LayerPlace { kOwn, kWithInput, kWithReader, kAside };
 
 // Decides where each layer lies. A free layer without input crosses less when it lies with the
 // first of its readers. So does a free layer whose input has other readers too: the input counts
 // wherever the layer lies, so with its first reader the layer adds nothing. A free layer that alone
 // reads its input lies so that the smaller of the two crosses. A layer that lies with a reader
 // cannot take another layer along.
-std::vector<Place> find_places(const Readers& layers) {
-  std::vector<Place> places(layers.size(), Place::kOwn);
+std::vector<LayerPlace> find_places(const Readers& layers) {
+  std::vector<LayerPlace> places(layers.size(), LayerPlace::kOwn);
   for (std::size_t l = 0; l < layers.size(); ++l) {
-    if (layers.is_aside(l)) places[l] = Place::kAside;
+    if (layers.is_aside(l)) places[l] = LayerPlace::kAside;
     if (!layers.is_free(l) || layers.readers(l).empty() || layers.inputs(l).size() > 1) continue;
     if (layers.inputs(l).empty()) {
-      places[l] = Place::kWithReader;
+      places[l] = LayerPlace::kWithReader;
       continue;
     }
     const std::size_t input = layers.inputs(l).front();
     const bool is_larger = layers.activation(l) > layers.activation(input);
     if (layers.readers(input).size() > 1 || is_larger) {
-      places[l] = Place::kWithReader;
-    } else if (places[input] != Place::kWithReader) {
-      places[l] = Place::kWithInput;
+      places[l] = LayerPlace::kWithReader;
+    } else if (places[input] != LayerPlace::kWithReader) {
+      places[l] = LayerPlace::kWithInput;
     }
   }
   return places;
 }
 
 // Makes a part of the layers that lie together; parts are in the order of their first layers.
-PartGraph to_parts(const Readers& layers, const std::vector<Place>& places) {
+PartGraph to_parts(const Readers& layers, const std::vector<LayerPlace>& places) {
   PartGraph graph;
   std::vector<std::size_t> part_of(layers.size());
   for (std::size_t l = 0; l < layers.size(); ++l) {
-    if (places[l] == Place::kWithReader || places[l] == Place::kAside) continue;
-    if (places[l] == Place::kOwn) {
+    if (places[l] == LayerPlace::kWithReader || places[l] == LayerPlace::kAside) continue;
+    if (places[l] == LayerPlace::kOwn) {
       part_of[l] = graph.parts.size();
       graph.parts.emplace_back();
     } else {
@@ -147,7 +147,7 @@ PartGraph to_parts(const Readers& layers, const std::vector<Place>& places) {
   for (std::size_t p = 0; p < graph.parts.size(); ++p) {
     std::vector<std::size_t>& before = graph.parts[p].before;
     for (std::size_t l = 0; l < graph.parts[p].nodes.front(); ++l) {
-      if (places[l] == Place::kWithReader || places[l] == Place::kAside) continue;
+      if (places[l] == LayerPlace::kWithReader || places[l] == LayerPlace::kAside) continue;
       if (layers.is_before(l, graph.parts[p].nodes.front())) before.push_back(part_of[l]);
     }
     std::sort(before.begin(), before.end());

@@ -47,6 +47,7 @@ ParallelShape parallel_shape(const Plan& plan) {
     bool is_shared = false;
     for (const Stage& stage : pipeline.stages) {
       for (const DeviceId device : stage.devices) own.insert(device);
+      shape.shares_stages = shape.shares_stages || stage.devices.size() > 1;
     }
     for (const DeviceId device : own) is_shared = is_shared || stages_on.count(device) > 0;
     for (const Stage& stage : pipeline.stages) {

@@ -19,6 +19,7 @@ struct ParallelShape {
   std::vector<int> pipeline_devices;  // pp: devices of a pipeline; if they differ, each number once
   int replicas = 1;                   // dp: pipelines on devices of their own
   int chunks = 1;                     // stages on a device, the most of any
+  bool shares_stages = false;         // some stage lies on several devices
   bool both_ways = false;             // pipelines run both ways through the same devices
 };
 ParallelShape parallel_shape(const Plan& plan);

@@ -90,6 +90,12 @@ struct SearchedCuts {
   Duration at_least{0};    // no plan of the search takes less, whatever its cuts
 };
 
+// What a search for plans with stages on several devices came to.
+struct SharedStages {
+  int tried = 0;                    // plans, each simulated
+  std::optional<Duration> fastest;  // of those that fit
+};
+
 // Candidates in order, but for prefer_simplest(). Feasible candidates come first, by makespan,
 // devices used, stages, plain plans before plans that recompute or choose a depth, memory on the
 // fullest device, summary. Infeasible candidates follow by the bytes missing; those that an
@@ -99,6 +105,8 @@ struct Ranking {
   std::vector<RejectedShapes> rejected;  // by a search that does not simulate everything
   std::optional<NotLookedAt> left;       // if none, the first candidates are proven the best
   std::optional<SearchedCuts> cuts;      // none if the search did not look for cuts
+  // None if the search did not look for stages on several devices.
+  std::optional<SharedStages> shared = std::nullopt;
   bool best_alone = false;  // the candidates behind the first are the best of those looked at
   int simulated = 0;        // graphs that the search evaluated; 0 if one per candidate
   int tied = 0;  // candidates in front that are equally fast within a noise, simplest first

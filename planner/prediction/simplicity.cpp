@@ -20,7 +20,7 @@ int count_complications(const Plan& plan) {
   const ParallelShape shape = parallel_shape(plan);
   int count = int{recomputes(plan)} + int{shape.pipeline_devices.size() > 1};
   if (shape.pipeline_devices.front() > 1) {
-    count += 1 + int{shape.both_ways};
+    count += 1 + int{shape.both_ways} + int{shape.shares_stages};
     // On one device a schedule is no more than the order of a loop.
     if (const auto* named = std::get_if<NamedSchedule>(&plan.schedule)) {
       count += count_complications(*named);

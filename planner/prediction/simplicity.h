@@ -10,9 +10,10 @@
 namespace frazil {
 
 // Counts what a reader of a plan has to know beside its cuts, one for each of: pipelines of more
-// than one device, several stages on a device, pipelines both ways through the devices, a backward
-// in two parts, an order of work that depends on measured times or is listed action by action, a
-// chosen number of micro-batches in flight, activation checkpointing, pipelines of unequal length.
+// than one device, several stages on a device, a stage on several devices, pipelines both ways
+// through the devices, a backward in two parts, an order of work that depends on measured times or
+// is listed action by action, a chosen number of micro-batches in flight, activation checkpointing,
+// pipelines of unequal length.
 int count_complications(const Plan& plan);
 
 // The order of plans that are equally fast: complications, devices used, stages of a pipeline.

@@ -1,13 +1,22 @@
 #include "planner/reproduce/leave_one_out.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "profiles/error.h"
 
 namespace frazil {
 namespace {
+
+double find_error(Duration predicted, Duration measured) {
+  return std::abs(static_cast<double>(predicted.count()) / static_cast<double>(measured.count()) -
+                  1);
+}
 
 class Search {
  public:
@@ -21,8 +30,9 @@ class Search {
     return known->second;
   }
 
-  Choice fit(std::optional<std::size_t> left_out) {
-    left_out_ = left_out;
+  // Fits to the cases that are not left out.
+  Choice fit(std::vector<bool> left_out) {
+    left_out_ = std::move(left_out);
     best_ = model_.start;
     loss_ = find_loss(best_);
     while (try_single_values() || try_pairs()) {
@@ -37,10 +47,7 @@ class Search {
     const std::vector<Duration>& predicted = predict(choice);
     double loss = 0;
     for (std::size_t i = 0; i < measured_.size(); ++i) {
-      if (i == left_out_) continue;
-      loss += std::abs(static_cast<double>(predicted[i].count()) /
-                           static_cast<double>(measured_[i].count()) -
-                       1);
+      if (!left_out_[i]) loss += find_error(predicted[i], measured_[i]);
     }
     return loss;
   }
@@ -98,25 +105,85 @@ class Search {
   const FittedModel& model_;
   const std::vector<Duration>& measured_;
   std::map<Choice, std::vector<Duration>> predicted_;
-  std::optional<std::size_t> left_out_;
+  std::vector<bool> left_out_;  // by case
   Choice best_;
   double loss_ = 0;
 };
 
+// Marks the cases of one group, and those of another one.
+std::vector<bool> mark(const std::vector<int>& groups, int group, std::optional<int> other = {}) {
+  std::vector<bool> marked;
+  for (const int own : groups) marked.push_back(own == group || own == other);
+  return marked;
+}
+
+// Returns the sum of the errors of all cases but those of `group`, each predicted without its own
+// group and `group`.
+double find_loss_beside(Search& search, const std::vector<Duration>& measured,
+                        const std::vector<int>& groups, int group) {
+  double loss = 0;
+  for (const int other : std::set<int>(groups.begin(), groups.end())) {
+    if (other == group) continue;
+    const std::vector<Duration>& predicted = search.predict(search.fit(mark(groups, group, other)));
+    for (std::size_t i = 0; i < measured.size(); ++i) {
+      if (groups[i] == other) loss += find_error(predicted[i], measured[i]);
+    }
+  }
+  return loss;
+}
+
 }  // namespace
 
 CrossValidation leave_one_out(const FittedModel& model, const std::vector<Duration>& measured) {
-  ENSURE(measured.size() >= 2, "a case to leave out and one to fit to");
+  std::vector<int> groups(measured.size());
+  std::iota(groups.begin(), groups.end(), 0);
+  return leave_groups_out(model, measured, groups);
+}
+
+CrossValidation leave_groups_out(const FittedModel& model, const std::vector<Duration>& measured,
+                                 const std::vector<int>& groups) {
+  ENSURE(std::set<int>(groups.begin(), groups.end()).size() >= 2,
+         "a case to leave out and one to fit to");
   Search search(model, measured);
+  std::map<int, Choice> choices;
   CrossValidation validation;
   for (std::size_t i = 0; i < measured.size(); ++i) {
-    validation.choices.push_back(search.fit(i));
-    validation.predicted.push_back(search.predict(validation.choices.back())[i]);
+    const auto [choice, is_new] = choices.try_emplace(groups[i]);
+    if (is_new) choice->second = search.fit(mark(groups, groups[i]));
+    validation.choices.push_back(choice->second);
+    validation.predicted.push_back(search.predict(choice->second)[i]);
   }
-  validation.from_all = search.fit(std::nullopt);
+  validation.from_all = search.fit(std::vector<bool>(measured.size(), false));
   validation.in_sample = search.predict(validation.from_all);
   validation.evaluated = search.evaluated();
   return validation;
+}
+
+ChosenForms choose_forms(const std::vector<FittedModel>& models,
+                         const std::vector<Duration>& measured, const std::vector<int>& groups) {
+  const std::set<int> all(groups.begin(), groups.end());
+  ENSURE(!models.empty() && all.size() >= 3, "a form, and groups to leave out two of");
+  std::vector<Search> searches;
+  for (const FittedModel& model : models) searches.emplace_back(model, measured);
+  ChosenForms chosen;
+  chosen.forms.resize(measured.size());
+  chosen.predicted.resize(measured.size());
+  for (const int group : all) {
+    std::vector<double> losses;
+    for (Search& search : searches) {
+      losses.push_back(find_loss_beside(search, measured, groups, group));
+    }
+    const auto form =
+        static_cast<std::size_t>(std::min_element(losses.begin(), losses.end()) - losses.begin());
+    Search& search = searches[form];
+    const std::vector<Duration>& predicted = search.predict(search.fit(mark(groups, group)));
+    for (std::size_t i = 0; i < measured.size(); ++i) {
+      if (groups[i] != group) continue;
+      chosen.forms[i] = form;
+      chosen.predicted[i] = predicted[i];
+    }
+  }
+  return chosen;
 }
 
 }  // namespace frazil

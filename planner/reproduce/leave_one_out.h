@@ -2,7 +2,10 @@
 // Fits a few constants such that no case influences its own prediction. Each constant is chosen
 // from a short list of values; a fit takes the values with the smallest sum of |predicted /
 // measured - 1| over the cases that it may see. Leave-one-out cross-validation refits all constants
-// once per case, without that case (Stone 1974, JRSS B 36(2)).
+// once per case, without that case (Stone 1974, JRSS B 36(2)); cases of one group may be left out
+// together, to see how constants carry to a group that no fit has seen. Of several forms of a model
+// one is chosen by the same means: for each group the form that predicts the other groups best when
+// each of these is left out too, so that a group has no say in the form of its own prediction.
 
 #include <cstddef>
 #include <functional>
@@ -35,5 +38,17 @@ struct CrossValidation {
 // neither is better. Of equal choices the first stays. Requires: one measured time above 0 per
 // case; at least two cases.
 CrossValidation leave_one_out(const FittedModel& model, const std::vector<Duration>& measured);
+// The same with all cases of a group left out together. Requires: a group per case; two groups.
+CrossValidation leave_groups_out(const FittedModel& model, const std::vector<Duration>& measured,
+                                 const std::vector<int>& groups);
+
+struct ChosenForms {
+  std::vector<std::size_t> forms;   // by case: which model, of equally good ones the first
+  std::vector<Duration> predicted;  // by case, with this model fitted to the other groups
+};
+
+// Requires: a model; three groups.
+ChosenForms choose_forms(const std::vector<FittedModel>& models,
+                         const std::vector<Duration>& measured, const std::vector<int>& groups);
 
 }  // namespace frazil

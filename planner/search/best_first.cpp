@@ -11,6 +11,7 @@
 #include "planner/search/rejections.h"
 #include "planner/search/search_cuts.h"
 #include "planner/search/search_node.h"
+#include "planner/search/shared_stages.h"
 #include "planner/search/warm_start.h"
 
 namespace frazil {
@@ -330,6 +331,7 @@ class BestFirst {
       ranking.cuts->at_least = std::min(ranking.cuts->at_least, left_whole_);
       left_.at_least = std::min(left_.at_least, ranking.cuts->at_least);
     }
+    if (!only_fits_) ranking.shared = search_shared_stages(evaluator_, options_, kept_, rejected_);
     for (KeptPlan& plan : kept_.take_plans())
       ranking.candidates.push_back(std::move(plan.candidate));
     if (ranking.candidates.empty() && nearest_.shape() && !only_fits_) {

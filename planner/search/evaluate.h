@@ -31,6 +31,7 @@ class Evaluator {
   // The profile, the cluster and the other arguments must outlive this.
   Evaluator(Setting setting, const SearchOptions& options, OrderTable& orders);
 
+  Setting setting() const { return setting_; }
   const SearchSpace& space() const { return space_; }
   DeviceGroupClasses& device_classes() { return device_classes_; }
   const WorkBounds& work_bounds() const { return bounds_; }

@@ -23,6 +23,7 @@ SearchOptions simple_options(const SearchOptions& options) {
   }
   simple.joint = false;
   simple.recompute = false;
+  simple.shared_effort = 0;
   simple.keep = kSimplePlans;
   return simple;
 }
@@ -84,6 +85,7 @@ SearchOptions ranking_options() {
   options.keep = kKeptPlans;
   options.effort = kEffort;
   options.cut_effort = kCutEffort;
+  options.shared_effort = kSharedEffort;
   options.runner_up_effort = kRunnerUpEffort;
   return options;
 }
@@ -91,6 +93,7 @@ SearchOptions ranking_options() {
 SearchOptions without_efforts(SearchOptions options) {
   const SearchOptions unlimited;
   options.effort = unlimited.effort;
+  options.shared_effort = unlimited.shared_effort;
   options.runner_up_effort = unlimited.runner_up_effort;
   return options;
 }

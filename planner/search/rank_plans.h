@@ -17,7 +17,8 @@ inline constexpr std::int64_t kNoisePpm = 10'000;
 // the mask are the asker's.
 SearchOptions ranking_options();
 
-// Returns the options of a search that goes on until its answer is proven, but for cuts.
+// Returns the options of a search that goes on until its answer is proven, but for cuts, and that
+// looks at plans of the proven space alone.
 SearchOptions without_efforts(SearchOptions options);
 
 // Searches, and puts the simplest plan within the noise first (planner/prediction/simplicity.h).

@@ -3,8 +3,9 @@
 // size, schedule, chunks, micro-batches in flight, the order of unequal devices, and recomputing
 // (activation checkpointing). Plans are proposed (planner/search/propose.h), bounded and simulated,
 // those with the lowest bound first, while they can still be among the best
-// (planner/search/best_first.h). What is left out keeps its reason. The search is one thread; equal
-// input gives equal bytes.
+// (planner/search/best_first.h). With a shared effort, plans with stages on several devices follow
+// (planner/search/shared_stages.h). What is left out keeps its reason. The search is one thread;
+// equal input gives equal bytes.
 
 #include <memory>
 

@@ -63,8 +63,9 @@ po::options_description describe_flags() {
       ("overlap-reductions", po::bool_switch(),
        "reductions begin while backwards still run")  //
       ("max-stages", text_value("N"),
-       "most stages of a pipeline, each chunk of a device counted")                 //
-      ("max-replicas", text_value("N"), "most pipelines; default: as many as fit")  //
+       "most stages of a pipeline, each chunk of a device counted")  //
+      ("max-replicas", text_value("N"),
+       "most pipelines, and most devices of a stage; default: as many as fit")  //
       ("effort", text_value("N"),
        "end with what is found after bounding the cuts of so many plans, default 100000; 0: go on "
        "until the best is proven")  //

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <set>
 
 #include "profiles/error.h"
 
@@ -15,57 +15,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The values that a fit may take for each constant. Every fit begins as measured: at factors of 1
-// and without overhead.
-struct ConstantLists {
-  std::vector<double> fixed = count_up(0.70, 0.05, 13);
-  std::vector<double> per_sample = count_up(0.80, 0.02, 16);
-  std::vector<double> reduction = count_up(0.10, 0.10, 10);
-  std::vector<Duration> overhead = count_overheads();
-
-  static std::vector<double> count_up(double first, double step, int count) {
-    std::vector<double> values;
-    values.reserve(static_cast<std::size_t>(count));
-    for (int i = 0; i < count; ++i) values.push_back(std::round((first + i * step) * 100) / 100);
-    return values;
-  }
-  static std::vector<Duration> count_overheads() {
-    std::vector<Duration> values;
-    for (int i = 0; i <= 16; ++i) values.push_back(i * std::chrono::microseconds(250));
-    return values;
-  }
-
-  std::vector<std::size_t> sizes() const {
-    return {fixed.size(), per_sample.size(), reduction.size(), overhead.size()};
-  }
-  Choice find_measured() const {
-    return {place(fixed, 1.0), place(per_sample, 1.0), place(reduction, 1.0),
-            place(overhead, Duration{0})};
-  }
-  SailorConstants at(const Choice& choice) const {
-    return {.fixed = fixed[choice[0]],
-            .per_sample = per_sample[choice[1]],
-            .reduction = reduction[choice[2]],
-            .message_overhead = overhead[choice[3]]};
-  }
-
- private:
-  template <class Value>
-  static std::size_t place(const std::vector<Value>& values, Value wanted) {
-    const auto found = std::find(values.begin(), values.end(), wanted);
-    ENSURE(found != values.end(), "a list without the measured value");
-    return static_cast<std::size_t>(found - values.begin());
-  }
-};
-
 std::vector<Duration> take_measured(const std::vector<SailorPlan>& plans) {
   std::vector<Duration> measured;
   for (const SailorPlan& plan : plans) {
     if (!plan.iteration) throw InputError(plan.name, 0, "no measured iteration", "\"real\"");
     measured.push_back(*plan.iteration);
   }
-  if (measured.size() < 2) {
-    throw InputError("plans", 0, fmt::format("{} plan", measured.size()), "at least two");
+  if (measured.size() < 3) {
+    throw InputError("plans", 0, fmt::format("{} of them", measured.size()), "at least three");
   }
   return measured;
 }
@@ -85,8 +42,8 @@ std::string print_row(const SailorReport& report, std::size_t i) {
       plan.name, plan.stages.size(), plan.replicas, plan.micro_batch_size, plan.batch_size,
       seconds(*plan.iteration), seconds(report.uncalibrated[i]),
       percent(relative_error(report.uncalibrated[i], *plan.iteration)),
-      seconds(report.validation.predicted[i]),
-      percent(relative_error(report.validation.predicted[i], *plan.iteration)),
+      seconds(report.chosen.predicted[i]),
+      percent(relative_error(report.chosen.predicted[i], *plan.iteration)),
       gibibytes(report.peak_memory[i]),
       plan.peak_memory ? fmt::format("{:.1f}", gibibytes(*plan.peak_memory)) : "-");
 }
@@ -112,47 +69,83 @@ std::string print_errors(const char* name, const ErrorSummary& errors) {
                      percent(errors.median), percent(errors.largest));
 }
 
-struct Range {
-  double least = 0;
-  double most = 0;
-};
-
-template <class Member>
-Range find_range(const SailorReport& report, Member member) {
-  Range range{member(report.constants.front()), member(report.constants.front())};
-  for (const SailorConstants& constants : report.constants) {
-    range.least = std::min(range.least, member(constants));
-    range.most = std::max(range.most, member(constants));
+// Prints the errors of the form that is chosen, and of each form, where some plans are left out.
+std::string print_left_out(const SailorReport& report, const char* title, const ChosenForms& chosen,
+                           const CrossValidation& (*of_form)(const FormReport&)) {
+  std::string text = print_errors(title, summarize_errors(report.plans, chosen.predicted));
+  for (const FormReport& form : report.forms) {
+    const std::string name = fmt::format("  {}", form.name);
+    text += print_errors(name.c_str(), summarize_errors(report.plans, of_form(form).predicted));
   }
-  return range;
+  return text;
 }
 
-// Names each constant once: its key, what it does, and how to read it.
-struct NamedConstant {
-  const char* key;
-  const char* does;
-  double (*read)(const SailorConstants&);
-};
-
-constexpr std::array kConstants = {
-    NamedConstant{"fixed_share", "of a call's fixed cost",
-                  [](const SailorConstants& c) { return c.fixed; }},
-    NamedConstant{"per_sample_share", "of a call's cost per sample",
-                  [](const SailorConstants& c) { return c.per_sample; }},
-    NamedConstant{"reduction_bandwidth_share", "of the bandwidth between replicas",
-                  [](const SailorConstants& c) { return c.reduction; }},
-    NamedConstant{"message_overhead_ms", "ms per message between stages",
-                  [](const SailorConstants& c) { return to_ms(c.message_overhead); }},
-};
+std::string print_constants(const FormReport& form) {
+  std::string text;
+  for (std::size_t c = 0; c < form.from_all.size(); ++c) {
+    double least = form.from_all[c].value;
+    double most = least;
+    for (const std::vector<NamedConstant>& own : form.constants) {
+      least = std::min(least, own[c].value);
+      most = std::max(most, own[c].value);
+    }
+    const NamedConstant& constant = form.from_all[c];
+    text += fmt::format("{:<16} {:<26} {:>9.2f} {:>9.2f} {:>9.2f}  {}\n", c == 0 ? form.name : "",
+                        constant.key, least, most, constant.value, constant.does);
+  }
+  return text;
+}
 
 Json errors_json(const ErrorSummary& errors) {
   return {{"mean", errors.mean}, {"median", errors.median}, {"max", errors.largest}};
 }
 
-Json constants_json(const SailorConstants& constants) {
+Json constants_json(const std::vector<NamedConstant>& constants) {
   Json json;
-  for (const NamedConstant& constant : kConstants) json[constant.key] = constant.read(constants);
+  for (const NamedConstant& constant : constants) json[constant.key] = constant.value;
   return json;
+}
+
+Json forms_json(const SailorReport& report) {
+  Json forms = Json::array();
+  for (const FormReport& form : report.forms) {
+    const auto errors = [&](const std::vector<Duration>& predicted) {
+      return errors_json(summarize_errors(report.plans, predicted));
+    };
+    Json json = {{"form", form.name},
+                 {"leave_one_out", errors(form.one_out.predicted)},
+                 {"leave_size_out", nullptr},
+                 {"in_sample", errors(form.one_out.in_sample)},
+                 {"constants_from_all", constants_json(form.from_all)}};
+    if (form.size_out) json["leave_size_out"] = errors(form.size_out->predicted);
+    forms.push_back(std::move(json));
+  }
+  return forms;
+}
+
+// Returns for each plan the number of its devices, GPUs that share a stage by tensor parallelism
+// counted as one.
+std::vector<int> count_devices(const std::vector<SailorPlan>& plans) {
+  std::vector<int> devices;
+  for (const SailorPlan& plan : plans) {
+    devices.push_back(static_cast<int>(plan.stages.size()) * plan.replicas);
+  }
+  return devices;
+}
+
+FormReport report_form(const SailorForm& form, const std::vector<Duration>& measured,
+                       const std::vector<int>& devices, bool by_size) {
+  FormReport report{.name = form.name,
+                    .one_out = leave_one_out(form.model, measured),
+                    .size_out = std::nullopt,
+                    .constants = {},
+                    .from_all = {}};
+  if (by_size) report.size_out = leave_groups_out(form.model, measured, devices);
+  for (const Choice& choice : report.one_out.choices) {
+    report.constants.push_back(form.constants(choice));
+  }
+  report.from_all = form.constants(report.one_out.from_all);
+  return report;
 }
 
 }  // namespace
@@ -178,22 +171,23 @@ ErrorSummary summarize_errors(const std::vector<SailorPlan>& plans,
 SailorReport make_sailor_report(const SailorFolder& folder) {
   const std::vector<Duration> measured = take_measured(folder.plans);
   const SailorPredictor predictor(folder);
-  const ConstantLists lists;
-  const FittedModel model{
-      .list_sizes = lists.sizes(),
-      .start = lists.find_measured(),
-      .predict = [&](const Choice& choice) { return predictor.predict(lists.at(choice)); }};
   SailorReport report;
   report.model = folder.config.model;
   report.gpu = folder.gpu;
   report.sailors_own = find_sailors_own(folder);
   report.plans = folder.plans;
   report.uncalibrated = predictor.predict({});
-  report.validation = leave_one_out(model, measured);
-  for (const Choice& choice : report.validation.choices) {
-    report.constants.push_back(lists.at(choice));
+  const std::vector<int> devices = count_devices(folder.plans);
+  const bool by_size = std::set<int>(devices.begin(), devices.end()).size() >= 3;
+  std::vector<FittedModel> models;
+  for (const SailorForm& form : list_forms(predictor, folder)) {
+    report.forms.push_back(report_form(form, measured, devices, by_size));
+    models.push_back(form.model);
   }
-  report.from_all = lists.at(report.validation.from_all);
+  std::vector<int> apart(measured.size());
+  std::iota(apart.begin(), apart.end(), 0);
+  report.chosen = choose_forms(models, measured, apart);
+  if (by_size) report.chosen_by_size = choose_forms(models, measured, devices);
   report.peak_memory = predictor.peak_memory();
   report.suspects = find_suspect_values(folder.plans);
   return report;
@@ -213,18 +207,18 @@ std::string print_sailor_report(const SailorReport& report) {
       fmt::format("\n{:<34} {:>8} {:>8} {:>8}\n", "absolute error in %", "mean", "median", "max");
   text += print_errors("uncalibrated", summarize_errors(report.plans, report.uncalibrated));
   text +=
-      print_errors("leave-one-out", summarize_errors(report.plans, report.validation.predicted));
-  text += print_errors("fitted to all, seen by the fit",
-                       summarize_errors(report.plans, report.validation.in_sample));
+      print_left_out(report, "one plan left out, form chosen", report.chosen,
+                     [](const FormReport& form) -> const CrossValidation& { return form.one_out; });
+  if (report.chosen_by_size) {
+    text += print_left_out(
+        report, "one size left out, form chosen", *report.chosen_by_size,
+        [](const FormReport& form) -> const CrossValidation& { return *form.size_out; });
+  }
   if (report.sailors_own) text += print_errors("Sailor's own simulator", *report.sailors_own);
   text += print_unseen_memory(report);
-  text += fmt::format("\n{:<26} {:>9} {:>9} {:>9}\n", "constant, without one plan", "least", "most",
-                      "all plans");
-  for (const NamedConstant& constant : kConstants) {
-    const Range range = find_range(report, constant.read);
-    text += fmt::format("{:<26} {:>9.2f} {:>9.2f} {:>9.2f}  {}\n", constant.key, range.least,
-                        range.most, constant.read(report.from_all), constant.does);
-  }
+  text += fmt::format("\n{:<16} {:<26} {:>9} {:>9} {:>9}\n", "form", "constant, without one plan",
+                      "least", "most", "all plans");
+  for (const FormReport& form : report.forms) text += print_constants(form);
   if (!report.suspects.empty()) text += "\n";
   for (const std::string& suspect : report.suspects) {
     text += fmt::format("looks copied, not used: {}\n", suspect);
@@ -245,10 +239,11 @@ std::string sailor_report_json(const SailorReport& report) {
         {"measured_ns", plan.iteration->count()},
         {"uncalibrated_ns", report.uncalibrated[i].count()},
         {"uncalibrated_error", relative_error(report.uncalibrated[i], *plan.iteration)},
-        {"leave_one_out_ns", report.validation.predicted[i].count()},
-        {"leave_one_out_error", relative_error(report.validation.predicted[i], *plan.iteration)},
+        {"leave_one_out_ns", report.chosen.predicted[i].count()},
+        {"leave_one_out_error", relative_error(report.chosen.predicted[i], *plan.iteration)},
         {"predicted_peak_bytes", report.peak_memory[i].count},
-        {"constants", constants_json(report.constants[i])}};
+        {"form", report.forms[report.chosen.forms[i]].name},
+        {"constants", constants_json(report.forms[report.chosen.forms[i]].constants[i])}};
     if (plan.peak_memory) row["measured_peak_bytes"] = plan.peak_memory->count;
     plans.push_back(std::move(row));
   }
@@ -258,10 +253,13 @@ std::string sailor_report_json(const SailorReport& report) {
       {"plans", plans},
       {"absolute_error",
        {{"uncalibrated", errors_json(summarize_errors(report.plans, report.uncalibrated))},
-        {"leave_one_out", errors_json(summarize_errors(report.plans, report.validation.predicted))},
-        {"in_sample", errors_json(summarize_errors(report.plans, report.validation.in_sample))},
+        {"leave_one_out", errors_json(summarize_errors(report.plans, report.chosen.predicted))},
+        {"leave_size_out",
+         report.chosen_by_size
+             ? errors_json(summarize_errors(report.plans, report.chosen_by_size->predicted))
+             : Json()},
         {"sailor", report.sailors_own ? errors_json(*report.sailors_own) : Json()}}},
-      {"constants_from_all", constants_json(report.from_all)},
+      {"forms", forms_json(report)},
       {"suspects", report.suspects}};
   return answer.dump(2) + "\n";
 }

@@ -107,6 +107,46 @@ TEST(LeaveOneOut, NoOtherValueOfOneConstantIsBetter) {
   }
 }
 
+TEST(LeaveGroupsOut, LeavesAllCasesOfAGroupOut) {
+  const Line line = make_line(3);
+  const std::vector<Duration> truth = line.all({5, 5});
+  const std::vector<int> groups = {0, 0, 0, 1, 1, 1, 2, 2, 2};
+  const CrossValidation before = leave_groups_out(line.model(), truth, groups);
+  std::vector<Duration> measured = truth;
+  for (std::size_t i = 3; i < 6; ++i) measured[i] *= 3;
+  const CrossValidation after = leave_groups_out(line.model(), measured, groups);
+  for (std::size_t i = 3; i < 6; ++i) {
+    EXPECT_EQ(after.choices[i], before.choices[i]);
+    EXPECT_EQ(after.predicted[i], truth[i]);
+  }
+  std::vector<int> apart = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+  EXPECT_EQ(leave_groups_out(line.model(), measured, apart).choices,
+            leave_one_out(line.model(), measured).choices);
+}
+
+// One form is the one that made the measurements, the other knows only the work.
+TEST(ChosenForms, AreThoseThatPredictTheOtherCases) {
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Line line = make_line(seed);
+    Line poor = line;
+    poor.calls.assign(poor.calls.size(), 1);
+    const std::vector<int> groups = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+    std::vector<Duration> measured = line.all({4, 6});
+    const ChosenForms chosen = choose_forms({poor.model(), line.model()}, measured, groups);
+    for (std::size_t i = 0; i < measured.size(); ++i) {
+      EXPECT_EQ(chosen.forms[i], 1U);
+      EXPECT_EQ(chosen.predicted[i], measured[i]);
+    }
+    // A case has no say in the form of its own prediction.
+    const std::size_t changed = seed % measured.size();
+    measured[changed] *= 5;
+    const ChosenForms after = choose_forms({poor.model(), line.model()}, measured, groups);
+    EXPECT_EQ(after.forms[changed], chosen.forms[changed]);
+    EXPECT_EQ(after.predicted[changed], chosen.predicted[changed]);
+  }
+}
+
 TEST(LeaveOneOut, AsksForEachChoiceOnce) {
   const Line line = make_line(1);
   std::vector<Choice> asked;

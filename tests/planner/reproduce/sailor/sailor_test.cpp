@@ -23,11 +23,26 @@ TEST_F(ReproduceSailor, PredictsTheMeasuredPlansWithinTheBars) {
   const SailorReport report = make_sailor_report(read_sailor_folder(sailor_data()));
   ASSERT_EQ(report.plans.size(), 15U);
   const ErrorSummary uncalibrated = summarize_errors(report.plans, report.uncalibrated);
-  const ErrorSummary left_out = summarize_errors(report.plans, report.validation.predicted);
+  const ErrorSummary left_out = summarize_errors(report.plans, report.chosen.predicted);
   EXPECT_LE(uncalibrated.mean, 0.09);
   EXPECT_LE(left_out.mean, 0.068);
   EXPECT_LE(left_out.largest, 0.16);
   EXPECT_EQ(report.suspects.size(), 1U);
+}
+
+// Whatever the set, the form that the other plans choose is about as good as the best form of all,
+// the plain loop included, also where all plans of a size are left out.
+TEST_F(ReproduceSailor, ChoosesAFormThatIsNoWorseThanThePlainLoop) {
+  const SailorReport report = make_sailor_report(read_sailor_folder(sailor_data()));
+  ASSERT_EQ(report.forms.size(), 3U);
+  ASSERT_TRUE(report.chosen_by_size.has_value());
+  const auto mean = [&](const std::vector<Duration>& predicted) {
+    return summarize_errors(report.plans, predicted).mean;
+  };
+  const FormReport& loop = report.forms.back();
+  EXPECT_EQ(loop.name, "plain loop");
+  EXPECT_LE(mean(report.chosen.predicted), mean(loop.one_out.predicted));
+  EXPECT_LE(mean(report.chosen_by_size->predicted), mean(loop.size_out->predicted));
 }
 
 TEST_F(ReproduceSailor, APlansOwnMeasurementsHaveNoSayInItsPrediction) {
@@ -40,13 +55,13 @@ TEST_F(ReproduceSailor, APlansOwnMeasurementsHaveNoSayInItsPrediction) {
   plan.reduction = std::nullopt;
   plan.peak_memory = Bytes{1};
   const SailorReport after = make_sailor_report(folder);
-  EXPECT_EQ(after.validation.choices[kChanged], before.validation.choices[kChanged]);
-  EXPECT_EQ(after.validation.predicted[kChanged], before.validation.predicted[kChanged]);
+  EXPECT_EQ(after.forms[0].one_out.choices[kChanged], before.forms[0].one_out.choices[kChanged]);
+  EXPECT_EQ(after.chosen.predicted[kChanged], before.chosen.predicted[kChanged]);
   EXPECT_EQ(after.uncalibrated, before.uncalibrated);
 
   for (SailorPlan& other : folder.plans) other.iteration = *other.iteration * 11 / 10;
   const SailorReport slower = make_sailor_report(folder);
-  EXPECT_GT(slower.validation.predicted[kChanged], before.validation.predicted[kChanged])
+  EXPECT_GT(slower.chosen.predicted[kChanged], before.chosen.predicted[kChanged])
       << "but the others' have";
 }
 
