@@ -7,7 +7,7 @@
 # or crashed; what such tries leave lies in ./soak-found. docs/reliability.md says what each campaign does.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-all=(kills signals faults journal_flips corruptions cache_flips mutants fuzz)
+all=(kills signals journal_flips corruptions cache_flips mutants faults fuzz)
 chosen=("${all[@]}")
 seed=$((RANDOM * 32768 + RANDOM))
 share=100

@@ -11,7 +11,7 @@ from runs import STEPS, Runs, count_steps  # noqa: E402
 from training import one_line  # noqa: E402
 
 SIGNALS = 47
-DRAWS = 20  # of a time at which the training is still there
+DRAWS = 20  # of a time at which the training is still there, and has begun its folder
 
 
 def send(runs, random, out):
@@ -26,7 +26,8 @@ def send(runs, random, out):
         if process.poll() is None:
             process.send_signal(number)
         _, said = process.communicate(timeout=120)
-        if process.returncode:
+        is_early = process.returncode in (-number, 128 + number) and not (out / "inputs/flags.json").exists()
+        if process.returncode and not is_early:
             return number, process.returncode, said
     return None, 0, ""
 
@@ -36,10 +37,6 @@ def do_signal(runs, random, place):
     number, code, said = send(runs, random, out)
     if number is None:
         return Ended("ended before", f"no signal met a training in {DRAWS} draws")
-    if not (out / "inputs/flags.json").exists():
-        if code in (-number, 128 + number):
-            return Ended("before anything was kept")
-        return Ended("wrong end", f"{number.name} before anything was kept: exit {code}: {one_line(said)}")
     steps = count_steps(out)
     # Before the first step and behind the last one the signal does what it does to any process.
     if code != 128 + number and not (code == -number and steps in (0, STEPS)):

@@ -39,7 +39,7 @@ def make_inputs(folder):
             f"simulate --plan plan.json {FILES} --out step.csv --chrome step.json",
             f"export --to pytorch-csv --plan plan.json {FILES} --out schedule.csv",
             f"export --to pytorch-csv --comms --plan plan.json {FILES} --out schedule-comms.csv",
-            f"train --run run.json {FILES} --steps 60 --out run --quiet"):
+            f"train --run run.json {FILES} --steps 60 --checkpoint-every 20 --out run --quiet"):
         ended = training.run(*command.split())
         if ended.returncode:
             raise Absent(f"frazil {command} exits {ended.returncode}: {one_line(ended.stderr)}")
@@ -77,6 +77,8 @@ def list_readers(folder):
         Reader("folder of a run", [run / "trace.jsonl", *sorted(run.glob("phase-*/*"))],
                ["report FOLDER --out OUT"], folder=run),
         Reader("event log", [cut / "events.jsonl"], ["report FOLDER --out OUT"], folder=cut),
+        Reader("step journal", [run / "checkpoints/steps.journal"], ["check FOLDER"], folder=run),
+        Reader("checkpoint", sorted(run.glob("checkpoints/step-*")), ["check FOLDER --json"], folder=run),
         Reader("run configuration", [folder / "run.json", *list_seeds("run_config")],
                [f"train --run FILE {FILES} --steps 1 --quiet"], weight=0.15),
         Reader("command line", [], [f"simulate {WHAT_IF} --schedule 1f1b --hop 0.1ms --explain", f"simulate {WHAT_IF} --schedule zb-v "
