@@ -129,7 +129,7 @@ Duration transfer_time(Bytes size, BytesPerSecond bandwidth) {
 }  // namespace
 
 Duration SharedProblem::work(LayerSpan span, int copies) const {
-  return sums.work(span, recompute) * divide_up(micro_batches, copies);
+  return sums.work(span, recompute) * (divide_up(micro_batches, copies) - 1);
 }
 
 Duration SharedProblem::time(LayerSpan span, int copies) const {
@@ -142,7 +142,7 @@ Duration SharedProblem::time(LayerSpan span, int copies) const {
   const Duration work = std::max(sums.work(span, recompute), transfer_time(crossing, bandwidth));
   const std::int64_t sets = is_exact ? own : 1;
   const Bytes shipped{sums.updated_parameters(span).count * (copies - 1) / copies * (sets + 1)};
-  return work * own + transfer_time(shipped, bandwidth);
+  return work * (own - 1) + transfer_time(shipped, bandwidth);
 }
 
 Bytes SharedProblem::memory(LayerSpan span, int copies, int devices_from_here) const {

@@ -1,9 +1,9 @@
 #pragma once
 // clang-format off
 // Cuts a chain of layers into stages that lie on one device or on several, which take the
-// micro-batches in turn, so that the busiest stage is least. Of M micro-batches and r devices, a
-// stage of layers [a, b) takes
-//   time = ceil(M/r) x the largest of its work and of the bytes across its cuts / B
+// micro-batches in turn, so that the busiest stage is least. One micro-batch passes through all
+// layers, whatever the cuts; of M micro-batches on r devices, a stage of layers [a, b) then has left
+//   time = (ceil(M/r) - 1) x the largest of its work and of the bytes across its cuts / B
 //          + (r-1)/r x its gradients x (n + 1) / B     n = ceil(M/r) in mode exact, 1 in mode fast
 // with B the bandwidth between devices, as each device ships every node of the gradient tree that
 // it holds, and of micro-batches in turn no two make a node (docs/architecture.md). A stage holds

@@ -48,9 +48,8 @@ class SharedSearch {
   }
 
   bool may_look() const {
-    return options_.shared_effort > 0 && !options_.held && devices_ >= 3 &&
-           devices_ <= kMostSharingDevices && most_copies_ >= 2 && most_stages_ >= 2 &&
-           !schedules_.empty();
+    return options_.shared_effort > 0 && devices_ >= 3 && devices_ <= kMostSharingDevices &&
+           most_copies_ >= 2 && most_stages_ >= 2 && !schedules_.empty();
   }
 
   SharedStages run() {
@@ -91,15 +90,17 @@ class SharedSearch {
 
   // Adds what the partition finds, as far as its work is below the fastest plan's time.
   void propose() {
-    // The partition's estimate is not the simulator's time.
-    const Duration below = fastest_ == kNever ? kNever : fastest_ + fastest_ / 4;
     for (const int size : options_.micro_batch_sizes) {
-      propose(size, /*recompute=*/false, below);
-      if (options_.recompute) propose(size, /*recompute=*/true, below);
+      propose(size, /*recompute=*/false);
+      if (options_.recompute) propose(size, /*recompute=*/true);
     }
   }
 
-  void propose(int size, bool recompute, Duration below) {
+  void propose(int size, bool recompute) {
+    // The partition's estimate is not the simulator's time.
+    const Duration most = fastest_ == kNever ? kNever : fastest_ + fastest_ / 4;
+    const Duration once = evaluator_.sums_of(size, false).work({0, layers_}, recompute);
+    if (once >= most) return;
     SharedProblem problem{.sums = evaluator_.sums_of(size, false),
                           .micro_batches = micro_batches(size),
                           .devices = devices_,
@@ -109,7 +110,7 @@ class SharedSearch {
                           .is_exact = false,
                           .bandwidth = find_bandwidth(),
                           .memory_limit = find_memory_limit(),
-                          .below = below};
+                          .below = most == kNever ? kNever : most - once};
     std::vector<SharedCuts> layouts = cut_shared_stages(problem);
     // Reductions of mode exact take longer, but may run beside the work of other stages.
     if (options_.reduction == ReductionMode::kExact) {

@@ -19,9 +19,9 @@ namespace frazil {
 inline constexpr int kMostSharingDevices = 64;
 
 // Tries such plans and keeps those that fit, the fastest of each deal of devices. Returns none if
-// it may not look: without options.shared_effort, with a held plan, on less than three devices or
-// more than kMostSharingDevices, or where options.max_replicas, max_stages or schedules leave no
-// stage on several devices.
+// it may not look: without options.shared_effort, on less than three devices or more than
+// kMostSharingDevices, or where options.max_replicas, max_stages or schedules leave no stage on
+// several devices.
 std::optional<SharedStages> search_shared_stages(Evaluator& evaluator, const SearchOptions& options,
                                                  Incumbents& kept, Rejections& rejected);
 

@@ -46,6 +46,7 @@ ExitCode plan_held(const Flags& values) {
                      fmt::format("a batch of {}", held.plan.batch_size),
                      fmt::format("--batch {}", options.batch_size));
   }
+  options.shared_effort = kSharedEffort;  // as frazil plan
   PlanSearch search(setting);
   const auto answer = replan(search, setting, held, options);
   if (!answer) {
