@@ -57,7 +57,7 @@ void BM_LoadCheckpoint(benchmark::State& state) {
   const Kept kept;
   CheckpointFolder folder = kept.open();
   folder.save(Kept::position(1), kept.layers());
-  for (auto _ : state) benchmark::DoNotOptimize(folder.load(1));
+  for (auto _ : state) benchmark::DoNotOptimize(folder.load());
 }
 BENCHMARK(BM_LoadCheckpoint)->UseRealTime()->Unit(benchmark::kMillisecond);
 
