@@ -10,6 +10,7 @@
 #include "exec/train/cache_control.h"
 #include "planner/bounds/shape.h"
 #include "planner/plan/activity.h"
+#include "planner/prediction/plan_notation.h"
 #include "planner/search/advice.h"
 #include "planner/search/rank_plans.h"
 #include "planner/transitions/predict_transition.h"
@@ -88,7 +89,7 @@ const Plan& Replanner::go_on(const FreezeMask& mask) {
   } else {
     held_ = answer(mask);
   }
-  if (first_pipelines_ == 0) first_pipelines_ = static_cast<int>(held_->pipelines.size());
+  if (first_pipelines_ == 0) first_pipelines_ = parallel_shape(*held_).replicas;
   predicted_.clear();
   return *held_;
 }
@@ -189,7 +190,7 @@ std::optional<Plan> Replanner::find_grown(const FreezeMask& mask, bool caches) {
     search.keep = kLooksAt;
     const Ranking ranking = search_.search(search);
     const auto grown = [&](const Candidate& candidate) {
-      const int pipelines = static_cast<int>(candidate.plan.pipelines.size());
+      const int pipelines = parallel_shape(candidate.plan).replicas;
       return !candidate.infeasible && std::max(1, pipelines / first) == growth;
     };
     const auto best = std::find_if(ranking.candidates.begin(), ranking.candidates.end(), grown);

@@ -111,11 +111,17 @@ def flags_in_sources(root, name):
     main = next(root.glob(f"*/*/{name}_main.cpp"), None) or next(root.glob(f"*/{name}_main.cpp"))
     text = read_sources(root, [main.relative_to(root).as_posix()])
     flags = read_options(text)
-    for helper in re.findall(r"\b(\w+)\(flags\);", text):
+    helpers, known = re.findall(r"\b(\w+)\(flags\);", text), set()
+    while helpers:
+        helper = helpers.pop()
+        if helper in known:
+            continue
+        known.add(helper)
         for path in root.glob("planner/verbs/*.cpp"):
             source = read_sources(root, [path.relative_to(root).as_posix()])
             if path != main and re.search(rf"^void {helper}\(", source, re.M):
                 flags |= read_options(source)
+                helpers += re.findall(r"\b(\w+)\(flags\);", source)
     return flags | read_options(read_sources(root, ["planner/verbs/command_line.cpp"]))
 
 

@@ -50,7 +50,7 @@ TEST_F(HeldVerb, SwitchesWhereThatPaysAndGoesOnWhereItDoesNot) {
   const std::int64_t even = number(far, "break_even_steps");
   EXPECT_GE(saved * even, price);
   EXPECT_LT(saved * (even - 1), price);
-  JsonFields best = answer_to("--mask 00000011");
+  JsonFields best = answer_to("--mask 00000011 --noise 0");
   JsonFields first(best.required("feasible").items()[0]);
   EXPECT_EQ(number(far, "step_ns"), number(first, "makespan_ns"));
 
