@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <vector>
 
 #include "planner/lowering/stage_work.h"
 #include "planner/plan/activity.h"
@@ -34,6 +35,59 @@ Duration time_of_layers(const Plan& plan, Setting setting, ActionKind kind) {
   return std::max(Duration{0}, price(Work{std::move(work)}, setting) - lost);
 }
 
+// Returns the time of one part of a layer, which is no more than what it adds to any action.
+Duration time_of_part(const LayerWork& part, const Plan& plan, Setting setting) {
+  const DeviceId fastest = find_fastest(setting.cluster());
+  return price(Work{Compute{fastest, plan.micro_batch_size, {part}, true}}, setting);
+}
+
+// Returns the time of the longest path of one micro-batch over layers, whatever stages they make.
+Duration find_longest_path(const Plan& plan, Setting setting) {
+  const ModelProfile& profile = setting.profile();
+  const Activity activity = find_activity(profile, plan);
+  const std::size_t layers = profile.layers.size();
+  std::vector<Duration> forward(layers, Duration{0});
+  std::vector<Duration> input(layers, Duration{0});
+  Stage all;
+  all.layers = {{LayerId{0}, LayerId{layers - 1}}};
+  all.devices = {find_fastest(setting.cluster())};
+  for (const LayerWork& part : find_stage_parts(all, ActionKind::kForward, activity)) {
+    const LayerWork frozen{part.layer, LayerPart::kForwardFrozen};
+    forward[part.layer.index()] =
+        std::min(time_of_part(part, plan, setting), time_of_part(frozen, plan, setting));
+  }
+  for (const LayerWork& part : find_stage_parts(all, ActionKind::kBackwardInput, activity)) {
+    input[part.layer.index()] = time_of_part(part, plan, setting);
+  }
+  // Edges lead from a layer to a later one, so layers are in an order that all paths follow.
+  std::vector<std::vector<const Edge*>> incoming(layers);
+  std::vector<std::vector<const Edge*>> outgoing(layers);
+  for (const Edge& edge : profile.edges) {
+    incoming[edge.to.index()].push_back(&edge);
+    outgoing[edge.from.index()].push_back(&edge);
+  }
+  std::vector<Duration> until(layers);  // the F of the layer ends no sooner
+  Duration longest{0};
+  for (std::size_t l = 0; l < layers; ++l) {
+    until[l] = forward[l];
+    for (const Edge* const edge : incoming[l]) {
+      until[l] = std::max(until[l], until[edge->from.index()] + forward[l]);
+    }
+    longest = std::max(longest, until[l]);
+  }
+  std::vector<Duration> back(layers);  // the I of the layer ends no sooner
+  for (std::size_t l = layers; l-- > 0;) {
+    Duration before = until[l];
+    for (const Edge* const edge : outgoing[l]) {
+      const bool carries = edge->kind == EdgeKind::kGradient && input[edge->to.index()].count() > 0;
+      if (carries) before = std::max(before, back[edge->to.index()]);
+    }
+    back[l] = before + input[l];
+    longest = std::max(longest, back[l]);
+  }
+  return longest;
+}
+
 int count_own_devices(const Plan& plan) {
   std::set<DeviceId> own;
   for (const Pipeline& pipeline : plan.pipelines) {
@@ -55,7 +109,8 @@ LowerBound bound_any_plan(const Plan& plan, Setting setting) {
   const Wide devices = count_own_devices(plan);
   const Wide work = whole * (forward + input + weight).count();
   const Duration shared{static_cast<std::int64_t>((work + devices - 1) / devices)};
-  if (whole > 0 && forward + input > shared) return {forward + input, "one-micro-batch"};
+  const Duration path = whole > 0 ? find_longest_path(plan, setting) : Duration{0};
+  if (path > shared) return {path, "one-micro-batch"};
   return {shared, "total-work"};
 }
 

@@ -89,5 +89,45 @@ TEST(AnyPlanBound, WithMoreDevicesThanWorkOneMicroBatchDecides) {
   EXPECT_EQ(bound.time, microseconds(4 * 10 + 3 * 20));
 }
 
+// One layer on each of four devices, and one micro-batch.
+Plan spread(const ModelProfile& profile) {
+  Plan plan = one_stage(profile, 1);
+  plan.pipelines = {make_pipeline(4, {LayerId{1}, LayerId{2}, LayerId{3}},
+                                  {DeviceId{0}, DeviceId{1}, DeviceId{2}, DeviceId{3}},
+                                  {MicroBatchId{0}, MicroBatchId{0}})};
+  plan.schedule = NamedSchedule{.kind = ScheduleKind::kZbH1};
+  return plan;
+}
+
+TEST(AnyPlanBound, BranchesRunBesideEachOther) {
+  ModelProfile profile = make_chain(4, microseconds(10), microseconds(20), microseconds(1));
+  //   1
+  // 0   3    with an edge from 0 to both of the middle and from both to 3
+  //   2
+  const Edge edge = profile.edges.front();
+  profile.edges.clear();
+  for (const auto& [from, to] : {std::pair{0, 1}, {0, 2}, {1, 3}, {2, 3}}) {
+    profile.edges.push_back({LayerId{from}, LayerId{to}, edge.kind, edge.tensor_bytes_per_sample});
+  }
+  const Cluster cluster = make_uniform_cluster(4, Bytes{1'000'000}, {});
+  const Setting setting{profile, cluster};
+  const LowerBound bound = bound_any_plan(spread(profile), setting);
+  EXPECT_EQ(bound.time, microseconds(3 * 10 + 2 * 20)) << bound.name;
+  EXPECT_LE(bound.time, simulate_plan(spread(profile), setting).makespan);
+}
+
+TEST(AnyPlanBound, AForwardThatIsRunAgainMaySaveNothing) {
+  ModelProfile profile = make_chain(4, microseconds(100), microseconds(20), microseconds(1));
+  for (Layer& layer : profile.layers) {
+    for (CostSample& cost : layer.costs) cost.forward_frozen = cost.forward / 10;
+  }
+  const Cluster cluster = make_uniform_cluster(4, Bytes{1'000'000}, {});
+  const Setting setting{profile, cluster};
+  Plan plan = spread(profile);
+  for (Stage& stage : plan.pipelines[0].stages) stage.memory = MemoryPolicy::kRecompute;
+  const LowerBound bound = bound_any_plan(plan, setting);
+  EXPECT_LE(bound.time, simulate_plan(plan, setting).makespan) << bound.name;
+}
+
 }  // namespace
 }  // namespace frazil
