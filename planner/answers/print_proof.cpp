@@ -53,7 +53,7 @@ std::string describe_space(const SearchOptions& options, Setting setting) {
 
 // True for a plan that the bound does not speak of.
 bool is_outside(const Candidate& candidate) {
-  return has_shared_stage(candidate.plan.pipelines.front());
+  return has_shared_stage(candidate.plan.pipelines.front()) || has_searched_order(candidate.plan);
 }
 
 // Compares the fastest plan, which lies outside the searched space, with what the space takes at

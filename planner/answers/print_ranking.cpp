@@ -33,10 +33,6 @@ bool cannot_be_made(const Candidate& candidate) {
   return candidate.infeasible && candidate.infeasible->needed <= candidate.infeasible->available;
 }
 
-std::string cut_at(const std::string& text, std::size_t width) {
-  return text.size() <= width ? text : text.substr(0, width - 3) + "...";
-}
-
 Json candidate_json(const Candidate& candidate, const Cluster& cluster) {
   const Plan& plan = candidate.plan;
   const ParallelShape shape = parallel_shape(plan);
@@ -262,7 +258,7 @@ std::string print_row(const Row& row, const std::string& rank, const Widths& wid
                     fmt::format("{:.1f}", samples_per_second(plan, first.makespan)),
                     shape_columns(plan, widths), variant_notation(plan), micro_batches_of(plan),
                     to_text(fullest_device(first)), above, widths) +
-      cut_at(list_cuts(plan), 40) + "\n";
+      list_cuts(plan) + "\n";
   const std::string margin(35 + shape_columns(plan, widths).size(), ' ');
   // Of one schedule's depths that take equally long the first holds least; the rest say no more.
   std::set<std::string> told = {schedule_notation(plan)};
@@ -278,7 +274,7 @@ std::string print_row(const Row& row, const std::string& rank, const Widths& wid
     text += fmt::format("{}stages on {} devices\n", margin, list_counts(plan.pipelines.front()));
   }
   const std::string devices = list_devices(plan, cluster);
-  if (!devices.empty()) text += fmt::format("{}on {}\n", margin, cut_at(devices, 80));
+  if (!devices.empty()) text += fmt::format("{}on {}\n", margin, devices);
   return text;
 }
 

@@ -53,10 +53,7 @@ void uncount(const Plan& plan, Ranking& ranking) {
   const auto own =
       std::find_if(ranking.rejected.begin(), ranking.rejected.end(),
                    [&](const RejectedShapes& shapes) { return is_among(shapes, plan); });
-  if (own == ranking.rejected.end()) {
-    if (ranking.left && ranking.left->candidates > 0) --ranking.left->candidates;
-    return;
-  }
+  if (own == ranking.rejected.end()) return;
   if (--own->candidates == 0) ranking.rejected.erase(own);
 }
 

@@ -167,8 +167,11 @@ ExitCode answer(const Flags& values, const ModelProfile& profile, const SearchCa
     Ranking by_time = ranking;
     rank(by_time.candidates);
     const PlanExplanation explanation = explain_plan(by_time, setting, shown);
-    besides.add(print_plan_explanation(explanation, cluster),
-                plan_explanation_json(explanation, cluster));
+    const bool is_other = best != nullptr && by_time.best()->plan != best->plan;
+    besides.add(
+        (is_other ? "\nexplained are the fastest plans, of which rank 1 is not one:\n" : "") +
+            print_plan_explanation(explanation, cluster),
+        plan_explanation_json(explanation, cluster));
   }
   std::vector<Advice> all_advice;
   if (best == nullptr) {
@@ -234,6 +237,12 @@ ExitCode plan_verb(const Flags& values) {
   const Setting setting{profile, question.cluster};
   PlanSearch search(setting);
   Ranking ranking = rank_plans(search, question.options, noise_ppm);
+  std::vector<ShapeOrder> orders;
+  if (order_search) {
+    orders = search_orders(setting, question.options, *order_search);
+    add_orders(ranking, orders);
+    prefer_simplest(ranking, noise_ppm);
+  }
   Besides besides;
   besides.add(print_proof(ranking, question.options, setting),
               proof_json(ranking, question.options, setting));
@@ -242,12 +251,7 @@ ExitCode plan_verb(const Flags& values) {
                             count_of(ranking.cuts->faster, "plan")),
                 fmt::format(R"({{"moved_cuts": {}}})", ranking.cuts->faster));
   }
-  if (order_search) {
-    const std::vector<ShapeOrder> orders = search_orders(setting, question.options, *order_search);
-    add_orders(ranking, orders);
-    prefer_simplest(ranking, noise_ppm);
-    besides.add(print_orders(orders), orders_json(orders));
-  }
+  if (order_search) besides.add(print_orders(orders), orders_json(orders));
   return answer(values, profile, question, ranking, std::move(besides));
 }
 
