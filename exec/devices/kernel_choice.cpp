@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <limits>
@@ -17,6 +18,7 @@
 #include "exec/devices/kernel_facts.h"
 #include "exec/devices/numerics.h"
 #include "exec/devices/steady_time.h"
+#include "exec/disk/hashes.h"
 #include "profiles/error.h"
 #include "profiles/json.h"
 #include "profiles/text_file.h"
@@ -73,20 +75,27 @@ Duration time_linear_layers() {
   ::_exit(is_told ? 0 : 1);
 }
 
-KernelTrial try_branch(const std::string& branch) {
+std::optional<Answer> read_answer(int from) {
+  Answer answer;
+  ssize_t size = 0;
+  do {
+    size = ::read(from, &answer, sizeof answer);
+  } while (size < 0 && errno == EINTR);
+  return size == sizeof answer ? std::optional(answer) : std::nullopt;
+}
+
+std::optional<Answer> try_branch(const std::string& branch) {
   std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {branch};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
   const pid_t child = ::fork();
   if (child == 0) answer_as_child(branch, ends[1]);
   ::close(ends[1]);
-  Answer answer;
-  const bool is_told = child > 0 && ::read(ends[0], &answer, sizeof answer) == sizeof answer;
+  const std::optional<Answer> answer = child > 0 ? read_answer(ends[0]) : std::nullopt;
   ::close(ends[0]);
   int status = 0;
   while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (!is_told) return {branch};
-  return {branch, answer.holds, Duration{answer.time_ns}};
+  return answer;
 }
 
 std::string asked_for() {
@@ -148,7 +157,8 @@ void prepare_kernels(Kernels kernels) {
   const bool is_named = std::getenv("MKL_CBWR") != nullptr;
   const std::optional<fs::path> folder =
       kernels == Kernels::kFastest && !is_named ? cache_folder() : std::nullopt;
-  prepare_numerics(folder ? fastest_branch(known_trials(*folder)) : portable_branch());
+  const auto trials = folder ? known_trials(*folder) : std::nullopt;
+  prepare_numerics(trials ? fastest_branch(*trials) : portable_branch());
 }
 
 std::string portable_branch() {
@@ -168,10 +178,19 @@ std::vector<std::string> list_branches() {
   return branches;
 }
 
-std::vector<KernelTrial> try_branches(const std::vector<std::string>& branches) {
-  std::vector<KernelTrial> trials;
-  trials.reserve(branches.size());
-  for (const std::string& branch : branches) trials.push_back(try_branch(branch));
+std::optional<std::vector<KernelTrial>> try_branches(const std::vector<std::string>& branches) {
+  constexpr int kPasses = 2;  // other programs may slow one of them
+  std::vector<KernelTrial> trials(branches.size());
+  for (int pass = 0; pass < kPasses; ++pass) {
+    for (std::size_t i = 0; i < branches.size(); ++i) {
+      const std::optional<Answer> answer = try_branch(branches[i]);
+      if (!answer) return std::nullopt;
+      const Duration time{answer->time_ns};
+      const bool is_first = pass == 0;
+      trials[i] = {branches[i], answer->holds && (is_first || trials[i].holds),
+                   is_first ? time : std::min(time, trials[i].time)};
+    }
+  }
   return trials;
 }
 
@@ -196,22 +215,23 @@ std::optional<std::string> other_branch(const std::vector<KernelTrial>& trials) 
   return other->branch;
 }
 
-std::vector<KernelTrial> known_trials(const fs::path& folder) {
-  const fs::path file = folder / "kernels.json";
-  if (auto known = read_trials(file)) return *known;
+std::optional<std::vector<KernelTrial>> known_trials(const fs::path& folder) {
+  // A home may be shared by machines with other processors.
+  const fs::path file = folder / ("kernels-" + to_hex(hash_text(asked_for())) + ".json");
+  if (auto known = read_trials(file)) return known;
   std::error_code error;
   fs::create_directories(folder, error);
   const TrialLock lock(folder / "kernels.lock");
-  if (auto known = read_trials(file)) return *known;
-  std::vector<KernelTrial> trials = try_branches(list_branches());
+  if (auto known = read_trials(file)) return known;
+  const auto trials = try_branches(list_branches());
   // A machine that breaks the rules under every branch may be mended.
-  const bool holds = std::any_of(trials.begin(), trials.end(),
-                                 [](const KernelTrial& trial) { return trial.holds; });
-  if (!holds) return trials;
+  const bool holds = trials && std::any_of(trials->begin(), trials->end(),
+                                           [](const KernelTrial& trial) { return trial.holds; });
+  if (!holds) return std::nullopt;
   try {
-    write_text_file(file, text_of(trials));
+    write_text_file(file, text_of(*trials));
   } catch (const InputError&) {
-    // The next process tries them again.
+    return std::nullopt;
   }
   return trials;
 }

@@ -2,8 +2,8 @@
 // clang-format off
 // Chooses the branch of MKL's kernels for this process: the fastest one under which the rules of
 // exec/devices/numerics.h hold on this machine. MKL reads MKL_CBWR once, at its first use, so every
-// branch is tried in a child process of its own. The answer is kept for the processes to come, in
-// "kernels.json" of a folder of this user:
+// branch is tried in child processes of its own. The answer is kept for the processes to come, in
+// "kernels-<hash of what it is for>.json" of a folder of this user:
 //   {"format": "frazil.kernel_choice", "version": 1, "for": "AMD EPYC 7B13 (avx avx2 ...), torch 2.11.0",
 //    "trials": [{"branch": "AVX2", "holds": true, "time_ns": 812345}, ...]}
 // It counts for the processor and the torch that it names; a file that cannot be read does not.
@@ -42,9 +42,10 @@ std::string portable_branch();
 // Returns the branches that this processor has, the portable one first.
 std::vector<std::string> list_branches();
 
-// Tries each branch in a child process. Must be called before this process uses MKL and while it
-// has one thread. A branch whose child fails does not hold.
-std::vector<KernelTrial> try_branches(const std::vector<std::string>& branches);
+// Tries each branch in two child processes, one branch after the other and then all again, and
+// takes the shorter time. Must be called before this process uses MKL and while it has one thread.
+// Returns none if a child could not be started or did not answer.
+std::optional<std::vector<KernelTrial>> try_branches(const std::vector<std::string>& branches);
 
 // Returns the fastest branch that holds, but the portable one, which is the first trial, unless
 // another takes less than 97 % of its time: two trials differ by about as much by themselves.
@@ -55,9 +56,9 @@ std::string fastest_branch(const std::vector<KernelTrial>& trials);
 std::optional<std::string> other_branch(const std::vector<KernelTrial>& trials);
 
 // Returns the trials that the folder keeps for this processor and torch. Else tries all branches,
-// one process of the user at a time, and keeps the answer if the folder can be written and some
-// branch holds.
-std::vector<KernelTrial> known_trials(const std::filesystem::path& folder);
+// one process of the user at a time, and keeps the answer. Returns none if the trials could not be
+// made or kept, or no branch holds.
+std::optional<std::vector<KernelTrial>> known_trials(const std::filesystem::path& folder);
 
 // Returns where a user keeps what can be made again: $XDG_CACHE_HOME/frazil or ~/.cache/frazil;
 // none without either variable.

@@ -54,27 +54,31 @@ TEST(KernelChoice, TheFirstBranchOfAProcessorIsThePortableOne) {
 TEST(KernelChoice, ThisMachineHasABranchThatHoldsAndKeepsItsTrials) {
   const ProgramFolder folder("kernels");
   const fs::path place = folder.path("cache");
-  const std::vector<KernelTrial> tried = known_trials(place);
-  ASSERT_EQ(tried.size(), list_branches().size());
-  EXPECT_TRUE(std::any_of(tried.begin(), tried.end(), [](const KernelTrial& trial) {
+  const auto tried = known_trials(place);
+  ASSERT_TRUE(tried.has_value());
+  ASSERT_EQ(tried->size(), list_branches().size());
+  EXPECT_TRUE(std::any_of(tried->begin(), tried->end(), [](const KernelTrial& trial) {
     return trial.holds && trial.time.count() > 0;
   }));
   EXPECT_EQ(known_trials(place), tried) << "read, not tried again";
   // What counts for another processor, and what is no such file, is tried again.
-  const fs::path file = place / "kernels.json";
+  fs::path file;
+  for (const auto& entry : fs::directory_iterator(place)) {
+    if (entry.path().extension() == ".json") file = entry.path();
+  }
   std::string text = read_text_file(file);
   text.insert(text.find("\"for\": \"") + 8, "Another ");
   for (const std::string& other : {text, std::string("{\"format\": 3"), std::string()}) {
     write_text_file(file, other);
-    EXPECT_EQ(known_trials(place).size(), tried.size());
+    EXPECT_EQ(known_trials(place).value_or(std::vector<KernelTrial>{}).size(), tried->size());
     EXPECT_NE(read_text_file(file), other);
   }
 }
 
-TEST(KernelChoice, AFolderThatCannotBeMadeKeepsNothingAndIsNoError) {
+TEST(KernelChoice, AnAnswerThatCannotBeKeptIsNone) {
   const ProgramFolder folder("no-kernels");
   write_text_file(folder.path("file"), "");
-  EXPECT_EQ(known_trials(folder.path("file/below")).size(), list_branches().size());
+  EXPECT_EQ(known_trials(folder.path("file/below")), std::nullopt);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include "exec/devices/kernel_choice.h"
 
@@ -13,7 +14,8 @@ bool choose_kernels() {
   if (std::getenv("FRAZIL_OTHER_KERNELS") != nullptr) {
     const auto folder = frazil::cache_folder();
     if (!folder) return false;
-    const auto branch = frazil::other_branch(frazil::known_trials(*folder));
+    const auto trials = frazil::known_trials(*folder);
+    const auto branch = trials ? frazil::other_branch(*trials) : std::nullopt;
     if (!branch) return false;
     std::printf("under the kernels of %s\n", branch->c_str());
     ::setenv("MKL_CBWR", branch->c_str(), /*overwrite=*/1);
