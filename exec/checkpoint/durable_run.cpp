@@ -139,9 +139,10 @@ void DurableRun::enter_kernels(Step step) {
   if (before == present_ && !(is_tried && options_.accept_other_kernels)) return;
   const bool breaks = !gives_same_bits(before, present_) || options_.accept_other_kernels;
   kernels_.push_back({step, breaks, present_});
-  write_kernels(options_.files, options_.folder, kernels_);
+  // Between the two a crash leaves the file as it was: the next process finds other kernels again.
   journal_.append_kernels(step, hash_kernels(present_), breaks);
   journal_.sync();
+  write_kernels(options_.files, options_.folder, kernels_);
   has_moved_ = !breaks;
   notes_.push_back({breaks ? tell_other_bits({{step, false, before}, kernels_.back()})
                            : "the run goes on with the same kernels on another processor, " +
