@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <functional>
 #include <optional>
 #include <system_error>
@@ -51,6 +52,7 @@ class Checker {
     for (const fs::path& path : list_sorted(checkpoints_)) check_checkpoint(path);
     check_log();
     check_weights();
+    check_absent();
     note_kept_aside();
     if (check_.parts.empty()) {
       throw InputError(folder_.string(), 0, "a folder without a run",
@@ -258,6 +260,7 @@ class Checker {
     StoredTensors read;
     if (!try_reading([&] { read = read_stored_tensors(path); })) return;
     const std::string steps = read.metadata["steps"];
+    std::from_chars(steps.data(), steps.data() + steps.size(), weights_after_);
     check_.parts.emplace_back(
         "weights", fmt::format("{}, after {} steps", hex_text(read.weights_hash), steps));
     if (!is_journal_whole()) return;
@@ -270,6 +273,36 @@ class Checker {
     } else if (recorded->second != read.weights_hash) {
       complain(path, fmt::format("they have the hash {}, in the journal {}",
                                  hex_text(read.weights_hash), hex_text(recorded->second)));
+    }
+  }
+
+  // Finds what is gone: checkpoints and weights are only known to be the run's by its journal, and
+  // the journal's last weights lie in a checkpoint or in the weights.
+  void check_absent() {
+    if (!check_.checkpoints.empty() && !journal_) {
+      complain(checkpoints_ / "steps.journal", "it is not there, and checkpoints are");
+    }
+    if (!is_journal_whole()) return;
+    if (weights_after_ > journal_->steps) {
+      complain(folder_ / "weights.safetensors",
+               fmt::format("they are of {} steps, and the journal ends after {}", weights_after_,
+                           journal_->steps));
+    }
+    if (journal_->weights.empty()) return;
+    const Step last = journal_->weights.rbegin()->first;
+    const bool has_ended = is_there(folder_ / "trace.jsonl");
+    if (!check_.checkpoints.contains(last) && weights_after_ != last) {
+      const std::string words = fmt::format(
+          "the weights after {} steps, which the journal has last, are in no file", last);
+      // They are recorded before they are written, and a crash may come in between.
+      if (has_ended) {
+        complain(checkpoints_, words);
+      } else {
+        check_.notes.push_back(words);
+      }
+    }
+    if (has_ended && !is_there(folder_ / "events.jsonl")) {
+      complain(folder_ / "events.jsonl", "it is not there, and the run has ended");
     }
   }
 
@@ -289,6 +322,7 @@ class Checker {
   fs::path checkpoints_;
   std::optional<StoredJournal> journal_;
   std::string model_hash_;  // of the newest checkpoint
+  Step weights_after_ = 0;  // 0: there are no weights
   RunCheck check_;
 };
 
