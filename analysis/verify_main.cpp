@@ -42,18 +42,20 @@ KinetoOptions read_options(const Flags& values) {
   return options;
 }
 
-Provenance describe_question(const StepSeries& series, const KinetoOptions& options) {
+Provenance describe_question(const std::vector<StepSeries>& ranks, const KinetoOptions& options) {
+  const StepSeries& series = ranks.front();
   return {{"measured_by", "trace"},
+          {"ranks", fmt::format("{}", ranks.size())},
           {"layers_by", series.layers_by == LayerSource::kRanges ? "ranges" : "operations"},
           {"time", series.is_device_time ? "device" : "host"},
           {"micro_batches", fmt::format("{}", options.micro_batches)}};
 }
 
-Provenance describe_host(const StepSeries& series) {
+Provenance describe_host(const std::vector<StepSeries>& ranks) {
+  std::set<std::string> gpus;
+  for (const StepSeries& series : ranks) gpus.insert(series.gpus.begin(), series.gpus.end());
   std::string names;
-  for (const std::string& gpu : series.gpus) {
-    names += (names.empty() ? "" : ", ") + to_one_line(gpu);
-  }
+  for (const std::string& gpu : gpus) names += (names.empty() ? "" : ", ") + to_one_line(gpu);
   return {{"gpus", names.empty() ? "none" : names}};
 }
 
@@ -72,14 +74,36 @@ std::vector<double> take(const std::vector<std::int64_t>& times, Part part) {
   ENSURE(false, "unknown part of a trace");
 }
 
-// Layers of no time stand for nothing that could move.
-std::vector<GuardedValue> sum_up(const StepSeries& series, Part part) {
-  std::vector<GuardedSeries> all{{GuardedKind::kStep, "step", take(series.steps, part)}};
-  for (const LayerSeries& layer : series.layers) {
-    all.push_back({GuardedKind::kLayer, layer.name, take(layer.times, part)});
+// Layers of no time stand for nothing that could move. With several ranks the values of each have
+// its number: a rank that is slow must not hide among the others.
+std::vector<GuardedValue> sum_up(const std::vector<StepSeries>& ranks, Part part) {
+  std::vector<GuardedSeries> all;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const StepSeries& series = ranks[r];
+    const std::string rank = ranks.size() == 1 ? "" : fmt::format("rank {}: ", r);
+    all.push_back({GuardedKind::kStep, rank + "step", take(series.steps, part)});
+    for (const LayerSeries& layer : series.layers) {
+      all.push_back({GuardedKind::kLayer, rank + layer.name, take(layer.times, part)});
+    }
+    all.push_back({GuardedKind::kLink, rank + "communication", take(series.communication, part)});
   }
-  all.push_back({GuardedKind::kLink, "communication", take(series.communication, part)});
   return sum_up(all);
+}
+
+std::vector<StepSeries> read_ranks(const std::vector<std::string>& traces,
+                                   const KinetoOptions& options) {
+  std::vector<StepSeries> ranks;
+  for (const std::string& trace : traces) ranks.push_back(read_step_series(trace, options));
+  for (std::size_t r = 1; r < ranks.size(); ++r) {
+    if (ranks[r].layers_by != ranks[0].layers_by) {
+      throw InputError(traces[r], 0, "layers found in another way", "that of the first trace");
+    }
+    if (ranks[r].is_device_time != ranks[0].is_device_time) {
+      throw InputError(traces[r], 0, ranks[r].is_device_time ? "device work" : "no device work",
+                       "the same as in the first trace");
+    }
+  }
+  return ranks;
 }
 
 // The halves of a trace are its two blocks: what moved shows in both.
@@ -93,17 +117,17 @@ ExitCode guard_traces(const Flags& values) {
   refuse_overwriting(inputs, {{"--baseline", file}});
   const KinetoOptions options = read_options(values);
   const double floor = integer_or(values, "bar", 3, 1, 1000) / kPercent;
-  const StepSeries series = read_step_series({traces.begin(), traces.end()}, options);
-  const Baseline today{describe_question(series, options), describe_host(series), 0,
-                       sum_up(series, Part::kAll)};
+  const std::vector<StepSeries> ranks = read_ranks(traces, options);
+  const Baseline today{describe_question(ranks, options), describe_host(ranks), 0,
+                       sum_up(ranks, Part::kAll)};
   const bool as_json = is_set(values, "json");
   if (!std::filesystem::exists(file)) return keep_baseline(today, file, as_json);
   const Baseline baseline = read_baseline(file);
   refuse_other_question(baseline, today, file);
   const std::vector<Movement> first =
-      find_movements(baseline.values, sum_up(series, Part::kFirstHalf), floor);
+      find_movements(baseline.values, sum_up(ranks, Part::kFirstHalf), floor);
   const std::vector<Movement> second =
-      find_movements(baseline.values, sum_up(series, Part::kSecondHalf), floor);
+      find_movements(baseline.values, sum_up(ranks, Part::kSecondHalf), floor);
   const GuardReport report{file, baseline.fingerprint, today.fingerprint,
                            find_movements(baseline.values, today.values, floor),
                            conclude_guard(first, second, kFewestSteps)};

@@ -74,7 +74,8 @@ std::string find_unsteadiness(const Baseline& baseline) {
                    [](const auto& value) { return value.kind == GuardedKind::kStep; });
   const int blocks = step == baseline.values.end() ? 0 : step->blocks;
   if (blocks < kFewestBaselineBlocks) {
-    return fmt::format("{} blocks or steps tell no noise, {} do", blocks, kFewestBaselineBlocks);
+    return fmt::format("{} blocks or steps count, and {} are needed to tell their noise", blocks,
+                       kFewestBaselineBlocks);
   }
   if (2 * step->noise <= kLargestBar) return "";
   constexpr double kPercent = 100;

@@ -94,6 +94,28 @@ def check_traces(folder):
     return ""
 
 
+def check_ranks(folder):
+    """Of two ranks one is slower: neither its other half nor the other rank hides it."""
+    def guard(first, second):
+        (folder.path / "rank0.json").write_text(first)
+        (folder.path / "rank1.json").write_text(second)
+        return folder.run(*"--trace rank0.json --trace rank1.json --baseline ranks.json --json".split())
+
+    stored = guard(trace_of_day(1), trace_of_day(2))
+    if stored.returncode or not json.loads(stored.stdout).get("wrote_baseline"):
+        return f"storing a baseline of two ranks ends with {stored.returncode}: {stored.stderr.strip()}"
+    for seed in range(20, 23):
+        same = guard(trace_of_day(seed), trace_of_day(seed + 50))
+        if same.returncode:
+            return f"two ranks as on the good day end with {same.returncode}: {same.stdout.strip()}"
+        for slowed in ({"slow": "layers.2", "factor": 2.0}, {"host": 1.5}):
+            done = guard(trace_of_day(seed), trace_of_day(seed + 50, **slowed))
+            names = {alarm["name"] for alarm in json.loads(done.stdout)["alarms"]} if done.stdout else set()
+            if done.returncode != 4 or not any(name.startswith("rank 1: ") for name in names):
+                return f"rank 1 with {slowed} ends with {done.returncode}, alarms {names}: {done.stderr.strip()}"
+    return ""
+
+
 def check_refusals(folder):
     good = (folder.path / "good.json").read_text()
     other = trace_of_day(5).replace("layers.2", "layers.9")
@@ -140,7 +162,7 @@ def main():
     plan = "a planted slow layer of a plan is named"
     with tempfile.TemporaryDirectory() as name:
         folder = Folder(name)
-        complaint = check_traces(folder) or check_refusals(folder)
+        complaint = check_traces(folder) or check_ranks(folder) or check_refusals(folder)
     if not complaint:
         with tempfile.TemporaryDirectory() as name:
             try:

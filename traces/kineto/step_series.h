@@ -1,6 +1,6 @@
 #pragma once
-// Reads what each step of traces took, layer by layer, for a guard that compares days. The profile
-// that import makes of the same traces (kineto_profile.h) has their medians alone.
+// Reads what each step of a trace took, layer by layer, for a guard that compares days. The profile
+// that import makes of traces (kineto_profile.h) has their medians alone.
 
 #include <filesystem>
 #include <string>
@@ -19,16 +19,15 @@ struct LayerSeries {
 struct StepSeries {
   LayerSource layers_by = LayerSource::kRanges;
   bool is_device_time = false;
-  std::vector<std::string> gpus;            // names of the devices of all traces, each once
+  std::vector<std::string> gpus;            // names of the devices, each once
   std::vector<LayerSeries> layers;          // in the order in which they first run
   std::vector<std::int64_t> steps;          // ns from ProfilerStep's begin to its end
   std::vector<std::int64_t> communication;  // ns in NCCL's kernels, by step
 };
 
-// Reads one trace per rank, and joins the steps of all. Times are of all micro-batches of a step.
-// Of the options the layers' prefix, `needs_ranges` and `micro_batches` count. Throws InputError as
-// import_kineto() does, and for a trace without ProfilerStep ranges.
-StepSeries read_step_series(const std::vector<std::filesystem::path>& traces,
-                            const KinetoOptions& options);
+// Reads the trace of one rank. Times are of all micro-batches of a step. Of the options the layers'
+// prefix, `needs_ranges` and `micro_batches` count. Throws InputError as import_kineto() does, and
+// for a trace without ProfilerStep ranges.
+StepSeries read_step_series(const std::filesystem::path& trace, const KinetoOptions& options);
 
 }  // namespace frazil

@@ -66,7 +66,7 @@ TEST(GuardAnswer, ABaselineOfTooFewBlocksIsNotKept) {
   EXPECT_EQ(keep_baseline(baseline, file.string(), false), ExitCode::kOk);
   std::fflush(stdout);
   EXPECT_EQ(testing::internal::GetCapturedStdout(),
-            "wrote no baseline: 5 blocks or steps tell no noise, 6 do\nINCONCLUSIVE\n"
+            "wrote no baseline: 5 blocks or steps count, and 6 are needed to tell their noise\nINCONCLUSIVE\n"
             "wrote baseline " +
                 file.string() +
                 ": 1 things, noise up to 2.0 %; nothing was compared, the next run with it is\n");

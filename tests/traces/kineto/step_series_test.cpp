@@ -32,7 +32,7 @@ std::string slowing_steps(int steps, bool has_steps = true) {
 
 StepSeries read_series(const std::string& text, const KinetoOptions& options = {}) {
   const TraceFile file(text, "t.json");
-  return read_step_series({file.path()}, options);
+  return read_step_series(file.path(), options);
 }
 
 TEST(StepSeries, HasTheTimesOfEachCountedStep) {
@@ -61,16 +61,6 @@ TEST(StepSeries, HasTheProfilesMedians) {
     std::sort(times.begin(), times.end());
     EXPECT_EQ(times[times.size() / 2], profile[l].forward + profile[l].input + profile[l].weight);
   }
-}
-
-TEST(StepSeries, JoinsTheStepsOfSeveralRanks) {
-  const TraceFile first(slowing_steps(3), "rank0.json");
-  const TraceFile second(slowing_steps(5), "rank1.json");
-  const StepSeries series = read_step_series({first.path(), second.path()}, {});
-  EXPECT_EQ(series.steps.size(), 6U);
-  EXPECT_EQ(series.layers.size(), 2U);
-  EXPECT_EQ(series.layers[0].times.size(), 6U);
-  EXPECT_EQ(series.communication.size(), 6U);
 }
 
 TEST(StepSeries, CommunicationIsSummedByStep) {
