@@ -98,6 +98,11 @@ std::int64_t count_micro_batches(const Pipeline& pipeline) {
 
 void refuse_unequal(const Plan& plan) {
   const Pipeline& first = plan.pipelines.front();
+  if (plan.mask != FreezeMask::all_active(plan.mask.blocks())) {
+    throw InfeasibleError(
+        fmt::format("torchtitan trains every module, and the mask {} of this plan freezes some",
+                    plan.mask.text()));
+  }
   if (plan.batch_size % plan.micro_batch_size != 0) {
     throw InfeasibleError(
         fmt::format("torchtitan has micro-batches of one size, and a batch of {} ends with a "
