@@ -42,7 +42,7 @@ def check():
                     tensors, _ = read_safetensors(file)
                     finite = all(is_finite(values) for _, values in tensors.values())
                 else:
-                    finite = True if ended.returncode == 0 else is_finite_checkpoint(data, size)
+                    finite = is_finite_checkpoint(data, size)
                 if not finite:
                     return "", f"{file.name} of a run that exits {ended.returncode} is not finite"
             if ended.returncode == 10:
