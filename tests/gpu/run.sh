@@ -133,9 +133,12 @@ part() {
   cat "$torch/version.py" 2>/dev/null
 } >"$results/machine.txt"
 
+# A machine may have some of Boost with CMake files of its own, which would be asked before the folder of what was brought along.
 configure() {
+  local own=OFF
+  if [ -d "$needs/include/boost" ]; then own=ON; fi
   PATH=$PATH:/usr/local/cuda/bin cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_COMPILER=$compiler" \
-    "-DFRAZIL_TORCH=$torch" -DFRAZIL_BENCH=OFF "-DCMAKE_PREFIX_PATH=$needs" "-DBOOST_ROOT=$needs" "-DCMAKE_LIBRARY_PATH=$needs/lib"
+    "-DFRAZIL_TORCH=$torch" -DFRAZIL_BENCH=OFF "-DCMAKE_PREFIX_PATH=$needs" "-DBOOST_ROOT=$needs" "-DCMAKE_LIBRARY_PATH=$needs/lib" "-DBoost_NO_BOOST_CMAKE=$own"
 }
 export needs build torch compiler
 export -f configure
