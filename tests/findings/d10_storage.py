@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "support"))
-from training import FRAZIL, Absent, Training, one_line, tell  # noqa: E402
+from training import FRAZIL, Failed, Training, one_line, tell  # noqa: E402
 
 NOBODY = 65534
 TABLE = "name,forward_ms,backward_ms,parameter_bytes,activation_bytes\na,1,2,8,8\nb,1,2,8,8\n"
@@ -78,7 +78,7 @@ def check():
         (folder / "layers.csv").write_text(TABLE)
         made = training.run(*"import csv layers.csv --out chain.json".split())
         if made.returncode:
-            raise Absent(f"import exits {made.returncode}: {one_line(made.stderr)}")
+            raise Failed(f"import exits {made.returncode}: {one_line(made.stderr)}")
         for verb, words in WRITERS.items():
             if complaint := complain(folder, verb, words, "out", limit_files, 8):
                 return "", "full storage: " + complaint

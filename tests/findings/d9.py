@@ -68,6 +68,9 @@ def train_stopped(folder):
 
 
 def main():
+    if not (pathlib.Path(FRAZIL).parent / "frazil-train").exists():
+        print(f"found no frazil-train beside {FRAZIL}")
+        return 77
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         write_run(folder, deadline_seconds=10**9)
@@ -80,8 +83,8 @@ def main():
             folder, "profile --run run.json --devices 2 --rounds 1 --steps 2 --quiet --out m.json --cluster-out c.json"
         )
         if made.returncode != 0:
-            print(f"found no profile: {made.stderr.strip()[:160]}")
-            return 77
+            print(f"profile exits {made.returncode}: {made.stderr.strip()[:160]}")
+            return 1
         write_plan(folder)
         for deadline in ({"deadline_seconds": DEADLINE}, {}):
             write_run(folder, epochs=4000, **deadline)

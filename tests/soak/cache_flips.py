@@ -8,7 +8,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "support"))
-from campaign import Absent, Campaign, Counted, Ended, tell_kinds  # noqa: E402
+from campaign import Campaign, Counted, Ended, Failed, tell_kinds  # noqa: E402
 from training import FRAZIL, INPUTS, Training, one_line  # noqa: E402
 
 FLIPS = 1858
@@ -62,7 +62,7 @@ class CachedTraining:
         self.training.write_run("run.json", epochs=200, freeze=FREEZE)
         ended = self.training.train(*FLAGS)
         if ended.returncode:
-            raise Absent(f"train exits {ended.returncode}: {one_line(ended.stderr)}")
+            raise Failed(f"train exits {ended.returncode}: {one_line(ended.stderr)}")
         self.hash = json.loads(ended.stdout)["weight_hash"]
         self.flipped = self.lost = self.found = 0
 

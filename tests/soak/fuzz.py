@@ -13,11 +13,22 @@ from campaign import TRIES_AT_ONCE, Absent, Campaign, Counted  # noqa: E402
 TREE = pathlib.Path(__file__).resolve().parents[2]
 FUZZERS = pathlib.Path(os.environ.get("FRAZIL_FUZZERS", str(TREE / "build/fuzz/bin")))
 SECONDS = 60  # of each fuzzer
+NEED_TORCH = {"run_config", "checkpoint"}  # built with -DFRAZIL_FUZZ_TORCH=ON alone
+
+
+def list_missing(names):
+    """Readers that have a fuzzer in the sources and none among the programs."""
+    known = {path.name.removesuffix("_fuzz.cpp") for path in (TREE / "tests/fuzz").glob("*_fuzz.cpp")}
+    return sorted(known - NEED_TORCH - set(names))
+
+
+def name_of(fuzzer):
+    return fuzzer.name.removeprefix("fuzz_")
 
 
 def fuzz(campaign, folder, fuzzer):
     """Number of inputs, and a complaint or nothing."""
-    name = fuzzer.name.removeprefix("fuzz_")
+    name = name_of(fuzzer)
     corpus = folder / name
     corpus.mkdir()
     campaign.kept.mkdir(parents=True, exist_ok=True)
@@ -27,8 +38,9 @@ def fuzz(campaign, folder, fuzzer):
          "-print_final_stats=1", str(corpus), str(TREE / "tests/fuzz/seeds" / name)],
         env={**os.environ, "ASAN_OPTIONS": "quarantine_size_mb=64"}, text=True, errors="replace", capture_output=True)
     inputs = re.search(r"number_of_executed_units: (\d+)", ended.stderr)
-    complaint = f"{fuzzer.name} ends with {ended.returncode}: {ended.stderr[-600:]}" if ended.returncode else ""
-    return int(inputs[1]) if inputs else 0, complaint
+    if ended.returncode or not inputs or int(inputs[1]) == 0:
+        return 0, f"{fuzzer.name} ends with {ended.returncode}: {ended.stderr[-600:]}"
+    return int(inputs[1]), ""
 
 
 def do_all(campaign, folder):
@@ -38,10 +50,12 @@ def do_all(campaign, folder):
     with concurrent.futures.ThreadPoolExecutor(TRIES_AT_ONCE) as pool:
         ended = list(pool.map(lambda fuzzer: fuzz(campaign, folder, fuzzer), fuzzers))
     complaints = [complaint for _, complaint in ended if complaint]
+    complaints += [f"no fuzzer of {name} in {FUZZERS}" for name in list_missing(map(name_of, fuzzers))]
     for complaint in complaints:
         print(f"fuzz: {complaint}")
-    return Counted(sum(inputs for inputs, _ in ended), f"{len(fuzzers)} sanitized readers, {campaign.count} s each: no crash, no "
-                   "input of 5 s or 512 MiB", len(complaints))
+    minutes = len(fuzzers) * campaign.count / 60
+    return Counted(sum(inputs for inputs, _ in ended), f"inputs of {len(fuzzers)} sanitized readers, {campaign.count} s each, "
+                   f"{minutes:.1f} minutes in all: no crash, no input of 5 s or 512 MiB", len(complaints), len(fuzzers))
 
 
 sys.exit(Campaign("fuzz", SECONDS, __doc__).run(do_all))

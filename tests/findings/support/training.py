@@ -20,20 +20,24 @@ INPUTS = "--run run.json --profile model.json --cluster cluster.json --quiet".sp
 
 
 class Absent(Exception):
-    """Something that the script needs is not there; its text says what."""
+    """A program or data that the script needs is not there; its text says what."""
+
+
+class Failed(Exception):
+    """A program that is there fails at what the script only needs, or does not give it; its text says how."""
 
 
 class Training:
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         self.write_run("run.json")
-        program = pathlib.Path(FRAZIL).parent / "frazil-train"
-        if not program.exists():
-            raise Absent(f"no {program}")
+        for program in (pathlib.Path(FRAZIL), pathlib.Path(FRAZIL).parent / "frazil-train"):
+            if not program.exists():
+                raise Absent(f"no {program}")
         made = self.run("profile", *"--run run.json --devices 2 --rounds 1 --steps 2 --memory-limit 1GiB "
                         "--out model.json --cluster-out cluster.json --quiet".split())
         if made.returncode:
-            raise Absent(f"profile exits {made.returncode}: {made.stderr.strip()}")
+            raise Failed(f"profile exits {made.returncode}: {one_line(made.stderr)}")
 
     def write_run(self, name, **changes):
         (self.folder / name).write_text(json.dumps({**RUN, **changes}))
@@ -120,11 +124,15 @@ def name_vit(model):
 
 
 def tell(row, check):
-    """Runs `check`, which returns (what was seen, complaint or ""), prints a line and returns the exit code."""
+    """Runs `check`, which returns (what was seen, complaint or ""), prints a line and returns the exit code: 77 where something
+    is absent, 1 where there is a complaint or something failed."""
     try:
         seen, complaint = check()
     except Absent as absent:
         print(f"{row}: skipped: {absent}")
         return 77
+    except Failed as failed:
+        print(f"{row}: {failed}")
+        return 1
     print(f"{row}: {complaint or seen}")
     return 1 if complaint else 0

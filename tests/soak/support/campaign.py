@@ -1,8 +1,8 @@
 """What all campaigns share: flags, numbered tries drawn from one seed, two at a time, and the row of the table they end with.
 
-A campaign is a program that prints its seed first and its row last, `ROW name | tries | checked | bad | seconds`, where
-`bad` counts lost runs, wrong bits and crashes. It exits with 0 if that is 0, with 1 if it is not, and with 77 if what it
-needs is absent. The folder of a bad try is kept.
+A campaign is a program that prints its seed first and its row last, `ROW name | tries | of | checked | bad | seconds`,
+where `of` is how many tries there should be at least, and `bad` counts lost runs, wrong bits and crashes. It exits with 0
+if that is 0 and no try is missing, else with 1, and with 77 if what it needs is absent. The folder of a bad try is kept.
 """
 import argparse
 import concurrent.futures
@@ -16,7 +16,7 @@ import time
 
 SUPPORT_OF_FINDINGS = pathlib.Path(__file__).resolve().parents[2] / "findings" / "support"
 sys.path.insert(0, str(SUPPORT_OF_FINDINGS))
-from training import Absent  # noqa: E402
+from training import Absent, Failed  # noqa: E402
 
 TRIES_AT_ONCE = 2
 MOST_COMPLAINTS = 20  # that are printed
@@ -32,10 +32,11 @@ class Ended:
 
 @dataclasses.dataclass
 class Counted:
-    """A campaign's row but for its name and time."""
+    """A campaign's row but for its name and time. `least` is how many tries there should be, unless that is the campaign's count."""
     tries: int
     checked: str
     bad: int
+    least: int = None
 
 
 class Campaign:
@@ -50,6 +51,7 @@ class Campaign:
         given = flags.parse_args()
         self.name, self.seed, self.only = name, given.seed, given.only
         self.count = max(1, round(count * given.share / 100))
+        self.asked = self.count if self.only is None else 1
         self.kept = pathlib.Path(given.keep).resolve()
 
     def random_of(self, number):
@@ -64,11 +66,18 @@ class Campaign:
             with tempfile.TemporaryDirectory(prefix=f"frazil-{self.name}-") as folder:
                 counted = do_all(self, pathlib.Path(folder))
         except Absent as absent:
-            print(f"ROW {self.name} | 0 | skipped: {absent} | 0 | 0", flush=True)
+            self.print_row(0, self.asked, f"skipped: {absent}", 0, 0)
             return ABSENT
-        seconds = time.monotonic() - begin
-        print(f"ROW {self.name} | {counted.tries} | {counted.checked} | {counted.bad} | {seconds:.0f}", flush=True)
-        return 1 if counted.bad else 0
+        except Failed as failed:
+            counted = Counted(0, f"failed: {failed}", 1)
+        least = self.asked if counted.least is None else counted.least
+        if counted.tries < least:
+            print(f"{self.name}: {counted.tries} tries, expected at least {least}", flush=True)
+        self.print_row(counted.tries, least, counted.checked, counted.bad, time.monotonic() - begin)
+        return 1 if counted.bad or counted.tries < least else 0
+
+    def print_row(self, tries, least, checked, bad, seconds):
+        print(f"ROW {self.name} | {tries} | {least} | {checked} | {bad} | {seconds:.0f}", flush=True)
 
     def do_tries(self, folder, do_one):
         """Calls `do_one(number, random, place)` for each try, in a new folder; returns tries, kinds with counts, and bad tries."""

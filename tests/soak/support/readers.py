@@ -3,7 +3,7 @@ import dataclasses
 import pathlib
 import shutil
 
-from campaign import Absent
+from campaign import Failed
 from training import Training, one_line
 
 SEEDS = pathlib.Path(__file__).resolve().parents[2] / "fuzz/seeds"
@@ -42,7 +42,7 @@ def make_inputs(folder):
             f"train --run run.json {FILES} --steps 60 --checkpoint-every 20 --out run --quiet"):
         ended = training.run(*command.split())
         if ended.returncode:
-            raise Absent(f"frazil {command} exits {ended.returncode}: {one_line(ended.stderr)}")
+            raise Failed(f"frazil {command} exits {ended.returncode}: {one_line(ended.stderr)}")
     shutil.copytree(folder / "run", folder / "interrupted")
     (folder / "interrupted/trace.jsonl").unlink()
     return list_readers(folder)

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import time
 
-from campaign import Absent, Ended
+from campaign import Ended, Failed
 from training import FRAZIL, INPUTS, Training, one_line
 
 STEPS = 96
@@ -27,7 +27,7 @@ class Runs:
         began = time.monotonic()
         ended = self.training.train("--out", "whole", *FLAGS)
         if ended.returncode:
-            raise Absent(f"train exits {ended.returncode}: {one_line(ended.stderr)}")
+            raise Failed(f"train exits {ended.returncode}: {one_line(ended.stderr)}")
         self.seconds = time.monotonic() - began
         self.whole = folder / "whole"
         self.hash = json.loads(ended.stdout)["weight_hash"]
@@ -48,7 +48,7 @@ class Runs:
             process.communicate()
             if steps <= count_steps(out) < STEPS:
                 return out
-        raise Absent(f"no run could be killed at step {steps}")
+        raise Failed(f"no run could be killed at step {steps}")
 
     def resume(self, run):
         """Goes on with the run and judges how that ended: same weights, or a refusal in one sentence."""
