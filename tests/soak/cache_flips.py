@@ -79,8 +79,7 @@ class CachedTraining:
 
     def judge(self, code, answer, said):
         if code:
-            is_told = code in (2, 8) and "frazil train: " in said
-            return Ended(f"refused ({code})", "" if is_told else f"exit {code}: {said}")
+            return Ended(f"refused ({code})", f"exit {code}: {said}")
         found = json.loads(answer)
         self.lost += found["cache"]["lost"]
         self.found += found["cache"]["found"]

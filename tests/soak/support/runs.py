@@ -50,11 +50,13 @@ class Runs:
                 return out
         raise Failed(f"no run could be killed at step {steps}")
 
+    def go_on(self, run):
+        return subprocess.run([FRAZIL, "train", "--resume", str(run), "--json", "--quiet"], cwd=run.parent,
+                              capture_output=True, text=True, errors="replace", timeout=300)
+
     def resume(self, run):
         """Goes on with the run and judges how that ended: same weights, or a refusal in one sentence."""
-        ended = subprocess.run([FRAZIL, "train", "--resume", str(run), "--json", "--quiet"], cwd=run.parent,
-                               capture_output=True, text=True, errors="replace", timeout=300)
-        return self.judge(run, ended)
+        return self.judge(run, self.go_on(run))
 
     def judge(self, run, ended):
         if ended.returncode == 0:
