@@ -12,6 +12,7 @@
 #include "planner/actions/validate_plan.h"
 #include "planner/interop/chakra.h"
 #include "planner/interop/pytorch_csv.h"
+#include "planner/interop/pytorch_menu.h"
 #include "planner/interop/torchtitan.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/schedule_facts.h"
@@ -110,6 +111,7 @@ std::vector<std::string> make_pytorch(const WhatIfInputs& inputs, PytorchDialect
 
 void export_pytorch(const Flags& values, const WhatIfInputs& inputs,
                     const std::filesystem::path& out) {
+  refuse_foreign_schedule(inputs.plan);
   const std::vector<std::string> texts =
       make_pytorch(inputs, is_set(values, "comms") ? PytorchDialect::kComputeComms
                                                    : PytorchDialect::kComputeOnly);
@@ -123,6 +125,7 @@ void export_pytorch(const Flags& values, const WhatIfInputs& inputs,
 
 // Writes the schedule of one pipeline, for all are alike, and what asks torchtitan for the plan.
 void export_torchtitan(const Flags& values, const WhatIfInputs& inputs, const std::string& prefix) {
+  refuse_foreign_schedule(inputs.plan);
   const std::string csv = prefix + ".csv";
   const std::string toml =
       to_torchtitan_toml(inputs.plan, inputs.profile, csv, required_text(values, "profile"));

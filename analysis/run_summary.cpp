@@ -200,8 +200,10 @@ std::string_view explain_extrapolated() {
 }
 
 std::string_view explain_allocator() {
-  return "allocator: all that libtorch handed out in the device's thread, so also what an action "
-         "makes and frees again before it ends; a message counts with its sender";
+  return "peak total: what stages keep beyond an action, counted alike on both sides; allocator: "
+         "all "
+         "that libtorch handed out in the device's thread, so also what an action makes and frees "
+         "again before it ends; a message counts with its sender";
 }
 
 }  // namespace frazil

@@ -11,6 +11,7 @@ namespace {
 constexpr std::size_t kLongestName = 64;
 constexpr std::size_t kMostEdits = 3;
 constexpr std::size_t kShortestBegin = 3;
+constexpr char kBetweenWords = '-';
 
 char lower(char letter) {
   return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
@@ -67,10 +68,17 @@ std::string_view nearest_name(std::string_view found, std::span<const std::strin
     nearest = name;
     least = edits;
   }
-  if (!nearest.empty() || found.size() < kShortestBegin) return nearest;
-  const auto longer = std::find_if(known.begin(), known.end(), [&](std::string_view name) {
+  if (least <= 1 || found.size() < kShortestBegin) return nearest;
+  const auto begins_so = [&](std::string_view name) {
     return is_same_name(found, name.substr(0, found.size()));
+  };
+  // Whoever leaves out a whole word made no slip, so edits do not tell which name was meant.
+  const auto by_words = std::find_if(known.begin(), known.end(), [&](std::string_view name) {
+    return begins_so(name) && name.size() > found.size() && name[found.size()] == kBetweenWords;
   });
+  if (by_words != known.end()) return *by_words;
+  if (!nearest.empty()) return nearest;
+  const auto longer = std::find_if(known.begin(), known.end(), begins_so);
   return longer == known.end() ? "" : *longer;
 }
 

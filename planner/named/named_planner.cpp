@@ -22,35 +22,43 @@ namespace {
 struct PlannerRow {
   NamedPlanner planner;
   std::string_view name;
+  std::string_view one_line;  // for people
   std::string_view assumes;
 };
 
 constexpr std::array kPlanners = {
     PlannerRow{NamedPlanner::kPipeBd, "pipe-bd",
+               "Pipe-BD: stages on several devices, which share the samples",
                "a batch is one micro-batch, shared by samples within a stage; unlimited memory; "
                "every relay goes over the link of the first two devices"},
     PlannerRow{
-        NamedPlanner::kPipeBdMemory, "pipe-bd-memory",
+        NamedPlanner::kPipeBdMemory, "pipe-bd-memory", "Pipe-BD within the memory of the devices",
         "a batch is one micro-batch, shared by samples within a stage; every relay goes over "
         "the link of the first two devices"},
     PlannerRow{NamedPlanner::kTorchgpipe, "torchgpipe",
+               "torchgpipe's balance: nearly equal times, gpipe",
                "one pipeline of nearly equal times on equal devices; unlimited memory; messages "
                "for nothing"},
     PlannerRow{NamedPlanner::kPipeTransformer, "pipetransformer",
+               "PipeTransformer: shorter pipelines, and more of them, as blocks freeze",
                "parameters tell the time of a layer; pipelines within a host, each half as long as "
                "the one before; frozen blocks on the first device"},
     PlannerRow{
         NamedPlanner::kPipeDream, "pipedream",
+        "PipeDream's optimizer: stages on several devices, for a steady flow",
         "a pipeline that never flushes, so that the slowest stage alone counts; equal devices "
         "with unlimited memory"},
     PlannerRow{NamedPlanner::kDynMo, "dynmo",
+               "DynMo: the least largest load, packed onto few devices",
                "one pipeline on equal devices, each with the least memory of any; messages at no "
                "cost"},
     PlannerRow{
         NamedPlanner::kDynMoDiffusion, "dynmo-diffusion",
+        "DynMo by diffusion: layers go to lighter neighbours one by one",
         "one pipeline on equal devices, moved from equal numbers of layers by single layers; "
         "messages at no cost"},
     PlannerRow{NamedPlanner::kUniform, "uniform",
+               "equal numbers of layers, as Megatron-LM and DeepSpeed cut by default",
                "all layers take equally long, on one pipeline; unlimited memory; messages at no "
                "cost"},
 };
@@ -185,7 +193,13 @@ std::vector<std::string_view> all_planner_names() {
   return names;
 }
 
-std::string list_planners() { return fmt::format("{}", fmt::join(all_planner_names(), ", ")); }
+std::string list_planners() {
+  std::string lines;
+  for (const PlannerRow& row : kPlanners) {
+    lines += fmt::format("{:<15}  {}\n", row.name, row.one_line);
+  }
+  return lines;
+}
 
 bool chooses_its_micro_batches(NamedPlanner planner) {
   return planner == NamedPlanner::kPipeBd || planner == NamedPlanner::kPipeBdMemory ||

@@ -49,7 +49,8 @@ std::string_view assumptions_of(NamedPlanner planner);
 // Finds a planner by its name, in any case; none for an unknown name.
 std::optional<NamedPlanner> find_planner(std::string_view name);
 std::vector<std::string_view> all_planner_names();
-std::string list_planners();  // "pipe-bd, pipe-bd-memory, ..."
+// Returns a line for each planner: its name and whose plans it makes.
+std::string list_planners();
 
 // What a planner says of its plan, beside what the simulator says.
 struct PlannerRemarks {

@@ -85,7 +85,11 @@ int run_reproduce_verb(int argc, char** argv) {
     name.resize(std::max<std::size_t>(name.size(), 16), ' ');
     purpose += "\n  " + name + " " + std::string(target.does);
   }
-  const Verb verb{"reproduce", purpose, "frazil reproduce TARGET [--data FOLDER] [--json]", "word"};
+  const Verb verb{.name = "reproduce",
+                  .purpose = purpose,
+                  .usage = "frazil reproduce TARGET [--data FOLDER] [--json]",
+                  .words = "word",
+                  .has_help_word = true};
   return run_verb(verb, argc, argv, describe_flags(), reproduce);
 }
 

@@ -143,7 +143,9 @@ ExitCode answer(const Verb& verb, int argc, char** argv, const po::options_descr
   }
   const po::variables_map values = parse(argc, argv, parsed, name);
   const std::vector<std::string> words = text_list(values, name);
-  const bool asks_help = std::find(words.begin(), words.end(), "-h") != words.end();
+  const bool says_help = words == std::vector<std::string>{"help"};
+  const bool asks_help = std::find(words.begin(), words.end(), "-h") != words.end() ||
+                         (says_help && (verb.words.empty() || verb.has_help_word));
   if (asks_help || values.count("help") > 0) return print_help(verb, all);
   if (values.count("version") > 0) {
     fmt::print("frazil {}\n", FRAZIL_VERSION);

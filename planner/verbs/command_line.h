@@ -18,6 +18,8 @@ struct Verb {
   // The flag whose values are the words that belong to no flag; "": such words are refused. If
   // `options` do not describe that flag, it is taken, but not listed by --help.
   std::string words = "";
+  // Whether the word `help` alone is the same as --help, as it is where there are no words.
+  bool has_help_word = false;
 };
 
 // Parses argv with `options` (adds --help, also -h, --version and --describe-flags, see

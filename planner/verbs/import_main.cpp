@@ -174,18 +174,24 @@ ExitCode import_verb(const Flags& values) {
 
 int run_import_verb(int argc, char** argv) {
   const Verb verb{
-      "import",
-      "Turns traces of PyTorch's profiler, PipeDream's graphs and tables of layers into a model "
-      "profile, a schedule of PyTorch's into a plan, a plan and measurements of Sailor's into "
-      "profile, plan and cluster.",
-      "frazil import kineto TRACE... --out FILE [--micro-batch-size N] [--optimizer NAME] [--model "
-      "NAME]\n"
-      "   or: frazil import pytorch-csv SCHEDULE --plan FILE --profile FILE --cluster FILE --out "
-      "FILE\n"
-      "   or: frazil import sailor PLAN --data FOLDER --out FOLDER\n"
-      "   or: frazil import pipedream GRAPH --out FILE [--micro-batch-size N] [--model NAME]\n"
-      "   or: frazil import csv TABLE --out FILE [--micro-batch-size N] [--model NAME]",
-      "word"};
+      .name = "import",
+      .purpose =
+          "Turns traces of PyTorch's profiler, PipeDream's graphs and tables of layers into a "
+          "model "
+          "profile, a schedule of PyTorch's into a plan, a plan and measurements of Sailor's into "
+          "profile, plan and cluster.",
+      .usage =
+          "frazil import kineto TRACE... --out FILE [--micro-batch-size N] [--optimizer NAME] "
+          "[--model "
+          "NAME]\n"
+          "   or: frazil import pytorch-csv SCHEDULE --plan FILE --profile FILE --cluster FILE "
+          "--out "
+          "FILE\n"
+          "   or: frazil import sailor PLAN --data FOLDER --out FOLDER\n"
+          "   or: frazil import pipedream GRAPH --out FILE [--micro-batch-size N] [--model NAME]\n"
+          "   or: frazil import csv TABLE --out FILE [--micro-batch-size N] [--model NAME]",
+      .words = "word",
+      .has_help_word = true};
   return run_verb(verb, argc, argv, describe_flags(), import_verb);
 }
 

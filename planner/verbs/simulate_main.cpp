@@ -26,6 +26,7 @@
 #include "planner/verbs/what_if_flags.h"
 #include "planner/verbs/what_if_memory_flags.h"
 #include "planner/what_if/compare_schedules.h"
+#include "planner/what_if/held_bytes.h"
 #include "planner/what_if/plan_changes.h"
 #include "planner/what_if/what_if_changes.h"
 #include "planner/what_if/what_if_memory.h"
@@ -244,6 +245,9 @@ ExitCode simulate_what_if(const Flags& values) {
   const WhatIfAnswer answer = answer_what_if(inputs, step, searched, what_if.memory);
   finish_answer(values, {print_what_if(what_if, answer), what_if_json(what_if, answer)}, step,
                 inputs.plan, {inputs.profile, inputs.cluster});
+  if (!what_if.memory || !what_if.memory->limit) return ExitCode::kOk;
+  const auto excess = find_excess(*what_if.memory, answer.peak_bytes);
+  if (excess) throw InfeasibleError("the schedule does not fit: " + *excess);
   return ExitCode::kOk;
 }
 
@@ -295,6 +299,8 @@ ExitCode simulate_file(const Flags& values) {
   const std::string text =
       print_simulation(simulated) + changed.searched + print_other_question(given, options);
   finish_answer(values, {text, simulation_json(simulated)}, step, plan, setting);
+  // What waits for room makes do with the memory that there is, or has been refused.
+  if (!is_set(values, "wait-for-memory")) refuse_overflow(simulation.memory, cluster, file);
   return ExitCode::kOk;
 }
 

@@ -95,7 +95,7 @@ void read_backward(const Flags& flags, const Times& times, WhatIf& what_if) {
 
 WhatIf read_what_if(const Flags& flags, std::optional<Duration> otherwise, bool any_schedule) {
   WhatIf what_if;
-  what_if.stages = required_integer(flags, "stages", 1, kMostCounted);
+  what_if.stages = required_integer(flags, "stages", 1, kMostWhatIfStages);
   what_if.micro_batches = required_integer(flags, "micro-batches", 1, kMostCounted);
   what_if.search = read_search(flags);
   if (what_if.search) {

@@ -18,7 +18,6 @@
 namespace frazil {
 namespace {
 
-constexpr int kMostStages = 4096;
 constexpr std::int64_t kMostActions = 50'000'000;
 constexpr std::int64_t kMostTime = std::int64_t{1} << 62;
 
@@ -71,17 +70,17 @@ void check_chunks(const WhatIf& what_if) {
 
 void check(const WhatIf& what_if) {
   const ScheduleFacts& facts = facts_of(what_if.schedule);
-  if (what_if.stages < 1 || what_if.stages > kMostStages) {
-    refuse(fmt::format("{} stages", what_if.stages), fmt::format("1 to {}", kMostStages));
+  if (what_if.stages < 1 || what_if.stages > kMostWhatIfStages) {
+    refuse(fmt::format("{} stages", what_if.stages), fmt::format("1 to {}", kMostWhatIfStages));
   }
   if (what_if.micro_batches < 1 || what_if.micro_batches > kMostMicroBatches) {
     refuse(fmt::format("{} micro-batches", what_if.micro_batches),
            fmt::format("1 to {}", kMostMicroBatches));
   }
   check_chunks(what_if);
-  if (chunks_of(what_if) > kMostStages / what_if.stages) {
+  if (chunks_of(what_if) > kMostWhatIfStages / what_if.stages) {
     refuse(fmt::format("{} chunks on each of {} devices", chunks_of(what_if), what_if.stages),
-           fmt::format("at most {} in all", kMostStages));
+           fmt::format("at most {} in all", kMostWhatIfStages));
   }
   constexpr int kActionsOfAMicroBatch = 3;
   if (std::int64_t{what_if.stages} * what_if.micro_batches >

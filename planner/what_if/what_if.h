@@ -42,6 +42,9 @@ std::string_view schedule_name(const WhatIf& what_if);  // "1f1b", "search"
 inline constexpr std::string_view kSplitNote =
     "note: I and W are half of --backward each, by rule, not measured\n";
 
+// The most stages that a what-if has, each chunk counted.
+inline constexpr int kMostWhatIfStages = 4096;
+
 struct WhatIfInputs {
   ModelProfile profile;
   Cluster cluster;

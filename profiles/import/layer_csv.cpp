@@ -109,9 +109,6 @@ class CsvReader {
     }
     profile.layers.back().has_loss = true;
     if (find("backward") != nullptr) split_by_rule(imported_);
-    note("stash bytes are each layer's input alone, a lower bound", find("stash") == nullptr);
-    note("no optimizer state", find("optimizer_state") == nullptr);
-    note("no update time", find("update") == nullptr);
     doubt("parameter", DoubtedFact::kParameters, DoubtKind::kDefault, kNone);
     doubt("optimizer_state", DoubtedFact::kOptimizerState, DoubtKind::kDefault, kNone);
     doubt("update", DoubtedFact::kUpdate, DoubtKind::kDefault, kNone);

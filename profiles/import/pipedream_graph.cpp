@@ -218,8 +218,6 @@ class ProfileMaker {
     add_layers();
     add_edges();
     split_by_rule(imported_);
-    note("stash bytes are each layer's input alone, a lower bound");
-    note("no optimizer state and no update time");
     profile.doubts = {
         {DoubtedFact::kOptimizerState, DoubtKind::kDefault, "none, for the graph has none"},
         {DoubtedFact::kUpdate, DoubtKind::kDefault, "none, for the graph has none"},

@@ -121,6 +121,16 @@ VIOLATIONS = [
     ("documents", {"docs/page.md": "```sh run\nls\n```\n```text output exact\n```\n"}, "docs/page.md:17", "found mark `text output exact`"),
     ("documents", {"docs/page.md": "```sh shown\nls\n```\n```text output\n```\n"}, "docs/page.md:17", "output of no commands"),
     ("documents", {"docs/page.md": "~~~text\n```\n"}, "docs/page.md:14", "not closed"),
+    (
+        "documents",
+        {
+            "docs/install.md": "```cpp\nint y;\n```\n```cmake\nx\n```\n",
+            "tests/install/consumer/CMakeLists.txt": "y\n",
+            "tests/install/consumer/consumer_main.cpp": "int y;\n",
+        },
+        "docs/install.md:4",
+        "differs from tests/install/consumer/CMakeLists.txt",
+    ),
     ("documents", {"CONTRIBUTING.md": "```sh\nls\n```\n"}, "CONTRIBUTING.md:1", "found mark `sh`"),
 ]
 

@@ -18,6 +18,8 @@ COMMANDS = (COMMANDS_THAT_RUN, "sh shown")
 SHELLS = ("sh", "bash", "shell", "zsh")
 OUTPUT = ("text output", "text output measured")
 NO_COMMANDS = ("cmake", "cpp", "json", "python", "text")
+# Blocks that are files of the tree, by document and mark.
+SHOWN_FILES = {"docs/install.md": {"cmake": "tests/install/consumer/CMakeLists.txt", "cpp": "tests/install/consumer/consumer_main.cpp"}}
 FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})\s*([^`]*?)\s*$")
 LIST_ITEM = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s")
 
@@ -107,6 +109,8 @@ def check_documents(tree):
             yield Complaint(name, line, "begins code without a fence, so without a mark")
         for line, fault in faults_of_blocks(document):
             yield Complaint(name, line, fault)
+        for line, fault in faults_of_shown_files(tree.root, name, document):
+            yield Complaint(name, line, fault)
 
 
 def documents_of(root):
@@ -130,6 +134,16 @@ def faults_of_blocks(document):
         elif block.info not in (*COMMANDS, *NO_COMMANDS):
             yield block.line, f"found mark `{block.info}`, expected one of {', '.join((*COMMANDS, *OUTPUT, *NO_COMMANDS))}"
         before = block.info
+
+
+def faults_of_shown_files(root, name, document):
+    """A block that shows a file holds all of it, and each file that the document is to show is there."""
+    shown = SHOWN_FILES.get(name, {})
+    for block in document.blocks:
+        if block.info in shown and block.lines != (root / shown[block.info]).read_text(encoding="utf-8").splitlines():
+            yield block.line, f"differs from {shown[block.info]}, which it shows"
+    for mark in shown.keys() - {block.info for block in document.blocks}:
+        yield 1, f"does not show {shown[mark]}"
 
 
 def faults_of_output(block, before):

@@ -32,6 +32,11 @@ TEST(KnownNames, AreSuggestedForWhatIsMisspelt) {
 
 TEST(KnownNames, AreSuggestedForTheirBegin) {
   EXPECT_EQ(nearest_name("interleaved", kNames), "interleaved-1f1b");
+  const std::vector<std::string_view> both = {"looped-bfs", "interleaved-1f1b", "interleaved-zb"};
+  EXPECT_EQ(nearest_name("interleaved", both), "interleaved-1f1b");  // fewer edits make the other
+  EXPECT_EQ(nearest_name("Interleaved-zv", both), "interleaved-zb");
+  EXPECT_EQ(nearest_name("devices", std::vector<std::string_view>{"device-kind", "device"}),
+            "device");
   EXPECT_EQ(nearest_name("zb-", kNames), "zb-h1");
   EXPECT_EQ(nearest_name("in", kNames), "");
 }

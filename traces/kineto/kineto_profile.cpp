@@ -193,8 +193,6 @@ class ProfileMaker {
          has_unknown_parameters_);
     note("boundary and stash bytes unknown (0): record with record_shapes=True",
          has_unknown_boundaries_);
-    note("stash bytes are each layer's input alone, a lower bound",
-         has_boundaries_ && !has_measured_stash_);
     note_doubts();
     add_optimizer_state();
     return std::move(import_);

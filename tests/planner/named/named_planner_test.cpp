@@ -5,6 +5,7 @@
 
 #include <array>
 #include <random>
+#include <sstream>
 #include <string>
 
 #include "planner/actions/validate_plan.h"
@@ -283,7 +284,9 @@ TEST_F(NamedPlannerVerb, SaysWhereTheNamedPlanDoesNotFit) {
 TEST_F(NamedPlannerVerb, ListsItsPlannersAndRefusesOthers) {
   const Outcome help = folder_.run("plan", "--planner help");
   EXPECT_EQ(help.code, 0) << help.err;
-  EXPECT_EQ(help.out, list_planners() + "\n");
+  EXPECT_EQ(help.out, list_planners());
+  std::istringstream lines(help.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
   const Outcome unknown = plan("--cluster cluster.json --planner alpa");
   EXPECT_EQ(unknown.code, 2);
   EXPECT_NE(unknown.err.find("--planner alpa"), std::string::npos);

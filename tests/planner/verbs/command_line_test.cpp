@@ -115,6 +115,7 @@ TEST(CommandLine, AMisspeltFlagIsAnsweredWithTheNearestOne) {
 TEST(CommandLine, AWordThatBelongsToNoFlagIsNamed) {
   EXPECT_EQ(run({"--batch", "8", "extra", "more"}).err,
             "frazil test: command line: found `extra`, expected only flags\n");
+  EXPECT_EQ(run({"help"}).out, run({"--help"}).out);
 }
 
 TEST(CommandLine, VerbsThatTakeWordsGetThemInOrderFromAnywhereOnTheLine) {

@@ -188,7 +188,9 @@ TEST_F(Verbs, TablesForPeopleNameTheNumbers) {
   EXPECT_NE(planned.out.find("plans fit on 2 devices"), std::string::npos);
   const Outcome simulated =
       run("simulate", "--plan plan.json --profile model.json --cluster tight.json");
-  EXPECT_EQ(simulated.code, 0) << simulated.err;
+  EXPECT_EQ(simulated.code, 3);
+  EXPECT_EQ(simulated.err.find("frazil simulate: plan.json: the plan does not fit: device"), 0U)
+      << simulated.err;
   EXPECT_NE(
       simulated.out.find("\nthis plan does not fit into memory, and train refuses it: device"),
       std::string::npos)
