@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <map>
 #include <utility>
 
 #include "profiles/error.h"
@@ -137,30 +136,6 @@ int held_gradient_sets(const std::vector<TreeNode>& owned, int micro_batches) {
   const std::vector<TreeNode> joined = join_touching(owned, micro_batches);
   if (joined.empty()) return 0;
   return most_held_below({0, micro_batches}, joined).most + 1;
-}
-
-int received_gradient_sets(const std::vector<TreeNode>& own,
-                           const std::vector<std::vector<TreeNode>>& others, int micro_batches) {
-  std::map<TreeNode, bool> nodes;  // whether it is the owner's own
-  for (const TreeNode& node : own) nodes.emplace(node, true);
-  int held = 0;
-  int most = 0;
-  for (const std::vector<TreeNode>& came : others) {
-    held += static_cast<int>(came.size());
-    most = std::max(most, held);
-    for (TreeNode node : came) {
-      for (;;) {
-        const std::optional<TreeNode> other = sibling(node, micro_batches);
-        const auto found = other ? nodes.find(*other) : nodes.end();
-        if (found == nodes.end()) break;
-        if (!found->second) --held;
-        nodes.erase(found);
-        node = *parent(node, micro_batches);
-      }
-      nodes.emplace(node, false);
-    }
-  }
-  return most;
 }
 
 }  // namespace frazil

@@ -39,10 +39,4 @@ std::vector<TreeNode> maximal_nodes(const std::vector<TreeNode>& owned, int micr
 // floor(log2 M)+1 for an owner of [0, n) and 2 floor(log2 M) for any contiguous interval (M >= 2).
 int held_gradient_sets(const std::vector<TreeNode>& owned, int micro_batches);
 
-// Returns the most sets held at once, besides its own, by an owner of the maximal nodes `own`. The
-// owner takes all maximal nodes of each of `others`, one owner after another, and merges as soon as
-// both children are there. A merged node is a set besides its own.
-int received_gradient_sets(const std::vector<TreeNode>& own,
-                           const std::vector<std::vector<TreeNode>>& others, int micro_batches);
-
 }  // namespace frazil

@@ -116,15 +116,16 @@ void ReductionTail::hold(DeviceId device, Duration at, Bytes size) {
 // Returns what a reduction takes on the device at `self`; 0 if that surely is within the device's
 // spare bytes, so that most need not be worked out.
 Bytes ReductionTail::find_memory(const Collective& collective,
-                                 const std::vector<std::vector<TreeNode>>& nodes, std::size_t self,
+                                 const std::vector<std::vector<TreeNode>>& nodes, int all,
+                                 std::optional<ReceivedSets>& received, std::size_t self,
                                  Bytes held) const {
   const Bytes size = collective.size;
   if (options_.reduction == ReductionMode::kFast) return find_ring_reduction_memory(size, held);
-  const int all = std::accumulate(collective.owned.begin(), collective.owned.end(), 0);
   const int own = collective.owned[self];
   const Bytes bound = bound_exact_reduction_memory(size, nodes.size(), own, all - own, held);
   if (bound <= ends_[collective.devices[self].index()].spare) return Bytes{};
-  return find_exact_reduction_memory(size, nodes, self, micro_batches_, held);
+  if (!received) received.emplace(nodes, micro_batches_);
+  return find_exact_reduction_memory(size, *received, self, held);
 }
 
 std::vector<ReductionTail::Owner> ReductionTail::find_owners(int layer) const {
@@ -164,9 +165,11 @@ void ReductionTail::reduce_layers(LayerSpan span) {
   }
   if (collective.devices.size() < 2) return;
   const Duration entry = reduce(collective);
+  const int all = std::accumulate(collective.owned.begin(), collective.owned.end(), 0);
+  std::optional<ReceivedSets> received;
   for (std::size_t o = 0; o < nodes.size(); ++o) {
     hold(collective.devices[o], entry,
-         find_memory(collective, nodes, o, collective.size * sets[o]));
+         find_memory(collective, nodes, all, received, o, collective.size * sets[o]));
   }
   for (std::size_t p = 0; p < pipelines_.size(); ++p) {
     const int stage = stage_of(pipelines_[p].spans, span.first);

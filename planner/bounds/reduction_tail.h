@@ -10,6 +10,7 @@
 #include "planner/bounds/space_sums.h"
 #include "planner/plan/reduction_groups.h"
 #include "planner/plan/tied_exchanges.h"
+#include "sim/received_sets.h"
 
 namespace frazil {
 
@@ -83,7 +84,8 @@ class ReductionTail {
   Duration reduce(const Collective& collective);
   void reduce_layers(LayerSpan span);
   Bytes find_memory(const Collective& collective, const std::vector<std::vector<TreeNode>>& nodes,
-                    std::size_t self, Bytes held) const;
+                    int all, std::optional<ReceivedSets>& received, std::size_t self,
+                    Bytes held) const;
   void hold(DeviceId device, Duration at, Bytes size);
   void exchange(const TiedExchange& tied, const std::vector<Bytes>& memory);
   Update& update_of(DeviceId device, int pipeline, int stage);

@@ -25,6 +25,18 @@ Bytes beyond(Wide taken, Bytes held) {
   return {std::max<std::int64_t>(0, static_cast<std::int64_t>(taken) - held.count)};
 }
 
+// Returns the largest share of an owner that is not `self`. Shares are of n or n + 1 floats, and as
+// many are of n + 1 as floats are left over.
+Bytes largest_other_share(Bytes size, std::size_t self, std::size_t owners) {
+  if (owners < 2) return Bytes{};
+  const std::int64_t floats = size.count / kFloatBytes;
+  const auto all = static_cast<std::int64_t>(owners);
+  const Bytes least{kFloatBytes * (floats / all)};
+  const bool has_more = share_of_floats(size, self, owners) > least;
+  const std::int64_t others_with_more = floats % all - (has_more ? 1 : 0);
+  return least + Bytes{others_with_more > 0 ? kFloatBytes : 0};
+}
+
 Wide product(Bytes size, std::size_t times) { return static_cast<Wide>(size.count) * times; }
 
 // Returns the most sums held at once besides the device's own. The executor adds the uses in layer
@@ -65,23 +77,17 @@ Bytes share_of_floats(Bytes size, std::size_t part, std::size_t parts) {
   return {kFloatBytes * (boundary(part + 1) - boundary(part))};
 }
 
-Bytes find_exact_reduction_memory(Bytes size, const std::vector<std::vector<TreeNode>>& nodes,
-                                  std::size_t self, int micro_batches, Bytes held) {
-  std::vector<std::vector<TreeNode>> others = nodes;
-  others.erase(others.begin() + static_cast<std::ptrdiff_t>(self));
-  const Bytes share = share_of_floats(size, self, nodes.size());
-  const int received = received_gradient_sets(nodes[self], others, micro_batches);
-  const Wide adding =
-      product(size, nodes[self].size()) + product(share, static_cast<std::size_t>(received));
-  return std::max(beyond(adding, held), find_gather_memory(size, nodes.size(), self, held));
+Bytes find_exact_reduction_memory(Bytes size, const ReceivedSets& received, std::size_t self,
+                                  Bytes held) {
+  const Bytes share = share_of_floats(size, self, received.owners());
+  const auto sets = static_cast<std::size_t>(received.most(self));
+  const Wide adding = product(size, received.own(self)) + product(share, sets);
+  return std::max(beyond(adding, held), find_gather_memory(size, received.owners(), self, held));
 }
 
 Bytes find_gather_memory(Bytes size, std::size_t owners, std::size_t self, Bytes held) {
-  Bytes largest;
-  for (std::size_t owner = 0; owner < owners; ++owner) {
-    if (owner != self) largest = std::max(largest, share_of_floats(size, owner, owners));
-  }
-  return beyond(product(size, 1) + share_of_floats(size, self, owners).count + largest.count, held);
+  const Bytes own = share_of_floats(size, self, owners);
+  return beyond(product(size, 1) + own.count + largest_other_share(size, self, owners).count, held);
 }
 
 Bytes bound_exact_reduction_memory(Bytes size, std::size_t owners, int own, int received,
@@ -100,14 +106,18 @@ Bytes find_gather_memory(const ReductionGroup& group, const Plan& plan, std::siz
                             collective.size * sets);
 }
 
-Bytes find_reduction_memory(const ReductionGroup& group, const Plan& plan, DeviceId device) {
+std::vector<Bytes> find_reduction_memory(const ReductionGroup& group, const Plan& plan) {
   const Bytes size = group.collective.size;
-  const Bytes held = size * find_gradient_sets(plan, group.layers.front(), device);
-  if (plan.reduction == ReductionMode::kFast) return find_ring_reduction_memory(size, held);
-  const std::vector<DeviceId>& devices = group.collective.devices;
-  const auto self = std::find(devices.begin(), devices.end(), device) - devices.begin();
-  return find_exact_reduction_memory(size, group.nodes, static_cast<std::size_t>(self),
-                                     plan.micro_batches(), held);
+  const ReceivedSets received(group.nodes, plan.micro_batches());
+  std::vector<Bytes> memory;
+  for (std::size_t self = 0; self < group.collective.devices.size(); ++self) {
+    const DeviceId device = group.collective.devices[self];
+    const Bytes held = size * find_gradient_sets(plan, group.layers.front(), device);
+    memory.push_back(plan.reduction == ReductionMode::kFast
+                         ? find_ring_reduction_memory(size, held)
+                         : find_exact_reduction_memory(size, received, self, held));
+  }
+  return memory;
 }
 
 Bytes find_tied_memory(const TiedExchange& exchange, const std::vector<TiedExchange>& exchanges,

@@ -5,7 +5,7 @@
 // owners, an owner's share s of about n/R, the largest share s' of another owner, and the owner's k
 // nodes of the tree (docs/architecture.md, "One gradient tree"):
 //   exact  first the owner's nodes and what has come for its share, k n + r s with r as
-//          received_gradient_sets counts it, two halves being added in the place of one; then, the
+//          sim/received_sets.h counts it, two halves being added in the place of one; then, the
 //          nodes given up, the sum of its share, the result and the largest share of another owner,
 //          n + s + s'
 //   fast   the sum and the buffer that goes round the ring, 2 n; never more after that
@@ -17,6 +17,7 @@
 #include "planner/plan/reduction_groups.h"
 #include "planner/plan/tied_exchanges.h"
 #include "profiles/units.h"
+#include "sim/received_sets.h"
 
 namespace frazil {
 
@@ -27,10 +28,9 @@ Bytes share_of_floats(Bytes size, std::size_t part, std::size_t parts);
 // All functions below return the bytes that come on top of what the device already holds of these
 // gradients, and throw InputError if these bytes are too many for a quantity.
 //
-// Returns the memory of an exact reduction for owner `self`. `nodes` are the nodes of each owner;
-// `held` is what owner `self` already holds.
-Bytes find_exact_reduction_memory(Bytes size, const std::vector<std::vector<TreeNode>>& nodes,
-                                  std::size_t self, int micro_batches, Bytes held);
+// Returns the memory of an exact reduction for owner `self`, which already holds `held` bytes.
+Bytes find_exact_reduction_memory(Bytes size, const ReceivedSets& received, std::size_t self,
+                                  Bytes held);
 // Returns the memory of the second part of an exact reduction alone, the gather.
 Bytes find_gather_memory(Bytes size, std::size_t owners, std::size_t self, Bytes held);
 // Bounds find_exact_reduction_memory from above in constant time, for an owner of `own` nodes while
@@ -39,8 +39,8 @@ Bytes bound_exact_reduction_memory(Bytes size, std::size_t owners, int own, int 
                                    Bytes held);
 Bytes find_ring_reduction_memory(Bytes size, Bytes held);
 
-// Returns the memory of a device in the collective of a group.
-Bytes find_reduction_memory(const ReductionGroup& group, const Plan& plan, DeviceId device);
+// Returns the memory of each device in the collective of a group.
+std::vector<Bytes> find_reduction_memory(const ReductionGroup& group, const Plan& plan);
 // Returns the memory of the gather alone, if the nodes have been shipped before.
 Bytes find_gather_memory(const ReductionGroup& group, const Plan& plan, std::size_t self);
 

@@ -8,9 +8,16 @@
 namespace frazil {
 namespace {
 
+// Counts the judged shapes of a cell, which are neighbours in the set.
 template <class Condition>
-std::int64_t count_judged(const std::set<Shape>& judged, Condition condition) {
-  return std::count_if(judged.begin(), judged.end(), condition);
+std::int64_t count_judged(const std::set<Shape>& judged, const ShapeCell& cell,
+                          Condition condition) {
+  std::int64_t count = 0;
+  const Shape before_all{cell, {.arrangement = -1}};
+  for (auto at = judged.lower_bound(before_all); at != judged.end() && at->cell == cell; ++at) {
+    if (condition(at->variant)) ++count;
+  }
+  return count;
 }
 
 std::int64_t count_class(const SearchNode& node, Variants& variants,
@@ -18,8 +25,8 @@ std::int64_t count_class(const SearchNode& node, Variants& variants,
   const VariantClass wanted = class_of(node.shape.variant);
   for (const VariantList::Class& own : variants.of(node.shape.cell).classes) {
     if (own.what != wanted) continue;
-    return own.variants - count_judged(judged, [&](const Shape& shape) {
-             return shape.cell == node.shape.cell && class_of(shape.variant) == wanted;
+    return own.variants - count_judged(judged, node.shape.cell, [&](const ShapeVariant& variant) {
+             return class_of(variant) == wanted;
            });
   }
   return 0;
@@ -80,8 +87,7 @@ std::int64_t count_shapes(const SearchNode& node, const SearchSpace& space, Vari
       return 1;
     case SearchNode::Kind::kCell:
       return count_variants(variants, node.shape.cell) -
-             count_judged(judged,
-                          [&](const Shape& shape) { return shape.cell == node.shape.cell; });
+             count_judged(judged, node.shape.cell, [](const ShapeVariant&) { return true; });
     case SearchNode::Kind::kClass:
       return count_class(node, variants, judged);
     case SearchNode::Kind::kLonger:

@@ -32,20 +32,26 @@ TEST(ReductionMemory, SharesOfFloatsAreEverythingOnceAndEqualUpToAFloat) {
 // node and half of the other owner's, then half of the sum, the result and the other half.
 TEST(ReductionMemory, OfTheExactTreeIsTheLargerOfBothPhases) {
   const Nodes halves = {{{0, 1}}, {{1, 2}}};
-  EXPECT_EQ(find_exact_reduction_memory(Bytes{48}, halves, 0, 2, Bytes{48}), Bytes{48});
+  EXPECT_EQ(find_exact_reduction_memory(Bytes{48}, ReceivedSets(halves, 2), 0, Bytes{48}),
+            Bytes{48});
   // Four owners have shares of a quarter: at most (0+1), 2 and 3 besides the own node, 48 + 3 x 12;
   // then 48 + 12 + 12.
   const Nodes quarters = {{{0, 1}}, {{1, 2}}, {{2, 3}}, {{3, 4}}};
-  EXPECT_EQ(find_exact_reduction_memory(Bytes{48}, quarters, 0, 4, Bytes{48}), Bytes{36});
-  EXPECT_EQ(received_gradient_sets({{0, 1}}, {{{1, 2}}, {{2, 3}}, {{3, 4}}}, 4), 3);
+  EXPECT_EQ(find_exact_reduction_memory(Bytes{48}, ReceivedSets(quarters, 4), 0, Bytes{48}),
+            Bytes{36});
+  EXPECT_EQ(ReceivedSets(quarters, 4).most(0), 3);
   // The tree of three is (01)2: the owner of 1 sends one node, the owner of 0 and 2 two.
   const Nodes unequal = {{{0, 1}, {2, 3}}, {{1, 2}}};
-  EXPECT_EQ(find_exact_reduction_memory(Bytes{48}, unequal, 0, 3, Bytes{96}), Bytes{24});
-  EXPECT_EQ(find_exact_reduction_memory(Bytes{48}, unequal, 1, 3, Bytes{48}), Bytes{48});
+  EXPECT_EQ(find_exact_reduction_memory(Bytes{48}, ReceivedSets(unequal, 3), 0, Bytes{96}),
+            Bytes{24});
+  EXPECT_EQ(find_exact_reduction_memory(Bytes{48}, ReceivedSets(unequal, 3), 1, Bytes{48}),
+            Bytes{48});
   // Memory that is held anyway is enough.
-  EXPECT_EQ(find_exact_reduction_memory(Bytes{48}, halves, 0, 2, Bytes{144}), Bytes{});
+  EXPECT_EQ(find_exact_reduction_memory(Bytes{48}, ReceivedSets(halves, 2), 0, Bytes{144}),
+            Bytes{});
   // An owner without micro-batches holds its share of what comes, and the result.
-  EXPECT_EQ(find_exact_reduction_memory(Bytes{48}, {{}, {{0, 2}}}, 0, 2, Bytes{48}), Bytes{48});
+  EXPECT_EQ(find_exact_reduction_memory(Bytes{48}, ReceivedSets({{}, {{0, 2}}}, 2), 0, Bytes{48}),
+            Bytes{48});
 }
 
 TEST(ReductionMemory, OfARingIsTwoCopies) {
@@ -67,11 +73,12 @@ TEST(ReductionMemory, ItsBoundIsNeverBelow) {
       nodes.push_back(maximal_nodes(each, micro_batches));
       all += static_cast<int>(nodes.back().size());
     }
+    const ReceivedSets received(nodes, micro_batches);
     const Bytes size{4 * static_cast<std::int64_t>(random() % 1000)};
     for (std::size_t self = 0; self < owners; ++self) {
       const Bytes held = size * static_cast<std::int64_t>(random() % 3);
       const int own = static_cast<int>(nodes[self].size());
-      const Bytes memory = find_exact_reduction_memory(size, nodes, self, micro_batches, held);
+      const Bytes memory = find_exact_reduction_memory(size, received, self, held);
       EXPECT_LE(memory, bound_exact_reduction_memory(size, owners, own, all - own, held));
       if (memory.count > 0) ++positive;
     }
