@@ -1,5 +1,7 @@
 #include "analysis/verification.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace frazil {
@@ -16,6 +18,23 @@ Verdict overall(const std::vector<VerifiedRatio>& ratios) {
   return any(Verdict::kInconclusive) ? Verdict::kInconclusive : Verdict::kPass;
 }
 
+// Says why so many blocks tell nothing; "" if they are enough.
+std::string tell_few(std::size_t kept, std::size_t planned) {
+  const std::size_t needed = std::max(kFewestBlocks, (planned + 1) / 2);
+  if (kept >= needed) return "";
+  return fmt::format("{} of {} blocks count, and {} are needed", kept, planned, needed);
+}
+
+std::string tell_unsteady(const std::vector<VerifiedRatio>& ratios, double bar) {
+  std::string names;
+  for (const VerifiedRatio& row : ratios) {
+    if (row.verdict == Verdict::kInconclusive) names += (names.empty() ? "" : ", ") + row.name;
+  }
+  return fmt::format(
+      "measured too unsteadily: intervals lie on both sides of the bar of {:.0f} %, of {}",
+      100 * bar, names);
+}
+
 }  // namespace
 
 Conclusion conclude(const std::vector<BlockRatios>& compared, const VerificationRules& rules) {
@@ -28,9 +47,18 @@ Conclusion conclude(const std::vector<BlockRatios>& compared, const Verification
     conclusion.ratios.push_back(row);
   }
   const std::size_t kept = compared.empty() ? 0 : compared.front().ratios.size();
-  const bool enough = kept >= kFewestBlocks && 2 * kept >= static_cast<std::size_t>(rules.blocks);
-  if (enough) conclusion.verdict = overall(conclusion.ratios);
+  conclusion.reason = tell_few(kept, static_cast<std::size_t>(rules.blocks));
+  if (!conclusion.reason.empty()) return conclusion;
+  conclusion.verdict = overall(conclusion.ratios);
+  if (conclusion.verdict == Verdict::kInconclusive) {
+    conclusion.reason = tell_unsteady(conclusion.ratios, rules.bar);
+  }
   return conclusion;
+}
+
+std::string tell_verdict(Verdict verdict, const std::string& reason) {
+  const std::string name(verdict_name(verdict));
+  return reason.empty() ? name + "\n" : fmt::format("{}: {}\n", name, reason);
 }
 
 }  // namespace frazil

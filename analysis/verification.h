@@ -32,9 +32,13 @@ struct Conclusion {
   // FAIL if any ratio fails, else INCONCLUSIVE if any is, else PASS. INCONCLUSIVE, whatever the
   // ratios, if the first ratio has fewer than half of the blocks or fewer than six.
   Verdict verdict = Verdict::kInconclusive;
+  std::string reason;  // of INCONCLUSIVE, in a clause; else ""
 };
 
 // Judges all things compared; their intervals are at 95 % together (Bonferroni).
 Conclusion conclude(const std::vector<BlockRatios>& compared, const VerificationRules& rules);
+
+// Returns the last line of an answer: "PASS", or "INCONCLUSIVE: " with the reason.
+std::string tell_verdict(Verdict verdict, const std::string& reason);
 
 }  // namespace frazil

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -90,6 +91,16 @@ std::vector<GuardedValue> sum_up(const std::vector<StepSeries>& ranks, Part part
   return sum_up(all);
 }
 
+std::vector<GuardedValue> list_common(const std::vector<GuardedValue>& a,
+                                      const std::vector<GuardedValue>& b) {
+  std::vector<GuardedValue> common = a;
+  const std::vector<GuardedValue> alone = find_missing(a, b);
+  std::erase_if(common, [&](const GuardedValue& value) {
+    return std::find(alone.begin(), alone.end(), value) != alone.end();
+  });
+  return common;
+}
+
 std::vector<StepSeries> read_ranks(const std::vector<std::string>& traces,
                                    const KinetoOptions& options) {
   std::vector<StepSeries> ranks;
@@ -111,26 +122,33 @@ ExitCode guard_traces(const Flags& values) {
   refuse_together(values, "--trace",
                   {"run", "cluster", "plan", "device", "blocks", "steps", "plant", "seed"});
   const std::vector<std::string> traces = text_list(values, "trace");
-  const std::string file = required_text(values, "baseline");
-  std::vector<NamedFile> inputs;
+  const std::optional<BaselineFile> named = read_baseline_file(values);
+  if (!named) refuse_flags("--trace alone", "--baseline, or --write-baseline on a good day");
+  std::vector<NamedFile> inputs = named_files(values, {"baseline"});
   for (const std::string& trace : traces) inputs.push_back({"--trace", trace});
-  refuse_overwriting(inputs, {{"--baseline", file}});
+  refuse_overwriting(inputs, named_files(values, {"write-baseline"}));
   const KinetoOptions options = read_options(values);
   const double floor = integer_or(values, "bar", 3, 1, 1000) / kPercent;
   const std::vector<StepSeries> ranks = read_ranks(traces, options);
   const Baseline today{describe_question(ranks, options), describe_host(ranks), 0,
                        sum_up(ranks, Part::kAll)};
   const bool as_json = is_set(values, "json");
-  if (!std::filesystem::exists(file)) return keep_baseline(today, file, as_json);
-  const Baseline baseline = read_baseline(file);
-  refuse_other_question(baseline, today, file);
-  const std::vector<Movement> first =
-      find_movements(baseline.values, sum_up(ranks, Part::kFirstHalf), floor);
-  const std::vector<Movement> second =
-      find_movements(baseline.values, sum_up(ranks, Part::kSecondHalf), floor);
-  const GuardReport report{file, baseline.fingerprint, today.fingerprint,
-                           find_movements(baseline.values, today.values, floor),
-                           conclude_guard(first, second, kFewestSteps)};
+  if (named->is_written) return keep_baseline(today, named->path, as_json);
+  const Baseline baseline = read_baseline(named->path);
+  refuse_other_question(baseline, today, named->path);
+  const std::vector<GuardedValue> halves[] = {sum_up(ranks, Part::kFirstHalf),
+                                              sum_up(ranks, Part::kSecondHalf)};
+  const std::vector<GuardedValue> missing =
+      find_missing(baseline.values, list_common(halves[0], halves[1]));
+  const GuardReport report{
+      named->path,
+      baseline.fingerprint,
+      today.fingerprint,
+      find_movements(baseline.values, today.values, floor),
+      conclude_guard(find_movements(baseline.values, halves[0], floor),
+                     find_movements(baseline.values, halves[1], floor), kFewestSteps, missing),
+      missing,
+      find_missing(today.values, baseline.values)};
   print_answer(as_json ? guard_json(report) : print_guard(report));
   return exit_code_of(report.conclusion.verdict);
 }

@@ -46,6 +46,11 @@ std::string_view name_of(GuardedKind kind) {
   ENSURE(false, "unknown kind of guarded thing");
 }
 
+std::string name_thing(GuardedKind kind, const std::string& name) {
+  const std::string word(name_of(kind));
+  return name.find(word) == std::string::npos ? word + " " + name : name;
+}
+
 GuardedValue sum_up(const GuardedSeries& series) {
   ENSURE(!series.values.empty(), "a series has a value");
   GuardedValue value{series.kind, series.name, median_of(series.values), 0,

@@ -20,6 +20,8 @@ enum class GuardedKind {
 };
 
 std::string_view name_of(GuardedKind kind);  // "step", "layer", "link", "prediction", "host"
+// Returns "layer block0", "link latency", "step"; a kind is not said again where the name says it.
+std::string name_thing(GuardedKind kind, const std::string& name);
 
 // One thing's values, one per block, all above 0.
 struct GuardedSeries {

@@ -7,6 +7,7 @@
 
 #include "analysis/guard/baseline_json.h"
 #include "analysis/tables/table.h"
+#include "analysis/verification.h"
 #include "planner/verbs/command_line.h"
 
 namespace frazil {
@@ -102,18 +103,28 @@ Json to_json(const Movement& movement) {
   return json;
 }
 
+Json to_json(const std::vector<GuardedValue>& things) {
+  Json list = Json::array();
+  for (const GuardedValue& thing : things) {
+    list.push_back({{"kind", name_of(thing.kind)}, {"name", thing.name}});
+  }
+  return list;
+}
+
 Json to_json(const std::vector<Movement>& movements) {
   Json list = Json::array();
   for (const Movement& movement : movements) list.push_back(to_json(movement));
   return list;
 }
 
+Json reason_json(const std::string& reason) { return reason.empty() ? Json() : Json(reason); }
+
 std::string tell_kept(const Baseline& baseline, const std::string& file) {
   double noise = 0;
   for (const GuardedValue& value : baseline.values) noise = std::max(noise, value.noise);
   return fmt::format(
-      "wrote baseline {}: {} things, noise up to {}; nothing was compared, the next run with it "
-      "is\n",
+      "wrote baseline {}: {} things, noise up to {}; nothing was compared, and --baseline compares "
+      "a later day with it\n",
       file, baseline.values.size(), percent(noise));
 }
 
@@ -137,18 +148,29 @@ std::string print_guard(const GuardReport& report) {
     text += fmt::format("too unsteady to be guarded closely (bar above {}): {}\n",
                         percent(kLargestBar), unsteady);
   }
+  for (const GuardedValue& thing : report.missing) {
+    text += fmt::format("not measured today, though in the baseline: {}\n",
+                        name_thing(thing.kind, thing.name));
+  }
+  for (const GuardedValue& thing : report.added) {
+    text += fmt::format("measured today, though not in the baseline: {}\n",
+                        name_thing(thing.kind, thing.name));
+  }
   for (const Change& change : find_changes(report)) {
     text +=
         fmt::format("fingerprint: {} was \"{}\", is \"{}\"\n", change.key, change.was, change.is);
   }
-  return text + std::string(verdict_name(report.conclusion.verdict)) + "\n";
+  return text + tell_verdict(report.conclusion.verdict, report.conclusion.reason);
 }
 
 std::string guard_json(const GuardReport& report) {
   Json answer = {{"verdict", verdict_name(report.conclusion.verdict)},
+                 {"reason", reason_json(report.conclusion.reason)},
                  {"baseline", report.baseline_file},
                  {"alarms", to_json(report.conclusion.alarms)},
                  {"unconfirmed", to_json(report.conclusion.unconfirmed)},
+                 {"missing", to_json(report.missing)},
+                 {"added", to_json(report.added)},
                  {"fingerprint_changes", Json::array()},
                  {"movements", to_json(report.movements)}};
   for (const Change& change : find_changes(report)) {
@@ -158,15 +180,17 @@ std::string guard_json(const GuardReport& report) {
   return answer.dump(2) + "\n";
 }
 
-ExitCode keep_baseline(const Baseline& baseline, const std::string& file, bool as_json) {
-  const std::string unsteadiness = find_unsteadiness(baseline);
-  const bool keeps = unsteadiness.empty();
+ExitCode keep_baseline(const Baseline& baseline, const std::string& file, bool as_json,
+                       const std::string& more) {
+  std::string reason = find_unsteadiness(baseline);
+  const bool keeps = reason.empty();
+  if (!keeps && !more.empty()) reason += "; " + more;
   std::string answer = keeps ? tell_kept(baseline, file)
-                             : fmt::format("wrote no baseline: {}\n{}\n", unsteadiness,
-                                           verdict_name(Verdict::kInconclusive));
+                             : "wrote no baseline\n" + tell_verdict(Verdict::kInconclusive, reason);
   if (as_json) {
     const Json verdict = keeps ? Json() : Json(verdict_name(Verdict::kInconclusive));
     answer = Json{{"verdict", verdict},
+                  {"reason", reason_json(reason)},
                   {"baseline", file},
                   {"wrote_baseline", keeps},
                   {"values", baseline.values.size()}}

@@ -1,5 +1,7 @@
 #include "analysis/guard/movements.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -39,19 +41,19 @@ bool shares_the_host(GuardedKind kind) {
 }
 
 // What all layers share; nothing without layers.
-std::optional<Movement> find_host(const std::vector<Movement>& movements,
-                                  const std::vector<double>& noises, double floor) {
+std::optional<Movement> find_host(const std::vector<Movement>& movements, double floor) {
   std::vector<double> ratios;
   std::vector<double> layer_noises;
-  for (std::size_t i = 0; i < movements.size(); ++i) {
-    if (movements[i].kind != GuardedKind::kLayer) continue;
-    ratios.push_back(movements[i].ratio);
-    layer_noises.push_back(noises[i]);
+  for (const Movement& movement : movements) {
+    if (movement.kind != GuardedKind::kLayer) continue;
+    ratios.push_back(movement.ratio);
+    layer_noises.push_back(movement.noise);
   }
   if (ratios.empty()) return std::nullopt;
   Movement host{.kind = GuardedKind::kHost, .name = "host"};
   host.ratio = host.own_ratio = lower_median(std::move(ratios));
-  host.bar = find_bar(floor, lower_median(std::move(layer_noises)));
+  host.noise = lower_median(std::move(layer_noises));
+  host.bar = find_bar(floor, host.noise);
   host.moved = find_direction(host.ratio, host.ratio, host.bar);
   return host;
 }
@@ -64,13 +66,50 @@ bool is_slower_in(const std::vector<Movement>& movements, const Movement& wanted
   });
 }
 
-// True if hardly any slowdown of the whole would be an alarm.
-bool is_unsteady(const std::vector<Movement>& movements) {
-  return std::any_of(movements.begin(), movements.end(), [](const Movement& movement) {
+// Says which part of the whole scatters so much that hardly any slowdown would be an alarm; "" if
+// none does. A bar that somebody chose to be as wide as the noise is no reason.
+std::string tell_unsteady(const std::vector<Movement>& movements) {
+  for (const Movement& movement : movements) {
     const bool is_whole =
         movement.kind == GuardedKind::kHost || movement.kind == GuardedKind::kStep;
-    return is_whole && movement.bar > kLargestBar;
-  });
+    const double own_bar = 2 * movement.noise;
+    if (!is_whole || own_bar <= kLargestBar || own_bar < movement.bar) continue;
+    return fmt::format(
+        "measured too unsteadily: {} scatters by {:.1f} %, and may by {:.0f} % at most",
+        movement.kind == GuardedKind::kHost ? "the host" : name_thing(movement.kind, movement.name),
+        100 * movement.noise, 100 * kLargestBar / 2);
+  }
+  return "";
+}
+
+std::string tell_missing(const std::vector<GuardedValue>& missing) {
+  std::string names;
+  for (const GuardedValue& value : missing) {
+    names += (names.empty() ? "" : ", ") + name_thing(value.kind, value.name);
+  }
+  return names.empty() ? "" : "the baseline has what was not measured today: " + names;
+}
+
+// Says that a block compares too little; "" if it compares enough.
+std::string tell_few(const std::vector<Movement>& movements, int fewest_blocks) {
+  if (movements.empty()) return "nothing was measured that the baseline has";
+  for (const Movement& movement : movements) {
+    if (movement.kind == GuardedKind::kHost || movement.blocks >= fewest_blocks) continue;
+    return fmt::format("of {} {} blocks or steps count, and {} are needed",
+                       name_thing(movement.kind, movement.name), movement.blocks, fewest_blocks);
+  }
+  return "";
+}
+
+// Says why neither alarms nor their absence would mean anything; "" if they do.
+std::string tell_open(const std::vector<Movement>& first,
+                      const std::optional<std::vector<Movement>>& second, int fewest_blocks) {
+  if (const std::string few = tell_few(first, fewest_blocks); !few.empty()) return few;
+  if (second) {
+    const std::string few = tell_few(*second, fewest_blocks);
+    return few.empty() ? "" : few + ", in the second block";
+  }
+  return needs_confirmation(first) ? "what was slower was not measured again" : "";
 }
 
 // A slow layer, link or host slows the step too: it is told by itself where it has no such cause.
@@ -85,27 +124,34 @@ void drop_explained_step(std::vector<Movement>& alarms) {
 std::vector<Movement> find_movements(const std::vector<GuardedValue>& baseline,
                                      const std::vector<GuardedValue>& today, double floor) {
   std::vector<Movement> movements;
-  std::vector<double> noises;
   for (const GuardedValue& was : baseline) {
     const GuardedValue* const is = find(today, was);
     if (is == nullptr) continue;
     Movement movement{was.kind, was.name, was.median, is->median};
     movement.ratio = is->median / was.median;
     movement.blocks = std::min(was.blocks, is->blocks);
+    movement.noise = std::max(was.noise, is->noise);
     movements.push_back(std::move(movement));
-    noises.push_back(std::max(was.noise, is->noise));
   }
-  const std::optional<Movement> host = find_host(movements, noises, floor);
-  for (std::size_t i = 0; i < movements.size(); ++i) {
-    Movement& movement = movements[i];
+  const std::optional<Movement> host = find_host(movements, floor);
+  for (Movement& movement : movements) {
     const bool shares = host && shares_the_host(movement.kind);
     movement.own_ratio = shares ? movement.ratio / host->ratio : movement.ratio;
-    movement.bar = find_bar(floor, noises[i]);
+    movement.bar = find_bar(floor, movement.noise);
     if (is_below_resolution(movement)) continue;
     movement.moved = find_direction(movement.own_ratio, movement.ratio, movement.bar);
   }
   if (host) movements.insert(movements.begin(), *host);
   return movements;
+}
+
+std::vector<GuardedValue> find_missing(const std::vector<GuardedValue>& values,
+                                       const std::vector<GuardedValue>& others) {
+  std::vector<GuardedValue> missing;
+  for (const GuardedValue& value : values) {
+    if (find(others, value) == nullptr) missing.push_back(value);
+  }
+  return missing;
 }
 
 bool needs_confirmation(const std::vector<Movement>& movements) {
@@ -114,7 +160,7 @@ bool needs_confirmation(const std::vector<Movement>& movements) {
 
 GuardConclusion conclude_guard(const std::vector<Movement>& first,
                                const std::optional<std::vector<Movement>>& second,
-                               int fewest_blocks) {
+                               int fewest_blocks, const std::vector<GuardedValue>& missing) {
   GuardConclusion conclusion;
   for (const Movement& movement : first) {
     if (!is_slower(movement)) continue;
@@ -122,16 +168,16 @@ GuardConclusion conclude_guard(const std::vector<Movement>& first,
     (is_confirmed ? conclusion.alarms : conclusion.unconfirmed).push_back(movement);
   }
   drop_explained_step(conclusion.alarms);
-  const bool has_few = std::any_of(first.begin(), first.end(), [&](const Movement& movement) {
-    return movement.kind != GuardedKind::kHost && movement.blocks < fewest_blocks;
-  });
-  const bool is_open = !second && !conclusion.unconfirmed.empty();
-  if (first.empty() || has_few || is_open) return conclusion;
+  conclusion.reason = tell_open(first, second, fewest_blocks);
+  if (!conclusion.reason.empty()) return conclusion;
   if (!conclusion.alarms.empty()) {
     conclusion.verdict = Verdict::kFail;
-  } else if (!is_unsteady(first)) {
-    conclusion.verdict = Verdict::kPass;
+    return conclusion;
   }
+  conclusion.reason = tell_missing(missing);
+  if (conclusion.reason.empty()) conclusion.reason = tell_unsteady(first);
+  if (conclusion.reason.empty() && second) conclusion.reason = tell_unsteady(*second);
+  if (conclusion.reason.empty()) conclusion.verdict = Verdict::kPass;
   return conclusion;
 }
 

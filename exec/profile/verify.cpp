@@ -8,6 +8,7 @@
 #include "exec/config/configured_run.h"
 #include "exec/devices/foreign_load.h"
 #include "exec/devices/steady_time.h"
+#include "exec/measuring/fixed.h"
 #include "exec/measuring/layer_times.h"
 #include "exec/measuring/stash_meter.h"
 #include "exec/models/vit.h"
@@ -198,6 +199,13 @@ class SeriesCollector {
 
 }  // namespace
 
+std::string tell_dropped(const Verification& verification, int blocks) {
+  if (verification.dropped_blocks == 0) return "";
+  return std::to_string(verification.dropped_blocks) + " of " + std::to_string(blocks) +
+         " blocks were dropped, for other programs kept " + fixed(verification.foreign_cores, 2) +
+         " cores busy";
+}
+
 Verification verify(const VerifyOptions& options, const Dataset& data,
                     const std::function<void(int, int)>& progress) {
   if (options.plan.cache_frozen_prefix) {
@@ -212,6 +220,7 @@ Verification verify(const VerifyOptions& options, const Dataset& data,
     compared.push_back({layer.name, {}});
   std::vector<double> predicted_steps;
   std::vector<double> measured_steps;
+  std::vector<double> foreign_cores;  // of dropped blocks
   SeriesCollector series(verifying.run().model());
   const int blocks_per_probe = std::max(options.blocks / kProbes, 1);
   for (int block = 0; block < options.blocks; ++block) {
@@ -222,7 +231,10 @@ Verification verify(const VerifyOptions& options, const Dataset& data,
       probe = probe_link(verifying.run().devices(), kProbeRepetitions);
     }
     if (progress) progress(block + 1, options.blocks);
-    if (load.cores().value_or(0) > options.most_foreign_cores) continue;
+    if (const double cores = load.cores().value_or(0); cores > options.most_foreign_cores) {
+      foreign_cores.push_back(cores);
+      continue;
+    }
     predicted_steps.push_back(static_cast<double>(verifying.predict(profiled).makespan.count()));
     measured_steps.push_back(trimmed_mean(measured.step_times, kKeepAll));
     compared[0].ratios.push_back(predicted_steps.back() / measured_steps.back());
@@ -240,15 +252,20 @@ Verification verify(const VerifyOptions& options, const Dataset& data,
   }
   Verification verification;
   verification.series = series.take();
-  const auto kept = static_cast<int>(compared[0].ratios.size());
-  verification.dropped_blocks = options.blocks - kept;
-  if (kept == 0) return verification;
-  verification.predicted_step = Duration{static_cast<Duration::rep>(trimmed_mean(predicted_steps))};
-  verification.measured_step = Duration{static_cast<Duration::rep>(trimmed_mean(measured_steps))};
+  verification.dropped_blocks = static_cast<int>(foreign_cores.size());
+  if (!foreign_cores.empty()) verification.foreign_cores = trimmed_mean(foreign_cores, kKeepAll);
+  if (!measured_steps.empty()) {
+    verification.predicted_step =
+        Duration{static_cast<Duration::rep>(trimmed_mean(predicted_steps))};
+    verification.measured_step = Duration{static_cast<Duration::rep>(trimmed_mean(measured_steps))};
+  }
   const Conclusion conclusion =
       conclude(compared, {.bar = options.bar, .seed = options.seed, .blocks = options.blocks});
   verification.ratios = conclusion.ratios;
   verification.verdict = conclusion.verdict;
+  verification.reason = conclusion.reason;
+  const std::string dropped = tell_dropped(verification, options.blocks);
+  if (!verification.reason.empty() && !dropped.empty()) verification.reason += "; " + dropped;
   return verification;
 }
 

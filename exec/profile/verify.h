@@ -42,13 +42,19 @@ struct Verification {
   Duration predicted_step{0};         // means over the blocks
   Duration measured_step{0};
   int dropped_blocks = 0;
+  double foreign_cores = 0;  // mean of the cores that other programs kept busy in dropped blocks
   // What a guard compares with another day: the steps of the run halves, their layers, the link if
   // it was probed, and the step over its prediction. One value per block that was kept; of the link
   // one per probe.
   std::vector<GuardedSeries> series;
   // analysis/verification.h says how the ratios decide.
   Verdict verdict = Verdict::kInconclusive;
+  std::string reason;  // of INCONCLUSIVE, in a clause; else ""
 };
+
+// Returns "34 of 40 blocks were dropped, for other programs kept 0.93 cores busy", or "" if none
+// was.
+std::string tell_dropped(const Verification& verification, int blocks);
 
 // Runs the check. Calls `progress(done, blocks)` after each block. Throws InfeasibleError before
 // the first block if the executor or the simulator refuses the plan, or if a device has too little

@@ -100,6 +100,12 @@ void check_machine(const std::string& verb, const DeviceChoice& choice, int devi
   std::optional<std::string> broken = check_numerics();
   if (!broken) broken = check_numerics(ComputeDevices(choice, tried));
   if (broken) std::fprintf(stderr, "frazil %s: %s\n", verb.c_str(), broken->c_str());
+  if (tried == devices) return;
+  std::fprintf(
+      stderr,
+      "frazil %s: %d devices share the %d core%s of this machine in slices of time, so what "
+      "is measured here takes longer than with a core for each\n",
+      verb.c_str(), devices, tried, tried == 1 ? "" : "s");
 }
 
 void check_output_folder(const std::string& folder) {

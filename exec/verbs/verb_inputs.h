@@ -37,8 +37,9 @@ void refuse_unwatched_guard(const RunConfig& config, const std::string& file);
 
 // Tries the rules of exec/devices/numerics.h and exec/devices/device_numerics.h, the latter on
 // `devices` devices of the choice (cores: at most as many as there are). The first rule that the
-// machine breaks is told on stderr, in one sentence that begins with the subcommand; the run goes
-// on. If `quiet`, nothing is tried. Throws InputError if a GPU cannot be used.
+// machine breaks is told on stderr, in one sentence that begins with the subcommand, and so is that
+// there are more devices than cores; the run goes on. If `quiet`, nothing is tried or told. Throws
+// InputError if a GPU cannot be used.
 void check_machine(const std::string& verb, const DeviceChoice& choice, int devices, bool quiet);
 
 // Throw InputError if a place cannot be written, so that it is known before minutes of work: if no

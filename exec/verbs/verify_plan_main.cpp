@@ -1,7 +1,6 @@
 // Implements the part of frazil verify that runs a plan: frazil-verify (analysis/verify_main.cpp)
 // starts it.
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "analysis/guard/baseline_json.h"
@@ -51,7 +50,7 @@ VerifyOptions read_options(const po::variables_map& flags) {
   validate(options.plan, {structure, options.cluster}, plan_file, lines_of(plan_file));
   options.blocks = integer_or(flags, "blocks", options.blocks, 2, 100'000);
   options.steps = integer_or(flags, "steps", options.steps, 1, 100'000);
-  const bool is_guard = flags.count("baseline") > 0;
+  const bool is_guard = flags.count("baseline") > 0 || flags.count("write-baseline") > 0;
   options.bar = integer_or(flags, "bar", is_guard ? 3 : 10, 1, 1000) / 100.0;
   options.probes_link = is_guard;
   options.seed = options.config.seed;
@@ -70,20 +69,19 @@ std::string print_verification(const Verification& verification, double bar) {
   }
   const auto milliseconds = [](Duration duration) { return fixed(to_ms(duration), 3); };
   if (verification.predicted_step == Duration{0}) {
-    return "all " + std::to_string(verification.dropped_blocks) +
-           " blocks dropped because other programs were busy: nothing to compare\n" +
-           std::string(verdict_name(verification.verdict)) + "\n";
+    return tell_verdict(verification.verdict, verification.reason);
   }
   return to_text(table) + "step: predicted " + milliseconds(verification.predicted_step) +
          " ms, measured " + milliseconds(verification.measured_step) + " ms; bar " +
          fixed(100 * bar, 0) + " %; " + std::to_string(verification.dropped_blocks) +
          " blocks dropped because other programs were busy\n" +
-         std::string(verdict_name(verification.verdict)) + "\n";
+         tell_verdict(verification.verdict, verification.reason);
 }
 
 nlohmann::ordered_json to_answer(const Verification& verification) {
   nlohmann::ordered_json answer;
   answer["verdict"] = verdict_name(verification.verdict);
+  if (!verification.reason.empty()) answer["reason"] = verification.reason;
   answer["predicted_step_ns"] = verification.predicted_step.count();
   answer["measured_step_ns"] = verification.measured_step.count();
   answer["dropped_blocks"] = verification.dropped_blocks;
@@ -112,33 +110,44 @@ Provenance describe_question(const VerifyOptions& options, const Flags& flags) {
           {"device", optional_text(flags, "device").value_or("cpu")}};
 }
 
-// Reads the baseline before any work, if there is one.
-std::optional<Baseline> find_baseline(const std::string& file) {
-  if (!std::filesystem::exists(file)) return std::nullopt;
-  return read_baseline(file);
+// Measures a good day and stores it.
+ExitCode store_day(const VerifyOptions& options, const Dataset& data, const Flags& flags,
+                   const std::string& file) {
+  const Verification measured = run_blocks(options, data, flags);
+  const Baseline today{describe_question(options, flags), host_facts(), options.seed,
+                       sum_up(measured.series)};
+  return keep_baseline(today, file, is_set(flags, "json"), tell_dropped(measured, options.blocks));
 }
 
 // Compares with the baseline, and measures again with another seed if something is slower.
 ExitCode run_guard(const VerifyOptions& options, const Dataset& data, const Flags& flags,
-                   const std::optional<Baseline>& baseline) {
+                   const Baseline& baseline) {
   const std::string file = required_text(flags, "baseline");
-  const bool as_json = is_set(flags, "json");
+  Verification measured = run_blocks(options, data, flags);
   const Baseline today{describe_question(options, flags), host_facts(), options.seed,
-                       sum_up(run_blocks(options, data, flags).series)};
-  if (!baseline) return keep_baseline(today, file, as_json);
-  GuardReport report{file, baseline->fingerprint, today.fingerprint, {}, {}};
+                       sum_up(measured.series)};
+  GuardReport report{file, baseline.fingerprint, today.fingerprint, {}, {}};
   std::optional<std::vector<Movement>> second;
   if (!today.values.empty()) {
-    refuse_other_question(*baseline, today, file);
-    report.movements = find_movements(baseline->values, today.values, options.bar);
+    refuse_other_question(baseline, today, file);
+    report.movements = find_movements(baseline.values, today.values, options.bar);
   }
+  report.missing = find_missing(baseline.values, today.values);
+  report.added = find_missing(today.values, baseline.values);
   if (needs_confirmation(report.movements)) {
     VerifyOptions again = options;
     ++again.seed;
-    second = find_movements(baseline->values, sum_up(run_blocks(again, data, flags).series),
-                            options.bar);
+    const Verification confirmed = run_blocks(again, data, flags);
+    second = find_movements(baseline.values, sum_up(confirmed.series), options.bar);
+    if (confirmed.dropped_blocks > measured.dropped_blocks) measured = confirmed;
   }
-  report.conclusion = conclude_guard(report.movements, second, kFewestBaselineBlocks);
+  report.conclusion =
+      conclude_guard(report.movements, second, kFewestBaselineBlocks, report.missing);
+  const std::string dropped = tell_dropped(measured, options.blocks);
+  if (!report.conclusion.reason.empty() && !dropped.empty()) {
+    report.conclusion.reason += "; " + dropped;
+  }
+  const bool as_json = is_set(flags, "json");
   print_answer(as_json ? guard_json(report) : print_guard(report));
   return exit_code_of(report.conclusion.verdict);
 }
@@ -149,17 +158,19 @@ ExitCode run_verify(const po::variables_map& flags) {
       refuse_flags(std::string("--") + of_traces + " without --trace", "both");
     }
   }
-  refuse_overwriting(named_files(flags, {"run", "cluster", "plan"}),
-                     named_files(flags, {"baseline"}));
-  const std::optional<std::string> guarded = optional_text(flags, "baseline");
-  const std::optional<Baseline> baseline =
-      guarded ? find_baseline(*guarded) : std::optional<Baseline>();
+  const std::optional<BaselineFile> good_day = read_baseline_file(flags);
+  refuse_overwriting(named_files(flags, {"run", "cluster", "plan", "baseline"}),
+                     named_files(flags, {"write-baseline"}));
+  // The baseline is read before any work.
+  std::optional<Baseline> baseline;
+  if (good_day && !good_day->is_written) baseline = read_baseline(good_day->path);
   const VerifyOptions options = read_options(flags);
   const Dataset data = load_data(options.config);
   refuse_larger_batch(options.config, data, required_text(flags, "run"));
   check_machine("verify", options.processors, static_cast<int>(options.cluster.devices.size()),
                 is_set(flags, "quiet"));
-  if (guarded) return run_guard(options, data, flags, baseline);
+  if (baseline) return run_guard(options, data, flags, *baseline);
+  if (good_day) return store_day(options, data, flags, good_day->path);
   const Verification verification = run_blocks(options, data, flags);
   print_answer(is_set(flags, "json") ? to_answer(verification).dump(2) + "\n"
                                      : print_verification(verification, options.bar));

@@ -100,7 +100,9 @@ std::string print_nearest(const PlanExplanation& explanation, const Cluster& clu
         shapes.candidates, shapes.micro_batch_size, name_device(shapes, cluster),
         to_text(rejection.needed), to_text(rejection.available), to_text(missing), missing.count);
   }
-  return text;
+  if (!explanation.names_nearest || explanation.nearest.size() == 1) return text;
+  return text +
+         "the first was simulated; of the others bounds say that they miss so much or more\n";
 }
 
 Suffixes suffixes_of(const PlanExplanation& explanation) {
@@ -128,7 +130,7 @@ std::string print_misses(const PlanExplanation& explanation, const Cluster& clus
         rejection.needed.count, name_device(*family.nearest_fit, cluster),
         to_text(rejection.available), to_text(missing), missing.count);
   }
-  return text.empty() ? "" : "\ntoo large, and nearest to fitting:\n" + text;
+  return text.empty() ? "" : "\ntoo large, with the least that a bound says is missing:\n" + text;
 }
 
 std::string print_refusals(const PlanExplanation& explanation) {

@@ -9,6 +9,7 @@
 #include "planner/plan/schedule_facts.h"
 #include "planner/prediction/plan_notation.h"
 #include "planner/prediction/simulate_plan.h"
+#include "planner/search/rejections.h"
 #include "profiles/quantity_text.h"
 #include "sim/cost_model.h"
 
@@ -245,6 +246,35 @@ PlanExplanation explain_plan(const Ranking& ranking, Setting setting,
   }
   explanation.simulated = ranking.simulated;
   return explanation;
+}
+
+void put_nearest_first(PlanExplanation& explanation, const Candidate& nearest) {
+  const std::optional<Shape> shape = find_shape(nearest.plan);
+  if (!shape || !nearest.infeasible) return;
+  const Infeasible& infeasible = *nearest.infeasible;
+  if (infeasible.needed <= infeasible.available) return;
+  Rejection rejection;
+  rejection.why = Rejection::Why::kMemory;
+  rejection.device = infeasible.device;
+  rejection.needed = infeasible.needed;
+  rejection.available = infeasible.available;
+  Rejections one;
+  one.add(*shape, true, 1, rejection);
+  RejectedShapes first = one.list(Duration{0}).front();
+  const auto is_same = [&](const RejectedShapes& row) {
+    return row.group_devices == first.group_devices && row.groups == first.groups &&
+           row.longer == first.longer && row.micro_batch_size == first.micro_batch_size &&
+           row.schedule == first.schedule && row.recompute == first.recompute &&
+           row.cached == first.cached;
+  };
+  std::vector<RejectedShapes>& rows = explanation.nearest;
+  const auto own = std::find_if(rows.begin(), rows.end(), is_same);
+  if (own != rows.end()) {
+    first.candidates = own->candidates;
+    rows.erase(own);
+  }
+  rows.insert(rows.begin(), std::move(first));
+  explanation.names_nearest = true;
 }
 
 }  // namespace frazil

@@ -70,6 +70,7 @@ struct PlanExplanation {
   // If nothing fits: for each shape and schedule that is too large the candidate that misses least,
   // with the count of all sizes and depths; as many as a search keeps, nearest first.
   std::vector<RejectedShapes> nearest;
+  bool names_nearest = false;         // the first of them is the plan that the answer names
   std::vector<FamilyCount> families;  // any schedule first, then in menu order
   IdleDevices idle;
   std::int64_t candidates = 0;
@@ -77,5 +78,10 @@ struct PlanExplanation {
 };
 
 PlanExplanation explain_plan(const Ranking& ranking, Setting setting, const SearchOptions& options);
+
+// Puts the plan that an answer names as the nearest before all others, in place of its own row if
+// it has one: it is the only one of them that was simulated, so it needs what its row says, and the
+// others that or more. Does nothing for a plan that an interpreter refuses.
+void put_nearest_first(PlanExplanation& explanation, const Candidate& nearest);
 
 }  // namespace frazil

@@ -161,24 +161,32 @@ ExitCode answer(const Flags& values, const ModelProfile& profile, const SearchCa
   const SearchOptions& options = question.options;
   const int top = integer_or(values, "top", 10, 1, kMostCounted);
   const Candidate* best = ranking.best();
+  std::vector<Advice> all_advice;
+  std::vector<Candidate> relieved;
+  if (best == nullptr) {
+    all_advice = find_advice(profile, question, ranking);
+    relieved = find_relieved(profile, question, all_advice);
+  }
   if (is_set(values, "explain")) {
     SearchOptions shown = options;
     shown.keep = std::max(2, top);
     Ranking by_time = ranking;
     rank(by_time.candidates);
-    const PlanExplanation explanation = explain_plan(by_time, setting, shown);
+    PlanExplanation explanation = explain_plan(by_time, setting, shown);
+    if (!relieved.empty()) {
+      put_nearest_first(explanation, relieved.front());
+    } else if (best == nullptr && !ranking.candidates.empty()) {
+      put_nearest_first(explanation, ranking.candidates.front());
+    }
     const bool is_other = best != nullptr && by_time.best()->plan != best->plan;
     besides.add(
         (is_other ? "\nexplained are the fastest plans, of which rank 1 is not one:\n" : "") +
             print_plan_explanation(explanation, cluster),
         plan_explanation_json(explanation, cluster));
   }
-  std::vector<Advice> all_advice;
   if (best == nullptr) {
-    all_advice = find_advice(profile, question, ranking);
     besides.add(is_set(values, "explain") ? print_advice(all_advice, cluster) : "",
                 advice_json(all_advice, cluster));
-    std::vector<Candidate> relieved = find_relieved(profile, question, all_advice);
     if (!relieved.empty()) ranking.candidates = std::move(relieved);
   }
   const auto write = [&] {
@@ -198,7 +206,7 @@ ExitCode answer(const Flags& values, const ModelProfile& profile, const SearchCa
 ExitCode plan_verb(const Flags& values) {
   if (values.count("graph") > 0) return plan_graph_verb(values);
   if (values.count("planner") > 0 && required_text(values, "planner") == "help") {
-    print_answer(list_planners() + "\n");
+    print_answer(list_planners());
     return ExitCode::kOk;
   }
   if (optional_text(values, "schedules") == "help") {

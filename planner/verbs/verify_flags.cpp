@@ -1,14 +1,18 @@
 #include "planner/verbs/verify_flags.h"
 
-#include "planner/verbs/flags.h"
+#include <filesystem>
+#include <system_error>
+
 #include "planner/verbs/kernels_flag.h"
+#include "profiles/error.h"
 
 namespace frazil {
 
 Verb verify_verb() {
   return {"verify", "Checks that a plan still runs as its costs say, or as on a good day.",
           "frazil verify --run FILE --cluster FILE --plan FILE [--blocks N] [--baseline FILE]\n"
-          "   or: frazil verify --trace TRACE --baseline FILE [--layer-ranges TEXT]"};
+          "   or: frazil verify --trace TRACE --baseline FILE [--layer-ranges TEXT]\n"
+          "   or: frazil verify ... --write-baseline FILE [--force]"};
 }
 
 void describe_verify(boost::program_options::options_description& flags) {
@@ -22,7 +26,11 @@ void describe_verify(boost::program_options::options_description& flags) {
       ("blocks", text_value("N"), "blocks of profile and run, default 40")    //
       ("steps", text_value("N"), "steps of each half of a block, default 8")  //
       ("baseline", text_value("FILE"),
-       "what a good day took: written if there is no such file, else compared")  //
+       "what a good day took (--write-baseline), to compare with")  //
+      ("write-baseline", text_value("FILE"),
+       "a good day is today: stores what it takes, and compares nothing")  //
+      ("force", po::bool_switch(),
+       "with --write-baseline: takes the place of a baseline that is there")  //
       ("trace", po::value<std::vector<std::string>>()->value_name("FILE"),
        "trace of PyTorch's profiler to compare with the baseline, instead of a plan; of several "
        "ranks one each")                                                                      //
@@ -38,6 +46,31 @@ void describe_verify(boost::program_options::options_description& flags) {
       ("quiet", po::bool_switch(), "no progress")                            //
       ("json", po::bool_switch(), "answer in JSON");
   add_kernels_flag(flags);
+}
+
+std::optional<BaselineFile> read_baseline_file(const Flags& flags) {
+  const std::optional<std::string> written = optional_text(flags, "write-baseline");
+  const std::optional<std::string> compared = optional_text(flags, "baseline");
+  if (written) refuse_together(flags, "--write-baseline", {"baseline", "bar"});
+  const bool is_forced = is_set(flags, "force");
+  if (is_forced && !written) refuse_flags("--force without --write-baseline", "both");
+  if (!written && !compared) return std::nullopt;
+  // What cannot be looked at is refused where it is opened.
+  std::error_code error;
+  const auto found = std::filesystem::status(written ? *written : *compared, error).type();
+  const bool is_there = found != std::filesystem::file_type::not_found;
+  if (written) {
+    if (is_there && !is_forced) {
+      refuse_flags("--write-baseline " + *written + ", which is there already",
+                   "another name, or --force to take its place");
+    }
+    return BaselineFile{*written, true};
+  }
+  if (!is_there && !compared->empty()) {
+    refuse_flags("--baseline " + *compared + ", and no such file",
+                 "what --write-baseline stored on a good day");
+  }
+  return BaselineFile{*compared, false};
 }
 
 }  // namespace frazil

@@ -61,6 +61,10 @@ TEST(Verification, LeavesOpenWhatTheIntervalDoesNotDecide) {
   EXPECT_EQ(conclusion.ratios[0].verdict, Verdict::kPass);
   EXPECT_EQ(conclusion.ratios[1].verdict, Verdict::kInconclusive);
   EXPECT_EQ(conclusion.verdict, Verdict::kInconclusive);
+  EXPECT_EQ(conclusion.reason,
+            "measured too unsteadily: intervals lie on both sides of the bar of 10 %, of layer 0");
+  EXPECT_EQ(tell_verdict(Verdict::kInconclusive, "why"), "INCONCLUSIVE: why\n");
+  EXPECT_EQ(tell_verdict(Verdict::kPass, ""), "PASS\n");
 }
 
 TEST(Verification, AFailureOutweighsWhatIsOpen) {
@@ -72,6 +76,9 @@ TEST(Verification, DecidesNothingOnFewerThanSixBlocksOrHalfOfThem) {
   EXPECT_EQ(conclude_of({{"step", around(1, 5)}}, 5).verdict, Verdict::kInconclusive);
   EXPECT_EQ(conclude_of({{"step", around(1, 6)}}, 6).verdict, Verdict::kPass);
   EXPECT_EQ(conclude_of({{"step", around(0.8, 9)}}, 20).verdict, Verdict::kInconclusive);
+  EXPECT_EQ(conclude_of({{"step", around(0.8, 9)}}, 20).reason,
+            "9 of 20 blocks count, and 10 are needed");
+  EXPECT_EQ(conclude_of({{"step", around(0.8, 10)}}, 20).reason, "");
   EXPECT_EQ(conclude_of({{"step", around(0.8, 10)}}, 20).verdict, Verdict::kFail);
 }
 

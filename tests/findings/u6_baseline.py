@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# A stored good day shows which layer, link or host has moved since, of traces and of plans, and stays quiet where nothing has.
+# A stored good day shows which layer, link or host has moved since, of traces and of plans, stays quiet where nothing has, and says why it cannot tell.
 """Guards synthetic traces of a PyTorch job, whose parts are slowed, and a small plan on this machine with a planted slow layer."""
 
 import json
@@ -18,14 +18,16 @@ FRAZIL = os.path.abspath(os.environ.get("FRAZIL", pathlib.Path(__file__).resolve
 LAYERS = ["tok_embeddings", "layers.0", "layers.1", "layers.2", "layers.3", "output"]
 
 
-def trace_of_day(seed, noise=0.01, steps=21, host=1.0, slow=None, factor=1.0, link=1.0):
-    """A trace of a GPU job; each time scatters by `noise`, and `slow` is the layer that takes `factor`."""
+def trace_of_day(seed, noise=0.01, steps=21, host=1.0, slow=None, factor=1.0, link=1.0, late_noise=None):
+    """A trace of a GPU job; each time scatters by `noise`, or in its second half by `late_noise`, and `slow` is the layer that
+    takes `factor`. Without `link` nothing is communicated."""
     draws, trace = random.Random(seed), Trace()
 
     def took(time):
-        return round(time * max(0.1, draws.gauss(1, noise)), 3)
+        return round(time * max(0.1, draws.gauss(1, now)), 3)
 
     for step in range(steps):
+        now = late_noise if late_noise and 2 * step > steps else noise
         at, number, correlation = 100_000 * (step + 1), 100 * step, 1000 * step
         trace.event("user_annotation", f"ProfilerStep#{step}", at, took(30_000 * host))
         for place, layer in enumerate(LAYERS):
@@ -37,7 +39,8 @@ def trace_of_day(seed, noise=0.01, steps=21, host=1.0, slow=None, factor=1.0, li
             back = at + 10_000 + 1000 * (len(LAYERS) - place)
             trace.backward("AddmmBackward0", back, 900, number + place)
             launch(trace, back + 20, correlation + 100 + place, "gemm", back + 50, took(2 * mine))
-        launch(trace, at + 20_000, correlation + 200, "ncclDevKernel_AllReduce_Sum_f32", at + 20_050, took(3000 * link))
+        if link:
+            launch(trace, at + 20_000, correlation + 200, "ncclDevKernel_AllReduce_Sum_f32", at + 20_050, took(3000 * link))
     return trace.text()
 
 
@@ -58,6 +61,10 @@ class Folder:
         (self.path / "trace.json").write_text(trace)
         return self.run("--trace", "trace.json", "--baseline", "good.json", "--json", *more)
 
+    def store(self, trace, *more):
+        (self.path / "trace.json").write_text(trace)
+        return self.run("--trace", "trace.json", "--write-baseline", "good.json", "--json", *more)
+
 
 DAYS = (  # what is slowed, and the alarms that must be told: kind and name
     ({}, set()),
@@ -72,10 +79,15 @@ DAYS = (  # what is slowed, and the alarms that must be told: kind and name
 
 
 def check_traces(folder):
-    few = folder.guard(trace_of_day(1, steps=6))
+    few = folder.store(trace_of_day(1, steps=6))
     if few.returncode != 5 or (folder.path / "good.json").exists():
         return f"five steps as a good day end with {few.returncode}, expected 5 and no baseline"
-    stored = folder.guard(trace_of_day(1))
+    if "5 blocks or steps" not in json.loads(few.stdout)["reason"]:
+        return f"five steps as a good day have no reason: {few.stdout}"
+    absent = folder.guard(trace_of_day(1))
+    if absent.returncode != 2 or "good.json" not in absent.stderr or (folder.path / "good.json").exists():
+        return f"a baseline that is not there ends with {absent.returncode}: {absent.stderr.strip()}"
+    stored = folder.store(trace_of_day(1))
     if stored.returncode or not json.loads(stored.stdout).get("wrote_baseline"):
         return f"storing a baseline ends with {stored.returncode}: {stored.stderr.strip()}"
     kept = (folder.path / "good.json").read_bytes()
@@ -86,22 +98,42 @@ def check_traces(folder):
             alarms = {(alarm["kind"], alarm["name"]) for alarm in json.loads(done.stdout)["alarms"]} if done.stdout else None
             if done.returncode != code or alarms != expected:
                 return f"a day with {slowed} ends with {done.returncode} and alarms {alarms}, expected {code} and {expected}: {done.stderr.strip()}"
-    few = folder.guard(trace_of_day(3, steps=4))
-    if few.returncode != 5:
-        return f"three steps end with {few.returncode}, expected 5"
+    for name, trace, words in (("three steps", trace_of_day(3, steps=4), "1 blocks or steps count"),
+                               ("an unsteady second half", trace_of_day(4, late_noise=0.4), "scatters by"),
+                               ("a day without communication", trace_of_day(5, link=0), "not measured today: link communication")):
+        done = folder.guard(trace)
+        reason = json.loads(done.stdout)["reason"] if done.stdout else None
+        if done.returncode != 5 or words not in (reason or ""):
+            return f"{name} ends with {done.returncode}, reason {reason}, expected 5 and `{words}`: {done.stderr.strip()}"
+        told = folder.run("--trace", "trace.json", "--baseline", "good.json").stdout.splitlines()[-1]
+        if told != f"INCONCLUSIVE: {reason}":
+            return f"{name} is told to people as `{told}`"
+    missing = json.loads(folder.guard(trace_of_day(5, link=0)).stdout)["missing"]
+    if missing != [{"kind": "link", "name": "communication"}]:
+        return f"of a day without communication is missing {missing}"
     if (folder.path / "good.json").read_bytes() != kept:
         return "comparing changed the baseline"
+    taken = folder.store(trace_of_day(2))
+    if taken.returncode != 2 or "--force" not in taken.stderr or (folder.path / "good.json").read_bytes() != kept:
+        return f"a good day in the place of another ends with {taken.returncode}: {taken.stderr.strip()}"
+    forced = folder.store(trace_of_day(2), "--force")
+    if forced.returncode or (folder.path / "good.json").read_bytes() == kept:
+        return f"--force ends with {forced.returncode} and changes nothing: {forced.stderr.strip()}"
+    for flags in ("--baseline good.json --force", "--baseline good.json --write-baseline other.json", "--write-baseline other.json --bar 3"):
+        done = folder.run("--trace", "trace.json", *flags.split())
+        if done.returncode != 2 or (folder.path / "other.json").exists():
+            return f"`{flags}` ends with {done.returncode}: {done.stderr.strip()}"
     return ""
 
 
 def check_ranks(folder):
     """Of two ranks one is slower: neither its other half nor the other rank hides it."""
-    def guard(first, second):
+    def guard(first, second, flag="--baseline"):
         (folder.path / "rank0.json").write_text(first)
         (folder.path / "rank1.json").write_text(second)
-        return folder.run(*"--trace rank0.json --trace rank1.json --baseline ranks.json --json".split())
+        return folder.run(*f"--trace rank0.json --trace rank1.json {flag} ranks.json --json".split())
 
-    stored = guard(trace_of_day(1), trace_of_day(2))
+    stored = guard(trace_of_day(1), trace_of_day(2), "--write-baseline")
     if stored.returncode or not json.loads(stored.stdout).get("wrote_baseline"):
         return f"storing a baseline of two ranks ends with {stored.returncode}: {stored.stderr.strip()}"
     for seed in range(20, 23):
@@ -133,24 +165,55 @@ def check_refusals(folder):
     return ""
 
 
+def raise_busy(done):
+    reason = json.loads(done.stdout)["reason"]
+    if not reason:
+        raise RuntimeError("INCONCLUSIVE without a reason")
+    raise Absent(reason)
+
+
+def check_shared_cores(training):
+    """More devices than cores are told of by each subcommand that measures, before it does."""
+    cores = len(os.sched_getaffinity(0))
+    share = f"{cores + 1} devices share the {cores} core"
+    for command in (f"profile --run run.json --devices {cores + 1} --rounds 1 --steps 2 --cluster-out wide.json",
+                    "train --run run.json --profile model.json --cluster wide.json --steps 1",
+                    "plan --profile model.json --cluster wide.json --batch 16 --micro-batch 4 --max-stages 2 --out wide_plan.json",
+                    "verify --run run.json --cluster wide.json --plan wide_plan.json --blocks 2 --steps 1"):
+        done = training.run(*command.split())
+        if (share in done.stderr) != (not command.startswith("plan")):
+            return f"`{command}` on {cores} cores ends with {done.returncode}: {done.stderr.strip()}"
+        if done.returncode not in (0, 5):
+            return f"`{command}` ends with {done.returncode}: {done.stderr.strip()}"
+        if done.returncode == 5 and "INCONCLUSIVE: " not in done.stdout:
+            return f"`{command}` is INCONCLUSIVE without a reason: {done.stdout.strip()}"
+    return ""
+
+
 def check_plan(name):
     """A plan of two cores: a layer that runs half again as slowly as on the good day is named."""
     training = Training(name)
+    complaint = check_shared_cores(training)
+    if complaint:
+        return complaint
     planned = training.run("plan", *"--profile model.json --cluster cluster.json --batch 16 --micro-batch 4 --max-stages 2 --out plan.json".split())
     if planned.returncode:
         return f"plan exits {planned.returncode}: {planned.stderr.strip()}"
-    verify = "verify --run run.json --cluster cluster.json --plan plan.json --baseline good.json --blocks 16 --steps 4 --quiet --json".split()
-    stored = training.run(*verify)
+    verify = "verify --run run.json --cluster cluster.json --plan plan.json --blocks 16 --steps 4 --quiet --json".split()
+    stored = training.run(*verify, "--write-baseline", "good.json")
     if stored.returncode == 5:
-        raise Absent("other programs keep the cores busy")
+        raise_busy(stored)
     if stored.returncode or not (training.folder / "good.json").exists():
         return f"storing a baseline of a plan ends with {stored.returncode}: {stored.stderr.strip()}"
     stored_kinds = {value["kind"] for value in json.loads((training.folder / "good.json").read_text())["values"]}
     if not {"step", "layer", "prediction", "link"} <= stored_kinds:
         return f"the baseline of a plan holds {sorted(stored_kinds)} alone"
-    slow = training.run(*verify, "--plant", "1:300")
+    typo = training.run(*verify, "--baseline", "typo.json")
+    if typo.returncode != 2 or "typo.json" not in typo.stderr or (training.folder / "typo.json").exists():
+        return f"a baseline of a plan that is not there ends with {typo.returncode}: {typo.stderr.strip()}"
+    slow = training.run(*verify, "--baseline", "good.json", "--plant", "1:300")
     if slow.returncode == 5:
-        raise Absent("other programs keep the cores busy")
+        raise_busy(slow)
     answer = json.loads(slow.stdout)
     layer = json.loads((training.folder / "model.json").read_text())["layers"][1]["name"]
     if slow.returncode != 4 or ("layer", layer) not in {(alarm["kind"], alarm["name"]) for alarm in answer["alarms"]}:

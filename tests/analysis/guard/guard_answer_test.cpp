@@ -60,20 +60,42 @@ TEST(GuardAnswer, ABaselineOfTooFewBlocksIsNotKept) {
   std::filesystem::remove(file);
   Baseline baseline{{}, {}, 1, {{GuardedKind::kStep, "step", 1, 0.02, 5}}};
   testing::internal::CaptureStdout();
-  EXPECT_EQ(keep_baseline(baseline, file.string(), false), ExitCode::kVerifyInconclusive);
+  EXPECT_EQ(keep_baseline(baseline, file.string(), false, "a program was busy"),
+            ExitCode::kVerifyInconclusive);
   EXPECT_FALSE(std::filesystem::exists(file));
   baseline.values.front().blocks = 6;
   EXPECT_EQ(keep_baseline(baseline, file.string(), false), ExitCode::kOk);
   std::fflush(stdout);
   EXPECT_EQ(testing::internal::GetCapturedStdout(),
-            "wrote no baseline: 5 blocks or steps count, and 6 are needed to tell their noise\nINCONCLUSIVE\n"
+            "wrote no baseline\nINCONCLUSIVE: 5 blocks or steps count, and 6 are needed to tell "
+            "their noise; a program was busy\n"
             "wrote baseline " +
                 file.string() +
-                ": 1 things, noise up to 2.0 %; nothing was compared, the next run with it is\n");
+                ": 1 things, noise up to 2.0 %; nothing was compared, and --baseline compares a "
+                "later day with it\n");
   EXPECT_EQ(read_baseline(file), baseline);
   std::filesystem::remove(file);
   baseline.values.front().noise = 0.11;
   EXPECT_EQ(find_unsteadiness(baseline), "the step scatters by 11.0 %, and may by 10 % at most");
+}
+
+TEST(GuardAnswer, NamesWhatOneOfBothDaysLacksAndWhyItIsOpen) {
+  GuardReport report = report_of_a_slow_layer();
+  report.missing = {{GuardedKind::kLink, "1 MiB", 2e6, 0.01, 8}};
+  report.added = {{GuardedKind::kLayer, "block9", 2e6, 0.01, 8}};
+  report.conclusion = conclude_guard({}, std::nullopt, 6, report.missing);
+  const std::string text = print_guard(report);
+  EXPECT_NE(text.find("\nnot measured today, though in the baseline: link 1 MiB\n"
+                      "measured today, though not in the baseline: layer block9\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\nINCONCLUSIVE: nothing was measured that the baseline has\n"),
+            std::string::npos)
+      << text;
+  JsonFields answer(parse_json(guard_json(report), "answer"));
+  EXPECT_EQ(answer.required("reason").text(), report.conclusion.reason);
+  EXPECT_EQ(JsonFields(answer.required("missing").items()[0]).required("name").text(), "1 MiB");
+  EXPECT_EQ(JsonFields(answer.required("added").items()[0]).required("kind").text(), "layer");
 }
 
 TEST(GuardAnswer, VerdictsHaveTheirExitCodes) {

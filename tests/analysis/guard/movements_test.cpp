@@ -180,6 +180,57 @@ TEST(GuardMovements, FewBlocksTellNothing) {
   EXPECT_EQ(conclude_guard({}, std::nullopt, 6).verdict, Verdict::kInconclusive);
 }
 
+TEST(GuardMovements, NeitherBlockMayBeTooUnsteadyOrTooShort) {
+  const std::vector<GuardedValue> good = Machine(0.01).measure(1);
+  const std::vector<Movement> steady = find_movements(good, Machine(0.01).measure(2));
+  const std::vector<Movement> unsteady = find_movements(good, Machine(0.3).measure(3));
+  for (const auto& [first, second] : {std::pair{steady, unsteady}, {unsteady, steady}}) {
+    const GuardConclusion conclusion = conclude_guard(first, second, 6);
+    EXPECT_EQ(conclusion.verdict, Verdict::kInconclusive);
+    EXPECT_NE(conclusion.reason.find("scatters by"), std::string::npos) << conclusion.reason;
+  }
+  const std::vector<Movement> hasty = find_movements(good, Machine(0.01).measure(4, 5));
+  EXPECT_EQ(conclude_guard(steady, hasty, 6).reason,
+            "of step 5 blocks or steps count, and 6 are needed, in the second block");
+  EXPECT_EQ(conclude_guard(steady, std::vector<Movement>{}, 6).verdict, Verdict::kInconclusive);
+}
+
+TEST(GuardMovements, ABarAsWideAsTheNoiseIsNoReasonToTellNothing) {
+  const std::vector<GuardedValue> good = Machine(0.01).measure(1);
+  const std::vector<Movement> wide = find_movements(good, Machine(0.01).measure(2), 0.3);
+  EXPECT_EQ(conclude_guard(wide, std::nullopt, 6).verdict, Verdict::kPass);
+}
+
+TEST(GuardMovements, WhatIsMissingTodayIsNamedAndLeavesOpenWhetherItMoved) {
+  const std::vector<GuardedValue> good = Machine(0.01).measure(1);
+  std::vector<GuardedValue> today = Machine(0.01).measure(2);
+  ASSERT_EQ(today.back().name, "latency");
+  today.pop_back();
+  const std::vector<GuardedValue> missing = find_missing(good, today);
+  ASSERT_EQ(missing.size(), 1U);
+  EXPECT_EQ(missing.front(), good.back());
+  EXPECT_TRUE(find_missing(today, good).empty());
+  const GuardConclusion conclusion =
+      conclude_guard(find_movements(good, today), std::nullopt, 6, missing);
+  EXPECT_EQ(conclusion.verdict, Verdict::kInconclusive);
+  EXPECT_EQ(conclusion.reason, "the baseline has what was not measured today: link latency");
+  Machine slow(0.01);
+  std::vector<GuardedValue> slower = slow.slow_layer(1, 1.5).measure(3);
+  slower.pop_back();
+  const std::vector<Movement> moved = find_movements(good, slower);
+  EXPECT_EQ(conclude_guard(moved, moved, 6, missing).verdict, Verdict::kFail);
+}
+
+TEST(GuardMovements, OnlyAnOpenVerdictHasAReason) {
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    for (const double noise : {0.01, 0.06, 0.12, 0.3}) {
+      const GuardConclusion conclusion = guard(Machine(0.02), Machine(noise), 1000 * seed);
+      EXPECT_EQ(conclusion.reason.empty(), conclusion.verdict != Verdict::kInconclusive)
+          << conclusion.reason;
+    }
+  }
+}
+
 TEST(GuardMovements, FasterIsToldAndNoAlarm) {
   Machine today(0.01);
   const std::vector<GuardedValue> good = Machine(0.01).measure(1);

@@ -113,6 +113,10 @@ TEST(Verify, DropsBlocksOfABusyMachineAndDecidesNothingThen) {
   EXPECT_EQ(verification.dropped_blocks, 2);
   EXPECT_TRUE(verification.ratios.empty());
   EXPECT_EQ(verification.verdict, Verdict::kInconclusive);
+  EXPECT_EQ(verification.reason.find("0 of 2 blocks count, and 6 are needed; 2 of 2 blocks were "
+                                     "dropped, for other programs kept "),
+            0U)
+      << verification.reason;
 }
 
 TEST(Verify, PricesFrozenLayersByTheirForwardAlone) {

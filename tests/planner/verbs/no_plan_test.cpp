@@ -95,25 +95,33 @@ TEST_F(NoPlanVerb, ExplainsWhatCameNearestAndWhatWouldHelp) {
   EXPECT_TRUE(matches_golden("planner/no_plan_explained.txt", outcome.out + outcome.err));
 }
 
-TEST_F(NoPlanVerb, ExplainsInJsonFromTheLeastThatIsMissingOn) {
+TEST_F(NoPlanVerb, ExplainsInJsonTheNamedPlanAndThenFromTheLeastThatIsMissingOn) {
   const Outcome outcome = plan("--explain --top 5 --json");
   EXPECT_EQ(outcome.code, 3);
   JsonFields answer(parse_json(outcome.out, "answer"));
   EXPECT_FALSE(answer.required("relief").items().empty());
   JsonFields explanation(answer.required("explanation"));
   EXPECT_TRUE(explanation.required("best").items().empty());
+  const auto misses = [](JsonFields& row) {
+    return row.required("needed_bytes").integer(0, kLargestQuantity) -
+           row.required("available_bytes").integer(0, kLargestQuantity);
+  };
   std::int64_t missed = 0;
   std::int64_t candidates = 0;
-  for (const JsonCursor& row : explanation.required("nearest").items()) {
+  const std::vector<JsonCursor> rows = explanation.required("nearest").items();
+  for (const JsonCursor& row : rows) {
     JsonFields nearest(row);
-    const std::int64_t missing = nearest.required("needed_bytes").integer(0, kLargestQuantity) -
-                                 nearest.required("available_bytes").integer(0, kLargestQuantity);
+    const std::int64_t missing = misses(nearest);
     EXPECT_GT(missing, 0);
     EXPECT_GE(missing, missed);
-    missed = missing;
+    if (&row != &rows.front()) missed = missing;
     candidates += nearest.required("candidates").integer(1, kLargestQuantity);
   }
   EXPECT_GT(missed, 0);
+  JsonFields named(answer.required("infeasible").items()[0]);
+  JsonFields first(rows.at(0));
+  EXPECT_EQ(misses(first), misses(named));
+  EXPECT_NE(outcome.err.find(named.required("reason").text()), std::string::npos) << outcome.err;
   EXPECT_LT(candidates, explanation.required("candidates").integer(1, kLargestQuantity));
 }
 
