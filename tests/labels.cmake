@@ -126,6 +126,8 @@ set(thorough
   traces_tests/PublicTrace)
 set(slow
   exec_checkpoint_tests/DurableTraining
+  exec_checkpoint_tests/OtherKernels
+  exec_checkpoint_tests/UnknownKernels
   exec_properties_tests/EverySchedule
   exec_properties_tests/FrozenMasks
   exec_properties_tests/Policy
@@ -153,6 +155,8 @@ if(sanitizer STREQUAL "thread")
     exec_checkpoint_tests/CheckpointFile.EveryFlippedBitIsFound
     exec_checkpoint_tests/CheckpointFile.EveryTruncationAndAddedBytesAreFound
     exec_checkpoint_tests/DurableTraining
+    exec_checkpoint_tests/OtherKernels
+    exec_checkpoint_tests/UnknownKernels
     exec_threads_tests/CachedMemory
     exec_threads_tests/CachedTraining.InBfloat16SaysThatItRounds
     exec_threads_tests/CachedTraining.IsRefusedWhereItCannotBe

@@ -3,18 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <charconv>
 #include <functional>
 #include <optional>
 #include <system_error>
 #include <utility>
 
+#include "analysis/check/compare_events.h"
 #include "analysis/check/hash_stream.h"
 #include "analysis/check/stored_journal.h"
+#include "analysis/check/stored_keys.h"
 #include "analysis/check/stored_tensors.h"
+#include "planner/plan/plan_json.h"
 #include "profiles/error.h"
-#include "profiles/json.h"
 #include "profiles/text_file.h"
 #include "traces/freeze_trace.h"
 
@@ -51,6 +52,7 @@ class Checker {
     check_kernels();
     for (const fs::path& path : list_sorted(checkpoints_)) check_checkpoint(path);
     check_log();
+    check_plans();
     check_weights();
     check_absent();
     note_kept_aside();
@@ -97,52 +99,24 @@ class Checker {
   void check_keys() {
     const fs::path path = checkpoints_ / "run.json";
     if (!is_there(path)) return;
-    try_reading([&] {
-      JsonFields fields(parse_json(read_text_file(path), path.string()));
-      const auto stated = read_hex(fields.required("run_hash").text());
-      JsonFields keys(fields.required("keys"));
-      std::map<std::string, std::string> sorted;
-      for (const std::string& key : keys.keys()) sorted[key] = keys.required(key).text();
-      HashStream hash;
-      for (const auto& [key, value] : sorted) {
-        hash.add(json_string(key) + json_string(value) + "\n");
-      }
-      if (stated != hash.value()) return complain(path, "its hash does not hold");
-      if (is_journal_whole() && journal_->run_hash != hash.value()) {
-        complain(path, "it is of another run than the journal");
-      }
-    });
+    StoredKeys keys;
+    if (!try_reading([&] { keys = read_stored_keys(path); })) return;
+    if (!keys.holds) return complain(path, "its hash does not hold");
+    if (is_journal_whole() && journal_->run_hash != keys.run_hash) {
+      complain(path, "it is of another run than the journal");
+    }
   }
 
   void check_kernels() {
     const fs::path path = checkpoints_ / "kernels.json";
     if (!is_there(path)) return;
-    try_reading([&] {
-      JsonFields fields(parse_json(read_text_file(path), path.string()));
-      const auto stated = read_hex(fields.required("hash").text());
-      HashStream all;
-      std::uint64_t last = 0;
-      std::string words;
-      for (const JsonCursor& entry : fields.required("kernels").items()) {
-        JsonFields some(entry);
-        const bool other = some.required("other_bits").boolean();
-        const Step from = some.required("from_step").integer(0, kLargestQuantity);
-        std::string facts;
-        for (const char* const key : {"processor", "vendor", "features", "aten", "mkl", "torch"}) {
-          facts += some.required(key).text() + "\n";
-        }
-        all.add(fmt::format("{} {}\n", from, other ? "other" : "same") + facts);
-        last = hash_of(facts);
-        words = fmt::format("{} of ATen, {} of MKL, torch {}, on {}", some.required("aten").text(),
-                            some.required("mkl").text(), some.required("torch").text(),
-                            some.required("processor").text());
-      }
-      check_.parts.emplace_back("kernels", words);
-      if (stated != all.value()) return complain(path, "its hash does not hold");
-      if (is_journal_whole() && journal_->kernels != 0 && journal_->kernels != last) {
-        complain(path, "it names other kernels than the journal");
-      }
-    });
+    StoredKernels kernels;
+    if (!try_reading([&] { kernels = read_stored_kernels(path); })) return;
+    check_.parts.emplace_back("kernels", kernels.words);
+    if (!kernels.holds) return complain(path, "its hash does not hold");
+    if (is_journal_whole() && journal_->kernels != 0 && journal_->kernels != kernels.last_hash) {
+      complain(path, "it names other kernels than the journal");
+    }
   }
 
   void check_checkpoint(const fs::path& path) {
@@ -158,6 +132,7 @@ class Checker {
     check_.parts.emplace_back(fmt::format("checkpoint {}", read.step),
                               "weights " + hex_text(read.weights_hash));
     model_hash_ = read.model_hash;
+    names_ = read.names;
     if (is_journal_whole()) compare(path, read);
   }
 
@@ -189,7 +164,9 @@ class Checker {
     const bool is_read = try_reading([&] {
       std::string text = read_text_file(path);
       const std::size_t whole = text.rfind('\n') + 1;
-      if (whole < text.size()) {
+      if (whole < text.size() && has_ended()) {
+        complain(path, "its last line is torn, and the run has ended");
+      } else if (whole < text.size()) {
         check_.notes.push_back("events.jsonl: its last line is torn, as a crash leaves it");
       }
       text.resize(whole);
@@ -199,59 +176,27 @@ class Checker {
     if (!model_hash_.empty() && log.model_hash != model_hash_) {
       complain(path, "it is of another model than the checkpoints");
     }
-    compare_steps(path, log);
+    if (model_hash_.empty()) model_hash_ = log.model_hash;
+    const ComparedEvents compared =
+        compare_events(log, is_journal_whole() ? &*journal_ : nullptr, has_ended());
+    for (const std::string& problem : compared.problems) complain(path, problem);
+    for (const std::string& note : compared.notes) check_.notes.push_back("events.jsonl: " + note);
+    check_.parts.emplace_back(
+        "events", count(static_cast<std::size_t>(compared.end) - compared.missing, "step"));
+    if (!journal_) check_.steps = compared.end;
   }
 
-  // Compares losses and masks of all steps that journal and log have.
-  void compare_steps(const fs::path& path, const FreezeTrace& log) {
-    Step next = 0;
-    std::size_t missing = 0;
-    std::string mask;
-    for (const FreezeEvent& event : log.events) {
-      if (const auto* decided = std::get_if<MaskEvent>(&event.what)) mask = decided->mask.text();
-      if (const auto* saved = std::get_if<CheckpointEvent>(&event.what))
-        compare_saved(path, *saved);
-      const auto* const step = std::get_if<StepEvent>(&event.what);
-      if (step == nullptr) continue;
-      missing += static_cast<std::size_t>(std::max(event.step - next, Step{0}));
-      next = event.step + 1;
-      compare_step(path, event.step, *step, mask);
+  // Nothing else tells which stages and devices a phase had, so a plan can only be read.
+  void check_plans() {
+    for (const fs::path& phase : list_sorted(folder_)) {
+      const fs::path path = phase / "plan.json";
+      if (!phase.filename().string().starts_with("phase-") || !is_there(path)) continue;
+      Plan plan;
+      if (!try_reading([&] { plan = read_plan(path); })) continue;
+      if (!model_hash_.empty() && plan.model_hash != model_hash_) {
+        complain(path, "it is of another model than the run");
+      }
     }
-    check_.parts.emplace_back("events", count(static_cast<std::size_t>(next) - missing, "step"));
-    if (missing > 0) {
-      complain(path, fmt::format("it has no event of {} of the steps before {}", missing, next));
-    }
-    if (!journal_) check_.steps = next;
-    if (!is_journal_whole() || next == journal_->steps) return;
-    const bool is_ahead = next > journal_->steps;
-    const std::string words =
-        fmt::format("it ends after {} steps, the journal after {}", next, journal_->steps);
-    // A step is told of before it is recorded, and a crash may come in between.
-    if (is_there(folder_ / "trace.jsonl") || (is_ahead && next > journal_->steps + 1)) {
-      complain(path, words);
-    } else {
-      check_.notes.push_back("events.jsonl: " + words);
-    }
-  }
-
-  void compare_step(const fs::path& path, Step step, const StepEvent& event,
-                    const std::string& mask) {
-    if (!is_journal_whole()) return;
-    const auto record = journal_->records.find(step);
-    if (record == journal_->records.end()) return;
-    if (std::bit_cast<std::uint64_t>(event.loss) != record->second.loss_bits) {
-      complain(path, fmt::format("step {} has the loss {}, in the journal {}", step, event.loss,
-                                 std::bit_cast<double>(record->second.loss_bits)));
-    }
-    if (!mask.empty() && hash_of(mask) != record->second.mask_hash) {
-      complain(path, fmt::format("step {} has the mask {}, in the journal another", step, mask));
-    }
-  }
-
-  void compare_saved(const fs::path& path, const CheckpointEvent& saved) {
-    if (!is_journal_whole() || journal_->weights.contains(saved.of) || journal_->lost > 0) return;
-    complain(path,
-             fmt::format("it tells of a checkpoint of step {}, the journal does not", saved.of));
   }
 
   void check_weights() {
@@ -263,17 +208,28 @@ class Checker {
     std::from_chars(steps.data(), steps.data() + steps.size(), weights_after_);
     check_.parts.emplace_back(
         "weights", fmt::format("{}, after {} steps", hex_text(read.weights_hash), steps));
+    if (read.metadata["format"] != "pt") complain(path, "its format is not \"pt\"");
+    if (!names_.empty() && read.names != names_) {
+      complain(path, "its tensors have other names than those of the checkpoints");
+    }
     if (!is_journal_whole()) return;
-    const auto recorded =
-        std::find_if(journal_->weights.begin(), journal_->weights.end(),
-                     [&](const auto& some) { return std::to_string(some.first) == steps; });
+    const auto recorded = journal_->weights.find(weights_after_);
     if (recorded == journal_->weights.end()) {
-      check_.notes.push_back(
-          fmt::format("the journal has no hash of the weights after {} steps", steps));
+      note_unrecorded(path, steps, read.weights_hash);
     } else if (recorded->second != read.weights_hash) {
       complain(path, fmt::format("they have the hash {}, in the journal {}",
                                  hex_text(read.weights_hash), hex_text(recorded->second)));
     }
+  }
+
+  void note_unrecorded(const fs::path& path, const std::string& steps, std::uint64_t hash) {
+    for (const auto& [step, recorded] : journal_->weights) {
+      if (recorded != hash) continue;
+      return complain(path, fmt::format("they say that they are of {} steps, and are those of {}",
+                                        steps, step));
+    }
+    check_.notes.push_back(
+        fmt::format("the journal has no hash of the weights after {} steps", steps));
   }
 
   // Finds what is gone: checkpoints and weights are only known to be the run's by its journal, and
@@ -290,18 +246,17 @@ class Checker {
     }
     if (journal_->weights.empty()) return;
     const Step last = journal_->weights.rbegin()->first;
-    const bool has_ended = is_there(folder_ / "trace.jsonl");
     if (!check_.checkpoints.contains(last) && weights_after_ != last) {
       const std::string words = fmt::format(
           "the weights after {} steps, which the journal has last, are in no file", last);
       // They are recorded before they are written, and a crash may come in between.
-      if (has_ended) {
+      if (has_ended()) {
         complain(checkpoints_, words);
       } else {
         check_.notes.push_back(words);
       }
     }
-    if (has_ended && !is_there(folder_ / "events.jsonl")) {
+    if (has_ended() && !is_there(folder_ / "events.jsonl")) {
       complain(folder_ / "events.jsonl", "it is not there, and the run has ended");
     }
   }
@@ -316,13 +271,15 @@ class Checker {
     }
   }
 
+  bool has_ended() const { return is_there(folder_ / "trace.jsonl"); }
   bool is_journal_whole() const { return journal_ && journal_->problems.empty(); }
 
   fs::path folder_;
   fs::path checkpoints_;
   std::optional<StoredJournal> journal_;
-  std::string model_hash_;  // of the newest checkpoint
-  Step weights_after_ = 0;  // 0: there are no weights
+  std::string model_hash_;          // of the newest checkpoint, or else of the events
+  std::vector<std::string> names_;  // of the parameters of the newest checkpoint
+  Step weights_after_ = 0;          // 0: there are no weights
   RunCheck check_;
 };
 

@@ -13,7 +13,10 @@ namespace frazil {
 namespace {
 
 constexpr std::size_t kWidth = 64;
+constexpr std::string_view kName = "frazil.step_journal v";
+// Version 1 has steps alone.
 constexpr std::string_view kFirstWords = "frazil.step_journal v2        ";
+constexpr std::string_view kFirstWordsOf1 = "frazil.step_journal v1        ";
 
 struct Line {
   Step step = 0;
@@ -75,9 +78,15 @@ StoredJournal read_stored_journal(const std::filesystem::path& path) {
   StoredJournal journal;
   const auto begin = all.size() < kWidth ? std::nullopt : check_line(all.substr(0, kWidth), 0);
   const auto run = begin ? read_hex(all.substr(30, 16)) : std::nullopt;
-  if (!run || !text.starts_with(kFirstWords)) {
-    journal.problems.push_back("its first line does not hold");
+  const bool is_version_1 = text.starts_with(kFirstWordsOf1);
+  if (!run || !(is_version_1 || text.starts_with(kFirstWords))) {
+    const bool is_other = run && text.starts_with(kName);
+    journal.problems.push_back(is_other ? "it is of another version than 1 and 2"
+                                        : "its first line does not hold");
     return journal;
+  }
+  if (is_version_1) {
+    journal.notes.push_back("it is of version 1, which has no hashes of weights and kernels");
   }
   journal.run_hash = *run;
   std::uint64_t seed = *begin;

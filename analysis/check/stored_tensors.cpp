@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <string_view>
 
 #include "analysis/check/hash_stream.h"
 #include "profiles/error.h"
@@ -84,10 +85,23 @@ std::vector<Entry> read_entries(const std::string& header, const fs::path& path,
 }
 
 bool is_parameter(const std::string& name) {
-  for (const char* const prefix : {"first_moment.", "second_moment.", "gradient_sum."}) {
+  if (name == "header_hash") return false;
+  for (const char* const prefix :
+       {"padding.", "first_moment.", "second_moment.", "gradient_sum."}) {
     if (name.starts_with(prefix)) return false;
   }
   return true;
+}
+
+// Adds the names under which weights alone have a parameter: a checkpoint has query, key and value
+// as one.
+void add_names(const std::string& name, std::vector<std::string>& names) {
+  constexpr std::string_view kFused = ".query_key_value.";
+  const std::size_t place = name.find(kFused);
+  if (place == std::string::npos) return names.push_back(name);
+  for (const char* const part : {".query.", ".key.", ".value."}) {
+    names.push_back(name.substr(0, place) + part + name.substr(place + kFused.size()));
+  }
 }
 
 void read_tensor(std::ifstream& file, const Entry& entry, const fs::path& path, HashStream& weights,
@@ -104,7 +118,7 @@ void read_tensor(std::ifstream& file, const Entry& entry, const fs::path& path, 
       tensors.has_clean_padding &= bytes.find_first_not_of('\0') == std::string::npos;
     }
     own.add(bytes);
-    if (!is_padding && !is_header_hash && is_parameter(entry.name)) weights.add(bytes);
+    if (is_parameter(entry.name)) weights.add(bytes);
   }
   if (!is_padding && !is_header_hash) tensors.hashes.push_back(own.value());
 }
@@ -122,9 +136,11 @@ StoredTensors read_stored_tensors(const fs::path& path) {
   HashStream weights;
   for (const Entry& entry : read_entries(header, path, tensors)) {
     read_tensor(file, entry, path, weights, tensors);
+    if (is_parameter(entry.name)) add_names(entry.name, tensors.names);
   }
   if (file.peek() != std::ifstream::traits_type::eof()) refuse(path, "bytes after the last tensor");
   tensors.weights_hash = weights.value();
+  std::sort(tensors.names.begin(), tensors.names.end());
   return tensors;
 }
 
@@ -141,6 +157,7 @@ StoredCheckpoint read_stored_checkpoint(const fs::path& path) {
   checkpoint.step = fields.required("step").integer(0, kMostSteps);
   checkpoint.mask = fields.required("mask").text();
   checkpoint.weights_hash = tensors.weights_hash;
+  checkpoint.names = tensors.names;
   std::vector<std::uint64_t> hashes;
   for (const JsonCursor& hash : fields.required("tensor_hashes").items()) {
     hashes.push_back(read_hex(hash.text()).value_or(0));

@@ -19,6 +19,7 @@ struct StoredTensors {
   std::optional<std::uint64_t> header_hash;  // as the tensor "header_hash" has it
   std::vector<std::uint64_t> hashes;         // of the tensors but that and paddings, in order
   std::uint64_t weights_hash = 0;            // of the bytes of all parameters
+  std::vector<std::string> names;            // of these, sorted; query, key, value each by itself
   bool has_clean_padding = true;
 };
 
@@ -32,6 +33,7 @@ struct StoredCheckpoint {
   Step step = 0;
   std::string mask;
   std::uint64_t weights_hash = 0;
+  std::vector<std::string> names;  // as in StoredTensors
 };
 
 // Throws InputError in one sentence for a checkpoint that is not, to the last bit, as it was

@@ -101,6 +101,7 @@ DurableRun::DurableRun(const DurableOptions& options, const ModelSpec& model,
 // Makes file and journal name the same kernels, where one of them names none.
 void DurableRun::begin_kernels() {
   const std::vector<JournalLine>& named = journal_.kernels();
+  if (kernels_.empty() && named.empty() && options_.resume) return;  // restore() sees from where on
   if (kernels_.empty()) {
     const bool is_other = !named.empty() && named.back().value != hash_kernels(present_);
     if (is_other && options_.accept_other_kernels) return;  // they change when the run goes on
@@ -117,7 +118,28 @@ void DurableRun::begin_kernels() {
   }
 }
 
+// Of a run that names no kernels those of this process are known from its next new step on, or from
+// this step on if other bits are accepted.
+void DurableRun::begin_unknown_kernels(Step step) {
+  if (!kernels_.empty() || !journal_.kernels().empty()) return;
+  const Step recorded = journal_.steps();
+  const bool breaks = options_.accept_other_kernels && step < recorded;
+  kernels_ = {{breaks ? step : recorded, breaks, present_}};
+  journal_.append_kernels(kernels_[0].from, hash_kernels(present_), breaks);
+  journal_.sync();
+  write_kernels(options_.files, options_.folder, kernels_);
+  if (recorded == 0) return;
+  notes_.push_back({"the run does not say which kernels computed its first " +
+                        std::to_string(recorded) + " steps; it goes on with " + describe(present_),
+                    true});
+}
+
 void DurableRun::note_journal() {
+  if (journal_.found_version() != kJournalVersion) {
+    notes_.push_back({"the journal was of version " + std::to_string(journal_.found_version()) +
+                      ", which says nothing of weights and kernels, and is one of version " +
+                      std::to_string(kJournalVersion) + " now"});
+  }
   const std::string holds = "it holds " + std::to_string(journal_.recovered().size()) + " steps";
   if (!journal_.kept_aside().empty()) {
     notes_.push_back({"the journal was damaged and is kept as " + journal_.kept_aside() +
@@ -132,19 +154,24 @@ void DurableRun::note_journal() {
 
 // Goes on with the kernels of this process from this step on.
 void DurableRun::enter_kernels(Step step) {
-  const bool is_known = !kernels_.empty();
-  const KernelFacts before = is_known ? kernels_.back().facts : KernelFacts{};
+  const KernelFacts before = kernels_.empty() ? KernelFacts{} : kernels_.back().facts;
+  const bool is_unknown =
+      kernels_.empty() || (kernels_.size() == 1 && kernels_.front().from > step);
   // A process before has begun here on another processor, whose steps are done again.
   const bool is_tried = kernels_.size() > 1 && kernels_.back().from == step;
-  if (before == present_ && !(is_tried && options_.accept_other_kernels)) return;
+  if (is_unknown) doubt_ = "the run does not say which kernels computed that step";
+  if (before == present_ && !((is_tried || is_unknown) && options_.accept_other_kernels)) return;
   const bool breaks = !gives_same_bits(before, present_) || options_.accept_other_kernels;
-  kernels_.push_back({step, breaks, present_});
+  std::vector<RunKernels> change{{step, breaks, present_}};
+  if (!is_unknown) change.insert(change.begin(), {step, false, before});
+  std::erase_if(kernels_, [step](const RunKernels& later) { return later.from > step; });
+  kernels_.push_back(change.back());
   // Between the two a crash leaves the file as it was: the next process finds other kernels again.
   journal_.append_kernels(step, hash_kernels(present_), breaks);
   journal_.sync();
   write_kernels(options_.files, options_.folder, kernels_);
-  has_moved_ = !breaks;
-  notes_.push_back({breaks ? tell_other_bits({{step, false, before}, kernels_.back()})
+  doubt_ = breaks ? "" : "the processor is another one";
+  notes_.push_back({breaks ? tell_other_bits(change)
                            : "the run goes on with the same kernels on another processor, " +
                                  present_.processor + ", before " + before.processor,
                     true});
@@ -161,6 +188,7 @@ std::optional<TrainingPosition> DurableRun::restore(Run& run) {
                       true});
     journal_.append_lost(step);
   }
+  begin_unknown_kernels(step);
   enter_kernels(step);
   if (!found) return std::nullopt;
   for (const std::string& text : found->passed_over) notes_.push_back({text, true});
@@ -187,9 +215,9 @@ void DurableRun::record(Step step, double loss, const FreezeMask& mask) {
           ? "has the mask " + mask.text() + " where the journal recorded another"
           : "gave the loss " + loss_text(record.loss_bits) + " where the journal recorded " +
                 loss_text(before->loss_bits);
-  throw ReplayMismatch(
-      "step " + std::to_string(step) + ", done again, " + what + ": the run is not continued" +
-      (has_moved_ ? "; the processor is another one: " + std::string(kAccept) : ""));
+  throw ReplayMismatch("step " + std::to_string(step) + ", done again, " + what +
+                       ": the run is not continued" +
+                       (doubt_.empty() ? "" : "; " + doubt_ + ": " + kAccept));
 }
 
 void DurableRun::record_weights(Step done, const Layers& layers) {

@@ -88,6 +88,7 @@ class DurableRun {
   using Layers = std::vector<LayerState>;
 
   void begin_kernels();
+  void begin_unknown_kernels(Step step);
   void note_journal();
   void enter_kernels(Step step);
   void record_weights(Step done, const Layers& layers);
@@ -97,7 +98,7 @@ class DurableRun {
   std::unique_ptr<File> lock_;  // stands before what it guards
   KernelFacts present_;
   std::vector<RunKernels> kernels_;
-  bool has_moved_ = false;  // to another processor, whose kernels should give the same bits
+  std::string doubt_;  // why steps that are done again may give other bits; empty: they may not
   CheckpointFolder checkpoints_;
   StepJournal journal_;
   std::vector<RestoreNote> notes_;

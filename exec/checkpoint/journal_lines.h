@@ -5,7 +5,7 @@
 // Each other line is "<step, 12 digits> <16 bytes> <16 bytes> <hash of the line>\n"; numbers of 16
 // bytes are hex digits, words are filled up with spaces:
 //   <bits of the loss> <hash of the mask>      of this step
-//   weights            <hash of the weights>   after so many steps (hash_weights in durable_run.h)
+//   weights            <hash of the weights>   after so many steps (hash_weights in checkpoint_file.h)
 //   kernels            <hash of the kernels>   in use from this step on (run_kernels.h)
 //   other-kernels      <hash of the kernels>   likewise; bits differ from there on, so lines before
 //                                              of this and later steps, and of weights behind it,
@@ -13,25 +13,20 @@
 //   lost               <number of steps>       from this one on, whose lines were damaged
 // The hash of a line is XXH64 of what stands before it in its line, seeded by the hash of the line
 // before: a line holds only after the lines it was written after.
+//
+// Version 1, which is read and no longer written, has "v1" in its first line, and lines of steps
+// alone.
 // clang-format on
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "profiles/units.h"
 
 namespace frazil {
-
-struct JournalRecord {
-  Step step = 0;
-  std::uint64_t loss_bits = 0;
-  std::uint64_t mask_hash = 0;
-  friend bool operator==(const JournalRecord&, const JournalRecord&) = default;
-};
 
 enum class JournalKind { kStep, kWeights, kKernels, kOtherKernels, kLost };
 
@@ -43,39 +38,30 @@ struct JournalLine {
   friend bool operator==(const JournalLine&, const JournalLine&) = default;
 };
 
-// What the lines of a journal say together.
-struct JournalContents {
-  std::vector<JournalRecord> records;     // by step; those of lost steps are missing
-  std::map<Step, std::uint64_t> weights;  // by steps done
-  std::vector<JournalLine> kernels;       // lines of these kinds, one after another
-  Step steps = 0;                         // recorded and lost ones
-  friend bool operator==(const JournalContents&, const JournalContents&) = default;
-};
-
-// What a text is that should be the journal of a run.
-struct JournalReading {
-  bool is_of_another_run = false;
-  // More does not hold than one line at the end, which is all that a crash tears.
-  bool is_damaged = false;
-  std::size_t whole_bytes = 0;  // before the first line that does not hold
-  JournalContents contents;     // of all lines that hold
-  std::uint64_t last_hash = 0;  // of the last line of the whole bytes
-};
-
 inline constexpr std::size_t kJournalLineBytes = 64;
+inline constexpr int kJournalVersion = 2;  // which is written
+inline constexpr Step kMostJournalSteps = 999'999'999'999;
 
-std::string journal_header(std::uint64_t run_hash);
-// Requires: a step below 10^12. `seed` is the hash of the line before.
+struct JournalHeader {
+  int version = kJournalVersion;
+  std::uint64_t run_hash = 0;
+};
+
+std::string journal_header(std::uint64_t run_hash, int version = kJournalVersion);
+// Requires: a step that is not above kMostJournalSteps. `seed` is the hash of the line before.
 std::string journal_line(const JournalLine& line, std::uint64_t seed);
 std::uint64_t hash_in_line(std::string_view line);  // of a line that holds
 
-// Reads the lines that hold. One flipped bit costs the record of one step at most. Lines of a text
-// whose first line does not hold count only if they follow from the first line of this run.
-JournalReading read_journal(std::string_view text, std::uint64_t run_hash);
-// Returns a journal that says this, with its lost steps. read_journal() gives the contents back.
-std::string journal_text(const JournalContents& contents, std::uint64_t run_hash);
-// Adds what an appended line says, apart from the records of steps. Requires: a line that
-// continues the contents.
-void add_line(const JournalLine& line, JournalContents& contents);
+// The functions below take texts of kJournalLineBytes.
+
+// Returns what a first line says, of whatever version; none if it does not hold.
+std::optional<JournalHeader> parse_header(std::string_view line);
+// Returns what another line says, whether its hash holds or not.
+std::optional<JournalLine> parse_journal_line(std::string_view line);
+// Returns the hash that a line has, and the one that it should have.
+std::optional<std::uint64_t> stated_hash(std::string_view line);
+std::uint64_t computed_hash(std::string_view line, std::uint64_t seed);
+// Returns the hash of a line that holds after a line of the hash `seed`.
+std::optional<std::uint64_t> sealed_hash(std::string_view line, std::uint64_t seed);
 
 }  // namespace frazil

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "exec/checkpoint/read_journal.h"
 #include "exec/disk/hashes.h"
 #include "profiles/error.h"
 
@@ -18,6 +19,17 @@ std::string keep_aside(const FileSystem& files, const fs::path& path, const std:
   const fs::path place = path.parent_path() / name;
   if (!is_in_folder(files, place)) write_file(files, place, bytes);
   return name;
+}
+
+void refuse_unknown(const JournalReading& reading, const fs::path& path) {
+  if (reading.version > kJournalVersion) {
+    throw InputError(path.string(), 1, "a journal of version " + std::to_string(reading.version),
+                     "one of version 1 to " + std::to_string(kJournalVersion) +
+                         "; the frazil that began this run can go on with it");
+  }
+  if (reading.is_of_another_run) {
+    throw InputError(path.string(), 1, "the journal of another run", "the journal of this run");
+  }
 }
 
 }  // namespace
@@ -38,18 +50,20 @@ StepJournal::StepJournal(const FileSystem& files, const fs::path& path, std::uin
 std::size_t StepJournal::recover(const FileSystem& files, std::uint64_t run_hash) {
   std::string text = read_file(files, path_);
   JournalReading reading = read_journal(text, run_hash);
-  if (reading.is_of_another_run) {
-    throw InputError(path_.string(), 1, "the journal of another run", "the journal of this run");
-  }
+  refuse_unknown(reading, path_);
+  found_version_ = reading.version;
   if (reading.is_damaged) {
     kept_aside_ = keep_aside(files, path_, text);
+  } else {
+    cut_bytes_ = static_cast<std::int64_t>(text.size() - reading.whole_bytes);
+  }
+  if (reading.is_damaged || found_version_ != kJournalVersion) {
     text = journal_text(reading.contents, run_hash);
     write_file(files, path_, text);
     reading = read_journal(text, run_hash);
   }
   contents_ = std::move(reading.contents);
   last_hash_ = reading.last_hash;
-  cut_bytes_ = static_cast<std::int64_t>(text.size() - reading.whole_bytes);
   return reading.whole_bytes;
 }
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/checkpoint/journal_lines.h"
+#include "exec/checkpoint/journal_contents.h"
 #include "exec/disk/file_system.h"
 #include "profiles/units.h"
 
@@ -31,8 +31,9 @@ class StepJournal {
  public:
   // Opens the journal of a run, or makes it: whole, or not at all. A last line that does not hold
   // (torn, as by a crash) is cut. A journal that is damaged elsewhere is kept as
-  // "<name>.damaged-<hash of its bytes>", and a new one is made of the lines that hold. Throws
-  // InputError, and leaves the file as it was, if it is the journal of another run.
+  // "<name>.damaged-<hash of its bytes>", and a new one is made of the lines that hold. One of
+  // version 1 is replaced by one of version 2 that says the same. Throws InputError, and leaves the
+  // file as it was, if it is the journal of another run or of a version that is not known here.
   StepJournal(const FileSystem& files, const std::filesystem::path& path, std::uint64_t run_hash,
               const JournalOptions& options = {});
 
@@ -43,6 +44,7 @@ class StepJournal {
   const std::map<Step, std::uint64_t>& weights() const { return contents_.weights; }
   const std::vector<JournalLine>& kernels() const { return contents_.kernels; }
   std::int64_t cut_bytes() const { return cut_bytes_; }
+  int found_version() const { return found_version_; }  // of the file, before it was replaced
   // Returns the name of the file that keeps the damaged journal; empty: it was none.
   const std::string& kept_aside() const { return kept_aside_; }
   Step steps() const { return steps_; }                // recorded or lost
@@ -71,6 +73,7 @@ class StepJournal {
   std::filesystem::path path_;
   JournalContents contents_;
   std::int64_t cut_bytes_ = 0;
+  int found_version_ = kJournalVersion;
   std::string kept_aside_;
   std::uint64_t last_hash_ = 0;
   std::optional<File> file_;

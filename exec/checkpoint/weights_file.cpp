@@ -1,8 +1,6 @@
 #include "exec/checkpoint/weights_file.h"
 
 #include <ATen/ATen.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 #include <bit>
 #include <cstring>
@@ -48,22 +46,13 @@ std::string make_begin(const std::vector<NamedTensor>& weights,
 void write_weights(const FileSystem& files, const fs::path& path,
                    const std::vector<NamedTensor>& weights,
                    const std::map<std::string, std::string>& metadata) {
-  const fs::path temporary = path.string() + ".tmp." + std::to_string(::getpid());
-  try {
-    File file(files, temporary, O_WRONLY | O_CREAT | O_TRUNC);
+  replace_file(files, path, [&](File& file) {
     file.write(make_begin(weights, metadata));
     for (const NamedTensor& weight : weights) {
       const at::Tensor host = weight.tensor.detach().cpu().contiguous();
       file.write({static_cast<const char*>(host.const_data_ptr()), host.nbytes()});
     }
-    file.sync();
-    file.close();
-    rename_file(files, temporary, path);
-  } catch (const InputError&) {
-    files.unlink(temporary.string());
-    throw;
-  }
-  sync_folder(files, path.parent_path());
+  });
 }
 
 }  // namespace frazil

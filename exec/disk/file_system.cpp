@@ -243,12 +243,13 @@ std::string read_file(const FileSystem& files, const fs::path& path) {
   return bytes;
 }
 
-void write_file(const FileSystem& files, const fs::path& path, std::string_view bytes) {
+void replace_file(const FileSystem& files, const fs::path& path,
+                  const std::function<void(File&)>& write) {
   const fs::path temporary = path.parent_path() / (".tmp-" + path.filename().string());
   remove_file(files, temporary);
   try {
     File file(files, temporary, O_WRONLY | O_CREAT | O_EXCL);
-    file.write(bytes);
+    write(file);
     file.sync();
     file.close();
     rename_file(files, temporary, path);
@@ -257,6 +258,10 @@ void write_file(const FileSystem& files, const fs::path& path, std::string_view 
     throw;
   }
   sync_folder(files, path.parent_path());
+}
+
+void write_file(const FileSystem& files, const fs::path& path, std::string_view bytes) {
+  replace_file(files, path, [bytes](File& file) { file.write(bytes); });
 }
 
 bool is_in_folder(const FileSystem& files, const fs::path& path) {

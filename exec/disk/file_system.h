@@ -92,8 +92,12 @@ void remove_file(const FileSystem& files, const std::filesystem::path& path);
 void rename_file(const FileSystem& files, const std::filesystem::path& from,
                  const std::filesystem::path& to);
 std::string read_file(const FileSystem& files, const std::filesystem::path& path);
-// Writes a file beside its place, as ".tmp-<name>", syncs it, renames it and syncs the folder: an
-// earlier file is replaced whole or stays. No temporary file is left as far as one can be removed.
+// Makes a file beside its place, as ".tmp-<name>", which `write` writes, syncs it, renames it and
+// syncs the folder: an earlier file is replaced whole or stays. After an InputError no temporary
+// file is left as far as one can be removed.
+void replace_file(const FileSystem& files, const std::filesystem::path& path,
+                  const std::function<void(File&)>& write);
+// Does so with these bytes.
 void write_file(const FileSystem& files, const std::filesystem::path& path, std::string_view bytes);
 bool is_in_folder(const FileSystem& files, const std::filesystem::path& path);  // a name, or a link
 

@@ -87,10 +87,13 @@ void remove_one(const fs::path& path) {
   fail_system(path.string(), error.value(), "", "a file of an earlier run that can be removed");
 }
 
-// Returns whether a file has a name such as "plan.json.tmp.4231.0", which a process leaves that is
-// killed while it writes (profiles/text_file.h).
+// Returns whether a file has a name such as "plan.json.tmp.4231.0" (profiles/text_file.h) or
+// ".tmp-weights.safetensors" (exec/disk/file_system.h), which a process leaves that is killed while
+// it writes.
 bool is_temporary(const std::string& name) {
-  const auto is_of = [&](const std::string& file) { return name.starts_with(file + ".tmp."); };
+  const auto is_of = [&](const std::string& file) {
+    return name.starts_with(file + ".tmp.") || name == ".tmp-" + file;
+  };
   return std::any_of(kPhaseFiles.begin(), kPhaseFiles.end(), is_of) ||
          std::any_of(kRunFiles.begin(), kRunFiles.end(),
                      [&](const char* file) { return is_of(fs::path(file).filename().string()); });

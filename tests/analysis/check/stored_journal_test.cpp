@@ -51,6 +51,17 @@ TEST_F(StoredJournalFile, SaysWhatItsLinesSay) {
   EXPECT_EQ(journal.other_bits_from, (std::vector<Step>{2}));
 }
 
+TEST_F(StoredJournalFile, OfVersion1IsReadAndToldOf) {
+  add("frazil.step_journal v1        00000000000000aa ");
+  for (Step step = 0; step < 4; ++step) add_step(step, 100);
+  const StoredJournal journal = read();
+  EXPECT_TRUE(journal.problems.empty());
+  EXPECT_EQ(journal.steps, 4);
+  EXPECT_EQ(
+      journal.notes,
+      (std::vector<std::string>{"it is of version 1, which has no hashes of weights and kernels"}));
+}
+
 TEST_F(StoredJournalFile, TellsATornEndFromDamage) {
   add("frazil.step_journal v2        00000000000000aa ");
   for (Step step = 0; step < 4; ++step) add_step(step, 100);

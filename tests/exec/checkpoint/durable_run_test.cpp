@@ -4,19 +4,14 @@
 
 #include <gtest/gtest.h>
 
-#include <bit>
-#include <cmath>
 #include <random>
 
-#include "exec/checkpoint/run_identity.h"
-#include "exec/disk/hashes.h"
-#include "exec/train/trainer.h"
 #include "planner/plan/plan.h"
 #include "profiles/error.h"
+#include "tests/exec/checkpoint/durable_training.h"
 #include "tests/exec/checkpoint/small_states.h"
 #include "tests/exec/disk/disk_model.h"
 #include "tests/exec/disk/faulty_files.h"
-#include "tests/exec/support/tiny_run.h"
 
 namespace frazil {
 namespace {
@@ -91,109 +86,6 @@ TEST(SavedRun, GoesOnUnderAnyPlanWithTheBitsOfOneThatNeverEnded) {
     }
   }
 }
-
-// Three epochs of six steps; blocks freeze at steps 6 and 12, and the planner answers.
-class DurableTraining : public testing::Test {
- protected:
-  DurableTraining() {
-    options_.config = tiny_config();
-    options_.profile = tiny_profile(options_.config);
-    options_.cluster = tiny_cluster(Bytes{600'000});
-    data_ = load_data(options_.config);
-    whole_ = train(options_, data_);
-    options_.durable = DurableOptions{
-        .folder = kFolder, .every = 4, .keep = 2, .resume = false, .journal = {}, .files = {}};
-    options_.durable->files = disk_.files();
-  }
-
-  // Ends after so many steps, counting from the first of this process.
-  TrainResult train_for(Step steps) {
-    Step done = 0;
-    options_.stop = [&] { return ++done == steps; };
-    return train(options_, data_);
-  }
-  // Ends the training at its `call`th call of the file system.
-  void train_until(int call, FaultyFiles& faulty) {
-    options_.durable->files = faulty.files();
-    faulty.arm(Fault::kCrash, call);
-    try {
-      (void)train(options_, data_);
-    } catch (const Crash&) {
-    }
-    faulty.disarm();
-    disk_.kill();
-  }
-  TrainResult resume() {
-    options_.stop = {};
-    options_.durable->resume = true;
-    return train(options_, data_);
-  }
-  std::uint64_t run_hash() const {
-    return identify_run(options_.config, model_hash(options_.profile), data_, 18).run_hash;
-  }
-  // Returns what the journal says, which is whole.
-  JournalContents contents() { return contents(journal()); }
-  JournalContents contents(const std::string& text) const {
-    const JournalReading reading = read_journal(text, run_hash());
-    EXPECT_FALSE(reading.is_damaged);
-    EXPECT_EQ(reading.whole_bytes, text.size());
-    return reading.contents;
-  }
-  // Lines that were lost with the power may be missing; none is another.
-  void expect_journal(const std::string& whole) {
-    const JournalContents here = contents();
-    const JournalContents all = contents(whole);
-    EXPECT_EQ(here.steps, all.steps);
-    for (const JournalRecord& record : here.records) {
-      EXPECT_EQ(record, all.records.at(static_cast<std::size_t>(record.step)));
-    }
-    for (const auto& [step, hash] : here.weights) {
-      const auto other = all.weights.find(step);
-      EXPECT_EQ(hash, other == all.weights.end() ? hash : other->second) << step;
-    }
-  }
-  // Makes the disk one that holds these files.
-  void put(const std::map<std::string, std::string>& contents) {
-    disk_ = DiskModel();
-    const FileSystem files = disk_.files();
-    for (const auto& [path, bytes] : contents) write_file(files, path, bytes);
-  }
-  // Resumes and returns what a person is told.
-  std::string resume_and_tell() {
-    options_.stop = {};
-    options_.durable->resume = true;
-    std::string told;
-    expect_whole(train(options_, data_, [&](const TrainProgress& now) {
-      if (now.is_warning) told += now.event + "\n";
-    }));
-    return told;
-  }
-  std::string refusal() {
-    try {
-      (void)resume();
-    } catch (const InputError& error) {
-      return error.what();
-    } catch (const ReplayMismatch& error) {
-      return error.what();
-    }
-    return "";
-  }
-  std::string journal() { return disk_.bytes(kFolder + "/steps.journal"); }
-  void expect_whole(const TrainResult& result) const {
-    EXPECT_EQ(result.weight_hash, whole_.weight_hash);
-    EXPECT_EQ(result.loss, whole_.loss);
-    EXPECT_EQ(result.accuracy, whole_.accuracy);
-    const auto last_eval = [](const TrainResult& some) {
-      return std::get<EvalEvent>(some.trace.events.back().what);
-    };
-    EXPECT_EQ(last_eval(result), last_eval(whole_));
-  }
-
-  TrainOptions options_;
-  Dataset data_;
-  TrainResult whole_;  // of a run that never ended, and kept nothing
-  DiskModel disk_;
-};
 
 TEST_F(DurableTraining, GivesTheBitsOfOneThatKeepsNothing) {
   expect_whole(train(options_, data_));
@@ -368,87 +260,6 @@ TEST_F(DurableTraining, PassesOverACheckpointOfOtherWeightsThanTheJournalRecorde
   disk_.bytes(kFolder + "/steps.journal") = journal_text(other, run_hash());
   EXPECT_NE(resume_and_tell().find("step-000000000009.safetensors: found weights with the hash "),
             std::string::npos);
-}
-
-KernelFacts some_kernels() {
-  return {"Some 9000", "AuthenticSome", "avx avx2 fma", "AVX2", "AVX2", "2.11.0"};
-}
-
-TEST_F(DurableTraining, RefusesOtherKernelsAndNamesBoth) {
-  options_.durable->kernels = some_kernels();
-  (void)train_for(9);
-  const auto before = disk_.contents();
-  for (std::string KernelFacts::*fact :
-       {&KernelFacts::aten, &KernelFacts::mkl, &KernelFacts::vendor, &KernelFacts::torch}) {
-    options_.durable->kernels = some_kernels();
-    *options_.durable->kernels.*fact = "other";
-    const std::string said = refusal();
-    EXPECT_NE(said.find("found a run computed by " + describe(some_kernels()) + ", expected " +
-                        describe(*options_.durable->kernels) +
-                        ", as this process has, or "
-                        "--accept-other-kernels"),
-              std::string::npos)
-        << said;
-    EXPECT_EQ(disk_.contents(), before);
-  }
-}
-
-TEST_F(DurableTraining, WithAcceptedKernelsForgetsTheStepsBehindItsCheckpoint) {
-  options_.durable->kernels = some_kernels();
-  (void)train_for(9);
-  // Steps 9 to 12 are recorded with losses that do not come again.
-  JournalContents there = contents();
-  for (Step step = 9; step < 13; ++step) there.records.push_back({step, 7, 7});
-  there.steps = 13;
-  disk_.bytes(kFolder + "/steps.journal") = journal_text(there, run_hash());
-  options_.durable->kernels->aten = "DEFAULT";
-  EXPECT_NE(refusal(), "");
-  options_.durable->accept_other_kernels = true;
-  EXPECT_NE(resume_and_tell().find("bits differ from step 9 on: DEFAULT of ATen"),
-            std::string::npos);
-  const JournalContents now = contents();
-  ASSERT_EQ(now.kernels.size(), 2U);
-  EXPECT_EQ(now.kernels[1].kind, JournalKind::kOtherKernels);
-  EXPECT_EQ(now.kernels[1].step, 9);
-  EXPECT_EQ(now.steps, 18);
-  const TrainResult again = resume();
-  EXPECT_NE(again.trace.provenance.at("other_bits").find("before AVX2 of ATen"), std::string::npos);
-}
-
-TEST_F(DurableTraining, OnAnotherProcessorOfTheSameKernelsSaysSoAndChecksItsSteps) {
-  options_.durable->kernels = some_kernels();
-  (void)train_for(9);
-  const auto before = disk_.contents();
-  options_.durable->kernels->processor = "Some 9001";
-  EXPECT_NE(resume_and_tell().find("the same kernels on another processor, Some 9001, before "
-                                   "Some 9000"),
-            std::string::npos);
-  put(before);
-  options_.durable->files = disk_.files();
-  JournalContents there = contents();
-  there.records.push_back({9, 7, hash_text("11111")});
-  there.steps = 10;
-  disk_.bytes(kFolder + "/steps.journal") = journal_text(there, run_hash());
-  EXPECT_NE(refusal().find("the processor is another one: --accept-other-kernels"),
-            std::string::npos);
-  disk_.kill();
-  options_.durable->accept_other_kernels = true;
-  (void)resume_and_tell();
-  EXPECT_EQ(contents().kernels.back().kind, JournalKind::kOtherKernels);
-}
-
-TEST_F(DurableTraining, FindsItsKernelsAgainWhereOneOfTheirRecordsIsGone) {
-  (void)train_for(9);
-  const auto before = disk_.contents();
-  const FileSystem files = disk_.files();
-  disk_.bytes(kFolder + "/kernels.json")[5] ^= 1;
-  (void)resume_and_tell();
-  EXPECT_EQ(disk_.bytes(kFolder + "/kernels.json"), before.at(kFolder + "/kernels.json"));
-  put(before);
-  options_.durable->files = disk_.files();
-  disk_.bytes(kFolder + "/kernels.json")[5] ^= 1;
-  options_.durable->kernels = some_kernels();
-  EXPECT_NE(refusal().find("whose kernels.json does not tell which"), std::string::npos);
 }
 
 TEST_F(DurableTraining, BelongsToOneProcessAtATime) {

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "exec/checkpoint/read_journal.h"
 #include "profiles/error.h"
 #include "tests/exec/disk/disk_model.h"
 #include "tests/exec/disk/faulty_files.h"

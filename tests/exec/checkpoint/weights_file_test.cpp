@@ -5,9 +5,12 @@
 
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "profiles/error.h"
 #include "profiles/text_file.h"
+#include "tests/exec/disk/disk_model.h"
+#include "tests/exec/disk/faulty_files.h"
 
 namespace frazil {
 namespace {
@@ -53,6 +56,38 @@ TEST_F(WeightsFile, TakesThePlaceOfAnEarlierOneWhole) {
   EXPECT_THROW(write_weights(full, path_, weights_, {{"steps", "9"}}), std::exception);
   EXPECT_EQ(read_text_file(path_), first);
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
+}
+
+// Ended at any call, the file is the earlier or the new one, whole, and each is durable.
+TEST_F(WeightsFile, EndedAtAnyCallIsTheEarlierOrTheNewOne) {
+  const auto write = [&](const FileSystem& files, const std::string& steps) {
+    write_weights(files, "/run/weights.safetensors", weights_, {{"steps", steps}});
+  };
+  const auto text_of = [&](const std::string& steps) {
+    write_weights(real_file_system(), path_, weights_, {{"steps", steps}});
+    return read_text_file(path_);
+  };
+  const std::string earlier = text_of("7");
+  const std::string later = text_of("9");
+  std::mt19937_64 random(7);
+  bool struck = true;
+  for (int call = 0; struck; ++call) {
+    SCOPED_TRACE(call);
+    ASSERT_LT(call, 50);
+    DiskModel disk;
+    make_folders(disk.files(), "/run");
+    write(disk.files(), "7");
+    FaultyFiles faulty(disk.files());
+    faulty.arm(Fault::kCrash, call);
+    try {
+      write(faulty.files(), "9");
+    } catch (const Crash&) {
+    }
+    struck = faulty.has_struck();
+    disk.lose_power(random);
+    const std::string left = disk.bytes("/run/weights.safetensors");
+    EXPECT_TRUE(struck ? left == earlier || left == later : left == later);
+  }
 }
 
 }  // namespace

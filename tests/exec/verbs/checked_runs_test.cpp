@@ -94,7 +94,25 @@ TEST_F(CheckedRuns, AreFoundDamagedInAnyFile) {
       {"checkpoints/kernels.json",
        [](std::string& text) { text[text.find("\"torch\": ") + 10] = '1'; },
        "kernels.json: its hash does not hold"},
+      {"checkpoints/kernels.json",
+       [](std::string& text) { text[text.find("frazil.kernels") + 7] = 'K'; },
+       "kernels.json: found "},
       {"events.jsonl", flip(3), "events.jsonl: found "},
+      {"events.jsonl", [](std::string& text) { text.back() = ' '; },
+       "events.jsonl: its last line is torn, and the run has ended"},
+      {"phase-0/plan.json", flip(3), "phase-0/plan.json: found "},
+      {"phase-0/plan.json",
+       [](std::string& text) {
+         char& digit = text[text.find("model_hash") + 14];
+         digit = digit == '0' ? '1' : '0';
+       },
+       "phase-0/plan.json: it is of another model than the run"},
+      {"weights.safetensors",
+       [](std::string& text) { text[text.find("vit.layernorm.bias")] = 'V'; },
+       "weights.safetensors: its tensors have other names than those of the checkpoints"},
+      {"weights.safetensors",
+       [](std::string& text) { text[text.find("\"steps\":\"18\"") + 10] = '7'; },
+       "weights.safetensors: they say that they are of 17 steps, and are those of 18"},
   };
   for (const auto& [file, change, expected] : cases) {
     const std::string problems = problems_with(file, change);
