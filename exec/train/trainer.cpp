@@ -131,7 +131,7 @@ class Training {
     }
     refuse_to_go_on(position ? position->step : 0);
     if (!position) {
-      tell(0, "the run has no checkpoint yet and begins again at step 0", true);
+      tell(0, "there is no checkpoint to go on from: the run begins again at step 0", true);
       return;
     }
     result_.first_step = position->step;

@@ -77,10 +77,12 @@ struct SearchOptions {
   std::optional<HeldPlan> held = std::nullopt;  // must be empty if `keep` is 0
 };
 
-// The cut effort where someone waits for the answer, about a tenth of a second, the effort for
-// stages on several devices, and how many of the best plans are then kept, each with cuts of its
-// own, and the effort for those below the best.
+// The cut effort where someone waits for the answer, about a tenth of a second, and where someone
+// waits for a proof, for some cuts are never proven.
 inline constexpr std::int64_t kCutEffort = 4'000'000;
+inline constexpr std::int64_t kPatientCutEffort = 100 * kCutEffort;
+// Where someone waits for the answer: the effort for stages on several devices, how many of the
+// best plans are kept, each with cuts of its own, and the effort for those below the best.
 inline constexpr std::int64_t kSharedEffort = 100'000;
 inline constexpr int kKeptPlans = 32;
 inline constexpr std::int64_t kRunnerUpEffort = 5'000'000;

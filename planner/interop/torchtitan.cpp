@@ -179,6 +179,12 @@ std::vector<std::vector<std::string>> modules_of_stages(const Pipeline& pipeline
                         layer.name, stages.size() - 1, module, place->second));
       }
     }
+    if (modules.empty()) {
+      throw InfeasibleError(
+          fmt::format("torchtitan computes the loss itself, and stage {} of this plan has nothing "
+                      "else: choose other cuts",
+                      stages.size() - 1));
+    }
   }
   return stages;
 }

@@ -67,8 +67,8 @@ po::options_description describe_flags() {
       ("max-replicas", text_value("N"),
        "most pipelines, and most devices of a stage; default: as many as fit")  //
       ("effort", text_value("N"),
-       "end with what is found after bounding the cuts of so many plans, default 100000; 0: go on "
-       "until the best is proven")  //
+       "end with what is found after bounding the cuts of so many plans, default 100000; 0: bound "
+       "all, and search faster cuts a hundred times as long")  //
       ("gap", text_value("PERCENT"),
        "end when the best is proven to be within so many percent of the least; default 0")  //
       ("noise", text_value("PERCENT"),
@@ -239,6 +239,7 @@ ExitCode plan_verb(const Flags& values) {
   question.options.keep = std::max(question.options.keep, top);
   if (values.count("effort") > 0) {
     question.options.effort = required_integer(values, "effort", 0, kMostCounted);
+    if (question.options.effort == 0) question.options.cut_effort = kPatientCutEffort;
   }
   const std::int64_t noise_ppm =
       values.count("noise") > 0 ? required_percent_ppm(values, "noise") : kNoisePpm;
