@@ -8,6 +8,7 @@
 #include "planner/orders/slot_orders.h"
 #include "planner/orders/wave_orders.h"
 #include "planner/orders/zero_bubble_orders.h"
+#include "planner/orders/zero_bubble_v_orders.h"
 
 namespace frazil {
 namespace {
@@ -44,6 +45,8 @@ DeviceOrders make_orders(ScheduleKind kind, const OrderProblem& problem) {
       return make_zero_bubble_order(with_in_flight(problem, own), kReleased);
     case ScheduleKind::kZbV:
       return make_zb_v_order(problem);
+    case ScheduleKind::kZbVAuto:
+      return make_zb_v_auto_order(problem);
     case ScheduleKind::kVHalf:
       return make_v_half_order(problem);
     case ScheduleKind::kVMin:

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "planner/orders/wave_parts.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -15,13 +16,7 @@ namespace {
 
 constexpr int kPeriod = 6;  // F, I and W of two chunks
 
-// The works of a device for one micro-batch, by chunk. The first four are the legs of the
-// micro-batch's way: down the V and up again with F, then down and up with I.
-enum class Part : std::uint8_t { kF0, kF1, kI1, kI0, kW1, kW0, kNone };
-constexpr int kLegs = 4;
-constexpr std::array kKinds{ActionKind::kForward,        ActionKind::kForward,
-                            ActionKind::kBackwardInput,  ActionKind::kBackwardInput,
-                            ActionKind::kBackwardWeight, ActionKind::kBackwardWeight};
+using Part = WavePart;
 
 struct Cell {
   Part part = Part::kNone;
@@ -29,9 +24,6 @@ struct Cell {
 };
 using SlotLine = std::vector<Cell>;  // of a device, by slot
 
-bool is_leg(Part part) { return static_cast<int>(part) < kLegs; }
-bool is_chunk0(Part part) { return part == Part::kF0 || part == Part::kI0 || part == Part::kW0; }
-bool is_weight(Part part) { return part == Part::kW1 || part == Part::kW0; }
 std::size_t index(int value) { return static_cast<std::size_t>(value); }
 
 // The slots of a leg: it takes slot first + per_device i on device i.
@@ -39,7 +31,7 @@ struct LegSlots {
   int first = 0;
   int per_device = 1;
 };
-using BuildingBlock = std::array<LegSlots, kLegs>;
+using BuildingBlock = std::array<LegSlots, kWaveLegs>;
 
 BuildingBlock v_half_block(int p) {
   const int q = p % 2 == 0 ? 3 : 0;
@@ -157,9 +149,9 @@ class SlotTable {
  public:
   SlotTable(const BuildingBlock& block, int devices, int micro_batches)
       : devices_(devices), micro_batches_(micro_batches), lines_(index(devices)) {
-    slots_.resize(index(kLegs * devices) * index(micro_batches));
+    slots_.resize(index(kWaveLegs * devices) * index(micro_batches));
     for (int device = 0; device < devices; ++device) {
-      for (int leg = 0; leg < kLegs; ++leg) {
+      for (int leg = 0; leg < kWaveLegs; ++leg) {
         const int first = block[index(leg)].first + block[index(leg)].per_device * device;
         for (int micro_batch = 0; micro_batch < micro_batches; ++micro_batch) {
           put(device, first + kPeriod * micro_batch, {static_cast<Part>(leg), micro_batch});
@@ -175,7 +167,7 @@ class SlotTable {
   // Moves work into earlier free slots; if the W's are implied, only work after the steady part.
   void move_earlier(Weights weights) {
     const int limit = most_held(lines_, weights);
-    const int steady_first = slot_of(kLegs * devices_ - 1, 0);
+    const int steady_first = slot_of(kWaveLegs * devices_ - 1, 0);
     const int steady_last = slot_of(0, micro_batches_ - 1);
     std::vector<LoadCurve> curves;
     curves.reserve(lines_.size());
@@ -213,10 +205,9 @@ class SlotTable {
     for (DeviceOrder& order : orders) order.reserve(index(kPeriod * micro_batches_));
     visit_by_slot(lines_, [&](int device, int, Cell cell) {
       if (cell.part == Part::kNone) return;
-      orders[index(device)].push_back(
-          {.kind = kKinds[static_cast<std::size_t>(cell.part)],
-           .stage = is_chunk0(cell.part) ? device : 2 * devices_ - 1 - device,
-           .micro_batch = cell.micro_batch});
+      orders[index(device)].push_back({.kind = kind_of(cell.part),
+                                       .stage = stage_of(cell.part, device, devices_),
+                                       .micro_batch = cell.micro_batch});
     });
     return orders;
   }

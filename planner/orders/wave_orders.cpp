@@ -63,23 +63,23 @@ DeviceOrder make_device_order(const OrderProblem& problem, int device) {
   return writer.take();
 }
 
-void refuse_what_zb_v_is_not(const OrderProblem& problem) {
+}  // namespace
+
+void refuse_what_zb_v_is_not(const OrderProblem& problem, std::string_view name) {
   ENSURE(problem.devices >= 1 && problem.micro_batches >= 1, "a device and a micro-batch");
   if (problem.chunks != 2) {
-    throw InfeasibleError(fmt::format("zb-v has 2 chunks per device, not {}", problem.chunks));
+    throw InfeasibleError(fmt::format("{} has 2 chunks per device, not {}", name, problem.chunks));
   }
   if (problem.in_flight) {
     throw InfeasibleError(
-        fmt::format("zb-v holds as many micro-batches as there are devices, {}; in-flight {} is "
+        fmt::format("{} holds as many micro-batches as there are devices, {}; in-flight {} is "
                     "not defined for it",
-                    problem.devices, *problem.in_flight));
+                    name, problem.devices, *problem.in_flight));
   }
 }
 
-}  // namespace
-
 DeviceOrders make_zb_v_order(const OrderProblem& problem) {
-  refuse_what_zb_v_is_not(problem);
+  refuse_what_zb_v_is_not(problem, "zb-v");
   DeviceOrders orders;
   orders.reserve(static_cast<std::size_t>(problem.devices));
   for (int device = 0; device < problem.devices; ++device) {

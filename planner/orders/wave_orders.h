@@ -12,8 +12,8 @@
 //   p-r x (I0 W0)
 //   r   x W1, r x W0
 // and the work of micro-batches m .. n-1 is dropped. The rule looks at no costs: it is the fixed
-// order of PyTorch's ZBVZeroBubble. The authors' own order looks at costs and fills bubbles with W;
-// at m = p its span is up to 14.9 % shorter. It is not offered here.
+// order of PyTorch's ZBVZeroBubble. The authors' own order, which looks at them, is made by
+// planner/orders/zero_bubble_v_orders.h.
 //
 // A device holds at most 2p chunk-micro-batches (p micro-batches). With c = 0 (hop length),
 // m >= 2p-1 and equal devices (tF, tB, tW: one device's share of one micro-batch; T their sum):
@@ -22,11 +22,16 @@
 // Source: Qi et al., Zero Bubble Pipeline Parallelism (arXiv 2401.10241), section 6; the figures by
 // simulation.
 
+#include <string_view>
+
 #include "planner/orders/device_order.h"
 
 namespace frazil {
 
 // Throws InfeasibleError unless v = 2 and no in-flight depth is asked for.
 DeviceOrders make_zb_v_order(const OrderProblem& problem);
+
+// Throws as make_zb_v_order() does, in the name of a schedule with the same conditions.
+void refuse_what_zb_v_is_not(const OrderProblem& problem, std::string_view name);
 
 }  // namespace frazil

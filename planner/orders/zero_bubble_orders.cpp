@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "planner/orders/endless_times.h"
 #include "planner/orders/linear_orders.h"
 #include "planner/orders/wake_times.h"
 #include "profiles/error.h"
@@ -299,18 +300,6 @@ class Sweep {
   std::array<std::vector<Time>, 2> ends_;  // of F and I, by stage, then micro-batch
   std::vector<std::vector<Kind>> kinds_;   // by stage, in order
 };
-
-// Throws unless all work and messages, run one after another, stay far below kFarAway.
-void refuse_endless_times(const OrderProblem& problem) {
-  __extension__ using Wide = __int128;
-  Wide once = 0;
-  for (const StageTimes& times : problem.times) {
-    once += Wide{times.total().count()} + 2 * Wide{problem.hop.count()};
-  }
-  if (once * problem.micro_batches >= kFarAway.count() / 8) {
-    throw InfeasibleError("the times of this pipeline add up past 2^57 ns, too long to order");
-  }
-}
 
 }  // namespace
 

@@ -31,6 +31,7 @@ enum class ScheduleKind {
   kZb1p,
   kZb2p,
   kZbV,
+  kZbVAuto,
   kVHalf,
   kVMin,
   kInterleavedZb,

@@ -14,7 +14,7 @@ import tempfile
 TREE = pathlib.Path(__file__).resolve().parents[2]
 FRAZIL = os.path.abspath(os.environ.get("FRAZIL", TREE / "build/bin/frazil"))
 SEED = int(os.environ.get("SEED", "10"))
-SPLIT = {"zb-h1", "zb-h2", "zb-1p", "zb-2p", "zb-v", "v-half", "v-min", "interleaved-zb", "dualpipe", "dualpipev", "2bp"}
+SPLIT = {"zb-h1", "zb-h2", "zb-1p", "zb-2p", "zb-v", "zb-v-auto", "v-half", "v-min", "interleaved-zb", "dualpipe", "dualpipev", "2bp"}
 
 
 def run(folder, *words):

@@ -39,8 +39,8 @@ from torch.distributed.pipelining import PipelineStage, schedules  # noqa: E402
 # Our schedules, and stages per rank.
 OURS = [("gpipe", 1), ("1f1b", 1), ("eager-1f1b", 1), ("zb-h1", 1), ("zb-h2", 1), ("zb-1p", 1),
         ("zb-2p", 1), ("2bp", 1), ("interleaved-1f1b", 2), ("interleaved-1f1b", 3),
-        ("looped-bfs", 2), ("interleaved-zb", 2), ("zb-v", 2), ("v-half", 2), ("v-min", 2),
-        ("dualpipev", 2), ("hanayo", 2), ("hanayo", 4)]
+        ("looped-bfs", 2), ("interleaved-zb", 2), ("zb-v", 2), ("zb-v-auto", 2), ("v-half", 2),
+        ("v-min", 2), ("dualpipev", 2), ("hanayo", 2), ("hanayo", 4)]
 # PyTorch's, stages per rank, and ours of the same actions. (Its LoopedBFS runs backwards from the
 # last micro-batch to the first, ours from the first.)
 TORCHS = [("GPipe", 1, "gpipe"), ("LoopedBFS", 2, None),

@@ -166,6 +166,7 @@ TEST(ScheduleLeague, EightDevicesAndThirtyTwoMicroBatches) {
       {kInterleavedZb, 2, {3.5, 3.5, 6.8, 6.8}, 8},
       {kInterleavedZb, 4, {1.8, 1.8, 4.2, 4.2}, 8},
       {kZbV, 2, {3.5, 0, 4.9, 4.9}, 8},
+      {kZbVAuto, 2, {3.5, 0, 4.9, 4.6}, 8},
       {kDualPipeV, 2, {6.8, 6.8, 11.0, 11.0}, 8.5},
       {kDualPipe, 1, {5.9, 5.9, 9.2, 9.2}, 9},
       {kChimera, 1, {23.8, 23.8, 18.8, 18.8}, 8},

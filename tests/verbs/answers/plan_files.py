@@ -9,7 +9,7 @@ SCHEDULES = dict(
     gpipe:linear 1f1b:linear eager-1f1b:linear interleaved-1f1b:looped looped-bfs:looped zb-h1:linear zb-h2:linear
     zb-1p:linear zb-2p:linear zb-v:wave v-half:wave v-min:wave interleaved-zb:looped dualpipe:both-ways
     dualpipev:wave chimera:both-ways bitpipe:wave-both-ways hanayo:wave 2bp:linear pipedream:linear
-    pipedream-2bw:linear varuna:linear
+    pipedream-2bw:linear varuna:linear zb-v-auto:wave
     """.split()
 )
 CHUNKS = {"linear": 1, "looped": 2, "wave": 2, "both-ways": 1, "wave-both-ways": 2}  # on each device
