@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/actions/schedule.h"
+#include "planner/bounds/alike_tail.h"
 #include "planner/bounds/reduction_tail.h"
 #include "planner/plan/reduction_groups.h"
 #include "planner/plan/schedule_facts.h"
@@ -164,22 +165,44 @@ std::optional<GroupSimulation::Least> GroupSimulation::at_least_once(const Shape
   return add_up(shape, proposal, groups, of_classes, most);
 }
 
+// Returns the device of the groups that misses most memory; none if all have enough.
+std::optional<Infeasible> GroupSimulation::find_class_overflow(
+    const Proposal& proposal, const DeviceGroups& groups,
+    const std::vector<const OrderTimes*>& times) const {
+  bool fits = true;
+  for (std::size_t c = 0; c < times.size() && fits; ++c) {
+    const Cluster& devices = device_classes_.cluster(proposal.classes[c].device_class);
+    for (std::size_t d = 0; d < times[c]->held.size(); ++d) {
+      fits = fits && times[c]->held[d] <= devices.devices[d].memory_limit;
+    }
+  }
+  if (fits) return std::nullopt;
+  std::vector<MemoryPeak> memory(setting_.cluster().devices.size());
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const OrderTimes& own = *times[static_cast<std::size_t>(proposal.class_of[g])];
+    for (std::size_t d = 0; d < groups[g].devices.size(); ++d) {
+      memory[groups[g].devices[d].index()].total = own.held[d];
+    }
+  }
+  return find_overflow(memory, setting_.cluster());
+}
+
 // Adds the reduction tail to the times of the groups' orders, and finds an overflow.
 GroupSimulation::Least GroupSimulation::add_up(const Shape& shape, const Proposal& proposal,
                                                const DeviceGroups& groups,
                                                const std::vector<const OrderTimes*>& times,
                                                Duration most) const {
-  std::vector<MemoryPeak> memory(setting_.cluster().devices.size());
   Duration last{0};
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    const OrderTimes& own = *times[static_cast<std::size_t>(proposal.class_of[g])];
-    for (std::size_t d = 0; d < groups[g].devices.size(); ++d) {
-      last = std::max(last, own.last_work[d]);
-      memory[groups[g].devices[d].index()].total = own.held[d];
-    }
+  for (const OrderTimes* own : times) {
+    for (const Duration end : own->last_work) last = std::max(last, end);
   }
-  const auto overflow = find_overflow(memory, setting_.cluster());
+  const auto overflow = find_class_overflow(proposal, groups, times);
   if (overflow || last > most) return Least{last, overflow};
+  std::vector<const std::vector<Duration>*> last_work;
+  for (const OrderTimes* own : times) last_work.push_back(&own->last_work);
+  const auto alike = find_alike_makespan(shape, proposal, last_work, setting_, device_classes_,
+                                         space_sums_, options_);
+  if (alike) return Least{*alike, std::nullopt};
   ReductionTail tail(shape, proposal, groups, space_sums_, setting_.cluster(), options_);
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const OrderTimes& own = *times[static_cast<std::size_t>(proposal.class_of[g])];

@@ -77,6 +77,9 @@ class GroupSimulation {
   // and kept: a later call with a larger `most` may get lower times than need be.
   const OrderTimes& time(const Shape& shape, const GroupClass& group, Duration most);
   Key key_of(const Shape& shape, const GroupClass& group) const;
+  std::optional<Infeasible> find_class_overflow(const Proposal& proposal,
+                                                const DeviceGroups& groups,
+                                                const std::vector<const OrderTimes*>& times) const;
   Least add_up(const Shape& shape, const Proposal& proposal, const DeviceGroups& groups,
                const std::vector<const OrderTimes*>& times, Duration most) const;
   void set_tied(ReductionTail& tail, const Shape& shape, const Proposal& proposal,

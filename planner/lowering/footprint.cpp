@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "planner/orders/linear_orders.h"
@@ -100,14 +101,6 @@ bool lies_on(const Stage& stage, DeviceId device) {
   return std::find(stage.devices.begin(), stage.devices.end(), device) != stage.devices.end();
 }
 
-int count_pipelines_on(const Plan& plan, DeviceId device) {
-  const auto has_it = [device](const Pipeline& pipeline) {
-    return std::any_of(pipeline.stages.begin(), pipeline.stages.end(),
-                       [device](const Stage& stage) { return lies_on(stage, device); });
-  };
-  return static_cast<int>(std::count_if(plan.pipelines.begin(), plan.pipelines.end(), has_it));
-}
-
 // Returns the bytes that the layers with a backward read from outside the stage or from the cache,
 // model inputs included.
 Bytes find_kept_inputs(int samples, const Stage& stage, const ModelProfile& profile,
@@ -180,12 +173,31 @@ int find_gradient_sets(const Plan& plan, LayerId layer, DeviceId device) {
   return sets;
 }
 
+std::vector<int> count_pipelines(const Plan& plan) {
+  std::vector<int> pipelines;
+  std::vector<int> last;  // by device: the last pipeline that was counted, from 1
+  for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
+    const int own = static_cast<int>(p) + 1;
+    for (const Stage& stage : plan.pipelines[p].stages) {
+      for (const DeviceId device : stage.devices) {
+        if (device.index() >= pipelines.size()) {
+          pipelines.resize(device.index() + 1, 0);
+          last.resize(device.index() + 1, 0);
+        }
+        if (std::exchange(last[device.index()], own) != own) ++pipelines[device.index()];
+      }
+    }
+  }
+  return pipelines;
+}
+
 StageFootprint find_footprint(const Plan& plan, PipelineId pipeline_id, StageId stage_id,
                               DeviceId device, const ModelProfile& profile,
-                              const Activity& activity) {
+                              const Activity& activity, std::optional<int> pipelines_on) {
   const Pipeline& pipeline = plan.pipelines.at(pipeline_id.index());
   const Stage& stage = pipeline.stages.at(stage_id.index());
-  const bool is_once = count_pipelines_on(plan, device) == 1;
+  if (!pipelines_on) pipelines_on = count_pipelines(plan)[device.index()];
+  const bool is_once = *pipelines_on == 1;
   const int own_sets = find_sets(plan, pipeline, micro_batches_on(pipeline, stage_id, device));
   const int versions = find_weight_versions(plan, pipeline, stage_id);
   // A slice may have no samples if the size is that of a short micro-batch of another pipeline.

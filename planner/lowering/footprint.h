@@ -6,6 +6,9 @@
 // F; what arrives for a layer with a backward is part of the layer's stash. A stage that recomputes
 // (activation checkpointing) keeps its inputs from F to R, and the whole stash from R on.
 
+#include <optional>
+#include <vector>
+
 #include "planner/plan/activity.h"
 #include "planner/plan/plan.h"
 #include "profiles/model_profile.h"
@@ -33,9 +36,14 @@ struct StageFootprint {
 // schedule decides how the pipelines take turns.
 int find_gradient_sets(const Plan& plan, LayerId layer, DeviceId device);
 
-// Returns the footprint of a stage on one of its devices. Requires: the device is of the stage.
+// Returns how many pipelines have a stage on each device, by DeviceId.
+std::vector<int> count_pipelines(const Plan& plan);
+
+// Returns the footprint of a stage on one of its devices. `pipelines_on`: how many pipelines have a
+// stage on that device; none: they are counted. Requires: the device is of the stage.
 StageFootprint find_footprint(const Plan& plan, PipelineId pipeline, StageId stage, DeviceId device,
-                              const ModelProfile& profile, const Activity& activity);
+                              const ModelProfile& profile, const Activity& activity,
+                              std::optional<int> pipelines_on = std::nullopt);
 
 // Returns the footprint of a stage on its first device.
 StageFootprint find_footprint(const Plan& plan, PipelineId pipeline, StageId stage,

@@ -91,6 +91,7 @@ std::vector<PipelineTable> make_stage_table(const Plan& plan, const ModelProfile
                                             const Activity& activity) {
   Plan short_plan = plan;
   short_plan.micro_batch_size = samples_in(plan, MicroBatchId{plan.micro_batches() - 1});
+  const std::vector<int> pipelines_on = count_pipelines(plan);
   std::vector<PipelineTable> table(plan.pipelines.size());
   for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
     PipelineTable& pipeline = table[p];
@@ -103,7 +104,8 @@ std::vector<PipelineTable> make_stage_table(const Plan& plan, const ModelProfile
       entry.has_backward = stage_has_backward(stage, activity);
       entry.has_update = stage_has_update(stage, activity);
       const auto find = [&](const Plan& of, DeviceId device) {
-        return find_footprint(of, PipelineId{p}, StageId{s}, device, profile, activity);
+        return find_footprint(of, PipelineId{p}, StageId{s}, device, profile, activity,
+                              pipelines_on[device.index()]);
       };
       for (int slice = 0; slice < slices_of(stage); ++slice) {
         const DeviceId device = stage.devices[static_cast<std::size_t>(slice)];

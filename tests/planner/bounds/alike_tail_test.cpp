@@ -1,0 +1,72 @@
+// Tests that following one group of each class gives the makespan that following all groups does.
+
+#include "planner/bounds/alike_tail.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "planner/bounds/reduction_tail.h"
+#include "planner/search/evaluate.h"
+#include "tests/planner/support/search_cases.h"
+
+namespace frazil {
+namespace {
+
+std::vector<std::vector<Duration>> draw_last_work(const Proposal& proposal,
+                                                  const DeviceGroupClasses& classes,
+                                                  std::mt19937_64& random) {
+  std::vector<std::vector<Duration>> last_work;
+  for (const GroupClass& group : proposal.classes) {
+    std::vector<Duration>& own = last_work.emplace_back();
+    for (std::size_t d = 0; d < classes.cluster(group.device_class).devices.size(); ++d) {
+      own.emplace_back(static_cast<std::int64_t>(random() % 100'000));
+    }
+  }
+  return last_work;
+}
+
+TEST(AlikeTail, EndsWithTheTailOfAllGroups) {
+  int compared = 0;
+  int with_several_classes = 0;
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const SearchQuestion question = draw_search_question(seed);
+    const Setting setting{question.profile, question.cluster};
+    OrderTable orders;
+    Evaluator evaluator(setting, question.options, orders);
+    const Activity activity = find_activity(question.profile, question.options.mask);
+    const SpaceSums sums(question.profile, activity, evaluator.space());
+    DeviceGroupClasses& classes = evaluator.device_classes();
+    const std::vector<Shape> shapes = list_shapes(evaluator);
+    for (int i = 0; i < 20 && !shapes.empty(); ++i) {
+      const Shape& shape = shapes[random() % shapes.size()];
+      const Proposal& proposal = evaluator.deal(shape);
+      if (!GroupSimulation::applies(shape, proposal, question.options)) continue;
+      const auto last_work = draw_last_work(proposal, classes, random);
+      std::vector<const std::vector<Duration>*> of_classes;
+      for (const auto& own : last_work) of_classes.push_back(&own);
+      const auto alike = find_alike_makespan(shape, proposal, of_classes, setting, classes, sums,
+                                             question.options);
+      if (!alike) continue;
+      const DeviceGroups& groups = classes.groups(shape.cell, shape.variant.arrangement);
+      ReductionTail tail(shape, proposal, groups, sums, question.cluster, question.options);
+      for (std::size_t g = 0; g < groups.size(); ++g) {
+        const auto& own = last_work[static_cast<std::size_t>(proposal.class_of[g])];
+        for (std::size_t d = 0; d < own.size(); ++d) {
+          tail.set_last_work(groups[g].devices[d], own[d], Bytes{kLargestQuantity});
+        }
+      }
+      ASSERT_EQ(*alike, tail.makespan());
+      ++compared;
+      with_several_classes += proposal.classes.size() > 1 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(compared, 200);
+  EXPECT_GT(with_several_classes, 20);
+}
+
+}  // namespace
+}  // namespace frazil
