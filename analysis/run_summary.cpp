@@ -201,9 +201,8 @@ std::string_view explain_extrapolated() {
 
 std::string_view explain_allocator() {
   return "peak total: what stages keep beyond an action, counted alike on both sides; allocator: "
-         "all "
-         "that libtorch handed out in the device's thread, so also what an action makes and frees "
-         "again before it ends; a message counts with its sender";
+         "all that libtorch handed out in the device's thread, so also what an action makes and "
+         "frees again before it ends; a message counts with its sender";
 }
 
 }  // namespace frazil

@@ -177,16 +177,13 @@ int run_import_verb(int argc, char** argv) {
       .name = "import",
       .purpose =
           "Turns traces of PyTorch's profiler, PipeDream's graphs and tables of layers into a "
-          "model "
-          "profile, a schedule of PyTorch's into a plan, a plan and measurements of Sailor's into "
-          "profile, plan and cluster.",
+          "model profile, a schedule of PyTorch's into a plan, a plan and measurements of "
+          "Sailor's into profile, plan and cluster.",
       .usage =
           "frazil import kineto TRACE... --out FILE [--micro-batch-size N] [--optimizer NAME] "
-          "[--model "
-          "NAME]\n"
+          "[--model NAME]\n"
           "   or: frazil import pytorch-csv SCHEDULE --plan FILE --profile FILE --cluster FILE "
-          "--out "
-          "FILE\n"
+          "--out FILE\n"
           "   or: frazil import sailor PLAN --data FOLDER --out FOLDER\n"
           "   or: frazil import pipedream GRAPH --out FILE [--micro-batch-size N] [--model NAME]\n"
           "   or: frazil import csv TABLE --out FILE [--micro-batch-size N] [--model NAME]",
