@@ -15,15 +15,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Entry {
+struct KernelsEntry {
   std::string header;  // "<step> same" or "<step> other", and an end of line
   std::string facts;   // a line each
   std::string words;
 };
 
-Entry read_entry(const JsonCursor& cursor) {
+KernelsEntry read_kernels_entry(const JsonCursor& cursor) {
   JsonFields fields(cursor);
-  Entry entry;
+  KernelsEntry entry;
   const bool other = fields.required("other_bits").boolean();
   const Step from = fields.required("from_step").integer(0, kLargestQuantity);
   entry.header = fmt::format("{} {}\n", from, other ? "other" : "same");
@@ -59,7 +59,7 @@ StoredKernels read_stored_kernels(const fs::path& path) {
   HashStream all;
   StoredKernels kernels;
   for (const JsonCursor& cursor : fields.required("kernels").items()) {
-    const Entry entry = read_entry(cursor);
+    const KernelsEntry entry = read_kernels_entry(cursor);
     all.add(entry.header + entry.facts);
     kernels.last_hash = hash_of(entry.facts);
     kernels.words = entry.words;

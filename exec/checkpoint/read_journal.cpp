@@ -9,8 +9,7 @@
 namespace frazil {
 namespace {
 
-constexpr std::size_t kLine = kJournalLineBytes;
-constexpr std::size_t kNumber = 16;  // digits of the hash that ends a line
+constexpr std::size_t kHashDigits = 16;  // digits of the hash that ends a line
 
 // Makes the contents such that the line continues them, as it did before lines were damaged.
 void make_room(const JournalLine& line, JournalContents& contents) {
@@ -23,10 +22,10 @@ void make_room(const JournalLine& line, JournalContents& contents) {
 // Returns whether a text whose first line does not hold begins as this line does, but for its hash
 // or for what stands before that.
 bool resembles(std::string_view text, std::string_view header) {
-  if (text.size() < kLine) return false;
-  const std::size_t before = kLine - kNumber - 1;
+  if (text.size() < kJournalLineBytes) return false;
+  const std::size_t before = kJournalLineBytes - kHashDigits - 1;
   return text.substr(0, before) == header.substr(0, before) ||
-         stated_hash(text.substr(0, kLine)) == stated_hash(header);
+         stated_hash(text.substr(0, kJournalLineBytes)) == stated_hash(header);
 }
 
 // Reads line after line. Behind one that does not hold it looks for the next that does.
@@ -34,22 +33,23 @@ class LineReader {
  public:
   LineReader(std::string_view text, const std::string& header)
       : text_(text), header_hash_(hash_in_line(header)) {
-    const bool is_begun = text_.substr(0, kLine) == header;
+    const bool is_begun = text_.substr(0, kJournalLineBytes) == header;
     reading_.last_hash = header_hash_;
     is_linked_ = is_begun || states_header_hash();
     is_broken_ = reading_.is_damaged = !is_begun;
     if (is_begun) {
-      reading_.whole_bytes = kLine;
+      reading_.whole_bytes = kJournalLineBytes;
       trusted_ = header_hash_;
     }
   }
 
   JournalReading read() {
-    for (std::size_t place = is_broken_ ? next_place(0) : kLine; place + kLine <= text_.size();) {
-      place = take(place) ? place + kLine : next_place(place);
+    for (std::size_t place = is_broken_ ? next_place(0) : kJournalLineBytes;
+         place + kJournalLineBytes <= text_.size();) {
+      place = take(place) ? place + kJournalLineBytes : next_place(place);
     }
     if (!is_linked_) reading_.contents = {};
-    if (text_.size() - reading_.whole_bytes > kLine) reading_.is_damaged = true;
+    if (text_.size() - reading_.whole_bytes > kJournalLineBytes) reading_.is_damaged = true;
     return reading_;
   }
 
@@ -60,19 +60,21 @@ class LineReader {
   };
 
   bool states_header_hash() const {
-    return text_.size() >= kLine && stated_hash(text_.substr(0, kLine)) == header_hash_;
+    return text_.size() >= kJournalLineBytes &&
+           stated_hash(text_.substr(0, kJournalLineBytes)) == header_hash_;
   }
 
   // Lines have lost or won bytes, or an end of line: each place is tried at which one may begin.
   std::size_t next_place(std::size_t place) const {
     const std::size_t end = text_.find('\n', place);
-    return std::min(place + kLine, end == std::string_view::npos ? text_.size() : end + 1);
+    return std::min(place + kJournalLineBytes,
+                    end == std::string_view::npos ? text_.size() : end + 1);
   }
 
   // Returns the hash of a line that holds after the line before it, whichever part of that was
   // damaged.
   std::optional<std::uint64_t> hash_at(std::size_t place) {
-    const std::string_view line = text_.substr(place, kLine);
+    const std::string_view line = text_.substr(place, kJournalLineBytes);
     if (trusted_) {
       if (const auto hash = sealed_hash(line, *trusted_)) return hash;
     }
@@ -88,20 +90,20 @@ class LineReader {
         return hash;
       }
     }
-    if (place < kNumber + 1) return std::nullopt;
-    const auto stated = parse_hex(text_.substr(place - kNumber - 1, kNumber));
+    if (place < kHashDigits + 1) return std::nullopt;
+    const auto stated = parse_hex(text_.substr(place - kHashDigits - 1, kHashDigits));
     return stated ? sealed_hash(line, *stated) : std::nullopt;
   }
 
   bool take(std::size_t place) {
-    const std::string_view text = text_.substr(place, kLine);
+    const std::string_view text = text_.substr(place, kJournalLineBytes);
     const auto hash = hash_at(place);
     const auto line = parse_journal_line(text);
     if (hash && line && add(*line)) {
       trusted_ = hash;
       pending_.reset();
       if (!is_broken_) {
-        reading_.whole_bytes = place + kLine;
+        reading_.whole_bytes = place + kJournalLineBytes;
         reading_.last_hash = *hash;
       }
       return true;
@@ -141,7 +143,9 @@ class LineReader {
 
 JournalReading read_journal(std::string_view text, std::uint64_t run_hash) {
   JournalReading reading;
-  const auto stated = text.size() < kLine ? std::nullopt : parse_header(text.substr(0, kLine));
+  const auto stated = text.size() < kJournalLineBytes
+                          ? std::nullopt
+                          : parse_header(text.substr(0, kJournalLineBytes));
   if (stated) {
     reading.version = stated->version;
     reading.is_of_another_run = stated->run_hash != run_hash;
