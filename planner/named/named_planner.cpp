@@ -40,12 +40,12 @@ constexpr std::array kPlanners = {
                "one pipeline of nearly equal times on equal devices; unlimited memory; messages "
                "for nothing"},
     PlannerRow{NamedPlanner::kPipeTransformer, "pipetransformer",
-               "PipeTransformer: shorter pipelines, and more of them, as blocks freeze",
+               "PipeTransformer: more and shorter pipelines as blocks freeze",
                "parameters tell the time of a layer; pipelines within a host, each half as long as "
                "the one before; frozen blocks on the first device"},
     PlannerRow{
         NamedPlanner::kPipeDream, "pipedream",
-        "PipeDream's optimizer: stages on several devices, for a steady flow",
+        "PipeDream: stages on several devices, for a steady flow",
         "a pipeline that never flushes, so that the slowest stage alone counts; equal devices "
         "with unlimited memory"},
     PlannerRow{NamedPlanner::kDynMo, "dynmo",
@@ -58,7 +58,7 @@ constexpr std::array kPlanners = {
         "one pipeline on equal devices, moved from equal numbers of layers by single layers; "
         "messages at no cost"},
     PlannerRow{NamedPlanner::kUniform, "uniform",
-               "equal numbers of layers, as Megatron-LM and DeepSpeed cut by default",
+               "equal numbers of layers, as Megatron-LM cuts by default",
                "all layers take equally long, on one pipeline; unlimited memory; messages at no "
                "cost"},
 };

@@ -20,7 +20,7 @@ sys.dont_write_bytecode = True
 from documents import COMMANDS_THAT_RUN, OUTPUT, read_document  # noqa: E402
 from source_tree import Complaint  # noqa: E402
 
-LINKED = ("exec", "traces", "tests", "docs")
+LINKED = ("exec", "profiles", "traces", "tests", "docs")
 MOST_LINES_TOLD = 40
 
 

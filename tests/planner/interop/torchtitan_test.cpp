@@ -125,7 +125,7 @@ TEST(Torchtitan, RefusesWhatItDoesNotHave) {
   EXPECT_NE(complaint_about<InfeasibleError>(shared).find("a stage on several devices"),
             std::string::npos);
   WhatIfInputs lonely = named_inputs(ScheduleKind::kGpipe, 2, {"a", "layer:loss"});
-  lonely.profile.layers[1].parameters = Bytes{0};
+  lonely.profile.layers[2].parameters = Bytes{0};
   EXPECT_EQ(complaint_about<InfeasibleError>(lonely),
             "torchtitan computes the loss itself, and stage 1 of this plan has nothing else: "
             "choose other cuts");
