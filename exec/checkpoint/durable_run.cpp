@@ -162,15 +162,18 @@ void DurableRun::enter_kernels(Step step) {
   if (is_unknown) doubt_ = "the run does not say which kernels computed that step";
   if (before == present_ && !((is_tried || is_unknown) && options_.accept_other_kernels)) return;
   const bool breaks = !gives_same_bits(before, present_) || options_.accept_other_kernels;
-  std::vector<RunKernels> change{{step, breaks, present_}};
+  // Steps that unknown kernels computed stay so where this process has to repeat their bits.
+  const Step from = is_unknown && !breaks && !kernels_.empty() ? kernels_.front().from : step;
+  std::vector<RunKernels> change{{from, breaks, present_}};
   if (!is_unknown) change.insert(change.begin(), {step, false, before});
   std::erase_if(kernels_, [step](const RunKernels& later) { return later.from > step; });
   kernels_.push_back(change.back());
   // Between the two a crash leaves the file as it was: the next process finds other kernels again.
-  journal_.append_kernels(step, hash_kernels(present_), breaks);
+  journal_.append_kernels(from, hash_kernels(present_), breaks);
   journal_.sync();
   write_kernels(options_.files, options_.folder, kernels_);
-  doubt_ = breaks ? "" : "the processor is another one";
+  if (breaks) doubt_ = "";
+  if (!breaks && !is_unknown) doubt_ = "the processor is another one";
   notes_.push_back({breaks ? tell_other_bits(change)
                            : "the run goes on with the same kernels on another processor, " +
                                  present_.processor + ", before " + before.processor,

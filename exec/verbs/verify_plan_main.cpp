@@ -138,7 +138,10 @@ ExitCode run_guard(const VerifyOptions& options, const Dataset& data, const Flag
     VerifyOptions again = options;
     ++again.seed;
     const Verification confirmed = run_blocks(again, data, flags);
-    second = find_movements(baseline.values, sum_up(confirmed.series), options.bar);
+    const std::vector<GuardedValue> values = sum_up(confirmed.series);
+    second = find_movements(baseline.values, values, options.bar);
+    const auto gone = find_missing(find_missing(baseline.values, values), report.missing);
+    report.missing.insert(report.missing.end(), gone.begin(), gone.end());
     if (confirmed.dropped_blocks > measured.dropped_blocks) measured = confirmed;
   }
   report.conclusion =
@@ -164,6 +167,7 @@ ExitCode run_verify(const po::variables_map& flags) {
   // The baseline is read before any work.
   std::optional<Baseline> baseline;
   if (good_day && !good_day->is_written) baseline = read_baseline(good_day->path);
+  if (good_day && good_day->is_written) check_output_file(good_day->path);
   const VerifyOptions options = read_options(flags);
   const Dataset data = load_data(options.config);
   refuse_larger_batch(options.config, data, required_text(flags, "run"));

@@ -108,14 +108,14 @@ Bytes find_gather_memory(const ReductionGroup& group, const Plan& plan, std::siz
 
 std::vector<Bytes> find_reduction_memory(const ReductionGroup& group, const Plan& plan) {
   const Bytes size = group.collective.size;
-  const ReceivedSets received(group.nodes, plan.micro_batches());
+  std::optional<ReceivedSets> received;
+  if (plan.reduction == ReductionMode::kExact) received.emplace(group.nodes, plan.micro_batches());
   std::vector<Bytes> memory;
   for (std::size_t self = 0; self < group.collective.devices.size(); ++self) {
     const DeviceId device = group.collective.devices[self];
     const Bytes held = size * find_gradient_sets(plan, group.layers.front(), device);
-    memory.push_back(plan.reduction == ReductionMode::kFast
-                         ? find_ring_reduction_memory(size, held)
-                         : find_exact_reduction_memory(size, received, self, held));
+    memory.push_back(received ? find_exact_reduction_memory(size, *received, self, held)
+                              : find_ring_reduction_memory(size, held));
   }
   return memory;
 }

@@ -60,7 +60,7 @@ std::optional<BaselineFile> read_baseline_file(const Flags& flags) {
   const auto found = std::filesystem::status(written ? *written : *compared, error).type();
   const bool is_there = found != std::filesystem::file_type::not_found;
   if (written) {
-    if (is_there && !is_forced) {
+    if (is_there && found != std::filesystem::file_type::none && !is_forced) {
       refuse_flags("--write-baseline " + *written + ", which is there already",
                    "another name, or --force to take its place");
     }

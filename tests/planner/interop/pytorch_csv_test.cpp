@@ -1,6 +1,5 @@
 #include "planner/interop/pytorch_csv.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "planner/interop/pytorch_menu.h"
 #include "planner/plan/plan_json.h"
 #include "planner/plan/schedule_facts.h"
 #include "planner/schedules/make_schedule.h"
@@ -204,29 +202,6 @@ TEST(PytorchCsv, SixFamiliesOfTheMenuAreRefusedWithTheirReason) {
     const Schedule compute = compute_of(make_inputs(kind, 4, 8));
     EXPECT_NE(refusal(compute, kComputeOnly).find(reason), std::string::npos)
         << refusal(compute, kComputeOnly);
-  }
-}
-
-TEST(PytorchMenu, RefusesASchedulePyTorchLacksByItsNameAndListsTheOthers) {
-  for (const ScheduleFacts& facts : all_schedules()) {
-    SCOPED_TRACE(facts.name);
-    EXPECT_EQ(runs_in_pytorch(facts), is_expressible(facts));
-    Plan plan;
-    plan.schedule = NamedSchedule{facts.kind, std::nullopt, facts.chunks};
-    if (is_expressible(facts)) {
-      EXPECT_NO_THROW(refuse_foreign_schedule(plan));
-      continue;
-    }
-    try {
-      refuse_foreign_schedule(plan);
-      ADD_FAILURE();
-    } catch (const InfeasibleError& error) {
-      const std::string sentence = error.what();
-      const std::string begin =
-          fmt::format("PyTorch's pipelining has no schedule like {}, for it", facts.name);
-      EXPECT_EQ(sentence.find(begin), 0U) << sentence;
-      EXPECT_NE(sentence.find("; it has gpipe, 1f1b, eager-1f1b, "), std::string::npos);
-    }
   }
 }
 
