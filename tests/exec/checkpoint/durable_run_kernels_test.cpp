@@ -201,6 +201,25 @@ TEST_F(UnknownKernels, AreNotTakenAsKnownWhereAStepGivesAnotherLoss) {
   EXPECT_EQ(contents().kernels.back().kind, JournalKind::kOtherKernels);
 }
 
+TEST_F(UnknownKernels, StaySoOnAnotherProcessorThatMustRepeatTheirBits) {
+  JournalContents there = read_journal(begun_.at(kFolder + "/steps.journal"), run_hash()).contents;
+  there.records.back().loss_bits ^= 1;
+  begun_.at(kFolder + "/steps.journal") = as_version_1(journal_text(there, run_hash()), run_hash());
+  begin_anew();
+  (void)refusal();
+  options_.durable->kernels->processor = "Another of the kind";
+  for (int time = 0; time < 2; ++time) {
+    disk_.kill();
+    EXPECT_NE(refusal().find("; the run does not say which kernels computed that step: "
+                             "--accept-other-kernels to go on with other bits"),
+              std::string::npos);
+    EXPECT_EQ(contents().kernels.back().step, 11) << "what computed the steps before is not known";
+  }
+  disk_.kill();
+  options_.durable->accept_other_kernels = true;
+  EXPECT_NE(resume_and_tell().find("bits differ from step 9 on"), std::string::npos);
+}
+
 TEST_F(UnknownKernels, OfAVersionToComeAreRefusedAndNothingChanges) {
   std::string& text = begun_.at(kFolder + "/steps.journal");
   text = journal_header(run_hash(), 3) + text.substr(64);
