@@ -47,7 +47,7 @@ show simulate --plan "$folder/plan.json" --profile "$folder/model.json" --cluste
 say 'train: three seeds, each elastically (layers freeze from epoch 11 on) and with all layers to the end'
 for seed in 1 2 3; do
   for kind in elastic unfrozen; do
-    flags=(--run $run --profile "$folder/model.json" --cluster "$folder/cluster.json" --seed $seed --out "$folder/$kind-$seed" --force)
+    flags=(--run $run --profile "$folder/model.json" --cluster "$folder/cluster.json" --schedules gpipe,1f1b --seed $seed --out "$folder/$kind-$seed" --force)
     if [ $kind = unfrozen ]; then flags+=(--no-freeze); fi
     printf '\n'
     show train "${flags[@]}" | tee "$folder/$kind-$seed.txt"
