@@ -31,7 +31,7 @@ DeviceOrders make_orders(ScheduleKind kind, const OrderProblem& problem) {
   switch (kind) {
     case ScheduleKind::kGpipe:
     case ScheduleKind::kLoopedBfs:
-      return make_gpipe_order(problem, BackwardOrder::kForward);
+      return make_gpipe_order(problem);
     case ScheduleKind::kOneForwardOneBackward:
     case ScheduleKind::kEagerOneForwardOneBackward:
       return make_one_forward_one_backward_order(problem, own);
