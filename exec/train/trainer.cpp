@@ -326,8 +326,9 @@ class Training {
     run_.expect_step(phase.predicted_step);
     keep_phase();
     note_decision(step);
+    const int grown = plan.batch_size == config_.batch_size ? 0 : plan.batch_size;
     recorder_.note(
-        {step, PlanEvent{file, summarize(plan), phase.predicted_step, phase.extrapolated}});
+        {step, PlanEvent{file, summarize(plan), phase.predicted_step, phase.extrapolated, grown}});
     recorder_.note({step, begun_phase.transition});
     cache_.begin(plan, step);
     note_cache();
