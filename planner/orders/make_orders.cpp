@@ -9,6 +9,7 @@
 #include "planner/orders/wave_orders.h"
 #include "planner/orders/zero_bubble_orders.h"
 #include "planner/orders/zero_bubble_v_orders.h"
+#include "planner/plan/schedule_facts.h"
 
 namespace frazil {
 namespace {

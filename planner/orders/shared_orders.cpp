@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "planner/orders/looped_orders.h"
+#include "planner/plan/schedule_facts.h"
 #include "profiles/error.h"
 
 namespace frazil {

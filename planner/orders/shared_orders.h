@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "planner/orders/device_order.h"
-#include "planner/plan/schedule_facts.h"
+#include "planner/plan/schedule_kind.h"
 
 namespace frazil {
 

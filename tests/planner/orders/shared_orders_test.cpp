@@ -11,6 +11,7 @@
 #include "planner/actions/message_order.h"
 #include "planner/actions/schedule_check.h"
 #include "planner/orders/make_orders.h"
+#include "planner/plan/schedule_facts.h"
 #include "planner/schedules/make_schedule.h"
 #include "profiles/error.h"
 #include "tests/planner/support/shared_plans.h"
