@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -136,8 +137,7 @@ ExitCode guard_traces(const Flags& values) {
   if (named->is_written) return keep_baseline(today, named->path, as_json);
   const Baseline baseline = read_baseline(named->path);
   refuse_other_question(baseline, today, named->path);
-  const std::vector<GuardedValue> halves[] = {sum_up(ranks, Part::kFirstHalf),
-                                              sum_up(ranks, Part::kSecondHalf)};
+  const std::array halves{sum_up(ranks, Part::kFirstHalf), sum_up(ranks, Part::kSecondHalf)};
   const std::vector<GuardedValue> missing =
       find_missing(baseline.values, list_common(halves[0], halves[1]));
   const GuardReport report{

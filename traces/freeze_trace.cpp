@@ -53,6 +53,9 @@ PlanEvent read_plan(JsonFields& fields) {
   event.summary = fields.required("summary").text();
   event.predicted_step = read_time(fields, "predicted_step_ns");
   if (const auto flag = fields.optional("extrapolated")) event.extrapolated = flag->boolean();
+  if (const auto size = fields.optional("batch_size")) {
+    event.batch_size = static_cast<int>(size->integer(1, kMaximumInt));
+  }
   return event;
 }
 

@@ -12,7 +12,7 @@
 //    "steps":100,"events":6,"batch_size":32,"provenance":{"..":".."}}                 (on one line)
 //   {"step":0,"kind":"mask","mask":"0001111","by":"alpha","reason":".."}
 //   {"step":0,"kind":"plan","plan":"..","summary":"..","predicted_step_ns":0,
-//    "extrapolated":true}                                                             (on one line)
+//    "extrapolated":true,"batch_size":64}                                             (on one line)
 //   {"step":0,"kind":"transition","plan_time_ns":0,"move_time_ns":0,"start_time_ns":0,
 //    "moved_bytes":0,"predicted_plan_time_ns":0,"predicted_move_time_ns":0,
 //    "predicted_start_time_ns":0}                                                     (on one line)
@@ -25,9 +25,9 @@
 //   {"step":0,"kind":"x-cache","event":"begun","layers":5,"samples":48,"memory_bytes":0,
 //    "disk_bytes":0,"predicted_ns":0,"measured_ns":0,"note":".."}                     (on one line)
 // "by" and "reason" go together and may be left out; so may the three predicted times, the two
-// validation numbers, "of" if the checkpoint is of its event's own step, and "extrapolated" if it
-// is false. The kinds "step" and "checkpoint" stand only in a log, which is written while the run
-// lasts.
+// validation numbers, "of" if the checkpoint is of its event's own step, "extrapolated" if it is
+// false, and a plan's "batch_size" if it is that of the header. The kinds "step" and "checkpoint"
+// stand only in a log, which is written while the run lasts.
 // clang-format on
 
 #include <filesystem>
@@ -58,6 +58,7 @@ struct PlanEvent {
   std::string summary;  // "2 stages x 1 pipeline, 1f1b, cuts 7"
   Duration predicted_step{0};
   bool extrapolated = false;  // the prediction goes beyond the measured micro-batch sizes
+  int batch_size = 0;         // samples of a whole step; 0: that of the trace
   friend bool operator==(const PlanEvent&, const PlanEvent&) = default;
 };
 

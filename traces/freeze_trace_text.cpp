@@ -46,11 +46,12 @@ struct MemberWriter {
     return fmt::format(R"("kind":"mask","mask":"{}"{})", event.mask.text(), why);
   }
   std::string operator()(const PlanEvent& event) const {
-    ensure_counts({event.predicted_step.count()});
-    return fmt::format(R"("kind":"plan","plan":{},"summary":{},"predicted_step_ns":{}{})",
-                       json_string(event.plan), json_string(event.summary),
-                       event.predicted_step.count(),
-                       event.extrapolated ? R"(,"extrapolated":true)" : "");
+    ensure_counts({event.predicted_step.count(), event.batch_size});
+    return fmt::format(
+        R"("kind":"plan","plan":{},"summary":{},"predicted_step_ns":{}{}{})",
+        json_string(event.plan), json_string(event.summary), event.predicted_step.count(),
+        event.extrapolated ? R"(,"extrapolated":true)" : "",
+        event.batch_size > 0 ? fmt::format(R"(,"batch_size":{})", event.batch_size) : "");
   }
   std::string operator()(const TransitionEvent& event) const {
     ensure_counts({event.plan_time.count(), event.move_time.count(), event.start_time.count(),

@@ -40,11 +40,13 @@ class Stretches {
 
 std::vector<FreezeEvent> add_costs(const FreezeTrace& log) {
   Stretches stretches;
+  int batch_size = log.batch_size;
   for (const FreezeEvent& event : log.events) {
     const auto* step = std::get_if<StepEvent>(&event.what);
-    if (step != nullptr && step->samples == log.batch_size) stretches.add(*step);
-    const bool begins = std::holds_alternative<PlanEvent>(event.what) ||
-                        std::holds_alternative<EvalEvent>(event.what);
+    if (step != nullptr && step->samples == batch_size) stretches.add(*step);
+    const auto* plan = std::get_if<PlanEvent>(&event.what);
+    if (plan != nullptr) batch_size = plan->batch_size > 0 ? plan->batch_size : log.batch_size;
+    const bool begins = plan != nullptr || std::holds_alternative<EvalEvent>(event.what);
     if (begins) stretches.end();
     stretches.push(event);
     if (begins || std::holds_alternative<TransitionEvent>(event.what)) stretches.begin(event.step);

@@ -19,13 +19,10 @@ void make_room(const JournalLine& line, JournalContents& contents) {
   contents.steps = std::max(contents.steps, line.step);
 }
 
-// Returns whether a text whose first line does not hold begins as this line does, but for its hash
-// or for what stands before that.
-bool resembles(std::string_view text, std::string_view header) {
-  if (text.size() < kJournalLineBytes) return false;
+// Returns whether a text begins as a first line does before its hash.
+bool begins_like(std::string_view text, std::string_view header) {
   const std::size_t before = kJournalLineBytes - kHashDigits - 1;
-  return text.substr(0, before) == header.substr(0, before) ||
-         stated_hash(text.substr(0, kJournalLineBytes)) == stated_hash(header);
+  return text.size() >= kJournalLineBytes && text.substr(0, before) == header.substr(0, before);
 }
 
 // Reads line after line. Behind one that does not hold it looks for the next that does.
@@ -52,6 +49,8 @@ class LineReader {
     if (text_.size() - reading_.whole_bytes > kJournalLineBytes) reading_.is_damaged = true;
     return reading_;
   }
+  // True if the lines that were read are of the run of the first line.
+  bool is_linked() const { return is_linked_; }
 
  private:
   struct Pending {
@@ -139,21 +138,28 @@ class LineReader {
   JournalReading reading_;
 };
 
+// Returns the version of a text whose first line does not hold: the one from whose first line its
+// lines follow, or else the one whose first line it begins like.
+int find_version(std::string_view text, std::uint64_t run_hash) {
+  for (int version = kJournalVersion; version >= 1; --version) {
+    LineReader reader(text, journal_header(run_hash, version));
+    (void)reader.read();
+    if (reader.is_linked()) return version;
+  }
+  return begins_like(text, journal_header(run_hash, 1)) ? 1 : kJournalVersion;
+}
+
 }  // namespace
 
 JournalReading read_journal(std::string_view text, std::uint64_t run_hash) {
-  JournalReading reading;
   const auto stated = text.size() < kJournalLineBytes
                           ? std::nullopt
                           : parse_header(text.substr(0, kJournalLineBytes));
-  if (stated) {
-    reading.version = stated->version;
-    reading.is_of_another_run = stated->run_hash != run_hash;
-    if (reading.version > kJournalVersion || reading.is_of_another_run) return reading;
-  } else if (resembles(text, journal_header(run_hash, 1))) {
-    reading.version = 1;
-  }
-  const int version = reading.version;
+  JournalReading reading;
+  reading.is_of_another_run = stated && stated->run_hash != run_hash;
+  const int version = stated ? stated->version : find_version(text, run_hash);
+  reading.version = version;
+  if (version > kJournalVersion || reading.is_of_another_run) return reading;
   reading = LineReader(text, journal_header(run_hash, version)).read();
   reading.version = version;
   return reading;

@@ -11,8 +11,8 @@ namespace frazil {
 
 // What a text is that should be the journal of a run.
 struct JournalReading {
-  // That of the first line, if it holds. One that is not known here is above kJournalVersion, and
-  // then nothing else has been read.
+  // That of the first line; if that does not hold, the one from whose first line the lines follow.
+  // One that is not known here is above kJournalVersion, and then nothing else has been read.
   int version = kJournalVersion;
   bool is_of_another_run = false;
   // More does not hold than one line at the end, which is all that a crash tears.

@@ -24,9 +24,10 @@ LoaderConfig loader_config(const RunConfig& config) {
           .augmentation = config.augmentation};
 }
 
+ModelSpec make_model(const RunConfig& config) { return make_vit(config.model); }
+
 ModelProfile structure_of(const RunConfig& config) {
-  return make_structure(make_vit(config.model),
-                        optimizer_bytes_per_parameter_byte(config.optimizer));
+  return make_structure(make_model(config), optimizer_bytes_per_parameter_byte(config.optimizer));
 }
 
 }  // namespace frazil

@@ -1,9 +1,10 @@
 #pragma once
 // Turns a run configuration into what the rooms below config/ take, which know no configuration:
-// the options of a run, what its samples are made by, the structure of its model.
+// the options of a run, what its samples are made by, its model and the structure of that.
 
 #include "exec/config/run_config.h"
 #include "exec/data/sample_loader.h"
+#include "exec/models/model.h"
 #include "exec/run/run.h"
 #include "profiles/model_profile.h"
 
@@ -12,6 +13,9 @@ namespace frazil {
 RunOptions run_options(const RunConfig& config, const DeviceChoice& devices = {});
 
 LoaderConfig loader_config(const RunConfig& config);
+
+// Makes the configured model.
+ModelSpec make_model(const RunConfig& config);
 
 // Returns the structure of the configured model, without costs.
 ModelProfile structure_of(const RunConfig& config);

@@ -52,14 +52,4 @@ at::Tensor ParametricOperations::layer_norm(const at::Tensor& x, std::size_t wei
   return output;
 }
 
-at::Tensor ParametricOperations::convolution(const at::Tensor& x, std::size_t weight,
-                                             std::size_t bias, int stride, int padding) const {
-  at::Tensor output =
-      at::conv2d(x, parameters_[weight], parameters_[bias], {stride, stride}, {padding, padding});
-  if (listener_ != nullptr) {
-    listener_->push_back({output, {weight, bias}, {}});
-  }
-  return output;
-}
-
 }  // namespace frazil

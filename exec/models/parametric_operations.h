@@ -32,8 +32,6 @@ class ParametricOperations {
   // Normalizes over the last dimension.
   at::Tensor layer_norm(const at::Tensor& x, std::size_t weight, std::size_t bias,
                         double epsilon) const;
-  at::Tensor convolution(const at::Tensor& x, std::size_t weight, std::size_t bias, int stride,
-                         int padding) const;
 
  private:
   const Tensors& parameters_;

@@ -11,7 +11,6 @@
 #include "exec/measuring/fixed.h"
 #include "exec/measuring/layer_times.h"
 #include "exec/measuring/stash_meter.h"
-#include "exec/models/vit.h"
 #include "exec/profile/link_probe.h"
 #include "exec/run/run.h"
 #include "exec/state/optimizer.h"
@@ -128,7 +127,7 @@ MeasuredProfile measure_profile(const RunConfig& config, const Dataset& data,
   std::sort(sizes.begin(), sizes.end());
   sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
   const ForeignLoad load;
-  Run run(make_vit(config.model), config.optimizer, config.seed, options.devices,
+  Run run(make_model(config), config.optimizer, config.seed, options.devices,
           run_options(config, options.processors));
   Gathered gathered;
   run.measure({.layers = true, .split_backward = true});

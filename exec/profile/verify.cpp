@@ -11,7 +11,6 @@
 #include "exec/measuring/fixed.h"
 #include "exec/measuring/layer_times.h"
 #include "exec/measuring/stash_meter.h"
-#include "exec/models/vit.h"
 #include "exec/profile/link_probe.h"
 #include "exec/run/run.h"
 #include "planner/prediction/ranking.h"
@@ -46,7 +45,7 @@ class Verifying {
       : options_(options),
         data_(data),
         order_(epoch_order(data.train.count(), options.seed, 0)),
-        run_(make_vit(options.config.model), options.config.optimizer, options.config.seed,
+        run_(make_model(options.config), options.config.optimizer, options.config.seed,
              static_cast<int>(options.cluster.devices.size()),
              run_options(options.config, options.processors)) {
     weigh_layers();

@@ -11,7 +11,6 @@
 #include "exec/devices/host_facts.h"
 #include "exec/devices/steady_time.h"
 #include "exec/measuring/fixed.h"
-#include "exec/models/vit.h"
 #include "exec/run/run.h"
 #include "exec/train/cache_control.h"
 #include "exec/train/divergence.h"
@@ -46,7 +45,7 @@ class Training {
         steps_per_epoch_(places_.of_epoch()),
         steps_(count_steps(options, data)),
         loader_(data.train, loader_config(config_)),
-        run_(make_vit(config_.model), config_.optimizer, config_.seed,
+        run_(make_model(config_), config_.optimizer, config_.seed,
              static_cast<int>(options.cluster.devices.size()),
              run_options(config_, options.processors)),
         cache_(options, shape(), run_, data.train),
@@ -327,8 +326,9 @@ class Training {
     run_.expect_step(phase.predicted_step);
     keep_phase();
     note_decision(step);
+    const int grown = plan.batch_size == config_.batch_size ? 0 : plan.batch_size;
     recorder_.note(
-        {step, PlanEvent{file, summarize(plan), phase.predicted_step, phase.extrapolated}});
+        {step, PlanEvent{file, summarize(plan), phase.predicted_step, phase.extrapolated, grown}});
     recorder_.note({step, begun_phase.transition});
     cache_.begin(plan, step);
     note_cache();

@@ -11,10 +11,10 @@
 #include "exec/checkpoint/run_kernels.h"
 #include "exec/checkpoint/stop_signals.h"
 #include "exec/checkpoint/weights_file.h"
+#include "exec/config/configured_run.h"
 #include "exec/devices/numerics.h"
 #include "exec/measuring/fixed.h"
 #include "exec/measuring/process_memory.h"
-#include "exec/models/vit.h"
 #include "exec/train/progress.h"
 #include "exec/train/run_folder.h"
 #include "exec/train/train_files.h"
@@ -106,12 +106,12 @@ class Telling {
 // Keeps the weights in the folder. A failure is told when the answer is out.
 class WeightsKeeper {
  public:
-  void keep(const fs::path& folder, const VitConfig& model,
+  void keep(const fs::path& folder, const RunConfig& config,
             const std::vector<const Tensors*>& parameters, Step done) {
     try {
       write_weights(real_file_system(), folder / "weights.safetensors",
-                    to_hugging_face(model, parameters),
-                    {{"model", make_vit(model).name}, {"steps", std::to_string(done)}});
+                    to_hugging_face(config.model, parameters),
+                    {{"model", make_model(config).name}, {"steps", std::to_string(done)}});
       is_kept_ = true;
     } catch (const InputError&) {
       failure_ = std::current_exception();
@@ -142,7 +142,7 @@ void set_files(RunFolder& folder, const TrainRequest& request, bool resume, Weig
     write_phase(phase, number, folder.path());
   };
   options.keep_weights = [&](const std::vector<const Tensors*>& parameters, Step done) {
-    weights.keep(folder.path(), options.config.model, parameters, done);
+    weights.keep(folder.path(), options.config, parameters, done);
   };
 }
 

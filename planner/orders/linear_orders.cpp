@@ -32,19 +32,10 @@ int warm_up(int in_flight, int devices, int stage) {
   return static_cast<int>(1 + divide_up((in_flight - 1) * after, others));
 }
 
-DeviceOrders make_gpipe_order(const OrderProblem& problem, BackwardOrder backwards) {
+DeviceOrders make_gpipe_order(const OrderProblem& problem) {
   const DeviceRule all_first{problem.micro_batches * problem.chunks, std::nullopt};
   const std::vector<DeviceRule> rules(static_cast<std::size_t>(problem.devices), all_first);
-  DeviceOrders orders = make_looped_orders(problem, 1, rules);
-  if (backwards == BackwardOrder::kForward) return orders;
-  for (DeviceOrder& order : orders) {
-    for (OrderedWork& work : order) {
-      if (work.kind == ActionKind::kBackward) {
-        work.micro_batch = problem.micro_batches - 1 - work.micro_batch;
-      }
-    }
-  }
-  return orders;
+  return make_looped_orders(problem, 1, rules);
 }
 
 DeviceOrders make_one_forward_one_backward_order(const OrderProblem& problem,

@@ -22,8 +22,6 @@
 //   2bp          (m+p-1)(F+I) + m W                          for c = 0
 // zb-h1 with m = p takes up to 2c less. The tests check each on random times.
 
-#include <cstdint>
-
 #include "planner/orders/device_order.h"
 
 namespace frazil {
@@ -32,12 +30,9 @@ namespace frazil {
 // which falls from K to 1 along the stages; K at p = 1.
 int warm_up(int in_flight, int devices, int stage);
 
-// The order of a stage's backwards: micro-batches ascend like the forwards, or descend.
-enum class BackwardOrder : std::uint8_t { kForward, kReverse };
-
-// Makes lists of all forwards, then all backwards. Over v > 1 chunks in the looped placement this
-// is looped BFS.
-DeviceOrders make_gpipe_order(const OrderProblem& problem, BackwardOrder backwards);
+// Makes lists of all forwards, then all backwards, micro-batches in the same order. Over v > 1
+// chunks in the looped placement this is looped BFS.
+DeviceOrders make_gpipe_order(const OrderProblem& problem);
 
 // The next two take K from problem.in_flight, else from `default_in_flight`. They require K >= 1,
 // and they and PipeDream require chunks = 1.

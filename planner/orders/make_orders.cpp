@@ -9,6 +9,7 @@
 #include "planner/orders/wave_orders.h"
 #include "planner/orders/zero_bubble_orders.h"
 #include "planner/orders/zero_bubble_v_orders.h"
+#include "planner/plan/schedule_facts.h"
 
 namespace frazil {
 namespace {
@@ -31,7 +32,7 @@ DeviceOrders make_orders(ScheduleKind kind, const OrderProblem& problem) {
   switch (kind) {
     case ScheduleKind::kGpipe:
     case ScheduleKind::kLoopedBfs:
-      return make_gpipe_order(problem, BackwardOrder::kForward);
+      return make_gpipe_order(problem);
     case ScheduleKind::kOneForwardOneBackward:
     case ScheduleKind::kEagerOneForwardOneBackward:
       return make_one_forward_one_backward_order(problem, own);

@@ -2,7 +2,7 @@
 // Makes the lists of a schedule by its name; each schedule has one generator (*_orders.h).
 
 #include "planner/orders/device_order.h"
-#include "planner/plan/schedule_facts.h"
+#include "planner/plan/schedule_kind.h"
 
 namespace frazil {
 

@@ -1,12 +1,16 @@
 #include "planner/orders/shared_orders.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <stdexcept>
 
 #include "planner/orders/looped_orders.h"
+#include "planner/plan/schedule_facts.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -29,14 +33,13 @@ std::vector<std::int64_t> count_later(const Places& places) {
 }
 
 // Finds for the devices of each stage how many forwards come first, and when the W come.
-std::vector<DeviceRule> find_rules(ScheduleKind kind, const OrderProblem& problem,
+std::vector<DeviceRule> find_rules(const ScheduleFacts& facts, const OrderProblem& problem,
                                    const Places& places) {
   const std::vector<std::int64_t> later = count_later(places);
   const std::int64_t all_later = later.front();
   const std::int64_t first_devices = turns_of(places.front());
   // `ahead` counts the micro-batches in flight in the first stage besides one per device.
-  std::int64_t ahead = all_later;
-  if (kind == ScheduleKind::kEagerOneForwardOneBackward) ahead = 2 * all_later;
+  std::int64_t ahead = facts.own_in_flight.on(1 + static_cast<int>(all_later)) - 1;
   if (problem.in_flight) ahead = (std::int64_t{*problem.in_flight} - 1) * first_devices;
   std::vector<DeviceRule> rules;
   std::int64_t least_sent = std::numeric_limits<std::int64_t>::max();  // before a backward
@@ -52,7 +55,7 @@ std::vector<DeviceRule> find_rules(ScheduleKind kind, const OrderProblem& proble
       return static_cast<int>(std::clamp<std::int64_t>(count, 0, problem.micro_batches));
     };
     rules.push_back({at_most_all(first), std::nullopt});
-    if (kind == ScheduleKind::kZbH1) rules.back().weight_lag = at_most_all(held - first);
+    if (facts.splits_backward) rules.back().weight_lag = at_most_all(held - first);
   }
   return rules;
 }
@@ -94,14 +97,9 @@ DeviceOrders make_gpipe_anywhere(const OrderProblem& problem, const Places& plac
   return orders;
 }
 
-}  // namespace
-
-DeviceOrders make_shared_orders(ScheduleKind kind, const OrderProblem& problem,
+DeviceOrders make_linear_family(const ScheduleFacts& facts, const OrderProblem& problem,
                                 const Places& places) {
-  ENSURE(facts_of(kind).takes_shared_stages && !places.empty(),
-         "a schedule of stages on several devices");
-  if (kind == ScheduleKind::kGpipe) return make_gpipe_anywhere(problem, places);
-  const std::vector<DeviceRule> rules = find_rules(kind, problem, places);
+  const std::vector<DeviceRule> rules = find_rules(facts, problem, places);
   DeviceOrders orders(static_cast<std::size_t>(problem.devices));
   for (std::size_t s = 0; s < places.size(); ++s) {
     for (std::size_t d = 0; d < places[s].devices.size(); ++d) {
@@ -112,6 +110,26 @@ DeviceOrders make_shared_orders(ScheduleKind kind, const OrderProblem& problem,
     }
   }
   return orders;
+}
+
+}  // namespace
+
+DeviceOrders make_shared_orders(ScheduleKind kind, const OrderProblem& problem,
+                                const Places& places) {
+  const ScheduleFacts& facts = facts_of(kind);
+  ENSURE(facts.takes_shared_stages && !places.empty(), "a schedule of stages on several devices");
+  switch (facts.bounds) {
+    case BoundClass::kTwoPhases:
+      return make_gpipe_anywhere(problem, places);
+    case BoundClass::kFalling:
+    case BoundClass::kLevel:
+      return make_linear_family(facts, problem, places);
+    case BoundClass::kNone:
+    case BoundClass::kLevelInHalves:
+    case BoundClass::kWeightsLast:
+      break;
+  }
+  throw std::logic_error(fmt::format("{} has no rule for stages on several devices", facts.name));
 }
 
 }  // namespace frazil

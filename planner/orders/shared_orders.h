@@ -12,6 +12,9 @@
 //   eager-1f1b   1 + ceil(2A_s / d_s)  B
 //   zb-h1        ceil(D_s / d_s)       I, W      ceil(D_0 / d_s) - w_s more I
 //
+// The rows follow from a schedule's facts: its bound class, its own K with A_0 + 1 for p, and
+// whether it splits its backward.
+//
 // If K, the micro-batches in flight on a device of the first stage, is given, w_s is
 // 1 + ceil((K-1)d_0 A_s / (A_0 d_s)), or K if there is one stage, and W comes after
 // ceil(K d_0 / d_s) - w_s more I. ceil(D_s / d_s) is PipeDream's number of active micro-batches.
@@ -23,7 +26,7 @@
 #include <vector>
 
 #include "planner/orders/device_order.h"
-#include "planner/plan/schedule_facts.h"
+#include "planner/plan/schedule_kind.h"
 
 namespace frazil {
 

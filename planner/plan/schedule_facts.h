@@ -1,9 +1,8 @@
 #pragma once
 // The facts of every named schedule, one row each: its name, where its stages lie, which parameters
 // it takes, and what is known of its lists before they are made. All code that asks what a schedule
-// does reads these rows; only two generators in planner/orders tell schedules apart by
-// ScheduleKind: make_orders.cpp, and shared_orders.cpp for stages on several devices or in any
-// placement. Below, p devices of a pipeline have v chunks each (placement.h); F, B, I and W are
+// does reads these rows; planner/orders/make_orders.cpp alone tells schedules apart by
+// ScheduleKind. Below, p devices of a pipeline have v chunks each (placement.h); F, B, I and W are
 // actions (planner/orders/device_order.h). A micro-batch is in flight on a stage from its F until
 // the stage gives its memory back. "Linear" means stage s alone on device s.
 
@@ -16,42 +15,9 @@
 #include <vector>
 
 #include "planner/plan/placement.h"
+#include "planner/plan/schedule_kind.h"
 
 namespace frazil {
-
-// All schedules, in menu order.
-enum class ScheduleKind {
-  kGpipe,
-  kOneForwardOneBackward,
-  kEagerOneForwardOneBackward,
-  kInterleaved,
-  kLoopedBfs,
-  kZbH1,
-  kZbH2,
-  kZb1p,
-  kZb2p,
-  kZbV,
-  kZbVAuto,
-  kVHalf,
-  kVMin,
-  kInterleavedZb,
-  kDualPipe,
-  kDualPipeV,
-  kChimera,
-  kBitPipe,
-  kHanayo,
-  kTwoBp,
-  kPipeDream,
-  kPipeDream2Bw,
-  kVaruna
-};
-
-// Which weights a micro-batch reads if updates fall among backwards: the weights of the step
-// (kSync), a copy of its own (kStash, weight stashing of PipeDream), one of two copies
-// (kTwoBuffered, PipeDream-2BW), the newest weights (kLatest), or a prediction of them
-// (kPredicted). A plan file may say kLatest or kPredicted, but no generator and no executor takes
-// them.
-enum class WeightVersions { kSync, kStash, kTwoBuffered, kLatest, kPredicted };
 
 // The property of a schedule that lower bounds may rest on, whatever the times of the stages. K is
 // the number of micro-batches in flight.

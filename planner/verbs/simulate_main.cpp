@@ -23,8 +23,8 @@
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
 #include "planner/verbs/plan_options.h"
+#include "planner/verbs/simulate_flags.h"
 #include "planner/verbs/what_if_flags.h"
-#include "planner/verbs/what_if_memory_flags.h"
 #include "planner/what_if/compare_schedules.h"
 #include "planner/what_if/held_bytes.h"
 #include "planner/what_if/plan_changes.h"
@@ -40,45 +40,6 @@
 
 namespace frazil {
 namespace {
-
-namespace po = boost::program_options;
-
-po::options_description describe_flags() {
-  po::options_description flags("flags", 100);
-  describe_what_if(flags);
-  describe_what_if_memory(flags);
-  flags.add_options()("compare", po::bool_switch(),
-                      "every synchronous (flushing) schedule, ranked")                 //
-      ("fits", text_value("N"), "with --compare: micro-batches that fit on a device")  //
-      ("plan", text_value("FILE"), "plan to simulate")                                 //
-      ("profile", text_value("FILE"), "profile of its model")                          //
-      ("cluster", text_value("FILE"), "its cluster")                                   //
-      ("change", po::value<std::vector<std::string>>()->composing()->value_name("TEXT"),
-       "what if: `device 2 x1.5`, `straggler 3 +30%`, `link 0>1 x2`, `layer 5 x0.5`; may be "
-       "repeated; layer 0 of a what-if has no cost, layer s+1 is stage s")                     //
-      ("explain", po::bool_switch(), "where the time of each device goes; the critical path")  //
-      ("messages", po::bool_switch(), "whether messages come through: three ways of sending")  //
-      ("share-links", po::bool_switch(), "with --plan: links shared by max-min fair rates")    //
-      ("block-sends", po::bool_switch(),
-       "with --plan: a SEND stops its device until it is through")  //
-      ("buffers", text_value("N"),
-       "with --plan: messages on their way per pair of devices; 0: rendezvous")                //
-      ("wait-for-memory", po::bool_switch(), "what finds no room on its device waits for it")  //
-      ("overlap-reductions", po::bool_switch(),
-       "reductions begin among the backwards: mode fast bucket by bucket, exact node by node")  //
-      ("bucket", text_value("SIZE"), "with --overlap-reductions in mode fast, default 25MiB")   //
-      ("jitter", text_value("PERCENT"),
-       "each time varies by so many percent, such as 2.5: p10, median, p90")                      //
-      ("draws", text_value("N"), "with --jitter, default 200")                                    //
-      ("seed", text_value("N"), "with --jitter, default 0")                                       //
-      ("clip", po::bool_switch(), "steps with a global gradient norm: a barrier before updates")  //
-      ("max-memory", text_value("SIZE"),
-       "with --stages: refuse a question that takes more memory to answer (default 4GiB)")  //
-      ("out", text_value("FILE"), "write the time line as CSV")                             //
-      ("chrome", text_value("FILE"), "write the time line as a Chrome trace")               //
-      ("json", po::bool_switch(), "answer in JSON");
-  return flags;
-}
 
 void list_schedules() {
   print_answer(fmt::format(
@@ -101,13 +62,6 @@ void write_timelines(const Flags& values, const SimulatedStep& step, int devices
     files.push_back({*chrome, to_chrome_json({{"predicted", &timeline}})});
   }
   write_text_files(files);
-}
-
-void refuse_with_compare(const Flags& values) {
-  refuse_together(values, "--compare",
-                  {"schedule", "objective", "budget", "chunks", "in-flight", "out", "chrome",
-                   "explain", "messages", "share-links", "block-sends", "buffers",
-                   "wait-for-memory", "overlap-reductions", "bucket", "jitter", "draws", "seed"});
 }
 
 // Refuses a question whose answer would take more memory than --max-memory, before it takes any.
@@ -162,28 +116,6 @@ void change(const Flags& values, ModelProfile& profile, Cluster& cluster) {
   cluster = std::move(changed.cluster);
 }
 
-ContentionOptions read_contention(const Flags& values) {
-  ContentionOptions options;
-  options.share_links = is_set(values, "share-links");
-  options.block_sends = is_set(values, "block-sends");
-  options.wait_for_memory = is_set(values, "wait-for-memory");
-  options.buffers = optional_integer(values, "buffers", 0, kMostCounted);
-  for (const char* flag : {"draws", "seed"}) {
-    if (values.count(flag) > 0 && values.count("jitter") == 0) {
-      refuse_flags(fmt::format("--{} without --jitter", flag), "both");
-    }
-  }
-  if (values.count("jitter") == 0) return options;
-  Jitter& jitter = options.jitter.emplace();
-  jitter.amplitude_ppm = required_percent_ppm(values, "jitter");
-  jitter.draws = integer_or(values, "draws", jitter.draws, 1, 100'000);
-  if (values.count("seed") > 0) {
-    jitter.seed = static_cast<std::uint64_t>(
-        required_integer(values, "seed", 0, std::numeric_limits<int>::max()));
-  }
-  return options;
-}
-
 struct Answer {
   std::string text;
   std::string json;
@@ -216,21 +148,11 @@ void finish_answer(const Flags& values, Answer answer, const SimulatedStep& step
       is_set(values, "json") ? json.dump() + "\n" : answer.text);
 }
 
-// Refuses the flags of contention for a what-if: its messages are pure latency, which cannot be
-// shared and stops no device.
-void refuse_contention(const Flags& values) {
-  for (const char* const flag : {"share-links", "block-sends", "buffers"}) {
-    if (values.count(flag) == 0 || values[flag].defaulted()) continue;
-    refuse_flags(fmt::format("--{} with --stages", flag),
-                 "--plan, for a what-if's messages are pure latency");
-  }
-}
-
 ExitCode simulate_what_if(const Flags& values) {
   refuse_together(
       values, "--stages",
       {"plan", "profile", "cluster", "clip", "overlap-reductions", "bucket", "wait-for-memory"});
-  refuse_contention(values);
+  refuse_contention_of_what_if(values);
   if (is_set(values, "compare")) return compare(values);
   if (values.count("fits") > 0) refuse_flags("--fits without --compare", "both");
   const WhatIf what_if = read_what_if(values, {});
@@ -249,19 +171,6 @@ ExitCode simulate_what_if(const Flags& values) {
   const auto excess = find_excess(*what_if.memory, answer.peak_bytes);
   if (excess) throw InfeasibleError("the schedule does not fit: " + *excess);
   return ExitCode::kOk;
-}
-
-StepOptions read_step_options(const Flags& values, const Plan& plan) {
-  StepOptions options{.clip = is_set(values, "clip")};
-  if (is_set(values, "overlap-reductions")) options.overlap.emplace();
-  if (values.count("bucket") > 0) {
-    if (!options.overlap) refuse_flags("--bucket without --overlap-reductions", "both");
-    if (plan.reduction != ReductionMode::kFast) {
-      refuse_flags("--bucket for a plan of mode exact", "mode fast, which alone has buckets");
-    }
-    options.overlap->bucket = parse_bytes(required_text(values, "bucket"), "--bucket");
-  }
-  return options;
 }
 
 // Ranks every schedule on the plan's stages.
@@ -326,7 +235,7 @@ int run_simulate_verb(int argc, char** argv) {
       "SIZE]\n"
       "   or: frazil simulate --plan FILE --profile FILE --cluster FILE [--schedule NAME]\n"
       "         [--micro-batches N]"};
-  return run_verb(verb, argc, argv, describe_flags(), simulate_verb);
+  return run_verb(verb, argc, argv, describe_simulate(), simulate_verb);
 }
 
 }  // namespace

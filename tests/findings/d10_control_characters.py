@@ -21,7 +21,7 @@ def write_inputs(folder):
     (folder / "layers.csv").write_text("name,forward_ms,backward_ms,activation_bytes,parameter_bytes\na,1,2,8,8\nb,1,2,8,8\n")
     made = run(folder, *"import csv layers.csv --out model.json".split())
     if made.returncode:
-        sys.exit(f"d10: import csv exits {made.returncode}: {made.stderr.strip()}")
+        sys.exit(f"import csv exits {made.returncode}: {made.stderr.strip()}")
     model = json.loads((folder / "model.json").read_text())
     model["layers"][0]["name"] += EVIL
     model["blocks"][0] += EVIL
@@ -55,11 +55,11 @@ def main():
             ended = run(folder, *command)
             found = CONTROL.search(ended.stdout + ended.stderr)
             if found:
-                print(f"d10: {command!r} exits {ended.returncode} and prints {found[0]!r}")
+                print(f"{command!r} exits {ended.returncode} and prints {found[0]!r}")
                 return 1
             if "--json" in command:
                 json.loads(ended.stdout)
-    print(f"d10: {len(commands)} commands print no control character of the names they are given")
+    print(f"{len(commands)} commands print no control character of the names they are given")
     return 0
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# P1: a backward measured as one number counts whole: on one device, an imported model takes the sum
+# A backward measured as one number counts whole: on one device, an imported model takes the sum
 # of its file, to the nanosecond, whatever its first layers are.
 """Imports tables of layers and PipeDream's graphs through the verbs and simulates them on one
 device: every public graph (folder PIPEDREAM_GRAPHS, else data/pipedream of the shared folder beside
@@ -26,7 +26,7 @@ RANDOM_GRAPHS = 40
 def run(folder, *words):
     done = subprocess.run([FRAZIL, *words], cwd=folder, capture_output=True, text=True)
     if done.returncode != 0:
-        raise SystemExit(f"P1: frazil {' '.join(words)} ended with {done.returncode}: {done.stderr}")
+        raise SystemExit(f"frazil {' '.join(words)} ended with {done.returncode}: {done.stderr}")
     return done.stdout
 
 
@@ -117,13 +117,13 @@ def main():
                 wrong.append(f"random graph {number} of seed {SEED}: {seen} ns instead of {expected}")
         cases = len(tables) + len(graphs) + RANDOM_GRAPHS
         if wrong:
-            print(f"P1: {len(wrong)} of {cases} imported models lose backward, as " +
+            print(f"{len(wrong)} of {cases} imported models lose backward, as " +
                   "; ".join(wrong[:6]))
             return 1
-        print(f"P1: one device takes the sum of the file in {cases} of {cases} models "
+        print(f"one device takes the sum of the file in {cases} of {cases} models "
               f"({len(graphs)} public graphs, {RANDOM_GRAPHS} random of seed {SEED})")
         if not graphs:
-            print("P1: the public graphs are absent")
+            print("the public graphs are absent")
             return 77
         return 0
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# P10: the simplest plan within the noise stands first, ties are marked, and devices, replicas and chunks have columns of their own.
+# The simplest plan within the noise stands first, ties are marked, and devices, replicas and chunks have columns of their own.
 """Plans random chains for four devices. Whatever stands first is as fast as the fastest within 1 %, and no plan that fast is
 simpler; --noise 0 ranks by time. Prints the seed."""
 
@@ -20,7 +20,7 @@ SPLIT = {"zb-h1", "zb-h2", "zb-1p", "zb-2p", "zb-v", "zb-v-auto", "v-half", "v-m
 def run(folder, *words):
     done = subprocess.run([FRAZIL, *words], cwd=folder, capture_output=True, text=True)
     if done.returncode != 0:
-        raise SystemExit(f"p10: frazil {' '.join(words)} ended with {done.returncode}: {done.stderr}")
+        raise SystemExit(f"frazil {' '.join(words)} ended with {done.returncode}: {done.stderr}")
     return done.stdout
 
 
@@ -86,9 +86,9 @@ def main():
     if not wrong and moved == 0:
         wrong.append("the cases show nothing: the fastest plan was the simplest each time")
     for line in wrong[:10]:
-        print("p10:", line)
+        print(line)
     if not wrong:
-        print(f"p10: 12 chains, seed {SEED}: rank 1 is the simplest within 1 %, in {moved} cases not the fastest")
+        print(f"12 chains, seed {SEED}: rank 1 is the simplest within 1 %, in {moved} cases not the fastest")
     return 1 if wrong else 0
 
 

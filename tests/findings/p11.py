@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# P11: reproduce pipe-bd ends with 1 and says why where a speed-up has the wrong sign or stands in the wrong order, and every
+# reproduce pipe-bd ends with 1 and says why where a speed-up has the wrong sign or stands in the wrong order, and every
 # row has a verdict that no error contradicts.
 """Runs `frazil reproduce pipe-bd`, reads its rows, and judges signs and orders once more."""
 
@@ -49,9 +49,9 @@ def main():
     if bad and any(line.rstrip().endswith(": as published") for line in table):
         wrong.append("`as published` stands below wrong rows")
     if wrong:
-        print("P11: " + "; ".join(wrong[:5]))
+        print("; ".join(wrong[:5]))
         return 1
-    print(f"P11: {len(rows)} rows have a verdict; {len(bad - {('ImageNet', 'DP')})} of them are wrong and explained; "
+    print(f"{len(rows)} rows have a verdict; {len(bad - {('ImageNet', 'DP')})} of them are wrong and explained; "
           f"exit code {told.returncode}")
     return 0
 

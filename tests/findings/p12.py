@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# P12: a time line's CSV keeps the order of actions that take no time: every one can be replayed.
+# A time line's CSV keeps the order of actions that take no time: every one can be replayed.
 """Simulates random steps with many actions of 0 ns through the verb, reads the order of each device
 from the CSV, and replays it by rules of its own: each action starts when the device and its inputs
 are ready. A replay must not deadlock, and must give every start and end of the file."""
@@ -95,12 +95,12 @@ def main():
                 wrong.append(f"case {case} of seed {SEED} ({' '.join(words)}): {complaint}")
     seen = CASES - refused
     if wrong:
-        print(f"P12: {len(wrong)} of {seen} time lines cannot be replayed, as {wrong[0]}")
+        print(f"{len(wrong)} of {seen} time lines cannot be replayed, as {wrong[0]}")
         return 1
     if seen < CASES // 2:
-        print(f"P12: only {seen} of {CASES} steps of seed {SEED} could be simulated")
+        print(f"only {seen} of {CASES} steps of seed {SEED} could be simulated")
         return 1
-    print(f"P12: {seen} of {seen} time lines of seed {SEED} are replayed from their CSV")
+    print(f"{seen} of {seen} time lines of seed {SEED} are replayed from their CSV")
     return 0
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# P13: imported memory counts the optimizer's state and measured activations; what is a bound, a rule
+# Imported memory counts the optimizer's state and measured activations; what is a bound, a rule
 # or a default stands in the profile, and plan and simulate repeat it: a plan "fits if ...".
 """Imports small traces with and without recorded memory through the verbs."""
 
@@ -82,9 +82,9 @@ def main():
         old = run("plan", "--profile", "old.json", "--cluster", "cluster.json", "--batch", "16")
         check("fit" in old and "fit if" not in old, "a profile without doubts is not read as before")
     if wrong:
-        print("P13: " + "; ".join(wrong))
+        print("; ".join(wrong))
         return 1
-    print("P13: optimizer state and measured activations are imported; plan, simulate and pictures "
+    print("optimizer state and measured activations are imported; plan, simulate and pictures "
           "repeat what is in doubt")
     return 0
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# P14: the samples of a micro-batch are read from the trace's shapes, else asked for; the documents
+# The samples of a micro-batch are read from the trace's shapes, else asked for; the documents
 # say that layers are medians over steps.
 """Imports small traces with and without shapes through the verb."""
 
@@ -48,9 +48,9 @@ def main():
     if "median over the steps" not in told:
         wrong.append("docs/commands.md does not say that layers are medians over steps")
     if wrong:
-        print("P14: " + "; ".join(wrong))
+        print("; ".join(wrong))
         return 1
-    print(f"P14: the trace's {SAMPLES} samples are read from its shapes, and asked for without them")
+    print(f"the trace's {SAMPLES} samples are read from its shapes, and asked for without them")
     return 0
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# P17: the prediction of a measured plan that no fit has seen is no worse than that of a naive loop with three constants, on the
+# The prediction of a measured plan that no fit has seen is no worse than that of a naive loop with three constants, on the
 # same plans under the same protocol, whether plans are left out one by one or by the number of their devices.
 """Runs `frazil reproduce sailor` on Sailor's public folder (SAILOR_DATA, else data/sailor of the shared folder beside the tree),
 and on a made-up set whose times are those of the loop, with noise: there the loop has to be found. Errors are computed once more
@@ -23,7 +23,7 @@ SEED = int(os.environ.get("SEED", "17"))
 def reproduce(folder):
     done = subprocess.run([FRAZIL, "reproduce", "sailor", "--data", str(folder), "--json"], capture_output=True, text=True)
     if done.returncode != 0:
-        raise SystemExit(f"P17: exit code {done.returncode}: {done.stderr}")
+        raise SystemExit(f"exit code {done.returncode}: {done.stderr}")
     return json.loads(done.stdout)
 
 
@@ -50,7 +50,7 @@ def judge(title, answer, wrong, expected=None):
     loop = next(form for form in answer["forms"] if form["form"] == "plain loop")
     for protocol, own in (("leave_one_out", mean), ("leave_size_out", answer["absolute_error"]["leave_size_out"]["mean"])):
         theirs = loop[protocol]["mean"]
-        print(f"P17: {title}, {protocol}: {100 * own:.2f} %, the loop {100 * theirs:.2f} %")
+        print(f"{title}, {protocol}: {100 * own:.2f} %, the loop {100 * theirs:.2f} %")
         if own > theirs + 0.0005:
             wrong.append(f"{title}, {protocol}: {100 * own:.2f} %, the loop {100 * theirs:.2f} %")
     forms = [plan["form"] for plan in plans]
@@ -60,7 +60,7 @@ def judge(title, answer, wrong, expected=None):
 
 def main():
     if not DATA.is_dir():
-        print(f"P17: {DATA} is absent")
+        print(f"{DATA} is absent")
         return 77
     wrong = []
     judge("OPT-350M as measured", reproduce(DATA), wrong)
@@ -70,7 +70,7 @@ def main():
         make_times_of_a_loop(folder, random.Random(SEED))
         judge(f"times of a loop (seed {SEED})", reproduce(folder), wrong, "plain loop")
     if wrong:
-        print("P17: " + "; ".join(wrong[:5]))
+        print("; ".join(wrong[:5]))
         return 1
     return 0
 

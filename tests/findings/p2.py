@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# P2: the plan is as fast as the fastest of all cuts and depths, and "above lb" is 0.00 % only there.
+# The plan is as fast as the fastest of all cuts and depths, and "above lb" is 0.00 % only there.
 """Plans chains of equal and of random layers on four devices with one schedule, then simulates the
 plan's file with every other cut and every number of micro-batches in flight. Prints the seed."""
 
@@ -22,7 +22,7 @@ DEVICES = 4
 def run(folder, *words):
     done = subprocess.run([FRAZIL, *words], cwd=folder, capture_output=True, text=True)
     if done.returncode != 0:
-        raise SystemExit(f"P2: frazil {' '.join(words)} ended with {done.returncode}: {done.stderr}")
+        raise SystemExit(f"frazil {' '.join(words)} ended with {done.returncode}: {done.stderr}")
     return done.stdout
 
 
@@ -88,9 +88,9 @@ def main():
                 wrong.append(f"{len(layers)} layers, {schedule}: {planned} ns{said}; "
                              f"simulate finds {min(best, known or best)}")
     if wrong:
-        print(f"P2: {len(wrong)} of {len(cases)} plans are slower than other cuts (seed {SEED}), as {wrong[0]}")
+        print(f"{len(wrong)} of {len(cases)} plans are slower than other cuts (seed {SEED}), as {wrong[0]}")
         return 1
-    print(f"P2: {len(cases)} plans are as fast as every other cut and depth (seed {SEED})")
+    print(f"{len(cases)} plans are as fast as every other cut and depth (seed {SEED})")
     return 0
 
 

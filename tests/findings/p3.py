@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# P3: plan --planner pipedream finds PipeDream's published bottlenecks, of models with unread __getitem__ too, and says what it
+# plan --planner pipedream finds PipeDream's published bottlenecks, of models with unread __getitem__ too, and says what it
 # leaves out.
 """Imports PipeDream's public graphs (folder PIPEDREAM_GRAPHS, else data/pipedream of the shared folder beside the tree) through
 the verb, plans them as PipeDream does, and compares its bottleneck with what its released optimizer printed. The plan's file is
@@ -27,7 +27,7 @@ MOST_CPU_SECONDS = 60
 def run(folder, *words):
     done = subprocess.run([FRAZIL, *words], cwd=folder, capture_output=True, text=True)
     if done.returncode != 0:
-        raise SystemExit(f"P3: frazil {' '.join(words)} ended with {done.returncode}: {done.stderr}")
+        raise SystemExit(f"frazil {' '.join(words)} ended with {done.returncode}: {done.stderr}")
     return done.stdout
 
 
@@ -51,7 +51,7 @@ def compute_of_stages(graph, profile, plan):
 
 def main():
     if not GRAPHS.is_dir():
-        print(f"P3: {GRAPHS} is absent")
+        print(f"{GRAPHS} is absent")
         return 77
     wrong = []
     with tempfile.TemporaryDirectory() as name:
@@ -84,13 +84,13 @@ def main():
             if compute > float(published) + 1e-6:
                 wrong.append(f"{what}: a stage of the plan takes {compute:.6f} s, published {published} s")
             run(folder, "simulate", "--plan", "plan.json", "--profile", "model.json", "--cluster", "cluster.json")
-            print(f"P3: {what}: {found} s (published {published} s), {used:.2f} CPU s")
+            print(f"{what}: {found} s (published {published} s), {used:.2f} CPU s")
             if model == "gnmt" and devices == 4:
                 told = run(folder, *words)
                 if published not in told or "__getitem__" not in told:
                     wrong.append("the answer does not name the bottleneck and what is left out")
     if wrong:
-        print("P3: " + "; ".join(wrong[:6]))
+        print("; ".join(wrong[:6]))
         return 1
     return 0
 

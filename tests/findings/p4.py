@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# P4: plan proposes stages on several devices: of PipeDream's public graphs its plan is never slower than PipeDream's, which has
+# plan proposes stages on several devices: of PipeDream's public graphs its plan is never slower than PipeDream's, which has
 # such stages, and the bound beside it is one over the space that it names.
 """Imports vgg16 and alexnet (folder PIPEDREAM_GRAPHS, else data/pipedream of the shared folder beside the tree), plans them on 4
 and 16 devices as `plan` and as `--planner pipedream` do, on one host and on several, and simulates both plans from their files.
@@ -24,7 +24,7 @@ MOST_CPU_SECONDS = 1.5  # of one plan, on a machine that is busy
 def run(folder, *words, codes=(0,)):
     done = subprocess.run([FRAZIL, *words], cwd=folder, capture_output=True, text=True)
     if done.returncode not in codes:
-        raise SystemExit(f"P4: frazil {' '.join(words)} ended with {done.returncode}: {done.stderr}")
+        raise SystemExit(f"frazil {' '.join(words)} ended with {done.returncode}: {done.stderr}")
     return done.stdout
 
 
@@ -71,7 +71,7 @@ def compare_with_pipedream(folder, wrong):
                 run(folder, "plan", "--profile", "model.json", "--cluster", "cluster.json", "--batch", str(batch),
                     "--micro-batch", "64", "--planner", "pipedream", "--out", "pipedream.json")
                 theirs = simulate(folder, "pipedream.json")
-                print(f"P4: {what}: {best['makespan_ns'] / 1e6:.3f} ms on {best.get('stage_devices', 'one device a stage')}, "
+                print(f"{what}: {best['makespan_ns'] / 1e6:.3f} ms on {best.get('stage_devices', 'one device a stage')}, "
                       f"PipeDream's {theirs / 1e6:.3f} ms, {used:.2f} CPU s")
                 if best["makespan_ns"] > theirs:
                     wrong.append(f"{what}: {best['makespan_ns']} ns, PipeDream's plan takes {theirs} ns")
@@ -91,7 +91,7 @@ def plan_uneven_chains(folder, wrong):
         write_cluster(folder, draw.choice([4, 5, 8]), 1)
         best, _ = plan(folder, draw.choice([12, 24]), "1", wrong, f"chain {case} of seed {SEED}")
         shared += "stage_devices" in best
-    print(f"P4: {shared} of 12 uneven chains (seed {SEED}) have a stage on several devices")
+    print(f"{shared} of 12 uneven chains (seed {SEED}) have a stage on several devices")
     if shared == 0:
         wrong.append("no uneven chain has a stage on several devices")
 
@@ -104,10 +104,10 @@ def main():
         if GRAPHS.is_dir():
             compare_with_pipedream(folder, wrong)
     if wrong:
-        print("P4: " + "; ".join(wrong[:6]))
+        print("; ".join(wrong[:6]))
         return 1
     if not GRAPHS.is_dir():
-        print(f"P4: {GRAPHS} is absent")
+        print(f"{GRAPHS} is absent")
         return 77
     return 0
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# P5: an imported PyTorch schedule that lists the I of stage 0 waits there for the gradient, as
+# An imported PyTorch schedule that lists the I of stage 0 waits there for the gradient, as
 # PyTorch's runtime does.
 """Compute-only schedules of three stages with I and W apart on stage 0, in random orders and at
 random costs, are imported and simulated through the verbs, and by an oracle here: an action starts
@@ -64,7 +64,7 @@ def oracle(rows, cost):
                 places[s] += 1
                 moved = True
         if not moved:
-            raise SystemExit("P5: the drawn schedule deadlocks")
+            raise SystemExit("the drawn schedule deadlocks")
     return 1000 * max(free)
 
 
@@ -77,7 +77,7 @@ def main():
         def run(*words):
             done = subprocess.run([FRAZIL, *words], cwd=folder, capture_output=True, text=True)
             if done.returncode != 0:
-                raise SystemExit(f"P5: frazil {' '.join(words)}: {done.stderr}")
+                raise SystemExit(f"frazil {' '.join(words)}: {done.stderr}")
             return done.stdout
 
         setting = ["--profile", "m.json", "--cluster", "cluster.json"]
@@ -109,9 +109,9 @@ def main():
             if seen != expected:
                 wrong.append(f"draw {number} of seed {SEED}: {seen} ns, by PyTorch's rule {expected}")
     if wrong:
-        print(f"P5: {len(wrong)} of {DRAWS} schedules do not wait at the I of stage 0: {wrong[0]}")
+        print(f"{len(wrong)} of {DRAWS} schedules do not wait at the I of stage 0: {wrong[0]}")
         return 1
-    print(f"P5: {DRAWS} of {DRAWS} schedules of seed {SEED} take PyTorch's time")
+    print(f"{DRAWS} of {DRAWS} schedules of seed {SEED} take PyTorch's time")
     return 0
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# P6: a schedule that was exported as PyTorch's CSV and is imported again with its plan keeps the
+# A schedule that was exported as PyTorch's CSV and is imported again with its plan keeps the
 # plan's devices, and so its time.
 """Plans with stages on unequal devices in every order go out and in through the verbs. PyTorch's file
 has ranks and no devices; ranks are numbered by stages, so the plan beside it tells their devices."""
@@ -37,7 +37,7 @@ def main():
         def run(*words):
             done = subprocess.run([FRAZIL, *words], cwd=folder, capture_output=True, text=True)
             if done.returncode != 0:
-                raise SystemExit(f"P6: frazil {' '.join(words)}: {done.stderr}")
+                raise SystemExit(f"frazil {' '.join(words)}: {done.stderr}")
             return done.stdout
 
         def time_of(plan):
@@ -69,9 +69,9 @@ def main():
                 elif time_of("again.json") != time_of("plan.json"):
                     wrong.append(f"stages on {list(devices)} take another time")
     if wrong:
-        print(f"P6: {len(wrong)} of {cases} plans change on their way, as {wrong[0]}")
+        print(f"{len(wrong)} of {cases} plans change on their way, as {wrong[0]}")
         return 1
-    print(f"P6: {cases} of {cases} plans of {stages} stages keep devices and time")
+    print(f"{cases} of {cases} plans of {stages} stages keep devices and time")
     return 0
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# P7: reproduce sailor names what it read, and the errors of Sailor's own simulator stand beside its 15 plans alone.
+# reproduce sailor names what it read, and the errors of Sailor's own simulator stand beside its 15 plans alone.
 """Runs `frazil reproduce sailor` on Sailor's public folder (SAILOR_DATA, else data/sailor of the shared folder beside the
 tree), and on copies with a plan less, with another measured time, with other layer times and with another model's name."""
 
@@ -42,7 +42,7 @@ def call_otherwise(folder):
 
 def main():
     if not DATA.is_dir():
-        print(f"P7: {DATA} is absent")
+        print(f"{DATA} is absent")
         return 77
     wrong = []
     cases = [(None, True, 15, "OPT-350"), (drop_a_plan, False, 14, "OPT-350"), (measure_otherwise, False, 15, "OPT-350"),
@@ -64,9 +64,9 @@ def main():
             if f"{plans} measured plans" not in head or model not in head:
                 wrong.append(f"{case}: the first line is `{head}`")
     if wrong:
-        print("P7: " + "; ".join(wrong[:5]))
+        print("; ".join(wrong[:5]))
         return 1
-    print(f"P7: {len(cases)} folders are named as what they are")
+    print(f"{len(cases)} folders are named as what they are")
     return 0
 
 

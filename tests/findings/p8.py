@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# P8: zb-v is said to be PyTorch's fixed order, and zb-v-auto offers the authors', by cost, with spans that are far shorter at m = p.
+# zb-v is said to be PyTorch's fixed order, and zb-v-auto offers the authors', by cost, with spans that are far shorter at m = p.
 """Reads the lists of schedules that plan and simulate print. Simulates both orders at the costs of a GPT: with as many micro-batches
 as devices, and in the cells whose bubble the authors' scheduler is known to reach. Plans with zb-v-auto and simulates the file."""
 
@@ -25,7 +25,7 @@ CLUSTER = {"format": "frazil.cluster", "version": 1, "hosts": [{"name": "h", "me
 def run(*words, folder="."):
     done = subprocess.run([FRAZIL, *words], cwd=folder, capture_output=True, text=True)
     if done.returncode != 0:
-        raise SystemExit(f"P8: frazil {' '.join(words)} ended with {done.returncode}: {done.stderr}")
+        raise SystemExit(f"frazil {' '.join(words)} ended with {done.returncode}: {done.stderr}")
     return done.stdout
 
 
@@ -87,9 +87,9 @@ def main():
                     wrong.append(f"{p} devices, {m} micro-batches: {found:.2f} % of the span idle, not {bubble}")
         plan_with_it(wrong)
     for line in wrong:
-        print("P8:", line)
+        print(line)
     if not wrong:
-        print("P8: zb-v is said to be PyTorch's fixed order; zb-v-auto's span is shorter by "
+        print("zb-v is said to be PyTorch's fixed order; zb-v-auto's span is shorter by "
               + ", ".join(f"{percent:.1f} % at p = m = {p}" for p, percent in saved.items()))
     return 1 if wrong else 0
 

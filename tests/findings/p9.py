@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# P9: the bound of a schedule is said to be one over the orders on its stages, and beside it stands what any plan takes.
+# The bound of a schedule is said to be one over the orders on its stages, and beside it stands what any plan takes.
 """Eight unequal devices and 32 micro-batches: zb-v lies below the bound of 1f1b, and no schedule below that of any plan."""
 
 import json
@@ -20,7 +20,7 @@ def simulate(schedule, *more):
         words += [flag, ",".join(time + "ms" for time in times.split(","))]
     done = subprocess.run([FRAZIL, *words], capture_output=True, text=True)
     if done.returncode != 0:
-        raise SystemExit(f"p9: simulate {schedule} ended with {done.returncode}: {done.stderr}")
+        raise SystemExit(f"simulate {schedule} ended with {done.returncode}: {done.stderr}")
     return done.stdout
 
 
@@ -29,7 +29,7 @@ def main():
     wrong = []
     fastest = min(answer["makespan_ns"] for answer in answers.values())
     if fastest >= answers["1f1b"]["lower_bound_makespan_ns"]:
-        raise SystemExit("p9: the case shows nothing: no schedule lies below the bound of 1f1b")
+        raise SystemExit("the case shows nothing: no schedule lies below the bound of 1f1b")
     for name, answer in answers.items():
         if answer.get("any_plan_at_least_ns", fastest + 1) > fastest:
             wrong.append(f"{name}: no bound on any plan, or one above {fastest} ns, which a plan takes")
@@ -39,9 +39,9 @@ def main():
     if not any(line.startswith("any plan") for line in lines):
         wrong.append("no line tells what any plan takes")
     for line in wrong:
-        print("p9:", line)
+        print(line)
     if not wrong:
-        print(f"p9: 1f1b takes {answers['1f1b']['lower_bound_makespan_ns']} ns or more on its stages, any plan "
+        print(f"1f1b takes {answers['1f1b']['lower_bound_makespan_ns']} ns or more on its stages, any plan "
               f"{answers['1f1b']['any_plan_at_least_ns']}; the fastest of five takes {fastest}")
     return 1 if wrong else 0
 

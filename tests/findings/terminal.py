@@ -65,8 +65,8 @@ try:
     for end in pty.openpty():
         os.close(end)
 except OSError as error:
-    print(f"terminal: skipped: no pseudo terminal here: {error}")
+    print(f"skipped: no pseudo terminal here: {error}")
     sys.exit(77)
 complaint = find_complaint()
-print(f"terminal: {complaint}" if complaint else "terminal: width and colours are those of the terminal; help names the values of flags")
+print(complaint if complaint else "width and colours are those of the terminal; help names the values of flags")
 sys.exit(1 if complaint else 0)

@@ -120,7 +120,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = Folder(name)
         complaint = folder.plan(trace_of_modules()) or check_job(folder) or check_refusal(folder) or check_tutorial()
-    print(f"u10: {complaint}" if complaint else f"u10: {len(MODULES)} modules of a trace come out as torchtitan's stages; layers without paths are refused")
+    print(complaint if complaint else f"{len(MODULES)} modules of a trace come out as torchtitan's stages; layers without paths are refused")
     return 1 if complaint else 0
 
 

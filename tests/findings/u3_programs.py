@@ -64,7 +64,7 @@ def find_complaint():
 
 def main():
     complaint, count = find_complaint()
-    print(f"u3: {complaint}" if complaint else f"u3: the demo's target builds all {count} subcommands, and each that is missing is told how to be built")
+    print(complaint if complaint else f"the demo's target builds all {count} subcommands, and each that is missing is told how to be built")
     return 1 if complaint else 0
 
 

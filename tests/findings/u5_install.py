@@ -141,7 +141,7 @@ def check_archive(folder):
 
 def main():
     if not (BUILD / "CMakeCache.txt").exists() or not shutil.which("cmake"):
-        print(f"u5: skipped: {BUILD} is no build folder of CMake")
+        print(f"skipped: {BUILD} is no build folder of CMake")
         return 77
     has_torch = (BIN / "frazil-train").exists()
     try:
@@ -157,9 +157,9 @@ def main():
                 check_torch(root, folder)
             size = check_archive(folder)
     except Failure as failure:
-        print(f"u5: {failure}")
+        print(failure)
         return 1
-    print(f"u5: a moved tree runs{', libtorch too' if has_torch else ''}; a project plans with it; {flags} flags stand in pages and completion; "
+    print(f"a moved tree runs{', libtorch too' if has_torch else ''}; a project plans with it; {flags} flags stand in pages and completion; "
           f"the archive without libtorch has {size / 1e6:.1f} MB")
     return 0
 

@@ -232,7 +232,7 @@ def main():
                 complaint = check_plan(name)
             except Absent as absent:
                 plan, code = f"skipped: plans not tried: {absent}", 77
-    print(f"u6: {complaint}" if complaint else f"u6: {len(DAYS)} kinds of days are told apart from their traces, five draws each; {plan}")
+    print(complaint if complaint else f"{len(DAYS)} kinds of days are told apart from their traces, five draws each; {plan}")
     return 1 if complaint else code
 
 

@@ -83,8 +83,8 @@ def main():
         folder = pathlib.Path(name)
         made = write_inputs(folder)
         complaint = made.stderr.strip() if made.returncode else find_complaint(folder)
-    print(f"u7: {complaint}" if complaint else
-          f"u7: {len(MISSPELT)} misspelt names are answered with the right one, {len(PYTORCH)} names of PyTorch are taken")
+    print(complaint if complaint else
+          f"{len(MISSPELT)} misspelt names are answered with the right one, {len(PYTORCH)} names of PyTorch are taken")
     return 1 if complaint else 0
 
 

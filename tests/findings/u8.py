@@ -82,7 +82,7 @@ def main():
         folder = pathlib.Path(name)
         complaints = [check(folder) for check in (check_cluster, check_what_if, check_errors)]
     said = "; ".join(filter(None, complaints))
-    print(f"u8: {said}" if said else "u8: 64 GPUs in one line, bytes and --backward in what-ifs, errors as JSON")
+    print(said if said else "64 GPUs in one line, bytes and --backward in what-ifs, errors as JSON")
     return 1 if said else 0
 
 

@@ -50,15 +50,15 @@ def main():
         (folder / "cluster.json").write_text(json.dumps(CLUSTER))
         made = run(folder, "import csv layers.csv --out model.json".split())
         if made.returncode:
-            print(f"u9: import csv exits {made.returncode}: {made.stderr.strip()}")
+            print(f"import csv exits {made.returncode}: {made.stderr.strip()}")
             return 1
         for command, arguments in COMMANDS.items():
             for out, wanted in (("typo/dir/x", "typo/dir"), ("-", "./-")):
                 complaint = find_complaint(folder, command, arguments, out, wanted)
                 if complaint:
-                    print(f"u9: {complaint}")
+                    print(complaint)
                     return 1
-    print(f"u9: {len(COMMANDS)} commands refuse `typo/dir/x` and `-` and leave nothing behind")
+    print(f"{len(COMMANDS)} commands refuse `typo/dir/x` and `-` and leave nothing behind")
     return 0
 
 

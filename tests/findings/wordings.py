@@ -54,7 +54,7 @@ def main():
             seen += [f"{place} says `{old.strip()}`" for old in OLD if old in joined]
     glossary = (ROOT / "docs/glossary.md").read_text()
     seen += [f"docs/glossary.md lacks {word}" for word in WORDS if f"\n- **{word}**" not in glossary]
-    print(f"wordings: {len(seen)} old ones: {'; '.join(seen[:6])}" if seen else f"wordings: none of {len(OLD)} old ones is left")
+    print(f"{len(seen)} old ones: {'; '.join(seen[:6])}" if seen else f"none of {len(OLD)} old ones is left")
     return 1 if seen else 0
 
 

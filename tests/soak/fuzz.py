@@ -50,12 +50,12 @@ def do_all(campaign, folder):
     with concurrent.futures.ThreadPoolExecutor(TRIES_AT_ONCE) as pool:
         ended = list(pool.map(lambda fuzzer: fuzz(campaign, folder, fuzzer), fuzzers))
     complaints = [complaint for _, complaint in ended if complaint]
-    complaints += [f"no fuzzer of {name} in {FUZZERS}" for name in list_missing(map(name_of, fuzzers))]
-    for complaint in complaints:
-        print(f"fuzz: {complaint}")
-    minutes = len(fuzzers) * campaign.count / 60
-    return Counted(sum(inputs for inputs, _ in ended), f"inputs of {len(fuzzers)} sanitized readers, {campaign.count} s each, "
-                   f"{minutes:.1f} minutes in all: no crash, no input of 5 s or 512 MiB", len(complaints), len(fuzzers))
+    missing = list_missing(map(name_of, fuzzers))
+    for line in complaints + [f"no fuzzer of {name} in {FUZZERS}" for name in missing]:
+        print(f"fuzz: {line}")
+    inputs = sum(inputs for inputs, _ in ended)
+    return Counted(len(fuzzers), f"sanitized readers, {campaign.count} s each, take {inputs} inputs: no crash, no input of 5 s "
+                   "or 512 MiB", len(complaints), len(fuzzers) + len(missing))
 
 
 sys.exit(Campaign("fuzz", SECONDS, __doc__).run(do_all))

@@ -70,6 +70,21 @@ TEST(FreezeTrace, TakesAPlanThatDoesNotSayWhetherItsPredictionIsExtrapolated) {
   EXPECT_EQ(to_jsonl(trace), text);
 }
 
+TEST(FreezeTrace, TellsThePlansBatchWhereItIsNotThatOfTheRun) {
+  FreezeTrace trace;
+  trace.blocks = {"all"};
+  trace.batch_size = 32;
+  trace.events = {{0, PlanEvent{"plan.json", "2 pipelines", 1ms, true, 64}}};
+  const std::string text = to_jsonl(trace);
+  EXPECT_NE(text.find(R"("predicted_step_ns":1000000,"extrapolated":true,"batch_size":64})"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(parse_freeze_trace(text, "run.jsonl"), trace);
+  std::string none = text;
+  none.replace(none.find(":64}"), 4, ":0}");
+  EXPECT_THROW((void)parse_freeze_trace(none, "run.jsonl"), InputError);
+}
+
 // The event is written some steps after the checkpoint was taken.
 TEST(FreezeTrace, KeepsTheStepOfACheckpoint) {
   FreezeTrace trace;

@@ -61,6 +61,29 @@ TEST(LogCosts, AreOfWholeStepsFromAPlanOrAnEvaluationOnToTheNext) {
                                                       {6, evaluation}}));
 }
 
+// Whole are the steps of a plan's own batch: 16 samples, or 12 at an epoch's end, are no step of 8.
+TEST(LogCosts, OfABatchThatGrowsAreOfThePlansWholeSteps) {
+  const What grown = PlanEvent{.plan = "", .summary = "", .batch_size = 16};
+  const FreezeTrace log = make_log({{0, PlanEvent{}},
+                                    {0, step_of(8, 5)},
+                                    {1, grown},
+                                    {1, step_of(16, 7)},
+                                    {3, step_of(8, 9)},
+                                    {4, EvalEvent{}},
+                                    {4, step_of(16, 11)},
+                                    {6, step_of(12, 13)},
+                                    {8, PlanEvent{}},
+                                    {8, step_of(8, 15)}});
+  std::vector<FreezeEvent> costs = add_costs(log);
+  std::erase_if(costs, [](const FreezeEvent& event) {
+    return !std::holds_alternative<CostEvent>(event.what);
+  });
+  EXPECT_EQ(costs, (std::vector<FreezeEvent>{{0, CostEvent{1, 8, Duration{5}}},
+                                             {1, CostEvent{1, 16, Duration{7}}},
+                                             {4, CostEvent{1, 16, Duration{11}}},
+                                             {8, CostEvent{1, 8, Duration{15}}}}));
+}
+
 TEST(LogCosts, OfALogThatEndsInAnEpochCountItsSteps) {
   const FreezeTrace log = make_log({{0, PlanEvent{}}, {0, step_of(8, 5)}, {1, step_of(8, 6)}});
   const std::vector<FreezeEvent> events = add_costs(log);

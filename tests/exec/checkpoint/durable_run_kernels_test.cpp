@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "exec/checkpoint/read_journal.h"
 #include "exec/disk/hashes.h"
 #include "tests/exec/checkpoint/durable_training.h"
 

@@ -9,10 +9,10 @@
 #include <variant>
 
 #include "exec/checkpoint/durable_run.h"
-#include "exec/checkpoint/read_journal.h"
 #include "exec/checkpoint/run_identity.h"
 #include "exec/train/trainer.h"
 #include "profiles/error.h"
+#include "tests/exec/checkpoint/journal_checks.h"
 #include "tests/exec/checkpoint/small_states.h"
 #include "tests/exec/disk/disk_model.h"
 #include "tests/exec/disk/faulty_files.h"
@@ -62,24 +62,10 @@ class DurableTraining : public testing::Test {
   // Returns what the journal says, which is whole.
   JournalContents contents() { return contents(journal()); }
   JournalContents contents(const std::string& text) const {
-    const JournalReading reading = read_journal(text, run_hash());
-    EXPECT_FALSE(reading.is_damaged);
-    EXPECT_EQ(reading.whole_bytes, text.size());
-    return reading.contents;
+    return read_whole_journal(text, run_hash());
   }
   // Lines that were lost with the power may be missing; none is another.
-  void expect_journal(const std::string& whole) {
-    const JournalContents here = contents();
-    const JournalContents all = contents(whole);
-    EXPECT_EQ(here.steps, all.steps);
-    for (const JournalRecord& record : here.records) {
-      EXPECT_EQ(record, all.records.at(static_cast<std::size_t>(record.step)));
-    }
-    for (const auto& [step, hash] : here.weights) {
-      const auto other = all.weights.find(step);
-      EXPECT_EQ(hash, other == all.weights.end() ? hash : other->second) << step;
-    }
-  }
+  void expect_journal(const std::string& whole) { expect_no_other(contents(), contents(whole)); }
   // Makes the disk one that holds these files.
   void put(const std::map<std::string, std::string>& contents) {
     disk_ = DiskModel();

@@ -139,6 +139,41 @@ TEST(StepJournal, OneFlippedBitCostsOneRecordAtMostAndTheFileIsKept) {
   }
 }
 
+// Returns a journal of either version that records so many steps.
+std::string journal_of_version(int version, Step steps) {
+  std::string text = journal_header(kJournalRun, version);
+  std::uint64_t seed = hash_in_line(text);
+  for (Step step = 0; step < steps; ++step) {
+    const auto [number, loss, mask] = record(step);
+    const std::string line = journal_line({JournalKind::kStep, number, loss, mask}, seed);
+    seed = hash_in_line(line);
+    text += line;
+  }
+  return text;
+}
+
+// A disk may give zeros for what it has lost, with nothing left that tells the version.
+TEST(StepJournal, AnUnreadableFirstLineCostsNoRecordInEitherVersion) {
+  for (const int version : {1, 2}) {
+    for (const char filling : {'\0', '0', '\n'}) {
+      SCOPED_TRACE("version " + std::to_string(version) + ", filling " + std::to_string(filling));
+      const std::string text =
+          std::string(kLine, filling) + journal_of_version(version, 4).substr(kLine);
+      DiskModel disk;
+      const FileSystem files = disk.files();
+      write_file(files, kJournalPath, text);
+      StepJournal journal(files, kJournalPath, kJournalRun);
+      expect_records(journal.recovered(), 4);
+      EXPECT_EQ(journal.found_version(), version);
+      EXPECT_EQ(kept_aside(disk), text);
+      append(journal, 6);
+      expect_records(StepJournal(files, kJournalPath, kJournalRun).recovered(), 6);
+      disk.bytes(kJournalPath) = text;
+      EXPECT_EQ(StepJournal(files, kJournalPath, kJournalRun + 1).steps(), 0) << "of another run";
+    }
+  }
+}
+
 TEST(StepJournal, LostAndWonBytesCostTheLinesThatTheyAreIn) {
   std::string whole;
   {

@@ -58,36 +58,95 @@ TEST_F(WeightsFile, TakesThePlaceOfAnEarlierOneWhole) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 1);
 }
 
-// Ended at any call, the file is the earlier or the new one, whole, and each is durable.
-TEST_F(WeightsFile, EndedAtAnyCallIsTheEarlierOrTheNewOne) {
-  const auto write = [&](const FileSystem& files, const std::string& steps) {
-    write_weights(files, "/run/weights.safetensors", weights_, {{"steps", steps}});
-  };
-  const auto text_of = [&](const std::string& steps) {
-    write_weights(real_file_system(), path_, weights_, {{"steps", steps}});
+// A disk in memory that holds the weights after 7 steps, and whose calls can go wrong.
+class WeightsFileOnFaultyDisk : public WeightsFile {
+ protected:
+  static constexpr const char* kPlace = "/run/weights.safetensors";
+
+  void write(const FileSystem& files, const fs::path& place, const std::string& steps) const {
+    write_weights(files, place, weights_, {{"steps", steps}});
+  }
+  std::string text_of(const std::string& steps) const {
+    write(real_file_system(), path_, steps);
     return read_text_file(path_);
-  };
+  }
+  // Writes the weights after 9 steps; the call of this number goes wrong. Returns whether there was
+  // such a call.
+  bool fail_at(Fault fault, int call, std::size_t largest_write) {
+    disk_ = DiskModel();
+    make_folders(disk_.files(), "/run");
+    write(disk_.files(), kPlace, "7");
+    FaultyFiles faulty(disk_.files());
+    faulty.hinder(largest_write);
+    faulty.arm(fault, call);
+    failed_ = true;
+    try {
+      write(faulty.files(), kPlace, "9");
+      failed_ = false;
+    } catch (const Crash&) {
+    } catch (const InputError&) {
+    }
+    return faulty.has_struck();
+  }
+
+  DiskModel disk_;
+  bool failed_ = false;
+};
+
+// Each of both is durable, and one that is said to be written is the new one. What failed but did
+// not end the process has left nothing beside it.
+TEST_F(WeightsFileOnFaultyDisk, IsTheEarlierOrTheNewOneWhateverCallFails) {
   const std::string earlier = text_of("7");
   const std::string later = text_of("9");
   std::mt19937_64 random(7);
-  bool struck = true;
-  for (int call = 0; struck; ++call) {
-    SCOPED_TRACE(call);
-    ASSERT_LT(call, 50);
-    DiskModel disk;
-    make_folders(disk.files(), "/run");
-    write(disk.files(), "7");
-    FaultyFiles faulty(disk.files());
-    faulty.arm(Fault::kCrash, call);
-    try {
-      write(faulty.files(), "9");
-    } catch (const Crash&) {
+  for (const Fault fault : {Fault::kCrash, Fault::kNoSpace, Fault::kInputOutput}) {
+    for (const std::size_t largest_write : {std::size_t(-1), std::size_t{50}}) {
+      bool struck = true;
+      int failures = 0;
+      for (int call = 0; struck; ++call) {
+        SCOPED_TRACE("fault " + std::to_string(static_cast<int>(fault)) + " of call " +
+                     std::to_string(call) + ", writes of " + std::to_string(largest_write));
+        ASSERT_LT(call, 100);
+        struck = fail_at(fault, call, largest_write);
+        failures += failed_ ? 1 : 0;
+        EXPECT_TRUE(struck || !failed_);
+        if (fault != Fault::kCrash) {
+          EXPECT_EQ(disk_.contents().size(), 1U);
+        }
+        const std::string now = disk_.bytes(kPlace);
+        EXPECT_TRUE(failed_ ? now == earlier || now == later : now == later);
+        disk_.lose_power(random);
+        const std::string left = disk_.bytes(kPlace);
+        EXPECT_TRUE(failed_ ? left == earlier || left == later : left == later);
+      }
+      EXPECT_GT(failures, 5);
     }
-    struck = faulty.has_struck();
-    disk.lose_power(random);
-    const std::string left = disk.bytes("/run/weights.safetensors");
-    EXPECT_TRUE(struck ? left == earlier || left == later : left == later);
   }
+}
+
+TEST_F(WeightsFileOnFaultyDisk, HasAllItsBytesAfterShortAndInterruptedWrites) {
+  const std::string whole = text_of("9");
+  for (const std::size_t largest_write : {1, 7, 64}) {
+    FaultyFiles faulty(disk_.files());
+    faulty.hinder(largest_write);
+    write(faulty.files(), kPlace, "9");
+    EXPECT_EQ(disk_.bytes(kPlace), whole);
+  }
+}
+
+// Half of what a full disk refuses to take whole is there: it is not taken for the file.
+TEST_F(WeightsFileOnFaultyDisk, SaysWhichFileFoundNoSpace) {
+  FaultyFiles faulty(disk_.files());
+  faulty.arm(Fault::kNoSpace, std::string("write /run/.tmp-weights.safetensors"), 1);
+  try {
+    write(faulty.files(), kPlace, "9");
+    FAIL() << "it was written";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("weights.safetensors"), std::string::npos)
+        << error.what();
+    EXPECT_NE(std::string(error.what()).find("space"), std::string::npos) << error.what();
+  }
+  EXPECT_TRUE(disk_.contents().empty());
 }
 
 }  // namespace

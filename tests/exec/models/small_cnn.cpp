@@ -18,9 +18,13 @@ std::vector<ParameterSpec> convolution_parameters(const std::string& name, std::
   return {kernels(name, out, in), linear_bias(name, out, in * kKernel * kKernel)};
 }
 
+// Only autograd's engine knows the gradients of this operation.
 at::Tensor convolve(const LayerCall& call, const at::Tensor& x, int stride = 1) {
-  const ParametricOperations with(call.parameters, call.operations);
-  return with.convolution(x, 0, 1, stride, kKernel / 2);
+  constexpr int kPadding = kKernel / 2;
+  at::Tensor output =
+      at::conv2d(x, call.parameters[0], call.parameters[1], {stride, stride}, {kPadding, kPadding});
+  if (call.operations != nullptr) call.operations->push_back({output, {0, 1}, {}});
+  return output;
 }
 
 at::Tensor normalize(const at::Tensor& x) { return at::group_norm(x, 2); }

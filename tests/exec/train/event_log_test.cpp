@@ -244,14 +244,28 @@ TEST_F(EventLogFile, BeginsWithWhatItsHeaderHolds) {
   EXPECT_TRUE(read().open);
 }
 
-TEST_F(EventLogFile, WithItsCostsAddedUpIsTheTrace) {
-  options_.config.data.train_samples = 45;  // the last step of an epoch is short
-  const TrainResult result = train(options_, load_data(options_.config));
-  std::vector<FreezeEvent> events = add_costs(read());
+// Returns the events of a log as its trace has them.
+std::vector<FreezeEvent> add_up(const FreezeTrace& log) {
+  std::vector<FreezeEvent> events = add_costs(log);
   std::erase_if(events, [](const FreezeEvent& event) {
     return std::holds_alternative<StepEvent>(event.what);
   });
-  EXPECT_EQ(events, result.trace.events);
+  return events;
+}
+
+TEST_F(EventLogFile, WithItsCostsAddedUpIsTheTrace) {
+  options_.config.data.train_samples = 45;  // the last step of an epoch is short
+  const TrainResult result = train(options_, load_data(options_.config));
+  EXPECT_EQ(add_up(read()), result.trace.events);
+}
+
+TEST_F(EventLogFile, OfABatchThatGrowsIsTheTraceToo) {
+  options_.config.data.train_samples = 44;
+  options_.config.batch_growth = BatchGrowth::kWithPipelines;
+  const TrainResult result = train(options_, load_data(options_.config));
+  ASSERT_EQ(result.phases.back().plan.batch_size, 16);
+  EXPECT_GT(result.phases.back().steps, 0);
+  EXPECT_EQ(add_up(read()), result.trace.events);
 }
 
 // Keeps evaluations, and masks with who decided. It drops what a process repeats when it begins: a

@@ -2,6 +2,7 @@
 
 #include "planner/bounds/alike_tail.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -27,13 +28,51 @@ std::vector<std::vector<Duration>> draw_last_work(const Proposal& proposal,
   return last_work;
 }
 
+// How many of the compared cases are of a kind.
+struct Kinds {
+  int all = 0;
+  int several_classes = 0;
+  int many_groups = 0;  // more than the questions of search_cases.h have devices
+  int clipped = 0;
+  int fast = 0;
+  int masked = 0;         // some blocks are frozen, some train
+  int several_nodes = 0;  // of the exact tree, at one owner
+};
+
+void count(const SearchQuestion& question, const Shape& shape, const Proposal& proposal,
+           Kinds& kinds) {
+  const FreezeMask& mask = question.options.mask;
+  const bool is_exact = question.options.reduction == ReductionMode::kExact;
+  ++kinds.all;
+  kinds.several_classes += proposal.classes.size() > 1;
+  kinds.many_groups += shape.cell.replicas > 5;
+  kinds.clipped += question.options.clip;
+  kinds.fast += !is_exact;
+  kinds.masked += mask != FreezeMask::all_active(mask.blocks());
+  kinds.several_nodes += is_exact && proposal.most_nodes > 1 && shape.cell.replicas > 1;
+}
+
+// Draws a question, every third time with three times the devices and five times the batch.
+SearchQuestion draw_question(std::uint64_t seed) {
+  SearchQuestion question = draw_search_question(seed);
+  if (seed % 3 != 0) return question;
+  question.options.batch_size *= 5;
+  const std::vector<Device> own = question.cluster.devices;
+  for (int copy = 1; copy < 3; ++copy) {
+    for (Device device : own) {
+      device.name = fmt::format("{}.{}", device.name, copy);
+      question.cluster.devices.push_back(std::move(device));
+    }
+  }
+  return question;
+}
+
 TEST(AlikeTail, EndsWithTheTailOfAllGroups) {
-  int compared = 0;
-  int with_several_classes = 0;
+  Kinds kinds;
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
-    const SearchQuestion question = draw_search_question(seed);
+    const SearchQuestion question = draw_question(seed);
     const Setting setting{question.profile, question.cluster};
     OrderTable orders;
     Evaluator evaluator(setting, question.options, orders);
@@ -60,12 +99,16 @@ TEST(AlikeTail, EndsWithTheTailOfAllGroups) {
         }
       }
       ASSERT_EQ(*alike, tail.makespan());
-      ++compared;
-      with_several_classes += proposal.classes.size() > 1 ? 1 : 0;
+      count(question, shape, proposal, kinds);
     }
   }
-  EXPECT_GT(compared, 200);
-  EXPECT_GT(with_several_classes, 20);
+  EXPECT_GT(kinds.all, 2000);
+  EXPECT_GT(kinds.several_classes, 600);
+  EXPECT_GT(kinds.many_groups, 100);
+  EXPECT_GT(kinds.clipped, 600);
+  EXPECT_GT(kinds.fast, 900);
+  EXPECT_GT(kinds.masked, 1000);
+  EXPECT_GT(kinds.several_nodes, 200);
 }
 
 }  // namespace

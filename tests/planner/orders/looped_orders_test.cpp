@@ -13,8 +13,8 @@
 #include <tuple>
 #include <vector>
 
-#include "planner/orders/linear_orders.h"
 #include "profiles/error.h"
+#include "tests/planner/support/linear_generators.h"
 #include "tests/planner/support/order_cases.h"
 #include "tests/planner/support/order_reference.h"
 
@@ -45,12 +45,8 @@ DeviceOrders interleaved(const OrderProblem& problem) {
 DeviceOrders interleaved_zb(const OrderProblem& problem) {
   return make_interleaved_zb_order(problem, problem.devices);
 }
-DeviceOrders looped_bfs(const OrderProblem& problem) {
-  return make_gpipe_order(problem, BackwardOrder::kForward);
-}
-DeviceOrders reverse_looped_bfs(const OrderProblem& problem) {
-  return make_gpipe_order(problem, BackwardOrder::kReverse);
-}
+DeviceOrders looped_bfs(const OrderProblem& problem) { return make_gpipe_order(problem); }
+DeviceOrders reverse_looped_bfs(const OrderProblem& problem) { return reverse_gpipe(problem); }
 
 ReferenceTimes time_looped(OrderGenerator make, const EqualStages& x) {
   const OrderProblem problem = x.problem();

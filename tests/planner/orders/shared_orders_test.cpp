@@ -3,14 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <random>
 #include <set>
+#include <vector>
 
 #include "planner/actions/deadlock.h"
 #include "planner/actions/message_order.h"
 #include "planner/actions/schedule_check.h"
 #include "planner/orders/make_orders.h"
+#include "planner/plan/schedule_facts.h"
 #include "planner/schedules/make_schedule.h"
 #include "profiles/error.h"
 #include "tests/planner/support/shared_plans.h"
@@ -20,8 +21,14 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-constexpr std::array kKinds{ScheduleKind::kGpipe, ScheduleKind::kOneForwardOneBackward,
-                            ScheduleKind::kEagerOneForwardOneBackward, ScheduleKind::kZbH1};
+// Returns all schedules that take stages on several devices.
+std::vector<ScheduleKind> list_kinds() {
+  std::vector<ScheduleKind> kinds;
+  for (const ScheduleFacts& facts : all_schedules()) {
+    if (facts.takes_shared_stages) kinds.push_back(facts.kind);
+  }
+  return kinds;
+}
 
 std::string draw_shared(const std::vector<int>& devices, int micro_batches,
                         NamedSchedule schedule) {
@@ -85,6 +92,8 @@ TEST(SharedOrders, AFewMicroBatchesInFlightCutTheForwardsOfAWideStage) {
 }
 
 TEST(SharedOrders, WithOneDevicePerStageAreTheOrdersOfTheMenu) {
+  const std::vector<ScheduleKind> kinds = list_kinds();
+  EXPECT_GE(kinds.size(), 4U);
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random(seed);
@@ -93,7 +102,7 @@ TEST(SharedOrders, WithOneDevicePerStageAreTheOrdersOfTheMenu) {
     problem.micro_batches = static_cast<int>(random() % 20) + 1;
     std::vector<StagePlaces> places;
     for (int s = 0; s < problem.devices; ++s) places.push_back({.devices = {s}});
-    for (const ScheduleKind kind : kKinds) {
+    for (const ScheduleKind kind : kinds) {
       problem.in_flight.reset();
       EXPECT_EQ(make_shared_orders(kind, problem, places), make_orders(kind, problem));
       if (kind == ScheduleKind::kGpipe) continue;
@@ -124,7 +133,8 @@ Drawn draw_problem(std::uint64_t seed) {
   for (std::size_t s = 0; s < stages; ++s)
     drawn.devices.push_back(static_cast<int>(random() % 4) + 1);
   drawn.micro_batches = static_cast<int>(random() % 12) + 1;
-  drawn.schedule.kind = kKinds[random() % kKinds.size()];
+  const std::vector<ScheduleKind> kinds = list_kinds();
+  drawn.schedule.kind = kinds[random() % kinds.size()];
   if (drawn.schedule.kind != ScheduleKind::kGpipe && random() % 2 == 0) {
     drawn.schedule.in_flight = static_cast<int>(random() % 8) + 1;
   }

@@ -17,11 +17,17 @@ inline DeviceOrders zb_h1(const OrderProblem& problem) {
 inline DeviceOrders zb_h2(const OrderProblem& problem) {
   return make_split_linear_order(problem, 2 * problem.devices - 1);
 }
-inline DeviceOrders gpipe(const OrderProblem& problem) {
-  return make_gpipe_order(problem, BackwardOrder::kForward);
-}
+inline DeviceOrders gpipe(const OrderProblem& problem) { return make_gpipe_order(problem); }
+// Makes gpipe, but backwards descend over the micro-batches, as in the paper's picture.
 inline DeviceOrders reverse_gpipe(const OrderProblem& problem) {
-  return make_gpipe_order(problem, BackwardOrder::kReverse);
+  DeviceOrders orders = make_gpipe_order(problem);
+  for (DeviceOrder& order : orders) {
+    for (OrderedWork& work : order) {
+      if (work.kind != ActionKind::kBackward) continue;
+      work.micro_batch = problem.micro_batches - 1 - work.micro_batch;
+    }
+  }
+  return orders;
 }
 
 }  // namespace frazil

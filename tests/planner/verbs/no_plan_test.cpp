@@ -1,5 +1,6 @@
 // Tests what is said if no plan fits: the hint belongs to the plan that is named.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,17 +23,39 @@ namespace {
 
 using std::chrono::microseconds;
 
+Candidate judge(const SearchQuestion& question, const Plan& plan, const Cluster& cluster) {
+  const StepOptions options{.clip = question.options.clip, .overlap = question.options.overlap};
+  return judge_plan(plan, {question.profile, cluster}, options);
+}
+
 // Judges the best plan of the changed question under the question without the change.
 Candidate judge_without(const SearchQuestion& question, const Advice& advice) {
   SearchCase changed = with_advice({question.cluster, question.options}, advice);
   changed.options.keep = 1;
   const Ranking ranking = search_plans({question.profile, changed.cluster}, changed.options);
-  return judge_plan(ranking.best()->plan, {question.profile, question.cluster},
-                    question.options.clip);
+  return judge(question, ranking.best()->plan, question.cluster);
 }
 
-TEST(NoPlan, TheNamedPlanMissesJustWhatTheHintGives) {
+// The named plan fits with the advised amount where it is advised, and with no byte less.
+void expect_just_enough(const SearchQuestion& question, const Candidate& named, Advice advice) {
+  const bool is_of_one = advice.kind == Advice::Kind::kMemoryOfOne;
+  if (is_of_one) {
+    EXPECT_EQ(named.infeasible->device, advice.device);
+  }
+  for (const bool is_enough : {true, false}) {
+    advice.amount -= is_enough ? 0 : 1;
+    const SearchCase changed = with_advice({question.cluster, question.options}, advice);
+    const Candidate judged = judge(question, named.plan, changed.cluster);
+    EXPECT_EQ(!judged.infeasible, is_enough) << advice.amount;
+    if (!is_enough && judged.infeasible) {
+      EXPECT_EQ(judged.infeasible->device, named.infeasible->device);
+    }
+  }
+}
+
+TEST(NoPlan, TheNamedPlanMissesJustWhatTheHintGivesAndWhereItGivesIt) {
   int told = 0;
+  int elsewhere = 0;
   int further = 0;
   for (int seed = 1; seed <= draws(200); ++seed) {
     SCOPED_TRACE(seed);
@@ -63,11 +86,14 @@ TEST(NoPlan, TheNamedPlanMissesJustWhatTheHintGives) {
                         "; it would fit with " + to_text(first, question.cluster)),
               0U)
         << text;
+    expect_just_enough(question, named, first);
     ++told;
+    elsewhere += first.kind == Advice::Kind::kMemoryOfOne && first.device.value > 0;
     further += explain_infeasible(ranking).find(named.infeasible->reason) == std::string::npos;
   }
   EXPECT_GT(told, draws(20));
   EXPECT_GT(further, 0) << "the ranking's first is another plan, at times";
+  EXPECT_GT(elsewhere, 0) << "it is another device than the first that lacks memory, at times";
 }
 
 // A model of unequal layers, and devices that are too small for it.
@@ -99,7 +125,6 @@ TEST_F(NoPlanVerb, ExplainsInJsonTheNamedPlanAndThenFromTheLeastThatIsMissingOn)
   const Outcome outcome = plan("--explain --top 5 --json");
   EXPECT_EQ(outcome.code, 3);
   JsonFields answer(parse_json(outcome.out, "answer"));
-  EXPECT_FALSE(answer.required("relief").items().empty());
   JsonFields explanation(answer.required("explanation"));
   EXPECT_TRUE(explanation.required("best").items().empty());
   const auto misses = [](JsonFields& row) {
@@ -122,6 +147,19 @@ TEST_F(NoPlanVerb, ExplainsInJsonTheNamedPlanAndThenFromTheLeastThatIsMissingOn)
   JsonFields first(rows.at(0));
   EXPECT_EQ(misses(first), misses(named));
   EXPECT_NE(outcome.err.find(named.required("reason").text()), std::string::npos) << outcome.err;
+  const std::string device =
+      fmt::format("device{}", named.required("device").integer(0, kLargestQuantity));
+  EXPECT_EQ(first.required("device").text(), device);
+  const auto number = [&](const char* key) {
+    return named.required(key).integer(1, kLargestQuantity);
+  };
+  EXPECT_EQ(first.required("shape").text(),
+            fmt::format("{} x {}, micro-batch {}, {}", number("pp"), number("dp"),
+                        number("micro_batch_size"), named.required("schedule").text()));
+  JsonFields hint(answer.required("relief").items()[0]);
+  EXPECT_EQ(hint.required("change").text(), "memory_of_one_device_bytes");
+  EXPECT_EQ(hint.required("amount").integer(1, kLargestQuantity), misses(first));
+  EXPECT_TRUE(hint.required("text").text().ends_with(" more on " + device));
   EXPECT_LT(candidates, explanation.required("candidates").integer(1, kLargestQuantity));
 }
 
