@@ -73,8 +73,7 @@ po::options_description describe_flags() {
        "end when the best is proven to be within so many percent of the least; default 0")  //
       ("noise", text_value("PERCENT"),
        "plans that differ by no more are equally fast, and the simplest stands first; default 1; "
-       "0: "
-       "the fastest first")                                                                       //
+       "0: the fastest first; not with --forecast, --held or --planner, which go by time alone")  //
       ("clip", po::bool_switch(), "steps with a global gradient norm: a barrier before updates")  //
       ("forecast", text_value("FILE"),
        "a freeze trace: plan which plan to hold when, transitions included")  //
