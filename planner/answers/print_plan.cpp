@@ -80,11 +80,11 @@ std::string describe_bytes(const WhatIf& what_if, const WhatIfAnswer& answer) {
   for (const Bytes peak : answer.peak_bytes) text += " " + to_text(peak) + ",";
   text.back() = ' ';
   text += "at most, by device";
-  if (what_if.memory->limit) {
-    const auto excess = find_excess(*what_if.memory, answer.peak_bytes);
-    text +=
-        excess ? ": DOES NOT FIT, " + *excess : ": fits into " + to_text(*what_if.memory->limit);
-  }
+  const std::string unless_input = tell_full_count(*what_if.memory, what_if.schedule);
+  if (!what_if.memory->limit) return text + unless_input + "\n";
+  const auto excess = find_excess(*what_if.memory, answer.peak_bytes);
+  text += excess ? ": DOES NOT FIT, " + *excess + unless_input
+                 : ": fits into " + to_text(*what_if.memory->limit);
   return text + "\n";
 }
 
@@ -137,11 +137,13 @@ std::string what_if_json(const WhatIf& what_if, const WhatIfAnswer& answer) {
     Json peaks = Json::array();
     for (const Bytes peak : answer.peak_bytes) peaks.push_back(peak.count);
     json["peak_bytes"] = peaks;
+    const std::string unless_input = tell_full_count(*what_if.memory, what_if.schedule);
+    if (!unless_input.empty()) json["recomputed_counts_as_kept"] = true;
     if (what_if.memory->limit) {
       json["memory_limit_bytes"] = what_if.memory->limit->count;
       const auto excess = find_excess(*what_if.memory, answer.peak_bytes);
       json["fits"] = !excess.has_value();
-      if (excess) json["reason"] = *excess;
+      if (excess) json["reason"] = *excess + unless_input;
     }
   }
   if (what_if.backward_was_split) json["backward_was_split_by_rule"] = true;

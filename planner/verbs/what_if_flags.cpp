@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "planner/plan/schedule_facts.h"
 #include "planner/verbs/what_if_memory_flags.h"
 #include "profiles/known_names.h"
 #include "profiles/quantity_text.h"
@@ -111,6 +112,11 @@ WhatIf read_what_if(const Flags& flags, std::optional<Duration> otherwise, bool 
   what_if.forward = times("forward");
   read_backward(flags, times, what_if);
   what_if.memory = read_what_if_memory(flags);
+  const bool has_input = what_if.memory && !what_if.memory->input.empty();
+  if (has_input && !any_schedule && !facts_of(what_if.schedule).recomputes_itself) {
+    refuse_flags("--stage-input with a schedule whose stages keep all of --activation",
+                 "varuna, or --compare");
+  }
   what_if.hop = duration_or(flags, "hop", what_if.hop);
   what_if.chunks = optional_integer(flags, "chunks", 1, kMostCounted);
   what_if.in_flight = optional_integer(flags, "in-flight", 1, kMostCounted);

@@ -33,7 +33,8 @@ ComparedSchedule ask(const WhatIf& question, const ScheduleFacts& facts, int chu
                              row.most_in_flight, *options.most_in_flight);
   }
   if (question.memory && row.reason.empty()) {
-    row.reason = find_excess(*question.memory, row.answer.peak_bytes).value_or("");
+    const auto excess = find_excess(*question.memory, row.answer.peak_bytes);
+    if (excess) row.reason = *excess + tell_full_count(*question.memory, facts.kind);
   }
   return row;
 }
