@@ -137,7 +137,7 @@ TEST_F(KeptRuns, AreNotGoneOnWithWhereThatIsNotWhatWasAsked) {
       "begun with --checkpoint-every");
   (void)answer(kInputs + "--out out --steps 8 --checkpoint-every 3");
   expect_refusal("--resume out --seed 5", 2, "seed 1, expected this run's seed 5");
-  expect_refusal("--resume out --steps 6", 2, "steps 8, expected this run's steps 6");
+  expect_refusal("--resume out --steps 6", 2, "found --steps 6 for a finished run of 8 steps, ");
   expect_refusal("--resume out --force", 2, "--force beside --resume");
   expect_refusal("--resume out --out plain", 2, "two folders");
   // A finished run whose last checkpoint is lost has to end again before it gets more steps.
