@@ -102,6 +102,13 @@ po::options_description describe_flags() {
   return flags;
 }
 
+// Says, behind the sentence that nothing fits, that the file of --out is as it was; "" without
+// --out.
+std::string tell_unwritten(const Flags& values) {
+  const auto out = optional_text(values, "out");
+  return out ? fmt::format("; --out {} is not written", *out) : "";
+}
+
 // Implements --planner NAME: judges and writes that planner's plan, and prints it beside the best
 // plan of the search.
 ExitCode compare_planner(const Flags& values, const std::string& name) {
@@ -130,8 +137,8 @@ ExitCode compare_planner(const Flags& values, const std::string& name) {
     const char* instead = ranking.best() != nullptr
                               ? "without --planner there is a plan that fits"
                               : "no plan fits; without --planner the answer says what would help";
-    throw InfeasibleError(
-        fmt::format("the plan of {} cannot run: {}; {}", name, named.infeasible->reason, instead));
+    throw InfeasibleError(fmt::format("the plan of {} cannot run: {}; {}{}", name,
+                                      named.infeasible->reason, instead, tell_unwritten(values)));
   }
   return ExitCode::kOk;
 }
@@ -197,7 +204,8 @@ ExitCode answer(const Flags& values, const ModelProfile& profile, const SearchCa
                               ? ranking_json(ranking, setting, top, besides.json())
                               : print_ranking(ranking, setting, top) + besides.text());
   if (best == nullptr) {
-    throw InfeasibleError(explain_no_plan(profile, question, ranking, all_advice));
+    throw InfeasibleError(explain_no_plan(profile, question, ranking, all_advice) +
+                          tell_unwritten(values));
   }
   return ExitCode::kOk;
 }
