@@ -12,6 +12,7 @@
 #include "profiles/error.h"
 #include "traces/kineto/kineto_memory.h"
 #include "traces/kineto/optimizer_state.h"
+#include "traces/kineto/tied_weights.h"
 
 namespace frazil {
 namespace {
@@ -183,9 +184,16 @@ class ProfileMaker {
   KinetoImport make() {
     import_.profile.model = options_.model;
     find_micro_batch_size();
-    for (const LayerSamples& samples : traces_.layers()) add_layer(samples);
+    const std::vector<WeightFacts> weights = list_weights();
+    const auto tied = find_tied_layers(weights);
+    for (std::size_t l = 0; l < tied.size(); ++l) {
+      add_layer(traces_.layers()[l], tied[l].has_value());
+    }
     import_.profile.layers.back().has_loss = true;
     add_edges();
+    for (std::string& sentence : add_tied_weights(weights, import_.profile)) {
+      import_.report.notes.push_back(std::move(sentence));
+    }
     note_update();
     note("backward nodes that compute both gradients: half I, half W, by rule",
          import_.profile.backward_was_split_by_rule);
@@ -267,14 +275,26 @@ class ProfileMaker {
     note("the update is shared among layers by parameter bytes", has_update && !by_tensors);
   }
 
-  void add_layer(const LayerSamples& samples) {
+  std::vector<WeightFacts> list_weights() const {
+    std::vector<WeightFacts> weights;
+    for (const LayerSamples& samples : traces_.layers()) {
+      const auto largest = [](const LayerStep& step) { return step.largest_parameter; };
+      const auto open = [](const LayerStep& step) { return step.unaccumulated; };
+      weights.push_back(
+          {samples.median_of(largest), samples.median_of(open) / options_.micro_batches});
+    }
+    return weights;
+  }
+
+  // `has_copy`: one of its weights is another layer's, and is added later.
+  void add_layer(const LayerSamples& samples, bool has_copy) {
     Layer layer;
     layer.name = samples.name;
     layer.block = BlockId{import_.profile.layers.size()};
     import_.profile.blocks.push_back(samples.name);
     const bool is_trained =
         samples.any([](const LayerStep& step) { return step.weight_nodes > 0; });
-    layer.parameters = {is_trained ? parameters_of(samples) : 0};
+    layer.parameters = {is_trained ? parameters_of(samples, has_copy) : 0};
     layer.update = Duration{samples.median_of([](const LayerStep& step) { return step.update; })};
     CostSample cost;
     cost.micro_batch_size = import_.report.micro_batch_size;
@@ -313,13 +333,13 @@ class ProfileMaker {
     import_.profile.layers.push_back(std::move(layer));
   }
 
-  std::int64_t parameters_of(const LayerSamples& samples) {
+  std::int64_t parameters_of(const LayerSamples& samples, bool has_copy) {
     const bool is_unknown =
         samples.any([](const LayerStep& step) { return step.has_unknown_parameters; });
     const std::int64_t bytes = samples.median_of([](const LayerStep& step) {
       return step.parameter_bytes;
     }) / options_.micro_batches;
-    if (!is_unknown && bytes > 0) return bytes;
+    if (!is_unknown && (bytes > 0 || has_copy)) return bytes;
     has_unknown_parameters_ = true;
     return kSomeParameters;
   }
