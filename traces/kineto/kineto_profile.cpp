@@ -48,6 +48,17 @@ struct LayerSamples {
   }
 };
 
+// Returns how far the middle half of the values lies apart, over their median; none for fewer than
+// two.
+std::optional<double> find_spread(std::vector<double> values) {
+  if (values.size() < 2) return std::nullopt;
+  std::sort(values.begin(), values.end());
+  const std::size_t quarter = values.size() / 4;
+  const double middle = (values[values.size() / 2] + values[(values.size() - 1) / 2]) / 2;
+  const double apart = values[values.size() - 1 - quarter] - values[quarter];
+  return middle > 0 ? std::optional(apart / middle) : std::nullopt;
+}
+
 // Collects all traces, one after another, so that only one is held at a time.
 class TraceCollector {
  public:
@@ -65,6 +76,7 @@ class TraceCollector {
       throw InputError(trace.file, 0, costs.is_device_time ? "device work" : "no device work",
                        "the same as in the first trace");
     }
+    add_step_times(costs);
     report_.layers_by = layers.source;
     report_.is_device_time = costs.is_device_time;
     note_rows(trace, is_first);
@@ -89,6 +101,7 @@ class TraceCollector {
     if (report.largest_unattributed.size() > kNamedUnattributed) {
       report.largest_unattributed.resize(kNamedUnattributed);
     }
+    report.step_spread = find_spread(step_times_);
     return report;
   }
 
@@ -149,6 +162,24 @@ class TraceCollector {
     }
   }
 
+  // Steps of several ranks count in proportion to their rank's median, for ranks hold parts of
+  // different sizes.
+  void add_step_times(const TraceCosts& costs) {
+    std::vector<std::int64_t> times = costs.update;
+    for (const std::vector<LayerStep>& steps : costs.layers) {
+      for (std::size_t step = 0; step < times.size(); ++step) {
+        for (const std::int64_t part :
+             {steps[step].forward, steps[step].input, steps[step].weight, steps[step].both}) {
+          add_saturating(times[step], part);
+        }
+      }
+    }
+    const std::int64_t middle = std::max<std::int64_t>(median(times), 1);
+    for (const std::int64_t time : times) {
+      step_times_.push_back(static_cast<double>(time) / static_cast<double>(middle));
+    }
+  }
+
   void add_totals(const JoinedTrace& trace, const TraceCosts& costs) {
     ++report_.traces;
     report_.events += trace.events;
@@ -171,6 +202,7 @@ class TraceCollector {
   std::vector<LayerSamples> layers_;
   std::map<std::string, std::size_t> numbers_;
   std::map<std::string, std::int64_t> unattributed_;
+  std::vector<double> step_times_;  // of all traces, over the median of their trace
   std::set<std::string> optimizers_;
   std::int64_t rows_read_ = 0;
   KinetoReport report_;
@@ -378,11 +410,15 @@ Provenance describe_origin(const std::vector<std::filesystem::path>& traces,
   }
   std::string notes;
   for (const std::string& note : report.notes) notes += (notes.empty() ? "" : "; ") + note;
-  return {{"command", "frazil import kineto"},
-          {"traces", names},
-          {"steps", fmt::format("median of {}", report.steps)},
-          {"time", report.is_device_time ? "device" : "host"},
-          {"rules", notes}};
+  Provenance origin = {{"command", "frazil import kineto"},
+                       {"traces", names},
+                       {"steps", fmt::format("median of {}", report.steps)},
+                       {"time", report.is_device_time ? "device" : "host"},
+                       {"rules", notes}};
+  if (report.step_spread) {
+    origin["step_spread"] = fmt::format("{:.1f} %", 100 * *report.step_spread);
+  }
+  return origin;
 }
 
 }  // namespace

@@ -50,6 +50,9 @@ struct KinetoReport {
   std::int64_t events = 0;
   int steps = 0;  // steps that count
   int steps_dropped = 0;
+  // How far the middle half of the counted steps lies apart, over their median; a step is what its
+  // layers and its update take. None for fewer than two steps.
+  std::optional<double> step_spread = std::nullopt;
   TimeShare operations;  // over the counted steps
   TimeShare device;
   Duration communication{0};                                           // device time
