@@ -34,13 +34,16 @@ namespace {
 
 namespace po = boost::program_options;
 
+constexpr std::array<std::string_view, 6> kForms = {"pytorch-csv", "torchtitan", "chakra",
+                                                    "chrome",      "svg",        "html"};
+
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
   describe_what_if(flags);
   flags.add_options()("plan", text_value("FILE"), "plan to export")  //
       ("profile", text_value("FILE"), "profile of its model")        //
       ("cluster", text_value("FILE"), "its cluster")                 //
-      ("to", text_value("FORM"),
+      ("to", known_value("FORM", kForms),
        "pytorch-csv: for torch.distributed.pipelining; torchtitan: that and the modules of each "
        "stage; chakra: for ASTRA-sim; chrome: for Perfetto; svg, html: a Gantt picture with memory "
        "over time")                                                                          //
@@ -196,9 +199,7 @@ std::string draw(const std::string& format, const WhatIfInputs& inputs, bool is_
 }
 
 ExitCode export_verb(const Flags& values) {
-  constexpr std::array<std::string_view, 6> kFormats = {"pytorch-csv", "torchtitan", "chakra",
-                                                        "chrome",      "svg",        "html"};
-  const std::string format = known_name("--to", required_text(values, "to"), kFormats);
+  const std::string format = known_name("--to", required_text(values, "to"), kForms);
   const std::filesystem::path out = required_text(values, "out");
   refuse_folder_place({"--out", out});
   const bool is_plan = values.count("plan") > 0;

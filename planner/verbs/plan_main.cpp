@@ -24,6 +24,7 @@
 #include "planner/search/searched_orders.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
+#include "planner/verbs/known_words.h"
 #include "planner/verbs/plan_forecast.h"
 #include "planner/verbs/plan_graph.h"
 #include "planner/verbs/plan_held.h"
@@ -48,7 +49,7 @@ po::options_description describe_flags() {
        "sizes to try, a comma list; default: the powers of two that were measured")  //
       ("mask", text_value("BITS"),
        "freeze mask, a bit per block, 1 = active; default: all active")  //
-      ("schedules", text_value("LIST"),
+      ("schedules", known_value("LIST", list_schedule_words(/*with_search=*/true)),
        "schedules to try, a comma list; help lists them; default: all that are synchronous; with "
        "`search` among them the order of work is searched too, for the best plans that split their "
        "backwards")  //
@@ -57,7 +58,7 @@ po::options_description describe_flags() {
       ("no-recompute", po::bool_switch(), "keep activations, never recompute them")  //
       ("cache", po::bool_switch(),
        "also plans that read the frozen prefix's output from a cache")  //
-      ("reduction", text_value("MODE"),
+      ("reduction", known_value("MODE", kReductionWords),
        "exact: weights are bitwise identical under every plan; or fast: gradients take less "
        "memory; default exact, of a held plan its own")  //
       ("overlap-reductions", po::bool_switch(),
@@ -87,7 +88,7 @@ po::options_description describe_flags() {
        "ms)")  //
       ("decide-every", text_value("N"),
        "with --forecast: steps between looks of the rule that knows no forecast, default 1")  //
-      ("planner", text_value("NAME"),
+      ("planner", known_value("NAME", all_planner_names()),
        "plan as another system does, and compare with the best plan; help lists them")  //
       ("out", text_value("FILE"),
        "write the best plan; with --forecast: a file for each plan held, numbered by its first "
@@ -219,6 +220,7 @@ ExitCode plan_verb(const Flags& values) {
   if (optional_text(values, "schedules") == "help") {
     print_answer(describe_schedules(/*synchronous_alone=*/true) +
                  "\nand beside them:\n"
+                 "pytorch           all of these that PyTorch's runtime takes (frazil export)\n"
                  "search            the best orders that a search finds, for the best plans that "
                  "split their backwards\n");
     return ExitCode::kOk;

@@ -98,7 +98,10 @@ def check_links(pages):
 def check_bash(script):
     """What bash completes for words of which the last is begun."""
     asked = (("pl", "plan"), ("plan --prof", "--profile"), ("import ki", "kineto"), ("reproduce pipe-", "pipe-bd"),
-             ("help sim", "simulate"), ("plan --profile mod", ""), ("plan --batch ", ""))
+             ("help sim", "simulate"), ("plan --profile mod", ""), ("plan --batch ", ""),
+             ("plan --schedules 1f", "1f1b"), ("plan --schedules gpipe,zb-v-", "gpipe,zb-v-auto"), ("plan --planner torchg", "torchgpipe"),
+             ("simulate --schedule varu", "varuna"), ("plan --reduction ", "exact fast"), ("cluster --preset h100-sx", "h100-sxm"),
+             ("import --optimizer adam", "adamw adam adamax"), ("export --to pytorch", "pytorch-csv"))
     for line, expected in asked:
         words = ["frazil", *line.split(" ")]
         listed = " ".join(f"'{word}'" for word in words)

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "planner/interop/pytorch_menu.h"
+#include "planner/plan/schedule_facts.h"
 #include "profiles/json.h"
 #include "profiles/model_profile_json.h"
 #include "profiles/text_file.h"
@@ -82,6 +84,39 @@ TEST_F(ToldOutcomes, AScheduleThatRecomputesIsJudgedByTheInputsThatItKeeps) {
                       "expected varuna, or --compare\n");
   expect_one_sentence(run("simulate", varuna + "--stage-input 11MiB"), 2,
                       "at most the 10.00 MiB of --activation");
+}
+
+TEST_F(ToldOutcomes, TheGroupOfPytorchsSchedulesIsThatWhichItsRuntimeTakes) {
+  std::string names;
+  for (const ScheduleKind kind : synchronous_schedules()) {
+    if (!runs_in_pytorch(facts_of(kind))) continue;
+    names += (names.empty() ? "" : ",") + std::string(schedule_name(kind));
+  }
+  EXPECT_NE(names.find("dualpipev"), std::string::npos);
+  EXPECT_EQ(names.find("varuna"), std::string::npos);
+  const std::string question = "--cluster roomy.json --json --schedules ";
+  const Outcome grouped = plan(question + "PyTorch");
+  ASSERT_EQ(grouped.code, 0) << grouped.err;
+  EXPECT_EQ(grouped.out, plan(question + names).out);
+  EXPECT_EQ(plan(question + "pytorch,search").code, 0);
+  for (const std::string list : {"pytorch,gpipe", "gpipe,pytorch"}) {
+    expect_one_sentence(plan("--cluster roomy.json --schedules " + list), 2,
+                        "found --schedules " + list + ", expected each schedule once\n");
+  }
+}
+
+TEST_F(ToldOutcomes, AnExportAnswersInJsonToo) {
+  const std::string question = "--to svg --stages 2 --micro-batches 2 --schedule gpipe --json ";
+  const Outcome outcome = run("export", question + "--out step.svg");
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  JsonFields answer(parse_json(outcome.out, "answer"));
+  EXPECT_EQ(answer.required("files").items()[0].text(), "step.svg");
+  EXPECT_EQ(answer.required("assumed_action_ns").integer(1, kLargestQuantity), 1'000'000);
+  const Outcome refused = run("export", question + "--out gone/step.svg");
+  EXPECT_EQ(refused.code, 2);
+  JsonFields error(parse_json(refused.out, "answer"));
+  JsonFields told(error.required("error"));
+  EXPECT_EQ(told.required("code").integer(0, 9), 2);
 }
 
 // Steps of 100, 100, 110 and 120 us behind the first, which is dropped.
