@@ -6,6 +6,7 @@
 #include <array>
 #include <filesystem>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "analysis/svg/gantt.h"
@@ -33,13 +34,16 @@ namespace {
 
 namespace po = boost::program_options;
 
+constexpr std::array<std::string_view, 6> kForms = {"pytorch-csv", "torchtitan", "chakra",
+                                                    "chrome",      "svg",        "html"};
+
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
   describe_what_if(flags);
   flags.add_options()("plan", text_value("FILE"), "plan to export")  //
       ("profile", text_value("FILE"), "profile of its model")        //
       ("cluster", text_value("FILE"), "its cluster")                 //
-      ("to", text_value("FORM"),
+      ("to", known_value("FORM", kForms),
        "pytorch-csv: for torch.distributed.pipelining; torchtitan: that and the modules of each "
        "stage; chakra: for ASTRA-sim; chrome: for Perfetto; svg, html: a Gantt picture with memory "
        "over time")                                                                          //
@@ -50,14 +54,15 @@ po::options_description describe_flags() {
       ("out", text_value("FILE"),
        "file to write; of several pipelines one file each, numbered; torchtitan: OUT.csv and "
        "OUT.toml; chakra: OUT.0.et, OUT.1.et, "
-       "... by device, and OUT.groups.json where collectives run over some of the devices");
+       "... by device, and OUT.groups.json where collectives run over some of the devices")  //
+      ("json", po::bool_switch(), "answer in JSON");
   return flags;
 }
 
-// Reads a what-if, in which every action takes 1 ms if no times are given.
+constexpr Duration kOneAction{1'000'000};  // of a what-if without times
+
 WhatIfInputs read_inputs(const Flags& values) {
   refuse_together(values, "--stages", {"profile", "cluster"});
-  constexpr Duration kOneAction{1'000'000};
   const WhatIf what_if = read_what_if(values, kOneAction);
   WhatIfInputs inputs = make_what_if(what_if);
   search_what_if(what_if, inputs);
@@ -83,13 +88,18 @@ void write_files(const Flags& values, const std::vector<NewFile>& files) {
   refuse_overwriting(named_files(values, {"plan", "profile", "cluster"}), outputs);
   write_text_files(files);
   std::string answer;
-  for (const NewFile& file : files) answer += fmt::format("wrote {}\n", file.path.string());
+  nlohmann::ordered_json json = {{"files", nlohmann::ordered_json::array()}};
+  for (const NewFile& file : files) {
+    answer += fmt::format("wrote {}\n", file.path.string());
+    json["files"].push_back(to_one_line(file.path.string()));
+  }
   const auto given = [&](const char* flag) { return values.count(flag) > 0; };
   if (given("stages") && required_text(values, "to") != "pytorch-csv" && !given("forward") &&
       !given("backward-input") && !given("backward-weight") && !given("backward")) {
-    answer += "without times every action takes 1 ms\n";
+    answer += fmt::format("without times every action takes {:g} ms\n", to_ms(kOneAction));
+    json["assumed_action_ns"] = kOneAction.count();
   }
-  print_answer(answer);
+  print_answer(is_set(values, "json") ? json.dump() + "\n" : answer);
 }
 
 // Names the file of one pipeline or device: "schedule.csv" of number 1 is "schedule.1.csv".
@@ -189,9 +199,7 @@ std::string draw(const std::string& format, const WhatIfInputs& inputs, bool is_
 }
 
 ExitCode export_verb(const Flags& values) {
-  constexpr std::array<std::string_view, 6> kFormats = {"pytorch-csv", "torchtitan", "chakra",
-                                                        "chrome",      "svg",        "html"};
-  const std::string format = known_name("--to", required_text(values, "to"), kFormats);
+  const std::string format = known_name("--to", required_text(values, "to"), kForms);
   const std::filesystem::path out = required_text(values, "out");
   refuse_folder_place({"--out", out});
   const bool is_plan = values.count("plan") > 0;

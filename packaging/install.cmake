@@ -48,7 +48,9 @@ foreach(component planner torch)
 endforeach()
 
 install(TARGETS ${programs_of_planner} RUNTIME DESTINATION bin COMPONENT planner)
-install(FILES LICENSE README.md CHANGELOG.md DESTINATION share/doc/frazil COMPONENT planner)
+# The pages lie to each other as in the checkout, so that their links hold.
+install(FILES LICENSE README.md CHANGELOG.md CONTRIBUTING.md DESTINATION share/doc/frazil COMPONENT planner)
+install(DIRECTORY docs DESTINATION share/doc/frazil COMPONENT planner)
 
 # The folders without torch, as frazil::profiles to frazil::analysis.
 foreach(folder profiles traces sim planner analysis)

@@ -82,6 +82,20 @@ def words(names):
     return " ".join(names)
 
 
+def takes_list(flag):
+    """Whether the value is a comma list of words."""
+    return flag["value"] == "LIST"
+
+
+def bash_values(flags):
+    """A case for each flag with known values; of a comma list the last word is completed."""
+    text = ""
+    for flag in flags:
+        if "values" in flag:
+            text += f"        --{flag['name']}) values='{words(flag['values'])}'; separator='{',' if takes_list(flag) else ''}' ;;\n"
+    return text and f"      case $before in\n{text}      esac\n"
+
+
 def bash_completion(verbs):
     cases = ""
     for verb in verbs:
@@ -92,11 +106,12 @@ def bash_completion(verbs):
             f"      flags='{words('--' + flag['name'] for flag in flags)}'\n"
             f"      places='{words('--' + flag['name'] for flag in flags if flag['value'] in PLACES)}'\n"
             f"      others='{words('--' + flag['name'] for flag in flags if flag['value'] and flag['value'] not in PLACES)}'\n"
+            f"{bash_values(flags)}"
             "      ;;\n"
         )
     return f"""# bash completion of frazil
 _frazil() {{
-  local current=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}} kinds='' flags='' places='' others=''
+  local current=${{COMP_WORDS[COMP_CWORD]}} before=${{COMP_WORDS[COMP_CWORD - 1]}} kinds='' flags='' places='' others='' values='' separator='' kept=''
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ] || [ "$before" = help ]; then
     mapfile -t COMPREPLY < <(compgen -W '{words([*(verb['name'] for verb in verbs), *FRONT_DOOR])}' -- "$current")
@@ -104,6 +119,11 @@ _frazil() {{
   fi
   case ${{COMP_WORDS[1]}} in
 {cases}  esac
+  if [ -n "$values" ]; then
+    case "$separator$current" in ,*,*) kept=${{current%,*}}, ;; esac
+    mapfile -t COMPREPLY < <(compgen -P "$kept" -W "$values" -- "${{current#"$kept"}}")
+    return
+  fi
   case " $places " in *" $before "*) return ;; esac
   case " $others " in *" $before "*) compopt +o default 2>/dev/null; return ;; esac
   case $current in
@@ -120,11 +140,18 @@ def quote(text):
     return "'" + text.replace("'", "'\\''") + "'"
 
 
+def zsh_values(flag):
+    """What completes a value that names no file."""
+    if "values" not in flag:
+        return " "
+    return f"_values -s , {flag['value']} {words(flag['values'])}" if takes_list(flag) else f"({words(flag['values'])})"
+
+
 def zsh_spec(flag):
     meaning = re.sub(r"([\\\[\]:])", r"\\\1", flag["meaning"])
     action = ""
     if flag["value"]:
-        action = f":{flag['value']}:" + ("_files" if flag["value"] in PLACES else " ")
+        action = f":{flag['value']}:" + ("_files" if flag["value"] in PLACES else zsh_values(flag))
     return quote(f"*--{flag['name']}[{meaning}]{action}")
 
 
@@ -163,6 +190,9 @@ def fish_completion(verbs):
             text += f"{seen} -a {quote(words(kinds_of(verb)))}\n"
         for flag in verb["flags"]:
             takes = "" if not flag["value"] else " -r" if flag["value"] in PLACES else " -x"
+            if "values" in flag:
+                known = words(flag["values"])
+                takes += " -a " + quote(f"(__fish_append , {known})" if takes_list(flag) else known)
             text += f"{seen} -l {flag['name']}{takes} -d {quote(flag['meaning'])}\n"
     return text
 

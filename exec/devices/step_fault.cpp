@@ -2,7 +2,12 @@
 
 #include <c10/util/Exception.h>
 
+#include <charconv>
+#include <cstdint>
 #include <stdexcept>
+#include <system_error>
+
+#include "profiles/quantity_text.h"
 
 namespace frazil {
 namespace {
@@ -13,18 +18,39 @@ std::string name_place(const StepPlace& place) {
   return text + ": ";
 }
 
-// True for torch's failed allocations. Its allocator of host memory knows no exception of its own.
-bool is_out_of_memory(const c10::Error& error) {
-  return dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr ||
-         std::string(error.what_without_backtrace()).find("DefaultCPUAllocator: ") !=
-             std::string::npos;
-}
-
 // Returns the first paragraph: torch explains itself in paragraphs, and errors of CUDA in lines.
 std::string first_paragraph(const std::string& text) {
   const bool is_of_cuda = text.rfind("CUDA error", 0) == 0;
   const std::size_t end = text.find(is_of_cuda ? "\n" : "\n\n");
   return to_one_line(end == std::string::npos ? text : text.substr(0, end));
+}
+
+// Returns what stands behind `words` in the text up to `end`, or "".
+std::string text_behind(const std::string& text, const std::string& words, const std::string& end) {
+  const std::size_t place = text.find(words);
+  if (place == std::string::npos) return "";
+  const std::size_t begin = place + words.size();
+  return text.substr(begin, text.find_first_of(end, begin) - begin);
+}
+
+// Returns a sentence for torch's failed allocations, else "". Its allocator of host memory knows no
+// exception of its own, and a tensor whose bytes cannot even be counted is another one.
+std::string tell_allocation(const c10::Error& error) {
+  const std::string text = error.what_without_backtrace();
+  if (text.find("DefaultCPUAllocator: ") != std::string::npos) {
+    const std::string bytes = text_behind(text, "you tried to allocate ", " ");
+    std::int64_t count = 0;
+    const auto [stop, failed] = std::from_chars(bytes.data(), bytes.data() + bytes.size(), count);
+    if (failed != std::errc() || stop != bytes.data() + bytes.size()) return "out of memory";
+    return "out of memory: a tensor of " + bytes + " bytes (" + to_text(Bytes{count}) +
+           ") cannot be allocated";
+  }
+  if (text.find("Storage size calculation overflowed") != std::string::npos) {
+    return "out of memory: a tensor of the sizes [" + text_behind(text, "sizes=[", "]") +
+           "] has more bytes than can be counted";
+  }
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) == nullptr) return "";
+  return "out of memory: " + first_paragraph(text);
 }
 
 }  // namespace
@@ -42,9 +68,11 @@ void rethrow_at(const StepPlace& place) {
   } catch (const InfeasibleError& error) {
     throw InfeasibleError(where + error.what());
   } catch (const c10::Error& error) {
-    const std::string sentence = where + first_paragraph(error.what_without_backtrace());
-    if (is_out_of_memory(error)) throw OutOfMemory(sentence);
-    throw std::runtime_error(sentence);
+    const std::string allocation = tell_allocation(error);
+    if (!allocation.empty()) throw OutOfMemory(where + allocation);
+    throw std::runtime_error(where + first_paragraph(error.what_without_backtrace()));
+  } catch (const OutOfMemory& error) {
+    throw OutOfMemory(where + error.what());
   } catch (const std::bad_alloc&) {
     throw OutOfMemory(where + "out of memory");
   } catch (const std::logic_error& error) {
@@ -60,9 +88,9 @@ void rethrow_told() {
   try {
     throw;
   } catch (const c10::Error& error) {
-    const std::string sentence = first_paragraph(error.what_without_backtrace());
-    if (is_out_of_memory(error)) throw OutOfMemory("out of memory: " + sentence);
-    throw std::runtime_error(sentence);
+    const std::string allocation = tell_allocation(error);
+    if (!allocation.empty()) throw OutOfMemory(allocation);
+    throw std::runtime_error(first_paragraph(error.what_without_backtrace()));
   }
 }
 

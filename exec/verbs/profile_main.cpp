@@ -11,6 +11,7 @@
 #include "exec/verbs/verb_inputs.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/kernels_flag.h"
+#include "planner/verbs/known_words.h"
 #include "profiles/cluster_json.h"
 #include "profiles/error.h"
 #include "profiles/model_profile_json.h"
@@ -24,11 +25,11 @@ namespace po = boost::program_options;
 
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
-  flags.add_options()                                                                     //
-      ("run", text_value("FILE"), "run configuration: model, data, optimizer")            //
-      ("device", text_value("KIND"), "what they are: cpu (default) or cuda")              //
-      ("devices", text_value("N"), "devices to use; default: one per core or GPU")        //
-      ("micro-batch", text_value("LIST"), "sizes, a comma list; default: the run's own")  //
+  flags.add_options()                                                                        //
+      ("run", text_value("FILE"), "run configuration: model, data, optimizer")               //
+      ("device", known_value("KIND", kDeviceWords), "what they are: cpu (default) or cuda")  //
+      ("devices", text_value("N"), "devices to use; default: one per core or GPU")           //
+      ("micro-batch", text_value("LIST"), "sizes, a comma list; default: the run's own")     //
       ("memory-limit", text_value("SIZE"),
        "of each device, such as 8MiB; default: 1TiB, of GPUs their own")  //
       ("rounds", text_value("N"), "rounds over the sizes, default 12")    //

@@ -33,7 +33,7 @@ nlohmann::ordered_json to_answer(const TrainResult& result) {
   answer["training_time_ns"] = result.training_time.count();
   if (result.first_step > 0) answer["resumed_from_step"] = result.first_step;
   if (result.foreign_cores) answer["foreign_cores"] = *result.foreign_cores;
-  answer["weight_hash"] = hash_text(result.weight_hash);
+  answer["state_hash"] = hash_text(result.weight_hash);
   answer["process_peak_resident_bytes"] = result.process_peak_resident.count;
   if (result.cache) {
     const FeatureCounts& counts = result.cache->counts;
@@ -89,7 +89,7 @@ std::string print_phases(const TrainResult& result) {
          (result.validation
               ? ", validation accuracy " + fixed(100 * result.validation->accuracy, 2) + " %"
               : "") +
-         ", training time " + fixed(seconds(result.training_time), 2) + " s, weights " +
+         ", training time " + fixed(seconds(result.training_time), 2) + " s, state " +
          hash_text(result.weight_hash) + "\n" +
          (result.cache ? to_text(*result.cache) + "\n" : "") +
          (result.foreign_cores
@@ -141,7 +141,7 @@ std::string tell_stopped(const TrainResult& result, const KeptOfRun& kept, int s
 
 std::string stopped_json(const TrainResult& result) {
   const nlohmann::ordered_json answer{{"stopped_at_step", *result.stopped_at},
-                                      {"weight_hash", hash_text(result.weight_hash)}};
+                                      {"state_hash", hash_text(result.weight_hash)}};
   return answer.dump(2) + "\n";
 }
 

@@ -24,6 +24,8 @@
 #include "exec/verbs/verb_inputs.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/kernels_flag.h"
+#include "planner/verbs/known_words.h"
+#include "planner/verbs/plan_options.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -40,10 +42,10 @@ po::options_description describe_flags() {
       ("cluster", text_value("FILE"), "cluster (frazil profile --cluster-out)")           //
       ("plan", text_value("FILE"),
        "plan to begin with; default: the one that frazil plan ranks first for these files")  //
-      ("schedules", text_value("LIST"),
+      ("schedules", known_value("LIST", list_schedule_words(/*with_search=*/false)),
        "schedules to choose from now and when blocks freeze, a comma list; default: all that are "
        "synchronous")  //
-      ("device", text_value("KIND"),
+      ("device", known_value("KIND", kDeviceWords),
        "what the cluster's devices are here: cpu (default) or cuda")        //
       ("keep-plan", po::bool_switch(), "never re-plan when blocks freeze")  //
       ("no-freeze", po::bool_switch(), "train all blocks to the end")       //

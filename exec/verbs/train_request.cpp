@@ -118,8 +118,8 @@ void refuse_inputs_inside(const Flags& flags, const RunConfig& config, const fs:
 }
 
 // Makes `lengths` those of the run that is asked for. Lengths of a run that is not resumed are none
-// yet.
-void choose_length(const Flags& flags, TrainRequest& request) {
+// yet. Throws InputError for fewer steps than the run was begun with, which would be another run.
+void choose_length(const Flags& flags, const RunFolder* folder, TrainRequest& request) {
   std::vector<Step>& lengths = request.stored.lengths;
   TrainOptions& options = request.options;
   const Step asked = integer_or(flags, "steps", 0, 1, kMostSteps);
@@ -140,7 +140,11 @@ void choose_length(const Flags& flags, TrainRequest& request) {
   } else if (length > lengths.back()) {
     lengths.push_back(length);
   } else {
-    lengths = {length};  // of another run, which its checkpoints refuse
+    const std::string least = std::to_string(lengths.back());
+    refuse_flags("--steps " + std::to_string(length) + " for " + describe(*folder->found()),
+                 least +
+                     " or more: learning rate and freezing follow from the length that a run "
+                     "is begun with");
   }
   options.max_steps = length;
   if (lengths.size() < 2) return;
@@ -221,7 +225,7 @@ TrainRequest read_request(const Flags& flags, const std::string& command, const 
   request.data = load_data(options.config);
   refuse_larger_batch(options.config, request.data, request.run_file);
   refuse_unwatched_guard(options.config, request.run_file);
-  choose_length(flags, request);
+  choose_length(flags, folder, request);
   choose_durable(flags, folder, request);
   return request;
 }

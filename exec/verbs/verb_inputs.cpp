@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +17,7 @@
 #include "exec/measuring/process_memory.h"
 #include "exec/program/step_program.h"
 #include "planner/verbs/kernels_flag.h"
+#include "planner/verbs/known_words.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -40,8 +40,7 @@ DeviceChoice read_processors(const Flags& flags) {
 
 DeviceChoice read_processors(const std::string& word) {
   DeviceChoice choice;
-  constexpr std::array<std::string_view, 2> kKinds = {"cpu", "cuda"};
-  if (known_name("--device", word, kKinds) == "cuda") choice.kind = DeviceKind::kCuda;
+  if (known_name("--device", word, kDeviceWords) == "cuda") choice.kind = DeviceKind::kCuda;
   check_devices(choice);
   return choice;
 }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "planner/answers/alike_rows.h"
 #include "profiles/error.h"
 #include "profiles/quantity_text.h"
 #include "sim/cost_model.h"
@@ -137,17 +138,25 @@ Json steps_json(std::span<const PathStep> path, const LoweredStep& step,
 
 std::string print_idle_time(std::span<const DeviceTime> devices, const Cluster& cluster) {
   const std::vector<IdleRow> rows = list_idle_rows(devices, cluster);
+  std::vector<std::string> names;
+  std::vector<std::string> cells(devices.size());
+  for (const Device& device : cluster.devices) names.push_back(device.name);
+  for (std::size_t d = 0; d < devices.size(); ++d) cells[d] = time_json(devices[d]).dump();
+  std::vector<AlikeRow> shown = fold_alike_rows(names, cells);
+  const std::string folded = tell_folded(shown, devices.size());
+  shown.push_back({rows.back().name, rows.size() - 1});
   std::vector<std::vector<std::string>> columns = {{"ms"}};
-  for (const IdleRow& row : rows) columns.back().push_back(row.name);
+  for (const AlikeRow& row : shown) columns.back().push_back(row.name);
   for (const TimePart& column : kTimeParts) {
     const bool is_empty = (rows.back().time.*column.part).count() == 0;
     if (is_empty && column.part != &DeviceTime::compute) continue;
     columns.push_back({std::string(column.title)});
-    for (const IdleRow& row : rows) {
-      columns.back().push_back(cell(row.time.*column.part, total(row.time)));
+    for (const AlikeRow& row : shown) {
+      const DeviceTime& time = rows[row.device].time;
+      columns.back().push_back(cell(time.*column.part, total(time)));
     }
   }
-  return set_columns(columns);
+  return set_columns(columns) + folded;
 }
 
 std::string idle_time_json(std::span<const DeviceTime> devices, const Cluster& cluster) {

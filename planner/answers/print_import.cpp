@@ -11,6 +11,7 @@
 
 #include "planner/prediction/answer_parts.h"
 #include "planner/prediction/doubts.h"
+#include "planner/search/rank_plans.h"
 #include "profiles/error.h"
 #include "profiles/quantity_text.h"
 
@@ -75,16 +76,26 @@ std::string describe_provenance(std::string key, const std::string& value) {
   return fmt::format("{}: {}\n", key, to_text(Duration{count}));
 }
 
+// Says how unsteady the steps were, and where that matters.
+std::string describe_spread(const KinetoReport& report) {
+  if (!report.step_spread) return "";
+  const auto ppm = static_cast<std::int64_t>(*report.step_spread * 1'000'000);
+  return fmt::format("; the middle half of the steps spreads by {}{}", percent(*report.step_spread),
+                     ppm > kNoisePpm ? ", more than the noise that frazil plan takes for granted "
+                                       "(--noise, default 1 %)"
+                                     : "");
+}
+
 }  // namespace
 
 std::string print_import(const KinetoImport& import) {
   const KinetoReport& report = import.report;
   std::string text = fmt::format(
       "{} by {}, {} time, {} events of {} traces, median of {} steps ({} dropped as "
-      "warm-up)\n\n",
+      "warm-up){}\n\n",
       count_of(static_cast<std::int64_t>(import.profile.layers.size()), "layer"),
       name_of(report.layers_by), report.is_device_time ? "device" : "host", report.events,
-      report.traces, report.steps, report.steps_dropped);
+      report.traces, report.steps, report.steps_dropped, describe_spread(report));
   text += print_layers(import.profile);
   const auto add_share = [&text](const char* what, const TimeShare& share) {
     text += fmt::format("{} time: {}, not attributed {}\n", what, to_text(Duration{share.total}),
@@ -118,6 +129,7 @@ std::string import_json(const KinetoImport& import) {
                  {"events", report.events},
                  {"steps", report.steps},
                  {"steps_dropped", report.steps_dropped},
+                 {"step_spread", report.step_spread ? Json(*report.step_spread) : Json()},
                  {"backward_was_split_by_rule", import.profile.backward_was_split_by_rule},
                  {"layers", layers_json(import.profile)},
                  {"operations", share_json(report.operations)},

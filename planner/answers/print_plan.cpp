@@ -7,6 +7,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
+#include "planner/answers/alike_rows.h"
 #include "planner/plan/activity.h"
 #include "planner/plan/schedule_facts.h"
 #include "planner/prediction/answer_parts.h"
@@ -46,19 +47,26 @@ std::string draw_small(const Timeline& timeline) {
 
 std::string device_rows(const SimulatedPlan& simulated) {
   const std::vector<Device>& devices = simulated.setting.cluster().devices;
-  std::size_t width = 6;
-  for (const Device& device : devices) width = std::max(width, device.name.size());
-  std::string text = fmt::format("\n{:<{}}  {:>12}  {:>12}  {:>12}  holds at its peak\n", "device",
-                                 width, "busy", "memory peak", "capacity");
+  std::vector<std::string> names;
+  std::vector<std::string> cells;
   for (std::size_t d = 0; d < devices.size(); ++d) {
     const MemoryPeak& peak = simulated.simulation.memory[d];
     const bool over = peak.total > devices[d].memory_limit;
-    text += fmt::format("{:<{}}  {:>12}  {:>12}  {:>12}  {}{}\n", devices[d].name, width,
-                        to_text(busy(simulated.simulation.timeline, DeviceId{d})),
-                        to_text(peak.total), to_text(devices[d].memory_limit),
-                        over ? "DOES NOT FIT: " : "", list_held(peak));
+    names.push_back(devices[d].name);
+    cells.push_back(fmt::format("{:>12}  {:>12}  {:>12}  {}{}",
+                                to_text(busy(simulated.simulation.timeline, DeviceId{d})),
+                                to_text(peak.total), to_text(devices[d].memory_limit),
+                                over ? "DOES NOT FIT: " : "", list_held(peak)));
   }
-  return text;
+  const std::vector<AlikeRow> rows = fold_alike_rows(names, cells);
+  std::size_t width = 6;
+  for (const AlikeRow& row : rows) width = std::max(width, row.name.size());
+  std::string text = fmt::format("\n{:<{}}  {:>12}  {:>12}  {:>12}  holds at its peak\n", "device",
+                                 width, "busy", "memory peak", "capacity");
+  for (const AlikeRow& row : rows) {
+    text += fmt::format("{:<{}}  {}\n", row.name, width, cells[row.device]);
+  }
+  return text + tell_folded(rows, devices.size());
 }
 
 std::string describe_search(const WhatIf& what_if, const WhatIfAnswer& answer) {
@@ -80,11 +88,11 @@ std::string describe_bytes(const WhatIf& what_if, const WhatIfAnswer& answer) {
   for (const Bytes peak : answer.peak_bytes) text += " " + to_text(peak) + ",";
   text.back() = ' ';
   text += "at most, by device";
-  if (what_if.memory->limit) {
-    const auto excess = find_excess(*what_if.memory, answer.peak_bytes);
-    text +=
-        excess ? ": DOES NOT FIT, " + *excess : ": fits into " + to_text(*what_if.memory->limit);
-  }
+  const std::string unless_input = tell_full_count(*what_if.memory, what_if.schedule);
+  if (!what_if.memory->limit) return text + unless_input + "\n";
+  const auto excess = find_excess(*what_if.memory, answer.peak_bytes);
+  text += excess ? ": DOES NOT FIT, " + *excess + unless_input
+                 : ": fits into " + to_text(*what_if.memory->limit);
   return text + "\n";
 }
 
@@ -137,11 +145,13 @@ std::string what_if_json(const WhatIf& what_if, const WhatIfAnswer& answer) {
     Json peaks = Json::array();
     for (const Bytes peak : answer.peak_bytes) peaks.push_back(peak.count);
     json["peak_bytes"] = peaks;
+    const std::string unless_input = tell_full_count(*what_if.memory, what_if.schedule);
+    if (!unless_input.empty()) json["recomputed_counts_as_kept"] = true;
     if (what_if.memory->limit) {
       json["memory_limit_bytes"] = what_if.memory->limit->count;
       const auto excess = find_excess(*what_if.memory, answer.peak_bytes);
       json["fits"] = !excess.has_value();
-      if (excess) json["reason"] = *excess;
+      if (excess) json["reason"] = *excess + unless_input;
     }
   }
   if (what_if.backward_was_split) json["backward_was_split_by_rule"] = true;

@@ -164,21 +164,27 @@ std::vector<Row> list_rows(const Ranking& ranking) {
   return rows;
 }
 
-// Returns "a b | d c" if pipelines do not take the devices as they are listed; else "".
+// Returns "a b | d c" if pipelines do not take the devices as they are listed; else "". Of more
+// than 16 devices the first eight are named.
 std::string list_devices(const Plan& plan, const Cluster& cluster) {
+  constexpr std::size_t kMostListed = 16;
+  constexpr std::size_t kNamed = 8;
   std::string text;
+  std::string named;
   std::vector<DeviceId> all;
   for (const Pipeline& pipeline : plan.pipelines) {
     const std::vector<DeviceId> devices = devices_in_order(pipeline);
     // This pipeline runs the other way through the devices of an earlier one.
     if (std::find(all.begin(), all.end(), devices.front()) != all.end()) continue;
-    if (!text.empty()) text += " |";
+    if (!all.empty()) text += " |";
     for (const DeviceId device : devices) {
+      if (all.size() == kNamed) named = text;
       text += (text.empty() ? "" : " ") + cluster.devices[device.index()].name;
       all.push_back(device);
     }
   }
-  return std::is_sorted(all.begin(), all.end()) ? "" : text;
+  if (std::is_sorted(all.begin(), all.end())) return "";
+  return all.size() <= kMostListed ? text : fmt::format("{} ... ({} devices)", named, all.size());
 }
 
 // Returns how many devices each stage lies on: "3+1".

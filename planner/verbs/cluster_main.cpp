@@ -28,6 +28,13 @@ namespace po = boost::program_options;
 
 constexpr const char* kAsGiven = "as given";
 
+template <class Preset>
+std::vector<std::string_view> names_of(std::span<const Preset> presets) {
+  std::vector<std::string_view> names;
+  for (const Preset& preset : presets) names.push_back(preset.name);
+  return names;
+}
+
 po::options_description describe_flags() {
   po::options_description flags("flags", 100);
   flags.add_options()                                         //
@@ -35,14 +42,14 @@ po::options_description describe_flags() {
       ("per-host", text_value("N"),
        "devices of a host; default: as many as the preset's hosts have, "
        "without a preset all")  //
-      ("preset", text_value("NAME"),
+      ("preset", known_value("NAME", names_of(all_device_presets())),
        "memory, host and links of a published device; help lists them with their sources")  //
       ("memory", text_value("SIZE"), "memory of a device, instead of the preset's")         //
       ("host-memory", text_value("SIZE"), "memory of a host; default: not told")            //
       ("within-bandwidth", text_value("RATE"),
        "one direction between two devices of a host, instead of the preset's")                 //
       ("within-latency", text_value("TIME"), "instead of the preset's, without a preset 0ms")  //
-      ("between", text_value("NAME"),
+      ("between", known_value("NAME", names_of(all_link_presets())),
        "link between hosts; help lists them with their sources")  //
       ("between-bandwidth", text_value("RATE"),
        "one direction between devices of different hosts, instead of that of --between")        //
@@ -91,9 +98,7 @@ template <class Preset>
 const Preset* find_preset(const Flags& values, const std::string& flag,
                           std::span<const Preset> presets) {
   if (values.count(flag) == 0) return nullptr;
-  std::vector<std::string_view> names;
-  for (const Preset& preset : presets) names.push_back(preset.name);
-  const std::string name = known_name("--" + flag, required_text(values, flag), names);
+  const std::string name = known_name("--" + flag, required_text(values, flag), names_of(presets));
   return &*std::find_if(presets.begin(), presets.end(),
                         [&](const Preset& preset) { return preset.name == name; });
 }

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "planner/verbs/flags.h"
+
 namespace frazil {
 
 std::string list_flags(const std::string& name, const std::string& purpose,
@@ -12,6 +14,8 @@ std::string list_flags(const std::string& name, const std::string& purpose,
     flags.push_back({{"name", option->long_name()},
                      {"value", option->format_parameter()},
                      {"meaning", option->description()}});
+    const auto* const known = dynamic_cast<const KnownValue*>(option->semantic().get());
+    if (known != nullptr) flags.back()["values"] = known->words();
   }
   const nlohmann::ordered_json list = {
       {"name", name}, {"purpose", purpose}, {"usage", usage}, {"flags", flags}};

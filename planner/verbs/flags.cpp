@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <memory>
 #include <system_error>
 
 #include "profiles/error.h"
@@ -14,6 +15,15 @@ namespace frazil {
 
 boost::program_options::typed_value<std::string>* text_value(const char* name) {
   return boost::program_options::value<std::string>()->value_name(name);
+}
+
+KnownValue::KnownValue(const char* name, std::span<const std::string_view> words)
+    : typed_value(nullptr), words_(words.begin(), words.end()) {
+  value_name(name);
+}
+
+KnownValue* known_value(const char* name, std::span<const std::string_view> words) {
+  return std::make_unique<KnownValue>(name, words).release();
 }
 
 void refuse_flags(const std::string& found, const std::string& expected) {

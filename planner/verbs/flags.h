@@ -23,6 +23,20 @@ inline constexpr int kMostCounted = 1'000'000;  // the largest number that a fla
 // Returns the description of a flag with a value, which --help calls `name` ("FILE", "N").
 boost::program_options::typed_value<std::string>* text_value(const char* name);
 
+// Describes a flag of which only some words are taken, or comma lists of them where --help calls
+// its value LIST. Shells complete the words; whoever reads the flag refuses others.
+class KnownValue : public boost::program_options::typed_value<std::string> {
+ public:
+  KnownValue(const char* name, std::span<const std::string_view> words);
+  const std::vector<std::string>& words() const { return words_; }
+
+ private:
+  std::vector<std::string> words_;
+};
+
+// Returns the description of such a flag; program_options takes it over.
+KnownValue* known_value(const char* name, std::span<const std::string_view> words);
+
 [[noreturn]] void refuse_flags(const std::string& found, const std::string& expected);
 
 std::optional<std::string> optional_text(const Flags& flags, const std::string& name);

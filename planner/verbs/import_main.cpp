@@ -37,7 +37,7 @@ po::options_description describe_flags() {
       ("micro-batch-size", text_value("N"),
        "samples of a micro-batch in the traced or measured run; default: kineto: as recorded "
        "shapes tell, others: 1")  //
-      ("optimizer", text_value("NAME"),
+      ("optimizer", known_value("NAME", all_optimizers()),
        "kineto: adamw, adam, sgd, sgd-momentum, ..., whose state is counted; default: as the trace "
        "names it")                                                                             //
       ("micro-batches", text_value("N"), "kineto: micro-batches of a traced step, default 1")  //
@@ -60,7 +60,7 @@ KinetoOptions read_options(const Flags& values) {
   }
   options.optimizer = optional_text(values, "optimizer");
   if (options.optimizer && !state_tensors(*options.optimizer)) {
-    refuse_flags(fmt::format("--optimizer {}", *options.optimizer), list_optimizers());
+    refuse_flags(fmt::format("--optimizer {}", *options.optimizer), list_names(all_optimizers()));
   }
   options.micro_batches =
       integer_or(values, "micro-batches", options.micro_batches, 1, kMostCounted);

@@ -37,7 +37,11 @@ std::vector<NewFile> list_held_plans(const PlannedTrajectory& planned, const Sea
 
 ExitCode plan_forecast(const Flags& values) {
   refuse_together(values, "--forecast",
-                  {"mask", "top", "planner", "explain", "held", "steps", "effort", "gap", "noise"});
+                  {"mask", "top", "planner", "explain", "held", "steps", "effort", "gap"});
+  if (values.count("noise") > 0) {
+    refuse_flags("--noise with --forecast",
+                 "none, for plans over a forecast are chosen by their total time alone");
+  }
   refuse_order_search(values, "--forecast");
   const auto out = optional_text(values, "out");
   if (out) refuse_folder_place({"--out", *out});

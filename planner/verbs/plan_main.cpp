@@ -24,6 +24,7 @@
 #include "planner/search/searched_orders.h"
 #include "planner/verbs/command_line.h"
 #include "planner/verbs/flags.h"
+#include "planner/verbs/known_words.h"
 #include "planner/verbs/plan_forecast.h"
 #include "planner/verbs/plan_graph.h"
 #include "planner/verbs/plan_held.h"
@@ -48,7 +49,7 @@ po::options_description describe_flags() {
        "sizes to try, a comma list; default: the powers of two that were measured")  //
       ("mask", text_value("BITS"),
        "freeze mask, a bit per block, 1 = active; default: all active")  //
-      ("schedules", text_value("LIST"),
+      ("schedules", known_value("LIST", list_schedule_words(/*with_search=*/true)),
        "schedules to try, a comma list; help lists them; default: all that are synchronous; with "
        "`search` among them the order of work is searched too, for the best plans that split their "
        "backwards")  //
@@ -57,7 +58,7 @@ po::options_description describe_flags() {
       ("no-recompute", po::bool_switch(), "keep activations, never recompute them")  //
       ("cache", po::bool_switch(),
        "also plans that read the frozen prefix's output from a cache")  //
-      ("reduction", text_value("MODE"),
+      ("reduction", known_value("MODE", kReductionWords),
        "exact: weights are bitwise identical under every plan; or fast: gradients take less "
        "memory; default exact, of a held plan its own")  //
       ("overlap-reductions", po::bool_switch(),
@@ -73,8 +74,7 @@ po::options_description describe_flags() {
        "end when the best is proven to be within so many percent of the least; default 0")  //
       ("noise", text_value("PERCENT"),
        "plans that differ by no more are equally fast, and the simplest stands first; default 1; "
-       "0: "
-       "the fastest first")                                                                       //
+       "0: the fastest first; not with --forecast, --held or --planner, which go by time alone")  //
       ("clip", po::bool_switch(), "steps with a global gradient norm: a barrier before updates")  //
       ("forecast", text_value("FILE"),
        "a freeze trace: plan which plan to hold when, transitions included")  //
@@ -88,7 +88,7 @@ po::options_description describe_flags() {
        "ms)")  //
       ("decide-every", text_value("N"),
        "with --forecast: steps between looks of the rule that knows no forecast, default 1")  //
-      ("planner", text_value("NAME"),
+      ("planner", known_value("NAME", all_planner_names()),
        "plan as another system does, and compare with the best plan; help lists them")  //
       ("out", text_value("FILE"),
        "write the best plan; with --forecast: a file for each plan held, numbered by its first "
@@ -101,6 +101,13 @@ po::options_description describe_flags() {
   add_store_flags(flags);
   add_graph_flags(flags);
   return flags;
+}
+
+// Says, behind the sentence that nothing fits, that the file of --out is as it was; "" without
+// --out.
+std::string tell_unwritten(const Flags& values) {
+  const auto out = optional_text(values, "out");
+  return out ? fmt::format("; --out {} is not written", *out) : "";
 }
 
 // Implements --planner NAME: judges and writes that planner's plan, and prints it beside the best
@@ -131,8 +138,8 @@ ExitCode compare_planner(const Flags& values, const std::string& name) {
     const char* instead = ranking.best() != nullptr
                               ? "without --planner there is a plan that fits"
                               : "no plan fits; without --planner the answer says what would help";
-    throw InfeasibleError(
-        fmt::format("the plan of {} cannot run: {}; {}", name, named.infeasible->reason, instead));
+    throw InfeasibleError(fmt::format("the plan of {} cannot run: {}; {}{}", name,
+                                      named.infeasible->reason, instead, tell_unwritten(values)));
   }
   return ExitCode::kOk;
 }
@@ -198,7 +205,8 @@ ExitCode answer(const Flags& values, const ModelProfile& profile, const SearchCa
                               ? ranking_json(ranking, setting, top, besides.json())
                               : print_ranking(ranking, setting, top) + besides.text());
   if (best == nullptr) {
-    throw InfeasibleError(explain_no_plan(profile, question, ranking, all_advice));
+    throw InfeasibleError(explain_no_plan(profile, question, ranking, all_advice) +
+                          tell_unwritten(values));
   }
   return ExitCode::kOk;
 }
@@ -212,6 +220,7 @@ ExitCode plan_verb(const Flags& values) {
   if (optional_text(values, "schedules") == "help") {
     print_answer(describe_schedules(/*synchronous_alone=*/true) +
                  "\nand beside them:\n"
+                 "pytorch           all of these that PyTorch's runtime takes (frazil export)\n"
                  "search            the best orders that a search finds, for the best plans that "
                  "split their backwards\n");
     return ExitCode::kOk;

@@ -3,19 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <string_view>
 
 #include "planner/bounds/shape.h"
+#include "planner/interop/pytorch_menu.h"
 #include "planner/plan/schedule_facts.h"
 #include "planner/search/rank_plans.h"
+#include "planner/verbs/known_words.h"
 #include "planner/verbs/what_if_flags.h"
 #include "profiles/known_names.h"
 
 namespace frazil {
 namespace {
-
-constexpr std::string_view kSearch = "search";  // beside the names of schedules
 
 constexpr const char* kQuestion = "timed_with";  // in a plan's provenance
 
@@ -30,30 +30,45 @@ struct ListedSchedules {
   bool search = false;
 };
 
+// Returns the schedules that a word of the list stands for; none for `search`.
+std::vector<ScheduleKind> find_schedules(const std::string& word) {
+  std::vector<ScheduleKind> kinds;
+  if (is_same_name(word, kPytorchWord)) {
+    const std::vector<ScheduleKind> all = synchronous_schedules();
+    std::copy_if(all.begin(), all.end(), std::back_inserter(kinds),
+                 [](ScheduleKind kind) { return runs_in_pytorch(facts_of(kind)); });
+  } else if (!is_same_name(word, kSearchWord)) {
+    const auto kind = find_schedule(word);
+    if (!kind) refuse_schedule("--schedules", word, "plan");
+    kinds.push_back(*kind);
+  }
+  return kinds;
+}
+
 ListedSchedules list_schedules(const std::string& comma_list) {
   ListedSchedules listed;
   std::vector<ScheduleKind>& kinds = listed.named;
+  const auto refuse_again = [&](bool is_listed) {
+    if (is_listed) refuse_flags("--schedules " + comma_list, "each schedule once");
+  };
   for (std::size_t begin = 0; begin <= comma_list.size();) {
     const std::size_t end = std::min(comma_list.find(',', begin), comma_list.size());
     const std::string name = comma_list.substr(begin, end - begin);
-    const auto kind = find_schedule(name);
-    const bool is_search = is_same_name(name, kSearch);
     if (name.empty()) {
       refuse_flags(fmt::format("--schedules `{}`", comma_list),
                    "a name on both sides of each comma");
     }
-    if (!kind && !is_search) refuse_schedule("--schedules", name, "plan");
-    if (kind && facts_of(*kind).versions != WeightVersions::kSync) {
-      refuse_flags("--schedules " + name,
-                   "schedules that flush, which keep one version of weights");
-    }
-    if (is_search ? listed.search : std::find(kinds.begin(), kinds.end(), *kind) != kinds.end()) {
-      refuse_flags("--schedules " + comma_list, "each schedule once");
-    }
-    if (is_search) {
+    if (is_same_name(name, kSearchWord)) {
+      refuse_again(listed.search);
       listed.search = true;
-    } else {
-      kinds.push_back(*kind);
+    }
+    for (const ScheduleKind kind : find_schedules(name)) {
+      if (facts_of(kind).versions != WeightVersions::kSync) {
+        refuse_flags("--schedules " + name,
+                     "schedules that flush, which keep one version of weights");
+      }
+      refuse_again(std::find(kinds.begin(), kinds.end(), kind) != kinds.end());
+      kinds.push_back(kind);
     }
     begin = end + 1;
   }
@@ -70,6 +85,14 @@ ListedSchedules list_schedules(const Flags& values) {
 
 std::vector<ScheduleKind> read_schedules(const Flags& values) {
   return list_schedules(values).named;
+}
+
+std::vector<std::string_view> list_schedule_words(bool with_search) {
+  std::vector<std::string_view> words;
+  for (const ScheduleKind kind : synchronous_schedules()) words.push_back(schedule_name(kind));
+  words.push_back(kPytorchWord);
+  if (with_search) words.push_back(kSearchWord);
+  return words;
 }
 
 std::optional<OrderSearchOptions> read_order_search(const Flags& values) {
@@ -122,8 +145,7 @@ SearchOptions read_options(const Flags& values, const ModelProfile& profile) {
   }
   options.schedules = read_schedules(values);
   if (const auto mode = optional_text(values, "reduction")) {
-    constexpr std::array<std::string_view, 2> kModes = {"exact", "fast"};
-    const bool is_fast = known_name("--reduction", *mode, kModes) == "fast";
+    const bool is_fast = known_name("--reduction", *mode, kReductionWords) == "fast";
     options.reduction = is_fast ? ReductionMode::kFast : ReductionMode::kExact;
   }
   options.recompute = !is_set(values, "no-recompute");

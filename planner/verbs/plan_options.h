@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/order_search/order_search.h"
@@ -11,9 +12,12 @@
 
 namespace frazil {
 
-// Returns the schedules that --schedules names, but for `search`; without the flag, all that are
-// synchronous. Throws InputError.
+// Returns the schedules that --schedules names, but for `search`; `pytorch` stands for all that
+// PyTorch's runtime takes. Without the flag, all that are synchronous. Throws InputError.
 std::vector<ScheduleKind> read_schedules(const Flags& values);
+
+// Returns the words of which --schedules is a list, for completion.
+std::vector<std::string_view> list_schedule_words(bool with_search);
 
 // Returns the ranking's options (planner/search/rank_plans.h) with what the flags say.
 SearchOptions read_options(const Flags& values, const ModelProfile& profile);

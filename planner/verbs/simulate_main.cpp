@@ -169,7 +169,10 @@ ExitCode simulate_what_if(const Flags& values) {
                 inputs.plan, {inputs.profile, inputs.cluster});
   if (!what_if.memory || !what_if.memory->limit) return ExitCode::kOk;
   const auto excess = find_excess(*what_if.memory, answer.peak_bytes);
-  if (excess) throw InfeasibleError("the schedule does not fit: " + *excess);
+  if (excess) {
+    throw InfeasibleError("the schedule does not fit: " + *excess +
+                          tell_full_count(*what_if.memory, what_if.schedule));
+  }
   return ExitCode::kOk;
 }
 
@@ -184,9 +187,10 @@ ExitCode compare_on_plan(const Flags& values, const Plan& plan, Setting setting)
 }
 
 ExitCode simulate_file(const Flags& values) {
-  refuse_together(values, "--plan",
-                  {"stages", "max-memory", "forward", "backward-input", "backward-weight",
-                   "backward", "hop", "chunks", "fits", "activation", "state", "memory-limit"});
+  refuse_together(
+      values, "--plan",
+      {"stages", "max-memory", "forward", "backward-input", "backward-weight", "backward", "hop",
+       "chunks", "fits", "activation", "stage-input", "state", "memory-limit"});
   const std::string file = required_text(values, "plan");
   ModelProfile profile = read_model_profile(required_text(values, "profile"));
   Cluster cluster = read_cluster(required_text(values, "cluster"));

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "planner/verbs/kernels_flag.h"
+#include "planner/verbs/known_words.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -21,7 +22,7 @@ void describe_verify(boost::program_options::options_description& flags) {
       ("run", text_value("FILE"), "run configuration: model, data, optimizer")   //
       ("cluster", text_value("FILE"), "cluster (frazil profile --cluster-out)")  //
       ("plan", text_value("FILE"), "plan to verify")                             //
-      ("device", text_value("KIND"),
+      ("device", known_value("KIND", kDeviceWords),
        "what the cluster's devices are here: cpu (default) or cuda")          //
       ("blocks", text_value("N"), "blocks of profile and run, default 40")    //
       ("steps", text_value("N"), "steps of each half of a block, default 8")  //

@@ -2,21 +2,34 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <string_view>
 #include <vector>
 
+#include "planner/plan/schedule_facts.h"
+#include "planner/verbs/known_words.h"
 #include "planner/verbs/what_if_memory_flags.h"
 #include "profiles/known_names.h"
 #include "profiles/quantity_text.h"
 
 namespace frazil {
 
+namespace {
+
+// Returns what --schedule takes; policies go with a plan alone.
+std::vector<std::string_view> list_order_words() {
+  std::vector<std::string_view> words;
+  for (const ScheduleFacts& facts : all_schedules()) words.push_back(facts.name);
+  words.insert(words.end(), {kSearchWord, "fifo", "priority", "lrtf"});
+  return words;
+}
+
+}  // namespace
+
 void describe_what_if(boost::program_options::options_description& flags) {
   flags.add_options()                                                    //
       ("stages", text_value("N"), "what-if: devices p of the pipeline")  //
       ("micro-batches", text_value("N"), "micro-batches of a step")      //
-      ("schedule", text_value("NAME"),
+      ("schedule", known_value("NAME", list_order_words()),
        "a schedule's name, as frazil simulate --schedule help lists")                       //
       ("forward", text_value("TIME"), "what-if: time of F, one or a comma list by device")  //
       ("backward-input", text_value("TIME"),
@@ -27,9 +40,10 @@ void describe_what_if(boost::program_options::options_description& flags) {
        "what-if: time of B instead of I and W, which are then half of it each")               //
       ("hop", text_value("TIME"), "what-if: latency between different devices, default 0ns")  //
       ("chunks", text_value("N"),
-       "what-if: chunks of the model per device, default the schedule's")                      //
-      ("in-flight", text_value("N"), "micro-batches in flight, default the schedule's")        //
-      ("objective", text_value("NAME"), "with --schedule search: makespan (default) or span")  //
+       "what-if: chunks of the model per device, default the schedule's")                //
+      ("in-flight", text_value("N"), "micro-batches in flight, default the schedule's")  //
+      ("objective", known_value("NAME", kObjectiveWords),
+       "with --schedule search: makespan (default) or span")  //
       ("budget", text_value("N"), "with --schedule search: moves to try, default 1500000");
 }
 
@@ -62,9 +76,8 @@ std::optional<OrderSearchOptions> read_search(const Flags& flags) {
     return std::nullopt;
   }
   OrderSearchOptions options;
-  constexpr std::array<std::string_view, 2> kObjectives = {"makespan", "span"};
   const std::string objective = optional_text(flags, "objective").value_or("makespan");
-  if (known_name("--objective", objective, kObjectives) == "span") {
+  if (known_name("--objective", objective, kObjectiveWords) == "span") {
     options.objective = Objective::kSpan;
   }
   if (const auto budget = optional_integer(flags, "budget", 0, kMostMoves)) {
@@ -111,6 +124,11 @@ WhatIf read_what_if(const Flags& flags, std::optional<Duration> otherwise, bool 
   what_if.forward = times("forward");
   read_backward(flags, times, what_if);
   what_if.memory = read_what_if_memory(flags);
+  const bool has_input = what_if.memory && !what_if.memory->input.empty();
+  if (has_input && !any_schedule && !facts_of(what_if.schedule).recomputes_itself) {
+    refuse_flags("--stage-input with a schedule whose stages keep all of --activation",
+                 "varuna, or --compare");
+  }
   what_if.hop = duration_or(flags, "hop", what_if.hop);
   what_if.chunks = optional_integer(flags, "chunks", 1, kMostCounted);
   what_if.in_flight = optional_integer(flags, "in-flight", 1, kMostCounted);

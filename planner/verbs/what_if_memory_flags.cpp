@@ -30,6 +30,9 @@ void describe_what_if_memory(boost::program_options::options_description& flags)
       ("activation", text_value("SIZE"),
        "what-if: what a micro-batch keeps on a device until its backward, one or a comma list by "
        "device")  //
+      ("stage-input", text_value("SIZE"),
+       "with --activation: what of it a stage that recomputes (varuna) keeps until it does, its "
+       "input; one or a comma list by device; default: all of it, an upper bound")  //
       ("state", text_value("SIZE"),
        "with --activation: parameters, gradients and optimizer state of a device, one or "
        "a comma list; default 0B")  //
@@ -39,7 +42,7 @@ void describe_what_if_memory(boost::program_options::options_description& flags)
 
 std::optional<WhatIfMemory> read_what_if_memory(const Flags& flags) {
   if (flags.count("activation") == 0) {
-    for (const char* flag : {"state", "memory-limit"}) {
+    for (const char* flag : {"stage-input", "state", "memory-limit"}) {
       if (flags.count(flag) > 0) {
         refuse_flags(fmt::format("--{} without --activation", flag), "both");
       }
@@ -47,6 +50,7 @@ std::optional<WhatIfMemory> read_what_if_memory(const Flags& flags) {
     return std::nullopt;
   }
   WhatIfMemory memory{.activation = read_sizes(flags, "activation")};
+  if (flags.count("stage-input") > 0) memory.input = read_sizes(flags, "stage-input");
   if (flags.count("state") > 0) memory.state = read_sizes(flags, "state");
   if (const auto limit = optional_text(flags, "memory-limit")) {
     memory.limit = parse_bytes(*limit, "--memory-limit");

@@ -33,13 +33,22 @@ ComparedSchedule ask(const WhatIf& question, const ScheduleFacts& facts, int chu
                              row.most_in_flight, *options.most_in_flight);
   }
   if (question.memory && row.reason.empty()) {
-    row.reason = find_excess(*question.memory, row.answer.peak_bytes).value_or("");
+    const auto excess = find_excess(*question.memory, row.answer.peak_bytes);
+    if (excess) row.reason = *excess + tell_full_count(*question.memory, facts.kind);
   }
   return row;
 }
 
 Bytes most_bytes(const WhatIfAnswer& answer) {
   return *std::max_element(answer.peak_bytes.begin(), answer.peak_bytes.end());
+}
+
+// Says what all rows have in common: they are orders by rule, none is searched.
+std::string describe_question(const WhatIf& question) {
+  return fmt::format(
+      "{} devices (pp {}, dp 1), {} micro-batches; v chunks on a device; each schedule in its own "
+      "order and depth, none searched\n",
+      question.stages, question.stages, question.micro_batches);
 }
 
 std::string name_of(const ComparedSchedule& row) {
@@ -74,9 +83,10 @@ std::vector<ComparedSchedule> compare_schedules(const WhatIf& question,
 
 std::string print_comparison(const std::vector<ComparedSchedule>& compared) {
   const bool has_bytes = !compared.empty() && compared.front().what_if.memory.has_value();
-  std::string text = fmt::format("{:<20} {:>12} {:>8} {:>12} {:>8} {:>10} {:>10}{}\n", "schedule",
-                                 "makespan", "bubble", "span", "bubble", "in flight", "parameters",
-                                 has_bytes ? fmt::format(" {:>12}", "peak") : "");
+  std::string text = compared.empty() ? "" : describe_question(compared.front().what_if);
+  text += fmt::format("{:<20} {:>12} {:>8} {:>12} {:>8} {:>10} {:>10}{}\n", "schedule", "makespan",
+                      "bubble", "span", "bubble", "in flight", "parameters",
+                      has_bytes ? fmt::format(" {:>12}", "peak") : "");
   for (const ComparedSchedule& row : compared) {
     if (!row.reason.empty()) continue;
     text +=

@@ -6,6 +6,7 @@
 #include <string>
 #include <variant>
 
+#include "planner/plan/schedule_facts.h"
 #include "profiles/error.h"
 #include "profiles/quantity_text.h"
 
@@ -27,9 +28,23 @@ void check_length(const std::vector<Bytes>& values, const char* flag, int device
                    fmt::format("one, or one for each of {} devices", devices));
 }
 
+void check_inputs(const WhatIfMemory& memory, int devices) {
+  if (memory.input.empty()) return;
+  check_length(memory.input, "--stage-input", devices);
+  for (std::size_t device = 0; device < static_cast<std::size_t>(devices); ++device) {
+    const Bytes input = value_on(memory.input, device);
+    const Bytes activation = value_on(memory.activation, device);
+    if (input <= activation) continue;
+    throw InputError(
+        "command line", 0, fmt::format("--stage-input {}", to_text(input)),
+        fmt::format("at most the {} of --activation, of which it is one", to_text(activation)));
+  }
+}
+
 void check(const WhatIfMemory& memory, const Plan& plan, int devices) {
   check_length(memory.activation, "--activation", devices);
   check_length(memory.state, "--state", devices);
+  check_inputs(memory, devices);
   const Bytes most = *std::max_element(memory.activation.begin(), memory.activation.end());
   const Bytes state = *std::max_element(memory.state.begin(), memory.state.end());
   const auto directions = static_cast<std::int64_t>(plan.pipelines.size());
@@ -43,24 +58,39 @@ struct Held {
   Bytes most;
 };
 
-// The bytes that F of a micro-batch adds on a device.
+// What the micro-batches of an action keep on a device.
 class ChunkBytes {
  public:
-  ChunkBytes(Bytes activation, int chunks, int devices)
-      : activation_(activation), chunks_(chunks), devices_(devices) {}
+  ChunkBytes(const WhatIfMemory& memory, const std::vector<Stage>& stages, std::size_t device,
+             int devices)
+      : activation_(value_on(memory.activation, device)),
+        input_(memory.input.empty() ? activation_ : value_on(memory.input, device)),
+        stages_(stages),
+        devices_(devices) {}
 
-  Bytes of(const Action& action) const {
+  // From F on, until R where the stage recomputes.
+  Bytes after_forward(const Action& action) const {
+    return share_of(recomputes(action) ? input_ : activation_, action);
+  }
+  // Before the last part of the backward.
+  Bytes before_backward(const Action& action) const { return share_of(activation_, action); }
+
+ private:
+  bool recomputes(const Action& action) const {
+    return stages_.at(action.stage.index()).memory == MemoryPolicy::kRecompute;
+  }
+  Bytes share_of(Bytes bytes, const Action& action) const {
+    const auto chunks = static_cast<std::int64_t>(stages_.size()) / devices_;
     const std::int64_t chunk = action.stage.value / devices_;
+    const auto up_to = [&](std::int64_t c) {
+      return static_cast<std::int64_t>(Wide{bytes.count} * c / chunks);
+    };
     return {(up_to(chunk + 1) - up_to(chunk)) * action.micro_batches->count()};
   }
 
- private:
-  std::int64_t up_to(std::int64_t chunk) const {
-    return static_cast<std::int64_t>(Wide{activation_.count} * chunk / chunks_);
-  }
-
   Bytes activation_;
-  int chunks_;
+  Bytes input_;
+  const std::vector<Stage>& stages_;
   int devices_;
 };
 
@@ -68,10 +98,14 @@ void count_bytes(const Action& action, const ChunkBytes& bytes, Held& held) {
   if (const auto* pair = std::get_if<ActionPair>(&action.detail)) {
     for (const Action& half : pair->halves) count_bytes(half, bytes, held);
   } else if (action.kind == ActionKind::kForward) {
-    held.now += bytes.of(action);
+    held.now += bytes.after_forward(action);
+    held.most = std::max(held.most, held.now);
+  } else if (action.kind == ActionKind::kRecompute) {
+    held.now += bytes.before_backward(action);
+    held.now -= bytes.after_forward(action);
     held.most = std::max(held.most, held.now);
   } else if (action.kind == ActionKind::kBackward || action.kind == ActionKind::kBackwardWeight) {
-    held.now -= bytes.of(action);
+    held.now -= bytes.before_backward(action);
   }
 }
 
@@ -80,14 +114,13 @@ void count_bytes(const Action& action, const ChunkBytes& bytes, Held& held) {
 std::vector<Bytes> find_peak_bytes(const WhatIfMemory& memory, const Plan& plan,
                                    const SimulatedStep& step, int devices) {
   check(memory, plan, devices);
-  const auto chunks = static_cast<int>(plan.pipelines.front().stages.size()) / devices;
   std::vector<Held> held(static_cast<std::size_t>(devices));
   const TaskGraph& graph = step.lowered.graph;
   for (std::size_t task = 0; task < graph.size(); ++task) {
     const TaskLane& lane = graph.lanes()[graph.lane_of()[task]];
     if (lane.lane != Lane::kCompute) continue;
     const std::size_t device = lane.device.index();
-    const ChunkBytes bytes(value_on(memory.activation, device), chunks, devices);
+    const ChunkBytes bytes(memory, plan.pipelines.front().stages, device, devices);
     count_bytes(step.lowered.actions[task], bytes, held[device]);
   }
   std::vector<Bytes> peaks;
@@ -96,6 +129,12 @@ std::vector<Bytes> find_peak_bytes(const WhatIfMemory& memory, const Plan& plan,
     peaks.push_back(value_on(memory.state, device) * directions + held[device].most);
   }
   return peaks;
+}
+
+std::string tell_full_count(const WhatIfMemory& memory, ScheduleKind schedule) {
+  if (!memory.input.empty() || !facts_of(schedule).recomputes_itself) return "";
+  return fmt::format(", if stages kept what {} recomputes; --stage-input says what they keep",
+                     schedule_name(schedule));
 }
 
 std::optional<std::string> find_excess(const WhatIfMemory& memory,

@@ -15,7 +15,7 @@ RUN = f"--checkpoint-every 8 --steps {STEPS} --json".split()
 
 
 def weight_hash(answer):
-    place = answer.find('"weight_hash"')
+    place = answer.find('"state_hash"')
     return answer[place:].splitlines()[0] if place >= 0 else "none"
 
 

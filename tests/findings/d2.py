@@ -24,7 +24,7 @@ def with_kernels(training, name, *arguments):
 
 
 def weight_hash(ended):
-    return json.loads(ended.stdout).get("weight_hash") if ended.returncode in (0, 143) and ended.stdout else "none"
+    return json.loads(ended.stdout).get("state_hash") if ended.returncode in (0, 143) and ended.stdout else "none"
 
 
 def cut_back(folder, step):

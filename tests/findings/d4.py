@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import resource
 import subprocess
 import sys
@@ -35,7 +36,8 @@ def main():
             lines = answer.stderr.strip().splitlines()
             sentence = lines[-1] if lines else ""
             said.append(f"{what}: exit code {answer.returncode}, {len(lines)} lines, `{sentence[:140]}`")
-            is_one = len(lines) == 1 and "frame #" not in sentence and "Exception raised" not in sentence
+            is_one = len(lines) == 1 and not any(word in sentence for word in ("frame #", "Exception raised", "enforce fail"))
+            is_one = is_one and re.search(r"a tensor of \d+ bytes \([\d.]+ [KMGT]iB\) cannot be allocated$", sentence) is not None
             if answer.returncode != 7 or not is_one:
                 print("; ".join(said))
                 return 1

@@ -27,7 +27,7 @@ def check():
             for ended in (planned, trained):
                 if ended.returncode:
                     return "", f"{' '.join(ended.args[1:3])} {question} exits {ended.returncode}: {one_line(ended.stderr)}"
-            hashes.add(json.loads(trained.stdout)["weight_hash"])
+            hashes.add(json.loads(trained.stdout)["state_hash"])
             kept = sorted((training.folder / f"run{number}").glob("phase-*/plan.json"))
             if not kept:
                 return "", "the run keeps no plan"

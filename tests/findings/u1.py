@@ -17,7 +17,7 @@ def check():
             ended = training.train("--out", out, "--steps", "50", "--json", *flags)
             if ended.returncode:
                 return "", f"train exits {ended.returncode}: {one_line(ended.stderr)}"
-            hashes.append(json.loads(ended.stdout)["weight_hash"])
+            hashes.append(json.loads(ended.stdout)["state_hash"])
             weights = training.folder / out / "weights.safetensors"
             if not weights.exists():
                 found = sorted(path.name for path in (training.folder / out).iterdir())

@@ -33,8 +33,8 @@ def check():
         if more.returncode or again.returncode or short.returncode or whole.returncode:
             return "", f"more steps for a finished run: exit {more.returncode}, {one_line(more.stderr)}"
         answers = [json.loads(run.stdout) for run in (short, more, again)]
-        if answers[1]["resumed_from_step"] != 20 or answers[1]["weight_hash"] != answers[2]["weight_hash"] \
-                or answers[0]["weight_hash"] == answers[1]["weight_hash"]:
+        if answers[1]["resumed_from_step"] != 20 or answers[1]["state_hash"] != answers[2]["state_hash"] \
+                or answers[0]["state_hash"] == answers[1]["state_hash"]:
             return "", f"30 steps after 20: {answers[1]}"
         for flags in (["--seed", "8"], ["--steps", "12"], ["--no-freeze"]):
             other = training.run("train", "--resume", "short", *flags)

@@ -80,10 +80,28 @@ def check_pages(root):
     return flags
 
 
+def check_links(pages):
+    """Every link of an installed page that leads to a file leads to one that is installed."""
+    links = 0
+    for page in sorted(path for path in pages.rglob("*.md") if "licences" not in path.parts):
+        for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+            path = link.partition("#")[0]
+            if not path or "://" in path or path.startswith("mailto:"):
+                continue
+            links += 1
+            if not (page.parent / path).exists():
+                raise Failure(f"{page.relative_to(pages)} links to {path}, which is not installed")
+    if links < 20:
+        raise Failure(f"the installed pages have {links} links to files")
+
+
 def check_bash(script):
     """What bash completes for words of which the last is begun."""
     asked = (("pl", "plan"), ("plan --prof", "--profile"), ("import ki", "kineto"), ("reproduce pipe-", "pipe-bd"),
-             ("help sim", "simulate"), ("plan --profile mod", ""), ("plan --batch ", ""))
+             ("help sim", "simulate"), ("plan --profile mod", ""), ("plan --batch ", ""),
+             ("plan --schedules 1f", "1f1b"), ("plan --schedules gpipe,zb-v-", "gpipe,zb-v-auto"), ("plan --planner torchg", "torchgpipe"),
+             ("simulate --schedule varu", "varuna"), ("plan --reduction ", "exact fast"), ("cluster --preset h100-sx", "h100-sxm"),
+             ("import --optimizer adam", "adamw adam adamax"), ("export --to pytorch", "pytorch-csv"))
     for line, expected in asked:
         words = ["frazil", *line.split(" ")]
         listed = " ".join(f"'{word}'" for word in words)
@@ -152,6 +170,7 @@ def main():
             (folder / "linked").symlink_to(root / "bin/frazil")
             check_what_if(folder / "linked")
             flags = check_pages(root)
+            check_links(root / "share/doc/frazil")
             check_consumer(root, folder)
             if has_torch:
                 check_torch(root, folder)

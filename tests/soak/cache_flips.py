@@ -63,7 +63,7 @@ class CachedTraining:
         ended = self.training.train(*FLAGS)
         if ended.returncode:
             raise Failed(f"train exits {ended.returncode}: {one_line(ended.stderr)}")
-        self.hash = json.loads(ended.stdout)["weight_hash"]
+        self.hash = json.loads(ended.stdout)["state_hash"]
         self.flipped = self.lost = self.found = 0
 
     def flip_bits(self, random, place):
@@ -83,8 +83,8 @@ class CachedTraining:
         found = json.loads(answer)
         self.lost += found["cache"]["lost"]
         self.found += found["cache"]["found"]
-        if found["weight_hash"] != self.hash:
-            return Ended("other weights", f"exit 0 with weights {found['weight_hash']}, expected {self.hash}")
+        if found["state_hash"] != self.hash:
+            return Ended("other weights", f"exit 0 with weights {found['state_hash']}, expected {self.hash}")
         return Ended("same weights")
 
 

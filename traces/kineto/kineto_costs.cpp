@@ -20,6 +20,12 @@ struct Purpose {
   bool is_known() const { return layer >= 0 || is_update; }
 };
 
+// A node that handed on the gradient of a transposed weight.
+struct TransposedWeight {
+  std::size_t work = 0;
+  std::int64_t bytes = 0;
+};
+
 class CostSum {
  public:
   CostSum(const JoinedTrace& trace, const BackwardMatch& backward, const TraceLayers& layers)
@@ -91,8 +97,14 @@ class CostSum {
     return goes_on ? next.start - work.start : work.duration();
   }
 
+  // True for a node that hands on the gradient of a weight that was transposed in the forward.
+  bool is_transposed_weight(const HostWork& work) const {
+    return work.kind == HostWorkKind::kBackwardNode &&
+           node_name(trace_.names[work.name]).starts_with("TBackward");
+  }
+
   // Notes that the layer ran, and what shapes tell of its parameters and output.
-  void note_facts(std::size_t i, std::int64_t input_bytes, LayerStep& step) const {
+  void note_facts(std::size_t i, std::int64_t input_bytes, LayerStep& step) {
     const HostWork& work = trace_.works[i];
     switch (work.kind) {
       case HostWorkKind::kForward:
@@ -100,6 +112,10 @@ class CostSum {
         return;
       case HostWorkKind::kBackwardNode:
         if (backward_.part[i] == BackwardPart::kWeight) ++step.weight_nodes;
+        if (is_transposed_weight(work)) {
+          transposed_ = {i, std::max<std::int64_t>(input_bytes, 0)};
+          add_saturating(step.unaccumulated, transposed_.bytes);
+        }
         if (work.sequence <= step.output_sequence) return;
         step.output_sequence = work.sequence;
         step.output_bytes = input_bytes;
@@ -109,6 +125,8 @@ class CostSum {
         ++step.parameters;
         if (input_bytes < 0) step.has_unknown_parameters = true;
         add_saturating(step.parameter_bytes, std::max<std::int64_t>(input_bytes, 0));
+        step.largest_parameter = std::max(step.largest_parameter, input_bytes);
+        if (i > 0 && transposed_.work == i - 1) step.unaccumulated -= transposed_.bytes;
     }
   }
 
@@ -195,6 +213,7 @@ class CostSum {
   const BackwardMatch& backward_;
   const TraceLayers& layers_;
   TraceCosts costs_;
+  TransposedWeight transposed_;  // the last one
 };
 
 }  // namespace

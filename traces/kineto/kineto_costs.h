@@ -30,6 +30,10 @@ struct LayerStep {
   int parameters = 0;                // parameter tensors whose gradient was accumulated
   std::int64_t parameter_bytes = 0;  // bytes of the parameters with a known shape
   bool has_unknown_parameters = false;
+  std::int64_t largest_parameter = 0;  // bytes of the largest of them
+  // Bytes of transposed gradients of weights that no AccumulateGrad right behind took
+  // (tied_weights.h).
+  std::int64_t unaccumulated = 0;
   // The node that was handed the gradient of the layer's output; -1: none.
   std::int64_t output_sequence = -1;
   std::int64_t output_bytes = -1;  // -1: unknown

@@ -12,6 +12,7 @@
 #include "profiles/error.h"
 #include "traces/kineto/kineto_memory.h"
 #include "traces/kineto/optimizer_state.h"
+#include "traces/kineto/tied_weights.h"
 
 namespace frazil {
 namespace {
@@ -47,6 +48,17 @@ struct LayerSamples {
   }
 };
 
+// Returns how far the middle half of the values lies apart, over their median; none for fewer than
+// two.
+std::optional<double> find_spread(std::vector<double> values) {
+  if (values.size() < 2) return std::nullopt;
+  std::sort(values.begin(), values.end());
+  const std::size_t quarter = values.size() / 4;
+  const double middle = (values[values.size() / 2] + values[(values.size() - 1) / 2]) / 2;
+  const double apart = values[values.size() - 1 - quarter] - values[quarter];
+  return middle > 0 ? std::optional(apart / middle) : std::nullopt;
+}
+
 // Collects all traces, one after another, so that only one is held at a time.
 class TraceCollector {
  public:
@@ -64,6 +76,7 @@ class TraceCollector {
       throw InputError(trace.file, 0, costs.is_device_time ? "device work" : "no device work",
                        "the same as in the first trace");
     }
+    add_step_times(costs);
     report_.layers_by = layers.source;
     report_.is_device_time = costs.is_device_time;
     note_rows(trace, is_first);
@@ -88,6 +101,7 @@ class TraceCollector {
     if (report.largest_unattributed.size() > kNamedUnattributed) {
       report.largest_unattributed.resize(kNamedUnattributed);
     }
+    report.step_spread = find_spread(step_times_);
     return report;
   }
 
@@ -148,6 +162,24 @@ class TraceCollector {
     }
   }
 
+  // Steps of several ranks count in proportion to their rank's median, for ranks hold parts of
+  // different sizes.
+  void add_step_times(const TraceCosts& costs) {
+    std::vector<std::int64_t> times = costs.update;
+    for (const std::vector<LayerStep>& steps : costs.layers) {
+      for (std::size_t step = 0; step < times.size(); ++step) {
+        for (const std::int64_t part :
+             {steps[step].forward, steps[step].input, steps[step].weight, steps[step].both}) {
+          add_saturating(times[step], part);
+        }
+      }
+    }
+    const std::int64_t middle = std::max<std::int64_t>(median(times), 1);
+    for (const std::int64_t time : times) {
+      step_times_.push_back(static_cast<double>(time) / static_cast<double>(middle));
+    }
+  }
+
   void add_totals(const JoinedTrace& trace, const TraceCosts& costs) {
     ++report_.traces;
     report_.events += trace.events;
@@ -170,6 +202,7 @@ class TraceCollector {
   std::vector<LayerSamples> layers_;
   std::map<std::string, std::size_t> numbers_;
   std::map<std::string, std::int64_t> unattributed_;
+  std::vector<double> step_times_;  // of all traces, over the median of their trace
   std::set<std::string> optimizers_;
   std::int64_t rows_read_ = 0;
   KinetoReport report_;
@@ -183,9 +216,16 @@ class ProfileMaker {
   KinetoImport make() {
     import_.profile.model = options_.model;
     find_micro_batch_size();
-    for (const LayerSamples& samples : traces_.layers()) add_layer(samples);
+    const std::vector<WeightFacts> weights = list_weights();
+    const auto tied = find_tied_layers(weights);
+    for (std::size_t l = 0; l < tied.size(); ++l) {
+      add_layer(traces_.layers()[l], tied[l].has_value());
+    }
     import_.profile.layers.back().has_loss = true;
     add_edges();
+    for (std::string& sentence : add_tied_weights(weights, import_.profile)) {
+      import_.report.notes.push_back(std::move(sentence));
+    }
     note_update();
     note("backward nodes that compute both gradients: half I, half W, by rule",
          import_.profile.backward_was_split_by_rule);
@@ -267,14 +307,26 @@ class ProfileMaker {
     note("the update is shared among layers by parameter bytes", has_update && !by_tensors);
   }
 
-  void add_layer(const LayerSamples& samples) {
+  std::vector<WeightFacts> list_weights() const {
+    std::vector<WeightFacts> weights;
+    for (const LayerSamples& samples : traces_.layers()) {
+      const auto largest = [](const LayerStep& step) { return step.largest_parameter; };
+      const auto open = [](const LayerStep& step) { return step.unaccumulated; };
+      weights.push_back(
+          {samples.median_of(largest), samples.median_of(open) / options_.micro_batches});
+    }
+    return weights;
+  }
+
+  // `has_copy`: one of its weights is another layer's, and is added later.
+  void add_layer(const LayerSamples& samples, bool has_copy) {
     Layer layer;
     layer.name = samples.name;
     layer.block = BlockId{import_.profile.layers.size()};
     import_.profile.blocks.push_back(samples.name);
     const bool is_trained =
         samples.any([](const LayerStep& step) { return step.weight_nodes > 0; });
-    layer.parameters = {is_trained ? parameters_of(samples) : 0};
+    layer.parameters = {is_trained ? parameters_of(samples, has_copy) : 0};
     layer.update = Duration{samples.median_of([](const LayerStep& step) { return step.update; })};
     CostSample cost;
     cost.micro_batch_size = import_.report.micro_batch_size;
@@ -313,13 +365,13 @@ class ProfileMaker {
     import_.profile.layers.push_back(std::move(layer));
   }
 
-  std::int64_t parameters_of(const LayerSamples& samples) {
+  std::int64_t parameters_of(const LayerSamples& samples, bool has_copy) {
     const bool is_unknown =
         samples.any([](const LayerStep& step) { return step.has_unknown_parameters; });
     const std::int64_t bytes = samples.median_of([](const LayerStep& step) {
       return step.parameter_bytes;
     }) / options_.micro_batches;
-    if (!is_unknown && bytes > 0) return bytes;
+    if (!is_unknown && (bytes > 0 || has_copy)) return bytes;
     has_unknown_parameters_ = true;
     return kSomeParameters;
   }
@@ -358,11 +410,15 @@ Provenance describe_origin(const std::vector<std::filesystem::path>& traces,
   }
   std::string notes;
   for (const std::string& note : report.notes) notes += (notes.empty() ? "" : "; ") + note;
-  return {{"command", "frazil import kineto"},
-          {"traces", names},
-          {"steps", fmt::format("median of {}", report.steps)},
-          {"time", report.is_device_time ? "device" : "host"},
-          {"rules", notes}};
+  Provenance origin = {{"command", "frazil import kineto"},
+                       {"traces", names},
+                       {"steps", fmt::format("median of {}", report.steps)},
+                       {"time", report.is_device_time ? "device" : "host"},
+                       {"rules", notes}};
+  if (report.step_spread) {
+    origin["step_spread"] = fmt::format("{:.1f} %", 100 * *report.step_spread);
+  }
+  return origin;
 }
 
 }  // namespace

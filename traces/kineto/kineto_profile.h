@@ -13,6 +13,8 @@
 //   parameters has 1 byte of them.
 // - A stash (saved activations) is measured where the trace was recorded with profile_memory=True
 //   (kineto_memory.h), else the layer's input alone, a lower bound, or 0 without shapes.
+// - A weight that two layers share is one tied parameter where shapes were recorded
+//   (tied_weights.h).
 // - Optimizer state is a number of tensors of the size of a parameter (optimizer_state.h).
 // - The micro-batch size is given, else the rows that the first operation with parameters reads in
 //   every step.
@@ -48,6 +50,9 @@ struct KinetoReport {
   std::int64_t events = 0;
   int steps = 0;  // steps that count
   int steps_dropped = 0;
+  // How far the middle half of the counted steps lies apart, over their median; a step is what its
+  // layers and its update take. None for fewer than two steps.
+  std::optional<double> step_spread = std::nullopt;
   TimeShare operations;  // over the counted steps
   TimeShare device;
   Duration communication{0};                                           // device time

@@ -38,13 +38,10 @@ std::optional<int> state_tensors(std::string_view optimizer) {
   return known->second;
 }
 
-std::string list_optimizers() {
-  std::string text;
-  for (const auto& [name, tensors] : kKnown) {
-    text += text.empty() ? "" : &name == &kKnown.back().first ? " or " : ", ";
-    text += name;
-  }
-  return text;
+std::vector<std::string_view> all_optimizers() {
+  std::vector<std::string_view> names;
+  for (const auto& [name, tensors] : kKnown) names.push_back(name);
+  return names;
 }
 
 std::string_view optimizer_of_range(std::string_view range) {

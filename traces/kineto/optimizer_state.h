@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "profiles/doubt.h"
 
@@ -16,8 +17,8 @@ namespace frazil {
 // RMSprop) is not seen; counters of a few bytes do not count.
 std::optional<int> state_tensors(std::string_view optimizer);
 
-// The names that state_tensors() knows, for a message.
-std::string list_optimizers();
+// The names that state_tensors() knows.
+std::vector<std::string_view> all_optimizers();
 
 // Returns the class in the name of the profiler's range "Optimizer.step#AdamW.step": "AdamW".
 std::string_view optimizer_of_range(std::string_view range);

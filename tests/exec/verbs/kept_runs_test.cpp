@@ -68,7 +68,7 @@ class KeptRuns : public testing::Test {
 TEST_F(KeptRuns, EndWithTheirWeightsAndALastCheckpoint) {
   const auto plain = answer(kInputs + "--out plain --steps 11");
   const auto durable = answer(kInputs + "--out durable --steps 11 --checkpoint-every 4");
-  EXPECT_EQ(plain.at("weight_hash"), durable.at("weight_hash"));
+  EXPECT_EQ(plain.at("state_hash"), durable.at("state_hash"));
   EXPECT_EQ(checkpoints("durable"), (std::vector<std::string>{"008", "011"}));
   const std::string weights = read_text_file(path("plain/weights.safetensors"));
   EXPECT_EQ(read_text_file(path("durable/weights.safetensors")), weights);
@@ -95,7 +95,7 @@ TEST_F(KeptRuns, AreReplacedByForceAlone) {
   EXPECT_FALSE(fs::exists(path("out/checkpoints")));
   EXPECT_FALSE(fs::exists(path("out/phase-2")));
   const auto alone = answer(kInputs + "--out alone --steps 7");
-  EXPECT_EQ(third.at("weight_hash"), alone.at("weight_hash"));
+  EXPECT_EQ(third.at("state_hash"), alone.at("state_hash"));
 }
 
 TEST_F(KeptRuns, GoOnWithTheirOwnFlags) {
@@ -112,8 +112,8 @@ TEST_F(KeptRuns, GoOnWithTheirOwnFlags) {
   const auto more = answer("--resume out --quiet --steps 20");
   EXPECT_EQ(more.at("resumed_from_step"), 11);
   EXPECT_EQ(checkpoints("out"), (std::vector<std::string>{"015", "020"}));
-  EXPECT_EQ(answer("--resume out --quiet").at("weight_hash"), more.at("weight_hash"));
-  EXPECT_NE(more.at("weight_hash"), whole.at("weight_hash"));
+  EXPECT_EQ(answer("--resume out --quiet").at("state_hash"), more.at("state_hash"));
+  EXPECT_NE(more.at("state_hash"), whole.at("state_hash"));
   // The log is that of the whole run.
   const Outcome report = folder_.run("report", "out --json");
   ASSERT_EQ(report.code, 0) << report.err;
@@ -137,7 +137,7 @@ TEST_F(KeptRuns, AreNotGoneOnWithWhereThatIsNotWhatWasAsked) {
       "begun with --checkpoint-every");
   (void)answer(kInputs + "--out out --steps 8 --checkpoint-every 3");
   expect_refusal("--resume out --seed 5", 2, "seed 1, expected this run's seed 5");
-  expect_refusal("--resume out --steps 6", 2, "steps 8, expected this run's steps 6");
+  expect_refusal("--resume out --steps 6", 2, "found --steps 6 for a finished run of 8 steps, ");
   expect_refusal("--resume out --force", 2, "--force beside --resume");
   expect_refusal("--resume out --out plain", 2, "two folders");
   // A finished run whose last checkpoint is lost has to end again before it gets more steps.
@@ -163,7 +163,7 @@ TEST_F(KeptRuns, MayGoOnOnOtherDevices) {
                 path("three.json"));
   const auto on = answer("--resume out --cluster three.json --quiet");
   EXPECT_EQ(on.at("resumed_from_step"), 10);
-  EXPECT_EQ(on.at("weight_hash"), whole.at("weight_hash"));
+  EXPECT_EQ(on.at("state_hash"), whole.at("state_hash"));
 }
 
 TEST_F(KeptRuns, AFileInTheirPlaceIsToldAsOne) {

@@ -139,7 +139,7 @@ class KilledProcess : public testing::Test {
   }
   std::string weight_hash(const std::string& out) const {
     const std::string text = answer(out);
-    const std::size_t place = text.find("\"weight_hash\": ");
+    const std::size_t place = text.find("\"state_hash\": ");
     return place == std::string::npos ? "none" : text.substr(place, 33);
   }
   // Returns the newest checkpoint that the event log tells of.

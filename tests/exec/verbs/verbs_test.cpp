@@ -214,7 +214,7 @@ TEST_F(TrainingVerbs, TrainReplaysTheTraceThatFreezeNames) {
     const Outcome trained = folder_.run("train", kTrain + "--force --quiet --json " + flags);
     EXPECT_EQ(trained.code, 0) << trained.err;
     JsonFields answer(parse_json(trained.out, "answer"));
-    return answer.required("weight_hash").text();
+    return answer.required("state_hash").text();
   };
   write_text_file(path("random.json"),
                   R"({"policy": {"kind": "random", "active_layers": 1, "interval_steps": 2}})");
@@ -242,7 +242,7 @@ TEST_F(TrainingVerbs, BothOrdersOfMessagesTrainToTheSameWeights) {
                           plan + " --run " + run);
       ASSERT_EQ(trained.code, 0) << trained.err;
       JsonFields answer(parse_json(trained.out, "answer"));
-      hashes.push_back(answer.required("weight_hash").text());
+      hashes.push_back(answer.required("state_hash").text());
     }
     EXPECT_EQ(hashes[0], hashes[1]) << plan;
   }

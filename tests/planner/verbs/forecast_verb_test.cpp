@@ -133,6 +133,9 @@ TEST_F(ForecastVerb, RefusesInOneSentence) {
        "model.json:1: found no JSON object that ends on the line, expected a freeze trace, an "
        "object on each line"},
       {"--forecast trace.jsonl --gap 5", 2, "--gap"},
+      {"--forecast trace.jsonl --noise 5", 2,
+       "found --noise with --forecast, expected none, for plans over a forecast are chosen by "
+       "their total time alone"},
       {"--planner pipe-bd --micro-batch 2", 2, "it chooses its own"},
       {"--forecast trace.jsonl --plans-per-mask 0", 2, "--plans-per-mask"},
       {"--forecast trace.jsonl --switch-time 5", 2, "--switch-time"},

@@ -62,7 +62,8 @@ TEST(CompareSchedules, PrintsARowForEverySchedule) {
   const auto compared = compare_schedules(unit_question(4, 8));
   const std::string text = print_comparison(compared);
   const auto rows = std::count(text.begin(), text.end(), '\n');
-  EXPECT_EQ(static_cast<std::size_t>(rows), compared.size() + 1);
+  // Below the question and the titles.
+  EXPECT_EQ(static_cast<std::size_t>(rows), compared.size() + 2);
   // Four families have two numbers of chunks; the two families without a flush are left out.
   EXPECT_EQ(compared.size(), all_schedules().size() - 2 + 4);
   EXPECT_NE(text.find("1f1b                   132.000 ms    27.3%"), std::string::npos) << text;

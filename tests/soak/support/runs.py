@@ -30,7 +30,7 @@ class Runs:
             raise Failed(f"train exits {ended.returncode}: {one_line(ended.stderr)}")
         self.seconds = time.monotonic() - began
         self.whole = folder / "whole"
-        self.hash = json.loads(ended.stdout)["weight_hash"]
+        self.hash = json.loads(ended.stdout)["state_hash"]
         self.weights = (self.whole / "weights.safetensors").read_bytes()
 
     def start(self, out, *arguments):
@@ -70,7 +70,7 @@ class Runs:
         return Ended(f"refused ({ended.returncode})")
 
     def judge_weights(self, run, ended):
-        found = json.loads(ended.stdout).get("weight_hash")
+        found = json.loads(ended.stdout).get("state_hash")
         if found != self.hash:
             return Ended("other weights", f"exit 0 with weights {found}, expected {self.hash}: {one_line(ended.stderr)}")
         if (run / "weights.safetensors").read_bytes() != self.weights:

@@ -139,6 +139,13 @@ TEST(KinetoProfile, DropsTheWarmUpAndTakesTheMedianOfTheOtherSteps) {
   EXPECT_EQ(times_of(import_text(training({50, 3, 1, 9, 1}, "layer:"))), between);
 }
 
+TEST(KinetoProfile, TellsHowFarTheMiddleHalfOfTheStepsLiesApart) {
+  const KinetoImport import = import_text(training({1, 10, 12, 10, 11}, "layer:"));
+  EXPECT_NEAR(import.report.step_spread.value_or(0), 1 / 10.5, 1e-3);
+  EXPECT_EQ(import.profile.provenance.at("step_spread"), "9.5 %");
+  EXPECT_FALSE(import_text(training({1}, "layer:")).report.step_spread);
+}
+
 TEST(KinetoProfile, ReportsWhatWasNotAttributed) {
   const KinetoReport report = import_text(training({50, 1, 3, 2}, "layer:")).report;
   // A step's operations take 651: forward 320, detach 10, loss 30, ones 1, backward 210, update 80.

@@ -10,7 +10,7 @@ both, and compare:
 SHARED is the folder with data/ in it (graphs of PipeDream, plans of Sailor, a trace of PyTorch's). `record` runs more
 than 900 commands of all verbs, two at once, each in a folder of its own, and writes for each what was asked, exit
 code, standard output and error, and the files that it wrote. `train` does the same, without --shared, with some 65
-short training runs, which are compared by the hash of their weights, their losses, plans and masks, and all else that
+short training runs, which are compared by the hash of their state, their losses, plans and masks, and all else that
 is not measured.
 
 `compare` is byte by byte, after the rules of filter_rules.py have put `#` in the place of what was measured and of
