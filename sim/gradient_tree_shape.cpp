@@ -138,4 +138,32 @@ int held_gradient_sets(const std::vector<TreeNode>& owned, int micro_batches) {
   return most_held_below({0, micro_batches}, joined).most + 1;
 }
 
+// The nodes of an interval are ascending powers of two up to a leaf `middle` and descending ones
+// from there on; or, if the interval ends with the step, ascending ones up to the last node, which
+// may hold any number of leaves. With i nodes before it, a node of n leaves has i + floor(log2 n)
+// sets held before its last leaf comes, so of each part the largest node decides.
+IntervalCover cover_interval(const TreeNode& owned, int micro_batches) {
+  ENSURE(0 <= owned.first && owned.first <= owned.end && owned.end <= micro_batches,
+         "owned micro-batches are inside the step");
+  if (owned.leaves() == 0) return {};
+  const auto first = static_cast<unsigned>(owned.first);
+  const auto end = static_cast<unsigned>(owned.end);
+  const auto level = [](unsigned leaves) { return static_cast<int>(std::bit_width(leaves)) - 1; };
+  unsigned middle = end;
+  if (owned.end == micro_batches) {
+    // The nodes that end with the step begin where the lowest bits of the end are cleared.
+    while (middle > 0 && (middle & (middle - 1)) >= first) middle &= middle - 1;
+  }
+  const bool has_last = middle < end;
+  if (!has_last) middle = end >> level(first ^ end) << level(first ^ end);
+  const unsigned before = middle - first;
+  const unsigned after = end - middle;
+  const int ascending = std::popcount(before);
+  IntervalCover cover;
+  cover.nodes = ascending + (has_last ? 1 : std::popcount(after));
+  if (before > 0) cover.sets = ascending + level(before);
+  if (after > 0) cover.sets = std::max(cover.sets, ascending + level(after) + 1);
+  return cover;
+}
+
 }  // namespace frazil

@@ -39,4 +39,13 @@ std::vector<TreeNode> maximal_nodes(const std::vector<TreeNode>& owned, int micr
 // floor(log2 M)+1 for an owner of [0, n) and 2 floor(log2 M) for any contiguous interval (M >= 2).
 int held_gradient_sets(const std::vector<TreeNode>& owned, int micro_batches);
 
+// What an owner of one interval ships and holds, without listing the nodes.
+struct IntervalCover {
+  int nodes = 0;  // as many as maximal_nodes() lists
+  int sets = 0;   // held_gradient_sets()
+  friend bool operator==(const IntervalCover&, const IntervalCover&) = default;
+};
+// Requires: the interval lies inside the step.
+IntervalCover cover_interval(const TreeNode& owned, int micro_batches);
+
 }  // namespace frazil

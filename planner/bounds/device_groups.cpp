@@ -109,7 +109,7 @@ int DeviceGroupClasses::link_of(DeviceId from, DeviceId to) const {
   return link_at_[from.index() * cluster_.devices.size() + to.index()];
 }
 
-int DeviceGroupClasses::find_class(const std::vector<DeviceId>& devices) {
+int DeviceGroupClasses::find_class(std::span<const DeviceId> devices) {
   std::vector<int> key;
   for (const DeviceId device : devices) key.push_back(kind_of_[device.index()]);
   if (!link_at_.empty()) {
@@ -139,9 +139,10 @@ int DeviceGroupClasses::find_class(const std::vector<DeviceId>& devices) {
   return known->second;
 }
 
-std::vector<DeviceId> DeviceGroupClasses::pick(int count, const Arrangement& arrangement) const {
-  std::vector<DeviceId> picked(by_speed_.begin(), by_speed_.begin() + count);
-  if (arrangement.rank_of_kind.empty()) return picked;
+std::span<const DeviceId> DeviceGroupClasses::pick(int count, const Arrangement& arrangement) {
+  const std::span<const DeviceId> fastest = std::span(by_speed_).first(index_of(count));
+  if (arrangement.rank_of_kind.size() < 2) return fastest;
+  std::vector<DeviceId>& picked = dealt_.emplace_back(fastest.begin(), fastest.end());
   std::stable_sort(picked.begin(), picked.end(), [&](DeviceId a, DeviceId b) {
     return arrangement.rank_of_kind[index_of(kind_of_[a.index()])] <
            arrangement.rank_of_kind[index_of(kind_of_[b.index()])];
@@ -149,24 +150,30 @@ std::vector<DeviceId> DeviceGroupClasses::pick(int count, const Arrangement& arr
   return picked;
 }
 
+// Brings the devices of each group together, of which stage s of all groups is next to each other.
+std::span<const DeviceId> DeviceGroupClasses::gather(const ShapeCell& cell,
+                                                     std::span<const DeviceId> across) {
+  std::vector<DeviceId>& gathered = dealt_.emplace_back(across.size());
+  std::size_t next = 0;
+  for (int s = 0; s <= cell.devices; ++s) {
+    const int with_one = s < cell.devices ? cell.replicas : cell.longer;
+    for (int g = 0; g < with_one; ++g) {
+      gathered[index_of(g * cell.devices + std::min(g, cell.longer) + s)] = across[next++];
+    }
+  }
+  return gathered;
+}
+
 DeviceGroups DeviceGroupClasses::make_groups(const ShapeCell& cell,
                                              const Arrangement& arrangement) {
   ENSURE(cell.used() <= static_cast<int>(cluster_.devices.size()), "more devices than there are");
-  const std::vector<DeviceId> picked = pick(cell.used(), arrangement);
+  std::span<const DeviceId> devices = pick(cell.used(), arrangement);
+  if (arrangement.across) devices = gather(cell, devices);
   DeviceGroups groups(index_of(cell.replicas));
-  std::size_t next = 0;
-  if (arrangement.across) {
-    for (int s = 0; s <= cell.devices; ++s) {
-      const int with_one = s < cell.devices ? cell.replicas : cell.longer;
-      for (int g = 0; g < with_one; ++g) groups[index_of(g)].devices.push_back(picked[next++]);
-    }
-  } else {
-    for (int g = 0; g < cell.replicas; ++g) {
-      const int length = cell.devices + (g < cell.longer ? 1 : 0);
-      for (int s = 0; s < length; ++s) groups[index_of(g)].devices.push_back(picked[next++]);
-    }
-  }
   for (std::size_t g = 0; g < groups.size(); ++g) {
+    const int length = cell.devices + (static_cast<int>(g) < cell.longer ? 1 : 0);
+    groups[g].devices = devices.first(index_of(length));
+    devices = devices.subspan(index_of(length));
     const bool as_before =
         g > 0 && groups_are_alike() && groups[g].devices.size() == groups[g - 1].devices.size();
     groups[g].device_class = as_before ? groups[g - 1].device_class : find_class(groups[g].devices);
@@ -188,7 +195,7 @@ bool DeviceGroupClasses::repeats(const ShapeCell& cell, int arrangement) {
   for (int before = 0; before < arrangement; ++before) {
     const DeviceGroups& other = groups(cell, before);
     const auto same = [](const DeviceGroup& a, const DeviceGroup& b) {
-      return a.devices == b.devices;
+      return std::equal(a.devices.begin(), a.devices.end(), b.devices.begin(), b.devices.end());
     };
     if (std::equal(own.begin(), own.end(), other.begin(), other.end(), same)) return true;
   }

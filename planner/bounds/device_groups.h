@@ -14,6 +14,7 @@
 
 #include <deque>
 #include <map>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -23,8 +24,9 @@
 namespace frazil {
 
 struct DeviceGroup {
-  std::vector<DeviceId> devices;  // in the order in which the data meets them
-  int device_class = 0;           // equal in groups that are alike
+  // In the order in which the data meets them. Whoever makes the group keeps them.
+  std::span<const DeviceId> devices;
+  int device_class = 0;  // equal in groups that are alike
 };
 using DeviceGroups = std::vector<DeviceGroup>;
 
@@ -64,8 +66,9 @@ class DeviceGroupClasses {
   void find_links();
   void find_best();
   int link_of(DeviceId from, DeviceId to) const;
-  int find_class(const std::vector<DeviceId>& devices);
-  std::vector<DeviceId> pick(int count, const Arrangement& arrangement) const;
+  int find_class(std::span<const DeviceId> devices);
+  std::span<const DeviceId> pick(int count, const Arrangement& arrangement);
+  std::span<const DeviceId> gather(const ShapeCell& cell, std::span<const DeviceId> across);
   DeviceGroups make_groups(const ShapeCell& cell, const Arrangement& arrangement);
 
   const Cluster& cluster_;
@@ -75,6 +78,7 @@ class DeviceGroupClasses {
   std::vector<Link> links_;            // all that differ; the default first
   std::vector<std::int32_t> link_at_;  // by (from, to); empty where all are the default
   std::vector<Arrangement> arrangements_;
+  std::deque<std::vector<DeviceId>> dealt_;  // the devices of groups in another order
   std::map<Key, DeviceGroups> groups_;
   std::map<std::vector<int>, int> class_of_;  // by kinds and links
   std::deque<Cluster> clusters_;              // references to them stay valid

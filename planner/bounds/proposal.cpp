@@ -67,11 +67,9 @@ Plan make_group_plan(const Shape& shape, const GroupClass& group, const Cluster&
   const int size = shape.cell.micro_batch_size;
   const int missing = group.has_short ? size - options.batch_size % size : 0;
   alone.batch_size = group.share * size - missing;
-  DeviceGroups groups(1);
-  for (std::size_t d = 0; d < group_cluster.devices.size(); ++d) {
-    groups.front().devices.emplace_back(d);
-  }
-  return make_plan(shape, {1, {group.share}, {0}, {group}}, groups, alone, layers);
+  std::vector<DeviceId> devices;
+  for (std::size_t d = 0; d < group_cluster.devices.size(); ++d) devices.emplace_back(d);
+  return make_plan(shape, {1, {group.share}, {0}, {group}}, {{devices, 0}}, alone, layers);
 }
 
 }  // namespace frazil

@@ -127,6 +127,24 @@ std::int64_t WorkBounds::GroupTime::most_within(Duration time, std::int64_t most
   return work.count() > 0 ? std::min(most, room / work) : most;
 }
 
+// Searches the least n with which groups of the one kind can take n micro-batches each while those
+// of the other kind take the others. Before that time the first take n - 1 at most.
+Duration WorkBounds::time_to_share(std::int64_t micro_batches, const GroupTime& own,
+                                   std::int64_t own_groups, const GroupTime& other,
+                                   std::int64_t other_groups) {
+  if (micro_batches == 0) return kNoTime;
+  std::int64_t too_few = 0;
+  std::int64_t enough = divide_up(micro_batches, own_groups);
+  while (enough - too_few > 1) {
+    const std::int64_t middle = too_few + (enough - too_few) / 2;
+    const std::int64_t left = micro_batches - middle * own_groups;
+    const bool fits = other.most_within(own.at_least(middle), micro_batches) * other_groups >= left;
+    (fits ? enough : too_few) = middle;
+  }
+  const std::int64_t left = micro_batches - too_few * own_groups;
+  return std::min(own.at_least(enough), other.at_least(divide_up(left, other_groups)));
+}
+
 Duration WorkBounds::least_time(const ChainSums& sums, const ShapeCell& cell,
                                 const VariantClass& variant, const BatchDeal& deal) const {
   const int m = whole_micro_batches(sums.micro_batch_size());
@@ -139,19 +157,9 @@ Duration WorkBounds::least_time(const ChainSums& sums, const ShapeCell& cell,
   Duration time =
       std::min(longest.at_least(deal.micro_batches), shortest.at_least(deal.micro_batches));
   if (cell.longer > 0) {
-    const auto can_share = [&](Duration most) {
-      return shortest.most_within(most, m) * (cell.replicas - cell.longer) +
-                 longest.most_within(most, m) * cell.longer >=
-             m;
-    };
-    Duration below = std::max(time, shortest.at_least(0)) - Duration{1};
-    Duration enough = std::max({below + Duration{1}, shortest.at_least(divide_up(m, cell.replicas)),
-                                longest.at_least(divide_up(m, cell.replicas))});
-    while (enough - below > Duration{1}) {
-      const Duration middle = below + (enough - below) / 2;
-      (can_share(middle) ? enough : below) = middle;
-    }
-    time = enough;
+    time =
+        std::max({time, shortest.at_least(0),
+                  time_to_share(m, shortest, cell.replicas - cell.longer, longest, cell.longer)});
   }
   return std::max(time, total_work(sums, cell, shortest));
 }

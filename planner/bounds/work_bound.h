@@ -89,6 +89,11 @@ class WorkBounds {
     std::int64_t most_within(Duration time, std::int64_t most) const;
   };
 
+  // Returns the least time within which so many groups of one kind and of another, at least one
+  // each, can take all micro-batches together.
+  static Duration time_to_share(std::int64_t micro_batches, const GroupTime& own,
+                                std::int64_t own_groups, const GroupTime& other,
+                                std::int64_t other_groups);
   Duration all_reductions(const ChainSums& sums, const ShapeCell& cell,
                           const BatchDeal& deal) const;
   // Return the path before and after the work of a device whose first stage begins at layer `first`

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -160,11 +162,11 @@ Bytes find_most_received(const Plan& plan, PipelineId pipeline_id, StageId stage
   return most;
 }
 
-}  // namespace
-
-int find_gradient_sets(const Plan& plan, LayerId layer, DeviceId device) {
+// Returns the gradient sets of a layer that a device holds in some of the pipelines.
+int find_sets_in(const Plan& plan, std::span<const int> pipelines, LayerId layer, DeviceId device) {
   int sets = 0;
-  for (const Pipeline& pipeline : plan.pipelines) {
+  for (const int p : pipelines) {
+    const Pipeline& pipeline = plan.pipelines[static_cast<std::size_t>(p)];
     for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
       if (!lies_on(pipeline.stages[s], device) || !holds_layer(pipeline.stages[s], layer)) continue;
       sets += find_sets(plan, pipeline, micro_batches_on(pipeline, StageId{s}, device));
@@ -173,18 +175,39 @@ int find_gradient_sets(const Plan& plan, LayerId layer, DeviceId device) {
   return sets;
 }
 
-std::vector<int> count_pipelines(const Plan& plan) {
-  std::vector<int> pipelines;
-  std::vector<int> last;  // by device: the last pipeline that was counted, from 1
+}  // namespace
+
+int find_gradient_sets(const Plan& plan, LayerId layer, DeviceId device) {
+  std::vector<int> all(plan.pipelines.size());
+  std::iota(all.begin(), all.end(), 0);
+  return find_sets_in(plan, all, layer, device);
+}
+
+std::vector<int> find_gradient_sets(const Plan& plan, LayerId layer) {
+  std::vector<int> sets;
+  for (const Pipeline& pipeline : plan.pipelines) {
+    for (std::size_t s = 0; s < pipeline.stages.size(); ++s) {
+      const Stage& stage = pipeline.stages[s];
+      if (!holds_layer(stage, layer)) continue;
+      for (const DeviceId device : stage.devices) {
+        if (device.index() >= sets.size()) sets.resize(device.index() + 1, 0);
+        sets[device.index()] +=
+            find_sets(plan, pipeline, micro_batches_on(pipeline, StageId{s}, device));
+      }
+    }
+  }
+  return sets;
+}
+
+std::vector<std::vector<int>> list_pipelines(const Plan& plan) {
+  std::vector<std::vector<int>> pipelines;
   for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
-    const int own = static_cast<int>(p) + 1;
+    const int own = static_cast<int>(p);
     for (const Stage& stage : plan.pipelines[p].stages) {
       for (const DeviceId device : stage.devices) {
-        if (device.index() >= pipelines.size()) {
-          pipelines.resize(device.index() + 1, 0);
-          last.resize(device.index() + 1, 0);
-        }
-        if (std::exchange(last[device.index()], own) != own) ++pipelines[device.index()];
+        if (device.index() >= pipelines.size()) pipelines.resize(device.index() + 1);
+        std::vector<int>& on = pipelines[device.index()];
+        if (on.empty() || on.back() != own) on.push_back(own);
       }
     }
   }
@@ -193,11 +216,16 @@ std::vector<int> count_pipelines(const Plan& plan) {
 
 StageFootprint find_footprint(const Plan& plan, PipelineId pipeline_id, StageId stage_id,
                               DeviceId device, const ModelProfile& profile,
-                              const Activity& activity, std::optional<int> pipelines_on) {
+                              const Activity& activity,
+                              std::optional<std::span<const int>> pipelines_on) {
   const Pipeline& pipeline = plan.pipelines.at(pipeline_id.index());
   const Stage& stage = pipeline.stages.at(stage_id.index());
-  if (!pipelines_on) pipelines_on = count_pipelines(plan)[device.index()];
-  const bool is_once = *pipelines_on == 1;
+  std::vector<int> looked_up;
+  if (!pipelines_on) {
+    looked_up = std::move(list_pipelines(plan)[device.index()]);
+    pipelines_on = looked_up;
+  }
+  const bool is_once = pipelines_on->size() == 1;
   const int own_sets = find_sets(plan, pipeline, micro_batches_on(pipeline, stage_id, device));
   const int versions = find_weight_versions(plan, pipeline, stage_id);
   // A slice may have no samples if the size is that of a short micro-batch of another pipeline.
@@ -209,7 +237,7 @@ StageFootprint find_footprint(const Plan& plan, PipelineId pipeline_id, StageId 
     const bool updated = activity.layers.at(id.index()).weight_gradient;
     footprint.parameters = add(footprint.parameters, layer.parameters, updated ? versions : 1);
     if (updated) {
-      const int sets = is_once ? own_sets : find_gradient_sets(plan, id, device);
+      const int sets = is_once ? own_sets : find_sets_in(plan, *pipelines_on, id, device);
       footprint.gradients = add(footprint.gradients, layer.parameters, sets);
       footprint.optimizer = add(footprint.optimizer, layer.optimizer_state, 1);
     }

@@ -7,6 +7,7 @@
 // (activation checkpointing) keeps its inputs from F to R, and the whole stash from R on.
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "planner/plan/activity.h"
@@ -35,15 +36,17 @@ struct StageFootprint {
 // fast. If the device holds the layer in several pipelines, this is an upper bound, for the
 // schedule decides how the pipelines take turns.
 int find_gradient_sets(const Plan& plan, LayerId layer, DeviceId device);
+// Returns the same of all devices, by DeviceId; 0 of those that do not hold the layer.
+std::vector<int> find_gradient_sets(const Plan& plan, LayerId layer);
 
-// Returns how many pipelines have a stage on each device, by DeviceId.
-std::vector<int> count_pipelines(const Plan& plan);
+// Returns the pipelines that have a stage on each device, by DeviceId.
+std::vector<std::vector<int>> list_pipelines(const Plan& plan);
 
-// Returns the footprint of a stage on one of its devices. `pipelines_on`: how many pipelines have a
-// stage on that device; none: they are counted. Requires: the device is of the stage.
+// Returns the footprint of a stage on one of its devices. `pipelines_on`: the pipelines that have a
+// stage on that device; none: they are looked up. Requires: the device is of the stage.
 StageFootprint find_footprint(const Plan& plan, PipelineId pipeline, StageId stage, DeviceId device,
                               const ModelProfile& profile, const Activity& activity,
-                              std::optional<int> pipelines_on = std::nullopt);
+                              std::optional<std::span<const int>> pipelines_on = std::nullopt);
 
 // Returns the footprint of a stage on its first device.
 StageFootprint find_footprint(const Plan& plan, PipelineId pipeline, StageId stage,

@@ -63,11 +63,10 @@ TaskId add_group(LoweringState& state, const ReductionGroup& group, const Collec
   std::vector<Action> actions;
   for (const DeviceId device : collective.devices) actions.push_back(name_reduction(group, device));
   const TaskId entry = add_collective(state, collective, actions);
-  std::vector<Bytes> memory;
-  if (!ships_nodes(state)) memory = find_reduction_memory(group, state.plan);
+  const std::vector<Bytes> memory = ships_nodes(state) ? find_gather_memory(group, state.plan)
+                                                       : find_reduction_memory(group, state.plan);
   for (std::size_t d = 0; d < collective.devices.size(); ++d) {
-    hold_gradients(state, collective.devices[d],
-                   ships_nodes(state) ? find_gather_memory(group, state.plan, d) : memory[d]);
+    hold_gradients(state, collective.devices[d], memory[d]);
   }
   for (const LayerHolder& owner : group.owners) {
     const TaskId update = state.tasks_of(owner.pipeline, owner.stage, owner.device).update;

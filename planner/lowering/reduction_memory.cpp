@@ -99,21 +99,26 @@ Bytes bound_exact_reduction_memory(Bytes size, std::size_t owners, int own, int 
 
 Bytes find_ring_reduction_memory(Bytes size, Bytes held) { return beyond(product(size, 2), held); }
 
-Bytes find_gather_memory(const ReductionGroup& group, const Plan& plan, std::size_t self) {
+std::vector<Bytes> find_gather_memory(const ReductionGroup& group, const Plan& plan) {
   const Collective& collective = group.collective;
-  const int sets = find_gradient_sets(plan, group.layers.front(), collective.devices.at(self));
-  return find_gather_memory(collective.size, collective.devices.size(), self,
-                            collective.size * sets);
+  const std::vector<int> sets = find_gradient_sets(plan, group.layers.front());
+  std::vector<Bytes> memory;
+  for (std::size_t self = 0; self < collective.devices.size(); ++self) {
+    memory.push_back(find_gather_memory(collective.size, collective.devices.size(), self,
+                                        collective.size * sets[collective.devices[self].index()]));
+  }
+  return memory;
 }
 
 std::vector<Bytes> find_reduction_memory(const ReductionGroup& group, const Plan& plan) {
-  const Bytes size = group.collective.size;
+  const Collective& collective = group.collective;
+  const Bytes size = collective.size;
+  const std::vector<int> sets = find_gradient_sets(plan, group.layers.front());
   std::optional<ReceivedSets> received;
   if (plan.reduction == ReductionMode::kExact) received.emplace(group.nodes, plan.micro_batches());
   std::vector<Bytes> memory;
-  for (std::size_t self = 0; self < group.collective.devices.size(); ++self) {
-    const DeviceId device = group.collective.devices[self];
-    const Bytes held = size * find_gradient_sets(plan, group.layers.front(), device);
+  for (std::size_t self = 0; self < collective.devices.size(); ++self) {
+    const Bytes held = size * sets[collective.devices[self].index()];
     memory.push_back(received ? find_exact_reduction_memory(size, *received, self, held)
                               : find_ring_reduction_memory(size, held));
   }

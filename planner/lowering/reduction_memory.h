@@ -42,7 +42,7 @@ Bytes find_ring_reduction_memory(Bytes size, Bytes held);
 // Returns the memory of each device in the collective of a group.
 std::vector<Bytes> find_reduction_memory(const ReductionGroup& group, const Plan& plan);
 // Returns the memory of the gather alone, if the nodes have been shipped before.
-Bytes find_gather_memory(const ReductionGroup& group, const Plan& plan, std::size_t self);
+std::vector<Bytes> find_gather_memory(const ReductionGroup& group, const Plan& plan);
 
 // Returns the memory of an exchange on a device, on top of one sum for each use that the device
 // holds: sums of uses that it lacks, one at a time, and a total, if that cannot be added up in the

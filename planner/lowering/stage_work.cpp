@@ -91,7 +91,7 @@ std::vector<PipelineTable> make_stage_table(const Plan& plan, const ModelProfile
                                             const Activity& activity) {
   Plan short_plan = plan;
   short_plan.micro_batch_size = samples_in(plan, MicroBatchId{plan.micro_batches() - 1});
-  const std::vector<int> pipelines_on = count_pipelines(plan);
+  const std::vector<std::vector<int>> pipelines_on = list_pipelines(plan);
   std::vector<PipelineTable> table(plan.pipelines.size());
   for (std::size_t p = 0; p < plan.pipelines.size(); ++p) {
     PipelineTable& pipeline = table[p];
@@ -105,7 +105,7 @@ std::vector<PipelineTable> make_stage_table(const Plan& plan, const ModelProfile
       entry.has_update = stage_has_update(stage, activity);
       const auto find = [&](const Plan& of, DeviceId device) {
         return find_footprint(of, PipelineId{p}, StageId{s}, device, profile, activity,
-                              pipelines_on[device.index()]);
+                              std::span<const int>(pipelines_on[device.index()]));
       };
       for (int slice = 0; slice < slices_of(stage); ++slice) {
         const DeviceId device = stage.devices[static_cast<std::size_t>(slice)];

@@ -161,6 +161,15 @@ constexpr auto kSchedules = std::to_array<ScheduleFacts>({
      .recomputes_itself = true},
 });
 
+// A row is found by its enumerator.
+constexpr bool is_in_order() {
+  for (std::size_t at = 0; at < kSchedules.size(); ++at) {
+    if (static_cast<std::size_t>(kSchedules[at].kind) != at) return false;
+  }
+  return true;
+}
+static_assert(is_in_order(), "rows in the order of the enumerators");
+
 // Tells the aliases, for people: " (PyTorch: LoopedBFS)".
 std::string also_known(const ScheduleFacts& facts) {
   std::string known;
@@ -183,10 +192,9 @@ bool holds_level(const ScheduleFacts& facts) {
 std::span<const ScheduleFacts> all_schedules() { return kSchedules; }
 
 const ScheduleFacts& facts_of(ScheduleKind kind) {
-  const auto row = std::find_if(kSchedules.begin(), kSchedules.end(),
-                                [&](const ScheduleFacts& facts) { return facts.kind == kind; });
-  ENSURE(row != kSchedules.end(), "a schedule without a row");
-  return *row;
+  const auto at = static_cast<std::size_t>(kind);
+  ENSURE(at < kSchedules.size(), "a schedule without a row");
+  return kSchedules[at];
 }
 
 std::vector<ScheduleKind> synchronous_schedules() {

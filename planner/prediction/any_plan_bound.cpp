@@ -19,6 +19,44 @@ DeviceId find_fastest(const Cluster& cluster) {
   return DeviceId{static_cast<std::size_t>(fastest - cluster.devices.begin())};
 }
 
+int count_own_devices(const Plan& plan) {
+  std::set<DeviceId> own;
+  for (const Pipeline& pipeline : plan.pipelines) {
+    for (const Stage& stage : pipeline.stages) {
+      own.insert(stage.devices.begin(), stage.devices.end());
+    }
+  }
+  return static_cast<int>(own.size());
+}
+
+// Returns the slowdowns of the fastest devices, as many as the plan uses, fastest first.
+std::vector<std::int64_t> list_slowdowns(const Plan& plan, const Cluster& cluster) {
+  std::vector<std::int64_t> slowdowns;
+  for (const Device& device : cluster.devices) slowdowns.push_back(device.time_ppm);
+  std::sort(slowdowns.begin(), slowdowns.end());
+  slowdowns.resize(static_cast<std::size_t>(count_own_devices(plan)));
+  return slowdowns;
+}
+
+// True if rounding down may make an action shorter than its share of the work. Where the fastest
+// devices all run as profiled, no action of any device is shorter than that.
+bool is_rounded(const Plan& plan, Setting setting) {
+  const std::vector<std::int64_t> slowdowns = list_slowdowns(plan, setting.cluster());
+  return std::any_of(slowdowns.begin(), slowdowns.end(),
+                     [](std::int64_t ppm) { return ppm != kMillion; });
+}
+
+// Returns how much faster these devices are together than the fastest one alone, in millionths and
+// rounded up.
+std::int64_t add_up_speeds(const Plan& plan, const Cluster& cluster) {
+  const std::vector<std::int64_t> slowdowns = list_slowdowns(plan, cluster);
+  std::int64_t speeds = 0;
+  for (const std::int64_t ppm : slowdowns) {
+    speeds += divide_up(slowdowns.front() * kMillion, ppm);
+  }
+  return speeds;
+}
+
 // Returns the time of one micro-batch in all layers. A device's time is rounded down for each
 // action; a plan with an action for each layer loses that much more than one action does.
 Duration time_of_layers(const Plan& plan, Setting setting, ActionKind kind) {
@@ -30,8 +68,7 @@ Duration time_of_layers(const Plan& plan, Setting setting, ActionKind kind) {
   const Activity activity = find_activity(setting.profile(), plan);
   Compute work{fastest, plan.micro_batch_size, find_stage_parts(all, kind, activity), true};
   if (work.parts.empty()) return Duration{0};
-  const bool is_rounded = setting.cluster().devices[fastest.index()].time_ppm != 1'000'000;
-  const Duration lost{is_rounded ? static_cast<std::int64_t>(layers) : 0};
+  const Duration lost{is_rounded(plan, setting) ? static_cast<std::int64_t>(layers) : 0};
   return std::max(Duration{0}, price(Work{std::move(work)}, setting) - lost);
 }
 
@@ -88,16 +125,6 @@ Duration find_longest_path(const Plan& plan, Setting setting) {
   return longest;
 }
 
-int count_own_devices(const Plan& plan) {
-  std::set<DeviceId> own;
-  for (const Pipeline& pipeline : plan.pipelines) {
-    for (const Stage& stage : pipeline.stages) {
-      own.insert(stage.devices.begin(), stage.devices.end());
-    }
-  }
-  return static_cast<int>(own.size());
-}
-
 }  // namespace
 
 LowerBound bound_any_plan(const Plan& plan, Setting setting) {
@@ -106,9 +133,9 @@ LowerBound bound_any_plan(const Plan& plan, Setting setting) {
   const Duration weight = time_of_layers(plan, setting, ActionKind::kBackwardWeight);
   __extension__ using Wide = __int128;
   const Wide whole = plan.batch_size / plan.micro_batch_size;
-  const Wide devices = count_own_devices(plan);
-  const Wide work = whole * (forward + input + weight).count();
-  const Duration shared{static_cast<std::int64_t>((work + devices - 1) / devices)};
+  const Wide speeds = add_up_speeds(plan, setting.cluster());
+  const Wide work = whole * (forward + input + weight).count() * kMillion;
+  const Duration shared{static_cast<std::int64_t>((work + speeds - 1) / speeds)};
   const Duration path = whole > 0 ? find_longest_path(plan, setting) : Duration{0};
   if (path > shared) return {path, "one-micro-batch"};
   return {shared, "total-work"};

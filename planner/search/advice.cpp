@@ -49,13 +49,19 @@ class AdviceFinder {
       advice.amount = amount;
       return fits(advice);
     };
-    std::int64_t enough = std::clamp<std::int64_t>(guess, 1, std::max<std::int64_t>(most, 1));
-    std::int64_t too_little = 0;
     if (most < 1) return std::nullopt;
-    while (!at(enough)) {
-      if (enough == most) return std::nullopt;
-      too_little = enough;
-      enough = enough > most / 2 ? most : 2 * enough;
+    std::int64_t enough = std::clamp<std::int64_t>(guess, 1, most);
+    std::int64_t too_little = 0;
+    if (at(enough)) {
+      // The guess is mostly exact.
+      if (enough > 1) (at(enough - 1) ? enough : too_little) = enough - 1;
+    } else {
+      // Where nothing helps this is found out at once, not after every double of the guess.
+      if (enough == most || !at(most)) return std::nullopt;
+      do {
+        too_little = enough;
+        enough = enough > most / 2 ? most : 2 * enough;
+      } while (enough < most && !at(enough));
     }
     while (enough - too_little > 1) {
       const std::int64_t middle = too_little + (enough - too_little) / 2;

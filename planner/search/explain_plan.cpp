@@ -2,14 +2,14 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "planner/plan/schedule_facts.h"
 #include "planner/prediction/plan_notation.h"
 #include "planner/prediction/simulate_plan.h"
-#include "planner/search/rejections.h"
+#include "planner/search/nearest_rows.h"
 #include "profiles/quantity_text.h"
 #include "sim/cost_model.h"
 
@@ -113,33 +113,6 @@ std::vector<FamilyCount> count_families(const std::vector<RejectedShapes>& all) 
   return families;
 }
 
-// Takes together all rejections for memory that have the same shape and schedule, whatever their
-// sizes and depths. The rejection that misses least stands for the others, with the candidates of
-// all. Returns the `most` that miss least, least first; of equal ones the smaller shape comes
-// first.
-std::vector<RejectedShapes> list_nearest(const std::vector<RejectedShapes>& rejected,
-                                         std::size_t most) {
-  using Key = std::tuple<int, int, int, std::optional<ScheduleKind>>;
-  std::map<Key, RejectedShapes> least;
-  for (const RejectedShapes& shapes : rejected) {
-    if (shapes.rejection.why != Rejection::Why::kMemory) continue;
-    const Key key{shapes.group_devices, shapes.groups, shapes.longer,
-                  shapes.schedule ? std::optional(shapes.schedule->kind) : std::nullopt};
-    const auto [own, is_first] = least.try_emplace(key, shapes);
-    if (is_first) continue;
-    const std::int64_t candidates = own->second.candidates + shapes.candidates;
-    if (missing(shapes) < missing(own->second)) own->second = shapes;
-    own->second.candidates = candidates;
-  }
-  std::vector<RejectedShapes> nearest;
-  for (const auto& [key, shapes] : least) nearest.push_back(shapes);
-  std::stable_sort(
-      nearest.begin(), nearest.end(),
-      [](const RejectedShapes& a, const RejectedShapes& b) { return missing(a) < missing(b); });
-  if (nearest.size() > most) nearest.resize(most);
-  return nearest;
-}
-
 // Returns the number of devices.
 int takes(const RejectedShapes& shapes) {
   return shapes.group_devices * shapes.groups + shapes.longer;
@@ -222,8 +195,8 @@ std::string describe_shapes(const RejectedShapes& shapes) {
   return shapes.cached ? text + " cached" : text;
 }
 
-PlanExplanation explain_plan(const Ranking& ranking, Setting setting,
-                             const SearchOptions& options) {
+PlanExplanation explain_plan(const Ranking& ranking, Setting setting, const SearchOptions& options,
+                             const Candidate* named) {
   PlanExplanation explanation;
   for (const Candidate& candidate : ranking.candidates) {
     if (candidate.infeasible || explanation.best.size() == 2) break;
@@ -235,7 +208,9 @@ PlanExplanation explain_plan(const Ranking& ranking, Setting setting,
   }
   explanation.families = count_families(ranking.rejected);
   if (explanation.best.empty()) {
-    explanation.nearest = list_nearest(ranking.rejected, static_cast<std::size_t>(options.keep));
+    NearestRows nearest = list_nearest(ranking, named, static_cast<std::size_t>(options.keep));
+    explanation.nearest = std::move(nearest.rows);
+    explanation.names_nearest = nearest.names_first;
   } else {
     explanation.idle = find_idle(ranking, setting.cluster());
   }
@@ -246,35 +221,6 @@ PlanExplanation explain_plan(const Ranking& ranking, Setting setting,
   }
   explanation.simulated = ranking.simulated;
   return explanation;
-}
-
-void put_nearest_first(PlanExplanation& explanation, const Candidate& nearest) {
-  const std::optional<Shape> shape = find_shape(nearest.plan);
-  if (!shape || !nearest.infeasible) return;
-  const Infeasible& infeasible = *nearest.infeasible;
-  if (infeasible.needed <= infeasible.available) return;
-  Rejection rejection;
-  rejection.why = Rejection::Why::kMemory;
-  rejection.device = infeasible.device;
-  rejection.needed = infeasible.needed;
-  rejection.available = infeasible.available;
-  Rejections one;
-  one.add(*shape, true, 1, rejection);
-  RejectedShapes first = one.list(Duration{0}).front();
-  const auto is_same = [&](const RejectedShapes& row) {
-    return row.group_devices == first.group_devices && row.groups == first.groups &&
-           row.longer == first.longer && row.micro_batch_size == first.micro_batch_size &&
-           row.schedule == first.schedule && row.recompute == first.recompute &&
-           row.cached == first.cached;
-  };
-  std::vector<RejectedShapes>& rows = explanation.nearest;
-  const auto own = std::find_if(rows.begin(), rows.end(), is_same);
-  if (own != rows.end()) {
-    first.candidates = own->candidates;
-    rows.erase(own);
-  }
-  rows.insert(rows.begin(), std::move(first));
-  explanation.names_nearest = true;
 }
 
 }  // namespace frazil

@@ -77,11 +77,11 @@ struct PlanExplanation {
   int simulated = 0;
 };
 
-PlanExplanation explain_plan(const Ranking& ranking, Setting setting, const SearchOptions& options);
-
-// Puts the plan that an answer names as the nearest before all others, in place of its own row if
-// it has one: it is the only one of them that was simulated, so it needs what its row says, and the
-// others that or more. Does nothing for a plan that an interpreter refuses.
-void put_nearest_first(PlanExplanation& explanation, const Candidate& nearest);
+// Explains a ranking. `named` is the plan that the answer names as the nearest, if nothing fits: it
+// stands for its shape and schedule and comes first of `nearest`. It is the only one of them that
+// was simulated, so it needs what its row says, and the others that or more. A plan that an
+// interpreter refuses is not listed.
+PlanExplanation explain_plan(const Ranking& ranking, Setting setting, const SearchOptions& options,
+                             const Candidate* named = nullptr);
 
 }  // namespace frazil

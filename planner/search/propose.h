@@ -8,7 +8,6 @@
 #include <map>
 #include <optional>
 #include <tuple>
-#include <unordered_map>
 #include <vector>
 
 #include "planner/bounds/device_groups.h"
@@ -56,7 +55,13 @@ class Proposer {
 
  private:
   using CutKey = std::tuple<int, int, ShapeVariant, MemoryRule, Transfers, int, int>;
-  using EqualKey = std::tuple<int, int, int>;  // micro-batch size, groups, directions
+  using EqualKey = std::tuple<int, int, int>;         // micro-batch size, groups, directions
+  using LoadedKey = std::tuple<ShapeCell, int, int>;  // cell, arrangement, directions
+  // The deals by load of one key, without cuts.
+  struct LoadedDeals {
+    LoadedKey key;
+    std::vector<Proposal> deals;
+  };
   using DealKey = std::tuple<ShapeCell, int, int, Placement, bool, bool>;
 
   std::vector<int> share_equally(const Shape& shape) const;
@@ -76,11 +81,6 @@ class Proposer {
                                         MemoryRule rule, Transfers transfers);
   const std::optional<ChainPartition>& part(const Shape& shape, const GroupClass& group,
                                             MemoryRule rule, Transfers transfers);
-  struct GradientTree {
-    int sets = 1;   // held at once
-    int nodes = 1;  // shipped
-  };
-  const GradientTree& find_gradients(const MicroBatches& owned, int all);
   // Returns by how many layers the chain of a shape is shorter: the layers that no cut parts, those
   // of a cached prefix, are one layer in the chain.
   int joined_layers(const Shape& shape) const;
@@ -98,10 +98,10 @@ class Proposer {
   Bytes input_per_sample_;
   std::map<DealKey, Proposal> deals_;
   std::map<EqualKey, Proposal> equal_deals_;  // without cuts
+  LoadedDeals loaded_;
   std::map<CutKey, std::optional<ChainPartition>> cuts_;
   // Bottlenecks by micro-batch size, device class, chunks, placement, recomputing, cached prefix.
   std::map<std::tuple<int, int, int, Placement, bool, bool>, std::int64_t> bottlenecks_;
-  std::unordered_map<std::uint64_t, GradientTree> gradients_;  // by (all, first, end)
 };
 
 }  // namespace frazil

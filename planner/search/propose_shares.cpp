@@ -54,18 +54,28 @@ std::int64_t Proposer::bottleneck_of(const Shape& shape, int device_class) {
 std::vector<int> Proposer::share_by_load(const Shape& shape, const DeviceGroups& groups) {
   const int ways = directions(placement_of(shape.variant));
   const int all = space_.micro_batches(shape.cell.micro_batch_size);
-  std::vector<int> classes;          // that differ
-  std::vector<std::size_t> kind_of;  // by group
+  struct Like {
+    int device_class = 0;
+    std::int64_t groups = 0;
+    std::int64_t load = 1;  // the bottleneck
+    std::int64_t share = 0;
+    bool ends_next = false;  // right after the time until which all are dealt
+  };
+  std::vector<Like> classes;  // that differ
+  const auto find = [&](int device_class) {
+    return std::find_if(classes.begin(), classes.end(),
+                        [&](const Like& own) { return own.device_class == device_class; });
+  };
+  auto like = classes.end();
   for (const DeviceGroup& group : groups) {
-    const auto known = std::find(classes.begin(), classes.end(), group.device_class);
-    kind_of.push_back(static_cast<std::size_t>(known - classes.begin()));
-    if (known == classes.end()) classes.push_back(group.device_class);
+    if (like == classes.end() || like->device_class != group.device_class) {
+      like = find(group.device_class);
+      if (like == classes.end())
+        like = classes.insert(like, Like{.device_class = group.device_class});
+    }
+    ++like->groups;
   }
-  std::vector<std::int64_t> load_of;  // by class: its bottleneck
-  load_of.reserve(classes.size());
-  for (const int device_class : classes) load_of.push_back(bottleneck_of(shape, device_class));
-  std::vector<std::int64_t> groups_of(load_of.size(), 0);  // by class
-  for (const std::size_t kind : kind_of) ++groups_of[kind];
+  for (Like& own : classes) own.load = bottleneck_of(shape, own.device_class);
   // Each next micro-batch goes to the group that would end first. So there is a time until which
   // each group has as many as it can end; the few that are left go to the groups that would end
   // right after that time, in their order, or from the last group on if the last micro-batch is a
@@ -73,41 +83,36 @@ std::vector<int> Proposer::share_by_load(const Shape& shape, const DeviceGroups&
   const std::int64_t units = all / ways;
   const auto dealt = [&](std::int64_t time) {
     std::int64_t sum = 0;
-    for (std::size_t m = 0; m < load_of.size(); ++m) sum += groups_of[m] * (time / load_of[m]);
+    for (const Like& own : classes) sum += own.groups * (time / own.load);
     return sum;
   };
   std::int64_t time = 0;
-  std::int64_t too_late = (units + 1) * *std::min_element(load_of.begin(), load_of.end());
+  std::int64_t too_late =
+      (units + 1) *
+      std::min_element(classes.begin(), classes.end(), [](const Like& a, const Like& b) {
+        return a.load < b.load;
+      })->load;
   while (too_late - time > 1) {
     const std::int64_t middle = time + (too_late - time) / 2;
     (dealt(middle) <= units ? time : too_late) = middle;
   }
   std::int64_t left = units - dealt(time);
-  std::vector<int> shares(kind_of.size());
+  for (Like& own : classes) {
+    own.share = time / own.load;
+    own.ends_next = too_late % own.load == 0;
+  }
+  std::vector<int> shares(groups.size());
   const bool has_short = space_.options.batch_size % shape.cell.micro_batch_size != 0;
+  like = classes.begin();
   for (std::size_t place = 0; place < shares.size(); ++place) {
     const std::size_t g = has_short && all % ways == 0 ? shares.size() - 1 - place : place;
-    const std::int64_t load = load_of[kind_of[g]];
-    const bool next = left > 0 && too_late % load == 0;
-    shares[g] = static_cast<int>(ways * (time / load + (next ? 1 : 0)));
+    if (like->device_class != groups[g].device_class) like = find(groups[g].device_class);
+    const bool next = left > 0 && like->ends_next;
+    shares[g] = static_cast<int>(ways * (like->share + (next ? 1 : 0)));
     if (next) --left;
   }
   shares.back() += all % ways;
   return shares;
-}
-
-const Proposer::GradientTree& Proposer::find_gradients(const MicroBatches& owned, int all) {
-  const int end = owned.last.value + 1;
-  const auto key = static_cast<std::uint64_t>(all) << 42 |
-                   static_cast<std::uint64_t>(owned.first.value) << 21 |
-                   static_cast<std::uint64_t>(end);
-  const auto [known, is_new] = gradients_.try_emplace(key);
-  if (is_new) {
-    const std::vector<TreeNode> interval{{owned.first.value, end}};
-    known->second.sets = held_gradient_sets(interval, all);
-    known->second.nodes = static_cast<int>(maximal_nodes(interval, all).size());
-  }
-  return known->second;
 }
 
 const Proposal& Proposer::deal(const Shape& shape) {
@@ -134,7 +139,20 @@ const Proposal& Proposer::deal(const Shape& shape) {
 }
 
 Proposal Proposer::deal_by_load(const Shape& shape, const DeviceGroups& groups) {
-  Proposal proposal = classify(shape, groups, share_by_load(shape, groups));
+  // Variants whose bottlenecks are in like proportions get the same shares, and those of a cell
+  // come one after the other.
+  std::vector<int> shares = share_by_load(shape, groups);
+  const int ways = directions(placement_of(shape.variant));
+  const LoadedKey key{shape.cell, shape.variant.arrangement, ways};
+  if (loaded_.key != key) loaded_ = {key, {}};
+  std::vector<Proposal>& known = loaded_.deals;
+  auto same = std::find_if(known.begin(), known.end(),
+                           [&](const Proposal& other) { return other.shares == shares; });
+  if (same == known.end()) {
+    known.push_back(classify(shape, groups, std::move(shares)));
+    same = known.end() - 1;
+  }
+  Proposal proposal = *same;
   add_cuts(shape, proposal);
   return proposal;
 }
@@ -143,34 +161,42 @@ Proposal Proposer::deal_by_load(const Shape& shape, const DeviceGroups& groups) 
 Proposal Proposer::classify(const Shape& shape, const DeviceGroups& groups,
                             std::vector<int> shares) {
   Proposal proposal;
+  proposal.class_of.reserve(groups.size());
   const int ways = directions(placement_of(shape.variant));
   const int all = space_.micro_batches(shape.cell.micro_batch_size);
   const bool some_short = space_.options.batch_size % shape.cell.micro_batch_size != 0;
   const bool exact = space_.options.reduction == ReductionMode::kExact;
+  std::vector<GroupClass>& classes = proposal.classes;
+  auto same = classes.end();
   int first = 0;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const int share = shares[g];
-    GroupClass own{
+    const GroupClass own{
         groups[g].device_class, 1, share, some_short && share > 0 && first + share == all, 1, {}};
-    for (const MicroBatches& owned : split_share(first, share, ways)) {
-      if (!exact || owned.count() <= 0) continue;
-      const GradientTree& tree = find_gradients(owned, all);
-      own.gradient_sets = std::max(own.gradient_sets, tree.sets);
-      proposal.most_nodes = std::max(proposal.most_nodes, tree.nodes);
+    const auto is_like = [&](const GroupClass& other) {
+      return std::tie(other.device_class, other.share, other.has_short) ==
+             std::tie(own.device_class, own.share, own.has_short);
+    };
+    // Mostly a group is like the one before.
+    if (same == classes.end() || !is_like(*same)) {
+      same = std::find_if(classes.begin(), classes.end(), is_like);
     }
-    first += share;
-    const auto same = std::find_if(
-        proposal.classes.begin(), proposal.classes.end(), [&](const GroupClass& other) {
-          return std::tie(other.device_class, other.share, other.has_short) ==
-                 std::tie(own.device_class, own.share, own.has_short);
-        });
-    proposal.class_of.push_back(static_cast<int>(same - proposal.classes.begin()));
-    if (same == proposal.classes.end()) {
-      proposal.classes.push_back(std::move(own));
+    if (same == classes.end()) {
+      same = classes.insert(same, own);
     } else {
       ++same->groups;
-      same->gradient_sets = std::max(same->gradient_sets, own.gradient_sets);
     }
+    proposal.class_of.push_back(static_cast<int>(same - classes.begin()));
+    if (exact) {
+      // Two directions get a half each (split_share()).
+      const int middle = first + (ways == 1 ? 0 : share / 2);
+      for (const TreeNode& owned : {TreeNode{first, middle}, TreeNode{middle, first + share}}) {
+        const IntervalCover cover = cover_interval(owned, all);
+        same->gradient_sets = std::max(same->gradient_sets, cover.sets);
+        proposal.most_nodes = std::max(proposal.most_nodes, cover.nodes);
+      }
+    }
+    first += share;
   }
   proposal.shares = std::move(shares);
   return proposal;

@@ -179,12 +179,9 @@ ExitCode answer(const Flags& values, const ModelProfile& profile, const SearchCa
     shown.keep = std::max(2, top);
     Ranking by_time = ranking;
     rank(by_time.candidates);
-    PlanExplanation explanation = explain_plan(by_time, setting, shown);
-    if (!relieved.empty()) {
-      put_nearest_first(explanation, relieved.front());
-    } else if (best == nullptr && !ranking.candidates.empty()) {
-      put_nearest_first(explanation, ranking.candidates.front());
-    }
+    const std::vector<Candidate>& nearest = relieved.empty() ? ranking.candidates : relieved;
+    const Candidate* named = best == nullptr && !nearest.empty() ? &nearest.front() : nullptr;
+    const PlanExplanation explanation = explain_plan(by_time, setting, shown, named);
     const bool is_other = best != nullptr && by_time.best()->plan != best->plan;
     besides.add(
         (is_other ? "\nexplained are the fastest plans, of which rank 1 is not one:\n" : "") +
@@ -270,7 +267,7 @@ ExitCode plan_verb(const Flags& values) {
                 fmt::format(R"({{"moved_cuts": {}}})", ranking.cuts->faster));
   }
   if (order_search) besides.add(print_orders(orders), orders_json(orders));
-  return answer(values, profile, question, ranking, std::move(besides));
+  return answer(values, profile, question, std::move(ranking), std::move(besides));
 }
 
 int run_plan_verb(int argc, char** argv) {

@@ -338,5 +338,19 @@ TEST(GradientTreeShape, RefusesIntervalsOutOfOrderOrOutsideTheStep) {
   EXPECT_TRUE(breaks_an_invariant([] { held_gradient_sets({{0, 5}}, 4); }));
 }
 
+TEST(GradientTreeShape, TheCoverOfAnIntervalCountsItsNodesAndItsSets) {
+  for (int micro_batches = 1; micro_batches <= 70; ++micro_batches) {
+    for (int first = 0; first <= micro_batches; ++first) {
+      for (int end = first; end <= micro_batches; ++end) {
+        const TreeNode owned{first, end};
+        const IntervalCover expected{static_cast<int>(maximal_nodes({owned}, micro_batches).size()),
+                                     held_gradient_sets({owned}, micro_batches)};
+        ASSERT_EQ(cover_interval(owned, micro_batches), expected)
+            << first << " to " << end << " of " << micro_batches;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace frazil

@@ -89,6 +89,28 @@ TEST(AnyPlanBound, WithMoreDevicesThanWorkOneMicroBatchDecides) {
   EXPECT_EQ(bound.time, microseconds(4 * 10 + 3 * 20));
 }
 
+// Two devices, of which one takes three times as long, do what 4/3 devices do; the bound is met by
+// a plan that gives the fast one three of four micro-batches.
+TEST(AnyPlanBound, ASlowedDeviceDoesItsShareOfTheWorkAlone) {
+  const ModelProfile profile = make_chain(4, microseconds(10), microseconds(20), microseconds(30));
+  Cluster cluster = make_uniform_cluster(2, Bytes{1'000'000}, {});
+  cluster.devices[1].time_ppm = 3'000'000;
+  Plan plan = one_stage(profile, 4);
+  plan.pipelines = {make_pipeline(4, {}, {DeviceId{0}}, {MicroBatchId{0}, MicroBatchId{2}}),
+                    make_pipeline(4, {}, {DeviceId{1}}, {MicroBatchId{3}, MicroBatchId{3}})};
+  const Setting setting{profile, cluster};
+  const Duration all{microseconds(4 * (4 * 60 - 20))};
+  const LowerBound bound = bound_any_plan(plan, setting);
+  EXPECT_EQ(bound.name, "total-work");
+  EXPECT_LE(bound.time, all * 3 / 4);
+  EXPECT_GE(bound.time, all * 3 / 4 - microseconds(1));
+  EXPECT_EQ(simulate_plan(plan, setting).makespan, all * 3 / 4);
+  // One of the two devices alone may be the fast one.
+  plan = one_stage(profile, 4);
+  plan.pipelines.front().stages.front().devices = {DeviceId{1}};
+  EXPECT_EQ(bound_any_plan(plan, setting).time, all);
+}
+
 // One layer on each of four devices, and one micro-batch.
 Plan spread(const ModelProfile& profile) {
   Plan plan = one_stage(profile, 1);

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "planner/answers/print_ranking.h"
+#include "planner/plan/schedule_facts.h"
 #include "planner/search/advice.h"
 #include "planner/search/explain_plan.h"
 #include "planner/search/search.h"
@@ -161,6 +163,55 @@ TEST_F(NoPlanVerb, ExplainsInJsonTheNamedPlanAndThenFromTheLeastThatIsMissingOn)
   EXPECT_EQ(hint.required("amount").integer(1, kLargestQuantity), misses(first));
   EXPECT_TRUE(hint.required("text").text().ends_with(" more on " + device));
   EXPECT_LT(candidates, explanation.required("candidates").integer(1, kLargestQuantity));
+}
+
+TEST(NoPlan, TheNamedPlanStandsForItsRowAndNoPlanIsCountedTwice) {
+  int named_alone = 0;
+  int told = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    SCOPED_TRACE(seed);
+    SearchQuestion question = draw_search_question(seed);
+    for (Device& device : question.cluster.devices) device.memory_limit.count /= 3;
+    const Setting setting{question.profile, question.cluster};
+    const Ranking ranking = search_plans(setting, question.options);
+    if (ranking.best() != nullptr || ranking.candidates.empty()) continue;
+    const SearchCase asked{question.cluster, question.options};
+    const std::vector<Candidate> relieved =
+        find_relieved(question.profile, asked, find_advice(question.profile, asked, ranking));
+    const Candidate& named = relieved.empty() ? ranking.candidates.front() : relieved.front();
+    if (named.infeasible->needed <= named.infeasible->available) continue;
+    SearchOptions all = question.options;
+    all.keep = 1'000'000;
+    const PlanExplanation whole = explain_plan(ranking, setting, all, &named);
+    std::int64_t too_large = static_cast<std::int64_t>(ranking.candidates.size());
+    for (const FamilyCount& family : whole.families) too_large += family.too_large;
+    std::int64_t listed = 0;
+    std::set<std::string> rows;
+    for (const RejectedShapes& row : whole.nearest) {
+      listed += row.candidates;
+      const std::string schedule{row.schedule ? schedule_name(row.schedule->kind) : "any"};
+      EXPECT_TRUE(rows.insert(schedule + " " + shape_notation(row)).second);
+    }
+    EXPECT_EQ(listed, too_large);
+    EXPECT_TRUE(whole.names_nearest);
+    const Rejection& first = whole.nearest.front().rejection;
+    EXPECT_EQ(first.needed, named.infeasible->needed);
+    EXPECT_EQ(first.available, named.infeasible->available);
+    for (const int rows_shown : {1, 2, 3}) {
+      all.keep = rows_shown;
+      const PlanExplanation shown = explain_plan(ranking, setting, all, &named);
+      ASSERT_EQ(shown.nearest.size(),
+                std::min(whole.nearest.size(), static_cast<std::size_t>(rows_shown)));
+      for (std::size_t r = 0; r < shown.nearest.size(); ++r) {
+        EXPECT_EQ(describe_shapes(shown.nearest[r]), describe_shapes(whole.nearest[r]));
+        EXPECT_EQ(shown.nearest[r].candidates, whole.nearest[r].candidates);
+      }
+    }
+    ++told;
+    named_alone += whole.nearest.front().candidates == 1 ? 1 : 0;
+  }
+  EXPECT_GT(told, 20);
+  EXPECT_LT(named_alone, told);
 }
 
 TEST(NoPlan, OfEachShapeAndScheduleTheRowThatMissesLeastStandsForAll) {
