@@ -168,12 +168,14 @@ std::string portable_branch() {
 
 std::vector<std::string> list_branches() {
   std::vector<std::string> branches{portable_branch()};
-  for (const char* const branch : {"AVX2,STRICT", "AVX512", "AVX512,STRICT"}) {
-    const bool is_wide = std::string(branch).starts_with("AVX512");
-    const bool is_there =
-        __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
-        __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512dq") != 0;
-    if (branch != branches.front() && (!is_wide || is_there)) branches.emplace_back(branch);
+  const bool is_intel = __builtin_cpu_is("intel") != 0;
+  const bool is_wide =
+      __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
+      __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512dq") != 0;
+  for (const std::string branch : {"AVX2,STRICT", "AVX512,STRICT", "AVX512"}) {
+    const bool is_there = is_wide || !branch.starts_with("AVX512");
+    const bool is_safe = !is_intel || branch.ends_with(",STRICT");
+    if (branch != branches.front() && is_there && is_safe) branches.push_back(branch);
   }
   return branches;
 }
@@ -197,10 +199,9 @@ std::optional<std::vector<KernelTrial>> try_branches(const std::vector<std::stri
 std::string fastest_branch(const std::vector<KernelTrial>& trials) {
   ENSURE(!trials.empty(), "the portable branch at least");
   const KernelTrial* best = &trials.front();
-  const std::int64_t enough = trials.front().time.count() / 100 * 97;
   for (const KernelTrial& trial : trials) {
-    if (!trial.holds || (best->holds && trial.time >= best->time)) continue;
-    if (!trials.front().holds || trial.time.count() < enough) best = &trial;
+    if (!trial.holds) continue;
+    if (!best->holds || trial.time.count() < best->time.count() / 100 * 97) best = &trial;
   }
   return best->branch;
 }

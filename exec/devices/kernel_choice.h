@@ -39,7 +39,8 @@ struct KernelTrial {
 // their bits where libraries are the same. On Intel it is strict, for without that a linear layer
 // of 10 features breaks the rule on rows there.
 std::string portable_branch();
-// Returns the branches that this processor has, the portable one first.
+// Returns the branches to try: those that this processor has, the portable one first; on Intel
+// strict ones alone.
 std::vector<std::string> list_branches();
 
 // Tries each branch in two child processes, one branch after the other and then all again, and
@@ -47,8 +48,9 @@ std::vector<std::string> list_branches();
 // Returns none if a child could not be started or did not answer.
 std::optional<std::vector<KernelTrial>> try_branches(const std::vector<std::string>& branches);
 
-// Returns the fastest branch that holds, but the portable one, which is the first trial, unless
-// another takes less than 97 % of its time: two trials differ by about as much by themselves.
+// Returns the fastest branch that holds, but an earlier one of the list unless a later one takes
+// less than 97 % of its time: two trials differ by about as much by themselves, and one that is
+// made again should choose the same.
 std::string fastest_branch(const std::vector<KernelTrial>& trials);
 
 // Returns a branch that holds and is not the fastest: the portable one if that is another; none if

@@ -30,6 +30,8 @@ TEST(KernelChoice, TakesTheFastestThatHolds) {
 TEST(KernelChoice, KeepsThePortableBranchUnlessAnotherIsClearlyFaster) {
   EXPECT_EQ(fastest_branch({trial("P", true, 1000), trial("A", true, 971)}), "P");
   EXPECT_EQ(fastest_branch({trial("P", true, 1000), trial("A", true, 969)}), "A");
+  EXPECT_EQ(fastest_branch({trial("P", true, 1000), trial("A", true, 700), trial("B", true, 690)}),
+            "A");
 }
 
 TEST(KernelChoice, WithoutAPortableBranchThatHoldsTakesAnyThatDoes) {
