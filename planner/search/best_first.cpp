@@ -73,6 +73,9 @@ class BestFirst {
     return finish();
   }
 
+  // After a search that found no plan that fits.
+  Bytes least_missing() const { return nearest_.missing(); }
+
  private:
   void warm_start(const std::vector<ShapeCell>& cells) {
     take(pick_cells(evaluator_, cells));
@@ -197,6 +200,7 @@ class BestFirst {
     if (const auto* rejection = std::get_if<Rejection>(&*bound)) {
       if (!only_fits_ && kept_.empty() && !nearest_.misses_less_than(*rejection))
         return judge(node);
+      if (only_fits_) miss(node.shape, *rejection);
       rejected_.add(node.shape, true, 1, *rejection);
       return;
     }
@@ -374,8 +378,10 @@ Ranking search_best_first(Evaluator& evaluator, const SearchOptions& options) {
   return BestFirst(evaluator, options, /*only_fits=*/false).search();
 }
 
-bool some_plan_fits(Evaluator& evaluator, const SearchOptions& options) {
-  return BestFirst(evaluator, options, /*only_fits=*/true).search().best() != nullptr;
+Fit find_fit(Evaluator& evaluator, const SearchOptions& options) {
+  BestFirst search(evaluator, options, /*only_fits=*/true);
+  if (search.search().best() != nullptr) return {true, Bytes{}};
+  return {false, search.least_missing()};
 }
 
 }  // namespace frazil
