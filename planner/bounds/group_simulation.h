@@ -64,10 +64,12 @@ class GroupSimulation {
 
   int simulated() const { return simulated_; }  // groups, each once
   // Returns what was timed and simulated so far, in actions of a list of known order that is timed:
-  // a list that has to be made for its times counts kMadeOrder-fold, a task graph kTaskGraph-fold.
+  // a list that has to be made for its times counts as price_of_order() says, a task graph
+  // kTaskGraph-fold.
   std::int64_t actions() const { return actions_; }
-  static constexpr std::int64_t kMadeOrder = 8;
   static constexpr std::int64_t kTaskGraph = 30;
+  // Returns how many times as long as timing a list of known order it takes to make and time one.
+  static std::int64_t price_of_order(ScheduleKind kind);
 
  private:
   using Key = std::tuple<int, int, bool, int, ShapeVariant, std::vector<LayerId>>;

@@ -31,6 +31,16 @@ void add_devices(Cluster& cluster, std::int64_t count) {
   }
 }
 
+bool has_bytes(const Advice& advice) {
+  return advice.kind == Advice::Kind::kMemoryOfOne || advice.kind == Advice::Kind::kMemoryOfEach;
+}
+
+// Returns the middle, but no more than the double of too little.
+std::int64_t middle_of(std::int64_t too_little, std::int64_t enough) {
+  const std::int64_t middle = too_little + (enough - too_little) / 2;
+  return too_little > 0 && too_little < middle / 2 ? 2 * too_little : middle;
+}
+
 class AdviceFinder {
  public:
   AdviceFinder(const ModelProfile& profile, const SearchCase& question)
@@ -39,33 +49,40 @@ class AdviceFinder {
   bool fits(const Advice& advice) {
     const SearchCase changed = with_advice(question_, advice);
     Evaluator evaluator({profile_, changed.cluster}, changed.options, orders_);
-    return some_plan_fits(evaluator, changed.options);
+    const Fit fit = find_fit(evaluator, changed.options);
+    missing_ = fit.missing.count;
+    return fit.some_plan;
   }
 
   // Returns the advice with the least amount in 1 .. `most` that fits, found from a guess; none if
   // no amount fits. Requires: 0 does not fit.
   std::optional<Advice> least(Advice advice, std::int64_t guess, std::int64_t most) {
-    const auto at = [&](std::int64_t amount) {
-      advice.amount = amount;
-      return fits(advice);
-    };
     if (most < 1) return std::nullopt;
-    std::int64_t enough = std::clamp<std::int64_t>(guess, 1, most);
     std::int64_t too_little = 0;
-    if (at(enough)) {
-      // The guess is mostly exact.
-      if (enough > 1) (at(enough - 1) ? enough : too_little) = enough - 1;
-    } else {
-      // Where nothing helps this is found out at once, not after every double of the guess.
-      if (enough == most || !at(most)) return std::nullopt;
-      do {
-        too_little = enough;
-        enough = enough > most / 2 ? most : 2 * enough;
-      } while (enough < most && !at(enough));
-    }
+    std::int64_t enough = most + 1;
+    std::int64_t missing = 0;  // with too little
+    const auto try_amount = [&](std::int64_t amount) {
+      advice.amount = amount;
+      if (fits(advice)) {
+        enough = amount;
+        return;
+      }
+      too_little = amount;
+      missing = missing_;
+    };
+    try_amount(std::clamp<std::int64_t>(guess, 1, most));
+    // Where nothing helps this is found out at once.
+    if (too_little > 0 && too_little < most) try_amount(most);
+    if (enough > most) return std::nullopt;
+    // The guess is mostly exact.
+    if (enough - too_little > 1 && enough < most) try_amount(enough - 1);
     while (enough - too_little > 1) {
-      const std::int64_t middle = too_little + (enough - too_little) / 2;
-      (at(middle) ? enough : too_little) = middle;
+      // What the nearest plan misses may be just what is needed.
+      if (has_bytes(advice) && missing > 1 && missing < enough - too_little) {
+        try_amount(too_little + missing - 1);
+        if (enough - too_little > 1 && missing == 1) try_amount(too_little + 1);
+      }
+      if (enough - too_little > 1) try_amount(middle_of(too_little, enough));
     }
     advice.amount = enough;
     return advice;
@@ -90,7 +107,8 @@ class AdviceFinder {
  private:
   const ModelProfile& profile_;
   const SearchCase& question_;
-  OrderTable orders_;  // of all that is asked
+  OrderTable orders_;         // of all that is asked
+  std::int64_t missing_ = 0;  // bytes, in the last search without a plan that fits
 };
 
 }  // namespace

@@ -23,6 +23,17 @@ using Kind = SearchNode::Kind;
 // Returns time x (1 + ppm / 10^6). Requires: the time is at most half of kNever.
 Duration scale_up(Duration time, std::int64_t ppm) { return time + scale_ppm(time, ppm); }
 
+// Returns the most that one layer takes: parameters, one set of gradients, the optimizer's state.
+Bytes find_largest_layer(const ChainSums& sums) {
+  Bytes most;
+  for (int l = 0; l < sums.layers(); ++l) {
+    const LayerSpan one{l, l + 1};
+    most =
+        std::max(most, sums.parameters(one) + sums.updated_parameters(one) + sums.optimizer(one));
+  }
+  return most;
+}
+
 class BestFirst {
  public:
   BestFirst(Evaluator& evaluator, const SearchOptions& options, bool only_fits)
@@ -72,6 +83,9 @@ class BestFirst {
     for (const Node& node : close_) leave(node);
     return finish();
   }
+
+  // After a search that found no plan that fits.
+  Bytes least_missing() const { return nearest_.missing(); }
 
  private:
   void warm_start(const std::vector<ShapeCell>& cells) {
@@ -197,6 +211,7 @@ class BestFirst {
     if (const auto* rejection = std::get_if<Rejection>(&*bound)) {
       if (!only_fits_ && kept_.empty() && !nearest_.misses_less_than(*rejection))
         return judge(node);
+      if (only_fits_) miss(node.shape, *rejection);
       rejected_.add(node.shape, true, 1, *rejection);
       return;
     }
@@ -374,8 +389,14 @@ Ranking search_best_first(Evaluator& evaluator, const SearchOptions& options) {
   return BestFirst(evaluator, options, /*only_fits=*/false).search();
 }
 
-bool some_plan_fits(Evaluator& evaluator, const SearchOptions& options) {
-  return BestFirst(evaluator, options, /*only_fits=*/true).search().best() != nullptr;
+Fit find_fit(Evaluator& evaluator, const SearchOptions& options) {
+  // Some device holds the largest layer, so a search is not needed where none can.
+  const Bytes largest = find_largest_layer(evaluator.sums_of(options.micro_batch_sizes.front()));
+  const Bytes limit = evaluator.device_classes().best_device().memory_limit;
+  if (largest > limit) return {false, largest - limit};
+  BestFirst search(evaluator, options, /*only_fits=*/true);
+  if (search.search().best() != nullptr) return {true, Bytes{}};
+  return {false, search.least_missing()};
 }
 
 }  // namespace frazil

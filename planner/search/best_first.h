@@ -17,7 +17,13 @@ Ranking search_best_first(Evaluator& evaluator, const SearchOptions& options);
 // Simulates the whole plan of every shape and ranks all of them.
 Ranking search_exhaustively(Evaluator& evaluator);
 
-// True if some plan fits; ends at the first one.
-bool some_plan_fits(Evaluator& evaluator, const SearchOptions& options);
+// Whether some plan fits, and if none does, how much the shape that misses least lacks by its bound
+// or simulated; zero if an interpreter refuses all of them.
+struct Fit {
+  bool some_plan = false;
+  Bytes missing;
+};
+// Ends at the first plan that fits.
+Fit find_fit(Evaluator& evaluator, const SearchOptions& options);
 
 }  // namespace frazil

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/plan/schedule_facts.h"
-
 namespace frazil {
 namespace {
 
@@ -17,8 +15,7 @@ std::int64_t count_actions(const Shape& shape, const Proposal& proposal, bool by
     actions += count_actions(shape, group) * (by_groups ? 1 : group.groups);
   }
   if (!by_groups) return actions * GroupSimulation::kTaskGraph;
-  return facts_of(shape.variant.schedule).needs_costs ? actions * GroupSimulation::kMadeOrder
-                                                      : actions;
+  return actions * GroupSimulation::price_of_order(shape.variant.schedule);
 }
 
 }  // namespace

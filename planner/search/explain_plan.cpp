@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,7 +11,7 @@
 #include "planner/plan/schedule_facts.h"
 #include "planner/prediction/plan_notation.h"
 #include "planner/prediction/simulate_plan.h"
-#include "planner/search/nearest_rows.h"
+#include "planner/search/rejections.h"
 #include "profiles/quantity_text.h"
 #include "sim/cost_model.h"
 
@@ -113,6 +115,86 @@ std::vector<FamilyCount> count_families(const std::vector<RejectedShapes>& all) 
   return families;
 }
 
+// Rows of one shape and schedule are shown as one, whatever their sizes and depths.
+auto row_key(const RejectedShapes& shapes) {
+  return std::tuple(shapes.group_devices, shapes.groups, shapes.longer,
+                    shapes.schedule ? std::optional(shapes.schedule->kind) : std::nullopt);
+}
+
+// Takes together all rejections for memory of one row. The rejection that misses least stands for
+// the others, with the candidates of all. Returns the rows, those that miss least first; of equal
+// ones the smaller shape comes first.
+std::vector<RejectedShapes> join_rows(const std::vector<RejectedShapes>& rejected) {
+  std::map<decltype(row_key(rejected.front())), RejectedShapes> least;
+  for (const RejectedShapes& shapes : rejected) {
+    if (shapes.rejection.why != Rejection::Why::kMemory) continue;
+    const auto [own, is_first] = least.try_emplace(row_key(shapes), shapes);
+    if (is_first) continue;
+    const std::int64_t candidates = own->second.candidates + shapes.candidates;
+    if (missing(shapes) < missing(own->second)) own->second = shapes;
+    own->second.candidates = candidates;
+  }
+  std::vector<RejectedShapes> nearest;
+  for (const auto& [key, shapes] : least) nearest.push_back(shapes);
+  std::stable_sort(
+      nearest.begin(), nearest.end(),
+      [](const RejectedShapes& a, const RejectedShapes& b) { return missing(a) < missing(b); });
+  return nearest;
+}
+
+// Returns what a plan that was simulated misses; none if it fits or is refused.
+std::optional<RejectedShapes> find_miss(const Candidate& candidate) {
+  const std::optional<Shape> shape = find_shape(candidate.plan);
+  if (!shape || !candidate.infeasible) return std::nullopt;
+  const Infeasible& infeasible = *candidate.infeasible;
+  if (infeasible.needed <= infeasible.available) return std::nullopt;
+  Rejection rejection;
+  rejection.why = Rejection::Why::kMemory;
+  rejection.device = infeasible.device;
+  rejection.needed = infeasible.needed;
+  rejection.available = infeasible.available;
+  Rejections one;
+  one.add(*shape, true, 1, rejection);
+  return one.list(Duration{0}).front();
+}
+
+// Makes `named` stand for its row, which comes first. The plan is a candidate of that row already,
+// or else, if the search never told its schedule from others, of the row of any schedule.
+void put_first(std::vector<RejectedShapes>& rows, RejectedShapes named) {
+  const auto find = [&](const RejectedShapes& wanted) {
+    return std::find_if(rows.begin(), rows.end(),
+                        [&](const RejectedShapes& row) { return row_key(row) == row_key(wanted); });
+  };
+  if (const auto own = find(named); own != rows.end()) {
+    named.candidates = own->candidates;
+    rows.erase(own);
+  } else {
+    RejectedShapes any = named;
+    any.schedule = std::nullopt;
+    const auto of_any = find(any);
+    if (of_any != rows.end() && --of_any->candidates == 0) rows.erase(of_any);
+  }
+  rows.insert(rows.begin(), std::move(named));
+}
+
+// Lists at most `most` rows of what came nearest, that of the named plan first. With a named plan
+// the candidates of the ranking count in their rows, too.
+void list_nearest(const Ranking& ranking, const Candidate* named, std::size_t most,
+                  PlanExplanation& explanation) {
+  std::vector<RejectedShapes> too_large = ranking.rejected;
+  const std::optional<RejectedShapes> first = named ? find_miss(*named) : std::nullopt;
+  if (first) {
+    for (const Candidate& candidate : ranking.candidates) {
+      if (const auto own = find_miss(candidate)) too_large.push_back(*own);
+    }
+  }
+  std::vector<RejectedShapes>& rows = explanation.nearest;
+  rows = join_rows(too_large);
+  if (first) put_first(rows, *first);
+  explanation.names_nearest = first.has_value();
+  if (rows.size() > most) rows.resize(most);
+}
+
 // Returns the number of devices.
 int takes(const RejectedShapes& shapes) {
   return shapes.group_devices * shapes.groups + shapes.longer;
@@ -208,9 +290,7 @@ PlanExplanation explain_plan(const Ranking& ranking, Setting setting, const Sear
   }
   explanation.families = count_families(ranking.rejected);
   if (explanation.best.empty()) {
-    NearestRows nearest = list_nearest(ranking, named, static_cast<std::size_t>(options.keep));
-    explanation.nearest = std::move(nearest.rows);
-    explanation.names_nearest = nearest.names_first;
+    list_nearest(ranking, named, static_cast<std::size_t>(options.keep), explanation);
   } else {
     explanation.idle = find_idle(ranking, setting.cluster());
   }

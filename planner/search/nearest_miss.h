@@ -18,6 +18,7 @@ class NearestMiss {
     if (!key_ || key < *key_) key_ = key;
   }
   const Shape* shape() const { return key_ ? &std::get<Shape>(*key_) : nullptr; }
+  Bytes missing() const { return key_ ? std::get<Bytes>(*key_) : Bytes{}; }
   bool misses_less_than(const Rejection& rejection) const {
     return key_ && !std::get<bool>(*key_) &&
            rejection.needed - rejection.available > std::get<Bytes>(*key_);
