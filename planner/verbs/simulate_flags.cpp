@@ -15,8 +15,7 @@ namespace frazil {
 
 namespace po = boost::program_options;
 
-po::options_description describe_simulate() {
-  po::options_description flags("flags", 100);
+void describe_simulate(po::options_description& flags) {
   describe_what_if(flags);
   describe_what_if_memory(flags);
   flags.add_options()("compare", po::bool_switch(),
@@ -49,7 +48,6 @@ po::options_description describe_simulate() {
       ("out", text_value("FILE"), "write the time line as CSV")                             //
       ("chrome", text_value("FILE"), "write the time line as a Chrome trace")               //
       ("json", po::bool_switch(), "answer in JSON");
-  return flags;
 }
 
 void refuse_with_compare(const Flags& values) {

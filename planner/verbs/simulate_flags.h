@@ -11,8 +11,8 @@
 
 namespace frazil {
 
-// Returns all flags of the subcommand, those of a what-if among them.
-boost::program_options::options_description describe_simulate();
+// Adds all flags of the subcommand, those of a what-if among them.
+void describe_simulate(boost::program_options::options_description& flags);
 
 // Refuses what a comparison of schedules does not answer: one schedule's flags and details.
 void refuse_with_compare(const Flags& values);

@@ -41,6 +41,14 @@
 namespace frazil {
 namespace {
 
+namespace po = boost::program_options;
+
+po::options_description describe_flags() {
+  po::options_description flags("flags", 100);
+  describe_simulate(flags);
+  return flags;
+}
+
 void list_schedules() {
   print_answer(fmt::format(
       "{}\nand with --plan, instead of fixed lists:\n"
@@ -239,7 +247,7 @@ int run_simulate_verb(int argc, char** argv) {
       "SIZE]\n"
       "   or: frazil simulate --plan FILE --profile FILE --cluster FILE [--schedule NAME]\n"
       "         [--micro-batches N]"};
-  return run_verb(verb, argc, argv, describe_simulate(), simulate_verb);
+  return run_verb(verb, argc, argv, describe_flags(), simulate_verb);
 }
 
 }  // namespace

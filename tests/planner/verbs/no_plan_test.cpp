@@ -55,7 +55,7 @@ void expect_just_enough(const SearchQuestion& question, const Candidate& named, 
   }
 }
 
-TEST(NoPlan, TheNamedPlanMissesJustWhatTheHintGivesAndWhereItGivesIt) {
+TEST(NoPlan, TheNamedPlanMissesJustWhatTheHintGives) {
   int told = 0;
   int elsewhere = 0;
   int further = 0;
