@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "exec/checkpoint/run_files.h"
 #include "exec/train/train_files.h"
 #include "profiles/error.h"
 #include "profiles/text_file.h"
@@ -25,8 +26,7 @@ bool is_file(const fs::path& path) {
 bool holds_checkpoints(const fs::path& folder) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder / "checkpoints", error)) {
-    const std::string name = entry.path().filename().string();
-    if (name == "steps.journal" || name.starts_with("step-")) return true;
+    if (tells_of_run(entry.path().filename().string())) return true;
   }
   return false;
 }

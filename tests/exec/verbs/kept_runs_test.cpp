@@ -122,6 +122,16 @@ TEST_F(KeptRuns, GoOnWithTheirOwnFlags) {
   EXPECT_EQ(run.at("transitions"), 0) << "two starts, and no transition from plan to plan";
 }
 
+TEST_F(KeptRuns, AreReplacedBesideFilesOfOtherTrainers) {
+  write_text_file(path("out/checkpoints/step-7.ckpt"), "theirs");
+  write_text_file(path("out/checkpoints/best.pt"), "theirs");
+  (void)answer(kInputs + "--out out --steps 4 --checkpoint-every 2");
+  (void)answer(kInputs + "--out out --steps 4 --force");
+  EXPECT_TRUE(fs::exists(path("out/checkpoints/step-7.ckpt")));
+  EXPECT_TRUE(fs::exists(path("out/checkpoints/best.pt")));
+  EXPECT_FALSE(fs::exists(path("out/checkpoints/steps.journal")));
+}
+
 TEST_F(KeptRuns, AreNotGoneOnWithWhereThatIsNotWhatWasAsked) {
   fs::create_directories(path("empty"));
   expect_refusal("--resume mistyped", 2, "mistyped: found no such folder");
