@@ -67,6 +67,18 @@ TEST_F(Folder, HoldsNoRunBecauseOfFilesOfOtherTrainers) {
   EXPECT_EQ(refusal(), "");
 }
 
+TEST_F(Folder, IsTheOneThatALinkLeadsTo) {
+  write("real/events.jsonl");
+  fs::create_symlink("real", folder_ / "link");
+  for (const std::string name : {"link", "link/"}) {
+    const RunFolder run(folder_ / name);
+    EXPECT_EQ(run.path(), fs::canonical(folder_ / "real"));
+    EXPECT_TRUE(run.found().has_value());
+    EXPECT_THROW(RunFolder(folder_ / "real"), InputError) << "one lock, by either name";
+  }
+  EXPECT_EQ(RunFolder(folder_ / "real").path(), folder_ / "real") << "as it was named";
+}
+
 TEST_F(Folder, IsClearedOfARunAndOfNothingElse) {
   for (const std::string name :
        {"events.jsonl", "trace.jsonl", "weights.safetensors", "weights.safetensors.tmp.12",

@@ -122,6 +122,23 @@ TEST_F(KeptRuns, GoOnWithTheirOwnFlags) {
   EXPECT_EQ(run.at("transitions"), 0) << "two starts, and no transition from plan to plan";
 }
 
+TEST_F(KeptRuns, MayBeNamedByALink) {
+  const auto plain = answer(kInputs + "--out plain --steps 6");
+  for (const std::string flags : {"", "--checkpoint-every 3 "}) {
+    SCOPED_TRACE(flags);
+    fs::remove_all(path("real"));
+    fs::remove(path("link"));
+    fs::create_directories(path("real"));
+    fs::create_directory_symlink("real", path("link"));
+    const auto linked = answer(kInputs + flags + "--out link --steps 6");
+    EXPECT_EQ(linked.at("state_hash"), plain.at("state_hash"));
+    EXPECT_TRUE(fs::exists(path("real/weights.safetensors")));
+    EXPECT_TRUE(fs::exists(path("real/trace.jsonl")));
+  }
+  EXPECT_EQ(answer("--resume link/ --steps 9 --quiet").at("resumed_from_step"), 6);
+  EXPECT_EQ(checkpoints("real"), (std::vector<std::string>{"006", "009"}));
+}
+
 TEST_F(KeptRuns, AreReplacedBesideFilesOfOtherTrainers) {
   write_text_file(path("out/checkpoints/step-7.ckpt"), "theirs");
   write_text_file(path("out/checkpoints/best.pt"), "theirs");
