@@ -149,6 +149,23 @@ TEST_F(KeptRuns, AreReplacedBesideFilesOfOtherTrainers) {
   EXPECT_FALSE(fs::exists(path("out/checkpoints/steps.journal")));
 }
 
+// The run that was given many steps is told as if it was killed before the first of them.
+TEST_F(KeptRuns, ThatWereGivenTooManyStepsMayBeGivenFewerBeforeTheFirstIsDone) {
+  (void)answer(kInputs + "--out out --steps 8 --checkpoint-every 4");
+  const std::string flags = path("out/inputs/flags.json");
+  const auto give = [&](const std::string& lengths) {
+    auto json = nlohmann::json::parse(read_text_file(flags));
+    json["steps"] = nlohmann::json::parse(lengths);
+    write_text_file(flags, json.dump());
+  };
+  give("[8, 4000]");
+  EXPECT_EQ(answer("--resume out --steps 12 --quiet").at("resumed_from_step"), 8);
+  give("[8, 4000]");
+  expect_refusal("--resume out --steps 14 --quiet", 2,
+                 "expected 4000 or more: learning rate and freezing of steps from 8 on follow from "
+                 "the length 4000");
+}
+
 TEST_F(KeptRuns, AreNotGoneOnWithWhereThatIsNotWhatWasAsked) {
   fs::create_directories(path("empty"));
   expect_refusal("--resume mistyped", 2, "mistyped: found no such folder");
