@@ -6,6 +6,7 @@
 
 #include "exec/checkpoint/run_files.h"
 #include "exec/disk/hashes.h"
+#include "exec/disk/kept_aside.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -53,6 +54,7 @@ void CheckpointFolder::save(const TrainingPosition& position,
   const fs::path temporary = folder_ / (std::string(kHalfWritten) + checkpoint_name(position.step));
   // A save that failed and could not be undone may have left one.
   remove_file(files_, temporary);
+  keep_aside();
   write(temporary, position, layers);
   sync_folder(files_, folder_);
   good_.insert(position.step);
@@ -67,6 +69,13 @@ void CheckpointFolder::write(const fs::path& temporary, const TrainingPosition& 
   } catch (const InputError&) {
     files_.unlink(temporary.string());
     throw;
+  }
+}
+
+void CheckpointFolder::keep_aside() {
+  for (auto step = damaged_.begin(); step != damaged_.end(); step = damaged_.erase(step)) {
+    const fs::path path = path_of(*step);
+    if (is_in_folder(files_, path)) move_aside(files_, path);
   }
 }
 
@@ -104,6 +113,7 @@ std::optional<CheckpointFolder::Found> CheckpointFolder::load(
     const std::map<Step, std::uint64_t>& weights) {
   const std::vector<Step> all = steps();
   std::vector<std::string> passed_over;
+  damaged_.clear();
   for (auto step = all.rbegin(); step != all.rend(); ++step) {
     const fs::path path = path_of(*step);
     try {
@@ -120,6 +130,7 @@ std::optional<CheckpointFolder::Found> CheckpointFolder::load(
       return Found{std::move(checkpoint), std::move(passed_over)};
     } catch (const InputError& error) {
       passed_over.emplace_back(error.what());
+      damaged_.insert(*step);
     }
   }
   if (passed_over.empty()) return std::nullopt;
