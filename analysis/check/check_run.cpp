@@ -6,6 +6,8 @@
 #include <charconv>
 #include <functional>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -52,9 +54,11 @@ class Checker {
     check_kernels();
     for (const fs::path& path : list_sorted(checkpoints_)) check_checkpoint(path);
     check_log();
+    check_trace();
     check_plans();
     check_weights();
     check_absent();
+    if (has_ended()) check_ended();
     note_kept_aside();
     if (check_.parts.empty()) {
       throw InputError(folder_.string(), 0, "a folder without a run",
@@ -121,7 +125,10 @@ class Checker {
 
   void check_checkpoint(const fs::path& path) {
     const std::string name = path.filename().string();
+    // Files of other programs may lie there, too.
+    constexpr std::size_t kNameSize = std::string_view("step-000000000000.safetensors").size();
     if (!name.starts_with("step-") || !name.ends_with(".safetensors")) return;
+    if (name.size() != kNameSize) return;
     StoredCheckpoint read;
     if (!try_reading([&] { read = read_stored_checkpoint(path); })) return;
     const std::string step = fmt::format("{:012}", read.step);
@@ -176,6 +183,7 @@ class Checker {
     if (!model_hash_.empty() && log.model_hash != model_hash_) {
       complain(path, "it is of another model than the checkpoints");
     }
+    add_plans(log);
     if (model_hash_.empty()) model_hash_ = log.model_hash;
     const ComparedEvents compared =
         compare_events(log, is_journal_whole() ? &*journal_ : nullptr, has_ended());
@@ -184,6 +192,29 @@ class Checker {
     check_.parts.emplace_back(
         "events", count(static_cast<std::size_t>(compared.end) - compared.missing, "step"));
     if (!journal_) check_.steps = compared.end;
+  }
+
+  void check_trace() {
+    const fs::path path = folder_ / "trace.jsonl";
+    if (!has_ended()) return;
+    FreezeTrace trace;
+    if (!try_reading([&] { trace = read_freeze_trace(path); })) return;
+    if (!model_hash_.empty() && trace.model_hash != model_hash_) {
+      complain(path, "it is of another model than the run");
+    }
+    if (is_journal_whole() && trace.steps != journal_->steps) {
+      complain(path, fmt::format("it is of {} steps, and the journal ends after {}", trace.steps,
+                                 journal_->steps));
+    }
+    add_plans(trace);
+  }
+
+  // Keeps the files of plans that are named. Where a log was damaged a plan has no file.
+  void add_plans(const FreezeTrace& log) {
+    for (const FreezeEvent& event : log.events) {
+      const auto* const begun = std::get_if<PlanEvent>(&event.what);
+      if (begun != nullptr && begun->plan.starts_with("phase-")) plans_.insert(begun->plan);
+    }
   }
 
   // Nothing else tells which stages and devices a phase had, so a plan can only be read.
@@ -256,8 +287,18 @@ class Checker {
         check_.notes.push_back(words);
       }
     }
-    if (has_ended() && !is_there(folder_ / "events.jsonl")) {
-      complain(folder_ / "events.jsonl", "it is not there, and the run has ended");
+  }
+
+  // Finds what only a run that has ended is sure to leave.
+  void check_ended() {
+    std::vector<fs::path> left{"events.jsonl", "weights.safetensors"};
+    if (is_journal_whole() && journal_->kernels != 0) {
+      left.insert(left.end(), {"checkpoints/kernels.json", "checkpoints/run.json"});
+    }
+    left.insert(left.end(), plans_.begin(), plans_.end());
+    for (const fs::path& file : left) {
+      if (is_there(folder_ / file)) continue;
+      complain(folder_ / file, "it is not there, and the run has ended");
     }
   }
 
@@ -279,6 +320,7 @@ class Checker {
   std::optional<StoredJournal> journal_;
   std::string model_hash_;          // of the newest checkpoint, or else of the events
   std::vector<std::string> names_;  // of the parameters of the newest checkpoint
+  std::set<fs::path> plans_;        // of phases, which events name; below the folder
   Step weights_after_ = 0;          // 0: there are no weights
   RunCheck check_;
 };

@@ -4,36 +4,15 @@
 #include <string_view>
 #include <utility>
 
+#include "exec/checkpoint/run_files.h"
 #include "exec/disk/hashes.h"
+#include "exec/disk/kept_aside.h"
 #include "profiles/error.h"
 
 namespace frazil {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view kPrefix = "step-";
-constexpr std::string_view kSuffix = ".safetensors";
-constexpr std::string_view kTemporary = ".tmp-";
-constexpr std::size_t kDigits = 12;
-
-std::string file_name(Step step) {
-  const std::string digits = std::to_string(step);
-  ENSURE(step >= 0 && digits.size() <= kDigits, "a step that a file name can hold");
-  return std::string(kPrefix) + std::string(kDigits - digits.size(), '0') + digits +
-         std::string(kSuffix);
-}
-
-std::optional<Step> parse_name(std::string_view name) {
-  if (name.size() != kPrefix.size() + kDigits + kSuffix.size()) return std::nullopt;
-  if (!name.starts_with(kPrefix) || !name.ends_with(kSuffix)) return std::nullopt;
-  Step step = 0;
-  for (const char c : name.substr(kPrefix.size(), kDigits)) {
-    if (c < '0' || c > '9') return std::nullopt;
-    step = step * 10 + (c - '0');
-  }
-  return step;
-}
 
 std::uint64_t hash_of_weights(const std::vector<LayerState>& layers) {
   std::vector<const LayerState*> pointers;
@@ -55,16 +34,16 @@ CheckpointFolder::CheckpointFolder(const FileSystem& files, fs::path folder, con
   ENSURE(keep_ >= 1, "a checkpoint is kept");
   make_folders(files_, folder_);
   for (const std::string& name : list_folder(files_, folder_)) {
-    if (name.starts_with(kTemporary)) remove_file(files_, folder_ / name);
+    if (name.starts_with(kHalfWritten)) remove_file(files_, folder_ / name);
   }
 }
 
-fs::path CheckpointFolder::path_of(Step step) const { return folder_ / file_name(step); }
+fs::path CheckpointFolder::path_of(Step step) const { return folder_ / checkpoint_name(step); }
 
 std::vector<Step> CheckpointFolder::steps() const {
   std::vector<Step> steps;
   for (const std::string& name : list_folder(files_, folder_)) {
-    if (const auto step = parse_name(name)) steps.push_back(*step);
+    if (const auto step = parse_checkpoint_name(name)) steps.push_back(*step);
   }
   std::sort(steps.begin(), steps.end());
   return steps;
@@ -72,9 +51,10 @@ std::vector<Step> CheckpointFolder::steps() const {
 
 void CheckpointFolder::save(const TrainingPosition& position,
                             const std::vector<const LayerState*>& layers) {
-  const fs::path temporary = folder_ / (std::string(kTemporary) + file_name(position.step));
+  const fs::path temporary = folder_ / (std::string(kHalfWritten) + checkpoint_name(position.step));
   // A save that failed and could not be undone may have left one.
   remove_file(files_, temporary);
+  keep_aside();
   write(temporary, position, layers);
   sync_folder(files_, folder_);
   good_.insert(position.step);
@@ -89,6 +69,13 @@ void CheckpointFolder::write(const fs::path& temporary, const TrainingPosition& 
   } catch (const InputError&) {
     files_.unlink(temporary.string());
     throw;
+  }
+}
+
+void CheckpointFolder::keep_aside() {
+  for (auto step = damaged_.begin(); step != damaged_.end(); step = damaged_.erase(step)) {
+    const fs::path path = path_of(*step);
+    if (is_in_folder(files_, path)) move_aside(files_, path);
   }
 }
 
@@ -126,6 +113,7 @@ std::optional<CheckpointFolder::Found> CheckpointFolder::load(
     const std::map<Step, std::uint64_t>& weights) {
   const std::vector<Step> all = steps();
   std::vector<std::string> passed_over;
+  damaged_.clear();
   for (auto step = all.rbegin(); step != all.rend(); ++step) {
     const fs::path path = path_of(*step);
     try {
@@ -142,6 +130,7 @@ std::optional<CheckpointFolder::Found> CheckpointFolder::load(
       return Found{std::move(checkpoint), std::move(passed_over)};
     } catch (const InputError& error) {
       passed_over.emplace_back(error.what());
+      damaged_.insert(*step);
     }
   }
   if (passed_over.empty()) return std::nullopt;

@@ -23,8 +23,10 @@ class CheckpointFolder {
   CheckpointFolder(const FileSystem& files, std::filesystem::path folder, const ModelSpec& model,
                    RunIdentity run, int keep = 2);
 
-  // Writes a checkpoint, which is durable when this returns. Throws InputError; earlier checkpoints
-  // are then as they were, and no temporary file is left as far as one can be removed.
+  // Writes a checkpoint, which is durable when this returns. Those that load() has passed over are
+  // first kept aside (exec/disk/kept_aside.h), for their steps are done again. Throws InputError;
+  // earlier checkpoints are then as they were, and no temporary file is left as far as one can be
+  // removed.
   void save(const TrainingPosition& position, const std::vector<const LayerState*>& layers);
 
   struct Found {
@@ -46,6 +48,7 @@ class CheckpointFolder {
   std::filesystem::path path_of(Step step) const;
   void write(const std::filesystem::path& temporary, const TrainingPosition& position,
              const std::vector<const LayerState*>& layers);
+  void keep_aside();
   bool holds(Step step);
 
   const FileSystem& files_;
@@ -53,7 +56,8 @@ class CheckpointFolder {
   const ModelSpec& model_;
   RunIdentity run_;
   int keep_;
-  std::set<Step> good_;  // written or read by this object
+  std::set<Step> good_;     // written or read by this object
+  std::set<Step> damaged_;  // passed over by load(), and not kept aside yet
 };
 
 }  // namespace frazil

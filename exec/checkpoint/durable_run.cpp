@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "exec/checkpoint/run_files.h"
 #include "exec/checkpoint/run_keys.h"
 #include "exec/devices/steady_time.h"
 #include "exec/disk/hashes.h"
@@ -20,7 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kJournal = "steps.journal";
 constexpr const char* kAccept = "--accept-other-kernels to go on with other bits";
 
 std::unique_ptr<File> lock_folder(const DurableOptions& options, const RunIdentity& run) {
@@ -31,9 +31,7 @@ std::unique_ptr<File> lock_folder(const DurableOptions& options, const RunIdenti
                      "a folder of this process alone");
   }
   const std::vector<std::string> names = list_folder(options.files, options.folder);
-  const bool holds_run = std::any_of(names.begin(), names.end(), [](const std::string& name) {
-    return name.starts_with(kJournal) || name.starts_with("step-");
-  });
+  const bool holds_run = std::any_of(names.begin(), names.end(), tells_of_run);
   if (holds_run && !options.resume) {
     throw InputError(options.folder.string(), 0, "a run that was begun before",
                      "--resume to go on with it, or another folder");
@@ -87,7 +85,7 @@ DurableRun::DurableRun(const DurableOptions& options, const ModelSpec& model,
       present_(options_.kernels ? *options_.kernels : present_kernels()),
       kernels_(find_kernels(options_, present_)),
       checkpoints_(options_.files, options_.folder, model, identity, options_.keep),
-      journal_(options_.files, options_.folder / kJournal, identity.run_hash,
+      journal_(options_.files, options_.folder / kJournalFile, identity.run_hash,
                without_syncs(options_.journal)),
       jobs_(options_.in_background) {
   ENSURE(options_.every >= 1, "checkpoints are some steps apart");

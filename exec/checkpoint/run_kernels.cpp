@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "exec/checkpoint/run_files.h"
 #include "exec/disk/hashes.h"
 #include "profiles/error.h"
 #include "profiles/json.h"
@@ -11,7 +12,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kKernelsFile = "kernels.json";
 constexpr const char* kKernelsFormat = "frazil.kernels";
 
 std::string text_of(const KernelFacts& facts) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "exec/checkpoint/run_files.h"
 #include "exec/disk/hashes.h"
 #include "profiles/error.h"
 #include "profiles/json.h"
@@ -13,7 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 using Keys = std::map<std::string, std::string>;
 
-constexpr const char* kFile = "run.json";
 constexpr const char* kFormat = "frazil.run_keys";
 
 std::optional<Keys> parse_keys(const std::string& text, const std::string& file) {
@@ -29,9 +29,9 @@ std::optional<Keys> parse_keys(const std::string& text, const std::string& file)
 }
 
 std::optional<Keys> read_keys(const FileSystem& files, const fs::path& folder) {
-  if (!is_in_folder(files, folder / kFile)) return std::nullopt;
+  if (!is_in_folder(files, folder / kKeysFile)) return std::nullopt;
   try {
-    return parse_keys(read_file(files, folder / kFile), (folder / kFile).string());
+    return parse_keys(read_file(files, folder / kKeysFile), (folder / kKeysFile).string());
   } catch (const InputError&) {
     return std::nullopt;
   }
@@ -79,7 +79,7 @@ bool check_keys(const FileSystem& files, const fs::path& folder, const RunIdenti
 void write_keys(const FileSystem& files, const fs::path& folder, const RunIdentity& run) {
   const nlohmann::ordered_json text{
       {"format", kFormat}, {"version", 1}, {"run_hash", to_hex(run.run_hash)}, {"keys", run.keys}};
-  write_file(files, folder / kFile, text.dump(2) + "\n");
+  write_file(files, folder / kKeysFile, text.dump(2) + "\n");
 }
 
 }  // namespace frazil

@@ -5,21 +5,13 @@
 #include <algorithm>
 
 #include "exec/checkpoint/read_journal.h"
-#include "exec/disk/hashes.h"
+#include "exec/disk/kept_aside.h"
 #include "profiles/error.h"
 
 namespace frazil {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Returns the name under which the bytes are kept: the same however often it is tried.
-std::string keep_aside(const FileSystem& files, const fs::path& path, const std::string& bytes) {
-  const std::string name = path.filename().string() + ".damaged-" + to_hex(hash_text(bytes));
-  const fs::path place = path.parent_path() / name;
-  if (!is_in_folder(files, place)) write_file(files, place, bytes);
-  return name;
-}
 
 void refuse_unknown(const JournalReading& reading, const fs::path& path) {
   if (reading.version > kJournalVersion) {
@@ -53,7 +45,7 @@ std::size_t StepJournal::recover(const FileSystem& files, std::uint64_t run_hash
   refuse_unknown(reading, path_);
   found_version_ = reading.version;
   if (reading.is_damaged) {
-    kept_aside_ = keep_aside(files, path_, text);
+    kept_aside_ = keep_copy_aside(files, path_, text);
   } else {
     cut_bytes_ = static_cast<std::int64_t>(text.size() - reading.whole_bytes);
   }

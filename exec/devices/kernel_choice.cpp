@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,9 +12,12 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "exec/devices/kernel_facts.h"
 #include "exec/devices/numerics.h"
@@ -75,7 +79,22 @@ Duration time_linear_layers() {
   ::_exit(is_told ? 0 : 1);
 }
 
-std::optional<Answer> read_answer(int from) {
+using Clock = std::chrono::steady_clock;
+
+// Returns whether there is something to read before the patience ends.
+bool is_answered(int from, Duration patience) {
+  const Clock::time_point end = Clock::now() + patience;
+  pollfd waiting{.fd = from, .events = POLLIN, .revents = 0};
+  for (int ready = -1; ready < 0;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()).count();
+    ready = ::poll(&waiting, 1, static_cast<int>(std::max(left, decltype(left){0})));
+    if (ready >= 0 || errno != EINTR) return ready > 0;
+  }
+  return false;
+}
+
+std::optional<Answer> read_answer(int from, Duration patience) {
+  if (!is_answered(from, patience)) return std::nullopt;
   Answer answer;
   ssize_t size = 0;
   do {
@@ -84,14 +103,16 @@ std::optional<Answer> read_answer(int from) {
   return size == sizeof answer ? std::optional(answer) : std::nullopt;
 }
 
-std::optional<Answer> try_branch(const std::string& branch) {
+// A child that does not answer in time is ended, stopped or not.
+std::optional<Answer> try_branch(const std::string& branch, Duration patience) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
   const pid_t child = ::fork();
   if (child == 0) answer_as_child(branch, ends[1]);
   ::close(ends[1]);
-  const std::optional<Answer> answer = child > 0 ? read_answer(ends[0]) : std::nullopt;
+  const std::optional<Answer> answer = child > 0 ? read_answer(ends[0], patience) : std::nullopt;
   ::close(ends[0]);
+  if (child > 0 && !answer) ::kill(child, SIGKILL);
   int status = 0;
   while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -110,6 +131,11 @@ std::string text_of(const std::vector<KernelTrial>& trials) {
         {{"branch", trial.branch}, {"holds", trial.holds}, {"time_ns", trial.time.count()}});
   }
   return json.dump(2) + "\n";
+}
+
+// Whoever gets other bits than yesterday can read here why.
+void tell_portable(const std::string& reason) {
+  std::fprintf(stderr, "frazil: the portable kernels are taken: %s\n", to_one_line(reason).c_str());
 }
 
 // Returns none for trials of another processor or torch, or of other branches.
@@ -137,9 +163,9 @@ std::optional<std::vector<KernelTrial>> read_trials(const fs::path& file) {
 // Holds a lock of this user while it lives; without a file that can be locked it holds none.
 class TrialLock {
  public:
-  explicit TrialLock(const fs::path& file)
+  TrialLock(const fs::path& file, Duration patience)
       : file_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
-    if (file_ >= 0) (void)::flock(file_, LOCK_EX);
+    if (file_ >= 0) wait(patience);
   }
   ~TrialLock() {
     if (file_ >= 0) ::close(file_);
@@ -147,8 +173,25 @@ class TrialLock {
   TrialLock(const TrialLock&) = delete;
   TrialLock& operator=(const TrialLock&) = delete;
 
+  bool is_held_by_another() const { return is_held_by_another_; }
+
  private:
+  // flock() itself waits without end, also for a process that has been stopped.
+  void wait(Duration patience) {
+    const Clock::time_point end = Clock::now() + patience;
+    while (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
+      is_held_by_another_ = errno == EWOULDBLOCK;
+      if (errno == EINTR) continue;
+      if (!is_held_by_another_ || Clock::now() >= end) return;
+      std::this_thread::sleep_for(kGlance);
+    }
+    is_held_by_another_ = false;
+  }
+
+  static constexpr std::chrono::milliseconds kGlance{50};
+
   int file_;
+  bool is_held_by_another_ = false;
 };
 
 }  // namespace
@@ -180,12 +223,13 @@ std::vector<std::string> list_branches() {
   return branches;
 }
 
-std::optional<std::vector<KernelTrial>> try_branches(const std::vector<std::string>& branches) {
+std::optional<std::vector<KernelTrial>> try_branches(const std::vector<std::string>& branches,
+                                                     Duration patience) {
   constexpr int kPasses = 2;  // other programs may slow one of them
   std::vector<KernelTrial> trials(branches.size());
   for (int pass = 0; pass < kPasses; ++pass) {
     for (std::size_t i = 0; i < branches.size(); ++i) {
-      const std::optional<Answer> answer = try_branch(branches[i]);
+      const std::optional<Answer> answer = try_branch(branches[i], patience);
       if (!answer) return std::nullopt;
       const Duration time{answer->time_ns};
       const bool is_first = pass == 0;
@@ -216,15 +260,20 @@ std::optional<std::string> other_branch(const std::vector<KernelTrial>& trials) 
   return other->branch;
 }
 
-std::optional<std::vector<KernelTrial>> known_trials(const fs::path& folder) {
+std::optional<std::vector<KernelTrial>> known_trials(const fs::path& folder, Duration patience) {
   // A home may be shared by machines with other processors.
   const fs::path file = folder / ("kernels-" + to_hex(hash_text(asked_for())) + ".json");
   if (auto known = read_trials(file)) return known;
   std::error_code error;
   fs::create_directories(folder, error);
-  const TrialLock lock(folder / "kernels.lock");
+  const TrialLock lock(folder / "kernels.lock", patience);
   if (auto known = read_trials(file)) return known;
-  const auto trials = try_branches(list_branches());
+  if (lock.is_held_by_another()) {
+    tell_portable("another process has held " + (folder / "kernels.lock").string() + " too long");
+    return std::nullopt;
+  }
+  const auto trials = try_branches(list_branches(), patience);
+  if (!trials) tell_portable("a process that tried kernels did not answer");
   // A machine that breaks the rules under every branch may be mended.
   const bool holds = trials && std::any_of(trials->begin(), trials->end(),
                                            [](const KernelTrial& trial) { return trial.holds; });

@@ -28,6 +28,9 @@ enum class Kernels : std::uint8_t { kFastest, kPortable };
 // where no folder can keep an answer. Call it first in main.
 void prepare_kernels(Kernels kernels = Kernels::kFastest);
 
+// All trials of one process take some seconds.
+inline constexpr Duration kTrialPatience = std::chrono::seconds(30);
+
 struct KernelTrial {
   std::string branch;  // a value of MKL_CBWR
   bool holds = false;  // rows do not depend on their position, and gradients repeat
@@ -45,8 +48,10 @@ std::vector<std::string> list_branches();
 
 // Tries each branch in two child processes, one branch after the other and then all again, and
 // takes the shorter time. Must be called before this process uses MKL and while it has one thread.
-// Returns none if a child could not be started or did not answer.
-std::optional<std::vector<KernelTrial>> try_branches(const std::vector<std::string>& branches);
+// Returns none if a child could not be started, or did not answer within the patience and was
+// ended.
+std::optional<std::vector<KernelTrial>> try_branches(const std::vector<std::string>& branches,
+                                                     Duration patience = kTrialPatience);
 
 // Returns the fastest branch that holds, but an earlier one of the list unless a later one takes
 // less than 97 % of its time: two trials differ by about as much by themselves, and one that is
@@ -59,8 +64,10 @@ std::optional<std::string> other_branch(const std::vector<KernelTrial>& trials);
 
 // Returns the trials that the folder keeps for this processor and torch. Else tries all branches,
 // one process of the user at a time, and keeps the answer. Returns none if the trials could not be
-// made or kept, or no branch holds.
-std::optional<std::vector<KernelTrial>> known_trials(const std::filesystem::path& folder);
+// made or kept, or no branch holds. Waits for another process, and for each child, at most as long
+// as `patience`; if that was too short, says on stderr that the portable branch is taken, and why.
+std::optional<std::vector<KernelTrial>> known_trials(const std::filesystem::path& folder,
+                                                     Duration patience = kTrialPatience);
 
 // Returns where a user keeps what can be made again: $XDG_CACHE_HOME/frazil or ~/.cache/frazil;
 // none without either variable.

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "exec/disk/file_system.h"
-#include "exec/disk/hashes.h"
+#include "exec/disk/kept_aside.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -236,11 +236,7 @@ std::string keep_copy(const fs::path& path) {
   std::error_code error;
   if (!fs::is_regular_file(fs::symlink_status(path, error))) return "";
   const FileSystem files = real_file_system();
-  const std::string bytes = read_file(files, path);
-  const std::string name = path.filename().string() + ".damaged-" + to_hex(hash_text(bytes));
-  const fs::path place = fs::absolute(path).parent_path() / name;
-  if (!is_in_folder(files, place)) write_file(files, place, bytes);
-  return name;
+  return keep_copy_aside(files, fs::absolute(path), read_file(files, path));
 }
 
 }  // namespace frazil

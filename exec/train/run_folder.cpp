@@ -7,6 +7,7 @@
 #include <utility>
 #include <variant>
 
+#include "exec/checkpoint/run_files.h"
 #include "exec/train/train_files.h"
 #include "profiles/error.h"
 #include "profiles/text_file.h"
@@ -25,10 +26,17 @@ bool is_file(const fs::path& path) {
 bool holds_checkpoints(const fs::path& folder) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder / "checkpoints", error)) {
-    const std::string name = entry.path().filename().string();
-    if (name == "steps.journal" || name.starts_with("step-")) return true;
+    if (tells_of_run(entry.path().filename().string())) return true;
   }
   return false;
+}
+
+// Returns the folder itself where its name is a link, for no link is followed when files are
+// written there.
+fs::path without_link(const fs::path& path) {
+  std::error_code error;
+  const fs::path name = path.has_filename() ? path : path.parent_path();
+  return fs::is_symlink(name, error) && fs::is_directory(name, error) ? fs::canonical(name) : path;
 }
 
 // Reads how far the run came. A log that cannot be read tells nothing.
@@ -71,7 +79,7 @@ std::optional<FoundRun> find_run(const fs::path& folder) {
   return run;
 }
 
-RunFolder::RunFolder(fs::path path) : path_(std::move(path)) {
+RunFolder::RunFolder(const fs::path& path) : path_(without_link(path)) {
   lock();
   if (lock_) found_ = find_run(path_);
 }
@@ -79,8 +87,7 @@ RunFolder::RunFolder(fs::path path) : path_(std::move(path)) {
 void RunFolder::lock() {
   std::error_code error;
   if (!fs::is_directory(path_, error)) return;
-  // No link is followed by File, but the folder itself may be named by one.
-  auto lock = std::make_unique<File>(files_, fs::canonical(path_), O_RDONLY | O_DIRECTORY);
+  auto lock = std::make_unique<File>(files_, path_, O_RDONLY | O_DIRECTORY);
   if (!lock->try_lock()) {
     throw InputError(path_.string(), 0, "a folder in which another process trains",
                      "another folder, or the end of that process");

@@ -30,8 +30,9 @@ class RunFolder {
  public:
   // Takes the lock if the folder is there; makes none. Throws InputError if another process trains
   // in it.
-  explicit RunFolder(std::filesystem::path path);
+  explicit RunFolder(const std::filesystem::path& path);
 
+  // Returns the folder as it was named, or the folder that a link of this name leads to.
   const std::filesystem::path& path() const { return path_; }
   const std::optional<FoundRun>& found() const { return found_; }
 

@@ -6,6 +6,8 @@
 #include <system_error>
 #include <vector>
 
+#include "exec/checkpoint/run_files.h"
+#include "exec/disk/kept_aside.h"
 #include "planner/plan/plan_json.h"
 #include "profiles/error.h"
 #include "profiles/text_file.h"
@@ -157,11 +159,13 @@ void remove_run(const fs::path& folder) {
   remove_temporaries(folder);
   std::vector<fs::path> files = list_run_files(folder);
   for (const auto& entry : fs::directory_iterator(folder / "checkpoints", error)) {
-    files.insert(files.begin(), entry.path());
+    if (is_written_by_run(entry.path().filename().string())) {
+      files.insert(files.begin(), entry.path());
+    }
   }
   for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const bool is_kept = entry.path().filename().string().starts_with("events.jsonl.damaged-");
-    if (is_kept) files.insert(files.begin(), entry.path());
+    const std::string name = entry.path().filename().string();
+    if (name_before_aside(name) == "events.jsonl") files.insert(files.begin(), entry.path());
   }
   for (const fs::path& file : files) {
     if (fs::is_regular_file(fs::symlink_status(file, error))) remove_one(file);

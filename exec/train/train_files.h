@@ -31,8 +31,8 @@ void remove_half_written(const std::filesystem::path& folder);
 // Returns the places of the files that a run may leave in `folder`, there or not, except those of
 // its checkpoints: weights, logs, inputs, and those of each phase that has a folder.
 std::vector<std::filesystem::path> list_run_files(const std::filesystem::path& folder);
-// Removes these files, those in the folder of its checkpoints and what a killed process has half
-// written, and the folders that are empty without them. Throws InputError.
+// Removes these files, those that a run writes in the folder of its checkpoints and what a killed
+// process has half written, and the folders that are empty without them. Throws InputError.
 void remove_run(const std::filesystem::path& folder);
 
 }  // namespace frazil

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "analysis/tables/table.h"
+#include "exec/checkpoint/run_files.h"
 #include "exec/measuring/fixed.h"
 #include "planner/prediction/answer_parts.h"
 #include "profiles/error.h"
@@ -110,7 +111,7 @@ std::string find_newest(const std::filesystem::path& checkpoints) {
   std::string newest;
   for (const auto& entry : std::filesystem::directory_iterator(checkpoints, error)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with("step-")) newest = std::max(newest, name);
+    if (parse_checkpoint_name(name)) newest = std::max(newest, name);
   }
   return newest;
 }

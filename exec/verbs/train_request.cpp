@@ -117,8 +117,32 @@ void refuse_inputs_inside(const Flags& flags, const RunConfig& config, const fs:
   }
 }
 
+[[noreturn]] void refuse_fewer(Step asked, const std::vector<Step>& lengths, const FoundRun& run) {
+  const std::string least = std::to_string(lengths.back());
+  const std::string steps = lengths.size() < 2
+                                ? "a run's steps"
+                                : "steps from " + std::to_string(lengths.end()[-2]) + " on";
+  const std::string length =
+      lengths.size() < 2 ? "the length that it is begun with" : "the length " + least;
+  refuse_flags(
+      "--steps " + std::to_string(asked) + " for " + describe(run),
+      least + " or more: learning rate and freezing of " + steps + " follow from " + length);
+}
+
+// Puts this length, which the run never had, behind the others. A longer one of which no step was
+// done is forgotten. Throws InputError for fewer steps than those that were done follow from, which
+// would be another run.
+void add_length(Step asked, const FoundRun& run, std::vector<Step>& lengths) {
+  const Step done = run.done.value_or(lengths.back());
+  while (lengths.size() > 1 && asked < lengths.back() && done <= lengths.end()[-2]) {
+    lengths.pop_back();
+  }
+  if (asked < lengths.back()) refuse_fewer(asked, lengths, run);
+  lengths.push_back(asked);
+}
+
 // Makes `lengths` those of the run that is asked for. Lengths of a run that is not resumed are none
-// yet. Throws InputError for fewer steps than the run was begun with, which would be another run.
+// yet. Throws InputError as add_length() does.
 void choose_length(const Flags& flags, const RunFolder* folder, TrainRequest& request) {
   std::vector<Step>& lengths = request.stored.lengths;
   TrainOptions& options = request.options;
@@ -137,14 +161,8 @@ void choose_length(const Flags& flags, const RunFolder* folder, TrainRequest& re
   const auto known = std::find(lengths.begin(), lengths.end(), length);
   if (known != lengths.end()) {
     lengths.erase(known + 1, lengths.end());
-  } else if (length > lengths.back()) {
-    lengths.push_back(length);
   } else {
-    const std::string least = std::to_string(lengths.back());
-    refuse_flags("--steps " + std::to_string(length) + " for " + describe(*folder->found()),
-                 least +
-                     " or more: learning rate and freezing follow from the length that a run "
-                     "is begun with");
+    add_length(length, *folder->found(), lengths);
   }
   options.max_steps = length;
   if (lengths.size() < 2) return;

@@ -2,8 +2,9 @@
 # The journal has the hash of the weights at every checkpoint, and `frazil check` finds a flipped bit of whatever decides a run's weights.
 """Bits are flipped in every file that check looks at. A flip in journal, checkpoints and tensors is found. One in a JSON text is found,
 or is harmless, since the text parses to an equal value, or changes what nothing else in the folder tells: in kernels.json and run.json
-nothing, in events.jsonl all but steps, losses, masks and checkpoints, in a plan what it says beyond its form and its model, in
-weights.safetensors the model's name."""
+nothing, in events.jsonl all but steps, losses, masks and checkpoints, in trace.jsonl all but model and length, in a plan what it says
+beyond its form and its model, in weights.safetensors the model's name. Each of these files, taken away, is missed, but for trace.jsonl,
+without which the run has not ended, and the newest checkpoint, whose weights are in weights.safetensors too."""
 import collections
 import json
 import pathlib
@@ -68,6 +69,10 @@ def told_events(lines):
     return told
 
 
+def told_trace(lines):
+    return lines[0]["model_hash"], lines[0]["steps"]
+
+
 def told_plan(plan):
     return plan["format"], plan["version"], plan["model_hash"]
 
@@ -81,7 +86,8 @@ def told_weights(file):
 def list_files(run):
     """By file: how it is parsed, and the part of its value that check has to hold; none for files whose every bit counts."""
     files = {"checkpoints/steps.journal": None, f"checkpoints/step-{STEPS:012}.safetensors": None, "weights.safetensors": None,
-             "checkpoints/kernels.json": (parse, whole), "checkpoints/run.json": (parse, whole), "events.jsonl": (parse_lines, told_events)}
+             "checkpoints/kernels.json": (parse, whole), "checkpoints/run.json": (parse, whole), "events.jsonl": (parse_lines, told_events),
+             "trace.jsonl": (parse_lines, told_trace)}
     for plan in sorted(run.glob("phase-*/plan.json")):
         files[str(plan.relative_to(run))] = (parse, told_plan)
     return files
@@ -148,6 +154,20 @@ def check_flips(training, run, draw, counts):
     return ""
 
 
+def check_absences(training, run):
+    """Takes each file away; returns a complaint about the first that is not missed."""
+    files = [file for file in list_files(run) if not file.endswith(f"{STEPS:012}.safetensors") and file != "trace.jsonl"]
+    for file in [*files, "phase-0"]:
+        place = training.folder / "try"
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(run, place)
+        shutil.rmtree(place / file) if file == "phase-0" else (place / file).unlink()
+        said = training.run("check", "try")
+        if said.returncode != 4 or file not in said.stdout:
+            return f"without {file}: check exits {said.returncode}: {one_line(said.stdout + said.stderr)}"
+    return ""
+
+
 def check_other_loss(training, run):
     shutil.rmtree(training.folder / "try")
     shutil.copytree(run, training.folder / "try")
@@ -172,11 +192,11 @@ def check():
             return "", f"train exits {ended.returncode}: {one_line(ended.stderr)}"
         run = training.folder / "run"
         complaint = (check_whole(training, run) or check_flips(training, run, random.Random(seed), counts)
-                     or check_other_loss(training, run))
+                     or check_absences(training, run) or check_other_loss(training, run))
     if complaint:
         return "", f"{complaint} (seed {seed})"
     told = ", ".join(f"{count} {how}" for how, count in sorted(counts.items()))
-    return f"of {sum(counts.values())} flipped bits {told}; another loss found (seed {seed})", ""
+    return f"of {sum(counts.values())} flipped bits {told}; each absence and another loss found (seed {seed})", ""
 
 
 sys.exit(tell("d12", check))

@@ -157,6 +157,31 @@ TEST_F(Checkpoints, LeftoversOfAnUnfinishedSaveGo) {
   expect_no_temporary(disk_);
 }
 
+// Later checkpoints than the one that is gone on from do not hold; the run comes to their steps
+// again, or passes between them.
+TEST_F(Checkpoints, DamagedOnesAreKeptAsideByTheFirstSave) {
+  {
+    CheckpointFolder folder = open(files_, 3);
+    for (const Step step : {5, 10, 15}) save(folder, step);
+  }
+  std::vector<std::string> damaged;
+  for (const Step step : {10, 15}) {
+    disk_.bytes(path_of(step)).back() ^= 1;
+    damaged.push_back(disk_.bytes(path_of(step)));
+  }
+  const auto before = disk_.contents();
+  CheckpointFolder folder = open(files_);
+  EXPECT_EQ(folder.load()->checkpoint.position.step, 5);
+  EXPECT_EQ(disk_.contents(), before);
+  for (const Step step : {10, 12, 14, 18}) save(folder, step);
+  EXPECT_EQ(folder.steps(), (std::vector<Step>{14, 18}));
+  std::vector<std::string> aside;
+  for (const auto& [path, bytes] : disk_.contents()) {
+    if (path.find(".safetensors.damaged-") != std::string::npos) aside.push_back(bytes);
+  }
+  EXPECT_EQ(aside, damaged);
+}
+
 TEST_F(Checkpoints, OtherFilesAreNotTouched) {
   const FileSystem files = disk_.files();
   for (const std::string name :

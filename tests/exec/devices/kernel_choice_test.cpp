@@ -2,9 +2,14 @@
 
 #include "exec/devices/kernel_choice.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <string>
 
@@ -81,6 +86,26 @@ TEST(KernelChoice, AnAnswerThatCannotBeKeptIsNone) {
   const ProgramFolder folder("no-kernels");
   write_text_file(folder.path("file"), "");
   EXPECT_EQ(known_trials(folder.path("file/below")), std::nullopt);
+}
+
+// The lock is one of this very process, which holds as long as another that has been stopped.
+TEST(KernelChoice, DoesNotWaitForEverForAnotherProcess) {
+  const ProgramFolder folder("held-kernels");
+  const int held = ::open(folder.path("kernels.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  ASSERT_EQ(::flock(held, LOCK_EX), 0);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(known_trials(folder.path(""), std::chrono::milliseconds(120)), std::nullopt);
+  const std::string told = testing::internal::GetCapturedStderr();
+  EXPECT_NE(told.find("the portable kernels are taken: another process has held "),
+            std::string::npos)
+      << told;
+  ::close(held);
+  EXPECT_TRUE(known_trials(folder.path("")).has_value());
+}
+
+TEST(KernelChoice, EndsAChildThatDoesNotAnswer) {
+  EXPECT_EQ(try_branches({portable_branch()}, Duration{0}), std::nullopt);
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "no child is left";
 }
 
 }  // namespace

@@ -59,12 +59,35 @@ TEST_F(Folder, HoldsARunIfAFileOfOneIsThere) {
   }
 }
 
+TEST_F(Folder, HoldsNoRunBecauseOfFilesOfOtherTrainers) {
+  for (const std::string name : {"step-7.ckpt", "best.pt", "step-7.safetensors",
+                                 "step-000000000004.safetensors.old", "steps.journal.damaged-1"}) {
+    write("checkpoints/" + name);
+  }
+  EXPECT_EQ(refusal(), "");
+}
+
+TEST_F(Folder, IsTheOneThatALinkLeadsTo) {
+  write("real/events.jsonl");
+  fs::create_symlink("real", folder_ / "link");
+  for (const std::string name : {"link", "link/"}) {
+    const RunFolder run(folder_ / name);
+    EXPECT_EQ(run.path(), fs::canonical(folder_ / "real"));
+    EXPECT_TRUE(run.found().has_value());
+    EXPECT_THROW(RunFolder(folder_ / "real"), InputError) << "one lock, by either name";
+  }
+  EXPECT_EQ(RunFolder(folder_ / "real").path(), folder_ / "real") << "as it was named";
+}
+
 TEST_F(Folder, IsClearedOfARunAndOfNothingElse) {
   for (const std::string name :
        {"events.jsonl", "trace.jsonl", "weights.safetensors", "weights.safetensors.tmp.12",
         "inputs/flags.json", "inputs/plan.json", "phase-0/plan.json", "phase-1/memory.json",
-        "checkpoints/steps.journal", "checkpoints/.tmp-step", "checkpoints/run.json", "note.txt",
-        "phase-1/note.txt"}) {
+        "checkpoints/steps.journal", "checkpoints/steps.journal.damaged-0123456789abcdef",
+        "checkpoints/step-000000000004.safetensors",
+        "checkpoints/step-000000000008.safetensors.damaged-0123456789abcdef",
+        "checkpoints/.tmp-step", "checkpoints/run.json", "checkpoints/kernels.json",
+        "events.jsonl.damaged-0123456789abcdef", "note.txt", "phase-1/note.txt"}) {
     write(name);
   }
   RunFolder(folder_).clear();
@@ -77,6 +100,22 @@ TEST_F(Folder, IsClearedOfARunAndOfNothingElse) {
   EXPECT_FALSE(fs::exists(folder_ / "checkpoints"));
   EXPECT_FALSE(fs::exists(folder_ / "phase-0"));
   EXPECT_EQ(refusal(), "");
+}
+
+TEST_F(Folder, IsClearedBesideCheckpointsOfOtherTrainers) {
+  for (const std::string name :
+       {"events.jsonl", "checkpoints/steps.journal", "checkpoints/step-7.ckpt",
+        "checkpoints/best.pt", "checkpoints/step-000000000004.safetensors.old",
+        "events.jsonl.damaged-by-me"}) {
+    write(name);
+  }
+  RunFolder(folder_).clear();
+  EXPECT_FALSE(fs::exists(folder_ / "events.jsonl"));
+  EXPECT_FALSE(fs::exists(folder_ / "checkpoints/steps.journal"));
+  for (const std::string name : {"step-7.ckpt", "best.pt", "step-000000000004.safetensors.old"}) {
+    EXPECT_TRUE(fs::exists(folder_ / "checkpoints" / name)) << name;
+  }
+  EXPECT_TRUE(fs::exists(folder_ / "events.jsonl.damaged-by-me"));
 }
 
 TEST_F(Folder, KeepsWhatARunWasBegunWith) {

@@ -35,13 +35,15 @@ class CheckedRuns : public testing::Test {
     return nlohmann::json::parse(outcome.out);
   }
   // Copies the run, changes one file of the copy, and returns the problems that are found.
-  std::string problems_with(const std::string& file,
-                            const std::function<void(std::string&)>& change) const {
+  std::string problems_with(
+      const std::string& file, const std::function<void(std::string&)>& change,
+      const std::function<void()>& then = [] {}) const {
     fs::remove_all(path("copy"));
     fs::copy(path("out"), path("copy"), fs::copy_options::recursive);
     std::string text = read_text_file(path("copy/" + file));
     change(text);
     write_text_file(path("copy/" + file), text);
+    then();
     std::string problems;
     const nlohmann::json answer = check("copy", 4);
     for (const auto& problem : answer.at("problems")) {
@@ -98,6 +100,9 @@ TEST_F(CheckedRuns, AreFoundDamagedInAnyFile) {
        [](std::string& text) { text[text.find("frazil.kernels") + 7] = 'K'; },
        "kernels.json: found "},
       {"events.jsonl", flip(3), "events.jsonl: found "},
+      {"trace.jsonl", [](std::string& text) { text = "garbage"; }, "trace.jsonl: found "},
+      {"trace.jsonl", [](std::string& text) { text[text.find("\"steps\":18") + 9] = '7'; },
+       "trace.jsonl: "},
       {"events.jsonl", [](std::string& text) { text.back() = ' '; },
        "events.jsonl: its last line is torn, and the run has ended"},
       {"phase-0/plan.json", flip(3), "phase-0/plan.json: found "},
@@ -117,6 +122,19 @@ TEST_F(CheckedRuns, AreFoundDamagedInAnyFile) {
   for (const auto& [file, change, expected] : cases) {
     const std::string problems = problems_with(file, change);
     EXPECT_NE(problems.find(expected), std::string::npos) << file << ": " << problems;
+  }
+}
+
+TEST_F(CheckedRuns, ThatHaveEndedLackNothing) {
+  train("--out out --checkpoint-every 4");
+  for (const std::string file :
+       {"weights.safetensors", "events.jsonl", "phase-0/plan.json", "phase-1/plan.json",
+        "checkpoints/kernels.json", "checkpoints/run.json", "checkpoints/steps.journal"}) {
+    SCOPED_TRACE(file);
+    ASSERT_TRUE(fs::exists(path("out/" + file)));
+    const std::string problems = problems_with(
+        file, [&](std::string&) {}, [&] { fs::remove(path("copy/" + file)); });
+    EXPECT_EQ(problems.find(file + ": it is not there"), 0U) << problems;
   }
 }
 

@@ -122,6 +122,50 @@ TEST_F(KeptRuns, GoOnWithTheirOwnFlags) {
   EXPECT_EQ(run.at("transitions"), 0) << "two starts, and no transition from plan to plan";
 }
 
+TEST_F(KeptRuns, MayBeNamedByALink) {
+  const auto plain = answer(kInputs + "--out plain --steps 6");
+  for (const std::string flags : {"", "--checkpoint-every 3 "}) {
+    SCOPED_TRACE(flags);
+    fs::remove_all(path("real"));
+    fs::remove(path("link"));
+    fs::create_directories(path("real"));
+    fs::create_directory_symlink("real", path("link"));
+    const auto linked = answer(kInputs + flags + "--out link --steps 6");
+    EXPECT_EQ(linked.at("state_hash"), plain.at("state_hash"));
+    EXPECT_TRUE(fs::exists(path("real/weights.safetensors")));
+    EXPECT_TRUE(fs::exists(path("real/trace.jsonl")));
+  }
+  EXPECT_EQ(answer("--resume link/ --steps 9 --quiet").at("resumed_from_step"), 6);
+  EXPECT_EQ(checkpoints("real"), (std::vector<std::string>{"006", "009"}));
+}
+
+TEST_F(KeptRuns, AreReplacedBesideFilesOfOtherTrainers) {
+  write_text_file(path("out/checkpoints/step-7.ckpt"), "theirs");
+  write_text_file(path("out/checkpoints/best.pt"), "theirs");
+  (void)answer(kInputs + "--out out --steps 4 --checkpoint-every 2");
+  (void)answer(kInputs + "--out out --steps 4 --force");
+  EXPECT_TRUE(fs::exists(path("out/checkpoints/step-7.ckpt")));
+  EXPECT_TRUE(fs::exists(path("out/checkpoints/best.pt")));
+  EXPECT_FALSE(fs::exists(path("out/checkpoints/steps.journal")));
+}
+
+// The run that was given many steps is told as if it was killed before the first of them.
+TEST_F(KeptRuns, ThatWereGivenTooManyStepsMayBeGivenFewerBeforeTheFirstIsDone) {
+  (void)answer(kInputs + "--out out --steps 8 --checkpoint-every 4");
+  const std::string flags = path("out/inputs/flags.json");
+  const auto give = [&](const std::string& lengths) {
+    auto json = nlohmann::json::parse(read_text_file(flags));
+    json["steps"] = nlohmann::json::parse(lengths);
+    write_text_file(flags, json.dump());
+  };
+  give("[8, 4000]");
+  EXPECT_EQ(answer("--resume out --steps 12 --quiet").at("resumed_from_step"), 8);
+  give("[8, 4000]");
+  expect_refusal("--resume out --steps 14 --quiet", 2,
+                 "expected 4000 or more: learning rate and freezing of steps from 8 on follow from "
+                 "the length 4000");
+}
+
 TEST_F(KeptRuns, AreNotGoneOnWithWhereThatIsNotWhatWasAsked) {
   fs::create_directories(path("empty"));
   expect_refusal("--resume mistyped", 2, "mistyped: found no such folder");

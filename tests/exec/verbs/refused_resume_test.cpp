@@ -139,6 +139,11 @@ TEST_F(RefusedResume, WithoutAGoodCheckpointIsRefusedAndWithOneGoesOn) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_NE(outcome.out.find("\"resumed_from_step\": 16,"), std::string::npos) << outcome.out;
   EXPECT_EQ(read_text_file(checkpoint(18)), newest) << "written again";
+  std::vector<std::string> aside;
+  for (const auto& [file, text] : texts()) {
+    if (file.find("018.safetensors.damaged-") != std::string::npos) aside.push_back(text);
+  }
+  EXPECT_EQ(aside, std::vector<std::string>{newest.substr(0, newest.size() / 2)});
 }
 
 }  // namespace
