@@ -1,6 +1,7 @@
 #include "analysis/check/check_run.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -8,6 +9,8 @@
 #include <optional>
 #include <system_error>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "analysis/check/compare_events.h"
 #include "analysis/check/hash_stream.h"
@@ -53,6 +56,7 @@ class Checker {
     for (const fs::path& path : list_sorted(checkpoints_)) check_checkpoint(path);
     check_log();
     check_plans();
+    check_phases();
     check_weights();
     check_absent();
     note_kept_aside();
@@ -173,6 +177,9 @@ class Checker {
       log = parse_freeze_trace(text, path.string());
     });
     if (!is_read) return;
+    for (const FreezeEvent& event : log.events) {
+      phases_ += std::holds_alternative<PlanEvent>(event.what) ? 1 : 0;
+    }
     if (!model_hash_.empty() && log.model_hash != model_hash_) {
       complain(path, "it is of another model than the checkpoints");
     }
@@ -196,6 +203,24 @@ class Checker {
       if (!model_hash_.empty() && plan.model_hash != model_hash_) {
         complain(path, "it is of another model than the run");
       }
+    }
+  }
+
+  // The log names the phases that were begun. Each comes whole, but a run without checkpoints
+  // writes none before it ends.
+  void check_phases() {
+    for (std::size_t number = 0; number < phases_; ++number) {
+      const fs::path phase = folder_ / fmt::format("phase-{}", number);
+      if (!is_there(phase)) {
+        if (has_ended()) complain(phase, "it is not there, and the run has ended");
+        continue;
+      }
+      std::vector<std::string> missing;
+      for (const char* const name : {"plan.json", "predicted.csv", "measured.csv"}) {
+        if (!is_there(phase / name)) missing.emplace_back(name);
+      }
+      if (missing.empty()) continue;
+      complain(phase, fmt::format("it is incomplete, without {}", fmt::join(missing, ", ")));
     }
   }
 
@@ -280,6 +305,7 @@ class Checker {
   std::string model_hash_;          // of the newest checkpoint, or else of the events
   std::vector<std::string> names_;  // of the parameters of the newest checkpoint
   Step weights_after_ = 0;          // 0: there are no weights
+  std::size_t phases_ = 0;          // that the events name
   RunCheck check_;
 };
 
