@@ -31,6 +31,10 @@ class RunFolder {
   // Takes the lock if the folder is there; makes none. Throws InputError if another process trains
   // in it.
   explicit RunFolder(std::filesystem::path path);
+  // Removes a folder that this object has made and that is empty.
+  ~RunFolder();
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
   const std::optional<FoundRun>& found() const { return found_; }
@@ -54,6 +58,7 @@ class RunFolder {
   FileSystem files_ = real_file_system();
   std::unique_ptr<File> lock_;  // none: the folder is not there
   std::optional<FoundRun> found_;
+  bool is_made_ = false;
 };
 
 }  // namespace frazil

@@ -125,9 +125,8 @@ TEST_F(CheckedRuns, AreFoundToLackFilesOfAPhase) {
   fs::remove(path("out/phase-0/measured.csv"));
   fs::remove_all(path("out/phase-1"));
   const nlohmann::json problems = check("out", 4).at("problems");
-  EXPECT_EQ(problems,
-            nlohmann::json({"phase-0: it is incomplete, without measured.csv",
-                            "phase-1: it is not there, and the run has ended"}));
+  EXPECT_EQ(problems, nlohmann::json({"phase-0: it is incomplete, without measured.csv",
+                                      "phase-1: it is not there, and the run has ended"}));
   fs::remove(path("out/trace.jsonl"));
   EXPECT_EQ(check("out", 4).at("problems"),
             nlohmann::json({"phase-0: it is incomplete, without measured.csv"}));
