@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <sstream>
+#include <utility>
 
 #include "analysis/foreign_cores.h"
 #include "planner/prediction/answer_parts.h"
@@ -52,20 +53,39 @@ void drop_steps(Timeline& measured, Step from) {
   std::erase_if(measured.spans, [&](const Span& span) { return span.action.step >= from; });
 }
 
-// Reads a phase; the time lines of an interrupted run may be missing.
-ReportPhase read_phase(Step first, const PlanEvent& plan, const std::filesystem::path& place,
-                       bool is_open) {
+// Returns the first of the files without which a phase says nothing that is not there, or "".
+std::string find_missing(const std::filesystem::path& place) {
+  std::error_code error;
+  for (const char* const name : {"predicted.csv", "measured.csv"}) {
+    if (!std::filesystem::exists(place / name, error)) return name;
+  }
+  return "";
+}
+
+// Reads a phase; all but its first step and its plan are left out where a time line is missing.
+ReportPhase read_phase(Step first, const PlanEvent& plan, const std::filesystem::path& place) {
   ReportPhase phase{.first_step = first,
                     .summary = plan.summary.empty() ? plan.plan : plan.summary,
                     .predicted = {},
                     .measured = {}};
-  std::error_code error;
-  if (is_open && !std::filesystem::exists(place / "measured.csv", error)) return phase;
+  if (!find_missing(place).empty()) return phase;
   phase.predicted = read_one_step(place / "predicted.csv");
   phase.measured = read_timeline_csv(place / "measured.csv");
   phase.memory = read_memory_record(place / "memory.json");
+  std::error_code error;
   if (std::filesystem::exists(place / "trace.json", error)) phase.trace_file = place / "trace.json";
   return phase;
+}
+
+// Returns what to say of a phase whose time lines are left out; "" if all is there, or if the run
+// was interrupted before it wrote the phase.
+std::string tell_left_out(Step first, const std::filesystem::path& place, bool is_open) {
+  std::error_code error;
+  const std::string missing = find_missing(place);
+  if (missing.empty() || (is_open && !std::filesystem::exists(place, error))) return "";
+  const std::string name = place.filename().string();
+  return fmt::format("note: the time lines of the phase from step {} are left out: {} has no {}",
+                     first, name, missing);
 }
 
 // Returns what the predictions of the run rest on that was not measured, or not on a quiet machine.
@@ -96,10 +116,15 @@ ReportRun read_run(const std::string& folder) {
     if (const auto* plan = std::get_if<PlanEvent>(&event.what)) {
       const auto place = root / fmt::format("phase-{}", run.phases.size());
       if (!run.phases.empty()) drop_steps(run.phases.back().measured, event.step);
-      run.phases.push_back(read_phase(event.step, *plan, place, run.trace.open));
+      run.phases.push_back(read_phase(event.step, *plan, place));
+      if (std::string note = tell_left_out(event.step, place, run.trace.open); !note.empty()) {
+        run.doubts.push_back(std::move(note));
+      }
     }
   }
-  run.doubts = list_profile_doubts(root / "inputs" / "model.json");
+  for (std::string& doubt : list_profile_doubts(root / "inputs" / "model.json")) {
+    run.doubts.push_back(std::move(doubt));
+  }
   if (run.phases.empty()) {
     throw InputError(record.string(), 0, "no plan", "the record of a run, which begins with one");
   }

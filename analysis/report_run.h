@@ -27,12 +27,13 @@ struct ReportRun {
   std::string name;  // "elastic", "unfrozen"
   FreezeTrace trace;
   std::vector<ReportPhase> phases;
-  std::vector<std::string> doubts = {};  // notes on the profile behind the predictions
+  std::vector<std::string> doubts = {};  // on the profile and on phases left out
 };
 
 // Reads what `frazil train --out FOLDER` leaves: trace.jsonl, and
 // phase-<i>/{predicted.csv,measured.csv,memory.json} for the i-th plan event of the trace;
-// memory.json may be missing. If the run was interrupted, reads its log, events.jsonl, with the
+// memory.json may be missing. A phase without one of its time lines is read as without both, and a
+// doubt says so. If the run was interrupted, reads its log, events.jsonl, with the
 // costs of its steps added up, and the phases that are there; its trace is then open. Doubts are
 // those of the model profile that the run keeps, if it keeps one. Throws InputError.
 ReportRun read_run(const std::string& folder);

@@ -140,7 +140,8 @@ void sync_folder(const fs::path& folder, const fs::path& path) {
   fail_write(path, errno);
 }
 
-// Files that are whole beside their places. The destructor removes those that were not renamed.
+// Files that are whole beside their places. The destructor removes those that were not renamed, and
+// the folders made for them that are empty then.
 class StagedFiles {
  public:
   StagedFiles() = default;
@@ -148,15 +149,20 @@ class StagedFiles {
   StagedFiles& operator=(const StagedFiles&) = delete;
   ~StagedFiles() {
     for (const Staged& file : files_) unlink(file.temporary.c_str());
+    std::error_code error;
+    for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) fs::remove(*folder, error);
   }
 
   void add(const fs::path& path, std::string_view text) {
     const fs::path place = final_place(path);
     std::error_code error;
+    std::vector<fs::path> missing;
     for (fs::path folder = folder_of(place); !fs::exists(folder, error);) {
+      missing.push_back(folder);
       folder = folder_of(folder);
       folders_.emplace(folder, path);  // there the new folder's name stands
     }
+    made_.insert(made_.end(), missing.rbegin(), missing.rend());
     fs::create_directories(folder_of(place), error);
     if (error) fail_write(path, error.value());
     files_.push_back({path, place, write_beside(place, text)});
@@ -182,6 +188,7 @@ class StagedFiles {
     fs::path temporary;
   };
   std::vector<Staged> files_;
+  std::vector<fs::path> made_;            // folders, each behind the one that it lies in
   std::map<fs::path, fs::path> folders_;  // with new names, and a file for which each was made
 };
 

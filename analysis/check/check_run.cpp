@@ -1,6 +1,7 @@
 #include "analysis/check/check_run.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -10,6 +11,8 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "analysis/check/compare_events.h"
 #include "analysis/check/hash_stream.h"
@@ -56,6 +59,7 @@ class Checker {
     check_log();
     check_trace();
     check_plans();
+    check_phases();
     check_weights();
     check_absent();
     if (has_ended()) check_ended();
@@ -183,7 +187,7 @@ class Checker {
     if (!model_hash_.empty() && log.model_hash != model_hash_) {
       complain(path, "it is of another model than the checkpoints");
     }
-    add_plans(log);
+    add_phases(log);
     if (model_hash_.empty()) model_hash_ = log.model_hash;
     const ComparedEvents compared =
         compare_events(log, is_journal_whole() ? &*journal_ : nullptr, has_ended());
@@ -206,14 +210,15 @@ class Checker {
       complain(path, fmt::format("it is of {} steps, and the journal ends after {}", trace.steps,
                                  journal_->steps));
     }
-    add_plans(trace);
+    add_phases(trace);
   }
 
-  // Keeps the files of plans that are named. Where a log was damaged a plan has no file.
-  void add_plans(const FreezeTrace& log) {
+  // Keeps the phases whose plans are named. Where a log was damaged a plan has no file.
+  void add_phases(const FreezeTrace& log) {
     for (const FreezeEvent& event : log.events) {
       const auto* const begun = std::get_if<PlanEvent>(&event.what);
-      if (begun != nullptr && begun->plan.starts_with("phase-")) plans_.insert(begun->plan);
+      if (begun == nullptr || !begun->plan.starts_with("phase-")) continue;
+      phases_.insert(folder_ / fs::path(begun->plan).parent_path());
     }
   }
 
@@ -227,6 +232,22 @@ class Checker {
       if (!model_hash_.empty() && plan.model_hash != model_hash_) {
         complain(path, "it is of another model than the run");
       }
+    }
+  }
+
+  // Each phase comes whole, but a run without checkpoints writes none before it ends.
+  void check_phases() {
+    for (const fs::path& phase : phases_) {
+      if (!is_there(phase)) {
+        if (has_ended()) complain(phase, "it is not there, and the run has ended");
+        continue;
+      }
+      std::vector<std::string> missing;
+      for (const char* const name : {"plan.json", "predicted.csv", "measured.csv"}) {
+        if (!is_there(phase / name)) missing.emplace_back(name);
+      }
+      if (missing.empty()) continue;
+      complain(phase, fmt::format("it is incomplete, without {}", fmt::join(missing, ", ")));
     }
   }
 
@@ -295,7 +316,6 @@ class Checker {
     if (is_journal_whole() && journal_->kernels != 0) {
       left.insert(left.end(), {"checkpoints/kernels.json", "checkpoints/run.json"});
     }
-    left.insert(left.end(), plans_.begin(), plans_.end());
     for (const fs::path& file : left) {
       if (is_there(folder_ / file)) continue;
       complain(folder_ / file, "it is not there, and the run has ended");
@@ -320,8 +340,8 @@ class Checker {
   std::optional<StoredJournal> journal_;
   std::string model_hash_;          // of the newest checkpoint, or else of the events
   std::vector<std::string> names_;  // of the parameters of the newest checkpoint
-  std::set<fs::path> plans_;        // of phases, which events name; below the folder
   Step weights_after_ = 0;          // 0: there are no weights
+  std::set<fs::path> phases_;       // whose plans events name
   RunCheck check_;
 };
 

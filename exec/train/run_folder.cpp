@@ -84,6 +84,11 @@ RunFolder::RunFolder(const fs::path& path) : path_(without_link(path)) {
   if (lock_) found_ = find_run(path_);
 }
 
+RunFolder::~RunFolder() {
+  std::error_code error;
+  if (is_made_ && fs::is_empty(path_, error)) fs::remove(path_, error);
+}
+
 void RunFolder::lock() {
   std::error_code error;
   if (!fs::is_directory(path_, error)) return;
@@ -118,7 +123,7 @@ void RunFolder::refuse_to_resume(bool is_durable) const {
 void RunFolder::take() {
   if (lock_) return;
   std::error_code error;
-  fs::create_directories(path_, error);
+  is_made_ = fs::create_directories(path_, error);
   if (error) fail_system(path_.string(), error.value(), "", "a folder");
   lock();
   found_ = find_run(path_);

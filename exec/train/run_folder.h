@@ -31,6 +31,10 @@ class RunFolder {
   // Takes the lock if the folder is there; makes none. Throws InputError if another process trains
   // in it.
   explicit RunFolder(const std::filesystem::path& path);
+  // Removes a folder that this object has made and that is empty.
+  ~RunFolder();
+  RunFolder(const RunFolder&) = delete;
+  RunFolder& operator=(const RunFolder&) = delete;
 
   // Returns the folder as it was named, or the folder that a link of this name leads to.
   const std::filesystem::path& path() const { return path_; }
@@ -55,6 +59,7 @@ class RunFolder {
   FileSystem files_ = real_file_system();
   std::unique_ptr<File> lock_;  // none: the folder is not there
   std::optional<FoundRun> found_;
+  bool is_made_ = false;
 };
 
 }  // namespace frazil

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
+#include <iterator>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "exec/checkpoint/run_files.h"
 #include "exec/disk/kept_aside.h"
+#include "exec/train/phase_folder.h"
 #include "planner/plan/plan_json.h"
 #include "profiles/error.h"
 #include "profiles/text_file.h"
@@ -19,33 +23,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kPhaseFiles{"plan.json", "predicted.csv", "measured.csv", "memory.json",
-                                 "trace.json"};
-
 // Beside those of phases. The log comes last: as long as it is there, a run is.
 constexpr std::array kRunFiles{"trace.jsonl",      "weights.safetensors", "inputs/flags.json",
                                "inputs/run.json",  "inputs/model.json",   "inputs/cluster.json",
                                "inputs/plan.json", "inputs/masks.jsonl",  "events.jsonl"};
 
-fs::path phase_folder(const fs::path& folder, std::size_t phase) {
-  return folder / ("phase-" + std::to_string(phase));
-}
-
-void add_files(const TrainPhase& phase, const fs::path& place, std::vector<NewFile>& files) {
-  files.push_back({place / "plan.json", to_json(phase.plan)});
-  files.push_back({place / "predicted.csv", to_csv(phase.predicted)});
-  files.push_back({place / "measured.csv", to_csv(phase.measured)});
-  if (phase.memory) files.push_back({place / "memory.json", to_json(*phase.memory)});
-  files.push_back({place / "trace.json", to_chrome_json({{"predicted", &phase.predicted},
-                                                         {"measured", &phase.measured}})});
-}
-
-std::vector<NewFile> list_files(const TrainResult& result, const fs::path& folder) {
-  std::vector<NewFile> files;
-  for (std::size_t i = 0; i < result.phases.size(); ++i) {
-    add_files(result.phases[i], phase_folder(folder, result.first_phase + i), files);
-  }
-  files.push_back({folder / "trace.jsonl", to_jsonl(result.trace)});
+std::vector<NewFile> list_files(const TrainPhase& phase) {
+  std::vector<NewFile> files{{"plan.json", to_json(phase.plan)},
+                             {"predicted.csv", to_csv(phase.predicted)},
+                             {"measured.csv", to_csv(phase.measured)}};
+  if (phase.memory) files.push_back({"memory.json", to_json(*phase.memory)});
+  files.push_back({"trace.json", to_chrome_json({{"predicted", &phase.predicted},
+                                                 {"measured", &phase.measured}})});
   return files;
 }
 
@@ -103,6 +92,7 @@ bool is_temporary(const std::string& name) {
 
 void remove_temporaries(const fs::path& folder) {
   std::error_code error;
+  remove_staged_phases(folder);
   std::vector<fs::path> places{folder};
   while (fs::is_directory(phase_folder(folder, places.size() - 1), error)) {
     places.push_back(phase_folder(folder, places.size() - 1));
@@ -120,15 +110,13 @@ void remove_temporaries(const fs::path& folder) {
 }  // namespace
 
 void write_phase(const TrainPhase& phase, std::size_t number, const fs::path& folder) {
-  const fs::path place = phase_folder(folder, number);
-  std::vector<fs::path> stale{folder / "trace.jsonl"};
-  for (const char* const name : kPhaseFiles) stale.push_back(place / name);
-  refuse_folders(stale);
-  for (const fs::path& file : stale) remove_one(file);
+  std::vector<fs::path> files{folder / "trace.jsonl"};
+  for (const char* const name : kPhaseFiles) files.push_back(phase_folder(folder, number) / name);
+  refuse_folders(files);
   remove_temporaries(folder);
-  std::vector<NewFile> files;
-  add_files(phase, place, files);
-  write_text_files(files);
+  StagedPhase staged(list_files(phase), folder, number);
+  remove_one(folder / "trace.jsonl");
+  staged.put();
 }
 
 void remove_half_written(const fs::path& folder) { remove_temporaries(folder); }
@@ -136,10 +124,25 @@ void remove_half_written(const fs::path& folder) { remove_temporaries(folder); }
 void write_result(const TrainResult& result, const fs::path& folder) {
   const Stale stale = list_stale(result, folder);
   refuse_folders(stale.files);
-  write_text_files(list_files(result, folder));
+  refuse_folders({folder / "trace.jsonl"});
+  std::error_code error;
+  std::deque<StagedPhase> staged;
+  std::vector<NewFile> files;
+  for (std::size_t i = 0; i < result.phases.size(); ++i) {
+    const std::size_t number = result.first_phase + i;
+    std::vector<NewFile> own = list_files(result.phases[i]);
+    if (fs::is_directory(phase_folder(folder, number), error)) {
+      for (NewFile& file : own) file.path = phase_folder(folder, number) / file.path;
+      std::move(own.begin(), own.end(), std::back_inserter(files));
+    } else {
+      staged.emplace_back(std::move(own), folder, number);
+    }
+  }
+  for (StagedPhase& phase : staged) phase.put();
+  files.push_back({folder / "trace.jsonl", to_jsonl(result.trace)});
+  write_text_files(files);
   for (const fs::path& file : stale.files) remove_one(file);
   for (const fs::path& place : stale.folders) {
-    std::error_code error;
     if (fs::is_empty(place, error)) remove_one(place);
   }
 }

@@ -10,19 +10,21 @@
 namespace frazil {
 
 // Writes a phase of a run that is under way: a killed run leaves these files beside events.jsonl.
-// Removes first what was there under this number, trace.jsonl, which belongs to a run that has
-// ended, and files that a killed process had half written. Throws InputError.
+// At any moment the phase of this number is the one before or the new one, with all its files
+// (exec/train/phase_folder.h). Removes trace.jsonl, which belongs to a run that has ended, and
+// files that a killed process had half written. Throws InputError; then the phase is the one
+// before.
 void write_phase(const TrainPhase& phase, std::size_t number, const std::filesystem::path& folder);
 
 // Writes trace.jsonl and phase-<i>/{plan.json,predicted.csv,measured.csv,memory.json,trace.json}
 // under `folder`, beside events.jsonl, which is written while the run lasts
-// (exec/train/event_log.h). Phases before the process's first one are left as they are. All files
-// are whole beside their places before the first takes its own place. Then files of these names
-// that an earlier run has left and this one does not write are removed, and folders of phases that
-// are empty without them.
-// Throws InputError. Before the first file has taken its place, every earlier file is as it was
-// (folders made for new ones stay). If a rename or a removal itself fails, what was done before it
-// stays.
+// (exec/train/event_log.h). Phases before the process's first one are left as they are. Folders of
+// phases that are not there yet come whole; then all other files are whole beside their places
+// before the first takes its own place, and trace.jsonl takes its place last. Then files of these
+// names that an earlier run has left and this one does not write are removed, and folders of phases
+// that are empty without them.
+// Throws InputError. Before the first file has taken its place, every earlier file is as it was. If
+// a rename or a removal itself fails, what was done before it stays.
 void write_result(const TrainResult& result, const std::filesystem::path& folder);
 
 // Removes what a killed process has half written in the folder. Throws InputError.

@@ -85,8 +85,8 @@ std::string print_phases(const TrainResult& result) {
                           summarize(phase.plan), fixed(predicted, 0), fixed(measured, 0),
                           measured > 0 ? fixed(measured / predicted, 3) : "-"});
   }
-  return to_text(table) + "test accuracy " + fixed(100 * result.accuracy, 2) + " %, loss " +
-         fixed(result.loss, 4) +
+  return (table.rows.empty() ? "" : to_text(table)) + "test accuracy " +
+         fixed(100 * result.accuracy, 2) + " %, loss " + fixed(result.loss, 4) +
          (result.validation
               ? ", validation accuracy " + fixed(100 * result.validation->accuracy, 2) + " %"
               : "") +

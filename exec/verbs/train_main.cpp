@@ -156,7 +156,7 @@ void keep_phases(const TrainResult& result, const fs::path& folder) {
 }
 
 ExitCode end_stopped(const TrainResult& result, const KeptOfRun& kept, int signal, bool json) {
-  if (json) std::fputs(stopped_json(result).c_str(), stdout);
+  if (json) print_answer(stopped_json(result));
   std::fprintf(stderr, "frazil train: %s\n", tell_stopped(result, kept, signal).c_str());
   if (!kept.folder.empty() && !kept.has_checkpoints) keep_phases(result, kept.folder);
   return static_cast<ExitCode>(128 + signal);

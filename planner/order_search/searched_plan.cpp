@@ -50,7 +50,10 @@ LinearPipeline read_pipeline(const NamedSchedule& named, PipelineId id, const Pi
   }
   MicroBatchClass whole = pricing.find_classes(id, stages).front();
   whole.count = micro_batches;
-  return make_linear_pipeline(*linear, whole);
+  LinearPipeline found = make_linear_pipeline(*linear, whole);
+  // A step frees what a micro-batch keeps at its W, and no half of it at I.
+  found.release = ActivationRelease::kAllAtWeight;
+  return found;
 }
 
 bool are_equal(const LinearPipeline& a, const LinearPipeline& b) {

@@ -16,8 +16,9 @@ struct SearchedPlan {
 };
 
 // Searches the order of each pipeline for itself, of equal pipelines once. The plan's named
-// schedule says what a stage may hold: with zb-h1 or zb-h2 K micro-batches until their W; with
-// zb-1p or zb-2p half of each micro-batch is free after its I; with 2bp all micro-batches. A short
+// schedule says what a stage may hold: K micro-batches, each from its F to its W, as a simulated
+// step counts them; with 2bp all micro-batches. (zb-1p and zb-2p themselves hold more than K where
+// W is shorter than I: they count half of a micro-batch as free after its I.) A short
 // last micro-batch counts as a whole one. provenance["schedule"] of the new plan tells of the
 // search of the slowest pipeline. Throws InfeasibleError unless the schedule is one of these, the
 // stages of each pipeline are in a line, one on each device, each has a backward and sends a

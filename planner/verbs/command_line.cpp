@@ -54,14 +54,12 @@ class Complaints {
   int tell(std::string_view sentence, ExitCode code) const {
     const std::string line = print_sentence(sentence);
     if (is_wanted()) print_answer(error_json(code, line));
-    std::fflush(stdout);
     return static_cast<int>(code);
   }
 
   int tell(const InputError& error) const {
     const std::string line = print_sentence(error.what());
     if (is_wanted()) print_answer(error_json(line, error));
-    std::fflush(stdout);
     return static_cast<int>(error.code());
   }
 
@@ -170,6 +168,8 @@ void print_answer(std::string_view answer) {
   } else {
     fmt::print("{}", show_on(find_terminal(), escape_controls(answer, ControlForm::kText)));
   }
+  // A sentence on standard error that comes later stands behind the answer where both are one file.
+  std::fflush(stdout);
 }
 
 void write_and_answer(const std::function<void()>& write, std::string_view answer) {
@@ -180,9 +180,7 @@ void write_and_answer(const std::function<void()>& write, std::string_view answe
     failure = std::current_exception();
   }
   print_answer(answer);
-  if (!failure) return;
-  std::fflush(stdout);
-  std::rethrow_exception(failure);
+  if (failure) std::rethrow_exception(failure);
 }
 
 int run_verb(const Verb& verb, int argc, char** argv, const po::options_description& options,

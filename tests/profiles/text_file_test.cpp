@@ -182,9 +182,11 @@ TEST_F(TextFile, AWriteThatFailsHalfWayKeepsTheOldFile) {
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
   const std::string found = failure(folder_ / "file", std::string(10'000, 'n'));
+  const std::string in_new = failure(folder_ / "new" / "deep" / "file", std::string(10'000, 'n'));
   setrlimit(RLIMIT_FSIZE, &before);
   std::signal(SIGXFSZ, handler);
   EXPECT_EQ(found, "the error \"File too large\"");
+  EXPECT_EQ(in_new, found) << "and the folders made for it are gone";
   EXPECT_EQ(read_text_file(folder_ / "file"), "old");
   EXPECT_EQ(names(), (std::vector<std::string>{"file"}));
 }

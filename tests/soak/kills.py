@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# Trainings that `kill -9` ends at random moments and that go on under other plans lose no step and end with the same weights and losses.
+# Trainings that `kill -9` ends at random moments and that go on under other plans lose no step, can be reported and end with the same weights and losses.
 import json
 import pathlib
 import signal
@@ -9,7 +9,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "support"))
 from campaign import Campaign, Counted, Ended, tell_kinds  # noqa: E402
-from runs import FLAGS, FREEZE, STEPS, Runs, read_steps  # noqa: E402
+from runs import FLAGS, FREEZE, STEPS, Runs, read_steps, report  # noqa: E402
 from training import FRAZIL, INPUTS, one_line  # noqa: E402
 
 KILLS = 150
@@ -59,7 +59,8 @@ class KilledRuns:
         self.killed += process.returncode != 0
         if read_steps(run)[:len(before)] != before:
             return f"{len(before)} steps in the journal before a kill, {len(read_steps(run))} after it"
-        return ""
+        complaint = report(run)
+        return f"after a kill {complaint}" if complaint else ""
 
     def live(self, random, place):
         run, complaint = place / "run", ""
@@ -76,7 +77,10 @@ class KilledRuns:
             return Ended("lost", f"moments {moments}: {ended.complaint or one_line(said)}")
         if read_steps(run) != self.steps:
             return Ended("other losses", f"moments {moments}: the journal has other steps, losses or masks")
-        left = [str(path) for path in run.rglob("*.tmp*")]
+        complaint = report(run)
+        if complaint:
+            return Ended("no report", f"moments {moments}: at the end {complaint}")
+        left = [str(path) for path in [*run.rglob("*.tmp*"), *run.rglob(".tmp-*")]]
         return Ended("same weights and losses", f"left behind: {left}" if left else "")
 
 

@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
-# SIGTERM and SIGINT end a training at any time with exit code 143 or 130, and --resume then ends with the same weights.
+# SIGTERM and SIGINT, once or twice, end a training at any time with exit code 143 or 130; it can be reported, and --resume then ends with the same weights.
 import dataclasses
 import pathlib
+import shutil
 import signal
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "support"))
 from campaign import Campaign, Counted, Ended, tell_kinds  # noqa: E402
-from runs import STEPS, Runs, count_steps  # noqa: E402
+from runs import STEPS, Runs, count_steps, report  # noqa: E402
 from training import one_line  # noqa: E402
 
 SIGNALS = 47
 DRAWS = 20  # of a time at which a signal ends a training that has begun its folder
+LONGEST_BETWEEN = 0.1  # seconds from a signal to a second one, which ends a training at once
 UNMET = "met no training"
 
 
@@ -23,6 +25,7 @@ class Sent:
     code: int
     said: str
     steps: int  # that the journal had when the signal was sent
+    twice: bool
 
     def is_early(self, out):
         return self.number is not None and self.code in (-self.number, 128 + self.number) and not (out / "inputs/flags.json").exists()
@@ -34,7 +37,9 @@ class Sent:
 
 def send(runs, random, out):
     number = random.choice([signal.SIGTERM, signal.SIGINT])
-    process = runs.start(out, "--force")
+    # What --force replaces is half gone if a signal comes meanwhile.
+    shutil.rmtree(out, ignore_errors=True)
+    process = runs.start(out)
     delay = random.uniform(0, 1.1 * runs.seconds)
     end = time.monotonic() + delay
     while time.monotonic() < end and process.poll() is None:
@@ -44,8 +49,12 @@ def send(runs, random, out):
     else:
         number = None
     steps = count_steps(out)
+    twice = number is not None and random.random() < 0.5
+    if twice:
+        time.sleep(random.uniform(0, LONGEST_BETWEEN))
+        process.send_signal(number)
     _, said = process.communicate(timeout=120)
-    return Sent(number, process.returncode, said, steps)
+    return Sent(number, process.returncode, said, steps, twice)
 
 
 def do_signal(runs, missed, random, place):
@@ -65,14 +74,21 @@ def judge(runs, sent, out):
     if sent.code == 0:
         return Ended("ignored", f"{sent.number.name} after {sent.steps} steps was ignored: exit 0 after all {STEPS}")
     steps = count_steps(out)
-    # Before the first step and behind the last one the signal does what it does to any process.
-    if sent.code != 128 + sent.number and not (sent.code == -sent.number and steps in (0, STEPS)):
+    # Before the first step and behind the last one the signal does what it does to any process, as a second one does.
+    at_once = sent.code == -sent.number and (sent.twice or steps in (0, STEPS))
+    if sent.code != 128 + sent.number and not at_once:
         return Ended("wrong end", f"{sent.number.name} after {steps} steps: exit {sent.code}: {one_line(sent.said)}")
+    complaint = report(out)
+    if complaint:
+        return Ended("no report", f"{sent.number.name} after {steps} steps: {complaint}")
     ended = runs.resume(out)
     if ended.kind != "same weights":
         return Ended("lost", f"{sent.number.name} after {steps} steps, then --resume: {ended.complaint or ended.kind}")
+    complaint = report(out)
+    if complaint:
+        return Ended("no report", f"{sent.number.name} after {steps} steps, then --resume: {complaint}")
     place = "before the first step" if steps == 0 else "behind the last step" if steps == STEPS else "between steps"
-    return Ended(f"{sent.number.name} {place}")
+    return Ended(f"{sent.number.name} {'twice ' if sent.twice else ''}{place}")
 
 
 def do_all(campaign, folder):

@@ -41,17 +41,28 @@ TEST(ReadRun, TakesWhatATrainingRunLeaves) {
   }
 }
 
-TEST(ReadRun, NamesTheFileThatIsMissing) {
-  const TemporaryFolder folder("missing_phase");
-  write_run(sample_run("run"), folder.path());
-  const auto missing = folder.path() / "phase-1" / "measured.csv";
-  std::filesystem::remove(missing);
-  try {
-    read_run(folder.path().string());
-    FAIL() << "a phase without time line was taken";
-  } catch (const InputError& error) {
-    EXPECT_EQ(error.file(), missing.string());
+TEST(ReadRun, LeavesOutThePhaseThatLacksATimeLine) {
+  for (const std::string name : {"predicted.csv", "measured.csv"}) {
+    const TemporaryFolder folder("missing_phase");
+    const ReportRun run = sample_run("run");
+    write_run(run, folder.path());
+    std::filesystem::remove(folder.path() / "phase-1" / name);
+    const ReportRun read = read_run(folder.path().string());
+    ASSERT_EQ(read.phases.size(), 2U);
+    EXPECT_EQ(read.phases[0].measured, run.phases[0].measured);
+    EXPECT_TRUE(read.phases[1].predicted.spans.empty());
+    EXPECT_TRUE(read.phases[1].measured.spans.empty());
+    EXPECT_EQ(read.phases[1].summary, "second plan");
+    const std::vector<std::string> expected{
+        "note: the time lines of the phase from step 20 are left out: phase-1 has no " + name};
+    EXPECT_EQ(read.doubts, expected);
+    EXPECT_NE(to_text(summarize(read)).find(expected[0]), std::string::npos);
+    EXPECT_NE(to_html("title", {}, {read}).find(expected[0].substr(6)), std::string::npos);
   }
+}
+
+TEST(ReadRun, RefusesWhatIsNoFolderOfARun) {
+  const TemporaryFolder folder("nowhere");
   EXPECT_THROW(read_run((folder.path() / "nowhere").string()), InputError);
 }
 

@@ -17,10 +17,10 @@ struct Answer {
   std::string output;
 };
 
-// Runs the program and discards its messages.
-Answer run_report(const std::string& words) {
+// Runs the program and discards its messages, or takes them as part of its output.
+Answer run_report(const std::string& words, const std::string& messages = "/dev/null") {
   const std::string command =
-      std::string(FRAZIL_PROGRAM_FOLDER) + "/frazil-report " + words + " 2>/dev/null";
+      std::string(FRAZIL_PROGRAM_FOLDER) + "/frazil-report " + words + " 2>" + messages;
   Answer answer;
   std::FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return answer;
@@ -55,6 +55,16 @@ TEST(ReportProgram, TakesFoldersBeforeAndAfterFlags) {
                              "allocator\n"),
             std::string::npos)
       << text.output;
+}
+
+TEST(ReportProgram, TellsWhatItWroteBehindItsTables) {
+  const TemporaryFolder folder("report_order");
+  const std::string root = folder.path().string();
+  write_run(sample_run("run"), folder.path() / "run");
+  const std::string words = root + "/run --out " + root + "/page.html";
+  const Answer tables = run_report(words);
+  const Answer both = run_report(words, "&1");
+  EXPECT_EQ(both.output, tables.output + "wrote " + root + "/page.html\n");
 }
 
 TEST(ReportProgram, DrawsOneRunAsAPicture) {

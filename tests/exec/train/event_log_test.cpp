@@ -363,13 +363,15 @@ TEST_F(EventLogFile, OfAResumedRunGivesTheTraceOfTheWhole) {
 TEST_F(EventLogFile, BesideAPhaseLosesWhatAKilledProcessHadHalfWritten) {
   const TrainResult result = train(options_, data_);
   write_result(result, folder_);
-  const std::vector<fs::path> left{folder_ / "events.jsonl.tmp.4231.0",
-                                   folder_ / "phase-0/plan.json.tmp.4231.0",
-                                   folder_ / "phase-2/measured.csv.tmp.4231.2"};
+  const std::vector<fs::path> left{
+      folder_ / "events.jsonl.tmp.4231.0", folder_ / "phase-0/plan.json.tmp.4231.0",
+      folder_ / "phase-2/measured.csv.tmp.4231.2", folder_ / ".tmp-phase-3/plan.json",
+      folder_ / ".tmp-phase-3/measured.csv.tmp.4231.0"};
   for (const fs::path& file : left) write_text_file(file, "half");
   write_text_file(folder_ / "phase-0/note.tmp.1", "mine");
   write_phase(result.phases[1], 1, folder_);
   for (const fs::path& file : left) EXPECT_FALSE(fs::exists(file)) << file;
+  EXPECT_FALSE(fs::exists(folder_ / ".tmp-phase-3"));
   EXPECT_TRUE(fs::exists(folder_ / "phase-0/note.tmp.1"));
   EXPECT_TRUE(fs::exists(folder_ / "phase-0/plan.json"));
 }

@@ -44,6 +44,20 @@ TEST_F(Folder, IsMadeByWhoeverComesFirst) {
   EXPECT_THROW(second.take(), InputError);
 }
 
+TEST_F(Folder, GoesWithWhoeverMadeItAndWroteNothing) {
+  { RunFolder(folder_).take(); }
+  EXPECT_FALSE(fs::exists(folder_));
+  {
+    RunFolder folder(folder_);
+    folder.take();
+    write("inputs/flags.json");
+  }
+  EXPECT_TRUE(fs::exists(folder_));
+  fs::remove_all(folder_ / "inputs");
+  { RunFolder(folder_).take(); }
+  EXPECT_TRUE(fs::exists(folder_)) << "it was there before";
+}
+
 TEST_F(Folder, HoldsARunIfAFileOfOneIsThere) {
   for (const std::string name :
        {"events.jsonl", "trace.jsonl", "weights.safetensors", "inputs/flags.json",

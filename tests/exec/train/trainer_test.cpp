@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <map>
+#include <thread>
 
 #include "analysis/html/html_report.h"
 #include "planner/bounds/shape.h"
@@ -275,6 +277,44 @@ TEST_F(TrainResultFolder, LosesWhatALongerRunHasLeft) {
   std::filesystem::remove(note);
   write_result(shorter, folder_);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "phase-2"));
+}
+
+// Whoever looks meanwhile, or comes after a process that was killed, finds all files.
+TEST_F(TrainResultFolder, HasAllFilesOfAPhaseWhileThatIsWrittenAgain) {
+  const TrainResult result = run_trainer(tiny_options());
+  write_phase(result.phases[0], 0, folder_);
+  std::atomic<bool> is_done = false;
+  int looks = 0;
+  int missing = 0;
+  std::thread looking([&] {
+    for (; !is_done; ++looks) {
+      for (const char* const name : {"plan.json", "predicted.csv", "measured.csv"}) {
+        missing += std::filesystem::exists(folder_ / "phase-0" / name) ? 0 : 1;
+      }
+    }
+  });
+  for (int i = 0; i < 40; ++i) write_phase(result.phases[0], 0, folder_);
+  is_done = true;
+  looking.join();
+  EXPECT_GT(looks, 40);
+  EXPECT_EQ(missing, 0) << "in " << looks << " looks";
+}
+
+TEST_F(TrainResultFolder, KeepsOthersFilesInThePhaseThatIsWrittenAgain) {
+  const TrainResult result = run_trainer(tiny_options());
+  write_phase(result.phases[0], 0, folder_);
+  write_text_file(folder_ / "phase-0/note.txt", "mine");
+  Texts before = texts_under(folder_);
+  TrainPhase shorter = result.phases[0];
+  shorter.memory.reset();
+  write_phase(shorter, 0, folder_);
+  before.erase((folder_ / "phase-0/memory.json").string());
+  EXPECT_EQ(texts_under(folder_), before);
+  std::filesystem::remove(folder_ / "phase-0/note.txt");
+  before.erase((folder_ / "phase-0/note.txt").string());
+  write_phase(shorter, 0, folder_);
+  EXPECT_EQ(texts_under(folder_), before);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / ".tmp-phase-0"));
 }
 
 TEST_F(TrainResultFolder, StaysAsItIsWhereAFolderIsInTheWay) {

@@ -127,15 +127,26 @@ TEST_F(CheckedRuns, AreFoundDamagedInAnyFile) {
 
 TEST_F(CheckedRuns, ThatHaveEndedLackNothing) {
   train("--out out --checkpoint-every 4");
-  for (const std::string file :
-       {"weights.safetensors", "events.jsonl", "phase-0/plan.json", "phase-1/plan.json",
-        "checkpoints/kernels.json", "checkpoints/run.json", "checkpoints/steps.journal"}) {
+  for (const std::string file : {"weights.safetensors", "events.jsonl", "checkpoints/kernels.json",
+                                 "checkpoints/run.json", "checkpoints/steps.journal"}) {
     SCOPED_TRACE(file);
     ASSERT_TRUE(fs::exists(path("out/" + file)));
     const std::string problems = problems_with(
         file, [&](std::string&) {}, [&] { fs::remove(path("copy/" + file)); });
     EXPECT_EQ(problems.find(file + ": it is not there"), 0U) << problems;
   }
+}
+
+TEST_F(CheckedRuns, AreFoundToLackFilesOfAPhase) {
+  train("--out out --checkpoint-every 4");
+  fs::remove(path("out/phase-0/measured.csv"));
+  fs::remove_all(path("out/phase-1"));
+  const nlohmann::json problems = check("out", 4).at("problems");
+  EXPECT_EQ(problems, nlohmann::json({"phase-0: it is incomplete, without measured.csv",
+                                      "phase-1: it is not there, and the run has ended"}));
+  fs::remove(path("out/trace.jsonl"));
+  EXPECT_EQ(check("out", 4).at("problems"),
+            nlohmann::json({"phase-0: it is incomplete, without measured.csv"}));
 }
 
 TEST_F(CheckedRuns, AreFoundToDisagree) {

@@ -2,6 +2,7 @@
 // on without being told again, and how one that diverges ends.
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <fstream>
@@ -98,6 +99,19 @@ TEST_F(KeptRuns, AreReplacedByForceAlone) {
   EXPECT_EQ(third.at("state_hash"), alone.at("state_hash"));
 }
 
+// The limit on file sizes stands for a full disk.
+TEST_F(KeptRuns, LeaveNothingWhereTheirInputsCannotBeWritten) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit small = before;
+  small.rlim_cur = 512;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const Outcome outcome = train(kInputs + "--out out");
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(outcome.code, 8) << outcome.err;
+  EXPECT_FALSE(fs::exists(path("out")));
+}
+
 TEST_F(KeptRuns, GoOnWithTheirOwnFlags) {
   RunConfig other = tiny_config();
   const auto whole = answer(kInputs + "--out whole --seed 4 --no-freeze");
@@ -109,6 +123,8 @@ TEST_F(KeptRuns, GoOnWithTheirOwnFlags) {
   const auto same = answer("--resume out --quiet");
   EXPECT_EQ(same.at("resumed_from_step"), 11);
   EXPECT_TRUE(same.at("phases").empty());
+  const Outcome text = folder_.run("train", "--resume out --quiet");
+  EXPECT_EQ(text.out.find("test accuracy "), 0U) << "a table without rows: " << text.out;
   const auto more = answer("--resume out --quiet --steps 20");
   EXPECT_EQ(more.at("resumed_from_step"), 11);
   EXPECT_EQ(checkpoints("out"), (std::vector<std::string>{"015", "020"}));

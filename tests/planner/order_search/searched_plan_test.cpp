@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -59,6 +60,10 @@ TEST(SearchedPlan, IsSimulatedToTheTimesThatTheSearchSays) {
     EXPECT_GE(answer.bounds.makespan.time, searched->bounds.makespan.time);
     EXPECT_LE(answer.bounds.makespan.time, answer.makespan);
     EXPECT_LE(answer.bounds.span.time, answer.span);
+    for (std::size_t s = 0; s < pipeline.times.size(); ++s) {
+      EXPECT_LE(answer.peak_chunks.at(s), pipeline.in_flight[s]) << "device " << s;
+    }
+    pipeline.release = ActivationRelease::kAllAtWeight;
     const SearchedOrder alone =
         search_order(pipeline, {.objective = objective, .budget = 2'000, .seed = seed});
     EXPECT_EQ(alone.orders, searched->orders);
@@ -190,6 +195,19 @@ TEST_F(SearchVerb, AnswersAsOtherSchedulesDoAndSaysHowLongItSearched) {
   ASSERT_EQ(text.code, 0) << text.err;
   EXPECT_NE(text.out.find("searched     for the least makespan: "), std::string::npos) << text.out;
   EXPECT_EQ(text.out, run("simulate", question_).out);
+}
+
+TEST_F(SearchVerb, KeepsToTheMicroBatchesInFlightThatItWasGiven) {
+  const std::string question =
+      "--stages 4 --micro-batches 8 --forward 1ms --backward-input 1ms --backward-weight 1ms "
+      "--schedule search --activation 1GiB --memory-limit 4GiB --json";
+  for (const std::string in_flight : {" --in-flight 4", ""}) {
+    const Outcome outcome = run("simulate", question + in_flight);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    const auto answer = nlohmann::json::parse(outcome.out);
+    EXPECT_EQ(answer.at("makespan_ns"), 27'000'000);
+    EXPECT_EQ(answer.at("peak_chunks"), nlohmann::json({4, 4, 4, 4}));
+  }
 }
 
 TEST_F(SearchVerb, ExportsItsLists) {

@@ -78,6 +78,20 @@ class Runs:
         return Ended("same weights")
 
 
+def report(run):
+    """Complaint if `frazil report` or `frazil check` finds a phase of the run incomplete; "" before the log has a plan."""
+    logs = [path.read_text() for path in (run / "trace.jsonl", run / "events.jsonl") if path.exists()]
+    if not any('"kind":"plan"' in line for line in logs[:1]):
+        return ""
+    for words in (["report", str(run), "--out", str(run.parent / "report.html")], ["check", str(run)]):
+        ended = subprocess.run([FRAZIL, *words], capture_output=True, text=True, errors="replace", timeout=300)
+        said = ended.stdout + ended.stderr
+        wrong = re.search("left out: phase-.*|phase-.* is incomplete.*|phase-.* it is not there.*", said)
+        if wrong or (words[0] == "report" and ended.returncode):
+            return f"frazil {words[0]} exits {ended.returncode}: {wrong.group() if wrong else one_line(ended.stderr)}"
+    return ""
+
+
 STEP = re.compile(rb"^(\d{12}) ([0-9a-f]{16}) ([0-9a-f]{16}) [0-9a-f]{16}$", re.MULTILINE)  # a line of the journal
 
 
