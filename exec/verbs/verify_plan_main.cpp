@@ -1,7 +1,12 @@
 // Implements the part of frazil verify that runs a plan: frazil-verify (analysis/verify_main.cpp)
 // starts it.
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "analysis/guard/baseline_json.h"
 #include "analysis/guard/guard_answer.h"
@@ -29,13 +34,28 @@ po::options_description describe_flags() {
   return flags;
 }
 
+std::optional<int> find_integer(const std::string& text, int minimum, int maximum) {
+  int number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  const bool is_whole = error == std::errc{} && stop == end;
+  return is_whole && number >= minimum && number <= maximum ? std::optional(number) : std::nullopt;
+}
+
 void read_plant(const std::string& text, VerifyOptions& options, int layers) {
-  const std::size_t colon = text.find(':');
-  if (colon == std::string::npos) {
-    throw InputError("command line", 0, "--plant " + text, "LAYER:PERCENT, such as 3:20");
+  constexpr int kLargestPercent = 1000;
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const std::string percent = text.substr(std::min(colon + 1, text.size()));
+  const auto layer = find_integer(text.substr(0, colon), 0, layers - 1);
+  const auto slower = find_integer(percent, 1, kLargestPercent);
+  if (!layer || !slower) {
+    refuse_flags("--plant " + text,
+                 fmt::format("LAYER:PERCENT, such as 3:20: the layer an integer from 0 to {}, the "
+                             "percentage one from 1 to {}",
+                             layers - 1, kLargestPercent));
   }
-  options.slow_layer = checked_flag("--plant", text.substr(0, colon), 0, layers - 1);
-  options.slow_percent = checked_flag("--plant", text.substr(colon + 1), 1, 1000);
+  options.slow_layer = *layer;
+  options.slow_percent = *slower;
 }
 
 VerifyOptions read_options(const po::variables_map& flags) {
