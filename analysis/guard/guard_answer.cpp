@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analysis/foreign_cores.h"
 #include "analysis/guard/baseline_json.h"
 #include "analysis/tables/table.h"
 #include "analysis/verification.h"
@@ -77,7 +78,7 @@ std::string read_fact(const Provenance& facts, const std::string& key) {
   return fact == facts.end() ? "unknown" : fact->second;
 }
 
-// The date differs always.
+// The date differs always. The load of other programs is told even if it is the same.
 std::vector<Change> find_changes(const GuardReport& report) {
   Provenance keys = report.was;
   keys.insert(report.is.begin(), report.is.end());
@@ -85,7 +86,8 @@ std::vector<Change> find_changes(const GuardReport& report) {
   for (const auto& fact : keys) {
     const std::string& key = fact.first;
     Change change{key, read_fact(report.was, key), read_fact(report.is, key)};
-    if (key != "date" && change.was != change.is) changes.push_back(std::move(change));
+    const bool differs = key != "date" && change.was != change.is;
+    if (differs || key == kForeignCores) changes.push_back(std::move(change));
   }
   return changes;
 }

@@ -235,6 +235,26 @@ def check_shared_cores(training):
     return ""
 
 
+def check_accepted_load(training, verify):
+    """With --accept-load no block is dropped, and a day that was measured so is compared with its like alone."""
+    stored = training.run(*verify, "--accept-load", "--write-baseline", "loaded.json")
+    answer = json.loads(stored.stdout) if stored.stdout else {}
+    if stored.returncode not in (0, 5) or "dropped" in (answer.get("reason") or ""):
+        return f"a baseline with --accept-load ends with {stored.returncode}: {answer.get('reason')} {stored.stderr.strip()}"
+    if stored.returncode == 5:
+        return ""
+    kept = json.loads((training.folder / "loaded.json").read_text())
+    if kept["question"].get("foreign_load") != "accepted" or "foreign_cores" not in kept["fingerprint"]:
+        return f"a baseline with --accept-load does not say so: {kept['question']}, {kept['fingerprint']}"
+    same = training.run(*verify, "--accept-load", "--baseline", "loaded.json")
+    if same.returncode not in (0, 4, 5) or "foreign_cores" not in {change["key"] for change in json.loads(same.stdout)["fingerprint_changes"]}:
+        return f"--accept-load beside its baseline ends with {same.returncode} and tells no load: {same.stdout} {same.stderr.strip()}"
+    strict = training.run(*verify, "--baseline", "loaded.json")
+    if strict.returncode != 2 and not (strict.returncode == 5 and "dropped" in json.loads(strict.stdout)["reason"]):
+        return f"a strict day beside one with --accept-load ends with {strict.returncode}: {strict.stderr.strip()}"
+    return ""
+
+
 def check_plan(name):
     """A plan of two cores: a layer that runs half again as slowly as on the good day is named."""
     training = Training(name)
@@ -245,6 +265,9 @@ def check_plan(name):
     if planned.returncode:
         return f"plan exits {planned.returncode}: {planned.stderr.strip()}"
     verify = "verify --run run.json --cluster cluster.json --plan plan.json --blocks 16 --steps 4 --quiet --json".split()
+    complaint = check_accepted_load(training, verify)
+    if complaint:
+        return complaint
     stored = training.run(*verify, "--write-baseline", "good.json")
     if stored.returncode == 5:
         raise_busy(stored)
