@@ -12,7 +12,6 @@
 // The step by itself counts where nothing else moved.
 // What the good day has and today lacks cannot be told to have stayed, and is listed by itself.
 
-#include <optional>
 #include <string>
 #include <vector>
 
