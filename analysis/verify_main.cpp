@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -23,7 +22,6 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr int kFewestSteps = 3;  // of a trace, in each half
 constexpr double kPercent = 100;
 
 po::options_description describe_flags() {
@@ -92,16 +90,6 @@ std::vector<GuardedValue> sum_up(const std::vector<StepSeries>& ranks, Part part
   return sum_up(all);
 }
 
-std::vector<GuardedValue> list_common(const std::vector<GuardedValue>& a,
-                                      const std::vector<GuardedValue>& b) {
-  std::vector<GuardedValue> common = a;
-  const std::vector<GuardedValue> alone = find_missing(a, b);
-  std::erase_if(common, [&](const GuardedValue& value) {
-    return std::find(alone.begin(), alone.end(), value) != alone.end();
-  });
-  return common;
-}
-
 std::vector<StepSeries> read_ranks(const std::vector<std::string>& traces,
                                    const KinetoOptions& options) {
   std::vector<StepSeries> ranks;
@@ -118,10 +106,28 @@ std::vector<StepSeries> read_ranks(const std::vector<std::string>& traces,
   return ranks;
 }
 
-// The halves of a trace are its two blocks: what moved shows in both.
+// What moved shows in the whole trace and in each of its halves.
+GuardReport compare(const Baseline& baseline, const std::string& file, const Baseline& today,
+                    const std::vector<std::vector<GuardedValue>>& halves, double floor) {
+  std::vector<std::vector<Movement>> parts;
+  for (const auto& half : halves) {
+    parts.push_back(find_movements(baseline.values, half, floor));
+  }
+  GuardReport report{file,
+                     baseline.fingerprint,
+                     today.fingerprint,
+                     find_movements(baseline.values, today.values, floor),
+                     {}};
+  report.missing = find_missing_anywhere(baseline.values, halves);
+  report.added = find_missing(today.values, baseline.values);
+  report.conclusion = conclude_guard(report.movements, parts, Guarded::kTrace, report.missing);
+  return report;
+}
+
 ExitCode guard_traces(const Flags& values) {
-  refuse_together(values, "--trace",
-                  {"run", "cluster", "plan", "device", "blocks", "steps", "plant", "seed"});
+  refuse_together(
+      values, "--trace",
+      {"run", "cluster", "plan", "device", "blocks", "steps", "accept-load", "plant", "seed"});
   const std::vector<std::string> traces = text_list(values, "trace");
   const std::optional<BaselineFile> named = read_baseline_file(values);
   if (!named) refuse_flags("--trace alone", "--baseline, or --write-baseline on a good day");
@@ -134,21 +140,15 @@ ExitCode guard_traces(const Flags& values) {
   const Baseline today{describe_question(ranks, options), describe_host(ranks), 0,
                        sum_up(ranks, Part::kAll)};
   const bool as_json = is_set(values, "json");
-  if (named->is_written) return keep_baseline(today, named->path, as_json);
+  const std::vector<std::vector<GuardedValue>> halves{sum_up(ranks, Part::kFirstHalf),
+                                                      sum_up(ranks, Part::kSecondHalf)};
+  if (named->is_written) {
+    const std::string reason = refuse_good_day(today.values, halves, Guarded::kTrace);
+    return keep_baseline(today, reason, named->path, as_json);
+  }
   const Baseline baseline = read_baseline(named->path);
   refuse_other_question(baseline, today, named->path);
-  const std::array halves{sum_up(ranks, Part::kFirstHalf), sum_up(ranks, Part::kSecondHalf)};
-  const std::vector<GuardedValue> missing =
-      find_missing(baseline.values, list_common(halves[0], halves[1]));
-  const GuardReport report{
-      named->path,
-      baseline.fingerprint,
-      today.fingerprint,
-      find_movements(baseline.values, today.values, floor),
-      conclude_guard(find_movements(baseline.values, halves[0], floor),
-                     find_movements(baseline.values, halves[1], floor), kFewestSteps, missing),
-      missing,
-      find_missing(today.values, baseline.values)};
+  const GuardReport report = compare(baseline, named->path, today, halves, floor);
   print_answer(as_json ? guard_json(report) : print_guard(report));
   return exit_code_of(report.conclusion.verdict);
 }

@@ -73,21 +73,6 @@ std::vector<GuardedValue> sum_up(const std::vector<GuardedSeries>& series) {
   return values;
 }
 
-std::string find_unsteadiness(const Baseline& baseline) {
-  const auto step =
-      std::find_if(baseline.values.begin(), baseline.values.end(),
-                   [](const auto& value) { return value.kind == GuardedKind::kStep; });
-  const int blocks = step == baseline.values.end() ? 0 : step->blocks;
-  if (blocks < kFewestBaselineBlocks) {
-    return fmt::format("{} blocks or steps count, and {} are needed to tell their noise", blocks,
-                       kFewestBaselineBlocks);
-  }
-  if (2 * step->noise <= kLargestBar) return "";
-  constexpr double kPercent = 100;
-  return fmt::format("the step scatters by {:.1f} %, and may by {:.0f} % at most",
-                     kPercent * step->noise, kPercent * kLargestBar / 2);
-}
-
 void refuse_other_question(const Baseline& baseline, const Baseline& today,
                            const std::string& file) {
   Provenance keys = baseline.question;

@@ -57,13 +57,10 @@ struct Baseline {
   friend bool operator==(const Baseline&, const Baseline&) = default;
 };
 
-// Blocks without which a day tells nothing: a spread over fewer is no noise.
+// Blocks, or steps of a trace, without which a day tells nothing: a spread over fewer is no noise.
 inline constexpr int kFewestBaselineBlocks = 6;
 // Twice the noise of a step above which a day tells nothing either: it would pass almost anything.
 inline constexpr double kLargestBar = 0.2;
-
-// Says in a clause why no later day can be compared with this baseline; "" if days can.
-std::string find_unsteadiness(const Baseline& baseline);
 
 // Throws InputError{file} unless both were asked the same and have the same layers.
 void refuse_other_question(const Baseline& baseline, const Baseline& today,

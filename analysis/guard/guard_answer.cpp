@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analysis/foreign_cores.h"
 #include "analysis/guard/baseline_json.h"
 #include "analysis/tables/table.h"
 #include "analysis/verification.h"
@@ -38,16 +39,17 @@ std::string longer(const Movement& movement) {
 std::string tell(const Movement& movement) {
   switch (movement.kind) {
     case GuardedKind::kHost:
-      return "the host: its layers all take " + longer(movement);
+      return "the host: half of its layers or more take at least " + longer(movement);
     case GuardedKind::kLayer:
       return fmt::format("layer {}: beside the other layers it takes {}", movement.name,
                          longer(movement));
     case GuardedKind::kLink:
-      return fmt::format("link, {}: it takes {}", movement.name, longer(movement));
+      return fmt::format("link {}: beside the layers it takes {}", movement.name, longer(movement));
     case GuardedKind::kPrediction:
       return "the step, beside what its layers predict, takes " + longer(movement);
     case GuardedKind::kStep:
-      return "the step, though no layer and no link moved, takes " + longer(movement);
+      return fmt::format("{} takes {}", movement.name == "step" ? "the step" : movement.name,
+                         longer(movement));
   }
   ENSURE(false, "unknown kind of guarded thing");
 }
@@ -61,7 +63,7 @@ std::string value_text(GuardedKind kind, double value) {
 std::string list_unsteady(const std::vector<Movement>& movements) {
   std::string names;
   for (const Movement& movement : movements) {
-    if (movement.bar <= kLargestBar) continue;
+    if (!is_too_unsteady(movement)) continue;
     names += (names.empty() ? "" : ", ") + movement.name;
   }
   return names;
@@ -76,7 +78,7 @@ std::string read_fact(const Provenance& facts, const std::string& key) {
   return fact == facts.end() ? "unknown" : fact->second;
 }
 
-// The date differs always.
+// The date differs always. The load of other programs is told even if it is the same.
 std::vector<Change> find_changes(const GuardReport& report) {
   Provenance keys = report.was;
   keys.insert(report.is.begin(), report.is.end());
@@ -84,7 +86,8 @@ std::vector<Change> find_changes(const GuardReport& report) {
   for (const auto& fact : keys) {
     const std::string& key = fact.first;
     Change change{key, read_fact(report.was, key), read_fact(report.is, key)};
-    if (key != "date" && change.was != change.is) changes.push_back(std::move(change));
+    const bool differs = key != "date" && change.was != change.is;
+    if (differs || key == kForeignCores) changes.push_back(std::move(change));
   }
   return changes;
 }
@@ -117,6 +120,15 @@ Json to_json(const std::vector<Movement>& movements) {
   return list;
 }
 
+Json to_json(const std::vector<OpenMovement>& open) {
+  Json list = Json::array();
+  for (const OpenMovement& one : open) {
+    list.push_back(to_json(one.movement));
+    list.back()["reason"] = one.reason;
+  }
+  return list;
+}
+
 Json reason_json(const std::string& reason) { return reason.empty() ? Json() : Json(reason); }
 
 std::string tell_kept(const Baseline& baseline, const std::string& file) {
@@ -139,14 +151,17 @@ std::string print_guard(const GuardReport& report) {
                           percent(row.bar), std::string(word_of(row.moved))});
   }
   std::string text = to_text(table);
-  for (const Movement& alarm : report.conclusion.alarms) text += tell(alarm) + "\n";
-  for (const Movement& open : report.conclusion.unconfirmed) {
-    text += "not confirmed by a second block: " + tell(open) + "\n";
+  for (const Movement& alarm : report.conclusion.alarms) {
+    const bool is_step = alarm.kind == GuardedKind::kStep;
+    text += tell(alarm) + (is_step ? ", though no layer, link or host is an alarm\n" : "\n");
+  }
+  for (const OpenMovement& open : report.conclusion.unconfirmed) {
+    text += fmt::format("not confirmed: {}; {}\n", tell(open.movement), open.reason);
   }
   const std::string unsteady = list_unsteady(report.movements);
   if (!unsteady.empty()) {
-    text += fmt::format("too unsteady to be guarded closely (bar above {}): {}\n",
-                        percent(kLargestBar), unsteady);
+    text += fmt::format("too unsteady to be guarded closely (noise above {}): {}\n",
+                        percent(kLargestBar / 2), unsteady);
   }
   for (const GuardedValue& thing : report.missing) {
     text += fmt::format("not measured today, though in the baseline: {}\n",
@@ -180,11 +195,9 @@ std::string guard_json(const GuardReport& report) {
   return answer.dump(2) + "\n";
 }
 
-ExitCode keep_baseline(const Baseline& baseline, const std::string& file, bool as_json,
-                       const std::string& more) {
-  std::string reason = find_unsteadiness(baseline);
+ExitCode keep_baseline(const Baseline& baseline, const std::string& reason, const std::string& file,
+                       bool as_json) {
   const bool keeps = reason.empty();
-  if (!keeps && !more.empty()) reason += "; " + more;
   std::string answer = keeps ? tell_kept(baseline, file)
                              : "wrote no baseline\n" + tell_verdict(Verdict::kInconclusive, reason);
   if (as_json) {

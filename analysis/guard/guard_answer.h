@@ -13,23 +13,23 @@ struct GuardReport {
   std::string baseline_file;
   Provenance was;  // fingerprints
   Provenance is;
-  std::vector<Movement> movements;  // of the first block
+  std::vector<Movement> movements;  // of the whole trace, or of the first measurement
   GuardConclusion conclusion;
   std::vector<GuardedValue> missing = {};  // of the baseline, and not of every block today
   std::vector<GuardedValue> added = {};    // of today, and not of the baseline
 };
 
-// Returns a table of what was compared, a sentence for each alarm, for each thing that the second
-// block did not confirm, for each that one of both days lacks and for each difference of
-// fingerprints but the date, and the verdict, with its reason if that is INCONCLUSIVE.
+// Returns a table of what was compared, a sentence for each alarm, for each thing that is slower
+// and was not confirmed, for each that one of both days lacks and for each difference of
+// fingerprints but the date, and the verdict, with its reason if that is INCONCLUSIVE. Sentences
+// and table have the same numbers.
 std::string print_guard(const GuardReport& report);
 std::string guard_json(const GuardReport& report);
 
-// Writes a baseline, and answers so. One that no later day could be compared with
-// (find_unsteadiness()) is not written, and ends as INCONCLUSIVE with the reason, to which `more`
-// adds a clause. Nothing is compared.
-ExitCode keep_baseline(const Baseline& baseline, const std::string& file, bool as_json,
-                       const std::string& more = "");
+// Writes a baseline, and answers so. With a reason against it (refuse_good_day()) nothing is
+// written, and the answer is INCONCLUSIVE for that reason. Nothing is compared.
+ExitCode keep_baseline(const Baseline& baseline, const std::string& reason, const std::string& file,
+                       bool as_json);
 
 ExitCode exit_code_of(Verdict verdict);
 

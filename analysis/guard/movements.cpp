@@ -4,15 +4,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 namespace frazil {
 namespace {
 
-const GuardedValue* find(const std::vector<GuardedValue>& values, const GuardedValue& wanted) {
-  const auto found = std::find_if(values.begin(), values.end(), [&](const GuardedValue& value) {
-    return value.kind == wanted.kind && value.name == wanted.name;
+// Finds the value or the movement of the same thing.
+template <class Thing>
+const Thing* find(const std::vector<Thing>& things, const Thing& wanted) {
+  const auto found = std::find_if(things.begin(), things.end(), [&](const Thing& thing) {
+    return thing.kind == wanted.kind && thing.name == wanted.name;
   });
-  return found == values.end() ? nullptr : &*found;
+  return found == things.end() ? nullptr : &*found;
 }
 
 double lower_median(std::vector<double> values) {
@@ -60,56 +63,87 @@ std::optional<Movement> find_host(const std::vector<Movement>& movements, double
 
 bool is_slower(const Movement& movement) { return movement.moved == Direction::kSlower; }
 
-bool is_slower_in(const std::vector<Movement>& movements, const Movement& wanted) {
-  return std::any_of(movements.begin(), movements.end(), [&](const Movement& movement) {
-    return movement.kind == wanted.kind && movement.name == wanted.name && is_slower(movement);
-  });
-}
-
-// Says which part of the whole scatters so much that hardly any slowdown would be an alarm; "" if
-// none does. A bar that somebody chose to be as wide as the noise is no reason.
-std::string tell_unsteady(const std::vector<Movement>& movements) {
+// Says whether the host or the step scatters so much that hardly any slowdown would be an alarm; ""
+// if neither does. `where` ends the clause.
+std::string tell_unsteady(const std::vector<Movement>& movements, const std::string& where) {
   for (const Movement& movement : movements) {
     const bool is_whole =
         movement.kind == GuardedKind::kHost || movement.kind == GuardedKind::kStep;
-    const double own_bar = 2 * movement.noise;
-    if (!is_whole || own_bar <= kLargestBar || own_bar < movement.bar) continue;
+    if (!is_whole || !is_too_unsteady(movement)) continue;
     return fmt::format(
-        "measured too unsteadily: {} scatters by {:.1f} %, and may by {:.0f} % at most",
+        "measured too unsteadily: {} scatters by {:.1f} %{}, and may by {:.0f} % at most",
         movement.kind == GuardedKind::kHost ? "the host" : name_thing(movement.kind, movement.name),
-        100 * movement.noise, 100 * kLargestBar / 2);
+        100 * movement.noise, where, 100 * kLargestBar / 2);
   }
   return "";
 }
 
-std::string tell_missing(const std::vector<GuardedValue>& missing) {
+std::string list_names(const std::vector<GuardedValue>& values) {
   std::string names;
-  for (const GuardedValue& value : missing) {
+  for (const GuardedValue& value : values) {
     names += (names.empty() ? "" : ", ") + name_thing(value.kind, value.name);
   }
-  return names.empty() ? "" : "the baseline has what was not measured today: " + names;
+  return names;
 }
 
-// Says that a block compares too little; "" if it compares enough.
-std::string tell_few(const std::vector<Movement>& movements, int fewest_blocks) {
+std::string tell_few(int blocks, Guarded guarded) {
+  const bool is_one = blocks == 1;
+  return fmt::format("only {} {}{} count{}, {} are needed", blocks,
+                     guarded == Guarded::kTrace ? "step" : "block", is_one ? "" : "s",
+                     is_one ? "s" : "", kFewestBaselineBlocks);
+}
+
+// Says that a measurement compares too little; "" if it compares enough.
+std::string tell_few(const std::vector<Movement>& movements, Guarded guarded) {
   if (movements.empty()) return "nothing was measured that the baseline has";
   for (const Movement& movement : movements) {
-    if (movement.kind == GuardedKind::kHost || movement.blocks >= fewest_blocks) continue;
-    return fmt::format("of {} {} blocks or steps count, and {} are needed",
-                       name_thing(movement.kind, movement.name), movement.blocks, fewest_blocks);
+    if (movement.kind == GuardedKind::kHost || movement.blocks >= kFewestBaselineBlocks) continue;
+    const std::string few = tell_few(movement.blocks, guarded);
+    const std::string name = name_thing(movement.kind, movement.name);
+    return movement.kind == GuardedKind::kStep ? few : fmt::format("of {} {}", name, few);
   }
   return "";
 }
 
-// Says why neither alarms nor their absence would mean anything; "" if they do.
-std::string tell_open(const std::vector<Movement>& first,
-                      const std::optional<std::vector<Movement>>& second, int fewest_blocks) {
-  if (const std::string few = tell_few(first, fewest_blocks); !few.empty()) return few;
-  if (second) {
-    const std::string few = tell_few(*second, fewest_blocks);
-    return few.empty() ? "" : few + ", in the second block";
+std::string name_part(Guarded guarded, std::size_t part) {
+  if (guarded == Guarded::kPlan) return "in the second measurement";
+  return part == 0 ? "in the first half" : "in the second half";
+}
+
+// Says why neither alarms nor their absence would mean anything; "" if they do. The halves of a
+// trace are long enough where the whole is.
+std::string tell_open(const std::vector<Movement>& whole,
+                      const std::vector<std::vector<Movement>>& parts, Guarded guarded) {
+  std::string open = tell_few(whole, guarded);
+  if (open.empty() && parts.empty() && needs_confirmation(whole)) {
+    open = "what was slower was not measured again";
   }
-  return needs_confirmation(first) ? "what was slower was not measured again" : "";
+  if (open.empty()) open = tell_unsteady(whole, "");
+  for (std::size_t part = 0; part < parts.size() && open.empty(); ++part) {
+    const std::string where = name_part(guarded, part);
+    if (guarded == Guarded::kPlan) open = tell_few(parts[part], guarded);
+    if (!open.empty()) open += ", " + where;
+    if (open.empty()) open = tell_unsteady(parts[part], " " + where);
+  }
+  return open;
+}
+
+// Says which part does not show that something is slower, and what it shows; "" if all show it.
+std::string tell_doubt(const std::vector<std::vector<Movement>>& parts, Guarded guarded,
+                       const Movement& wanted) {
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    const Movement* const there = find(parts[part], wanted);
+    const std::string where = name_part(guarded, part);
+    if (there == nullptr) return "nothing of it was measured " + where;
+    if (is_slower(*there)) continue;
+    const double ratio = std::min(there->ratio, there->own_ratio);
+    return fmt::format("{} {} is {:.3f} (bar {:.1f} %)", where,
+                       there->own_ratio == ratio && shares_the_host(there->kind)
+                           ? "its ratio over the host's"
+                           : "its ratio",
+                       ratio, 100 * there->bar);
+  }
+  return "";
 }
 
 // A slow layer, link or host slows the step too: it is told by itself where it has no such cause.
@@ -154,31 +188,66 @@ std::vector<GuardedValue> find_missing(const std::vector<GuardedValue>& values,
   return missing;
 }
 
+std::vector<GuardedValue> find_missing_anywhere(
+    const std::vector<GuardedValue>& values, const std::vector<std::vector<GuardedValue>>& parts) {
+  std::vector<GuardedValue> missing;
+  for (const std::vector<GuardedValue>& part : parts) {
+    const std::vector<GuardedValue> gone = find_missing(find_missing(values, part), missing);
+    missing.insert(missing.end(), gone.begin(), gone.end());
+  }
+  return missing;
+}
+
 bool needs_confirmation(const std::vector<Movement>& movements) {
   return std::any_of(movements.begin(), movements.end(), is_slower);
 }
 
-GuardConclusion conclude_guard(const std::vector<Movement>& first,
-                               const std::optional<std::vector<Movement>>& second,
-                               int fewest_blocks, const std::vector<GuardedValue>& missing) {
+bool is_too_unsteady(const Movement& movement) {
+  const double own_bar = 2 * movement.noise;
+  return own_bar > kLargestBar && own_bar >= movement.bar;
+}
+
+GuardConclusion conclude_guard(const std::vector<Movement>& whole,
+                               const std::vector<std::vector<Movement>>& parts, Guarded guarded,
+                               const std::vector<GuardedValue>& missing) {
   GuardConclusion conclusion;
-  for (const Movement& movement : first) {
+  conclusion.reason = tell_open(whole, parts, guarded);
+  const bool is_open = !conclusion.reason.empty();
+  for (const Movement& movement : whole) {
     if (!is_slower(movement)) continue;
-    const bool is_confirmed = second && is_slower_in(*second, movement);
-    (is_confirmed ? conclusion.alarms : conclusion.unconfirmed).push_back(movement);
+    std::string doubt = tell_doubt(parts, guarded, movement);
+    if (doubt.empty() && is_open) {
+      doubt = "it shows throughout, but in a measurement too short or too unsteady to tell";
+    }
+    if (doubt.empty()) {
+      conclusion.alarms.push_back(movement);
+    } else {
+      conclusion.unconfirmed.push_back({movement, std::move(doubt)});
+    }
   }
   drop_explained_step(conclusion.alarms);
-  conclusion.reason = tell_open(first, second, fewest_blocks);
-  if (!conclusion.reason.empty()) return conclusion;
+  if (is_open) return conclusion;
   if (!conclusion.alarms.empty()) {
     conclusion.verdict = Verdict::kFail;
     return conclusion;
   }
-  conclusion.reason = tell_missing(missing);
-  if (conclusion.reason.empty()) conclusion.reason = tell_unsteady(first);
-  if (conclusion.reason.empty() && second) conclusion.reason = tell_unsteady(*second);
-  if (conclusion.reason.empty()) conclusion.verdict = Verdict::kPass;
+  if (missing.empty()) {
+    conclusion.verdict = Verdict::kPass;
+  } else {
+    conclusion.reason = "the baseline has what was not measured today: " + list_names(missing);
+  }
   return conclusion;
+}
+
+std::string refuse_good_day(const std::vector<GuardedValue>& day,
+                            const std::vector<std::vector<GuardedValue>>& parts, Guarded guarded) {
+  if (day.empty()) return tell_few(0, guarded);
+  std::vector<std::vector<Movement>> movements;
+  for (const auto& part : parts) movements.push_back(find_movements(day, part));
+  const std::vector<GuardedValue> missing = find_missing_anywhere(day, parts);
+  const std::string open = conclude_guard(find_movements(day, day), movements, guarded).reason;
+  return open.empty() && !missing.empty() ? "not measured in each half: " + list_names(missing)
+                                          : open;
 }
 
 }  // namespace frazil

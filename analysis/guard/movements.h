@@ -2,8 +2,9 @@
 // Compares a measurement with a baseline and says what moved: the host, a layer, a link, or the
 // step beside all of these. Everything here is a pure function of its numbers.
 //
-// The host's ratio is the lower median of the layers' ratios today / baseline: what slows all
-// layers alike is the host's, and what slows fewer than half of them is their own. A layer or link
+// The host's ratio is the lower median of the layers' ratios today / baseline, which half of them
+// or more reach: what slows all layers alike is the host's, and what slows fewer than half of them
+// is their own. A layer or link
 // is slower if its own ratio (that over the host's) and its ratio are both above 1 by more than its
 // bar, so that what merely gained less than the rest is not. The bar is the larger of a floor and
 // twice the noise (that of the less steady of both days), and times have to differ by more than
@@ -11,7 +12,6 @@
 // The step by itself counts where nothing else moved.
 // What the good day has and today lacks cannot be told to have stayed, and is listed by itself.
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,23 +50,46 @@ std::vector<Movement> find_movements(const std::vector<GuardedValue>& baseline,
 std::vector<GuardedValue> find_missing(const std::vector<GuardedValue>& values,
                                        const std::vector<GuardedValue>& others);
 
-// True if something is slower, so that a second block has to confirm it.
+// Returns the things of `values` that some part lacks, each once.
+std::vector<GuardedValue> find_missing_anywhere(
+    const std::vector<GuardedValue>& values, const std::vector<std::vector<GuardedValue>>& parts);
+
+// True if something is slower, so that it has to be confirmed.
 bool needs_confirmation(const std::vector<Movement>& movements);
 
+// What is guarded, and so how it is confirmed: a plan by measuring it again, traces by their
+// halves.
+enum class Guarded { kPlan, kTrace };
+
+// Something slower that is no alarm, and the clause that says why.
+struct OpenMovement {
+  Movement movement;
+  std::string reason;
+};
+
 struct GuardConclusion {
-  std::vector<Movement> alarms;       // as first seen: slower both times
-  std::vector<Movement> unconfirmed;  // slower the first time alone
-  // INCONCLUSIVE if a block compares nothing, a thing of a block has less than `fewest_blocks`, or
-  // something was slower and there is no second block; else FAIL if there is an alarm; else
-  // INCONCLUSIVE if something is missing today, or if in either block twice the noise of the host
-  // or of the step is above kLargestBar and all that widens its bar; else PASS.
+  std::vector<Movement> alarms;           // of the whole: slower there and in each part; with FAIL
+  std::vector<OpenMovement> unconfirmed;  // slower in the whole, and no alarm
+  // INCONCLUSIVE if a measurement compares nothing, a thing has fewer blocks than
+  // kFewestBaselineBlocks, something was slower and there is no part to confirm it, or anywhere the
+  // host or the step is_too_unsteady(); else FAIL if there is an alarm; else INCONCLUSIVE if
+  // something is missing today; else PASS.
   Verdict verdict = Verdict::kInconclusive;
   std::string reason;  // of INCONCLUSIVE, in a clause; else ""
 };
 
-// `missing` is what the baseline has and some block lacks.
-GuardConclusion conclude_guard(const std::vector<Movement>& first,
-                               const std::optional<std::vector<Movement>>& second,
-                               int fewest_blocks, const std::vector<GuardedValue>& missing = {});
+// True if the thing's own noise, and no bar that somebody chose, lets it pass almost anything.
+bool is_too_unsteady(const Movement& movement);
+
+// `whole` is what the answer shows. `parts` confirm it: of a plan the second measurement, if there
+// was one; of traces the two halves. `missing` is what the baseline has and some part lacks.
+GuardConclusion conclude_guard(const std::vector<Movement>& whole,
+                               const std::vector<std::vector<Movement>>& parts, Guarded guarded,
+                               const std::vector<GuardedValue>& missing = {});
+
+// Says in a clause why a good day could not be told from a later one that equals it, by the same
+// rules; "" if it could. `parts` are the halves of traces, and none of a plan.
+std::string refuse_good_day(const std::vector<GuardedValue>& day,
+                            const std::vector<std::vector<GuardedValue>>& parts, Guarded guarded);
 
 }  // namespace frazil

@@ -200,9 +200,19 @@ class SeriesCollector {
 
 std::string tell_dropped(const Verification& verification, int blocks) {
   if (verification.dropped_blocks == 0) return "";
-  return std::to_string(verification.dropped_blocks) + " of " + std::to_string(blocks) +
-         " blocks were dropped, for other programs kept " + fixed(verification.foreign_cores, 2) +
-         " cores busy";
+  std::string text = std::to_string(verification.dropped_blocks) + " of " + std::to_string(blocks) +
+                     " blocks were dropped, for other programs kept " +
+                     fixed(verification.dropped_foreign_cores, 2) + " cores busy";
+  const int left = blocks - verification.measured_blocks;
+  if (left > 0) text += ", and the last " + std::to_string(left) + " were not tried";
+  return text + " (--accept-load drops none)";
+}
+
+bool is_hopeless(int blocks, int needed, int measured, int dropped) {
+  constexpr int kFewestTried = 10;
+  if (needed > blocks) return false;
+  if (blocks - dropped < needed) return true;
+  return dropped == measured && measured >= std::max(kFewestTried, (blocks + 3) / 4);
 }
 
 Verification verify(const VerifyOptions& options, const Dataset& data,
@@ -219,7 +229,12 @@ Verification verify(const VerifyOptions& options, const Dataset& data,
     compared.push_back({layer.name, {}});
   std::vector<double> predicted_steps;
   std::vector<double> measured_steps;
-  std::vector<double> foreign_cores;  // of dropped blocks
+  std::vector<double> dropped_cores;  // that other programs kept busy
+  std::vector<double> counted_cores;
+  // A guard needs its fewest blocks, and a verdict half of them as well.
+  const int needed = options.probes_link
+                         ? kFewestBaselineBlocks
+                         : std::max(kFewestBaselineBlocks, (options.blocks + 1) / 2);
   SeriesCollector series(verifying.run().model());
   const int blocks_per_probe = std::max(options.blocks / kProbes, 1);
   for (int block = 0; block < options.blocks; ++block) {
@@ -230,10 +245,14 @@ Verification verify(const VerifyOptions& options, const Dataset& data,
       probe = probe_link(verifying.run().devices(), kProbeRepetitions);
     }
     if (progress) progress(block + 1, options.blocks);
-    if (const double cores = load.cores().value_or(0); cores > options.most_foreign_cores) {
-      foreign_cores.push_back(cores);
+    const double cores = load.cores().value_or(0);
+    if (!options.accepts_load && cores > options.most_foreign_cores) {
+      dropped_cores.push_back(cores);
+      const int dropped = static_cast<int>(dropped_cores.size());
+      if (is_hopeless(options.blocks, needed, block + 1, dropped)) break;
       continue;
     }
+    counted_cores.push_back(cores);
     predicted_steps.push_back(static_cast<double>(verifying.predict(profiled).makespan.count()));
     measured_steps.push_back(trimmed_mean(measured.step_times, kKeepAll));
     compared[0].ratios.push_back(predicted_steps.back() / measured_steps.back());
@@ -251,8 +270,13 @@ Verification verify(const VerifyOptions& options, const Dataset& data,
   }
   Verification verification;
   verification.series = series.take();
-  verification.dropped_blocks = static_cast<int>(foreign_cores.size());
-  if (!foreign_cores.empty()) verification.foreign_cores = trimmed_mean(foreign_cores, kKeepAll);
+  verification.dropped_blocks = static_cast<int>(dropped_cores.size());
+  verification.measured_blocks = static_cast<int>(dropped_cores.size() + counted_cores.size());
+  const auto mean = [](const std::vector<double>& cores) {
+    return cores.empty() ? 0 : trimmed_mean(cores, kKeepAll);
+  };
+  verification.dropped_foreign_cores = mean(dropped_cores);
+  verification.counted_foreign_cores = mean(counted_cores);
   if (!measured_steps.empty()) {
     verification.predicted_step =
         Duration{static_cast<Duration::rep>(trimmed_mean(predicted_steps))};

@@ -1,8 +1,14 @@
 // Implements the part of frazil verify that runs a plan: frazil-verify (analysis/verify_main.cpp)
 // starts it.
 
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "analysis/foreign_cores.h"
 #include "analysis/guard/baseline_json.h"
 #include "analysis/guard/guard_answer.h"
 #include "analysis/tables/table.h"
@@ -29,13 +35,28 @@ po::options_description describe_flags() {
   return flags;
 }
 
+std::optional<int> find_integer(const std::string& text, int minimum, int maximum) {
+  int number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  const bool is_whole = error == std::errc{} && stop == end;
+  return is_whole && number >= minimum && number <= maximum ? std::optional(number) : std::nullopt;
+}
+
 void read_plant(const std::string& text, VerifyOptions& options, int layers) {
-  const std::size_t colon = text.find(':');
-  if (colon == std::string::npos) {
-    throw InputError("command line", 0, "--plant " + text, "LAYER:PERCENT, such as 3:20");
+  constexpr int kLargestPercent = 1000;
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const std::string percent = text.substr(std::min(colon + 1, text.size()));
+  const auto layer = find_integer(text.substr(0, colon), 0, layers - 1);
+  const auto slower = find_integer(percent, 1, kLargestPercent);
+  if (!layer || !slower) {
+    refuse_flags("--plant " + text,
+                 fmt::format("LAYER:PERCENT, such as 3:20: the layer an integer from 0 to {}, the "
+                             "percentage one from 1 to {}",
+                             layers - 1, kLargestPercent));
   }
-  options.slow_layer = checked_flag("--plant", text.substr(0, colon), 0, layers - 1);
-  options.slow_percent = checked_flag("--plant", text.substr(colon + 1), 1, 1000);
+  options.slow_layer = *layer;
+  options.slow_percent = *slower;
 }
 
 VerifyOptions read_options(const po::variables_map& flags) {
@@ -53,6 +74,7 @@ VerifyOptions read_options(const po::variables_map& flags) {
   const bool is_guard = flags.count("baseline") > 0 || flags.count("write-baseline") > 0;
   options.bar = integer_or(flags, "bar", is_guard ? 3 : 10, 1, 1000) / 100.0;
   options.probes_link = is_guard;
+  options.accepts_load = is_set(flags, "accept-load");
   options.seed = options.config.seed;
   if (const auto plant = optional_text(flags, "plant")) {
     read_plant(*plant, options, static_cast<int>(structure.layers.size()));
@@ -60,7 +82,7 @@ VerifyOptions read_options(const po::variables_map& flags) {
   return options;
 }
 
-std::string print_verification(const Verification& verification, double bar) {
+std::string print_verification(const Verification& verification, double bar, bool accepts_load) {
   Table table{{"what", "predicted / measured", "from", "to", "blocks", "verdict"}, {}};
   for (const VerifiedRatio& row : verification.ratios) {
     table.rows.push_back({row.name, fixed(row.ratio.median, 3), fixed(row.ratio.low, 3),
@@ -75,6 +97,9 @@ std::string print_verification(const Verification& verification, double bar) {
          " ms, measured " + milliseconds(verification.measured_step) + " ms; bar " +
          fixed(100 * bar, 0) + " %; " + std::to_string(verification.dropped_blocks) +
          " blocks dropped because other programs were busy\n" +
+         (accepts_load ? "other programs kept " + fixed(verification.counted_foreign_cores, 2) +
+                             " cores busy (--accept-load)\n"
+                       : "") +
          tell_verdict(verification.verdict, verification.reason);
 }
 
@@ -85,6 +110,7 @@ nlohmann::ordered_json to_answer(const Verification& verification) {
   answer["predicted_step_ns"] = verification.predicted_step.count();
   answer["measured_step_ns"] = verification.measured_step.count();
   answer["dropped_blocks"] = verification.dropped_blocks;
+  answer["foreign_cores"] = verification.counted_foreign_cores;
   answer["ratios"] = nlohmann::ordered_json::array();
   for (const VerifiedRatio& row : verification.ratios) {
     answer["ratios"].push_back({{"name", row.name},
@@ -103,20 +129,32 @@ Verification run_blocks(const VerifyOptions& options, const Dataset& data, const
   return verify(options, data, [&](int done, int) { progress.update(done, ""); });
 }
 
+// A day on which other programs were let run is no other day.
 Provenance describe_question(const VerifyOptions& options, const Flags& flags) {
-  return {{"measured_by", "plan"},
-          {"model_hash", model_hash(structure_of(options.config))},
-          {"plan", summarize(options.plan)},
-          {"device", optional_text(flags, "device").value_or("cpu")}};
+  Provenance question{{"measured_by", "plan"},
+                      {"model_hash", model_hash(structure_of(options.config))},
+                      {"plan", summarize(options.plan)},
+                      {"device", optional_text(flags, "device").value_or("cpu")}};
+  if (options.accepts_load) question["foreign_load"] = "accepted";
+  return question;
+}
+
+Baseline describe_day(const Verification& measured, const VerifyOptions& options,
+                      const Flags& flags) {
+  Provenance fingerprint = host_facts();
+  if (options.accepts_load) fingerprint[kForeignCores] = fixed(measured.counted_foreign_cores, 2);
+  return {describe_question(options, flags), fingerprint, options.seed, sum_up(measured.series)};
 }
 
 // Measures a good day and stores it.
 ExitCode store_day(const VerifyOptions& options, const Dataset& data, const Flags& flags,
                    const std::string& file) {
   const Verification measured = run_blocks(options, data, flags);
-  const Baseline today{describe_question(options, flags), host_facts(), options.seed,
-                       sum_up(measured.series)};
-  return keep_baseline(today, file, is_set(flags, "json"), tell_dropped(measured, options.blocks));
+  const Baseline today = describe_day(measured, options, flags);
+  std::string reason = refuse_good_day(today.values, {}, Guarded::kPlan);
+  const std::string dropped = tell_dropped(measured, options.blocks);
+  if (!reason.empty() && !dropped.empty()) reason += "; " + dropped;
+  return keep_baseline(today, reason, file, is_set(flags, "json"));
 }
 
 // Compares with the baseline, and measures again with another seed if something is slower.
@@ -124,10 +162,9 @@ ExitCode run_guard(const VerifyOptions& options, const Dataset& data, const Flag
                    const Baseline& baseline) {
   const std::string file = required_text(flags, "baseline");
   Verification measured = run_blocks(options, data, flags);
-  const Baseline today{describe_question(options, flags), host_facts(), options.seed,
-                       sum_up(measured.series)};
+  const Baseline today = describe_day(measured, options, flags);
   GuardReport report{file, baseline.fingerprint, today.fingerprint, {}, {}};
-  std::optional<std::vector<Movement>> second;
+  std::vector<std::vector<Movement>> second;
   if (!today.values.empty()) {
     refuse_other_question(baseline, today, file);
     report.movements = find_movements(baseline.values, today.values, options.bar);
@@ -139,13 +176,12 @@ ExitCode run_guard(const VerifyOptions& options, const Dataset& data, const Flag
     ++again.seed;
     const Verification confirmed = run_blocks(again, data, flags);
     const std::vector<GuardedValue> values = sum_up(confirmed.series);
-    second = find_movements(baseline.values, values, options.bar);
+    second.push_back(find_movements(baseline.values, values, options.bar));
     const auto gone = find_missing(find_missing(baseline.values, values), report.missing);
     report.missing.insert(report.missing.end(), gone.begin(), gone.end());
     if (confirmed.dropped_blocks > measured.dropped_blocks) measured = confirmed;
   }
-  report.conclusion =
-      conclude_guard(report.movements, second, kFewestBaselineBlocks, report.missing);
+  report.conclusion = conclude_guard(report.movements, second, Guarded::kPlan, report.missing);
   const std::string dropped = tell_dropped(measured, options.blocks);
   if (!report.conclusion.reason.empty() && !dropped.empty()) {
     report.conclusion.reason += "; " + dropped;
@@ -176,8 +212,9 @@ ExitCode run_verify(const po::variables_map& flags) {
   if (baseline) return run_guard(options, data, flags, *baseline);
   if (good_day) return store_day(options, data, flags, good_day->path);
   const Verification verification = run_blocks(options, data, flags);
-  print_answer(is_set(flags, "json") ? to_answer(verification).dump(2) + "\n"
-                                     : print_verification(verification, options.bar));
+  print_answer(is_set(flags, "json")
+                   ? to_answer(verification).dump(2) + "\n"
+                   : print_verification(verification, options.bar, options.accepts_load));
   return exit_code_of(verification.verdict);
 }
 

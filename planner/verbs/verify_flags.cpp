@@ -26,6 +26,9 @@ void describe_verify(boost::program_options::options_description& flags) {
        "what the cluster's devices are here: cpu (default) or cuda")          //
       ("blocks", text_value("N"), "blocks of profile and run, default 40")    //
       ("steps", text_value("N"), "steps of each half of a block, default 8")  //
+      ("accept-load", po::bool_switch(),
+       "counts blocks however busy other programs keep the machine; a baseline is of such days or "
+       "of quiet ones")  //
       ("baseline", text_value("FILE"),
        "what a good day took (--write-baseline), to compare with")  //
       ("write-baseline", text_value("FILE"),

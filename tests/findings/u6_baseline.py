@@ -18,9 +18,9 @@ FRAZIL = os.path.abspath(os.environ.get("FRAZIL", pathlib.Path(__file__).resolve
 LAYERS = ["tok_embeddings", "layers.0", "layers.1", "layers.2", "layers.3", "output"]
 
 
-def trace_of_day(seed, noise=0.01, steps=21, host=1.0, slow=None, factor=1.0, link=1.0, late_noise=None):
+def trace_of_day(seed, noise=0.01, steps=21, host=1.0, slow=None, factor=1.0, link=1.0, late_noise=None, early=1.0, slow_from=0):
     """A trace of a GPU job; each time scatters by `noise`, or in its second half by `late_noise`, and `slow` is the layer that
-    takes `factor`. Without `link` nothing is communicated."""
+    takes `factor`, from step `slow_from` on. In the first half all takes `early`, too. Without `link` nothing is communicated."""
     draws, trace = random.Random(seed), Trace()
 
     def took(time):
@@ -28,11 +28,12 @@ def trace_of_day(seed, noise=0.01, steps=21, host=1.0, slow=None, factor=1.0, li
 
     for step in range(steps):
         now = late_noise if late_noise and 2 * step > steps else noise
+        pace = host * (early if 2 * step < steps else 1)
         at, number, correlation = 100_000 * (step + 1), 100 * step, 1000 * step
-        trace.event("user_annotation", f"ProfilerStep#{step}", at, took(30_000 * host))
+        trace.event("user_annotation", f"ProfilerStep#{step}", at, took(30_000 * pace))
         for place, layer in enumerate(LAYERS):
             begin = at + 1000 * place
-            mine = (200 + 100 * place) * host * (factor if layer == slow else 1)
+            mine = (200 + 100 * place) * pace * (factor if layer == slow and step >= slow_from else 1)
             trace.event("user_annotation", f"layer:{layer}", begin, 900)
             trace.event("cpu_op", "aten::linear", begin + 10, 800, **{"Sequence number": number + place, "Fwd thread id": 0})
             launch(trace, begin + 20, correlation + place, "gemm", begin + 50, took(mine))
@@ -82,7 +83,7 @@ def check_traces(folder):
     few = folder.store(trace_of_day(1, steps=6))
     if few.returncode != 5 or (folder.path / "good.json").exists():
         return f"five steps as a good day end with {few.returncode}, expected 5 and no baseline"
-    if "5 blocks or steps" not in json.loads(few.stdout)["reason"]:
+    if json.loads(few.stdout)["reason"] != "only 5 steps count, 6 are needed":
         return f"five steps as a good day have no reason: {few.stdout}"
     absent = folder.guard(trace_of_day(1))
     if absent.returncode != 2 or "good.json" not in absent.stderr or (folder.path / "good.json").exists():
@@ -98,7 +99,7 @@ def check_traces(folder):
             alarms = {(alarm["kind"], alarm["name"]) for alarm in json.loads(done.stdout)["alarms"]} if done.stdout else None
             if done.returncode != code or alarms != expected:
                 return f"a day with {slowed} ends with {done.returncode} and alarms {alarms}, expected {code} and {expected}: {done.stderr.strip()}"
-    for name, trace, words in (("three steps", trace_of_day(3, steps=4), "1 blocks or steps count"),
+    for name, trace, words in (("three steps", trace_of_day(3, steps=4), "only 3 steps count, 6 are needed"),
                                ("an unsteady second half", trace_of_day(4, late_noise=0.4), "scatters by"),
                                ("a day without communication", trace_of_day(5, link=0), "not measured today: link communication")):
         done = folder.guard(trace)
@@ -124,6 +125,50 @@ def check_traces(folder):
         if done.returncode != 2 or (folder.path / "other.json").exists():
             return f"`{flags}` ends with {done.returncode}: {done.stderr.strip()}"
     return ""
+
+
+def check_consistency(folder):
+    """Table, sentences, JSON and verdict say the same, and what a good day may be is judged as a later day is."""
+    stored = folder.store(trace_of_day(1), "--force")
+    if stored.returncode:
+        return f"storing a baseline ends with {stored.returncode}: {stored.stderr.strip()}"
+    days = (  # a slower first half; a slow layer amid noise; a layer that is slow in the second half alone, without noise
+        ("a host that recovers", trace_of_day(30, host=1.07, early=1.04), 4, "the host: half of its layers or more take at least "),
+        ("a slow layer amid noise", trace_of_day(31, noise=0.3, slow="layers.2", factor=3.0), 5, "not confirmed: "),
+        ("a layer that slows on the way", trace_of_day(32, noise=0, slow="layers.2", factor=1.04, slow_from=7), 0, "not confirmed: layer layer:layers.2: "),
+    )
+    for name, trace, code, sentence in days:
+        done = folder.guard(trace)
+        answer = json.loads(done.stdout)
+        text = folder.run("--trace", "trace.json", "--baseline", "good.json").stdout
+        if done.returncode != code or (code != 4 and answer["alarms"]):
+            return f"{name} ends with {done.returncode}, alarms {answer['alarms']}, expected {code}: {answer['reason']}"
+        told = answer["alarms"] + answer["unconfirmed"]
+        moved = {(row["kind"], row["name"]): row for row in answer["movements"]}
+        for row in told:
+            known = {key: value for key, value in row.items() if key != "reason"}
+            if known != moved[row["kind"], row["name"]]:
+                return f"{name}: {row} is told, though {moved[row['kind'], row['name']]} was measured"
+            if f"{100 * (row['own_ratio'] - 1):.1f} % longer" not in text:
+                return f"{name}: no sentence has the ratio {row['own_ratio']} of {row['name']}: {text}"
+        untold = {key for key, row in moved.items() if row["moved"] == "slower"} - {(row["kind"], row["name"]) for row in told} - {("step", "step")}
+        if untold or sentence not in text:
+            return f"{name}: `{sentence}` or {untold} is untold: {text}"
+    wide = folder.run(*"--trace trace.json --baseline good.json --bar 150".split())
+    if wide.returncode or "too unsteady" in wide.stdout:
+        return f"a bar of 150 % is told as noise: {wide.stdout}"
+    refused = 0
+    for seed, noises in enumerate(((0.01, 0.3), (0.01, 0.01), (0.09, 0.13), (0.1, None), (0.12, 0.1), (0.15, None))):
+        (folder.path / "own.json").unlink(missing_ok=True)
+        (folder.path / "trace.json").write_text(trace_of_day(40 + seed, noise=noises[0], late_noise=noises[1]))
+        stored = folder.run(*"--trace trace.json --write-baseline own.json --json".split())
+        if stored.returncode == 5 and not (folder.path / "own.json").exists() and json.loads(stored.stdout)["reason"]:
+            refused += 1
+            continue
+        own = folder.run(*"--trace trace.json --baseline own.json".split())
+        if stored.returncode or own.returncode:
+            return f"storing a day with noise {noises} ends with {stored.returncode}, and itself beside it with {own.returncode}: {own.stdout}"
+    return "" if 0 < refused < 6 else f"{refused} of 6 good days were refused"
 
 
 def check_ranks(folder):
@@ -190,6 +235,26 @@ def check_shared_cores(training):
     return ""
 
 
+def check_accepted_load(training, verify):
+    """With --accept-load no block is dropped, and a day that was measured so is compared with its like alone."""
+    stored = training.run(*verify, "--accept-load", "--write-baseline", "loaded.json")
+    answer = json.loads(stored.stdout) if stored.stdout else {}
+    if stored.returncode not in (0, 5) or "dropped" in (answer.get("reason") or ""):
+        return f"a baseline with --accept-load ends with {stored.returncode}: {answer.get('reason')} {stored.stderr.strip()}"
+    if stored.returncode == 5:
+        return ""
+    kept = json.loads((training.folder / "loaded.json").read_text())
+    if kept["question"].get("foreign_load") != "accepted" or "foreign_cores" not in kept["fingerprint"]:
+        return f"a baseline with --accept-load does not say so: {kept['question']}, {kept['fingerprint']}"
+    same = training.run(*verify, "--accept-load", "--baseline", "loaded.json")
+    if same.returncode not in (0, 4, 5) or "foreign_cores" not in {change["key"] for change in json.loads(same.stdout)["fingerprint_changes"]}:
+        return f"--accept-load beside its baseline ends with {same.returncode} and tells no load: {same.stdout} {same.stderr.strip()}"
+    strict = training.run(*verify, "--baseline", "loaded.json")
+    if strict.returncode != 2 and not (strict.returncode == 5 and "dropped" in json.loads(strict.stdout)["reason"]):
+        return f"a strict day beside one with --accept-load ends with {strict.returncode}: {strict.stderr.strip()}"
+    return ""
+
+
 def check_plan(name):
     """A plan of two cores: a layer that runs half again as slowly as on the good day is named."""
     training = Training(name)
@@ -200,6 +265,9 @@ def check_plan(name):
     if planned.returncode:
         return f"plan exits {planned.returncode}: {planned.stderr.strip()}"
     verify = "verify --run run.json --cluster cluster.json --plan plan.json --blocks 16 --steps 4 --quiet --json".split()
+    complaint = check_accepted_load(training, verify)
+    if complaint:
+        return complaint
     stored = training.run(*verify, "--write-baseline", "good.json")
     if stored.returncode == 5:
         raise_busy(stored)
@@ -225,7 +293,7 @@ def main():
     plan, code = "a planted slow layer of a plan is named", 0
     with tempfile.TemporaryDirectory() as name:
         folder = Folder(name)
-        complaint = check_traces(folder) or check_ranks(folder) or check_refusals(folder)
+        complaint = check_traces(folder) or check_consistency(folder) or check_ranks(folder) or check_refusals(folder)
     if not complaint:
         with tempfile.TemporaryDirectory() as name:
             try:

@@ -24,7 +24,7 @@ GuardReport report_of_a_slow_layer() {
                      {{"date", "2026-11-02"}, {"processor", "new"}, {"cores", "2"}},
                      find_movements(good, today),
                      {}};
-  report.conclusion = conclude_guard(report.movements, report.movements, 6);
+  report.conclusion = conclude_guard(report.movements, {report.movements}, Guarded::kPlan);
   return report;
 }
 
@@ -55,35 +55,57 @@ TEST(GuardAnswer, SaysTheSameToPrograms) {
   EXPECT_EQ(answer.required("movements").items().size(), 5U);
 }
 
-TEST(GuardAnswer, ABaselineOfTooFewBlocksIsNotKept) {
+TEST(GuardAnswer, ABaselineThatIsRefusedIsNotKept) {
   const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "kept.json";
   std::filesystem::remove(file);
-  Baseline baseline{{}, {}, 1, {{GuardedKind::kStep, "step", 1, 0.02, 5}}};
+  const Baseline baseline{{}, {}, 1, {{GuardedKind::kStep, "step", 1, 0.02, 6}}};
   testing::internal::CaptureStdout();
-  EXPECT_EQ(keep_baseline(baseline, file.string(), false, "a program was busy"),
+  EXPECT_EQ(keep_baseline(baseline, "a program was busy", file.string(), false),
             ExitCode::kVerifyInconclusive);
   EXPECT_FALSE(std::filesystem::exists(file));
-  baseline.values.front().blocks = 6;
-  EXPECT_EQ(keep_baseline(baseline, file.string(), false), ExitCode::kOk);
+  EXPECT_EQ(keep_baseline(baseline, "", file.string(), false), ExitCode::kOk);
   std::fflush(stdout);
   EXPECT_EQ(testing::internal::GetCapturedStdout(),
-            "wrote no baseline\nINCONCLUSIVE: 5 blocks or steps count, and 6 are needed to tell "
-            "their noise; a program was busy\n"
+            "wrote no baseline\nINCONCLUSIVE: a program was busy\n"
             "wrote baseline " +
                 file.string() +
                 ": 1 things, noise up to 2.0 %; nothing was compared, and --baseline compares a "
                 "later day with it\n");
   EXPECT_EQ(read_baseline(file), baseline);
   std::filesystem::remove(file);
-  baseline.values.front().noise = 0.11;
-  EXPECT_EQ(find_unsteadiness(baseline), "the step scatters by 11.0 %, and may by 10 % at most");
+}
+
+TEST(GuardAnswer, NamesOnlyWhatIsUnsteadyItself) {
+  const auto say = [](double noise, double floor) {
+    const std::vector<GuardedValue> day{{GuardedKind::kLink, "latency", 1e6, noise, 9}};
+    GuardReport report{"good.json", {}, {}, find_movements(day, day, floor), {}};
+    return print_guard(report);
+  };
+  const std::string unsteady = "too unsteady to be guarded closely (noise above 10.0 %): latency\n";
+  EXPECT_NE(say(0.11, 0.03).find(unsteady), std::string::npos);
+  EXPECT_EQ(say(0.008, 1.5).find("too unsteady"), std::string::npos);
+}
+
+TEST(GuardAnswer, SaysOfTheHostAndTheStepNoMoreThanIsKnown) {
+  GuardReport report = report_of_a_slow_layer();
+  const auto alarm = [&](GuardedKind kind, const char* name) {
+    report.conclusion.alarms = {report.movements[1]};
+    report.conclusion.alarms[0].kind = kind;
+    report.conclusion.alarms[0].name = name;
+    return print_guard(report);
+  };
+  EXPECT_NE(alarm(GuardedKind::kHost, "host")
+                .find("the host: half of its layers or more take at least 6.0 % longer (alarm"),
+            std::string::npos);
+  EXPECT_NE(alarm(GuardedKind::kStep, "rank 1: step").find("\nrank 1: step takes 6.0 % longer"),
+            std::string::npos);
 }
 
 TEST(GuardAnswer, NamesWhatOneOfBothDaysLacksAndWhyItIsOpen) {
   GuardReport report = report_of_a_slow_layer();
   report.missing = {{GuardedKind::kLink, "1 MiB", 2e6, 0.01, 8}};
   report.added = {{GuardedKind::kLayer, "block9", 2e6, 0.01, 8}};
-  report.conclusion = conclude_guard({}, std::nullopt, 6, report.missing);
+  report.conclusion = conclude_guard({}, {}, Guarded::kPlan, report.missing);
   const std::string text = print_guard(report);
   EXPECT_NE(text.find("\nnot measured today, though in the baseline: link 1 MiB\n"
                       "measured today, though not in the baseline: layer block9\n"),

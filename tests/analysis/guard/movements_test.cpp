@@ -72,7 +72,7 @@ class Machine {
 GuardConclusion guard(const Machine& good, const Machine& today, unsigned seed) {
   const std::vector<GuardedValue> baseline = good.measure(seed);
   const std::vector<Movement> first = find_movements(baseline, today.measure(seed + 1));
-  return conclude_guard(first, find_movements(baseline, today.measure(seed + 2)), 6);
+  return conclude_guard(first, {find_movements(baseline, today.measure(seed + 2))}, Guarded::kPlan);
 }
 
 std::vector<std::string> names_of(const std::vector<Movement>& movements) {
@@ -165,19 +165,21 @@ TEST(GuardMovements, WhatTheSecondBlockDoesNotShowIsNoAlarm) {
   const std::vector<Movement> usual = find_movements(good, Machine(0.01).measure(3));
   ASSERT_TRUE(needs_confirmation(slow));
   ASSERT_FALSE(needs_confirmation(usual));
-  const GuardConclusion passed = conclude_guard(slow, usual, 6);
+  const GuardConclusion passed = conclude_guard(slow, {usual}, Guarded::kPlan);
   EXPECT_EQ(passed.verdict, Verdict::kPass);
-  EXPECT_EQ(names_of(passed.unconfirmed), (Names{"step", "layer4"}));
-  EXPECT_EQ(conclude_guard(slow, std::nullopt, 6).verdict, Verdict::kInconclusive);
-  EXPECT_EQ(conclude_guard(usual, std::nullopt, 6).verdict, Verdict::kPass);
+  ASSERT_EQ(passed.unconfirmed.size(), 2U);
+  EXPECT_EQ(passed.unconfirmed[0].movement.name, "step");
+  EXPECT_EQ(passed.unconfirmed[1].movement.name, "layer4");
+  EXPECT_EQ(conclude_guard(slow, {}, Guarded::kPlan).verdict, Verdict::kInconclusive);
+  EXPECT_EQ(conclude_guard(usual, {}, Guarded::kPlan).verdict, Verdict::kPass);
 }
 
 TEST(GuardMovements, FewBlocksTellNothing) {
   const std::vector<GuardedValue> good = Machine(0.01).measure(1);
   const std::vector<GuardedValue> hasty = Machine(0.01).measure(2, 5);
-  EXPECT_EQ(conclude_guard(find_movements(good, hasty), std::nullopt, 6).verdict,
+  EXPECT_EQ(conclude_guard(find_movements(good, hasty), {}, Guarded::kPlan).verdict,
             Verdict::kInconclusive);
-  EXPECT_EQ(conclude_guard({}, std::nullopt, 6).verdict, Verdict::kInconclusive);
+  EXPECT_EQ(conclude_guard({}, {}, Guarded::kPlan).verdict, Verdict::kInconclusive);
 }
 
 TEST(GuardMovements, NeitherBlockMayBeTooUnsteadyOrTooShort) {
@@ -185,20 +187,84 @@ TEST(GuardMovements, NeitherBlockMayBeTooUnsteadyOrTooShort) {
   const std::vector<Movement> steady = find_movements(good, Machine(0.01).measure(2));
   const std::vector<Movement> unsteady = find_movements(good, Machine(0.3).measure(3));
   for (const auto& [first, second] : {std::pair{steady, unsteady}, {unsteady, steady}}) {
-    const GuardConclusion conclusion = conclude_guard(first, second, 6);
+    const GuardConclusion conclusion = conclude_guard(first, {second}, Guarded::kPlan);
     EXPECT_EQ(conclusion.verdict, Verdict::kInconclusive);
     EXPECT_NE(conclusion.reason.find("scatters by"), std::string::npos) << conclusion.reason;
   }
   const std::vector<Movement> hasty = find_movements(good, Machine(0.01).measure(4, 5));
-  EXPECT_EQ(conclude_guard(steady, hasty, 6).reason,
-            "of step 5 blocks or steps count, and 6 are needed, in the second block");
-  EXPECT_EQ(conclude_guard(steady, std::vector<Movement>{}, 6).verdict, Verdict::kInconclusive);
+  EXPECT_EQ(conclude_guard(steady, {hasty}, Guarded::kPlan).reason,
+            "only 5 blocks count, 6 are needed, in the second measurement");
+  EXPECT_EQ(conclude_guard(steady, {{}}, Guarded::kPlan).verdict, Verdict::kInconclusive);
+}
+
+// A day of two layers and its step, all with the same noise.
+std::vector<GuardedValue> two_layers(double a, double b, double noise = 0, int blocks = 9) {
+  return {{kStep, "step", a + b, noise, blocks},
+          {kLayer, "a", a, noise, blocks},
+          {kLayer, "b", b, noise, blocks}};
+}
+
+TEST(GuardMovements, AnAlarmHasTheNumbersOfTheWholeTraceAndShowsInBothHalves) {
+  const std::vector<GuardedValue> good = two_layers(10e6, 10e6);
+  const std::vector<Movement> whole = find_movements(good, two_layers(10e6, 14e6));
+  const std::vector<Movement> less = find_movements(good, two_layers(10e6, 12e6));
+  const std::vector<Movement> more = find_movements(good, two_layers(10e6, 16e6));
+  const std::vector<Movement> none = find_movements(good, two_layers(10e6, 10.2e6));
+  const GuardConclusion failed = conclude_guard(whole, {less, more}, Guarded::kTrace);
+  EXPECT_EQ(failed.verdict, Verdict::kFail);
+  ASSERT_EQ(names_of(failed.alarms), Names{"b"});
+  EXPECT_DOUBLE_EQ(failed.alarms[0].own_ratio, 1.4);
+  EXPECT_EQ(conclude_guard(none, {less, more}, Guarded::kTrace).verdict, Verdict::kPass);
+  const GuardConclusion passed = conclude_guard(whole, {more, none}, Guarded::kTrace);
+  EXPECT_EQ(passed.verdict, Verdict::kPass);
+  ASSERT_EQ(passed.unconfirmed.size(), 2U);
+  EXPECT_EQ(passed.unconfirmed[1].movement.name, "b");
+  EXPECT_EQ(passed.unconfirmed[1].reason,
+            "in the second half its ratio over the host's is 1.020 (bar 3.0 %)");
+}
+
+TEST(GuardMovements, NoiseGoesBeforeAnAlarm) {
+  const std::vector<GuardedValue> good = two_layers(10e6, 10e6);
+  const std::vector<Movement> steady = find_movements(good, two_layers(10e6, 30e6, 0.01));
+  const std::vector<Movement> noisy = find_movements(good, two_layers(10e6, 30e6, 0.11));
+  EXPECT_EQ(conclude_guard(steady, {steady, steady}, Guarded::kTrace).verdict, Verdict::kFail);
+  const GuardConclusion open = conclude_guard(steady, {steady, noisy}, Guarded::kTrace);
+  EXPECT_EQ(open.verdict, Verdict::kInconclusive);
+  EXPECT_EQ(open.reason,
+            "measured too unsteadily: the host scatters by 11.0 % in the second half, and may by "
+            "10 % at most");
+  EXPECT_TRUE(open.alarms.empty());
+  EXPECT_EQ(open.unconfirmed.size(), 2U);
+  // A bar that somebody chose to be as wide as the noise holds.
+  const std::vector<Movement> wide = find_movements(good, two_layers(10e6, 30e6, 0.11), 0.3);
+  EXPECT_EQ(conclude_guard(wide, {wide, wide}, Guarded::kTrace).verdict, Verdict::kFail);
+}
+
+TEST(GuardMovements, AGoodDayIsRefusedWhereTheSameDayLaterTellsNothing) {
+  const auto refuse = [](const std::vector<GuardedValue>& day, const auto&... halves) {
+    return refuse_good_day(day, {halves...}, Guarded::kTrace);
+  };
+  const std::vector<GuardedValue> good = two_layers(10e6, 10e6, 0.01);
+  EXPECT_EQ(refuse(good, good, good), "");
+  EXPECT_EQ(refuse(good, good, two_layers(10e6, 10e6, 0.106)),
+            "measured too unsteadily: the host scatters by 10.6 % in the second half, and may by "
+            "10 % at most");
+  EXPECT_EQ(refuse(two_layers(10e6, 10e6, 0.01, 1), good, good),
+            "only 1 step counts, 6 are needed");
+  std::vector<GuardedValue> shorter = good;
+  shorter.pop_back();
+  EXPECT_EQ(refuse(good, shorter, good), "not measured in each half: layer b");
+  std::vector<GuardedValue> probed = good;
+  probed.push_back({kLink, "latency", 5e4, 0.01, 5});
+  EXPECT_EQ(refuse_good_day(probed, {}, Guarded::kPlan),
+            "of link latency only 5 blocks count, 6 are needed");
+  EXPECT_EQ(refuse_good_day({}, {}, Guarded::kPlan), "only 0 blocks count, 6 are needed");
 }
 
 TEST(GuardMovements, ABarAsWideAsTheNoiseIsNoReasonToTellNothing) {
   const std::vector<GuardedValue> good = Machine(0.01).measure(1);
   const std::vector<Movement> wide = find_movements(good, Machine(0.01).measure(2), 0.3);
-  EXPECT_EQ(conclude_guard(wide, std::nullopt, 6).verdict, Verdict::kPass);
+  EXPECT_EQ(conclude_guard(wide, {}, Guarded::kPlan).verdict, Verdict::kPass);
 }
 
 TEST(GuardMovements, WhatIsMissingTodayIsNamedAndLeavesOpenWhetherItMoved) {
@@ -211,14 +277,14 @@ TEST(GuardMovements, WhatIsMissingTodayIsNamedAndLeavesOpenWhetherItMoved) {
   EXPECT_EQ(missing.front(), good.back());
   EXPECT_TRUE(find_missing(today, good).empty());
   const GuardConclusion conclusion =
-      conclude_guard(find_movements(good, today), std::nullopt, 6, missing);
+      conclude_guard(find_movements(good, today), {}, Guarded::kPlan, missing);
   EXPECT_EQ(conclusion.verdict, Verdict::kInconclusive);
   EXPECT_EQ(conclusion.reason, "the baseline has what was not measured today: link latency");
   Machine slow(0.01);
   std::vector<GuardedValue> slower = slow.slow_layer(1, 1.5).measure(3);
   slower.pop_back();
   const std::vector<Movement> moved = find_movements(good, slower);
-  EXPECT_EQ(conclude_guard(moved, moved, 6, missing).verdict, Verdict::kFail);
+  EXPECT_EQ(conclude_guard(moved, {moved}, Guarded::kPlan, missing).verdict, Verdict::kFail);
 }
 
 TEST(GuardMovements, OnlyAnOpenVerdictHasAReason) {
@@ -237,7 +303,7 @@ TEST(GuardMovements, FasterIsToldAndNoAlarm) {
   const std::vector<Movement> movements = find_movements(good, today.slow_host(0.8).measure(2));
   EXPECT_EQ(movements.front().kind, kHost);
   EXPECT_EQ(movements.front().moved, Direction::kFaster);
-  EXPECT_EQ(conclude_guard(movements, std::nullopt, 6).verdict, Verdict::kPass);
+  EXPECT_EQ(conclude_guard(movements, {}, Guarded::kPlan).verdict, Verdict::kPass);
   // A layer that did not gain with the rest has not become slower.
   today.slow_layer(1, 1.2);
   EXPECT_FALSE(needs_confirmation(find_movements(good, today.measure(3))));

@@ -119,6 +119,43 @@ TEST(Verify, DropsBlocksOfABusyMachineAndDecidesNothingThen) {
       << verification.reason;
 }
 
+TEST(Verify, StopsWhereTooFewBlocksCanCount) {
+  VerifyOptions options = tiny_verification();
+  options.blocks = 24;
+  options.most_foreign_cores = -1;
+  int last = 0;
+  const Verification stopped =
+      verify(options, load_data(options.config), [&](int done, int) { last = done; });
+  EXPECT_EQ(last, 10);
+  EXPECT_EQ(stopped.measured_blocks, 10);
+  EXPECT_EQ(stopped.verdict, Verdict::kInconclusive);
+  EXPECT_NE(stopped.reason.find("10 of 24 blocks were dropped, "), std::string::npos);
+  EXPECT_NE(stopped.reason.find(" and the last 14 were not tried (--accept-load drops none)"),
+            std::string::npos)
+      << stopped.reason;
+}
+
+TEST(Verify, IsHopelessWhereTheNeededBlocksAreOutOfReach) {
+  EXPECT_FALSE(is_hopeless(40, 20, 9, 9));
+  EXPECT_TRUE(is_hopeless(40, 20, 10, 10));
+  EXPECT_FALSE(is_hopeless(40, 20, 30, 20));
+  EXPECT_TRUE(is_hopeless(40, 20, 30, 21));
+  EXPECT_FALSE(is_hopeless(100, 6, 24, 24));
+  EXPECT_TRUE(is_hopeless(100, 6, 25, 25));
+  EXPECT_TRUE(is_hopeless(8, 6, 3, 3));
+  EXPECT_FALSE(is_hopeless(2, 6, 1, 1));  // all of them were too few anyway
+}
+
+TEST(Verify, CountsEachBlockWhereTheLoadIsAccepted) {
+  VerifyOptions options = tiny_verification();
+  options.most_foreign_cores = -1;
+  options.accepts_load = true;
+  const Verification verification = verify(options, load_data(options.config));
+  EXPECT_EQ(verification.dropped_blocks, 0);
+  EXPECT_EQ(verification.ratios.front().ratio.blocks, 2);
+  EXPECT_GE(verification.counted_foreign_cores, 0);
+}
+
 TEST(Verify, PricesFrozenLayersByTheirForwardAlone) {
   VerifyOptions options = tiny_verification();
   for (int block = 0; block + 1 < kSmallBlocks; ++block) {

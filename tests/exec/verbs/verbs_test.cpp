@@ -140,6 +140,15 @@ TEST_F(TrainingVerbs, RefuseAnUnknownKindOfDevice) {
   }
 }
 
+TEST_F(TrainingVerbs, VerifyNamesTheWholeOfAPlantedSlowdownThatItCannotRead) {
+  for (const std::string text : {"3:1.5", "3", "3:", ":20", "8:20", "x:20", "3:0", "3:1001"}) {
+    const std::string said = folder_.run("verify", kVerify + "--plant " + text).err;
+    EXPECT_NE(said.find("found --plant " + text + ", expected LAYER:PERCENT, such as 3:20: the "),
+              std::string::npos)
+        << said;
+  }
+}
+
 // The plug-in of the build is there in some builds alone.
 TEST_F(TrainingVerbs, WithoutAGpuDeviceCudaIsRefused) {
   if (std::filesystem::exists("/dev/nvidiactl")) GTEST_SKIP() << "this machine has a GPU";
