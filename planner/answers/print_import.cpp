@@ -126,6 +126,7 @@ std::string import_json(const KinetoImport& import) {
                  {"time", report.is_device_time ? "device" : "host"},
                  {"micro_batch_size", report.micro_batch_size},
                  {"traces", report.traces},
+                 {"micro_batches", report.micro_batches},
                  {"events", report.events},
                  {"steps", report.steps},
                  {"steps_dropped", report.steps_dropped},

@@ -39,9 +39,11 @@ po::options_description describe_flags() {
        "shapes tell, others: 1")  //
       ("optimizer", known_value("NAME", all_optimizers()),
        "kineto: adamw, adam, sgd, sgd-momentum, ..., whose state is counted; default: as the trace "
-       "names it")                                                                             //
-      ("micro-batches", text_value("N"), "kineto: micro-batches of a traced step, default 1")  //
-      ("model", text_value("NAME"), "name of the model, default imported")                     //
+       "names it")  //
+      ("micro-batches", text_value("N"),
+       "kineto: micro-batches of a traced step; default: as often as each layer's range occurs in "
+       "one, else 1")                                                       //
+      ("model", text_value("NAME"), "name of the model, default imported")  //
       ("layer-ranges", text_value("TEXT"),
        "kineto: names of ranges that mark layers begin so, default layer:")                   //
       ("plan", text_value("FILE"), "pytorch-csv: the plan that gets this schedule")           //
@@ -59,11 +61,12 @@ KinetoOptions read_options(const Flags& values) {
     options.micro_batch_size = required_integer(values, "micro-batch-size", 1, kMostCounted);
   }
   options.optimizer = optional_text(values, "optimizer");
-  if (options.optimizer && !state_tensors(*options.optimizer)) {
-    refuse_flags(fmt::format("--optimizer {}", *options.optimizer), list_names(all_optimizers()));
+  if (options.optimizer) {
+    options.optimizer = known_name("--optimizer", *options.optimizer, all_optimizers());
   }
-  options.micro_batches =
-      integer_or(values, "micro-batches", options.micro_batches, 1, kMostCounted);
+  if (values.count("micro-batches") > 0) {
+    options.micro_batches = required_integer(values, "micro-batches", 1, kMostCounted);
+  }
   options.model = optional_text(values, "model").value_or(options.model);
   if (const auto prefix = optional_text(values, "layer-ranges")) {
     options.layer_prefix = *prefix;

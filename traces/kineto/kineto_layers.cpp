@@ -37,6 +37,21 @@ class LayerNumbers {
   std::vector<std::string> names_;
 };
 
+// Returns how often each layer's range occurs in each step in which it does; none if not equally
+// often.
+std::optional<int> count_passes(const JoinedTrace& trace,
+                                const std::vector<std::int32_t>& of_range) {
+  std::map<std::pair<std::int32_t, std::int32_t>, int> counts;  // by layer and step
+  for (std::size_t i = 0; i < of_range.size(); ++i) {
+    if (of_range[i] >= 0) ++counts[{of_range[i], trace.ranges[i].step}];
+  }
+  const bool is_equal =
+      !counts.empty() && std::all_of(counts.begin(), counts.end(), [&](const auto& count) {
+        return count.second == counts.begin()->second;
+      });
+  return is_equal ? std::optional(counts.begin()->second) : std::nullopt;
+}
+
 TraceLayers find_by_ranges(const JoinedTrace& trace) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < trace.ranges.size(); ++i) {
@@ -48,7 +63,7 @@ TraceLayers find_by_ranges(const JoinedTrace& trace) {
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return trace.ranges[a].start < trace.ranges[b].start;
   });
-  TraceLayers layers{LayerSource::kRanges, {}, {}, {}};
+  TraceLayers layers{LayerSource::kRanges, {}, {}, {}, {}};
   layers.of_work.assign(trace.works.size(), -1);
   layers.of_range.assign(trace.ranges.size(), -1);
   LayerNumbers numbers;
@@ -56,6 +71,7 @@ TraceLayers find_by_ranges(const JoinedTrace& trace) {
     layers.of_range[i] = numbers.number_of(trace.names[trace.ranges[i].name]);
   }
   layers.names = numbers.take();
+  layers.passes = count_passes(trace, layers.of_range);
   for (std::size_t i = 0; i < trace.works.size(); ++i) {
     const HostWork& work = trace.works[i];
     const bool is_inside = work.kind == HostWorkKind::kForward && work.range >= 0;
@@ -84,7 +100,7 @@ class LayersByOperations {
         micro_batches_(static_cast<std::size_t>(micro_batches)) {}
 
   TraceLayers find() {
-    TraceLayers layers{LayerSource::kOperations, {}, {}, {}};
+    TraceLayers layers{LayerSource::kOperations, {}, {}, {}, {}};
     layers.of_work.assign(trace_.works.size(), -1);
     layers.of_range.assign(trace_.ranges.size(), -1);
     LayerNumbers numbers;
