@@ -37,19 +37,28 @@ class LayerNumbers {
   std::vector<std::string> names_;
 };
 
-// Returns how often each layer's range occurs in each step in which it does; none if not equally
-// often.
-std::optional<int> count_passes(const JoinedTrace& trace,
+// Returns how often each layer runs in each step in which it does; none if not equally often.
+// `order` lists the ranges by start. A range that begins inside one of the same layer, as of a
+// module that was marked twice, is no further run.
+std::optional<int> count_passes(const JoinedTrace& trace, const std::vector<std::size_t>& order,
                                 const std::vector<std::int32_t>& of_range) {
-  std::map<std::pair<std::int32_t, std::int32_t>, int> counts;  // by layer and step
-  for (std::size_t i = 0; i < of_range.size(); ++i) {
-    if (of_range[i] >= 0) ++counts[{of_range[i], trace.ranges[i].step}];
+  struct Passes {
+    int count = 0;
+    std::int64_t end = 0;  // of the last one
+  };
+  std::map<std::pair<std::int32_t, std::int32_t>, Passes> by_layer_and_step;
+  for (const std::size_t i : order) {
+    const NestedRange& range = trace.ranges[i];
+    Passes& passes = by_layer_and_step[{of_range[i], range.step}];
+    if (passes.count > 0 && range.start < passes.end) continue;
+    ++passes.count;
+    passes.end = range.end;
   }
-  const bool is_equal =
-      !counts.empty() && std::all_of(counts.begin(), counts.end(), [&](const auto& count) {
-        return count.second == counts.begin()->second;
-      });
-  return is_equal ? std::optional(counts.begin()->second) : std::nullopt;
+  if (by_layer_and_step.empty()) return std::nullopt;
+  const int count = by_layer_and_step.begin()->second.count;
+  const bool is_equal = std::all_of(by_layer_and_step.begin(), by_layer_and_step.end(),
+                                    [&](const auto& entry) { return entry.second.count == count; });
+  return is_equal ? std::optional(count) : std::nullopt;
 }
 
 TraceLayers find_by_ranges(const JoinedTrace& trace) {
@@ -71,7 +80,7 @@ TraceLayers find_by_ranges(const JoinedTrace& trace) {
     layers.of_range[i] = numbers.number_of(trace.names[trace.ranges[i].name]);
   }
   layers.names = numbers.take();
-  layers.passes = count_passes(trace, layers.of_range);
+  layers.passes = count_passes(trace, order, layers.of_range);
   for (std::size_t i = 0; i < trace.works.size(); ++i) {
     const HostWork& work = trace.works[i];
     const bool is_inside = work.kind == HostWorkKind::kForward && work.range >= 0;

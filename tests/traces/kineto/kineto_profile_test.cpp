@@ -242,7 +242,7 @@ std::string passing(int passes_of_a, int passes_of_b) {
         .node("AddmmBackward0", 1, start + 200, start + 200 + 2 * time, sequence);
   };
   for (int i = 0; i < passes_of_a; ++i) pass("a", 1000 * i, 30, 1 + 2 * i);
-  for (int i = 0; i < passes_of_b; ++i) pass("b", 1000 * i + 50, 20, 2 + 2 * i);
+  for (int i = 0; i < passes_of_b; ++i) pass("b", 1000 * i + 100, 20, 2 + 2 * i);
   return text.text();
 }
 
@@ -257,6 +257,16 @@ TEST(KinetoProfile, CountsMicroBatchesByTheRangesOfAStep) {
   KinetoOptions options;
   options.micro_batches = 4;
   EXPECT_EQ(times_of(import_text(passing(4, 4), options)), one);
+}
+
+TEST(KinetoProfile, TakesARangeInsideOneOfItsLayerForOnePass) {
+  const KinetoImport import = import_text(KinetoText()
+                                              .range("layer:a", 1, 0, 100)
+                                              .range("layer:a", 1, 10, 90)
+                                              .op("aten::linear", 1, 20, 80, 1)
+                                              .text());
+  EXPECT_EQ(import.report.micro_batches, 1);
+  EXPECT_EQ(times_of(import).front().forward, 100);
 }
 
 TEST(KinetoProfile, RefusesANumberOfMicroBatchesThatRangesContradict) {
