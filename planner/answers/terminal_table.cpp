@@ -78,6 +78,13 @@ bool has_columns(std::string_view line) {
   return line.substr(begin).find("  ") != std::string_view::npos;
 }
 
+bool ends_in_sentence(std::string_view line) {
+  constexpr std::ptrdiff_t kBlanksOfASentence = 4;
+  const std::size_t gap = line.rfind("  ");
+  const std::string_view last = gap == std::string_view::npos ? line : line.substr(gap + 2);
+  return std::count(last.begin(), last.end(), ' ') >= kBlanksOfASentence;
+}
+
 bool Table::takes(const std::string& line) {
   Lines row = characters_of(line);
   std::vector<bool> blank = blank_with(row);
@@ -87,7 +94,7 @@ bool Table::takes(const std::string& line) {
   if (is_drawn(line) != is_drawn_ || !fits) return false;
   blank_ = std::move(blank);
   if (is_row(line)) last_column_ = width_of(line.substr(0, line.rfind("  ") + 2));
-  goes_on_ = goes_on_ || !has_columns(line);
+  goes_on_ = goes_on_ || !has_columns(line) || ends_in_sentence(line);
   rows_.push_back(std::move(row));
   return true;
 }

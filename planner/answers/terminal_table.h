@@ -19,6 +19,8 @@ std::size_t width_of(std::string_view line);
 Lines characters_of(std::string_view line);
 // True if two blanks stand between words of the line: it has columns.
 bool has_columns(std::string_view line);
+// True if the last column holds a sentence, which is to be read to its end.
+bool ends_in_sentence(std::string_view line);
 
 // Rows that stand below each other, by character, and the columns that are blank in all of them.
 class Table {
@@ -29,7 +31,7 @@ class Table {
   bool takes(const std::string& line);
 
   // Returns the rows without the blank columns that follow a blank one and, where that is not
-  // enough and every row has its own columns, with "…" in the middle of texts: the column of the
+  // enough and no row goes on in a further line, with "…" in the middle of texts: the column of the
   // longest ones is made narrower first, down to 12 characters. Columns of figures are kept, and
   // what is too wide then stays so. A drawn line keeps all.
   Lines fitted(std::size_t columns) const;
@@ -52,7 +54,7 @@ class Table {
   std::vector<bool> blank_;
   std::size_t last_column_ = 0;  // of the last row with columns
   bool is_drawn_ = false;
-  bool goes_on_ = false;  // a row goes on in a further line
+  bool goes_on_ = false;  // a row goes on in a further line, or ends in a sentence that may
 };
 
 }  // namespace frazil

@@ -32,14 +32,6 @@ bool is_set(const char* variable) {
   return value != nullptr && *value != '\0';
 }
 
-// True if the last column holds a sentence, which is to be read to its end.
-bool ends_in_sentence(std::string_view line) {
-  constexpr std::ptrdiff_t kBlanksOfASentence = 4;
-  const std::size_t gap = line.rfind("  ");
-  const std::string_view last = gap == std::string_view::npos ? line : line.substr(gap + 2);
-  return std::count(last.begin(), last.end(), ' ') >= kBlanksOfASentence;
-}
-
 void cut(std::string& line, std::size_t columns) {
   if (width_of(line) <= columns) return;
   Lines characters = characters_of(line);
