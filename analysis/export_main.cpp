@@ -169,13 +169,16 @@ void export_chakra(const Flags& values, const WhatIfInputs& inputs, bool is_what
 void export_kernels(const Flags& values, const WhatIfInputs& inputs, bool is_what_if,
                     const std::filesystem::path& out) {
   const auto devices = static_cast<int>(inputs.cluster.devices.size());
+  // Viewers open these by their ending.
+  std::filesystem::path named = out;
+  if (!named.has_extension()) named += ".json";
   const Timeline timeline = summarize(simulate_inputs(inputs, is_what_if), devices).timeline;
   std::set<DeviceId> busy;
   for (const Span& span : timeline.spans) busy.insert(span.device);
   std::vector<NewFile> files;
   files.reserve(busy.size());
   for (const DeviceId device : busy) {
-    files.push_back({number_file(out, device.index()), to_kernel_trace(timeline, device)});
+    files.push_back({number_file(named, device.index()), to_kernel_trace(timeline, device)});
   }
   write_files(values, files);
 }

@@ -32,8 +32,7 @@ po::options_description describe_flags() {
 
 KinetoOptions read_options(const Flags& values) {
   KinetoOptions options;
-  options.micro_batches =
-      integer_or(values, "micro-batches", options.micro_batches, 1, kMostCounted);
+  options.micro_batches = integer_or(values, "micro-batches", 1, 1, kMostCounted);
   if (const auto prefix = optional_text(values, "layer-ranges")) {
     options.layer_prefix = *prefix;
     options.needs_ranges = true;
@@ -48,7 +47,7 @@ Provenance describe_question(const std::vector<StepSeries>& ranks, const KinetoO
           {"ranks", fmt::format("{}", ranks.size())},
           {"layers_by", series.layers_by == LayerSource::kRanges ? "ranges" : "operations"},
           {"time", series.is_device_time ? "device" : "host"},
-          {"micro_batches", fmt::format("{}", options.micro_batches)}};
+          {"micro_batches", fmt::format("{}", options.micro_batches.value_or(1))}};
 }
 
 Provenance describe_host(const std::vector<StepSeries>& ranks) {

@@ -107,7 +107,9 @@ std::string memory_condition(const std::vector<Doubt>& doubts) {
   for (std::size_t i = 0; i < facts.size(); ++i) {
     text += fmt::format("{}{}", i == 0 ? "" : i + 1 == facts.size() ? " and " : ", ", facts[i]);
   }
-  if (!text.empty()) text += " take no more than the profile says";
+  const bool is_one = facts.size() == 1 && facts[0] == words_of(DoubtedFact::kOptimizerState);
+  if (!text.empty())
+    text += fmt::format(" {} no more than the profile says", is_one ? "takes" : "take");
   if (!is_size_doubted) return text;
   return text + (text.empty() ? "" : ", and ") + "the micro-batch size is right";
 }

@@ -100,6 +100,7 @@ void tell_foreign_load(const MeasuredProfile& measured) {
 ExitCode run_profile(const po::variables_map& flags, const std::string& command) {
   const RunConfig config = read_config(flags);
   const Dataset data = load_data(config);
+  refuse_larger_batch(config, data, required_text(flags, "run"));
   ProfileOptions options;
   options.command = command;
   options.processors = read_processors(flags);

@@ -91,11 +91,12 @@ std::string describe_spread(const KinetoReport& report) {
 std::string print_import(const KinetoImport& import) {
   const KinetoReport& report = import.report;
   std::string text = fmt::format(
-      "{} by {}, {} time, {} events of {} traces, median of {} steps ({} dropped as "
+      "{} by {}, {} time, {} of {}, median of {} steps ({} dropped as "
       "warm-up){}\n\n",
       count_of(static_cast<std::int64_t>(import.profile.layers.size()), "layer"),
-      name_of(report.layers_by), report.is_device_time ? "device" : "host", report.events,
-      report.traces, report.steps, report.steps_dropped, describe_spread(report));
+      name_of(report.layers_by), report.is_device_time ? "device" : "host",
+      count_of(report.events, "event"), count_of(report.traces, "trace"), report.steps,
+      report.steps_dropped, describe_spread(report));
   text += print_layers(import.profile);
   const auto add_share = [&text](const char* what, const TimeShare& share) {
     text += fmt::format("{} time: {}, not attributed {}\n", what, to_text(Duration{share.total}),
@@ -125,6 +126,7 @@ std::string import_json(const KinetoImport& import) {
                  {"layers_by", name_of(report.layers_by)},
                  {"time", report.is_device_time ? "device" : "host"},
                  {"micro_batch_size", report.micro_batch_size},
+                 {"micro_batches", report.micro_batches},
                  {"traces", report.traces},
                  {"events", report.events},
                  {"steps", report.steps},

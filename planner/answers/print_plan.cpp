@@ -46,6 +46,7 @@ std::string draw_small(const Timeline& timeline) {
 }
 
 std::string device_rows(const SimulatedPlan& simulated) {
+  const ModelProfile& profile = simulated.setting.profile();
   const std::vector<Device>& devices = simulated.setting.cluster().devices;
   std::vector<std::string> names;
   std::vector<std::string> cells;
@@ -55,7 +56,7 @@ std::string device_rows(const SimulatedPlan& simulated) {
     names.push_back(devices[d].name);
     cells.push_back(fmt::format("{:>12}  {:>12}  {:>12}  {}{}",
                                 to_text(busy(simulated.simulation.timeline, DeviceId{d})),
-                                to_text(peak.total), to_text(devices[d].memory_limit),
+                                memory_text(profile, peak.total), to_text(devices[d].memory_limit),
                                 over ? "DOES NOT FIT: " : "", list_held(peak)));
   }
   const std::vector<AlikeRow> rows = fold_alike_rows(names, cells);

@@ -127,14 +127,20 @@ std::string text_of(const NotLookedAt& left, const Candidate& best) {
                             percent(gap(best.makespan, left.at_least)));
 }
 
-std::string text_of(const RankingCounts& counts, std::size_t devices) {
+// Where bytes are placeholders the condition stands with the count, which says nothing without it.
+std::string text_of(const RankingCounts& counts, std::size_t devices, const ModelProfile& profile) {
   std::string text =
       fmt::format("{} {} on {}", count_of(counts.fit, "plan"), counts.fit == 1 ? "fits" : "fit",
                   count_of(static_cast<std::int64_t>(devices), "device"));
-  text += fmt::format(", {} {}", counts.too_large, counts.too_large == 1 ? "does not" : "do not");
+  const bool is_unknown = is_memory_unknown(profile);
+  if (counts.fit > 0 && is_unknown) text += " if " + memory_condition(profile.doubts);
+  text += fmt::format("{} {} {}", is_unknown ? ";" : ",", counts.too_large,
+                      counts.too_large == 1 ? "does not" : "do not");
   if (counts.not_made > 0) text += fmt::format(", {} cannot be made", counts.not_made);
   if (counts.bounded > 0) text += fmt::format(", {} cannot be as fast", counts.bounded);
-  return text + "\n";
+  text += "\n";
+  if (counts.fit == 0 || is_unknown) return text;
+  return text + fits_if(profile, counts.fit == 1 ? "it fits" : "they fit");
 }
 
 // True for plans that take equally long and differ only in schedule, depth and memory.
@@ -199,6 +205,7 @@ std::string list_counts(const Pipeline& pipeline) {
 struct Widths {
   std::size_t devices = 2;
   std::size_t schedule = 8;
+  std::size_t memory = 11;
 };
 
 // Returns the columns of devices in a pipeline, pipelines, and stages on a device.
@@ -213,12 +220,13 @@ std::string shape_columns(const Plan& plan, const Widths& widths) {
                        std::to_string(shape.chunks), widths);
 }
 
-Widths find_widths(const Ranking& ranking) {
+Widths find_widths(const Ranking& ranking, const ModelProfile& profile) {
   Widths widths;
   for (const Candidate& candidate : ranking.candidates) {
     const std::string devices = pipeline_devices_text(parallel_shape(candidate.plan));
     widths.devices = std::max(widths.devices, devices.size());
     widths.schedule = std::max(widths.schedule, variant_notation(candidate.plan).size());
+    widths.memory = std::max(widths.memory, memory_text(profile, fullest_device(candidate)).size());
   }
   return widths;
 }
@@ -242,8 +250,8 @@ std::string print_columns(std::string_view rank, std::string_view makespan, std:
                           std::string_view shape, std::string_view schedule, std::string_view micro,
                           std::string_view memory, std::string_view above, const Widths& widths) {
   const std::string text =
-      fmt::format("{:>5}  {:>12}  {:>10}  {}  {:<{}}  {:>9}  {:>11}  ", rank, makespan, speed,
-                  shape, schedule, widths.schedule, micro, memory);
+      fmt::format("{:>5}  {:>12}  {:>10}  {}  {:<{}}  {:>9}  {:>{}}  ", rank, makespan, speed,
+                  shape, schedule, widths.schedule, micro, memory, widths.memory);
   return above.empty() ? text : text + fmt::format("{:>9}  ", above);
 }
 
@@ -256,15 +264,17 @@ std::string print_head(const Widths& widths, bool is_bounded) {
 
 // Returns the row of the first candidate; the other names and the devices stand below the schedule.
 std::string print_row(const Row& row, const std::string& rank, const Widths& widths,
-                      const Cluster& cluster, const std::string& above) {
+                      Setting setting, const std::string& above) {
   const Candidate& first = *row.front();
+  const auto peak_of = [&](const Candidate& candidate) {
+    return memory_text(setting.profile(), fullest_device(candidate));
+  };
   const Plan& plan = first.plan;
-  std::string text =
-      print_columns(rank, to_text(first.makespan),
-                    fmt::format("{:.1f}", samples_per_second(plan, first.makespan)),
-                    shape_columns(plan, widths), variant_notation(plan), micro_batches_of(plan),
-                    to_text(fullest_device(first)), above, widths) +
-      list_cuts(plan) + "\n";
+  std::string text = print_columns(rank, to_text(first.makespan),
+                                   fmt::format("{:.1f}", samples_per_second(plan, first.makespan)),
+                                   shape_columns(plan, widths), variant_notation(plan),
+                                   micro_batches_of(plan), peak_of(first), above, widths) +
+                     list_cuts(plan) + "\n";
   const std::string margin(35 + shape_columns(plan, widths).size(), ' ');
   // Of one schedule's depths that take equally long the first holds least; the rest say no more.
   std::set<std::string> told = {schedule_notation(plan)};
@@ -273,13 +283,13 @@ std::string print_row(const Row& row, const std::string& rank, const Widths& wid
     if (!told.insert(schedule_notation((*other)->plan)).second) continue;
     others += (others.empty() ? "" : ", ") + variant_notation((*other)->plan);
     const Bytes memory = fullest_device(**other);
-    if (memory != fullest_device(first)) others += fmt::format(" ({})", to_text(memory));
+    if (memory != fullest_device(first)) others += fmt::format(" ({})", peak_of(**other));
   }
   if (!others.empty()) text += fmt::format("{}or {}\n", margin, others);
   if (has_shared_stage(plan.pipelines.front())) {
     text += fmt::format("{}stages on {} devices\n", margin, list_counts(plan.pipelines.front()));
   }
-  const std::string devices = list_devices(plan, cluster);
+  const std::string devices = list_devices(plan, setting.cluster());
   if (!devices.empty()) text += fmt::format("{}on {}\n", margin, devices);
   return text;
 }
@@ -306,7 +316,7 @@ std::string explain_ties(const Ranking& ranking, const std::vector<Row>& rows) {
 
 std::string print_ranking(const Ranking& ranking, Setting setting, int top) {
   const Cluster& cluster = setting.cluster();
-  const Widths widths = find_widths(ranking);
+  const Widths widths = find_widths(ranking, setting.profile());
   const bool is_bounded = has_proof(ranking);
   std::string text = print_head(widths, is_bounded);
   bool extrapolated = false;
@@ -319,7 +329,7 @@ std::string print_ranking(const Ranking& ranking, Setting setting, int top) {
     if (++count > top) break;
     const std::string above = is_bounded ? print_gap(ranking, *row.front()) : "";
     const std::string mark = tied > 1 && count <= tied ? "=" : "";
-    text += print_row(row, mark + std::to_string(count), widths, cluster, above);
+    text += print_row(row, mark + std::to_string(count), widths, setting, above);
     for (const Candidate* const candidate : row) shown.add(suffixes_of(candidate->plan));
     extrapolated = extrapolated || row.front()->extrapolated;
     caches = caches || row.front()->plan.cache_frozen_prefix;
@@ -334,8 +344,7 @@ std::string print_ranking(const Ranking& ranking, Setting setting, int top) {
     shown.add(suffixes_of(candidate.plan));
   }
   const RankingCounts counts = count_candidates(ranking);
-  text += text_of(counts, cluster.devices.size());
-  if (counts.fit > 0) text += fits_if(setting.profile(), counts.fit == 1 ? "it fits" : "they fit");
+  text += text_of(counts, cluster.devices.size(), setting.profile());
   if (ranking.left) text += text_of(*ranking.left, *ranking.fastest());
   if (caches) text += kCacheNote;
   return text + infeasible + explain_suffixes(shown) + list_flags(setting.profile(), extrapolated) +

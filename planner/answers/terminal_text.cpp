@@ -9,13 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "planner/answers/terminal_table.h"
+
 namespace frazil {
 namespace {
 
-using Lines = std::vector<std::string>;
-
 constexpr std::size_t kNarrowest = 20;  // below that nothing is fitted
-constexpr std::string_view kCut = "…";
 constexpr std::string_view kBold = "\x1b[1m";
 constexpr std::string_view kRed = "\x1b[31m";
 constexpr std::string_view kYellow = "\x1b[33m";
@@ -32,108 +31,6 @@ bool is_set(const char* variable) {
   const char* const value = std::getenv(variable);
   return value != nullptr && *value != '\0';
 }
-
-bool starts_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) != 0x80U; }
-
-std::size_t width_of(std::string_view line) {
-  return static_cast<std::size_t>(std::count_if(line.begin(), line.end(), starts_character));
-}
-
-// Splits a line into its characters, so that a column is an index.
-Lines characters_of(std::string_view line) {
-  Lines characters;
-  for (const char byte : line) {
-    if (starts_character(byte) || characters.empty()) characters.emplace_back();
-    characters.back() += byte;
-  }
-  return characters;
-}
-
-// True if two blanks stand between words of the line: it has columns.
-bool has_columns(std::string_view line) {
-  const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
-  return line.substr(begin).find("  ") != std::string_view::npos;
-}
-
-// A row of a drawn time line, "d0 |0aa1b |", in which every blank is time.
-bool is_drawn(std::string_view line) { return line.ends_with('|'); }
-
-// True for a row of a table, also for one that goes on with the last columns of the row above.
-bool is_row(std::string_view line) {
-  return has_columns(line) || is_drawn(line) || line.starts_with("    ");
-}
-
-// True if the last column holds a sentence, which is to be read to its end.
-bool ends_in_sentence(std::string_view line) {
-  constexpr std::ptrdiff_t kBlanksOfASentence = 4;
-  const std::size_t gap = line.rfind("  ");
-  const std::string_view last = gap == std::string_view::npos ? line : line.substr(gap + 2);
-  return std::count(last.begin(), last.end(), ' ') >= kBlanksOfASentence;
-}
-
-// Rows that stand below each other, by character, and the columns that are blank in all of them.
-class Table {
- public:
-  // Takes the line if it is a row through which at least half of the gaps go that go through all
-  // rows so far, or if its last column begins where that of the row above does. The first two lines
-  // need only be rows, for a head has gaps of its own.
-  bool takes(const std::string& line) {
-    Lines row = characters_of(line);
-    std::vector<bool> blank = blank_with(row);
-    if (rows_.empty()) is_drawn_ = is_drawn(line);
-    const bool fits = is_row(line) ? rows_.size() < 2 || count_gaps(blank) * 2 >= count_gaps(blank_)
-                                   : begins_column(row);
-    if (is_drawn(line) != is_drawn_ || !fits) return false;
-    blank_ = std::move(blank);
-    if (is_row(line)) last_column_ = width_of(line.substr(0, line.rfind("  ") + 2));
-    rows_.push_back(std::move(row));
-    return true;
-  }
-
-  // Returns the rows without the blank columns that follow a blank one. A drawn line keeps all.
-  Lines squeezed() const {
-    Lines lines(rows_.size());
-    for (std::size_t r = 0; r < rows_.size(); ++r) {
-      for (std::size_t column = 0; column < rows_[r].size(); ++column) {
-        if (is_drawn_ || !is_spare(blank_, column)) lines[r] += rows_[r][column];
-      }
-    }
-    return lines;
-  }
-
- private:
-  bool begins_column(const Lines& row) const {
-    return !rows_.empty() && last_column_ > 0 && last_column_ < row.size() &&
-           row[last_column_ - 1] == " " && row[last_column_] != " ";
-  }
-
-  std::vector<bool> blank_with(const Lines& row) const {
-    std::vector<bool> blank = blank_;
-    blank.resize(std::max(blank.size(), row.size()), true);
-    for (std::size_t column = 0; column < row.size(); ++column) {
-      if (row[column] != " ") blank[column] = false;
-    }
-    return blank;
-  }
-
-  static bool is_spare(const std::vector<bool>& blank, std::size_t column) {
-    return column > 0 && blank[column] && blank[column - 1];
-  }
-
-  // Counts the runs of blank columns.
-  static std::size_t count_gaps(const std::vector<bool>& blank) {
-    std::size_t gaps = 0;
-    for (std::size_t column = 0; column < blank.size(); ++column) {
-      gaps += blank[column] && !is_spare(blank, column) ? 1 : 0;
-    }
-    return gaps;
-  }
-
-  std::vector<Lines> rows_;
-  std::vector<bool> blank_;
-  std::size_t last_column_ = 0;  // of the last row with columns
-  bool is_drawn_ = false;
-};
 
 void cut(std::string& line, std::size_t columns) {
   if (width_of(line) <= columns) return;
@@ -206,7 +103,7 @@ std::string show_group(const Lines& rows, const Terminal& terminal) {
   });
   Table table;
   for (const std::string& row : rows) table.takes(row);
-  const Lines shown = is_wide && rows.size() > 1 ? table.squeezed() : rows;
+  const Lines shown = is_wide && rows.size() > 1 ? table.fitted(columns) : rows;
   std::string text;
   for (std::size_t i = 0; i < shown.size(); ++i) {
     std::string line = fit(shown[i], rows.size() > 1, columns);

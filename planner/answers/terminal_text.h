@@ -1,7 +1,7 @@
 #pragma once
 // Shows an answer on a terminal: rows of tables that are wider than the terminal lose the blanks
-// between their columns, then their end; sentences go on in a further line; marks get colours.
-// Answers that go to a file or a pipe are never changed.
+// between their columns, then the middle of their longest texts, then their end; sentences go on in
+// a further line; marks get colours. Answers that go to a file or a pipe are never changed.
 
 #include <string>
 #include <string_view>

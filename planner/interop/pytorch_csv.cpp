@@ -146,6 +146,28 @@ Schedule renumber(const Schedule& schedule, const Replica& replica, PytorchDiale
   return rows;
 }
 
+// Throws InfeasibleError for a stage that runs I alone, as one without parameters does: PyTorch
+// asks every stage whose backward is split for its W.
+void require_weights(const Schedule& rows) {
+  std::set<StageId> with_input;
+  std::set<StageId> with_weight;
+  for (const std::vector<Action>& row : rows.devices) {
+    for (const Action& action : row) {
+      for (const Action& part : parts_of(action)) {
+        if (part.kind == ActionKind::kBackwardInput) with_input.insert(part.stage);
+        if (part.kind == ActionKind::kBackwardWeight) with_weight.insert(part.stage);
+      }
+    }
+  }
+  for (const StageId stage : with_input) {
+    if (with_weight.count(stage) > 0) continue;
+    refuse(
+        fmt::format("that stage {} has no W, for nothing in it trains; where it is the loss "
+                    "alone, import the model with --join-loss, and plan again",
+                    stage.value));
+  }
+}
+
 // Throws InfeasibleError where the last stage runs its F out of order: PyTorch keeps losses in the
 // order in which they are computed and looks them up by micro-batch.
 void require_losses_in_order(const Schedule& rows, const PytorchShape& shape) {
@@ -205,6 +227,7 @@ std::vector<std::string> to_pytorch_csv(const Schedule& schedule, PytorchDialect
   std::vector<std::string> texts;
   for (const Replica& replica : ReplicaReader(schedule).read()) {
     Schedule rows = renumber(schedule, replica, dialect);
+    require_weights(rows);
     const auto complain = [&](std::size_t rank, const std::string& found,
                               const std::string& expected) {
       throw InfeasibleError(

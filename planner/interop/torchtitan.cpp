@@ -182,7 +182,7 @@ std::vector<std::vector<std::string>> modules_of_stages(const Pipeline& pipeline
     if (modules.empty()) {
       throw InfeasibleError(
           fmt::format("torchtitan computes the loss itself, and stage {} of this plan has nothing "
-                      "else: choose other cuts",
+                      "else: import the model with --join-loss, and plan again",
                       stages.size() - 1));
     }
   }

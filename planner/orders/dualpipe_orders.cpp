@@ -147,10 +147,9 @@ DeviceOrders make_orders(const OrderProblem& problem, StepsOfDevice steps_of_dev
 
 DeviceOrders make_dualpipe_v_order(const OrderProblem& problem) {
   if (problem.chunks != 2) {
-    throw InfeasibleError(
-        fmt::format("dualpipe-v has 2 chunks per device, not {}", problem.chunks));
+    throw InfeasibleError(fmt::format("dualpipev has 2 chunks per device, not {}", problem.chunks));
   }
-  refuse_dual_problem(problem, "dualpipe-v");
+  refuse_dual_problem(problem, "dualpipev");
   return make_orders(problem, dualpipe_v_steps);
 }
 

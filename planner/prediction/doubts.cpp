@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "profiles/error.h"
+#include "profiles/quantity_text.h"
 
 namespace frazil {
 namespace {
@@ -30,6 +32,16 @@ std::string list_doubts(const ModelProfile& profile) {
 std::string fits_if(const ModelProfile& profile, const std::string& verb) {
   const std::string condition = memory_condition(profile.doubts);
   return condition.empty() ? "" : fmt::format("{} if {}\n", verb, condition);
+}
+
+bool is_memory_unknown(const ModelProfile& profile) {
+  return std::any_of(profile.doubts.begin(), profile.doubts.end(), [](const Doubt& doubt) {
+    return doubt.kind == DoubtKind::kUnknown && is_about_memory(doubt.fact);
+  });
+}
+
+std::string memory_text(const ModelProfile& profile, Bytes bytes) {
+  return (is_memory_unknown(profile) ? ">= " : "") + to_text(bytes);
 }
 
 std::string doubts_json(const ModelProfile& profile) {

@@ -134,7 +134,6 @@ void take_between(const LinkPreset& preset, ClusterShape& shape) {
 
 ClusterShape read_shape(const Flags& values) {
   ClusterShape shape;
-  shape.provenance["source"] = "frazil cluster: published figures, not measured";
   shape.devices = required_integer(values, "devices", 1, kMostDevices);
   shape.per_host = shape.devices;
   const auto* const preset = find_preset(values, "preset", all_device_presets());
@@ -155,14 +154,16 @@ ClusterShape read_shape(const Flags& values) {
   if (has_neighbours && shape.within.bandwidth.count == 0) {
     refuse_flags("neither --preset nor --within-bandwidth", "one of them");
   }
+  const auto* const between = find_preset(values, "between", all_link_presets());
+  shape.provenance["source"] = preset != nullptr || between != nullptr
+                                   ? "frazil cluster: published figures, not measured"
+                                   : "frazil cluster: figures as given, not measured";
   if (shape.devices <= shape.per_host) {
     refuse_together(values, "all devices on one host",
                     {"between", "between-bandwidth", "between-latency"});
     return shape;
   }
-  if (const auto* const link = find_preset(values, "between", all_link_presets())) {
-    take_between(*link, shape);
-  }
+  if (between != nullptr) take_between(*between, shape);
   take_link(values, "between", shape.between, shape.provenance);
   if (shape.between.bandwidth.count == 0) {
     refuse_flags(fmt::format("{} without --between",

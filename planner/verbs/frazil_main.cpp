@@ -87,6 +87,7 @@ int refuse_verb(std::string_view found, bool as_json) {
     expected += (names.empty() ? "" : ", ") + std::string(verb.name);
     names.push_back(verb.name);
   }
+  names.insert(names.end(), {"help", "--help", "--version"});
   return complain("subcommand `" + std::string(found) + "`",
                   expected + frazil::did_you_mean(found, names), as_json);
 }

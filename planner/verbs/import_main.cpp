@@ -20,6 +20,7 @@
 #include "profiles/cluster_json.h"
 #include "profiles/import/layer_csv.h"
 #include "profiles/import/pipedream_graph.h"
+#include "profiles/join_loss.h"
 #include "profiles/model_profile_json.h"
 #include "profiles/setting.h"
 #include "profiles/text_file.h"
@@ -39,15 +40,19 @@ po::options_description describe_flags() {
        "shapes tell, others: 1")  //
       ("optimizer", known_value("NAME", all_optimizers()),
        "kineto: adamw, adam, sgd, sgd-momentum, ..., whose state is counted; default: as the trace "
-       "names it")                                                                             //
-      ("micro-batches", text_value("N"), "kineto: micro-batches of a traced step, default 1")  //
-      ("model", text_value("NAME"), "name of the model, default imported")                     //
+       "names it")  //
+      ("micro-batches", text_value("N"),
+       "kineto: micro-batches of a traced step; default: as often as each layer's range occurs in "
+       "one, else 1")                                                       //
+      ("model", text_value("NAME"), "name of the model, default imported")  //
       ("layer-ranges", text_value("TEXT"),
-       "kineto: names of ranges that mark layers begin so, default layer:")                   //
-      ("plan", text_value("FILE"), "pytorch-csv: the plan that gets this schedule")           //
-      ("profile", text_value("FILE"), "pytorch-csv: profile of its model")                    //
-      ("cluster", text_value("FILE"), "pytorch-csv: its cluster")                             //
-      ("legacy", po::bool_switch(), "pytorch-csv: an older file, with B for I and BW for B")  //
+       "kineto: names of ranges that mark layers begin so, default layer:")  //
+      ("join-loss", po::bool_switch(),
+       "kineto, pipedream, csv: a last layer without parameters becomes part of the one before")  //
+      ("plan", text_value("FILE"), "pytorch-csv: the plan that gets this schedule")               //
+      ("profile", text_value("FILE"), "pytorch-csv: profile of its model")                        //
+      ("cluster", text_value("FILE"), "pytorch-csv: its cluster")                                 //
+      ("legacy", po::bool_switch(), "pytorch-csv: an older file, with B for I and BW for B")      //
       ("json", po::bool_switch(), "answer in JSON");
   describe_sailor_import(flags);
   return flags;
@@ -59,11 +64,12 @@ KinetoOptions read_options(const Flags& values) {
     options.micro_batch_size = required_integer(values, "micro-batch-size", 1, kMostCounted);
   }
   options.optimizer = optional_text(values, "optimizer");
-  if (options.optimizer && !state_tensors(*options.optimizer)) {
-    refuse_flags(fmt::format("--optimizer {}", *options.optimizer), list_names(all_optimizers()));
+  if (options.optimizer) {
+    options.optimizer = known_name("--optimizer", *options.optimizer, all_optimizers());
   }
-  options.micro_batches =
-      integer_or(values, "micro-batches", options.micro_batches, 1, kMostCounted);
+  if (values.count("micro-batches") > 0) {
+    options.micro_batches = required_integer(values, "micro-batches", 1, kMostCounted);
+  }
   options.model = optional_text(values, "model").value_or(options.model);
   if (const auto prefix = optional_text(values, "layer-ranges")) {
     options.layer_prefix = *prefix;
@@ -97,7 +103,8 @@ ExitCode import_traces(const Flags& values, const std::vector<std::string>& trac
   const std::string out = required_text(values, "out");
   refuse_overwriting(name_files("a trace", traces), {{"--out", out}});
   const KinetoOptions options = read_options(values);
-  const KinetoImport import = import_kineto({traces.begin(), traces.end()}, options);
+  KinetoImport import = import_kineto({traces.begin(), traces.end()}, options);
+  if (is_set(values, "join-loss")) join_loss(import.profile);
   write_and_answer([&] { write_model_profile(import.profile, out); },
                    is_set(values, "json") ? import_json(import) : print_import(import));
   return ExitCode::kOk;
@@ -105,9 +112,9 @@ ExitCode import_traces(const Flags& values, const std::vector<std::string>& trac
 
 // Puts the imported schedule in the place of the plan's own and simulates the plan.
 ExitCode import_schedule(const Flags& values, const std::vector<std::string>& files) {
-  refuse_together(
-      values, "import pytorch-csv",
-      {"micro-batch-size", "micro-batches", "model", "layer-ranges", "optimizer", "data"});
+  refuse_together(values, "import pytorch-csv",
+                  {"micro-batch-size", "micro-batches", "model", "layer-ranges", "join-loss",
+                   "optimizer", "data"});
   if (files.size() != 1) refuse_flags(fmt::format("{} schedules", files.size()), "one");
   const std::string out = required_text(values, "out");
   std::vector<NamedFile> inputs = named_files(values, {"plan", "profile", "cluster"});
@@ -149,6 +156,7 @@ ExitCode import_layers(const Flags& values, const std::string& kind,
       integer_or(values, "micro-batch-size", options.micro_batch_size, 1, kMostCounted);
   options.model = optional_text(values, "model").value_or(options.model);
   ImportedProfile import = parse(read_text_file(files.front()), files.front(), options);
+  if (is_set(values, "join-loss")) join_loss(import.profile);
   if (values.count("micro-batch-size") == 0) {
     note_doubt(import.profile.doubts,
                {DoubtedFact::kMicroBatchSize, DoubtKind::kDefault, "1, for none was given"});

@@ -87,8 +87,8 @@ void describe_sailor_import(po::options_description& flags) {
 
 ExitCode import_sailor(const Flags& values, const std::vector<std::string>& files) {
   refuse_together(values, "import sailor",
-                  {"micro-batch-size", "micro-batches", "model", "layer-ranges", "optimizer",
-                   "plan", "profile", "cluster", "legacy"});
+                  {"micro-batch-size", "micro-batches", "model", "layer-ranges", "join-loss",
+                   "optimizer", "plan", "profile", "cluster", "legacy"});
   if (files.size() != 1) refuse_flags(fmt::format("{} plans", files.size()), "one");
   const std::string folder = required_text(values, "data");
   const std::filesystem::path out = required_text(values, "out");

@@ -276,7 +276,9 @@ int run_plan_verb(int argc, char** argv) {
       "Finds the best pipeline for a model on a cluster, or the best contiguous split of "
       "a work graph.",
       "frazil plan --profile FILE --cluster FILE --batch N [--out plan.json]\n"
+      "   or: frazil plan ... --forecast freezing.jsonl\n"
       "   or: frazil plan ... --held plan.json --mask BITS --steps N\n"
+      "   or: frazil plan ... --planner NAME\n"
       "   or: frazil plan --graph FILE [--devices K] [--states N]"};
   return run_verb(verb, argc, argv, describe_flags(), plan_verb);
 }

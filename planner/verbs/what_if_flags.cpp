@@ -90,8 +90,12 @@ namespace {
 
 // Reads the times of I and W. One time of B is halved; an odd nanosecond goes to W.
 template <class Times>
-void read_backward(const Flags& flags, const Times& times, WhatIf& what_if) {
+void read_backward(const Flags& flags, bool is_required, const Times& times, WhatIf& what_if) {
   if (flags.count("backward") == 0) {
+    if (is_required && flags.count("backward-input") + flags.count("backward-weight") == 0) {
+      refuse_flags("no time of the backward",
+                   "--backward, or --backward-input and --backward-weight");
+    }
     what_if.backward_input = times("backward-input");
     what_if.backward_weight = times("backward-weight");
     return;
@@ -122,7 +126,7 @@ WhatIf read_what_if(const Flags& flags, std::optional<Duration> otherwise, bool 
                  : std::vector{*otherwise};
   };
   what_if.forward = times("forward");
-  read_backward(flags, times, what_if);
+  read_backward(flags, !otherwise, times, what_if);
   what_if.memory = read_what_if_memory(flags);
   const bool has_input = what_if.memory && !what_if.memory->input.empty();
   if (has_input && !any_schedule && !facts_of(what_if.schedule).recomputes_itself) {

@@ -144,7 +144,15 @@ WorkGraph parse_work_graph(std::string_view text, const std::string& file) {
 }
 
 WorkGraph read_work_graph(const std::filesystem::path& path) {
-  return parse_work_graph(read_text_file(path), path.string());
+  const std::string text = read_text_file(path);
+  // A line of PipeDream's profiler: "node1 -- Linear(...) -- forward_compute_time=...".
+  const std::string_view line = std::string_view(text).substr(0, text.find('\n'));
+  if (line.starts_with("node") && line.find(" -- ") != std::string_view::npos) {
+    throw InputError(path.string(), 1, "a graph of PipeDream's profiler",
+                     "a work graph in JSON; frazil import pipedream makes a profile of this one, "
+                     "for --profile");
+  }
+  return parse_work_graph(text, path.string());
 }
 
 }  // namespace frazil

@@ -34,7 +34,7 @@ def main():
             return done, size
 
         done, size = run(trace_of_steps())
-        if done.returncode != 2 or size is not None or "missing --micro-batch-size" not in done.stderr:
+        if done.returncode != 2 or size is not None or "no --micro-batch-size" not in done.stderr:
             wrong.append(f"a trace without shapes ends with {done.returncode}, micro-batch size {size}")
         if done.returncode == 2 and len(done.stderr.strip().splitlines()) != 1:
             wrong.append("the refusal is not one sentence")

@@ -8,6 +8,7 @@ import re
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 
 FRAZIL = os.environ.get("FRAZIL", str(pathlib.Path(__file__).resolve().parents[2] / "build/bin/frazil"))
@@ -53,6 +54,14 @@ def find_complaint():
     longest = max(map(len, narrow.splitlines()))
     if longest > 64:
         return f"a terminal of 64 columns gets a line of {longest}"
+    with tempfile.TemporaryDirectory() as folder:
+        table = pathlib.Path(folder) / "l.csv"
+        name = "x" * 300
+        table.write_text(f"name,forward_ms,backward_ms,activation_kB,parameter_kB\na{name},1.25,2,8,8\nb{name},1.25,2,8,8\n")
+        rows = run_on_terminal(["import", "csv", str(table), "--out", str(table) + ".json"], 100, NO_COLOR="1").splitlines()
+    shown = [row for row in rows if row.startswith(("ax", "bx")) and "1.250 ms" in row and "…x" in row and len(row) <= 100]
+    if len(shown) != 2:
+        return f"long names of layers cut off the figures beside them: {rows[2:5]}"
     for verb in VERBS:
         helped = subprocess.run([FRAZIL, verb, "--help"], capture_output=True, text=True, timeout=60)
         lines = [line for line in helped.stdout.splitlines() if re.match(r"  --[a-z-]+ arg\b", line)]

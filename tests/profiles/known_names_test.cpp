@@ -27,6 +27,7 @@ TEST(KnownNames, AreSuggestedForWhatIsMisspelt) {
   EXPECT_EQ(nearest_name("gpiep", kNames), "gpipe");
   EXPECT_EQ(nearest_name("1F1", kNames), "1f1b");
   EXPECT_EQ(nearest_name("INTERLEAVD_1f1b", kNames), "interleaved-1f1b");
+  EXPECT_EQ(nearest_name("alfa", std::vector<std::string_view>{"static", "alpha"}), "alpha");
   EXPECT_EQ(did_you_mean("zbh2", kNames), "; did you mean zb-h2?");
 }
 

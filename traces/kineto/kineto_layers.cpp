@@ -37,6 +37,30 @@ class LayerNumbers {
   std::vector<std::string> names_;
 };
 
+// Returns how often each layer runs in each step in which it does; none if not equally often.
+// `order` lists the ranges by start. A range that begins inside one of the same layer, as of a
+// module that was marked twice, is no further run.
+std::optional<int> count_passes(const JoinedTrace& trace, const std::vector<std::size_t>& order,
+                                const std::vector<std::int32_t>& of_range) {
+  struct Passes {
+    int count = 0;
+    std::int64_t end = 0;  // of the last one
+  };
+  std::map<std::pair<std::int32_t, std::int32_t>, Passes> by_layer_and_step;
+  for (const std::size_t i : order) {
+    const NestedRange& range = trace.ranges[i];
+    Passes& passes = by_layer_and_step[{of_range[i], range.step}];
+    if (passes.count > 0 && range.start < passes.end) continue;
+    ++passes.count;
+    passes.end = range.end;
+  }
+  if (by_layer_and_step.empty()) return std::nullopt;
+  const int count = by_layer_and_step.begin()->second.count;
+  const bool is_equal = std::all_of(by_layer_and_step.begin(), by_layer_and_step.end(),
+                                    [&](const auto& entry) { return entry.second.count == count; });
+  return is_equal ? std::optional(count) : std::nullopt;
+}
+
 TraceLayers find_by_ranges(const JoinedTrace& trace) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < trace.ranges.size(); ++i) {
@@ -48,7 +72,7 @@ TraceLayers find_by_ranges(const JoinedTrace& trace) {
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return trace.ranges[a].start < trace.ranges[b].start;
   });
-  TraceLayers layers{LayerSource::kRanges, {}, {}, {}};
+  TraceLayers layers{LayerSource::kRanges, {}, {}, {}, {}};
   layers.of_work.assign(trace.works.size(), -1);
   layers.of_range.assign(trace.ranges.size(), -1);
   LayerNumbers numbers;
@@ -56,6 +80,7 @@ TraceLayers find_by_ranges(const JoinedTrace& trace) {
     layers.of_range[i] = numbers.number_of(trace.names[trace.ranges[i].name]);
   }
   layers.names = numbers.take();
+  layers.passes = count_passes(trace, order, layers.of_range);
   for (std::size_t i = 0; i < trace.works.size(); ++i) {
     const HostWork& work = trace.works[i];
     const bool is_inside = work.kind == HostWorkKind::kForward && work.range >= 0;
@@ -84,7 +109,7 @@ class LayersByOperations {
         micro_batches_(static_cast<std::size_t>(micro_batches)) {}
 
   TraceLayers find() {
-    TraceLayers layers{LayerSource::kOperations, {}, {}, {}};
+    TraceLayers layers{LayerSource::kOperations, {}, {}, {}, {}};
     layers.of_work.assign(trace_.works.size(), -1);
     layers.of_range.assign(trace_.ranges.size(), -1);
     LayerNumbers numbers;

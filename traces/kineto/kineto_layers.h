@@ -9,6 +9,7 @@
 //   such operations came before ("conv2d_3"). Residual branches are not seen.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ struct TraceLayers {
   // The layer of each work; -1: none. A backward has the layer of its forward.
   std::vector<std::int32_t> of_work;
   std::vector<std::int32_t> of_range;  // layer of each range; -1: none
+  // How often each layer's range occurs in a step, which is the number of micro-batches; none if
+  // layers or steps differ in that, or there are no ranges.
+  std::optional<int> passes = std::nullopt;
 };
 
 // Finds the layers of a trace whose steps hold `micro_batches` equal passes each. Throws InputError

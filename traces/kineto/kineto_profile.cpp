@@ -67,9 +67,10 @@ class TraceCollector {
   void add(const std::filesystem::path& path) {
     const JoinedTrace trace = join_trace(read_kineto_trace(path, options_.layer_prefix));
     const BackwardMatch backward = match_backward(trace);
-    const TraceLayers layers = find_layers(trace, backward, options_.micro_batches);
+    const TraceLayers layers = find_layers(trace, backward, options_.micro_batches.value_or(1));
     const bool is_first = report_.traces == 0;
     check_layers(trace.file, layers, is_first);
+    count_micro_batches(trace.file, layers);
     TraceCosts costs = sum_costs(trace, backward, layers);
     add_stashes(sum_stashes(trace, layers), costs);
     if (!is_first && costs.is_device_time != report_.is_device_time) {
@@ -102,6 +103,8 @@ class TraceCollector {
       report.largest_unattributed.resize(kNamedUnattributed);
     }
     report.step_spread = find_spread(step_times_);
+    report.micro_batches = options_.micro_batches.value_or(passes_.value_or(1));
+    note_micro_batches(report);
     return report;
   }
 
@@ -128,6 +131,41 @@ class TraceCollector {
           fmt::format("the {} of the first trace by {}, or ranges that name layers in every trace",
                       layers_.size(),
                       report_.layers_by == LayerSource::kRanges ? "ranges" : "operations"));
+    }
+  }
+
+  // Checks that the number of micro-batches is the same in all that tell it.
+  void count_micro_batches(const std::string& file, const TraceLayers& layers) {
+    if (layers.source != LayerSource::kRanges) return;
+    if (!layers.passes) {
+      has_unequal_passes_ = true;
+      return;
+    }
+    if (*layers.passes != options_.micro_batches.value_or(*layers.passes)) {
+      throw InputError("command line", 0,
+                       fmt::format("--micro-batches {}", *options_.micro_batches),
+                       fmt::format("{}, for so often each layer's range occurs in a step of {}",
+                                   *layers.passes, file));
+    }
+    if (*layers.passes != passes_.value_or(*layers.passes)) {
+      throw InputError(file, 0,
+                       fmt::format("each layer's range {} times in a step", *layers.passes),
+                       fmt::format("{} times, as in the traces before", *passes_));
+    }
+    passes_ = layers.passes;
+  }
+
+  void note_micro_batches(KinetoReport& report) const {
+    if (report.micro_batches > 1 && passes_) {
+      report.notes.push_back(
+          fmt::format("{} micro-batches a step, for so often each layer's range occurs in one",
+                      report.micro_batches));
+    }
+    if (has_unequal_passes_) {
+      report.notes.push_back(fmt::format(
+          "layers' ranges do not occur equally often in each step, so they do not tell its "
+          "micro-batches: taken as {} (--micro-batches)",
+          report.micro_batches));
     }
   }
 
@@ -205,6 +243,8 @@ class TraceCollector {
   std::vector<double> step_times_;  // of all traces, over the median of their trace
   std::set<std::string> optimizers_;
   std::int64_t rows_read_ = 0;
+  std::optional<int> passes_;  // of each layer in a step, as ranges tell
+  bool has_unequal_passes_ = false;
   KinetoReport report_;
 };
 
@@ -249,7 +289,7 @@ class ProfileMaker {
       return;
     }
     if (rows == 0) {
-      throw InputError("command line", 0, "missing --micro-batch-size",
+      throw InputError("command line", 0, "no --micro-batch-size",
                        "the samples of a micro-batch, which the trace does not tell");
     }
     doubt(DoubtedFact::kMicroBatchSize, DoubtKind::kByRule,
@@ -313,7 +353,7 @@ class ProfileMaker {
       const auto largest = [](const LayerStep& step) { return step.largest_parameter; };
       const auto open = [](const LayerStep& step) { return step.unaccumulated; };
       weights.push_back(
-          {samples.median_of(largest), samples.median_of(open) / options_.micro_batches});
+          {samples.median_of(largest), samples.median_of(open) / import_.report.micro_batches});
     }
     return weights;
   }
@@ -331,7 +371,7 @@ class ProfileMaker {
     CostSample cost;
     cost.micro_batch_size = import_.report.micro_batch_size;
     const auto per_pass = [&](auto value) {
-      return Duration{samples.median_of(value) / options_.micro_batches};
+      return Duration{samples.median_of(value) / import_.report.micro_batches};
     };
     cost.forward = per_pass([](const LayerStep& step) { return step.forward; });
     cost.forward_frozen = cost.forward;
@@ -357,7 +397,7 @@ class ProfileMaker {
     if (was_split) import_.profile.backward_was_split_by_rule = true;
     cost.stash = {std::max<std::int64_t>(samples.median_of([](const LayerStep& step) {
       return step.stash;
-    }) / options_.micro_batches,
+    }) / import_.report.micro_batches,
                                          0)};
     const auto is_measured = [](const LayerStep& step) { return step.stash >= 0; };
     has_measured_stash_ = has_measured_stash_ || samples.any(is_measured);
@@ -370,7 +410,7 @@ class ProfileMaker {
         samples.any([](const LayerStep& step) { return step.has_unknown_parameters; });
     const std::int64_t bytes = samples.median_of([](const LayerStep& step) {
       return step.parameter_bytes;
-    }) / options_.micro_batches;
+    }) / import_.report.micro_batches;
     if (!is_unknown && (bytes > 0 || has_copy)) return bytes;
     has_unknown_parameters_ = true;
     return kSomeParameters;
@@ -425,7 +465,8 @@ Provenance describe_origin(const std::vector<std::filesystem::path>& traces,
 
 KinetoImport import_kineto(const std::vector<std::filesystem::path>& traces,
                            const KinetoOptions& options) {
-  ENSURE(!traces.empty() && options.micro_batch_size.value_or(1) >= 1 && options.micro_batches >= 1,
+  ENSURE(!traces.empty() && options.micro_batch_size.value_or(1) >= 1 &&
+             options.micro_batches.value_or(1) >= 1,
          "at least one trace, sample and micro-batch");
   TraceCollector collector(options);
   for (const std::filesystem::path& trace : traces) collector.add(trace);

@@ -16,6 +16,7 @@
 // - A weight that two layers share is one tied parameter where shapes were recorded
 //   (tied_weights.h).
 // - Optimizer state is a number of tensors of the size of a parameter (optimizer_state.h).
+// - Where each layer's range occurs n times in every step, a step holds n micro-batches.
 // - The micro-batch size is given, else the rows that the first operation with parameters reads in
 //   every step.
 // What is a bound, a rule, a default or unknown is a doubt of the profile (profiles/doubt.h).
@@ -39,13 +40,16 @@ struct KinetoOptions {
   std::optional<int> micro_batch_size = std::nullopt;
   // A name of optimizer_state.h; none: that of the trace's ranges "Optimizer.step#AdamW.step".
   std::optional<std::string> optimizer = std::nullopt;
-  int micro_batches = 1;  // passes in a step of the traced run
+  // Passes in a step of the traced run; none: as often as each layer's range occurs in a step,
+  // or 1.
+  std::optional<int> micro_batches = std::nullopt;
 };
 
 struct KinetoReport {
   LayerSource layers_by = LayerSource::kRanges;
   bool is_device_time = false;
   int micro_batch_size = 1;
+  int micro_batches = 1;  // of a step
   int traces = 0;
   std::int64_t events = 0;
   int steps = 0;  // steps that count
@@ -67,7 +71,8 @@ struct KinetoImport {
 
 // Imports one trace per rank; a layer that several traces hold takes its steps from all these
 // traces. Throws InputError for bad files, for traces in which no layers are found, and for traces
-// that do not belong together; "missing --micro-batch-size" where nobody tells it.
+// that do not belong together; "no --micro-batch-size" where nobody tells it; for another number of
+// micro-batches than the ranges show.
 KinetoImport import_kineto(const std::vector<std::filesystem::path>& traces,
                            const KinetoOptions& options);
 

@@ -60,14 +60,14 @@ std::vector<std::int64_t> communication_of(const JoinedTrace& trace) {
 }  // namespace
 
 StepSeries read_step_series(const std::filesystem::path& path, const KinetoOptions& options) {
-  ENSURE(options.micro_batches >= 1, "at least one micro-batch");
+  ENSURE(options.micro_batches.value_or(1) >= 1, "at least one micro-batch");
   const JoinedTrace trace = join_trace(read_kineto_trace(path, options.layer_prefix));
   if (!trace.steps.has_ranges) {
     throw InputError(trace.file, 0, "no step",
                      "ranges ProfilerStep#N, which the profiler's schedule and step() make");
   }
   const BackwardMatch backward = match_backward(trace);
-  const TraceLayers layers = find_layers(trace, backward, options.micro_batches);
+  const TraceLayers layers = find_layers(trace, backward, options.micro_batches.value_or(1));
   refuse_other_source(options, trace.file, layers.source);
   const TraceCosts costs = sum_costs(trace, backward, layers);
   StepSeries series;

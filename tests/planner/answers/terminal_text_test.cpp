@@ -44,11 +44,29 @@ TEST(TerminalText, OfATableLosesTheBlanksBetweenItsColumnsFirst) {
             "interleaved-1f1b 26.250 ms   8.6%\n");
 }
 
-TEST(TerminalText, OfATableThenLosesTheEndsOfItsRows) {
+TEST(TerminalText, OfATableThenLosesTheMiddleOfItsLongestTexts) {
   EXPECT_EQ(show_on({.columns = 30}, kTable),
-            "schedule          makespan bu…\n"
-            "zb-v             25.500 ms   …\n"
-            "interleaved-1f1b 26.250 ms   …\n");
+            "schedule       makespan bubble\n"
+            "zb-v          25.500 ms   5.9%\n"
+            "interl…d-1f1b 26.250 ms   8.6%\n");
+}
+
+TEST(TerminalText, OfATableKeepsTheFiguresBesideNamesOfAnyLength) {
+  const std::string name(300, 'x');
+  const std::string part(13, 'x');
+  const std::string table = "layer" + std::string(299, ' ') + "kind     F\n" +  //
+                            "a" + name + "z  conv   1.5\n" +                    //
+                            "b" + name + "y  linear 2.5\n";
+  EXPECT_EQ(show_on({.columns = 40}, table), "layer" + std::string(25, ' ') + "kind     F\n" +  //
+                                                 "a" + part + "…" + part + "z conv   1.5\n" + "b" +
+                                                 part + "…" + part + "y linear 2.5\n");
+}
+
+TEST(TerminalText, OfATableThenLosesTheEndsOfItsRows) {
+  EXPECT_EQ(show_on({.columns = 24}, kTable),
+            "schedule      makespan …\n"
+            "zb-v         25.500 ms …\n"
+            "interl…-1f1b 26.250 ms …\n");
 }
 
 TEST(TerminalText, OfASentenceGoesOnInAFurtherLine) {

@@ -128,7 +128,7 @@ TEST(Torchtitan, RefusesWhatItDoesNotHave) {
   lonely.profile.layers[2].parameters = Bytes{0};
   EXPECT_EQ(complaint_about<InfeasibleError>(lonely),
             "torchtitan computes the loss itself, and stage 1 of this plan has nothing else: "
-            "choose other cuts");
+            "import the model with --join-loss, and plan again");
 }
 
 }  // namespace

@@ -241,9 +241,9 @@ TEST(DualPipeOrders, BothHaveTheirFiguresOverEightDevices) {
 
 TEST(DualPipeOrders, UnmetConditionsAreRefusedInOneSentence) {
   EXPECT_EQ(refusal(make_dualpipe_v_order, make_bare_problem(4, 1, 8)),
-            "dualpipe-v has 2 chunks per device, not 1");
+            "dualpipev has 2 chunks per device, not 1");
   EXPECT_EQ(refusal(make_dualpipe_v_order, make_bare_problem(4, 2, 7)),
-            "dualpipe-v over 4 devices takes at least 8 micro-batches, not 7");
+            "dualpipev over 4 devices takes at least 8 micro-batches, not 7");
   EXPECT_EQ(refusal(make_dualpipe_v_order, make_bare_problem(4, 2, 8)), "made");
   EXPECT_EQ(refusal(make_dualpipe_v_order, make_bare_problem(3, 2, 7)), "made");
   EXPECT_EQ(refusal(make_dualpipe_order, make_bare_problem(3, 1, 8)),

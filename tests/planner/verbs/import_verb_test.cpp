@@ -121,7 +121,7 @@ TEST_F(ImportVerb, RefusesBadInputAndWritesNothing) {
           "frazil import: trace.json: found no range in the counted steps, expected ranges whose "
           "names begin with \"none\"");
   refuses("kineto trace.json --out m.json",
-          "frazil import: command line: found missing --micro-batch-size, expected the samples of");
+          "frazil import: command line: found no --micro-batch-size, expected the samples of");
   refuses("kineto trace.json --out m.json --optimizer shampoo",
           "frazil import: command line: found --optimizer shampoo, expected adamw, adam, ");
   refuses("kineto missing.json --out m.json",

@@ -85,7 +85,7 @@ TEST(KinetoSamples, AreAskedForWhereTheTraceDoesNotTell) {
     import_kineto({silent.path()}, {});
     ADD_FAILURE() << "taken";
   } catch (const InputError& error) {
-    EXPECT_EQ(error.found(), "missing --micro-batch-size");
+    EXPECT_EQ(error.found(), "no --micro-batch-size");
   }
 }
 

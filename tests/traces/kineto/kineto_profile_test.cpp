@@ -230,6 +230,67 @@ TEST(KinetoProfile, DividesAStepByItsMicroBatches) {
   EXPECT_EQ(times_of(import_text(text.text(), options)).size(), 4U);
 }
 
+// Writes a training step of two layers, "a" of 30 and 60 ns and "b" of 20 and 40 ns, as often as
+// each is to pass; those of "b" that go beyond a pass come at the end.
+std::string passing(int passes_of_a, int passes_of_b) {
+  KinetoText text;
+  text.range("ProfilerStep#0", 1, 0, 10'000);
+  const auto pass = [&](const std::string& layer, std::int64_t start, std::int64_t time,
+                        std::int64_t sequence) {
+    text.range("layer:" + layer, 1, start, start + time)
+        .op("aten::linear", 1, start, start + time, sequence)
+        .node("AddmmBackward0", 1, start + 200, start + 200 + 2 * time, sequence);
+  };
+  for (int i = 0; i < passes_of_a; ++i) pass("a", 1000 * i, 30, 1 + 2 * i);
+  for (int i = 0; i < passes_of_b; ++i) pass("b", 1000 * i + 100, 20, 2 + 2 * i);
+  return text.text();
+}
+
+TEST(KinetoProfile, CountsMicroBatchesByTheRangesOfAStep) {
+  const std::vector<LayerTimes> one = times_of(import_text(passing(1, 1)));
+  ASSERT_EQ(one.front().forward, 30);
+  const KinetoImport import = import_text(passing(4, 4));
+  EXPECT_EQ(times_of(import), one);
+  EXPECT_EQ(import.report.micro_batches, 4);
+  EXPECT_EQ(import.report.notes.front(),
+            "4 micro-batches a step, for so often each layer's range occurs in one");
+  KinetoOptions options;
+  options.micro_batches = 4;
+  EXPECT_EQ(times_of(import_text(passing(4, 4), options)), one);
+}
+
+TEST(KinetoProfile, TakesARangeInsideOneOfItsLayerForOnePass) {
+  const KinetoImport import = import_text(KinetoText()
+                                              .range("layer:a", 1, 0, 100)
+                                              .range("layer:a", 1, 10, 90)
+                                              .op("aten::linear", 1, 20, 80, 1)
+                                              .text());
+  EXPECT_EQ(import.report.micro_batches, 1);
+  EXPECT_EQ(times_of(import).front().forward, 100);
+}
+
+TEST(KinetoProfile, RefusesANumberOfMicroBatchesThatRangesContradict) {
+  KinetoOptions options;
+  options.micro_batches = 7;
+  const std::string refusal = refusal_of_profile({passing(1, 1)}, options);
+  EXPECT_EQ(refusal.substr(0, 77),
+            "--micro-batches 7, expected 1, for so often each layer's range occurs in a st");
+  EXPECT_EQ(refusal_of_profile({passing(4, 4), passing(2, 2)}),
+            "each layer's range 2 times in a step, expected 4 times, as in the traces before");
+}
+
+TEST(KinetoProfile, SaysWhereRangesDoNotTellTheMicroBatches) {
+  const KinetoImport import = import_text(passing(1, 2));
+  EXPECT_EQ(times_of(import).back().forward, 2 * 20);
+  EXPECT_EQ(import.report.micro_batches, 1);
+  EXPECT_EQ(import.report.notes.front(),
+            "layers' ranges do not occur equally often in each step, so they do not tell its "
+            "micro-batches: taken as 1 (--micro-batches)");
+  KinetoOptions options;
+  options.micro_batches = 2;
+  EXPECT_EQ(times_of(import_text(passing(1, 2), options)).back().forward, 20);
+}
+
 TEST(KinetoProfile, PutsRanksTogether) {
   // A data-parallel rank adds samples, a pipeline's next rank adds layers.
   const std::string other =
