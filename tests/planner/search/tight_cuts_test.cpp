@@ -19,16 +19,16 @@ namespace {
 
 using std::chrono::microseconds;
 
-constexpr std::int64_t kUnlimited = std::int64_t{1} << 50;
-constexpr ScheduleKind kKinds[] = {ScheduleKind::kZbH1,
-                                   ScheduleKind::kZb1p,
-                                   ScheduleKind::kOneForwardOneBackward,
-                                   ScheduleKind::kZbH2,
-                                   ScheduleKind::kZb2p,
-                                   ScheduleKind::kGpipe,
-                                   ScheduleKind::kZbH1,
-                                   ScheduleKind::kEagerOneForwardOneBackward,
-                                   ScheduleKind::kTwoBp};
+constexpr std::int64_t kAllActions = std::int64_t{1} << 50;
+constexpr ScheduleKind kTightKinds[] = {ScheduleKind::kZbH1,
+                                        ScheduleKind::kZb1p,
+                                        ScheduleKind::kOneForwardOneBackward,
+                                        ScheduleKind::kZbH2,
+                                        ScheduleKind::kZb2p,
+                                        ScheduleKind::kGpipe,
+                                        ScheduleKind::kZbH1,
+                                        ScheduleKind::kEagerOneForwardOneBackward,
+                                        ScheduleKind::kTwoBp};
 
 struct TightCase {
   ModelProfile profile;
@@ -36,7 +36,7 @@ struct TightCase {
   SearchOptions options;
 };
 
-Layer draw_layer(std::mt19937_64& random, int index) {
+Layer draw_tight_layer(std::mt19937_64& random, int index) {
   const auto pick = [&](std::initializer_list<int> choices) {
     return *(choices.begin() + random() % choices.size());
   };
@@ -57,7 +57,7 @@ Layer draw_layer(std::mt19937_64& random, int index) {
 
 // Draws a chain of at most 5 layers, every third time with frozen ones, on at most 3 devices with
 // at most 5 micro-batches.
-TightCase draw_case(std::uint64_t seed) {
+TightCase draw_tight_case(std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto from = [&](int least, int most) {
     return least + static_cast<int>(random() % static_cast<std::uint64_t>(most - least + 1));
@@ -66,7 +66,7 @@ TightCase draw_case(std::uint64_t seed) {
   const int layers = from(2, 5);
   drawn.options.mask = FreezeMask::all_active(layers);
   for (int l = 0; l < layers; ++l) {
-    drawn.profile.layers.push_back(draw_layer(random, l));
+    drawn.profile.layers.push_back(draw_tight_layer(random, l));
     drawn.profile.blocks.push_back(drawn.profile.layers.back().name);
     if (seed % 3 == 0 && from(0, 2) == 0) drawn.options.mask.set_active(BlockId{l}, false);
     if (l == 0) continue;
@@ -82,12 +82,12 @@ TightCase draw_case(std::uint64_t seed) {
   options.joint = true;
   options.max_replicas = 1;
   options.keep = 4;
-  options.cut_effort = kUnlimited;
-  options.schedules = {kKinds[seed % std::size(kKinds)]};
+  options.cut_effort = kAllActions;
+  options.schedules = {kTightKinds[seed % std::size(kTightKinds)]};
   return drawn;
 }
 
-std::set<std::optional<int>> list_depths(const TightCase& drawn, int devices) {
+std::set<std::optional<int>> list_tight_depths(const TightCase& drawn, int devices) {
   std::set<std::optional<int>> depths{std::nullopt};
   // One device runs the schedule's own number alone.
   if (devices == 1 || !facts_of(drawn.options.schedules.front()).takes_in_flight) return depths;
@@ -97,13 +97,13 @@ std::set<std::optional<int>> list_depths(const TightCase& drawn, int devices) {
 }
 
 // Returns the least makespan over all plans of the searched space that fit; kNever if none does.
-Duration find_fastest(const TightCase& drawn) {
+Duration find_fastest_that_fits(const TightCase& drawn) {
   const auto layers = static_cast<int>(drawn.profile.layers.size());
   const auto devices = static_cast<int>(drawn.cluster.devices.size());
   const MicroBatches all{MicroBatchId{0}, MicroBatchId{drawn.options.batch_size - 1}};
   Duration fastest = kNever;
   for (int p = 1; p <= std::min(layers, devices); ++p) {
-    const std::set<std::optional<int>> depths = list_depths(drawn, p);
+    const std::set<std::optional<int>> depths = list_tight_depths(drawn, p);
     std::vector<DeviceId> on;
     for (int d = 0; d < p; ++d) on.emplace_back(d);
     for_each_cuts(layers, p - 1, [&](const std::vector<LayerId>& cuts) {
@@ -123,16 +123,16 @@ Duration find_fastest(const TightCase& drawn) {
 }
 
 // What the drawn cases came to, so that a test can tell that it saw something.
-struct Seen {
+struct SeenTight {
   int bound = 0;    // memory rules out the plan that would be the fastest
   int none = 0;     // nothing fits
   int partial = 0;  // a search with little effort proved nothing
 };
 
-void expect_true(std::uint64_t seed, Seen& seen) {
+void expect_true(std::uint64_t seed, SeenTight& seen) {
   SCOPED_TRACE("seed " + std::to_string(seed));
-  TightCase drawn = draw_case(seed);
-  const Duration fastest = find_fastest(drawn);
+  TightCase drawn = draw_tight_case(seed);
+  const Duration fastest = find_fastest_that_fits(drawn);
   const Setting setting{drawn.profile, drawn.cluster};
   const Ranking ranking = search_plans(setting, drawn.options);
   ASSERT_EQ(ranking.best() != nullptr, fastest < kNever) << "a plan fits";
@@ -153,7 +153,7 @@ void expect_true(std::uint64_t seed, Seen& seen) {
     seen.partial += partial.cuts->at_least < partial.fastest()->makespan ? 1 : 0;
   }
   TightCase roomy = drawn;
-  roomy.options.cut_effort = kUnlimited;
+  roomy.options.cut_effort = kAllActions;
   for (Device& device : roomy.cluster.devices) device.memory_limit = Bytes{1'000'000'000};
   const Duration without =
       search_plans({roomy.profile, roomy.cluster}, roomy.options).fastest()->makespan;
@@ -162,7 +162,7 @@ void expect_true(std::uint64_t seed, Seen& seen) {
 }
 
 void expect_true(std::uint64_t first, std::uint64_t last) {
-  Seen seen;
+  SeenTight seen;
   for (std::uint64_t seed = first; seed <= last; ++seed) expect_true(seed, seen);
   const auto cases = static_cast<int>(last - first + 1);
   EXPECT_GT(seen.bound, cases / 20);
@@ -200,14 +200,14 @@ TEST(TightCuts, CountTheStashOfALayerWithoutWToItsInputGradient) {
   }
   drawn.cluster =
       make_uniform_cluster(2, Bytes{20'000}, {microseconds(3), BytesPerSecond{1'000'000'000}});
-  drawn.options = draw_case(1).options;
+  drawn.options = draw_tight_case(1).options;
   drawn.options.mask = FreezeMask::all_active(4);
   drawn.options.batch_size = 3;
   drawn.options.schedules = {ScheduleKind::kZbH1};
   const Ranking ranking = search_plans({drawn.profile, drawn.cluster}, drawn.options);
   ASSERT_NE(ranking.best(), nullptr);
-  EXPECT_EQ(ranking.fastest()->makespan, find_fastest(drawn));
-  EXPECT_EQ(ranking.cuts->at_least, find_fastest(drawn));
+  EXPECT_EQ(ranking.fastest()->makespan, find_fastest_that_fits(drawn));
+  EXPECT_EQ(ranking.cuts->at_least, find_fastest_that_fits(drawn));
 }
 
 TEST(TightCuts, AreProvenOnlyWhereNoPlanThatFitsIsFaster) { expect_true(1, 200); }
@@ -220,7 +220,7 @@ TEST(TightCuts, AdviceMayNameAPlanThatFitsWithoutIt) {
   int fitting = 0;
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    TightCase drawn = draw_case(seed);
+    TightCase drawn = draw_tight_case(seed);
     drawn.options.cut_effort = 0;
     drawn.options.schedules = {seed % 2 == 0 ? ScheduleKind::kZb1p : ScheduleKind::kZb2p};
     const Ranking ranking = search_plans({drawn.profile, drawn.cluster}, drawn.options);
@@ -231,7 +231,7 @@ TEST(TightCuts, AdviceMayNameAPlanThatFitsWithoutIt) {
     EXPECT_FALSE(explain_no_plan(drawn.profile, question, ranking, all_advice).empty());
     if (relieved.empty() || relieved.front().infeasible) continue;
     ++fitting;
-    EXPECT_GE(relieved.front().makespan, find_fastest(drawn));
+    EXPECT_GE(relieved.front().makespan, find_fastest_that_fits(drawn));
   }
   EXPECT_GT(fitting, 0);
 }
