@@ -146,7 +146,8 @@ set(slow
   planner_partition_tests/PublishedOptima
   planner_search_tests/PublishedModel)
 set(soak
-  planner_search_tests/CutSearchSoak)
+  planner_search_tests/CutSearchSoak
+  planner_search_tests/TightCutsSoak)
 
 # Tests that take minutes under a sanitizer, for code that others of their suites go through: left out there alone, but under --soak.
 set(unsanitized)

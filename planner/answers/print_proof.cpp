@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "planner/bounds/device_groups.h"
 #include "planner/plan/schedule_facts.h"
 #include "planner/prediction/answer_parts.h"
 #include "profiles/quantity_text.h"
@@ -32,6 +33,39 @@ std::string list_sizes(const std::vector<int>& sizes) {
   return text;
 }
 
+std::string describe_chunks_and_depths(const SearchOptions& options) {
+  if (!options.joint) return "with their own numbers of chunks and of micro-batches in flight";
+  const auto some = [&](auto condition) {
+    return std::any_of(options.schedules.begin(), options.schedules.end(),
+                       [&](ScheduleKind kind) { return condition(facts_of(kind)); });
+  };
+  std::string text;
+  if (some([](const ScheduleFacts& facts) {
+        return facts.legal != ScheduleFacts::Chunks::kFixed;
+      })) {
+    text += " on several devices in 2, 3, 4, 6 or 8 chunks as far as they take these,";
+  }
+  if (some([](const ScheduleFacts& facts) {
+        return facts.takes_in_flight && has_linear_bounds(facts);
+      })) {
+    text +=
+        " with their own micro-batches in flight and, on p > 1 devices, any other number that "
+        "changes their order where these are at most 24, else up to 16 numbers up to 2p,";
+  }
+  return text.empty() ? "" : text.substr(1, text.size() - 2);
+}
+
+std::string describe_devices(const SearchOptions& options, const Cluster& cluster) {
+  if (!options.joint) return "devices as the cluster lists them";
+  const DeviceGroupClasses classes(cluster, options.joint);
+  if (classes.kinds() == 1 && classes.links_are_alike()) return "devices host by host";
+  const std::string dealt = ", dealt one group or one stage of all groups after the other";
+  if (classes.kinds() == 1) return "devices host by host" + dealt;
+  return "devices of one kind together and host by host, the kinds " +
+         std::string(classes.kinds() <= 3 ? "in every order" : "fastest first or slowest first") +
+         dealt + ", the slowest idle";
+}
+
 // Returns what a search may choose from, in the order of the table's columns.
 std::string describe_space(const SearchOptions& options, Setting setting) {
   const auto layers = static_cast<int>(setting.profile().layers.size());
@@ -39,14 +73,14 @@ std::string describe_space(const SearchOptions& options, Setting setting) {
   int longest = std::min(layers, devices);
   if (options.max_stages > 0) longest = std::min(longest, options.max_stages);
   const int replicas = options.max_replicas > 0 ? std::min(options.max_replicas, devices) : devices;
+  const std::string depths = describe_chunks_and_depths(options);
   return fmt::format(
       "every cut into consecutive layers, a stage on one device, like groups of devices cut alike; "
-      "pipelines of 1 to {}, up to {} of them; {}, in the numbers of chunks and micro-batches in "
-      "flight that the search tries; micro-batches of {}, each dealt to the group that would end "
-      "first; the orders of devices that "
-      "it tries{}{}",
+      "pipelines of 1 to {}, up to {} of them; {}{}; micro-batches of {}, each dealt to the group "
+      "that would end first; {}{}{}",
       count_of(longest, "device"), replicas, list_schedules(options),
-      list_sizes(options.micro_batch_sizes),
+      depths.empty() ? "" : ", " + depths, list_sizes(options.micro_batch_sizes),
+      describe_devices(options, setting.cluster()),
       options.recompute ? "; with and without activation checkpointing everywhere" : "",
       options.cache ? "; with and without a cached prefix" : "");
 }

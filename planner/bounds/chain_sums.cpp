@@ -101,7 +101,7 @@ void describe_pigeonhole(const std::vector<Duration>& before, std::size_t active
 ChainSums::ChainSums(const ModelProfile& profile, const Activity& activity, int micro_batch_size)
     : size_(micro_batch_size) {
   for (Sums* sums : {&forward_, &frozen_, &input_, &weight_, &update_, &parameters_, &gradients_,
-                     &optimizer_, &stash_, &inputs_, &weights_}) {
+                     &optimizer_, &stash_, &input_stash_, &inputs_, &weights_}) {
     sums->push_back(0);
   }
   add_layers(profile, activity);
@@ -128,7 +128,9 @@ void ChainSums::add_layers(const ModelProfile& profile, const Activity& activity
     append(parameters_, layer.parameters.count);
     append(gradients_, active.weight_gradient ? layer.parameters.count : 0);
     append(optimizer_, active.weight_gradient ? layer.optimizer_state.count : 0);
-    append(stash_, backward ? cost.kept(active.weight_gradient).count : 0);
+    const std::int64_t stash = backward ? cost.kept(active.weight_gradient).count : 0;
+    append(stash_, stash);
+    append(input_stash_, active.weight_gradient ? 0 : stash);
     append(inputs_, active.input_gradient ? 1 : 0);
     append(weights_, active.weight_gradient ? 1 : 0);
     const auto layer_at = static_cast<int>(l);

@@ -78,6 +78,8 @@ class ChainSums {
   Bytes updated_parameters(LayerSpan span) const { return Bytes{of(gradients_, span)}; }
   Bytes optimizer(LayerSpan span) const { return Bytes{of(optimizer_, span)}; }
   Bytes stash(LayerSpan span) const { return Bytes{of(stash_, span)}; }
+  // Returns the part of the stash that I frees: that of the layers with an I and no W.
+  Bytes stash_until_input(LayerSpan span) const { return Bytes{of(input_stash_, span)}; }
 
   // A cut lies before layer `cut`, in 1 .. layers - 1. down() and up() return the bytes of one
   // micro-batch that cross the cut, activations and gradients; neighbour_down() and neighbour_up()
@@ -117,7 +119,8 @@ class ChainSums {
 
   int size_;
   Sums forward_, frozen_, input_, weight_, update_;     // ns
-  Sums parameters_, gradients_, optimizer_, stash_;     // bytes
+  Sums parameters_, gradients_, optimizer_;             // bytes
+  Sums stash_, input_stash_;                            // bytes
   Sums inputs_, weights_;                               // layers that have an I, a W
   std::vector<Bytes> down_, up_, near_down_, near_up_;  // by cut
   std::vector<bool> joined_, carries_;                  // by cut

@@ -38,6 +38,8 @@ class DeviceGroupClasses {
 
   // True if all groups of one length are in the same class.
   bool groups_are_alike() const { return kinds_.size() == 1 && link_at_.empty(); }
+  int kinds() const { return static_cast<int>(kinds_.size()); }
+  bool links_are_alike() const { return link_at_.empty(); }
   int arrangements() const { return static_cast<int>(arrangements_.size()); }
   // True if an earlier arrangement gives the groups of this cell the same devices.
   bool repeats(const ShapeCell& cell, int arrangement);

@@ -153,9 +153,9 @@ std::int64_t StageLimits::most_held(int stage, LayerSpan span) const {
   if (state > limit) return 0;
   const Bytes stash = sums_.stash(span);
   if (recomputes(shape_.variant, stage, stages_) || stash.count == 0) return kMostHeld;
-  const std::int64_t room = (limit - state).count / stash.count;
   const auto known = known_in_flight(shape_.variant, whole_, stages_, stage);
-  return known && room < *known ? 0 : room;
+  if (known && stash_in_flight(sums_, span, *known) > limit - state) return 0;
+  return (limit - state).count / stash.count;
 }
 
 Duration StageLimits::at_least(int stage, LayerSpan span) const {

@@ -27,17 +27,29 @@ bool recomputes(const ShapeVariant& variant, int stage, int stages) {
   return variant.recompute;
 }
 
-std::optional<int> known_in_flight(const ShapeVariant& variant, int share, int stages, int stage) {
+Bytes stash_in_flight(const ChainSums& sums, LayerSpan span, const InFlight& in_flight) {
+  const Bytes until_input = sums.stash_until_input(span);
+  return (sums.stash(span) - until_input) * in_flight.until_weight +
+         until_input * in_flight.until_input;
+}
+
+std::optional<InFlight> known_in_flight(const ShapeVariant& variant, int share, int stages,
+                                        int stage) {
   const ScheduleFacts& facts = facts_of(variant.schedule);
   if (!has_linear_bounds(facts)) return std::nullopt;
   const int depth = variant.in_flight.value_or(facts.own_in_flight.on(stages));
+  const auto at_most_all = [share](int count) { return std::min(share, count); };
   switch (facts.bounds) {
     case BoundClass::kTwoPhases:
-      return share;
-    case BoundClass::kFalling:
-      return std::min(share, warm_up(depth, stages, stage));
+      return InFlight{share, share};
+    case BoundClass::kFalling: {
+      const int first = at_most_all(warm_up(depth, stages, stage));
+      return InFlight{first, first};
+    }
     case BoundClass::kLevel:
-      return std::min(share, depth);
+      // The K-th F starts when as many I as there were F beyond the first ones have ended, and no W
+      // has.
+      return InFlight{at_most_all(depth), at_most_all(warm_up(depth, stages, stage))};
     case BoundClass::kLevelInHalves:
     case BoundClass::kWeightsLast:
     case BoundClass::kNone:
@@ -46,8 +58,8 @@ std::optional<int> known_in_flight(const ShapeVariant& variant, int share, int s
   return std::nullopt;
 }
 
-int most_in_flight(const ShapeVariant& variant, int share, int stages, int stage) {
-  return known_in_flight(variant, share, stages, stage).value_or(share);
+InFlight most_in_flight(const ShapeVariant& variant, int share, int stages, int stage) {
+  return known_in_flight(variant, share, stages, stage).value_or(InFlight{share, share});
 }
 
 }  // namespace frazil

@@ -210,7 +210,7 @@ std::string list_advice(const std::vector<Advice>& all_advice, const Cluster& cl
 }
 
 // The search estimates memory, so it may propose a plan only when it is offered more memory than
-// the plan needs. Such a plan misses less than the advice says, and is not returned.
+// the plan needs. Such a plan misses less than the advice says and is not returned, unless it fits.
 std::vector<Candidate> find_relieved(const ModelProfile& profile, const SearchCase& question,
                                      const std::vector<Advice>& all_advice) {
   using Kind = Advice::Kind;
@@ -224,8 +224,9 @@ std::vector<Candidate> find_relieved(const ModelProfile& profile, const SearchCa
   const StepOptions options{.clip = question.options.clip, .overlap = question.options.overlap};
   Candidate plan =
       judge_plan(ranking.candidates.front().plan, {profile, question.cluster}, options);
-  ENSURE(plan.infeasible, "a plan that fits needs no advice");
-  if (plan.infeasible->needed.count - plan.infeasible->available.count != first.amount) return {};
+  if (plan.infeasible &&
+      plan.infeasible->needed.count - plan.infeasible->available.count != first.amount)
+    return {};
   return {std::move(plan)};
 }
 
@@ -238,7 +239,7 @@ std::string explain_no_plan(const ModelProfile& profile, const SearchCase& quest
                             const Ranking& ranking, const std::vector<Advice>& all_advice) {
   Ranking relieved;
   relieved.candidates = find_relieved(profile, question, all_advice);
-  const bool is_named = !relieved.candidates.empty();
+  const bool is_named = !relieved.candidates.empty() && relieved.best() == nullptr;
   const bool is_one = is_named && all_advice.front().kind == Advice::Kind::kMemoryOfOne;
   const std::string by = !is_named ? "" : is_one ? "memory of one device" : "memory of each device";
   return explain_infeasible(is_named ? relieved : ranking, by) + "; " +

@@ -50,8 +50,9 @@ std::string to_text(const Advice& advice, const Cluster& cluster);
 std::string list_advice(const std::vector<Advice>& all_advice, const Cluster& cluster,
                         bool first_is_of_named = false);
 // Returns the plan that fits with the first advice, judged without the advice, so that its
-// shortfall is the advised amount. Returns nothing if the first advice is not about memory, or if
-// the plan misses another amount, for a search may estimate memory too high.
+// shortfall is the advised amount, or which is feasible where the search, which may estimate memory
+// too high, missed it. Returns nothing if the first advice is not about memory, or if the plan
+// misses another amount.
 std::vector<Candidate> find_relieved(const ModelProfile& profile, const SearchCase& question,
                                      const std::vector<Advice>& all_advice);
 // Returns why no plan fits and what would help, in the one sentence that every subcommand ends with

@@ -341,10 +341,13 @@ class BestFirst {
 
   Ranking finish() {
     Ranking ranking;
-    if (options_.cut_effort > 0 && !only_fits_ && !kept_.empty()) {
-      ranking.cuts = search_cuts(evaluator_, options_, std::move(open_), kept_, rejected_);
-      ranking.cuts->at_least = std::min(ranking.cuts->at_least, left_whole_);
-      left_.at_least = std::min(left_.at_least, ranking.cuts->at_least);
+    if (options_.cut_effort > 0 && !only_fits_) {
+      // What a shape holds may be estimated too high for its proposals, so other cuts may fit where
+      // none of these does.
+      SearchedCuts cuts = search_cuts(evaluator_, options_, std::move(open_), kept_, rejected_);
+      cuts.at_least = std::min(cuts.at_least, left_whole_);
+      left_.at_least = std::min(left_.at_least, cuts.at_least);
+      if (!kept_.empty()) ranking.cuts = cuts;
     }
     if (!only_fits_) ranking.shared = search_shared_stages(evaluator_, options_, kept_, rejected_);
     for (KeptPlan& plan : kept_.take_plans())

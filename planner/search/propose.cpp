@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <set>
 
-#include "planner/bounds/variant_memory.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -74,19 +73,21 @@ void Proposer::add_memory(const Shape& shape, const GroupClass& group, MemoryRul
   const Cluster& group_cluster = device_classes_.cluster(group.device_class);
   const auto devices = static_cast<int>(group_cluster.devices.size());
   const int stages = devices * variant.chunks;
-  std::vector<int> in_flight;
+  const ChainSums& sums = sums_.of(shape);
+  const bool all_until_weight = sums.stash_until_input({0, sums.layers()}).count == 0;
+  std::vector<InFlight> in_flight;
   for (int s = 0; s < stages; ++s) {
     const auto at = static_cast<std::size_t>(s);
     const int device = device_of_stage(placement_of(variant), devices, 0, s);
     const Bytes limit = group_cluster.devices[static_cast<std::size_t>(device)].memory_limit;
     costs.memory_limit.push_back(Bytes{limit.count / stages_per_device(variant)});
     in_flight.push_back(most_in_flight(variant, group.share, stages, s));
+    if (all_until_weight) in_flight.back().until_input = 0;
     const bool again = s > 0 && in_flight[at] == in_flight[at - 1] &&
                        costs.memory_limit[at] == costs.memory_limit[at - 1] &&
                        recomputes(variant, s, stages) == recomputes(variant, s - 1, stages);
     costs.memory_like.push_back(again ? costs.memory_like.back() : s);
   }
-  const ChainSums& sums = sums_.of(shape);
   const Bytes receive = rule == MemoryRule::kWithLargestReceive ? sums.largest_down() : Bytes{};
   const int joined = joined_layers(shape);
   costs.memory = [this, &sums, variant, receive, joined, in_flight, sets = group.gradient_sets](

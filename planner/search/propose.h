@@ -13,6 +13,7 @@
 #include "planner/bounds/device_groups.h"
 #include "planner/bounds/proposal.h"
 #include "planner/bounds/space_sums.h"
+#include "planner/bounds/variant_memory.h"
 #include "planner/partition/partition.h"
 #include "planner/plan/placement.h"
 
@@ -88,7 +89,8 @@ class Proposer {
                         Transfers transfers) const;
   void add_memory(const Shape& shape, const GroupClass& group, MemoryRule rule,
                   ChainCosts& costs) const;
-  Bytes held(const ChainSums& sums, LayerSpan span, int sets, int in_flight, bool recompute) const;
+  Bytes held(const ChainSums& sums, LayerSpan span, int sets, const InFlight& in_flight,
+             bool recompute) const;
   bool keeps(const Shape& shape, const GroupClass& group, const std::vector<LayerId>& cuts,
              MemoryRule rule) const;
 

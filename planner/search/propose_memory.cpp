@@ -3,21 +3,19 @@
 
 #include <algorithm>
 
-#include "planner/bounds/variant_memory.h"
-
 namespace frazil {
 
 // Returns what a stage holds. A stage that recomputes keeps its inputs, and the whole stash of one
 // micro-batch at a time.
-Bytes Proposer::held(const ChainSums& sums, LayerSpan span, int sets, int in_flight,
+Bytes Proposer::held(const ChainSums& sums, LayerSpan span, int sets, const InFlight& in_flight,
                      bool recompute) const {
-  const Bytes stash = sums.stash(span);
-  Bytes kept = stash * in_flight;
+  Bytes kept = stash_in_flight(sums, span, in_flight);
   if (recompute) {
+    const Bytes stash = sums.stash(span);
     const Bytes input = std::min(
         stash,
         std::max(sums.largest_down(), Bytes{input_per_sample_.count * sums.micro_batch_size()}));
-    kept = input * in_flight + (stash - input);
+    kept = input * in_flight.until_weight + (stash - input);
   }
   return sums.parameters(span) + sums.optimizer(span) + sums.updated_parameters(span) * sets + kept;
 }
@@ -33,7 +31,7 @@ bool Proposer::keeps(const Shape& shape, const GroupClass& group, const std::vec
   for (int s = 0; s < stages; ++s) {
     const int device = device_of_stage(placement_of(shape.variant), devices, 0, s);
     const Bytes limit = group_cluster.devices[static_cast<std::size_t>(device)].memory_limit;
-    const int in_flight = most_in_flight(shape.variant, group.share, stages, s);
+    const InFlight in_flight = most_in_flight(shape.variant, group.share, stages, s);
     const Bytes needed =
         held(sums_.of(shape), spans[static_cast<std::size_t>(s)], group.gradient_sets, in_flight,
              recomputes(shape.variant, s, stages)) +
@@ -50,18 +48,17 @@ Proposer::LeastMemory Proposer::least_memory(const Shape& shape, const GroupClas
   const Placement placement = placement_of(shape.variant);
   const std::vector<LayerSpan> spans = sums_.spans_of(group.cuts);
   std::vector<Bytes> needed(group_cluster.devices.size());
-  const bool whole = group.share > (group.has_short ? 1 : 0);
+  const int whole = group.share - (group.has_short ? 1 : 0);
   for (std::size_t s = 0; s < spans.size(); ++s) {
     const int stage = static_cast<int>(s);
     const int stages = static_cast<int>(spans.size());
-    int stashes = whole ? 1 : 0;
+    InFlight surely{std::min(whole, 1), std::min(whole, 1)};
     if (!recomputes(shape.variant, stage, stages)) {
-      const auto known = known_in_flight(shape.variant, group.share, stages, stage);
-      stashes = std::max(stashes, known.value_or(0) - (group.has_short ? 1 : 0));
+      surely = known_in_flight(shape.variant, whole, stages, stage).value_or(surely);
     }
     needed[static_cast<std::size_t>(device_of_stage(placement, devices, 0, stage))] +=
         sums.parameters(spans[s]) + sums.optimizer(spans[s]) + sums.updated_parameters(spans[s]) +
-        (stages_per_device(shape.variant) == 1 ? sums.stash(spans[s]) * stashes : Bytes{});
+        (stages_per_device(shape.variant) == 1 ? stash_in_flight(sums, spans[s], surely) : Bytes{});
   }
   LeastMemory worst;
   for (std::size_t d = 0; d < needed.size(); ++d) {

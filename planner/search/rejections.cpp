@@ -41,9 +41,10 @@ void Rejections::take_back(const Shape& shape) {
     const ShapeCell cell{rejected.group_devices, rejected.groups, rejected.longer,
                          rejected.micro_batch_size};
     const bool any = !rejected.schedule;
-    return cell == shape.cell && (any || (rejected.schedule == shape.variant.named() &&
-                                          rejected.recompute == shape.variant.recompute &&
-                                          rejected.cached == shape.variant.cached));
+    return rejected.candidates > 0 && cell == shape.cell &&
+           (any || (rejected.schedule == shape.variant.named() &&
+                    rejected.recompute == shape.variant.recompute &&
+                    rejected.cached == shape.variant.cached));
   };
   const auto found = std::find_if(all_.begin(), all_.end(), holds);
   if (found != all_.end()) --found->candidates;

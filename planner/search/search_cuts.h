@@ -22,7 +22,7 @@ struct OpenShape {
 
 // Returns what was found; its at_least speaks of the open shapes and of the best plan alone. With a
 // held plan (SearchOptions) both the cuts that were proposed and the faster ones are kept, for the
-// transition to them may cost more. Requires: some plan is kept.
+// transition to them may cost more. If no plan is kept, the shapes are searched for one that fits.
 SearchedCuts search_cuts(Evaluator& evaluator, const SearchOptions& options,
                          std::vector<OpenShape> open, Incumbents& kept, Rejections& rejected);
 

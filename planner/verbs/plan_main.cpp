@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "planner/answers/print_advice.h"
 #include "planner/answers/print_comparison.h"
@@ -173,6 +174,12 @@ ExitCode answer(const Flags& values, const ModelProfile& profile, const SearchCa
   if (best == nullptr) {
     all_advice = find_advice(profile, question, ranking);
     relieved = find_relieved(profile, question, all_advice);
+    if (!relieved.empty() && !relieved.front().infeasible) {
+      // It fits as it is: the search had missed it.
+      ranking.candidates = std::exchange(relieved, {});
+      all_advice.clear();
+      best = ranking.best();
+    }
   }
   if (is_set(values, "explain")) {
     SearchOptions shown = options;
