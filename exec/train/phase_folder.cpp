@@ -1,10 +1,9 @@
 #include "exec/train/phase_folder.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <cstdio>
 #include <string_view>
 #include <system_error>
 #include <utility>
