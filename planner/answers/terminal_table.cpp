@@ -31,6 +31,12 @@ std::size_t count_gaps(const std::vector<bool>& blank) {
   return gaps;
 }
 
+// Returns the first byte of a cell; a blank for none.
+char first_of_cell(const Lines& row, std::size_t begin, std::size_t end) {
+  while (begin < std::min(end, row.size()) && row[begin] == " ") ++begin;
+  return begin < std::min(end, row.size()) ? row[begin].front() : ' ';
+}
+
 std::string join(Lines::const_iterator begin, Lines::const_iterator end) {
   std::string text;
   for (; begin != end; ++begin) text += *begin;
@@ -123,22 +129,37 @@ std::vector<bool> Table::blank_with(const Lines& row) const {
   return blank;
 }
 
+// True if every row below the head has a cell there.
+bool Table::is_full(const Column& column) const {
+  return std::all_of(rows_.begin() + 1, rows_.end(), [&](const Lines& row) {
+    return first_of_cell(row, column.begin, column.end) != ' ';
+  });
+}
+
 // True if a row below the head has a cell there that begins with a letter.
 bool Table::has_text(const Column& column) const {
   return std::any_of(rows_.begin() + 1, rows_.end(), [&](const Lines& row) {
-    const std::size_t end = std::min(column.end, row.size());
-    std::size_t first = column.begin;
-    while (first < end && row[first] == " ") ++first;
-    return first < end && std::isalpha(static_cast<unsigned char>(row[first].front())) != 0;
+    return std::isalpha(static_cast<unsigned char>(first_of_cell(row, column.begin, column.end))) !=
+           0;
   });
 }
 
 std::vector<Table::Column> Table::list_columns() const {
-  std::vector<Column> columns;
+  std::vector<Column> runs;  // without a blank column
   for (std::size_t i = 0; i < blank_.size(); ++i) {
     if (blank_[i]) continue;
-    if (i == 0 || blank_[i - 1]) columns.push_back({.begin = i});
-    columns.back().end = i + 1;
+    if (i == 0 || blank_[i - 1]) runs.push_back({.begin = i});
+    runs.back().end = i + 1;
+  }
+  // One blank may stand in the longest texts alone, beyond the ends of all others.
+  std::vector<Column> columns;
+  for (const Column& run : runs) {
+    const bool goes_on = !columns.empty() && run.begin == columns.back().end + 1 && !is_full(run);
+    if (goes_on) {
+      columns.back().end = run.end;
+    } else {
+      columns.push_back(run);
+    }
   }
   for (Column& column : columns) {
     column.is_text = has_text(column);

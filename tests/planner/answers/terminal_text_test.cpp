@@ -62,6 +62,15 @@ TEST(TerminalText, OfATableKeepsTheFiguresBesideNamesOfAnyLength) {
                                                  part + "…" + part + "y linear 2.5\n");
 }
 
+TEST(TerminalText, OfATableTakesBlanksInItsLongestTextForNoColumns) {
+  const std::string table = "layer" + std::string(27, ' ') + "    F\n" +  //
+                            "a" + std::string(31, ' ') + "  1.5\n" +      //
+                            "Linear(in=1024, out=1024, bias)   2.5\n";
+  EXPECT_EQ(show_on({.columns = 24}, table), "layer" + std::string(18, ' ') + "F\n" +  //
+                                                 "a" + std::string(20, ' ') + "1.5\n" +
+                                                 "Linear(in=…24, bias) 2.5\n");
+}
+
 TEST(TerminalText, OfATableThenLosesTheEndsOfItsRows) {
   EXPECT_EQ(show_on({.columns = 24}, kTable),
             "schedule      makespan …\n"
