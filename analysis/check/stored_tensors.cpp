@@ -130,6 +130,10 @@ StoredTensors read_stored_tensors(const fs::path& path) {
   if (!file) refuse(path, "a file that cannot be read");
   const std::string size = read_bytes(file, 8, path);
   if (number_of(size) > kLargestHeader) refuse(path, "a header that is too large");
+  // Before memory is taken for what a few bytes claim.
+  std::error_code error;
+  const std::uintmax_t whole = fs::file_size(path, error);
+  if (error || whole - 8 < number_of(size)) refuse(path, "a file that was cut short");
   const std::string header = read_bytes(file, number_of(size), path);
   StoredTensors tensors;
   tensors.begin_hash = hash_of(size + header);

@@ -206,6 +206,7 @@ struct Widths {
   std::size_t devices = 2;
   std::size_t schedule = 8;
   std::size_t memory = 11;
+  std::size_t micro_batches = 9;
 };
 
 // Returns the columns of devices in a pipeline, pipelines, and stages on a device.
@@ -220,6 +221,15 @@ std::string shape_columns(const Plan& plan, const Widths& widths) {
                        std::to_string(shape.chunks), widths);
 }
 
+// Returns "4 of 8", or "3 of 8 + 1 of 7" if the last of them has 7 samples.
+std::string micro_batches_of(const Plan& plan) {
+  const int count = plan.micro_batches();
+  const int size = plan.micro_batch_size;
+  const int last = plan.batch_size - (count - 1) * size;
+  if (last == size || count == 1) return fmt::format("{} of {}", count, last);
+  return fmt::format("{} of {} + 1 of {}", count - 1, size, last);
+}
+
 Widths find_widths(const Ranking& ranking, const ModelProfile& profile) {
   Widths widths;
   for (const Candidate& candidate : ranking.candidates) {
@@ -227,15 +237,9 @@ Widths find_widths(const Ranking& ranking, const ModelProfile& profile) {
     widths.devices = std::max(widths.devices, devices.size());
     widths.schedule = std::max(widths.schedule, variant_notation(candidate.plan).size());
     widths.memory = std::max(widths.memory, memory_text(profile, fullest_device(candidate)).size());
+    widths.micro_batches = std::max(widths.micro_batches, micro_batches_of(candidate.plan).size());
   }
   return widths;
-}
-
-// Returns "4 of 8", or "4 of 8/7" if the last of them has 7 samples.
-std::string micro_batches_of(const Plan& plan) {
-  const int last = plan.batch_size - (plan.micro_batches() - 1) * plan.micro_batch_size;
-  return fmt::format("{} of {}{}", plan.micro_batches(), plan.micro_batch_size,
-                     last < plan.micro_batch_size ? fmt::format("/{}", last) : "");
 }
 
 // Counts the rows in front that are equally fast within the noise.
@@ -249,9 +253,9 @@ int count_tied(const Ranking& ranking, const std::vector<Row>& rows) {
 std::string print_columns(std::string_view rank, std::string_view makespan, std::string_view speed,
                           std::string_view shape, std::string_view schedule, std::string_view micro,
                           std::string_view memory, std::string_view above, const Widths& widths) {
-  const std::string text =
-      fmt::format("{:>5}  {:>12}  {:>10}  {}  {:<{}}  {:>9}  {:>{}}  ", rank, makespan, speed,
-                  shape, schedule, widths.schedule, micro, memory, widths.memory);
+  const std::string text = fmt::format("{:>5}  {:>12}  {:>10}  {}  {:<{}}  {:>{}}  {:>{}}  ", rank,
+                                       makespan, speed, shape, schedule, widths.schedule, micro,
+                                       widths.micro_batches, memory, widths.memory);
   return above.empty() ? text : text + fmt::format("{:>9}  ", above);
 }
 
@@ -295,9 +299,10 @@ std::string print_row(const Row& row, const std::string& rank, const Widths& wid
 }
 
 std::string print_infeasible(const Candidate& candidate, const Widths& widths) {
-  return fmt::format("       {}  {:<{}}  {:>9}  {}\n", shape_columns(candidate.plan, widths),
+  return fmt::format("       {}  {:<{}}  {:>{}}  {}\n", shape_columns(candidate.plan, widths),
                      variant_notation(candidate.plan), widths.schedule,
-                     micro_batches_of(candidate.plan), candidate.infeasible->reason);
+                     micro_batches_of(candidate.plan), widths.micro_batches,
+                     candidate.infeasible->reason);
 }
 
 // Says what the mark beside a rank means; nothing if no row has one.

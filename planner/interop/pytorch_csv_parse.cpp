@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "profiles/cluster_shape.h"
 #include "profiles/error.h"
 
 namespace frazil {
@@ -33,6 +34,18 @@ std::string_view strip(std::string_view cell) {
   const auto first = cell.find_first_not_of(" \t");
   if (first == std::string_view::npos) return "";
   return cell.substr(first, cell.find_last_not_of(" \t") - first + 1);
+}
+
+// Counts the cells of a row that are not empty.
+std::size_t count_actions(std::string_view row) {
+  std::size_t count = 0;
+  char before = ',';
+  for (const char character : row) {
+    if (character == ' ' || character == '\t') continue;
+    if (before == ',' && character != ',') ++count;
+    before = character;
+  }
+  return count;
 }
 
 // Returns "2B0" for "2BW0"; none when the cell is no BW.
@@ -73,20 +86,21 @@ class CsvReader {
 
   void read_row() {
     ++line_;
+    if (line_ > kMostDevices) fail("one more row", fmt::format("at most {} ranks", kMostDevices));
     raw_.rows.devices.emplace_back();
     const std::size_t end = std::min(rest_.find('\n'), rest_.size());
     std::string_view row = rest_.substr(0, end);
     rest_.remove_prefix(std::min(end + 1, rest_.size()));
     if (!row.empty() && row.back() == '\r') row.remove_suffix(1);
-    if (row.empty()) return;
-    raw_.rows.devices.back().reserve(
-        static_cast<std::size_t>(std::count(row.begin(), row.end(), ',')) + 1);
+    raw_.rows.devices.back().reserve(count_actions(row));
     std::size_t comma = row.find(',');
     for (; comma != std::string_view::npos; comma = row.find(',')) {
       read_cell(strip(row.substr(0, comma)));
       row.remove_prefix(comma + 1);
     }
     read_cell(strip(row));
+    // At once, for a short line without actions would become many times its own size.
+    if (raw_.rows.devices.back().empty()) fail("no action", "a stage on every rank");
   }
 
   void read_cell(std::string_view cell) {

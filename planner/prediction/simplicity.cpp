@@ -14,6 +14,17 @@ int count_complications(const NamedSchedule& schedule) {
   return int{facts.splits_backward} + int{facts.needs_costs} + int{schedule.in_flight.has_value()};
 }
 
+// Counts each device once, however many of the plan's stages lie on it.
+int count_used_devices(const Plan& plan) {
+  std::set<DeviceId> devices;
+  for (const Pipeline& pipeline : plan.pipelines) {
+    for (const Stage& stage : pipeline.stages) {
+      devices.insert(stage.devices.begin(), stage.devices.end());
+    }
+  }
+  return static_cast<int>(devices.size());
+}
+
 }  // namespace
 
 int count_complications(const Plan& plan) {
@@ -32,7 +43,8 @@ int count_complications(const Plan& plan) {
 }
 
 Simplicity simplicity_of(const Plan& plan) {
-  return {count_complications(plan), count_devices(plan), plan.pipelines.front().stages.size()};
+  return {count_complications(plan), count_used_devices(plan),
+          plan.pipelines.front().stages.size()};
 }
 
 Duration within_noise(Duration fastest, std::int64_t noise_ppm) {

@@ -31,21 +31,23 @@ void check_text(const FileLine& line, const std::string& file) {
 
 }  // namespace
 
-std::vector<FileLine> read_lines(std::string_view text, const std::string& file) {
-  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
-  std::vector<FileLine> lines;
-  lines.reserve(static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) + 1);
-  for (int number = 1; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    FileLine line{number, text.substr(0, end)};
-    text.remove_prefix(std::min(end + 1, text.size()));
+FileLines::FileLines(std::string_view text, const std::string& file) : rest_(text), file_(file) {
+  if (rest_.starts_with(kByteOrderMark)) rest_.remove_prefix(kByteOrderMark.size());
+}
+
+std::optional<FileLine> FileLines::next() {
+  while (!rest_.empty()) {
+    const std::size_t end = std::min(rest_.find('\n'), rest_.size());
+    FileLine line{++lines_, rest_.substr(0, end)};
+    rest_.remove_prefix(std::min(end + 1, rest_.size()));
     if (line.text.ends_with('\r')) line.text.remove_suffix(1);
     if (trim(line.text).empty()) continue;
-    check_text(line, file);
-    lines.push_back(line);
+    check_text(line, file_);
+    has_text_ = true;
+    return line;
   }
-  if (lines.empty()) throw InputError(file, 1, "no text", "at least one line");
-  return lines;
+  if (!has_text_) throw InputError(file_, 1, "no text", "at least one line");
+  return std::nullopt;
 }
 
 std::string_view trim(std::string_view text) {

@@ -1,9 +1,9 @@
 #pragma once
 // A text file as numbered lines. A byte order mark and the \r of a line end belong to no line.
 
+#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace frazil {
 
@@ -12,9 +12,22 @@ struct FileLine {
   std::string_view text;  // points into the file's text
 };
 
-// Returns the lines that are not blank. Throws InputError for a control character that is no tab,
-// for bytes that are not UTF-8, and for a file whose lines are all blank.
-std::vector<FileLine> read_lines(std::string_view text, const std::string& file);
+// Walks the lines that are not blank, one at a time: a list of them would be larger than a file of
+// short lines. The text and the name of the file must outlive it.
+class FileLines {
+ public:
+  FileLines(std::string_view text, const std::string& file);
+
+  // Returns the next line; nothing after the last one. Throws InputError for a control character
+  // that is no tab, for bytes that are not UTF-8, and for a file whose lines are all blank.
+  std::optional<FileLine> next();
+
+ private:
+  std::string_view rest_;
+  const std::string& file_;
+  int lines_ = 0;  // read so far
+  bool has_text_ = false;
+};
 
 std::string_view trim(std::string_view text);  // without blanks and tabs around it
 

@@ -44,35 +44,49 @@ struct Column {
   std::optional<Unit> unit;
 };
 
-// Returns the cells of a line; nothing when a quote is not closed or text follows a closed quote.
-std::optional<std::vector<std::string>> split_cells(std::string_view line) {
-  std::vector<std::string> cells;
-  while (true) {
-    line = trim(line);
+// Walks the cells of a line, one at a time: a line may hold far more of them than a table has
+// columns.
+class CellWalk {
+ public:
+  explicit CellWalk(std::string_view line) : rest_(line) {}
+
+  bool is_at_end() const { return is_at_end_; }
+
+  // Returns the next cell; nothing when a quote is not closed or text follows a closed quote.
+  std::optional<std::string> next() {
+    rest_ = trim(rest_);
     std::string cell;
-    if (line.starts_with('"')) {
-      line.remove_prefix(1);
-      while (true) {
-        const std::size_t end = line.find('"');
-        if (end == std::string_view::npos) return std::nullopt;
-        cell += line.substr(0, end);
-        line.remove_prefix(end + 1);
-        if (!line.starts_with('"')) break;
-        cell += '"';
-        line.remove_prefix(1);
-      }
-      line = trim(line);
-      if (!line.empty() && line.front() != ',') return std::nullopt;
+    if (rest_.starts_with('"')) {
+      if (!read_quoted(cell)) return std::nullopt;
     } else {
-      const std::size_t end = std::min(line.find(','), line.size());
-      cell = trim(line.substr(0, end));
-      line.remove_prefix(end);
+      const std::size_t end = std::min(rest_.find(','), rest_.size());
+      cell = trim(rest_.substr(0, end));
+      rest_.remove_prefix(end);
     }
-    cells.push_back(std::move(cell));
-    if (line.empty()) return cells;
-    line.remove_prefix(1);
+    is_at_end_ = rest_.empty();
+    if (!is_at_end_) rest_.remove_prefix(1);
+    return cell;
   }
-}
+
+ private:
+  bool read_quoted(std::string& cell) {
+    rest_.remove_prefix(1);
+    while (true) {
+      const std::size_t end = rest_.find('"');
+      if (end == std::string_view::npos) return false;
+      cell += rest_.substr(0, end);
+      rest_.remove_prefix(end + 1);
+      if (!rest_.starts_with('"')) break;
+      cell += '"';
+      rest_.remove_prefix(1);
+    }
+    rest_ = trim(rest_);
+    return rest_.empty() || rest_.front() == ',';
+  }
+
+  std::string_view rest_;
+  bool is_at_end_ = false;
+};
 
 template <class Units, class Names>
 std::optional<Column> read_title(const std::string& title, const Units& units, const Names& names) {
@@ -92,21 +106,21 @@ class CsvReader {
       : file_(file), options_(options) {}
 
   ImportedProfile read(std::string_view text) {
-    const std::vector<FileLine> lines = read_lines(text, file_);
-    line_ = lines.front().number;
-    read_titles(lines.front().text);
-    if (lines.size() == 1) fail("a header alone", "a line for each layer");
-    if (lines.size() - 1 > kMostImportedLayers) {
-      fail(fmt::format("{} layers", lines.size() - 1),
-           fmt::format("at most {}", kMostImportedLayers));
-    }
+    FileLines lines(text, file_);
+    auto line = lines.next();
+    line_ = line->number;
+    read_titles(line->text);
     ModelProfile& profile = imported_.profile;
     profile.model = options_.model;
     profile.provenance["source"] = "CSV of layers";
-    for (std::size_t i = 1; i < lines.size(); ++i) {
-      line_ = lines[i].number;
-      read_layer(lines[i].text);
+    while ((line = lines.next())) {
+      line_ = line->number;
+      if (profile.layers.size() == kMostImportedLayers) {
+        fail("one more layer", fmt::format("at most {}", kMostImportedLayers));
+      }
+      read_layer(line->text);
     }
+    if (profile.layers.empty()) fail("a header alone", "a line for each layer");
     profile.layers.back().has_loss = true;
     if (find("backward") != nullptr) split_by_rule(imported_);
     doubt("parameter", DoubtedFact::kParameters, DoubtKind::kDefault, kNone);
@@ -134,10 +148,24 @@ class CsvReader {
     if (find(column) == nullptr) note_doubt(imported_.profile.doubts, {fact, kind, reason});
   }
 
+  std::string next_cell(CellWalk& cells, std::string_view line) const {
+    auto cell = cells.next();
+    if (!cell) fail(quote(line), "each quote closed before a comma or the end");
+    return std::move(*cell);
+  }
+
+  // Returns as many cells as the table has columns. Throws for fewer and for more.
   Cells split(std::string_view line) const {
-    auto cells = split_cells(line);
-    if (!cells) fail(quote(line), "each quote closed before a comma or the end");
-    return std::move(*cells);
+    Cells cells;
+    std::size_t count = 0;
+    for (CellWalk walk(line); !walk.is_at_end(); ++count) {
+      std::string cell = next_cell(walk, line);
+      if (count < columns_.size()) cells.push_back(std::move(cell));
+    }
+    if (count != columns_.size()) {
+      fail(fmt::format("{} cells", count), fmt::format("{}, as the header has", columns_.size()));
+    }
+    return cells;
   }
 
   const Column* find(std::string_view quantity) const {
@@ -148,7 +176,8 @@ class CsvReader {
   }
 
   void read_titles(std::string_view line) {
-    for (const std::string& title : split(line)) {
+    for (CellWalk walk(line); !walk.is_at_end();) {
+      const std::string title = next_cell(walk, line);
       std::optional<Column> column = read_title(title, kTimeUnits, kTimeColumns);
       if (!column) column = read_title(title, kByteUnits, kByteColumns);
       const auto* const text = std::find(kTextColumns.begin(), kTextColumns.end(), title);
@@ -217,10 +246,6 @@ class CsvReader {
 
   void read_layer(std::string_view line) {
     const Cells cells = split(line);
-    if (cells.size() != columns_.size()) {
-      fail(fmt::format("{} cells", cells.size()),
-           fmt::format("{}, as the header has", columns_.size()));
-    }
     ModelProfile& profile = imported_.profile;
     Layer layer;
     layer.name = text_of("name", cells);

@@ -49,10 +49,11 @@ bool comes_before(const Node& a, const Node& b) {
 class GraphReader {
  public:
   GraphReader(std::string_view text, const std::string& file) : file_(file) {
-    for (const FileLine& line : read_lines(text, file)) {
-      line_ = line.number;
-      const bool is_indented = line.text.front() == ' ' || line.text.front() == '\t';
-      is_indented ? read_edge(trim(line.text)) : read_node(trim(line.text));
+    FileLines lines(text, file);
+    while (const auto line = lines.next()) {
+      line_ = line->number;
+      const bool is_indented = line->text.front() == ' ' || line->text.front() == '\t';
+      is_indented ? read_edge(trim(line->text)) : read_node(trim(line->text));
     }
     std::sort(nodes.begin(), nodes.end(), comes_before);
   }

@@ -4,58 +4,80 @@ import os
 import pathlib
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "support"))
+import dense_files as dense  # noqa: E402
+from kineto_steps import trace_of_steps  # noqa: E402
+from training import Absent, Failed, Training, one_line  # noqa: E402
+
 TREE = pathlib.Path(__file__).resolve().parents[2]
 FRAZIL = os.environ.get("FRAZIL", str(TREE / "build/bin/frazil"))
-SIZE = 12_000_000
 MIB = 1 << 20
 
-MODEL = '{"format":"frazil.model","version":1,"model":"m","blocks":["b"],"layers":['
-LAYER = (
-    '{"name":"a%d","block":0,"has_loss":true,"parameter_bytes":0,'
-    '"costs":[{"micro_batch_size":1,"forward_ns":1,"backward_ns":1,"stash_bytes":0}]}'
-)
-CLUSTER = '{"format":"frazil.cluster","version":1,"hosts":[{"name":"h","memory_bytes":1}],"devices":['
-DEVICE = '{"name":"%d","host":"h","memory_limit_bytes":1000000}'
-PLAN = (
-    '{"format":"frazil.plan","version":1,"model_hash":"","batch_size":1,"micro_batch_size":1,"mask":"1",'
-    '"pipelines":[{"stages":[{"layers":[[0,0]],"devices":[0]}],"micro_batches":[[0,0]]}],"schedule":'
-)
-TRACE = (
-    '{"format":"frazil.freeze_trace","version":1,"model_hash":"","blocks":["b"],"steps":9,"open":true,'
-    '"batch_size":0,"provenance":{}}\n'
-)
+SHORT_TABLE = "name,forward_ms,backward_ms,activation_kB,parameter_kB\n"
+PLANNED = "--profile m --cluster c"
+SAILOR = TREE.parent / "shared/data/sailor"
 
-
-def join(unit, count):
-    return ",".join(unit % i for i in range(count))
-
-
-# Name: the question about the file f, and the file.
+# Name: the question, the file in it that is attacked, and dense files of its own form. FILE stands for the attacked file; a run's
+# folder is a copy whose file is replaced.
 READERS = {
-    "profile of layers": ("plan --profile f --cluster c --batch 8", lambda: MODEL + join(LAYER, SIZE // 145) + '],"edges":[]}'),
-    "profile of numbers": ("plan --profile f --cluster c --batch 8", lambda: MODEL + "0," * (SIZE // 2) + "0]}"),
-    "profile of keys": (
-        "plan --profile f --cluster c --batch 8",
-        lambda: '{"format":"frazil.model","version":1,"provenance":{' + join('"%07d":"x"', SIZE // 14) + '},"model":"m"}',
-    ),
-    "cluster": ("plan --profile m --cluster f --batch 8", lambda: CLUSTER + join(DEVICE, SIZE // 58) + '],"links":[0]}'),
-    "plan of actions": (
-        "simulate --profile m --cluster c --plan f",
-        lambda: PLAN + '{"actions":[[' + '"0F0",' * (SIZE // 6) + '"0F0"]]}}',
-    ),
-    "freeze trace": (
-        "plan --profile m --cluster c --batch 8 --forecast f",
-        lambda: TRACE + '{"step":0,"kind":"mask","mask":"1"}\n' * (SIZE // 36),
-    ),
-    "table of layers": (
-        "import csv f --out o",
-        lambda: "name,forward_ms,backward_ms,activation_kB,parameter_kB\n" + "".join(f"{i},1,2,1,1\n" for i in range(SIZE // 15)),
-    ),
+    "profile": ("plan --profile FILE --cluster c --batch 8", "f", {
+        "layers": lambda: dense.MODEL + dense.times(dense.LAYER) + '],"edges":[]}',
+        "numbers": lambda: dense.MODEL + dense.times("0") + "]}",
+        "keys": lambda: '{"format":"frazil.model","version":1,"provenance":{' + dense.times('"%07d":"x"') + '},"model":"m"}',
+    }),
+    "cluster": ("plan --profile m --cluster FILE --batch 8", "f", {
+        "devices": lambda: dense.CLUSTER + dense.times(dense.DEVICE) + '],"links":[0]}'}),
+    "plan": (f"simulate {PLANNED} --plan FILE", "f", {
+        "actions": lambda: dense.PLAN + '{"actions":[[' + dense.times('"0F0"') + "]]}}"}),
+    "plan to export": (f"export --to svg {PLANNED} --plan FILE --out o", "f", {}),
+    "freeze trace": (f"plan {PLANNED} --batch 8 --forecast FILE", "f", {
+        "masks": lambda: dense.LOG + dense.times('{"step":0,"kind":"mask","mask":"1"}', between="\n")}),
+    "table of layers": ("import csv FILE --out o", "f", {
+        "layers": lambda: SHORT_TABLE + dense.times("%d,1,2,1,1", between="\n"),
+        "a long line": lambda: SHORT_TABLE + "a," * (dense.SIZE // 2),
+        "quoted": lambda: SHORT_TABLE + '"",' * (dense.SIZE // 3)}),
+    "graph of PipeDream": ("import pipedream FILE --out o", "f", {
+        "nodes": lambda: dense.times(dense.NODE, between=""),
+        "edges": lambda: dense.NODE % 0 + dense.times("\tnode%d -- node0\n", between=""),
+        "sizes": lambda: (dense.NODE % 0).replace("activation_size=1.0", "activation_size=[" + dense.times("1", between=";") + "]")}),
+    "trace of PyTorch": ("import kineto FILE --out o --micro-batch-size 1", "f", {
+        "operations": dense.operations, "steps without layers": dense.marks_in_many_steps, "threads": dense.threads,
+        "names": dense.names, "memory": dense.memory, "no events": lambda: dense.trace_of(dense.times("{}"))}),
+    "schedule of PyTorch": (f"import pytorch-csv FILE --plan p {PLANNED} --out o", "f", {
+        "two rows": lambda: "\n".join(["0F0," + dense.times("1F%d")[:dense.SIZE // 2]] * 2),
+        "a rank per row": lambda: dense.times("1%d00000F1", between="\n"),
+        "ranks": lambda: dense.times("%dF1", between="\n")}),
+    "plan of Sailor": (f"import sailor FILE --data {SAILOR} --out o", "f", {}),
+    "work graph": ("plan --graph FILE", "f", {}),
+    "trace to verify": ("verify --trace FILE --baseline b", "f", {"operations": dense.operations}),
+    "baseline": ("verify --trace t --baseline FILE", "f", {}),
+    "time line": ("report --predicted FILE --measured FILE --json", "f", {
+        "spans": lambda: dense.TIMELINE + dense.times("0,receive,0,0F%d,1,2", between="\n") + "\n"}),
+    "masks of a run": ("report run --out o", "run/trace.jsonl", {
+        "steps": lambda: dense.LOG.replace("true", "false") + dense.times('{"step":0,"kind":"step","loss":1,"samples":1,"time_ns":1}', between="\n")}),
+    "memory record": ("report run --out o", "run/phase-0/memory.json", {}),
+    "measured time line": ("report run --out o", "run/phase-0/measured.csv", {}),
+    "journal": ("check run", "run/checkpoints/steps.journal", {}),
+    "events": ("check run", "run/events.jsonl", {
+        "steps": lambda: dense.LOG + dense.times('{"step":0,"kind":"step","loss":1,"samples":1,"time_ns":1}', between="\n") + "\n"}),
+    "kernels": ("check run", "run/checkpoints/kernels.json", {}),
+    "run of a journal": ("check run", "run/checkpoints/run.json", {}),
+    "weights": ("check run", "run/weights.safetensors", {"tensors": dense.tensors}),
+    "checkpoint": ("check run", "run/checkpoints/step-000000000008.safetensors", {"tensors": dense.tensors}),
+    "plan of a phase": ("check run", "run/phase-0/plan.json", {}),
+    "run configuration": (f"train {PLANNED} --run FILE --steps 1 --quiet", "f", {}),
+    "flags of a run": ("train --resume run --quiet", "run/inputs/flags.json", {}),
+    "events to go on with": ("train --resume run --steps 9 --quiet", "run/events.jsonl", {
+        "steps": lambda: dense.LOG + dense.times('{"step":0,"kind":"step","loss":1,"samples":1,"time_ns":1}', between="\n") + "\n"}),
+    "journal to go on with": ("train --resume run --steps 9 --quiet", "run/checkpoints/steps.journal", {}),
 }
+# Exit codes beside 0 and 2: `check` says with 4 that a run does not hold.
+CODES = {"check": (0, 2, 4)}
 
 WHAT_IFS = (
     "--stages 1024 --micro-batches 64 --schedule 1f1b",
@@ -90,16 +112,78 @@ def ask(folder, question):
     return int(returned), int(peak), complaint.decode(errors="replace").strip()
 
 
+def complain(name, question, file, code, peak, complaint, size, least):
+    """What is wrong with an answer; empty if nothing is."""
+    verb = question.split()[0]
+    if peak > least + 16 * size:
+        return f"{name}: {size} bytes took {peak // MIB} MiB, allowed {(least + 16 * size) // MIB}"
+    if code not in CODES.get(verb, (0, 2)):
+        return f"{name}: exit code {code}: {complaint[-300:]}"
+    if code == 2 and (len(complaint.splitlines()) != 1 or not complaint.startswith(f"frazil {verb}: ")):
+        return f"{name}: exit code 2 is told in {len(complaint.splitlines())} lines: {complaint[-300:]}"
+    if code == 2 and pathlib.Path(file).name not in complaint:
+        return f"{name}: what is refused is not the file: {complaint[-300:]}"
+    return ""
+
+
+def attack(folder, name, question, file, shapes):
+    """Asks a reader for each of the files; returns what is wrong, how many were tried, and the most bytes per byte."""
+    place = folder / file
+    question = question.replace("FILE", file)
+    renew_run(folder)
+    place.write_bytes(b"x")
+    # libtorch alone takes more than 64 MiB.
+    least = max(64 * MIB, ask(folder, question)[1] + 16 * MIB) if question.startswith("train") else 64 * MIB
+    wrong, worst = [], 0
+    for shape, make in shapes.items():
+        data = make().encode("latin1")
+        renew_run(folder)
+        place.write_bytes(data)
+        code, peak, complaint = ask(folder, question)
+        if told := complain(f"{name}, {shape}", question, file, code, peak, complaint, len(data), least):
+            wrong.append(told)
+        worst = max(worst, (peak - least) / len(data))
+    return wrong, len(shapes), worst
+
+
+def renew_run(folder):
+    """Puts the run as it was made in the place of one that was attacked, and perhaps gone on with."""
+    if (folder / "made").exists():
+        shutil.rmtree(folder / "run", ignore_errors=True)
+        shutil.copytree(folder / "made", folder / "run")
+
+
+def make_run(folder):
+    """Makes a run of eight steps with all files that a run leaves; returns why it cannot be made."""
+    try:
+        training = Training(folder)
+    except Absent as absent:
+        return str(absent)
+    ended = training.train(*"--steps 8 --checkpoint-every 4 --out made".split())
+    if ended.returncode:
+        raise Failed(f"train exits {ended.returncode}: {one_line(ended.stderr)}")
+    return ""
+
+
 def check_readers(folder):
-    worst = 0
-    for name, (question, make) in READERS.items():
-        text = make()
-        (folder / "f").write_text(text)
-        _, peak, _ = ask(folder, question)
-        if peak > 64 * MIB + 16 * len(text):
-            return f"{name}: {len(text)} bytes took {peak // MIB} MiB", False
-        worst = max(worst, peak / len(text))
-    return f"{len(READERS)} readers took at most {worst:.1f} bytes per byte", True
+    absent = make_run(folder)
+    wrong, tried, worst, left_out = [], 0, 0, []
+    for name, (question, file, own) in READERS.items():
+        if absent and (file.startswith("run/") or question.startswith("train")):
+            left_out.append(f"{name} ({absent})")
+            continue
+        if "sailor" in question and not SAILOR.exists():
+            left_out.append(f"{name} (no {SAILOR})")
+            continue
+        shapes = {name: dense.SHAPES[name] for name in dense.FEW} if question.startswith("train") else dense.SHAPES
+        told, asked, most = attack(folder, name, question, file, {**shapes, **own})
+        wrong, tried, worst = wrong + told, tried + asked, max(worst, most)
+    for line in wrong:
+        print(line)
+    if left_out:
+        print(f"{len(left_out)} readers not tried: {'; '.join(left_out)}")
+    said = f"{len(READERS) - len(left_out)} readers of {tried} files took at most {worst:.1f} bytes per byte beside 64 MiB, and refused in one sentence"
+    return f"{len(wrong)} of {tried} files" if wrong else said, not wrong
 
 
 def check_what_ifs(folder):
@@ -125,8 +209,14 @@ def check_what_ifs(folder):
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        (folder / "m").write_text(MODEL + LAYER % 0 + '],"edges":[]}')
-        (folder / "c").write_text(CLUSTER + DEVICE % 0 + "]}")
+        (folder / "m").write_text(dense.MODEL + dense.LAYER % 0 + '],"edges":[]}')
+        (folder / "c").write_text(dense.CLUSTER + dense.DEVICE % 0 + "]}")
+        (folder / "t").write_text(trace_of_steps(steps=9))
+        for question in (f"plan {PLANNED} --batch 1 --out p", "verify --trace t --write-baseline b"):
+            code, _, complaint = ask(folder, question)
+            if code:
+                print(f"`{question}`: exit code {code}: {complaint}")
+                return 1
         for check in (check_readers, check_what_ifs):
             said, holds = check(folder)
             print(said)

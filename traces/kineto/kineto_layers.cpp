@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "profiles/error.h"
+#include "profiles/import/imported_profile.h"
 
 namespace frazil {
 namespace {
@@ -15,24 +16,39 @@ namespace {
 constexpr std::string_view kModule = "nn.Module: ";
 constexpr std::string_view kOperators = "aten::";
 
+// Facts are kept for each layer in each step (LayerStep), whether or not it ran there: so many may
+// be, and this many more for each event that is kept, before a trace is refused.
+constexpr std::size_t kFreeFacts = std::size_t{1} << 17;
+constexpr std::size_t kFactsPerEvent = 4;
+
 std::size_t index(std::int32_t place) { return static_cast<std::size_t>(place); }
 
 std::string_view without_prefix(std::string_view text, std::string_view prefix) {
   return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
 }
 
+void refuse_more_layers(const std::string& file, std::size_t layers) {
+  if (layers <= kMostImportedLayers) return;
+  throw InputError(file, 0, fmt::format("more than {} layers", kMostImportedLayers),
+                   fmt::format("at most {} layers in a step", kMostImportedLayers));
+}
+
 // Numbers layers by name, in the order in which they come.
 class LayerNumbers {
  public:
+  explicit LayerNumbers(const std::string& file) : file_(file) {}
+
   std::int32_t number_of(const std::string& name) {
     const auto [place, is_new] =
         numbers_.try_emplace(name, static_cast<std::int32_t>(names_.size()));
     if (is_new) names_.push_back(name);
+    refuse_more_layers(file_, names_.size());
     return place->second;
   }
   std::vector<std::string> take() { return std::move(names_); }
 
  private:
+  const std::string& file_;
   std::map<std::string, std::int32_t> numbers_;
   std::vector<std::string> names_;
 };
@@ -75,7 +91,7 @@ TraceLayers find_by_ranges(const JoinedTrace& trace) {
   TraceLayers layers{LayerSource::kRanges, {}, {}, {}, {}};
   layers.of_work.assign(trace.works.size(), -1);
   layers.of_range.assign(trace.ranges.size(), -1);
-  LayerNumbers numbers;
+  LayerNumbers numbers(trace.file);
   for (const std::size_t i : order) {
     layers.of_range[i] = numbers.number_of(trace.names[trace.ranges[i].name]);
   }
@@ -112,7 +128,7 @@ class LayersByOperations {
     TraceLayers layers{LayerSource::kOperations, {}, {}, {}, {}};
     layers.of_work.assign(trace_.works.size(), -1);
     layers.of_range.assign(trace_.ranges.size(), -1);
-    LayerNumbers numbers;
+    LayerNumbers numbers(trace_.file);
     for (StepForwards& step : list_forwards()) {
       find_passages(step);
       if (step.passages.empty()) continue;
@@ -193,6 +209,7 @@ class LayersByOperations {
       last_module = module;
       step.passages.push_back({i, ""});
     }
+    refuse_more_layers(trace_.file, step.passages.size() / micro_batches_);
     // Numbers start over with each micro-batch, which is an equal share of the passages.
     const std::size_t per_pass = std::max<std::size_t>(step.passages.size() / micro_batches_, 1);
     std::map<std::string, int, std::less<>> counts;
@@ -241,6 +258,18 @@ class LayersByOperations {
   std::size_t micro_batches_;
   std::vector<std::string> expected_;
 };
+
+// Throws for a trace of many layers and many steps of which most hold few of the layers: what is
+// kept of them would be many times the file.
+void check_facts(const JoinedTrace& trace, const TraceLayers& layers) {
+  const std::size_t steps = trace.steps.kept.size();
+  const std::size_t events = trace.works.size() + trace.ranges.size();
+  if (layers.names.size() * steps <= kFreeFacts + kFactsPerEvent * events) return;
+  throw InputError(trace.file, 0,
+                   fmt::format("{} layers and {} steps, most of which hold few of the layers",
+                               layers.names.size(), steps),
+                   "the same layers in each step");
+}
 
 }  // namespace
 
@@ -292,6 +321,7 @@ TraceLayers find_layers(const JoinedTrace& trace, const BackwardMatch& backward,
                      "neither ranges that name layers nor operations with parameters",
                      "a trace of training steps");
   }
+  check_facts(trace, layers);
   for (std::size_t i = 0; i < backward.owner.size(); ++i) {
     const std::int32_t owner = backward.owner[i];
     if (owner >= 0) layers.of_work[i] = layers.of_work[index(owner)];

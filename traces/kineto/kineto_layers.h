@@ -32,8 +32,9 @@ struct TraceLayers {
 };
 
 // Finds the layers of a trace whose steps hold `micro_batches` equal passes each. Throws InputError
-// if there is neither a range that names a layer nor an operation with parameters, and if passes
-// without ranges differ.
+// if there is neither a range that names a layer nor an operation with parameters, if passes
+// without ranges differ, for more than kMostImportedLayers, and for many layers and steps of which
+// most hold few of the layers.
 TraceLayers find_layers(const JoinedTrace& trace, const BackwardMatch& backward, int micro_batches);
 
 // Says whether a layer begins at an operation of this name ("aten::linear").

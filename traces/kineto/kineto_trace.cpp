@@ -16,7 +16,8 @@
 namespace frazil {
 namespace {
 
-constexpr std::size_t kMostThreads = 65536;
+// A thread takes 2 KiB before its first event.
+constexpr std::size_t kMostThreads = 16'384;
 
 // One event as it stands in the file; reused from event to event.
 struct RawEvent {
@@ -323,7 +324,7 @@ class KinetoReader {
       const auto [place, is_new] =
           threads_.try_emplace(event_.process + '\0' + event_.thread, trace_.threads.size());
       if (is_new && trace_.threads.size() == kMostThreads) {
-        stream_.fail("more than 65536 threads", "fewer");
+        stream_.fail(fmt::format("more than {} threads", kMostThreads), "fewer");
       }
       if (is_new) trace_.threads.emplace_back();
       last_ = place->second;

@@ -49,22 +49,39 @@ class Training:
         return self.run("train", *inputs, *arguments)
 
     def start(self, *arguments, inputs=INPUTS):
-        """A training of an hour that goes on beside; it has done its first steps when this returns."""
+        """A training of an hour that goes on beside; when this returns it has done its first steps, or without --out has begun."""
         self.write_run("long.json", epochs=100_000)
         inputs = ["long.json" if word == "run.json" else word for word in inputs]
-        log = self.folder / arguments[arguments.index("--out") + 1] / "events.jsonl" if "--out" in arguments else None
         process = subprocess.Popen([FRAZIL, "train", *inputs, *arguments], cwd=self.folder,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        end = time.monotonic() + 60
-        while time.monotonic() < end and process.poll() is None:
-            if log is not None and log.exists() and log.read_text().count('"kind":"step"') > 3:
-                break
-            time.sleep(0.05)
+        if "--out" not in arguments:
+            wait_until(process, lambda: works(process.pid))
+            time.sleep(1)
+            return process
+        log = self.folder / arguments[arguments.index("--out") + 1] / "events.jsonl"
+        wait_until(process, lambda: log.exists() and log.read_text().count('"kind":"step"') > 3)
         return process
 
     def texts(self, name):
         return {str(path.relative_to(self.folder)): path.read_bytes()
                 for path in sorted((self.folder / name).rglob("*")) if path.is_file()}
+
+
+def wait_until(process, holds):
+    """Returns when `holds` does, the process has ended, or a minute is over."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end and process.poll() is None and not holds():
+        time.sleep(0.05)
+
+
+def works(pid):
+    """Whether a process handles SIGINT by itself and has threads for two devices, as a training has in its steps."""
+    try:
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    caught = int(status.split("SigCgt:")[1].split()[0], 16)
+    return bool(caught >> signal.SIGINT - 1 & 1) and int(status.split("Threads:")[1].split()[0]) > 2
 
 
 def stop(process, number=signal.SIGINT):

@@ -78,6 +78,7 @@ TEST(ParsePytorchCsv, BadFilesAreNamedWithTheirLine) {
       {"1:0F0,1:0B0\n", "bad.csv:1: found `1:0F0`, expected " + cells},
       {"0F0,0SEND_F0>2\n", "bad.csv:1: found `0SEND_F0>2`, expected " + cells},
       {"0F0,0B0\n\n", "bad.csv:2: found no action, expected a stage on every rank"},
+      {"\n\n0F0,0B0\n", "bad.csv:1: found no action, expected a stage on every rank"},
       {"0F0,0B0\n,,\n", "bad.csv:2: found no action, expected a stage on every rank"},
       {"0F0,0B0\n2F0,2B0\n",
        "bad.csv:2: found stage 2 but no stage 1, expected stages counted from 0 without a gap"},

@@ -58,6 +58,11 @@ TEST(Simplicity, CountsWhatAPlanHasBesideItsCuts) {
   EXPECT_EQ(count_complications(deep), 3) << "listed, no depth";
 }
 
+TEST(Simplicity, ADeviceCountsOnceHoweverManyStagesLieOnIt) {
+  EXPECT_EQ(simplicity_of(bent(ScheduleKind::kZbV)), Simplicity(3, 2, 4));
+  EXPECT_EQ(simplicity_of(linear(ScheduleKind::kGpipe)), Simplicity(1, 2, 2));
+}
+
 TEST(Simplicity, PipelinesBothWaysAreNoReplicas) {
   const Plan linear_plan = linear(ScheduleKind::kDualPipe);
   const ParallelShape ways = parallel_shape(side_by_side(linear_plan, {DeviceId{1}, DeviceId{0}}));

@@ -341,6 +341,30 @@ TEST(KinetoProfile, RefusesTracesThatGiveNoModel) {
       "1 layers of the first in each, or ranges that name layers");
 }
 
+TEST(KinetoProfile, RefusesMoreLayersThanAModelHas) {
+  KinetoText operations;
+  for (int i = 0; i <= 16'384; ++i) operations.op("aten::linear", 1, 3 * i, 3 * i + 1, i);
+  EXPECT_EQ(refusal_of_profile({operations.text()}),
+            "more than 16384 layers, expected at most 16384 layers in a step");
+  KinetoText ranges;
+  for (int i = 0; i <= 16'384; ++i) ranges.range("layer:" + std::to_string(i), 1, 3 * i, 3 * i + 1);
+  EXPECT_EQ(refusal_of_profile({ranges.text()}),
+            "more than 16384 layers, expected at most 16384 layers in a step");
+}
+
+TEST(KinetoProfile, RefusesManyStepsOfWhichMostHoldFewOfManyLayers) {
+  KinetoText text;
+  text.range("ProfilerStep#0", 1, 0, 1).range("ProfilerStep#1", 1, 10, 10'000);
+  for (int i = 0; i < 1000; ++i)
+    text.range("layer:" + std::to_string(i), 1, 3 * i + 10, 3 * i + 11);
+  for (int i = 2; i < 1000; ++i) {
+    text.range("ProfilerStep#" + std::to_string(i), 1, 10'000 * i, 10'000 * i + 9);
+  }
+  EXPECT_EQ(refusal_of_profile({text.text()}),
+            "1000 layers and 999 steps, most of which hold few of the layers, expected the same "
+            "layers in each step");
+}
+
 TEST(KinetoProfile, GivesEqualBytesForEqualTraces) {
   const std::string text = training({2, 1, 1}, "layer:", true);
   EXPECT_EQ(to_json(import_text(text).profile), to_json(import_text(text).profile));
