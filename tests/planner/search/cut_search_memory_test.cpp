@@ -68,7 +68,8 @@ TightCase draw_tight_case(std::uint64_t seed) {
   for (int l = 0; l < layers; ++l) {
     drawn.profile.layers.push_back(draw_tight_layer(random, l));
     drawn.profile.blocks.push_back(drawn.profile.layers.back().name);
-    if (seed % 3 == 0 && from(0, 2) == 0) drawn.options.mask.set_active(BlockId{l}, false);
+    if (seed % 3 == 0 && l + 1 < layers && from(0, 2) == 0)
+      drawn.options.mask.set_active(BlockId{l}, false);
     if (l == 0) continue;
     drawn.profile.edges.push_back(
         {LayerId{l - 1}, LayerId{l}, EdgeKind::kGradient, {Bytes{from(0, 500)}}});
