@@ -1,12 +1,11 @@
 // Implements the part of frazil verify that runs a plan: frazil-verify (analysis/verify_main.cpp)
 // starts it.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 
 #include "analysis/foreign_cores.h"
 #include "analysis/guard/baseline_json.h"
@@ -51,9 +50,9 @@ void read_plant(const std::string& text, VerifyOptions& options, int layers) {
   const auto slower = find_integer(percent, 1, kLargestPercent);
   if (!layer || !slower) {
     refuse_flags("--plant " + text,
-                 fmt::format("LAYER:PERCENT, such as 3:20: the layer an integer from 0 to {}, the "
-                             "percentage one from 1 to {}",
-                             layers - 1, kLargestPercent));
+                 "LAYER:PERCENT, such as 3:20: the layer an integer from 0 to " +
+                     std::to_string(layers - 1) + ", the percentage one from 1 to " +
+                     std::to_string(kLargestPercent));
   }
   options.slow_layer = *layer;
   options.slow_percent = *slower;
