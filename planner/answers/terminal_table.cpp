@@ -129,6 +129,12 @@ std::vector<bool> Table::blank_with(const Lines& row) const {
   return blank;
 }
 
+// True if the head has a cell there. Blanks inside the longest texts alone, beyond the ends of all
+// others, begin no column.
+bool Table::is_headed(const Column& column) const {
+  return first_of_cell(rows_.front(), column.begin, column.end) != ' ';
+}
+
 // True if every row below the head has a cell there.
 bool Table::is_full(const Column& column) const {
   return std::all_of(rows_.begin() + 1, rows_.end(), [&](const Lines& row) {
@@ -151,11 +157,9 @@ std::vector<Table::Column> Table::list_columns() const {
     if (i == 0 || blank_[i - 1]) runs.push_back({.begin = i});
     runs.back().end = i + 1;
   }
-  // One blank may stand in the longest texts alone, beyond the ends of all others.
   std::vector<Column> columns;
   for (const Column& run : runs) {
-    const bool goes_on = !columns.empty() && run.begin == columns.back().end + 1 && !is_full(run);
-    if (goes_on) {
+    if (!columns.empty() && !is_headed(run) && !is_full(run)) {
       columns.back().end = run.end;
     } else {
       columns.push_back(run);

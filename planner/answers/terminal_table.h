@@ -48,6 +48,7 @@ class Table {
   std::vector<bool> blank_with(const Lines& row) const;
   Lines squeezed() const;
   std::vector<Column> list_columns() const;
+  bool is_headed(const Column& column) const;
   bool is_full(const Column& column) const;
   bool has_text(const Column& column) const;
 

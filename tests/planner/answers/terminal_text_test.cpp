@@ -65,10 +65,10 @@ TEST(TerminalText, OfATableKeepsTheFiguresBesideNamesOfAnyLength) {
 TEST(TerminalText, OfATableTakesBlanksInItsLongestTextForNoColumns) {
   const std::string table = "layer" + std::string(27, ' ') + "    F\n" +  //
                             "a" + std::string(31, ' ') + "  1.5\n" +      //
-                            "Linear(in=1024, out=1024, bias)   2.5\n";
+                            "Linear(in=1024,  out=102, bias)   2.5\n";
   EXPECT_EQ(show_on({.columns = 24}, table), "layer" + std::string(18, ' ') + "F\n" +  //
                                                  "a" + std::string(20, ' ') + "1.5\n" +
-                                                 "Linear(in=…24, bias) 2.5\n");
+                                                 "Linear(in=…02, bias) 2.5\n");
 }
 
 TEST(TerminalText, OfATableThenLosesTheEndsOfItsRows) {
