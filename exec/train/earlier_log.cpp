@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -48,14 +49,11 @@ std::optional<FreezeTrace> parse(const std::string& text, const fs::path& path) 
   }
 }
 
-std::vector<std::string> split_lines(const std::string& text) {
-  std::vector<std::string> lines;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = text.find('\n', begin);
-    lines.push_back(text.substr(begin, end + 1 - begin));
-    begin = end + 1;
-  }
-  return lines;
+// Takes a line with its end off the front of a text that is not empty.
+std::string take_line(std::string_view& text) {
+  std::string line(text.substr(0, std::min(text.find('\n'), text.size() - 1) + 1));
+  text.remove_prefix(line.size());
+  return line;
 }
 
 // Keeps the most events whose steps do not decrease: a damaged number is alone with what it says.
@@ -158,12 +156,13 @@ EarlierLog read_lines(const std::string& text, const fs::path& path, const Freez
   expected.events.clear();
   EarlierLog earlier{.log = expected};
   const std::string first = header_line(expected);
-  std::vector<std::string> lines = split_lines(text);
-  const auto own = lines.empty() ? std::nullopt : parse(lines[0], path);
+  // One line at a time: a list of them would be many times a file of short ones.
+  std::string_view rest = text;
+  const auto own = rest.empty() ? std::nullopt : parse(take_line(rest), path);
   if (own) earlier.log.provenance = own->provenance;
   if (!own || !is_of_run(*own, header)) ++earlier.lost_lines;
-  for (std::size_t i = 1; i < lines.size(); ++i) {
-    if (const auto one = parse(first + lines[i], path)) {
+  while (!rest.empty()) {
+    if (const auto one = parse(first + take_line(rest), path)) {
       Events& events = earlier.log.events;
       events.insert(events.end(), one->events.begin(), one->events.end());
     } else {

@@ -1,6 +1,8 @@
 """Files as dense as one can make them: whatever form a reader expects, and files of its own form that are all one thing."""
 
-SIZE = 8_000_000
+import functools
+
+SIZE = 6_000_000
 
 
 def times(unit, count=None, between=","):
@@ -25,6 +27,12 @@ SHAPES = {
     "numbers": lambda: "[" + times("0") + "]",
     "keys": lambda: "{" + times('"%07d":0') + "}",
 }
+
+
+@functools.cache
+def shape(name):
+    return SHAPES[name]()
+
 
 # Those for a program that starts slowly.
 FEW = ("newlines alone", "quotes alone", "nested objects", "numbers", "keys")
