@@ -176,21 +176,35 @@ EarlierLog read_lines(const std::string& text, const fs::path& path, const Freez
   return earlier;
 }
 
-std::string name_run(const FreezeTrace& log) {
-  return log.model_hash + " " + std::to_string(log.steps);
-}
-
-// True if the first line is that of another run, rather than one with a flipped bit.
-bool is_of_other_run(const std::string& text, const fs::path& path, const FreezeTrace& header) {
-  const auto own = parse(text.substr(0, text.find('\n') + 1), path);
-  if (!own || is_of_run(*own, header)) return false;
-  const std::string here = name_run(*own);
-  const std::string there = name_run(header);
+int count_flipped(const std::string& here, const std::string& there) {
   int flipped = 0;
   for (std::size_t i = 0; i < std::min(here.size(), there.size()); ++i) {
     flipped += std::popcount(static_cast<unsigned char>(here[i] ^ there[i]));
   }
-  return here.size() != there.size() || flipped != 1;
+  return flipped;
+}
+
+// True if one flipped bit makes `told` of a number from `least` to `most`.
+bool may_have_been(Step told, Step least, Step most) {
+  for (std::size_t bit = 0; bit < 8 * std::to_string(told).size(); ++bit) {
+    std::string digits = std::to_string(told);
+    digits[bit / 8] = static_cast<char>(digits[bit / 8] ^ (1 << bit % 8));
+    if (digits.find_first_not_of("0123456789") != std::string::npos) continue;
+    const Step length = std::stoll(digits);
+    if (length >= least && length <= most) return true;
+  }
+  return false;
+}
+
+// True if the first line is that of another run, rather than one with a flipped bit. The run, which
+// has done `first` steps, may have been given more of them than it had when the line was written.
+bool is_of_other_run(const std::string& text, const fs::path& path, const FreezeTrace& header,
+                     Step first) {
+  const auto own = parse(text.substr(0, text.find('\n') + 1), path);
+  if (!own || is_of_run(*own, header)) return false;
+  if (own->model_hash == header.model_hash) return !may_have_been(own->steps, first, header.steps);
+  return own->steps > header.steps || own->model_hash.size() != header.model_hash.size() ||
+         count_flipped(own->model_hash, header.model_hash) != 1;
 }
 
 }  // namespace
@@ -205,7 +219,7 @@ std::optional<EarlierLog> read_earlier_log(const fs::path& path, const FreezeTra
   }
   const std::size_t torn = text.size() - (text.rfind('\n') + 1);  // npos + 1 is 0
   text.resize(text.size() - torn);
-  if (is_of_other_run(text, path, header)) return std::nullopt;
+  if (is_of_other_run(text, path, header, first)) return std::nullopt;
   const auto drop_later = [first](Events& events) {
     std::erase_if(events, [&](const FreezeEvent& event) { return !is_before(event, first); });
   };

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 TREE = pathlib.Path(__file__).resolve().parents[3]
-FRAZIL = os.environ.get("FRAZIL", str(TREE / "build/bin/frazil"))
+FRAZIL = os.path.abspath(os.environ.get("FRAZIL", TREE / "build/bin/frazil"))
 MODEL = {"image": 8, "channels": 1, "patch": 4, "dim": 16, "blocks": 2, "heads": 2, "classes": 5, "dropout": 0}
 RUN = {
     "format": "frazil.run", "version": 1, "model": MODEL,
