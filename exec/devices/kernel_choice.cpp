@@ -103,7 +103,13 @@ std::optional<Answer> read_answer(int from, Duration patience) {
   return size == sizeof answer ? std::optional(answer) : std::nullopt;
 }
 
-// A child that does not answer in time is ended, stopped or not.
+// Whoever gets other bits than yesterday can read here why.
+void tell_portable(const std::string& reason) {
+  std::fprintf(stderr, "frazil: the portable kernels are taken: %s\n", to_one_line(reason).c_str());
+}
+
+// A child that does not answer in time is ended, stopped or not. Where none can be started, what
+// needs more than this says so.
 std::optional<Answer> try_branch(const std::string& branch, Duration patience) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
@@ -112,7 +118,10 @@ std::optional<Answer> try_branch(const std::string& branch, Duration patience) {
   ::close(ends[1]);
   const std::optional<Answer> answer = child > 0 ? read_answer(ends[0], patience) : std::nullopt;
   ::close(ends[0]);
-  if (child > 0 && !answer) ::kill(child, SIGKILL);
+  if (child > 0 && !answer) {
+    ::kill(child, SIGKILL);
+    tell_portable("a process that tried kernels did not answer");
+  }
   int status = 0;
   while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
@@ -131,11 +140,6 @@ std::string text_of(const std::vector<KernelTrial>& trials) {
         {{"branch", trial.branch}, {"holds", trial.holds}, {"time_ns", trial.time.count()}});
   }
   return json.dump(2) + "\n";
-}
-
-// Whoever gets other bits than yesterday can read here why.
-void tell_portable(const std::string& reason) {
-  std::fprintf(stderr, "frazil: the portable kernels are taken: %s\n", to_one_line(reason).c_str());
 }
 
 // Returns none for trials of another processor or torch, or of other branches.
@@ -273,7 +277,6 @@ std::optional<std::vector<KernelTrial>> known_trials(const fs::path& folder, Dur
     return std::nullopt;
   }
   const auto trials = try_branches(list_branches(), patience);
-  if (!trials) tell_portable("a process that tried kernels did not answer");
   // A machine that breaks the rules under every branch may be mended.
   const bool holds = trials && std::any_of(trials->begin(), trials->end(),
                                            [](const KernelTrial& trial) { return trial.holds; });

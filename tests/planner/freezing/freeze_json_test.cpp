@@ -81,7 +81,7 @@ TEST(FreezeConfigJson, RefusesNonsenseInOneSentenceWithFileAndLine) {
   EXPECT_EQ(policy(R"("kind": "alfa")"),
             "run.json:2: found `\"alfa\"` at $.policy.kind, expected one of \"none\", \"static\", "
             "\"alpha\", \"pt-paper\", \"autofreeze\", \"linear\", \"freezeout\", \"plasticity\", "
-            "\"gradual-unfreeze\", \"random\", \"trace\"");
+            "\"gradual-unfreeze\", \"random\", \"trace\"; did you mean alpha?");
   EXPECT_EQ(policy(R"("kind": "alpha", "start_step": 3, "interval_epochs": 1)"),
             "run.json:2: found a number of steps beside one of epochs at $.policy.start_step, "
             "expected a pace in steps or one in epochs");
