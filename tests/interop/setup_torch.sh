@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes .deps/torch-python: stock PyTorch 2.11 for the CPU and Holistic Trace Analysis 0.5, as Python packages, and `python`, which starts python3 with them. Takes the
+# Makes .deps/torch-python: stock PyTorch 2.11 for the CPU, Holistic Trace Analysis 0.5 and transformers 4.57, as Python packages, and `python`, which starts python3 with them. Takes the
 # torch wheel that ./setup.sh --keep-wheel left in .deps/wheels, else fetches it from PyPI (531 MB, and 20 MB besides); 1.1 GB kept, 450 MB of it shared with the
-# build's libtorch. The analysis and what it imports are 43 MB more, 150 MB on disk. What is there already is not fetched again; a quick no-op when all is.
+# build's libtorch. The other two and what they import are 62 MB more, 240 MB on disk. What is there already is not fetched again; a quick no-op when all is.
 # Of CUDA, PyTorch needs little more than names until it is used: libraries that the machine lacks are stood in for by empty ones.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -46,6 +46,26 @@ pyyaml==6.0.3
   --hash=sha256:b8bb0864c5a28024fac8a632c443c87c5aa6f215c0b126c449ae1a150412f31d
   --hash=sha256:ba1cc08a7ccde2d2ec775841541641e4548226580ab850948cbfda66a1befcdc
   --hash=sha256:0f29edc409a6392443abf94b9cf89ce99889a1dd5376d94316ae5145dfedd5d6'
+
+# With what it imports; numpy, packaging and pyyaml come with the analysis.
+transformers_wheels='
+transformers==4.57.6 --hash=sha256:4c9e9de11333ddfe5114bc872c9f370509198acf0b87a832a0ab9458e2bd0550
+tokenizers==0.22.2 --hash=sha256:369cc9fc8cc10cb24143873a0d95438bb8ee257bb80c71989e3ee290e8d72c67
+safetensors==0.8.0 --hash=sha256:fd6f3f93c9a0a7cc2788ee63fb763353d4bd2e89b0751bc78fcf7dda00bea774
+huggingface-hub==0.36.2 --hash=sha256:48f0c8eac16145dfce371e9d2d7772854a4f591bcb56c9cf548accf531d54270
+regex==2025.11.3
+  --hash=sha256:2ab815eb8a96379a27c3b6157fcb127c8f59c36f043c1678110cea492868f1d5
+  --hash=sha256:10483eefbfb0adb18ee9474498c9a32fcf4e594fbca0543bb94c48bac6183e2e
+  --hash=sha256:a12ab1f5c29b4e93db518f5e3872116b7e9b1646c9f9f426f777b50d44a09e8c
+  --hash=sha256:4aecb6f461316adf9f1f0f6a4a1a3d79e045f9b71ec76055a791affa3b285850
+requests==2.34.2 --hash=sha256:2a0d60c172f83ac6ab31e4554906c0f3b3588d37b5cb939b1c061f4907e278e0
+urllib3==2.8.0 --hash=sha256:0cf3cae568d36aa9576b28dfb35f11328f1cb974ca7647d9475ebb86c75ac6e3
+idna==3.20 --hash=sha256:ab7ae7122974553370f0bdb919e1a960b2cd1bc1ef0276416d896db81c14582c
+certifi==2026.10.19.post1 --hash=sha256:1324c476b4811eff41a8bc2122cd0bbd4d9c7234c725446d99ab1612b3a7fdd2
+charset-normalizer==3.5.3 --hash=sha256:96e268b0cbda016ac519513294fcd17032264085b600abaac58b93049477e132
+filelock==4.3.1 --hash=sha256:79e43df8e9fe509cd83a3899a7c186c8077cbbe4d200a1ed3705c2f3bb6bc487
+fsspec==2026.9.0 --hash=sha256:8dd6e646e99ea382bd85f97a45e6b526a442d79423a7dc673f1e2756d05fcb5f
+tqdm==4.70.1 --hash=sha256:c293e525e6fef9c20e8728fd4612df02a0aa31bb5fe91ecd93e123b1b7bffa73'
 
 place=.deps/torch-python
 
@@ -124,12 +144,13 @@ make_torch() {
 # add_analysis FOLDER: hta last, for its presence says that all is there.
 add_analysis() {
   local path
-  say "adding Holistic Trace Analysis 0.5 to $place (43 MB from PyPI)"
+  say "adding Holistic Trace Analysis 0.5 and transformers 4.57 to $place (62 MB from PyPI)"
   mkdir "$1"
   fetch "Holistic Trace Analysis" "$analysis_wheels" "$1"
+  fetch transformers "$transformers_wheels" "$1"
   rm -rf "$1"/packages/{bin,share,param_bench,pandas/tests}
-  PYTHONPATH=$1/packages python3 -c 'import hta.trace_analysis' 2>"$1/import.log" ||
-    fail "the fetched Holistic Trace Analysis does not load here: $(tail -n 1 "$1/import.log")"
+  PYTHONPATH=$1/packages python3 -c 'import hta.trace_analysis, transformers' 2>"$1/import.log" ||
+    fail "the fetched Holistic Trace Analysis or transformers does not load here: $(tail -n 1 "$1/import.log")"
   mv "$1/packages/hta" "$1/hta"
   for path in "$1"/packages/* "$1/hta"; do
     rm -rf "$place/packages/${path##*/}"
@@ -139,7 +160,7 @@ add_analysis() {
 
 suffix=$(python3 -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
 has_torch() { [ -x "$place/python" ] && [ -f "$place/packages/torch/_C$suffix" ]; }
-has_analysis() { [ -d "$place/packages/hta" ] && [ -f "$place/packages/numpy/_core/_multiarray_umath$suffix" ]; }
+has_analysis() { [ -d "$place/packages/hta" ] && [ -d "$place/packages/transformers" ] && [ -f "$place/packages/numpy/_core/_multiarray_umath$suffix" ]; }
 if has_torch && has_analysis; then
   say "ready"
   exit
