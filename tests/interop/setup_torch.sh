@@ -147,6 +147,7 @@ add_analysis() {
   say "adding Holistic Trace Analysis 0.5 and transformers 4.57 to $place (62 MB from PyPI)"
   mkdir "$1"
   fetch "Holistic Trace Analysis" "$analysis_wheels" "$1"
+  rm -rf "$1/packages/bin"  # pip warns of a folder that is there
   fetch transformers "$transformers_wheels" "$1"
   rm -rf "$1"/packages/{bin,share,param_bench,pandas/tests}
   PYTHONPATH=$1/packages python3 -c 'import hta.trace_analysis, transformers' 2>"$1/import.log" ||
