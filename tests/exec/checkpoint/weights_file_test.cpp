@@ -126,7 +126,7 @@ TEST_F(WeightsFileOnFaultyDisk, IsTheEarlierOrTheNewOneWhateverCallFails) {
 
 TEST_F(WeightsFileOnFaultyDisk, HasAllItsBytesAfterShortAndInterruptedWrites) {
   const std::string whole = text_of("9");
-  for (const std::size_t largest_write : {1, 7, 64}) {
+  for (const std::size_t largest_write : {std::size_t{1}, std::size_t{7}, std::size_t{64}}) {
     FaultyFiles faulty(disk_.files());
     faulty.hinder(largest_write);
     write(faulty.files(), kPlace, "9");
