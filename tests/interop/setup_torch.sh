@@ -84,7 +84,7 @@ list_packages() {
   local tag kept torch=torch==2.11.0
   tag=$(python3 -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
   if kept=$(compgen -G "./.deps/wheels/torch-2.11.0-$tag-*.whl"); then torch=$kept; fi
-  printf '%s' "$1" | tr '\n' ' ' | sed "s| \([a-z-]*==\)|\n\1|g" | sed "s|^torch==2.11.0|$torch|"
+  printf '%s' "$1" | tr '\n' ' ' | sed "s| \([a-z0-9-]*==\)|\n\1|g" | sed "s|^torch==2.11.0|$torch|"
 }
 
 # fetch WHAT WHEELS FOLDER: packages, into FOLDER/packages.
