@@ -49,10 +49,10 @@ void read_plant(const std::string& text, VerifyOptions& options, int layers) {
   const auto layer = find_integer(text.substr(0, colon), 0, layers - 1);
   const auto slower = find_integer(percent, 1, kLargestPercent);
   if (!layer || !slower) {
-    refuse_flags("--plant " + text,
-                 "LAYER:PERCENT, such as 3:20: the layer an integer from 0 to " +
-                     std::to_string(layers - 1) + ", the percentage one from 1 to " +
-                     std::to_string(kLargestPercent));
+    refuse_flags("--plant " + text, "LAYER:PERCENT, such as 3:20: the layer an integer from 0 to " +
+                                        std::to_string(layers - 1) +
+                                        ", the percentage one from 1 to " +
+                                        std::to_string(kLargestPercent));
   }
   options.slow_layer = *layer;
   options.slow_percent = *slower;
