@@ -1,11 +1,11 @@
 #include "planner/prediction/any_plan_bound.h"
 
 #include <algorithm>
-#include <set>
 #include <vector>
 
 #include "planner/lowering/stage_work.h"
 #include "planner/plan/activity.h"
+#include "planner/prediction/simplicity.h"
 #include "sim/cost_model.h"
 
 namespace frazil {
@@ -19,22 +19,12 @@ DeviceId find_fastest(const Cluster& cluster) {
   return DeviceId{static_cast<std::size_t>(fastest - cluster.devices.begin())};
 }
 
-int count_own_devices(const Plan& plan) {
-  std::set<DeviceId> own;
-  for (const Pipeline& pipeline : plan.pipelines) {
-    for (const Stage& stage : pipeline.stages) {
-      own.insert(stage.devices.begin(), stage.devices.end());
-    }
-  }
-  return static_cast<int>(own.size());
-}
-
 // Returns the slowdowns of the fastest devices, as many as the plan uses, fastest first.
 std::vector<std::int64_t> list_slowdowns(const Plan& plan, const Cluster& cluster) {
   std::vector<std::int64_t> slowdowns;
   for (const Device& device : cluster.devices) slowdowns.push_back(device.time_ppm);
   std::sort(slowdowns.begin(), slowdowns.end());
-  slowdowns.resize(static_cast<std::size_t>(count_own_devices(plan)));
+  slowdowns.resize(static_cast<std::size_t>(count_used_devices(plan)));
   return slowdowns;
 }
 

@@ -14,7 +14,8 @@ int count_complications(const NamedSchedule& schedule) {
   return int{facts.splits_backward} + int{facts.needs_costs} + int{schedule.in_flight.has_value()};
 }
 
-// Counts each device once, however many of the plan's stages lie on it.
+}  // namespace
+
 int count_used_devices(const Plan& plan) {
   std::set<DeviceId> devices;
   for (const Pipeline& pipeline : plan.pipelines) {
@@ -24,8 +25,6 @@ int count_used_devices(const Plan& plan) {
   }
   return static_cast<int>(devices.size());
 }
-
-}  // namespace
 
 int count_complications(const Plan& plan) {
   const ParallelShape shape = parallel_shape(plan);

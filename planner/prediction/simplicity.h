@@ -16,6 +16,9 @@ namespace frazil {
 // pipelines of unequal length.
 int count_complications(const Plan& plan);
 
+// Counts the devices that have a stage, each once, however many of the plan's stages lie on it.
+int count_used_devices(const Plan& plan);
+
 // The order of plans that are equally fast: complications, devices used, stages of a pipeline.
 using Simplicity = std::tuple<int, int, std::size_t>;
 Simplicity simplicity_of(const Plan& plan);
