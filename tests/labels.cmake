@@ -47,7 +47,7 @@ set(thorough
   exec_run_tests/FreezeSignals.SumsMoveWithTheirLayersAndEndWhenTheyFreeze
   exec_run_tests/Measurement.NeverChangesABit
   exec_run_tests/Transparency
-  exec_state_tests/MoveLayers.GivesTheSameBitsWhereAllDevicesMoveAtOnce
+  exec_state_tests/MoveLayers.GivesTheSameBits
   exec_state_tests/StateMemory.NeverHasMoreThanWasHeldAtOnce
   exec_state_tests/WeightVersions.EqualASequentialProgramThatAppliesTheSameVersions
   exec_state_tests/WeightVersions.OfAnyNumberOfMicroBatchesEqualASequentialProgram

@@ -40,15 +40,6 @@ Bytes find_largest(const std::map<int, FeatureLayout>& layouts) {
   return largest;
 }
 
-std::uint64_t hash_weights(LayerId layer, const LayerState& state) {
-  auto hash = static_cast<std::uint64_t>(layer.value);
-  for (const at::Tensor& parameter : state.parameters) {
-    const at::Tensor here = parameter.detach().cpu().contiguous();
-    hash = hash_bytes(here.const_data_ptr(), here.nbytes(), hash);
-  }
-  return hash;
-}
-
 std::vector<std::int64_t> count_rows(std::size_t count) {
   std::vector<std::int64_t> rows(count);
   std::iota(rows.begin(), rows.end(), 0);
@@ -65,6 +56,15 @@ at::Tensor round(const at::Tensor& tensor, FeaturePrecision precision) {
 
 }  // namespace
 
+std::uint64_t hash_weights(LayerId layer, const Tensors& parameters) {
+  auto hash = static_cast<std::uint64_t>(layer.value);
+  for (const at::Tensor& parameter : parameters) {
+    const at::Tensor here = parameter.detach().cpu().contiguous();
+    hash = hash_bytes(here.const_data_ptr(), here.nbytes(), hash);
+  }
+  return hash;
+}
+
 PrefixCache::PrefixCache(const ModelSpec& model, const std::vector<Tensors>& outputs,
                          std::int64_t samples, const FileSystem& files,
                          const PrefixCacheOptions& options)
@@ -77,14 +77,12 @@ PrefixCache::PrefixCache(const ModelSpec& model, const std::vector<Tensors>& out
       ahead_([this](const ReadAhead::SampleIds& ids) { return read(ids); },
              options.limits.disk.count > 0 ? ReadAhead::kReadersOfDisk : 1) {}
 
-void PrefixCache::use(int depth, const std::vector<const LayerState*>& states) {
+void PrefixCache::use(int depth, const std::vector<std::uint64_t>& weights) {
   ahead_.forget();
   const auto layout = layouts_.find(depth);
   depth_ = layout == layouts_.end() ? 0 : depth;
   FeatureKey key{.layers = {}, .precision = options_.precision};
-  for (int l = 0; l < depth_; ++l) {
-    key.layers.push_back(hash_weights(LayerId{l}, *states.at(static_cast<std::size_t>(l))));
-  }
+  for (int l = 0; l < depth_; ++l) key.layers.push_back(weights.at(static_cast<std::size_t>(l)));
   cache_.use(key, depth_ == 0 ? Bytes{} : layout->second.feature(), std::exchange(admitted_, {}));
 }
 

@@ -22,7 +22,7 @@
 #include "exec/cache/prefix_counts.h"
 #include "exec/cache/prefix_rows.h"
 #include "exec/cache/read_ahead.h"
-#include "exec/state/layer_state.h"
+#include "exec/models/model.h"
 
 namespace frazil {
 
@@ -35,6 +35,9 @@ struct PrefixCacheOptions {
   int variants = 1;
 };
 
+// Returns the hash of a layer's weights, which differs between layers of equal weights.
+std::uint64_t hash_weights(LayerId layer, const Tensors& parameters);
+
 class PrefixCache {
  public:
   // Makes a cache for `samples` samples. `outputs` are those of all layers for some sample. `files`
@@ -45,9 +48,9 @@ class PrefixCache {
   // Says how many features the next `use` of other layers may keep; without a call it is all that
   // fit.
   void admit(const FeatureRoom& room) { admitted_ = room; }
-  // Caches layers [0, depth) with these states, by layer, from here on. What was made by other
-  // weights is not found.
-  void use(int depth, const std::vector<const LayerState*>& states);
+  // Caches layers [0, depth) with weights of these hashes, by layer, from here on. What was made by
+  // other weights is not found.
+  void use(int depth, const std::vector<std::uint64_t>& weights);
 
   // Reads in the background what `find` will be asked for in the next step, unless `use` comes
   // before that step.

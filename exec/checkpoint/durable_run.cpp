@@ -234,13 +234,10 @@ void DurableRun::record_weights(Step done, const Layers& layers) {
                        ": the run is not continued");
 }
 
-void DurableRun::save(const Run& run, const TrainingPosition& position) {
+void DurableRun::save(Run& run, const TrainingPosition& position) {
   jobs_.wait();  // one copy of the state at a time
   auto layers = std::make_shared<Layers>();
-  for (const LayerState* const layer :
-       first_holders(run.states(), static_cast<int>(run.model().layers.size()))) {
-    layers->push_back(copy(*layer, memory_));
-  }
+  for (const LayerState& layer : run.gather_states()) layers->push_back(copy(layer, memory_));
   record_weights(position.step, *layers);
   jobs_.start([this, position, layers] { write(position, *layers); });
 }

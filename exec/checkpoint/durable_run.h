@@ -77,7 +77,7 @@ class DurableRun {
   // Saves a copy of the present state: records the hash of the weights, acknowledges all steps so
   // far, then writes the checkpoint, after the save before has ended. Throws InputError if the
   // journal cannot be written, and ReplayMismatch if it has other weights.
-  void save(const Run& run, const TrainingPosition& position);
+  void save(Run& run, const TrainingPosition& position);
   // Returns the saves that have ended since the last call. A checkpoint is durable once it is told
   // of here without a failure.
   std::vector<SavedCheckpoint> take_saved();

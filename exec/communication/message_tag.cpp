@@ -17,6 +17,10 @@ std::string in_round(const Tag& tag) {
   return tag.from == 0 ? "" : ", round " + std::to_string(tag.from);
 }
 
+bool is_between_steps(MessageKind kind) {
+  return kind == MessageKind::kLayerState || kind == MessageKind::kLayerOutput;
+}
+
 std::string name_content(const Tag& tag) {
   const std::string index = std::to_string(tag.index);
   switch (tag.kind) {
@@ -34,6 +38,10 @@ std::string name_content(const Tag& tag) {
       return tag.index == 0 ? "the squared norms" : "the clip scale";
     case MessageKind::kProbe:
       return "probe " + index;
+    case MessageKind::kLayerState:
+      return "the state of layer " + index;
+    case MessageKind::kLayerOutput:
+      return "what layer " + std::to_string(tag.stage) + " puts out for micro-batch " + index;
   }
   return "a message";
 }
@@ -41,7 +49,8 @@ std::string name_content(const Tag& tag) {
 }  // namespace
 
 std::string to_text(const Tag& tag) {
-  return name_content(tag) + " (step " + std::to_string(tag.step) + ")";
+  return name_content(tag) + (is_between_steps(tag.kind) ? " (job " : " (step ") +
+         std::to_string(tag.step) + ")";
 }
 
 MessageLane lane_of(MessageKind kind) {
@@ -58,6 +67,9 @@ MessageLane lane_of(MessageKind kind) {
       return MessageLane::kNorms;
     case MessageKind::kProbe:
       return MessageLane::kProbe;
+    case MessageKind::kLayerState:
+    case MessageKind::kLayerOutput:
+      return MessageLane::kState;
   }
   return MessageLane::kProbe;
 }

@@ -13,17 +13,10 @@
 #include "exec/data/augmentation.h"
 #include "exec/data/dataset.h"
 #include "exec/devices/background_jobs.h"
+#include "exec/tensors/sample_range.h"
 #include "profiles/units.h"
 
 namespace frazil {
-
-// Samples [first, first + count) of the order of an epoch.
-struct SampleRange {
-  int epoch = 0;
-  std::int64_t first = 0;
-  std::int64_t count = 0;
-  friend bool operator==(const SampleRange&, const SampleRange&) = default;
-};
 
 // The places of a run of `samples` samples an epoch, one for each batch of the configured size; the
 // last of an epoch may be short. A step takes the samples of one place, or, if the batch has grown,

@@ -27,6 +27,9 @@ struct Workers::Round {
   std::exception_ptr failure;  // the first failure
   std::string sentence;        // of that failure
   bool abandoned = false;      // by run(): nobody is left to be told
+  DeviceId first{0};
+
+  std::size_t place_of(DeviceId device) const { return device.index() - first.index(); }
 };
 
 struct Workers::Shared {
@@ -70,10 +73,10 @@ void use_one_intra_op_thread() {
 }
 
 // Returns "rank 1 has" or "ranks 0 and 1 have".
-std::string name_missing(const std::vector<bool>& ended) {
+std::string name_missing(const std::vector<bool>& ended, DeviceId first) {
   std::vector<std::string> ranks;
   for (std::size_t rank = 0; rank < ended.size(); ++rank) {
-    if (!ended[rank]) ranks.push_back(std::to_string(rank));
+    if (!ended[rank]) ranks.push_back(std::to_string(first.index() + rank));
   }
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (std::size_t i = 0; i < ranks.size(); ++i) {
@@ -85,15 +88,16 @@ std::string name_missing(const std::vector<bool>& ended) {
 
 // Returns ": step 17, action 1B3" for one rank, ": rank 0 at step 17, action 0F1; rank 1 at ..."
 // for several.
-std::string tell_places(const std::vector<bool>& ended, const JobLimit& limit) {
+std::string tell_places(const std::vector<bool>& ended, DeviceId first, const JobLimit& limit) {
   if (!limit.place) return "";
   const bool is_one = std::count(ended.begin(), ended.end(), false) == 1;
   std::string text;
   for (std::size_t rank = 0; rank < ended.size(); ++rank) {
     if (ended[rank]) continue;
     text += text.empty() ? ": " : "; ";
-    if (!is_one) text += "rank " + std::to_string(rank) + " at ";
-    text += limit.place(DeviceId{rank});
+    const DeviceId device{first.index() + rank};
+    if (!is_one) text += "rank " + std::to_string(device.value) + " at ";
+    text += limit.place(device);
   }
   return text;
 }
@@ -117,7 +121,7 @@ void Workers::Shared::serve(DeviceId device) {
       fail(*current);
     }
     const std::lock_guard<std::mutex> lock(mutex);
-    current->ended[device.index()] = true;
+    current->ended[current->place_of(device)] = true;
     if (--current->running == 0) changed.notify_all();
     current.reset();  // under the lock, so that an awaited job is run()'s to destroy
   }
@@ -148,10 +152,10 @@ Workers::Workers(int devices, WorkerOptions options)
   const bool own_core = static_cast<std::size_t>(devices) <= cores.size();
   const auto make_job = [&](int d) {
     const int core = own_core ? cores[static_cast<std::size_t>(d)] : -1;
-    return [shared = shared_, d, core] {
+    return [shared = shared_, device = DeviceId{options_.first.value + d}, core] {
       if (core >= 0) pin_to(core);
       use_one_intra_op_thread();
-      shared->serve(DeviceId{d});
+      shared->serve(device);
     };
   };
   threads_ = start_threads(devices, make_job, [this] { stop(); });
@@ -194,12 +198,14 @@ void Workers::run(const std::function<void(DeviceId)>& job,
                                     .running = devices(),
                                     .failure = {},
                                     .sentence = {},
-                                    .abandoned = false});
+                                    .abandoned = false,
+                                    .first = options_.first});
   {
     const std::lock_guard<std::mutex> lock(shared_->mutex);
     const std::shared_ptr<Round>& before = shared_->round;  // there only if it was abandoned
     if (before && before->running > 0) {
-      throw WorkerStuck(name_missing(before->ended) + " not come back from the job before");
+      throw WorkerStuck(name_missing(before->ended, before->first) +
+                        " not come back from the job before");
     }
     shared_->round = round;
     ++shared_->number;
@@ -230,9 +236,9 @@ void Workers::wait_for(Round& round, const JobLimit& limit) {
   }
   if (!in_time) {
     round.sentence =
-        name_missing(round.ended) +
+        name_missing(round.ended, round.first) +
         (limit.progress ? " not ended an action within " : " not ended the job within ") +
-        to_text(limit.time) + tell_places(round.ended, limit);
+        to_text(limit.time) + tell_places(round.ended, round.first, limit);
     round.failure = std::make_exception_ptr(PeerLost(round.sentence));
     lock.unlock();
     if (round.on_failure) round.on_failure(round.sentence);
@@ -243,7 +249,7 @@ void Workers::wait_for(Round& round, const JobLimit& limit) {
     if (shared_->changed.wait_for(lock, grace.tick(), has_ended)) return;
   } while (!grace.is_over());
   round.abandoned = true;
-  const std::string sentence = round.sentence + "; " + name_missing(round.ended) +
+  const std::string sentence = round.sentence + "; " + name_missing(round.ended, round.first) +
                                " not come back " + to_text(options_.grace) + " later";
   lock.unlock();
   give_up(sentence);

@@ -1,6 +1,7 @@
 #include "exec/models/model.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include <cmath>
 #include <map>
@@ -127,6 +128,17 @@ std::vector<Tensors> forward_model(const ModelSpec& model,
   for (std::size_t l = 0; l < model.layers.size(); ++l) {
     const Tensors read = read_inputs(model, LayerId{l}, outputs, inputs);
     outputs.push_back(model.layers[l].forward({LayerId{l}, *parameters[l], read, {}}));
+  }
+  return outputs;
+}
+
+std::vector<Tensors> example_outputs(const ModelSpec& model, const Samples& samples) {
+  const c10::NoGradGuard no_grad;
+  std::vector<Tensors> outputs;
+  for (std::size_t l = 0; l < model.layers.size(); ++l) {
+    const Tensors parameters = initial_parameters(model, LayerId{l}, /*seed=*/0);
+    const Tensors read = read_inputs(model, LayerId{l}, outputs, samples.inputs);
+    outputs.push_back(model.layers[l].forward({LayerId{l}, parameters, read, {}}));
   }
   return outputs;
 }

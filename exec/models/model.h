@@ -10,6 +10,7 @@
 
 #include "exec/models/parametric_operations.h"
 #include "exec/tensors/keyed_random.h"
+#include "exec/tensors/samples.h"
 #include "exec/tensors/tensors.h"
 #include "profiles/model_profile.h"
 #include "profiles/units.h"
@@ -99,6 +100,9 @@ Tensors read_inputs(const ModelSpec& model, LayerId layer, const std::vector<Ten
 std::vector<Tensors> forward_model(const ModelSpec& model,
                                    const std::vector<const Tensors*>& parameters,
                                    const Tensors& inputs);
+
+// Returns what a model's layers put out with some start values: only the shapes and types matter.
+std::vector<Tensors> example_outputs(const ModelSpec& model, const Samples& samples);
 
 // Returns the structure of a model as a profile without costs, which is all that activity and
 // validation need.

@@ -100,7 +100,7 @@ void fill_costs(ModelProfile& profile, const Gathered& gathered, const Run& run,
     const Samples there = gather_micro_batches(data.train, order, 0, size, size)[0];
     const auto brought = run.devices()[0].bring(there);
     const Samples& samples = brought ? *brought : there;
-    const DeviceState& state = run.states()[0];
+    const DeviceState& state = run.pool().states()[0];
     const std::vector<Bytes> stashes = measure_stashes(run.model(), state, samples);
     const std::vector<Bytes> frozen = measure_stashes(run.model(), state, samples, true);
     for (std::size_t l = 0; l < profile.layers.size(); ++l) {

@@ -126,8 +126,8 @@ class Verifying {
     const Samples there = gather_micro_batches(data_.train, order_, 0, size, size)[0];
     const auto brought = run_.devices()[0].bring(there);
     const Samples& samples = brought ? *brought : there;
-    stashes_ = measure_stashes(run_.model(), run_.states()[0], samples);
-    stashes_of_frozen_ = measure_stashes(run_.model(), run_.states()[0], samples, true);
+    stashes_ = measure_stashes(run_.model(), run_.pool().states()[0], samples);
+    stashes_of_frozen_ = measure_stashes(run_.model(), run_.pool().states()[0], samples, true);
   }
 
   void take_step(Half& half) {

@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "exec/run/run.h"
 #include "planner/freezing/plasticity.h"
 #include "profiles/error.h"
 
@@ -35,31 +34,8 @@ std::vector<double> gradient_norms(const ModelSpec& model, const std::vector<dou
   return norms;
 }
 
-std::vector<double> interval_gradients(const Run& run) {
-  const ModelSpec& model = run.model();
-  const std::vector<const LayerState*> holders =
-      first_holders(run.states(), static_cast<int>(model.layers.size()));
-  std::vector<double> norms(model.blocks.size());
-  for (std::size_t l = 0; l < holders.size(); ++l) {
-    for (const at::Tensor& sum : holders[l]->gradient_sums) {
-      norms.at(model.layers[l].block.index()) += sum.to(at::kDouble).abs().sum().item<double>();
-    }
-  }
-  return norms;
-}
-
-Sketches sketch_blocks(const Run& run, const Samples& probe) {
-  const ModelSpec& model = run.model();
-  const std::vector<Tensors> outputs = run.outputs(probe);
-  Sketches sketches(model.blocks.size());
-  for (std::size_t l = 0; l < outputs.size(); ++l) {
-    const bool is_last =
-        l + 1 == outputs.size() || model.layers[l + 1].block != model.layers[l].block;
-    if (!is_last) continue;
-    sketches.at(model.layers[l].block.index()) =
-        make_sketch(as_doubles(outputs[l], probe.count()), static_cast<std::size_t>(probe.count()));
-  }
-  return sketches;
+std::vector<double> sketch_outputs(const Tensors& outputs, std::int64_t samples) {
+  return make_sketch(as_doubles(outputs, samples), static_cast<std::size_t>(samples));
 }
 
 std::vector<double> compare_sketches(const Sketches& now, const Sketches& then) {

@@ -1,8 +1,8 @@
 #pragma once
 // A Run is a training under way: devices with their state, the program in force, and one call per
-// step. It knows plans, not policies; the trainer, the profiler, verify and the tests drive it.
+// step. It asks the devices (exec/run/device_pool.h) and joins their answers. It knows plans, not
+// policies; the trainer, the profiler, verify and the tests drive it.
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -11,12 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "exec/devices/workers.h"
-#include "exec/run/executor.h"
+#include "exec/run/device_pool.h"
+#include "exec/run/run_options.h"
 #include "exec/run/step_deadline.h"
 #include "exec/state/optimizer.h"
-#include "exec/state/transition.h"
-#include "planner/actions/message_order.h"
 
 namespace frazil {
 
@@ -39,20 +37,10 @@ struct StepResult {
 struct TransitionReport {
   MoveReport move;
   Duration program_time{0};   // the plan is checked and its program made
-  Duration move_time{0};      // state goes to its new owners or is freed
-  Duration executor_time{0};  // old executors ended, new ones made
+  Duration move_time{0};      // state goes to its new owners
+  Duration executor_time{0};  // what is given up is freed, new executors are made
   Duration cache_time{0};     // the cache told which layers are frozen: it hashes their weights
   Duration start_time() const { return program_time + executor_time + cache_time; }
-};
-
-struct RunOptions {
-  MessageOrder order = MessageOrder::kByTag;
-  // The longest single wait for a message or a GPU. A step also fails if no device ends an action
-  // within this time, but at least within a second.
-  Duration deadline = std::chrono::minutes(10);
-  // Take the limit of exec/run/step_deadline.h in place of `deadline`.
-  bool predicts_deadline = false;
-  DeviceChoice devices = {};
 };
 
 class Run {
@@ -72,14 +60,14 @@ class Run {
   TransitionReport transition_to(const Plan& plan);
   // Returns the sizes of the blocks that a transition to this plan would copy state into.
   // state_memory() may reserve them on any thread. Requires: a plan is in force.
-  std::vector<Bytes> copied_blocks(const Plan& plan) const;
-  const StateMemory& state_memory() const { return state_memory_; }
+  std::vector<Bytes> copied_blocks(const Plan& plan) const { return pool_.copied_blocks(plan); }
+  const StateMemory& state_memory() const { return pool_.state_memory(); }
   // Takes over the state of another run of the same model, `layers[l]` that of layer l, in place of
   // the start values. Requires: no plan has been in force.
-  void restore(std::vector<LayerState> layers);
+  void restore(std::vector<LayerState> layers) { pool_.restore(std::move(layers)); }
   // Attaches a cache, which must outlive the run's steps. From the next transition on, plans that
   // cache the frozen prefix keep and find its features there.
-  void attach(PrefixCache& cache) { cache_ = &cache; }
+  void attach(PrefixCache& cache) { pool_.attach(cache); }
   void measure(const Measurement& measurement) { measurement_ = measurement; }
 
   // Runs one step over the global micro-batches; the last ones may be missing or short (a short
@@ -96,68 +84,46 @@ class Run {
   void expect_step(Duration predicted);
 
   // Returns the layer samples of all devices since the last call.
-  std::vector<LayerSample> take_layer_samples();
+  std::vector<LayerSample> take_layer_samples() { return pool_.take_layer_samples(); }
   // The mean loss and, of a classifier, the share of right answers.
   struct Evaluation {
     double loss = 0;
     double accuracy = 0;
   };
-  // Evaluates `samples` in eval mode with the weights of each layer's first holder.
-  Evaluation evaluate(const Samples& samples, int micro_batch_size) const;
+  // Evaluates `samples` in eval mode, each layer on its first holder.
+  Evaluation evaluate(const Samples& samples, int micro_batch_size);
   // Returns the outputs of all layers, computed as evaluate() does, on the host.
-  std::vector<Tensors> outputs(const Samples& samples) const;
+  std::vector<Tensors> outputs(const Samples& samples) { return pool_.outputs(samples); }
+  // Returns a sketch (planner/freezing/plasticity.h) of what each block's last layer puts out.
+  std::vector<std::vector<double>> sketch_blocks(const Samples& probe);
+  // Returns the L1 norm of each block's sum of gradients (LayerState::gradient_sums), 0 for a block
+  // that has none.
+  std::vector<double> interval_gradients();
   // Empties LayerState::gradient_sums of all layers.
-  void clear_gradient_sums();
+  void clear_gradient_sums() { pool_.clear_gradient_sums(); }
 
   // Returns the first layer with a weight or a moment that is not finite.
-  std::optional<LayerId> find_non_finite() const;
-  // Returns the parameters of each layer's first holder, where they lie; they hold until the next
-  // step or transition.
-  std::vector<const Tensors*> parameters() const;
-  // Returns the hash of all weights and optimizer state, in layer order. Requires: replicas hold
-  // the same bits.
-  std::uint64_t weight_hash() const;
-  const Plan& plan() const;
-  const ModelSpec& model() const { return model_; }
-  const ModelProfile& structure() const { return structure_; }
-  const std::vector<DeviceState>& states() const { return states_; }
-  const ComputeDevices& devices() const { return devices_; }
+  std::optional<LayerId> find_non_finite() { return pool_.find_non_finite(); }
+  // Returns the state of each layer at its first holder. It may lie where the holder has it, and
+  // holds until the next step or transition.
+  std::vector<LayerState> gather_states() { return pool_.gather_states(); }
+  // Returns a hash over the hashes of all layers' weights and optimizer state, in layer order.
+  // Requires: replicas hold the same bits.
+  std::uint64_t weight_hash();
+  const Plan& plan() const { return pool_.program().plan; }
+  const ModelSpec& model() const { return pool_.model(); }
+  const ModelProfile& structure() const { return pool_.structure(); }
+  // Returns the devices of this process.
+  const DevicePool& pool() const { return pool_; }
+  const ComputeDevices& devices() const { return pool_.devices(); }
 
  private:
-  struct Program;  // a step program with an executor per device
-  Program& program_for(int samples);
-  void refuse_after_failure() const;
   void limit_waits();
-  void run_job(const std::function<void(DeviceId)>& job,
-               const std::function<std::string(DeviceId)>& place = {});
-  StepProgram make_step_program(const Plan& plan) const;
-  std::unique_ptr<Program> start(StepProgram program);
-  void move_to(StepProgram program, TransitionReport& report);
-  MoveReport move_states(const StepProgram& program);
-  void on_every_device(const std::function<void(DeviceId)>& job);
-  void settle_states();
-  std::vector<Tensors> gather_parameters() const;
 
-  ModelSpec model_;
-  OptimizerConfig optimizer_;
-  std::uint64_t seed_;
   RunOptions options_;
-  ModelProfile structure_;
-  ComputeDevices devices_;  // before what lives on the devices
-  std::shared_ptr<WaitLimit> wait_limit_;
   StepDeadline step_deadline_;
-  StateMemory state_memory_ = StateMemory::keeping();
-  std::vector<DeviceState> states_;
-  std::vector<std::unique_ptr<Communicator>> communicators_;
-  SteadyTime origin_;
-  std::atomic<std::int64_t> ended_actions_{0};
-  std::vector<Recorder> recorders_;
   Measurement measurement_;
-  PrefixCache* cache_ = nullptr;
-  std::string failure_;  // of a step or transition, told in one sentence
-  std::unique_ptr<Program> full_;
-  std::unique_ptr<Program> short_;  // of the last short batch seen
-  Workers workers_;                 // last: its threads end first
+  DevicePool pool_;
 };
 
 }  // namespace frazil

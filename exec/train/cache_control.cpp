@@ -70,7 +70,7 @@ CacheControl::CacheControl(const TrainOptions& options, const RunShape& shape, R
                                 .precision = config.precision,
                                 .checks = config.check,
                                 .variants = variants_};
-  cache_.emplace(run.model(), run.outputs(narrow(samples, 0, 1)), samples.count(),
+  cache_.emplace(run.model(), example_outputs(run.model(), narrow(samples, 0, 1)), samples.count(),
                  options.cache_files, made);
   run.attach(*cache_);
   room_warning_ = warn_of_room(cache_->room(), samples_ * variants_);

@@ -36,7 +36,7 @@ void refuse_non_finite(Step done, const Run::Evaluation& evaluation, const char*
          loss_text(evaluation.loss));
 }
 
-void refuse_non_finite_weights(Step done, const Run& run) {
+void refuse_non_finite_weights(Step done, Run& run) {
   const std::optional<LayerId> layer = run.find_non_finite();
   if (!layer) return;
   refuse("after " + std::to_string(done) + " steps layer " + name_of(*layer, run.model()) +

@@ -13,6 +13,6 @@ void refuse_non_finite(Step step, const StepResult& result, const ModelSpec& mod
 // Looks at the losses of samples ("test") with the weights of the first `done` steps.
 void refuse_non_finite(Step done, const Run::Evaluation& evaluation, const char* samples);
 // Looks at all weights and moments after `done` steps.
-void refuse_non_finite_weights(Step done, const Run& run);
+void refuse_non_finite_weights(Step done, Run& run);
 
 }  // namespace frazil

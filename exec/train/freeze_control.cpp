@@ -92,10 +92,10 @@ FreezeSignals FreezeControl::measure(Step step, const Before& before) {
         signals.gradient_norms = gradient_norms(run_.model(), before.gradient_squares);
         break;
       case Signal::kIntervalGradients:
-        signals.interval_gradients = interval_gradients(run_);
+        signals.interval_gradients = run_.interval_gradients();
         break;
       case Signal::kPlasticity:
-        now_ = sketch_blocks(run_, probe_);
+        now_ = run_.sketch_blocks(probe_);
         signals.plasticity = compare_sketches(now_, then_);
         break;
       case Signal::kLearningRate:
@@ -109,7 +109,7 @@ FreezeSignals FreezeControl::measure(Step step, const Before& before) {
 FreezeControl::Decided FreezeControl::decide(Step step, const Before& before) {
   if (authority_.state().step == step) return {authority_.decide({.step = step}), {}};
   if (!authority_.state().step && contains(needed_signals(config_), Signal::kPlasticity)) {
-    then_ = sketch_blocks(run_, probe_);
+    then_ = run_.sketch_blocks(probe_);
   }
   const std::vector<Signal> asked = authority_.needed_signals(step);
   FreezeSignals signals = measure(step, before);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <vector>
 
 #include "exec/devices/steady_time.h"
@@ -19,11 +20,21 @@ constexpr std::int64_t kMostCopied = std::int64_t{1} << 26;  // by a device
 constexpr std::int64_t kMostHashed = std::int64_t{1} << 29;
 constexpr int kRounds = 4;  // the first does not count
 
+// Returns a state of each layer that is held in this process, by layer.
+std::vector<const LayerState*> list_held(const std::vector<DeviceState>& states) {
+  std::map<LayerId, const LayerState*> held;
+  for (const DeviceState& device : states) {
+    for (const auto& [layer, state] : device) held.emplace(layer, &state);
+  }
+  std::vector<const LayerState*> list;
+  for (const auto& [layer, state] : held) list.push_back(state);
+  return list;
+}
+
 // Lists the parameters of the run's layers, from layer `begin` on and around the end, until `most`
 // bytes are full. The first layer is always listed.
 std::vector<Tensors> list_layers(const Run& run, std::size_t begin, std::int64_t most) {
-  const auto count = static_cast<int>(run.model().layers.size());
-  const std::vector<const LayerState*> holders = first_holders(run.states(), count);
+  const std::vector<const LayerState*> holders = list_held(run.pool().states());
   std::vector<Tensors> layers;
   std::int64_t all = 0;
   for (std::size_t l = 0; l < holders.size(); ++l) {

@@ -85,7 +85,7 @@ class Training {
       durable_->finish();
       tell_saved(done);
     }
-    if (options_.keep_weights) options_.keep_weights(run_.parameters(), done);
+    if (options_.keep_weights) keep_weights(done);
     result_.weight_hash = run_.weight_hash();
     result_.process_peak_resident = peak_resident();
     note_foreign_load();
@@ -225,6 +225,13 @@ class Training {
         tell(now, std::string("no checkpoint was written: ") + error.what(), true);
       }
     }
+  }
+
+  void keep_weights(Step done) {
+    const std::vector<LayerState> states = run_.gather_states();
+    std::vector<const Tensors*> parameters;
+    for (const LayerState& state : states) parameters.push_back(&state.parameters);
+    options_.keep_weights(parameters, done);
   }
 
   // Keeps the phase in force as it stands.

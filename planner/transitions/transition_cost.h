@@ -1,7 +1,7 @@
 #pragma once
 // clang-format off
 // Predicts what a transition from one plan to the next, between two steps, costs: the twin of
-// move_layers() in exec/state/transition.h. The state of a layer (parameters, and optimizer state
+// exec/run/move_layers.h. The state of a layer (parameters, and optimizer state
 // if it has trained) goes to each device that will hold the layer and does not yet hold it; other
 // state is not touched. A device sends to one device at a time and receives from one at a time, so
 //   move  = the most that any device's sends, or its receives, take: sum of bytes / bandwidth,

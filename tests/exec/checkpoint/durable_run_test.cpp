@@ -71,7 +71,7 @@ TEST(SavedRun, GoesOnUnderAnyPlanWithTheBitsOfOneThatNeverEnded) {
           take_steps(*begun, 0, 3);
           const auto layers = static_cast<int>(model.layers.size());
           folder.save({.step = 3, .steps = 5, .mask = begun->plan().mask},
-                      first_holders(begun->states(), layers));
+                      first_holders(begun->pool().states(), layers));
           hash = begun->weight_hash();
         }
         const auto resumed = make_run(shapes()[to], optimizer);

@@ -57,7 +57,7 @@ std::vector<Tensors> gradients_at(const TestModel& model, const std::string& mas
   run.transition_to(make_plan(model, {.micro_batches = 4, .mask = mask}));
   run.step(step, kRate, micro_batches);
   std::vector<Tensors> gradients;
-  for (const auto& [layer, state] : run.states().at(0)) gradients.push_back(state.first_moment);
+  for (const auto& [layer, state] : run.pool().states().at(0)) gradients.push_back(state.first_moment);
   return gradients;
 }
 
@@ -130,7 +130,7 @@ void expect_plain_bits(const TestModel& model, const std::string& mask) {
     add_uses(model.spec, plain.gradients);
     expect_gradients(model.spec, gradients, plain.gradients);
     descend(weights, plain.gradients, kRate);
-    expect_equal(model.spec, run.states().at(0), weights);
+    expect_equal(model.spec, run.pool().states().at(0), weights);
   }
 }
 

@@ -24,7 +24,7 @@ std::map<LayerId, Tensors> train_one_way(const TestModel& model, const std::stri
     run.step(step, 1e-2, model.samples({.seed = static_cast<std::uint64_t>(step)}));
   }
   std::map<LayerId, Tensors> weights;
-  for (const DeviceState& state : run.states()) {
+  for (const DeviceState& state : run.pool().states()) {
     for (const auto& [layer, own] : state) weights[layer] = own.parameters;
   }
   return weights;

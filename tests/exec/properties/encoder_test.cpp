@@ -26,7 +26,7 @@ std::vector<Tensors> train_once(const TestModel& model, const std::vector<Sample
   run.transition_to(make_plan(model, {.devices = 3, .cuts = {2, 4}}));
   run.step(0, 0.1, micro_batches);
   std::vector<Tensors> weights;
-  for (const DeviceState& state : run.states()) {
+  for (const DeviceState& state : run.pool().states()) {
     for (const auto& [layer, own] : state) weights.push_back(own.parameters);
   }
   return weights;

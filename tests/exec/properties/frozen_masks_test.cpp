@@ -24,7 +24,7 @@ void step_on(Run& run, const TestModel& model, Step step, int micro_batches) {
 
 void expect_frozen_constant(const Run& run, const LayerTensors& before, const FreezeMask& mask) {
   const Activity activity = find_activity(run.structure(), mask);
-  for (const DeviceState& state : run.states()) {
+  for (const DeviceState& state : run.pool().states()) {
     for (const auto& [layer, own] : state) {
       for (std::size_t p = 0; p < own.parameters.size(); ++p) {
         EXPECT_EQ(at::equal(own.parameters[p], before[layer.index()][p]),

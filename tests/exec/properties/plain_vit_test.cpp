@@ -158,7 +158,7 @@ class PlainVit {
 void expect_bits(const Run& run, Tensors LayerState::*field, const Tensors& expected,
                  const std::string& what) {
   std::size_t next = 0;
-  for (const LayerState* state : first_holders(run.states(), kSmallLayers)) {
+  for (const LayerState* state : first_holders(run.pool().states(), kSmallLayers)) {
     for (const at::Tensor& tensor : state->*field) {
       const at::Tensor plain = expected.at(next).detach().contiguous();
       EXPECT_TRUE(at::equal(tensor.detach().view(at::kInt), plain.view(at::kInt)))

@@ -27,7 +27,7 @@ Tensors gradients_of(const PlanShape& shape, double clip_norm) {
   Run run(model, optimizer, kSeed, devices_of(shape));
   run.transition_to(make_small_plan(run.structure(), shape));
   run.step(0, 1.0, small_micro_batches(0, shape.micro_batches));
-  const std::vector<const LayerState*> states = first_holders(run.states(), kSmallLayers);
+  const std::vector<const LayerState*> states = first_holders(run.pool().states(), kSmallLayers);
   Tensors gradients;
   for (std::size_t l = 0; l < states.size(); ++l) {
     const Tensors before = initial_parameters(model, LayerId{l}, kSeed);

@@ -30,7 +30,7 @@ OptimizerConfig plain_sgd() {
 
 std::vector<Tensors> copy_weights(const Run& run) {
   std::vector<Tensors> weights;
-  for (const LayerState* state : first_holders(run.states(), kSmallLayers)) {
+  for (const LayerState* state : first_holders(run.pool().states(), kSmallLayers)) {
     Tensors& own = weights.emplace_back();
     for (const at::Tensor& parameter : state->parameters) own.push_back(parameter.detach().clone());
   }
@@ -59,11 +59,11 @@ std::vector<std::uint64_t> measure_run(const PlanShape& shape) {
   const auto add = [&](const std::vector<double>& numbers) {
     for (const double number : numbers) bits.push_back(std::bit_cast<std::uint64_t>(number));
   };
-  const Sketches first = sketch_blocks(*run, probe());
+  const Sketches first = run->sketch_blocks(probe());
   for (Step step = 0; step < kSteps; ++step) {
     add(gradient_norms(run->model(), take_step(*run, step, 1e-2).gradient_squares));
-    add(interval_gradients(*run));
-    add(compare_sketches(sketch_blocks(*run, probe()), first));
+    add(run->interval_gradients());
+    add(compare_sketches(run->sketch_blocks(probe()), first));
     if (step == 1) run->clear_gradient_sums();
   }
   return bits;
@@ -115,7 +115,7 @@ TEST(FreezeSignals, AreNormsOfTheGradientsThatMoveTheWeights) {
       expected[run->model().layers[l].block.index()] += sum.abs().sum().item<double>();
     }
   }
-  const std::vector<double> found = interval_gradients(*run);
+  const std::vector<double> found = run->interval_gradients();
   for (std::size_t b = 0; b < found.size(); ++b) {
     EXPECT_NEAR(found[b], expected[b], 1e-3 * expected[b]) << b;
   }
@@ -128,22 +128,22 @@ TEST(FreezeSignals, SumsMoveWithTheirLayersAndEndWhenTheyFreeze) {
   PlanShape other{.cuts = {{2}}};
   moving->transition_to(make_small_plan(moving->structure(), other));
   for (frazil::Run* run : {moving.get(), staying.get()}) (void)take_step(*run, 1);
-  EXPECT_EQ(interval_gradients(*moving), interval_gradients(*staying));
+  EXPECT_EQ(moving->interval_gradients(), staying->interval_gradients());
   other.mask = "10111";
   moving->transition_to(make_small_plan(moving->structure(), other));
-  EXPECT_EQ(interval_gradients(*moving)[1], 0);
-  EXPECT_GT(interval_gradients(*moving)[0], 0);
+  EXPECT_EQ(moving->interval_gradients()[1], 0);
+  EXPECT_GT(moving->interval_gradients()[0], 0);
 }
 
 TEST(FreezeSignals, PlasticityOfAFrozenBlockIsZeroAboveNothing) {
   PlanShape shape;
   shape.mask = "00111";
   const auto run = make_run(shape, {});
-  const Sketches before = sketch_blocks(*run, probe());
+  const Sketches before = run->sketch_blocks(probe());
   ASSERT_EQ(before.size(), 5U);
   EXPECT_EQ(before[0].size(), static_cast<std::size_t>(kSmallMicroBatch * kSmallMicroBatch));
   (void)take_step(*run, 0);
-  const std::vector<double> changes = compare_sketches(sketch_blocks(*run, probe()), before);
+  const std::vector<double> changes = compare_sketches(run->sketch_blocks(probe()), before);
   EXPECT_EQ(changes[0], 0);
   EXPECT_EQ(changes[1], 0);
   for (std::size_t b = 2; b < changes.size(); ++b) EXPECT_GT(changes[b], 0) << b;
@@ -152,7 +152,7 @@ TEST(FreezeSignals, PlasticityOfAFrozenBlockIsZeroAboveNothing) {
 // The rows are made by hand, from the outputs themselves.
 TEST(FreezeSignals, SketchIsTheGramMatrixOfABlocksLastLayer) {
   const auto run = make_run({}, {});
-  const Sketches sketches = sketch_blocks(*run, probe());
+  const Sketches sketches = run->sketch_blocks(probe());
   const std::vector<Tensors> outputs = run->outputs(probe());
   const at::Tensor rows = outputs[2].at(0).to(at::kDouble).reshape({kSmallMicroBatch, -1});
   const at::Tensor gram = rows.matmul(rows.t());

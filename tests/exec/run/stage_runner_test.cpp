@@ -63,7 +63,7 @@ StepOutcome step_once(const PlanShape& shape, const std::vector<Samples>& micro_
   Run run(model, plain_descent(), kSeed, devices_of(shape));
   run.transition_to(make_small_plan(run.structure(), shape));
   StepOutcome outcome{run.step(0, 1.0, micro_batches).loss, {}};
-  const std::vector<const LayerState*> states = first_holders(run.states(), kSmallLayers);
+  const std::vector<const LayerState*> states = first_holders(run.pool().states(), kSmallLayers);
   for (std::size_t l = 0; l < states.size(); ++l) {
     const Tensors before = initial_parameters(model, LayerId{l}, kSeed);
     Tensors gradients;

@@ -88,7 +88,7 @@ double largest_element(const at::Tensor& tensor) {
 std::vector<LayerState> copy_states(const frazil::Run& run, const TestModel& model) {
   run.weight_hash();
   std::vector<LayerState> states;
-  for (const LayerState* state : first_holders(run.states(), model.layers())) {
+  for (const LayerState* state : first_holders(run.pool().states(), model.layers())) {
     states.push_back(clone(*state));
   }
   return states;

@@ -80,7 +80,7 @@ ReductionOutcome train(PlanShape shape, ReductionMode mode) {
     run.step(step, 1e-2, small_micro_batches(step, shape.micro_batches));
   }
   ReductionOutcome outcome{run.weight_hash(), {}};
-  for (const LayerState* state : first_holders(run.states(), kSmallLayers)) {
+  for (const LayerState* state : first_holders(run.pool().states(), kSmallLayers)) {
     for (const at::Tensor& parameter : state->parameters) {
       outcome.weights.push_back(parameter.detach());
     }

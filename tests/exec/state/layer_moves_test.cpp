@@ -1,16 +1,16 @@
-#include "exec/state/transition.h"
+#include "exec/state/layer_moves.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <new>
 #include <random>
 #include <set>
 
-#include "exec/devices/workers.h"
+#include "exec/communication/in_process_communicator.h"
 #include "exec/state/state_memory.h"
 #include "planner/transitions/transition_cost.h"
+#include "tests/exec/support/moved_layers.h"
 #include "tests/exec/support/small_vit.h"
 
 namespace frazil {
@@ -121,13 +121,15 @@ TEST(MoveLayers, MovesNothingThatStays) {
   expect_held(states, layers_by_device({{}}));
 }
 
-TEST(MoveLayers, CopyKeepsWhatTrains) {
+TEST(MoveLayers, LeavesLeavesThatTrain) {
   std::vector<DeviceState> states = states_on_one();
-  set_active(states[0][LayerId{0}], true);
-  (void)move_layers(states, plan_of(pipelines({{}, {}})), kSmallLayers);
-  EXPECT_TRUE(states[1].at(LayerId{0}).parameters[0].requires_grad());
-  EXPECT_TRUE(states[1].at(LayerId{0}).parameters[0].is_leaf());
-  EXPECT_FALSE(states[1].at(LayerId{1}).parameters[0].requires_grad());
+  (void)move_layers(states, plan_of(pipelines({{}, {3}})), kSmallLayers);
+  for (const DeviceState& state : states) {
+    for (const auto& [layer, own] : state) {
+      EXPECT_TRUE(own.parameters[0].requires_grad()) << "layer " << layer.value;
+      EXPECT_TRUE(own.parameters[0].is_leaf()) << "layer " << layer.value;
+    }
+  }
 }
 
 TEST(MoveLayers, LeavesExactlyWhatEachPlanOfALongSequenceSays) {
@@ -239,18 +241,12 @@ std::vector<DeviceState> large_states() {
   return states;
 }
 
-TEST(MoveLayers, GivesTheSameBitsWhereAllDevicesMoveAtOnce) {
-  Workers workers(kDevices);
-  int rounds = 0;
-  const OnEveryDevice at_once = [&](const std::function<void(DeviceId)>& job) {
-    ++rounds;
-    workers.run(job);
-  };
+TEST(MoveLayers, GivesTheSameBits) {
   std::vector<DeviceState> states = large_states();
   const std::uint64_t hash = hash_states(first_holders(states, kSmallLayers));
   for (const auto& cuts : std::vector<std::vector<std::vector<int>>>{
            {{4}}, {{}, {}, {}, {}}, {{2, 5}}, {{}, {3}}, {{6}, {}}, {{1, 2, 3}}, {{}}}) {
-    (void)move_layers(states, plan_of(pipelines(cuts)), kSmallLayers, at_once);
+    (void)move_layers(states, plan_of(pipelines(cuts)), kSmallLayers);
     const std::vector<std::set<int>> held = layers_by_device(cuts);
     for (std::size_t d = 0; d < held.size(); ++d) {
       EXPECT_EQ(states[d].size(), held[d].size());
@@ -264,16 +260,56 @@ TEST(MoveLayers, GivesTheSameBitsWhereAllDevicesMoveAtOnce) {
     }
     EXPECT_EQ(hash_states(first_holders(states, kSmallLayers)), hash);
   }
-  EXPECT_EQ(rounds, 4) << "two that copy and two that free";
 }
 
-TEST(MoveLayers, MovesNothingWhereACopyFails) {
-  std::vector<DeviceState> states = large_states();
-  const OnEveryDevice fails = [](const std::function<void(DeviceId)>&) { throw std::bad_alloc(); };
-  EXPECT_THROW((void)move_layers(states, plan_of(pipelines({{4}, {}})), kSmallLayers, fails),
-               std::bad_alloc);
+TEST(MoveLayers, ChangesNothingBeforeItIsAdopted) {
+  const std::vector<DeviceState> states = states_on_one();
+  const LayerMoves moves =
+      find_moves(Holdings(kSmallLayers, {DeviceId{0}}), Holdings(kSmallLayers, {DeviceId{1}}));
+  auto world = make_in_process_communicators(kDevices);
+  const std::vector<bool> freezes(kSmallLayers, false);
+  const auto exchange = [&](int device) {
+    return exchange_layers({.moves = moves,
+                            .device = DeviceId{device},
+                            .state = states[static_cast<std::size_t>(device)],
+                            .freezes = freezes,
+                            .is_here = [](DeviceId) { return true; },
+                            .memory = {}},
+                           *world[static_cast<std::size_t>(device)], 1);
+  };
+  EXPECT_TRUE(exchange(0).layers.empty());
+  const TakenLayers taken = exchange(1);
+  EXPECT_EQ(taken.layers.size(), kSmallLayers);
+  EXPECT_EQ(states[0].size(), kSmallLayers) << "the giver keeps what it hands over until it adopts";
+  for (const auto& [layer, state] : taken.layers) EXPECT_TRUE(is_state_of(state, layer.value));
+  world[2]->abort("rank 2 is lost");
+  EXPECT_THROW((void)exchange(0), PeerLost);
   EXPECT_EQ(states[0].size(), kSmallLayers);
-  for (std::size_t d = 1; d < states.size(); ++d) EXPECT_TRUE(states[d].empty());
+  EXPECT_TRUE(states[1].empty());
+}
+
+TEST(MoveLayers, LeavesTheMomentsOfWhatFreezesBehind) {
+  const LayerState state = make_state(3);
+  const LayerState frozen = unpack(pack(state, /*freezes=*/true), {});
+  EXPECT_TRUE(at::equal(frozen.parameters.at(0), state.parameters[0]));
+  EXPECT_TRUE(frozen.first_moment.empty() && frozen.second_moment.empty());
+  EXPECT_EQ(frozen.updates, 0);
+  EXPECT_TRUE(is_state_of(unpack(pack(state, /*freezes=*/false), {}), 3));
+}
+
+TEST(FindMoves, TakesFromTheOwnProcessWhereItCan) {
+  const std::vector<int> process_of{0, 0, 1, 1};
+  // Device 3 copies from its neighbour, not from device 0.
+  const LayerMoves grown = find_moves({{DeviceId{0}, DeviceId{2}}},
+                                      {{DeviceId{0}, DeviceId{2}, DeviceId{3}}}, process_of);
+  EXPECT_EQ(grown.moves, (std::vector<LayerMove>{{LayerId{0}, DeviceId{2}, DeviceId{3}, true}}));
+  EXPECT_TRUE(grown.given_up.empty());
+  // Each process hands over to itself.
+  const LayerMoves moved =
+      find_moves({{DeviceId{0}, DeviceId{2}}}, {{DeviceId{1}, DeviceId{3}}}, process_of);
+  EXPECT_EQ(moved.moves, (std::vector<LayerMove>{{LayerId{0}, DeviceId{2}, DeviceId{3}},
+                                                 {LayerId{0}, DeviceId{0}, DeviceId{1}}}));
+  EXPECT_EQ(moved.given_up.size(), 2U);
 }
 
 TEST(MoveLayers, NeedsEveryLayerSomewhere) {

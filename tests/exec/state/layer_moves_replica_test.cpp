@@ -3,7 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
-#include "exec/state/transition.h"
+#include "exec/state/layer_moves.h"
+#include "tests/exec/support/moved_layers.h"
 #include "tests/exec/support/small_vit.h"
 
 namespace frazil {

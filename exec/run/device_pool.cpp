@@ -1,0 +1,326 @@
+#include "exec/run/device_pool.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <utility>
+
+#include "exec/cache/prefix_cache.h"
+#include "exec/communication/device_communicator.h"
+#include "exec/devices/steady_time.h"
+#include "exec/measuring/allocation_meter.h"
+#include "planner/actions/validate_plan.h"
+#include "profiles/cluster.h"
+#include "profiles/error.h"
+
+namespace frazil {
+namespace {
+
+int count_samples(const std::vector<Samples>& micro_batches) {
+  return std::accumulate(
+      micro_batches.begin(), micro_batches.end(), 0,
+      [](int sum, const Samples& s) { return sum + static_cast<int>(s.count()); });
+}
+
+template <class T>
+void append(std::vector<T>& all, std::vector<T> some) {
+  all.insert(all.end(), std::make_move_iterator(some.begin()), std::make_move_iterator(some.end()));
+}
+
+}  // namespace
+
+struct DevicePool::Program {
+  StepProgram step;
+  std::string note;  // what it runs instead of the plan's own schedule, and why
+  std::vector<std::unique_ptr<Executor>> executors;
+};
+
+struct DevicePool::Pending {
+  StepProgram step;
+  LayerMoves moves;
+  Holdings wanted;
+  std::vector<bool> freezes;
+  std::vector<TakenLayers> taken;  // by device of this process
+};
+
+DevicePool::DevicePool(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed,
+                       const PoolPlace& place, const RunOptions& options)
+    : model_(std::move(model)),
+      optimizer_(optimizer),
+      seed_(seed),
+      place_(place),
+      options_(options),
+      structure_(make_structure(model_, optimizer_bytes_per_parameter_byte(optimizer))),
+      devices_(options.devices, place.count, options.deadline),
+      wait_limit_(std::make_shared<WaitLimit>(options.deadline)),
+      held_(model_.layers.size(), {DeviceId{0}}),
+      states_(static_cast<std::size_t>(place.count)),
+      workers_(place.count, {.first = place.first,
+                             .grace = std::max<Duration>(options.deadline, std::chrono::minutes(1)),
+                             .on_stuck = {}}) {
+  if (place.is_here(DeviceId{0})) {
+    for (std::size_t l = 0; l < model_.layers.size(); ++l) {
+      states_[0][LayerId{l}] = make_initial_state(model_, LayerId{l}, seed, state_memory_);
+    }
+  }
+  const SteadyTime origin = std::chrono::steady_clock::now();
+  for (int d = 0; d < place.count; ++d) {
+    recorders_.emplace_back(DeviceId{place.first.value + d}, origin,
+                            devices_[static_cast<std::size_t>(d)], &ended_actions_);
+  }
+  workers_.run([this](DeviceId device) { devices_[local(device)].enter(); });
+  settle_states();
+}
+
+DevicePool::~DevicePool() = default;
+
+void DevicePool::join(std::vector<std::unique_ptr<Communicator>> communicators) {
+  ENSURE(communicators.size() == states_.size(), "a communicator for each device of the process");
+  for (std::size_t d = 0; d < communicators.size(); ++d) {
+    communicators[d] = on_device(std::move(communicators[d]), devices_[d]);
+  }
+  // Executors refer to the communicators of the world that is left.
+  if (full_) full_->executors.clear();
+  short_.reset();
+  {
+    const std::lock_guard<std::mutex> lock(world_);
+    communicators_.swap(communicators);
+  }
+  failure_.clear();
+  if (full_) start(*full_);
+}
+
+void DevicePool::limit_waits(Duration longest) {
+  wait_limit_->set(longest);
+  devices_.limit_waits(longest);
+}
+
+void DevicePool::abort(const std::string& reason) {
+  const std::lock_guard<std::mutex> lock(world_);
+  if (!communicators_.empty()) communicators_[0]->abort(reason);
+  devices_.abandon();
+}
+
+const StepProgram& DevicePool::program() const {
+  ENSURE(full_ != nullptr, "a plan is in force");
+  return full_->step;
+}
+
+StepProgram DevicePool::make_step_program(const Plan& plan) const {
+  return make_program(plan, structure_, place_.devices, optimizer_.clip_norm > 0, options_.order);
+}
+
+void DevicePool::start(Program& program) {
+  for (std::size_t d = 0; d < states_.size(); ++d) {
+    const DeviceId device{place_.first.index() + d};
+    program.executors.push_back(std::make_unique<Executor>(
+        ExecutionContext{model_, optimizer_, program.step, device, states_[d], *communicators_[d],
+                         recorders_[d], measurement_}));
+  }
+}
+
+std::unique_ptr<DevicePool::Program> DevicePool::make_started(StepProgram step) {
+  auto program = std::make_unique<Program>();
+  program->step = std::move(step);
+  start(*program);
+  return program;
+}
+
+void DevicePool::prepare(const Plan& plan) {
+  refuse_after_failure();
+  const Cluster cluster = make_uniform_cluster(place_.devices, Bytes{}, {});
+  validate(plan, {structure_, cluster}, "plan");
+  auto pending = std::make_unique<Pending>();
+  pending->step = make_step_program(plan);
+  pending->wanted = find_holding_devices(plan, model_.layers.size());
+  pending->moves = find_moves(held_, pending->wanted, place_.process_of);
+  for (const LayerActivity& layer : pending->step.activity.layers) {
+    pending->freezes.push_back(!layer.active);
+  }
+  pending_ = std::move(pending);
+}
+
+MoveReport DevicePool::take() {
+  ENSURE(pending_ != nullptr, "a transition is prepared before state moves");
+  if (full_) full_->executors.clear();
+  short_.reset();
+  Pending& pending = *pending_;
+  pending.taken.resize(states_.size());
+  ++jobs_;
+  run_job([&](DeviceId device) {
+    const std::size_t d = local(device);
+    pending.taken[d] =
+        exchange_layers({.moves = pending.moves,
+                         .device = device,
+                         .state = states_[d],
+                         .freezes = pending.freezes,
+                         .is_here = [this](DeviceId other) { return place_.is_here(other); },
+                         .memory = state_memory_},
+                        *communicators_[d], jobs_);
+  });
+  MoveReport report;
+  for (const TakenLayers& taken : pending.taken) report += taken.report;
+  return report;
+}
+
+void DevicePool::adopt() {
+  ENSURE(pending_ != nullptr, "a transition is prepared before it is adopted");
+  const std::unique_ptr<Pending> pending = std::move(pending_);
+  run_job([&](DeviceId device) {
+    const std::size_t d = local(device);
+    (void)adopt_layers(pending->moves, device, std::move(pending->taken.at(d).layers),
+                       pending->step.activity, states_[d]);
+  });
+  held_ = std::move(pending->wanted);
+  settle_states();
+  full_ = make_started(std::move(pending->step));
+}
+
+void DevicePool::revert() {
+  pending_.reset();
+  if (full_ && full_->executors.empty() && failure_.empty()) start(*full_);
+}
+
+std::vector<LayerDigest> DevicePool::cached_weights() {
+  const int cached = program().activity.cached;
+  std::vector<std::vector<LayerDigest>> found(states_.size());
+  run_job([&](DeviceId device) {
+    for (const auto& [layer, state] : states_[local(device)]) {
+      if (layer.value >= cached || held_[layer.index()].front() != device) continue;
+      found[local(device)].push_back({layer, device, hash_weights(layer, state.parameters)});
+    }
+  });
+  std::vector<LayerDigest> all;
+  for (auto& some : found) append(all, std::move(some));
+  return all;
+}
+
+void DevicePool::use_cache(const std::vector<std::uint64_t>& hashes) {
+  if (cache_ != nullptr) cache_->use(program().activity.cached, hashes);
+}
+
+std::vector<Bytes> DevicePool::copied_blocks(const Plan& plan) const {
+  const Activity activity = find_activity(structure_, plan.mask);
+  std::vector<bool> freezes;
+  for (const LayerActivity& layer : activity.layers) freezes.push_back(!layer.active);
+  const LayerMoves moves =
+      find_moves(held_, find_holding_devices(plan, model_.layers.size()), place_.process_of);
+  return frazil::copied_blocks(moves, states_, place_.first, freezes);
+}
+
+void DevicePool::restore(std::vector<LayerState> layers) {
+  ENSURE(full_ == nullptr && place_.is_here(DeviceId{0}),
+         "a run is restored before its first plan");
+  ENSURE(layers.size() == model_.layers.size(), "a state for each layer");
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    layers[l].memory = state_memory_;
+    states_[0].at(LayerId{l}) = std::move(layers[l]);
+  }
+  settle_states();
+}
+
+// Brings what a device holds into its memory before its thread touches it.
+void DevicePool::settle_states() {
+  for (std::size_t d = 0; d < states_.size(); ++d) {
+    for (auto& [layer, state] : states_[d]) devices_[d].adopt(state);
+  }
+  devices_.settle();
+}
+
+DevicePool::Program& DevicePool::program_for(int samples) {
+  ENSURE(full_ != nullptr, "a plan is in force");
+  ENSURE(samples <= full_->step.plan.batch_size, "no more samples than the plan's batch");
+  if (samples == full_->step.plan.batch_size) return *full_;
+  if (short_ == nullptr || short_->step.plan.batch_size != samples) {
+    const Plan shorter = shorten(full_->step.plan, samples);
+    try {
+      short_ = make_started(make_step_program(shorter));
+    } catch (const InfeasibleError& error) {
+      short_ = make_started(make_step_program(fall_back(shorter)));
+      short_->note = "a batch of " + std::to_string(samples) + " samples runs as " +
+                     summarize(short_->step.plan) + ", for " + error.what();
+    }
+  }
+  return *short_;
+}
+
+// Refuses to go on after a failure, which leaves messages and state behind that no later job may
+// meet.
+void DevicePool::refuse_after_failure() const {
+  ENSURE(failure_.empty(), "a run whose step has failed is made anew; it failed with: " + failure_);
+}
+
+void DevicePool::run_job(const std::function<void(DeviceId)>& job,
+                         const std::function<std::string(DeviceId)>& where) {
+  refuse_after_failure();
+  try {
+    workers_.run(job, [this](const std::string& reason) { abort(reason); },
+                 {.time = std::max<Duration>(wait_limit_->time(), std::chrono::seconds(1)),
+                  .progress = [this] { return ended_actions_.load(std::memory_order_relaxed); },
+                  .place = where});
+  } catch (const std::exception& error) {
+    failure_ = error.what();
+    throw;
+  }
+}
+
+StepAnswer DevicePool::step(const StepOrder& order, const std::vector<Samples>& micro_batches,
+                            const std::vector<std::int64_t>& sample_ids) {
+  refuse_after_failure();
+  ENSURE(order.rate_factors.empty() || order.rate_factors.size() == model_.blocks.size(),
+         "a factor for every block");
+  if (order.longest_wait > Duration{0}) limit_waits(order.longest_wait);
+  measurement_ = order.measurement;
+  const StepInput input{.step = order.step,
+                        .seed = seed_,
+                        .learning_rate = order.learning_rate,
+                        .micro_batches = &micro_batches,
+                        .samples = count_samples(micro_batches),
+                        .rate_factors = order.rate_factors,
+                        .cache = order.uses_cache ? cache_ : nullptr,
+                        .sample_ids = &sample_ids};
+  ENSURE(!order.uses_cache || sample_ids.size() == static_cast<std::size_t>(input.samples),
+         "a number for every sample");
+  Program& program = program_for(input.samples);
+  ENSURE(micro_batches.size() == static_cast<std::size_t>(program.step.plan.micro_batches()),
+         "as many micro-batches as the plan has");
+  std::vector<std::vector<LossSample>> losses(states_.size());
+  std::vector<Bytes> allocated(states_.size());  // where memory is measured
+  const auto book = measurement_.memory ? std::make_shared<AllocationMeter::Book>() : nullptr;
+  run_job(
+      [&](DeviceId device) {
+        std::optional<AllocationMeter> meter;
+        if (book) meter.emplace(book);
+        losses[local(device)] = program.executors[local(device)]->run_step(input);
+        if (meter) allocated[local(device)] = Bytes{meter->peak_bytes()};
+      },
+      [&](DeviceId device) { return program.executors[local(device)]->place(); });
+  StepAnswer answer;
+  answer.note = program.note;
+  for (auto& some : losses) append(answer.losses, std::move(some));
+  for (const auto& executor : program.executors) {
+    const std::optional<LayerId> layer = executor->non_finite();
+    if (layer) {
+      answer.non_finite_gradient = std::max(*layer, answer.non_finite_gradient.value_or(*layer));
+    }
+  }
+  for (std::size_t d = 0; d < recorders_.size(); ++d) {
+    Recorder& recorder = recorders_[d];
+    append(answer.gradient_squares, recorder.take_gradient_squares());
+    std::vector<Span> spans = recorder.take_spans();
+    if (order.records) append(answer.spans, std::move(spans));
+    append(answer.weight_reads, recorder.take_weight_reads());
+    if (!recorder.memory().is_open()) continue;
+    answer.memory.push_back(recorder.memory().take());
+    answer.memory.back().allocator_peak += allocated[d];
+  }
+  return answer;
+}
+
+std::vector<LayerSample> DevicePool::take_layer_samples() {
+  std::vector<LayerSample> samples;
+  for (Recorder& recorder : recorders_) append(samples, recorder.take_layer_samples());
+  return samples;
+}
+
+}  // namespace frazil

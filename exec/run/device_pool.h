@@ -1,0 +1,138 @@
+#pragma once
+// The devices of one process: their threads, what they hold, and the program in force on them. A
+// pool does what it is asked to (exec/run/jobs.h); the pools of all processes of a run are asked
+// the same at the same time, and what passes between devices goes through their communicators. It
+// knows plans, not policies.
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "exec/devices/workers.h"
+#include "exec/run/executor.h"
+#include "exec/run/forward_pass.h"
+#include "exec/run/jobs.h"
+#include "exec/run/move_layers.h"
+#include "exec/run/run_options.h"
+#include "exec/state/optimizer.h"
+
+namespace frazil {
+
+class DevicePool {
+ public:
+  // The pool of device 0 makes start values from `seed`, which that device holds until the first
+  // plan is in force. Throws as ComputeDevices does.
+  DevicePool(ModelSpec model, OptimizerConfig optimizer, std::uint64_t seed, const PoolPlace& place,
+             const RunOptions& options);
+  ~DevicePool();
+  DevicePool(const DevicePool&) = delete;
+  DevicePool& operator=(const DevicePool&) = delete;
+
+  // Puts the devices into a world: `communicators` are those of this process's devices. They share
+  // wait_limit() as their CommunicatorOptions::limit. No job runs, and a world that was joined
+  // before is left.
+  void join(std::vector<std::unique_ptr<Communicator>> communicators);
+  std::shared_ptr<const WaitLimit> wait_limit() const { return wait_limit_; }
+  void limit_waits(Duration longest);
+  // Ends what the devices wait for; may be called from any thread.
+  void abort(const std::string& reason);
+
+  // A transition: prepare, take, then adopt or revert. prepare() makes the plan's program, without
+  // effect; it throws InfeasibleError, and InputError for a plan of another model or of more
+  // devices. take() moves state (exec/run/move_layers.h). adopt() puts the plan in force; revert()
+  // forgets what was prepared and taken.
+  void prepare(const Plan& plan);
+  MoveReport take();
+  void adopt();
+  void revert();
+  // Returns the hashes of the weights of those cached layers whose first holder is here, and tells
+  // the cache, if there is one, the hashes of all cached layers in order.
+  std::vector<LayerDigest> cached_weights();
+  void use_cache(const std::vector<std::uint64_t>& hashes);
+
+  StepAnswer step(const StepOrder& order, const std::vector<Samples>& micro_batches,
+                  const std::vector<std::int64_t>& sample_ids);
+  EvaluationAnswer evaluate(const Samples& samples, int micro_batch_size);
+  std::vector<LayerDigest> digests();
+  std::optional<LayerId> find_non_finite();
+  std::vector<BlockNumbers> sketch_blocks(const Samples& probe);
+  std::vector<BlockNumbers> interval_gradients();
+  void clear_gradient_sums();
+  std::vector<LayerSample> take_layer_samples();
+  // Bring together on device 0 what each layer's first holder has, in layer order: its state, or
+  // its outputs for some samples, on the host. Empty on pools without device 0. The states share
+  // memory with what the devices hold, and hold until the next step or transition.
+  std::vector<LayerState> gather_states();
+  std::vector<Tensors> outputs(const Samples& samples);
+  // Takes over the state of another run of the same model, in place of the start values. Requires:
+  // no plan has been in force; device 0 is here.
+  void restore(std::vector<LayerState> layers);
+
+  void attach(PrefixCache& cache) { cache_ = &cache; }
+  bool has_cache() const { return cache_ != nullptr; }
+  // Returns the sizes of the blocks that a transition to this plan would copy state into here.
+  std::vector<Bytes> copied_blocks(const Plan& plan) const;
+  const StateMemory& state_memory() const { return state_memory_; }
+  bool has_plan() const { return full_ != nullptr; }
+  const StepProgram& program() const;
+  const Holdings& holdings() const { return held_; }
+  const ModelSpec& model() const { return model_; }
+  const ModelProfile& structure() const { return structure_; }
+  // Returns what the devices of this process hold.
+  const std::vector<DeviceState>& states() const { return states_; }
+  const ComputeDevices& devices() const { return devices_; }
+  const PoolPlace& place() const { return place_; }
+
+ private:
+  struct Program;  // a step program with an executor per device
+  struct Pending;  // a transition that has been prepared
+
+  std::size_t local(DeviceId device) const { return device.index() - place_.first.index(); }
+  Program& program_for(int samples);
+  void refuse_after_failure() const;
+  void run_job(const std::function<void(DeviceId)>& job,
+               const std::function<std::string(DeviceId)>& where = {});
+  StepProgram make_step_program(const Plan& plan) const;
+  void start(Program& program);
+  std::unique_ptr<Program> make_started(StepProgram step);
+  std::vector<DeviceId> first_holders() const;
+  // Runs the model forward; `visitor_of` makes the visitor of each device of this process.
+  void forward_all(const Samples& samples, int size,
+                   const std::function<LayerVisitor(std::size_t)>& visitor_of);
+  // Brings what each layer's first holder has together on device 0.
+  using TensorsOf = std::function<Tensors(DeviceId, LayerId)>;
+  std::vector<Tensors> collect(MessageKind kind, const TensorsOf& what);
+  void settle_states();
+
+  ModelSpec model_;
+  OptimizerConfig optimizer_;
+  std::uint64_t seed_;
+  PoolPlace place_;
+  RunOptions options_;
+  ModelProfile structure_;
+  ComputeDevices devices_;  // before what lives on the devices
+  std::shared_ptr<WaitLimit> wait_limit_;
+  StateMemory state_memory_ = StateMemory::keeping();
+  Holdings held_;
+  std::vector<DeviceState> states_;
+  std::mutex world_;  // guards the next one against abort()
+  std::vector<std::unique_ptr<Communicator>> communicators_;
+  std::string failure_;  // of a job, told in one sentence
+  std::atomic<std::int64_t> ended_actions_{0};
+  std::vector<Recorder> recorders_;
+  Measurement measurement_;
+  PrefixCache* cache_ = nullptr;
+  Step jobs_ = 0;  // between steps, numbered for their messages
+  std::unique_ptr<Program> full_;
+  std::unique_ptr<Program> short_;  // of the last short batch seen
+  std::unique_ptr<Pending> pending_;
+  Workers workers_;  // last: its threads end first
+};
+
+}  // namespace frazil

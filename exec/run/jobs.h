@@ -1,0 +1,63 @@
+#pragma once
+// What the devices of a run are asked to do between and in steps, and what they answer. A job runs
+// on all devices at once; the answers of the devices of one process are joined by its DevicePool,
+// those of all processes by the Run.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "exec/measuring/memory_account.h"
+#include "exec/measuring/recorder.h"
+#include "exec/run/executor.h"
+#include "exec/run/layer_digest.h"
+#include "exec/state/weight_versions.h"
+#include "profiles/units.h"
+#include "traces/timeline.h"
+
+namespace frazil {
+
+// A step over the global micro-batches; the last ones may be missing or short (a short batch).
+struct StepOrder {
+  Step step = 0;
+  double learning_rate = 0;
+  std::vector<double> rate_factors = {};  // of the blocks' learning rates; empty: all 1
+  Measurement measurement = {};
+  bool records = false;      // spans are answered
+  bool uses_cache = false;   // the samples' numbers in a cache are told
+  Duration longest_wait{0};  // 0: as before
+};
+
+struct StepAnswer {
+  std::vector<LossSample> losses;
+  // The last layer whose gradient was not finite, if there is one.
+  std::optional<LayerId> non_finite_gradient;
+  std::vector<GradientSquares> gradient_squares;
+  std::vector<Span> spans;
+  std::vector<MeasuredMemory> memory;
+  std::vector<WeightRead> weight_reads;
+  std::string note;  // what ran in place of the plan's schedule, and why
+};
+
+// A mean loss over a micro-batch times its samples.
+struct LossTerm {
+  int micro_batch = 0;
+  LayerId layer;
+  double value = 0;
+  friend auto operator<=>(const LossTerm&, const LossTerm&) = default;
+};
+
+struct EvaluationAnswer {
+  std::vector<LossTerm> losses;
+  std::int64_t right = 0;  // answers of a classifier
+};
+
+// A number, or numbers, that one device has found for a block.
+struct BlockNumbers {
+  BlockId block;
+  LayerId layer;  // of which they are found
+  std::vector<double> values;
+};
+
+}  // namespace frazil
