@@ -1,4 +1,4 @@
-#include "exec/communication/message_tag.h"
+#include "exec/links/message_tag.h"
 
 namespace frazil {
 namespace {
